@@ -1,0 +1,145 @@
+package host
+
+import "time"
+
+// Snapshot is what one host is at one moment, read only. It travels between hosts and is the body of linerate.inspect/1.
+type Snapshot struct {
+	Name           string      `json:"name"`
+	OS             string      `json:"os"`     // GOOS
+	Kernel         string      `json:"kernel"` // release, as uname -r
+	Arch           string      `json:"arch"`
+	BootID         string      `json:"boot_id,omitempty"`
+	Virtualization string      `json:"virtualization,omitempty"` // kvm, vmware, xen, container, … ; empty: none seen
+	MemoryBytes    int64       `json:"memory_bytes,omitempty"`
+	Time           time.Time   `json:"time"`
+	Interfaces     []Interface `json:"interfaces"`
+	CPUs           []CPU       `json:"cpus"`
+	Settings       []Setting   `json:"settings"`
+	Routes         []Route     `json:"routes,omitempty"`
+	Warnings       []string    `json:"warnings,omitempty"` // what could not be read, one sentence each, with the kernel's words
+}
+
+// Interface is one network interface. A nil pointer or empty field means not known; it never means zero.
+type Interface struct {
+	Name              string             `json:"name"`
+	Index             int                `json:"index"`
+	Driver            string             `json:"driver,omitempty"` // veth, e1000e, virtio_net, …
+	MAC               string             `json:"mac,omitempty"`
+	Up                bool               `json:"up"`
+	Carrier           bool               `json:"carrier"`
+	Virtual           bool               `json:"virtual"` // no bus below it: its speed is a number somebody typed, not a fact
+	MTUBytes          int                `json:"mtu_bytes"`
+	TxQueueLen        int                `json:"tx_queue_length_packets,omitempty"`
+	SpeedBitsPerSec   float64            `json:"speed_bits_per_second,omitempty"`
+	Duplex            string             `json:"duplex,omitempty"`
+	Bus               *Bus               `json:"bus,omitempty"`
+	NUMANode          *int               `json:"numa_node,omitempty"`
+	Rings             *Rings             `json:"rings,omitempty"`
+	Coalesce          map[string]uint32  `json:"coalesce,omitempty"` // ethtool names: rx-usecs, rx-frames, tx-usecs, adaptive-rx (0/1), …
+	Features          map[string]Feature `json:"features,omitempty"` // kernel names: tx-tcp-segmentation, rx-gro, …
+	Queues            []Queue            `json:"queues,omitempty"`
+	Channels          *Channels          `json:"channels,omitempty"`
+	Addresses         []string           `json:"addresses,omitempty"` // CIDR
+	Qdisc             string             `json:"qdisc,omitempty"`
+	Counters          map[string]uint64  `json:"counters,omitempty"` // /sys/class/net/X/statistics names
+	PermanentHardware string             `json:"permanent_mac,omitempty"`
+}
+
+// Bus is where a card sits and what the slot carries.
+type Bus struct {
+	Kind                  string  `json:"kind"` // pci, pcie, virtio, usb, isa
+	Address               string  `json:"address,omitempty"`
+	CapacityBitsPerSec    float64 `json:"capacity_bits_per_second,omitempty"`     // as negotiated now
+	MaxCapacityBitsPerSec float64 `json:"max_capacity_bits_per_second,omitempty"` // what card and slot could do
+	Width                 int     `json:"width,omitempty"`                        // PCIe lanes or PCI bits
+	SpeedGigatransfers    float64 `json:"speed_gigatransfers_per_second,omitempty"`
+}
+
+// Rings are the descriptor rings of a card.
+type Rings struct {
+	Rx Ring `json:"rx"`
+	Tx Ring `json:"tx"`
+}
+
+// Ring is one descriptor ring, in descriptors.
+type Ring struct {
+	Current uint32 `json:"current"`
+	Max     uint32 `json:"max"`
+}
+
+// Feature is one offload of an interface. Fixed means that the driver does not let anybody change it.
+type Feature struct {
+	On    bool `json:"on"`
+	Fixed bool `json:"fixed,omitempty"`
+}
+
+// Queue is one hardware or software queue with its steering.
+type Queue struct {
+	Name    string `json:"name"`               // rx-0, tx-0
+	RPSCPUs string `json:"rps_cpus,omitempty"` // hex mask as the kernel prints it
+	XPSCPUs string `json:"xps_cpus,omitempty"`
+}
+
+// Channels are the queue counts of a card.
+type Channels struct {
+	Combined, MaxCombined uint32
+	Rx, MaxRx             uint32
+	Tx, MaxTx             uint32
+}
+
+// CPU is one logical processor.
+type CPU struct {
+	ID         int    `json:"id"`
+	Model      string `json:"model,omitempty"`
+	NUMANode   int    `json:"numa_node"`
+	CurrentMHz int    `json:"current_megahertz,omitempty"`
+	MaxMHz     int    `json:"max_megahertz,omitempty"`
+	Governor   string `json:"governor,omitempty"`
+}
+
+// Setting is one tunable as read: the knob's name (design §5) and its value in canonical form (fields separated by one blank).
+type Setting struct {
+	Knob  string `json:"knob"`
+	Value string `json:"value"`
+}
+
+// Route is one route of the main table with the metrics that bear on speed. Zero means not set.
+type Route struct {
+	Destination string `json:"destination"` // CIDR, or "default"
+	Gateway     string `json:"gateway,omitempty"`
+	Interface   string `json:"interface"`
+	WindowBytes int    `json:"window_bytes,omitempty"`
+	MTUBytes    int    `json:"mtu_bytes,omitempty"`
+	InitCwnd    int    `json:"initcwnd_packets,omitempty"`
+	InitRwnd    int    `json:"initrwnd_packets,omitempty"`
+	AdvMSSBytes int    `json:"advmss_bytes,omitempty"`
+	Quickack    bool   `json:"quickack,omitempty"`
+	Congestion  string `json:"congestion_control,omitempty"`
+}
+
+// Ceiling is a rate that this host cannot pass, with the formula and its source in Why.
+type Ceiling struct {
+	Name       string  `json:"name"` // link:eth0, goodput:eth0, bus:eth0, window:receive, window:send
+	BitsPerSec float64 `json:"bits_per_second"`
+	Why        string  `json:"why"`
+}
+
+// Counters is one reading of everything the kernel counts, flat, so that any two readings can be subtracted.
+// Names: "Tcp.RetransSegs", "TcpExt.TCPTimeouts", "Udp.RcvbufErrors", "softnet.dropped", "softnet.time_squeeze",
+// "nic.eth0.rx_dropped", "nic.eth0.rx_bytes", "qdisc.eth0.drops", "irq.45", "softirq.NET_RX", "tcpmem.pages".
+type Counters struct {
+	Time   time.Time         `json:"time"`
+	Values map[string]uint64 `json:"values"`
+	CPUs   []CPUTimes        `json:"cpus"`
+}
+
+// CPUTimes is the time one CPU spent in each class since boot (or, in a difference, in the interval), in seconds.
+type CPUTimes struct {
+	CPU     int     `json:"cpu"` // -1: all together
+	User    float64 `json:"user_seconds"`
+	System  float64 `json:"system_seconds"`
+	IRQ     float64 `json:"irq_seconds"`
+	SoftIRQ float64 `json:"softirq_seconds"`
+	Steal   float64 `json:"steal_seconds"`
+	Idle    float64 `json:"idle_seconds"` // idle and iowait
+}

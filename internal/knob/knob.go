@@ -1,0 +1,50 @@
+package knob
+
+import "context"
+
+// ID names one tunable by the field's own name with its scope in front: sysctl:net.ipv4.tcp_rmem, link:eth0/mtu,
+// ethtool:eth0/feature.tx-tcp-segmentation, route:10.0.0.0/8/window (design §5).
+// The names of a sysctl are path elements; an element may hold dots of its own (VLAN interfaces), then written with '/' between elements.
+type ID string
+
+// Value is what a knob holds, as text, in the canonical form that Definition.Normalize gives.
+type Value string
+
+// Setting is a knob together with a value.
+type Setting struct {
+	Knob  ID    `json:"knob"`
+	Value Value `json:"value"`
+}
+
+// Disturbance says what changing a knob does to running traffic (design §8).
+type Disturbance int
+
+// The classes, from harmless to disruptive.
+const (
+	DisturbsNothing    Disturbance = iota // d0
+	DisturbsNewSockets                    // d1: takes effect on new sockets or flows only
+	DisturbsBriefLoss                     // d2: the driver re-initialises, packets are lost for a moment
+	DisturbsLink                          // d3: link down and renegotiation
+	DisturbsHost                          // d4: module reload or reboot
+)
+
+// Scope says what shares a knob.
+type Scope string
+
+// The scopes; a global knob is read-only or absent inside a container.
+const (
+	ScopeGlobal    Scope = "global"
+	ScopeNamespace Scope = "namespace"
+	ScopeDevice    Scope = "device"
+	ScopeRoute     Scope = "route"
+	ScopeSocket    Scope = "socket"
+)
+
+// Backend reads and writes knobs of one host. Implementations: the live system of each OS, Memory, DryRun; one conformance suite
+// (package knobtest) holds for all of them. Errors satisfy errors.Is with fs.ErrNotExist (no such knob on this host),
+// fs.ErrPermission (not permitted) and ErrNotSupported (this kernel, driver or OS cannot), and are *Error.
+// Only package journal may call Write.
+type Backend interface {
+	Read(ctx context.Context, id ID) (Value, error)
+	Write(ctx context.Context, id ID, v Value) error
+}
