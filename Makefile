@@ -1,0 +1,33 @@
+# linerate: `make demo` and `make test` work on a fresh Debian machine that has Go and make.
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X github.com/linerate/linerate/internal/cli.version=$(VERSION)
+export CGO_ENABLED := 0
+
+.PHONY: build demo test bench fuzz lint gen cross setup
+build: ## one static binary in bin/
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/linerate
+
+demo: setup build ## the whole loop in a private world on this machine
+	./bin/linerate demo
+
+test: setup ## the whole test suite; what it needs and does not find is a failure, not a skip
+	LINERATE_REQUIRE=netns,sshd $(GO) test -timeout 25m -p 1 ./...
+
+bench: build ## speed, as ratios in one run
+	$(GO) test -run '^$$' -bench . -benchtime 1s ./...
+
+fuzz: ## every fuzz target for ten seconds
+	dev/fuzz 10s
+
+lint: ## formatting, vet on every system, staticcheck
+	dev/lint
+
+gen: ## everything that is generated from the code: schemas, finding pages, reference pages
+	$(GO) test -count=1 ./internal/report ./internal/diagnose ./internal/cli -run 'Generated' -update
+
+cross: ## every system builds, test binaries too
+	dev/cross
+
+setup: ## what the tests and the demo need from Debian
+	dev/setup

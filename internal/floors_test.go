@@ -1,0 +1,244 @@
+package internal_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/linerate/linerate"
+
+// floors is the house: a package may import only packages of a lower floor, so neighbours are strangers.
+// A package that is not in this table fails the test: choose its floor, and say why in docs/design.
+var floors = map[string]int{
+	"internal/unit":    0,
+	"internal/stats":   0,
+	"internal/durable": 0,
+	"internal/sys":     0,
+
+	"internal/nl":   1,
+	"internal/wire": 1,
+
+	"internal/host": 2,
+
+	"internal/knob":    3,
+	"internal/traffic": 3,
+
+	"internal/journal": 4,
+
+	"internal/diagnose": 5,
+	"internal/tune":     5,
+	"internal/peer":     5,
+
+	"internal/loop":   6,
+	"internal/report": 6,
+
+	"internal/lab": 7,
+
+	"internal/cli": 8,
+
+	"cmd/linerate": 9,
+}
+
+// testOnly packages may be imported by tests alone; they stand above everything they test.
+var testOnly = map[string]bool{
+	"internal":                  true,
+	"internal/testkit":          true,
+	"internal/knob/knobtest":    true,
+	"internal/durable/fstest":   true,
+	"internal/durable/fsconform": true,
+}
+
+// mayExec lists who may start other programs: our own binary as a world's host or as the guard, and the user's ssh.
+var mayExec = map[string]bool{
+	"internal/lab":     true, // hosts of a practice world are our own binary in namespaces
+	"internal/journal": true, // the guard is our own binary outside the writer
+	"internal/wire":    true, // ssh:// targets go through the user's own ssh
+}
+
+// onlyIn holds imports that belong to one room.
+var onlyIn = map[string][]string{
+	"github.com/vishvananda/netlink": {"internal/nl"},
+	"github.com/mdlayher/netlink":    {"internal/nl"},
+	"github.com/mdlayher/genetlink":  {"internal/nl"},
+	"github.com/spf13/cobra":         {"internal/cli"},
+}
+
+var systems = []string{"linux", "freebsd", "illumos", "solaris", "windows"}
+
+type listed struct {
+	ImportPath string
+	Doc        string
+	GoFiles    []string
+	Dir        string
+	Imports    []string
+}
+
+func list(t *testing.T, goos string) []listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Doc,GoFiles,Dir,Imports", module+"/...")
+	cmd.Env = append(os.Environ(), "GOOS="+goos, "GOARCH=amd64", "CGO_ENABLED=0")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list for %s: %v\n%s", goos, err, stderr.String())
+	}
+	var all []listed
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+// TestFloors holds the direction of imports, once per operating system because build tags choose files.
+func TestFloors(t *testing.T) {
+	for _, goos := range systems {
+		t.Run(goos, func(t *testing.T) {
+			t.Parallel()
+			for _, p := range list(t, goos) {
+				name := strings.TrimPrefix(p.ImportPath, module+"/")
+				if len(p.GoFiles) == 0 || testOnly[name] {
+					continue
+				}
+				for _, problem := range edges(name, p.Imports) {
+					t.Error(problem)
+				}
+			}
+		})
+	}
+}
+
+func edges(name string, imports []string) []string {
+	floor, ok := floors[name]
+	if !ok {
+		return []string{fmt.Sprintf("%s has no floor: add it to the table in internal/floors_test.go", name)}
+	}
+	var problems []string
+	for _, imp := range imports {
+		if imp == "os/exec" && !mayExec[name] {
+			problems = append(problems, fmt.Sprintf("%s imports os/exec: only %v may start programs", name, keys(mayExec)))
+		}
+		for prefix, rooms := range onlyIn {
+			if (imp == prefix || strings.HasPrefix(imp, prefix+"/")) && !slices.Contains(rooms, name) {
+				problems = append(problems, fmt.Sprintf("%s imports %s: it belongs to %v", name, imp, rooms))
+			}
+		}
+		other, ours := strings.CutPrefix(imp, module+"/")
+		if !ours {
+			continue
+		}
+		if testOnly[other] {
+			problems = append(problems, fmt.Sprintf("%s imports %s, which is for tests alone", name, other))
+			continue
+		}
+		if below, known := floors[other]; known && below >= floor {
+			problems = append(problems, fmt.Sprintf("%s (floor %d) imports %s (floor %d): imports go down only", name, floor, other, below))
+		}
+	}
+	return problems
+}
+
+// TestFloorsCanFail shows that the rule bites: an upward edge, a stranger on the same floor and an unknown package are all named.
+func TestFloorsCanFail(t *testing.T) {
+	for _, c := range []struct{ name, imp, want string }{
+		{"internal/stats", module + "/internal/cli", "imports go down only"},
+		{"internal/tune", module + "/internal/diagnose", "imports go down only"},
+		{"internal/knob", "os/exec", "may start programs"},
+		{"internal/host", "github.com/mdlayher/netlink", "belongs to"},
+		{"internal/host", module + "/internal/testkit", "for tests alone"},
+		{"internal/nowhere", "fmt", "has no floor"},
+	} {
+		if got := edges(c.name, []string{c.imp}); len(got) != 1 || !strings.Contains(got[0], c.want) {
+			t.Errorf("edge %s → %s: got %q, want one problem with %q", c.name, c.imp, got, c.want)
+		}
+	}
+}
+
+// TestPackageDocs asks every package for exactly one package comment, in doc.go (commands: main.go).
+func TestPackageDocs(t *testing.T) {
+	for _, p := range list(t, "linux") {
+		if len(p.GoFiles) == 0 {
+			continue
+		}
+		var with []string
+		for _, f := range p.GoFiles {
+			b, err := os.ReadFile(filepath.Join(p.Dir, f))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if hasPackageComment(b) {
+				with = append(with, f)
+			}
+		}
+		if len(with) != 1 || (with[0] != "doc.go" && with[0] != "main.go") {
+			t.Errorf("%s: package comment in %v, want it once, in doc.go", p.ImportPath, with)
+		}
+	}
+}
+
+func hasPackageComment(src []byte) bool {
+	previous := ""
+	for line := range strings.Lines(string(src)) {
+		line = strings.TrimRight(line, "\r\n")
+		if strings.HasPrefix(line, "package ") {
+			return (strings.HasPrefix(previous, "//") && !strings.HasPrefix(previous, "//go:")) || strings.HasSuffix(previous, "*/")
+		}
+		previous = line
+	}
+	return false
+}
+
+// TestFileSizes keeps every file readable in one sitting.
+func TestFileSizes(t *testing.T) {
+	const limit = 600
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != root {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if n := bytes.Count(b, []byte("\n")); n > limit {
+			rel, _ := filepath.Rel(root, path)
+			t.Errorf("%s has %d lines, over %d: split it by idea", rel, n, limit)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func keys(m map[string]bool) []string {
+	var k []string
+	for name := range m {
+		k = append(k, name)
+	}
+	slices.Sort(k)
+	return k
+}
