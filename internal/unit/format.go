@@ -1,0 +1,161 @@
+package unit
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// unknown is what a value prints as that is not a number.
+const unknown = "unknown"
+
+// The prefixes of 1000^0, 1000^1, … and 1024^0, 1024^1, …
+var (
+	decimalPrefixes = []string{"", "k", "M", "G", "T", "P"}
+	binaryPrefixes  = []string{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"}
+)
+
+// String prints r with three significant digits: "941 Mb/s", "1.00 Gb/s".
+func (r BitRate) String() string {
+	if math.IsNaN(float64(r)) {
+		return unknown
+	}
+	number, prefix := decimal(float64(r))
+	return number + " " + prefix + "b/s"
+}
+
+// String prints b exactly where that is short ("1500 B", "6 MiB") and with three significant digits otherwise ("6.29 MiB").
+func (b Bytes) String() string {
+	magnitude := math.Abs(float64(b))
+	if magnitude < 10_000 && b%Kibibyte != 0 || b == 0 {
+		return strconv.FormatInt(int64(b), 10) + " B"
+	}
+	group := 0
+	// 1023.5 would round to 1024 of the smaller unit.
+	for magnitude >= 1023.5 && group < len(binaryPrefixes)-1 {
+		magnitude /= 1024
+		group++
+	}
+	number := strconv.FormatFloat(magnitude, 'f', decimalsFor(magnitude), 64)
+	if strings.Contains(number, ".") {
+		number = strings.TrimRight(strings.TrimRight(number, "0"), ".")
+	}
+	if b < 0 {
+		number = "-" + number
+	}
+	return number + " " + binaryPrefixes[group] + "B"
+}
+
+// FormatSeconds prints a time in seconds: "840 ns", "1.24 ms", "12.0 s", "2 min 05 s", "3 h 10 min".
+func FormatSeconds(seconds float64) string {
+	magnitude := math.Abs(seconds)
+	switch {
+	case math.IsNaN(seconds):
+		return unknown
+	case seconds == 0:
+		return "0 s"
+	case math.IsInf(seconds, 0):
+		return strconv.FormatFloat(seconds, 'f', -1, 64) + " s"
+	case magnitude >= 1<<53:
+		// Past the exact integers (and 285 million years) minutes mean nothing.
+		return strconv.FormatFloat(seconds, 'g', 3, 64) + " s"
+	}
+	sign := ""
+	if seconds < 0 {
+		sign = "-"
+	}
+	// The comparisons are against what the next smaller unit would print, so that nothing prints as "1000 ms" or "60.0 s".
+	switch {
+	case magnitude >= 3599.5:
+		minutes := int64(math.Round(magnitude / 60))
+		return fmt.Sprintf("%s%d h %02d min", sign, minutes/60, minutes%60)
+	case magnitude >= 59.95:
+		whole := int64(math.Round(magnitude))
+		return fmt.Sprintf("%s%d min %02d s", sign, whole/60, whole%60)
+	case magnitude >= 0.9995:
+		return sign + threeDigits(magnitude) + " s"
+	case magnitude >= 0.9995e-3:
+		return sign + threeDigits(magnitude*1e3) + " ms"
+	case magnitude >= 0.9995e-6:
+		return sign + threeDigits(magnitude*1e6) + " µs"
+	default:
+		return sign + threeDigits(magnitude*1e9) + " ns"
+	}
+}
+
+// FormatCount prints a number of things: whole numbers below 10 000 exactly ("4321"), others with three significant digits
+// and a decimal prefix ("12.3 k", "1.24 M").
+func FormatCount(count float64) string {
+	magnitude := math.Abs(count)
+	switch {
+	case math.IsNaN(count):
+		return unknown
+	case magnitude < 9999.5 && (count == math.Trunc(count) || magnitude >= 999.5):
+		return strconv.FormatFloat(math.Round(count)+0, 'f', 0, 64) // +0 turns -0 into 0
+	}
+	number, prefix := decimal(count)
+	if prefix == "" {
+		return number
+	}
+	return number + " " + prefix
+}
+
+// FormatPercent prints a ratio as a percentage: 0.018 is "1.80 %", 0.5 is "50.0 %".
+func FormatPercent(ratio float64) string {
+	switch percent := ratio * 100; {
+	case math.IsNaN(ratio):
+		return unknown
+	case percent == 0:
+		return "0 %"
+	case math.Abs(percent) < 0.01:
+		return strconv.FormatFloat(percent, 'g', 3, 64) + " %"
+	default:
+		return threeDigits(percent) + " %"
+	}
+}
+
+// decimal splits x into a number of three significant digits and its decimal prefix.
+func decimal(x float64) (number, prefix string) {
+	if x == 0 {
+		return "0", ""
+	}
+	if math.IsInf(x, 0) {
+		return strconv.FormatFloat(x, 'f', -1, 64), ""
+	}
+	// Round first and choose the prefix afterwards: 999.7 M is 1.00 G, not 1000 M.
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', 2, 64), 64)
+	if err != nil {
+		rounded = x // past the largest float64 by rounding up; the digits no longer matter
+	}
+	group := 0
+	for scaled := math.Abs(rounded); scaled >= 1000 && group < len(decimalPrefixes)-1; group++ {
+		scaled /= 1000
+		rounded /= 1000
+	}
+	return threeDigits(rounded), decimalPrefixes[group]
+}
+
+// threeDigits prints x with three significant digits, or all digits before the point when there are more.
+func threeDigits(x float64) string {
+	if math.Abs(x) < 0.01 {
+		return strconv.FormatFloat(x, 'g', 3, 64)
+	}
+	return strconv.FormatFloat(x, 'f', decimalsFor(x), 64)
+}
+
+// decimalsFor is how many digits behind the point make three significant ones.
+func decimalsFor(x float64) int {
+	switch magnitude := math.Abs(x); {
+	case magnitude >= 99.95:
+		return 0
+	case magnitude >= 9.995:
+		return 1
+	case magnitude >= 0.9995:
+		return 2
+	case magnitude >= 0.09995:
+		return 3
+	default:
+		return 4
+	}
+}
