@@ -1,0 +1,49 @@
+package sys
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Pin binds the calling thread to one CPU. Call it after runtime.LockOSThread and let the goroutine end without unlocking: the thread then
+// ends too and its narrow mask harms nobody.
+func Pin(cpu int) error {
+	if cpu < 0 || cpu >= len(unix.CPUSet{})*wordBits {
+		return fmt.Errorf("pin thread to cpu %d: %w", cpu, unix.EINVAL)
+	}
+	var set unix.CPUSet
+	set.Set(cpu)
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("pin thread to cpu %d: %w", cpu, err)
+	}
+	return nil
+}
+
+// wordBits is the width of one word of unix.CPUSet.
+const wordBits = 32 << (^uint(0) >> 63)
+
+// AllowedCPUs are the CPUs that the calling thread may run on, ascending: the online ones inside its cpuset and affinity mask.
+func AllowedCPUs() ([]int, error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return nil, fmt.Errorf("read allowed cpus: %w", err)
+	}
+	var cpus []int
+	for c := range len(set) * wordBits {
+		if set.IsSet(c) {
+			cpus = append(cpus, c)
+		}
+	}
+	return cpus, nil
+}
+
+// OnlineCPUs are the CPUs of the machine that are switched on, ascending. A container may be allowed fewer, see [AllowedCPUs].
+func OnlineCPUs() ([]int, error) {
+	b, err := os.ReadFile("/sys/devices/system/cpu/online")
+	if err != nil {
+		return nil, fmt.Errorf("read online cpus: %w", err)
+	}
+	return ParseCPUList(string(b))
+}

@@ -1,0 +1,126 @@
+package sys
+
+import (
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Read is read(2) on a blocking descriptor, once more after each signal. It returns io.EOF at the end of a stream, [ErrTimeout] after the
+// time of [SetTimeout], else the bare errno: nothing is allocated, whatever happens.
+func Read(fd int, p []byte) (int, error) {
+	for {
+		n, err := unix.Read(fd, p)
+		switch {
+		case err == nil && n == 0 && len(p) > 0:
+			return 0, io.EOF
+		case err == nil:
+			return n, nil
+		case err == unix.EINTR:
+		case err == unix.EAGAIN:
+			return 0, ErrTimeout
+		default:
+			return 0, err
+		}
+	}
+}
+
+// Write is write(2) on a blocking descriptor, once more after each signal. It may write less than all of p, also when the time of
+// [SetTimeout] is over; [ErrTimeout] means that nothing went through.
+func Write(fd int, p []byte) (int, error) {
+	for {
+		n, err := unix.Write(fd, p)
+		switch err {
+		case nil:
+			return n, nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return 0, ErrTimeout
+		default:
+			return 0, err
+		}
+	}
+}
+
+// Poll waits until fd can be read, for d at most, and tells whether it can. A pending error of the socket counts as readable: the next read reports it.
+// A signal may end the wait early with false; callers look at the clock anyway.
+func Poll(fd int, d time.Duration) (bool, error) {
+	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	ts := unix.NsecToTimespec(max(d, 0).Nanoseconds())
+	n, err := unix.Ppoll(fds[:], &ts, nil)
+	if err == unix.EINTR {
+		return false, nil
+	}
+	return n > 0, err
+}
+
+// SendTo sends one datagram, once more after each signal.
+func SendTo(fd int, p []byte, to netip.AddrPort) error {
+	sa := sockaddr(to)
+	for {
+		if err := unix.Sendto(fd, p, 0, sa); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// ReceiveFrom receives one datagram and tells who sent it; the rest of a datagram longer than p is lost. Errors are as those of [Read].
+func ReceiveFrom(fd int, p []byte) (int, netip.AddrPort, error) {
+	for {
+		n, sa, err := unix.Recvfrom(fd, p, 0)
+		switch err {
+		case nil:
+			return n, addrPort(sa), nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return 0, netip.AddrPort{}, ErrTimeout
+		default:
+			return 0, netip.AddrPort{}, err
+		}
+	}
+}
+
+// Shutdown ends both directions of a stream and wakes every thread that sleeps in a read or write of it.
+func Shutdown(fd int) error { return unix.Shutdown(fd, unix.SHUT_RDWR) }
+
+// Close closes a descriptor. It is not repeated after a signal: on Linux the descriptor is gone by then.
+func Close(fd int) error { return unix.Close(fd) }
+
+func sockaddr(a netip.AddrPort) unix.Sockaddr {
+	ip := a.Addr().Unmap()
+	if ip.Is4() {
+		return &unix.SockaddrInet4{Port: int(a.Port()), Addr: ip.As4()}
+	}
+	sa := &unix.SockaddrInet6{Port: int(a.Port()), Addr: ip.As16()}
+	sa.ZoneId = zoneIndex(ip.Zone())
+	return sa
+}
+
+func addrPort(sa unix.Sockaddr) netip.AddrPort {
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
+	case *unix.SockaddrInet6:
+		return netip.AddrPortFrom(netip.AddrFrom16(sa.Addr).Unmap(), uint16(sa.Port))
+	}
+	return netip.AddrPort{}
+}
+
+// zoneIndex turns the zone of a link-local address into an interface index; zero is none.
+func zoneIndex(zone string) uint32 {
+	if zone == "" {
+		return 0
+	}
+	if n, err := strconv.ParseUint(zone, 10, 32); err == nil {
+		return uint32(n)
+	}
+	ifi, err := net.InterfaceByName(zone)
+	if err != nil {
+		return 0 // connect(2) then says that the address needs one
+	}
+	return uint32(ifi.Index)
+}

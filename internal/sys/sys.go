@@ -1,0 +1,77 @@
+package sys
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNotSupported says that this kernel, system or socket has no such thing. It is a fact, not a failure.
+var ErrNotSupported = errors.New("not supported by this system")
+
+// UnsupportedError is an [ErrNotSupported] that names what is missing and which version brought it.
+type UnsupportedError struct {
+	Feature string // "cpu pinning", "tcp_info"
+	Since   string // "Linux 3.0"; empty: no version of this system has it
+}
+
+// Error is "feature: not supported by this system (since …)".
+func (e *UnsupportedError) Error() string {
+	if e.Since == "" {
+		return fmt.Sprintf("%s: %v", e.Feature, ErrNotSupported)
+	}
+	return fmt.Sprintf("%s: %v (needs %s)", e.Feature, ErrNotSupported, e.Since)
+}
+
+// Is makes every UnsupportedError an ErrNotSupported.
+func (e *UnsupportedError) Is(target error) bool { return target == ErrNotSupported }
+
+// Support is the answer of a probe.
+type Support int
+
+// The three answers. Unknown is not a polite no: nobody could tell, most often for want of a privilege.
+const (
+	Unknown Support = iota
+	Supported
+	Unsupported
+)
+
+// String is "supported", "unsupported" or "unknown".
+func (s Support) String() string {
+	switch s {
+	case Supported:
+		return "supported"
+	case Unsupported:
+		return "unsupported"
+	}
+	return "unknown"
+}
+
+// SupportOf reads the answer out of the error of a probe.
+func SupportOf(err error) Support {
+	switch {
+	case err == nil:
+		return Supported
+	case errors.Is(err, ErrNotSupported):
+		return Unsupported
+	}
+	return Unknown
+}
+
+// Probe is one capability that the engine would like to have.
+type Probe struct {
+	Feature string       // in words
+	Since   string       // the Linux release that brought it
+	Check   func() error // nil: yes; ErrNotSupported: no; anything else: could not tell
+}
+
+// Probes are all capabilities that this package can ask for, cheapest first. Asking changes nothing on the host.
+func Probes() []Probe {
+	return []Probe{
+		{"cpu pinning", "Linux 2.5.8", func() error { _, err := AllowedCPUs(); return err }},
+		{"clock that counts suspend", "Linux 2.6.39", func() error { _, err := boottime(); return err }},
+		{"boot id", "Linux 2.4", func() error { _, err := BootID(); return err }},
+		{"tcp_info", "Linux 2.4", probeTCPInfo},
+		{"tcp_info chronographs", "Linux 4.10", probeChronographs},
+		{"icmp echo", "Linux 2.0", probeEcho},
+	}
+}
