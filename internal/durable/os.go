@@ -1,0 +1,84 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// OS returns the file system of the operating system.
+func OS() FS { return osFS{} }
+
+type osFS struct{}
+
+func (osFS) Create(name string, perm fs.FileMode) (File, error) {
+	return openFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
+}
+
+func (osFS) OpenAppend(name string, perm fs.FileMode) (File, error) {
+	return openFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, perm)
+}
+
+// openFile keeps a nil *os.File from becoming a File that is not nil.
+func openFile(name string, flag int, perm fs.FileMode) (File, error) {
+	file, err := os.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+func (osFS) ReadFile(name string) ([]byte, error)      { return os.ReadFile(name) }
+func (osFS) Rename(from, to string) error              { return renameOS(from, to) }
+func (osFS) Remove(name string) error                  { return os.Remove(name) }
+func (osFS) Stat(name string) (fs.FileInfo, error)     { return os.Stat(name) }
+func (osFS) Mkdir(name string, perm fs.FileMode) error { return os.Mkdir(name, perm) }
+func (osFS) SyncDir(name string) error                 { return syncDirOS(name) }
+
+func (osFS) ReadDir(name string) ([]string, error) {
+	entries, err := os.ReadDir(name) // Sorted by name already.
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, len(entries))
+	for i, entry := range entries {
+		names[i] = entry.Name()
+	}
+	return names, nil
+}
+
+// pidWidth pads the process id, so that writing it over an older one needs no new block: a lock can be taken on a full disk.
+const pidWidth = 20
+
+func (osFS) Lock(name string) (io.Closer, error) {
+	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := lockFile(file); err != nil {
+		pid := readPID(file)
+		_ = file.Close() // Nothing was written through it.
+		if errors.Is(err, ErrLocked) {
+			return nil, &LockedError{Path: name, PID: pid}
+		}
+		return nil, &fs.PathError{Op: "lock", Path: name, Err: err}
+	}
+	// Best effort: the pid is for people. The lock itself is held by the kernel, disk full or not.
+	_, _ = file.WriteAt(fmt.Appendf(nil, "%-*d\n", pidWidth-1, os.Getpid()), 0)
+	return file, nil // Closing the file releases the lock.
+}
+
+// readPID returns the id in a lock file, 0 when there is none to read.
+func readPID(file *os.File) int {
+	buf := make([]byte, pidWidth)
+	n, _ := file.ReadAt(buf, 0) // A short file is an error and still has its bytes.
+	pid, err := strconv.Atoi(strings.TrimSpace(string(buf[:n])))
+	if err != nil || pid < 0 {
+		return 0
+	}
+	return pid
+}

@@ -1,0 +1,41 @@
+//go:build unix && !aix
+
+package durable
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// lockFile uses flock(2): it belongs to the open file, not to the process, so two Locks inside one process exclude each other too,
+// and closing another descriptor of the same file does not drop it, as it would with fcntl(2) locks.
+func lockFile(file *os.File) error {
+	for {
+		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return ErrLocked
+		default:
+			return err
+		}
+	}
+}
+
+func renameOS(from, to string) error { return os.Rename(from, to) }
+
+func syncDirOS(name string) error {
+	dir, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close() // Opened for reading: nothing can be lost by closing.
+	err = dir.Sync()
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
+		// Some FUSE and CIFS mounts cannot sync a directory and say so. There is no better promise to be had from them.
+		return nil
+	}
+	return err
+}
