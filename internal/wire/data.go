@@ -1,0 +1,168 @@
+package wire
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// TokenBytes is the length of a Token.
+const TokenBytes = 16
+
+// Token admits data connections to one test. It is random and travels through a control channel first.
+type Token [TokenBytes]byte
+
+// NewToken makes a token from the system's random source.
+func NewToken() Token {
+	var t Token
+	_, _ = rand.Read(t[:]) // never fails (Go 1.24)
+	return t
+}
+
+// MarshalText gives 32 hexadecimal digits.
+func (t Token) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, t[:]), nil }
+
+// UnmarshalText reads 32 hexadecimal digits.
+func (t *Token) UnmarshalText(text []byte) error {
+	if len(text) != 2*TokenBytes {
+		return fmt.Errorf("parse token: %d characters instead of %d", len(text), 2*TokenBytes)
+	}
+	if _, err := hex.Decode(t[:], text); err != nil {
+		return fmt.Errorf("parse token: %w", err)
+	}
+	return nil
+}
+
+// MaxDataConns is how many data connections one token can admit; the index is one byte.
+const MaxDataConns = 256
+
+const (
+	dataMagic    = "LNRD1\n"
+	prefaceBytes = len(dataMagic) + TokenBytes + 1
+)
+
+// appendPreface appends what a data connection says first.
+func appendPreface(b []byte, token Token, index int) []byte {
+	b = append(b, dataMagic...)
+	b = append(b, token[:]...)
+	return append(b, byte(index))
+}
+
+// parsePreface reads what a data connection said first.
+func parsePreface(b []byte) (token Token, index int, ok bool) {
+	if len(b) != prefaceBytes || string(b[:len(dataMagic)]) != dataMagic {
+		return Token{}, 0, false
+	}
+	copy(token[:], b[len(dataMagic):])
+	return token, int(b[prefaceBytes-1]), true
+}
+
+// DialData opens data connection number index (0 … 255) of the test that token stands for. Options of the socket are the system's
+// own apart from Go's TCP_NODELAY; they are the caller's to set. A token that the far end does not expect shows as the end of the
+// connection. Errors are *Error of kind ErrUnreachable or ErrPeerGone.
+func DialData(ctx context.Context, addr string, token Token, index int) (*net.TCPConn, error) {
+	if index < 0 || index >= MaxDataConns {
+		return nil, fmt.Errorf("open data connection to %s: index %d is not in 0…%d", addr, index, MaxDataConns-1)
+	}
+	const op = "open data connection to"
+	// A keep-alive probe inside a measurement would be a packet that nobody accounted for.
+	conn, err := dialTCP(ctx, op, addr, -1)
+	if err != nil {
+		return nil, err
+	}
+	_ = conn.SetWriteDeadline(time.Now().Add(handshakeTimeout))
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetWriteDeadline(time.Unix(1, 0)) })
+	_, err = conn.Write(appendPreface(nil, token, index))
+	stopped := stop()
+	if err == nil && stopped {
+		err = conn.SetWriteDeadline(time.Time{})
+	}
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = conn.Close()
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%s %s: %w", op, addr, err)
+		}
+		return nil, &Error{Op: op, Peer: addr, Kind: ErrPeerGone, Err: err}
+	}
+	return conn, nil
+}
+
+// DataQueue holds the data connections of one test until they are taken.
+type DataQueue struct {
+	listener *Listener
+	token    Token
+	limit    int
+	waiting  chan dataConn // room for limit, so that offering never blocks
+	closed   chan struct{}
+
+	mu   sync.Mutex
+	seen [MaxDataConns]bool
+	n    int
+	over bool
+}
+
+type dataConn struct {
+	conn  *net.TCPConn
+	index int
+}
+
+// Accept gives the next data connection and its index, in order of arrival. It returns net.ErrClosed after Close, or the error of ctx.
+func (q *DataQueue) Accept(ctx context.Context) (*net.TCPConn, int, error) {
+	select {
+	case d := <-q.waiting:
+		return d.conn, d.index, nil
+	case <-q.closed:
+		return nil, 0, fmt.Errorf("accept data connection: %w", net.ErrClosed)
+	case <-ctx.Done():
+		return nil, 0, fmt.Errorf("accept data connection: %w", ctx.Err())
+	}
+}
+
+// Token gives what a data connection has to show to come here.
+func (q *DataQueue) Token() Token { return q.token }
+
+// Close refuses further connections and closes those that nobody took. It may be called twice.
+func (q *DataQueue) Close() error {
+	q.listener.forget(q)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.over {
+		return nil
+	}
+	q.over = true
+	close(q.closed)
+	for {
+		select {
+		case d := <-q.waiting:
+			_ = d.conn.Close() // nobody will use it
+		default:
+			return nil
+		}
+	}
+}
+
+// offer takes a connection into the queue; each index comes once, and no more of them than were expected.
+func (q *DataQueue) offer(conn *net.TCPConn, index int) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.over:
+		return net.ErrClosed
+	case q.seen[index]:
+		return fmt.Errorf("data connection %d is there already", index)
+	case q.n >= q.limit:
+		return errors.New("more data connections than expected")
+	}
+	q.seen[index] = true
+	q.n++
+	q.waiting <- dataConn{conn, index}
+	return nil
+}

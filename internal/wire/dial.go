@@ -1,0 +1,134 @@
+package wire
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+)
+
+const (
+	// dialTimeout bounds connection and handshake on the dialling side; three lost SYNs take 7 s.
+	dialTimeout = 10 * time.Second
+	// handshakeTimeout bounds what a connection may take on the listening side until it is known what it is.
+	handshakeTimeout = 5 * time.Second
+)
+
+const wrongKeyAdvice = "use the key that `linerate serve` on the other host printed when it was started last"
+
+// Dial opens a control channel to the `linerate serve` at addr (host:port, IPv6 literals in brackets). It takes 10 s at the most. Errors are
+// *Error of kind ErrUnreachable, ErrWrongKey, ErrNotLinerate or ErrPeerGone, with advice; or wrap the error of ctx if that ended.
+func Dial(ctx context.Context, addr string, key Key) (*Conn, error) {
+	const op = "connect to"
+	config, err := key.tlsConfig(clientRole, serverRole)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", op, addr, err)
+	}
+	bounded, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	tcp, err := dialTCP(bounded, op, addr, 0)
+	if err != nil {
+		if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
+			return nil, fmt.Errorf("%s %s: %w", op, addr, ctx.Err())
+		}
+		return nil, err
+	}
+	head := &recordingConn{TCPConn: tcp}
+	secure := tls.Client(head, config)
+	if err := secure.HandshakeContext(bounded); err != nil {
+		_ = tcp.Close()
+		if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
+			return nil, fmt.Errorf("%s %s: %w", op, addr, ctx.Err())
+		}
+		return nil, handshakeError(op, addr, err, head.head)
+	}
+	setUserTimeout(tcp, silentBeats*beatEvery)
+	return NewConn(secure), nil
+}
+
+// dialTCP connects and explains why not. Multipath TCP stays off: what is measured is TCP.
+func dialTCP(ctx context.Context, op, addr string, keepAlive time.Duration) (*net.TCPConn, error) {
+	d := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
+	d.SetMultipathTCP(false)
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err == nil {
+		return conn.(*net.TCPConn), nil
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return nil, fmt.Errorf("%s %s: %w", op, addr, ctx.Err())
+	}
+	e := &Error{Op: op, Peer: addr, Kind: ErrUnreachable, Err: err}
+	_, port, _ := net.SplitHostPort(addr)
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns):
+		e.Advice = "is the name spelled right, and does this host's resolver know it?"
+	case isTimeout(err):
+		e.Advice = fmt.Sprintf("is the host up, and does every firewall between let TCP port %s pass?", port)
+	default:
+		e.Advice = fmt.Sprintf("is `linerate serve` running there, and is TCP port %s open?", port)
+	}
+	return nil, e
+}
+
+// isTimeout tells whether time ran out, whoever kept it.
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &t) && t.Timeout()
+}
+
+// handshakeError explains why TLS with addr did not come about; head is what the peer said first.
+func handshakeError(op, addr string, err error, head []byte) error {
+	e := &Error{Op: op, Peer: addr, Err: err}
+	var record tls.RecordHeaderError
+	switch {
+	case errors.Is(err, ErrWrongKey) || isWrongKeyAlert(err):
+		e.Kind, e.Err, e.Advice = ErrWrongKey, nil, wrongKeyAdvice
+	case errors.Is(err, errForeignProtocol):
+		e.Kind, e.Err = ErrNotLinerate, errForeignProtocol
+	case isRemoteAlert(err):
+		e.Kind, e.Err = ErrNotLinerate, fmt.Errorf("%w: %w", errForeignProtocol, err)
+	case errors.As(err, &record) || len(head) > 0 && Dialect(head) != "TLS":
+		e.Kind, e.Err = ErrNotLinerate, fmt.Errorf("it speaks %s", Dialect(head))
+	case isTimeout(err):
+		e.Kind, e.Err = ErrUnreachable, fmt.Errorf("it accepted the connection and then said nothing: %w", err)
+		e.Advice = "is that port `linerate serve`, and is the process there alive?"
+	case len(head) == 0:
+		e.Kind, e.Err = ErrNotLinerate, fmt.Errorf("it closed the connection without a word: %w", err)
+	default:
+		e.Kind = ErrPeerGone
+	}
+	if e.Kind == ErrNotLinerate && e.Advice == "" {
+		e.Advice = "check host and port: `linerate serve` prints the line to paste"
+	}
+	return e
+}
+
+// isRemoteAlert tells an alert that the peer sent. crypto/tls keeps the alert's type to itself, so only operation and text can be asked.
+func isRemoteAlert(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error"
+}
+
+// isWrongKeyAlert tells the alert by which crypto/tls on the other side answers a certificate that its VerifyConnection refused.
+func isWrongKeyAlert(err error) bool {
+	return err != nil && isRemoteAlert(err) && strings.Contains(err.Error(), "bad certificate")
+}
+
+// recordingConn remembers the first bytes read, to tell the dialect of a peer that is no linerate.
+type recordingConn struct {
+	*net.TCPConn
+	head []byte
+}
+
+func (c *recordingConn) Read(b []byte) (int, error) {
+	n, err := c.TCPConn.Read(b)
+	if room := dialectHeadBytes - len(c.head); room > 0 {
+		c.head = append(c.head, b[:min(n, room)]...)
+	}
+	return n, err
+}

@@ -1,0 +1,38 @@
+// Package wire carries control messages and opens data connections between two linerate processes.
+//
+// # Model
+//
+// A [Conn] is an authenticated channel of [Message] frames; it beats while idle, so that a peer that vanished without a word is
+// noticed. A [Key] is the secret that people carry from one host to the other; both identities of mutual TLS follow from it. A
+// [Listener] serves one TCP port for everything: control channels ([Dial]) and data connections ([DialData]) that show a [Token]
+// given through a control channel; tokens are announced by [Listener.Expect] and their connections wait in a [DataQueue]. [SSH] starts the far end
+// over the user's own ssh; then the channel is ssh's standard input and output and no key is needed.
+//
+// Control channel, after authentication, both ways: frames of
+//
+//	uint32 big-endian   length n of the body, 0 … MaxMessageBytes
+//	n bytes             JSON object {"type":…,"body":…}; n = 0 is a heartbeat and carries nothing
+//
+// Data connection, from the dialling side, then nothing but payload:
+//
+//	6 bytes    "LNRD1\n"
+//	16 bytes   token
+//	1 byte     index of the connection within its test
+//
+// Far end over ssh: one line "linerate/1 data-port=N\n" on standard output, then frames as above.
+//
+// # Units
+//
+// Times are time.Duration, sizes are bytes.
+//
+// # Sources
+//
+// RFC 8446 (TLS 1.3), RFC 8032 (Ed25519), RFC 5869 (HKDF), RFC 7301 (ALPN); tcp(7) for TCP_USER_TIMEOUT (Linux 2.6.37), socket(7) for
+// SO_REUSEPORT (Linux 3.9); ssh(1) for -G (OpenSSH 6.8).
+//
+// # Limits
+//
+// The token of a data connection travels in the clear: who can read the path may take a place in a running test, not more. Renew and
+// TCP_USER_TIMEOUT exist on Linux only; elsewhere heartbeats alone tell a vanished peer. A process that is stopped (SIGSTOP) is seen
+// as gone by its peer.
+package wire

@@ -1,0 +1,93 @@
+package wire
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// Message is one frame of the control channel: a 4-byte big-endian length, then this object as JSON.
+type Message struct {
+	Type string          `json:"type"`
+	Body json.RawMessage `json:"body,omitempty"`
+}
+
+// MaxMessageBytes bounds one frame in both directions.
+const MaxMessageBytes = 16 << 20
+
+// frameHeadBytes is the length field in front of each frame.
+const frameHeadBytes = 4
+
+// heartbeat is a frame without content.
+var heartbeat = make([]byte, frameHeadBytes)
+
+// appendFrame appends one message as it goes over the wire.
+func appendFrame(b []byte, typ string, body any) ([]byte, error) {
+	m := Message{Type: typ}
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("encode %s message: %w", typ, err)
+		}
+		m.Body = encoded
+	}
+	encoded, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s message: %w", typ, err)
+	}
+	if len(encoded) > MaxMessageBytes {
+		return nil, fmt.Errorf("encode %s message: %d bytes are over the limit of %d", typ, len(encoded), MaxMessageBytes)
+	}
+	b = binary.BigEndian.AppendUint32(b, uint32(len(encoded)))
+	return append(b, encoded...), nil
+}
+
+// readFrame reads frames until one carries a message, and gives also how many bytes that took in memory. Memory grows with what
+// has arrived, not with what the length field promises. io.EOF is returned only between frames.
+func readFrame(r io.Reader) (Message, int, error) {
+	for {
+		var head [frameHeadBytes]byte
+		if _, err := io.ReadFull(r, head[:]); err != nil {
+			return Message{}, 0, err
+		}
+		n := binary.BigEndian.Uint32(head[:])
+		if n == 0 {
+			continue
+		}
+		if n > MaxMessageBytes {
+			return Message{}, 0, fmt.Errorf("%w: frame of %d bytes, the limit is %d", ErrProtocol, n, MaxMessageBytes)
+		}
+		body, err := readGrowing(r, int(n))
+		if err != nil {
+			return Message{}, 0, err
+		}
+		var m Message
+		if err := json.Unmarshal(body, &m); err != nil {
+			return Message{}, 0, fmt.Errorf("%w: frame is no message: %w", ErrProtocol, err)
+		}
+		if m.Type == "" {
+			return Message{}, 0, fmt.Errorf("%w: message without a type", ErrProtocol)
+		}
+		return m, len(body), nil
+	}
+}
+
+// readGrowing reads n bytes, doubling its buffer from 64 KiB as they come.
+func readGrowing(r io.Reader, n int) ([]byte, error) {
+	b := make([]byte, 0, min(n, 64<<10))
+	for len(b) < n {
+		if len(b) == cap(b) {
+			b = append(make([]byte, 0, min(n, 2*cap(b))), b...)
+		}
+		got, err := io.ReadFull(r, b[len(b):cap(b)])
+		b = b[:len(b)+got]
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}

@@ -1,0 +1,99 @@
+package wire
+
+import (
+	"crypto/ed25519"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+)
+
+// alpn names the protocol inside TLS (RFC 7301). A change of framing or of the derivation below takes another name.
+const alpn = "linerate/1"
+
+// The roles that have an identity of their own, so that neither side can be shown its own certificate back.
+const (
+	serverRole = "server"
+	clientRole = "client"
+)
+
+// errForeignProtocol says that the other end of a TLS handshake did not agree on our ALPN name.
+var errForeignProtocol = errors.New("it speaks TLS, but not " + alpn)
+
+// identity derives the Ed25519 key of one role.
+func (k Key) identity(role string) (ed25519.PrivateKey, error) {
+	seed, err := hkdf.Key(sha256.New, k.symbols[:], nil, alpn+" ed25519 seed of "+role, ed25519.SeedSize)
+	if err != nil {
+		return nil, fmt.Errorf("derive %s identity: %w", role, err)
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// certificate wraps the identity of one role for TLS, self-signed. It is the same every time: Ed25519 signatures are deterministic
+// and everything in the template is fixed. The dates never expire, because hosts under test often have wrong clocks
+// and a certificate here proves nothing but the possession of the key.
+func (k Key) certificate(role string) (tls.Certificate, error) {
+	private, err := k.identity(role)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		Subject:      pkix.Name{CommonName: "linerate " + role},
+		NotBefore:    time.Date(1970, 1, 1, 0, 0, 0, 0, time.UTC),
+		NotAfter:     time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC), // RFC 5280 4.1.2.5: no end
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("make %s certificate: %w", role, err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, nil
+}
+
+// tlsConfig gives the configuration of one role. Certification authorities, names and dates have no part in it: the peer is who
+// holds the private key that follows from the shared secret, so its public key is compared with the derived one, and TLS itself proves the
+// possession. That is why InsecureSkipVerify is right here: it switches off the chain and name checks only, and VerifyConnection
+// runs in every handshake. Tickets are off, so there is no resumption that could pass by it.
+func (k Key) tlsConfig(role, peerRole string) (*tls.Config, error) {
+	if k.IsZero() {
+		return nil, fmt.Errorf("derive identities: %w: no key given", ErrBadKey)
+	}
+	own, err := k.certificate(role)
+	if err != nil {
+		return nil, err
+	}
+	peer, err := k.identity(peerRole)
+	if err != nil {
+		return nil, err
+	}
+	want := peer.Public().(ed25519.PublicKey)
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS13,
+		Certificates:           []tls.Certificate{own},
+		NextProtos:             []string{alpn},
+		ClientAuth:             tls.RequireAnyClientCert,
+		InsecureSkipVerify:     true,
+		SessionTicketsDisabled: true,
+		VerifyConnection: func(state tls.ConnectionState) error {
+			if state.NegotiatedProtocol != alpn {
+				return errForeignProtocol
+			}
+			if len(state.PeerCertificates) != 1 {
+				return ErrWrongKey
+			}
+			got, ok := state.PeerCertificates[0].PublicKey.(ed25519.PublicKey)
+			if !ok || subtle.ConstantTimeCompare(got, want) != 1 {
+				return ErrWrongKey
+			}
+			return nil
+		},
+	}, nil
+}

@@ -1,0 +1,172 @@
+package wire
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Key is the secret of one `linerate serve`: 130 random bits, written as 28 characters in seven groups of four. Keys compare with ==;
+// the zero Key is no key. Its bits must not be fewer: a stranger who connects is shown the server's certificate, and could try
+// keys against its public key offline.
+type Key struct {
+	symbols [keySymbols]byte // five bits each
+}
+
+const (
+	keySymbols = 26 // 5 bits each: 130 bits
+	keyChecks  = 2
+	keyLength  = keySymbols + keyChecks
+	keyGroup   = 4
+	// keyAlphabet is Crockford's base 32: no I, L, O, U, so nothing is taken for 1 or 0, and nothing rude appears.
+	keyAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+)
+
+// ErrBadKey says that a text is not a key as linerate prints them: it was mistyped or cut. A well-formed key that the other side
+// does not know is ErrWrongKey instead.
+var ErrBadKey = errors.New("key is mistyped")
+
+// NewKey makes a key from the system's random source.
+func NewKey() Key {
+	var k Key
+	// rand.Read never fails (Go 1.24); each byte's low five bits are uniform.
+	_, _ = rand.Read(k.symbols[:])
+	for i := range k.symbols {
+		k.symbols[i] &= 31
+	}
+	return k
+}
+
+// IsZero tells whether k is no key at all.
+func (k Key) IsZero() bool { return k == Key{} }
+
+// String gives the key as people type it, seven groups of four characters with dashes. It is the secret itself: print it where
+// the user asked for it, never into a log.
+func (k Key) String() string {
+	word := k.codeword()
+	var b strings.Builder
+	for i, s := range word {
+		if i > 0 && i%keyGroup == 0 {
+			b.WriteByte('-')
+		}
+		b.WriteByte(keyAlphabet[s])
+	}
+	return b.String()
+}
+
+// ParseKey reads a key as typed: case, dashes and blanks do not matter, O is 0, I and L are 1. Its error wraps ErrBadKey and says where to look;
+// one wrong character is located, and any two wrong or swapped ones are detected.
+func ParseKey(text string) (Key, error) {
+	var word [keyLength]byte
+	n := 0
+	for _, r := range text {
+		if r == '-' || r == ' ' || r == '\t' || r == '\r' || r == '\n' {
+			continue
+		}
+		s := keySymbol(r)
+		if s < 0 {
+			return Key{}, fmt.Errorf("parse key: %w: %q in group %d is not a character of keys", ErrBadKey, r, n/keyGroup+1)
+		}
+		if n < keyLength {
+			word[n] = byte(s)
+		}
+		n++
+	}
+	if n != keyLength {
+		return Key{}, fmt.Errorf("parse key: %w: %d characters instead of %d", ErrBadKey, n, keyLength)
+	}
+	sum, weighted := syndromes(word[:])
+	if sum != 0 || weighted != 0 {
+		if sum != 0 && weighted != 0 {
+			if at := int(gfLog(weighted)+31-gfLog(sum)) % 31; at < keyLength {
+				return Key{}, fmt.Errorf("parse key: %w: look at group %d, %s", ErrBadKey, at/keyGroup+1, groupOf(word, at/keyGroup))
+			}
+		}
+		return Key{}, fmt.Errorf("parse key: %w: more than one character is wrong", ErrBadKey)
+	}
+	var k Key
+	copy(k.symbols[:], word[:keySymbols])
+	if k.IsZero() {
+		return Key{}, fmt.Errorf("parse key: %w: all characters are 0", ErrBadKey)
+	}
+	return k, nil
+}
+
+// keySymbol gives the five bits of a typed character, or -1.
+func keySymbol(r rune) int {
+	switch r {
+	case 'o', 'O':
+		return 0
+	case 'i', 'I', 'l', 'L':
+		return 1
+	}
+	if r >= 'a' && r <= 'z' {
+		r -= 'a' - 'A'
+	}
+	if r > 127 {
+		return -1
+	}
+	return strings.IndexByte(keyAlphabet, byte(r))
+}
+
+// groupOf gives one group of four characters for an error message.
+func groupOf(word [keyLength]byte, group int) string {
+	b := make([]byte, keyGroup)
+	for i := range b {
+		b[i] = keyAlphabet[word[group*keyGroup+i]]
+	}
+	return string(b)
+}
+
+// codeword appends the two check symbols: a shortened Reed-Solomon code over GF(32), in which the plain sum of all symbols and the
+// sum weighted with α^position are both zero. Its distance of three finds every error in two symbols, hence every swap.
+func (k Key) codeword() [keyLength]byte {
+	var word [keyLength]byte
+	copy(word[:], k.symbols[:])
+	sum, weighted := syndromes(k.symbols[:])
+	// Solve x+y = sum, x·α^26 + y·α^27 = weighted.
+	a, b := gfExp(keySymbols), gfExp(keySymbols+1)
+	y := gfMul(weighted^gfMul(sum, a), gfExp(31-gfLog(a^b)))
+	word[keySymbols], word[keySymbols+1] = sum^y, y
+	return word
+}
+
+// syndromes gives the plain and the weighted sum of symbols.
+func syndromes(word []byte) (sum, weighted byte) {
+	for i, s := range word {
+		sum ^= s
+		weighted ^= gfMul(s, gfExp(i))
+	}
+	return sum, weighted
+}
+
+// gfExp gives α^n in GF(32) = GF(2)[x]/(x⁵+x²+1) with α = x, which has order 31.
+func gfExp(n int) byte {
+	v := byte(1)
+	for range n % 31 {
+		v <<= 1
+		if v&32 != 0 {
+			v ^= 0b100101
+		}
+	}
+	return v
+}
+
+// gfLog gives the exponent of a symbol that is not zero.
+func gfLog(v byte) int {
+	for n := range 31 {
+		if gfExp(n) == v {
+			return n
+		}
+	}
+	panic("wire: logarithm of zero in GF(32)")
+}
+
+// gfMul multiplies two symbols.
+func gfMul(a, b byte) byte {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	return gfExp(gfLog(a) + gfLog(b))
+}

@@ -1,0 +1,421 @@
+package wire
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxHalfOpen bounds the connections that have not yet shown what they are. Over it, or over maxHalfOpenPerIP from one address,
+	// the oldest of them makes room: an honest peer is through within a few round trips, one that only holds the place is not.
+	maxHalfOpen      = 64
+	maxHalfOpenPerIP = 32
+)
+
+// Rejection is one connection that was turned away before it was anything.
+type Rejection struct {
+	Remote  netip.AddrPort
+	Dialect string // what it looked like, see Dialect
+	Err     error  // why: ErrNotLinerate, ErrWrongKey, ErrPeerGone, a timeout
+}
+
+// Listener serves control channels and data connections on one TCP port.
+type Listener struct {
+	config *tls.Config // nil: data connections only
+	addr   *net.TCPAddr
+	accept chan *Conn
+	closed chan struct{}
+	group  sync.WaitGroup
+
+	mu       sync.Mutex
+	socket   *net.TCPListener
+	over     bool
+	half     []*halfOpen // oldest first
+	queues   map[Token]*DataQueue
+	rejected map[string]uint64
+	onReject func(Rejection)
+}
+
+// halfOpen is one connection of which nothing is known yet.
+type halfOpen struct {
+	conn   *net.TCPConn
+	remote netip.AddrPort
+}
+
+// Listen opens addr (host:port; an empty host means every address, port 0 any free one) for control channels of peers that hold key,
+// and for data connections. ctx bounds the opening only.
+func Listen(ctx context.Context, addr string, key Key) (*Listener, error) {
+	config, err := key.tlsConfig(serverRole, clientRole)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	return listen(ctx, addr, config)
+}
+
+// ListenData opens addr for data connections only, for a far end whose control channel is ssh.
+func ListenData(ctx context.Context, addr string) (*Listener, error) { return listen(ctx, addr, nil) }
+
+func listen(ctx context.Context, addr string, config *tls.Config) (*Listener, error) {
+	socket, err := listenTCP(ctx, addr, nil)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", addr, plain(err))
+	}
+	l := &Listener{
+		config:   config,
+		addr:     socket.Addr().(*net.TCPAddr),
+		accept:   make(chan *Conn),
+		closed:   make(chan struct{}),
+		socket:   socket,
+		queues:   make(map[Token]*DataQueue),
+		rejected: make(map[string]uint64),
+	}
+	l.group.Add(1)
+	go l.acceptFrom(socket)
+	return l, nil
+}
+
+// listenTCP opens a plain TCP socket. Go would make it a multipath one by itself (1.24), which is not what is measured here.
+func listenTCP(ctx context.Context, addr string, control func(string, string, syscall.RawConn) error) (*net.TCPListener, error) {
+	lc := net.ListenConfig{KeepAlive: -1, Control: control}
+	lc.SetMultipathTCP(false)
+	ln, err := lc.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return ln.(*net.TCPListener), nil
+}
+
+// Addr gives the address listened on, with the real port.
+func (l *Listener) Addr() *net.TCPAddr { return l.addr }
+
+// OnReject has fn called for every connection turned away, from several goroutines. It replaces the function set before.
+func (l *Listener) OnReject(fn func(Rejection)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.onReject = fn
+}
+
+// Rejected gives how many connections were turned away, by what they looked like.
+func (l *Listener) Rejected() map[string]uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	counts := make(map[string]uint64, len(l.rejected))
+	for dialect, n := range l.rejected {
+		counts[dialect] = n
+	}
+	return counts
+}
+
+// Accept gives the next authenticated control channel. After Close its error wraps net.ErrClosed.
+func (l *Listener) Accept() (*Conn, error) {
+	select {
+	case c := <-l.accept:
+		return c, nil
+	case <-l.closed:
+		return nil, fmt.Errorf("accept control connection: %w", net.ErrClosed)
+	}
+}
+
+// Expect announces up to n data connections (1 … MaxDataConns) that will show token. The queue must be closed by the caller.
+func (l *Listener) Expect(token Token, n int) *DataQueue {
+	n = min(max(n, 1), MaxDataConns)
+	q := &DataQueue{listener: l, token: token, limit: n, waiting: make(chan dataConn, n), closed: make(chan struct{})}
+	l.mu.Lock()
+	over := l.over
+	if !over {
+		l.queues[token] = q
+	}
+	l.mu.Unlock()
+	if over {
+		_ = q.Close() // nothing will ever come
+	}
+	return q
+}
+
+// forget removes a queue.
+func (l *Listener) forget(q *DataQueue) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.queues[q.token] == q {
+		delete(l.queues, q.token)
+	}
+}
+
+// Renew replaces the listening socket by a new one on the same address. An accepted socket inherits buffer sizes and more from the listening
+// one, which has them from the moment it was made: after a sysctl was changed, only a new one hands out new values. Connections that are
+// half-way through the kernel's own handshake at that moment may be reset. errors.ErrUnsupported where the OS has no way to do it without a gap;
+// the old socket goes on then and after every other error.
+func (l *Listener) Renew() error {
+	if !canRenew {
+		return fmt.Errorf("renew listener %s: %w", l.addr, errors.ErrUnsupported)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return fmt.Errorf("renew listener %s: %w", l.addr, net.ErrClosed)
+	}
+	old, err := l.socket.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("renew listener %s: %w", l.addr, err)
+	}
+	if err := sharePort(old, 1); err != nil {
+		return fmt.Errorf("renew listener %s: %w", l.addr, err)
+	}
+	socket, err := listenTCP(context.Background(), l.addr.String(), func(_, _ string, raw syscall.RawConn) error {
+		return sharePort(raw, 1)
+	})
+	if err != nil {
+		_ = sharePort(old, 0) // it was off before; the bind error is the one to tell
+		return fmt.Errorf("renew listener %s: %w", l.addr, plain(err))
+	}
+	if raw, err := socket.SyscallConn(); err == nil {
+		_ = sharePort(raw, 0) // on failure a second process of the same user could share the port, which harms nobody
+	}
+	previous := l.socket
+	l.socket = socket
+	l.group.Add(1)
+	go l.acceptFrom(socket)
+	// What completed the kernel's handshake on the old socket before this moment is taken by its acceptor within the grace.
+	_ = previous.SetDeadline(time.Now().Add(renewGrace))
+	return nil
+}
+
+// renewGrace is how long an old socket still accepts what had come to it.
+const renewGrace = 10 * time.Millisecond
+
+// Close stops listening, drops connections that are not yet anything, closes every DataQueue and waits for its goroutines. Control channels and data
+// connections handed out before are their owners'.
+func (l *Listener) Close() error {
+	l.mu.Lock()
+	if l.over {
+		l.mu.Unlock()
+		l.group.Wait()
+		return nil
+	}
+	l.over = true
+	close(l.closed)
+	err := l.socket.Close()
+	for _, h := range l.half {
+		_ = h.conn.Close() // its goroutine ends by that
+	}
+	queues := make([]*DataQueue, 0, len(l.queues))
+	for _, q := range l.queues {
+		queues = append(queues, q)
+	}
+	l.mu.Unlock()
+	for _, q := range queues {
+		_ = q.Close()
+	}
+	l.group.Wait()
+	return err
+}
+
+// acceptFrom takes connections from one listening socket until it is closed or replaced.
+func (l *Listener) acceptFrom(socket *net.TCPListener) {
+	defer l.group.Done()
+	pause := time.Duration(0)
+	for {
+		conn, err := socket.AcceptTCP()
+		if err != nil {
+			l.mu.Lock()
+			finished := l.over || l.socket != socket && isTimeout(err)
+			l.mu.Unlock()
+			if finished || errors.Is(err, net.ErrClosed) {
+				_ = socket.Close()
+				return
+			}
+			// Out of file descriptors or memory: these pass, and until then the backlog holds who waits.
+			pause = min(max(2*pause, time.Millisecond), 250*time.Millisecond)
+			select {
+			case <-time.After(pause):
+			case <-l.closed:
+			}
+			continue
+		}
+		pause = 0
+		h := &halfOpen{conn: conn}
+		if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
+			// A dual-stack socket shows IPv4 peers as mapped addresses.
+			h.remote = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
+		}
+		if !l.enter(h) {
+			_ = conn.Close()
+			continue
+		}
+		go func() {
+			defer l.group.Done()
+			l.receive(h)
+		}()
+	}
+}
+
+// enter notes a half-open connection, counts its goroutine, and drops the oldest one if there are too many.
+func (l *Listener) enter(h *halfOpen) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return false
+	}
+	sameIP, oldestSame := 0, -1
+	for i, other := range l.half {
+		if other.remote.Addr() == h.remote.Addr() {
+			if sameIP++; oldestSame < 0 {
+				oldestSame = i
+			}
+		}
+	}
+	switch {
+	case sameIP >= maxHalfOpenPerIP:
+		_ = l.half[oldestSame].conn.Close() // its goroutine reports it
+		l.half = append(l.half[:oldestSame], l.half[oldestSame+1:]...)
+	case len(l.half) >= maxHalfOpen:
+		_ = l.half[0].conn.Close()
+		l.half = append(l.half[:0], l.half[1:]...)
+	}
+	l.half = append(l.half, h)
+	l.group.Add(1)
+	return true
+}
+
+// leave ends the half-open state. It is false if the connection was dropped meanwhile.
+func (l *Listener) leave(h *halfOpen) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, other := range l.half {
+		if other == h {
+			l.half = append(l.half[:i], l.half[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// receive finds out what one connection is and hands it on, or turns it away.
+func (l *Listener) receive(h *halfOpen) {
+	deadline := time.Now().Add(handshakeTimeout)
+	_ = h.conn.SetDeadline(deadline)
+	// One read of at most a preface: a data connection must not lose a byte of its payload here.
+	head := make([]byte, prefaceBytes, dialectHeadBytes)
+	n, err := h.conn.Read(head)
+	head = head[:n]
+	switch {
+	case n == 0:
+		l.reject(h, head, err)
+	case head[0] == dataMagic[0]:
+		l.receiveData(h, head)
+	case head[0] == tlsHandshakeRecord && l.config != nil:
+		l.receiveControl(h, head, deadline)
+	default:
+		// A little more tells the dialect better; whoever has sent one byte has as a rule sent the rest as well.
+		_ = h.conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+		m, _ := io.ReadFull(h.conn, head[n:cap(head)])
+		l.reject(h, head[:n+m], nil)
+	}
+}
+
+// tlsHandshakeRecord is the first byte of a ClientHello (RFC 8446 5.1).
+const tlsHandshakeRecord = 0x16
+
+// receiveData hands a data connection to the queue that expects its token. Looking tokens up in a map takes no constant time, which
+// tells nothing useful about 128 random bits.
+func (l *Listener) receiveData(h *halfOpen, head []byte) {
+	n := len(head)
+	head = head[:prefaceBytes]
+	if _, err := io.ReadFull(h.conn, head[n:]); err != nil {
+		l.reject(h, head[:n], err)
+		return
+	}
+	token, index, ok := parsePreface(head)
+	if !ok {
+		l.reject(h, head, nil)
+		return
+	}
+	l.mu.Lock()
+	q := l.queues[token]
+	l.mu.Unlock()
+	if q == nil {
+		l.reject(h, head, errors.New("unknown token"))
+		return
+	}
+	if !l.leave(h) {
+		_ = h.conn.Close()
+		return
+	}
+	err := h.conn.SetDeadline(time.Time{})
+	if err == nil {
+		err = q.offer(h.conn, index)
+	}
+	if err != nil {
+		l.reject(h, head, err)
+	}
+}
+
+// receiveControl does the TLS handshake and hands the channel to Accept.
+func (l *Listener) receiveControl(h *halfOpen, head []byte, deadline time.Time) {
+	ctx, cancel := context.WithDeadline(context.Background(), deadline)
+	defer cancel()
+	secure := tls.Server(&replayConn{TCPConn: h.conn, head: head}, l.config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		if isWrongKeyAlert(err) || errors.Is(err, ErrWrongKey) {
+			err = fmt.Errorf("%w: %w", ErrWrongKey, err)
+		}
+		l.reject(h, head, err)
+		return
+	}
+	if !l.leave(h) {
+		_ = h.conn.Close()
+		return
+	}
+	_ = h.conn.SetDeadline(time.Time{})
+	setUserTimeout(h.conn, silentBeats*beatEvery)
+	c := NewConn(secure)
+	select {
+	case l.accept <- c:
+	case <-l.closed:
+		_ = c.Close()
+	case <-c.Done():
+	}
+}
+
+// reject turns a connection away, counts it, and tells who wants to know.
+func (l *Listener) reject(h *halfOpen, head []byte, err error) {
+	l.leave(h)
+	_ = h.conn.Close()
+	if err == nil {
+		err = ErrNotLinerate
+	}
+	r := Rejection{Remote: h.remote, Dialect: Dialect(head), Err: err}
+	l.mu.Lock()
+	l.rejected[r.Dialect]++
+	tell := l.onReject
+	if l.over {
+		tell = nil
+	}
+	l.mu.Unlock()
+	if tell != nil {
+		tell(r)
+	}
+}
+
+// replayConn gives the bytes that were read to find out what a connection is once more.
+type replayConn struct {
+	*net.TCPConn
+	head []byte
+}
+
+func (c *replayConn) Read(b []byte) (int, error) {
+	if len(c.head) > 0 {
+		n := copy(b, c.head)
+		c.head = c.head[n:]
+		return n, nil
+	}
+	return c.TCPConn.Read(b)
+}

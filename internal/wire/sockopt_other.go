@@ -1,0 +1,18 @@
+//go:build !linux
+
+package wire
+
+import (
+	"errors"
+	"net"
+	"syscall"
+	"time"
+)
+
+// setUserTimeout has no portable counterpart; heartbeats tell a vanished peer.
+func setUserTimeout(*net.TCPConn, time.Duration) {}
+
+// canRenew: elsewhere SO_REUSEPORT has other rules or does not exist.
+const canRenew = false
+
+func sharePort(syscall.RawConn, int) error { return errors.ErrUnsupported }
