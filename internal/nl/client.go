@@ -1,0 +1,201 @@
+package nl
+
+import "io"
+
+// Client talks to the kernel in the network namespace of the thread that dialled it; it keeps working there from any other thread.
+// It is safe for concurrent use; requests of one family are answered one after the other.
+type Client struct{ k *kernel }
+
+// Dial opens the sockets in the network namespace of the calling thread. Callers in a namespace of their own must have locked
+// their OS thread. The error is ErrNotSupported on every OS but Linux.
+func Dial() (*Client, error) {
+	k, err := dial()
+	if err != nil {
+		return nil, wrap("open netlink", "", err)
+	}
+	return &Client{k: k}, nil
+}
+
+// Close releases the sockets. Calls after it fail.
+func (c *Client) Close() error { return wrap("close netlink", "", c.k.close()) }
+
+var _ io.Closer = (*Client)(nil)
+
+// Links lists all interfaces of the namespace in the order of their index.
+func (c *Client) Links() ([]Link, error) {
+	v, err := c.k.links()
+	return v, wrap("list links", "", err)
+}
+
+// LinkByName reads one interface. A missing one is fs.ErrNotExist.
+func (c *Client) LinkByName(name string) (Link, error) {
+	v, err := c.k.linkByName(name)
+	return v, wrap("read link", name, err)
+}
+
+// Addresses lists the IPv4 and IPv6 addresses of all interfaces.
+func (c *Client) Addresses() ([]Address, error) {
+	v, err := c.k.addresses()
+	return v, wrap("list addresses", "", err)
+}
+
+// Routes lists the unicast routes of the main table, IPv4 first, in the kernel's order.
+func (c *Client) Routes() ([]Route, error) {
+	v, err := c.k.routes()
+	return v, wrap("list routes", "", err)
+}
+
+// RouteTo asks which route the kernel takes to an address. Destination is the prefix that matched and the metrics are those of that
+// entry (Linux 4.13; before that the answer holds the address itself); Source is the address that would be used.
+// An unreachable address is an error with ENETUNREACH.
+func (c *Client) RouteTo(ip string) (Route, error) {
+	v, err := c.k.routeTo(ip)
+	return v, wrap("find route to", ip, err)
+}
+
+// Qdiscs lists the queueing disciplines of all interfaces with their totals; the built-in noqueue is not listed.
+func (c *Client) Qdiscs() ([]Qdisc, error) {
+	v, err := c.k.qdiscs()
+	return v, wrap("list qdiscs", "", err)
+}
+
+// Rings reads the descriptor rings. Virtual devices answer ErrNotSupported.
+func (c *Client) Rings(name string) (rx, tx Ring, err error) {
+	rx, tx, err = c.k.rings(name)
+	return rx, tx, wrap("read rings", name, err)
+}
+
+// Coalesce reads the interrupt moderation parameters that the driver supports, named as ethtool(8) -C takes them: rx-usecs,
+// rx-frames, adaptive-rx, …. Switches are 0 or 1.
+func (c *Client) Coalesce(name string) (map[string]uint32, error) {
+	v, err := c.k.coalesce(name)
+	return v, wrap("read coalescing", name, err)
+}
+
+// Features reads the offloads by the kernel's names (tx-tcp-segmentation, rx-gro, …).
+func (c *Client) Features(name string) (map[string]Feature, error) {
+	v, err := c.k.features(name)
+	return v, wrap("read features", name, err)
+}
+
+// Channels reads the queue counts.
+func (c *Client) Channels(name string) (Channels, error) {
+	v, err := c.k.channels(name)
+	return v, wrap("read channels", name, err)
+}
+
+// LinkMode reads the negotiated speed in bits per second (0: unknown or no link) and the duplex (full, half or empty for unknown).
+// For a veth the speed is a constant of the driver, not a measurement.
+func (c *Client) LinkMode(name string) (speedBitsPerSecond float64, duplex string, err error) {
+	speedBitsPerSecond, duplex, err = c.k.linkMode(name)
+	return speedBitsPerSecond, duplex, wrap("read link mode", name, err)
+}
+
+// LinkInfo reads port and transceiver kind.
+func (c *Client) LinkInfo(name string) (LinkInfo, error) {
+	v, err := c.k.linkInfo(name)
+	return v, wrap("read link information", name, err)
+}
+
+// Driver names driver, firmware and bus address.
+func (c *Client) Driver(name string) (DriverInfo, error) {
+	v, err := c.k.driver(name)
+	return v, wrap("read driver", name, err)
+}
+
+// Statistics reads the driver's own counters by name (ethtool -S). Names repeat in some drivers; the last one then wins.
+func (c *Client) Statistics(name string) (map[string]uint64, error) {
+	v, err := c.k.statistics(name)
+	return v, wrap("read statistics", name, err)
+}
+
+// SetMTU sets the MTU in bytes.
+func (c *Client) SetMTU(name string, bytes int) error {
+	return wrap("set mtu of", name, c.k.setMTU(name, bytes))
+}
+
+// SetTxQueueLen sets the length of the transmit queue in packets.
+func (c *Client) SetTxQueueLen(name string, packets int) error {
+	return wrap("set txqueuelen of", name, c.k.setTxQueueLen(name, packets))
+}
+
+// SetUp brings a link up.
+func (c *Client) SetUp(name string) error { return wrap("set up", name, c.k.setUp(name, true)) }
+
+// SetDown takes a link down. Its IPv6 addresses and its routes are gone afterwards.
+func (c *Client) SetDown(name string) error { return wrap("set down", name, c.k.setUp(name, false)) }
+
+// SetMAC sets the hardware address, in the usual form with colons.
+func (c *Client) SetMAC(name, mac string) error {
+	return wrap("set mac of", name, c.k.setMAC(name, mac))
+}
+
+// SetFeature switches one offload by the kernel's name and reads it back: a change that the kernel took and did not make is
+// ErrNotApplied, one that the driver fixes ErrNotSupported, an unknown name fs.ErrNotExist.
+func (c *Client) SetFeature(name, feature string, on bool) error {
+	return wrap("set feature "+feature+" of", name, c.k.setFeature(name, feature, on))
+}
+
+// ReplaceRoute makes the route to r.Destination with r.Priority what r says: next hop, interface, source when given, and all metrics
+// that Route has (zero: not set). Everything else that the kernel holds for an existing route (protocol, scope, lock bits, other metrics,
+// several next hops, encapsulation) stays as it was. A route that does not exist is made.
+func (c *Client) ReplaceRoute(r Route) error {
+	return wrap("replace route", r.Destination, c.k.replaceRoute(r))
+}
+
+// SetRouteMetric sets one metric of the route to a destination, 0 to clear it, and keeps all else of that route. Of several routes to the
+// destination it changes the one with the lowest priority value, which is the one in use. A missing route is fs.ErrNotExist.
+func (c *Client) SetRouteMetric(destination string, m RouteMetric, value int) error {
+	return wrap("set "+string(m)+" of route", destination, c.k.setRouteMetric(destination, m, value))
+}
+
+// AddRoute makes a new route in the main table; an existing one is an error (fs.ErrExist).
+func (c *Client) AddRoute(r Route) error { return wrap("add route", r.Destination, c.k.addRoute(r)) }
+
+// AddAddress gives a link an address in CIDR form. IPv6 addresses skip duplicate address detection, so that they can be used at once.
+func (c *Client) AddAddress(name, cidr string) error {
+	return wrap("add address "+cidr+" to", name, c.k.addAddress(name, cidr))
+}
+
+// AddVeth makes a pair of virtual Ethernet devices: a here and b in the network namespace that the descriptor bNetNSFd refers to, or here
+// as well when it is -1. Both are down.
+func (c *Client) AddVeth(a, b string, bNetNSFd int) error {
+	return wrap("add veth", a+" "+b, c.k.addVeth(a, b, bNetNSFd))
+}
+
+// AddLink makes a virtual link that needs no parameters: dummy, bridge, ifb.
+func (c *Client) AddLink(name, kind string) error {
+	return wrap("add "+kind, name, c.k.addLink(name, kind))
+}
+
+// MoveToNetNS moves a link to another network namespace, where it arrives down and without addresses.
+func (c *Client) MoveToNetNS(name string, fd int) error {
+	return wrap("move to namespace", name, c.k.moveToNetNS(name, fd))
+}
+
+// SetMaster makes a link a port of a bridge or bond; an empty master takes it out.
+func (c *Client) SetMaster(name, master string) error {
+	return wrap("set master of", name, c.k.setMaster(name, master))
+}
+
+// DeleteLink removes a virtual link; of a veth both ends go.
+func (c *Client) DeleteLink(name string) error {
+	return wrap("delete link", name, c.k.deleteLink(name))
+}
+
+// TBF describes a token bucket filter (tc-tbf(8)).
+type TBF struct {
+	RateBitsPerSecond float64
+	BurstBytes        int // at least rate ÷ HZ ÷ 8, or the rate is not reached
+	LimitBytes        int // queue in front of the bucket
+}
+
+// ReplaceTBF makes a token bucket filter the root qdisc of a link.
+func (c *Client) ReplaceTBF(name string, t TBF) error {
+	return wrap("replace root qdisc of", name, c.k.replaceTBF(name, t))
+}
+
+// ReplaceQdisc makes a qdisc with its default parameters the root of a link: fq, fq_codel, pfifo_fast, noqueue, ….
+func (c *Client) ReplaceQdisc(name, kind string) error {
+	return wrap("replace root qdisc of", name, c.k.replaceQdisc(name, kind))
+}

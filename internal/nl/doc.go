@@ -1,0 +1,31 @@
+// Package nl speaks the kernel's netlink families for the rest of linerate: it reads links, addresses, routes, queueing disciplines
+// and the ethtool view of a card, and makes the few changes that a knob or a practice world needs.
+//
+// # Model
+//
+// A [Client] is a set of sockets in one network namespace: rtnetlink, generic netlink (family "ethtool") and one datagram socket for
+// the two old ioctls that netlink still lacks (statistics by name, driver information). [Link], [Address], [Route], [Qdisc],
+// [Feature], [Ring] and [Channels] are copies of what the kernel said at one moment; nothing is cached between calls. Every failed
+// call is an [*Error] that keeps the errno and the kernel's own sentence (extended acknowledgement, since Linux 4.12).
+//
+// Reading and parsing are apart: the codec works on bytes alone and is fuzzed. Attributes that a newer kernel adds are ignored,
+// attributes that an older kernel lacks leave zero. A route is never rebuilt from [Route] alone: a change starts from the
+// attributes that the kernel reported, byte for byte, so that what this package has no name for survives.
+//
+// # Units
+//
+// Bytes for MTU, window, backlog and burst; packets for queue lengths and qdisc packets; segments for initial windows; bits per
+// second for link speed; microseconds or frames for coalescing parameters, as in their names.
+//
+// # Sources
+//
+// rtnetlink(7); include/uapi/linux/{rtnetlink,if_link,pkt_sched,ethtool,ethtool_netlink}.h of Linux 6.18;
+// https://docs.kernel.org/networking/ethtool-netlink.html. The ethtool family exists since Linux 5.6; rings, channels, coalescing
+// and features since 5.7; older kernels answer [ErrNotSupported].
+//
+// # Limits
+//
+// Linux only: elsewhere [Dial] answers [ErrNotSupported]. Only the main routing table is shown. Writes need CAP_NET_ADMIN in the user
+// namespace that owns the network namespace. Qdisc drop counters are 32 bits wide in the kernel and wrap. A dump of a table
+// that changes meanwhile is repeated a few times and then reported as an error rather than returned torn.
+package nl

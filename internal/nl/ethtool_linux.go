@@ -1,0 +1,342 @@
+package nl
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/mdlayher/genetlink"
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// ask sends one ethtool request for a device and gives the payload of the answer.
+func (k *kernel) ask(cmd uint8, name string, fill func(*netlink.AttributeEncoder)) ([]byte, error) {
+	msgs, err := k.ethtoolRequest(cmd, name, 0, netlink.Request, fill)
+	if err != nil {
+		return nil, err
+	}
+	if len(msgs) == 0 {
+		return nil, errors.New("empty answer")
+	}
+	return msgs[0].Data, nil
+}
+
+func (k *kernel) ethtoolRequest(cmd uint8, name string, headerFlags uint32, flags netlink.HeaderFlags, fill func(*netlink.AttributeEncoder)) ([]genetlink.Message, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	family, err := k.ethtool()
+	if err != nil {
+		return nil, err
+	}
+	data, err := encode(nil, func(ae *netlink.AttributeEncoder) {
+		// Every message of the family starts with the same nest, numbered 1.
+		ae.Nested(unix.ETHTOOL_A_LINKINFO_HEADER, func(h *netlink.AttributeEncoder) error {
+			h.String(unix.ETHTOOL_A_HEADER_DEV_NAME, name)
+			if headerFlags != 0 {
+				h.Uint32(unix.ETHTOOL_A_HEADER_FLAGS, headerFlags)
+			}
+			return nil
+		})
+		if fill != nil {
+			fill(ae)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	msgs, err := k.generic.Execute(genetlink.Message{Header: genetlink.Header{Command: cmd, Version: 1}, Data: data}, family, flags)
+	if err != nil {
+		return nil, cause(err)
+	}
+	return msgs, nil
+}
+
+// uint32s collects the 32-bit attributes of a message by number, and the 8-bit ones widened; nests and others are left out.
+func uint32s(data []byte) (map[uint16]uint32, error) {
+	ad, err := netlink.NewAttributeDecoder(data)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[uint16]uint32)
+	for ad.Next() {
+		if ad.TypeFlags()&netlink.Nested != 0 {
+			continue
+		}
+		switch b := ad.Bytes(); len(b) {
+		case 1:
+			out[ad.Type()] = uint32(b[0])
+		case 4:
+			out[ad.Type()] = u32(b)
+		}
+	}
+	return out, ad.Err()
+}
+
+func (k *kernel) rings(name string) (rx, tx Ring, err error) {
+	data, err := k.ask(unix.ETHTOOL_MSG_RINGS_GET, name, nil)
+	if err != nil {
+		return Ring{}, Ring{}, err
+	}
+	v, err := uint32s(data)
+	if err != nil {
+		return Ring{}, Ring{}, err
+	}
+	rx = Ring{Current: v[unix.ETHTOOL_A_RINGS_RX], Max: v[unix.ETHTOOL_A_RINGS_RX_MAX]}
+	tx = Ring{Current: v[unix.ETHTOOL_A_RINGS_TX], Max: v[unix.ETHTOOL_A_RINGS_TX_MAX]}
+	return rx, tx, nil
+}
+
+func (k *kernel) channels(name string) (Channels, error) {
+	data, err := k.ask(unix.ETHTOOL_MSG_CHANNELS_GET, name, nil)
+	if err != nil {
+		return Channels{}, err
+	}
+	v, err := uint32s(data)
+	if err != nil {
+		return Channels{}, err
+	}
+	return Channels{
+		Rx: v[unix.ETHTOOL_A_CHANNELS_RX_COUNT], MaxRx: v[unix.ETHTOOL_A_CHANNELS_RX_MAX],
+		Tx: v[unix.ETHTOOL_A_CHANNELS_TX_COUNT], MaxTx: v[unix.ETHTOOL_A_CHANNELS_TX_MAX],
+		Other: v[unix.ETHTOOL_A_CHANNELS_OTHER_COUNT], MaxOther: v[unix.ETHTOOL_A_CHANNELS_OTHER_MAX],
+		Combined: v[unix.ETHTOOL_A_CHANNELS_COMBINED_COUNT], MaxCombined: v[unix.ETHTOOL_A_CHANNELS_COMBINED_MAX],
+	}, nil
+}
+
+// coalesceNames are the words of ethtool(8) -C by attribute number; 2 to 23 since 5.7, 24 and 25 since 5.15, 26 to 28 since 6.3.
+var coalesceNames = map[uint16]string{
+	unix.ETHTOOL_A_COALESCE_RX_USECS:             "rx-usecs",
+	unix.ETHTOOL_A_COALESCE_RX_MAX_FRAMES:        "rx-frames",
+	unix.ETHTOOL_A_COALESCE_RX_USECS_IRQ:         "rx-usecs-irq",
+	unix.ETHTOOL_A_COALESCE_RX_MAX_FRAMES_IRQ:    "rx-frames-irq",
+	unix.ETHTOOL_A_COALESCE_TX_USECS:             "tx-usecs",
+	unix.ETHTOOL_A_COALESCE_TX_MAX_FRAMES:        "tx-frames",
+	unix.ETHTOOL_A_COALESCE_TX_USECS_IRQ:         "tx-usecs-irq",
+	unix.ETHTOOL_A_COALESCE_TX_MAX_FRAMES_IRQ:    "tx-frames-irq",
+	unix.ETHTOOL_A_COALESCE_STATS_BLOCK_USECS:    "stats-block-usecs",
+	unix.ETHTOOL_A_COALESCE_USE_ADAPTIVE_RX:      "adaptive-rx",
+	unix.ETHTOOL_A_COALESCE_USE_ADAPTIVE_TX:      "adaptive-tx",
+	unix.ETHTOOL_A_COALESCE_PKT_RATE_LOW:         "pkt-rate-low",
+	unix.ETHTOOL_A_COALESCE_RX_USECS_LOW:         "rx-usecs-low",
+	unix.ETHTOOL_A_COALESCE_RX_MAX_FRAMES_LOW:    "rx-frames-low",
+	unix.ETHTOOL_A_COALESCE_TX_USECS_LOW:         "tx-usecs-low",
+	unix.ETHTOOL_A_COALESCE_TX_MAX_FRAMES_LOW:    "tx-frames-low",
+	unix.ETHTOOL_A_COALESCE_PKT_RATE_HIGH:        "pkt-rate-high",
+	unix.ETHTOOL_A_COALESCE_RX_USECS_HIGH:        "rx-usecs-high",
+	unix.ETHTOOL_A_COALESCE_RX_MAX_FRAMES_HIGH:   "rx-frames-high",
+	unix.ETHTOOL_A_COALESCE_TX_USECS_HIGH:        "tx-usecs-high",
+	unix.ETHTOOL_A_COALESCE_TX_MAX_FRAMES_HIGH:   "tx-frames-high",
+	unix.ETHTOOL_A_COALESCE_RATE_SAMPLE_INTERVAL: "sample-interval",
+	unix.ETHTOOL_A_COALESCE_USE_CQE_MODE_TX:      "cqe-mode-tx",
+	unix.ETHTOOL_A_COALESCE_USE_CQE_MODE_RX:      "cqe-mode-rx",
+	26:                                           "tx-aggr-max-bytes",
+	27:                                           "tx-aggr-max-frames",
+	28:                                           "tx-aggr-time-usecs",
+}
+
+func (k *kernel) coalesce(name string) (map[string]uint32, error) {
+	data, err := k.ask(unix.ETHTOOL_MSG_COALESCE_GET, name, nil)
+	if err != nil {
+		return nil, err
+	}
+	v, err := uint32s(data)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]uint32, len(v))
+	for typ, value := range v {
+		if n, ok := coalesceNames[typ]; ok {
+			out[n] = value
+		}
+	}
+	return out, nil
+}
+
+func (k *kernel) linkMode(name string) (float64, string, error) {
+	data, err := k.ask(unix.ETHTOOL_MSG_LINKMODES_GET, name, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	v, err := uint32s(data)
+	if err != nil {
+		return 0, "", err
+	}
+	speed, duplex := decodeLinkMode(v)
+	return speed, duplex, nil
+}
+
+// decodeLinkMode knows the two "unknown" values: SPEED_UNKNOWN is all ones, and virtio and some others say 0 as well.
+func decodeLinkMode(v map[uint16]uint32) (bitsPerSecond float64, duplex string) {
+	if mbit := v[unix.ETHTOOL_A_LINKMODES_SPEED]; mbit != 1<<32-1 {
+		bitsPerSecond = float64(mbit) * 1e6
+	}
+	if d, ok := v[unix.ETHTOOL_A_LINKMODES_DUPLEX]; ok {
+		switch d {
+		case 0:
+			duplex = "half"
+		case 1:
+			duplex = "full"
+		}
+	}
+	return bitsPerSecond, duplex
+}
+
+func (k *kernel) linkInfo(name string) (LinkInfo, error) {
+	data, err := k.ask(unix.ETHTOOL_MSG_LINKINFO_GET, name, nil)
+	if err != nil {
+		return LinkInfo{}, err
+	}
+	v, err := uint32s(data)
+	if err != nil {
+		return LinkInfo{}, err
+	}
+	var info LinkInfo
+	ports := []string{"twisted-pair", "aui", "mii", "fibre", "bnc", "direct-attach"}
+	if p, ok := v[unix.ETHTOOL_A_LINKINFO_PORT]; ok {
+		switch {
+		case int(p) < len(ports):
+			info.Port = ports[p]
+		case p == 0xef:
+			info.Port = "none"
+		default:
+			info.Port = "other"
+		}
+	}
+	if t, ok := v[unix.ETHTOOL_A_LINKINFO_TRANSCEIVER]; ok && t < 2 {
+		info.Transceiver = []string{"internal", "external"}[t]
+	}
+	return info, nil
+}
+
+func (k *kernel) features(name string) (map[string]Feature, error) {
+	data, err := k.ask(unix.ETHTOOL_MSG_FEATURES_GET, name, nil)
+	if err != nil {
+		return nil, err
+	}
+	return parseFeatures(data)
+}
+
+// parseFeatures reads a FEATURES_GET answer with named bits. The set "hw" lists every name, its values tell what can be changed;
+// "active" and "nochange" list what is on and what is bound never to change.
+func parseFeatures(data []byte) (map[string]Feature, error) {
+	ad, err := netlink.NewAttributeDecoder(data)
+	if err != nil {
+		return nil, fmt.Errorf("features: %w", err)
+	}
+	var hw, active, nochange map[string]bool
+	for ad.Next() {
+		var into *map[string]bool
+		switch ad.Type() {
+		case unix.ETHTOOL_A_FEATURES_HW:
+			into = &hw
+		case unix.ETHTOOL_A_FEATURES_ACTIVE:
+			into = &active
+		case unix.ETHTOOL_A_FEATURES_NOCHANGE:
+			into = &nochange
+		default:
+			continue
+		}
+		ad.Nested(func(nad *netlink.AttributeDecoder) (err error) {
+			*into, err = parseBitset(nad)
+			return err
+		})
+	}
+	if err := ad.Err(); err != nil {
+		return nil, fmt.Errorf("features: %w", err)
+	}
+	out := make(map[string]Feature, len(hw))
+	for _, set := range []map[string]bool{hw, active, nochange} {
+		for n := range set {
+			out[n] = Feature{On: active[n], Fixed: !hw[n] || nochange[n]}
+		}
+	}
+	return out, nil
+}
+
+// parseBitset reads a bitset in its long form: the listed bits by name. In a set without mask a listed bit is a set bit; in one with
+// a mask the flag ETHTOOL_A_BITSET_BIT_VALUE tells.
+func parseBitset(ad *netlink.AttributeDecoder) (map[string]bool, error) {
+	out := make(map[string]bool)
+	noMask := false
+	for ad.Next() {
+		switch ad.Type() {
+		case unix.ETHTOOL_A_BITSET_NOMASK:
+			noMask = true
+		case unix.ETHTOOL_A_BITSET_BITS:
+			ad.Nested(func(bits *netlink.AttributeDecoder) error {
+				for bits.Next() {
+					if bits.Type() != unix.ETHTOOL_A_BITSET_BITS_BIT {
+						continue
+					}
+					bits.Nested(func(bit *netlink.AttributeDecoder) error {
+						name, value := "", false
+						for bit.Next() {
+							switch bit.Type() {
+							case unix.ETHTOOL_A_BITSET_BIT_NAME:
+								name = bit.String()
+							case unix.ETHTOOL_A_BITSET_BIT_VALUE:
+								value = true
+							}
+						}
+						if name != "" {
+							out[name] = value
+						}
+						return nil
+					})
+				}
+				return nil
+			})
+		}
+	}
+	if noMask {
+		for n := range out {
+			out[n] = true
+		}
+	}
+	return out, nil
+}
+
+func (k *kernel) setFeature(name, feature string, on bool) error {
+	before, err := k.features(name)
+	if err != nil {
+		return err
+	}
+	f, ok := before[feature]
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: the kernel knows no feature of that name", fs.ErrNotExist)
+	case f.On == on && f.Fixed:
+		return nil
+	case f.Fixed:
+		return fmt.Errorf("%w: the driver fixes this feature", ErrNotSupported)
+	}
+	// Even when the bit has the wanted value already the request is sent: what is wanted and what is active may differ.
+	// The reply is left out: it would come as a second message besides the acknowledgement, and says less than a read-back.
+	_, err = k.ethtoolRequest(unix.ETHTOOL_MSG_FEATURES_SET, name, unix.ETHTOOL_FLAG_OMIT_REPLY, netlink.Request|netlink.Acknowledge,
+		func(ae *netlink.AttributeEncoder) {
+			ae.Nested(unix.ETHTOOL_A_FEATURES_WANTED, func(set *netlink.AttributeEncoder) error {
+				set.Nested(unix.ETHTOOL_A_BITSET_BITS, func(bits *netlink.AttributeEncoder) error {
+					bits.Nested(unix.ETHTOOL_A_BITSET_BITS_BIT, func(bit *netlink.AttributeEncoder) error {
+						bit.String(unix.ETHTOOL_A_BITSET_BIT_NAME, feature)
+						bit.Flag(unix.ETHTOOL_A_BITSET_BIT_VALUE, on)
+						return nil
+					})
+					return nil
+				})
+				return nil
+			})
+		})
+	if err != nil {
+		return err
+	}
+	after, err := k.features(name)
+	if err != nil {
+		return fmt.Errorf("read back: %w", err)
+	}
+	if after[feature].On != on {
+		return fmt.Errorf("%w: it is wanted now and takes effect when the features it depends on allow", ErrNotApplied)
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package nl
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// The requests that netlink has no equal of: GDRVINFO, GSSET_INFO, GSTRINGS and GSTATS of linux/ethtool.h.
+const (
+	stringLength = 32 // ETH_GSTRING_LEN
+	setStats     = 1  // ETH_SS_STATS
+)
+
+// ifreqData is struct ifreq with its pointer member. The pointer stays a Go pointer, so that the collector sees it.
+type ifreqData struct {
+	name [unix.IFNAMSIZ]byte
+	data unsafe.Pointer
+	_    [24 - unsafe.Sizeof(uintptr(0))]byte
+}
+
+// ioctl passes a request buffer to the kernel, which answers in it.
+func (k *kernel) ioctl(name string, buf []byte) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	req := ifreqData{data: unsafe.Pointer(unsafe.SliceData(buf))}
+	copy(req.name[:], name)
+	conn, err := k.control.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var errno unix.Errno
+	err = conn.Control(func(fd uintptr) {
+		// The conversion stands in the call expression: only there does it keep the object in place (rules of package unsafe).
+		_, _, errno = unix.Syscall(unix.SYS_IOCTL, fd, unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&req)))
+	})
+	if err != nil {
+		return err
+	}
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+func (k *kernel) driver(name string) (DriverInfo, error) {
+	var info unix.EthtoolDrvinfo
+	buf := make([]byte, unsafe.Sizeof(info))
+	binary.NativeEndian.PutUint32(buf, unix.ETHTOOL_GDRVINFO)
+	if err := k.ioctl(name, buf); err != nil {
+		return DriverInfo{}, err
+	}
+	return parseDriver(buf), nil
+}
+
+// parseDriver reads struct ethtool_drvinfo: u32 command, then four texts of 32 bytes. Absent ones are empty or "N/A".
+func parseDriver(b []byte) DriverInfo {
+	text := func(i int) string {
+		from := 4 + 32*i
+		if len(b) < from+32 {
+			return ""
+		}
+		if s := cString(b[from : from+32]); s != "N/A" {
+			return s
+		}
+		return ""
+	}
+	return DriverInfo{Driver: text(0), Version: text(1), Firmware: text(2), Bus: text(3)}
+}
+
+// statisticsAttempts bounds the repetition when the driver changes its set of counters (new queues) between the three requests.
+const statisticsAttempts = 4
+
+func (k *kernel) statistics(name string) (map[string]uint64, error) {
+	for range statisticsAttempts {
+		names, values, err := k.statisticsOnce(name)
+		if errors.Is(err, errSetChanged) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out := make(map[string]uint64, len(names))
+		for i, n := range names {
+			out[n] = values[i]
+		}
+		return out, nil
+	}
+	return nil, errSetChanged
+}
+
+var errSetChanged = errors.New("the driver keeps changing its set of counters")
+
+func (k *kernel) statisticsOnce(name string) ([]string, []uint64, error) {
+	n, err := k.countStatistics(name)
+	if err != nil || n == 0 {
+		return nil, nil, err
+	}
+	// The kernel writes as many entries as the driver has at that moment, whatever room the caller has (fixed only by newer kernels).
+	// A reconfiguration of queues in between must not write past our memory: leave ample room, and check the count afterwards.
+	room := 2*n + 4096
+	buf := make([]byte, 12+room*stringLength)
+	binary.NativeEndian.PutUint32(buf, unix.ETHTOOL_GSTRINGS)
+	binary.NativeEndian.PutUint32(buf[4:], setStats)
+	binary.NativeEndian.PutUint32(buf[8:], uint32(n))
+	if err := k.ioctl(name, buf); err != nil {
+		return nil, nil, err
+	}
+	names, err := parseStrings(buf, room)
+	if err != nil {
+		return nil, nil, err
+	}
+	buf = make([]byte, 8+room*8)
+	binary.NativeEndian.PutUint32(buf, unix.ETHTOOL_GSTATS)
+	binary.NativeEndian.PutUint32(buf[4:], uint32(n))
+	if err := k.ioctl(name, buf); err != nil {
+		return nil, nil, err
+	}
+	values, err := parseStatistics(buf, room)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(names) != len(values) {
+		return nil, nil, errSetChanged
+	}
+	return names, values, nil
+}
+
+// countStatistics asks for the size of the set. A driver without statistics clears its bit in the mask.
+func (k *kernel) countStatistics(name string) (int, error) {
+	buf := make([]byte, 24) // struct ethtool_sset_info: u32 command, u32 reserved, u64 mask, u32 counts
+	binary.NativeEndian.PutUint32(buf, unix.ETHTOOL_GSSET_INFO)
+	binary.NativeEndian.PutUint64(buf[8:], 1<<setStats)
+	if err := k.ioctl(name, buf); err != nil {
+		return 0, err
+	}
+	if binary.NativeEndian.Uint64(buf[8:]) == 0 {
+		return 0, nil
+	}
+	n := int(u32(buf[16:]))
+	if n < 0 || n > 1<<20 {
+		return 0, fmt.Errorf("driver claims %d counters", n)
+	}
+	return n, nil
+}
+
+// parseStrings reads struct ethtool_gstrings: u32 command, u32 set, u32 count, then texts of 32 bytes.
+func parseStrings(b []byte, room int) ([]string, error) {
+	if len(b) < 12 {
+		return nil, errShort
+	}
+	n := int(u32(b[8:]))
+	if n < 0 || n > room || len(b) < 12+n*stringLength {
+		return nil, fmt.Errorf("%d names in room for %d", n, room)
+	}
+	out := make([]string, n)
+	for i := range out {
+		out[i] = string(bytes.TrimSpace([]byte(cString(b[12+i*stringLength:][:stringLength]))))
+	}
+	return out, nil
+}
+
+// parseStatistics reads struct ethtool_stats: u32 command, u32 count, then u64 each.
+func parseStatistics(b []byte, room int) ([]uint64, error) {
+	if len(b) < 8 {
+		return nil, errShort
+	}
+	n := int(u32(b[4:]))
+	if n < 0 || n > room || len(b) < 8+8*n {
+		return nil, fmt.Errorf("%d values in room for %d", n, room)
+	}
+	out := make([]uint64, n)
+	for i := range out {
+		out[i] = binary.NativeEndian.Uint64(b[8+8*i:])
+	}
+	return out, nil
+}

@@ -1,0 +1,177 @@
+package nl
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/mdlayher/genetlink"
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// kernel holds the sockets of a Client. All of them are opened at once by the dialling thread: a socket opened later, by another
+// thread, could belong to another network namespace.
+type kernel struct {
+	route   *netlink.Conn
+	generic *genetlink.Conn
+	control *os.File // AF_INET datagram socket for ioctls
+
+	familyOnce sync.Once
+	family     uint16 // of "ethtool"
+	familyErr  error
+}
+
+func dial() (*kernel, error) {
+	k := &kernel{}
+	// socket.Socket without a namespace in its configuration opens in the namespace of the calling thread.
+	route, err := netlink.Dial(unix.NETLINK_ROUTE, nil)
+	if err != nil {
+		return nil, cause(err)
+	}
+	k.route = route
+	// Extended acknowledgements came with 4.12; without them only the kernel's sentence is missing.
+	_ = route.SetOption(netlink.ExtendedAcknowledge, true)
+
+	if k.generic, err = genetlink.Dial(nil); err != nil {
+		_ = k.close()
+		return nil, cause(err)
+	}
+	_ = k.generic.SetOption(netlink.ExtendedAcknowledge, true)
+
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		_ = k.close()
+		return nil, err
+	}
+	k.control = os.NewFile(uintptr(fd), "ethtool control socket")
+	return k, nil
+}
+
+func (k *kernel) close() error {
+	var errs []error
+	if k.route != nil {
+		errs = append(errs, k.route.Close())
+	}
+	if k.generic != nil {
+		errs = append(errs, k.generic.Close())
+	}
+	if k.control != nil {
+		errs = append(errs, k.control.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// cause strips the transport's own wording from an error and keeps errno and kernel sentence.
+func cause(err error) error {
+	var op *netlink.OpError
+	if !errors.As(err, &op) {
+		return err
+	}
+	inner := op.Err
+	var sys *os.SyscallError
+	if errors.As(inner, &sys) {
+		inner = sys.Err
+	}
+	return &Error{Kernel: op.Message, Err: inner}
+}
+
+// dumpAttempts bounds the repetition of a dump during which the table changed.
+const dumpAttempts = 5
+
+// dump asks for a whole table. The kernel marks a dump that is not consistent (NLM_F_DUMP_INTR, since 3.1): entries may then be missing
+// or doubled, and the only remedy is to ask again.
+func (k *kernel) dump(typ uint16, header []byte) ([]netlink.Message, error) {
+	for range dumpAttempts {
+		msgs, err := k.route.Execute(netlink.Message{
+			Header: netlink.Header{Type: netlink.HeaderType(typ), Flags: netlink.Request | netlink.Dump},
+			Data:   header,
+		})
+		if err != nil {
+			if errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN) {
+				continue
+			}
+			return nil, cause(err)
+		}
+		torn := false
+		for _, m := range msgs {
+			torn = torn || m.Header.Flags&netlink.DumpInterrupted != 0
+		}
+		if !torn {
+			return msgs, nil
+		}
+	}
+	return nil, fmt.Errorf("table changed during each of %d dumps", dumpAttempts)
+}
+
+// get sends a request that is answered by one message.
+func (k *kernel) get(typ uint16, data []byte) (netlink.Message, error) {
+	msgs, err := k.route.Execute(netlink.Message{
+		Header: netlink.Header{Type: netlink.HeaderType(typ), Flags: netlink.Request},
+		Data:   data,
+	})
+	if err != nil {
+		return netlink.Message{}, cause(err)
+	}
+	if len(msgs) == 0 {
+		return netlink.Message{}, errors.New("empty answer")
+	}
+	return msgs[0], nil
+}
+
+// change sends a request that is answered by an acknowledgement.
+func (k *kernel) change(typ uint16, flags netlink.HeaderFlags, data []byte) error {
+	_, err := k.route.Execute(netlink.Message{
+		Header: netlink.Header{Type: netlink.HeaderType(typ), Flags: netlink.Request | netlink.Acknowledge | flags},
+		Data:   data,
+	})
+	if err != nil {
+		return cause(err)
+	}
+	return nil
+}
+
+// errShort is a message that ends before its fixed header does.
+var errShort = errors.New("message shorter than its header")
+
+// attributes splits a message behind its fixed header of n bytes.
+func attributes(data []byte, n int) (*netlink.AttributeDecoder, error) {
+	if len(data) < n {
+		return nil, errShort
+	}
+	return netlink.NewAttributeDecoder(data[n:])
+}
+
+// encode appends attributes to a fixed header.
+func encode(header []byte, fill func(ae *netlink.AttributeEncoder)) ([]byte, error) {
+	ae := netlink.NewAttributeEncoder()
+	if fill != nil {
+		fill(ae)
+	}
+	b, err := ae.Encode()
+	if err != nil {
+		return nil, err
+	}
+	return append(header, b...), nil
+}
+
+func u16(b []byte) uint16 { return binary.NativeEndian.Uint16(b) }
+func u32(b []byte) uint32 { return binary.NativeEndian.Uint32(b) }
+
+// ethtool resolves the number of the generic family once.
+func (k *kernel) ethtool() (uint16, error) {
+	k.familyOnce.Do(func() {
+		f, err := k.generic.GetFamily("ethtool")
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			k.familyErr = fmt.Errorf("%w: ethtool over netlink needs Linux 5.6", ErrNotSupported)
+		case err != nil:
+			k.familyErr = cause(err)
+		}
+		k.family = f.ID
+	})
+	return k.family, k.familyErr
+}

@@ -1,0 +1,40 @@
+//go:build !linux
+
+package nl
+
+// kernel is the absent kernel side: dial never succeeds, so no other method is ever reached through a Client that Dial gave.
+type kernel struct{}
+
+func dial() (*kernel, error) { return nil, ErrNotSupported }
+
+func (*kernel) close() error                                  { return ErrNotSupported }
+func (*kernel) links() ([]Link, error)                        { return nil, ErrNotSupported }
+func (*kernel) linkByName(string) (Link, error)               { return Link{}, ErrNotSupported }
+func (*kernel) addresses() ([]Address, error)                 { return nil, ErrNotSupported }
+func (*kernel) routes() ([]Route, error)                      { return nil, ErrNotSupported }
+func (*kernel) routeTo(string) (Route, error)                 { return Route{}, ErrNotSupported }
+func (*kernel) qdiscs() ([]Qdisc, error)                      { return nil, ErrNotSupported }
+func (*kernel) rings(string) (rx, tx Ring, err error)         { return rx, tx, ErrNotSupported }
+func (*kernel) coalesce(string) (map[string]uint32, error)    { return nil, ErrNotSupported }
+func (*kernel) features(string) (map[string]Feature, error)   { return nil, ErrNotSupported }
+func (*kernel) channels(string) (Channels, error)             { return Channels{}, ErrNotSupported }
+func (*kernel) linkMode(string) (float64, string, error)      { return 0, "", ErrNotSupported }
+func (*kernel) linkInfo(string) (LinkInfo, error)             { return LinkInfo{}, ErrNotSupported }
+func (*kernel) driver(string) (DriverInfo, error)             { return DriverInfo{}, ErrNotSupported }
+func (*kernel) statistics(string) (map[string]uint64, error)  { return nil, ErrNotSupported }
+func (*kernel) setMTU(string, int) error                      { return ErrNotSupported }
+func (*kernel) setTxQueueLen(string, int) error               { return ErrNotSupported }
+func (*kernel) setUp(string, bool) error                      { return ErrNotSupported }
+func (*kernel) setMAC(string, string) error                   { return ErrNotSupported }
+func (*kernel) setFeature(string, string, bool) error         { return ErrNotSupported }
+func (*kernel) replaceRoute(Route) error                      { return ErrNotSupported }
+func (*kernel) setRouteMetric(string, RouteMetric, int) error { return ErrNotSupported }
+func (*kernel) addRoute(Route) error                          { return ErrNotSupported }
+func (*kernel) addAddress(string, string) error               { return ErrNotSupported }
+func (*kernel) addVeth(string, string, int) error             { return ErrNotSupported }
+func (*kernel) addLink(string, string) error                  { return ErrNotSupported }
+func (*kernel) moveToNetNS(string, int) error                 { return ErrNotSupported }
+func (*kernel) setMaster(string, string) error                { return ErrNotSupported }
+func (*kernel) deleteLink(string) error                       { return ErrNotSupported }
+func (*kernel) replaceTBF(string, TBF) error                  { return ErrNotSupported }
+func (*kernel) replaceQdisc(string, string) error             { return ErrNotSupported }

@@ -1,0 +1,357 @@
+package nl
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	sizeIfInfo = unix.SizeofIfInfomsg
+	sizeIfAddr = unix.SizeofIfAddrmsg
+)
+
+// ifInfo is struct ifinfomsg: family, pad, type, index, flags, change mask.
+func ifInfo(index int, flags, mask uint32) []byte {
+	b := make([]byte, sizeIfInfo)
+	binary.NativeEndian.PutUint32(b[4:], uint32(int32(index)))
+	binary.NativeEndian.PutUint32(b[8:], flags)
+	binary.NativeEndian.PutUint32(b[12:], mask)
+	return b
+}
+
+// extSkipStats leaves the counters out of link messages (RTEXT_FILTER_SKIP_STATS, 4.4; ignored before).
+const extSkipStats = 1 << 3
+
+func (k *kernel) links() ([]Link, error) {
+	req, err := encode(ifInfo(0, 0, 0), func(ae *netlink.AttributeEncoder) { ae.Uint32(unix.IFLA_EXT_MASK, extSkipStats) })
+	if err != nil {
+		return nil, err
+	}
+	msgs, err := k.dump(unix.RTM_GETLINK, req)
+	if err != nil {
+		return nil, err
+	}
+	links := make([]Link, 0, len(msgs))
+	for _, m := range msgs {
+		if m.Header.Type != unix.RTM_NEWLINK {
+			continue
+		}
+		l, err := parseLink(m.Data)
+		if err != nil {
+			return nil, err
+		}
+		links = append(links, l)
+	}
+	slices.SortFunc(links, func(a, b Link) int { return a.Index - b.Index })
+	return links, nil
+}
+
+func (k *kernel) linkByName(name string) (Link, error) {
+	if err := checkName(name); err != nil {
+		return Link{}, err
+	}
+	req, err := encode(ifInfo(0, 0, 0), func(ae *netlink.AttributeEncoder) {
+		ae.String(unix.IFLA_IFNAME, name)
+		ae.Uint32(unix.IFLA_EXT_MASK, extSkipStats)
+	})
+	if err != nil {
+		return Link{}, err
+	}
+	m, err := k.get(unix.RTM_GETLINK, req)
+	if err != nil {
+		return Link{}, err
+	}
+	return parseLink(m.Data)
+}
+
+// checkName refuses what the kernel would cut off or take for another device: IFNAMSIZ is 16 with the closing zero, and an
+// empty name in a request means "no name given".
+func checkName(name string) error {
+	if name == "" || len(name) >= unix.IFNAMSIZ {
+		return unix.ENODEV
+	}
+	return nil
+}
+
+func (k *kernel) index(name string) (int, error) {
+	l, err := k.linkByName(name)
+	return l.Index, err
+}
+
+// parseLink reads an RTM_NEWLINK message without its netlink header.
+func parseLink(data []byte) (Link, error) {
+	ad, err := attributes(data, sizeIfInfo)
+	if err != nil {
+		return Link{}, fmt.Errorf("link message: %w", err)
+	}
+	flags := u32(data[8:])
+	l := Link{
+		Index:   int(int32(u32(data[4:]))),
+		Up:      flags&unix.IFF_UP != 0,
+		Carrier: flags&unix.IFF_LOWER_UP != 0,
+	}
+	for ad.Next() {
+		switch ad.Type() {
+		case unix.IFLA_IFNAME:
+			l.Name = ad.String()
+		case unix.IFLA_ADDRESS:
+			l.MAC = net.HardwareAddr(ad.Bytes()).String()
+		case unix.IFLA_MTU:
+			l.MTU = int(ad.Uint32())
+		case unix.IFLA_MIN_MTU:
+			l.MinMTU = int(ad.Uint32())
+		case unix.IFLA_MAX_MTU:
+			l.MaxMTU = int(ad.Uint32())
+		case unix.IFLA_TXQLEN:
+			l.TxQueueLen = int(ad.Uint32())
+		case unix.IFLA_NUM_TX_QUEUES:
+			l.TxQueues = int(ad.Uint32())
+		case unix.IFLA_NUM_RX_QUEUES:
+			l.RxQueues = int(ad.Uint32())
+		case unix.IFLA_QDISC:
+			l.Qdisc = ad.String()
+		case unix.IFLA_LINK:
+			l.ParentIndex = int(ad.Int32())
+		case unix.IFLA_MASTER:
+			l.MasterIndex = int(ad.Uint32())
+		case unix.IFLA_LINKINFO:
+			ad.Nested(func(nad *netlink.AttributeDecoder) error {
+				for nad.Next() {
+					if nad.Type() == unix.IFLA_INFO_KIND {
+						l.Kind = nad.String()
+					}
+				}
+				return nil
+			})
+		}
+	}
+	if err := ad.Err(); err != nil {
+		return Link{}, fmt.Errorf("link message: %w", err)
+	}
+	return l, nil
+}
+
+func (k *kernel) addresses() ([]Address, error) {
+	msgs, err := k.dump(unix.RTM_GETADDR, make([]byte, sizeIfAddr))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Address, 0, len(msgs))
+	for _, m := range msgs {
+		if m.Header.Type != unix.RTM_NEWADDR {
+			continue
+		}
+		a, ok, err := parseAddress(m.Data)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out = append(out, a)
+		}
+	}
+	return out, nil
+}
+
+// parseAddress reads an RTM_NEWADDR message; ok is false for families other than IP.
+func parseAddress(data []byte) (a Address, ok bool, err error) {
+	ad, err := attributes(data, sizeIfAddr)
+	if err != nil {
+		return Address{}, false, fmt.Errorf("address message: %w", err)
+	}
+	bits, index := int(data[1]), int(u32(data[4:]))
+	var local, addr netip.Addr
+	for ad.Next() {
+		switch ad.Type() {
+		case unix.IFA_LOCAL:
+			local, _ = netip.AddrFromSlice(ad.Bytes())
+		case unix.IFA_ADDRESS:
+			addr, _ = netip.AddrFromSlice(ad.Bytes())
+		}
+	}
+	if err := ad.Err(); err != nil {
+		return Address{}, false, fmt.Errorf("address message: %w", err)
+	}
+	// On a point-to-point link IFA_ADDRESS is the peer and IFA_LOCAL the own address; IPv6 sends IFA_LOCAL in that case only.
+	if !local.IsValid() {
+		local = addr
+	}
+	p := netip.PrefixFrom(local, bits)
+	if !p.IsValid() {
+		return Address{}, false, nil
+	}
+	return Address{Index: index, CIDR: p.String()}, true, nil
+}
+
+// modify sends RTM_NEWLINK for an existing link.
+func (k *kernel) modify(name string, flags, mask uint32, fill func(*netlink.AttributeEncoder)) error {
+	index, err := k.index(name)
+	if err != nil {
+		return err
+	}
+	req, err := encode(ifInfo(index, flags, mask), fill)
+	if err != nil {
+		return err
+	}
+	return k.change(unix.RTM_NEWLINK, 0, req)
+}
+
+func (k *kernel) setMTU(name string, bytes int) error {
+	return k.setUint32(name, unix.IFLA_MTU, bytes)
+}
+
+func (k *kernel) setTxQueueLen(name string, packets int) error {
+	return k.setUint32(name, unix.IFLA_TXQLEN, packets)
+}
+
+func (k *kernel) setUint32(name string, attr uint16, v int) error {
+	if v < 0 || int64(v) > 1<<32-1 {
+		return unix.ERANGE
+	}
+	return k.modify(name, 0, 0, func(ae *netlink.AttributeEncoder) { ae.Uint32(attr, uint32(v)) })
+}
+
+func (k *kernel) setUp(name string, up bool) error {
+	var flags uint32
+	if up {
+		flags = unix.IFF_UP
+	}
+	return k.modify(name, flags, unix.IFF_UP, nil)
+}
+
+func (k *kernel) setMAC(name, mac string) error {
+	hw, err := net.ParseMAC(mac)
+	if err != nil {
+		return err
+	}
+	return k.modify(name, 0, 0, func(ae *netlink.AttributeEncoder) { ae.Bytes(unix.IFLA_ADDRESS, hw) })
+}
+
+func (k *kernel) moveToNetNS(name string, fd int) error {
+	return k.modify(name, 0, 0, func(ae *netlink.AttributeEncoder) { ae.Uint32(unix.IFLA_NET_NS_FD, uint32(fd)) })
+}
+
+func (k *kernel) setMaster(name, master string) error {
+	index := 0
+	if master != "" {
+		var err error
+		if index, err = k.index(master); err != nil {
+			return &Error{Op: "read link", Subject: master, Err: err}
+		}
+	}
+	return k.modify(name, 0, 0, func(ae *netlink.AttributeEncoder) { ae.Uint32(unix.IFLA_MASTER, uint32(index)) })
+}
+
+func (k *kernel) deleteLink(name string) error {
+	index, err := k.index(name)
+	if err != nil {
+		return err
+	}
+	return k.change(unix.RTM_DELLINK, 0, ifInfo(index, 0, 0))
+}
+
+const createNew = netlink.Create | netlink.Excl
+
+func (k *kernel) addLink(name, kind string) error {
+	if err := checkNewName(name); err != nil {
+		return err
+	}
+	req, err := encode(ifInfo(0, 0, 0), func(ae *netlink.AttributeEncoder) {
+		ae.String(unix.IFLA_IFNAME, name)
+		ae.Nested(unix.IFLA_LINKINFO, func(info *netlink.AttributeEncoder) error {
+			info.String(unix.IFLA_INFO_KIND, kind)
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return k.change(unix.RTM_NEWLINK, createNew, req)
+}
+
+// vethInfoPeer is VETH_INFO_PEER of linux/veth.h: a whole link message for the other end.
+const vethInfoPeer = 1
+
+func (k *kernel) addVeth(a, b string, bNetNSFd int) error {
+	for _, n := range []string{a, b} {
+		if err := checkNewName(n); err != nil {
+			return err
+		}
+	}
+	req, err := encode(ifInfo(0, 0, 0), func(ae *netlink.AttributeEncoder) {
+		ae.String(unix.IFLA_IFNAME, a)
+		ae.Nested(unix.IFLA_LINKINFO, func(info *netlink.AttributeEncoder) error {
+			info.String(unix.IFLA_INFO_KIND, "veth")
+			info.Nested(unix.IFLA_INFO_DATA, func(data *netlink.AttributeEncoder) error {
+				data.Do(vethInfoPeer, func() ([]byte, error) {
+					return encode(ifInfo(0, 0, 0), func(peer *netlink.AttributeEncoder) {
+						peer.String(unix.IFLA_IFNAME, b)
+						if bNetNSFd >= 0 {
+							peer.Uint32(unix.IFLA_NET_NS_FD, uint32(bNetNSFd))
+						}
+					})
+				})
+				return nil
+			})
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return k.change(unix.RTM_NEWLINK, createNew, req)
+}
+
+func checkNewName(name string) error {
+	if name == "" || len(name) >= unix.IFNAMSIZ {
+		return fmt.Errorf("interface name %q: want 1 to %d bytes", name, unix.IFNAMSIZ-1)
+	}
+	return nil
+}
+
+func (k *kernel) addAddress(name, cidr string) error {
+	p, err := netip.ParsePrefix(cidr)
+	if err != nil {
+		return err
+	}
+	index, err := k.index(name)
+	if err != nil {
+		return err
+	}
+	h := make([]byte, sizeIfAddr)
+	h[0], h[1] = family(p.Addr()), byte(p.Bits())
+	if p.Addr().Is6() {
+		h[2] = unix.IFA_F_NODAD
+	}
+	binary.NativeEndian.PutUint32(h[4:], uint32(index))
+	req, err := encode(h, func(ae *netlink.AttributeEncoder) {
+		ae.Bytes(unix.IFA_LOCAL, p.Addr().AsSlice())
+		ae.Bytes(unix.IFA_ADDRESS, p.Addr().AsSlice())
+		if p.Addr().Is4() && p.Bits() < 31 {
+			ae.Bytes(unix.IFA_BROADCAST, broadcast(p))
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return k.change(unix.RTM_NEWADDR, createNew, req)
+}
+
+func family(a netip.Addr) byte {
+	if a.Is4() {
+		return unix.AF_INET
+	}
+	return unix.AF_INET6
+}
+
+// broadcast is the last address of an IPv4 prefix.
+func broadcast(p netip.Prefix) []byte {
+	a := p.Masked().Addr().As4()
+	v := binary.BigEndian.Uint32(a[:]) | (1<<(32-p.Bits()) - 1)
+	return binary.BigEndian.AppendUint32(nil, v)
+}

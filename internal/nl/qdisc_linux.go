@@ -1,0 +1,144 @@
+package nl
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// From linux/pkt_sched.h and linux/gen_stats.h, which x/sys/unix lacks.
+const (
+	sizeTcMsg      = 20 // family, 3 pad, ifindex, handle, parent, info
+	statsBasic     = 1  // u64 bytes, u32 packets
+	statsQueue     = 3  // u32 each: qlen, backlog, drops, requeues, overlimits
+	statsPackets64 = 8  // u64 packets, since 5.5
+	tbfParms       = 1
+	tbfRate64      = 4
+	tbfBurst       = 6
+	rootHandle     = 0xffffffff // TC_H_ROOT
+)
+
+func (k *kernel) qdiscs() ([]Qdisc, error) {
+	links, err := k.links()
+	if err != nil {
+		return nil, err
+	}
+	names := make(map[int]string, len(links))
+	for _, l := range links {
+		names[l.Index] = l.Name
+	}
+	msgs, err := k.dump(unix.RTM_GETQDISC, make([]byte, sizeTcMsg))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Qdisc, 0, len(msgs))
+	for _, m := range msgs {
+		if m.Header.Type != unix.RTM_NEWQDISC {
+			continue
+		}
+		q, index, err := parseQdisc(m.Data)
+		if err != nil {
+			return nil, err
+		}
+		// A link that came or went between the two dumps is left out; its counters would be young or gone anyway.
+		if q.Interface = names[index]; q.Interface != "" {
+			out = append(out, q)
+		}
+	}
+	return out, nil
+}
+
+// parseQdisc reads an RTM_NEWQDISC message and gives the index of its link.
+func parseQdisc(data []byte) (q Qdisc, index int, err error) {
+	ad, err := attributes(data, sizeTcMsg)
+	if err != nil {
+		return Qdisc{}, 0, fmt.Errorf("qdisc message: %w", err)
+	}
+	index = int(int32(u32(data[4:])))
+	q.Handle, q.Parent = u32(data[8:]), u32(data[12:])
+	for ad.Next() {
+		switch ad.Type() {
+		case unix.TCA_KIND:
+			q.Kind = ad.String()
+		case unix.TCA_STATS2:
+			ad.Nested(func(nad *netlink.AttributeDecoder) error {
+				q.parseStats(nad)
+				return nil
+			})
+		}
+	}
+	if err := ad.Err(); err != nil {
+		return Qdisc{}, 0, fmt.Errorf("qdisc message: %w", err)
+	}
+	return q, index, nil
+}
+
+// parseStats reads the nest TCA_STATS2. Structures may grow at their end, so that only a minimum length is asked for.
+func (q *Qdisc) parseStats(ad *netlink.AttributeDecoder) {
+	wide := false // a 64-bit packet count has been seen; the order of the two is not promised
+	for ad.Next() {
+		b := ad.Bytes()
+		switch {
+		case ad.Type() == statsBasic && len(b) >= 12:
+			q.Bytes = binary.NativeEndian.Uint64(b)
+			if !wide {
+				q.Packets = uint64(u32(b[8:]))
+			}
+		case ad.Type() == statsPackets64 && len(b) >= 8:
+			q.Packets, wide = binary.NativeEndian.Uint64(b), true
+		case ad.Type() == statsQueue && len(b) >= 20:
+			q.BacklogPackets = uint64(u32(b))
+			q.BacklogBytes = uint64(u32(b[4:]))
+			q.Drops = uint64(u32(b[8:]))
+			q.Requeues = uint64(u32(b[12:]))
+			q.Overlimits = uint64(u32(b[16:]))
+		}
+	}
+}
+
+func (k *kernel) replaceTBF(name string, t TBF) error {
+	rate := t.RateBitsPerSecond / 8
+	if !(rate >= 1) || t.BurstBytes <= 0 || t.LimitBytes <= 0 || t.BurstBytes > math.MaxInt32 || t.LimitBytes > math.MaxInt32 {
+		return fmt.Errorf("token bucket of %g bit/s, burst %d, limit %d bytes: want positive values", t.RateBitsPerSecond, t.BurstBytes, t.LimitBytes)
+	}
+	// struct tc_tbf_qopt: two tc_ratespec of 12 bytes (cell log, link layer, overhead, cell align, mpu, rate), then limit, buffer, mtu.
+	// The burst goes into its own attribute in bytes (3.14), so that neither clock ticks nor a rate table are needed.
+	parms := make([]byte, 36)
+	const linkLayerEthernet = 1
+	parms[1] = linkLayerEthernet
+	binary.NativeEndian.PutUint32(parms[8:], uint32(min(rate, math.MaxUint32)))
+	binary.NativeEndian.PutUint32(parms[24:], uint32(t.LimitBytes))
+	return k.setQdisc(name, "tbf", func(ae *netlink.AttributeEncoder) error {
+		ae.Bytes(tbfParms, parms)
+		ae.Uint32(tbfBurst, uint32(t.BurstBytes))
+		if rate >= math.MaxUint32 {
+			ae.Uint64(tbfRate64, uint64(rate))
+		}
+		return nil
+	})
+}
+
+func (k *kernel) replaceQdisc(name, kind string) error { return k.setQdisc(name, kind, nil) }
+
+func (k *kernel) setQdisc(name, kind string, options func(*netlink.AttributeEncoder) error) error {
+	index, err := k.index(name)
+	if err != nil {
+		return err
+	}
+	h := make([]byte, sizeTcMsg)
+	binary.NativeEndian.PutUint32(h[4:], uint32(index))
+	binary.NativeEndian.PutUint32(h[12:], rootHandle)
+	req, err := encode(h, func(ae *netlink.AttributeEncoder) {
+		ae.String(unix.TCA_KIND, kind)
+		if options != nil {
+			ae.Nested(unix.TCA_OPTIONS, options)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return k.change(unix.RTM_NEWQDISC, netlink.Create|netlink.Replace, req)
+}

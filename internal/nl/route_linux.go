@@ -1,0 +1,329 @@
+package nl
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+const sizeRtMsg = unix.SizeofRtMsg
+
+// rawRoute is one route as the kernel told it, so that it can be sent back with one thing changed.
+type rawRoute struct {
+	header []byte // struct rtmsg
+	attrs  []netlink.Attribute
+}
+
+// attrType strips the flag bits (nested, byte order) from an attribute type.
+func attrType(a netlink.Attribute) uint16 { return a.Type &^ (netlink.Nested | netlink.NetByteOrder) }
+
+func parseRawRoute(data []byte) (rawRoute, error) {
+	if len(data) < sizeRtMsg {
+		return rawRoute{}, fmt.Errorf("route message: %w", errShort)
+	}
+	attrs, err := netlink.UnmarshalAttributes(data[sizeRtMsg:])
+	if err != nil {
+		return rawRoute{}, fmt.Errorf("route message: %w", err)
+	}
+	return rawRoute{header: slices.Clone(data[:sizeRtMsg]), attrs: attrs}, nil
+}
+
+func (r rawRoute) find(typ uint16) []byte {
+	for _, a := range r.attrs {
+		if attrType(a) == typ {
+			return a.Data
+		}
+	}
+	return nil
+}
+
+func (r rawRoute) uint32(typ uint16) uint32 {
+	if b := r.find(typ); len(b) >= 4 {
+		return u32(b)
+	}
+	return 0
+}
+
+// set replaces or appends an attribute; nil removes it.
+func (r *rawRoute) set(typ uint16, data []byte) {
+	r.attrs = setAttr(r.attrs, typ, data)
+}
+
+func setAttr(attrs []netlink.Attribute, typ uint16, data []byte) []netlink.Attribute {
+	at := slices.IndexFunc(attrs, func(a netlink.Attribute) bool { return attrType(a) == typ })
+	switch {
+	case data == nil && at >= 0:
+		return slices.Delete(slices.Clone(attrs), at, at+1)
+	case data == nil:
+		return attrs
+	case at >= 0:
+		attrs = slices.Clone(attrs)
+		attrs[at].Data = data
+		return attrs
+	}
+	return append(slices.Clone(attrs), netlink.Attribute{Type: typ, Data: data})
+}
+
+func (r rawRoute) family() byte { return r.header[0] }
+
+// table prefers the attribute: the field in the header has 8 bits only.
+func (r rawRoute) table() uint32 {
+	if t := r.uint32(unix.RTA_TABLE); t != 0 {
+		return t
+	}
+	return uint32(r.header[4])
+}
+
+// destination is the prefix; an absent RTA_DST means every address of the family.
+func (r rawRoute) destination() (netip.Prefix, bool) {
+	var a netip.Addr
+	switch r.family() {
+	case unix.AF_INET:
+		a = netip.IPv4Unspecified()
+	case unix.AF_INET6:
+		a = netip.IPv6Unspecified()
+	default:
+		return netip.Prefix{}, false
+	}
+	if b := r.find(unix.RTA_DST); b != nil {
+		d, ok := netip.AddrFromSlice(b)
+		if !ok || d.Is4() != a.Is4() {
+			return netip.Prefix{}, false
+		}
+		a = d
+	}
+	p := netip.PrefixFrom(a, int(r.header[1]))
+	return p, p.IsValid()
+}
+
+// route translates; ok is false for address families other than IP.
+func (r rawRoute) route(names map[int]string) (out Route, ok bool) {
+	p, ok := r.destination()
+	if !ok {
+		return Route{}, false
+	}
+	out.Destination = formatDestination(p)
+	out.Protocol = protocolName(r.header[5])
+	out.Priority = int(r.uint32(unix.RTA_PRIORITY))
+	out.Interface = names[int(r.uint32(unix.RTA_OIF))]
+	out.Gateway = addrText(r.find(unix.RTA_GATEWAY))
+	if via := r.find(unix.RTA_VIA); len(via) > 2 { // struct rtvia: u16 family, address; an IPv4 route through an IPv6 router
+		out.Gateway = addrText(via[2:])
+	}
+	out.Source = addrText(r.find(unix.RTA_PREFSRC))
+	// A malformed nest leaves the metrics unset instead of hiding the route.
+	metrics, _ := netlink.UnmarshalAttributes(r.find(unix.RTA_METRICS))
+	for _, m := range metrics {
+		if attrType(m) == unix.RTAX_CC_ALGO {
+			out.Congestion = cString(m.Data)
+			continue
+		}
+		if len(m.Data) < 4 {
+			continue
+		}
+		v := int(u32(m.Data))
+		switch attrType(m) {
+		case unix.RTAX_WINDOW:
+			out.Window = v
+		case unix.RTAX_MTU:
+			out.MTU = v
+		case unix.RTAX_INITCWND:
+			out.InitCwnd = v
+		case unix.RTAX_INITRWND:
+			out.InitRwnd = v
+		case unix.RTAX_ADVMSS:
+			out.AdvMSS = v
+		case unix.RTAX_QUICKACK:
+			out.Quickack = v != 0
+		}
+	}
+	return out, true
+}
+
+func formatDestination(p netip.Prefix) string {
+	if p.Addr().Is4() && p.Bits() == 0 {
+		return "default"
+	}
+	return p.String()
+}
+
+// parseDestination reads "default", a CIDR or a single address.
+func parseDestination(s string) (netip.Prefix, error) {
+	if s == "default" {
+		return netip.PrefixFrom(netip.IPv4Unspecified(), 0), nil
+	}
+	if a, err := netip.ParseAddr(s); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(s)
+	return p.Masked(), err
+}
+
+func addrText(b []byte) string {
+	if a, ok := netip.AddrFromSlice(b); ok {
+		return a.String()
+	}
+	return ""
+}
+
+func cString(b []byte) string {
+	if i := slices.Index(b, 0); i >= 0 {
+		b = b[:i]
+	}
+	return string(b)
+}
+
+// protocolName follows /etc/iproute2/rt_protos.
+func protocolName(p byte) string {
+	switch p {
+	case unix.RTPROT_REDIRECT:
+		return "redirect"
+	case unix.RTPROT_KERNEL:
+		return "kernel"
+	case unix.RTPROT_BOOT:
+		return "boot"
+	case unix.RTPROT_STATIC:
+		return "static"
+	case unix.RTPROT_RA:
+		return "ra"
+	case unix.RTPROT_DHCP:
+		return "dhcp"
+	case unix.RTPROT_ZEBRA:
+		return "zebra"
+	case unix.RTPROT_BIRD:
+		return "bird"
+	case unix.RTPROT_BGP:
+		return "bgp"
+	case unix.RTPROT_OSPF:
+		return "ospf"
+	}
+	return strconv.Itoa(int(p))
+}
+
+// rawRoutes dumps the unicast routes of the main table of both families.
+func (k *kernel) rawRoutes() ([]rawRoute, error) {
+	var out []rawRoute
+	for _, fam := range []byte{unix.AF_INET, unix.AF_INET6} {
+		header := make([]byte, sizeRtMsg)
+		header[0] = fam
+		msgs, err := k.dump(unix.RTM_GETROUTE, header)
+		if errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) {
+			continue // a kernel without IPv6
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range msgs {
+			if m.Header.Type != unix.RTM_NEWROUTE {
+				continue
+			}
+			r, err := parseRawRoute(m.Data)
+			if err != nil {
+				return nil, err
+			}
+			cloned := u32(r.header[8:])&unix.RTM_F_CLONED != 0
+			// Without IPv6 the kernel may answer with the dump of every family, hence the test.
+			if r.family() == fam && r.table() == unix.RT_TABLE_MAIN && r.header[7] == unix.RTN_UNICAST && !cloned {
+				out = append(out, r)
+			}
+		}
+	}
+	return out, nil
+}
+
+func (k *kernel) linkNames() (map[int]string, error) {
+	links, err := k.links()
+	if err != nil {
+		return nil, err
+	}
+	names := make(map[int]string, len(links))
+	for _, l := range links {
+		names[l.Index] = l.Name
+	}
+	return names, nil
+}
+
+func (k *kernel) routes() ([]Route, error) {
+	names, err := k.linkNames()
+	if err != nil {
+		return nil, err
+	}
+	raws, err := k.rawRoutes()
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Route, 0, len(raws))
+	for _, r := range raws {
+		if route, ok := r.route(names); ok {
+			out = append(out, route)
+		}
+	}
+	return out, nil
+}
+
+// routeTo asks twice: for the table entry (prefix and metrics) and for the resolved route (source, next hop of several).
+func (k *kernel) routeTo(ip string) (Route, error) {
+	addr, err := netip.ParseAddr(ip)
+	if err != nil {
+		return Route{}, err
+	}
+	addr = addr.Unmap()
+	names, err := k.linkNames()
+	if err != nil {
+		return Route{}, err
+	}
+	ask := func(flags uint32) (Route, error) {
+		header := make([]byte, sizeRtMsg)
+		header[0], header[1] = family(addr), byte(addr.BitLen())
+		binary.NativeEndian.PutUint32(header[8:], flags)
+		req, err := encode(header, func(ae *netlink.AttributeEncoder) {
+			ae.Bytes(unix.RTA_DST, addr.AsSlice())
+			if i := zoneIndex(addr.Zone(), names); i != 0 {
+				ae.Uint32(unix.RTA_OIF, uint32(i))
+			}
+		})
+		if err != nil {
+			return Route{}, err
+		}
+		m, err := k.get(unix.RTM_GETROUTE, req)
+		if err != nil {
+			return Route{}, err
+		}
+		raw, err := parseRawRoute(m.Data)
+		if err != nil {
+			return Route{}, err
+		}
+		r, ok := raw.route(names)
+		if !ok {
+			return Route{}, errors.New("answer of another address family")
+		}
+		return r, nil
+	}
+	resolved, err := ask(0)
+	if err != nil {
+		return Route{}, err
+	}
+	entry, err := ask(unix.RTM_F_FIB_MATCH)
+	if err != nil {
+		return resolved, nil // kernels before 4.13, and routes that are no table entry
+	}
+	entry.Interface, entry.Gateway, entry.Source = resolved.Interface, resolved.Gateway, resolved.Source
+	return entry, nil
+}
+
+// zoneIndex finds the link that the zone of a link-local address names, by name or by number.
+func zoneIndex(zone string, names map[int]string) int {
+	for i, n := range names {
+		if zone != "" && n == zone {
+			return i
+		}
+	}
+	i, _ := strconv.Atoi(zone)
+	return i
+}

@@ -1,0 +1,263 @@
+package nl
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// rtaNextHopID is RTA_NH_ID, a reference to a nexthop object (5.3), which x/sys/unix lacks.
+const rtaNextHopID = 30
+
+// defaultPriority6 is what the kernel makes of priority 0 for IPv6 (IP6_RT_PRIO_USER).
+const defaultPriority6 = 1024
+
+// lookup finds the route to a destination: the one with that priority, or the one in use (lowest priority) when priority is negative.
+func (k *kernel) lookup(dst netip.Prefix, priority int) (raw rawRoute, found bool, err error) {
+	raws, err := k.rawRoutes()
+	if err != nil {
+		return rawRoute{}, false, err
+	}
+	for _, r := range raws {
+		if d, ok := r.destination(); !ok || d != dst {
+			continue
+		}
+		p := r.uint32(unix.RTA_PRIORITY)
+		switch {
+		case priority < 0:
+			if !found || p < raw.uint32(unix.RTA_PRIORITY) {
+				raw, found = r, true
+			}
+		case p == kernelPriority(dst, priority):
+			return r, true, nil
+		}
+	}
+	return raw, found, nil
+}
+
+func kernelPriority(dst netip.Prefix, priority int) uint32 {
+	if priority == 0 && dst.Addr().Is6() {
+		return defaultPriority6
+	}
+	return uint32(priority)
+}
+
+// errAdvertised: the kernel keeps such a route by flags that netlink cannot set, so that a replacement would stand beside the next refresh.
+var errAdvertised = fmt.Errorf("%w: the route comes from router advertisements and is renewed by the kernel", ErrNotSupported)
+
+// sendable drops from a reported route what the kernel computes itself and does not take back.
+func (r rawRoute) sendable() (rawRoute, error) {
+	expires := int32(0)
+	if ci := r.find(unix.RTA_CACHEINFO); len(ci) >= 12 {
+		expires = int32(u32(ci[8:])) // rta_expires, in ticks of 1/100 s
+	}
+	if r.family() == unix.AF_INET6 && r.header[5] == unix.RTPROT_RA {
+		return rawRoute{}, errAdvertised
+	}
+	out := rawRoute{header: append([]byte(nil), r.header...), attrs: r.attrs}
+	// Of the flags only onlink is configuration; dead, linkdown, offload and trap are state, and dead ones are refused.
+	binary.NativeEndian.PutUint32(out.header[8:], u32(out.header[8:])&unix.RTNH_F_ONLINK)
+	out.set(unix.RTA_CACHEINFO, nil)
+	if expires > 0 {
+		out.set(unix.RTA_EXPIRES, binary.NativeEndian.AppendUint32(nil, uint32(expires)/100))
+	}
+	if out.uint32(rtaNextHopID) != 0 {
+		// A route over a nexthop object is reported with the object's content as well, and refused with both.
+		for _, a := range []uint16{unix.RTA_OIF, unix.RTA_GATEWAY, unix.RTA_VIA, unix.RTA_MULTIPATH, unix.RTA_ENCAP, unix.RTA_ENCAP_TYPE} {
+			out.set(a, nil)
+		}
+	}
+	if mp := out.find(unix.RTA_MULTIPATH); mp != nil {
+		clean, err := cleanMultipath(mp)
+		if err != nil {
+			return rawRoute{}, err
+		}
+		out.set(unix.RTA_MULTIPATH, clean)
+	}
+	return out, nil
+}
+
+// cleanMultipath clears the state flags of every struct rtnexthop (u16 length, u8 flags, u8 weight, i32 index, attributes).
+func cleanMultipath(b []byte) ([]byte, error) {
+	out := append([]byte(nil), b...)
+	for rest := out; len(rest) >= unix.SizeofRtNexthop; {
+		n := int(u16(rest))
+		if n < unix.SizeofRtNexthop || n > len(rest) {
+			return nil, errors.New("next hop list: bad length")
+		}
+		rest[2] &= unix.RTNH_F_ONLINK
+		rest = rest[min((n+3)&^3, len(rest)):]
+	}
+	return out, nil
+}
+
+// send makes or replaces a route.
+func (k *kernel) send(r rawRoute, flags netlink.HeaderFlags) error {
+	b, err := netlink.MarshalAttributes(r.attrs)
+	if err != nil {
+		return err
+	}
+	return k.change(unix.RTM_NEWROUTE, flags, append(append([]byte(nil), r.header...), b...))
+}
+
+// metric types of the kernel for our names, and the largest value that it does not silently cut.
+var metricTypes = map[RouteMetric]struct {
+	typ uint16
+	max int64
+}{
+	MetricWindow:   {unix.RTAX_WINDOW, math.MaxUint32},
+	MetricMTU:      {unix.RTAX_MTU, 65535 - 15},
+	MetricAdvMSS:   {unix.RTAX_ADVMSS, 65535 - 40},
+	MetricInitCwnd: {unix.RTAX_INITCWND, math.MaxUint32},
+	MetricInitRwnd: {unix.RTAX_INITRWND, math.MaxUint32},
+	MetricQuickack: {unix.RTAX_QUICKACK, 1},
+}
+
+// setMetric changes one metric inside the nest, 0 removes it. Lock bits stay, so that a restored value is locked as it was.
+func (r *rawRoute) setMetric(m RouteMetric, value int) error {
+	t, ok := metricTypes[m]
+	if !ok {
+		return fmt.Errorf("%w: route metric %q", ErrNotSupported, m)
+	}
+	if value < 0 || int64(value) > t.max {
+		return fmt.Errorf("value %d: want 0 to %d: %w", value, t.max, unix.ERANGE)
+	}
+	var data []byte
+	if value != 0 {
+		data = binary.NativeEndian.AppendUint32(nil, uint32(value))
+	}
+	return r.setMetricBytes(t.typ, data)
+}
+
+func (r *rawRoute) setMetricBytes(typ uint16, data []byte) error {
+	metrics, err := netlink.UnmarshalAttributes(r.find(unix.RTA_METRICS))
+	if err != nil {
+		return fmt.Errorf("route metrics: %w", err)
+	}
+	metrics = setAttr(metrics, typ, data)
+	if len(metrics) == 0 {
+		r.set(unix.RTA_METRICS, nil)
+		return nil
+	}
+	b, err := netlink.MarshalAttributes(metrics)
+	if err != nil {
+		return err
+	}
+	r.set(unix.RTA_METRICS, b)
+	return nil
+}
+
+func (k *kernel) setRouteMetric(destination string, m RouteMetric, value int) error {
+	dst, err := parseDestination(destination)
+	if err != nil {
+		return err
+	}
+	raw, found, err := k.lookup(dst, -1)
+	if err != nil {
+		return err
+	}
+	if !found {
+		return unix.ESRCH
+	}
+	if raw, err = raw.sendable(); err != nil {
+		return err
+	}
+	if err := raw.setMetric(m, value); err != nil {
+		return err
+	}
+	return k.send(raw, netlink.Replace)
+}
+
+func (k *kernel) replaceRoute(r Route) error {
+	dst, err := parseDestination(r.Destination)
+	if err != nil {
+		return err
+	}
+	raw, found, err := k.lookup(dst, r.Priority)
+	if err != nil {
+		return err
+	}
+	if !found {
+		raw = newRoute(dst, r)
+	} else if raw, err = raw.sendable(); err != nil {
+		return err
+	}
+	if err := k.fill(&raw, r); err != nil {
+		return err
+	}
+	return k.send(raw, netlink.Create|netlink.Replace)
+}
+
+func (k *kernel) addRoute(r Route) error {
+	dst, err := parseDestination(r.Destination)
+	if err != nil {
+		return err
+	}
+	raw := newRoute(dst, r)
+	if err := k.fill(&raw, r); err != nil {
+		return err
+	}
+	return k.send(raw, createNew)
+}
+
+// newRoute starts a unicast route of the main table, marked as made by an administrator (static) so that routing daemons leave it alone.
+func newRoute(dst netip.Prefix, r Route) rawRoute {
+	h := make([]byte, sizeRtMsg)
+	h[0], h[1] = family(dst.Addr()), byte(dst.Bits())
+	h[4], h[5], h[7] = unix.RT_TABLE_MAIN, unix.RTPROT_STATIC, unix.RTN_UNICAST
+	if r.Gateway == "" {
+		h[6] = unix.RT_SCOPE_LINK
+	}
+	raw := rawRoute{header: h}
+	if dst.Bits() > 0 {
+		raw.set(unix.RTA_DST, dst.Addr().AsSlice())
+	}
+	if r.Priority != 0 {
+		raw.set(unix.RTA_PRIORITY, binary.NativeEndian.AppendUint32(nil, uint32(r.Priority)))
+	}
+	return raw
+}
+
+// fill writes what a Route says into a raw one.
+func (k *kernel) fill(raw *rawRoute, r Route) error {
+	if r.Interface != "" {
+		index, err := k.index(r.Interface)
+		if err != nil {
+			return &Error{Op: "read link", Subject: r.Interface, Err: err}
+		}
+		raw.set(unix.RTA_OIF, binary.NativeEndian.AppendUint32(nil, uint32(index)))
+	}
+	for _, f := range []struct {
+		typ  uint16
+		text string
+	}{{unix.RTA_GATEWAY, r.Gateway}, {unix.RTA_PREFSRC, r.Source}} {
+		if f.text == "" {
+			continue
+		}
+		a, err := netip.ParseAddr(f.text)
+		if err != nil {
+			return err
+		}
+		if f.typ == unix.RTA_GATEWAY && family(a) != raw.family() {
+			via := binary.NativeEndian.AppendUint16(nil, uint16(family(a)))
+			raw.set(unix.RTA_VIA, append(via, a.AsSlice()...))
+			continue
+		}
+		raw.set(f.typ, a.AsSlice())
+	}
+	for m := range metricTypes {
+		if err := raw.setMetric(m, r.Metric(m)); err != nil {
+			return err
+		}
+	}
+	var cc []byte
+	if r.Congestion != "" {
+		cc = append([]byte(r.Congestion), 0)
+	}
+	return raw.setMetricBytes(unix.RTAX_CC_ALGO, cc)
+}
