@@ -1,0 +1,255 @@
+package link
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Line is one direction of a link: a queue, a wire of a given rate, loss, and a delay. It is arithmetic on the times that the caller
+// gives and holds copies of the frames until they are due. Times are durations since any fixed moment and must not go back.
+// A Line belongs to one goroutine.
+type Line struct {
+	params Params
+	rate   int64 // bits per second; 0: no limit
+	delay  time.Duration
+	jitter time.Duration
+	queue  int64 // wire bytes
+	mtu    int
+
+	random *rand.Rand
+	pass   int64         // wire segments that still pass before the next is lost; see nextLoss
+	busy   time.Duration // when the wire becomes free
+	rest   int64         // what the division in serialise left over, in bits × 1e9
+	last   time.Duration // the latest departure given so far, so that none passes another
+
+	waiting fifo
+	small   pool
+	large   pool
+	count   Counters
+}
+
+// NewLine makes one direction, or says what is wrong with the parameters.
+func NewLine(p Params) (*Line, error) {
+	l := &Line{small: pool{size: 2 << 10}, large: pool{size: maxBuffer}}
+	l.random = rand.New(rand.NewPCG(p.Seed, 0x6c696e6572617465))
+	return l, l.Set(p)
+}
+
+// maxBuffer holds the largest super-frame there is (65535 bytes of IP packet), its Ethernet header with two VLAN tags and the header
+// of the socket.
+const maxBuffer = headerLen + ethernetLen + 8 + 65536
+
+// Set changes the parameters from the next frame on; frames already on the way keep their times. The random sequence goes on.
+func (l *Line) Set(p Params) error {
+	if err := p.Check(); err != nil {
+		return err
+	}
+	l.params = p
+	l.rate = int64(p.RateBitsPerSec)
+	l.delay, l.jitter = seconds(p.DelaySeconds), seconds(p.JitterSeconds)
+	l.queue, l.mtu = p.Queue(), p.MTU()
+	l.rest = 0
+	l.pass = l.nextLoss()
+	return nil
+}
+
+// nextLoss draws how many wire segments pass before one is lost: the geometric distribution, so that one draw serves many segments
+// and a super-frame without loss costs one comparison.
+func (l *Line) nextLoss() int64 {
+	switch p := l.params.LossRatio; {
+	case p <= 0:
+		return math.MaxInt64
+	case p >= 1:
+		return 0
+	default:
+		n := math.Log(1-l.random.Float64()) / math.Log1p(-p)
+		return int64(min(n, math.MaxInt64/2))
+	}
+}
+
+// Push hands over one buffer of an AF_PACKET socket (header and frame) at time now. The Line copies what it keeps.
+func (l *Line) Push(now time.Duration, buf []byte) {
+	f, err := Parse(buf)
+	n := f.segments
+	l.count.InPackets += uint64(n)
+	if err != nil {
+		l.count.DroppedInvalid += uint64(n)
+		return
+	}
+	l.count.InBytes += uint64(f.bytes(0, n))
+	if f.segmentLen(0)-ethernetLen > l.mtu {
+		l.count.DroppedTooLong += uint64(n)
+		return
+	}
+	fit := l.fit(now, &f)
+	l.count.DroppedQueue += uint64(n - fit)
+
+	// The lost segments cut the train into runs. Lost ones have used the wire all the same.
+	for from := 0; from < fit; {
+		run := int(min(int64(fit-from), l.pass))
+		l.pass -= int64(run)
+		if run > 0 {
+			done := l.serialise(now, f.wireBytes(from, from+run))
+			l.keep(&f, from, from+run, done)
+			from += run
+		}
+		if from < fit {
+			l.serialise(now, f.wireBytes(from, from+1))
+			l.count.DroppedLoss++
+			l.pass = l.nextLoss()
+			from++
+		}
+	}
+}
+
+// fit tells how many of the frame's wire segments find room in the queue. An idle wire takes one segment whatever the limit.
+func (l *Line) fit(now time.Duration, f *Frame) int {
+	if l.rate == 0 {
+		return f.segments
+	}
+	room := l.queue - l.Backlog(now)
+	if f.wireBytes(0, f.segments) <= room {
+		return f.segments
+	}
+	n := int(max(0, room) / f.wireBytes(0, 1))
+	if n == 0 && l.busy <= now {
+		n = 1
+	}
+	return min(n, f.segments)
+}
+
+// Backlog is what waits for the wire at time now, in wire bytes, the frame being sent included.
+func (l *Line) Backlog(now time.Duration) int64 {
+	if l.rate == 0 || l.busy <= now {
+		return 0
+	}
+	return int64(float64(l.busy-now) * float64(l.rate) / 8e9)
+}
+
+// serialise puts wire bytes on the wire behind what is there and returns when their last bit has left. The division's remainder is
+// carried on, so that the rate is exact however many frames pass.
+func (l *Line) serialise(now time.Duration, bytes int64) time.Duration {
+	if l.rate == 0 {
+		return now
+	}
+	if l.busy < now {
+		l.busy, l.rest = now, 0
+	}
+	bits := bytes*8*int64(time.Second) + l.rest
+	l.busy += time.Duration(bits / l.rate)
+	l.rest = bits % l.rate
+	return l.busy
+}
+
+// keep stores wire segments [from, to), which left the wire at done, until they arrive.
+func (l *Line) keep(f *Frame, from, to int, done time.Duration) {
+	due := done + l.delay
+	if l.jitter > 0 {
+		due += time.Duration(l.random.Int64N(2*int64(l.jitter)+1)) - l.jitter
+	}
+	if !l.params.Reorder {
+		due = max(due, l.last)
+	}
+	l.last = max(l.last, due)
+
+	p := &l.large
+	if headerLen+f.payload+(to-from)*f.gso <= l.small.size && len(f.buf) <= l.small.size {
+		p = &l.small
+	}
+	n := to - from
+	l.waiting.insert(waiting{due: due, packets: n, bytes: f.bytes(from, to), buf: f.Append(p.get(), from, to)})
+	l.count.WaitingPackets += uint64(n)
+}
+
+// Next is when the next frame is due; false if none waits.
+func (l *Line) Next() (time.Duration, bool) {
+	if l.waiting.len() == 0 {
+		return 0, false
+	}
+	return l.waiting.at(0).due, true
+}
+
+// Pop gives the next buffer (header and frame) that is due at time now, nil if there is none. Give it back with Recycle.
+func (l *Line) Pop(now time.Duration) []byte {
+	if l.waiting.len() == 0 || l.waiting.at(0).due > now {
+		return nil
+	}
+	w := l.waiting.pop()
+	l.count.WaitingPackets -= uint64(w.packets)
+	l.count.OutPackets += uint64(w.packets)
+	l.count.OutBytes += uint64(w.bytes)
+	return w.buf
+}
+
+// Recycle takes back a buffer that Pop gave.
+func (l *Line) Recycle(buf []byte) {
+	if cap(buf) == l.small.size {
+		l.small.put(buf)
+	} else {
+		l.large.put(buf)
+	}
+}
+
+// Counters gives the totals so far.
+func (l *Line) Counters() Counters { return l.count }
+
+// waiting is one buffer on its way.
+type waiting struct {
+	due     time.Duration
+	packets int
+	bytes   int64
+	buf     []byte
+}
+
+// fifo is a ring of waiting buffers in order of departure; it grows and never shrinks.
+type fifo struct {
+	ring  []waiting // length a power of two
+	first int
+	count int
+}
+
+func (q *fifo) len() int          { return q.count }
+func (q *fifo) at(i int) *waiting { return &q.ring[(q.first+i)&(len(q.ring)-1)] }
+
+// insert puts w behind everything due no later. Without reordering that is always the end.
+func (q *fifo) insert(w waiting) {
+	if q.count == len(q.ring) {
+		ring := make([]waiting, max(64, 2*len(q.ring)))
+		for i := range q.count {
+			ring[i] = *q.at(i)
+		}
+		q.ring, q.first = ring, 0
+	}
+	i := q.count
+	q.count++
+	for ; i > 0 && q.at(i-1).due > w.due; i-- {
+		*q.at(i) = *q.at(i - 1)
+	}
+	*q.at(i) = w
+}
+
+func (q *fifo) pop() waiting {
+	w := *q.at(0)
+	*q.at(0) = waiting{}
+	q.first = (q.first + 1) & (len(q.ring) - 1)
+	q.count--
+	return w
+}
+
+// pool hands out buffers of one size, the warmest first. The queue and the delay bound how many there are.
+type pool struct {
+	size int
+	free [][]byte
+}
+
+func (p *pool) get() []byte {
+	if n := len(p.free); n > 0 {
+		b := p.free[n-1]
+		p.free = p.free[:n-1]
+		return b[:0]
+	}
+	return make([]byte, 0, p.size)
+}
+
+func (p *pool) put(b []byte) { p.free = append(p.free, b) }
