@@ -1,0 +1,107 @@
+package stats
+
+import (
+	"math"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// longestLatency is the largest latency a Histogram tells apart; longer ones count as this long, with the exact maximum kept.
+const longestLatency = int64(time.Hour)
+
+// Histogram collects latencies in nanoseconds with three significant digits in constant memory (about 280 KiB), without allocating when it records.
+// Count, minimum, maximum, mean and standard deviation are exact. It is not safe for concurrent use.
+type Histogram struct {
+	buckets  *hdrhistogram.Histogram
+	count    uint64
+	min, max int64
+	mean, m2 float64 // Welford's running mean and sum of squared deviations, in nanoseconds
+}
+
+// Latencies summarises a Histogram. All but Count are seconds.
+type Latencies struct {
+	Count                                       uint64
+	Min, Mean, P50, P90, P99, P999, Max, StdDev float64
+}
+
+// NewHistogram is an empty histogram for latencies from 1 ns to 1 h.
+func NewHistogram() *Histogram {
+	return &Histogram{buckets: hdrhistogram.New(1, longestLatency, 3)}
+}
+
+// Record adds one latency. Negative ones, which a clock step can bring about, count as 0.
+func (h *Histogram) Record(nanoseconds int64) {
+	nanoseconds = max(nanoseconds, 0)
+	// Cannot fail: the value is inside the histogram's range.
+	_ = h.buckets.RecordValue(min(nanoseconds, longestLatency))
+	if h.count == 0 || nanoseconds < h.min {
+		h.min = nanoseconds
+	}
+	h.max = max(h.max, nanoseconds)
+	h.count++
+	d := float64(nanoseconds) - h.mean
+	h.mean += d / float64(h.count)
+	h.m2 += d * (float64(nanoseconds) - h.mean)
+}
+
+// Merge adds everything that other has recorded. Other is left as it is.
+func (h *Histogram) Merge(other *Histogram) {
+	if other.count == 0 {
+		return
+	}
+	h.buckets.Merge(other.buckets) // same geometry: nothing is dropped
+	if h.count == 0 || other.min < h.min {
+		h.min = other.min
+	}
+	h.max = max(h.max, other.max)
+	// Chan, Golub & LeVeque's formula for joining two running variances.
+	a, b := float64(h.count), float64(other.count)
+	d := other.mean - h.mean
+	h.mean += d * b / (a + b)
+	h.m2 += other.m2 + d*d*a*b/(a+b)
+	h.count += other.count
+}
+
+// Reset forgets everything recorded.
+func (h *Histogram) Reset() {
+	h.buckets.Reset()
+	h.count, h.min, h.max, h.mean, h.m2 = 0, 0, 0, 0, 0
+}
+
+// Count is how many latencies were recorded.
+func (h *Histogram) Count() uint64 { return h.count }
+
+// Quantile is the latency in seconds that the share q of all recorded ones does not exceed, to three significant digits; 0 when empty.
+func (h *Histogram) Quantile(q float64) float64 {
+	if h.count == 0 {
+		return 0
+	}
+	// A bucket answers with its upper end, which may lie past what was ever recorded.
+	ns := h.buckets.ValueAtQuantile(100 * min(max(q, 0), 1))
+	if q >= 1 || ns >= longestLatency {
+		ns = h.max
+	}
+	return float64(min(max(ns, h.min), h.max)) / 1e9
+}
+
+// Snapshot summarises what has been recorded so far; all zero when empty.
+func (h *Histogram) Snapshot() Latencies {
+	if h.count == 0 {
+		return Latencies{}
+	}
+	s := Latencies{
+		Count: h.count,
+		Min:   float64(h.min) / 1e9,
+		Mean:  h.mean / 1e9,
+		P50:   h.Quantile(0.50),
+		P90:   h.Quantile(0.90),
+		P99:   h.Quantile(0.99),
+		P999:  h.Quantile(0.999),
+		Max:   float64(h.max) / 1e9,
+	}
+	if h.count > 1 {
+		s.StdDev = math.Sqrt(h.m2/float64(h.count-1)) / 1e9
+	}
+	return s
+}

@@ -1,0 +1,102 @@
+package stats
+
+import (
+	"math"
+	"slices"
+)
+
+// Mean is the arithmetic mean of x, NaN for an empty sample.
+func Mean(x []float64) float64 {
+	if len(x) == 0 {
+		return math.NaN()
+	}
+	sum := 0.0
+	for _, v := range x {
+		sum += v
+	}
+	return sum / float64(len(x))
+}
+
+// StdDev is the sample standard deviation of x (divisor n−1), NaN for fewer than two values.
+func StdDev(x []float64) float64 {
+	if len(x) < 2 {
+		return math.NaN()
+	}
+	// Two passes: the one-pass formula cancels catastrophically for rates near 1e9 that differ by single bits.
+	mean, sum := Mean(x), 0.0
+	for _, v := range x {
+		sum += (v - mean) * (v - mean)
+	}
+	return math.Sqrt(sum / float64(len(x)-1))
+}
+
+// Median is the middle of x, NaN for an empty sample.
+func Median(x []float64) float64 { return Quantile(x, 0.5) }
+
+// Quantile is the q-quantile of x with linear interpolation between order statistics (Hyndman & Fan's definition 7, the one of R and
+// NumPy). q is clamped to 0…1; the result is NaN for an empty sample.
+func Quantile(x []float64, q float64) float64 {
+	sorted := slices.Clone(x)
+	slices.Sort(sorted)
+	return quantileSorted(sorted, q)
+}
+
+func quantileSorted(sorted []float64, q float64) float64 {
+	if len(sorted) == 0 || math.IsNaN(q) {
+		return math.NaN()
+	}
+	position := min(max(q, 0), 1) * float64(len(sorted)-1)
+	below := int(position)
+	if below == len(sorted)-1 {
+		return sorted[below]
+	}
+	// Weighted so that equal neighbours, infinite ones too, give themselves back.
+	low, high, weight := sorted[below], sorted[below+1], position-float64(below)
+	if weight == 0 || low == high {
+		return low
+	}
+	return low*(1-weight) + high*weight
+}
+
+// RobustStdDev estimates the standard deviation of x without being moved by single outliers: 1.4826 times the median absolute deviation
+// from the median. NaN for fewer than two values. When more than half of the values are equal the deviation of the others
+// still counts: then it falls back to the ordinary standard deviation.
+func RobustStdDev(x []float64) float64 {
+	if len(x) < 2 {
+		return math.NaN()
+	}
+	centre := Median(x)
+	deviations := make([]float64, len(x))
+	for i, v := range x {
+		deviations[i] = math.Abs(v - centre)
+	}
+	slices.Sort(deviations)
+	// 1.4826 = 1/Φ⁻¹(3/4) makes it agree with the standard deviation on normal data.
+	if s := 1.4826 * quantileSorted(deviations, 0.5); s > 0 {
+		return s
+	}
+	return StdDev(x)
+}
+
+// zeroShare is what a measurement that found nothing counts as, relative to its partner in PairedLogRatio.
+const zeroShare = 1e-6
+
+// PairedLogRatio gives ln(b/a) for every pair: positive where b is higher. The shorter slice decides the length. A value that is not
+// positive (nothing came through) counts as a millionth of its partner, so that the ratio stays finite and terrible; two such
+// values are equal.
+func PairedLogRatio(a, b []float64) []float64 {
+	out := make([]float64, min(len(a), len(b)))
+	for i := range out {
+		switch from, to := a[i], b[i]; {
+		case !(from > 0) && !(to > 0):
+			out[i] = 0
+		case !(from > 0):
+			out[i] = -math.Log(zeroShare)
+		case !(to > 0):
+			out[i] = math.Log(zeroShare)
+		default:
+			out[i] = math.Log(to / from)
+		}
+	}
+	return out
+}
