@@ -248,7 +248,7 @@ func (c *Conn) ended(op string) error {
 	case isWrongKeyAlert(cause):
 		e.Kind = ErrWrongKey
 		e.Advice = wrongKeyAdvice
-	case errors.Is(cause, io.EOF):
+	case cause == io.EOF:
 		e.Err = errClosedByPeer
 	}
 	return e

@@ -96,6 +96,9 @@ func listenTCP(ctx context.Context, addr string, control func(string, string, sy
 // Addr gives the address listened on, with the real port.
 func (l *Listener) Addr() *net.TCPAddr { return l.addr }
 
+// Port gives the TCP port listened on.
+func (l *Listener) Port() int { return l.addr.Port }
+
 // OnReject has fn called for every connection turned away, from several goroutines. It replaces the function set before.
 func (l *Listener) OnReject(fn func(Rejection)) {
 	l.mu.Lock()
