@@ -7,9 +7,9 @@ type Snapshot struct {
 	Name           string      `json:"name"`
 	OS             string      `json:"os"`     // GOOS
 	Kernel         string      `json:"kernel"` // release, as uname -r
-	Arch           string      `json:"arch"`
+	Arch           string      `json:"arch"`   // GOARCH word: amd64, arm64, …
 	BootID         string      `json:"boot_id,omitempty"`
-	Virtualization string      `json:"virtualization,omitempty"` // kvm, vmware, xen, container, … ; empty: none seen
+	Virtualization string      `json:"virtualization,omitempty"` // kvm, vmware, xen, container, vm (a hypervisor that does not say its name), kvm+container, … ; empty: none seen
 	MemoryBytes    int64       `json:"memory_bytes,omitempty"`
 	Time           time.Time   `json:"time"`
 	Interfaces     []Interface `json:"interfaces"`
@@ -45,14 +45,19 @@ type Interface struct {
 	PermanentHardware string             `json:"permanent_mac,omitempty"`
 }
 
-// Bus is where a card sits and what the slot carries.
+// Bus is where a card sits and what the slot carries. Capacities are nominal, after line coding and before any protocol of the bus: per
+// direction for pcie, for both together for pci, pci-x and usb 2.
 type Bus struct {
-	Kind                  string  `json:"kind"` // pci, pcie, virtio, usb, isa
+	Kind                  string  `json:"kind"` // pci, pci-x, pcie, virtio, usb, isa, or the kernel's own word (xen, vmbus, platform, …)
 	Address               string  `json:"address,omitempty"`
 	CapacityBitsPerSec    float64 `json:"capacity_bits_per_second,omitempty"`     // as negotiated now
 	MaxCapacityBitsPerSec float64 `json:"max_capacity_bits_per_second,omitempty"` // what card and slot could do
 	Width                 int     `json:"width,omitempty"`                        // PCIe lanes or PCI bits
 	SpeedGigatransfers    float64 `json:"speed_gigatransfers_per_second,omitempty"`
+	// LimitedBy is the address of the bridge above the card whose link is narrower than the card's own; empty: the card's own link is the narrowest.
+	LimitedBy string `json:"limited_by,omitempty"`
+	// SharedWith are the addresses of the other devices that share this capacity: neighbours on a conventional bus, other functions of the card.
+	SharedWith []string `json:"shared_with,omitempty"`
 }
 
 // Rings are the descriptor rings of a card.
@@ -119,18 +124,26 @@ type Route struct {
 
 // Ceiling is a rate that this host cannot pass, with the formula and its source in Why.
 type Ceiling struct {
-	Name       string  `json:"name"` // link:eth0, goodput:eth0, bus:eth0, window:receive, window:send
+	Name       string  `json:"name"` // link:eth0, goodput:eth0, bus:eth0, window:receive@20ms, window:send@20ms
 	BitsPerSec float64 `json:"bits_per_second"`
 	Why        string  `json:"why"`
 }
 
 // Counters is one reading of everything the kernel counts, flat, so that any two readings can be subtracted.
-// Names: "Tcp.RetransSegs", "TcpExt.TCPTimeouts", "Udp.RcvbufErrors", "softnet.dropped", "softnet.time_squeeze",
-// "nic.eth0.rx_dropped", "nic.eth0.rx_bytes", "qdisc.eth0.drops", "irq.45", "softirq.NET_RX", "tcpmem.pages".
+//
+// Names: "Tcp.RetransSegs", "TcpExt.TCPTimeouts", "Udp.RcvbufErrors" (/proc/net/snmp and netstat, the kernel's words), "Udp6.RcvbufErrors",
+// "Ip6.InDiscards" (snmp6); "softnet.processed|dropped|time_squeeze|received_rps|flow_limit" over all CPUs and "softnet.0.dropped" for one;
+// "nic.eth0.rx_bytes" and the other names of /sys/class/net/X/statistics; "ethtool.eth0.NAME" as the driver calls it (cards on a bus only);
+// "qdisc.eth0.drops|requeues|overlimits", summed over the interface's qdiscs; "irq.45" (numbered interrupts only), "softirq.NET_RX";
+// "ctxt"; and the gauges "tcpmem.pages", "udpmem.pages", "sockets.tcp_inuse|tcp_orphan|tcp_tw|tcp_alloc|udp_inuse", "qdisc.eth0.backlog_bytes".
 type Counters struct {
-	Time   time.Time         `json:"time"`
-	Values map[string]uint64 `json:"values"`
-	CPUs   []CPUTimes        `json:"cpus"`
+	Time time.Time `json:"time"` // of the reading; in a difference, of the later one
+	// Seconds is the time between the two readings of a difference; 0 in a reading.
+	Seconds float64           `json:"interval_seconds,omitempty"`
+	Values  map[string]uint64 `json:"values"`
+	CPUs    []CPUTimes        `json:"cpus"`
+	// Warnings are what could not be read, one sentence each.
+	Warnings []string `json:"warnings,omitempty"`
 }
 
 // CPUTimes is the time one CPU spent in each class since boot (or, in a difference, in the interval), in seconds.

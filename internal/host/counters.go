@@ -1,0 +1,229 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Counters takes one reading. It is made to be called around every test: one read of each file of /proc, no per-interface files
+// but for cards on a bus, no per-CPU tables of /proc/interrupts. Absent names are not known, or (irq.N only) never counted. The
+// error is for a host that tells nothing at all; single files that cannot be read are warnings of the reading.
+func (r Root) Counters() (*Counters, error) {
+	if r.Dir == "" && !liveSupported {
+		return nil, fmt.Errorf("read counters: %w", errors.ErrUnsupported)
+	}
+	src, err := r.open()
+	if err != nil {
+		return nil, err
+	}
+	defer src.close()
+
+	now := src.time()
+	c := &Counters{Time: now, Values: make(map[string]uint64, 768)}
+	var said notes
+	set := &valueSet{values: c.Values}
+
+	readings := []struct {
+		name  string
+		parse func([]byte, *valueSet) error
+	}{
+		{"snmp", parseSNMP},
+		{"netstat", parseSNMP},
+		{"snmp6", parseSNMP6},
+		{"softnet_stat", parseSoftnet},
+		{"sockstat", parseSockstat},
+		{"dev", parseDev},
+	}
+	for _, f := range readings {
+		b, err := src.net(f.name)
+		if err == nil {
+			err = f.parse(b, set)
+		}
+		// A kernel without IPv6 has no snmp6, and that is no loss worth a sentence.
+		if err != nil && !(f.name == "snmp6" && errors.Is(err, fs.ErrNotExist)) {
+			said.add("counters of /proc/net/"+f.name, err)
+		}
+	}
+	b, err := src.read("proc/stat")
+	if err == nil {
+		c.CPUs, err = parseStat(b, set)
+	}
+	if err != nil {
+		said.add("processor time and interrupt counters", err)
+	}
+	countQdiscs(src, set, &said)
+	countCards(src, set, &said)
+
+	if len(c.Values) == 0 && len(c.CPUs) == 0 {
+		return nil, fmt.Errorf("read counters: %w", errors.Join(said.causes...))
+	}
+	c.Warnings = said.sentences
+	return c, nil
+}
+
+// countQdiscs gives one figure per interface.
+func countQdiscs(src *source, set *valueSet, said *notes) {
+	qdiscs, err := src.qdiscs()
+	if err != nil {
+		said.add("queueing disciplines", err)
+		return
+	}
+	for name, total := range qdiscTotals(qdiscs) {
+		set.put(total.Drops, "qdisc.", name, ".drops")
+		set.put(total.Requeues, "qdisc.", name, ".requeues")
+		set.put(total.Overlimits, "qdisc.", name, ".overlimits")
+		set.put(total.BacklogBytes, "qdisc.", name, ".backlog_bytes")
+	}
+}
+
+// qdiscTotals takes the largest figure of an interface's disciplines. A sum would count one drop at every level: a parent is told of its
+// children's drops (qdisc_tree_reduce_backlog), and mq and mqprio report the sum of theirs (mq_dump).
+func qdiscTotals(qdiscs []toldQdisc) map[string]toldQdisc {
+	totals := make(map[string]toldQdisc)
+	for _, q := range qdiscs {
+		t := totals[q.Interface]
+		t.Drops = max(t.Drops, q.Drops)
+		t.Requeues = max(t.Requeues, q.Requeues)
+		t.Overlimits = max(t.Overlimits, q.Overlimits)
+		t.BacklogBytes = max(t.BacklogBytes, q.BacklogBytes)
+		totals[q.Interface] = t
+	}
+	return totals
+}
+
+// cardErrors are the statistics that /proc/net/dev mixes together ("drop" there is rx_dropped + rx_missed_errors, "frame" the sum of
+// four), or has not at all. Documentation/networking/statistics.rst.
+var cardErrors = [...]string{
+	"rx_missed_errors", "rx_crc_errors", "rx_length_errors", "rx_over_errors", "rx_frame_errors", "rx_nohandler",
+	"tx_aborted_errors", "tx_carrier_errors", "tx_heartbeat_errors", "tx_window_errors",
+}
+
+// countCards adds, for interfaces with hardware below, the statistics that /proc/net/dev does not tell apart and those of the driver.
+func countCards(src *source, set *valueSet, said *notes) {
+	cards := slices.DeleteFunc(slices.Clone(set.interfaces), func(name string) bool {
+		return !src.exists("sys/class/net/" + name + "/device")
+	})
+	if len(cards) == 0 {
+		return
+	}
+	// Only where sysfs shows any hardware at all is it worth asking whose it is.
+	if src.live() {
+		links, err := src.askLinks()
+		if err != nil || !sysfsIsOurs(src, links) {
+			return
+		}
+	}
+	for _, name := range cards {
+		dir := "sys/class/net/" + name
+		for _, stat := range cardErrors {
+			n, err := src.text(dir + "/statistics/" + stat)
+			if err != nil {
+				continue
+			}
+			if v, ok := parseUint([]byte(n)); ok {
+				set.put(v, "nic.", name, ".", stat)
+			}
+		}
+		if missed, drop := set.values["nic."+name+".rx_missed_errors"], set.values["nic."+name+".rx_dropped"]; drop >= missed {
+			set.values["nic."+name+".rx_dropped"] = drop - missed
+		}
+		stats, err := src.driverStatistics(name)
+		if err != nil && !errors.Is(err, errNotTold) {
+			said.add("driver statistics of "+name, err)
+		}
+		for stat, v := range stats {
+			set.put(v, "ethtool.", name, ".", stat)
+		}
+	}
+}
+
+// gauges are levels, not counts: their difference says nothing.
+func gauge(name string) bool {
+	switch {
+	case strings.HasPrefix(name, "tcpmem."), strings.HasPrefix(name, "udpmem."), strings.HasPrefix(name, "sockets."),
+		strings.HasSuffix(name, ".backlog_bytes"):
+		return true
+	case name == "Tcp.CurrEstab", name == "Tcp.MaxConn", name == "Tcp.RtoMin", name == "Tcp.RtoMax", name == "Tcp.RtoAlgorithm",
+		name == "Ip.Forwarding", name == "Ip.DefaultTTL":
+		return true
+	}
+	return false
+}
+
+// narrow tells the counters that the kernel keeps or prints in 32 bits (softnet_stat, tc's gnet_stats_queue), so that they go through
+// zero on a busy host.
+func narrow(name string) bool {
+	return strings.HasPrefix(name, "softnet.") || strings.HasPrefix(name, "qdisc.")
+}
+
+// Sub gives what was counted between two readings. Gauges keep their later value. A counter that went backwards wrapped if it is one of
+// those that the kernel prints in 32 bits; otherwise it was reset (driver reloaded, interface made anew) and counts from zero. A name that
+// is in after only is new and counts whole; one in before only is gone and is left out. Nil counts as an empty reading.
+func Sub(before, after *Counters) *Counters {
+	if after == nil {
+		return &Counters{Values: map[string]uint64{}}
+	}
+	if before == nil {
+		before = &Counters{Time: after.Time}
+	}
+	d := &Counters{
+		Time:     after.Time,
+		Seconds:  max(0, after.Time.Sub(before.Time).Seconds()),
+		Values:   make(map[string]uint64, len(after.Values)),
+		CPUs:     make([]CPUTimes, 0, len(after.CPUs)),
+		Warnings: slices.Clone(after.Warnings),
+	}
+	for name, now := range after.Values {
+		was := before.Values[name]
+		switch {
+		case gauge(name):
+			d.Values[name] = now
+		case now >= was:
+			d.Values[name] = now - was
+		case narrow(name) && was <= 1<<32:
+			d.Values[name] = now + 1<<32 - was
+		default:
+			d.Values[name] = now
+		}
+	}
+	was := make(map[int]CPUTimes, len(before.CPUs))
+	for _, cpu := range before.CPUs {
+		was[cpu.CPU] = cpu
+	}
+	for _, now := range after.CPUs {
+		b := was[now.CPU]
+		// iowait and steal are known to step back by a tick (proc_stat.rst); time does not.
+		d.CPUs = append(d.CPUs, CPUTimes{
+			CPU:     now.CPU,
+			User:    max(0, now.User-b.User),
+			System:  max(0, now.System-b.System),
+			IRQ:     max(0, now.IRQ-b.IRQ),
+			SoftIRQ: max(0, now.SoftIRQ-b.SoftIRQ),
+			Steal:   max(0, now.Steal-b.Steal),
+			Idle:    max(0, now.Idle-b.Idle),
+		})
+	}
+	return d
+}
+
+// Names gives the names of the reading, sorted: the order in which to print it.
+func (c *Counters) Names() []string { return slices.Sorted(maps.Keys(c.Values)) }
+
+// Busy is the time in seconds that the CPU was neither idle nor stolen by the hypervisor.
+func (t CPUTimes) Busy() float64 { return t.User + t.System + t.IRQ + t.SoftIRQ }
+
+// Total is all the time in seconds that is accounted for.
+func (t CPUTimes) Total() float64 { return t.Busy() + t.Steal + t.Idle }
+
+// time is now, or when the archive was taken; zero where it does not say.
+func (s *source) time() time.Time {
+	if s.live() {
+		return time.Now()
+	}
+	return s.hostFile().Time
+}

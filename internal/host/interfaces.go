@@ -1,0 +1,280 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/nl"
+)
+
+// readInterfaces joins what netlink and sysfs tell about each interface.
+func readInterfaces(ctx context.Context, src *source, t *told, guest bool, said *notes) ([]Interface, error) {
+	said.add("interfaces by netlink", t.linksErr)
+	said.add("addresses by netlink", t.addressesErr)
+	links := t.links
+	own := true
+	if len(links) > 0 {
+		own = sysfsIsOurs(src, links)
+		if !own {
+			said.say("/sys/class/net shows another network namespace than the one asked about: queues, bus and statistics of its interfaces are left out")
+		}
+	} else {
+		links = linksFromSysfs(src, said)
+	}
+	counters := &valueSet{values: make(map[string]uint64)}
+	if b, err := src.net("dev"); err == nil {
+		_ = parseDev(b, counters) // What it has is used; Counters reports a broken file.
+	}
+	var interfaces []Interface
+	for _, l := range links {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		e := t.ethtool[l.Name]
+		dev := fromTold(l, e)
+		for _, a := range t.addresses {
+			if a.Index == l.Index {
+				dev.Addresses = append(dev.Addresses, a.CIDR)
+			}
+		}
+		if own {
+			fromSysfs(src, &dev)
+		} else {
+			dev.Virtual = e.Bus == ""
+		}
+		if !dev.Virtual {
+			dev.Bus = readBus(src, devicePath(src, l.Name, e.Bus, own), guest)
+		}
+		if dev.Counters == nil {
+			dev.Counters = devCounters(counters, l.Name)
+		}
+		sayRefusals(&dev, e.refused, said)
+		interfaces = append(interfaces, dev)
+	}
+	if len(t.addresses) == 0 {
+		addFrom6(src, interfaces, said)
+	}
+	slices.SortStableFunc(interfaces, func(a, b Interface) int { return cmp.Compare(a.Index, b.Index) })
+	return interfaces, nil
+}
+
+// sayRefusals reports what a driver did not answer. Software interfaces have no rings and no coalescing by nature, so only
+// a lack of permission is worth a word for them, and only other answers than "not supported" for hardware's lesser facts.
+func sayRefusals(dev *Interface, refused []refusal, said *notes) {
+	for _, r := range refused {
+		unsupported := errors.Is(r.err, nl.ErrNotSupported)
+		if unsupported && (dev.Virtual || r.what == "speed") {
+			continue
+		}
+		if errors.Is(r.err, fs.ErrNotExist) && dev.Virtual {
+			continue // gone between two questions
+		}
+		said.add(r.what+" of "+dev.Name, r.err)
+	}
+}
+
+func fromTold(l toldLink, e toldEthtool) Interface {
+	dev := Interface{
+		Name: l.Name, Index: l.Index, MAC: l.MAC, Up: l.Up, Carrier: l.Carrier, MTUBytes: l.MTUBytes, TxQueueLen: l.TxQueueLen,
+		Qdisc: l.Qdisc, Driver: e.Driver, SpeedBitsPerSec: e.SpeedBitsPerSec, Duplex: e.Duplex,
+		Rings: e.Rings, Coalesce: e.Coalesce, Features: e.Features, Channels: e.Channels,
+		// Without sysfs: a kind (veth, bridge, …) or the loopback is software.
+		Virtual: l.Kind != "" || l.Name == "lo",
+	}
+	if dev.Driver == "" {
+		dev.Driver = l.Kind
+	}
+	return dev
+}
+
+// sysfsIsOurs tells whether /sys/class/net shows the same interfaces as netlink: sysfs shows the network namespace that it was mounted in, and
+// a container's eth0 with index 2 looks much like its host's.
+func sysfsIsOurs(src *source, links []toldLink) bool {
+	names, err := src.list("sys/class/net")
+	if err != nil {
+		return false
+	}
+	seen := 0
+	for _, name := range names {
+		if !src.exists("sys/class/net/" + name + "/ifindex") {
+			continue // bonding_masters is a file among the interfaces
+		}
+		seen++
+		i := slices.IndexFunc(links, func(l toldLink) bool { return l.Name == name })
+		if i < 0 {
+			return false
+		}
+		index, ok := src.number("sys/class/net/" + name + "/ifindex")
+		if !ok || int(index) != links[i].Index {
+			return false
+		}
+		if mac := src.optional("sys/class/net/" + name + "/address"); links[i].MAC != "" && mac != "" && mac != links[i].MAC {
+			return false
+		}
+	}
+	return seen == len(links)
+}
+
+// linksFromSysfs stands in for netlink where an archive has no links.json.
+func linksFromSysfs(src *source, said *notes) []toldLink {
+	names, err := src.list("sys/class/net")
+	if err != nil {
+		said.add("interfaces", err)
+		return nil
+	}
+	var links []toldLink
+	for _, name := range names {
+		dir := "sys/class/net/" + name + "/"
+		index, ok := src.number(dir + "ifindex")
+		if !ok {
+			continue
+		}
+		l := toldLink{Index: int(index), Name: name, MAC: src.optional(dir + "address")}
+		if mtu, ok := src.number(dir + "mtu"); ok {
+			l.MTUBytes = int(mtu)
+		}
+		if n, ok := src.number(dir + "tx_queue_len"); ok {
+			l.TxQueueLen = int(n)
+		}
+		if flags, ok := src.number(dir + "flags"); ok {
+			l.Up = flags&1 != 0 // IFF_UP
+		}
+		l.Carrier = src.optional(dir+"carrier") == "1"
+		l.Kind = ueventKind(src.optional(dir + "uevent"))
+		links = append(links, l)
+	}
+	return links
+}
+
+// ueventKind reads DEVTYPE, which bridges, bonds, VLANs and their like have.
+func ueventKind(text string) string {
+	for line := range strings.Lines(text) {
+		if kind, ok := strings.CutPrefix(strings.TrimSpace(line), "DEVTYPE="); ok && kind != "wlan" && kind != "wwan" {
+			return kind
+		}
+	}
+	return ""
+}
+
+// fromSysfs adds what /sys/class/net/NAME tells (Documentation/ABI/testing/sysfs-class-net). Reading speed and duplex answers EINVAL
+// while the link is down or the device has no such thing.
+func fromSysfs(src *source, dev *Interface) {
+	dir := "sys/class/net/" + dev.Name + "/"
+	device, hasDevice := src.resolve(dir + "device")
+	if _, isLink := src.resolve(dir + "ifindex"); isLink {
+		dev.Virtual = !hasDevice
+	}
+	if hasDevice {
+		if driver, ok := src.link(device + "/driver"); ok {
+			dev.Driver = driver[strings.LastIndexByte(driver, '/')+1:]
+		}
+		// -1 says that the machine has one node only.
+		if node, ok := src.number(device + "/numa_node"); ok && node >= 0 {
+			n := int(node)
+			dev.NUMANode = &n
+		}
+	}
+	// -1 and 65535 (before Linux 3.1 the field had 16 bits) both say unknown.
+	if mbps, ok := src.number(dir + "speed"); ok && mbps > 0 && mbps != 65535 && mbps != 1<<32-1 {
+		dev.SpeedBitsPerSec = float64(mbps) * 1e6
+	}
+	if duplex := src.optional(dir + "duplex"); duplex == "full" || duplex == "half" {
+		dev.Duplex = duplex
+	}
+	dev.Queues = readQueues(src, dir+"queues")
+	if stats, err := src.list(dir + "statistics"); err == nil {
+		dev.Counters = make(map[string]uint64, len(stats))
+		for _, name := range stats {
+			if n, ok := parseUint([]byte(src.optional(dir + "statistics/" + name))); ok {
+				dev.Counters[name] = n
+			}
+		}
+	}
+}
+
+// readQueues reads the steering of each queue (networking/scaling.rst), receive before transmit. xps_cpus answers ENOENT for a
+// device with one queue.
+func readQueues(src *source, dir string) []Queue {
+	names, err := src.list(dir)
+	if err != nil {
+		return nil
+	}
+	var queues []Queue
+	for _, name := range names {
+		q := Queue{Name: name}
+		switch {
+		case strings.HasPrefix(name, "rx-"):
+			q.RPSCPUs = src.optional(dir + "/" + name + "/rps_cpus")
+		case strings.HasPrefix(name, "tx-"):
+			q.XPSCPUs = src.optional(dir + "/" + name + "/xps_cpus")
+		default:
+			continue
+		}
+		queues = append(queues, q)
+	}
+	number := func(name string) int {
+		n, _ := strconv.Atoi(name[3:]) // The kernel numbers its queues.
+		return n
+	}
+	slices.SortStableFunc(queues, func(a, b Queue) int {
+		return cmp.Or(strings.Compare(a.Name[:3], b.Name[:3]), cmp.Compare(number(a.Name), number(b.Name)))
+	})
+	return queues
+}
+
+// devCounters takes one interface out of /proc/net/dev, for where sysfs is another namespace's.
+func devCounters(set *valueSet, name string) map[string]uint64 {
+	found := make(map[string]uint64)
+	for _, column := range devColumns {
+		if n, ok := set.values["nic."+name+"."+column]; ok {
+			found[column] = n
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return found
+}
+
+// addFrom6 reads the IPv6 addresses from /proc/net/if_inet6; IPv4 addresses with their prefix are in no file of /proc.
+func addFrom6(src *source, interfaces []Interface, said *notes) {
+	b, err := src.net("if_inet6")
+	if err != nil {
+		return // No IPv6 in this kernel, or not archived.
+	}
+	addresses, err := parseIfInet6(string(b))
+	said.add("IPv6 addresses", err)
+	for i := range interfaces {
+		interfaces[i].Addresses = append(interfaces[i].Addresses, addresses[interfaces[i].Name]...)
+	}
+}
+
+// parseIfInet6 reads /proc/net/if_inet6: address, index, prefix length, scope, flags (all hexadecimal), interface.
+func parseIfInet6(text string) (map[string][]string, error) {
+	found := make(map[string][]string)
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) == 0 {
+			continue
+		}
+		var a [16]byte
+		if len(f) != 6 || len(f[0]) != 32 {
+			return found, fmt.Errorf("line %.60q: %w", line, errFormat)
+		}
+		_, err := hex.Decode(a[:], []byte(f[0]))
+		bits, err2 := strconv.ParseUint(f[2], 16, 8)
+		if err != nil || err2 != nil || bits > 128 {
+			return found, fmt.Errorf("line %.60q: %w", line, errFormat)
+		}
+		found[f[5]] = append(found[f[5]], netip.PrefixFrom(netip.AddrFrom16(a), int(bits)).String())
+	}
+	return found, nil
+}

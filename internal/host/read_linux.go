@@ -1,0 +1,63 @@
+package host
+
+import (
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// liveSupported tells that the running system can be read in full.
+const liveSupported = true
+
+// firstRead is the size of the first read in bytes. A read of /proc/sys makes the kernel allocate the size asked for, so it is not larger.
+const firstRead = 8 << 10
+
+// readWhole reads a pseudo file with plain system calls into buf, growing it. os.File would put sysfs files into the poller, and a driver
+// that answers EAGAIN would then be waited for without end.
+//
+// A file below /proc/sys gives its value to the first read only: at any later offset it says end of file. A value that fills the buffer
+// is therefore read again from the start into a larger one; anything else would silently cut it.
+func readWhole(name string, buf []byte) ([]byte, error) {
+	var fd int
+	var err error
+	for {
+		fd, err = unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+		if err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		return buf, err
+	}
+	defer unix.Close(fd)
+	if cap(buf) < firstRead {
+		buf = make([]byte, 0, firstRead)
+	}
+	restart := strings.HasPrefix(name, "/proc/sys/")
+	for {
+		n, err := unix.Read(fd, buf[len(buf):cap(buf)])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return buf[:0], err
+		}
+		if n == 0 {
+			return buf, nil
+		}
+		full := len(buf)+n == cap(buf)
+		buf = buf[:len(buf)+n]
+		if !full {
+			continue
+		}
+		grown := make([]byte, len(buf), 2*cap(buf))
+		copy(grown, buf)
+		buf = grown
+		if restart {
+			buf = buf[:0]
+			if _, err := unix.Seek(fd, 0, 0); err != nil {
+				return buf, err
+			}
+		}
+	}
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package host
+
+import "os"
+
+// liveSupported is false where there is no /proc and /sys of Linux: a live Snapshot then has what Go tells.
+const liveSupported = false
+
+// readWhole is here for the archive reader's sake only; nothing calls it live on these systems.
+func readWhole(name string, _ []byte) ([]byte, error) { return os.ReadFile(name) }

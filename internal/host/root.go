@@ -1,0 +1,220 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/nl"
+)
+
+// Root says where a host is read from. The zero value is the running system, seen from the network namespace of the calling thread.
+type Root struct {
+	Dir string // an archived tree with proc, sys and linerate below it (format: package comment); empty: live
+}
+
+// source is one opened Root. Its paths are slash-separated and relative ("proc/stat"). It belongs to one goroutine.
+type source struct {
+	archive *os.Root // nil: the running system
+	scratch []byte   // the last file read; parsers copy what they keep
+
+	client    *nl.Client // dialled at first use, on the running system only
+	clientErr error
+}
+
+func (r Root) open() (*source, error) {
+	if r.Dir == "" {
+		return &source{}, nil
+	}
+	// os.Root refuses to leave its directory: an archive that somebody sent must not make us read this host's files.
+	dir, err := os.OpenRoot(r.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open archive: %w", err)
+	}
+	for _, sub := range []string{"proc", "sys"} {
+		if _, err := dir.Stat(sub); err == nil {
+			return &source{archive: dir}, nil
+		}
+	}
+	_ = dir.Close() // Opened for reading only: there is nothing that closing could lose.
+	return nil, fmt.Errorf("open archive %s: neither proc nor sys in it: %w", r.Dir, fs.ErrNotExist)
+}
+
+func (s *source) close() {
+	if s.archive != nil {
+		_ = s.archive.Close() // Opened for reading only.
+	}
+	if s.client != nil {
+		_ = s.client.Close() // Nothing was written.
+	}
+}
+
+func (s *source) live() bool { return s.archive == nil }
+
+// read gives a whole file. The bytes are good until the next read. The size that stat tells is never used: the pseudo
+// file systems lie about it.
+func (s *source) read(name string) ([]byte, error) {
+	if s.live() {
+		b, err := readWhole("/"+name, s.scratch[:0])
+		if cap(b) > 0 {
+			s.scratch = b
+		}
+		if err != nil {
+			return nil, &fs.PathError{Op: "read", Path: "/" + name, Err: err}
+		}
+		return b, nil
+	}
+	f, err := s.archive.Open(name)
+	if err != nil {
+		return nil, archiveError(name, err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		return nil, archiveError(name, err)
+	}
+	return b, nil
+}
+
+// archiveError gives errors of an archive the same shape as live ones: the path as it was on the host.
+func archiveError(name string, err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return &fs.PathError{Op: "read", Path: "/" + name, Err: err}
+}
+
+// text gives a one-value file without its final newline.
+func (s *source) text(name string) (string, error) {
+	b, err := s.read(name)
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(b)), nil
+}
+
+// optional is text where any error means not known.
+func (s *source) optional(name string) string {
+	t, err := s.text(name)
+	if err != nil {
+		return ""
+	}
+	return t
+}
+
+// number gives a one-value file as a decimal or 0x… number.
+func (s *source) number(name string) (int64, bool) {
+	n, err := strconv.ParseInt(s.optional(name), 0, 64)
+	return n, err == nil
+}
+
+// list gives the names in a directory, sorted.
+func (s *source) list(name string) ([]string, error) {
+	var entries []fs.DirEntry
+	var err error
+	if s.live() {
+		entries, err = os.ReadDir("/" + name)
+	} else {
+		entries, err = fs.ReadDir(s.archive.FS(), name)
+	}
+	if err != nil {
+		return nil, archiveError(name, err)
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	return names, nil
+}
+
+// link gives the target of a symbolic link, as written in it.
+func (s *source) link(name string) (string, bool) {
+	var target string
+	var err error
+	if s.live() {
+		target, err = os.Readlink("/" + name)
+	} else {
+		target, err = s.archive.Readlink(name)
+	}
+	return strings.ReplaceAll(target, `\`, "/"), err == nil
+}
+
+// exists tells whether something has that name.
+func (s *source) exists(name string) bool {
+	if s.live() {
+		_, err := os.Stat("/" + name)
+		return err == nil
+	}
+	_, err := s.archive.Stat(name)
+	return err == nil
+}
+
+// maxLinks is how many symbolic links resolve follows, as the kernel does (MAXSYMLINKS).
+const maxLinks = 40
+
+// resolve gives the real path of name: in sysfs that is the path of the device through the tree of buses. It is false where something on
+// the way is missing or leads out of the root.
+func (s *source) resolve(name string) (string, bool) {
+	rest := strings.Split(path.Clean(name), "/")
+	real := ""
+	for links := 0; len(rest) > 0; {
+		head := rest[0]
+		rest = rest[1:]
+		switch head {
+		case "", ".":
+			continue
+		case "..":
+			if real == "" {
+				return "", false
+			}
+			real = parent(real)
+			continue
+		}
+		next := path.Join(real, head)
+		target, ok := s.link(next)
+		if !ok {
+			real = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", false
+		}
+		if strings.HasPrefix(target, "/") {
+			real = ""
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+	}
+	if real == "" || !s.exists(real) {
+		return "", false
+	}
+	return real, true
+}
+
+// parent is path.Dir without its "." for the top.
+func parent(name string) string {
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		return name[:i]
+	}
+	return ""
+}
+
+// net reads a file of the network namespace of the calling thread: /proc/thread-self is since Linux 3.17; /proc/self, the
+// namespace of the process's first thread, is the same in every process that does not move single threads. An archive may have only proc/net.
+func (s *source) net(name string) ([]byte, error) {
+	b, err := s.read("proc/thread-self/net/" + name)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return b, err
+	}
+	for _, dir := range []string{"proc/self/net/", "proc/net/"} {
+		if b, err2 := s.read(dir + name); err2 == nil {
+			return b, nil
+		}
+	}
+	return nil, err
+}

@@ -1,0 +1,102 @@
+package host
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// Snapshot reads the host as it is now. What could not be read is absent and has a sentence in Warnings. An error is returned only when the
+// Root cannot be opened or ctx ends. Interfaces are in the order of their index, CPUs of their number, settings by name.
+//
+// A caller whose thread is in a network namespace of its own must have locked it (runtime.LockOSThread).
+func (r Root) Snapshot(ctx context.Context) (*Snapshot, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if r.Dir == "" && !liveSupported {
+		return portableSnapshot(), nil
+	}
+	src, err := r.open()
+	if err != nil {
+		return nil, err
+	}
+	defer src.close()
+
+	var said notes
+	s := &Snapshot{OS: "linux", Time: src.time()}
+	if s.Time.IsZero() {
+		said.say("the archive does not say when it was taken (linerate/host.json)")
+	}
+	readIdentity(src, s, &said)
+	s.CPUs = readCPUs(src, &said)
+	s.Virtualization = readVirtualization(src)
+	s.Settings = readSettings(src, &said)
+
+	t := src.tell()
+	s.Interfaces, err = readInterfaces(ctx, src, t, s.VirtualMachine(), &said)
+	if err != nil {
+		return nil, err
+	}
+	s.Routes = readRoutes(src, t, s.Arch, &said)
+	s.Warnings = said.sentences
+	return s, nil
+}
+
+// readIdentity reads who the host is. The files of /proc/sys/kernel follow the UTS namespace of the reader, as uname(2) does.
+func readIdentity(src *source, s *Snapshot, said *notes) {
+	var err error
+	if s.Name, err = src.text("proc/sys/kernel/hostname"); err != nil {
+		said.add("host name", err)
+	}
+	if s.Kernel, err = src.text("proc/sys/kernel/osrelease"); err != nil {
+		said.add("kernel release", err)
+	}
+	if s.BootID, err = src.text("proc/sys/kernel/random/boot_id"); err != nil && src.live() {
+		said.add("boot id", err)
+	}
+	s.Arch = readArch(src)
+	b, err := src.read("proc/meminfo")
+	if err == nil {
+		s.MemoryBytes, err = parseMemTotal(b)
+	}
+	if err != nil {
+		said.add("memory", err)
+	}
+}
+
+// goArch turns the machine names of uname(2) into the words of GOARCH.
+var goArch = map[string]string{
+	"x86_64": "amd64", "i386": "386", "i486": "386", "i586": "386", "i686": "386", "aarch64": "arm64", "armv6l": "arm", "armv7l": "arm",
+	"loongarch64": "loong64",
+}
+
+// readArch reads /proc/sys/kernel/arch (since Linux 6.1), else believes the archive's note or our own build.
+func readArch(src *source) string {
+	if machine := src.optional("proc/sys/kernel/arch"); machine != "" {
+		if word, ok := goArch[machine]; ok {
+			return word
+		}
+		return machine
+	}
+	if src.live() {
+		return runtime.GOARCH
+	}
+	return src.hostFile().Arch
+}
+
+// parseMemTotal reads the first line of /proc/meminfo, "MemTotal: 4046084 kB", where kB are 1024 bytes.
+func parseMemTotal(b []byte) (int64, error) {
+	for line := range strings.Lines(string(b)) {
+		fields := strings.Fields(line)
+		if len(fields) >= 2 && fields[0] == "MemTotal:" {
+			kib, err := strconv.ParseInt(fields[1], 10, 64)
+			if err != nil || kib < 0 || kib > 1<<52 {
+				return 0, errFormat
+			}
+			return kib << 10, nil
+		}
+	}
+	return 0, errFormat
+}

@@ -1,0 +1,37 @@
+package host
+
+import (
+	"net"
+	"os"
+	"runtime"
+	"time"
+)
+
+// portableSnapshot is what Go itself tells on any system: names, addresses, MTUs and the number of processors.
+func portableSnapshot() *Snapshot {
+	var said notes
+	s := &Snapshot{OS: runtime.GOOS, Arch: runtime.GOARCH, Time: time.Now()}
+	name, err := os.Hostname()
+	said.add("host name", err)
+	s.Name = name
+	for i := range runtime.NumCPU() {
+		s.CPUs = append(s.CPUs, CPU{ID: i})
+	}
+	interfaces, err := net.Interfaces()
+	said.add("interfaces", err)
+	for _, i := range interfaces {
+		dev := Interface{
+			Name: i.Name, Index: i.Index, MAC: i.HardwareAddr.String(), MTUBytes: i.MTU,
+			Up: i.Flags&net.FlagUp != 0, Carrier: i.Flags&net.FlagRunning != 0, Virtual: i.Flags&net.FlagLoopback != 0,
+		}
+		addresses, err := i.Addrs()
+		said.add("addresses of "+i.Name, err)
+		for _, a := range addresses {
+			dev.Addresses = append(dev.Addresses, a.String())
+		}
+		s.Interfaces = append(s.Interfaces, dev)
+	}
+	said.say("drivers, buses, offloads, settings, routes and counters: not supported: linerate reads them on linux only, this is " + runtime.GOOS)
+	s.Warnings = said.sentences
+	return s
+}

@@ -1,0 +1,127 @@
+package host
+
+import (
+	"github.com/linerate/linerate/internal/nl"
+)
+
+// dial opens netlink once per source, in the network namespace of the calling thread.
+func (s *source) dial() (*nl.Client, error) {
+	if s.client == nil && s.clientErr == nil {
+		s.client, s.clientErr = nl.Dial()
+	}
+	return s.client, s.clientErr
+}
+
+// askLinks lists the interfaces.
+func (s *source) askLinks() ([]toldLink, error) {
+	client, err := s.dial()
+	if err != nil {
+		return nil, err
+	}
+	links, err := client.Links()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]toldLink, 0, len(links))
+	for _, l := range links {
+		all = append(all, toldLink{
+			Index: l.Index, Name: l.Name, Kind: l.Kind, MAC: l.MAC, MTUBytes: l.MTU, TxQueueLen: l.TxQueueLen,
+			Up: l.Up, Carrier: l.Carrier, Qdisc: l.Qdisc,
+		})
+	}
+	return all, nil
+}
+
+// askKernel asks netlink for everything.
+func (s *source) askKernel() *told {
+	t := &told{}
+	client, err := s.dial()
+	if err != nil {
+		t.linksErr, t.addressesErr, t.routesErr = err, err, err
+		return t
+	}
+	t.links, t.linksErr = s.askLinks()
+	addresses, err := client.Addresses()
+	t.addressesErr = err
+	for _, a := range addresses {
+		t.addresses = append(t.addresses, toldAddress{Index: a.Index, CIDR: a.CIDR})
+	}
+	routes, err := client.Routes()
+	t.routesErr = err
+	for _, r := range routes {
+		t.routes = append(t.routes, Route{
+			Destination: r.Destination, Gateway: r.Gateway, Interface: r.Interface,
+			WindowBytes: r.Window, MTUBytes: r.MTU, InitCwnd: r.InitCwnd, InitRwnd: r.InitRwnd, AdvMSSBytes: r.AdvMSS,
+			Quickack: r.Quickack, Congestion: r.Congestion,
+		})
+	}
+	t.ethtool = make(map[string]toldEthtool, len(t.links))
+	for _, l := range t.links {
+		t.ethtool[l.Name] = askEthtool(client, l.Name)
+	}
+	return t
+}
+
+// askEthtool asks for one interface. Each part may be refused alone: drivers implement what they like.
+func askEthtool(client *nl.Client, name string) toldEthtool {
+	var e toldEthtool
+	refuse := func(what string, err error) bool {
+		if err != nil {
+			e.refused = append(e.refused, refusal{what, err})
+		}
+		return err == nil
+	}
+	if d, err := client.Driver(name); refuse("driver", err) {
+		e.Driver, e.Bus = d.Driver, d.Bus
+	}
+	if speed, duplex, err := client.LinkMode(name); refuse("speed", err) {
+		e.SpeedBitsPerSec, e.Duplex = speed, duplex
+	}
+	if rx, tx, err := client.Rings(name); refuse("ring sizes", err) {
+		e.Rings = &Rings{Rx: Ring(rx), Tx: Ring(tx)}
+	}
+	if c, err := client.Coalesce(name); refuse("interrupt coalescing", err) {
+		e.Coalesce = c
+	}
+	if features, err := client.Features(name); refuse("offload features", err) {
+		e.Features = make(map[string]Feature, len(features))
+		for k, f := range features {
+			e.Features[k] = Feature(f)
+		}
+	}
+	if c, err := client.Channels(name); refuse("queue counts", err) {
+		e.Channels = &Channels{
+			Combined: c.Combined, MaxCombined: c.MaxCombined, Rx: c.Rx, MaxRx: c.MaxRx, Tx: c.Tx, MaxTx: c.MaxTx,
+		}
+	}
+	return e
+}
+
+// askQdiscs lists the queueing disciplines of all interfaces.
+func (s *source) askQdiscs() ([]toldQdisc, error) {
+	client, err := s.dial()
+	if err != nil {
+		return nil, err
+	}
+	qdiscs, err := client.Qdiscs()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]toldQdisc, 0, len(qdiscs))
+	for _, q := range qdiscs {
+		all = append(all, toldQdisc{
+			Interface: q.Interface, Kind: q.Kind, Parent: q.Parent, Handle: q.Handle,
+			Drops: q.Drops, Requeues: q.Requeues, Overlimits: q.Overlimits, BacklogBytes: q.BacklogBytes,
+		})
+	}
+	return all, nil
+}
+
+// askStatistics reads the driver's own counters.
+func (s *source) askStatistics(name string) (map[string]uint64, error) {
+	client, err := s.dial()
+	if err != nil {
+		return nil, err
+	}
+	return client.Statistics(name)
+}
