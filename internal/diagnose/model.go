@@ -24,6 +24,10 @@ const (
 type Case struct {
 	Near, Far *host.Snapshot
 	Runs      []traffic.Result // at least one loaded stream for a verdict with a target; may hold a ping (idle round trip) and others
+
+	// NearAddress and FarAddress are the addresses of the control channel, when known. They tell on hosts with several
+	// interfaces which one carried the flow; without them the routes of both snapshots are searched.
+	NearAddress, FarAddress string
 }
 
 // Finding is one verdict with its evidence; findings[] of linerate.diagnose/1.

@@ -1,0 +1,106 @@
+package diagnose
+
+import (
+	"cmp"
+	"slices"
+)
+
+// rule looks at one flow and says what it found, or nil.
+type rule func(*flow) *Finding
+
+// flowRules are asked in this order, which is also the order of certainty: what the kernel states outright first, what follows
+// from rates last. Findings of equal severity keep it.
+var flowRules = []rule{
+	windowScalingOff,
+	routeWindowClamped,
+	receiveWindowLimited,
+	sendBufferLimited,
+	pathLoss,
+	offloadsOff,
+	linkRateReached,
+	measurementUnreliable,
+}
+
+// explains says which symptoms a cause accounts for. A symptom found on the same flow as its cause is muted: repairing the cause
+// is what helps, and two findings for one fault would only confuse.
+var explains = map[Code][]Code{
+	WindowScalingOff:   {ReceiveWindowLimited, SendBufferLimited},
+	RouteWindowClamped: {ReceiveWindowLimited, SendBufferLimited},
+}
+
+// Judge says what limits the case, most important first. It never gives an empty answer: "nothing found" and "too noisy to say"
+// are findings. With several loaded runs the slowest direction is judged first, and a code found in several counts once.
+func Judge(c Case) []Finding {
+	flows := flowsOf(c)
+	if len(flows) == 0 {
+		return judgePassive(c)
+	}
+	var all []Finding
+	for _, f := range flows {
+		for _, found := range judgeFlow(f) {
+			if !slices.ContainsFunc(all, func(x Finding) bool { return x.Code == found.Code && x.Where == found.Where }) {
+				all = append(all, found)
+			}
+		}
+	}
+	if !slices.ContainsFunc(all, func(x Finding) bool { return x.Code != MeasurementUnreliable }) {
+		all = append(all, healthy(flows[0]))
+	}
+	return arrange(all)
+}
+
+// judgeFlow asks every rule about one flow and mutes the symptoms of what it found.
+func judgeFlow(f *flow) []Finding {
+	var found []Finding
+	for _, r := range flowRules {
+		if x := r(f); x != nil {
+			found = append(found, *x)
+		}
+	}
+	return mute(found)
+}
+
+func mute(found []Finding) []Finding {
+	muted := map[Code]bool{}
+	for i := range found {
+		for _, symptom := range explains[found[i].Code] {
+			present := slices.ContainsFunc(found, func(x Finding) bool { return x.Code == symptom })
+			if present && !muted[found[i].Code] && !muted[symptom] {
+				muted[symptom] = true
+				found[i].Causes = append(found[i].Causes, symptom)
+			}
+		}
+	}
+	return slices.DeleteFunc(found, func(x Finding) bool { return muted[x.Code] })
+}
+
+// arrange sorts by severity and keeps the order of certainty among equals, and makes every list present. Noise that was merely
+// noticed comes after every verdict, also after healthy.
+func arrange(all []Finding) []Finding {
+	rank := func(f Finding) int {
+		if f.Severity == Info && f.Code == MeasurementUnreliable {
+			return 4
+		}
+		return slices.Index([]Severity{Critical, Warning, Notice, Info}, f.Severity)
+	}
+	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Compare(rank(a), rank(b)) })
+	for i := range all {
+		f := &all[i]
+		f.Confidence = min(max(f.Confidence, 0), 1)
+		if f.Evidence == nil {
+			f.Evidence = []Evidence{}
+		}
+		if f.Rejected == nil {
+			f.Rejected = []string{}
+		}
+		if f.Remedy.Knobs == nil {
+			f.Remedy.Knobs = []string{}
+		}
+		for _, c := range f.Remedy.Settings {
+			if name := string(c.Knob); !slices.Contains(f.Remedy.Knobs, name) {
+				f.Remedy.Knobs = append(f.Remedy.Knobs, name)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,111 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/knob"
+)
+
+// maxBuffer caps what a candidate may ask for: beyond 256 MiB per socket a mistake costs the host its memory.
+const maxBuffer = 256 << 20
+
+// unknownHeadroom is how many times the present rate a path is assumed to carry when no link speed is known.
+const unknownHeadroom = 8
+
+// target is the bandwidth-delay product worth aiming for, bytes: the slowest known link times the empty round trip; with no link
+// known, eight times the present rate. why says which.
+func (f *flow) target() (size float64, why string) {
+	if link, _, ok := f.slowestLink(); ok {
+		// A fault that costs little leaves the present rate near the link's: never aim below what flows already.
+		speed := max(link.SpeedBitsPerSec, f.rate)
+		return speed / 8 * f.base(), fmt.Sprintf("%s of %s for a round trip of %s", rate(link.SpeedBitsPerSec), link.Name, seconds(f.base()))
+	}
+	return unknownHeadroom * f.rate / 8 * f.base(),
+		fmt.Sprintf("%d times the present rate for a round trip of %s, as no link speed is known", unknownHeadroom, seconds(f.base()))
+}
+
+// slowestLink finds the slower of the real links that carry the flow. The speed of a virtual interface is a number that somebody
+// typed, so it does not count.
+func (f *flow) slowestLink() (card *host.Interface, at end, ok bool) {
+	for _, e := range []end{f.sender, f.receiver} {
+		c := e.card
+		if c == nil || c.Virtual || c.SpeedBitsPerSec <= 0 {
+			continue
+		}
+		if !ok || c.SpeedBitsPerSec < card.SpeedBitsPerSec {
+			card, at, ok = c, e, true
+		}
+	}
+	return card, at, ok
+}
+
+// bufferLevels gives values for a "min default max" setting whose maximum makes 1, 2 and 4 times the target usable, from small to
+// large. usable is the part of the buffer that holds payload. Levels that are not above the present value are left out.
+func bufferLevels(present string, target, usable float64) []knob.Value {
+	fields := strings.Fields(present)
+	if len(fields) != 3 {
+		return nil
+	}
+	var levels []knob.Value
+	for _, size := range bufferSizes(fields[2], target, usable) {
+		levels = append(levels, knob.Value(fields[0]+" "+fields[1]+" "+strconv.FormatInt(size, 10)))
+	}
+	return levels
+}
+
+// bufferSizes is bufferLevels for the one number that changes.
+func bufferSizes(present string, target, usable float64) []int64 {
+	now, err := strconv.ParseInt(present, 10, 64)
+	if err != nil || target <= 0 || usable <= 0 {
+		return nil
+	}
+	var sizes []int64
+	for _, times := range []float64{1, 2, 4} {
+		size := min(roundUp(times*target/usable), maxBuffer)
+		// A step of less than a quarter is not worth an experiment.
+		if size > now+now/4 && !slices.Contains(sizes, size) {
+			sizes = append(sizes, size)
+		}
+	}
+	return sizes
+}
+
+// roundUp makes a size a whole number of MiB, or of 64 KiB below one MiB, so that people can read it.
+func roundUp(size float64) int64 {
+	step := 64.0 * 1024
+	if size > 1<<20 {
+		step = 1 << 20
+	}
+	return int64(math.Ceil(size/step) * step)
+}
+
+// usableWindow is the part of a receive buffer that is offered as window. Since Linux 6.6 the kernel learns it from how full its
+// packets are and starts at one half; before, tcp_adv_win_scale fixed it, one half by default.
+func usableWindow(e end) float64 {
+	scale, ok := e.number(tcpAdvWin, 0)
+	if !ok || e.host == nil || atLeast(e.host.Kernel, 6, 6) {
+		return 0.5
+	}
+	if scale > 0 {
+		return 1 - math.Pow(2, -scale)
+	}
+	return math.Pow(2, scale)
+}
+
+// usableSendBuffer is the part of a send buffer that holds payload in flight in the worst case: the kernel counts the memory of
+// its packet descriptors and of the pages behind them, up to as much again as the payload.
+const usableSendBuffer = 0.5
+
+// atLeast compares a kernel release such as "6.12.4-amd64".
+func atLeast(release string, major, minor int) bool {
+	var a, b int
+	if n, err := fmt.Sscanf(release, "%d.%d", &a, &b); err != nil || n != 2 {
+		return false
+	}
+	return a > major || a == major && b >= minor
+}

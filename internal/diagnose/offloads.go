@@ -1,0 +1,138 @@
+package diagnose
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/knob"
+)
+
+const (
+	// busyProcessor is how busy one processor must be before per-packet work can be what limits.
+	busyProcessor = 0.75
+	// costlyGigabyte is the processor time per gigabyte (both ends) that stands in where per-processor times are not known: with
+	// offloads a present-day core spends 0.1 to 0.4 s on a gigabyte, segment by segment 1 s and more.
+	costlyGigabyte = 0.8
+	// bundled is how many segments a packet inside the host holds on average when segmentation or aggregation works at all.
+	bundled = 4
+)
+
+// The features that let many segments travel the kernel as one, in the order in which they depend on each other: the kernel grants
+// segmentation only with scatter-gather and checksums.
+var (
+	senderFeatures   = []string{"tx-scatter-gather", "tx-checksum-ipv4", "tx-checksum-ip-generic", "tx-tcp-segmentation", "tx-generic-segmentation"}
+	receiverFeatures = []string{"rx-gro"}
+)
+
+// offloadsOff: features that may be on are off, packets inside the host are single segments, and a processor has no time left.
+//
+// A feature that is off while the link is the limit costs some processor time and no throughput, so it is left alone.
+func offloadsOff(f *flow) *Finding {
+	missing := f.missingOffloads()
+	if len(missing) == 0 || f.atLinkRate() {
+		return nil
+	}
+	e, cpu, busy, known := f.busiestOf()
+	cost := f.sender.run.CPUSecondsPerGigabyte + f.receiver.run.CPUSecondsPerGigabyte
+	if known && busy < busyProcessor || !known && cost < costlyGigabyte {
+		return nil
+	}
+	size, source := f.packetSize()
+	small := size > 0 && size < bundled*max(f.mss, 536)
+	// A feature that is off may do nothing here: veth has GRO off by default and passes bundles of its peer through unbroken.
+	if size > 0 && !small {
+		return nil
+	}
+	var names []string
+	for _, m := range missing {
+		names = append(names, m.feature+" at "+m.at.name)
+	}
+	x := &Finding{
+		Code: OffloadsOff, Severity: Warning, Where: missing[0].at.name,
+		Title:    fmt.Sprintf("Segment bundling is switched off (%s), so packet work holds the flow at %s.", strings.Join(names, ", "), rate(f.rate)),
+		Evidence: f.common(),
+		Rejected: []string{f.notReceiveWindow(), f.notSendBuffer(), f.notLoss()},
+		Confidence: combine(0.3, when(known && busy >= 0.9, 0.4), when(known && busy < 0.9, 0.2), when(small, 0.6), when(cost >= costlyGigabyte, 0.3),
+			when(missing[0].at.name == f.sender.name, 0.2)),
+	}
+	for _, m := range missing {
+		x.Evidence = append(x.Evidence, Evidence{Name: m.feature + " of " + m.card.Name, Value: "off, may be changed", Source: "ethtool features (" + m.at.name + ")"})
+	}
+	if known {
+		x.Evidence = append(x.Evidence, Evidence{Name: fmt.Sprintf("busiest processor, CPU %d", cpu), Value: busy, Unit: "ratio", Source: "/proc/stat (" + e.name + ")"})
+	}
+	if size > 0 {
+		x.Evidence = append(x.Evidence, Evidence{Name: "mean packet inside the receiver", Value: size, Unit: "bytes", Source: source})
+	}
+	if cost > 0 {
+		x.Evidence = append(x.Evidence, Evidence{Name: "processor time per gigabyte, both ends", Value: cost, Unit: "seconds", Source: "/proc/stat over the run"})
+	}
+	if link, at, ok := f.slowestLink(); ok {
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the link: %s at the %s host could carry %s of payload.", link.Name, at.name, rate(goodput(link))))
+	}
+	x.Remedy.Text = "Switch bundling back on: segmentation at the sender, aggregation (rx-gro) at the receiver. If it was switched off to work around a fault of the driver, watch the error counters afterwards."
+	for _, m := range missing {
+		x.Remedy.add(Candidate{Knob: knob.ID("ethtool:" + m.card.Name + "/feature." + m.feature), Side: m.at.name, Levels: []knob.Value{"on"},
+			Why: featureReason[m.feature]})
+	}
+	return x
+}
+
+var featureReason = map[string]string{
+	"tx-scatter-gather":       "segmentation needs it: a bundle is made of many pages",
+	"tx-checksum-ipv4":        "segmentation needs it: every segment of a bundle gets its own checksum",
+	"tx-checksum-ip-generic":  "segmentation needs it: every segment of a bundle gets its own checksum",
+	"tx-tcp-segmentation":     "one pass through the stack for up to 64 KiB instead of one per segment",
+	"tx-generic-segmentation": "the same in software, cutting as late as possible",
+	"rx-gro":                  "the receiver's stack handles bundles instead of single segments",
+}
+
+type missingOffload struct {
+	at      end
+	card    *host.Interface
+	feature string
+}
+
+// missingOffloads lists what is off and may be switched on, sender first. Generic segmentation counts only next to missing TCP
+// segmentation, because with the latter on the former has nothing to do. TUN and TAP are left out: the program that holds the
+// device decides about their offloads, not the administrator.
+func (f *flow) missingOffloads() []missingOffload {
+	var missing []missingOffload
+	off := func(e end, feature string) bool {
+		if e.card == nil || e.card.Driver == "tun" {
+			return false
+		}
+		state, ok := e.card.Features[feature]
+		return ok && !state.On && !state.Fixed
+	}
+	segmentation := off(f.sender, "tx-tcp-segmentation")
+	for _, name := range senderFeatures {
+		if off(f.sender, name) && (segmentation || name == "tx-tcp-segmentation") {
+			missing = append(missing, missingOffload{f.sender, f.sender.card, name})
+		}
+	}
+	for _, name := range receiverFeatures {
+		if off(f.receiver, name) {
+			missing = append(missing, missingOffload{f.receiver, f.receiver.card, name})
+		}
+	}
+	return missing
+}
+
+// packetSize is how large packets are on average inside the receiver, bytes; 0 when no counter tells. The counters of a virtual
+// interface count packets as the kernel sees them; those of a real card count frames on the wire, so there the packets handed to
+// the protocols (softnet) tell instead. Acknowledgements of the other way are in the latter and make it err on the small side.
+func (f *flow) packetSize() (size float64, source string) {
+	c := f.receiver.run.Counters
+	if card := f.receiver.card; card != nil && card.Virtual {
+		octets, packets := c["nic."+card.Name+".rx_bytes"], c["nic."+card.Name+".rx_packets"]
+		if packets > 0 && octets > 0 {
+			return float64(octets) / float64(packets), "rx_bytes / rx_packets of " + card.Name + " (" + f.receiver.name + ")"
+		}
+	}
+	if processed := c["softnet.processed"]; processed > 0 && f.run.Bytes > 0 {
+		return float64(f.run.Bytes) / float64(processed), "payload / softnet processed (" + f.receiver.name + ")"
+	}
+	return 0, ""
+}

@@ -1,0 +1,62 @@
+package diagnose
+
+import (
+	"fmt"
+	"strings"
+)
+
+const (
+	// noticedSteal makes figures doubtful, heavySteal useless.
+	noticedSteal, heavySteal = 0.05, 0.15
+	// maxScatter of the interim rates: beyond it a mean says little.
+	maxScatter = 0.30
+	// minRoundTrips is how long a run must be, in round trips, to have left slow start behind.
+	minRoundTrips = 50
+)
+
+// measurementUnreliable collects what moved the figures that is not the path. What is merely noticed comes last and asks for
+// nothing; what makes the figures useless comes before every verdict that rests on rates alone.
+func measurementUnreliable(f *flow) *Finding {
+	x := &Finding{Code: MeasurementUnreliable, Severity: Info, Where: "path"}
+	var reasons []string
+	say := func(serious bool, e Evidence, format string, args ...any) {
+		if serious {
+			x.Severity = Notice
+		}
+		reasons = append(reasons, fmt.Sprintf(format, args...))
+		x.Evidence = append(x.Evidence, e)
+	}
+	if f.rate <= 0 {
+		say(true, Evidence{Name: "throughput", Value: f.rate, Unit: "bits_per_second", Source: "payload counted at the receiver"}, "no payload arrived")
+	}
+	for _, e := range []end{f.sender, f.receiver} {
+		if s := e.stolen(); s > noticedSteal {
+			say(s > heavySteal, Evidence{Name: "stolen processor time", Value: s, Unit: "ratio", Source: "/proc/stat steal (" + e.name + ")"},
+				"%s of the processor time of the %s host was stolen", percent(s), e.name)
+		}
+	}
+	if f.intervals >= 3 && f.scatter > maxScatter {
+		say(true, Evidence{Name: "scatter of the interim rates", Value: f.scatter, Unit: "ratio", Source: fmt.Sprintf("%d intervals", f.intervals)},
+			"the interim rates scatter by %s", percent(f.scatter))
+	}
+	if d := f.run.DurationSeconds; d > 0 && (d < 0.9 || f.base() > 0 && d < minRoundTrips*f.base()) {
+		say(true, Evidence{Name: "measured part", Value: d, Unit: "seconds", Source: "the run"},
+			"the measured part lasted only %s", seconds(d))
+	}
+	for _, w := range f.run.Warnings {
+		say(false, Evidence{Name: "warning", Value: w, Source: "the run"}, "%s", strings.TrimSuffix(w, "."))
+	}
+	if len(reasons) == 0 {
+		return nil
+	}
+	x.Confidence = 0.6
+	if x.Severity == Notice {
+		x.Confidence = 0.9
+	}
+	x.Title = fmt.Sprintf("The figures are less certain than usual at %s: %s.", rate(f.rate), strings.Join(reasons, "; "))
+	if x.Severity == Notice {
+		x.Title = fmt.Sprintf("The bench is too noisy to trust %s: %s.", rate(f.rate), strings.Join(reasons, "; "))
+	}
+	x.Remedy.Text = "Measure again for longer, on a quieter host or at a quieter hour."
+	return x
+}
