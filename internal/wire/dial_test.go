@@ -1,0 +1,183 @@
+package wire_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// answer serves one TCP port with fn for each connection.
+func answer(t *testing.T, fn func(net.Conn)) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { conn.Close() })
+			go fn(conn)
+		}
+	}()
+	return ln.Addr().String()
+}
+
+// hello reads what a ClientHello begins with.
+func hello(c net.Conn, n int) { _, _ = io.ReadFull(c, make([]byte, n)) }
+
+func closedPort(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+	return ln.Addr().String()
+}
+
+func TestDialExplainsWhyNot(t *testing.T) {
+	key := wire.NewKey()
+	web := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(web.Close)
+	web.Config.ErrorLog = nil
+	secureWeb := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(secureWeb.Close)
+	own, err := wire.KeyCertificate(key, "server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		addr string
+		kind error
+		text string // in the message
+		hint string // in the advice
+	}{
+		// A name with an empty label is refused by Go's resolver itself, so no query leaves this host.
+		"unknown host": {"no..such.host:7070", wire.ErrUnreachable, "no such host", "spelled"},
+		"closed port":  {closedPort(t), wire.ErrUnreachable, "refused", "linerate serve"},
+		"wrong key":    {listen(t, wire.NewKey()).Addr().String(), wire.ErrWrongKey, "wrong key", "printed"},
+		"http":         {web.Listener.Addr().String(), wire.ErrNotLinerate, "HTTP", "host and port"},
+		"https":        {secureWeb.Listener.Addr().String(), wire.ErrNotLinerate, "TLS, but not linerate/1", "host and port"},
+		"ssh":          {answer(t, func(c net.Conn) { io.WriteString(c, "SSH-2.0-OpenSSH_9.2p1\r\n") }), wire.ErrNotLinerate, "SSH", ""},
+		"sink":         {answer(t, func(c net.Conn) { io.Copy(io.Discard, c) }), wire.ErrUnreachable, "said nothing", "alive"},
+		"iperf3":       {answer(t, func(c net.Conn) { hello(c, 37); c.Write([]byte{9}); io.Copy(io.Discard, c) }), wire.ErrNotLinerate, "iperf3", ""},
+		"closes":       {answer(t, func(c net.Conn) { hello(c, 100); c.(*net.TCPConn).CloseWrite() }), wire.ErrNotLinerate, "without a word", ""},
+		"dies midway":  {answer(t, func(c net.Conn) { hello(c, 100); io.WriteString(c, "\x16\x03\x03\x40\x00"); c.Close() }), wire.ErrPeerGone, "", ""},
+		"right identity, wrong protocol": {answer(t, func(c net.Conn) {
+			s := tls.Server(c, &tls.Config{Certificates: []tls.Certificate{own}})
+			s.Handshake()
+		}), wire.ErrNotLinerate, "not linerate/1", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			conn, err := wire.Dial(ctx, c.addr, key)
+			if err == nil {
+				conn.Close()
+				t.Fatal("connected")
+			}
+			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("got %v, want %v with %q", err, c.kind, c.text)
+			}
+			if !strings.HasPrefix(err.Error(), "connect to "+c.addr+": ") {
+				t.Errorf("%v does not begin with operation and subject", err)
+			}
+			var e *wire.Error
+			if !errors.As(err, &e) || !strings.Contains(e.Hint(), c.hint) {
+				t.Errorf("advice %q, want %q", e.Hint(), c.hint)
+			}
+		})
+	}
+}
+
+func TestDialGivenUpByTheCaller(t *testing.T) {
+	addr := answer(t, func(c net.Conn) { io.Copy(io.Discard, c) })
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	_, err := wire.Dial(ctx, addr, wire.NewKey())
+	if !errors.Is(err, context.Canceled) || errors.Is(err, wire.ErrUnreachable) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := wire.Dial(t.Context(), addr, wire.Key{}); !errors.Is(err, wire.ErrBadKey) {
+		t.Errorf("without a key: %v", err)
+	}
+}
+
+func TestDialDataExplainsWhyNot(t *testing.T) {
+	_, err := wire.DialData(t.Context(), closedPort(t), wire.NewToken(), 0)
+	if !errors.Is(err, wire.ErrUnreachable) || !strings.Contains(err.Error(), "open data connection to 127.0.0.1:") {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := wire.DialData(ctx, closedPort(t), wire.NewToken(), 0); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestServerHearsOfTheWrongKey(t *testing.T) {
+	l := listen(t, wire.NewKey())
+	told := make(chan wire.Rejection, 1)
+	l.OnReject(func(r wire.Rejection) { told <- r })
+	if _, err := wire.Dial(bounded(t), l.Addr().String(), wire.NewKey()); !errors.Is(err, wire.ErrWrongKey) {
+		t.Errorf("client: %v", err)
+	}
+	if r := <-told; !errors.Is(r.Err, wire.ErrWrongKey) {
+		t.Errorf("server: %v", r.Err)
+	}
+}
+
+func TestPeerVanishes(t *testing.T) {
+	key := wire.NewKey()
+	l := listen(t, key)
+	// A forwarder in the middle stands for the network: cutting it resets both sides.
+	var toServer net.Conn
+	ready := make(chan net.Conn, 1)
+	addr := answer(t, func(c net.Conn) {
+		s, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		ready <- s
+		go io.Copy(s, c)
+		io.Copy(c, s)
+		c.(*net.TCPConn).SetLinger(0)
+		c.Close()
+	})
+	accepted := make(chan *wire.Conn, 1)
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			accepted <- c
+		}
+	}()
+	c, err := wire.Dial(bounded(t), addr, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	far := <-accepted
+	defer far.Close()
+	toServer = <-ready
+	toServer.Close()
+	for side, conn := range map[string]*wire.Conn{"near": c, "far": far} {
+		if _, err := conn.Receive(bounded(t)); !errors.Is(err, wire.ErrPeerGone) {
+			t.Errorf("%s: %v", side, err)
+		}
+	}
+}
