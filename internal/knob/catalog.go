@@ -1,0 +1,167 @@
+package knob
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+//go:embed catalogue.json
+var catalogueData []byte
+
+// Catalog is a set of definitions, in the order of the data file: by subject, not by name.
+type Catalog struct {
+	definitions []Definition
+	exact       map[ID]int
+	patterns    []int // indices of definitions with wildcards
+}
+
+// Catalogue reads the catalogue that is built in. Callers keep it: every call reads the data anew.
+func Catalogue() *Catalog {
+	c, err := ParseCatalog(catalogueData)
+	if err != nil {
+		// The data is part of this program and its tests parse it.
+		panic("built-in catalogue: " + err.Error())
+	}
+	return c
+}
+
+// ParseCatalog reads a catalogue: a JSON array of definitions. Unknown keys, doubled names and definitions that contradict themselves
+// are errors.
+func ParseCatalog(data []byte) (*Catalog, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	c := &Catalog{exact: make(map[ID]int)}
+	if err := dec.Decode(&c.definitions); err != nil {
+		return nil, fmt.Errorf("parse catalogue: %w", err)
+	}
+	for i, d := range c.definitions {
+		if err := d.check(); err != nil {
+			return nil, fmt.Errorf("parse catalogue: %s: %w", d.Pattern, err)
+		}
+		if _, double := c.exact[d.Pattern]; double {
+			return nil, fmt.Errorf("parse catalogue: %s: given twice", d.Pattern)
+		}
+		c.exact[d.Pattern] = i
+		if strings.Contains(string(d.Pattern), "*") {
+			c.patterns = append(c.patterns, i)
+		}
+	}
+	return c, nil
+}
+
+// check finds what would make a definition useless or dangerous.
+func (d Definition) check() error {
+	id, err := parseID(string(d.Pattern))
+	switch {
+	case err != nil:
+		return err
+	case id != d.Pattern:
+		return fmt.Errorf("canonical name is %s", id)
+	case d.Title == "" || d.What == "" || d.Symptom == "" || d.Risk == "" || d.Source == "":
+		return errors.New("title, what, symptom, risk and source are needed")
+	case d.Min != nil && d.Max != nil && *d.Min > *d.Max:
+		return errors.New("empty range")
+	case d.Form == FormInts && d.Count < 2:
+		return errors.New("form ints needs a count of at least 2")
+	case d.Disturbance < DisturbsNothing || d.Disturbance > DisturbsHost:
+		return fmt.Errorf("disturbance %d", d.Disturbance)
+	case !slices.Contains([]Form{FormInt, FormInts, FormBool, FormSwitch, FormWord, FormMask, FormText}, d.Form):
+		return fmt.Errorf("form %q", d.Form)
+	case !slices.Contains([]Scope{ScopeGlobal, ScopeNamespace, ScopeDevice, ScopeRoute, ScopeSocket}, d.Scope):
+		return fmt.Errorf("scope %q", d.Scope)
+	case !slices.Contains([]Effect{EffectNow, EffectNewSockets, EffectAtListen, EffectNewQdisc}, d.Effect):
+		return fmt.Errorf("effect %q", d.Effect)
+	}
+	return nil
+}
+
+// All lists the definitions in the order of the data file.
+func (c *Catalog) All() []Definition { return slices.Clone(c.definitions) }
+
+// Lookup finds the definition of a knob: the one of that name, or else the one whose pattern fits best (fewest wildcards).
+func (c *Catalog) Lookup(id ID) (Definition, bool) {
+	if i, ok := c.exact[id]; ok {
+		return c.definitions[i], true
+	}
+	best := -1
+	for _, i := range c.patterns {
+		if matches(c.definitions[i].Pattern, id) && (best < 0 || wildcards(i, c) < wildcards(best, c)) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return Definition{}, false
+	}
+	return c.definitions[best], true
+}
+
+func wildcards(i int, c *Catalog) int { return strings.Count(string(c.definitions[i].Pattern), "*") }
+
+// matches compares part by part: * stands for any text within one element of a sysctl's path, within a subject, or within an attribute.
+func matches(pattern, id ID) bool {
+	if pattern.Kind() != id.Kind() {
+		return false
+	}
+	var p, s []string
+	if id.Kind() == KindSysctl {
+		p, s = pattern.Path(), id.Path()
+	} else {
+		ps, pa := pattern.split()
+		ss, sa := id.split()
+		p, s = []string{ps, pa}, []string{ss, sa}
+	}
+	if len(p) != len(s) || len(p) == 0 {
+		return false
+	}
+	for i := range p {
+		if !matchPart(p[i], s[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// matchPart knows one * only, which is all that the catalogue needs; it may stand for slashes (10.0.0.0/8) but not for nothing.
+func matchPart(pattern, s string) bool {
+	before, after, wild := strings.Cut(pattern, "*")
+	if !wild {
+		return pattern == s
+	}
+	return len(s) > len(before)+len(after) && strings.HasPrefix(s, before) && strings.HasSuffix(s, after)
+}
+
+// Match lists the definitions that a user's pattern asks for, in catalogue order: all for the empty one; those whose name a glob fits
+// (* ? [ ], with or without the kind in front); otherwise those that have the text in name or title, whatever its case.
+// A full name of one knob finds the definition that covers it.
+func (c *Catalog) Match(pattern string) []Definition {
+	var out []Definition
+	pattern = strings.TrimSpace(pattern)
+	if id, err := parseID(pattern); err == nil && !strings.ContainsAny(pattern, "*?[") {
+		if d, ok := c.Lookup(id); ok {
+			return []Definition{d}
+		}
+	}
+	glob := strings.ContainsAny(pattern, "*?[")
+	text := strings.ToLower(pattern)
+	for _, d := range c.definitions {
+		name := strings.ToLower(string(d.Pattern))
+		if glob && (fits(text, name) || fits(text, d.Pattern.rest())) ||
+			strings.Contains(name, text) || !glob && strings.Contains(strings.ToLower(d.Title), text) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// fits is a glob in which * crosses slashes.
+func fits(pattern, name string) bool {
+	flat := strings.NewReplacer("/", "\x01")
+	ok, err := path.Match(flat.Replace(pattern), flat.Replace(name))
+	return ok && err == nil
+}

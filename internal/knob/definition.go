@@ -1,0 +1,208 @@
+package knob
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Effect says when a change is felt.
+type Effect string
+
+// The moments at which a change is felt.
+const (
+	EffectNow        Effect = "now"
+	EffectNewSockets Effect = "new sockets"
+	EffectAtListen   Effect = "at listen" // sockets that call listen(2) afterwards: the service has to be restarted
+	EffectNewQdisc   Effect = "new qdisc" // queueing disciplines made afterwards
+)
+
+// Form is the grammar of a value.
+type Form string
+
+// The forms. Canonical text: decimal numbers, one blank between several, no blanks around.
+const (
+	FormInt    Form = "int"    // one number
+	FormInts   Form = "ints"   // Count numbers
+	FormBool   Form = "bool"   // 0 or 1
+	FormSwitch Form = "switch" // on or off
+	FormWord   Form = "word"   // one word, of Choices if there are any
+	FormMask   Form = "mask"   // CPU mask, hexadecimal in groups of 32 bits parted by commas
+	FormText   Form = "text"   // anything on one line
+)
+
+// Definition is what is known about one knob, or about all that match its pattern.
+type Definition struct {
+	Pattern     ID          `json:"knob"` // an ID in which * stands for one part: link:*/mtu
+	Title       string      `json:"title"`
+	What        string      `json:"what"` // what it does, in a few sentences
+	Form        Form        `json:"form"`
+	Count       int         `json:"count,omitempty"`     // numbers of FormInts
+	Ascending   bool        `json:"ascending,omitempty"` // numbers of FormInts must not fall
+	Min         *int64      `json:"min,omitempty"`       // of each number; absent: not limited below
+	Max         *int64      `json:"max,omitempty"`
+	Choices     []string    `json:"choices,omitempty"`
+	Unit        string      `json:"unit,omitempty"` // bytes, pages, packets, segments, microseconds, seconds, …
+	Default     string      `json:"default,omitempty"`
+	DefaultOn   string      `json:"default_on,omitempty"` // where the default was read: "Linux 6.18"
+	Scope       Scope       `json:"scope"`
+	Disturbance Disturbance `json:"disturbance"`
+	Effect      Effect      `json:"effect"`
+	Symptom     string      `json:"symptom"`           // when to touch it
+	Risk        string      `json:"risk"`              // what it can cost
+	Advise      bool        `json:"advise,omitempty"`  // report it, do not change it in an experiment
+	Persist     string      `json:"persist,omitempty"` // who owns the value across reboots
+	Since       string      `json:"since,omitempty"`   // first kernel that has it
+	Source      string      `json:"source"`
+}
+
+// Allowed says in words which values are taken.
+func (d Definition) Allowed() string {
+	unit := ""
+	if d.Unit != "" {
+		unit = " (" + d.Unit + ")"
+	}
+	switch d.Form {
+	case FormInt:
+		return "an integer" + d.span() + unit
+	case FormInts:
+		order := ""
+		if d.Ascending {
+			order = " in ascending order"
+		}
+		return fmt.Sprintf("%d integers%s%s%s", d.Count, d.span(), order, unit)
+	case FormBool:
+		return "0 or 1"
+	case FormSwitch:
+		return "on or off"
+	case FormMask:
+		return "a hexadecimal CPU mask like ff or 1,00000000"
+	case FormWord:
+		if len(d.Choices) > 0 {
+			return "one of " + strings.Join(d.Choices, ", ")
+		}
+		return "one word"
+	}
+	return "one line of text"
+}
+
+func (d Definition) span() string {
+	switch {
+	case d.Min != nil && d.Max != nil:
+		return fmt.Sprintf(" from %d to %d", *d.Min, *d.Max)
+	case d.Min != nil:
+		return fmt.Sprintf(" of at least %d", *d.Min)
+	case d.Max != nil:
+		return fmt.Sprintf(" of at most %d", *d.Max)
+	}
+	return ""
+}
+
+// Normalize gives the canonical form of a value and checks form and range. The error is a *RangeError that names what is allowed.
+// Normalize of a canonical value gives the same value.
+func (d Definition) Normalize(v Value) (Value, error) { return d.normalize(v, true) }
+
+// Canonical is Normalize without the range: the form in which a value that the kernel itself reported is kept, so that an original
+// outside of what we would choose can still be put back.
+func (d Definition) Canonical(v Value) (Value, error) { return d.normalize(v, false) }
+
+func (d Definition) normalize(v Value, ranged bool) (Value, error) {
+	refuse := &RangeError{Value: v, Allowed: d.Allowed()}
+	s := squeeze(v)
+	switch d.Form {
+	case FormInt, FormInts:
+		count := max(d.Count, 1)
+		fields := strings.Fields(string(s))
+		if len(fields) != count {
+			return "", refuse
+		}
+		last := int64(math.MinInt64)
+		for i, f := range fields {
+			n, err := strconv.ParseInt(f, 10, 64)
+			if err != nil {
+				return "", refuse
+			}
+			if ranged && (d.Min != nil && n < *d.Min || d.Max != nil && n > *d.Max || d.Ascending && n < last) {
+				return "", refuse
+			}
+			last = n
+			fields[i] = strconv.FormatInt(n, 10)
+		}
+		return Value(strings.Join(fields, " ")), nil
+	case FormBool, FormSwitch:
+		on, ok := parseBool(string(s))
+		if !ok {
+			// Some sysctls that we call switches take further numbers in newer kernels; what the kernel says is kept.
+			if _, err := strconv.Atoi(string(s)); err == nil && !ranged && d.Form == FormBool {
+				return s, nil
+			}
+			return "", refuse
+		}
+		names := [...]Value{"0", "1"}
+		if d.Form == FormSwitch {
+			names = [...]Value{"off", "on"}
+		}
+		if on {
+			return names[1], nil
+		}
+		return names[0], nil
+	case FormWord:
+		if s == "" || strings.Contains(string(s), " ") {
+			return "", refuse
+		}
+		if ranged && len(d.Choices) > 0 && !slices.Contains(d.Choices, string(s)) {
+			return "", refuse
+		}
+		return s, nil
+	case FormMask:
+		return normalizeMask(s, refuse)
+	}
+	return s, nil
+}
+
+// Equal reports whether two values mean the same setting. Values that are not of the right form are compared as text.
+func (d Definition) Equal(a, b Value) bool {
+	ca, errA := d.Canonical(a)
+	cb, errB := d.Canonical(b)
+	if errA != nil || errB != nil {
+		return squeeze(a) == squeeze(b)
+	}
+	return ca == cb
+}
+
+// squeeze trims a value and turns every run of blanks, tabs and line ends into one blank: the kernel parts numbers with tabs.
+func squeeze(v Value) Value { return Value(strings.Join(strings.Fields(string(v)), " ")) }
+
+func parseBool(s string) (on, ok bool) {
+	switch strings.ToLower(s) {
+	case "1", "on", "yes", "true":
+		return true, true
+	case "0", "off", "no", "false":
+		return false, true
+	}
+	return false, false
+}
+
+// normalizeMask drops leading zeros of the whole mask and fills the lower groups to eight digits, which is how the kernel prints them,
+// whatever number of CPUs it was built for.
+func normalizeMask(s Value, refuse error) (Value, error) {
+	var words []uint32
+	for _, g := range strings.Split(string(s), ",") {
+		n, err := strconv.ParseUint(g, 16, 32)
+		if err != nil || len(g) > 8 {
+			return "", refuse
+		}
+		words = append(words, uint32(n))
+	}
+	for len(words) > 1 && words[0] == 0 {
+		words = words[1:]
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%x", words[0])
+	for _, w := range words[1:] {
+		fmt.Fprintf(&b, ",%08x", w)
+	}
+	return Value(b.String()), nil
+}

@@ -1,0 +1,36 @@
+// Package knob names every tunable of a host, says what is known about it, and reads and writes it.
+//
+// # Model
+//
+// An [ID] names one tunable by the field's own name with its kind in front; [ParseID] gives the one canonical spelling. A [Value] is
+// the text of its setting. A [Definition] is what linerate knows about a tunable or a family of them: what it does, form and range,
+// the default and where that was read, who shares it, what changing it disturbs, when a change takes effect, the symptom that asks
+// for it and what it can cost. The [Catalog] holds all definitions; it is a data file (catalogue.json), not code. A [Backend] reads
+// and writes: [Live] the running system, [Memory] a host that exists in a test, [DryRun] what would be written.
+// One suite (package knobtest) holds for all of them.
+//
+// # Names
+//
+//	sysctl:net.ipv4.tcp_rmem                  file /proc/sys/net/ipv4/tcp_rmem
+//	sysctl:net.ipv4.conf.eth0/100.rp_filter   file /proc/sys/net/ipv4/conf/eth0.100/rp_filter: as in sysctl(8), a dot inside a path
+//	                                          element is written as a slash
+//	link:eth0/mtu, link:eth0/txqueuelen
+//	ethtool:eth0/feature.rx-gro               feature names are the kernel's; tso, gso, gro, lro, sg, rx and tx are understood
+//	route:10.0.0.0/8/initcwnd                 a route of the main table: prefix, address, or "default" (IPv4); "::/0" is the IPv6 default
+//
+// # Values
+//
+// Numbers are decimal; several are parted by one blank; sysctl switches are 0 and 1, features on and off; an unset route metric is 0.
+// Bytes, microseconds, packets: the unit is that of the kernel and stands in the definition.
+//
+// # Sources
+//
+// Documentation/networking/ip-sysctl.rst, Documentation/admin-guide/sysctl/net.rst, ip-route(8), ethtool(8); defaults were read on
+// Linux 6.18 where the definition says so.
+//
+// # Limits
+//
+// Live is Linux only so far: kinds sysctl, link, ethtool (features) and route. It works in the network namespace of the calling
+// thread. A sysctl that the kernel keeps for the whole host is absent or read-only in other network namespaces ([Place]).
+// Only package journal may call Write.
+package knob

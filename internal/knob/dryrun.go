@@ -1,0 +1,75 @@
+package knob
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Checker is a backend that can tell without writing whether a write would be refused. DryRun asks it.
+type Checker interface {
+	// CheckWrite answers as Write would: nil, or the error that Write would give. It cannot foresee what only the kernel knows.
+	CheckWrite(ctx context.Context, id ID, v Value) error
+}
+
+// DryRun shows what would be written: it passes reads to another backend, keeps writes to itself and reads them back. It is safe for
+// concurrent use.
+type DryRun struct {
+	inner   Backend
+	catalog *Catalog
+
+	mu      sync.Mutex
+	written map[ID]Value
+	log     []Setting
+}
+
+// NewDryRun wraps a backend, which is never written.
+func NewDryRun(inner Backend) *DryRun {
+	return &DryRun{inner: inner, catalog: Catalogue(), written: make(map[ID]Value)}
+}
+
+// Read gives what was written here before, or what the wrapped backend has. A knob that has gone meanwhile is reported as gone.
+func (d *DryRun) Read(ctx context.Context, id ID) (Value, error) {
+	v, err := d.inner.Read(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if w, ok := d.written[id]; ok {
+		return w, nil
+	}
+	return v, nil
+}
+
+// Write remembers the setting. It fails where a real write is known to fail: no such knob, wrong form or range, read-only.
+func (d *DryRun) Write(ctx context.Context, id ID, v Value) error {
+	if _, err := d.inner.Read(ctx, id); err != nil {
+		return &Error{Op: "write", Knob: id, Err: cause(err)}
+	}
+	if def, ok := d.catalog.Lookup(id); ok {
+		var err error
+		if v, err = def.Normalize(v); err != nil {
+			return &Error{Op: "write", Knob: id, Err: err}
+		}
+	} else {
+		v = squeeze(v)
+	}
+	if c, ok := d.inner.(Checker); ok {
+		if err := c.CheckWrite(ctx, id, v); err != nil {
+			return &Error{Op: "write", Knob: id, Err: cause(err), hint: hintOf(err)}
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.written[id] = v
+	d.log = append(d.log, Setting{Knob: id, Value: v})
+	return nil
+}
+
+// Writes lists what would have been written, in order.
+func (d *DryRun) Writes() []Setting {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.log)
+}

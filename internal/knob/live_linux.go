@@ -1,0 +1,240 @@
+package knob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/linerate/linerate/internal/nl"
+)
+
+// Live reads and writes the running system, in the network namespace of the calling thread. It holds nothing open between calls and is
+// safe for concurrent use within one process.
+type Live struct {
+	root    string // /proc/sys
+	catalog *Catalog
+
+	// routes serialises the read-change-write of a route: two metrics of one route changed at once would lose one of them.
+	routes sync.Mutex
+}
+
+// NewLive gives the backend of the running system.
+func NewLive() Backend { return &Live{root: "/proc/sys", catalog: Catalogue()} }
+
+// Here tells where the calling thread stands. The test is the one that matters: the kernel shows the table of the network core's
+// host-wide settings in the first network namespace only.
+func Here() Place {
+	if _, err := os.Stat("/proc/sys/net/core"); err != nil {
+		return Place{}
+	}
+	_, err := os.Stat("/proc/sys/net/core/netdev_budget")
+	return Place{Known: err == nil || errors.Is(err, fs.ErrNotExist), InitialNetNS: err == nil}
+}
+
+// Read gives the value in canonical form.
+func (l *Live) Read(ctx context.Context, id ID) (Value, error) {
+	if err := ctx.Err(); err != nil {
+		return "", &Error{Op: "read", Knob: id, Err: err}
+	}
+	v, err := l.read(id)
+	if err != nil {
+		return "", l.fail("read", id, err)
+	}
+	return l.canonical(id, v), nil
+}
+
+// Write sets the value. Form is checked here, the range is left to the kernel: an original outside of the catalogue's range must
+// go back. A write may be accepted and rounded; callers read back.
+func (l *Live) Write(ctx context.Context, id ID, v Value) error {
+	if err := ctx.Err(); err != nil {
+		return &Error{Op: "write", Knob: id, Err: err}
+	}
+	v, err := l.form(id, v)
+	if err == nil {
+		err = l.write(id, v)
+	}
+	if err != nil {
+		return l.fail("write", id, err)
+	}
+	return nil
+}
+
+// CheckWrite implements Checker: the knob is there, the value has the right form, and the file of a sysctl lets this process write.
+func (l *Live) CheckWrite(ctx context.Context, id ID, v Value) error {
+	if _, err := l.Read(ctx, id); err != nil {
+		return &Error{Op: "check", Knob: id, Err: cause(err), hint: hintOf(err)}
+	}
+	_, err := l.form(id, v)
+	if err == nil && id.Kind() == KindSysctl {
+		const wOK = 2
+		if errno := syscall.Access(l.file(id), wOK); errno != nil {
+			err = l.sysctlError(id, errno)
+		}
+	}
+	if err != nil {
+		return l.fail("check", id, err)
+	}
+	return nil
+}
+
+func (l *Live) canonical(id ID, v Value) Value {
+	if d, ok := l.catalog.Lookup(id); ok {
+		if c, err := d.Canonical(v); err == nil {
+			return c
+		}
+	}
+	return squeeze(v)
+}
+
+// form refuses what is no single line, or not of the definition's form. The kernel would take the first of two numbers and drop the rest.
+func (l *Live) form(id ID, v Value) (Value, error) {
+	if strings.ContainsRune(string(v), 0) {
+		return "", &RangeError{Value: v, Allowed: "text without zero bytes"}
+	}
+	if d, ok := l.catalog.Lookup(id); ok {
+		return d.Canonical(v)
+	}
+	return squeeze(v), nil
+}
+
+func (l *Live) read(id ID) (Value, error) {
+	subject, attribute := id.split()
+	switch {
+	case id.Kind() == KindSysctl:
+		return l.readSysctl(id)
+	case id.Kind() == KindLink && (attribute == "mtu" || attribute == "txqueuelen"):
+		link, err := withClient(func(c *nl.Client) (nl.Link, error) { return c.LinkByName(subject) })
+		if attribute == "mtu" {
+			return Value(strconv.Itoa(link.MTU)), err
+		}
+		return Value(strconv.Itoa(link.TxQueueLen)), err
+	case id.Kind() == KindEthtool && strings.HasPrefix(attribute, "feature."):
+		return readFeature(subject, strings.TrimPrefix(attribute, "feature."))
+	case id.Kind() == KindRoute:
+		return readRoute(subject, nl.RouteMetric(attribute))
+	}
+	return "", fmt.Errorf("%w: no way to read this kind of knob", ErrNotSupported)
+}
+
+func (l *Live) write(id ID, v Value) error {
+	subject, attribute := id.split()
+	switch {
+	case id.Kind() == KindSysctl:
+		return l.writeSysctl(id, v)
+	case id.Kind() == KindLink && (attribute == "mtu" || attribute == "txqueuelen"):
+		n, err := strconv.Atoi(string(v))
+		if err != nil {
+			return &RangeError{Value: v, Allowed: "an integer"}
+		}
+		return do(func(c *nl.Client) error {
+			if attribute == "mtu" {
+				return c.SetMTU(subject, n)
+			}
+			return c.SetTxQueueLen(subject, n)
+		})
+	case id.Kind() == KindEthtool && strings.HasPrefix(attribute, "feature."):
+		on, ok := parseBool(string(v))
+		if !ok {
+			return &RangeError{Value: v, Allowed: "on or off"}
+		}
+		return do(func(c *nl.Client) error { return c.SetFeature(subject, strings.TrimPrefix(attribute, "feature."), on) })
+	case id.Kind() == KindRoute:
+		n, err := strconv.Atoi(string(v))
+		if err != nil {
+			return &RangeError{Value: v, Allowed: "an integer"}
+		}
+		l.routes.Lock()
+		defer l.routes.Unlock()
+		return do(func(c *nl.Client) error { return c.SetRouteMetric(subject, nl.RouteMetric(attribute), n) })
+	}
+	return fmt.Errorf("%w: no way to write this kind of knob", ErrNotSupported)
+}
+
+func readFeature(link, feature string) (Value, error) {
+	features, err := withClient(func(c *nl.Client) (map[string]nl.Feature, error) { return c.Features(link) })
+	if err != nil {
+		return "", err
+	}
+	f, ok := features[feature]
+	switch {
+	case !ok:
+		return "", fmt.Errorf("%w: the kernel knows no feature %s", fs.ErrNotExist, feature)
+	case f.On:
+		return "on", nil
+	}
+	return "off", nil
+}
+
+// readRoute reads a metric of the route in use: of several to one destination the one with the lowest priority value.
+func readRoute(destination string, m nl.RouteMetric) (Value, error) {
+	switch m {
+	case nl.MetricWindow, nl.MetricMTU, nl.MetricAdvMSS, nl.MetricInitCwnd, nl.MetricInitRwnd, nl.MetricQuickack:
+	default:
+		return "", fmt.Errorf("%w: route attribute %s", ErrNotSupported, m)
+	}
+	routes, err := withClient(func(c *nl.Client) ([]nl.Route, error) { return c.Routes() })
+	if err != nil {
+		return "", err
+	}
+	var found *nl.Route
+	for i, r := range routes {
+		if r.Destination == destination && (found == nil || r.Priority < found.Priority) {
+			found = &routes[i]
+		}
+	}
+	if found == nil {
+		return "", fmt.Errorf("%w: no such route in the main table", fs.ErrNotExist)
+	}
+	return Value(strconv.Itoa(found.Metric(m))), nil
+}
+
+// withClient runs a request on a client of its own: it costs three sockets and is in the namespace of the calling thread for certain.
+func withClient[T any](f func(*nl.Client) (T, error)) (T, error) {
+	c, err := nl.Dial()
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	defer func() { _ = c.Close() }() // nothing is buffered, so that closing cannot lose anything
+	return f(c)
+}
+
+func do(f func(*nl.Client) error) error {
+	_, err := withClient(func(c *nl.Client) (struct{}, error) { return struct{}{}, f(c) })
+	return err
+}
+
+// fail dresses an error: what the kernel said about the value becomes a RangeError, and the hint says what to do.
+func (l *Live) fail(op string, id ID, err error) error {
+	e := &Error{Op: op, Knob: id, Err: err}
+	d, known := l.catalog.Lookup(id)
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ERANGE) {
+		var r *RangeError
+		if known && !errors.As(err, &r) {
+			e.Err = fmt.Errorf("%w: want %s: %w", ErrInvalid, d.Allowed(), err)
+		} else if !known {
+			e.Err = fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+	}
+	place := Here()
+	inContainer := place.Known && !place.InitialNetNS
+	switch {
+	case known && d.Scope == ScopeGlobal && inContainer && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)):
+		e.hint = hintGlobal
+	case errors.Is(err, ErrReadOnly) && errors.Is(err, syscall.EROFS):
+		e.hint = "/proc/sys is mounted read-only here, as in an unprivileged container: change it on the host"
+	case errors.Is(err, ErrReadOnly):
+		e.hint = "the kernel offers this setting for reading only here"
+	case errors.Is(err, fs.ErrPermission):
+		e.hint = "this needs root, or CAP_NET_ADMIN in the namespace that owns the network"
+	case errors.Is(err, fs.ErrNotExist) && id.Kind() == KindSysctl:
+		e.hint = "this kernel has no such setting, or the module that owns it is not loaded"
+	}
+	return e
+}

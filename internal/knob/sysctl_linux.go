@@ -1,0 +1,99 @@
+package knob
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// The kernel gives a sysctl in the answer to the first read only: a second read at a later offset is the end of the file, so that a
+// value longer than the buffer is cut without an error. ip_local_reserved_ports alone can reach 190 kB. The buffer therefore
+// grows and the file is read from its start until one read leaves room. It is bounded by what the kernel itself allocates.
+const (
+	sysctlBuffer    = 16 << 10
+	sysctlBufferMax = 4 << 20 // KMALLOC_MAX_SIZE
+)
+
+func (l *Live) file(id ID) string {
+	return filepath.Join(append([]string{l.root}, id.Path()...)...)
+}
+
+func (l *Live) readSysctl(id ID) (Value, error) {
+	if id.Path() == nil {
+		return "", ErrUnknown
+	}
+	// Raw calls: the runtime's poller has no business with pseudo files, and its buffering would split the read.
+	fd, err := retry(func() (int, error) { return syscall.Open(l.file(id), syscall.O_RDONLY|syscall.O_CLOEXEC, 0) })
+	if err != nil {
+		return "", l.sysctlError(id, err)
+	}
+	defer func() { _ = syscall.Close(fd) }() // opened for reading: nothing to lose
+	for size := sysctlBuffer; size <= sysctlBufferMax; size *= 4 {
+		buf := make([]byte, size)
+		n, err := retry(func() (int, error) { return syscall.Pread(fd, buf, 0) })
+		if err != nil {
+			return "", l.sysctlError(id, err)
+		}
+		if n < size {
+			return Value(buf[:n]), nil
+		}
+	}
+	return "", fmt.Errorf("value longer than %d bytes", sysctlBufferMax)
+}
+
+func (l *Live) writeSysctl(id ID, v Value) error {
+	if id.Path() == nil {
+		return ErrUnknown
+	}
+	fd, err := retry(func() (int, error) { return syscall.Open(l.file(id), syscall.O_WRONLY|syscall.O_CLOEXEC, 0) })
+	if err != nil {
+		return l.sysctlError(id, err)
+	}
+	text := []byte(v + "\n")
+	// One call carries the whole value (kernel.sysctl_writes_strict ignores what comes at a later offset).
+	n, err := retry(func() (int, error) { return syscall.Write(fd, text) })
+	if closeErr := syscall.Close(fd); err == nil {
+		err = closeErr
+	}
+	switch {
+	case errors.Is(err, syscall.ENOENT):
+		// The file was opened, so that it is the value which names something that is not there: a congestion control, a qdisc.
+		return &RangeError{Value: v, Allowed: "a name that the running kernel has or can load"}
+	case err != nil:
+		return l.sysctlError(id, err)
+	case n < len(text)-1:
+		return &RangeError{Value: v, Allowed: fmt.Sprintf("a value that the kernel takes whole; it took %d of %d bytes", n, len(text))}
+	}
+	return nil
+}
+
+// sysctlError tells a file that nobody may write from one that this process may not write.
+func (l *Live) sysctlError(id ID, err error) error {
+	switch {
+	case errors.Is(err, syscall.EROFS):
+		return fmt.Errorf("%w: %w", ErrReadOnly, err)
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		const anyWrite, anyRead = 0o222, 0o444
+		info, statErr := os.Stat(l.file(id))
+		switch {
+		case statErr != nil:
+		case info.Mode().Perm()&anyWrite == 0:
+			return fmt.Errorf("%w: %w", ErrReadOnly, err)
+		case info.Mode().Perm()&anyRead == 0:
+			return fmt.Errorf("%w: can only be written", ErrNotSupported)
+		}
+	}
+	return err
+}
+
+// retry repeats an interrupted call.
+func retry(call func() (int, error)) (int, error) {
+	for {
+		n, err := call()
+		if err != syscall.EINTR { //nolint:errorlint // raw system calls give bare errnos
+			return n, err
+		}
+	}
+}
