@@ -22,9 +22,11 @@ type Change struct {
 	ID        string     `json:"id"` // short, unique in the journal, ordered by time
 	Time      time.Time  `json:"time"`
 	Knob      knob.ID    `json:"knob"`
-	Side      string     `json:"side"` // near or far, seen from the command that asked
-	From      knob.Value `json:"from"`
-	To        knob.Value `json:"to"`
+	Side      string     `json:"side"`               // near or far, seen from the command that asked
+	From      knob.Value `json:"from"`               // what undo puts back
+	To        knob.Value `json:"to"`                 // what the knob really held after the write
+	Asked     knob.Value `json:"asked,omitempty"`    // only when the kernel or the driver made something else of it than To
+	Original  knob.Value `json:"original,omitempty"` // first value seen on this knob since boot, whatever was changed since
 	State     State      `json:"state"`
 	Persisted bool       `json:"persisted"`
 	Reason    string     `json:"reason,omitempty"`
@@ -33,7 +35,7 @@ type Change struct {
 	Note      string     `json:"note,omitempty"`     // why it ended: undone by guard (writer died), changed by someone else and left alone, …
 }
 
-// Undone is the outcome of taking one change back.
+// Outcome is what came of taking one change back.
 type Outcome struct {
 	Change   Change     `json:"change"`
 	Restored bool       `json:"restored"`          // the old value is in place and was read back

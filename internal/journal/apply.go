@@ -1,0 +1,180 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/linerate/linerate/internal/knob"
+)
+
+// Request says why settings are applied and for how long.
+type Request struct {
+	Reason string
+	// For is how long the trial lasts, on a clock that goes on while the host is suspended. In Deadline mode 0 means DefaultTrial.
+	// In Lease mode it is how long the writer may go on without another Apply or Extend before the guard ends it; 0: no limit.
+	For time.Duration
+}
+
+// Apply writes settings as trials, in order, and returns the changes made. A knob that holds its value already is left out. All or nothing: when
+// one fails, those before it are put back and the error says what failed. Errors of the backend stay visible to
+// errors.Is and errors.As.
+//
+// Before the first knob is touched the guard process runs and has answered, and each intent is on disk.
+func (j *Journal) Apply(ctx context.Context, request Request, settings ...knob.Setting) ([]Change, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.ready(); err != nil {
+		return nil, fmt.Errorf("apply: nothing changed: %w", err)
+	}
+	if j.options.Mode == Deadline && request.For <= 0 {
+		request.For = DefaultTrial
+	}
+	// First everything that can be refused without touching anything.
+	todo, err := j.plan(ctx, settings)
+	if err != nil {
+		return nil, err
+	}
+	if len(todo) == 0 {
+		return nil, nil
+	}
+	if err := j.ensureGuard(ctx, request.For); err != nil {
+		return nil, fmt.Errorf("apply %s: nothing changed: %w", todo[0].Knob, err)
+	}
+	var done []*entry
+	for _, setting := range todo {
+		e, err := j.applyOne(ctx, request, setting)
+		if err == nil {
+			if e != nil {
+				done = append(done, e)
+			}
+			continue
+		}
+		for i := len(done) - 1; i >= 0; i-- {
+			_, undoErr := j.takeBack(context.WithoutCancel(ctx), done[i], "another setting of the same request failed")
+			err = errors.Join(err, undoErr)
+		}
+		return nil, err
+	}
+	changes := make([]Change, len(done))
+	for i, e := range done {
+		changes[i] = e.Change
+	}
+	return changes, nil
+}
+
+// plan checks settings and leaves out those in force already.
+func (j *Journal) plan(ctx context.Context, settings []knob.Setting) ([]knob.Setting, error) {
+	var todo []knob.Setting
+	seen := map[knob.ID]bool{}
+	for _, setting := range settings {
+		if seen[setting.Knob] {
+			return nil, fmt.Errorf("apply %s: nothing changed: given twice", setting.Knob)
+		}
+		seen[setting.Knob] = true
+		value, err := j.options.Normalize(setting.Knob, setting.Value)
+		if err != nil {
+			return nil, fmt.Errorf("apply %s: nothing changed: %w", setting.Knob, err)
+		}
+		present, err := j.read(ctx, setting.Knob)
+		if err != nil {
+			return nil, fmt.Errorf("apply %s: nothing changed: %w", setting.Knob, err)
+		}
+		if e := j.history.unsettled(j.options.BootID, setting.Knob); e != nil {
+			return nil, fmt.Errorf("apply %s: nothing changed: change %s: %w", setting.Knob, e.ID, ErrNeedsRecovery)
+		}
+		if present != value {
+			todo = append(todo, knob.Setting{Knob: setting.Knob, Value: value})
+		}
+	}
+	return todo, nil
+}
+
+// applyOne changes one knob. The entry is nil when the knob came to hold the value since it was planned.
+func (j *Journal) applyOne(ctx context.Context, request Request, setting knob.Setting) (*entry, error) {
+	id, to := setting.Knob, setting.Value
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("apply %s: nothing changed: %w", id, err)
+	}
+	from, err := j.read(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("apply %s: nothing changed: %w", id, err)
+	}
+	if from == to {
+		return nil, nil
+	}
+	if err := j.write(record{Kind: kindIntent, Entry: j.newEntry(request, id, from, to)}); err != nil {
+		return nil, fmt.Errorf("apply %s: nothing changed: %w", id, err)
+	}
+	e := j.history.entries[len(j.history.entries)-1]
+
+	// From here to the end of the step an interrupt would only make matters worse.
+	ctx = context.WithoutCancel(ctx)
+	writeErr := j.options.Backend.Write(ctx, id, to)
+	present, readErr := j.read(ctx, id)
+	switch {
+	case readErr != nil:
+		return nil, j.abandon(ctx, e, errors.Join(writeErr, readErr))
+	case writeErr != nil && present != from:
+		// A driver may do half of what it was asked and then fail.
+		return nil, j.abandon(ctx, e, writeErr)
+	case writeErr != nil:
+		return nil, j.failed(e, writeErr)
+	case present == from:
+		return nil, j.failed(e, fmt.Errorf("%w: asked for %s, still %s", ErrNoEffect, to, from))
+	}
+	note := ""
+	if present != to {
+		note = fmt.Sprintf("asked for %s, the system made it %s", to, present)
+	}
+	if err := j.write(record{Kind: kindApplied, ID: e.ID, To: present, Note: note}); err != nil {
+		e.To = present
+		return nil, j.abandon(ctx, e, err)
+	}
+	return e, nil
+}
+
+func (j *Journal) newEntry(request Request, id knob.ID, from, to knob.Value) *entry {
+	now := j.options.Now().UTC()
+	e := &entry{
+		Change: Change{
+			ID: formatID(j.history.next), Time: now, Knob: id, Side: j.options.Side, From: from, To: to, Original: from,
+			State: Trial, Reason: request.Reason, BootID: j.options.BootID,
+		},
+		Session: j.session, Lease: j.options.Mode == Lease, Began: j.options.Boottime(),
+		Identity: j.options.Identify(id), Phase: phaseIntent,
+	}
+	if first, ok := j.history.original(e.BootID, id); ok {
+		e.Original = first
+	}
+	if !e.Lease {
+		deadline := now.Add(request.For)
+		e.Deadline, e.Expires = &deadline, e.Began+request.For
+	}
+	return e
+}
+
+// failed notes that a change never came into force.
+func (j *Journal) failed(e *entry, cause error) error {
+	err := fmt.Errorf("apply %s: nothing changed: %w", e.Knob, cause)
+	note := "never in force: " + cause.Error()
+	return errors.Join(err, j.writeOrRemember(record{Kind: kindFailed, ID: e.ID, Note: note}))
+}
+
+// abandon puts the old value back at once, because the change cannot be finished, and notes it if it can.
+func (j *Journal) abandon(ctx context.Context, e *entry, cause error) error {
+	err := j.options.Backend.Write(ctx, e.Knob, e.From)
+	present, readErr := j.read(ctx, e.Knob)
+	if readErr != nil || present != e.From {
+		// The intent stays open: the guard and the next Recover try again.
+		return fmt.Errorf("apply %s: %w; putting back %s did not work: %w", e.Knob, cause, e.From,
+			errors.Join(err, readErr, fmt.Errorf("it holds %q", present)))
+	}
+	note := "put back at once: " + cause.Error()
+	noteErr := j.writeOrRemember(record{Kind: kindFailed, ID: e.ID, Note: note})
+	if errors.Is(cause, ErrUnwritable) {
+		noteErr = nil // That is the cause already.
+	}
+	return errors.Join(fmt.Errorf("apply %s: the old value %s was put back: %w", e.Knob, e.From, cause), noteErr)
+}

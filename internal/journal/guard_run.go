@@ -1,0 +1,315 @@
+package journal
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// GuardConfig is what the guard command was started with. Journal, Mode, Session and For are needed.
+type GuardConfig struct {
+	Journal Options       // of the state directory; Mode, Guard and Unguarded in it do not matter
+	Mode    Mode          // --mode
+	Session string        // --session
+	For     time.Duration // --deadline
+
+	// Life, Ready and Log are for tests. Life ends when the writer is gone, nil: descriptor 3. Ready takes the answer, nil: descriptor 4.
+	// Log takes one line for each event, nil: standard error. Without Life the process is also cut loose from its terminal.
+	Life  io.Reader
+	Ready io.WriteCloser
+	Log   io.Writer
+	// EndWriter ends a writer that outlives its deadline: politely, then by force. nil: signals to the parent process.
+	EndWriter func(force bool)
+}
+
+// watchStep is how often a guard with a deadline looks at the clock and the journal. Go's timers stand still while the host is suspended,
+// CLOCK_BOOTTIME does not: after waking up the guard is late by this at most.
+const watchStep = time.Second
+
+// writerGrace is how long a writer past its deadline gets to end by itself after a polite signal.
+const writerGrace = 5 * time.Second
+
+// RunGuard is the guard process. In Lease mode it waits until the writer is gone or its deadline passes, in Deadline mode also, but when
+// the writer ended as it should, it waits until the trials of its session end: by their deadline or because somebody
+// committed them or took them back. Then it takes back what is left and returns.
+//
+// A context that ends means that the guard was told to end: one that watches trials without a writer takes them back first, one whose writer
+// lives goes on, because only that writer's end is safe. An error means that something could not be taken back; the next
+// Recover will try again.
+func RunGuard(ctx context.Context, config GuardConfig) error {
+	if config.Life == nil {
+		var err error
+		if config.Life, config.Ready, err = inheritedPipes(); err != nil {
+			return fmt.Errorf("guard: %w", err)
+		}
+		ctx = cutLoose(ctx) // Before the answer: from then on no terminal can end this process.
+	}
+	g, err := newWatch(config)
+	answer := messageReady
+	if err != nil {
+		answer = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	// Whether anyone listens does not matter: a writer that is gone shows at the other pipe.
+	_, _ = fmt.Fprintln(config.Ready, answer)
+	_ = config.Ready.Close()
+	if err == nil {
+		if err = g.run(ctx); err != nil {
+			g.say("%v", err)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("guard: %w", err)
+	}
+	return nil
+}
+
+// watch is a guard at work.
+type watch struct {
+	config   GuardConfig
+	options  Options
+	messages chan string   // closed when the writer is gone
+	deadline time.Duration // of the lease, CLOCK_BOOTTIME; 0: none
+	detached bool          // the writer ended as it should
+	writer   int           // its process id; 0: it has not said
+}
+
+func newWatch(config GuardConfig) (*watch, error) {
+	options, err := config.Journal.defaults()
+	switch {
+	case err != nil:
+		return nil, err
+	case config.Mode != Lease && config.Mode != Deadline:
+		return nil, fmt.Errorf("mode %q is neither %s nor %s", config.Mode, Lease, Deadline)
+	case config.Session == "":
+		return nil, errors.New("a session is needed")
+	}
+	if config.Log == nil {
+		config.Log = os.Stderr
+	}
+	g := &watch{config: config, options: options, messages: make(chan string)}
+	if g.config.EndWriter == nil {
+		g.config.EndWriter = func(force bool) { endParent(g.writer, force) }
+	}
+	// A journal that cannot be read is better found now than when it is needed.
+	if _, err := g.left(); err != nil {
+		return nil, err
+	}
+	if config.Mode == Lease && config.For > 0 {
+		g.deadline = options.Boottime() + config.For
+	}
+	go g.listen()
+	return g, nil
+}
+
+// listen passes the writer's messages on until there is no writer. It ends with the pipe.
+func (g *watch) listen() {
+	defer close(g.messages)
+	scanner := bufio.NewScanner(g.config.Life)
+	for scanner.Scan() {
+		g.messages <- scanner.Text()
+	}
+}
+
+// run waits for what comes first.
+func (g *watch) run(ctx context.Context) error {
+	told := ctx.Done()
+	for {
+		wait, stop := g.timer()
+		select {
+		case message, alive := <-g.messages:
+			stop()
+			if alive {
+				g.hear(message)
+				continue
+			}
+			if !g.detached {
+				return g.takeBack("writer died")
+			}
+			return g.watchTrials(ctx)
+		case <-wait:
+			if g.overdue() {
+				return g.endWriter()
+			}
+		case <-told:
+			stop()
+			g.say("told to end, but the writer lives: staying")
+			told = nil
+		}
+	}
+}
+
+// timer returns a channel that speaks when it is time to look at the clock, nil when there is no deadline.
+func (g *watch) timer() (<-chan time.Time, func() bool) {
+	if g.deadline == 0 {
+		return nil, func() bool { return true }
+	}
+	timer := time.NewTimer(min(max(g.deadline-g.options.Boottime(), 0), watchStep))
+	return timer.C, timer.Stop
+}
+
+func (g *watch) overdue() bool { return g.deadline != 0 && g.options.Boottime() >= g.deadline }
+
+func (g *watch) hear(message string) {
+	word, rest, _ := strings.Cut(message, " ")
+	switch word {
+	case messageDetach:
+		g.detached = true
+	case messageWriter:
+		g.writer, _ = strconv.Atoi(rest) // 0 when it makes no sense: then it is not killed.
+	case messageExtend:
+		nanoseconds, err := strconv.ParseInt(rest, 10, 64)
+		if err != nil || nanoseconds < 0 {
+			g.say("message not understood: %q", message)
+			return
+		}
+		g.deadline = time.Duration(nanoseconds)
+	default:
+		g.say("message not understood: %q", message)
+	}
+}
+
+// endWriter deals with a writer that lives but has let its deadline pass: it hangs, is stopped, or slept with the host. It holds the journal's
+// lock, so nothing can be taken back before it ends.
+func (g *watch) endWriter() error {
+	g.say("deadline passed, and the writer lives: asking it to end")
+	g.config.EndWriter(false)
+	timer := time.NewTimer(writerGrace)
+	defer timer.Stop()
+	for {
+		select {
+		case message, alive := <-g.messages:
+			if !alive {
+				return g.takeBack("deadline passed")
+			}
+			if g.hear(message); !g.overdue() {
+				g.say("too late: the deadline had passed")
+			}
+		case <-timer.C:
+			g.say("the writer does not end: killing it")
+			g.config.EndWriter(true)
+			for range g.messages { // Until it is gone.
+			}
+			return g.takeBack("deadline passed")
+		}
+	}
+}
+
+// watchTrials stays with Deadline trials whose writer ended as it should.
+func (g *watch) watchTrials(ctx context.Context) error {
+	for {
+		trials, err := g.left()
+		if err != nil || len(trials) == 0 {
+			return err
+		}
+		wait := watchStep
+		for _, e := range trials {
+			wait = min(wait, e.Expires-g.options.Boottime())
+		}
+		if wait <= 0 {
+			// Those past their deadline only; the others are still to be watched.
+			if err := g.act(""); err != nil {
+				return err
+			}
+			continue
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return g.takeBack("the guard was told to end")
+		}
+	}
+}
+
+// left returns the changes of the session that a guard still has to care for. Nothing is locked for that.
+func (g *watch) left() ([]*entry, error) {
+	h, err := load(g.options.FS, logPath(g.options.Dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var left []*entry
+	for _, e := range h.entries {
+		if e.Session != g.config.Session || e.BootID != g.options.BootID || e.Phase == phaseDone {
+			continue
+		}
+		if e.State == Trial || e.Phase != phaseApplied {
+			left = append(left, e)
+		}
+	}
+	return left, nil
+}
+
+// takeBack takes back everything of the session that is in trial or half done.
+func (g *watch) takeBack(cause string) error {
+	left, err := g.left()
+	if err != nil {
+		return err
+	}
+	if len(left) == 0 {
+		return nil // The usual end: the writer has tidied up.
+	}
+	g.say("%s: taking back %d changes", cause, len(left))
+	return g.act(cause)
+}
+
+// attempts is how often a guard tries to put a value back that the system refuses, with watchStep in between.
+const attempts = 5
+
+// act recovers the journal, with the trials of the session when there is a cause.
+func (g *watch) act(cause string) error {
+	j, err := g.open()
+	if err != nil {
+		return err
+	}
+	session := g.config.Session
+	if cause == "" {
+		session = ""
+	}
+	for attempt := 1; ; attempt++ {
+		// An end of the context must not stop this: it is what the guard is for.
+		outcomes, err := j.recover(context.Background(), "guard", session, cause)
+		for _, o := range outcomes {
+			g.say("change %s of %s: from %q to %q: %s %s", o.Change.ID, o.Change.Knob, o.Change.To, o.Change.From, o.Change.Note, o.Error)
+		}
+		if err == nil || attempt == attempts {
+			return errors.Join(err, j.Close())
+		}
+		time.Sleep(watchStep)
+	}
+}
+
+// open takes the journal. It waits as long as another process has it, without limit: the lock dies with its holder, and a guard that gives up
+// is none.
+func (g *watch) open() (*Journal, error) {
+	pause := 5 * time.Millisecond
+	for {
+		j, err := Open(g.options)
+		var locked *LockedError
+		if !errors.As(err, &locked) {
+			return j, err
+		}
+		if pause < watchStep {
+			if pause *= 2; pause >= watchStep {
+				g.say("waiting for the journal, which process %d has open", locked.PID)
+			}
+		}
+		time.Sleep(pause)
+	}
+}
+
+// say writes a line to the log.
+func (g *watch) say(format string, args ...any) {
+	// Best effort: a guard whose disk is full still has its work to do.
+	_, _ = fmt.Fprintf(g.config.Log, "%s guard %d: %s\n", g.options.Now().UTC().Format(time.RFC3339), os.Getpid(), fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,28 @@
+package journal
+
+import (
+	"strings"
+
+	"github.com/linerate/linerate/internal/knob"
+)
+
+// Identity tells which object of the host a knob belonged to when it was written. Empty fields are not compared.
+type Identity struct {
+	Namespace string `json:"namespace,omitempty"` // network namespace, as the kernel writes it: net:[4026531840]
+	Device    string `json:"device,omitempty"`    // interface index: a name can be given to another interface, the index is never used again
+}
+
+// device returns the interface name in a knob name, empty when there is none: eth0 in link:eth0/mtu.
+func device(id knob.ID) string {
+	kind, rest, ok := strings.Cut(string(id), ":")
+	if !ok {
+		return ""
+	}
+	switch kind {
+	case "link", "ethtool", "queue", "qdisc":
+		// The attribute is behind the last slash for all of them but queue, and an interface name holds no slash.
+		name, _, _ := strings.Cut(rest, "/")
+		return name
+	}
+	return ""
+}

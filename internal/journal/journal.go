@@ -1,0 +1,250 @@
+package journal
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/linerate/linerate/internal/durable"
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/sys"
+)
+
+// Mode says what keeps a trial alive.
+type Mode string
+
+// The modes.
+const (
+	// Lease trials live as long as the journal that made them is open: tune, serve.
+	Lease Mode = "lease"
+	// Deadline trials outlive the journal, and end at a time of their own: set.
+	Deadline Mode = "deadline"
+)
+
+// DefaultTrial is how long a Deadline trial lasts when the request does not say. It is enough for a sysctl; a change that makes the
+// link renegotiate wants two minutes, one that makes a switch port learn again three.
+const DefaultTrial = 60 * time.Second
+
+// Options say how to open a journal. Dir and Backend are needed, the rest has defaults.
+type Options struct {
+	Dir     string     // state directory; made when it is not there
+	FS      durable.FS // nil: the operating system's
+	Backend knob.Backend
+	// Normalize gives the canonical form of a value and refuses one out of range; values are compared in that form.
+	// nil: white space is folded, nothing is refused.
+	Normalize func(knob.ID, knob.Value) (knob.Value, error)
+
+	Side  string // for Change.Side; empty: near
+	Mode  Mode   // of trials; empty: Lease
+	Guard *GuardOptions
+	// Unguarded allows trials without a guard process: for backends whose values die with the process, and tests.
+	Unguarded bool
+
+	BootID   string               // empty: sys.BootID
+	Boottime func() time.Duration // nil: sys.Boottime; goes on while the host is suspended
+	Now      func() time.Time     // nil: time.Now; for people only
+	// Identify tells which object of the host a knob belongs to, so that a value is never put back on another one that has
+	// its name. nil: network namespace and interface index on Linux.
+	Identify func(knob.ID) Identity
+}
+
+// defaults fills in what was left out.
+func (o Options) defaults() (Options, error) {
+	if o.Dir == "" || o.Backend == nil {
+		return o, errors.New("open journal: a directory and a backend are needed")
+	}
+	if o.FS == nil {
+		o.FS = durable.OS()
+	}
+	if o.Normalize == nil {
+		o.Normalize = func(_ knob.ID, v knob.Value) (knob.Value, error) { return fold(v), nil }
+	}
+	if o.Side == "" {
+		o.Side = "near"
+	}
+	if o.Mode == "" {
+		o.Mode = Lease
+	}
+	if o.BootID == "" {
+		id, err := sys.BootID()
+		if err != nil {
+			return o, fmt.Errorf("open journal: boot id: %w", err)
+		}
+		o.BootID = id
+	}
+	if o.Boottime == nil {
+		o.Boottime = sys.Boottime
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Identify == nil {
+		o.Identify = identify
+	}
+	return o, nil
+}
+
+// fold makes every run of white space one space: the kernel separates the numbers of a sysctl by tabs, people by spaces.
+func fold(v knob.Value) knob.Value { return knob.Value(strings.Join(strings.Fields(string(v)), " ")) }
+
+func logPath(dir string) string  { return filepath.Join(dir, "journal.log") }
+func lockPath(dir string) string { return filepath.Join(dir, "lock") }
+
+// Journal is an open journal. Only one process has it open at a time. It is safe for concurrent use; its methods do not overlap.
+type Journal struct {
+	options Options
+	session string
+	lock    io.Closer
+
+	mu      sync.Mutex
+	log     *durable.Log
+	history *history
+	guard   *Guard
+	closed  bool
+}
+
+// Open takes the journal in a directory, with its exclusive lock, until Close. A journal held by another process is ErrLocked, one that
+// makes no sense is ErrCorrupt. Open recovers nothing by itself: call Recover.
+func Open(options Options) (*Journal, error) {
+	options, err := options.defaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := durable.MkdirAll(options.FS, options.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	lock, err := options.FS.Lock(lockPath(options.Dir))
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	j := &Journal{options: options, session: newSession(), lock: lock}
+	if err := j.load(); err != nil {
+		_ = lock.Close() // The error in hand is the one to tell.
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	return j, nil
+}
+
+// load opens the log, and rewrites it first when it has grown old.
+func (j *Journal) load() error {
+	path := logPath(j.options.Dir)
+	log, records, err := durable.OpenLog(j.options.FS, path)
+	if err != nil {
+		return err
+	}
+	h, err := replay(path, records)
+	if err != nil {
+		_ = log.Close() // Nothing was appended.
+		return err
+	}
+	j.log, j.history = log, h
+	return j.compact()
+}
+
+// newSession returns a name that no other Journal has.
+func newSession() string {
+	var b [8]byte
+	rand.Read(b[:]) // Never fails: package crypto/rand ends the program instead.
+	return hex.EncodeToString(b[:])
+}
+
+// Session names this open journal; the guard is told it.
+func (j *Journal) Session() string { return j.session }
+
+// Changes returns all changes the journal remembers, oldest first.
+func (j *Journal) Changes() []Change {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.history.changes()
+}
+
+// Close gives the journal free. Lease trials that are left then end: the guard takes them back, or else the next Recover.
+// Deadline trials live on under their guard.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return nil
+	}
+	j.closed = true
+	err := errors.Join(j.log.Close(), j.lock.Close())
+	if j.guard != nil {
+		// After the lock is free, so that a guard with work to do finds it so.
+		err = errors.Join(err, j.guard.Release())
+	}
+	return err
+}
+
+// History returns all changes of the journal in a directory, oldest first, without a lock and without writing anything. A directory without
+// a journal has an empty history. A change that another process is making right now may show as a trial.
+func History(fsys durable.FS, dir string) ([]Change, error) {
+	h, err := load(fsys, logPath(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	return h.changes(), nil
+}
+
+// write puts a record on disk, then takes it in.
+func (j *Journal) write(r record) error {
+	r.Time = j.options.Now().UTC()
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if err := j.log.Append(data); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	return j.history.add(r)
+}
+
+// writeOrRemember puts a record on disk, and takes it in even when that fails: for what has happened to a knob already.
+// What the disk then lacks the next Recover sees at the knob itself.
+func (j *Journal) writeOrRemember(r record) error {
+	err := j.write(r)
+	if errors.Is(err, ErrUnwritable) {
+		return errors.Join(err, j.history.add(r))
+	}
+	return err
+}
+
+// ready tells why nothing may be changed, if so.
+func (j *Journal) ready() error {
+	if j.closed {
+		return fmt.Errorf("journal: %w", fs.ErrClosed)
+	}
+	if err := j.log.Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	return nil
+}
+
+// canonical is the form of a value that is recorded and compared. A value that Normalize refuses, because the host holds
+// one that the catalogue thinks out of range, is compared as it is.
+func (j *Journal) canonical(id knob.ID, v knob.Value) knob.Value {
+	if normal, err := j.options.Normalize(id, v); err == nil {
+		return normal
+	}
+	return fold(v)
+}
+
+// read returns the present value in canonical form.
+func (j *Journal) read(ctx context.Context, id knob.ID) (knob.Value, error) {
+	v, err := j.options.Backend.Read(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	return j.canonical(id, v), nil
+}

@@ -1,0 +1,6 @@
+//go:build unix && !linux
+
+package journal
+
+// spareFromOOM has no counterpart here.
+func spareFromOOM() {}

@@ -1,0 +1,240 @@
+package journal
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/linerate/linerate/internal/durable"
+	"github.com/linerate/linerate/internal/knob"
+)
+
+// phase is how far the latest step of a change got. Between two phases of a step lies a moment in which only the knob itself can tell.
+type phase string
+
+const (
+	phaseIntent  phase = "intent"  // about to be written, or just written
+	phaseApplied phase = "applied" // written and read back
+	phaseUndoing phase = "undoing" // about to be put back, or just put back
+	phaseDone    phase = "done"    // nothing more will happen; State is Undone
+)
+
+// entry is a change with what only the journal needs to know.
+type entry struct {
+	Change
+	Session string `json:"session"` // of the Journal that made it
+	Lease   bool   `json:"lease"`   // reverts when that session is gone
+	// Began is CLOCK_BOOTTIME when the intent was recorded.
+	Began time.Duration `json:"began_boottime_nanoseconds"`
+	// Expires is CLOCK_BOOTTIME at the end of the trial, 0: only the lease counts.
+	Expires  time.Duration `json:"expires_boottime_nanoseconds,omitempty"`
+	Identity Identity      `json:"identity,omitzero"`
+	Phase    phase         `json:"phase"`
+}
+
+// kind says what a record tells.
+type kind string
+
+const (
+	kindIntent  kind = "intent"  // Entry is about to be written
+	kindApplied kind = "applied" // ID is in force, holding To
+	kindFailed  kind = "failed"  // ID never came into force
+	kindCommit  kind = "commit"  // IDs are no trials any more
+	kindUndo    kind = "undo"    // ID is about to be put back
+	kindUndone  kind = "undone"  // ID is over; its From passes to Heir when one stands on top
+	kindKept    kind = "kept"    // compaction: Entry as it stood
+	kindBase    kind = "base"    // compaction: numbers below Next are used up, Originals were seen
+)
+
+// record is one record of the log, as JSON.
+type record struct {
+	Kind      kind       `json:"kind"`
+	Time      time.Time  `json:"time"`
+	Entry     *entry     `json:"entry,omitempty"`
+	ID        string     `json:"id,omitempty"`
+	IDs       []string   `json:"ids,omitempty"`
+	To        knob.Value `json:"to,omitempty"`
+	Note      string     `json:"note,omitempty"`
+	Heir      string     `json:"heir,omitempty"`
+	Next      int        `json:"next,omitempty"`
+	Originals []original `json:"originals,omitempty"`
+}
+
+// original is the first value seen on a knob since a boot.
+type original struct {
+	BootID string     `json:"boot_id"`
+	Knob   knob.ID    `json:"knob"`
+	Value  knob.Value `json:"value"`
+}
+
+// history is what the records of a log add up to. Live writes and replay go through the same add, so memory cannot disagree with the disk.
+type history struct {
+	entries   []*entry // ordered by number
+	last      int      // number of the newest entry
+	next      int      // number of the next change, above all that were ever given
+	originals []original
+}
+
+// replay adds up the records of a log.
+func replay(path string, records [][]byte) (*history, error) {
+	h := &history{next: 1}
+	for i, data := range records {
+		var r record
+		if err := json.Unmarshal(data, &r); err != nil {
+			return nil, &FormatError{Path: path, Record: i, Reason: err.Error()}
+		}
+		if err := h.add(r); err != nil {
+			return nil, &FormatError{Path: path, Record: i, Reason: err.Error()}
+		}
+	}
+	return h, nil
+}
+
+// load reads the history in a directory without changing anything there. Nothing there is an empty history.
+func load(fsys durable.FS, path string) (*history, error) {
+	records, _, err := durable.ReadLog(fsys, path)
+	if err != nil {
+		return nil, err
+	}
+	return replay(path, records)
+}
+
+// add takes one record in. An error means that the record does not fit to those before it; nothing is changed then.
+func (h *history) add(r record) error {
+	switch r.Kind {
+	case kindIntent, kindKept:
+		return h.addEntry(r)
+	case kindBase:
+		h.next = max(h.next, r.Next)
+		for _, o := range r.Originals {
+			h.see(o)
+		}
+		return nil
+	case kindCommit:
+		for _, id := range r.IDs {
+			if e := h.find(id); e == nil || e.State != Trial || e.Phase != phaseApplied {
+				return fmt.Errorf("commit of change %q, which is not a trial in force", id)
+			}
+		}
+		for _, id := range r.IDs {
+			e := h.find(id)
+			e.State, e.Deadline, e.Expires, e.Lease = Committed, nil, 0, false
+		}
+		return nil
+	}
+
+	e := h.find(r.ID)
+	if e == nil {
+		return fmt.Errorf("%q record of change %q, which is not known", r.Kind, r.ID)
+	}
+	if e.Phase == phaseDone {
+		return fmt.Errorf("%q record of change %q, which is over", r.Kind, r.ID)
+	}
+	switch r.Kind {
+	case kindApplied:
+		e.Phase = phaseApplied
+		if r.To != e.To {
+			e.Asked, e.To = e.To, r.To
+		}
+		e.Note = r.Note
+	case kindUndo:
+		e.Phase = phaseUndoing
+	case kindFailed, kindUndone:
+		if r.Heir != "" {
+			heir := h.find(r.Heir)
+			if heir == nil || heir.Phase != phaseApplied || heir.Knob != e.Knob {
+				return fmt.Errorf("change %q passes its old value to %q, which cannot take it", r.ID, r.Heir)
+			}
+			heir.From = e.From
+		}
+		e.Phase, e.State, e.Note, e.Deadline = phaseDone, Undone, r.Note, nil
+	default:
+		return fmt.Errorf("record of kind %q, which this version does not know", r.Kind)
+	}
+	return nil
+}
+
+func (h *history) addEntry(r record) error {
+	if r.Entry == nil {
+		return fmt.Errorf("%q record without a change", r.Kind)
+	}
+	number, err := strconv.Atoi(r.Entry.ID)
+	if err != nil || number < 1 || r.Entry.ID != formatID(number) {
+		return fmt.Errorf("change with the id %q", r.Entry.ID)
+	}
+	if number <= h.last {
+		return fmt.Errorf("change %q is out of order", r.Entry.ID)
+	}
+	e := *r.Entry
+	h.entries = append(h.entries, &e)
+	h.last, h.next = number, max(h.next, number+1)
+	h.see(original{BootID: e.BootID, Knob: e.Knob, Value: e.Original})
+	return nil
+}
+
+// see remembers an original, unless there is one already: the first one counts, a later one may be a tuned value.
+func (h *history) see(o original) {
+	if _, ok := h.original(o.BootID, o.Knob); !ok {
+		h.originals = append(h.originals, o)
+	}
+}
+
+// original returns the first value seen on a knob since a boot.
+func (h *history) original(bootID string, id knob.ID) (knob.Value, bool) {
+	for _, o := range h.originals {
+		if o.BootID == bootID && o.Knob == id {
+			return o.Value, true
+		}
+	}
+	return "", false
+}
+
+// find returns the change with an id, nil when there is none. People may leave the leading zeros out.
+func (h *history) find(id string) *entry {
+	number, err := strconv.Atoi(id)
+	if err != nil {
+		return nil
+	}
+	id = formatID(number)
+	for _, e := range h.entries {
+		if e.ID == id {
+			return e
+		}
+	}
+	return nil
+}
+
+// above returns the next change on top of e: the oldest later one on the same knob that is not over.
+func (h *history) above(e *entry) *entry {
+	i := slices.Index(h.entries, e)
+	for _, later := range h.entries[i+1:] {
+		if later.Knob == e.Knob && later.BootID == e.BootID && later.Phase != phaseDone {
+			return later
+		}
+	}
+	return nil
+}
+
+// unsettled returns a change of the knob whose latest step was not finished, nil when all were.
+func (h *history) unsettled(bootID string, id knob.ID) *entry {
+	for _, e := range h.entries {
+		if e.Knob == id && e.BootID == bootID && (e.Phase == phaseIntent || e.Phase == phaseUndoing) {
+			return e
+		}
+	}
+	return nil
+}
+
+// changes returns what people see of the history, oldest first.
+func (h *history) changes() []Change {
+	changes := make([]Change, len(h.entries))
+	for i, e := range h.entries {
+		changes[i] = e.Change
+	}
+	return changes
+}
+
+// formatID pads numbers so that ids sort by time as text too, up to the ten-thousandth change.
+func formatID(number int) string { return fmt.Sprintf("%04d", number) }

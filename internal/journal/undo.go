@@ -1,0 +1,263 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/linerate/linerate/internal/knob"
+)
+
+// Commit makes trials stay until they are undone or the host restarts. All or nothing.
+func (j *Journal) Commit(_ context.Context, ids ...string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.ready(); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	entries, err := j.lookUp(ids)
+	if err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	var trials []string
+	for _, e := range entries {
+		switch {
+		case e.State == Committed || e.State == Persisted:
+			continue // Saying it twice does no harm.
+		case e.State != Trial || e.Phase != phaseApplied || e.BootID != j.options.BootID:
+			return fmt.Errorf("commit change %s of %s: %w", e.ID, e.Knob, ErrNotTrial)
+		case j.expired(e):
+			return fmt.Errorf("commit change %s of %s: %w", e.ID, e.Knob, ErrExpired)
+		}
+		trials = append(trials, e.ID)
+	}
+	if len(trials) == 0 {
+		return nil
+	}
+	if err := j.write(record{Kind: kindCommit, IDs: trials}); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// Undo takes changes back, newest first whatever the order given. Each old value is put back only if the knob still holds what the change
+// wrote; a value that somebody else has set since is left alone and told in Outcome.Foreign. When a later change of the same knob
+// stands on top, nothing is written: that change then goes back to the older value. A change that is over already is returned as it is.
+//
+// An outcome that has an Error is part of the error too; the others are done all the same. A journal that cannot be written
+// does not keep old values from being put back; the error then tells that it does not know.
+func (j *Journal) Undo(ctx context.Context, ids ...string) ([]Outcome, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return nil, fmt.Errorf("undo: %w", fs.ErrClosed)
+	}
+	entries, err := j.lookUp(ids)
+	if err != nil {
+		return nil, fmt.Errorf("undo: %w", err)
+	}
+	return j.takeAllBack(ctx, entries, func(*entry) string { return "undone" })
+}
+
+// UndoAll takes every change back that is a trial or committed.
+func (j *Journal) UndoAll(ctx context.Context) ([]Outcome, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return nil, fmt.Errorf("undo: %w", fs.ErrClosed)
+	}
+	var entries []*entry
+	for _, e := range j.history.entries {
+		if e.Phase != phaseDone {
+			entries = append(entries, e)
+		}
+	}
+	return j.takeAllBack(ctx, entries, func(*entry) string { return "undone" })
+}
+
+// lookUp finds changes by id, each once.
+func (j *Journal) lookUp(ids []string) ([]*entry, error) {
+	var entries []*entry
+	for _, id := range ids {
+		e := j.history.find(id)
+		if e == nil {
+			return nil, fmt.Errorf("change %q: %w", id, ErrUnknownChange)
+		}
+		if !slices.Contains(entries, e) {
+			entries = append(entries, e)
+		}
+	}
+	return entries, nil
+}
+
+// takeAllBack takes changes back in reverse order. A context that ends stops it between two changes.
+func (j *Journal) takeAllBack(ctx context.Context, entries []*entry, why func(*entry) string) ([]Outcome, error) {
+	position := func(e *entry) int { return slices.Index(j.history.entries, e) }
+	slices.SortFunc(entries, func(a, b *entry) int { return position(b) - position(a) })
+	var outcomes []Outcome
+	var errs []error
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			errs = append(errs, err)
+			break
+		}
+		outcome, err := j.takeBack(context.WithoutCancel(ctx), e, why(e))
+		if err != nil {
+			err = fmt.Errorf("undo change %s of %s: %w", e.ID, e.Knob, err)
+			outcome.Error = err.Error()
+			errs = append(errs, err)
+		}
+		outcomes = append(outcomes, outcome)
+	}
+	return outcomes, errors.Join(errs...)
+}
+
+// takeBack ends one change. It can be repeated after any crash: it looks at the knob and does what is left to do.
+func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, error) {
+	over := func(restored bool, r record) (Outcome, error) {
+		r.Kind, r.ID = kindUndone, e.ID
+		err := j.writeOrRemember(r)
+		return Outcome{Change: e.Change, Restored: restored}, err
+	}
+	stays := func(err error) (Outcome, error) { return Outcome{Change: e.Change}, err }
+
+	if e.Phase == phaseDone {
+		return stays(nil)
+	}
+	if e.BootID != j.options.BootID {
+		return over(false, record{Note: "the host was restarted, which put the old value back"})
+	}
+	if top := j.history.above(e); top != nil {
+		if top.Phase != phaseApplied || e.Phase != phaseApplied {
+			return stays(fmt.Errorf("change %s on top of it: %w", top.ID, ErrNeedsRecovery))
+		}
+		return over(false, record{Heir: top.ID, Note: fmt.Sprintf("%s; change %s stands on top and now goes back to %s", why, top.ID, e.From)})
+	}
+	found := j.options.Identify(e.Knob)
+	if e.Identity.Namespace != found.Namespace && e.Identity.Namespace != "" && found.Namespace != "" {
+		return stays(fmt.Errorf("%w (%s, here is %s)", ErrOtherNamespace, e.Identity.Namespace, found.Namespace))
+	}
+	if e.Identity.Device != found.Device && e.Identity.Device != "" && found.Device != "" {
+		return over(false, record{Note: why + "; the interface is gone and another one has its name: left alone"})
+	}
+	present, err := j.read(ctx, e.Knob)
+	if errors.Is(err, fs.ErrNotExist) {
+		return over(false, record{Note: why + "; the knob is not there any more"})
+	}
+	if err != nil {
+		return stays(err)
+	}
+	if present == e.From {
+		if e.Phase == phaseApplied {
+			why += "; the old value was there already"
+		}
+		return over(true, record{Note: why})
+	}
+	if present != e.To && !j.rounded(e) {
+		outcome, err := over(false, record{Note: fmt.Sprintf("%s; changed by someone else to %s and left alone", why, present)})
+		outcome.Foreign = present
+		return outcome, err
+	}
+	// The intent to undo tells a later Recover to finish it. If it cannot be recorded the old value is put back all the same: that is
+	// the safe side, and Recover finds it at the knob.
+	var noteErr error
+	if e.Phase != phaseUndoing {
+		noteErr = j.writeOrRemember(record{Kind: kindUndo, ID: e.ID})
+	}
+	writeErr := j.options.Backend.Write(ctx, e.Knob, e.From)
+	back, err := j.read(ctx, e.Knob)
+	if err != nil {
+		return stays(errors.Join(writeErr, err, noteErr))
+	}
+	switch {
+	case back == e.From:
+		// Even if the write complained.
+	case writeErr != nil:
+		return stays(errors.Join(writeErr, noteErr))
+	case back == present:
+		return stays(errors.Join(fmt.Errorf("put back %s: %w", e.From, ErrNoEffect), noteErr))
+	default:
+		why += fmt.Sprintf("; put back %s, the system made it %s", e.From, back)
+		outcome, err := over(false, record{Note: why})
+		return outcome, errors.Join(fmt.Errorf("put back %s, the system made it %s", e.From, back), noteErr, err)
+	}
+	outcome, err := over(true, record{Note: why})
+	if noteErr != nil {
+		err = noteErr // The second refusal says nothing new.
+	}
+	return outcome, err
+}
+
+// roundingWindow is how long after an intent a value that is neither the old one nor the one asked for is taken for what the
+// driver made of our write.
+const roundingWindow = 10 * time.Second
+
+// rounded tells whether the unexpected value of a knob is most likely our own: the writer died between the write and its note, and drivers round
+// (rings to powers of two, moderation to a granule of microseconds). A guard comes within milliseconds, then nobody else had the time;
+// later it may be someone else's choice, which is left alone.
+func (j *Journal) rounded(e *entry) bool {
+	return e.Phase == phaseIntent && j.options.Boottime()-e.Began < roundingWindow
+}
+
+// expired tells whether the trial time of a change is over.
+func (j *Journal) expired(e *entry) bool {
+	return e.Expires != 0 && j.options.Boottime() >= e.Expires
+}
+
+// Recover finishes what a crash left half done and takes back trials that nobody owns any more: those of a lease whose journal is
+// closed, and those past their deadline. Changes of an earlier boot are noted as gone without touching anything.
+// It returns what it did; called again it finds nothing to do and returns nothing.
+func (j *Journal) Recover(ctx context.Context) ([]Outcome, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return nil, fmt.Errorf("recover: %w", fs.ErrClosed)
+	}
+	return j.recover(ctx, "recovery", "", "")
+}
+
+// recover does the work of Recover for an actor, who also takes back the trials of one session, for a cause.
+func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]Outcome, error) {
+	why := map[*entry]string{}
+	var entries []*entry
+	for _, e := range j.history.entries {
+		reason := ""
+		switch {
+		case e.Phase == phaseDone:
+			continue
+		case e.BootID != j.options.BootID:
+			reason = "host restarted"
+		case e.Phase == phaseIntent || e.Phase == phaseUndoing:
+			reason = "interrupted half way"
+		case e.State != Trial:
+			continue
+		case j.expired(e):
+			reason = "deadline passed"
+		case e.Session == session:
+			reason = cause
+		case e.Lease && e.Session != j.session:
+			reason = "writer died"
+		default:
+			continue
+		}
+		entries = append(entries, e)
+		why[e] = fmt.Sprintf("undone by %s: %s", actor, reason)
+	}
+	return j.takeAllBack(ctx, entries, func(e *entry) string { return why[e] })
+}
+
+// Originals returns the first value seen on each knob that was changed since the host started.
+func (j *Journal) Originals() map[knob.ID]knob.Value {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	originals := map[knob.ID]knob.Value{}
+	for _, o := range j.history.originals {
+		if o.BootID == j.options.BootID {
+			originals[o.Knob] = o.Value
+		}
+	}
+	return originals
+}
