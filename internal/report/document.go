@@ -1,0 +1,208 @@
+package report
+
+import (
+	"math"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+// The schema names. The number rises when a key changes its meaning or goes away; new keys do not raise it.
+const (
+	SchemaInspect  = "linerate.inspect/1"
+	SchemaMeasure  = "linerate.measure/1"
+	SchemaDiagnose = "linerate.diagnose/1"
+	SchemaTune     = "linerate.tune/1"
+	SchemaHistory  = "linerate.history/1"
+	SchemaKnobs    = "linerate.knobs/1"
+	SchemaLab      = "linerate.lab/1"
+	SchemaError    = "linerate.error/1"
+)
+
+// Envelope begins every document.
+type Envelope struct {
+	Schema   string    `json:"schema"`
+	Linerate string    `json:"linerate"` // version of the program
+	Time     time.Time `json:"time"`     // RFC 3339, when the document was made
+	Host     Host      `json:"host"`
+}
+
+// Host names the machine that a document was made on, or, for an archived tree, the machine it tells of.
+type Host struct {
+	Name           string `json:"name,omitempty"`
+	OS             string `json:"os,omitempty"`
+	Kernel         string `json:"kernel,omitempty"`
+	Arch           string `json:"arch,omitempty"`
+	BootID         string `json:"boot_id,omitempty"`
+	Virtualization string `json:"virtualization,omitempty"`
+	MemoryBytes    int64  `json:"memory_bytes,omitempty"`
+}
+
+// NewEnvelope begins a document of the running program on the host of that name, now. The schema is set by the constructor of
+// the document.
+func NewEnvelope(version, hostName string) Envelope {
+	return Envelope{
+		Linerate: version,
+		Time:     time.Now().UTC().Truncate(time.Millisecond),
+		Host:     Host{Name: hostName, OS: runtime.GOOS, Arch: runtime.GOARCH},
+	}
+}
+
+// of gives the envelope the schema of its document.
+func (e Envelope) of(schema string) Envelope {
+	e.Schema = schema
+	return e
+}
+
+// describe fills the host of the envelope from a snapshot; nil leaves it as it is.
+func (e Envelope) describe(s *host.Snapshot) Envelope {
+	if s != nil {
+		e.Host = Host{Name: s.Name, OS: s.OS, Kernel: s.Kernel, Arch: s.Arch, BootID: s.BootID,
+			Virtualization: s.Virtualization, MemoryBytes: s.MemoryBytes}
+	}
+	return e
+}
+
+// InspectDocument is linerate.inspect/1: what one host has, and the ceilings that follow.
+type InspectDocument struct {
+	Envelope
+	Interfaces []host.Interface `json:"interfaces"`
+	CPUs       []host.CPU       `json:"cpus"`
+	Settings   []host.Setting   `json:"settings"`
+	Routes     []host.Route     `json:"routes,omitempty"`
+	Ceilings   []host.Ceiling   `json:"ceilings"`
+	Warnings   []string         `json:"warnings,omitempty"` // what could not be read
+}
+
+// MeasureDocument is linerate.measure/1: tests against one target.
+type MeasureDocument struct {
+	Envelope
+	Target   string           `json:"target"`
+	Tests    []traffic.Result `json:"tests"`
+	Warnings []string         `json:"warnings,omitempty"`
+}
+
+// NewMeasure makes a measure document of the tests that were run.
+func NewMeasure(e Envelope, target string, tests []traffic.Result) *MeasureDocument {
+	d := &MeasureDocument{Envelope: e.of(SchemaMeasure), Target: target, Tests: slices.Clone(tests)}
+	fillSlices(d)
+	return d
+}
+
+// DiagnoseDocument is linerate.diagnose/1: what limits the path or the host, most important first.
+type DiagnoseDocument struct {
+	Envelope
+	Target   string             `json:"target,omitempty"` // absent: this host alone
+	Limit    diagnose.Code      `json:"limit"`            // code of the first finding
+	Findings []diagnose.Finding `json:"findings"`
+	Tests    []traffic.Result   `json:"tests,omitempty"` // the runs that the verdict rests on
+	Warnings []string           `json:"warnings,omitempty"`
+}
+
+// NewDiagnose makes a diagnose document. Findings are in order of importance, as diagnose.Judge gives them.
+func NewDiagnose(e Envelope, target string, findings []diagnose.Finding, runs []traffic.Result) *DiagnoseDocument {
+	d := &DiagnoseDocument{Envelope: e.of(SchemaDiagnose), Target: target, Findings: cleanFindings(findings), Tests: slices.Clone(runs)}
+	if len(findings) > 0 {
+		d.Limit = findings[0].Code
+	}
+	fillSlices(d)
+	return d
+}
+
+// HistoryDocument is linerate.history/1: changes as the journal keeps them; set and confirm print it as well.
+type HistoryDocument struct {
+	Envelope
+	Changes []journal.Change `json:"changes"`
+}
+
+// NewHistory makes a history document.
+func NewHistory(e Envelope, changes []journal.Change) *HistoryDocument {
+	d := &HistoryDocument{Envelope: e.of(SchemaHistory), Changes: slices.Clone(changes)}
+	fillSlices(d)
+	return d
+}
+
+// LabDocument is linerate.lab/1: one scenario of the lab, played. Healthy, Before and After are in Unit.
+type LabDocument struct {
+	Envelope
+	Scenario string   `json:"scenario"`
+	Expected string   `json:"expected"`          // finding code that the scenario plants
+	Found    string   `json:"found"`             // finding code that came first
+	Healthy  *float64 `json:"healthy,omitempty"` // rate of the same world without the fault
+	Before   *float64 `json:"before,omitempty"`  // rate with the fault
+	After    *float64 `json:"after,omitempty"`   // rate after tuning; absent when nothing was tuned
+	Unit     string   `json:"unit"`              // bits_per_second
+	Pass     bool     `json:"pass"`
+	Reason   string   `json:"reason,omitempty"` // why it did not pass, one sentence
+	Kept     []string `json:"kept"`             // knobs that tuning kept
+	Seconds  float64  `json:"duration_seconds,omitempty"`
+}
+
+// LabOutcome is what one played scenario came to. Rates are in bits per second; zero and NaN mean not measured.
+type LabOutcome struct {
+	Scenario, Expected, Found string
+	Healthy, Before, After    float64
+	Pass                      bool
+	Reason                    string
+	Kept                      []string
+	Duration                  time.Duration
+}
+
+// NewLab makes a lab document.
+func NewLab(e Envelope, o LabOutcome) *LabDocument {
+	d := &LabDocument{
+		Envelope: e.of(SchemaLab),
+		Scenario: o.Scenario, Expected: o.Expected, Found: o.Found,
+		Healthy: positive(o.Healthy), Before: positive(o.Before), After: positive(o.After),
+		Unit: "bits_per_second", Pass: o.Pass, Reason: o.Reason, Kept: slices.Clone(o.Kept), Seconds: o.Duration.Seconds(),
+	}
+	fillSlices(d)
+	return d
+}
+
+// ErrorDocument is linerate.error/1: one object on standard error when a command with --json fails.
+type ErrorDocument struct {
+	Schema     string `json:"schema"`
+	Error      string `json:"error"` // operation subject: cause
+	Hint       string `json:"hint,omitempty"`
+	ExitStatus int    `json:"exit_status"`
+}
+
+// NewError makes an error document.
+func NewError(text, hint string, exitStatus int) *ErrorDocument {
+	return &ErrorDocument{Schema: SchemaError, Error: text, Hint: hint, ExitStatus: exitStatus}
+}
+
+// known gives a pointer to a finite number, and nil for NaN and infinities: absent means not known.
+func known(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}
+
+// positive is known for quantities that are never zero when they were measured.
+func positive(x float64) *float64 {
+	if x <= 0 {
+		return nil
+	}
+	return known(x)
+}
+
+// cleanFindings copies findings without evidence that JSON cannot carry: a number that is NaN or infinite is not evidence.
+func cleanFindings(in []diagnose.Finding) []diagnose.Finding {
+	out := make([]diagnose.Finding, 0, len(in))
+	for _, f := range in {
+		f.Evidence = slices.DeleteFunc(slices.Clone(f.Evidence), func(e diagnose.Evidence) bool {
+			x, ok := e.Value.(float64)
+			return ok && known(x) == nil
+		})
+		out = append(out, f)
+	}
+	return out
+}

@@ -1,0 +1,60 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+)
+
+// Encode writes a document as one line of JSON, so that several documents make a stream of lines. HTML characters are not
+// escaped. It fails, and writes nothing, when the document holds a number that JSON cannot carry.
+func Encode(w io.Writer, doc any) error { return encode(w, doc, "") }
+
+// EncodeIndent is Encode over several lines, for people and for golden files.
+func EncodeIndent(w io.Writer, doc any) error { return encode(w, doc, "  ") }
+
+func encode(w io.Writer, doc any, indent string) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	if err := e.Encode(doc); err != nil {
+		return fmt.Errorf("encode %T: %w", doc, err)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// fillSlices makes every nil slice that its key promises (no omitempty) an empty one, so that readers find [] and never null.
+// It works in place on a pointer, through structs, slices and pointers.
+func fillSlices(doc any) { fill(reflect.ValueOf(doc)) }
+
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			fill(v.Elem())
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Struct {
+			for i := range v.Len() {
+				fill(v.Index(i))
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			if !f.IsExported() {
+				continue
+			}
+			fv := v.Field(i)
+			if fv.Kind() == reflect.Slice && fv.IsNil() && fv.CanSet() && !strings.Contains(f.Tag.Get("json"), ",omitempty") {
+				fv.Set(reflect.MakeSlice(fv.Type(), 0, 0))
+			}
+			fill(fv)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// Style says how text may look. The zero value is plain.
+type Style struct {
+	Colour bool // ANSI colours; the caller has honoured NO_COLOR and asked whether the output is a terminal
+}
+
+func (s Style) paint(code, text string) string {
+	if !s.Colour || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (s Style) bold(t string) string   { return s.paint("1", t) }
+func (s Style) dim(t string) string    { return s.paint("2", t) }
+func (s Style) red(t string) string    { return s.paint("31", t) }
+func (s Style) green(t string) string  { return s.paint("32", t) }
+func (s Style) yellow(t string) string { return s.paint("33", t) }
+
+// printer writes lines and remembers the first error, so that renderers read as what they print.
+type printer struct {
+	w   io.Writer
+	s   Style
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}
+
+func (p *printer) head(title string) { p.line("%s", p.s.bold(title)) }
+
+// wrapped prints a paragraph, indented, broken at blanks before column 100.
+func (p *printer) wrapped(indent, text string) {
+	const width = 100
+	line := indent
+	for _, word := range strings.Fields(text) {
+		if len(line) > len(indent) && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			p.line("%s", line)
+			line = indent
+		}
+		if len(line) > len(indent) {
+			line += " "
+		}
+		line += word
+	}
+	if len(line) > len(indent) {
+		p.line("%s", line)
+	}
+}
+
+// table is text in columns. Cells are padded before they are painted, so colour does not disturb the columns.
+type table struct {
+	head  []string
+	right map[int]bool // columns aligned to the right
+	rows  [][]cell
+}
+
+type cell struct {
+	text  string
+	paint func(string) string
+}
+
+// newTable begins a table; a heading that starts with '>' makes its column align to the right. No headings at all are fine too.
+func newTable(head ...string) *table {
+	t := &table{right: map[int]bool{}}
+	for i, h := range head {
+		if strings.HasPrefix(h, ">") {
+			t.right[i], h = true, h[1:]
+		}
+		t.head = append(t.head, h)
+	}
+	return t
+}
+
+// row adds a row of strings, numbers or cells.
+func (t *table) row(cells ...any) {
+	row := make([]cell, len(cells))
+	for i, c := range cells {
+		if painted, ok := c.(cell); ok {
+			row[i] = painted
+		} else {
+			row[i] = cell{text: fmt.Sprint(c)}
+		}
+	}
+	t.rows = append(t.rows, row)
+}
+
+// print writes the table, every line behind the indent, columns two blanks apart, without blanks at line ends. Columns that no row
+// fills are left out, and so is the heading when it is empty.
+func (t *table) print(p *printer, indent string) {
+	var widths []int
+	for _, row := range t.rows {
+		for i, c := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(c.text))
+		}
+	}
+	head := make([]cell, len(t.head))
+	for i, h := range t.head {
+		head[i] = cell{h, p.s.dim}
+		if i < len(widths) && widths[i] > 0 {
+			widths[i] = max(widths[i], utf8.RuneCountInString(h))
+		}
+	}
+	if len(head) > 0 {
+		p.line("%s%s", indent, t.layOut(head, widths))
+	}
+	for _, row := range t.rows {
+		p.line("%s%s", indent, t.layOut(row, widths))
+	}
+}
+
+func (t *table) layOut(row []cell, widths []int) string {
+	var b strings.Builder
+	owed := 0 // blanks before the next visible text
+	for i, c := range row {
+		if i >= len(widths) || widths[i] == 0 {
+			continue
+		}
+		pad := widths[i] - utf8.RuneCountInString(c.text)
+		if t.right[i] {
+			owed += pad
+			pad = 0
+		}
+		if c.text != "" {
+			b.WriteString(strings.Repeat(" ", owed))
+			owed = 0
+			if c.paint != nil {
+				b.WriteString(c.paint(c.text))
+			} else {
+				b.WriteString(c.text)
+			}
+		}
+		owed += pad + 2
+	}
+	return b.String()
+}

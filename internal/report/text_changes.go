@@ -1,0 +1,120 @@
+package report
+
+import (
+	"io"
+	"strings"
+
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/knob"
+)
+
+// HistoryText writes changes as a table, oldest first.
+func HistoryText(w io.Writer, d *HistoryDocument, s Style) error {
+	p := &printer{w: w, s: s}
+	if len(d.Changes) == 0 {
+		p.line("no changes")
+		return p.err
+	}
+	p.changes(d.Changes)
+	return p.err
+}
+
+func (p *printer) changes(changes []journal.Change) {
+	t := newTable("id", "time", "side", "knob", "from", "to", "state", "note")
+	for _, c := range changes {
+		t.row(c.ID, c.Time.Local().Format("2006-01-02 15:04:05"), c.Side, c.Knob, value(c.From), value(c.To), p.state(c.State), c.Note)
+	}
+	t.print(p, "  ")
+}
+
+func (p *printer) state(s journal.State) cell {
+	switch s {
+	case journal.Trial:
+		return cell{string(s), p.s.yellow}
+	case journal.Committed, journal.Persisted:
+		return cell{string(s), p.s.green}
+	}
+	return cell{string(s), nil}
+}
+
+// value shows a knob's value; an empty one would vanish from a table.
+func value(v knob.Value) string {
+	if v == "" {
+		return `""`
+	}
+	return string(v)
+}
+
+// UndoText writes what taking changes back came to.
+func UndoText(w io.Writer, d *UndoDocument, s Style) error {
+	p := &printer{w: w, s: s}
+	t := newTable("id", "side", "knob", "result")
+	for _, o := range d.Outcomes {
+		result := cell{"back at " + value(o.Change.From), s.green}
+		switch {
+		case o.Error != "":
+			result = cell{o.Error, s.red}
+		case o.Foreign != "":
+			result = cell{"somebody else set it to " + value(o.Foreign) + "; left alone", s.yellow}
+		case !o.Restored:
+			result = cell{"not restored", s.red}
+		}
+		t.row(o.Change.ID, o.Change.Side, o.Change.Knob, result)
+	}
+	if len(d.Outcomes) == 0 {
+		p.line("nothing to take back")
+	} else {
+		t.print(p, "  ")
+	}
+	return p.err
+}
+
+// KnobsText writes a part of the catalogue: a list, or everything about one knob.
+func KnobsText(w io.Writer, d *KnobsDocument, s Style) error {
+	p := &printer{w: w, s: s}
+	if len(d.Knobs) == 1 {
+		p.knob(d.Knobs[0])
+		return p.err
+	}
+	t := newTable("knob", "what", "default", "touch it when")
+	for _, k := range d.Knobs {
+		t.row(k.Pattern, k.Title, k.Default, k.Symptom)
+	}
+	t.print(p, "")
+	return p.err
+}
+
+var disturbances = []string{"nothing", "new sockets only", "short loss", "link down", "reload or reboot"}
+
+func (p *printer) knob(k knob.Definition) {
+	p.line("%s  %s", p.s.bold(string(k.Pattern)), k.Title)
+	p.line("")
+	p.wrapped("  ", k.What)
+	p.line("")
+	t := newTable()
+	put := func(name, text string) {
+		if text = strings.TrimSpace(text); text != "" {
+			t.row(cell{name, p.s.dim}, text)
+		}
+	}
+	put("values", k.Allowed())
+	put("default", k.Default+" "+parens(k.DefaultOn))
+	put("scope", string(k.Scope))
+	if d := int(k.Disturbance); d >= 0 && d < len(disturbances) {
+		put("disturbs", disturbances[d])
+	}
+	put("felt by", string(k.Effect))
+	put("touch it when", k.Symptom)
+	put("risk", k.Risk)
+	put("persists in", k.Persist)
+	put("since", k.Since)
+	put("source", k.Source)
+	t.print(p, "  ")
+}
+
+func parens(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "(" + s + ")"
+}

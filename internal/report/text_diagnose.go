@@ -1,0 +1,132 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/unit"
+)
+
+// DiagnoseText writes a diagnose document: the verdict first, then each finding with its evidence.
+func DiagnoseText(w io.Writer, d *DiagnoseDocument, s Style) error {
+	p := &printer{w: w, s: s}
+	if d.Target != "" {
+		p.line("%s", s.dim(fmt.Sprintf("%s → %s", nameOr(d.Host.Name, "near"), d.Target)))
+	} else {
+		p.line("%s", s.dim(nameOr(d.Host.Name, "this host")))
+	}
+	for _, f := range d.Findings {
+		p.line("")
+		p.finding(f)
+	}
+	p.notes("WARNINGS", d.Warnings)
+	return p.err
+}
+
+func (p *printer) finding(f diagnose.Finding) {
+	p.line("%s  %s", p.severity(f.Severity, string(f.Code)), p.s.dim(fmt.Sprintf("%s · %s · %.0f %% sure", f.Severity, f.Where, 100*f.Confidence)))
+	p.wrapped("  ", f.Title)
+	if len(f.Evidence) > 0 {
+		p.line("  %s", p.s.dim("evidence"))
+		t := newTable("", ">", "")
+		t.head = nil
+		for _, e := range f.Evidence {
+			t.row(e.Name, EvidenceValue(e), cell{e.Source, p.s.dim})
+		}
+		t.print(p, "    ")
+	}
+	p.list("ruled out", f.Rejected)
+	if len(f.Causes) > 0 {
+		var codes []string
+		for _, c := range f.Causes {
+			codes = append(codes, string(c))
+		}
+		p.list("explains", []string{strings.Join(codes, ", ")})
+	}
+	p.list("what to do", []string{f.Remedy.Text})
+	if len(f.Remedy.Settings) > 0 {
+		p.line("  %s", p.s.dim("worth trying"))
+		t := newTable()
+		for _, c := range f.Remedy.Settings {
+			t.row(c.Side, c.Knob, levels(c.Levels))
+		}
+		t.print(p, "    ")
+	}
+}
+
+func (p *printer) list(title string, sentences []string) {
+	if len(sentences) == 0 {
+		return
+	}
+	p.line("  %s", p.s.dim(title))
+	for _, text := range sentences {
+		p.wrapped("    ", text)
+	}
+}
+
+func (p *printer) severity(s diagnose.Severity, text string) string {
+	switch s {
+	case diagnose.Critical, diagnose.Warning:
+		return p.s.bold(p.s.red(text))
+	case diagnose.Notice:
+		return p.s.bold(p.s.yellow(text))
+	}
+	return p.s.bold(p.s.green(text))
+}
+
+func levels(values []knob.Value) string {
+	var all []string
+	for _, v := range values {
+		all = append(all, string(v))
+	}
+	return strings.Join(all, " | ")
+}
+
+// EvidenceValue prints the value of a piece of evidence with its unit.
+func EvidenceValue(e diagnose.Evidence) string {
+	switch v := e.Value.(type) {
+	case float64:
+		switch e.Unit {
+		case "bits_per_second":
+			return unit.BitRate(v).String()
+		case "bytes":
+			return unit.Bytes(v).String()
+		case "seconds":
+			return unit.FormatSeconds(v)
+		case "ratio":
+			return unit.FormatPercent(v)
+		}
+		return strings.TrimSpace(unit.FormatCount(v) + " " + e.Unit)
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
+	}
+	return strings.TrimSpace(fmt.Sprint(e.Value) + " " + e.Unit)
+}
+
+// ExplainText writes one entry of the registry of findings.
+func ExplainText(w io.Writer, d *ExplainDocument, s Style) error {
+	p := &printer{w: w, s: s}
+	p.line("%s  %s", s.bold(string(d.Code)), d.Title)
+	p.line("")
+	p.wrapped("  ", d.Meaning)
+	for _, part := range []struct{ title, text string }{
+		{"how it shows", d.Shows}, {"easily confused with", d.ConfusedWith}, {"what to do", d.Remedy},
+	} {
+		if part.text != "" {
+			p.line("")
+			p.line("  %s", s.dim(part.title))
+			p.wrapped("    ", part.text)
+		}
+	}
+	if !d.Rule {
+		p.line("")
+		p.wrapped("  ", "This version has no rule for this code yet; the name is reserved.")
+	}
+	return p.err
+}

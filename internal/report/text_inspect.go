@@ -1,0 +1,145 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/unit"
+)
+
+// shownSettings are the settings of the first screen; the document has all.
+var shownSettings = []string{
+	"sysctl:net.ipv4.tcp_rmem", "sysctl:net.ipv4.tcp_wmem", "sysctl:net.core.rmem_max", "sysctl:net.core.wmem_max",
+	"sysctl:net.ipv4.tcp_window_scaling", "sysctl:net.ipv4.tcp_congestion_control", "sysctl:net.core.default_qdisc",
+	"sysctl:net.core.netdev_max_backlog",
+}
+
+// InspectText writes an inspect document as one screen of text.
+func InspectText(w io.Writer, d *InspectDocument, s Style) error {
+	p := &printer{w: w, s: s}
+	p.line("%s", s.bold(hostLine(d.Host, len(d.CPUs))))
+
+	p.line("")
+	p.head("INTERFACES")
+	t := newTable("name", "driver", "state", "link", ">mtu", "qdisc", "rings rx/tx", "offloads off", "addresses")
+	for _, i := range d.Interfaces {
+		t.row(i.Name, i.Driver, state(i), linkText(i), i.MTUBytes, i.Qdisc, ringText(i.Rings), offText(i.Features), strings.Join(i.Addresses, " "))
+	}
+	t.print(p, "  ")
+
+	p.line("")
+	p.head("SETTINGS")
+	t = newTable()
+	shown := 0
+	for _, name := range shownSettings {
+		for _, set := range d.Settings {
+			if set.Knob == name {
+				t.row(strings.TrimPrefix(name, "sysctl:"), set.Value)
+				shown++
+			}
+		}
+	}
+	t.print(p, "  ")
+	if more := len(d.Settings) - shown; more > 0 {
+		p.line("  %s", s.dim(fmt.Sprintf("and %d more with --json", more)))
+	}
+
+	if len(d.Ceilings) > 0 {
+		p.line("")
+		p.head("CEILINGS")
+		t = newTable("name", ">rate", "why")
+		for _, c := range d.Ceilings {
+			t.row(c.Name, unit.BitRate(c.BitsPerSec), c.Why)
+		}
+		t.print(p, "  ")
+	}
+	p.notes("NOT READ", d.Warnings)
+	return p.err
+}
+
+// notes prints sentences that qualify the rest; nothing when there are none.
+func (p *printer) notes(title string, sentences []string) {
+	if len(sentences) == 0 {
+		return
+	}
+	p.line("")
+	p.head(title)
+	for _, n := range sentences {
+		p.wrapped("  ", n)
+	}
+}
+
+func hostLine(h Host, cpus int) string {
+	parts := []string{h.Name, strings.TrimSpace(systemName(h.OS) + " " + h.Kernel)}
+	if h.Arch != "" {
+		parts = append(parts, h.Arch)
+	}
+	switch {
+	case cpus == 1:
+		parts = append(parts, "1 CPU")
+	case cpus > 1:
+		parts = append(parts, fmt.Sprintf("%d CPUs", cpus))
+	}
+	if h.MemoryBytes > 0 {
+		parts = append(parts, unit.Bytes(h.MemoryBytes).String())
+	}
+	if h.Virtualization != "" {
+		parts = append(parts, "virtual: "+h.Virtualization)
+	}
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
+}
+
+func systemName(goos string) string {
+	switch goos {
+	case "linux":
+		return "Linux"
+	case "freebsd":
+		return "FreeBSD"
+	case "windows":
+		return "Windows"
+	}
+	return goos
+}
+
+func state(i host.Interface) string {
+	switch {
+	case !i.Up:
+		return "down"
+	case !i.Carrier:
+		return "no link"
+	}
+	return "up"
+}
+
+func linkText(i host.Interface) string {
+	switch {
+	case i.Virtual:
+		return "virtual"
+	case i.SpeedBitsPerSec <= 0:
+		return ""
+	}
+	return strings.TrimSpace(unit.BitRate(i.SpeedBitsPerSec).String() + " " + i.Duplex)
+}
+
+func ringText(r *host.Rings) string {
+	if r == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d / %d of %d", r.Rx.Current, r.Rx.Max, r.Tx.Current, r.Tx.Max)
+}
+
+// offText names the offloads that matter for bulk traffic, are off and could be on.
+func offText(features map[string]host.Feature) string {
+	var off []string
+	for _, f := range []struct{ feature, word string }{
+		{"tx-tcp-segmentation", "tso"}, {"tx-generic-segmentation", "gso"}, {"rx-gro", "gro"}, {"tx-scatter-gather", "sg"},
+	} {
+		if v, ok := features[f.feature]; ok && !v.On && !v.Fixed {
+			off = append(off, f.word)
+		}
+	}
+	return strings.Join(off, " ")
+}

@@ -1,0 +1,41 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/linerate/linerate/internal/unit"
+)
+
+// labColumns keeps the lines of scenarios that are printed as they finish under one another.
+const labColumns = "%-20s %-24s %-24s %11s %11s %11s %6s  %s\n"
+
+// LabHeader writes the heading over the lines of LabText.
+func LabHeader(w io.Writer, s Style) error {
+	_, err := fmt.Fprint(w, s.dim(fmt.Sprintf(labColumns, "scenario", "expected", "found", "healthy", "before", "after", "", "kept")))
+	return err
+}
+
+// LabText writes one played scenario as a line, and the reason below when it did not pass.
+func LabText(w io.Writer, d *LabDocument, s Style) error {
+	verdict, paint := "pass", s.green
+	if !d.Pass {
+		verdict, paint = "FAIL", s.red
+	}
+	line := fmt.Sprintf(labColumns, d.Scenario, d.Expected, d.Found, rateOr(d.Healthy), rateOr(d.Before), rateOr(d.After), verdict, strings.Join(d.Kept, " "))
+	line = strings.TrimRight(line, " \n")
+	line = strings.Replace(line, " "+verdict, " "+paint(verdict), 1)
+	if !d.Pass && d.Reason != "" {
+		line += "\n    " + d.Reason
+	}
+	_, err := fmt.Fprintln(w, line)
+	return err
+}
+
+func rateOr(x *float64) string {
+	if x == nil {
+		return "–"
+	}
+	return unit.BitRate(*x).String()
+}

@@ -1,0 +1,111 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/unit"
+)
+
+// MeasureText writes a measure document as one screen of text.
+func MeasureText(w io.Writer, d *MeasureDocument, s Style) error {
+	p := &printer{w: w, s: s}
+	p.line("%s", s.bold(fmt.Sprintf("%s → %s", nameOr(d.Host.Name, "near"), d.Target)))
+	p.line("")
+	p.tests(d.Tests)
+	p.notes("WARNINGS", d.Warnings)
+	return p.err
+}
+
+func nameOr(name, other string) string {
+	if name == "" {
+		return other
+	}
+	return name
+}
+
+// tests prints a table of runs, then where packets died and what the runs warn of.
+func (p *printer) tests(tests []traffic.Result) {
+	t := newTable("test", "direction", ">streams", ">time", ">result", ">rtt p50", ">p99", ">resent", ">CPU s/GB near", ">far")
+	for _, r := range tests {
+		streams := ""
+		if r.Test == traffic.Stream || r.Streams > 1 {
+			streams = fmt.Sprint(r.Streams)
+		}
+		p50, p99 := "", ""
+		if r.RTT != nil {
+			p50, p99 = unit.FormatSeconds(r.RTT.P50), unit.FormatSeconds(r.RTT.P99)
+		}
+		resent := ""
+		if r.RetransmitsTotal != nil {
+			resent = unit.FormatCount(float64(*r.RetransmitsTotal))
+		}
+		t.row(r.Test, directionText(r), streams, unit.FormatSeconds(r.DurationSeconds), cell{resultText(r), p.s.bold}, p50, p99, resent,
+			costText(r.Ends.Local), costText(r.Ends.Remote))
+	}
+	t.print(p, "  ")
+
+	var drops *table
+	for _, r := range tests {
+		for _, e := range []struct {
+			name string
+			end  traffic.End
+		}{{"near", r.Ends.Local}, {"far", r.Ends.Remote}} {
+			for _, drop := range e.end.Drops {
+				if drops == nil {
+					drops = newTable("test", "direction", "end", "place", ">packets")
+				}
+				drops.row(r.Test, directionText(r), e.name, drop.Place, unit.FormatCount(float64(drop.Total)))
+			}
+		}
+	}
+	if drops != nil {
+		p.line("")
+		p.head("WHERE PACKETS DIED")
+		drops.print(p, "  ")
+	}
+	var warnings []string
+	for _, r := range tests {
+		for _, warning := range r.Warnings {
+			if text := fmt.Sprintf("%s %s: %s", r.Test, directionText(r), warning); !slices.Contains(warnings, text) {
+				warnings = append(warnings, text)
+			}
+		}
+	}
+	p.notes("TAKE WITH CARE", warnings)
+}
+
+func directionText(r traffic.Result) string {
+	if r.Test != traffic.Stream {
+		return "both"
+	}
+	return string(r.Direction)
+}
+
+func resultText(r traffic.Result) string {
+	switch r.Test {
+	case traffic.Stream:
+		if r.Direction == traffic.Bidir {
+			return fmt.Sprintf("%s up, %s down", unit.BitRate(r.UpBitsPerSec), unit.BitRate(r.DownBitsPerSec))
+		}
+		return unit.BitRate(r.ThroughputBitsPerSec).String()
+	case traffic.RR:
+		return unit.FormatCount(r.TransactionsPerSec) + " trans/s"
+	}
+	switch {
+	case r.LossRatio != nil:
+		return unit.FormatPercent(*r.LossRatio) + " lost"
+	case r.RTT != nil:
+		return unit.FormatSeconds(r.RTT.Mean)
+	}
+	return ""
+}
+
+func costText(e traffic.End) string {
+	if e.CPUSecondsPerGigabyte <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", e.CPUSecondsPerGigabyte)
+}
