@@ -1,0 +1,264 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/lab/link"
+	"github.com/linerate/linerate/internal/nl"
+)
+
+const (
+	// agentCommand is the hidden command under which the binary is started again.
+	agentCommand = "lab-host"
+	ourName      = "linerate"
+	ourselves    = "/proc/self/exe"
+	channelFD    = 3
+)
+
+// agent is one process of a world: the hub or a host. Pid 1 of its pid namespace.
+type agent struct {
+	ch     *channel
+	client *nl.Client
+	be     beRequest
+
+	link *link.Link // hub
+	runs *runs      // host
+}
+
+// RunHost is the body of the hidden command "linerate lab-host". It serves the maker of the world over the inherited descriptor 3 and
+// returns when that closes; started by hand it says so. A host's end takes everything in it along, because it is pid 1 there.
+func RunHost(ctx context.Context) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(channelFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK || os.Getpid() != 1 {
+		return fmt.Errorf("%s %s is started by the lab itself and is of no use on a command line", ourName, agentCommand)
+	}
+	unix.CloseOnExec(channelFD)
+	ch, err := newChannel(os.NewFile(channelFD, "lab channel"))
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = ch.conn.Close() })
+	defer stop()
+	a := &agent{ch: ch}
+	for {
+		var q request
+		files, _, err := ch.receive(&q)
+		if err != nil {
+			break // the maker is gone or done
+		}
+		a.answer(q, files)
+	}
+	if a.link != nil {
+		return a.link.Close()
+	}
+	return nil
+}
+
+// answer does what a request asks. An error of sending means that the maker is gone, which the next receive says as well.
+func (a *agent) answer(q request, files []*os.File) {
+	r := reply{ID: q.ID}
+	var pass []*os.File
+	defer func() { closeAll(files); closeAll(pass) }()
+	switch {
+	case q.Be != nil:
+		a.be = *q.Be
+		var err error
+		r.Warnings, err = a.become()
+		if err == nil && !a.be.Hub {
+			// The maker needs this host's network namespace to put interfaces into it.
+			var ns *os.File
+			if ns, err = os.Open("/proc/self/ns/net"); err == nil {
+				pass = append(pass, ns)
+			}
+		}
+		r.fail(err)
+	case q.Spawn != nil && len(files) == 1:
+		r.fail(a.spawn(files[0]))
+	case q.Join != nil && len(files) == 2:
+		r.fail(a.join(*q.Join, files))
+	case q.Relink != nil && a.link != nil:
+		toFar, toNear := q.Relink.both()
+		r.fail(a.link.Set(toFar, toNear))
+	case q.LinkCount && a.link != nil:
+		c := a.link.Counters()
+		r.Counts = &c
+	case q.Configure != nil:
+		r.fail(a.configure(*q.Configure))
+	case q.Run != nil && len(files) == 3:
+		// The answers come from the run itself, in the order started, exited.
+		if err := a.runs.start(q.ID, *q.Run, files); err == nil {
+			return
+		} else {
+			r.fail(err)
+		}
+	case q.Signal != nil:
+		r.fail(a.runs.signal(q.Signal.Run, syscall.Signal(q.Signal.Signal)))
+	case q.Snapshot && len(files) == 1:
+		r.fail(snapshot(a.client, files[0]))
+	default:
+		r.fail(errors.New("lab agent: request not understood"))
+	}
+	_ = a.ch.send(r, pass...)
+}
+
+// become makes the process what it is to be: mounts, host name, loopback.
+func (a *agent) become() (warnings []string, err error) {
+	// Mounts of this namespace must not reach the machine's.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return nil, fmt.Errorf("make mounts private: %w", err)
+	}
+	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+	for _, m := range []struct{ kind, at, loses string }{
+		{"proc", "/proc", "process numbers seen there are those of the machine, and settings may be read-only"},
+		{"sysfs", "/sys", "interfaces seen there are those of the machine"},
+	} {
+		// A container that covers parts of these file systems makes the kernel refuse a fresh one (EPERM, mount_too_revealing).
+		if err := unix.Mount(m.kind, m.at, m.kind, flags, ""); err != nil {
+			warnings = append(warnings, fmt.Sprintf("host %s keeps the machine's %s (%v): %s", a.be.Name, m.at, err, m.loses))
+		}
+	}
+	if a.client, err = nl.Dial(); err != nil {
+		return warnings, err
+	}
+	if err := a.client.SetUp("lo"); err != nil {
+		return warnings, err
+	}
+	if a.be.Hub {
+		// The hub's ends of the pairs only carry frames of others; IPv6 would talk on them by itself.
+		_ = os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0) // absent without IPv6
+		return warnings, nil
+	}
+	if err := unix.Sethostname([]byte(a.be.Name)); err != nil {
+		return warnings, fmt.Errorf("set host name: %w", err)
+	}
+	a.runs = newRuns(a.ch)
+	if err := a.knowNames(); err != nil {
+		warnings = append(warnings, fmt.Sprintf("host %s cannot look up the others by name: %v", a.be.Name, err))
+	}
+	return warnings, nil
+}
+
+// knowNames covers /etc/hosts by one with the hosts of the world.
+func (a *agent) knowNames() error {
+	f, err := os.CreateTemp("", "linerate-hosts-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // the mount holds the file
+	defer f.Close()
+	var b strings.Builder
+	b.WriteString("127.0.0.1 localhost\n::1 localhost\n")
+	for name, address := range a.be.Known {
+		fmt.Fprintf(&b, "%s %s\n", address, name)
+	}
+	if _, err := f.WriteString(b.String()); err != nil {
+		return err
+	}
+	if err := f.Chmod(0o644); err != nil {
+		return err
+	}
+	return unix.Mount(f.Name(), "/etc/hosts", "", unix.MS_BIND, "")
+}
+
+// spawn starts a host. It is waited for only so that it does not stay a zombie: its channel tells the maker of its end.
+func (a *agent) spawn(channel *os.File) error {
+	cmd := agentProcess(channel)
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC,
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start host: %w", err)
+	}
+	go func() { _ = cmd.Wait() }()
+	return nil
+}
+
+// agentProcess is our own binary as an agent with its end of a channel.
+func agentProcess(channel *os.File) *exec.Cmd {
+	return &exec.Cmd{
+		Path:       ourselves,
+		Args:       []string{ourName, agentCommand},
+		Stderr:     os.Stderr, // a panic must be seen
+		ExtraFiles: []*os.File{channel},
+	}
+}
+
+// join makes a device in each of two hosts and what is between them: one veth pair, or two with the emulated link between their inner ends.
+func (a *agent) join(q joinRequest, spaces []*os.File) error {
+	if q.Link == nil {
+		// The hub has no device of its own by such a name, so the first can be made here and moved.
+		if err := a.client.AddVeth(q.Devices[0], q.Devices[1], int(spaces[1].Fd())); err != nil {
+			return err
+		}
+		return a.client.MoveToNetNS(q.Devices[0], int(spaces[0].Fd()))
+	}
+	if a.link != nil {
+		return errors.New("join hosts: a world has one link")
+	}
+	toFar, toNear := q.Link.both()
+	inner := [2]string{"link0", "link1"}
+	for i, name := range inner {
+		if err := a.client.AddVeth(name, q.Devices[i], int(spaces[i].Fd())); err != nil {
+			return err
+		}
+		if err := a.client.SetMTU(name, max(toFar.MTU(), toNear.MTU())); err != nil {
+			return err
+		}
+		if err := a.client.SetUp(name); err != nil {
+			return err
+		}
+	}
+	l, err := link.Start(inner[0], inner[1], toFar, toNear, link.Options{})
+	if err != nil {
+		return err
+	}
+	a.link = l
+	return nil
+}
+
+// configure brings devices up and sets addresses, routes and settings, in that order.
+func (a *agent) configure(q configureRequest) error {
+	for device, mtu := range q.MTU {
+		if err := a.client.SetMTU(device, mtu); err != nil {
+			return err
+		}
+	}
+	for _, device := range q.Up {
+		if err := a.client.SetUp(device); err != nil {
+			return err
+		}
+	}
+	for _, address := range q.Addresses {
+		if err := a.client.AddAddress(address.Device, address.CIDR); err != nil && !without6(address.CIDR, err) {
+			return err
+		}
+	}
+	for _, r := range q.Routes {
+		if err := a.client.AddRoute(nl.Route{Destination: r.Destination, Gateway: r.Gateway}); err != nil && !without6(r.Destination, err) {
+			return err
+		}
+	}
+	for _, s := range q.Settings {
+		if err := set(a.client, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// without6 tells whether an IPv6 address or route was refused because the machine runs without IPv6; worlds then do as well.
+func without6(address string, err error) bool {
+	if !strings.Contains(address, ":") {
+		return false
+	}
+	_, missing := os.Stat("/proc/sys/net/ipv6/conf/lo")
+	return missing != nil || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EOPNOTSUPP)
+}

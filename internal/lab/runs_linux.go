@@ -1,0 +1,135 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// runs are the commands started in a host. The agent is pid 1 there, so it also inherits every orphan; one reaper waits for all
+// children and tells apart which are commands. os/exec would wait for its own and lose that race.
+type runs struct {
+	ch *channel
+	mu sync.Mutex // held from fork until the child is known, so that the reaper never meets an unknown command
+	id map[int]uint64
+}
+
+func newRuns(ch *channel) *runs {
+	r := &runs{ch: ch, id: map[int]uint64{}}
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, syscall.SIGCHLD)
+	go func() {
+		for range children {
+			r.reap()
+		}
+	}()
+	return r
+}
+
+// start begins a command with the given stdin, stdout and stderr, in a process group of its own.
+func (r *runs) start(id uint64, q runRequest, files []*os.File) error {
+	if len(q.Args) == 0 {
+		return errors.New("run in host: no command")
+	}
+	env := merge(os.Environ(), q.Env)
+	path := ourselves
+	if q.Args[0] != ourName {
+		var err error
+		if path, err = lookPath(q.Args[0], env); err != nil {
+			return fmt.Errorf("run in host: %w", err)
+		}
+	}
+	fds := make([]uintptr, len(files))
+	for i, f := range files {
+		fds[i] = f.Fd()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	pid, err := syscall.ForkExec(path, q.Args, &syscall.ProcAttr{Dir: q.Dir, Env: env, Files: fds, Sys: &syscall.SysProcAttr{Setpgid: true}})
+	if err != nil {
+		return fmt.Errorf("run %s in host: %w", q.Args[0], err)
+	}
+	r.id[pid] = id
+	_ = r.ch.send(reply{ID: id, PID: pid}) // a maker that is gone needs no answer
+	return nil
+}
+
+// signal sends a signal to a command and everything in its process group. One that has ended is no error.
+func (r *runs) signal(id uint64, s syscall.Signal) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for pid, run := range r.id {
+		if run == id {
+			if err := syscall.Kill(-pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return fmt.Errorf("signal command %d: %w", pid, err)
+			}
+		}
+	}
+	return nil
+}
+
+// reap waits for every child that has ended.
+func (r *runs) reap() {
+	for {
+		// Look without taking: between taking a child and knowing its command another could be started under the same number.
+		r.mu.Lock()
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		id, known := r.id[pid]
+		delete(r.id, pid)
+		r.mu.Unlock()
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+		if known {
+			e := exitReply{Code: status.ExitStatus()}
+			if status.Signaled() {
+				e = exitReply{Code: -1, Signal: int(status.Signal())}
+			}
+			_ = r.ch.send(reply{ID: id, Exited: &e})
+		}
+	}
+}
+
+// merge lays extra variables over an environment.
+func merge(env, extra []string) []string {
+	out := make([]string, 0, len(env)+len(extra))
+	for _, v := range env {
+		name, _, _ := strings.Cut(v, "=")
+		replaced := false
+		for _, e := range extra {
+			replaced = replaced || strings.HasPrefix(e, name+"=")
+		}
+		if !replaced {
+			out = append(out, v)
+		}
+	}
+	return append(out, extra...)
+}
+
+// lookPath finds a program as a shell with that environment would.
+func lookPath(name string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		return name, nil
+	}
+	for _, v := range env {
+		list, ok := strings.CutPrefix(v, "PATH=")
+		if !ok {
+			continue
+		}
+		for _, dir := range strings.Split(list, ":") {
+			if path, err := exec.LookPath(dir + "/" + name); err == nil && strings.HasPrefix(path, "/") {
+				return path, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("%s: %w", name, exec.ErrNotFound)
+}

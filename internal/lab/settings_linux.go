@@ -1,0 +1,126 @@
+package lab
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/nl"
+)
+
+// set makes one setting true in this process's namespaces. It is how a world gets its faults, and knows just the kinds that these need.
+func set(c *nl.Client, s Setting) error {
+	kind, rest, _ := strings.Cut(s.Knob, ":")
+	// The parameter is what follows the last slash: a route's destination has one of its own.
+	cut := strings.LastIndexByte(rest, '/')
+	switch {
+	case kind == "sysctl" && rest != "":
+		if err := os.WriteFile(sysctlPath(rest), []byte(s.Value), 0); err != nil {
+			return fmt.Errorf("set %s to %q: %w", s.Knob, s.Value, err)
+		}
+		return nil
+	case cut <= 0:
+	case kind == "ethtool" && strings.HasPrefix(rest[cut+1:], "feature."):
+		on, err := onOff(s.Value)
+		if err != nil {
+			return fmt.Errorf("set %s: %w", s.Knob, err)
+		}
+		return c.SetFeature(rest[:cut], strings.TrimPrefix(rest[cut+1:], "feature."), on)
+	case kind == "link", kind == "route":
+		n, err := strconv.Atoi(s.Value)
+		if err != nil {
+			return fmt.Errorf("set %s to %q: want a whole number", s.Knob, s.Value)
+		}
+		switch parameter := rest[cut+1:]; {
+		case kind == "route":
+			return c.SetRouteMetric(rest[:cut], nl.RouteMetric(parameter), n)
+		case parameter == "mtu":
+			return c.SetMTU(rest[:cut], n)
+		case parameter == "txqueuelen":
+			return c.SetTxQueueLen(rest[:cut], n)
+		}
+	}
+	return fmt.Errorf("set %s: the lab knows no such setting", s.Knob)
+}
+
+func onOff(v string) (bool, error) {
+	switch v {
+	case "on":
+		return true, nil
+	case "off":
+		return false, nil
+	}
+	return false, fmt.Errorf("value %q: want on or off", v)
+}
+
+// sysctlPath is the file of a sysctl. A name with slashes has them between its elements, so that an element may hold dots.
+func sysctlPath(name string) string {
+	if !strings.Contains(name, "/") {
+		name = strings.ReplaceAll(name, ".", "/")
+	}
+	return filepath.Join("/proc/sys", name)
+}
+
+// volatile are the files below /proc/sys/net that the kernel itself changes, and a command.
+var volatile = []string{"netfilter/nf_conntrack_count", "ipv4/route/flush", "ipv6/route/flush", "core/netdev_rss_key"}
+
+// snapshot writes every setting of this host that anybody could change as one JSON object: all of /proc/sys/net, the routes with their
+// metrics, and MTU, queue length and features of all interfaces. Two snapshots are equal if and only if every value is back.
+func snapshot(c *nl.Client, w io.Writer) error {
+	all := map[string]string{}
+	const base = "/proc/sys/net"
+	err := filepath.WalkDir(base, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel := strings.TrimPrefix(path, base+"/")
+		for _, v := range volatile {
+			if rel == v {
+				return nil
+			}
+		}
+		// Some files are write-only or answer with an error until set (stable_secret); what cannot be read is not compared.
+		if b, err := os.ReadFile(path); err == nil {
+			all["sysctl:net/"+rel] = strings.Join(strings.Fields(string(b)), " ")
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read settings: %w", err)
+	}
+	routes, err := c.Routes()
+	if err != nil {
+		return err
+	}
+	for _, r := range routes {
+		b, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		all["route:"+r.Destination+" dev "+r.Interface] = string(b)
+	}
+	links, err := c.Links()
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		all["link:"+l.Name+"/mtu"] = strconv.Itoa(l.MTU)
+		all["link:"+l.Name+"/txqueuelen"] = strconv.Itoa(l.TxQueueLen)
+		features, err := c.Features(l.Name)
+		if errors.Is(err, nl.ErrNotSupported) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		for name, f := range features {
+			all["ethtool:"+l.Name+"/feature."+name] = map[bool]string{true: "on", false: "off"}[f.On]
+		}
+	}
+	return json.NewEncoder(w).Encode(all)
+}

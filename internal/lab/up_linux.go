@@ -1,0 +1,236 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/lab/link"
+	"github.com/linerate/linerate/internal/sys"
+)
+
+// killAfter is how long an interrupted command has to end, and output to arrive from processes that outlive their command.
+const killAfter = 5 * time.Second
+
+func after() <-chan time.Time { return time.After(killAfter) }
+
+// Up makes a world. It takes some tens of milliseconds. Close it; if the process dies first the kernel does. Where namespaces are
+// forbidden the error is ErrNoNamespaces with a sentence on what to do.
+func Up(ctx context.Context, w World) (*Running, error) {
+	if err := w.Check(); err != nil {
+		return nil, err
+	}
+	plan, err := w.plan()
+	if err != nil {
+		return nil, err
+	}
+	r, err := startHub()
+	if err != nil {
+		return nil, err
+	}
+	r.World = w
+	if err := r.build(ctx, plan); err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	return r, nil
+}
+
+// startHub starts the process that holds the world together.
+func startHub() (*Running, error) {
+	ch, other, err := newPair()
+	if err != nil {
+		return nil, err
+	}
+	defer other.Close()
+	cmd := agentProcess(other)
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID,
+		// A terminal's Ctrl-C is for the maker, which ends the world in order.
+		Setpgid: true,
+		// The closing of the channel ends the hub; this holds even if it does not come to read it.
+		Pdeathsig: syscall.SIGKILL,
+	}
+	if c, err := sys.Capabilities(); err != nil || !c.Has(sys.CapSysAdmin) || !c.Has(sys.CapNetAdmin) {
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	}
+	r := &Running{ended: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		// Pdeathsig is about the thread that started the child, so that thread lives as long as the child does.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // however it ended, it has
+			close(r.ended)
+		}
+	}()
+	if err := <-started; err != nil {
+		_ = ch.conn.Close()
+		return nil, explain(fmt.Errorf("start practice world: %w", err), "/")
+	}
+	r.process = cmd.Process
+	r.hub = newRemote("hub", ch)
+	return r, nil
+}
+
+// build makes hosts and joins them.
+func (r *Running) build(ctx context.Context, plan plan) error {
+	// The hub's own view of /proc and /sys does not matter, so its warnings do not either.
+	if _, _, err := r.hub.call(ctx, request{Be: &beRequest{Hub: true, Name: "hub"}}); err != nil {
+		return explain(fmt.Errorf("make practice world: %w", err), "/")
+	}
+	known := map[string]string{}
+	for _, h := range plan.hosts {
+		known[h.name] = h.address
+	}
+	spaces := map[string]*os.File{}
+	defer func() {
+		for _, f := range spaces {
+			_ = f.Close()
+		}
+	}()
+	for _, h := range plan.hosts {
+		host, space, warnings, err := r.spawn(ctx, h, known)
+		if err != nil {
+			return explain(fmt.Errorf("make host %s: %w", h.name, err), "/")
+		}
+		r.Hosts = append(r.Hosts, host)
+		r.Warnings = append(r.Warnings, warnings...)
+		spaces[h.name] = space
+	}
+	for _, h := range plan.hosts {
+		pins := append([]Setting{}, r.World.Settings["all"]...)
+		pins = append(pins, r.World.Settings[h.name]...)
+		if h.forward {
+			pins = append(pins, Setting{"sysctl:net.ipv4.ip_forward", "1"})
+		}
+		if err := r.Host(h.name).Set(ctx, pins...); err != nil {
+			return err
+		}
+		if h.forward {
+			// A machine without IPv6 has no such setting; worlds then are IPv4 only.
+			err := r.Host(h.name).Set(ctx, Setting{"sysctl:net.ipv6.conf.all.forwarding", "1"})
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	for _, hop := range plan.hops {
+		if err := r.join(ctx, hop, spaces); err != nil {
+			return err
+		}
+	}
+	for _, h := range plan.hosts {
+		q := configureRequest{}
+		for _, route := range h.routes {
+			q.Routes = append(q.Routes, routeRequest{route.destination, route.gateway})
+		}
+		if _, _, err := r.Host(h.name).agent.call(ctx, request{Configure: &q}); err != nil {
+			return wrapHost(h.name, err)
+		}
+	}
+	return nil
+}
+
+// spawn makes one host and its network namespace known.
+func (r *Running) spawn(ctx context.Context, h hostPlan, known map[string]string) (*Host, *os.File, []string, error) {
+	ch, other, err := newPair()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	defer other.Close()
+	agent := newRemote(h.name, ch)
+	if _, _, err := r.hub.call(ctx, request{Spawn: &spawnRequest{Name: h.name}}, other); err != nil {
+		_ = ch.conn.Close()
+		return nil, nil, nil, err
+	}
+	p, files, err := agent.call(ctx, request{Be: &beRequest{Name: h.name, Known: known}})
+	if err == nil && len(files) != 1 {
+		err = errors.New("no network namespace in the answer")
+	}
+	if err != nil {
+		closeAll(files)
+		_ = ch.conn.Close()
+		return nil, nil, nil, err
+	}
+	return &Host{Name: h.name, Address: h.address, PID: agent.pid, agent: agent}, files[0], p.Warnings, nil
+}
+
+// join makes one hop.
+func (r *Running) join(ctx context.Context, hop hop, spaces map[string]*os.File) error {
+	q := joinRequest{Devices: [2]string{hop.ends[0].device, hop.ends[1].device}}
+	mtu := 0
+	if hop.link && r.World.Link != nil {
+		q.Link = r.World.Link
+		toFar, toNear := q.Link.both()
+		mtu = max(toFar.MTU(), toNear.MTU())
+	}
+	a, b := hop.ends[0], hop.ends[1]
+	if _, _, err := r.hub.call(ctx, request{Join: &q}, spaces[a.host], spaces[b.host]); err != nil {
+		return fmt.Errorf("join %s and %s: %w", a.host, b.host, err)
+	}
+	for _, e := range hop.ends {
+		c := configureRequest{Up: []string{e.device}}
+		if mtu != 0 {
+			c.MTU = map[string]int{e.device: mtu}
+		}
+		for _, address := range e.addresses {
+			c.Addresses = append(c.Addresses, addressRequest{e.device, address})
+		}
+		if _, _, err := r.Host(e.host).agent.call(ctx, request{Configure: &c}); err != nil {
+			return wrapHost(e.host, err)
+		}
+	}
+	return nil
+}
+
+// SetLink changes the parameters of the emulated link from the next frame on.
+func (r *Running) SetLink(ctx context.Context, l Link) error {
+	_, _, err := r.hub.call(ctx, request{Relink: &l})
+	return err
+}
+
+// LinkCounts gives the totals of the emulated link. Out is towards far.
+func (r *Running) LinkCounts(ctx context.Context) (link.Counts, error) {
+	p, _, err := r.hub.call(ctx, request{LinkCount: true})
+	if err != nil || p.Counts == nil {
+		return link.Counts{}, err
+	}
+	return *p.Counts, nil
+}
+
+// Enter is the command by which a shell gets into a host from outside.
+func (r *Running) Enter(h *Host) string {
+	c := []string{"nsenter", "--target", fmt.Sprint(h.PID), "--net", "--mount", "--uts", "--pid", "--ipc"}
+	if r.process != nil && os.Geteuid() != 0 {
+		c = append(c, "--user", "--preserve-credentials")
+	}
+	return strings.Join(append(c, "--", "sh"), " ")
+}
+
+// Close ends the world and everything in it.
+func (r *Running) Close() error {
+	for _, h := range r.Hosts {
+		_ = h.agent.ch.conn.Close() // the host ends by itself when it sees this; the hub's end would end it anyway
+	}
+	_ = r.hub.ch.conn.Close()
+	select {
+	case <-r.ended:
+	case <-after():
+		_ = r.process.Kill()
+		<-r.ended
+	}
+	return nil
+}

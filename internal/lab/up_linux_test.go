@@ -1,0 +1,476 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/linerate/linerate/internal/lab/link"
+)
+
+// standIn is what "linerate" does in the worlds of these tests.
+func standIn(args []string) int {
+	switch args[0] {
+	case "echo":
+		_, _ = io.Copy(os.Stdout, os.Stdin)
+	case "fail":
+		fmt.Fprintln(os.Stderr, "as asked")
+		return 3
+	case "sink": // serves one TCP connection and says how many bytes with what sum it brought
+		l, err := net.Listen("tcp", ":5000")
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		fmt.Println("ready")
+		c, err := l.Accept()
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		var n, sum int
+		buf := make([]byte, 64<<10)
+		for {
+			k, err := c.Read(buf)
+			for _, b := range buf[:k] {
+				sum = sum*31 + int(b)
+			}
+			n += k
+			if err != nil {
+				break
+			}
+		}
+		fmt.Println(n, uint32(sum))
+	case "source": // sends pseudo-random bytes
+		c, err := net.Dial("tcp", net.JoinHostPort(args[1], "5000"))
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		total, _ := strconv.Atoi(args[2])
+		buf := make([]byte, 64<<10)
+		sum, x := 0, uint32(1)
+		for n := 0; n < total; n += len(buf) {
+			buf = buf[:min(len(buf), total-n)]
+			for i := range buf {
+				x = x*1664525 + 1013904223
+				buf[i] = byte(x >> 24)
+				sum = sum*31 + int(buf[i])
+			}
+			if _, err := c.Write(buf); err != nil {
+				fmt.Println(err)
+				return 1
+			}
+		}
+		_ = c.Close()
+		fmt.Println(total, uint32(sum))
+	case "reflect": // sends every datagram back
+		c, err := net.ListenPacket("udp", ":5001")
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		fmt.Println("ready")
+		for buf := make([]byte, 2048); ; {
+			n, from, err := c.ReadFrom(buf)
+			if err != nil {
+				return 1
+			}
+			_, _ = c.WriteTo(buf[:n], from)
+		}
+	case "trip": // the shortest of five round trips to reflect, in milliseconds
+		c, err := net.Dial("udp", net.JoinHostPort(args[1], "5001"))
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		best := time.Hour
+		for range 5 {
+			start := time.Now()
+			_ = c.SetDeadline(start.Add(3 * time.Second))
+			if _, err := c.Write([]byte("trip")); err != nil {
+				fmt.Println(err)
+				return 1
+			}
+			if _, err := c.Read(make([]byte, 16)); err != nil {
+				fmt.Println(err)
+				return 1
+			}
+			best = min(best, time.Since(start))
+		}
+		fmt.Println(float64(best) / 1e6)
+	case "hold": // makes a world, says its hub's children live, and waits to be killed
+		w, err := Up(context.Background(), World{Topology: Pair})
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		fmt.Println(w.Near().PID)
+		select {}
+	}
+	return 0
+}
+
+// up makes a world that ends with the test. It skips where namespaces are impossible, except where they are required.
+func up(t *testing.T, w World) *Running {
+	t.Helper()
+	r, err := Up(t.Context(), w)
+	if errors.Is(err, ErrNoNamespaces) && !strings.Contains(os.Getenv("LINERATE_REQUIRE"), "netns") {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, w := range r.Warnings {
+		t.Log(w)
+	}
+	return r
+}
+
+// output runs a command and gives its trimmed stdout.
+func output(t *testing.T, c *Cmd) string {
+	t.Helper()
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s%s", c.Args, err, out, &stderr)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func TestNetnsCommands(t *testing.T) {
+	r := up(t, World{Topology: Pair})
+	ctx := t.Context()
+	if got := output(t, r.Near().Exec(ctx, "uname", "-n")) + output(t, r.Far().Exec(ctx, "hostname")); got != "nearfar" {
+		t.Errorf("host names %q", got)
+	}
+	c := r.Far().Command(ctx, "echo")
+	c.Stdin = strings.NewReader("through the world")
+	if got := output(t, c); got != "through the world" {
+		t.Errorf("echo gave %q", got)
+	}
+	c = r.Far().Exec(ctx, "sh", "-c", "pwd; echo $LAB")
+	c.Dir, c.Env = "/", []string{"LAB=here"}
+	if got := output(t, c); got != "/\nhere" {
+		t.Errorf("directory and environment: %q", got)
+	}
+
+	var both bytes.Buffer
+	c = r.Near().Command(ctx, "fail")
+	c.Stdout, c.Stderr = &both, &both
+	var exit *ExitError
+	if err := c.Run(); !errors.As(err, &exit) || exit.Code != 3 || both.String() != "as asked\n" {
+		t.Errorf("failing command: %v %q", err, both.String())
+	}
+	if err := r.Near().Exec(ctx, "no-such-program").Run(); !errors.Is(err, fs.ErrNotExist) && !strings.Contains(fmt.Sprint(err), "not found") {
+		t.Errorf("missing program: %v", err)
+	}
+	// A process number of the host is small: it has a pid namespace and a /proc of its own.
+	if len(r.Warnings) == 0 {
+		if got := output(t, r.Near().Exec(ctx, "sh", "-c", "echo /proc/[0-9]* | wc -w")); len(got) > 1 {
+			t.Errorf("%s processes in near", got)
+		}
+	}
+	ended, stop := context.WithCancel(ctx)
+	c = r.Near().Exec(ended, "sleep", "60")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if err := c.Wait(); !errors.Is(err, context.Canceled) || !errors.As(err, &exit) || exit.Signal != int(syscall.SIGINT) {
+		t.Errorf("cancelled command: %v", err)
+	}
+}
+
+// An orphan goes to the agent, is reaped, and does not keep a command's Wait.
+func TestNetnsOrphans(t *testing.T) {
+	r := up(t, World{Topology: Pair})
+	ctx := t.Context()
+	output(t, r.Near().Exec(ctx, "sh", "-c", "for i in 1 2 3 4 5; do (sleep 0.01 &) ; done"))
+	for range 20 {
+		if err := r.Near().Exec(ctx, "true").Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestNetnsSettingsAndSnapshot(t *testing.T) {
+	r := up(t, World{Topology: Pair, Settings: map[string][]Setting{"all": {{"sysctl:net.ipv4.tcp_congestion_control", "reno"}}}})
+	ctx := t.Context()
+	before, err := r.Far().Settings(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(before) < 200 || before["sysctl:net/ipv4/tcp_congestion_control"] != "reno" {
+		t.Errorf("%d settings, congestion control %q", len(before), before["sysctl:net/ipv4/tcp_congestion_control"])
+	}
+	change := []Setting{
+		{"sysctl:net.ipv4.tcp_rmem", "4096 65536 131072"},
+		{"route:10.77.0.0/24/window", "16384"},
+		{"link:eth0/mtu", "1400"},
+		{"ethtool:eth0/feature.tx-tcp-segmentation", "off"},
+	}
+	if err := r.Far().Set(ctx, change...); err != nil {
+		t.Fatal(err)
+	}
+	after, err := r.Far().Settings(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := map[string]bool{}
+	for k, v := range after {
+		if before[k] != v {
+			changed[k] = true
+		}
+	}
+	for _, k := range []string{"sysctl:net/ipv4/tcp_rmem", "route:10.77.0.0/24 dev eth0", "link:eth0/mtu", "ethtool:eth0/feature.tx-tcp-segmentation"} {
+		if !changed[k] {
+			t.Errorf("%s unchanged: %q", k, after[k])
+		}
+	}
+	if near, _ := r.Near().Settings(ctx); near["sysctl:net/ipv4/tcp_rmem"] == after["sysctl:net/ipv4/tcp_rmem"] {
+		t.Error("near has far's setting")
+	}
+	for _, bad := range []Setting{{"sysctl:net.no.such", "1"}, {"link:eth0/colour", "1"}, {"link:eth0/mtu", "many"}, {"nonsense", ""}, {"ethtool:eth0/feature.tso", "maybe"}} {
+		if err := r.Far().Set(ctx, bad); err == nil {
+			t.Errorf("%v was accepted", bad)
+		}
+	}
+	if err := r.Far().Set(ctx, Setting{"sysctl:net.no.such", "1"}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("missing sysctl: %v", err)
+	}
+}
+
+func TestNetnsRouterWorldByNameAndBothFamilies(t *testing.T) {
+	r := up(t, World{Topology: Router, Link: &Link{ToFar: link.Params{DelaySeconds: 0.002}}})
+	for _, target := range []string{"far", r.Far().Address, "fd77:6c72:0:2::2"} {
+		if ms := roundTrip(t, r, target); ms < 4 || ms > 40 {
+			t.Errorf("round trip to %s: %v ms, want 4", target, ms)
+		}
+	}
+	if r.Host("router") == nil || r.Host("nobody") != nil {
+		t.Error("hosts by name")
+	}
+}
+
+// transfer sends bytes from near to far and checks that they arrive as sent, and that no checksum was wrong on the way.
+func transfer(t *testing.T, r *Running, bytes int) {
+	t.Helper()
+	ctx := t.Context()
+	sink := r.Far().Command(ctx, "sink")
+	read, write := io.Pipe()
+	sink.Stdout = write
+	if err := sink.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var first, got, nothing string
+	if _, err := fmt.Fscanln(read, &first); err != nil || first != "ready" {
+		t.Fatalf("sink: %q %v", first, err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); b, _ := io.ReadAll(read); got = strings.TrimSpace(string(b)) }()
+	want := output(t, r.Near().Command(ctx, "source", r.Far().Address, strconv.Itoa(bytes)))
+	if err := sink.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	_ = write.Close()
+	<-done
+	if got != want {
+		t.Errorf("sent %s, arrived %s%s", want, got, nothing)
+	}
+	snmp := output(t, r.Far().Exec(ctx, "cat", "/proc/net/snmp"))
+	if n := column(snmp, "Tcp:", "InCsumErrors"); n != "0" {
+		t.Errorf("%s TCP segments with a wrong checksum", n)
+	}
+}
+
+// column reads a counter of /proc/net/snmp.
+func column(snmp, line, name string) string {
+	var names []string
+	for l := range strings.Lines(snmp) {
+		f := strings.Fields(l)
+		if f[0] != line {
+			continue
+		}
+		if names == nil {
+			names = f
+			continue
+		}
+		for i, n := range names {
+			if n == name {
+				return f[i]
+			}
+		}
+	}
+	return ""
+}
+
+// The kernel must take what is left of super-frames after loss: content complete, no wrong checksum.
+func TestNetnsLossyLinkKeepsContent(t *testing.T) {
+	r := up(t, World{Topology: Pair, Link: &Link{ToFar: link.Params{RateBitsPerSec: 1e9, DelaySeconds: 0.0005, LossRatio: 0.01, QueueBytes: 100_000, Seed: 1}}})
+	transfer(t, r, 20<<20)
+	c, err := r.LinkCounts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%+v", c)
+	if c.Out.DroppedLoss == 0 || c.Out.InPackets < 14_000 || c.Out.DroppedInvalid != 0 {
+		t.Errorf("%+v", c.Out)
+	}
+}
+
+func TestNetnsLinkDelayAndChange(t *testing.T) {
+	r := up(t, World{Topology: Pair, Link: &Link{ToFar: link.Params{DelaySeconds: 0.010}}})
+	ctx := t.Context()
+	if ms := roundTrip(t, r, "far"); ms < 20 || ms > 40 {
+		t.Errorf("round trip %v ms, want 20", ms)
+	}
+	if err := r.SetLink(ctx, Link{ToFar: link.Params{DelaySeconds: 0.002}, ToNear: &link.Params{DelaySeconds: 0.001}}); err != nil {
+		t.Fatal(err)
+	}
+	if ms := roundTrip(t, r, "far"); ms < 3 || ms > 20 {
+		t.Errorf("round trip %v ms after the change, want 3", ms)
+	}
+}
+
+// roundTrip is the shortest of some round trips to far, in milliseconds.
+func roundTrip(t *testing.T, r *Running, target string) float64 {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	read, write := io.Pipe()
+	reflector := r.Far().Command(ctx, "reflect")
+	reflector.Stdout = write
+	if err := reflector.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var first string
+	if _, err := fmt.Fscanln(read, &first); err != nil || first != "ready" {
+		t.Fatalf("reflect: %q %v", first, err)
+	}
+	ms, err := strconv.ParseFloat(output(t, r.Near().Command(ctx, "trip", target)), 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	_ = reflector.Wait()
+	return ms
+}
+
+// When the maker is killed, everything in its world ends.
+func TestNetnsWorldDiesWithItsMaker(t *testing.T) {
+	up(t, World{Topology: Pair}) // skips where there are no worlds
+	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"linerate", "hold"}}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Fscan(out, &pid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d/ns/net", pid)); err != nil {
+		t.Fatalf("the near host is not process %d: %v", pid, err)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("process %d lives on", pid)
+		}
+	}
+}
+
+func TestRunHostByHand(t *testing.T) {
+	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"linerate", "lab-host"}}
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "started by the lab itself") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	for name, want := range map[string]string{
+		"user/max_user_namespaces":                       "user.max_user_namespaces=15000",
+		"kernel/unprivileged_userns_clone":               "kernel.unprivileged_userns_clone=1",
+		"kernel/apparmor_restrict_unprivileged_userns=1": "kernel.apparmor_restrict_unprivileged_userns=0",
+		"": "SYS_ADMIN",
+	} {
+		root := t.TempDir()
+		file, value, ok := strings.Cut(name, "=")
+		if !ok {
+			value = "0"
+		}
+		if name != "" {
+			path := filepath.Join(root, "proc/sys", file)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(value+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := explain(fmt.Errorf("clone: %w", syscall.EPERM), root)
+		if !errors.Is(err, ErrNoNamespaces) || !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	plain := errors.New("other")
+	if err := explain(plain, "/"); err != plain {
+		t.Errorf("other error became %v", err)
+	}
+}
+
+func TestWorldCheck(t *testing.T) {
+	for _, w := range []World{
+		{}, {Topology: "star"},
+		{Topology: Pair, Link: &Link{ToFar: link.Params{LossRatio: 2}}},
+		{Topology: Pair, Settings: map[string][]Setting{"router": nil}},
+	} {
+		if w.Check() == nil {
+			t.Errorf("%+v accepted", w)
+		}
+	}
+	w := World{Topology: Router, Link: &Link{ToFar: link.Params{RateBitsPerSec: 1e9}}, Settings: map[string][]Setting{"all": nil, "router": nil}}
+	if err := w.Check(); err != nil {
+		t.Error(err)
+	}
+	b, err := json.Marshal(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again World
+	if err := json.Unmarshal(b, &again); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(w, again); d != "" {
+		t.Error(d)
+	}
+}
