@@ -1,0 +1,119 @@
+package traffic
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// maxEchoTokens bounds how many tests an EchoServer answers at once.
+const maxEchoTokens = 1024
+
+// EchoServer sends UDP packets back to where they came from, unchanged. It answers only packets that start with a registered token and
+// come from the address that the token was registered for, and never more bytes than it got: it is of no use for amplification or
+// reflection, because the token travels over the authenticated channel only.
+type EchoServer struct {
+	conn   *net.UDPConn
+	done   chan struct{}
+	mu     sync.RWMutex
+	tokens map[Token]registration
+}
+
+type registration struct {
+	from    netip.Addr
+	expires time.Time
+}
+
+// ListenEcho opens the server on a UDP address, "host:port"; port 0 takes a free one. End it with Close.
+func ListenEcho(ctx context.Context, addr string) (*EchoServer, error) {
+	var lc net.ListenConfig
+	pc, err := lc.ListenPacket(ctx, "udp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen for udp echo on %s: %w", addr, err)
+	}
+	conn, ok := pc.(*net.UDPConn)
+	if !ok {
+		_ = pc.Close() // nothing came over it
+		return nil, fmt.Errorf("listen for udp echo on %s: got a %T", addr, pc)
+	}
+	s := &EchoServer{conn: conn, done: make(chan struct{}), tokens: make(map[Token]registration)}
+	go s.serve()
+	return s, nil
+}
+
+// Port is the UDP port that the server listens on.
+func (s *EchoServer) Port() int {
+	if a, ok := s.conn.LocalAddr().(*net.UDPAddr); ok {
+		return a.Port
+	}
+	return 0
+}
+
+// Register makes a new token with which from is answered for the time of validity. It fails when too many are registered.
+func (s *EchoServer) Register(from netip.Addr, validity time.Duration) (Token, error) {
+	var t Token
+	// crypto/rand.Read never fails: it crashes the program instead (Go 1.24).
+	_, _ = rand.Read(t[:])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for t, r := range s.tokens {
+		if now.After(r.expires) {
+			delete(s.tokens, t)
+		}
+	}
+	if len(s.tokens) >= maxEchoTokens {
+		return Token{}, fmt.Errorf("register udp echo for %s: %d tests are registered already", from, len(s.tokens))
+	}
+	s.tokens[t] = registration{from: from.Unmap().WithZone(""), expires: now.Add(validity)}
+	return t, nil
+}
+
+// Revoke forgets a token.
+func (s *EchoServer) Revoke(t Token) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.tokens, t)
+}
+
+// Close ends the server and waits for it.
+func (s *EchoServer) Close() error {
+	err := s.conn.Close()
+	<-s.done
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+func (s *EchoServer) serve() {
+	defer close(s.done)
+	buf := make([]byte, 1<<16)
+	for {
+		n, from, err := s.conn.ReadFromUDPAddrPort(buf)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil || !s.admits(buf[:n], from.Addr(), time.Now()) {
+			continue // an ICMP error that some answer brought about, or a packet of nobody's
+		}
+		// An answer that cannot be sent is a lost packet, which the pinger counts.
+		_, _ = s.conn.WriteToUDPAddrPort(buf[:n], from)
+	}
+}
+
+// admits tells whether a packet is to be answered.
+func (s *EchoServer) admits(p []byte, from netip.Addr, now time.Time) bool {
+	if len(p) < echoHeaderBytes {
+		return false
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	r, ok := s.tokens[Token(p[:TokenBytes])]
+	return ok && r.from == from.Unmap().WithZone("") && now.Before(r.expires)
+}

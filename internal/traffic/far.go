@@ -1,0 +1,190 @@
+package traffic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/linerate/linerate/internal/host"
+)
+
+// Responder is what the far side of a test has. It serves one test at a time.
+type Responder struct {
+	Control  Control
+	Accept   func(ctx context.Context) (conn *net.TCPConn, index int, err error) // next data connection of this test; not called for ping
+	Sample   func() (*host.Counters, error)                                      // counters of this host; nil: none
+	HostName string                                                              // of this host
+	Limits   Limits
+	Echo     *EchoServer // answers UDP pings; nil: ICMP only
+	PeerIP   string      // of the near host; the only address that Echo answers. Empty: ICMP only
+
+	timing *timing // tests only; nil: patience
+}
+
+// Respond plays the far side of one test, from the message that the near side sent with [MsgStart] on, whose Spec the caller hands over. When it
+// returns, its last message is sent and the near side's last one is read, so the channel is ready for the next test, unless the
+// error is [ErrPeerGone]. A test that the near side stopped early is an error as well, but not [ErrPeerGone].
+func (r *Responder) Respond(ctx context.Context, spec Spec) error {
+	t := patience
+	if r.timing != nil {
+		t = *r.timing
+	}
+	spec, err := spec.Normalize()
+	limit := 2 * t.setup
+	if err == nil {
+		limit = spec.longest(t)
+	}
+	s := newSession(ctx, r.Control, t, limit, msgStop)
+	defer s.close()
+	var body resultBody
+	refused := err != nil
+	if err == nil {
+		if reason := r.Limits.Refuse(spec); reason != "" {
+			refused, err = true, fmt.Errorf("%w: %s", errRefusing, reason)
+		} else {
+			body, err = r.play(ctx, s, spec)
+		}
+	}
+	if err == nil {
+		s.post(msgResult, body)
+		return nil
+	}
+	s.post(msgError, errorBody{Message: plainReason(err), Refused: refused})
+	if !errors.Is(err, errStopped) {
+		s.farewell(msgStop)
+	}
+	if errors.Is(err, errRefusing) {
+		return fmt.Errorf("%s test refused: %w", spec.Test, err)
+	}
+	return fmt.Errorf("%s test: %w", spec.Test, err)
+}
+
+// errRefusing is a Spec that is over this host's limits.
+var errRefusing = errors.New("over the limits")
+
+// plainReason is the sentence that the other side gets to read.
+func plainReason(err error) string {
+	var refusal = errRefusing.Error() + ": "
+	text := err.Error()
+	if errors.Is(err, errRefusing) && len(text) > len(refusal) {
+		return text[len(refusal):]
+	}
+	return text
+}
+
+// play is Respond between a Spec that was found good and the result.
+func (r *Responder) play(ctx context.Context, s *session, spec Spec) (resultBody, error) {
+	var accepted acceptBody
+	if spec.Test == Ping && r.Echo != nil {
+		if ip, err := netip.ParseAddr(r.PeerIP); err == nil {
+			token, err := r.Echo.Register(ip, spec.longest(s.timing))
+			if err != nil {
+				return resultBody{}, err
+			}
+			defer r.Echo.Revoke(token)
+			accepted = acceptBody{EchoToken: token[:], EchoPort: r.Echo.Port()}
+		}
+	}
+	s.post(msgAccept, accepted)
+	p := &phase{}
+	workers, err := r.collect(ctx, s, spec, p)
+	if err != nil {
+		return resultBody{}, err
+	}
+	s.post(msgReady, nil)
+	if err := s.await(ctx, s.timing.setup, msgGo, nil); err != nil {
+		closeWorkers(workers)
+		return resultBody{}, err
+	}
+	c := newConductor(spec, false, s, r.Sample, workers, p)
+	c.onPart = func(p part) { s.tryPost(msgInterval, p) }
+	if err := c.run(ctx); err != nil {
+		return resultBody{}, err
+	}
+	return c.body(r.HostName), nil
+}
+
+// collect takes in the data connections. The near side may give up meanwhile, so the channel is watched.
+func (r *Responder) collect(ctx context.Context, s *session, spec Spec, p *phase) ([]*worker, error) {
+	n := spec.Connections()
+	if n == 0 {
+		return nil, nil
+	}
+	actx, cancel := context.WithTimeoutCause(ctx, s.timing.setup, fmt.Errorf("accept data connections: %w: nothing within %v", ErrPeerGone, s.timing.setup))
+	defer cancel()
+	type arrival struct {
+		conn  *net.TCPConn
+		index int
+		err   error
+	}
+	arrivals := make(chan arrival)
+	go func() {
+		defer close(arrivals)
+		for range n {
+			conn, index, err := r.Accept(actx)
+			select {
+			case arrivals <- arrival{conn, index, err}:
+			case <-actx.Done():
+				if err == nil {
+					_ = conn.Close() // nobody waits for it any more
+				}
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	workers := make([]*worker, n)
+	fail := func(err error) ([]*worker, error) {
+		cancel()
+		for a := range arrivals {
+			if a.err == nil {
+				_ = a.conn.Close() // as above
+			}
+		}
+		closeWorkers(present(workers))
+		return nil, err
+	}
+	for got := 0; got < n; {
+		select {
+		case a := <-arrivals:
+			switch {
+			case a.err != nil && actx.Err() != nil:
+				return fail(context.Cause(actx))
+			case a.err != nil:
+				return fail(fmt.Errorf("accept data connection: %w", a.err))
+			case a.index < 0 || a.index >= n || workers[a.index] != nil:
+				_ = a.conn.Close() // refused
+				return fail(fmt.Errorf("%w: data connection %d is out of place", ErrProtocol, a.index))
+			}
+			conn, err := adopt(a.conn, spec.Test == RR, spec.congestion(!spec.nearSends(a.index)))
+			if err != nil {
+				return fail(fmt.Errorf("accept data connection %d: %w", a.index, err))
+			}
+			workers[a.index] = newWorker(spec.role(false, a.index), conn, spec, p)
+			got++
+		case m := <-s.in:
+			if m.Type != msgBeat {
+				return fail(unexpected(m))
+			}
+		case <-s.ctx.Done():
+			return fail(s.cause())
+		case <-actx.Done():
+			return fail(context.Cause(actx))
+		}
+	}
+	return workers, nil
+}
+
+func present(workers []*worker) []*worker {
+	var out []*worker
+	for _, w := range workers {
+		if w != nil {
+			out = append(out, w)
+		}
+	}
+	return out
+}

@@ -1,0 +1,153 @@
+package traffic
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// TestMain fails the package when a test leaves goroutines of this package behind, and prints where they are.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if code == 0 {
+		if left := leftovers(); left != "" {
+			fmt.Fprintf(os.Stderr, "goroutines of this package outlive the tests:\n%s\n", left)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// leftovers waits for goroutines that are just ending; it gives up after five seconds.
+func leftovers() string {
+	var found string
+	for range 500 {
+		buf := make([]byte, 1<<20)
+		buf = buf[:runtime.Stack(buf, true)]
+		found = ""
+		for g := range strings.SplitSeq(string(buf), "\n\n") {
+			if strings.Contains(g, "internal/traffic.") && !strings.Contains(g, "TestMain") {
+				found += g + "\n\n"
+			}
+		}
+		if found == "" {
+			return ""
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return found
+}
+
+// world is two sides of a test in one process: a pipe as control channel and real TCP connections over loopback.
+type world struct {
+	link Link
+	far  Responder
+
+	nearControl, farControl *wire.Conn
+	listener                *net.TCPListener
+}
+
+// shortPatience keeps the tests of broken peers fast.
+var shortPatience = timing{
+	setup: 5 * time.Second, silence: 2 * time.Second, grace: time.Second, slack: 5 * time.Second, beat: 50 * time.Millisecond,
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	a, b := net.Pipe()
+	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{nearControl: wire.NewConn(a), farControl: wire.NewConn(b), listener: listener}
+	t.Cleanup(func() {
+		_ = w.nearControl.Close()
+		_ = w.farControl.Close()
+		_ = listener.Close()
+	})
+	w.link = Link{Control: w.nearControl, Dial: w.dial, PeerIP: "127.0.0.1", HostName: "near", Sample: counterOf(t), timing: &shortPatience}
+	w.far = Responder{Control: w.farControl, Accept: w.accept, HostName: "far", PeerIP: "127.0.0.1", Sample: counterOf(t), timing: &shortPatience}
+	return w
+}
+
+// counterOf is a host whose counters move by one with every reading.
+func counterOf(testing.TB) func() (*host.Counters, error) {
+	var n uint64
+	return func() (*host.Counters, error) {
+		n++
+		return &host.Counters{
+			Time: time.Now(),
+			Values: map[string]uint64{
+				"nic.eth0.rx_dropped": n, "Tcp.RetransSegs": 2 * n, "softnet.dropped": 7, "TcpExt.TCPBacklogDrop": 3 * n,
+			},
+			CPUs: []host.CPUTimes{{CPU: -1, User: float64(n), System: float64(n), Idle: 2 * float64(n)}},
+		}, nil
+	}
+}
+
+func (w *world) dial(ctx context.Context, index int) (*net.TCPConn, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp", w.listener.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Write([]byte{byte(index)}); err != nil {
+		return nil, err
+	}
+	return c.(*net.TCPConn), nil
+}
+
+func (w *world) accept(ctx context.Context) (*net.TCPConn, int, error) {
+	stop := context.AfterFunc(ctx, func() { _ = w.listener.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	c, err := w.listener.AcceptTCP()
+	if err != nil {
+		return nil, 0, err
+	}
+	var index [1]byte
+	if _, err := io.ReadFull(c, index[:]); err != nil {
+		return nil, 0, err
+	}
+	return c, int(index[0]), nil
+}
+
+// serve plays the far side of one test as package peer does: it reads the first message and hands the Spec over.
+func (w *world) serve(ctx context.Context) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		m, err := w.farControl.Receive(ctx)
+		if err != nil {
+			done <- err
+			return
+		}
+		var start StartBody
+		if err := decode(m, &start); err != nil {
+			done <- err
+			return
+		}
+		done <- w.far.Respond(ctx, start.Spec)
+	}()
+	return done
+}
+
+// openDescriptors counts this process's descriptors; -1 where that cannot be seen.
+func openDescriptors() int {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return -1
+	}
+	return len(slices.Clone(entries))
+}
+
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})

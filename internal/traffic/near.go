@@ -1,0 +1,179 @@
+package traffic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/linerate/linerate/internal/host"
+)
+
+// Link is what the near side of a test has: a channel to the far side and a way to open data connections to it.
+type Link struct {
+	Control  Control
+	Dial     func(ctx context.Context, index int) (*net.TCPConn, error) // called from several goroutines; not called for ping
+	Echo     string                                                     // UDP host:port of the far EchoServer; empty: the port that the far side names, at PeerIP
+	PeerIP   string                                                     // of the far host; ping sends ICMP echo to it
+	Sample   func() (*host.Counters, error)                             // counters of this host; nil: none
+	HostName string                                                     // of this host
+
+	timing *timing // tests only; nil: patience
+}
+
+// Run drives one test and returns its result. progress, when not nil, is called with every finished interval, in order, from the goroutine of
+// Run. Cancelling ctx stops both sides at once; the channel stays usable. Errors wrap one of this package's or the context's cause.
+func Run(ctx context.Context, link Link, spec Spec, progress func(Interval)) (*Result, error) {
+	spec, err := spec.Normalize()
+	if err != nil {
+		return nil, err
+	}
+	if progress == nil {
+		progress = func(Interval) {}
+	}
+	t := patience
+	if link.timing != nil {
+		t = *link.timing
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	s := newSession(ctx, link.Control, t, spec.longest(t), msgResult, msgError)
+	defer s.close()
+	result, err := drive(ctx, s, link, spec, progress)
+	if err != nil {
+		return nil, fmt.Errorf("%s test: %w", spec.Test, err)
+	}
+	return result, nil
+}
+
+// drive is Run between the opening of the session and its end. Whatever happens, test.stop is the last message it posts.
+func drive(ctx context.Context, s *session, link Link, spec Spec, progress func(Interval)) (*Result, error) {
+	stopOnce := sync.OnceFunc(func() { s.post(msgStop, nil) })
+	over := false // the far side has sent its last message
+	defer func() {
+		stopOnce()
+		if !over {
+			s.farewell(msgResult, msgError)
+		}
+	}()
+	s.post(MsgStart, StartBody{Spec: spec})
+	var accepted acceptBody
+	if err := s.await(ctx, s.timing.setup, msgAccept, &accepted); err != nil {
+		over = errors.Is(err, ErrRefused) || errors.Is(err, ErrFar)
+		return nil, err
+	}
+	p := &phase{}
+	workers, method, err := link.connect(ctx, s, spec, p, accepted)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.await(ctx, s.timing.setup, msgReady, nil); err != nil {
+		closeWorkers(workers)
+		over = errors.Is(err, ErrRefused) || errors.Is(err, ErrFar)
+		return nil, err
+	}
+	c := newConductor(spec, true, s, link.Sample, workers, p)
+	line := timeline{spec: spec, emit: progress}
+	c.onPart, c.farParts = line.addOwn, line.addFar
+	started := time.Now()
+	s.post(msgGo, nil)
+	if err := c.run(ctx); err != nil {
+		over = errors.Is(err, ErrFar)
+		return nil, err
+	}
+	stopOnce()
+	var far resultBody
+	if err := s.await(ctx, s.timing.setup, msgResult, &far); err != nil {
+		over = errors.Is(err, ErrFar)
+		return nil, err
+	}
+	over = true
+	line.finish(far.Parts)
+	return assemble(c, link, method, started, far, line.intervals), nil
+}
+
+// connect opens what the workers of the near side need.
+func (l Link) connect(ctx context.Context, s *session, spec Spec, p *phase, accepted acceptBody) ([]*worker, string, error) {
+	if spec.Test == Ping {
+		w, method, err := l.findEcho(ctx, spec, p, accepted)
+		if err != nil {
+			return nil, "", err
+		}
+		return []*worker{w}, method, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timing.setup, fmt.Errorf("open data connections: %w: nothing within %v", ErrPeerGone, s.timing.setup))
+	defer cancel()
+	n := spec.Connections()
+	conns, errs := make([]*dataConn, n), make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			conn, err := l.Dial(ctx, i)
+			if err == nil {
+				conns[i], err = adopt(conn, spec.Test == RR, spec.congestion(spec.nearSends(i)))
+			}
+			if err != nil {
+				errs[i] = fmt.Errorf("open data connection %d: %w", i, err)
+				cancel() // one that is missing makes the others useless
+			}
+		})
+	}
+	wg.Wait()
+	workers := make([]*worker, 0, n)
+	for i, c := range conns {
+		if c != nil {
+			workers = append(workers, newWorker(spec.role(true, i), c, spec, p))
+		}
+	}
+	if len(workers) < n {
+		closeWorkers(workers)
+		return nil, "", firstError(errs)
+	}
+	return workers, engineName, nil
+}
+
+// firstError prefers the error that made the others give up to their "context canceled".
+func firstError(errs []error) error {
+	var first error
+	for _, err := range errs {
+		if err != nil && (first == nil || errors.Is(first, context.Canceled)) {
+			first = err
+		}
+	}
+	return first
+}
+
+// congestion is the congestion control for one end of a connection: only the sender's matters.
+func (s Spec) congestion(sends bool) string {
+	if sends {
+		return s.Congestion
+	}
+	return ""
+}
+
+// role tells what one side does on connection index.
+func (s Spec) role(near bool, index int) role {
+	switch {
+	case s.Test == RR && near:
+		return requester
+	case s.Test == RR:
+		return responder
+	case s.nearSends(index) == near:
+		return sender
+	}
+	return receiver
+}
+
+func closeWorkers(workers []*worker) {
+	for _, w := range workers {
+		if w.conn != nil {
+			w.conn.close()
+		}
+		if w.ping != nil {
+			w.ping.socket.close()
+		}
+	}
+}

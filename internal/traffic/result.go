@@ -1,0 +1,127 @@
+package traffic
+
+import (
+	"slices"
+	"time"
+
+	"github.com/linerate/linerate/internal/stats"
+)
+
+// assemble makes the result out of what both sides counted.
+func assemble(c *conductor, link Link, method string, started time.Time, far resultBody, intervals []Interval) *Result {
+	near := c.body(link.HostName)
+	r := &Result{
+		Test: c.spec.Test, Direction: c.spec.Direction, Method: method,
+		StartTime: started, WarmUpSeconds: c.warmUp.Seconds(), Streams: c.spec.Streams,
+		Intervals: intervals, Ends: Ends{Local: near.End, Remote: far.End},
+		Warnings: append(near.Warnings, far.Warnings...),
+	}
+	if r.Intervals == nil {
+		r.Intervals = []Interval{}
+	}
+	if r.Ends.Remote.Drops == nil {
+		r.Ends.Remote.Drops = []Drop{}
+	}
+	switch c.spec.Test {
+	case Stream:
+		r.stream(near, far)
+	case RR:
+		r.DurationSeconds = near.Seconds
+		r.TransactionsPerSec = perSecond(near.Transactions, near.Seconds)
+		r.RTT = c.distribution()
+	case Ping:
+		r.DurationSeconds = near.Seconds
+		r.pings(c)
+	}
+	r.path()
+	return r
+}
+
+// stream fills in what the receivers counted.
+func (r *Result) stream(near, far resultBody) {
+	down, up := perSecond(near.Bytes, near.Seconds)*8, perSecond(far.Bytes, far.Seconds)*8
+	switch r.Direction {
+	case Up:
+		r.Bytes, r.DurationSeconds, r.ThroughputBitsPerSec = far.Bytes, far.Seconds, up
+	case Down:
+		r.Bytes, r.DurationSeconds, r.ThroughputBitsPerSec = near.Bytes, near.Seconds, down
+	case Bidir:
+		r.Bytes, r.DurationSeconds, r.ThroughputBitsPerSec = near.Bytes+far.Bytes, near.Seconds, up+down
+		r.UpBitsPerSec, r.DownBitsPerSec = up, down
+	}
+	if gigabytes := float64(r.Bytes) / 1e9; gigabytes > 0 {
+		r.Ends.Local.CPUSecondsPerGigabyte = r.Ends.Local.CPUSeconds / gigabytes
+		r.Ends.Remote.CPUSecondsPerGigabyte = r.Ends.Remote.CPUSeconds / gigabytes
+	}
+}
+
+// pings fills in what came back.
+func (r *Result) pings(c *conductor) {
+	for _, w := range c.workers {
+		if w.ping == nil || w.ping.sent == 0 {
+			continue
+		}
+		loss := 1 - float64(min(w.ping.answered, w.ping.sent))/float64(w.ping.sent)
+		r.LossRatio = &loss
+		r.PacketsPerSec = perSecond(w.ping.sent, r.DurationSeconds)
+	}
+	r.RTT = c.distribution()
+}
+
+// path fills in what the kernel says of the connections, from the side that sent.
+func (r *Result) path() {
+	var retransmits uint64
+	senders := 0
+	for _, t := range slices.Concat(r.Ends.Local.TCP, r.Ends.Remote.TCP) {
+		if !t.Sender && r.Test == Stream {
+			continue
+		}
+		senders++
+		retransmits += t.RetransSegs
+		r.MSSBytes = max(r.MSSBytes, t.SndMSSBytes)
+		if r.MTUBytes == 0 || t.PMTUBytes < r.MTUBytes {
+			r.MTUBytes = t.PMTUBytes
+		}
+		if r.CongestionControl == "" {
+			r.CongestionControl = t.CongestionControl
+		}
+	}
+	if senders > 0 {
+		r.RetransmitsTotal = &retransmits
+	}
+}
+
+// distribution merges the round trips of all workers; nil when there are none. The workers must have ended.
+func (c *conductor) distribution() *Distribution {
+	all := stats.NewHistogram()
+	for _, w := range c.workers {
+		if w.rtt != nil {
+			all.Merge(w.rtt)
+		}
+	}
+	l := all.Snapshot()
+	if l.Count == 0 {
+		return nil
+	}
+	return &Distribution{
+		Count: l.Count, Min: l.Min, Mean: l.Mean, P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999, Max: l.Max, StdDev: l.StdDev,
+	}
+}
+
+// body is what one side reports of its window.
+func (c *conductor) body(name string) resultBody {
+	open, shut := c.window.open, c.window.shut
+	b := resultBody{
+		End: c.end(name), Bytes: shut.bytes - open.bytes, Transactions: shut.transactions - open.transactions,
+		Seconds: (shut.at - open.at).Seconds(), Parts: c.parts,
+	}
+	b.Warnings = c.doubts(b.End, name)
+	return b
+}
+
+func perSecond(n int64, seconds float64) float64 {
+	if seconds <= 0 {
+		return 0
+	}
+	return float64(n) / seconds
+}

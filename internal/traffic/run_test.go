@@ -1,0 +1,235 @@
+package traffic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+func run(t *testing.T, w *world, spec Spec, progress func(Interval)) *Result {
+	t.Helper()
+	done := w.serve(t.Context())
+	r, err := Run(t.Context(), w.link, spec, progress)
+	if err != nil {
+		t.Fatalf("near: %v", err)
+	}
+	if err := <-done; err != nil {
+		t.Fatalf("far: %v", err)
+	}
+	return r
+}
+
+// shortSpec is as short as a test may be.
+func shortSpec(test Test) Spec {
+	return Spec{Test: test, Duration: 300 * time.Millisecond, Interval: 100 * time.Millisecond}
+}
+
+func TestStreamAllWays(t *testing.T) {
+	before := openDescriptors()
+	for _, direction := range []Direction{Up, Down, Bidir} {
+		for _, streams := range []int{1, 3} {
+			t.Run(fmt.Sprintf("%s/%d", direction, streams), func(t *testing.T) {
+				spec := shortSpec(Stream)
+				spec.Direction, spec.Streams = direction, streams
+				spec.WarmUp = 100 * time.Millisecond
+				var live []Interval
+				r := run(t, newWorld(t), spec, func(i Interval) { live = append(live, i) })
+
+				if r.ThroughputBitsPerSec <= 0 || r.Bytes <= 0 {
+					t.Errorf("throughput %v, bytes %d", r.ThroughputBitsPerSec, r.Bytes)
+				}
+				if direction == Bidir && (r.UpBitsPerSec <= 0 || r.DownBitsPerSec <= 0) {
+					t.Errorf("bidir: up %v, down %v", r.UpBitsPerSec, r.DownBitsPerSec)
+				}
+				if r.DurationSeconds < 0.3 {
+					t.Errorf("measured %v s", r.DurationSeconds)
+				}
+				if r.WarmUpSeconds < 0.1 {
+					t.Errorf("warm-up of %v s", r.WarmUpSeconds)
+				}
+				if len(live) != len(r.Intervals) || len(live) < 4 || !live[0].Omitted || live[len(live)-1].Omitted {
+					t.Errorf("live %d, final %d intervals: %+v", len(live), len(r.Intervals), r.Intervals)
+				}
+				for _, i := range r.Intervals {
+					if i.ThroughputBitsPerSec <= 0 || i.EndSeconds <= i.StartSeconds {
+						t.Errorf("interval %+v", i)
+					}
+				}
+				checkEnds(t, r)
+			})
+		}
+	}
+	if after := openDescriptors(); after > before+2 { // the runtime opens its poller on the way
+		t.Errorf("%d descriptors open before, %d after", before, after)
+	}
+}
+
+func checkEnds(t *testing.T, r *Result) {
+	t.Helper()
+	for name, e := range map[string]End{"local": r.Ends.Local, "remote": r.Ends.Remote} {
+		if e.CPUSeconds != 2 || e.CPUSecondsPerGigabyte <= 0 {
+			t.Errorf("%s: cpu %v s, %v s/GB", name, e.CPUSeconds, e.CPUSecondsPerGigabyte)
+		}
+		if len(e.Drops) != 2 || e.Drops[0].Place != "TcpExt.TCPBacklogDrop" || e.Drops[0].Total != 3 || e.Drops[1].Total != 1 {
+			t.Errorf("%s: drops %+v", name, e.Drops)
+		}
+		if _, ok := e.Counters["softnet.dropped"]; ok || e.Counters["Tcp.RetransSegs"] != 2 {
+			t.Errorf("%s: counters %v", name, e.Counters)
+		}
+		if runtime.GOOS != "linux" {
+			continue
+		}
+		wantTCP := r.Streams
+		if r.Direction == Bidir {
+			wantTCP *= 2
+		}
+		if len(e.TCP) != wantTCP {
+			t.Errorf("%s: %d connections", name, len(e.TCP))
+		}
+		for _, i := range e.TCP {
+			if i.SndMSSBytes < 500 || !i.WScaleOK || i.CongestionControl == "" || i.SndBufBytes == 0 || i.RcvBufBytes == 0 {
+				t.Errorf("%s: %+v", name, i)
+			}
+			if i.Sender && (i.BytesAcked == 0 || i.MeanCwndBytes == 0 || i.MaxSndWndBytes == 0 || i.BusySeconds <= 0) {
+				t.Errorf("%s sender: %+v", name, i)
+			}
+			if !i.Sender && i.BytesReceived == 0 {
+				t.Errorf("%s receiver: %+v", name, i)
+			}
+		}
+	}
+	if runtime.GOOS == "linux" && (r.RetransmitsTotal == nil || r.MSSBytes == 0 || r.MTUBytes == 0 || r.CongestionControl == "") {
+		t.Errorf("path: %+v", r)
+	}
+}
+
+func TestRequestResponse(t *testing.T) {
+	for _, c := range []struct{ streams, request, response int }{{1, 1, 1}, {4, 100, 5000}, {1, 300_000, 1}} {
+		t.Run(fmt.Sprintf("%d/%d/%d", c.streams, c.request, c.response), func(t *testing.T) {
+			spec := shortSpec(RR)
+			spec.Streams, spec.RequestBytes, spec.ResponseBytes = c.streams, c.request, c.response
+			r := run(t, newWorld(t), spec, nil)
+			if r.TransactionsPerSec <= 0 || r.RTT == nil {
+				t.Fatalf("%+v", r)
+			}
+			d := r.RTT
+			if d.Count == 0 || d.Min <= 0 || d.Min > d.P50 || d.P50 > d.P99 || d.P99 > d.Max {
+				t.Errorf("distribution %+v", d)
+			}
+			// Every transaction of the window is in the histogram, but for those that were under way at its edges.
+			if n := r.TransactionsPerSec * r.DurationSeconds; n < float64(d.Count)-float64(2*c.streams) || n > float64(d.Count)+float64(2*c.streams) {
+				t.Errorf("%v transactions, %d in the histogram", n, d.Count)
+			}
+		})
+	}
+}
+
+func TestSteadyStateIsFound(t *testing.T) {
+	for _, spec := range []Spec{
+		{Test: Stream, Direction: Up}, {Test: Stream, Direction: Down}, {Test: Stream, Direction: Bidir}, {Test: RR},
+	} {
+		t.Run(fmt.Sprintf("%s/%s", spec.Test, spec.Direction), func(t *testing.T) {
+			spec.Duration, spec.Interval, spec.WarmUp = 300*time.Millisecond, 100*time.Millisecond, -1
+			r := run(t, newWorld(t), spec, nil)
+			if r.WarmUpSeconds < 0.5 {
+				t.Errorf("steady after %v s", r.WarmUpSeconds)
+			}
+			if !r.Intervals[0].Omitted {
+				t.Errorf("first interval %+v", r.Intervals[0])
+			}
+		})
+	}
+}
+
+func TestPing(t *testing.T) {
+	echo, err := ListenEcho(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer echo.Close()
+	for _, method := range []string{"icmp echo", "udp echo"} {
+		t.Run(method, func(t *testing.T) {
+			w := newWorld(t)
+			w.far.Echo = echo
+			if method == "udp echo" {
+				// Nobody can ping a name, so only the way over UDP is left.
+				w.link.PeerIP, w.link.Echo = "nobody", fmt.Sprintf("127.0.0.1:%d", echo.Port())
+			} else if _, err := openICMP(loopback, 56); err != nil {
+				t.Skipf("no icmp here: %v", err)
+			}
+			spec := shortSpec(Ping)
+			spec.Gap = 5 * time.Millisecond
+			r := run(t, w, spec, nil)
+			if r.Method != method || r.RTT == nil || r.RTT.Count < 10 || r.PacketsPerSec <= 0 {
+				t.Errorf("%s: rtt %+v, %v packets/s", r.Method, r.RTT, r.PacketsPerSec)
+			}
+			if r.LossRatio == nil || *r.LossRatio < 0 || *r.LossRatio > 1 {
+				t.Errorf("loss %v", r.LossRatio)
+			}
+		})
+	}
+}
+
+func TestPingWithoutAnswer(t *testing.T) {
+	w := newWorld(t)
+	w.link.PeerIP = "nobody"
+	done := w.serve(t.Context())
+	_, err := Run(t.Context(), w.link, shortSpec(Ping), nil)
+	if err == nil || !strings.Contains(err.Error(), "icmp echo") {
+		t.Errorf("near: %v", err)
+	}
+	if err := <-done; !errors.Is(err, errStopped) {
+		t.Errorf("far: %v", err)
+	}
+}
+
+// TestChannelStaysInStep runs a refused test, a cancelled one and a good one over the same channel.
+func TestChannelStaysInStep(t *testing.T) {
+	w := newWorld(t)
+	w.far.Limits.MaxStreams = 2
+
+	spec := shortSpec(Stream)
+	spec.Streams = 3
+	done := w.serve(t.Context())
+	_, err := Run(t.Context(), w.link, spec, nil)
+	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "3 streams are more than the 2 this host allows") {
+		t.Errorf("refused: %v", err)
+	}
+	if err := <-done; err == nil {
+		t.Error("far: no error for a refused test")
+	}
+
+	spec.Streams, spec.Duration = 1, time.Minute
+	ctx, cancel := context.WithCancel(t.Context())
+	done = w.serve(t.Context())
+	_, err = Run(ctx, w.link, spec, func(Interval) { cancel() })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if err := <-done; !errors.Is(err, errStopped) || errors.Is(err, ErrPeerGone) {
+		t.Errorf("far: %v", err)
+	}
+
+	if r := run(t, w, shortSpec(RR), nil); r.TransactionsPerSec == 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestFarCancelEndsTheTest(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := w.serve(ctx)
+	spec := shortSpec(Stream)
+	spec.Duration = time.Minute
+	_, err := Run(t.Context(), w.link, spec, func(Interval) { cancel() })
+	if !errors.Is(err, ErrFar) || !strings.Contains(err.Error(), "context canceled") {
+		t.Errorf("near: %v", err)
+	}
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("far: %v", err)
+	}
+}

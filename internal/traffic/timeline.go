@@ -1,0 +1,98 @@
+package traffic
+
+// timeline pairs the intervals of both sides and hands them on in order. The near side's clock rules; a far part that is late is waited
+// for until a later one shows that it will not come, or the test is over.
+type timeline struct {
+	spec      Spec
+	emit      func(Interval)
+	own       []part
+	far       map[partKey]part
+	newest    partKey // latest far part
+	anyFar    bool
+	intervals []Interval
+}
+
+type partKey struct {
+	measured bool
+	index    int
+}
+
+func (k partKey) after(o partKey) bool {
+	if k.measured != o.measured {
+		return k.measured
+	}
+	return k.index > o.index
+}
+
+func (t *timeline) addOwn(p part) {
+	t.own = append(t.own, p)
+	t.flush(false)
+}
+
+func (t *timeline) addFar(p part) {
+	t.put(p)
+	t.flush(false)
+}
+
+// finish takes the far side's complete list, which repeats what came on the way.
+func (t *timeline) finish(all []part) {
+	for _, p := range all {
+		t.put(p)
+	}
+	t.flush(true)
+}
+
+func (t *timeline) put(p part) {
+	if t.far == nil {
+		t.far = make(map[partKey]part)
+	}
+	k := partKey{p.Measured, p.Index}
+	t.far[k] = p
+	if !t.anyFar || k.after(t.newest) {
+		t.newest, t.anyFar = k, true
+	}
+}
+
+func (t *timeline) flush(all bool) {
+	for len(t.intervals) < len(t.own) {
+		own := t.own[len(t.intervals)]
+		k := partKey{own.Measured, own.Index}
+		far, ok := t.far[k]
+		if !ok && !all && !(t.anyFar && t.newest.after(k)) {
+			return
+		}
+		i := t.spec.interval(own, far)
+		t.intervals = append(t.intervals, i)
+		t.emit(i)
+	}
+}
+
+// interval joins what both sides saw: the receiver's bytes over the receiver's time, the sender's view of the connection.
+func (s Spec) interval(own, far part) Interval {
+	i := Interval{StartSeconds: own.Start, EndSeconds: own.End, Omitted: !own.Measured}
+	rate := func(p part) float64 {
+		if p.End <= p.Start {
+			return 0
+		}
+		return float64(p.Bytes) * 8 / (p.End - p.Start)
+	}
+	switch s.Test {
+	case Stream:
+		i.ThroughputBitsPerSec = rate(own) + rate(far)
+		i.RTTSeconds, i.CwndBytes, i.RetransmitsTotal = own.RTT, own.Cwnd, own.Retransmits
+		if s.Direction == Down {
+			i.RTTSeconds, i.CwndBytes, i.RetransmitsTotal = far.RTT, far.Cwnd, far.Retransmits
+		}
+		if s.Direction == Bidir {
+			i.RetransmitsTotal += far.Retransmits
+		}
+	default:
+		if own.Transactions > 0 {
+			i.RTTSeconds = own.RTTSum / float64(own.Transactions)
+		}
+		if s.Test == RR && own.End > own.Start {
+			i.TransactionsPerSec = float64(own.Transactions) / (own.End - own.Start)
+		}
+	}
+	return i
+}
