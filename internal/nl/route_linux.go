@@ -64,7 +64,8 @@ func setAttr(attrs []netlink.Attribute, typ uint16, data []byte) []netlink.Attri
 		return attrs
 	case at >= 0:
 		attrs = slices.Clone(attrs)
-		attrs[at].Data = data
+		// A new Attribute: the old one carries the length of the old data.
+		attrs[at] = netlink.Attribute{Type: attrs[at].Type, Data: data}
 		return attrs
 	}
 	return append(slices.Clone(attrs), netlink.Attribute{Type: typ, Data: data})

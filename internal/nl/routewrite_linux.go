@@ -140,10 +140,8 @@ func (r *rawRoute) setMetricBytes(typ uint16, data []byte) error {
 		return fmt.Errorf("route metrics: %w", err)
 	}
 	metrics = setAttr(metrics, typ, data)
-	if len(metrics) == 0 {
-		r.set(unix.RTA_METRICS, nil)
-		return nil
-	}
+	// An empty nest is sent too: without one, a route over a nexthop object gets the metrics of whatever other route uses that
+	// object (fib_find_info_nh, seen on 6.18), among them those that are to be cleared.
 	b, err := netlink.MarshalAttributes(metrics)
 	if err != nil {
 		return err
