@@ -1,0 +1,42 @@
+// Package peer is one host at the other end: its snapshot, tests against it, and changes on it.
+//
+// # Model
+//
+// [Serve] answers clients that come over a wire.Listener, [ServeStdio] one client at the other end of ssh. [Connect] gives a [Client] for a
+// target as users write it (see [ParseTarget]). A Client has the far host's snapshot, runs tests by package traffic, and
+// turns the far host's knobs: every change there goes through that host's own journal as a trial under its own guard, so
+// what package tune sees of a far host and of the near one is alike.
+//
+// # Rules of the far side
+//
+// One throughput test runs at a time; whoever comes meanwhile waits a bounded time and is told. One client at a time may tune, and only
+// where serve was started with --allow-tuning. When a connection ends, for whatever reason, the trials made through it are
+// taken back before anything else; when serve itself dies, the journal's guard does the same.
+//
+// # Control protocol, version 1
+//
+// Messages of package wire. Calls carry an id and are answered in order; all but "cancel" get exactly one answer:
+//
+//	hello         {protocol, linerate, host}  → {protocol, linerate, host, os, arch, allow_tuning}; must come first
+//	snapshot                                  → host.Snapshot
+//	history                                   → {changes}
+//	knob.read     {knob}                      → {value}
+//	change.apply  {reason, for, settings}     → {ids}
+//	change.undo   {ids}                       → {outcomes}
+//	change.commit {ids}                       → {}
+//	run.open                                  → {token}, then package traffic's own test.* messages both ways
+//	run.close                                 → {}
+//	cancel        {cancel: id}                the call with that id is no longer wanted
+//
+// The far side sends "answer" {id, body, fault} and, while a call waits, "note" {id, text}. A fault names the kinds of its
+// error, so that errors.Is finds the same sentinels on both hosts.
+//
+// # Units
+//
+// Durations are nanoseconds in JSON, as in traffic.Spec.
+//
+// # Limits
+//
+// Data connections go to the address that the control channel reached, or for ssh to the host name that `ssh -G` tells; behind a jump host
+// they need a way of their own. Only TCP targets and ssh are there; foreign dialects are not.
+package peer

@@ -1,0 +1,174 @@
+package peer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/knob"
+)
+
+// readKnob reads one knob of this host.
+func (c *session) readKnob(ctx context.Context, raw json.RawMessage) (any, error) {
+	var body readCall
+	if err := decode(raw, &body); err != nil {
+		return nil, err
+	}
+	id, err := knob.ParseID(string(body.Knob))
+	if err != nil {
+		return nil, err
+	}
+	if c.Backend == nil {
+		return nil, &knob.Error{Op: "read", Knob: id, Err: knob.ErrNotSupported}
+	}
+	v, err := c.Backend.Read(ctx, id)
+	return readAnswer{v}, err
+}
+
+// mayTune makes this client the one that tunes, and opens the journal at its first change.
+func (c *session) mayTune(ctx context.Context) error {
+	if !c.AllowTuning {
+		return ErrTuningOff
+	}
+	if c.OpenJournal == nil {
+		return fmt.Errorf("change settings of %s: %w", c.HostName, knob.ErrNotSupported)
+	}
+	if c.journal != nil {
+		return nil
+	}
+	if err := c.becomeTuner(c); err != nil {
+		return err
+	}
+	j, err := c.OpenJournal()
+	if err != nil {
+		c.stopTuning(c)
+		return err
+	}
+	// Trials that a linerate before us left behind must be gone before anything is measured against them.
+	outcomes, err := j.Recover(ctx)
+	if err != nil {
+		err = errors.Join(err, j.Close())
+		c.stopTuning(c)
+		return err
+	}
+	c.logOutcomes("left by an earlier run", outcomes)
+	c.journal = j
+	return nil
+}
+
+// apply turns knobs of this host as trials.
+func (c *session) apply(ctx context.Context, raw json.RawMessage) (any, error) {
+	var body applyCall
+	if err := decode(raw, &body); err != nil {
+		return nil, err
+	}
+	if err := c.mayTune(ctx); err != nil {
+		return nil, err
+	}
+	request := journal.Request{Reason: body.Reason, For: min(max(body.For, 0), maxTrialFor)}
+	if request.For == 0 {
+		request.For = maxTrialFor // 0 would be no limit at all
+	}
+	changes, err := c.journal.Apply(ctx, request, body.Settings...)
+	ids := make([]string, 0, len(changes))
+	for _, change := range changes {
+		ids = append(ids, change.ID)
+		c.Log(fmt.Sprintf("%s set %s from %q to %q, on trial (%s)", c.who, change.Knob, change.From, change.To, change.Reason))
+	}
+	c.trials = append(c.trials, ids...)
+	return applyAnswer{ids}, err
+}
+
+// undo takes changes back: those of this client, and those that were made from afar before and stayed. What was changed on this host
+// itself is not its to end.
+func (c *session) undo(ctx context.Context, raw json.RawMessage) (any, error) {
+	var body changesCall
+	if err := decode(raw, &body); err != nil {
+		return nil, err
+	}
+	if err := c.mayTune(ctx); err != nil {
+		return nil, err
+	}
+	fromAfar := make(map[string]bool)
+	for _, change := range c.journal.Changes() {
+		fromAfar[change.ID] = change.Side == FarSide
+	}
+	for _, id := range body.IDs {
+		if !fromAfar[id] {
+			return nil, fmt.Errorf("undo %s: %w made from afar", id, journal.ErrUnknownChange)
+		}
+	}
+	if len(body.IDs) == 0 {
+		return undoAnswer{}, nil
+	}
+	outcomes, err := c.journal.Undo(ctx, body.IDs...)
+	c.logOutcomes("of "+c.who, outcomes)
+	return undoAnswer{outcomes}, err
+}
+
+// commit makes trials of this client stay.
+func (c *session) commit(ctx context.Context, raw json.RawMessage) error {
+	var body changesCall
+	if err := decode(raw, &body); err != nil {
+		return err
+	}
+	if err := c.mayTune(ctx); err != nil {
+		return err
+	}
+	for _, id := range body.IDs {
+		if !slices.Contains(c.trials, id) {
+			return fmt.Errorf("commit %s: %w made through this connection", id, journal.ErrUnknownChange)
+		}
+	}
+	if len(body.IDs) == 0 {
+		return nil
+	}
+	if err := c.journal.Commit(ctx, body.IDs...); err != nil {
+		return err
+	}
+	c.Log(fmt.Sprintf("%s made %d changes stay", c.who, len(body.IDs)))
+	return nil
+}
+
+// takeBack ends what this client left on trial. It runs after everything else of the session has ended, under no context but its own.
+func (c *session) takeBack() {
+	if c.journal == nil {
+		return
+	}
+	defer c.stopTuning(c)
+	ctx, cancel := context.WithTimeout(context.Background(), undoBound)
+	defer cancel()
+	var left []string
+	for _, change := range c.journal.Changes() {
+		if change.State == journal.Trial && slices.Contains(c.trials, change.ID) {
+			left = append(left, change.ID)
+		}
+	}
+	if len(left) > 0 {
+		outcomes, err := c.journal.Undo(ctx, left...)
+		c.logOutcomes("of "+c.who, outcomes)
+		if err != nil {
+			c.Log(fmt.Sprintf("taking back the trials of %s: %v; run `linerate recover` here", c.who, err))
+		}
+	}
+	if err := c.journal.Close(); err != nil {
+		c.Log(fmt.Sprintf("close journal: %v", err))
+	}
+}
+
+// logOutcomes tells what was taken back.
+func (c *session) logOutcomes(whose string, outcomes []journal.Outcome) {
+	for _, o := range outcomes {
+		switch {
+		case o.Restored:
+			c.Log(fmt.Sprintf("took back trial %s: %s is %q again", whose, o.Change.Knob, o.Change.From))
+		case o.Foreign != "":
+			c.Log(fmt.Sprintf("left trial %s alone: somebody else set %s to %q meanwhile", whose, o.Change.Knob, o.Foreign))
+		case o.Error != "":
+			c.Log(fmt.Sprintf("could not take back trial %s: %s: %s", whose, o.Change.Knob, o.Error))
+		}
+	}
+}

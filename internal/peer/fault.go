@@ -1,0 +1,112 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// What the far side may answer apart from the errors of knob and journal.
+var (
+	// ErrTuningOff: serve was started without --allow-tuning. It is an fs.ErrPermission.
+	ErrTuningOff error = tuningOff{}
+	// ErrBusy: too many clients are connected, or another test was running for longer than a client waits.
+	ErrBusy = errors.New("far end is busy")
+	// ErrVersion: the other end's linerate speaks another version of the protocol.
+	ErrVersion = errors.New("versions do not fit")
+)
+
+type tuningOff struct{}
+
+func (tuningOff) Error() string        { return "changing settings from afar is not permitted" }
+func (tuningOff) Is(target error) bool { return target == fs.ErrPermission }
+func (tuningOff) Hint() string {
+	return "start serve on that host with --allow-tuning"
+}
+
+// faultKinds are the errors that keep their identity between hosts. Names never change meaning; a name that this version does not know
+// is left out on arrival.
+var faultKinds = []struct {
+	name string
+	err  error
+}{
+	{"not-exist", fs.ErrNotExist},
+	{"permission", fs.ErrPermission},
+	{"not-supported", knob.ErrNotSupported},
+	{"unknown-knob", knob.ErrUnknown},
+	{"read-only", knob.ErrReadOnly},
+	{"global", knob.ErrGlobal},
+	{"invalid", knob.ErrInvalid},
+	{"locked", journal.ErrLocked},
+	{"corrupt", journal.ErrCorrupt},
+	{"unwritable", journal.ErrUnwritable},
+	{"unguarded", journal.ErrUnguarded},
+	{"needs-recovery", journal.ErrNeedsRecovery},
+	{"no-effect", journal.ErrNoEffect},
+	{"unknown-change", journal.ErrUnknownChange},
+	{"not-trial", journal.ErrNotTrial},
+	{"expired", journal.ErrExpired},
+	{"other-namespace", journal.ErrOtherNamespace},
+	{"tuning-off", ErrTuningOff},
+	{"busy", ErrBusy},
+	{"version", ErrVersion},
+	{"protocol", wire.ErrProtocol},
+	{"deadline", context.DeadlineExceeded},
+	{"canceled", context.Canceled},
+}
+
+// fault is an error on its way to the client.
+type fault struct {
+	Kinds []string `json:"kinds,omitempty"`
+	Text  string   `json:"text"`
+	Hint  string   `json:"hint,omitempty"`
+}
+
+// newFault packs an error.
+func newFault(err error) *fault {
+	f := &fault{Text: err.Error()}
+	for _, k := range faultKinds {
+		if errors.Is(err, k.err) {
+			f.Kinds = append(f.Kinds, k.name)
+		}
+	}
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		f.Hint = h.Hint()
+	}
+	return f
+}
+
+// RemoteError is an error that happened on the far host. errors.Is finds the sentinels of fs, knob, journal and this package that it was there.
+type RemoteError struct {
+	Host   string // the far host's name
+	Text   string // as it reads there
+	Advice string // what to do, may be empty
+	kinds  []error
+}
+
+// newRemoteError unpacks a fault.
+func newRemoteError(host string, f *fault) *RemoteError {
+	e := &RemoteError{Host: host, Text: f.Text, Advice: f.Hint}
+	for _, name := range f.Kinds {
+		for _, k := range faultKinds {
+			if k.name == name {
+				e.kinds = append(e.kinds, k.err)
+			}
+		}
+	}
+	return e
+}
+
+// Error gives "host: text".
+func (e *RemoteError) Error() string { return e.Host + ": " + e.Text }
+
+// Unwrap gives the sentinels.
+func (e *RemoteError) Unwrap() []error { return e.kinds }
+
+// Hint says what the user can do; empty if nothing is known.
+func (e *RemoteError) Hint() string { return e.Advice }

@@ -1,0 +1,125 @@
+package peer
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// Protocol is the version of the messages. Both ends must have the same one.
+const Protocol = 1
+
+// Message types, see the package comment.
+const (
+	msgHello    = "hello"
+	msgSnapshot = "snapshot"
+	msgHistory  = "history"
+	msgRead     = "knob.read"
+	msgApply    = "change.apply"
+	msgUndo     = "change.undo"
+	msgCommit   = "change.commit"
+	msgRunOpen  = "run.open"
+	msgRunClose = "run.close"
+	msgCancel   = "cancel"
+	msgAnswer   = "answer"
+	msgNote     = "note"
+
+	testPrefix = "test." // package traffic's own
+)
+
+// call is the body of every message to the far side but those of tests.
+type call struct {
+	ID   uint64          `json:"id"`
+	Body json.RawMessage `json:"body,omitempty"`
+}
+
+// answer is what the far side makes of a call: a body or a fault.
+type answer struct {
+	ID    uint64          `json:"id"`
+	Body  json.RawMessage `json:"body,omitempty"`
+	Fault *fault          `json:"fault,omitempty"`
+}
+
+// note tells a client what its call waits for.
+type note struct {
+	ID   uint64 `json:"id"`
+	Text string `json:"text"`
+}
+
+type helloCall struct {
+	Protocol int    `json:"protocol"`
+	Linerate string `json:"linerate"`
+	Host     string `json:"host"`
+}
+
+// Info is what the far side says of itself.
+type Info struct {
+	Protocol    int    `json:"protocol"`
+	Linerate    string `json:"linerate"` // its version
+	Host        string `json:"host"`     // its name for itself
+	OS          string `json:"os"`       // GOOS
+	Arch        string `json:"arch"`     // GOARCH
+	AllowTuning bool   `json:"allow_tuning"`
+}
+
+type readCall struct {
+	Knob knob.ID `json:"knob"`
+}
+
+type readAnswer struct {
+	Value knob.Value `json:"value"`
+}
+
+type applyCall struct {
+	Reason   string         `json:"reason"`
+	For      time.Duration  `json:"for_nanoseconds"`
+	Settings []knob.Setting `json:"settings"`
+}
+
+// applyAnswer may come together with a fault: the ids are those of changes in force.
+type applyAnswer struct {
+	IDs []string `json:"ids"`
+}
+
+type changesCall struct {
+	IDs []string `json:"ids"`
+}
+
+type undoAnswer struct {
+	Outcomes []journal.Outcome `json:"outcomes"`
+}
+
+type historyAnswer struct {
+	Changes []journal.Change `json:"changes"`
+}
+
+type runAnswer struct {
+	Token wire.Token `json:"token"`
+}
+
+type cancelCall struct {
+	Cancel uint64 `json:"cancel"`
+}
+
+// encode makes the body of a call or an answer.
+func encode(v any) (json.RawMessage, error) {
+	if v == nil {
+		return nil, nil
+	}
+	return json.Marshal(v)
+}
+
+// decode reads a body into v; an absent one leaves v as it is.
+func decode(raw json.RawMessage, v any) error {
+	if v == nil || len(raw) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(raw, v); err != nil {
+		return errors.Join(wire.ErrProtocol, err)
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// Run runs one test against the far host; see traffic.Run for progress and errors. While another client's test runs there, it waits, says so
+// through ConnectOptions.Notify, and gives up with ErrBusy.
+func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error) {
+	select {
+	case c.testing <- struct{}{}:
+		defer func() { <-c.testing }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("run test against %s: %w", c.target, ctx.Err())
+	}
+	var opened runAnswer
+	if err := c.call(ctx, msgRunOpen, nil, &opened, runOpenBound); err != nil {
+		return nil, err
+	}
+	box := newMailbox(c.conn)
+	c.attach(box)
+	defer func() {
+		c.attach(nil)
+		// The far side ends a test that nobody closes by itself, so the outcome of this is of no consequence.
+		_ = c.call(context.WithoutCancel(ctx), msgRunClose, nil, nil, closeBound)
+	}()
+	link := traffic.Link{
+		Control: box,
+		Dial: func(ctx context.Context, index int) (*net.TCPConn, error) {
+			return wire.DialData(ctx, c.dataAddr, opened.Token, index)
+		},
+		PeerIP:   c.peerIP,
+		Sample:   c.options.Root.Counters,
+		HostName: c.options.HostName,
+	}
+	return traffic.Run(ctx, link, spec, progress)
+}
+
+// attach makes box the one that test messages go to, until the connection ends.
+func (c *Client) attach(box *mailbox) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.box = box
+	if box == nil {
+		return
+	}
+	select {
+	case <-c.finished:
+		box.close() // the reader may be gone already, and would not do it any more
+	default:
+	}
+}

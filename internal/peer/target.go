@@ -1,0 +1,75 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// DefaultPort is where `linerate serve` listens unless told otherwise.
+const DefaultPort = 7070
+
+// ErrTarget says that a target is not written as one, or is of a kind that this version cannot reach: a mistake in what was typed.
+var ErrTarget = errors.New("bad target")
+
+// Target is a far host as users write it.
+type Target struct {
+	Addr string          // host:port of a running serve; empty for ssh
+	SSH  *wire.SSHTarget // nil for a running serve
+}
+
+// String gives the target as users write it.
+func (t Target) String() string {
+	if t.SSH != nil {
+		return t.SSH.String()
+	}
+	return t.Addr
+}
+
+// ParseTarget reads HOST[:PORT] (port 7070 if none is given; IPv6 addresses with or without brackets) or ssh://[USER@]HOST[:PORT]. Errors
+// are ErrTarget.
+func ParseTarget(text string) (Target, error) {
+	bad := func(format string, args ...any) (Target, error) {
+		return Target{}, fmt.Errorf("%w %q: %s", ErrTarget, text, fmt.Sprintf(format, args...))
+	}
+	if scheme, _, has := strings.Cut(text, "://"); has {
+		switch scheme {
+		case "ssh":
+			t, err := wire.ParseSSHTarget(text)
+			if err != nil {
+				return Target{}, fmt.Errorf("%w: %w", ErrTarget, err)
+			}
+			return Target{SSH: &t}, nil
+		case "iperf3", "iperf", "iperf2", "ttcp", "nuttcp", "stamp", "sockperf":
+			return bad("tests against %s are not supported yet; run `linerate serve` there, or use ssh://", scheme)
+		}
+		return bad("%s:// is not known; the forms are HOST[:PORT] and ssh://[USER@]HOST[:PORT]", scheme)
+	}
+	host, port := text, strconv.Itoa(DefaultPort)
+	if a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")); err == nil {
+		host = a.String()
+	} else if strings.Contains(text, ":") {
+		h, p, err := net.SplitHostPort(text)
+		if err != nil {
+			return bad("the form is HOST[:PORT], with an IPv6 address in brackets")
+		}
+		if n, err := strconv.Atoi(p); err != nil || n < 1 || n > 65535 {
+			return bad("port %q is not a number from 1 to 65535", p)
+		}
+		host, port = h, p
+	}
+	switch {
+	case host == "":
+		return bad("no host; the form is HOST[:PORT]")
+	case strings.Contains(host, "@"):
+		return bad("a user goes with ssh only: ssh://%s", text)
+	case strings.HasPrefix(host, "-") || strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || strings.ContainsRune("/[]\"'", r) }):
+		return bad("%q is no host name or address", host)
+	}
+	return Target{Addr: net.JoinHostPort(host, port)}, nil
+}
