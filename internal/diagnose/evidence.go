@@ -26,10 +26,12 @@ func when(fact bool, strength float64) float64 {
 	return 0
 }
 
-// rate, bytes, seconds, percent print numbers in sentences.
+// rate, bytes, seconds, count and percent print numbers in sentences.
 func rate(bitsPerSecond float64) string { return unit.BitRate(bitsPerSecond).String() }
 func bytes(n float64) string            { return unit.Bytes(n).String() }
 func seconds(s float64) string          { return unit.FormatSeconds(s) }
+
+func count(n float64) string { return unit.FormatCount(n) }
 
 // percent prints a share with no more digits than a reader needs.
 func percent(ratio float64) string {
@@ -44,12 +46,7 @@ func (e end) setting(name string) (string, bool) {
 	if e.host == nil {
 		return "", false
 	}
-	for _, s := range e.host.Settings {
-		if s.Knob == name {
-			return s.Value, true
-		}
-	}
-	return "", false
+	return e.host.Setting(name)
 }
 
 // number reads a setting, or the given field of one that holds several, as a number.
@@ -126,7 +123,7 @@ func (f *flow) notSendBuffer() string {
 }
 
 func (f *flow) notLoss() string {
-	return fmt.Sprintf("Not loss: %.0f of %.0f segments were sent again (%s).", f.retransmits, f.segments, percent(f.loss()))
+	return fmt.Sprintf("Not loss: %s of %s segments were sent again (%s).", count(f.retransmits), count(f.segments), percent(f.loss()))
 }
 
 func (f *flow) notCongestionWindow() string {

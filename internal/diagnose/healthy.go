@@ -26,7 +26,7 @@ func healthy(f *flow) Finding {
 		x.Rejected = append(x.Rejected, f.notReceiveWindow(), f.notSendBuffer(), f.notLoss())
 	}
 	if total, where := f.drops(); total > 0 {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not drops inside the hosts: %.0f packets, most at %s.", total, where))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not drops inside the hosts: %s packets, most at %s.", count(total), where))
 		x.Confidence *= 0.8
 	}
 	if link, at, ok := f.slowestLink(); ok {

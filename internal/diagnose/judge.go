@@ -8,17 +8,15 @@ import (
 // rule looks at one flow and says what it found, or nil.
 type rule func(*flow) *Finding
 
-// flowRules are asked in this order, which is also the order of certainty: what the kernel states outright first, what follows
+// faultRules are asked in this order, which is also the order of certainty: what the kernel states outright first, what follows
 // from rates last. Findings of equal severity keep it.
-var flowRules = []rule{
+var faultRules = []rule{
 	windowScalingOff,
 	routeWindowClamped,
 	receiveWindowLimited,
 	sendBufferLimited,
 	pathLoss,
 	offloadsOff,
-	linkRateReached,
-	measurementUnreliable,
 }
 
 // explains says which symptoms a cause accounts for. A symptom found on the same flow as its cause is muted: repairing the cause
@@ -49,17 +47,30 @@ func Judge(c Case) []Finding {
 	return arrange(all)
 }
 
-// judgeFlow asks every rule about one flow and mutes the symptoms of what it found.
+// judgeFlow asks the rules about one flow. A full link explains everything else that may be seen, so then no fault is looked for;
+// and where a fault was found, a flat rate is no proof of a full path.
 func judgeFlow(f *flow) []Finding {
 	var found []Finding
-	for _, r := range flowRules {
-		if x := r(f); x != nil {
+	if !f.atLinkRate() {
+		for _, r := range faultRules {
+			if x := r(f); x != nil {
+				found = append(found, *x)
+			}
+		}
+		found = mute(found)
+	}
+	if len(found) == 0 {
+		if x := linkRateReached(f); x != nil {
 			found = append(found, *x)
 		}
 	}
-	return mute(found)
+	if x := measurementUnreliable(f); x != nil {
+		found = append(found, *x)
+	}
+	return found
 }
 
+// mute takes away what another finding explains, and lists it there.
 func mute(found []Finding) []Finding {
 	muted := map[Code]bool{}
 	for i := range found {

@@ -22,12 +22,14 @@ const (
 
 // Case is everything a verdict may rest on. Near is the host the command runs on. Far is nil when nothing is known of it.
 type Case struct {
-	Near, Far *host.Snapshot
-	Runs      []traffic.Result // at least one loaded stream for a verdict with a target; may hold a ping (idle round trip) and others
+	Near *host.Snapshot   `json:"near,omitempty"`
+	Far  *host.Snapshot   `json:"far,omitempty"`
+	Runs []traffic.Result `json:"runs"` // at least one loaded stream for a verdict with a target; may hold a ping (idle round trip) and others
 
 	// NearAddress and FarAddress are the addresses of the control channel, when known. They tell on hosts with several
 	// interfaces which one carried the flow; without them the routes of both snapshots are searched.
-	NearAddress, FarAddress string
+	NearAddress string `json:"near_address,omitempty"`
+	FarAddress  string `json:"far_address,omitempty"`
 }
 
 // Finding is one verdict with its evidence; findings[] of linerate.diagnose/1.

@@ -27,10 +27,10 @@ var (
 
 // offloadsOff: features that may be on are off, packets inside the host are single segments, and a processor has no time left.
 //
-// A feature that is off while the link is the limit costs some processor time and no throughput, so it is left alone.
+// A feature that is off while the link is full costs some processor time and no throughput: Judge does not ask then.
 func offloadsOff(f *flow) *Finding {
 	missing := f.missingOffloads()
-	if len(missing) == 0 || f.atLinkRate() {
+	if len(missing) == 0 {
 		return nil
 	}
 	e, cpu, busy, known := f.busiestOf()
@@ -40,8 +40,9 @@ func offloadsOff(f *flow) *Finding {
 	}
 	size, source := f.packetSize()
 	small := size > 0 && size < bundled*max(f.mss, 536)
-	// A feature that is off may do nothing here: veth has GRO off by default and passes bundles of its peer through unbroken.
-	if size > 0 && !small {
+	// A feature that is off may do nothing here: veth has GRO off by default and passes bundles of its peer through unbroken. So
+	// where the size is known it decides, and where it is not, only missing segmentation is telling.
+	if !small && (size > 0 || missing[0].at.name != f.sender.name) {
 		return nil
 	}
 	var names []string

@@ -70,7 +70,7 @@ func pathLoss(f *flow) *Finding {
 	if local == 0 {
 		x.Rejected = append(x.Rejected, "Not a queue of either host: no local counter of drops moved.")
 	} else {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a queue of either host: they dropped %.0f packets (%s), and %.0f segments were sent again.", local, where, repaired))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a queue of either host: they dropped %s packets (%s), and %s segments were sent again.", count(local), where, count(repaired)))
 	}
 	f.pathLossRemedy(x)
 	return x

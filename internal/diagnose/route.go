@@ -6,8 +6,9 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// towards finds the interface of one host that carries packets to another, and the route that says so (nil for a directly
-// connected network without a route of the main table). address narrows the search when it is known.
+// towards finds the interface of one host that carries packets to another, and the route that says so. address is where the other
+// host was reached, when that is known; else its addresses are tried, and the most telling route wins: a default route leads
+// everywhere, so any prefix that really covers an address of the other host is better evidence.
 func towards(from, to *host.Snapshot, address string) (*host.Interface, *host.Route) {
 	if from == nil {
 		return nil, nil
@@ -16,10 +17,9 @@ func towards(from, to *host.Snapshot, address string) (*host.Interface, *host.Ro
 	var bestRoute *host.Route
 	best := -1
 	for _, target := range targets(from, to, address) {
-		card, route, bits := lookup(from, target)
-		// A default route leads everywhere, so any more telling address wins over it.
-		if card != nil && bits > best {
-			bestCard, bestRoute, best = card, route, bits
+		card, route, ok := from.InterfaceTo(target.String())
+		if bits := prefixLength(route.Destination); ok && bits > best {
+			bestCard, bestRoute, best = &card, &route, bits
 		}
 	}
 	return bestCard, bestRoute
@@ -38,12 +38,11 @@ func targets(from, to *host.Snapshot, address string) []netip.Addr {
 		return nil
 	}
 	own := map[netip.Addr]bool{}
-	for _, p := range prefixes(from) {
-		own[p.prefix.Addr()] = true
+	for _, a := range addresses(from) {
+		own[a] = true
 	}
 	var all []netip.Addr
-	for _, p := range prefixes(to) {
-		a := p.prefix.Addr()
+	for _, a := range addresses(to) {
 		if !own[a] && !a.IsLoopback() && !a.IsLinkLocalUnicast() {
 			all = append(all, a)
 		}
@@ -51,58 +50,25 @@ func targets(from, to *host.Snapshot, address string) []netip.Addr {
 	return all
 }
 
-type ownPrefix struct {
-	prefix netip.Prefix
-	card   *host.Interface
-}
-
-func prefixes(s *host.Snapshot) []ownPrefix {
-	var all []ownPrefix
-	for i := range s.Interfaces {
-		for _, text := range s.Interfaces[i].Addresses {
+func addresses(s *host.Snapshot) []netip.Addr {
+	var all []netip.Addr
+	for _, i := range s.Interfaces {
+		for _, text := range i.Addresses {
 			if p, err := netip.ParsePrefix(text); err == nil {
-				all = append(all, ownPrefix{p, &s.Interfaces[i]})
+				all = append(all, p.Addr().Unmap())
 			}
 		}
 	}
 	return all
 }
 
-// lookup is the longest-prefix match of one host for one address: routes first, then connected networks. bits is the length of
-// the prefix that matched, 0 for the default route, -1 for none.
-func lookup(s *host.Snapshot, a netip.Addr) (card *host.Interface, route *host.Route, bits int) {
-	bits = -1
-	for i := range s.Routes {
-		r := &s.Routes[i]
-		length := 0
-		if r.Destination != "default" {
-			p, err := netip.ParsePrefix(r.Destination)
-			if err != nil || !p.Contains(a) {
-				continue
-			}
-			length = p.Bits()
-		} else if gw, err := netip.ParseAddr(r.Gateway); err == nil && gw.Is4() != a.Is4() {
-			continue
-		}
-		if length > bits {
-			if c := interfaceNamed(s, r.Interface); c != nil {
-				card, route, bits = c, r, length
-			}
-		}
+// prefixLength ranks a route's destination: the default route 0, a bare address longest.
+func prefixLength(destination string) int {
+	if p, err := netip.ParsePrefix(destination); err == nil {
+		return p.Bits()
 	}
-	for _, p := range prefixes(s) {
-		if p.prefix.Contains(a) && p.prefix.Bits() > bits {
-			card, route, bits = p.card, nil, p.prefix.Bits()
-		}
+	if a, err := netip.ParseAddr(destination); err == nil {
+		return a.BitLen()
 	}
-	return card, route, bits
-}
-
-func interfaceNamed(s *host.Snapshot, name string) *host.Interface {
-	for i := range s.Interfaces {
-		if s.Interfaces[i].Name == name {
-			return &s.Interfaces[i]
-		}
-	}
-	return nil
+	return 0
 }
