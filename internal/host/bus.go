@@ -190,7 +190,6 @@ func functions(src *source, device string) []string {
 // Where the configuration space of a PCI device keeps what we read (PCI Local Bus 3.0 §6.1, PCI-X 2.0 §7.2, PCIe 5.0 §7.5).
 const (
 	configStatus          = 0x06
-	configClass           = 0x0a // sub-class and class
 	configSecondaryStatus = 0x1e // of a bridge
 	configCapabilities    = 0x34
 
@@ -199,8 +198,6 @@ const (
 
 	capabilityPCIX = 0x07
 	capabilityPCIe = 0x10
-
-	classBridge = 0x0604
 )
 
 // readConfig reads the configuration space: 64 bytes for everybody, all of it for root. Reading may wake the device from power
@@ -265,14 +262,7 @@ func linkFromConfig(config []byte) (pcieLink, bool) {
 func readConventional(src *source, device string, config []byte, b *Bus) {
 	bridge := parent(device)
 	behind := isPCIAddress(path.Base(bridge))
-	if !behind && hasPCIe(src) {
-		return
-	}
-	if behind {
-		if bc := readConfig(src, bridge); bc != nil && binary.LittleEndian.Uint16(bc[configClass:]) != classBridge {
-			return
-		}
-	} else if !hasConventionalProof(src, config) {
+	if src.exists(device+"/max_link_width") || !provenConventional(src, config) || !behind && hasPCIe(src) {
 		return
 	}
 	width, mhz, maxMHz := 32, 33.0, 33.0
@@ -341,10 +331,10 @@ func hasPCIe(src *source) bool {
 	return false
 }
 
-// hasConventionalProof asks for more than the absence of PCIe: a kernel before 4.13 shows none in sysfs, and 64 bytes of configuration space
-// show no capabilities. Either the list was readable, or the device has none.
-func hasConventionalProof(src *source, config []byte) bool {
-	if config == nil {
+// provenConventional asks for more than the absence of a PCIe link in sysfs, which a kernel before 4.13 does not show, or of its capability, which
+// 64 bytes of configuration space do not reach.
+func provenConventional(src *source, config []byte) bool {
+	if config == nil || capability(config, capabilityPCIe) != nil {
 		return false
 	}
 	none := binary.LittleEndian.Uint16(config[configStatus:])&statusCapabilities == 0

@@ -76,7 +76,7 @@ func Ceilings(s *Snapshot) []Ceiling {
 				all = append(all, g)
 			}
 		}
-		if c, ok := busCeiling(dev); ok {
+		if c, ok := busCeiling(s, dev); ok {
 			all = append(all, c)
 		}
 	}
@@ -96,7 +96,7 @@ var paravirtual = []string{"virtio_net", "vmxnet3", "hv_netvsc", "xen_netfront",
 // emulated drivers are for real cards of old, which in a virtual machine are nobody's hardware: they may pass their nominal rate.
 var emulated = []string{"e1000", "e1000e", "igb", "8139cp", "8139too", "pcnet32", "ne2k-pci", "tulip", "sky2", "rtl8139"}
 
-// nominalSpeed tells that the speed of dev bounds nothing: no wire is behind it.
+// nominalSpeed tells that the speed and the bus of dev bound nothing: they are what the hypervisor's imitation says of itself.
 func nominalSpeed(s *Snapshot, dev *Interface) bool {
 	return dev.Virtual || slices.Contains(paravirtual, dev.Driver) || dev.Bus != nil && dev.Bus.Kind == "virtio" ||
 		s.VirtualMachine() && slices.Contains(emulated, dev.Driver)
@@ -138,9 +138,9 @@ func goodputCeiling(s *Snapshot, dev *Interface) (Ceiling, bool) {
 	}, true
 }
 
-func busCeiling(dev *Interface) (Ceiling, bool) {
+func busCeiling(s *Snapshot, dev *Interface) (Ceiling, bool) {
 	b := dev.Bus
-	if b == nil || b.CapacityBitsPerSec <= 0 {
+	if b == nil || b.CapacityBitsPerSec <= 0 || nominalSpeed(s, dev) {
 		return Ceiling{}, false
 	}
 	c := Ceiling{Name: "bus:" + dev.Name}
@@ -223,7 +223,10 @@ func receiveWindow(s *Snapshot) (int64, string, bool) {
 	if kernelAtLeast(s.Kernel, 6, 6) {
 		return space / 2, fmt.Sprintf("%s %s, about half of it payload (tcp_scaling_ratio, Linux ≥ 6.6)", what, unit.Bytes(space)), true
 	}
-	scale := int64(1) // the default since Linux 3.4
+	scale := int64(1)
+	if !kernelAtLeast(s.Kernel, 3, 4) {
+		scale = 2 // the default until then
+	}
 	if n, known := s.sysctlNumber("net.ipv4.tcp_adv_win_scale"); known && n >= -31 && n <= 31 {
 		scale = n
 	}
@@ -261,6 +264,6 @@ func WindowCeiling(s *Snapshot, rtt time.Duration, side WindowSide) (Ceiling, bo
 	return Ceiling{
 		Name:       fmt.Sprintf("window:%s@%s", side, rtt),
 		BitsPerSec: rate,
-		Why:        fmt.Sprintf("%s: %s per %s round trip", why, unit.Bytes(window), rtt),
+		Why:        fmt.Sprintf("%s: %s per %s round trip", why, unit.Bytes(window), unit.FormatSeconds(rtt.Seconds())),
 	}, true
 }

@@ -22,7 +22,10 @@ func (r Root) Counters() (*Counters, error) {
 		return nil, err
 	}
 	defer src.close()
+	return src.counters()
+}
 
+func (src *source) counters() (*Counters, error) {
 	now := src.time()
 	c := &Counters{Time: now, Values: make(map[string]uint64, 768)}
 	var said notes
@@ -55,6 +58,10 @@ func (r Root) Counters() (*Counters, error) {
 	}
 	if err != nil {
 		said.add("processor time and interrupt counters", err)
+	}
+	// The table of the thread's own network namespace; absent without the module.
+	if n, ok := parseUint([]byte(src.optional("proc/sys/net/netfilter/nf_conntrack_count"))); ok {
+		set.put(n, "conntrack.count")
 	}
 	countQdiscs(src, set, &said)
 	countCards(src, set, &said)
@@ -108,18 +115,11 @@ func countCards(src *source, set *valueSet, said *notes) {
 	cards := slices.DeleteFunc(slices.Clone(set.interfaces), func(name string) bool {
 		return !src.exists("sys/class/net/" + name + "/device")
 	})
-	if len(cards) == 0 {
-		return
-	}
-	// Only where sysfs shows any hardware at all is it worth asking whose it is.
-	if src.live() {
-		links, err := src.askLinks()
-		if err != nil || !sysfsIsOurs(src, links) {
-			return
-		}
-	}
 	for _, name := range cards {
 		dir := "sys/class/net/" + name
+		if !src.sysfsShows(name) {
+			continue
+		}
 		for _, stat := range cardErrors {
 			n, err := src.text(dir + "/statistics/" + stat)
 			if err != nil {
@@ -142,14 +142,13 @@ func countCards(src *source, set *valueSet, said *notes) {
 	}
 }
 
-// gauges are levels, not counts: their difference says nothing.
+// gauge tells the levels from the counts: the difference of two levels says nothing.
 func gauge(name string) bool {
 	switch {
 	case strings.HasPrefix(name, "tcpmem."), strings.HasPrefix(name, "udpmem."), strings.HasPrefix(name, "sockets."),
 		strings.HasSuffix(name, ".backlog_bytes"):
 		return true
-	case name == "Tcp.CurrEstab", name == "Tcp.MaxConn", name == "Tcp.RtoMin", name == "Tcp.RtoMax", name == "Tcp.RtoAlgorithm",
-		name == "Ip.Forwarding", name == "Ip.DefaultTTL":
+	case name == "Tcp.CurrEstab", name == "conntrack.count":
 		return true
 	}
 	return false
@@ -221,9 +220,9 @@ func (t CPUTimes) Busy() float64 { return t.User + t.System + t.IRQ + t.SoftIRQ 
 func (t CPUTimes) Total() float64 { return t.Busy() + t.Steal + t.Idle }
 
 // time is now, or when the archive was taken; zero where it does not say.
-func (s *source) time() time.Time {
-	if s.live() {
+func (src *source) time() time.Time {
+	if src.live() {
 		return time.Now()
 	}
-	return s.hostFile().Time
+	return src.hostFile().Time
 }

@@ -61,8 +61,7 @@ func (s *Snapshot) InterfaceTo(ip string) (Interface, Route, bool) {
 	}
 	for _, r := range s.Routes {
 		if r.Destination == "default" {
-			// A route's family shows in its gateway only; without one it is taken to serve both.
-			if gw, err := netip.ParseAddr(r.Gateway); err != nil || gw.Unmap().Is4() == to.Is4() {
+			if to.Is4() {
 				offer(0, r)
 			}
 			continue

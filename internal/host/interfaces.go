@@ -38,7 +38,7 @@ func readInterfaces(ctx context.Context, src *source, t *told, guest bool, said 
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		e := t.ethtool[l.Name]
+		e := src.ethtool(t, l.Name)
 		dev := fromTold(l, e)
 		for _, a := range t.addresses {
 			if a.Index == l.Index {
@@ -89,7 +89,8 @@ func fromTold(l toldLink, e toldEthtool) Interface {
 		// Without sysfs: a kind (veth, bridge, …) or the loopback is software.
 		Virtual: l.Kind != "" || l.Name == "lo",
 	}
-	if dev.Driver == "" {
+	// A VLAN's driver calls itself "802.1Q VLAN Support"; the word that ip(8) has for it is the one people know.
+	if l.Kind != "" && (dev.Driver == "" || strings.Contains(dev.Driver, " ")) {
 		dev.Driver = l.Kind
 	}
 	return dev
@@ -121,6 +122,20 @@ func sysfsIsOurs(src *source, links []toldLink) bool {
 		}
 	}
 	return seen == len(links)
+}
+
+// sysfsShows tells the same of one interface, which is cheaper on a host with many: number and hardware address are those that the calling
+// thread's own namespace has under that name.
+func (src *source) sysfsShows(name string) bool {
+	if !src.live() {
+		return true
+	}
+	link, err := src.askLink(name)
+	if err != nil {
+		return false
+	}
+	index, ok := src.number("sys/class/net/" + name + "/ifindex")
+	return ok && int(index) == link.Index && src.optional("sys/class/net/"+name+"/address") == link.MAC
 }
 
 // linksFromSysfs stands in for netlink where an archive has no links.json.

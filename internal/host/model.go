@@ -85,11 +85,14 @@ type Queue struct {
 	XPSCPUs string `json:"xps_cpus,omitempty"`
 }
 
-// Channels are the queue counts of a card.
+// Channels are the queue counts of a card: queues that serve both directions are combined.
 type Channels struct {
-	Combined, MaxCombined uint32
-	Rx, MaxRx             uint32
-	Tx, MaxTx             uint32
+	Combined    uint32 `json:"combined"`
+	MaxCombined uint32 `json:"max_combined"`
+	Rx          uint32 `json:"rx"`
+	MaxRx       uint32 `json:"max_rx"`
+	Tx          uint32 `json:"tx"`
+	MaxTx       uint32 `json:"max_tx"`
 }
 
 // CPU is one logical processor.
@@ -110,7 +113,7 @@ type Setting struct {
 
 // Route is one route of the main table with the metrics that bear on speed. Zero means not set.
 type Route struct {
-	Destination string `json:"destination"` // CIDR, or "default"
+	Destination string `json:"destination"` // CIDR; "default" for IPv4's 0.0.0.0/0, "::/0" for IPv6's
 	Gateway     string `json:"gateway,omitempty"`
 	Interface   string `json:"interface"`
 	WindowBytes int    `json:"window_bytes,omitempty"`
@@ -135,7 +138,8 @@ type Ceiling struct {
 // "Ip6.InDiscards" (snmp6); "softnet.processed|dropped|time_squeeze|received_rps|flow_limit" over all CPUs and "softnet.0.dropped" for one;
 // "nic.eth0.rx_bytes" and the other names of /sys/class/net/X/statistics; "ethtool.eth0.NAME" as the driver calls it (cards on a bus only);
 // "qdisc.eth0.drops|requeues|overlimits", summed over the interface's qdiscs; "irq.45" (numbered interrupts only), "softirq.NET_RX";
-// "ctxt"; and the gauges "tcpmem.pages", "udpmem.pages", "sockets.tcp_inuse|tcp_orphan|tcp_tw|tcp_alloc|udp_inuse", "qdisc.eth0.backlog_bytes".
+// "ctxt"; and the gauges "Tcp.CurrEstab", "tcpmem.pages", "udpmem.pages", "sockets.tcp_inuse|tcp_orphan|tcp_tw|tcp_alloc|udp_inuse",
+// "conntrack.count", "qdisc.eth0.backlog_bytes". Left out: MPTCP, UDP-Lite, per-type ICMP, and what snmp lists that is no count.
 type Counters struct {
 	Time time.Time `json:"time"` // of the reading; in a difference, of the later one
 	// Seconds is the time between the two readings of a difference; 0 in a reading.

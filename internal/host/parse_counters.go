@@ -121,12 +121,25 @@ func parseSNMP(b []byte, set *valueSet) error {
 			if len(name) == 0 || len(number) == 0 {
 				return fmt.Errorf("%s has more names than values or fewer: %w", prefix, errFormat)
 			}
-			if n, ok := parseUint(number); ok {
+			if n, ok := parseUint(number); ok && isCount(prefix, name) {
 				set.put(n, prefix, ".", string(name))
 			}
 		}
 	}
 	return nil
+}
+
+// isCount leaves out what is a constant of the protocol, and groups that say nothing about speed.
+func isCount(group string, name []byte) bool {
+	switch group {
+	case "MPTcpExt", "UdpLite", "IcmpMsg":
+		return false
+	case "Ip":
+		return string(name) != "Forwarding" && string(name) != "DefaultTTL"
+	case "Tcp":
+		return !bytes.HasPrefix(name, []byte("Rto")) && string(name) != "MaxConn"
+	}
+	return true
 }
 
 // parseSNMP6 reads /proc/net/snmp6: one "Udp6RcvbufErrors 0" per line. The group is the part up to and with the first 6, as in
@@ -146,7 +159,7 @@ func parseSNMP6(b []byte, set *valueSet) error {
 			return fmt.Errorf("line %.40q: %w", line, errFormat)
 		}
 		group, counter := string(name[:i+1]), string(name[i+1:])
-		if counter == "" || strings.HasPrefix(group, "Icmp") {
+		if counter == "" || group == "Icmp6" || group == "UdpLite6" {
 			continue
 		}
 		set.put(n, group, ".", counter)

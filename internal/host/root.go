@@ -25,6 +25,8 @@ type source struct {
 
 	client    *nl.Client // dialled at first use, on the running system only
 	clientErr error
+
+	recorder *recorder // copies what is read; nil but for Save
 }
 
 func (r Root) open() (*source, error) {
@@ -45,31 +47,32 @@ func (r Root) open() (*source, error) {
 	return nil, fmt.Errorf("open archive %s: neither proc nor sys in it: %w", r.Dir, fs.ErrNotExist)
 }
 
-func (s *source) close() {
-	if s.archive != nil {
-		_ = s.archive.Close() // Opened for reading only.
+func (src *source) close() {
+	if src.archive != nil {
+		_ = src.archive.Close() // Opened for reading only.
 	}
-	if s.client != nil {
-		_ = s.client.Close() // Nothing was written.
+	if src.client != nil {
+		_ = src.client.Close() // Nothing was written.
 	}
 }
 
-func (s *source) live() bool { return s.archive == nil }
+func (src *source) live() bool { return src.archive == nil }
 
 // read gives a whole file. The bytes are good until the next read. The size that stat tells is never used: the pseudo
 // file systems lie about it.
-func (s *source) read(name string) ([]byte, error) {
-	if s.live() {
-		b, err := readWhole("/"+name, s.scratch[:0])
+func (src *source) read(name string) ([]byte, error) {
+	if src.live() {
+		b, err := readWhole("/"+name, src.scratch[:0])
 		if cap(b) > 0 {
-			s.scratch = b
+			src.scratch = b
 		}
 		if err != nil {
 			return nil, &fs.PathError{Op: "read", Path: "/" + name, Err: err}
 		}
+		src.recorded(name, b)
 		return b, nil
 	}
-	f, err := s.archive.Open(name)
+	f, err := src.archive.Open(name)
 	if err != nil {
 		return nil, archiveError(name, err)
 	}
@@ -78,6 +81,7 @@ func (s *source) read(name string) ([]byte, error) {
 	if err != nil {
 		return nil, archiveError(name, err)
 	}
+	src.recorded(name, b)
 	return b, nil
 }
 
@@ -91,8 +95,8 @@ func archiveError(name string, err error) error {
 }
 
 // text gives a one-value file without its final newline.
-func (s *source) text(name string) (string, error) {
-	b, err := s.read(name)
+func (src *source) text(name string) (string, error) {
+	b, err := src.read(name)
 	if err != nil {
 		return "", err
 	}
@@ -100,8 +104,8 @@ func (s *source) text(name string) (string, error) {
 }
 
 // optional is text where any error means not known.
-func (s *source) optional(name string) string {
-	t, err := s.text(name)
+func (src *source) optional(name string) string {
+	t, err := src.text(name)
 	if err != nil {
 		return ""
 	}
@@ -109,23 +113,24 @@ func (s *source) optional(name string) string {
 }
 
 // number gives a one-value file as a decimal or 0x… number.
-func (s *source) number(name string) (int64, bool) {
-	n, err := strconv.ParseInt(s.optional(name), 0, 64)
+func (src *source) number(name string) (int64, bool) {
+	n, err := strconv.ParseInt(src.optional(name), 0, 64)
 	return n, err == nil
 }
 
 // list gives the names in a directory, sorted.
-func (s *source) list(name string) ([]string, error) {
+func (src *source) list(name string) ([]string, error) {
 	var entries []fs.DirEntry
 	var err error
-	if s.live() {
+	if src.live() {
 		entries, err = os.ReadDir("/" + name)
 	} else {
-		entries, err = fs.ReadDir(s.archive.FS(), name)
+		entries, err = fs.ReadDir(src.archive.FS(), name)
 	}
 	if err != nil {
 		return nil, archiveError(name, err)
 	}
+	src.recordedList(name, entries)
 	names := make([]string, len(entries))
 	for i, e := range entries {
 		names[i] = e.Name()
@@ -134,25 +139,35 @@ func (s *source) list(name string) ([]string, error) {
 }
 
 // link gives the target of a symbolic link, as written in it.
-func (s *source) link(name string) (string, bool) {
+func (src *source) link(name string) (string, bool) {
 	var target string
 	var err error
-	if s.live() {
+	if src.live() {
 		target, err = os.Readlink("/" + name)
 	} else {
-		target, err = s.archive.Readlink(name)
+		target, err = src.archive.Readlink(name)
 	}
-	return strings.ReplaceAll(target, `\`, "/"), err == nil
+	target = strings.ReplaceAll(target, `\`, "/")
+	if err == nil && src.recorder != nil && strings.HasPrefix(name, "sys/") {
+		src.recorder.symlink(name, target)
+	}
+	return target, err == nil
 }
 
 // exists tells whether something has that name.
-func (s *source) exists(name string) bool {
-	if s.live() {
-		_, err := os.Stat("/" + name)
-		return err == nil
+func (src *source) exists(name string) bool {
+	info, err := src.stat(name)
+	if err == nil {
+		src.recordedExists(name, info)
 	}
-	_, err := s.archive.Stat(name)
 	return err == nil
+}
+
+func (src *source) stat(name string) (fs.FileInfo, error) {
+	if src.live() {
+		return os.Stat("/" + name)
+	}
+	return src.archive.Stat(name)
 }
 
 // maxLinks is how many symbolic links resolve follows, as the kernel does (MAXSYMLINKS).
@@ -160,7 +175,7 @@ const maxLinks = 40
 
 // resolve gives the real path of name: in sysfs that is the path of the device through the tree of buses. It is false where something on
 // the way is missing or leads out of the root.
-func (s *source) resolve(name string) (string, bool) {
+func (src *source) resolve(name string) (string, bool) {
 	rest := strings.Split(path.Clean(name), "/")
 	real := ""
 	for links := 0; len(rest) > 0; {
@@ -177,7 +192,7 @@ func (s *source) resolve(name string) (string, bool) {
 			continue
 		}
 		next := path.Join(real, head)
-		target, ok := s.link(next)
+		target, ok := src.link(next)
 		if !ok {
 			real = next
 			continue
@@ -190,8 +205,12 @@ func (s *source) resolve(name string) (string, bool) {
 		}
 		rest = append(strings.Split(target, "/"), rest...)
 	}
-	if real == "" || !s.exists(real) {
+	info, err := src.stat(real)
+	if real == "" || err != nil {
 		return "", false
+	}
+	if src.recorder != nil && info.IsDir() {
+		src.recorder.directory(real)
 	}
 	return real, true
 }
@@ -206,13 +225,13 @@ func parent(name string) string {
 
 // net reads a file of the network namespace of the calling thread: /proc/thread-self is since Linux 3.17; /proc/self, the
 // namespace of the process's first thread, is the same in every process that does not move single threads. An archive may have only proc/net.
-func (s *source) net(name string) ([]byte, error) {
-	b, err := s.read("proc/thread-self/net/" + name)
+func (src *source) net(name string) ([]byte, error) {
+	b, err := src.read("proc/thread-self/net/" + name)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return b, err
 	}
 	for _, dir := range []string{"proc/self/net/", "proc/net/"} {
-		if b, err2 := s.read(dir + name); err2 == nil {
+		if b, err2 := src.read(dir + name); err2 == nil {
 			return b, nil
 		}
 	}

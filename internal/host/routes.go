@@ -148,7 +148,7 @@ func routeWord6(text string) (netip.Addr, error) {
 }
 
 func destination(to netip.Addr, bits int) string {
-	if bits == 0 {
+	if bits == 0 && to.Is4() {
 		return "default"
 	}
 	return netip.PrefixFrom(to, bits).String()

@@ -66,7 +66,7 @@ var sysctls = strings.Fields(`
 	net/ipv4/tcp_max_reordering
 	net/ipv4/tcp_max_syn_backlog
 	net/ipv4/tcp_max_tw_buckets
-	net/ipv4/tcp_mem
+	net/ipv4/tcp_mem?
 	net/ipv4/tcp_min_tso_segs
 	net/ipv4/tcp_moderate_rcvbuf
 	net/ipv4/tcp_mtu_probing
@@ -90,7 +90,7 @@ var sysctls = strings.Fields(`
 	net/ipv4/tcp_tw_reuse
 	net/ipv4/tcp_window_scaling
 	net/ipv4/tcp_wmem
-	net/ipv4/udp_mem
+	net/ipv4/udp_mem?
 	net/ipv4/udp_rmem_min
 	net/ipv4/udp_wmem_min
 
@@ -127,9 +127,9 @@ func readSettings(src *source, said *notes) []Setting {
 			missing = append(missing, dotted)
 		}
 	}
-	// An archive may hold as little as it likes of /proc/sys without a word about each file.
-	if len(missing) > 0 {
-		said.say("settings not there in this kernel, network namespace or archive: " + strings.Join(missing, ", "))
+	// An archive may hold as little of /proc/sys as it likes without a word about each file.
+	if len(missing) > 0 && src.live() {
+		said.say("settings: not there in this kernel or network namespace: " + strings.Join(missing, ", "))
 	}
 	slices.SortFunc(settings, func(a, b Setting) int { return strings.Compare(a.Knob, b.Knob) })
 	return settings

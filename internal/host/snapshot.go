@@ -23,7 +23,11 @@ func (r Root) Snapshot(ctx context.Context) (*Snapshot, error) {
 		return nil, err
 	}
 	defer src.close()
+	return src.snapshot(ctx)
+}
 
+func (src *source) snapshot(ctx context.Context) (*Snapshot, error) {
+	var err error
 	var said notes
 	s := &Snapshot{OS: "linux", Time: src.time()}
 	if s.Time.IsZero() {

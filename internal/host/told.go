@@ -13,7 +13,7 @@ type told struct {
 	links     []toldLink
 	addresses []toldAddress
 	routes    []Route
-	ethtool   map[string]toldEthtool
+	ethtool   map[string]toldEthtool // of an archive; the running system is asked interface by interface
 
 	// Why a part is empty; nil where it was told.
 	linksErr, addressesErr, routesErr error
@@ -78,15 +78,15 @@ type hostFile struct {
 }
 
 // hostFile reads it; a missing or broken one is empty.
-func (s *source) hostFile() hostFile {
+func (src *source) hostFile() hostFile {
 	var h hostFile
-	_ = s.decode("host.json", &h) // Everything in it may be absent.
+	_ = src.decode("host.json", &h) // Everything in it may be absent.
 	return h
 }
 
 // decode reads one JSON file of the archive. A missing one is errNotTold.
-func (s *source) decode(name string, into any) error {
-	b, err := s.read("linerate/" + name)
+func (src *source) decode(name string, into any) error {
+	b, err := src.read("linerate/" + name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("linerate/%s: %w", name, errNotTold)
 	}
@@ -100,36 +100,44 @@ func (s *source) decode(name string, into any) error {
 }
 
 // tell gives all that netlink told.
-func (s *source) tell() *told {
-	if s.live() {
-		return s.askKernel()
+func (src *source) tell() *told {
+	if src.live() {
+		return src.askKernel()
 	}
 	t := &told{}
-	t.linksErr = s.decode("links.json", &t.links)
-	t.addressesErr = s.decode("addresses.json", &t.addresses)
-	t.routesErr = s.decode("routes.json", &t.routes)
-	if err := s.decode("ethtool.json", &t.ethtool); err != nil && t.linksErr == nil {
+	t.linksErr = src.decode("links.json", &t.links)
+	t.addressesErr = src.decode("addresses.json", &t.addresses)
+	t.routesErr = src.decode("routes.json", &t.routes)
+	if err := src.decode("ethtool.json", &t.ethtool); err != nil && t.linksErr == nil {
 		t.linksErr = err
 	}
 	return t
 }
 
+// ethtool gives what ethtool's netlink family tells about one interface.
+func (src *source) ethtool(t *told, name string) toldEthtool {
+	if src.live() {
+		return src.askEthtool(name)
+	}
+	return t.ethtool[name]
+}
+
 // qdiscs gives the queueing disciplines with their totals.
-func (s *source) qdiscs() ([]toldQdisc, error) {
-	if s.live() {
-		return s.askQdiscs()
+func (src *source) qdiscs() ([]toldQdisc, error) {
+	if src.live() {
+		return src.askQdiscs()
 	}
 	var q []toldQdisc
-	return q, s.decode("qdiscs.json", &q)
+	return q, src.decode("qdiscs.json", &q)
 }
 
 // driverStatistics gives the driver's own counters of one interface.
-func (s *source) driverStatistics(name string) (map[string]uint64, error) {
-	if s.live() {
-		return s.askStatistics(name)
+func (src *source) driverStatistics(name string) (map[string]uint64, error) {
+	if src.live() {
+		return src.askStatistics(name)
 	}
 	var all map[string]toldEthtool
-	if err := s.decode("ethtool.json", &all); err != nil {
+	if err := src.decode("ethtool.json", &all); err != nil {
 		return nil, err
 	}
 	return all[name].Statistics, nil

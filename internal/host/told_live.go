@@ -5,16 +5,16 @@ import (
 )
 
 // dial opens netlink once per source, in the network namespace of the calling thread.
-func (s *source) dial() (*nl.Client, error) {
-	if s.client == nil && s.clientErr == nil {
-		s.client, s.clientErr = nl.Dial()
+func (src *source) dial() (*nl.Client, error) {
+	if src.client == nil && src.clientErr == nil {
+		src.client, src.clientErr = nl.Dial()
 	}
-	return s.client, s.clientErr
+	return src.client, src.clientErr
 }
 
 // askLinks lists the interfaces.
-func (s *source) askLinks() ([]toldLink, error) {
-	client, err := s.dial()
+func (src *source) askLinks() ([]toldLink, error) {
+	client, err := src.dial()
 	if err != nil {
 		return nil, err
 	}
@@ -24,23 +24,37 @@ func (s *source) askLinks() ([]toldLink, error) {
 	}
 	all := make([]toldLink, 0, len(links))
 	for _, l := range links {
-		all = append(all, toldLink{
-			Index: l.Index, Name: l.Name, Kind: l.Kind, MAC: l.MAC, MTUBytes: l.MTU, TxQueueLen: l.TxQueueLen,
-			Up: l.Up, Carrier: l.Carrier, Qdisc: l.Qdisc,
-		})
+		all = append(all, fromLink(l))
 	}
 	return all, nil
 }
 
+// askLink reads one interface.
+func (src *source) askLink(name string) (toldLink, error) {
+	client, err := src.dial()
+	if err != nil {
+		return toldLink{}, err
+	}
+	l, err := client.LinkByName(name)
+	return fromLink(l), err
+}
+
+func fromLink(l nl.Link) toldLink {
+	return toldLink{
+		Index: l.Index, Name: l.Name, Kind: l.Kind, MAC: l.MAC, MTUBytes: l.MTU, TxQueueLen: l.TxQueueLen,
+		Up: l.Up, Carrier: l.Carrier, Qdisc: l.Qdisc,
+	}
+}
+
 // askKernel asks netlink for everything.
-func (s *source) askKernel() *told {
+func (src *source) askKernel() *told {
 	t := &told{}
-	client, err := s.dial()
+	client, err := src.dial()
 	if err != nil {
 		t.linksErr, t.addressesErr, t.routesErr = err, err, err
 		return t
 	}
-	t.links, t.linksErr = s.askLinks()
+	t.links, t.linksErr = src.askLinks()
 	addresses, err := client.Addresses()
 	t.addressesErr = err
 	for _, a := range addresses {
@@ -55,16 +69,16 @@ func (s *source) askKernel() *told {
 			Quickack: r.Quickack, Congestion: r.Congestion,
 		})
 	}
-	t.ethtool = make(map[string]toldEthtool, len(t.links))
-	for _, l := range t.links {
-		t.ethtool[l.Name] = askEthtool(client, l.Name)
-	}
 	return t
 }
 
 // askEthtool asks for one interface. Each part may be refused alone: drivers implement what they like.
-func askEthtool(client *nl.Client, name string) toldEthtool {
+func (src *source) askEthtool(name string) toldEthtool {
 	var e toldEthtool
+	client, err := src.dial()
+	if err != nil {
+		return e // readInterfaces has said so already.
+	}
 	refuse := func(what string, err error) bool {
 		if err != nil {
 			e.refused = append(e.refused, refusal{what, err})
@@ -98,8 +112,8 @@ func askEthtool(client *nl.Client, name string) toldEthtool {
 }
 
 // askQdiscs lists the queueing disciplines of all interfaces.
-func (s *source) askQdiscs() ([]toldQdisc, error) {
-	client, err := s.dial()
+func (src *source) askQdiscs() ([]toldQdisc, error) {
+	client, err := src.dial()
 	if err != nil {
 		return nil, err
 	}
@@ -118,8 +132,8 @@ func (s *source) askQdiscs() ([]toldQdisc, error) {
 }
 
 // askStatistics reads the driver's own counters.
-func (s *source) askStatistics(name string) (map[string]uint64, error) {
-	client, err := s.dial()
+func (src *source) askStatistics(name string) (map[string]uint64, error) {
+	client, err := src.dial()
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,173 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Save writes everything that a Snapshot and a reading of the Counters look at into dir as an archive that Root{Dir: dir} reads. dir is made if
+// need be and should be empty. What could not be read is not in it. The copy holds host name, addresses and hardware
+// addresses of the host; it holds no keys, no contents of connections and no serial numbers.
+func (r Root) Save(ctx context.Context, dir string) error {
+	if r.Dir == "" && !liveSupported {
+		return fmt.Errorf("save archive: %w", errors.ErrUnsupported)
+	}
+	src, err := r.open()
+	if err != nil {
+		return err
+	}
+	defer src.close()
+	rec := &recorder{dir: dir}
+	src.recorder = rec
+	s, err := src.snapshot(ctx)
+	if err != nil {
+		return fmt.Errorf("save archive: %w", err)
+	}
+	if _, err := src.counters(); err != nil {
+		return fmt.Errorf("save archive: %w", err)
+	}
+	if err := rec.saveTold(ctx, src, s); err != nil {
+		return fmt.Errorf("save archive: %w", err)
+	}
+	return rec.err
+}
+
+// recorder copies what a source reads. It keeps the first error and does nothing after it.
+type recorder struct {
+	dir string
+	err error
+}
+
+// saveTold writes the linerate directory.
+func (rec *recorder) saveTold(ctx context.Context, src *source, s *Snapshot) error {
+	src.recorder = nil // What follows is written by name, not copied.
+	t := src.tell()
+	all := make(map[string]toldEthtool, len(t.links))
+	for _, l := range t.links {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		e := src.ethtool(t, l.Name)
+		e.Statistics, _ = src.driverStatistics(l.Name) // Most drivers have none.
+		all[l.Name] = e
+	}
+	qdiscs, qdiscErr := src.qdiscs()
+	parts := []struct {
+		name string
+		body any
+		err  error
+	}{
+		{"host.json", hostFile{Time: s.Time.UTC().Truncate(time.Second), Arch: s.Arch}, nil},
+		{"links.json", t.links, t.linksErr},
+		{"addresses.json", t.addresses, t.addressesErr},
+		{"routes.json", t.routes, t.routesErr},
+		{"ethtool.json", all, t.linksErr},
+		{"qdiscs.json", qdiscs, qdiscErr},
+	}
+	for _, p := range parts {
+		if p.err != nil {
+			continue // What was not told stays absent, as it is here.
+		}
+		b, err := json.MarshalIndent(p.body, "", "\t")
+		if err != nil {
+			return err
+		}
+		rec.file("linerate/"+p.name, append(b, '\n'))
+	}
+	return nil
+}
+
+func (rec *recorder) try(err error) {
+	if rec.err == nil && err != nil {
+		rec.err = fmt.Errorf("save archive: %w", err)
+	}
+}
+
+// file writes one file that was read, at its real place.
+func (rec *recorder) file(name string, content []byte) {
+	if rec.err != nil {
+		return
+	}
+	to := filepath.Join(rec.dir, filepath.FromSlash(name))
+	rec.try(os.MkdirAll(filepath.Dir(to), 0o755))
+	if rec.err == nil {
+		rec.try(os.WriteFile(to, content, 0o644))
+	}
+}
+
+// directory makes an empty directory, so that its name is in its parent's list.
+func (rec *recorder) directory(name string) {
+	if rec.err == nil {
+		rec.try(os.MkdirAll(filepath.Join(rec.dir, filepath.FromSlash(name)), 0o755))
+	}
+}
+
+// symlink writes one symbolic link of /sys.
+func (rec *recorder) symlink(name, target string) {
+	if rec.err != nil {
+		return
+	}
+	to := filepath.Join(rec.dir, filepath.FromSlash(name))
+	rec.try(os.MkdirAll(filepath.Dir(to), 0o755))
+	if rec.err == nil {
+		if err := os.Symlink(target, to); !errors.Is(err, fs.ErrExist) {
+			rec.try(err)
+		}
+	}
+}
+
+// recorded copies one file. /sys reaches most of its files by links; the copy has the file where it is and the links to it.
+// The process's own directory is written as proc/net, where every reader looks last.
+func (src *source) recorded(name string, content []byte) {
+	if src.recorder == nil {
+		return
+	}
+	for _, own := range []string{"proc/thread-self/net/", "proc/self/net/"} {
+		if rest, ok := strings.CutPrefix(name, own); ok {
+			src.recorder.file("proc/net/"+rest, content)
+			return
+		}
+	}
+	if real, ok := src.resolve(name); ok {
+		name = real
+	}
+	src.recorder.file(name, content)
+}
+
+// recordedExists copies the fact that something is there. Of a file outside /proc and /sys nothing but its being there was asked.
+func (src *source) recordedExists(name string, info fs.FileInfo) {
+	switch {
+	case src.recorder == nil:
+	case strings.HasPrefix(name, "sys/"):
+		src.resolve(name)
+	case !strings.HasPrefix(name, "proc/") && info.Mode().IsRegular():
+		src.recorder.file(name, nil)
+	}
+}
+
+// recordedList copies the names in a directory: links as links, directories as empty ones. Files come when they are read.
+func (src *source) recordedList(name string, entries []fs.DirEntry) {
+	if src.recorder == nil {
+		return
+	}
+	if real, ok := src.resolve(name); ok {
+		name = real
+	}
+	for _, e := range entries {
+		entry := path.Join(name, e.Name())
+		switch {
+		case e.Type()&fs.ModeSymlink != 0:
+			src.link(entry)
+		case e.IsDir() && strings.HasPrefix(name, "sys/"):
+			src.recorder.directory(entry)
+		}
+	}
+}
