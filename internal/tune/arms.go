@@ -1,0 +1,132 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/linerate/linerate/internal/knob"
+)
+
+// placed is one setting on one side, with the value it replaced.
+type placed struct {
+	side    Side
+	setting knob.Setting
+	from    knob.Value
+	why     string
+}
+
+// same tells whether two settings ask for the same.
+func (p placed) same(q placed) bool { return p.side == q.side && p.setting == q.setting }
+
+// arm is a configuration under test: settings on top of the original, in the order of application.
+type arm []placed
+
+// with gives the arm with one more setting. The same knob kept earlier is replaced, so that no arm writes a knob twice, and
+// its original value is remembered.
+func (a arm) with(p placed) arm {
+	out := make(arm, 0, len(a)+1)
+	for _, q := range a {
+		if q.side == p.side && q.setting.Knob == p.setting.Knob {
+			p.from = q.from
+			continue
+		}
+		out = append(out, q)
+	}
+	return append(out, p)
+}
+
+// without gives the arm without its i-th setting.
+func (a arm) without(i int) arm {
+	out := make(arm, 0, len(a))
+	return append(append(out, a[:i]...), a[i+1:]...)
+}
+
+// applied is a setting in force.
+type applied struct {
+	placed
+	id string
+}
+
+// switchTo makes exactly the settings of the arm be in force. Changes are taken back newest first and only as far as the two arms differ, so
+// every undo finds the value that its own change wrote.
+func (s *session) switchTo(ctx context.Context, target arm) error {
+	common := 0
+	for common < len(target) && common < len(s.applied) && s.applied[common].same(target[common]) {
+		common++
+	}
+	for len(s.applied) > common {
+		last := s.applied[len(s.applied)-1]
+		if err := s.hosts[last.side].Undo(ctx, last.id); err != nil {
+			return fmt.Errorf("undo %s %s: %w", last.side, last.setting.Knob, err)
+		}
+		s.applied = s.applied[:len(s.applied)-1]
+	}
+	for _, p := range target[common:] {
+		ids, err := s.hosts[p.side].Apply(ctx, p.why, p.setting)
+		// A host that failed half-way tells what it has changed; it is on the list before anything else can go wrong.
+		for _, id := range ids {
+			s.applied = append(s.applied, applied{p, id})
+		}
+		if err != nil {
+			return &applyError{p, err}
+		}
+		if len(ids) != 1 {
+			return fmt.Errorf("apply %s %s=%s: host told %d change ids, want 1", p.side, p.setting.Knob, p.setting.Value, len(ids))
+		}
+	}
+	return nil
+}
+
+// applyError is a setting that its host did not apply.
+type applyError struct {
+	placed
+	err error
+}
+
+func (e *applyError) Error() string {
+	return fmt.Sprintf("apply %s %s=%s: %v", e.side, e.setting.Knob, e.setting.Value, e.err)
+}
+
+func (e *applyError) Unwrap() error { return e.err }
+
+// unwind takes back everything, newest first, whatever has happened to the caller's context. A change that cannot be undone is tried once
+// more and then left to the host's guard, and the others are still taken back.
+func (s *session) unwind(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.UndoTimeout)
+	defer cancel()
+	var problems []error
+	var left []applied
+	for i := len(s.applied) - 1; i >= 0; i-- {
+		change := s.applied[i]
+		host := s.hosts[change.side]
+		err := host.Undo(ctx, change.id)
+		if err != nil {
+			err = host.Undo(ctx, change.id)
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("undo %s %s: %w", change.side, change.setting.Knob, err))
+			left = append([]applied{change}, left...)
+		}
+	}
+	s.applied = left
+	return errors.Join(problems...)
+}
+
+// commit makes everything in force stay.
+func (s *session) commit(ctx context.Context) error {
+	ids := map[Side][]string{}
+	for _, change := range s.applied {
+		ids[change.side] = append(ids[change.side], change.id)
+	}
+	// The far side first: it is the one that a lost connection would take back.
+	for _, side := range []Side{Far, Near} {
+		if len(ids[side]) == 0 {
+			continue
+		}
+		if err := s.hosts[side].Commit(ctx, ids[side]...); err != nil {
+			return fmt.Errorf("commit %s: %w", side, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package tune
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/linerate/linerate/internal/stats"
+)
+
+// decision is what a comparison came to.
+type decision int
+
+const (
+	undecided decision = iota
+	better             // the lower end beats the threshold and no guard-rail is worse
+	worse              // the upper end is below no change, or a guard-rail is proven worse than its bound
+	unproven           // neither, after the last look or when going on was futile
+)
+
+// question is one comparison to make: does b beat a?
+type question struct {
+	phase  Phase
+	trial  int
+	about  placed
+	a, b   arm
+	within time.Duration // since the start; 0: no bound
+}
+
+// answer is a comparison made.
+type answer struct {
+	effect   Effect
+	decision decision
+	reason   string
+	guards   []GuardRun
+}
+
+// pairs collects the observations of both arms.
+type pairs struct {
+	a, b   []float64
+	guards map[string][2][]float64
+}
+
+func (p *pairs) add(a, b Observation) {
+	p.a = append(p.a, a.Objective)
+	p.b = append(p.b, b.Objective)
+	if p.guards == nil {
+		p.guards = map[string][2][]float64{}
+	}
+	for name, v := range finite(a.Guards) {
+		if w, ok := finite(b.Guards)[name]; ok {
+			both := p.guards[name]
+			p.guards[name] = [2][]float64{append(both[0], v), append(both[1], w)}
+		}
+	}
+}
+
+// compare measures pairs of a and b until a planned look decides. Errors leave the partial answer.
+func (s *session) compare(ctx context.Context, q question) (answer, error) {
+	var got pairs
+	var out answer
+	for n := 1; ; n++ {
+		next := s.nextLook(n)
+		err := s.pair(ctx, q, n-1, next.Pairs, &got)
+		if err != nil {
+			return out, err
+		}
+		ratios := stats.PairedLogRatio(got.a, got.b)
+		atLook := n == next.Pairs
+		interval := s.plan.Interval(ratios)
+		if !atLook {
+			// For the eye only: an interval of this moment, which nothing is decided on.
+			interval = stats.SignedRank(ratios, s.cfg.Confidence)
+		}
+		out.effect = effectOf(n, interval)
+		s.emit(Event{
+			Kind: EventEstimate, Phase: q.phase, Pair: n, Pairs: next.Pairs, Effect: out.effect,
+			Knob: q.about.setting.Knob, Side: q.about.side, From: q.about.from, To: q.about.setting.Value,
+			Text: fmt.Sprintf("pair %d of %d: %s", n, next.Pairs, out.effect),
+		})
+		if !atLook {
+			continue
+		}
+		out.guards = s.judgeGuards(got, next)
+		if out.decision, out.reason = s.decide(ratios, interval, out.effect, out.guards); out.decision != undecided {
+			return out, nil
+		}
+	}
+}
+
+// pair measures both arms, in an order that a coin decides.
+func (s *session) pair(ctx context.Context, q question, index, planned int, into *pairs) error {
+	at := place{phase: q.phase, trial: q.trial, pair: index, pairs: planned, about: q.about, within: q.within}
+	arms := []struct {
+		name string
+		arm  arm
+		got  Observation
+	}{{name: "A", arm: q.a}, {name: "B", arm: q.b}}
+	first := s.random.IntN(2)
+	for _, i := range []int{first, 1 - first} {
+		if err := s.switchTo(ctx, arms[i].arm); err != nil {
+			return err
+		}
+		at.arm = arms[i].name
+		got, err := s.measure(ctx, at)
+		if err != nil {
+			return err
+		}
+		arms[i].got = got
+	}
+	into.add(arms[0].got, arms[1].got)
+	return nil
+}
+
+// nextLook is the first planned look at n pairs or later.
+func (s *session) nextLook(n int) stats.Look {
+	i, _ := s.plan.LookAt(n)
+	return s.plan.Looks[i]
+}
+
+// decide applies the rules at a look.
+func (s *session) decide(ratios []float64, interval stats.Interval, effect Effect, guards []GuardRun) (decision, string) {
+	need := math.Exp(s.threshold) - 1
+	switch last := len(ratios) == s.plan.MaxPairs(); {
+	case interval.High < 0:
+		return worse, fmt.Sprintf("worse: %s", effect)
+	case interval.Low > s.threshold:
+		for _, g := range guards {
+			if g.Worse {
+				return worse, fmt.Sprintf("gains %s, but %s becomes at least ×%.3g, allowed is ×%.3g", effect, g.Name, g.Low, g.Bound)
+			}
+		}
+		return better, fmt.Sprintf("gains %s, more than the %.1f %% needed", effect, 100*need)
+	case last:
+		return unproven, fmt.Sprintf("not proven: %s after %d pairs, %.1f %% needed", effect, len(ratios), 100*need)
+	case s.futile(ratios, interval.Estimate):
+		return unproven, fmt.Sprintf("not proven: %s after %d pairs and no prospect of the %.1f %% needed", effect, len(ratios), 100*need)
+	}
+	return undecided, ""
+}
+
+// futile tells whether going on has no prospect: even if the truth lay one standard error above the estimate, the lower end after the last
+// look would not beat the threshold. Stopping for futility can only lower the rate of false keeps, so the boundary does not pay for it.
+func (s *session) futile(ratios []float64, estimate float64) bool {
+	spread := stats.RobustStdDev(ratios)
+	now, last := math.Sqrt(float64(len(ratios))), math.Sqrt(float64(s.plan.MaxPairs()))
+	return estimate+spread/now-s.quantile*spread/last <= s.threshold
+}
+
+// judgeGuards gives the interval of every bounded guard-rail at a look. A guard-rail that was not seen in every pair gets an interval of its
+// own number of pairs, or none.
+func (s *session) judgeGuards(p pairs, look stats.Look) []GuardRun {
+	var out []GuardRun
+	for _, name := range slices.Sorted(maps.Keys(p.guards)) {
+		guard, ok := s.cfg.Guards[name]
+		if !ok {
+			continue
+		}
+		a, b := lift(p.guards[name][0], guard.Floor), lift(p.guards[name][1], guard.Floor)
+		ratios := stats.PairedLogRatio(a, b)
+		interval := stats.SignedRank(ratios, s.cfg.Confidence)
+		if len(ratios) == look.Pairs {
+			interval = s.plan.Interval(ratios)
+		}
+		ratio := interval.Ratio()
+		out = append(out, GuardRun{
+			Name: name, Ratio: known(ratio.Estimate), Low: known(ratio.Low), High: known(ratio.High), Bound: 1 + guard.Bound,
+			Worse: ratio.Low > 1+guard.Bound,
+		})
+	}
+	return out
+}
+
+// lift raises everything to the floor.
+func lift(x []float64, floor float64) []float64 {
+	out := make([]float64, len(x))
+	for i, v := range x {
+		out[i] = max(v, floor)
+	}
+	return out
+}

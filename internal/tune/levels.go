@@ -1,0 +1,153 @@
+package tune
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/stats"
+)
+
+// contender is a level in the search.
+type contender struct {
+	value   knob.Value
+	scores  []float64 // logarithm of the objective, one a round
+	refused string
+}
+
+// chooseLevel finds the level to put on trial by sequential halving: every round measures each remaining level once, in random order, and
+// the lesser half drops out. In the end the smallest level that is as good as the best wins, because smaller buffers, rings and
+// delays cost less memory and latency. What it costs: about two segments a level. The choice is not proof of anything: the trial that follows uses
+// fresh pairs only.
+func (s *session) chooseLevel(ctx context.Context, c Candidate, from knob.Value, levels []knob.Value, trial int) (knob.Value, []Level, error) {
+	all := make([]*contender, len(levels))
+	for i, v := range levels {
+		all[i] = &contender{value: v}
+	}
+	remaining := slices.Clone(all)
+	for round := 0; ; round++ {
+		for _, i := range s.random.Perm(len(remaining)) {
+			if err := s.tryLevel(ctx, c, from, remaining[i], trial, round); err != nil {
+				return "", report(all, nil), err
+			}
+		}
+		remaining = slices.DeleteFunc(remaining, func(l *contender) bool { return l.refused != "" })
+		if len(remaining) == 0 {
+			return "", report(all, nil), nil
+		}
+		// Two levels get a second round before the choice; after that there is nothing left to halve.
+		if len(remaining) <= 2 && (round > 0 || len(remaining) == 1) {
+			break
+		}
+		if len(remaining) > 2 {
+			remaining = s.bestHalf(remaining)
+		}
+	}
+	winner := s.smallestOfBest(all)
+	return winner.value, report(all, winner), nil
+}
+
+// tryLevel measures one level once. A host that refuses the level takes it out of the search.
+func (s *session) tryLevel(ctx context.Context, c Candidate, from knob.Value, l *contender, trial, round int) error {
+	p := placed{side: c.Side, setting: knob.Setting{Knob: c.Knob, Value: l.value}, from: from, why: c.Why}
+	if err := s.switchTo(ctx, s.kept.with(p)); err != nil {
+		if reason, ok := refusedApply(err); ok {
+			l.refused = reason
+			return nil
+		}
+		return err
+	}
+	o, err := s.measure(ctx, place{phase: PhaseLevels, trial: trial, pair: round, arm: string(l.value), about: p, within: s.trialsEnd()})
+	if err != nil {
+		return err
+	}
+	l.scores = append(l.scores, math.Log(max(o.Objective, math.SmallestNonzeroFloat64)))
+	return nil
+}
+
+// bestHalf keeps the better half, but at least two: the best, then those as good as it, small before large, then the others by their means.
+func (s *session) bestHalf(remaining []*contender) []*contender {
+	best := slices.MaxFunc(remaining, byMean)
+	ranked := slices.Clone(remaining)
+	slices.SortStableFunc(ranked, func(x, y *contender) int {
+		nearX, nearY := s.asGood(x, best), s.asGood(y, best)
+		switch {
+		case x == best:
+			return -1
+		case y == best:
+			return 1
+		case nearX && nearY:
+			return 0 // stable: they are in order of size already
+		case nearX:
+			return -1
+		case nearY:
+			return 1
+		}
+		return byMean(y, x)
+	})
+	half := ranked[:max(2, (len(ranked)+1)/2)]
+	// Back into order of size.
+	return slices.DeleteFunc(slices.Clone(remaining), func(l *contender) bool { return !slices.Contains(half, l) })
+}
+
+// smallestOfBest looks at every level measured, those that dropped out early too, each compared over the rounds it took part in.
+func (s *session) smallestOfBest(all []*contender) *contender {
+	measured := slices.DeleteFunc(slices.Clone(all), func(l *contender) bool { return l.refused != "" || len(l.scores) == 0 })
+	longest := 0
+	for _, l := range measured {
+		longest = max(longest, len(l.scores))
+	}
+	finalists := slices.DeleteFunc(slices.Clone(measured), func(l *contender) bool { return len(l.scores) < longest })
+	best := slices.MaxFunc(finalists, byMean)
+	for _, l := range measured {
+		if s.asGood(l, best) {
+			return l
+		}
+	}
+	return best
+}
+
+// asGood tells whether a level is within one standard error, or within the least useful effect, of the best in the rounds both were measured in.
+func (s *session) asGood(l, best *contender) bool {
+	rounds := min(len(l.scores), len(best.scores))
+	gap := stats.Mean(best.scores[:rounds]) - stats.Mean(l.scores[:rounds])
+	// The noise of a pair is that of the difference of two segments.
+	return gap <= max(math.Log1p(s.cfg.MinUsefulEffect), s.pairNoise/math.Sqrt(float64(rounds)))
+}
+
+func byMean(x, y *contender) int {
+	switch a, b := stats.Mean(x.scores), stats.Mean(y.scores); {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func report(all []*contender, winner *contender) []Level {
+	out := make([]Level, len(all))
+	for i, l := range all {
+		out[i] = Level{Value: l.value, Segments: len(l.scores), Refused: l.refused, Chosen: l == winner}
+		if len(l.scores) > 0 {
+			out[i].Mean = known(math.Exp(stats.Mean(l.scores)))
+		}
+	}
+	return out
+}
+
+// describeLevels is one line for the log.
+func describeLevels(levels []Level) string {
+	tried, chosen := 0, knob.Value("")
+	for _, l := range levels {
+		if l.Segments > 0 {
+			tried++
+		}
+		if l.Chosen {
+			chosen = l.Value
+		}
+	}
+	return fmt.Sprintf("%d levels tried, %s goes on trial", tried, chosen)
+}

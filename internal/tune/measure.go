@@ -1,0 +1,102 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// errBudget ends whatever is under way when the time is used up.
+var errBudget = errors.New("time budget used up")
+
+// disturbedError says that no clean segment could be had.
+type disturbedError struct {
+	reason string
+	tries  int
+}
+
+func (e *disturbedError) Error() string {
+	return fmt.Sprintf("no clean segment in %d tries: %s", e.tries, e.reason)
+}
+
+// place says where in the experiment a segment belongs.
+type place struct {
+	phase  Phase
+	trial  int
+	pair   int // from 0
+	pairs  int // planned up to the next look
+	arm    string
+	about  placed // what the trial is about; zero in pilot and confirmation
+	within time.Duration
+}
+
+// measure gets one clean segment under the present settings. A discarded one is recorded and measured again, at most MaxRepeats times.
+func (s *session) measure(ctx context.Context, at place) (Observation, error) {
+	for try := 1; ; try++ {
+		if err := ctx.Err(); err != nil {
+			return Observation{}, fmt.Errorf("measure: %w", context.Cause(ctx))
+		}
+		begin := s.cfg.Now()
+		if at.within > 0 && begin.Sub(s.started)+s.segmentTime() > at.within {
+			return Observation{}, errBudget
+		}
+		o, err := s.prober.Measure(ctx)
+		if err != nil {
+			return Observation{}, fmt.Errorf("measure: %w", err)
+		}
+		took := s.cfg.Now().Sub(begin)
+		s.measuring += took
+		if o.Objective < 0 {
+			return Observation{}, fmt.Errorf("measure: objective %v is negative", o.Objective)
+		}
+		if o.Discard == "" && (math.IsNaN(o.Objective) || math.IsInf(o.Objective, 0)) {
+			o.Discard = "the objective is not a number"
+		}
+		s.out.Segments = append(s.out.Segments, Segment{
+			Phase: at.phase, Trial: at.trial, Pair: at.pair, Arm: at.arm,
+			StartSeconds: begin.Sub(s.started).Seconds(), DurationSeconds: took.Seconds(),
+			Objective: known(o.Objective), Guards: finite(o.Guards), Discard: o.Discard, Label: o.Label,
+		})
+		text := ""
+		if o.Discard != "" {
+			s.out.Discarded++
+			text = "segment discarded: " + o.Discard
+		}
+		s.emit(Event{
+			Kind: EventSegment, Phase: at.phase, Text: text, Arm: at.arm, Pair: at.pair + 1, Pairs: at.pairs,
+			Knob: at.about.setting.Knob, Side: at.about.side, From: at.about.from, To: at.about.setting.Value,
+			Objective: known(o.Objective), Discard: o.Discard,
+		})
+		if o.Discard == "" {
+			return o, nil
+		}
+		if try > s.cfg.MaxRepeats {
+			return Observation{}, &disturbedError{reason: o.Discard, tries: try}
+		}
+	}
+}
+
+// segmentTime is how long a segment takes on average, 0 before the first.
+func (s *session) segmentTime() time.Duration {
+	if len(s.out.Segments) == 0 {
+		return 0
+	}
+	return s.measuring / time.Duration(len(s.out.Segments))
+}
+
+// finite copies guards without what JSON cannot hold; nil when nothing is left.
+func finite(guards map[string]float64) map[string]float64 {
+	var out map[string]float64
+	for name, v := range guards {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			continue
+		}
+		if out == nil {
+			out = make(map[string]float64, len(guards))
+		}
+		out[name] = v
+	}
+	return out
+}

@@ -1,0 +1,158 @@
+package tune
+
+import (
+	"math"
+
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/stats"
+)
+
+// State is what became of the host's settings.
+type State string
+
+// The states of linerate.tune/1.
+const (
+	StateTrial     State = "trial"     // still trial changes: held for the caller, or the undo was incomplete
+	StateCommitted State = "committed" // the kept set stays
+	StateUndone    State = "undone"    // every value is the original one
+)
+
+// Phase is a part of the experiment.
+type Phase string
+
+// The phases, in their order.
+const (
+	PhasePilot        Phase = "pilot"
+	PhaseLevels       Phase = "levels"
+	PhaseTrial        Phase = "trial"
+	PhaseConfirmation Phase = "confirmation"
+	PhaseAblation     Phase = "ablation"
+)
+
+// Outcome is the whole experiment. It marshals into the keys of linerate.tune/1; every raw segment is in it.
+type Outcome struct {
+	Baseline   *Baseline  `json:"baseline,omitempty"`
+	Pilot      *Pilot     `json:"pilot,omitempty"`
+	Trials     []Trial    `json:"trials"`
+	Final      *Effect    `json:"final,omitempty"` // kept set against the original; 1 with no pairs when nothing was kept
+	Guards     []GuardRun `json:"guards,omitempty"`
+	Ablation   []Ablation `json:"ablation,omitempty"`
+	Kept       []Change   `json:"kept"` // what stays, in the order of application
+	State      State      `json:"state"`
+	Partial    bool       `json:"partial,omitempty"`                // the time ran out
+	Unreliable bool       `json:"measurement_unreliable,omitempty"` // the bench calls nothing something, or no segment was clean
+	Reason     string     `json:"reason,omitempty"`                 // why it ended as it did
+	Warnings   []string   `json:"warnings,omitempty"`
+	Discarded  int        `json:"discarded_segments_total"`
+	Segments   []Segment  `json:"segments"`
+}
+
+// Effect is an interval of the ratio B/A of the objective: 1 is no change. A zero field is not known, and absent in JSON: an end of the interval is
+// unknown while there are too few pairs.
+type Effect struct {
+	Pairs      int     `json:"pairs"`
+	Ratio      float64 `json:"effect_ratio,omitempty"`
+	Low        float64 `json:"effect_low_ratio,omitempty"`
+	High       float64 `json:"effect_high_ratio,omitempty"`
+	Confidence float64 `json:"confidence_ratio,omitempty"`
+}
+
+// Baseline is what the original settings gave in the pilot.
+type Baseline struct {
+	Objective float64            `json:"objective"` // median, in the unit of the goal
+	Guards    map[string]float64 `json:"guards,omitempty"`
+	Segments  int                `json:"segments_total"`
+}
+
+// Pilot is the A/A comparison.
+type Pilot struct {
+	Effect
+	PairNoise        float64 `json:"pair_noise_ratio"`        // robust standard deviation of ln(B/A) of one pair
+	NoiseFloor       float64 `json:"noise_floor_ratio"`       // one standard error of a full-length comparison
+	MinUsefulEffect  float64 `json:"min_useful_effect_ratio"` // what a lower end must beat in this run
+	ResolvableEffect float64 `json:"resolvable_effect_ratio"` // the gain that is found nine times in ten
+	Attempts         int     `json:"attempts_total"`          // 2: the first attempt called nothing something
+}
+
+// Trial is one candidate and what became of it.
+type Trial struct {
+	Knob knob.ID    `json:"knob"`
+	From knob.Value `json:"from,omitempty"`
+	To   knob.Value `json:"to,omitempty"`
+	Side Side       `json:"side"`
+	Effect
+	Verdict Verdict    `json:"verdict"`
+	Reason  string     `json:"reason"`
+	Why     string     `json:"why,omitempty"` // why it was tried
+	Levels  []Level    `json:"levels,omitempty"`
+	Guards  []GuardRun `json:"guards,omitempty"`
+}
+
+// Level is one level of a knob in the sequential halving.
+type Level struct {
+	Value    knob.Value `json:"value"`
+	Segments int        `json:"segments_total"`
+	Mean     float64    `json:"objective"` // geometric mean
+	Chosen   bool       `json:"chosen,omitempty"`
+	Refused  string     `json:"refused,omitempty"`
+}
+
+// GuardRun is what happened to one guard-rail in a comparison: B/A, above 1 is worse.
+type GuardRun struct {
+	Name  string  `json:"name"`
+	Ratio float64 `json:"ratio"`
+	Low   float64 `json:"low_ratio,omitempty"`
+	High  float64 `json:"high_ratio,omitempty"`
+	Bound float64 `json:"bound_ratio"`
+	Worse bool    `json:"worse"` // proven worse than its bound
+}
+
+// Ablation is the kept set compared with the kept set without one change.
+type Ablation struct {
+	Knob knob.ID `json:"knob"`
+	Side Side    `json:"side"`
+	Effect
+	Needed bool `json:"needed"`
+	Reused bool `json:"reused,omitempty"` // the trial that kept it, the last one, had compared the same two sets
+}
+
+// Change is one change that was kept.
+type Change struct {
+	Knob knob.ID    `json:"knob"`
+	Side Side       `json:"side"`
+	From knob.Value `json:"from"`
+	To   knob.Value `json:"to"`
+	ID   string     `json:"id,omitempty"` // of the journal on its side, once committed or held
+}
+
+// Segment is one raw measurement.
+type Segment struct {
+	Phase           Phase              `json:"phase"`
+	Trial           int                `json:"trial"` // index into trials[] (levels, trial) or ablation[]; 0 elsewhere
+	Pair            int                `json:"pair"`  // from 0; the round in a search for the level
+	Arm             string             `json:"arm"`   // A, B, or the level
+	StartSeconds    float64            `json:"start_seconds"`
+	DurationSeconds float64            `json:"duration_seconds"`
+	Objective       float64            `json:"objective"`
+	Guards          map[string]float64 `json:"guards,omitempty"`
+	Discard         string             `json:"discard,omitempty"`
+	Label           string             `json:"label,omitempty"`
+}
+
+// effectOf makes a ratio of an interval of logarithms; what is infinite or not a number stays unknown.
+func effectOf(pairs int, i stats.Interval) Effect {
+	r := i.Ratio()
+	e := Effect{Pairs: pairs, Ratio: known(r.Estimate), Low: known(r.Low), High: known(r.High)}
+	if i.Finite() {
+		e.Confidence = i.Confidence
+	}
+	return e
+}
+
+// known replaces what JSON cannot hold by zero, which is left out.
+func known(x float64) float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0
+	}
+	return x
+}

@@ -1,0 +1,298 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/stats"
+	"github.com/linerate/linerate/internal/unit"
+)
+
+// Run experiments and returns everything it saw. The outcome is never nil; after an error every change has been taken back, unless the error
+// says otherwise and Outcome.State is StateTrial. Running out of budget, an unreliable bench and a gain that is not confirmed are outcomes,
+// not errors. progress may be nil; it is called from this goroutine and should return soon.
+func Run(ctx context.Context, cfg Config, prober Prober, hosts map[Side]Host, candidates []Candidate, progress func(Event)) (*Outcome, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return emptyOutcome(), err
+	}
+	plan, err := cfg.plan()
+	if err != nil {
+		return emptyOutcome(), err
+	}
+	return run(ctx, cfg, plan, prober, hosts, candidates, progress)
+}
+
+// session is one experiment under way.
+type session struct {
+	cfg      Config
+	plan     *stats.Boundary
+	prober   Prober
+	hosts    map[Side]Host
+	progress func(Event)
+	random   *rand.Rand
+	out      *Outcome
+
+	started   time.Time
+	measuring time.Duration // spent in the prober
+
+	queue    []Candidate
+	history  map[target]attempts
+	keeps    int // how many candidates were kept so far
+	measured int // how many trials were measured
+
+	applied []applied // in force now, oldest first
+	kept    arm
+	lastWin answer // of the trial that kept the newest member of kept
+
+	pairNoise float64 // robust standard deviation of ln(B/A) of one pair without an effect
+	threshold float64 // ln(1 + effect needed)
+	quantile  float64 // of the normal distribution at the confidence, for prospects only
+}
+
+// target is what a candidate turns, whatever the levels.
+type target struct {
+	side Side
+	knob knob.ID
+}
+
+// attempts is what is known of a target.
+type attempts struct {
+	count   int
+	verdict Verdict
+	keeps   int // session.keeps after its last trial
+}
+
+func emptyOutcome() *Outcome {
+	return &Outcome{Trials: []Trial{}, Kept: []Change{}, Segments: []Segment{}, State: StateUndone}
+}
+
+func run(ctx context.Context, cfg Config, plan *stats.Boundary, prober Prober, hosts map[Side]Host, candidates []Candidate, progress func(Event)) (*Outcome, error) {
+	s := &session{
+		cfg: cfg, plan: plan, prober: prober, hosts: hosts, progress: progress,
+		random:   rand.New(rand.NewPCG(cfg.Seed, 0x6c696e6572617465)),
+		out:      emptyOutcome(),
+		started:  cfg.Now(),
+		queue:    slices.Clone(candidates),
+		history:  map[target]attempts{},
+		quantile: normalQuantile((1 + cfg.Confidence) / 2),
+	}
+	err := s.experiment(ctx)
+	if errors.Is(err, errBudget) {
+		s.out.Partial = true
+		s.revoke("the time budget ran out before a confirmation")
+		err = nil
+	}
+	if err != nil {
+		s.revoke("the experiment was broken off: " + err.Error())
+	}
+	// Everything is settled, held or to be taken back: nothing stays by accident.
+	if s.out.State == StateUndone {
+		if undo := s.unwind(ctx); undo != nil {
+			s.out.State = StateTrial
+			err = errors.Join(err, fmt.Errorf("take trial changes back: %w", undo))
+		}
+	}
+	s.emit(Event{Kind: EventState, State: s.out.State, Text: s.conclusion()})
+	return s.out, err
+}
+
+// experiment goes through the phases. The state stays undone until the kept set is committed or held.
+func (s *session) experiment(ctx context.Context) error {
+	if ok, err := s.pilot(ctx); err != nil || !ok {
+		return err
+	}
+	if err := s.forward(ctx); err != nil {
+		return err
+	}
+	if len(s.kept) == 0 {
+		// Nothing is changed, so the ratio is one by definition.
+		s.out.Final = &Effect{Ratio: 1, Low: 1, High: 1}
+		s.conclude("no candidate was proven to help")
+		return nil
+	}
+	confirmed, err := s.confirm(ctx, s.kept)
+	if err != nil {
+		return err
+	}
+	s.out.Final, s.out.Guards = &confirmed.effect, confirmed.guards
+	if confirmed.decision != better {
+		s.revoke("the kept set was not confirmed against the original: " + confirmed.reason)
+		return nil
+	}
+	if err := s.ablate(ctx); err != nil {
+		return err
+	}
+	return s.settle(ctx)
+}
+
+// pilot compares the original with itself. It reports false when the bench cannot be trusted.
+func (s *session) pilot(ctx context.Context) (bool, error) {
+	s.emit(Event{Kind: EventPhase, Phase: PhasePilot, Pairs: s.cfg.PilotPairs,
+		Text: fmt.Sprintf("measure the noise: %d pairs without any change", s.cfg.PilotPairs)})
+	p := &Pilot{}
+	for p.Attempts = 1; ; p.Attempts++ {
+		ratios, err := s.pilotPairs(ctx)
+		if disturbed := (*disturbedError)(nil); errors.As(err, &disturbed) {
+			s.out.Unreliable, s.out.Reason = true, "the bench is too disturbed to measure: "+disturbed.Error()
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		interval := stats.SignedRank(ratios, s.cfg.Confidence)
+		p.Effect = effectOf(len(ratios), interval)
+		s.resolve(p, ratios)
+		s.out.Pilot = p
+		useful := math.Log1p(s.cfg.MinUsefulEffect)
+		if interval.Low <= useful && interval.High >= -useful {
+			break
+		}
+		// One bench in thirty does this by chance; twice in a row is no chance.
+		s.warn("the pilot saw a difference where there is none: %s", p.Effect)
+		if p.Attempts == 2 {
+			s.out.Unreliable, s.out.Reason = true, fmt.Sprintf("the bench sees differences where there are none: %s", p.Effect)
+			return false, nil
+		}
+	}
+	s.emit(Event{Kind: EventResolve, Phase: PhasePilot, Effect: p.Effect, Text: fmt.Sprintf(
+		"noise of a pair %s; gains from %s on can be proven within %d pairs (%s)", unit.FormatPercent(p.PairNoise),
+		unit.FormatPercent(p.ResolvableEffect), s.plan.MaxPairs(),
+		unit.FormatSeconds((s.segmentTime() * time.Duration(2*s.plan.MaxPairs())).Seconds()))})
+	return true, nil
+}
+
+func (s *session) pilotPairs(ctx context.Context) ([]float64, error) {
+	var got pairs
+	q := question{phase: PhasePilot, within: s.cfg.Budget}
+	for n := range s.cfg.PilotPairs {
+		if err := s.pair(ctx, q, n, s.cfg.PilotPairs, &got); err != nil {
+			return nil, err
+		}
+	}
+	s.out.Baseline = &Baseline{Objective: stats.Median(slices.Concat(got.a, got.b)), Segments: 2 * len(got.a)}
+	for name, both := range got.guards {
+		if s.out.Baseline.Guards == nil {
+			s.out.Baseline.Guards = map[string]float64{}
+		}
+		s.out.Baseline.Guards[name] = stats.Median(slices.Concat(both[0], both[1]))
+	}
+	return stats.PairedLogRatio(got.a, got.b), nil
+}
+
+// resolve derives from the pilot what this bench can tell apart.
+func (s *session) resolve(p *Pilot, ratios []float64) {
+	s.pairNoise = stats.RobustStdDev(ratios)
+	standardError := s.pairNoise / math.Sqrt(float64(s.plan.MaxPairs()))
+	s.threshold = max(math.Log1p(s.cfg.MinUsefulEffect), standardError)
+	p.PairNoise = s.pairNoise
+	p.NoiseFloor = math.Expm1(standardError)
+	p.MinUsefulEffect = math.Expm1(s.threshold)
+	p.ResolvableEffect = math.Expm1(s.threshold + (s.quantile+normalQuantile(0.9))*standardError)
+}
+
+// forward tries the candidates in their order, each on top of those kept before.
+func (s *session) forward(ctx context.Context) error {
+	for len(s.queue) > 0 {
+		c := s.queue[0]
+		s.queue = s.queue[1:]
+		t, err := s.trial(ctx, c)
+		s.out.Trials = append(s.out.Trials, t)
+		if t.Verdict == Kept {
+			s.keeps++
+		}
+		key := target{c.Side, c.Knob}
+		s.history[key] = attempts{count: s.history[key].count + 1, verdict: t.Verdict, keeps: s.keeps}
+		s.emit(Event{
+			Kind: EventVerdict, Phase: PhaseTrial, Knob: t.Knob, Side: t.Side, From: t.From, To: t.To, Effect: t.Effect, Verdict: t.Verdict,
+			Text: fmt.Sprintf("%s %s: %s: %s", t.Side, t.Knob, t.Verdict, t.Reason),
+		})
+		if errors.Is(err, errBudget) {
+			s.out.Partial = true
+			s.out.Reason = fmt.Sprintf("the time budget ran out with %d candidates left", len(s.queue)+1)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if t.Verdict == Kept {
+			if err := s.refill(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// refill asks for new candidates after a keep.
+func (s *session) refill(ctx context.Context) error {
+	if s.cfg.Refill == nil {
+		return nil
+	}
+	if err := s.switchTo(ctx, s.kept); err != nil {
+		return err
+	}
+	fresh, err := s.cfg.Refill(ctx, s.keptList())
+	if err != nil {
+		return fmt.Errorf("look for new candidates: %w", err)
+	}
+	fresh = slices.DeleteFunc(slices.Clone(fresh), func(c Candidate) bool {
+		past, tried := s.history[target{c.Side, c.Knob}]
+		// Each keep changes what limits, so what was unproven under the old limit is worth one more trial.
+		return tried && !(past.verdict == RevertedUnproven && past.count == 1 && past.keeps < s.keeps)
+	})
+	// New levels for a knob that is still waiting replace the old ones.
+	s.queue = slices.DeleteFunc(s.queue, func(old Candidate) bool {
+		return slices.ContainsFunc(fresh, func(c Candidate) bool { return c.Side == old.Side && c.Knob == old.Knob })
+	})
+	s.queue = append(fresh, s.queue...)
+	return nil
+}
+
+// revoke says of every kept trial that it did not last.
+func (s *session) revoke(reason string) {
+	s.kept = nil
+	s.out.Kept = []Change{}
+	s.out.State = StateUndone
+	s.conclude(reason)
+	for i := range s.out.Trials {
+		if t := &s.out.Trials[i]; t.Verdict == Kept {
+			t.Verdict = RevertedUnproven
+			t.Reason += "; taken back: " + reason
+		}
+	}
+}
+
+// conclude sets the reason why it all ended as it did, behind the one why it ended early.
+func (s *session) conclude(reason string) {
+	if s.out.Partial && s.out.Reason != "" {
+		reason = s.out.Reason + "; " + reason
+	}
+	s.out.Reason = reason
+}
+
+// conclusion is the last line of the log.
+func (s *session) conclusion() string {
+	switch s.out.State {
+	case StateCommitted:
+		return fmt.Sprintf("committed %d changes: %s", len(s.out.Kept), s.out.Final)
+	case StateTrial:
+		if len(s.out.Kept) > 0 {
+			return fmt.Sprintf("%d changes are confirmed and held as trial changes: %s", len(s.out.Kept), s.out.Final)
+		}
+		return "some trial changes could not be taken back; the guard of their host will"
+	}
+	if s.out.Reason == "" {
+		return "everything is as it was"
+	}
+	return "everything is as it was: " + s.out.Reason
+}
+
+// normalQuantile is Φ⁻¹(p).
+func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }

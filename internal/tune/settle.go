@@ -1,0 +1,145 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// confirm compares a set with the original, with fresh pairs. A bench too disturbed to measure leaves it unproven, and so does the end of the budget.
+func (s *session) confirm(ctx context.Context, set arm) (answer, error) {
+	s.emit(Event{Kind: EventPhase, Phase: PhaseConfirmation, Pairs: s.plan.Looks[0].Pairs,
+		Text: fmt.Sprintf("confirm %d kept changes together against the original", len(set))})
+	got, err := s.compare(ctx, question{phase: PhaseConfirmation, b: set, within: s.cfg.Budget})
+	disturbed := (*disturbedError)(nil)
+	switch {
+	case errors.As(err, &disturbed):
+		got.decision, got.reason = unproven, disturbed.Error()
+	case errors.Is(err, errBudget):
+		s.out.Partial = true
+		got.decision, got.reason = unproven, "the time budget ran out"
+	case err != nil:
+		return got, err
+	}
+	verdict := Kept
+	if got.decision != better {
+		verdict = RevertedUnproven
+	}
+	s.emit(Event{Kind: EventVerdict, Phase: PhaseConfirmation, Effect: got.effect, Verdict: verdict, Text: "confirmation: " + got.reason})
+	return got, nil
+}
+
+// ablate drops every kept change that the others make unnecessary, oldest first, because later ones were proven on top of it and not the other
+// way round. The set that remains is confirmed afresh; should that fail, the whole set, which was confirmed, stays.
+func (s *session) ablate(ctx context.Context) error {
+	whole := s.kept
+	var dropped []Ablation
+	for i := 0; i < len(s.kept) && len(s.kept) > 1; {
+		entry, needed, err := s.needs(ctx, i, len(dropped) > 0)
+		if errors.Is(err, errBudget) {
+			s.out.Partial = true
+			break
+		}
+		if err != nil {
+			return err
+		}
+		s.out.Ablation = append(s.out.Ablation, entry)
+		if needed {
+			i++
+			continue
+		}
+		dropped = append(dropped, entry)
+		s.kept = s.kept.without(i)
+	}
+	if len(dropped) == 0 {
+		return nil
+	}
+	again, err := s.confirm(ctx, s.kept)
+	if err != nil {
+		return err
+	}
+	if again.decision != better {
+		s.warn("what remained after dropping %d changes was not confirmed (%s); the whole set stays", len(dropped), again.reason)
+		s.kept = whole
+		return nil
+	}
+	s.out.Final, s.out.Guards = &again.effect, again.guards
+	for _, d := range dropped {
+		// The newest trial of that knob is the one that was kept.
+		for i := len(s.out.Trials) - 1; i >= 0; i-- {
+			if t := &s.out.Trials[i]; t.Knob == d.Knob && t.Side == d.Side && t.Verdict == Kept {
+				t.Verdict = RevertedUnproven
+				t.Reason = fmt.Sprintf("no longer needed beside the others: %s in the kept set", d.Effect)
+			}
+		}
+	}
+	return nil
+}
+
+// needs asks whether the kept set is better than itself without its i-th member.
+func (s *session) needs(ctx context.Context, i int, dropped bool) (Ablation, bool, error) {
+	p := s.kept[i]
+	entry := Ablation{Knob: p.setting.Knob, Side: p.side}
+	// The newest member was kept by this very comparison, as long as the others are those it was tried on.
+	if i == len(s.kept)-1 && !dropped {
+		entry.Effect, entry.Needed, entry.Reused = s.lastWin.effect, true, true
+		return entry, true, nil
+	}
+	s.emit(Event{Kind: EventPhase, Phase: PhaseAblation, Knob: p.setting.Knob, Side: p.side, From: p.from, To: p.setting.Value,
+		Text: fmt.Sprintf("is %s %s still needed beside the others", p.side, p.setting.Knob)})
+	got, err := s.compare(ctx, question{
+		phase: PhaseAblation, trial: len(s.out.Ablation), about: p, a: s.kept.without(i), b: s.kept, within: s.cfg.Budget,
+	})
+	entry.Effect = got.effect
+	if disturbed := (*disturbedError)(nil); errors.As(err, &disturbed) {
+		// It was proven once; a disturbed bench proves nothing against it.
+		s.warn("ablation of %s %s: %v", p.side, p.setting.Knob, disturbed)
+		entry.Needed = true
+		return entry, true, nil
+	}
+	if err != nil {
+		return entry, false, err
+	}
+	entry.Needed = got.decision == better
+	verdict := Kept
+	if !entry.Needed {
+		verdict = RevertedUnproven
+	}
+	s.emit(Event{Kind: EventVerdict, Phase: PhaseAblation, Knob: p.setting.Knob, Side: p.side, From: p.from, To: p.setting.Value,
+		Effect: got.effect, Verdict: verdict, Text: fmt.Sprintf("%s %s in the kept set: %s", p.side, p.setting.Knob, got.reason)})
+	return entry, entry.Needed, nil
+}
+
+// settle puts the kept set in force and makes it stay, or holds it.
+func (s *session) settle(ctx context.Context) error {
+	if err := s.switchTo(ctx, s.kept); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	if s.cfg.HoldCommit {
+		s.out.State = StateTrial
+	} else {
+		if err := s.commit(ctx); err != nil {
+			return err
+		}
+		s.out.State = StateCommitted
+	}
+	s.out.Kept = s.keptList()
+	s.conclude("confirmed: " + s.out.Final.String())
+	return nil
+}
+
+// keptList gives the kept settings, with their ids where they are in force.
+func (s *session) keptList() []Change {
+	out := make([]Change, len(s.kept))
+	for i, p := range s.kept {
+		out[i] = Change{Knob: p.setting.Knob, Side: p.side, From: p.from, To: p.setting.Value}
+		if at := slices.IndexFunc(s.applied, func(a applied) bool { return a.same(p) }); at >= 0 {
+			out[i].ID = s.applied[at].id
+		}
+	}
+	return out
+}
