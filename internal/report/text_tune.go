@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/linerate/linerate/internal/tune"
 	"github.com/linerate/linerate/internal/unit"
@@ -11,52 +12,75 @@ import (
 // TuneText writes a tune document: the outcome in one line, before and after, the ladder of trials, and what was left on the hosts.
 func TuneText(w io.Writer, d *TuneDocument, s Style) error {
 	p := &printer{w: w, s: s}
-	p.line("%s", s.bold(Headline(d)))
-	p.line("")
+	p.headline(d)
 	if len(d.Findings) > 0 {
-		p.head("LIMIT BEFORE")
-		p.wrapped("  ", string(d.Findings[0].Code)+": "+d.Findings[0].Title)
 		p.line("")
+		p.head("LIMIT BEFORE")
+		p.line("  %s", p.severity(d.Findings[0].Severity, string(d.Findings[0].Code)))
+		p.wrapped("  ", d.Findings[0].Title)
 	}
-	p.head("BEFORE AND AFTER")
-	t := newTable("", ">"+d.Goal, ">segments")
-	t.row("before", d.Baseline.text(), count(d.Baseline.Segments))
-	if f := d.Final.Figure; f != nil {
-		t.row("after", cell{f.text(), s.bold}, count(f.Segments))
-	}
-	t.print(p, "  ")
+	p.beforeAfter(d)
 	if len(d.Trials) > 0 {
 		p.line("")
 		p.head("TRIALS")
 		p.ladder(d.Trials)
 	}
+	if len(d.Ablation) > 0 {
+		p.line("")
+		p.head("STILL NEEDED BESIDE THE OTHERS")
+		t := newTable("side", "knob", ">effect", "interval", "")
+		for _, a := range d.Ablation {
+			needed := cell{"needed", s.green}
+			if !a.Needed {
+				needed = cell{"dropped", s.yellow}
+			}
+			t.row(a.Side, a.Knob, times(a.Ratio), interval(a.Effect), needed)
+		}
+		t.print(p, "  ")
+	}
 	if len(d.Changes) > 0 {
 		p.line("")
 		p.head("CHANGES")
 		p.changes(d.Changes)
+		p.line("  %s", s.dim("linerate undo --all takes them back, on each host"))
 	}
 	p.notes("WARNINGS", d.Warnings)
 	return p.err
 }
 
-// Headline says in one sentence what a tune came to.
-func Headline(d *TuneDocument) string {
-	var kept int
-	for _, t := range d.Trials {
-		if t.Verdict == tune.Kept {
-			kept++
-		}
+func (p *printer) headline(d *TuneDocument) {
+	verdict, text := Headline(d)
+	paint := p.s.bold
+	switch verdict {
+	case "Proved":
+		paint = func(t string) string { return p.s.bold(p.s.green(t)) }
+	case "Not proved":
+		paint = func(t string) string { return p.s.bold(p.s.yellow(t)) }
 	}
+	p.line("%s  %s", paint(verdict), text)
+}
+
+// Headline says what a tune came to: a verdict of one or two words (Proved, Not proved, Nothing to tune), and a sentence.
+func Headline(d *TuneDocument) (verdict, sentence string) {
+	kept := len(d.Kept)
 	switch {
-	case len(d.Trials) == 0:
-		return "Nothing to tune: no change was worth trying."
-	case kept == 0:
-		return fmt.Sprintf("Nothing kept: none of %d trials was proven to help.", len(d.Trials))
-	case d.Final.Proven && d.Final.Effect != nil:
-		return fmt.Sprintf("Proved: %s, %s with %s.", times(d.Final.Effect), interval(d.Final.EffectLow, d.Final.EffectHigh), changesWord(kept))
-	default:
-		return fmt.Sprintf("Not proved: %s, %s with %s.", times(d.Final.Effect), interval(d.Final.EffectLow, d.Final.EffectHigh), changesWord(kept))
+	case kept > 0 && d.Final != nil && d.Baseline != nil && d.After != nil:
+		return "Proved", fmt.Sprintf("%s → %s, %s (%s) with %s.", d.quantity(d.Baseline.Objective), d.quantity(d.After.Objective),
+			times(d.Final.Ratio), interval(*d.Final), changesWord(kept))
+	case len(d.Trials) == 0 && !d.Unreliable:
+		return "Nothing to tune", sentenceOf(strings.TrimPrefix(d.Reason, "nothing to tune: "), "No change was worth trying.")
+	case d.Unreliable:
+		return "Not proved", sentenceOf(d.Reason, "The bench is too noisy to prove anything.")
 	}
+	return "Not proved", sentenceOf(d.Reason, fmt.Sprintf("None of %d trials was proven to help.", len(d.Trials)))
+}
+
+// sentenceOf makes a clause begin with a capital and end with a full stop.
+func sentenceOf(clause, otherwise string) string {
+	if clause == "" {
+		return otherwise
+	}
+	return strings.ToUpper(clause[:1]) + strings.TrimSuffix(clause[1:], ".") + "."
 }
 
 func changesWord(n int) string {
@@ -66,37 +90,118 @@ func changesWord(n int) string {
 	return fmt.Sprintf("%d changes", n)
 }
 
-func (p *printer) ladder(trials []Trial) {
-	t := newTable("side", "knob", "from", "to", ">pairs", ">effect", "interval", "verdict", "")
-	for _, x := range trials {
-		t.row(x.Side, x.Knob, value(x.From), value(x.To), count(x.Pairs), times(x.Effect), interval(x.EffectLow, x.EffectHigh), p.verdict(x.Verdict), x.Why)
+// quantity prints a number in the unit of the goal.
+func (d *TuneDocument) quantity(x float64) string {
+	if d.Unit == "bits_per_second" {
+		return unit.BitRate(x).String()
+	}
+	return unit.FormatCount(x) + " trans/s"
+}
+
+// guardRows are the side effects that the table of before and after shows, when both sides were measured.
+var guardRows = []struct{ key, name string }{
+	{"rtt_loaded_seconds", "round trip under load"},
+	{"rtt_p99_seconds", "round trip p99"},
+	{"retransmit_ratio", "segments sent again"},
+	{"cpu_seconds_per_gigabyte", "CPU time per gigabyte"},
+	{"drops_per_gigabyte", "drops per gigabyte"},
+}
+
+func guardText(key string, v float64) string {
+	switch {
+	case strings.HasSuffix(key, "_seconds"):
+		return unit.FormatSeconds(v)
+	case strings.HasSuffix(key, "_ratio"):
+		return unit.FormatPercent(v)
+	case strings.HasPrefix(key, "cpu_seconds"):
+		return unit.FormatSeconds(v)
+	}
+	return unit.FormatCount(v)
+}
+
+// comparison is one row of before and after.
+type comparison struct{ Name, Before, After, Change string }
+
+// comparisons pairs the figures of before and after. After is empty where nothing was kept.
+func (d *TuneDocument) comparisons() []comparison {
+	if d.Baseline == nil {
+		return nil
+	}
+	rows := []comparison{{Name: d.Goal, Before: d.quantity(d.Baseline.Objective)}}
+	if d.After != nil {
+		rows[0].After = d.quantity(d.After.Objective)
+		if d.Final != nil {
+			rows[0].Change = strings.TrimSpace(times(d.Final.Ratio) + "  " + interval(*d.Final))
+		}
+	}
+	for _, g := range guardRows {
+		before, ok := d.Baseline.Guards[g.key]
+		if !ok {
+			continue
+		}
+		row := comparison{Name: g.name, Before: guardText(g.key, before)}
+		if d.After != nil {
+			if after, ok := d.After.Guards[g.key]; ok {
+				row.After = guardText(g.key, after)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (p *printer) beforeAfter(d *TuneDocument) {
+	rows := d.comparisons()
+	if len(rows) == 0 {
+		return
+	}
+	p.line("")
+	p.head("BEFORE AND AFTER")
+	t := newTable("", ">before", ">after", "change")
+	for i, r := range rows {
+		after := cell{text: r.After}
+		if i == 0 {
+			after.paint = p.s.bold
+		}
+		t.row(r.Name, r.Before, after, r.Change)
 	}
 	t.print(p, "  ")
+	if d.Pilot != nil {
+		p.line("  %s", p.s.dim(fmt.Sprintf("noise of a pair without any change: %s; gains from %s on could be proven",
+			unit.FormatPercent(d.Pilot.PairNoise), unit.FormatPercent(d.Pilot.ResolvableEffect))))
+	}
+}
+
+// ladder prints the trials in their order: what was tried, what it did, what became of it.
+func (p *printer) ladder(trials []tune.Trial) {
+	t := newTable("side", "knob", "from", "to", ">pairs", ">effect", "interval", "verdict")
+	for _, x := range trials {
+		t.row(x.Side, x.Knob, value(x.From), value(x.To), count(x.Pairs), times(x.Ratio), interval(x.Effect), p.verdict(x.Verdict))
+	}
+	t.print(p, "  ")
+	for _, x := range trials {
+		if x.Verdict == tune.Refused {
+			p.wrapped("  ", fmt.Sprintf("%s refused: %s", x.Knob, x.Reason))
+		}
+	}
 }
 
 func (p *printer) verdict(v tune.Verdict) cell {
-	switch v {
-	case tune.Kept:
-		return cell{"kept, proved", p.s.green}
-	case tune.RevertedWorse:
-		return cell{"reverted, worse", p.s.red}
-	case tune.RevertedUnproven:
-		return cell{"reverted, not proved", nil}
-	case tune.Refused:
-		return cell{"refused", p.s.yellow}
-	}
-	return cell{string(v), nil}
+	paint := map[tune.Verdict]func(string) string{tune.Kept: p.s.green, tune.RevertedWorse: p.s.red, tune.Refused: p.s.yellow}[v]
+	return cell{verdictText(v), paint}
 }
 
-// text is the figure with its unit.
-func (f Figure) text() string {
-	switch {
-	case f.ThroughputBitsPerSec != nil:
-		return unit.BitRate(*f.ThroughputBitsPerSec).String()
-	case f.TransactionsPerSec != nil:
-		return unit.FormatCount(*f.TransactionsPerSec) + " trans/s"
+// verdictText says a verdict in words; proved and not proved are the words that matter.
+func verdictText(v tune.Verdict) string {
+	switch v {
+	case tune.Kept:
+		return "kept: proved"
+	case tune.RevertedWorse:
+		return "reverted: worse"
+	case tune.RevertedUnproven:
+		return "reverted: not proved"
 	}
-	return "not measured"
+	return string(v)
 }
 
 func count(n int) string {
@@ -106,27 +211,29 @@ func count(n int) string {
 	return fmt.Sprint(n)
 }
 
-// times prints an effect as a factor: ×3.91. Near one it takes another digit, where the second decides.
-func times(x *float64) string {
+// times prints an effect as a factor: ×3.91. Below two a third decimal is shown, because there it decides. Zero is not known.
+func times(x float64) string {
 	switch {
-	case x == nil:
+	case x == 0:
 		return ""
-	case *x < 2:
-		return fmt.Sprintf("×%.3f", *x)
+	case x < 2:
+		return fmt.Sprintf("×%.3f", x)
+	case x < 100:
+		return fmt.Sprintf("×%.2f", x)
 	}
-	return fmt.Sprintf("×%.2f", *x)
+	return "×" + unit.FormatCount(x)
 }
 
-// interval prints the ends of an effect; an open end is an ellipsis.
-func interval(low, high *float64) string {
-	if low == nil && high == nil {
+// interval prints the ends of an effect; an end that is not known yet is an ellipsis, no ends are nothing.
+func interval(e tune.Effect) string {
+	if e.Low == 0 && e.High == 0 {
 		return ""
 	}
-	side := func(x *float64) string {
-		if x == nil {
+	side := func(x float64) string {
+		if x == 0 {
 			return "…"
 		}
 		return times(x)
 	}
-	return side(low) + " to " + side(high)
+	return side(e.Low) + " to " + side(e.High)
 }

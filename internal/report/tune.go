@@ -1,78 +1,130 @@
 package report
 
 import (
+	"math"
+	"slices"
+	"time"
+
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/stats"
 	"github.com/linerate/linerate/internal/tune"
 )
 
-// TuneDocument is linerate.tune/1: one whole experiment on a pair of hosts. It holds everything its page shows, raw segments
+// TuneDocument is linerate.tune/1: one whole experiment on a pair of hosts. It holds everything that its page shows, raw segments
 // included, so that a reader can judge the verdicts again.
 type TuneDocument struct {
 	Envelope
 	Target   string             `json:"target"`
-	Goal     string             `json:"goal"`     // throughput or latency
-	Baseline Figure             `json:"baseline"` // before any change
-	Pilot    *Pilot             `json:"pilot,omitempty"`
-	Findings []diagnose.Finding `json:"findings"` // the diagnosis before, most important first
-	Trials   []Trial            `json:"trials"`   // in the order they were made
-	Final    Final              `json:"final"`
-	Changes  []journal.Change   `json:"changes"`  // what the run left in the journals of both hosts
-	State    string             `json:"state"`    // trial, committed or undone
-	Segments []Segment          `json:"segments"` // every measured segment in order
-	Seconds  float64            `json:"duration_seconds,omitempty"`
-	Warnings []string           `json:"warnings,omitempty"`
+	Goal     string             `json:"goal"`               // throughput or latency
+	Unit     string             `json:"objective_unit"`     // of every objective: bits_per_second or transactions_per_second
+	Baseline *Figure            `json:"baseline,omitempty"` // the original settings, in the pilot
+	After    *Figure            `json:"after,omitempty"`    // the kept set, in the last confirmation
+	Findings []diagnose.Finding `json:"findings"`           // the diagnosis before, most important first
+	tune.Outcome
+	Changes []journal.Change `json:"changes"` // what the run left in force, as the journals of both hosts know it
+	Seconds float64          `json:"duration_seconds,omitempty"`
 }
 
-// Figure is what the goal's measure came to over several segments. Exactly one of the rates is present, after the goal.
+// Figure is what one arm gave over several segments: medians. One of the two rates is there, after the goal.
 type Figure struct {
-	ThroughputBitsPerSec *float64 `json:"throughput_bits_per_second,omitempty"`
-	TransactionsPerSec   *float64 `json:"transactions_per_second,omitempty"`
-	Segments             int      `json:"segments_total,omitempty"`
+	ThroughputBitsPerSec float64            `json:"throughput_bits_per_second,omitempty"`
+	TransactionsPerSec   float64            `json:"transactions_per_second,omitempty"`
+	Objective            float64            `json:"objective"` // the same number, whatever the goal
+	Guards               map[string]float64 `json:"guards,omitempty"`
+	Segments             int                `json:"segments_total"`
 }
 
-// Pilot is the A/A comparison before the first trial: how much two equal arms differ here.
-type Pilot struct {
-	Pairs     int      `json:"pairs"`
-	NoiseLow  *float64 `json:"effect_low_ratio,omitempty"` // interval of an effect that is none
-	NoiseHigh *float64 `json:"effect_high_ratio,omitempty"`
-	Noise     *float64 `json:"noise_ratio,omitempty"` // scatter of the log ratios of equal pairs
+// TuneRun is what a tune document is made of.
+type TuneRun struct {
+	Target   string
+	Goal     string             // throughput or latency
+	Findings []diagnose.Finding // before
+	Outcome  *tune.Outcome      // nil: nothing was tried
+	Changes  []journal.Change   // of both hosts
+	Duration time.Duration
 }
 
-// Trial is one knob tried at one level on one side. The effect is the ratio of the goal's measure with the change to without it;
-// the interval's ends are absent where too few pairs leave them open.
-type Trial struct {
-	Knob       knob.ID      `json:"knob"`
-	From       knob.Value   `json:"from"`
-	To         knob.Value   `json:"to"`
-	Side       tune.Side    `json:"side"`
-	Pairs      int          `json:"pairs"`
-	Effect     *float64     `json:"effect_ratio,omitempty"`
-	EffectLow  *float64     `json:"effect_low_ratio,omitempty"`
-	EffectHigh *float64     `json:"effect_high_ratio,omitempty"`
-	Verdict    tune.Verdict `json:"verdict"`
-	Why        string       `json:"why,omitempty"` // one sentence
+// NewTune makes a tune document. The outcome is copied where it is completed; its segments are shared.
+func NewTune(e Envelope, r TuneRun) *TuneDocument {
+	d := &TuneDocument{
+		Envelope: e.of(SchemaTune), Target: r.Target, Goal: r.Goal, Unit: "bits_per_second",
+		Findings: cleanFindings(r.Findings), Changes: slices.Clone(r.Changes), Seconds: r.Duration.Seconds(),
+	}
+	if r.Goal == "latency" {
+		d.Unit = "transactions_per_second"
+	}
+	d.Outcome.State = tune.StateUndone
+	if r.Outcome != nil {
+		d.Outcome = *r.Outcome
+		d.Outcome.Segments = cleanSegments(r.Outcome.Segments)
+	}
+	if b := d.Outcome.Baseline; b != nil {
+		d.Baseline = d.figure(b.Objective, b.Guards, b.Segments)
+	}
+	// The outer one is what encoding/json writes; without the inner one there is no doubt.
+	d.Outcome.Baseline = nil
+	d.After = d.confirmed()
+	fillSlices(d)
+	return d
 }
 
-// Final is the confirmation: everything kept against the original, measured anew.
-type Final struct {
-	Effect     *float64 `json:"effect_ratio,omitempty"`
-	EffectLow  *float64 `json:"effect_low_ratio,omitempty"`
-	EffectHigh *float64 `json:"effect_high_ratio,omitempty"`
-	Pairs      int      `json:"pairs,omitempty"`
-	Proven     bool     `json:"proven"` // the lower end beats the smallest useful effect
-	Figure     *Figure  `json:"figure,omitempty"`
+func (d *TuneDocument) figure(objective float64, guards map[string]float64, segments int) *Figure {
+	f := &Figure{Objective: objective, Guards: guards, Segments: segments}
+	if d.Unit == "bits_per_second" {
+		f.ThroughputBitsPerSec = objective
+	} else {
+		f.TransactionsPerSec = objective
+	}
+	return f
 }
 
-// Segment is one measurement with new connections.
-type Segment struct {
-	Phase                string   `json:"phase"`           // pilot, trial, confirm, ablation
-	Arm                  string   `json:"arm"`             // A: without the change, B: with it
-	Trial                *int     `json:"trial,omitempty"` // index in trials, in the phase trial
-	StartSeconds         float64  `json:"start_seconds"`   // since the experiment began
-	EndSeconds           float64  `json:"end_seconds,omitempty"`
-	ThroughputBitsPerSec *float64 `json:"throughput_bits_per_second,omitempty"`
-	TransactionsPerSec   *float64 `json:"transactions_per_second,omitempty"`
-	Discard              string   `json:"discard,omitempty"` // why it does not count
+// confirmed is the figure of arm B of the last confirmation. An ablation that drops something confirms anew from pair 0, so the
+// last confirmation begins at the last such pair.
+func (d *TuneDocument) confirmed() *Figure {
+	var objectives []float64
+	guards := map[string][]float64{}
+	last := math.MaxInt
+	for _, s := range slices.Backward(d.Segments) {
+		if s.Phase != tune.PhaseConfirmation {
+			continue
+		}
+		if s.Pair > last {
+			break
+		}
+		last = s.Pair
+		if s.Arm != "B" || s.Discard != "" {
+			continue
+		}
+		objectives = append(objectives, s.Objective)
+		for name, v := range s.Guards {
+			guards[name] = append(guards[name], v)
+		}
+	}
+	if len(objectives) == 0 {
+		return nil
+	}
+	medians := map[string]float64{}
+	for name, values := range guards {
+		medians[name] = stats.Median(values)
+	}
+	return d.figure(stats.Median(objectives), medians, len(objectives))
+}
+
+// cleanSegments copies segments without guard-rails that JSON cannot carry.
+func cleanSegments(in []tune.Segment) []tune.Segment {
+	out := slices.Clone(in)
+	for i := range out {
+		clean := map[string]float64{}
+		for name, v := range out[i].Guards {
+			if known(v) != nil {
+				clean[name] = v
+			}
+		}
+		out[i].Guards = clean
+		if known(out[i].Objective) == nil {
+			out[i].Objective = 0
+		}
+	}
+	return out
 }

@@ -1,0 +1,216 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/tune"
+)
+
+// Schema is as much of JSON Schema (draft 2020-12) as our documents need.
+type Schema struct {
+	Dialect              string             `json:"$schema,omitempty"`
+	ID                   string             `json:"$id,omitempty"`
+	Title                string             `json:"title,omitempty"`
+	Description          string             `json:"description,omitempty"`
+	Ref                  string             `json:"$ref,omitempty"`
+	Type                 any                `json:"type,omitempty"` // a name or a list of names
+	Format               string             `json:"format,omitempty"`
+	Const                string             `json:"const,omitempty"`
+	Enum                 []string           `json:"enum,omitempty"`
+	Minimum              *float64           `json:"minimum,omitempty"`
+	Properties           map[string]*Schema `json:"properties,omitempty"`
+	Required             []string           `json:"required,omitempty"`
+	AdditionalProperties any                `json:"additionalProperties,omitempty"` // false, or the schema of a map's values
+	Items                *Schema            `json:"items,omitempty"`
+	Defs                 map[string]*Schema `json:"$defs,omitempty"`
+}
+
+// documents lists every document with its schema name; a new one must be added here to get its file and its checks.
+var documents = []struct {
+	name  string
+	value any
+}{
+	{SchemaInspect, InspectDocument{}},
+	{SchemaMeasure, MeasureDocument{}},
+	{SchemaDiagnose, DiagnoseDocument{}},
+	{SchemaTune, TuneDocument{}},
+	{SchemaHistory, HistoryDocument{}},
+	{SchemaUndo, UndoDocument{}},
+	{SchemaKnobs, KnobsDocument{}},
+	{SchemaExplain, ExplainDocument{}},
+	{SchemaLab, LabDocument{}},
+	{SchemaError, ErrorDocument{}},
+}
+
+// enums are the string types with a closed set of values.
+var enums = map[reflect.Type][]string{
+	reflect.TypeFor[diagnose.Severity](): {string(diagnose.Info), string(diagnose.Notice), string(diagnose.Warning), string(diagnose.Critical)},
+	reflect.TypeFor[tune.Verdict]():      {string(tune.Kept), string(tune.RevertedWorse), string(tune.RevertedUnproven), string(tune.Refused)},
+	reflect.TypeFor[tune.Side]():         {string(tune.Near), string(tune.Far)},
+	reflect.TypeFor[tune.State]():        {string(tune.StateTrial), string(tune.StateCommitted), string(tune.StateUndone)},
+	reflect.TypeFor[tune.Phase](): {string(tune.PhasePilot), string(tune.PhaseLevels), string(tune.PhaseTrial),
+		string(tune.PhaseConfirmation), string(tune.PhaseAblation)},
+	reflect.TypeFor[journal.State](): {string(journal.Trial), string(journal.Committed), string(journal.Persisted), string(journal.Undone), "dry-run"},
+}
+
+// unitsOfKeys explains the units that keys end in, longest first where one is the end of another.
+var unitsOfKeys = []struct{ suffix, unit string }{
+	{"_transactions_per_second", "transactions per second"},
+	{"_packets_per_second", "packets per second"},
+	{"_bits_per_second", "bits per second"},
+	{"_seconds_per_gigabyte", "seconds of processor time per 10⁹ bytes of payload"},
+	{"transactions_per_second", "transactions per second"},
+	{"packets_per_second", "packets per second"},
+	{"bits_per_second", "bits per second"},
+	{"_seconds", "seconds"},
+	{"_bytes", "bytes"},
+	{"_packets", "packets"},
+	{"_megahertz", "megahertz"},
+	{"_ratio", "ratio; for an effect 1 is no change, for a share 1 is all"},
+	{"_total", "a count"},
+}
+
+// Schemas gives the JSON Schema of every document by its schema name.
+func Schemas() map[string]*Schema {
+	all := map[string]*Schema{}
+	for _, d := range documents {
+		all[d.name] = schemaOf(d.name, reflect.TypeOf(d.value))
+	}
+	return all
+}
+
+// SchemaFile is the name in docs/schema of a document's schema: linerate.tune/1 is in linerate.tune.1.json.
+func SchemaFile(name string) string { return strings.ReplaceAll(name, "/", ".") + ".json" }
+
+// SchemaFiles gives the content of every file of docs/schema.
+func SchemaFiles() (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for name, s := range Schemas() {
+		b, err := json.MarshalIndent(s, "", "  ")
+		if err != nil {
+			return nil, fmt.Errorf("encode schema %s: %w", name, err)
+		}
+		files[SchemaFile(name)] = append(b, '\n')
+	}
+	return files, nil
+}
+
+func schemaOf(name string, t reflect.Type) *Schema {
+	g := &generator{defs: map[string]*Schema{}}
+	s := g.object(t)
+	s.Dialect = "https://json-schema.org/draft/2020-12/schema"
+	s.ID = "urn:linerate:schema:" + strings.ReplaceAll(strings.TrimPrefix(name, "linerate."), "/", ":")
+	s.Title = name
+	s.Description = "Generated from the Go types of package report. Absent means not known."
+	s.Properties["schema"] = &Schema{Const: name}
+	if len(g.defs) > 0 {
+		s.Defs = g.defs
+	}
+	return s
+}
+
+type generator struct{ defs map[string]*Schema }
+
+// of gives the schema of any type; structs become definitions that are referred to by package and name.
+func (g *generator) of(t reflect.Type) *Schema {
+	zero := 0.0
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return &Schema{Type: "string", Format: "date-time"}
+	case enums[t] != nil:
+		return &Schema{Type: "string", Enum: enums[t]}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return g.of(t.Elem())
+	case reflect.Bool:
+		return &Schema{Type: "boolean"}
+	case reflect.String:
+		return &Schema{Type: "string"}
+	case reflect.Float32, reflect.Float64:
+		return &Schema{Type: "number"}
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return &Schema{Type: "integer"}
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return &Schema{Type: "integer", Minimum: &zero}
+	case reflect.Slice, reflect.Array:
+		return &Schema{Type: "array", Items: g.of(t.Elem())}
+	case reflect.Map:
+		return &Schema{Type: "object", AdditionalProperties: g.of(t.Elem())}
+	case reflect.Interface:
+		// The only one is Evidence.Value.
+		return &Schema{Type: []string{"number", "string", "boolean"}}
+	case reflect.Struct:
+		name := packageOf(t) + "." + t.Name()
+		if _, done := g.defs[name]; !done {
+			g.defs[name] = nil // a type that holds itself finds its name taken
+			g.defs[name] = g.object(t)
+		}
+		return &Schema{Ref: "#/$defs/" + name}
+	}
+	panic("no schema for " + t.String()) // a new kind in a document; the tests build every schema
+}
+
+func packageOf(t reflect.Type) string {
+	path := t.PkgPath()
+	return path[strings.LastIndex(path, "/")+1:]
+}
+
+// object lists the fields of a struct as encoding/json would: embedded ones in place, and the outer of two with one name.
+func (g *generator) object(t reflect.Type) *Schema {
+	s := &Schema{Type: "object", Properties: map[string]*Schema{}, AdditionalProperties: false}
+	g.fields(s, t)
+	slices.Sort(s.Required)
+	return s
+}
+
+func (g *generator) fields(s *Schema, t reflect.Type) {
+	var embedded []reflect.Type
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && tag == "":
+			et := f.Type
+			if et.Kind() == reflect.Pointer {
+				et = et.Elem()
+			}
+			embedded = append(embedded, et)
+			continue
+		case tag == "-" || !f.IsExported():
+			continue
+		case tag == "":
+			tag = f.Name
+		}
+		if _, outer := s.Properties[tag]; outer {
+			continue
+		}
+		p := g.of(f.Type)
+		if u := unitOf(tag); u != "" && p.Ref == "" {
+			p.Description = u
+		}
+		s.Properties[tag] = p
+		if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") {
+			s.Required = append(s.Required, tag)
+		}
+	}
+	for _, et := range embedded {
+		g.fields(s, et)
+	}
+}
+
+func unitOf(key string) string {
+	for _, u := range unitsOfKeys {
+		if strings.HasSuffix(key, u.suffix) {
+			return u.unit
+		}
+	}
+	return ""
+}
