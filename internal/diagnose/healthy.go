@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/linerate/linerate/internal/knob"
 )
@@ -23,11 +24,24 @@ func healthy(f *flow) Finding {
 	}
 	if f.streams > 0 {
 		x.Evidence = append(x.Evidence, f.windowEvidence()...)
-		x.Rejected = append(x.Rejected, f.notReceiveWindow(), f.notSendBuffer(), f.notLoss())
+		x.Rejected = append(x.Rejected, f.notReceiveWindow(), f.notSendBuffer())
 	}
-	if total, where := f.drops(); total > 0 {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not drops inside the hosts: %s packets, most at %s.", count(total), where))
-		x.Confidence *= 0.8
+	lost, where := f.drops()
+	if lost == 0 && f.loss() < minLoss {
+		if f.streams > 0 {
+			x.Rejected = append(x.Rejected, f.notLoss())
+		}
+	} else {
+		// Packets died and no rule says that it matters: the reader must know, and the verdict is a weak one.
+		x.Evidence = append(x.Evidence,
+			Evidence{Name: "segments sent again", Value: f.loss(), Unit: "ratio", Source: f.tcpInfo("tcpi_total_retrans / tcpi_segs_out")},
+			Evidence{Name: "packets dropped inside the hosts", Value: lost, Unit: "packets", Source: "counters of both ends"})
+		x.Title = strings.TrimSuffix(x.Title, ".") + fmt.Sprintf("; but %s segments were sent again.", count(f.retransmits))
+		if lost > 0 {
+			x.Title = strings.TrimSuffix(x.Title, ".") + fmt.Sprintf(" and the hosts dropped %s packets (most: %s).", count(lost), where)
+			x.Remedy.Text = fmt.Sprintf("No rule of this version judges these drops; look at %s first.", where)
+		}
+		x.Confidence *= 0.6
 	}
 	if link, at, ok := f.slowestLink(); ok {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the link: %s at the %s host could carry %s of payload.", link.Name, at.name, rate(goodput(link))))

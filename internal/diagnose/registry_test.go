@@ -1,0 +1,77 @@
+package diagnose_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/linerate/linerate/internal/diagnose"
+)
+
+const pages = "../../docs/findings"
+
+// TestGeneratedPages keeps one documentation page per code, and no others. -update writes them.
+func TestGeneratedPages(t *testing.T) {
+	if *update {
+		if err := os.MkdirAll(pages, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"README.md"}
+	var index strings.Builder
+	index.WriteString("# Findings\n\nEvery code that `linerate diagnose` may give, also from `linerate diagnose --explain CODE`. Codes never change meaning.\n\n| code | in short | rule |\n|---|---|---|\n")
+	for _, e := range diagnose.Registry() {
+		file := string(e.Code) + ".md"
+		want = append(want, file)
+		golden(t, filepath.Join(pages, file), []byte(diagnose.Page(e)))
+		rule := "yes"
+		if !e.Rule {
+			rule = "reserved"
+		}
+		index.WriteString("| [" + string(e.Code) + "](" + file + ") | " + e.Title + " | " + rule + " |\n")
+	}
+	golden(t, filepath.Join(pages, "README.md"), []byte(index.String()))
+	entries, err := os.ReadDir(pages)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !slices.Contains(want, e.Name()) {
+			t.Errorf("%s/%s belongs to no code", pages, e.Name())
+		}
+	}
+}
+
+// TestRegistry holds the form of the registry: unique codes, whole sentences, and every code of a rule explained in full.
+func TestRegistry(t *testing.T) {
+	rules := []diagnose.Code{
+		diagnose.LinkRateReached, diagnose.ReceiveWindowLimited, diagnose.SendBufferLimited, diagnose.WindowScalingOff,
+		diagnose.RouteWindowClamped, diagnose.PathLoss, diagnose.OffloadsOff, diagnose.MeasurementUnreliable, diagnose.Healthy,
+	}
+	seen := map[diagnose.Code]bool{}
+	for _, e := range diagnose.Registry() {
+		if seen[e.Code] {
+			t.Errorf("%s is there twice", e.Code)
+		}
+		seen[e.Code] = true
+		if e.Title == "" || strings.HasSuffix(e.Title, ".") || !strings.HasSuffix(e.Meaning, ".") {
+			t.Errorf("%s: title %q, meaning %q", e.Code, e.Title, e.Meaning)
+		}
+		if e.Rule != slices.Contains(rules, e.Code) {
+			t.Errorf("%s: rule is %v in the registry", e.Code, e.Rule)
+		}
+		if e.Rule && (e.Shows == "" || e.ConfusedWith == "" || e.Remedy == "") {
+			t.Errorf("%s has a rule and is not explained in full", e.Code)
+		}
+	}
+	for _, code := range rules {
+		if !seen[code] {
+			t.Errorf("%s is not in the registry", code)
+		}
+	}
+	if _, ok := diagnose.Explain("no-such-code"); ok {
+		t.Error("explained a code that does not exist")
+	}
+}
