@@ -68,10 +68,14 @@ func (c *session) apply(ctx context.Context, raw json.RawMessage) (any, error) {
 	if err := c.mayTune(ctx); err != nil {
 		return nil, err
 	}
-	request := journal.Request{Reason: body.Reason, For: min(max(body.For, 0), maxTrialFor)}
-	if request.For == 0 {
-		request.For = maxTrialFor // 0 would be no limit at all
+	lease := maxTrialFor
+	if body.For > 0 {
+		lease = min(body.For, maxTrialFor)
 	}
+	// The journal's guard ends a writer whose lease is over, which here is the whole of serve. So this session ends the trial itself
+	// at its time, and the guard only if it does not.
+	request := journal.Request{Reason: body.Reason, For: lease + guardSlack}
+	c.lease.Reset(lease)
 	changes, err := c.journal.Apply(ctx, request, body.Settings...)
 	ids := make([]string, 0, len(changes))
 	for _, change := range changes {
@@ -133,12 +137,23 @@ func (c *session) commit(ctx context.Context, raw json.RawMessage) error {
 	return nil
 }
 
-// takeBack ends what this client left on trial. It runs after everything else of the session has ended, under no context but its own.
+// takeBack ends what this client left on trial. It runs after everything else of the session has ended.
 func (c *session) takeBack() {
 	if c.journal == nil {
 		return
 	}
 	defer c.stopTuning(c)
+	c.undoTrials()
+	if err := c.journal.Close(); err != nil {
+		c.Log(fmt.Sprintf("close journal: %v", err))
+	}
+}
+
+// undoTrials takes back what this client has on trial, under no context but its own, and gives how many changes that were.
+func (c *session) undoTrials() int {
+	if c.journal == nil {
+		return 0
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), undoBound)
 	defer cancel()
 	var left []string
@@ -147,16 +162,15 @@ func (c *session) takeBack() {
 			left = append(left, change.ID)
 		}
 	}
-	if len(left) > 0 {
-		outcomes, err := c.journal.Undo(ctx, left...)
-		c.logOutcomes("of "+c.who, outcomes)
-		if err != nil {
-			c.Log(fmt.Sprintf("taking back the trials of %s: %v; run `linerate recover` here", c.who, err))
-		}
+	if len(left) == 0 {
+		return 0
 	}
-	if err := c.journal.Close(); err != nil {
-		c.Log(fmt.Sprintf("close journal: %v", err))
+	outcomes, err := c.journal.Undo(ctx, left...)
+	c.logOutcomes("of "+c.who, outcomes)
+	if err != nil {
+		c.Log(fmt.Sprintf("taking back the trials of %s: %v; run `linerate recover` here", c.who, err))
 	}
+	return len(left)
 }
 
 // logOutcomes tells what was taken back.

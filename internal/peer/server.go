@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,6 +32,8 @@ const (
 	undoBound = 2 * time.Minute
 	// maxTrialFor bounds how long a client may keep a trial alive without another change.
 	maxTrialFor = time.Hour
+	// guardSlack is how much later than this process the guard ends a trial.
+	guardSlack = 30 * time.Second
 	// maxCalls bounds the calls of one client that wait to be answered.
 	maxCalls = 64
 )
@@ -53,9 +56,9 @@ type ServerOptions struct {
 	History func() ([]journal.Change, error)
 	// AllowTuning lets clients change knobs.
 	AllowTuning bool
-	MaxClients  int            // default 8
-	Limits      traffic.Limits // of one test
-	Echo        *traffic.EchoServer
+	MaxClients  int                  // default 8
+	Limits      traffic.Limits       // of one test
+	Echo        *traffic.EchoServer  // answers UDP pings; when nil, Serve and ServeStdio open one of their own
 	Version     string               // of this linerate, for people
 	HostName    string               // default os.Hostname
 	Log         func(message string) // one plain sentence each: who came, who was turned away, what was changed and taken back; may be nil
@@ -91,6 +94,7 @@ func Serve(ctx context.Context, o ServerOptions) error {
 	}
 	s := newServer(o)
 	o.Listener.OnReject(func(r wire.Rejection) { s.Log(rejected(r)) })
+	defer s.openEcho(ctx)()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = o.Listener.Close() }) // nothing more to learn from an old listener
@@ -106,7 +110,7 @@ func Serve(ctx context.Context, o ServerOptions) error {
 			}
 			return fmt.Errorf("serve: %w", err)
 		}
-		s.sessions.Go(func() { s.serve(ctx, conn) })
+		s.sessions.Go(func() { s.serve(ctx, conn, remoteIP(conn)) })
 	}
 }
 
@@ -127,8 +131,25 @@ func ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, o Ser
 	}
 	s := newServer(o)
 	o.Listener.OnReject(func(r wire.Rejection) { s.Log(rejected(r)) })
-	s.serve(ctx, wire.NewConn(stdio{in, out}))
+	defer s.openEcho(ctx)()
+	// sshd tells the client's address, which its connection has proved (ssh(1), ENVIRONMENT).
+	client, _, _ := strings.Cut(os.Getenv("SSH_CONNECTION"), " ")
+	s.serve(ctx, wire.NewConn(stdio{in, out}), client)
 	return nil
+}
+
+// openEcho opens the UDP echo on the listener's address and port if there is none yet, and gives what closes it. Without one, pings are ICMP only.
+func (s *server) openEcho(ctx context.Context) (end func()) {
+	if s.Echo != nil {
+		return func() {}
+	}
+	echo, err := traffic.ListenEcho(ctx, s.Listener.Addr().String())
+	if err != nil {
+		s.Log(fmt.Sprintf("no UDP echo, pings are ICMP only: %v", err))
+		return func() {}
+	}
+	s.Echo = echo
+	return func() { _ = echo.Close() } // nothing more to learn from it
 }
 
 // stdio makes one stream of two.
@@ -212,7 +233,7 @@ func (s *server) stopTuning(who *session) {
 	}
 }
 
-// remoteIP gives the address of a client, or "" over ssh.
+// remoteIP gives the address of a client.
 func remoteIP(conn *wire.Conn) string {
 	if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
 		return a.AddrPort().Addr().Unmap().String()

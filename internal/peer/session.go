@@ -30,7 +30,8 @@ type session struct {
 	// The worker's own.
 	greeted bool
 	journal *journal.Journal
-	trials  []string // ids that this client made
+	trials  []string    // ids that this client made
+	lease   *time.Timer // ends them when their client does not come back to them
 }
 
 // pending is a call on its way to the worker.
@@ -40,15 +41,17 @@ type pending struct {
 	call call
 }
 
-// serve answers one client until it goes or ctx ends.
-func (s *server) serve(ctx context.Context, conn *wire.Conn) {
+// serve answers one client until it goes or ctx ends. Its IP address is empty if it is not known.
+func (s *server) serve(ctx context.Context, conn *wire.Conn, ip string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer conn.Close()
 	c := &session{
-		server: s, conn: conn, ip: remoteIP(conn), who: "a client over ssh",
+		server: s, conn: conn, ip: ip, who: "a client over ssh",
 		calls: make(chan pending, maxCalls), cancels: make(map[uint64]context.CancelFunc),
+		lease: time.NewTimer(maxTrialFor),
 	}
+	defer c.lease.Stop()
 	if a := conn.RemoteAddr(); a != nil {
 		c.who = a.String()
 	}
@@ -134,29 +137,42 @@ func (c *session) read(ctx context.Context) {
 	}
 }
 
-// work answers calls in the order they came.
+// work answers calls in the order they came, and ends trials whose time is over.
 func (c *session) work(ctx context.Context) {
-	for p := range c.calls {
-		body, err := c.handle(p)
-		a := answer{ID: p.call.ID}
-		if err != nil {
-			a.Fault = newFault(err)
+	for {
+		select {
+		case p, more := <-c.calls:
+			if !more {
+				return
+			}
+			c.answer(ctx, p)
+		case <-c.lease.C:
+			if c.undoTrials() > 0 {
+				c.Log(c.who + " left its trials standing for too long")
+			}
 		}
-		raw, err := encode(body)
-		if err != nil {
-			a.Fault = newFault(fmt.Errorf("encode answer to %s: %w", p.typ, err))
-		}
-		a.Body = raw
-		c.mu.Lock()
-		if cancel := c.cancels[p.call.ID]; cancel != nil {
-			cancel()
-			delete(c.cancels, p.call.ID)
-		}
-		c.mu.Unlock()
-		if err := c.conn.Send(ctx, msgAnswer, a); err != nil && ctx.Err() == nil {
-			// The channel is whole, so the answer itself cannot be sent: it is too long. Then its reason is sent.
-			_ = c.conn.Send(ctx, msgAnswer, answer{ID: p.call.ID, Fault: newFault(err)})
-		}
+	}
+}
+
+// answer answers one call.
+func (c *session) answer(ctx context.Context, p pending) {
+	body, err := c.handle(p)
+	a := answer{ID: p.call.ID}
+	if err != nil {
+		a.Fault = newFault(err)
+	}
+	if a.Body, err = encode(body); err != nil {
+		a.Fault = newFault(fmt.Errorf("encode answer to %s: %w", p.typ, err))
+	}
+	c.mu.Lock()
+	if cancel := c.cancels[p.call.ID]; cancel != nil {
+		cancel()
+		delete(c.cancels, p.call.ID)
+	}
+	c.mu.Unlock()
+	if err := c.conn.Send(ctx, msgAnswer, a); err != nil && ctx.Err() == nil {
+		// The channel is whole, so the answer itself cannot be sent: it is too long. Then its reason is sent.
+		_ = c.conn.Send(ctx, msgAnswer, answer{ID: p.call.ID, Fault: newFault(err)})
 	}
 }
 

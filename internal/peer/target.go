@@ -51,7 +51,12 @@ func ParseTarget(text string) (Target, error) {
 		return bad("%s:// is not known; the forms are HOST[:PORT] and ssh://[USER@]HOST[:PORT]", scheme)
 	}
 	host, port := text, strconv.Itoa(DefaultPort)
-	if a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")); err == nil {
+	literal := text
+	if strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") {
+		literal = text[1 : len(text)-1]
+	}
+	// The zone of an address may hold anything; a bracket in it means that it was no plain address.
+	if a, err := netip.ParseAddr(literal); err == nil && !strings.ContainsAny(literal, "[]") {
 		host = a.String()
 	} else if strings.Contains(text, ":") {
 		h, p, err := net.SplitHostPort(text)

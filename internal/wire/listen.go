@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// maxHalfOpen bounds the connections that have not yet shown what they are. Over it, or over maxHalfOpenPerIP from one address,
-	// the oldest of them makes room: an honest peer is through within a few round trips, one that only holds the place is not.
+	// maxHalfOpen bounds the connections that have not yet shown what they are, beside the data connections that are expected. Over it, or over
+	// maxHalfOpenPerIP from one address, the oldest of them makes room: an honest peer is through within a few round trips,
+	// one that only holds the place is not.
 	maxHalfOpen      = 64
 	maxHalfOpenPerIP = 32
 )
@@ -40,6 +41,7 @@ type Listener struct {
 	over     bool
 	half     []*halfOpen // oldest first
 	queues   map[Token]*DataQueue
+	expected int // data connections of all queues
 	rejected map[string]uint64
 	onReject func(Rejection)
 }
@@ -135,6 +137,7 @@ func (l *Listener) Expect(token Token, n int) *DataQueue {
 	over := l.over
 	if !over {
 		l.queues[token] = q
+		l.expected += n
 	}
 	l.mu.Unlock()
 	if over {
@@ -149,6 +152,7 @@ func (l *Listener) forget(q *DataQueue) {
 	defer l.mu.Unlock()
 	if l.queues[q.token] == q {
 		delete(l.queues, q.token)
+		l.expected -= q.limit
 	}
 }
 
@@ -276,10 +280,10 @@ func (l *Listener) enter(h *halfOpen) bool {
 		}
 	}
 	switch {
-	case sameIP >= maxHalfOpenPerIP:
+	case sameIP >= maxHalfOpenPerIP+l.expected:
 		_ = l.half[oldestSame].conn.Close() // its goroutine reports it
 		l.half = append(l.half[:oldestSame], l.half[oldestSame+1:]...)
-	case len(l.half) >= maxHalfOpen:
+	case len(l.half) >= maxHalfOpen+l.expected:
 		_ = l.half[0].conn.Close()
 		l.half = append(l.half[:0], l.half[1:]...)
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -94,6 +95,31 @@ func TestDataConnections(t *testing.T) {
 	if _, err := wire.DialData(t.Context(), l.Addr().String(), q.Token(), 256); err == nil {
 		t.Error("index 256 was taken")
 	}
+}
+
+func TestManyDataConnectionsAtOnce(t *testing.T) {
+	l := listen(t, wire.NewKey())
+	q := l.Expect(wire.NewToken(), wire.MaxDataConns)
+	defer q.Close()
+	var group sync.WaitGroup
+	for i := range wire.MaxDataConns {
+		group.Go(func() {
+			conn, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), i)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			t.Cleanup(func() { conn.Close() })
+		})
+	}
+	for range wire.MaxDataConns {
+		conn, _, err := q.Accept(bounded(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+	}
+	group.Wait()
 }
 
 func TestDataQueueEnds(t *testing.T) {

@@ -1,0 +1,419 @@
+package peer_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/durable"
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+const (
+	rmem = knob.ID("sysctl:net.ipv4.tcp_rmem")
+	wmem = knob.ID("sysctl:net.ipv4.tcp_wmem")
+)
+
+// far is a far host of a test, in this process.
+type far struct {
+	t      *testing.T
+	key    wire.Key
+	addr   string
+	memory *knob.Memory
+	fs     durable.FS
+	stop   func() // ends Serve and waits for it
+
+	mu     sync.Mutex
+	lines  []string
+	logged *sync.Cond
+}
+
+// serve starts a far host; change may adjust its options.
+func serve(t *testing.T, change func(*peer.ServerOptions)) *far {
+	t.Helper()
+	f := &far{t: t, key: wire.NewKey(), fs: durable.NewMem()}
+	f.logged = sync.NewCond(&f.mu)
+	f.memory = knob.NewMemory(map[knob.ID]knob.Value{rmem: "4096 131072 6291456", wmem: "4096 16384 4194304"})
+	l, err := wire.Listen(t.Context(), "127.0.0.1:0", f.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.addr = l.Addr().String()
+	o := peer.ServerOptions{
+		Listener: l, Backend: f.memory, AllowTuning: true, Version: "test", HostName: "farside",
+		OpenJournal: func() (*journal.Journal, error) {
+			return journal.Open(journal.Options{Dir: "/state", FS: f.fs, Backend: f.memory, Side: peer.FarSide, Unguarded: true})
+		},
+		History: func() ([]journal.Change, error) { return journal.History(f.fs, "/state") },
+		Log: func(line string) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.lines = append(f.lines, line)
+			f.logged.Broadcast()
+		},
+	}
+	if change != nil {
+		change(&o)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- peer.Serve(ctx, o) }()
+	f.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Serve gave %v", err)
+		}
+	})
+	t.Cleanup(f.stop)
+	return f
+}
+
+// await waits until the far host has logged a line with text in it.
+func (f *far) await(text string) {
+	f.t.Helper()
+	late := time.AfterFunc(30*time.Second, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.lines = append(f.lines, "waited in vain for "+text)
+		f.logged.Broadcast()
+	})
+	defer late.Stop()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for {
+		for _, line := range f.lines {
+			if strings.HasPrefix(line, "waited in vain") {
+				f.t.Fatalf("%s; logged was:\n%s", line, strings.Join(f.lines, "\n"))
+			}
+			if strings.Contains(line, text) {
+				return
+			}
+		}
+		f.logged.Wait()
+	}
+}
+
+func (f *far) value(id knob.ID) knob.Value { return f.memory.Values()[id] }
+
+// connect gives a client of a far host at addr.
+func (f *far) connect(addr string, o peer.ConnectOptions) *peer.Client {
+	f.t.Helper()
+	o.Key = f.key.String()
+	c, err := peer.Connect(f.t.Context(), addr, o)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// network is a forwarder between a client and a far host that can be cut (both sides see a reset) or frozen (both see nothing any more).
+type network struct {
+	addr   string
+	mu     sync.Mutex
+	conns  []net.Conn
+	frozen chan struct{}
+}
+
+func forward(t *testing.T, to string) *network {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &network{addr: ln.Addr().String(), frozen: make(chan struct{})}
+	t.Cleanup(func() { ln.Close(); n.cut() })
+	go func() {
+		for {
+			a, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			b, err := net.Dial("tcp", to)
+			if err != nil {
+				a.Close()
+				continue
+			}
+			n.mu.Lock()
+			n.conns = append(n.conns, a, b)
+			n.mu.Unlock()
+			go n.copy(a, b)
+			go n.copy(b, a)
+		}
+	}()
+	return n
+}
+
+func (n *network) copy(to, from net.Conn) {
+	buf := make([]byte, 64<<10)
+	for {
+		k, err := from.Read(buf)
+		select {
+		case <-n.frozen:
+			return // nothing arrives any more, and nobody is told
+		default:
+		}
+		if _, werr := to.Write(buf[:k]); err != nil || werr != nil {
+			to.Close()
+			return
+		}
+	}
+}
+
+func (n *network) freeze() { close(n.frozen) }
+
+func (n *network) cut() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range n.conns {
+		c.(*net.TCPConn).SetLinger(0)
+		c.Close()
+	}
+	n.conns = nil
+}
+
+// short is a stream test for one purpose: to run.
+var short = traffic.Spec{Test: traffic.Stream, Streams: 2, Duration: 200 * time.Millisecond, Interval: 100 * time.Millisecond}
+
+// long is a test that is still running whatever else is done.
+var long = traffic.Spec{Test: traffic.Stream, Streams: 1, Duration: 5 * time.Minute, Interval: 100 * time.Millisecond}
+
+func TestConnectExplainsWhyNot(t *testing.T) {
+	f := serve(t, nil)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free.Close()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	key := f.key.String()
+	for name, c := range map[string]struct {
+		target, key string
+		want        error
+	}{
+		"wrong key":    {f.addr, wire.NewKey().String(), wire.ErrWrongKey},
+		"mistyped key": {f.addr, key[:len(key)-1], wire.ErrBadKey},
+		"no key":       {f.addr, "", peer.ErrNoKey},
+		"closed port":  {free.Addr().String(), key, wire.ErrUnreachable},
+		"unknown host": {"no..such.host", key, wire.ErrUnreachable}, // refused by the resolver itself: no query leaves this host
+		"silent host":  {silent.Addr().String(), key, wire.ErrUnreachable},
+		"bad target":   {"iperf3://x", key, peer.ErrTarget},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := peer.Connect(t.Context(), c.target, peer.ConnectOptions{Key: c.key, Timeout: time.Second})
+			if !errors.Is(err, c.want) {
+				t.Errorf("got %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
+func TestAcquaintanceAndSnapshot(t *testing.T) {
+	f := serve(t, nil)
+	c := f.connect(f.addr, peer.ConnectOptions{HostName: "nearside"})
+	info := c.Info()
+	if info.Host != "farside" || info.Linerate != "test" || !info.AllowTuning || info.Protocol != peer.Protocol {
+		t.Errorf("got %+v", info)
+	}
+	f.await(`"nearside" (127.0.0.1:`)
+	s, err := c.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.OS == "" || s.Time.IsZero() {
+		t.Errorf("got %+v", s)
+	}
+}
+
+func TestRunOverLoopback(t *testing.T) {
+	f := serve(t, nil)
+	c := f.connect(f.addr, peer.ConnectOptions{HostName: "nearside"})
+	for _, spec := range []traffic.Spec{
+		short,
+		{Test: traffic.Stream, Direction: traffic.Bidir, Duration: short.Duration, Interval: short.Interval},
+		{Test: traffic.RR, Duration: short.Duration, Interval: short.Interval},
+		{Test: traffic.Ping, Duration: short.Duration, Interval: short.Interval},
+	} {
+		got, err := c.Run(t.Context(), spec, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Ends.Local.Host != "nearside" || got.Ends.Remote.Host != "farside" {
+			t.Errorf("%s: ends are %q and %q", spec.Test, got.Ends.Local.Host, got.Ends.Remote.Host)
+		}
+		if got.Bytes == 0 && got.RTT == nil {
+			t.Errorf("%s: nothing was measured: %+v", spec.Test, got)
+		}
+	}
+	if _, err := c.Run(t.Context(), traffic.Spec{Test: "nonsense"}, nil); !errors.Is(err, traffic.ErrBadSpec) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := c.Run(t.Context(), short, nil); err != nil {
+		t.Errorf("after a refused test: %v", err)
+	}
+}
+
+func TestOneTestAtATime(t *testing.T) {
+	f := serve(t, nil)
+	first, second := f.connect(f.addr, peer.ConnectOptions{}), (*peer.Client)(nil)
+	waits := make(chan string, 1)
+	second = f.connect(f.addr, peer.ConnectOptions{Notify: func(text string) { waits <- text }})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	running, firstDone, secondDone := make(chan struct{}), make(chan error, 1), make(chan error, 1)
+	go func() {
+		started := sync.OnceFunc(func() { close(running) })
+		_, err := first.Run(ctx, long, func(traffic.Interval) { started() })
+		firstDone <- err
+	}()
+	<-running
+	go func() {
+		_, err := second.Run(t.Context(), short, nil)
+		secondDone <- err
+	}()
+	if text := <-waits; !strings.Contains(text, "another test runs on farside") {
+		t.Errorf("told %q", text)
+	}
+	cancel()
+	if err := <-firstDone; !errors.Is(err, context.Canceled) {
+		t.Errorf("the cancelled test gave %v", err)
+	}
+	if err := <-secondDone; err != nil {
+		t.Errorf("the waiting test gave %v", err)
+	}
+	if _, err := first.Run(t.Context(), short, nil); err != nil {
+		t.Errorf("after the cancelled test: %v", err)
+	}
+}
+
+func TestWaitingForATestCanBeGivenUp(t *testing.T) {
+	f := serve(t, nil)
+	first := f.connect(f.addr, peer.ConnectOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	second := f.connect(f.addr, peer.ConnectOptions{Notify: func(string) { cancel() }})
+	firstCtx, endFirst := context.WithCancel(t.Context())
+	running, firstDone := make(chan struct{}), make(chan struct{})
+	go func() {
+		started := sync.OnceFunc(func() { close(running) })
+		_, _ = first.Run(firstCtx, long, func(traffic.Interval) { started() })
+		close(firstDone)
+	}()
+	<-running
+	if _, err := second.Run(ctx, short, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := second.Read(t.Context(), rmem); err != nil {
+		t.Errorf("the connection did not survive: %v", err)
+	}
+	endFirst()
+	<-firstDone
+}
+
+func TestClientsAreCounted(t *testing.T) {
+	f := serve(t, func(o *peer.ServerOptions) { o.MaxClients = 1 })
+	first := f.connect(f.addr, peer.ConnectOptions{})
+	_, err := peer.Connect(t.Context(), f.addr, peer.ConnectOptions{Key: f.key.String()})
+	if !errors.Is(err, peer.ErrBusy) {
+		t.Errorf("got %v", err)
+	}
+	first.Close()
+	f.await("left")
+	// The place is free just before or after that line; a client that finds it taken comes again.
+	for {
+		c, err := peer.Connect(t.Context(), f.addr, peer.ConnectOptions{Key: f.key.String()})
+		if errors.Is(err, peer.ErrBusy) && t.Context().Err() == nil {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		return
+	}
+}
+
+func TestPeerVanishesMidTest(t *testing.T) {
+	for name, end := range map[string]func(*network){"cut": (*network).cut, "frozen": (*network).freeze} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := serve(t, nil)
+			net := forward(t, f.addr)
+			c := f.connect(net.addr, peer.ConnectOptions{})
+			if _, err := c.Apply(t.Context(), "to be lost", knob.Setting{Knob: rmem, Value: "4096 131072 8388608"}); err != nil {
+				t.Fatal(err)
+			}
+			once := sync.OnceFunc(func() { end(net) })
+			_, err := c.Run(t.Context(), long, func(traffic.Interval) { once() })
+			if !errors.Is(err, wire.ErrPeerGone) {
+				t.Errorf("got %v", err)
+			}
+			f.await("took back trial")
+			if v := f.value(rmem); v != "4096 131072 6291456" {
+				t.Errorf("the trial left %q", v)
+			}
+			// The place of the lost test is free again.
+			other := f.connect(f.addr, peer.ConnectOptions{})
+			if _, err := other.Run(t.Context(), short, nil); err != nil {
+				t.Errorf("after the lost test: %v", err)
+			}
+		})
+	}
+}
+
+func TestVersionsThatDoNotFit(t *testing.T) {
+	f := serve(t, nil)
+	conn, err := wire.Dial(t.Context(), f.addr, f.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ask := func(typ string, body string) string {
+		t.Helper()
+		if err := conn.Send(t.Context(), typ, raw(body)); err != nil {
+			t.Fatal(err)
+		}
+		m, err := conn.Receive(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(m.Body)
+	}
+	if got := ask("snapshot", `{"id":1}`); !strings.Contains(got, `"kinds":["protocol"]`) {
+		t.Errorf("before hello: %s", got)
+	}
+	got := ask("hello", `{"id":2,"body":{"protocol":99,"linerate":"9.9","host":"x"}}`)
+	if !strings.Contains(got, `"kinds":["version"]`) || !strings.Contains(got, "linerate 9.9 on x speaks version 99") {
+		t.Errorf("version 99: %s", got)
+	}
+	if got := ask("hello", `{"id":3,"body":{"protocol":1}}`); !strings.Contains(got, `"host":"farside"`) {
+		t.Errorf("version 1: %s", got)
+	}
+	if got := ask("teleport", `{"id":4}`); !strings.Contains(got, `does not know the call \"teleport\"`) {
+		t.Errorf("unknown call: %s", got)
+	}
+	if err := conn.Send(t.Context(), "hello", "no object"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Receive(t.Context()); !errors.Is(err, wire.ErrPeerGone) || !errors.Is(err, io.EOF) {
+		t.Errorf("a call that is none: %v", err)
+	}
+}
+
+// raw is JSON that is sent as it is.
+type raw string
+
+func (r raw) MarshalJSON() ([]byte, error) { return []byte(r), nil }
