@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// version is set by the build (see Makefile); a plain `go build` says "devel".
+var version = "devel"
+
+// app is what a command knows of the world around it.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	env      func(string) string
+
+	json     bool
+	state    string
+	progress string
+}
+
+// Main runs the command line args (args[0] is the program's name) and returns the exit status.
+func Main(args []string, in io.Reader, out, errw io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	a := &app{in: in, out: out, err: errw, env: os.Getenv}
+	root := a.rootCommand()
+	root.SetArgs(args[1:])
+	err := root.ExecuteContext(ctx)
+	if ctx.Err() != nil && err != nil {
+		err = errors.Join(errInterrupted, err)
+	}
+	return a.finish(err)
+}
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "linerate",
+		Short: "Find what keeps a host from its line rate, prove the remedy, undo anything",
+		Long: `linerate measures what a path carries, names what limits it with evidence, tries one
+change at a time under a controlled experiment, keeps only what is proven to help,
+and can always undo it.
+
+Start with ` + "`linerate demo`" + `: the whole loop in a private world on this machine.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	flags := root.PersistentFlags()
+	flags.BoolVar(&a.json, "json", false, "print one JSON document on standard output and nothing else")
+	flags.StringVar(&a.state, "state", "", "directory for the journal and the runs (also LINERATE_STATE; default /var/lib/linerate for root, else $XDG_STATE_HOME/linerate)")
+	flags.StringVar(&a.progress, "progress", "auto", "progress on standard error: auto (a terminal gets it), lines, off")
+
+	for _, c := range []*cobra.Command{
+		a.inspectCommand(), a.serveCommand(), a.measureCommand(), a.diagnoseCommand(), a.tuneCommand(),
+		a.setCommand(), a.undoCommand(), a.confirmCommand(), a.historyCommand(), a.recoverCommand(),
+		a.knobsCommand(), a.demoCommand(), a.labCommand(), a.versionCommand(),
+		a.guardCommand(), a.labHostCommand(),
+	} {
+		if c.Args == nil {
+			c.Args = cobra.NoArgs
+		}
+		c.Args = asUsage(c.Args)
+		for _, sub := range c.Commands() {
+			sub.Args = asUsage(sub.Args)
+			finishHelp(sub)
+		}
+		finishHelp(c)
+		root.AddCommand(c)
+	}
+	return root
+}
+
+// finishHelp ends every command's help with the section that scripts need.
+func finishHelp(c *cobra.Command) {
+	if c.Long == "" {
+		c.Long = c.Short + "."
+	}
+	c.Long += "\n\nEXIT STATUS\n" + exitStatusHelp
+}
+
+// asUsage marks a complaint about arguments as one of usage (exit status 2).
+func asUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if check == nil {
+			return nil
+		}
+		if err := check(cmd, args); err != nil {
+			return usageError{fmt.Errorf("%w; see `%s --help`", err, cmd.CommandPath())}
+		}
+		return nil
+	}
+}
+
+// stateDir is where this user's journal lives (design §4).
+func (a *app) stateDir() (string, error) {
+	if a.state != "" {
+		return filepath.Abs(a.state)
+	}
+	if dir := a.env("LINERATE_STATE"); dir != "" {
+		return filepath.Abs(dir)
+	}
+	if os.Geteuid() == 0 {
+		return "/var/lib/linerate", nil
+	}
+	if dir := a.env("XDG_STATE_HOME"); dir != "" {
+		return filepath.Join(dir, "linerate"), nil
+	}
+	home := a.env("HOME")
+	if home == "" {
+		return "", errors.New("find the state directory: neither XDG_STATE_HOME nor HOME is set; use --state DIR")
+	}
+	return filepath.Join(home, ".local", "state", "linerate"), nil
+}
+
+// terminal tells whether w is a terminal of a person.
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// colour tells whether output on w may be coloured.
+func (a *app) colour(w io.Writer) bool {
+	return a.env("NO_COLOR") == "" && a.env("TERM") != "dumb" && terminal(w)
+}
+
+// key gives the one-time key: the flag first, then the environment.
+func (a *app) key(flag string) string {
+	if flag != "" {
+		return flag
+	}
+	return strings.TrimSpace(a.env("LINERATE_KEY"))
+}

@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/report"
+)
+
+func (a *app) setCommand() *cobra.Command {
+	var (
+		trial  time.Duration
+		yes    bool
+		dryRun bool
+	)
+	c := &cobra.Command{
+		Use:   "set KNOB=VALUE...",
+		Short: "Change settings on trial: they go back by themselves unless confirmed",
+		Long: `Change one or more settings of this host. Every change is written to the journal first, read back,
+and is a trial: a guard process puts the old values back when the time is over, unless
+` + "`linerate confirm`" + ` says that they may stay. --yes confirms at once.`,
+		Example: "  linerate set 'sysctl:net.ipv4.tcp_rmem=4096 131072 33554432'\n  linerate confirm",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			settings, err := parseSettings(args)
+			if err != nil {
+				return err
+			}
+			if trial <= 0 {
+				return usagef("--for %v: must be longer than nothing", trial)
+			}
+			if dryRun {
+				return a.dryRun(cmd.Context(), settings)
+			}
+			j, err := a.openJournal(journal.Deadline, "near")
+			if err != nil {
+				return err
+			}
+			defer j.Close()
+			changes, err := j.Apply(cmd.Context(), journal.Request{Reason: "linerate set", For: trial}, settings...)
+			if err != nil {
+				return err
+			}
+			if yes {
+				if err := j.Commit(cmd.Context(), ids(changes)...); err != nil {
+					return err
+				}
+				changes = byID(j.Changes(), ids(changes))
+			}
+			return a.printHistory(changes)
+		},
+	}
+	c.Flags().DurationVar(&trial, "for", time.Minute, "how long the trial lasts unless confirmed")
+	c.Flags().BoolVar(&yes, "yes", false, "confirm at once: the change stays until undone or reboot")
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "show what would change; write nothing")
+	return c
+}
+
+// parseSettings reads KNOB=VALUE; the first '=' separates, because a value may hold one and a knob may not.
+func parseSettings(args []string) ([]knob.Setting, error) {
+	var settings []knob.Setting
+	for _, arg := range args {
+		name, value, ok := strings.Cut(arg, "=")
+		if !ok {
+			return nil, usagef("%q: want KNOB=VALUE, like sysctl:net.ipv4.tcp_rmem='4096 131072 33554432'", arg)
+		}
+		id, err := knob.ParseID(name)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		v, err := normalize(id, knob.Value(value))
+		if err != nil {
+			return nil, err
+		}
+		settings = append(settings, knob.Setting{Knob: id, Value: v})
+	}
+	return settings, nil
+}
+
+// normalize checks a value against the catalogue. A knob that the catalogue does not know is refused: nobody could say
+// what changing it does.
+func normalize(id knob.ID, v knob.Value) (knob.Value, error) {
+	d, ok := knob.Catalogue().Lookup(id)
+	if !ok {
+		return "", &knob.Error{Op: "set", Knob: id, Err: knob.ErrUnknown}
+	}
+	return d.Normalize(v)
+}
+
+func (a *app) dryRun(ctx context.Context, settings []knob.Setting) error {
+	live := knob.NewLive()
+	dry := knob.NewDryRun(live)
+	var changes []journal.Change
+	for _, s := range settings {
+		from, err := live.Read(ctx, s.Knob)
+		if err != nil {
+			return err
+		}
+		if err := dry.Write(ctx, s.Knob, s.Value); err != nil {
+			return err
+		}
+		to, err := dry.Read(ctx, s.Knob)
+		if err != nil {
+			return err
+		}
+		changes = append(changes, journal.Change{Time: time.Now(), Knob: s.Knob, Side: "near", From: from, To: to, State: "dry-run"})
+	}
+	return a.printHistory(changes)
+}
+
+func (a *app) undoCommand() *cobra.Command {
+	var all bool
+	c := &cobra.Command{
+		Use:   "undo [ID...]",
+		Short: "Take changes back: the newest, those named, or --all",
+		Long: `Put old values back, newest change first, each verified by reading it back. A setting that
+somebody else has changed meanwhile is left alone and reported.`,
+		Example: "  linerate undo\n  linerate undo --all",
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if all && len(args) > 0 {
+				return usagef("undo: give ids or --all, not both")
+			}
+			j, err := a.openJournal(journal.Deadline, "near")
+			if err != nil {
+				return err
+			}
+			defer j.Close()
+			var outcomes []journal.Outcome
+			switch {
+			case all:
+				outcomes, err = j.UndoAll(cmd.Context())
+			case len(args) == 0:
+				newest, ok := newestInForce(j.Changes())
+				if !ok {
+					return a.printOutcomes("nothing to undo", nil)
+				}
+				outcomes, err = j.Undo(cmd.Context(), newest)
+			default:
+				outcomes, err = j.Undo(cmd.Context(), args...)
+			}
+			if err != nil {
+				return err
+			}
+			return a.printOutcomes("nothing to undo", outcomes)
+		},
+	}
+	c.Flags().BoolVar(&all, "all", false, "take back every change that is still in force")
+	return c
+}
+
+func (a *app) confirmCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "confirm [ID...]",
+		Short: "Let trial changes stay: all of them, or those named",
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			j, err := a.openJournal(journal.Deadline, "near")
+			if err != nil {
+				return err
+			}
+			defer j.Close()
+			if len(args) == 0 {
+				for _, c := range j.Changes() {
+					if c.State == journal.Trial {
+						args = append(args, c.ID)
+					}
+				}
+				if len(args) == 0 {
+					return statusError{status: exitFailed, message: "confirm: no change is on trial", hint: "linerate history, to see what happened to it"}
+				}
+			}
+			if err := j.Commit(cmd.Context(), args...); err != nil {
+				return err
+			}
+			return a.printHistory(byID(j.Changes(), args))
+		},
+	}
+}
+
+func (a *app) historyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "history",
+		Short: "Show every change that linerate made to this host, and what became of it",
+		RunE: func(*cobra.Command, []string) error {
+			changes, err := a.history()
+			if err != nil {
+				return err
+			}
+			return a.printHistory(changes)
+		},
+	}
+}
+
+func (a *app) recoverCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "recover",
+		Short: "Finish what a crash interrupted: take back trials that nobody watches any more",
+		Long: `Bring the journal and the host into agreement after a crash, a kill or a power cut. Safe to run at
+any time and at every boot: when there is nothing to do it changes nothing.`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			j, err := a.openJournal(journal.Deadline, "near")
+			if err != nil {
+				return err
+			}
+			defer j.Close()
+			outcomes, err := j.Recover(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.printOutcomes("nothing to recover", outcomes)
+		},
+	}
+}
+
+func (a *app) printHistory(changes []journal.Change) error {
+	doc := report.NewHistory(a.envelope(""), changes)
+	return a.print(doc, func(s report.Style) error { return report.HistoryText(a.out, doc, s) })
+}
+
+// printOutcomes tells what was put back; exit status 3 when something had to be left alone or could not be restored.
+func (a *app) printOutcomes(none string, outcomes []journal.Outcome) error {
+	doc := report.NewUndo(a.envelope(""), outcomes)
+	err := a.print(doc, func(s report.Style) error {
+		if len(outcomes) == 0 {
+			_, err := fmt.Fprintln(a.out, none)
+			return err
+		}
+		return report.UndoText(a.out, doc, s)
+	})
+	if err != nil {
+		return err
+	}
+	for _, o := range outcomes {
+		if !o.Restored {
+			return statusError{status: exitPartial}
+		}
+	}
+	return nil
+}
+
+func ids(changes []journal.Change) []string {
+	var all []string
+	for _, c := range changes {
+		all = append(all, c.ID)
+	}
+	return all
+}
+
+func byID(changes []journal.Change, want []string) []journal.Change {
+	var found []journal.Change
+	for _, id := range want {
+		for _, c := range changes {
+			if c.ID == id {
+				found = append(found, c)
+			}
+		}
+	}
+	return found
+}
+
+// newestInForce finds the last change whose value is still ours to take back.
+func newestInForce(changes []journal.Change) (string, bool) {
+	for i := len(changes) - 1; i >= 0; i-- {
+		if changes[i].State != journal.Undone {
+			return changes[i].ID, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// The exit statuses are a contract (design §4): scripts act on them.
+const (
+	exitOK           = 0
+	exitFailed       = 1
+	exitUsage        = 2
+	exitPartial      = 3
+	exitFinding      = 4
+	exitRolledBack   = 5
+	exitNotPermitted = 10
+	exitLocked       = 11
+	exitUnreachable  = 12
+	exitInterrupted  = 130
+)
+
+const exitStatusHelp = `  0 ok · 1 failed · 2 usage · 3 partial result · 4 finding at or above --fail-on ·
+  5 rolled back · 10 not permitted · 11 locked by another linerate ·
+  12 peer unreachable · 130 interrupted`
+
+var errInterrupted = errors.New("interrupted")
+
+// usageError is a mistake in what was typed.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// statusError ends the command with a given status after its document was printed; an empty message prints nothing more.
+type statusError struct {
+	status  int
+	message string
+	hint    string
+}
+
+func (e statusError) Error() string { return e.message }
+
+// Hint is what to do next.
+func (e statusError) Hint() string { return e.hint }
+
+// exitStatus maps an error to its status; this switch is the only place that does.
+func exitStatus(err error) int {
+	var usage usageError
+	var status statusError
+	var outOfRange *knob.RangeError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errInterrupted), errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case errors.As(err, &status):
+		return status.status
+	case errors.As(err, &usage), errors.Is(err, knob.ErrUnknown), errors.As(err, &outOfRange),
+		errors.Is(err, peer.ErrTarget), errors.Is(err, peer.ErrNoKey), errors.Is(err, wire.ErrBadKey):
+		return exitUsage
+	case errors.Is(err, journal.ErrLocked):
+		return exitLocked
+	case errors.Is(err, wire.ErrUnreachable), errors.Is(err, wire.ErrPeerGone), errors.Is(err, wire.ErrNotLinerate):
+		return exitUnreachable
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, wire.ErrWrongKey), errors.Is(err, knob.ErrReadOnly):
+		return exitNotPermitted
+	default:
+		return exitFailed
+	}
+}
+
+// finish prints the error, if any, and gives the status.
+func (a *app) finish(err error) int {
+	status := exitStatus(err)
+	if err == nil || err.Error() == "" {
+		return status
+	}
+	text, hint := oneSentence(err), hintOf(err)
+	if a.json {
+		if report.Encode(a.err, report.NewError(text, hint, status)) == nil {
+			return status
+		}
+	}
+	fmt.Fprintf(a.err, "linerate: %s\n", text)
+	if hint != "" {
+		fmt.Fprintf(a.err, "try: %s\n", hint)
+	}
+	return status
+}
+
+// oneSentence keeps an error on one line.
+func oneSentence(err error) string {
+	if errors.Is(err, errInterrupted) {
+		return "interrupted; trial changes were taken back"
+	}
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}
+
+// hintOf finds what to do next in the chain of an error.
+func hintOf(err error) string {
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		return h.Hint()
+	}
+	return ""
+}

@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/linerate/linerate/internal/lab"
+	"github.com/linerate/linerate/internal/lab/link"
+	"github.com/linerate/linerate/internal/unit"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+func (a *app) labCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "lab",
+		Short: "Practice worlds on this machine, with known faults",
+		Long: `Make private worlds of network namespaces on this machine, joined by emulated links, plant a fault,
+and let linerate find and repair it. Nothing outside the world is touched.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	c.AddCommand(a.labUpCommand())
+	return c
+}
+
+// linkFlags describe an emulated link, both directions alike.
+type linkFlags struct {
+	rate   string
+	delay  time.Duration
+	jitter time.Duration
+	loss   float64
+	queue  string
+	mtu    int
+}
+
+func (l *linkFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&l.rate, "rate", "", "rate of an emulated link between the hosts, like 1Gb/s (default: a plain veth, as fast as the CPU)")
+	c.Flags().DurationVar(&l.delay, "delay", 0, "one-way delay of the emulated link")
+	c.Flags().DurationVar(&l.jitter, "jitter", 0, "how much the delay varies, up and down")
+	c.Flags().Float64Var(&l.loss, "loss", 0, "share of packets that the link loses, 0 to 1")
+	c.Flags().StringVar(&l.queue, "queue", "", "what may wait for the link, like 256KiB (default: one bandwidth-delay product)")
+	c.Flags().IntVar(&l.mtu, "mtu", 1500, "longest packet that passes, in bytes")
+}
+
+// link gives the link that the flags describe; nil when none was asked for.
+func (l *linkFlags) link(c *cobra.Command) (*lab.Link, error) {
+	asked := false
+	for _, name := range []string{"rate", "delay", "jitter", "loss", "queue", "mtu"} {
+		asked = asked || c.Flags().Changed(name)
+	}
+	if !asked {
+		return nil, nil
+	}
+	p := link.Params{DelaySeconds: l.delay.Seconds(), JitterSeconds: l.jitter.Seconds(), LossRatio: l.loss, MTUBytes: l.mtu}
+	if l.rate != "" {
+		rate, err := unit.ParseBitRate(l.rate)
+		if err != nil {
+			return nil, usagef("--rate: %w", err)
+		}
+		p.RateBitsPerSec = float64(rate)
+	}
+	if l.queue != "" {
+		queue, err := unit.ParseBytes(l.queue)
+		if err != nil {
+			return nil, usagef("--queue: %w", err)
+		}
+		p.QueueBytes = int64(queue)
+	}
+	if err := p.Check(); err != nil {
+		return nil, usageError{err}
+	}
+	return &lab.Link{ToFar: p}, nil
+}
+
+func (a *app) labUpCommand() *cobra.Command {
+	var l linkFlags
+	c := &cobra.Command{
+		Use:   "up WORLD [-- COMMAND...]",
+		Short: "Make a world and wait, or run a command inside its near host",
+		Long: `Make a world — pair: near and far; router: a router between them — and say how to enter its hosts.
+It ends with Ctrl-C. With a command after --, run that inside the near host instead, end the world with it and give its
+exit status; ` + "`linerate`" + ` in it is this program, and the name far is the other host.`,
+		Example: "  linerate lab up pair --rate 1Gb/s --delay 10ms\n  linerate lab up pair -- ping -c 3 far",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			between, err := l.link(cmd)
+			if err != nil {
+				return err
+			}
+			w := lab.World{Topology: lab.Topology(args[0]), Link: between}
+			if err := w.Check(); err != nil {
+				return usageError{err}
+			}
+			return a.labUp(cmd.Context(), w, args[1:])
+		},
+	}
+	l.add(c)
+	return c
+}
+
+// labUp makes a world whose far host already answers, and either waits or runs a command in the near one.
+func (a *app) labUp(ctx context.Context, w lab.World, command []string) error {
+	running, err := lab.Up(ctx, w)
+	if err != nil {
+		return err
+	}
+	defer running.Close()
+	for _, warning := range running.Warnings {
+		fmt.Fprintf(a.err, "linerate: warning: %s\n", warning)
+	}
+	state, err := os.MkdirTemp("", "linerate-lab-")
+	if err != nil {
+		return fmt.Errorf("make state directory of the world: %w", err)
+	}
+	defer os.RemoveAll(state)
+	key := wire.NewKey()
+	env := func(host string) []string {
+		return []string{"LINERATE_KEY=" + key.String(), "LINERATE_STATE=" + filepath.Join(state, host)}
+	}
+	if err := a.labServe(ctx, running.Far(), env("far")); err != nil {
+		return err
+	}
+	if len(command) == 0 {
+		for _, h := range running.Hosts {
+			fmt.Fprintf(a.out, "%-6s  %-10s  %s\n", h.Name, h.Address, running.Enter(h))
+		}
+		fmt.Fprintf(a.out, "in the near host:\n  export LINERATE_KEY=%s LINERATE_STATE=%s\n  linerate measure far\n", key, filepath.Join(state, "near"))
+		<-ctx.Done()
+		return nil
+	}
+	c := running.Near().Exec(ctx, command...)
+	c.Env = env("near")
+	c.Stdin, c.Stdout, c.Stderr = a.in, a.out, a.err
+	err = c.Run()
+	var exit *lab.ExitError
+	if errors.As(err, &exit) && exit.Code > 0 {
+		return statusError{status: exit.Code}
+	}
+	return err
+}
+
+// labServe lets a host of a world answer, and returns when it does.
+func (a *app) labServe(ctx context.Context, h *lab.Host, env []string) error {
+	ready := &firstLine{seen: make(chan struct{})}
+	c := h.Command(ctx, "serve", "--allow-tuning")
+	c.Env, c.Stdout, c.Stderr = env, ready, a.err
+	if err := c.Start(); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	select {
+	case <-ready.seen:
+		return nil
+	case err := <-ended:
+		return fmt.Errorf("start the far side: %w", err)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// firstLine tells when a line has been written to it.
+type firstLine struct {
+	once sync.Once
+	seen chan struct{}
+}
+
+func (f *firstLine) Write(p []byte) (int, error) {
+	if bytes.IndexByte(p, '\n') >= 0 {
+		f.once.Do(func() { close(f.seen) })
+	}
+	return len(p), nil
+}
+
+// labHostCommand is a host of a world: our own binary, started again in namespaces of its own.
+func (a *app) labHostCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "lab-host",
+		Short:  "Be a host of a practice world (started by linerate itself)",
+		Hidden: true,
+		RunE:   func(cmd *cobra.Command, _ []string) error { return lab.RunHost(cmd.Context()) },
+	}
+}

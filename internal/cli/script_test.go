@@ -1,0 +1,31 @@
+package cli_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/linerate/linerate/internal/cli"
+)
+
+// The program itself is the command "linerate" of the scripts: they are typed as a user types them, and the processes that
+// linerate starts (guard, hosts of a world) are this test binary too.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"linerate": func() { os.Exit(cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
+	})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       os.Getenv("LINERATE_UPDATE") != "",
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("XDG_STATE_HOME", e.WorkDir+"/state")
+			e.Setenv("NO_COLOR", "1")
+			return nil
+		},
+	})
+}

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/linerate/linerate/internal/durable"
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/knob"
+)
+
+// openJournal takes this host's journal: live knobs, values compared in canonical form, trials watched by a guard process that
+// is this very program.
+func (a *app) openJournal(mode journal.Mode, side string) (*journal.Journal, error) {
+	dir, err := a.stateDir()
+	if err != nil {
+		return nil, err
+	}
+	return journal.Open(journalOptions(dir, mode, side))
+}
+
+func journalOptions(dir string, mode journal.Mode, side string) journal.Options {
+	return journal.Options{
+		Dir: dir, Backend: knob.NewLive(), Mode: mode, Side: side,
+		Normalize: normalize, Guard: &journal.GuardOptions{},
+	}
+}
+
+// history reads the journal without taking it, so that it can be looked at while a tune runs.
+func (a *app) history() ([]journal.Change, error) {
+	dir, err := a.stateDir()
+	if err != nil {
+		return nil, err
+	}
+	return journal.History(durable.OS(), dir)
+}
+
+// guardCommand is the process that watches trials from outside their writer; journal.StartGuard types this command line.
+func (a *app) guardCommand() *cobra.Command {
+	var (
+		mode, session string
+		deadline      time.Duration
+	)
+	c := &cobra.Command{
+		Use:    "guard",
+		Short:  "Watch trial changes and take them back (started by linerate itself)",
+		Hidden: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := a.stateDir()
+			if err != nil {
+				return err
+			}
+			return journal.RunGuard(cmd.Context(), journal.GuardConfig{
+				Journal: journalOptions(dir, journal.Mode(mode), ""),
+				Mode:    journal.Mode(mode), Session: session, For: deadline,
+			})
+		},
+	}
+	c.Flags().StringVar(&mode, "mode", string(journal.Lease), "lease or deadline")
+	c.Flags().StringVar(&session, "session", "", "the open journal to watch")
+	c.Flags().DurationVar(&deadline, "deadline", 0, "when to end the trials; 0: when the writer ends")
+	return c
+}

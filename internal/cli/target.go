@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+// targetFlags are the flags of every command that talks to another host; same word for the same thing everywhere.
+type targetFlags struct {
+	key     string
+	timeout time.Duration
+}
+
+func (t *targetFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&t.key, "key", "", "the key that `linerate serve` printed on the other side (also LINERATE_KEY)")
+	c.Flags().DurationVar(&t.timeout, "connect-timeout", 10*time.Second, "how long to wait for the other side")
+}
+
+func (a *app) connect(ctx context.Context, target string, t targetFlags, p *progress) (*peer.Client, error) {
+	return peer.Connect(ctx, target, peer.ConnectOptions{
+		Key: a.key(t.key), Timeout: t.timeout, Version: version, TrialFor: trialFor,
+		Notify: func(message string) { p.Step("%s", message) },
+	})
+}
+
+// loadFlags say how traffic is made.
+type loadFlags struct {
+	duration time.Duration
+	interval time.Duration
+	parallel int
+	reverse  bool
+	bidir    bool
+}
+
+func (l *loadFlags) add(c *cobra.Command, duration time.Duration, bidir bool) {
+	c.Flags().DurationVar(&l.duration, "duration", duration, "how long each test measures, after its warm-up")
+	c.Flags().DurationVar(&l.interval, "interval", time.Second, "how often to tell an interim result")
+	c.Flags().IntVar(&l.parallel, "parallel", 1, "connections at the same time")
+	c.Flags().BoolVar(&l.reverse, "reverse", false, "the other side sends")
+	if bidir {
+		c.Flags().BoolVar(&l.bidir, "bidir", false, "both sides send at the same time")
+		c.MarkFlagsMutuallyExclusive("reverse", "bidir")
+	}
+}
+
+// check refuses what no test can mean, before anything is connected.
+func (l *loadFlags) check() error {
+	switch {
+	case l.duration <= 0:
+		return usagef("--duration %v: must be longer than nothing", l.duration)
+	case l.interval <= 0:
+		return usagef("--interval %v: must be longer than nothing", l.interval)
+	case l.parallel < 1 || l.parallel > traffic.MaxStreams:
+		return usagef("--parallel %d: must be from 1 to %d", l.parallel, traffic.MaxStreams)
+	}
+	return nil
+}
+
+func (l *loadFlags) direction() traffic.Direction {
+	switch {
+	case l.bidir:
+		return traffic.Bidir
+	case l.reverse:
+		return traffic.Down
+	}
+	return traffic.Up
+}

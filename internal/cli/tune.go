@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/loop"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/tune"
+)
+
+type tuneFlags struct {
+	target targetFlags
+	load   loadFlags
+	goal   string
+	allow  string
+	knobs  string
+	html   string
+	budget time.Duration
+	warmUp time.Duration
+	seed   uint64
+}
+
+func (a *app) tuneCommand() *cobra.Command {
+	var f tuneFlags
+	c := &cobra.Command{
+		Use:   "tune TARGET",
+		Short: "Try remedies one at a time at both ends; keep only what is proven",
+		Long: `Diagnose the path, then try what the findings propose, one change at a time, near and far, in
+randomised pairs with new connections. A change is kept only when the lower end of its interval
+beats the minimum useful effect and nothing else gets worse. The kept set is confirmed as a
+whole, and what is no longer needed is dropped. Everything else is taken back; Ctrl-C, a lost
+peer or a killed process take all of it back.
+
+The other side must have been started with --allow-tuning, or only this side is changed.`,
+		Example: "  linerate tune 192.0.2.7 --key KEY\n  linerate tune ssh://root@db2 --goal latency --budget 5m --html result.html",
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return a.tune(cmd, args[0], f) },
+	}
+	f.target.add(c)
+	c.Flags().StringVar(&f.goal, "goal", "throughput", "what to improve: throughput or latency")
+	c.Flags().StringVar(&f.allow, "allow", "d1", "highest disturbance of a change: d0 none, d1 new connections only, d2 short loss, d3 link down")
+	c.Flags().StringVar(&f.knobs, "knobs", "", "try only candidates whose name matches this glob")
+	c.Flags().StringVar(&f.html, "html", "", "also write the result as one self-contained page to this file")
+	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute, "time for the whole experiment")
+	c.Flags().DurationVar(&f.load.duration, "duration", 0, "measured part of one segment (default: from the round trip)")
+	c.Flags().DurationVar(&f.warmUp, "warm-up", 0, "cut from the front of one segment (default: from the round trip)")
+	c.Flags().IntVar(&f.load.parallel, "parallel", 1, "connections at the same time")
+	c.Flags().BoolVar(&f.load.reverse, "reverse", false, "improve the direction in which the other side sends")
+	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the random order (default: a new one)")
+	return c
+}
+
+// options checks the flags before anything is connected or opened.
+func (f tuneFlags) options() (loop.TuneOptions, error) {
+	o := loop.TuneOptions{
+		Goal: loop.Goal(f.goal), Direction: f.load.direction(), Streams: f.load.parallel,
+		Budget: f.budget, Segment: f.load.duration, WarmUp: f.warmUp, Seed: f.seed,
+	}
+	if o.Goal != loop.Throughput && o.Goal != loop.Latency {
+		return o, usagef("--goal %q: not one of throughput, latency", f.goal)
+	}
+	switch {
+	case f.budget <= 0:
+		return o, usagef("--budget %v: must be longer than nothing", f.budget)
+	case f.load.duration < 0 || f.warmUp < 0:
+		return o, usagef("--duration and --warm-up must not be negative")
+	case f.load.parallel < 1:
+		return o, usagef("--parallel %d: must be at least 1", f.load.parallel)
+	}
+	allowed := map[string]knob.Disturbance{
+		"d0": knob.DisturbsNothing, "d1": knob.DisturbsNewSockets, "d2": knob.DisturbsBriefLoss, "d3": knob.DisturbsLink,
+	}
+	var ok bool
+	if o.Allow, ok = allowed[f.allow]; !ok {
+		return o, usagef("--allow %q: not one of d0, d1, d2, d3", f.allow)
+	}
+	if f.knobs != "" {
+		if _, err := path.Match(f.knobs, ""); err != nil {
+			return o, usagef("--knobs %q: %v", f.knobs, err)
+		}
+		o.Knobs = func(id knob.ID) bool { return matches(f.knobs, string(id)) }
+	}
+	if o.Seed == 0 {
+		o.Seed = rand.Uint64()
+	}
+	return o, nil
+}
+
+// matches tells whether a knob's name holds the pattern or fits it as a glob; '*' may span a '/', because in knob names nobody
+// thinks of one as a border.
+func matches(pattern, name string) bool {
+	flat := strings.NewReplacer("/", "\x00")
+	ok, err := path.Match(flat.Replace(pattern), flat.Replace(name))
+	return (err == nil && ok) || strings.Contains(name, pattern)
+}
+
+func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	p, err := a.newProgress()
+	if err != nil {
+		return err
+	}
+	defer p.Done()
+	ctx := cmd.Context()
+
+	// The near journal first: a second tune on this host must be told so before it makes any traffic.
+	j, err := a.openJournal(journal.Lease, "near")
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	if _, err := j.Recover(ctx); err != nil {
+		return err
+	}
+	client, err := a.connect(ctx, target, f.target, p)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+
+	o.Step = func(step string) { p.Status("%s", step) }
+	o.Progress = tuneProgress(p)
+	began := time.Now()
+	near := loop.Near{Journal: j, Backend: knob.NewLive(), For: trialFor}
+	t, err := loop.Tune(ctx, near, client, o)
+	p.Done()
+	if err != nil {
+		return err
+	}
+	doc := report.NewTune(a.envelope(t.Before.Near.Name), report.TuneRun{
+		Target: target, Goal: f.goal, Findings: t.Before.Findings, Outcome: t.Outcome, Changes: t.Changes, Duration: time.Since(began),
+	})
+	if f.html != "" {
+		if err := writeFile(f.html, func(w io.Writer) error { return report.TuneHTML(w, doc) }); err != nil {
+			return err
+		}
+	}
+	if err := a.print(doc, func(s report.Style) error { return report.TuneText(a.out, doc, s) }); err != nil {
+		return err
+	}
+	return tuneStatus(t.Outcome)
+}
+
+// tuneStatus is 0 when the run came to its end, also when that end is "nothing to tune"; 3 when time ran out; 5 when
+// something had been kept and did not stand confirmation.
+func tuneStatus(o *tune.Outcome) error {
+	switch {
+	case o.Partial:
+		return statusError{status: exitPartial}
+	case o.State == tune.StateUndone && rolledBack(o):
+		return statusError{status: exitRolledBack}
+	}
+	return nil
+}
+
+func rolledBack(o *tune.Outcome) bool {
+	for _, t := range o.Trials {
+		if t.Verdict == tune.Kept {
+			return true
+		}
+	}
+	return false
+}
+
+// tuneProgress shows an experiment: what is decided stays on the screen, what is under way rewrites one line.
+func tuneProgress(p *progress) func(tune.Event) {
+	return func(e tune.Event) {
+		switch e.Kind {
+		case tune.EventSegment, tune.EventEstimate:
+			p.Status("%s", e.Text)
+		default:
+			p.Step("%s", e.Text)
+		}
+	}
+}
+
+// writeFile writes a result page beside the result; a page cut short is removed.
+func writeFile(name string, write func(io.Writer) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return fmt.Errorf("write page: %w", err)
+	}
+	err = write(f)
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		_ = os.Remove(name) // the error in hand is the one to tell
+		return fmt.Errorf("write page %s: %w", name, err)
+	}
+	return nil
+}

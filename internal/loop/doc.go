@@ -1,0 +1,24 @@
+// Package loop closes the loop: it joins measuring, judging, experimenting and changing into one run over two hosts.
+//
+// # Model
+//
+// A Far is the host at the other end of the control channel, a Near is this one; for the experiment engine both are just ends
+// whose knobs can be turned. Diagnose takes a snapshot of both, an idle round trip and a loaded stream, and hands them to the
+// rules. Tune begins with that verdict, lets the findings name the candidates, lets the experiment engine try them one at a
+// time, asks for a new verdict after every change that was kept (a cause once removed uncovers the next), and ends with the
+// confirmed set committed on both hosts, or with nothing changed.
+//
+// diagnose, tune and peer do not know each other; this package is the only place where they meet.
+//
+// # Units
+//
+// Rates are bits per second, times time.Duration, effects ratios (1 = no change).
+//
+// # Sources
+//
+// docs/concept/experiments.md for why blocks are randomised and why a change that is not proven is taken back.
+//
+// # Limits
+//
+// One pair of hosts at a time, one goal at a time.
+package loop

@@ -1,0 +1,205 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/tune"
+)
+
+func streamResult(edit func(*traffic.Result)) *traffic.Result {
+	r := &traffic.Result{
+		Test: traffic.Stream, Direction: traffic.Up, Bytes: 2e9, ThroughputBitsPerSec: 8e8, Streams: 1,
+		Ends: traffic.Ends{
+			Local: traffic.End{
+				CPUSecondsPerGigabyte: 0.5,
+				TCP:                   []traffic.TCPInfo{{Sender: true, SegsOut: 1000, RetransSegs: 10, MeanRTTSeconds: 0.03, MinRTTSeconds: 0.02}},
+				Drops:                 []traffic.Drop{{Place: "qdisc.eth0.drops", Total: 4}},
+			},
+			Remote: traffic.End{CPUSecondsPerGigabyte: 1.5, TCP: []traffic.TCPInfo{{SegsOut: 500}}},
+		},
+	}
+	if edit != nil {
+		edit(r)
+	}
+	return r
+}
+
+func TestObserve(t *testing.T) {
+	got := observe(Throughput, streamResult(nil))
+	want := tune.Observation{Objective: 8e8, Guards: map[string]float64{
+		"retransmit_ratio": 0.01, "rtt_loaded_seconds": 0.03, "cpu_seconds_per_gigabyte": 2, "drops_per_gigabyte": 2,
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("observation (-want +got):\n%s", diff)
+	}
+}
+
+func TestObserveTakesTheSenderFromTheDirection(t *testing.T) {
+	r := streamResult(func(r *traffic.Result) {
+		r.Direction = traffic.Down
+		r.Ends.Local, r.Ends.Remote = r.Ends.Remote, r.Ends.Local
+	})
+	if got := observe(Throughput, r).Guards["retransmit_ratio"]; got != 0.01 {
+		t.Errorf("retransmit ratio %v, want 0.01 from the far sender", got)
+	}
+}
+
+func TestObserveLatency(t *testing.T) {
+	r := &traffic.Result{Test: traffic.RR, TransactionsPerSec: 23975, RTT: &traffic.Distribution{P99: 0.0001}}
+	got := observe(Latency, r)
+	if got.Objective != 23975 || got.Guards["rtt_p99_seconds"] != 0.0001 {
+		t.Errorf("observation %+v", got)
+	}
+}
+
+func TestDisturbed(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		edit func(*traffic.Result)
+		want string
+	}{
+		{"quiet", nil, ""},
+		{"steal", func(r *traffic.Result) {
+			r.Ends.Remote.CPUs = []host.CPUTimes{{CPU: -1, Steal: 9}, {CPU: 0, User: 0.9, Steal: 0.1}}
+		}, "10 % of the CPU time of the far host was stolen"},
+		{"a little steal", func(r *traffic.Result) {
+			r.Ends.Remote.CPUs = []host.CPUTimes{{CPU: 0, User: 0.98, Steal: 0.02}}
+		}, ""},
+		{"link event", func(r *traffic.Result) {
+			r.Ends.Local.Counters = map[string]uint64{"nic.eth0.carrier_changes": 2, "nic.eth0.rx_bytes": 7}
+		}, "link event on the near host"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := disturbed(streamResult(c.edit))
+			if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestCandidatesOnceEachInOrder(t *testing.T) {
+	rmem := diagnose.Candidate{Knob: "sysctl:net.ipv4.tcp_rmem", Side: "far", Levels: []knob.Value{"1 2 3"}, Why: "first"}
+	again := rmem
+	again.Why = "second"
+	wmem := diagnose.Candidate{Knob: "sysctl:net.ipv4.tcp_wmem", Side: "near"}
+	near := rmem
+	near.Side = "near"
+	findings := []diagnose.Finding{
+		{Remedy: diagnose.Remedy{Settings: []diagnose.Candidate{rmem, wmem}}},
+		{Remedy: diagnose.Remedy{Settings: []diagnose.Candidate{again, near}}},
+	}
+	var got []string
+	for _, c := range candidatesOf(findings, nil) {
+		got = append(got, string(c.Side)+" "+string(c.Knob)+" "+c.Why)
+	}
+	want := []string{"far sysctl:net.ipv4.tcp_rmem first", "near sysctl:net.ipv4.tcp_wmem ", "near sysctl:net.ipv4.tcp_rmem first"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("candidates (-want +got):\n%s", diff)
+	}
+	if only := candidatesOf(findings, func(id knob.ID) bool { return id == wmem.Knob }); len(only) != 1 || only[0].Knob != wmem.Knob {
+		t.Errorf("wanted only tcp_wmem, got %v", only)
+	}
+}
+
+func TestSegmentLengthsFollowTheRoundTrip(t *testing.T) {
+	at := func(rtt float64) *Verdict {
+		return &Verdict{Runs: []traffic.Result{{Test: traffic.Ping, RTT: &traffic.Distribution{P50: rtt}}}}
+	}
+	for _, c := range []struct {
+		rtt             float64
+		warmUp, segment time.Duration
+	}{
+		{0.0001, 200 * time.Millisecond, 800 * time.Millisecond},
+		{0.020, 500 * time.Millisecond, time.Second},
+		{0.300, 3 * time.Second, 8 * time.Second},
+	} {
+		if w, s := warmUpFor(at(c.rtt)), segmentFor(at(c.rtt)); w != c.warmUp || s != c.segment {
+			t.Errorf("round trip %v s: warm-up %v, segment %v; want %v, %v", c.rtt, w, s, c.warmUp, c.segment)
+		}
+	}
+	noPing := &Verdict{Runs: []traffic.Result{*streamResult(nil)}}
+	if got := roundTrip(noPing); got != 20*time.Millisecond {
+		t.Errorf("without a ping the round trip is %v, want the stream's least, 20ms", got)
+	}
+}
+
+func TestNothingToTune(t *testing.T) {
+	v := &Verdict{
+		Runs:     []traffic.Result{*streamResult(nil)},
+		Findings: []diagnose.Finding{{Code: "link-rate-reached", Title: "the path delivers a steady 94 Mb/s"}},
+	}
+	o := nothingToTune(v, Throughput)
+	if o.State != tune.StateUndone || len(o.Kept) != 0 || o.Baseline.Objective != 8e8 || !strings.Contains(o.Reason, "94 Mb/s") {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
+func TestChangesOf(t *testing.T) {
+	kept := []tune.Change{{Knob: "link:eth0/mtu", Side: tune.Far, From: "1500", To: "9000", ID: "7"}}
+	if got := changesOf(&tune.Outcome{State: tune.StateUndone, Kept: kept}); got != nil {
+		t.Errorf("an undone experiment leaves no changes, got %v", got)
+	}
+	got := changesOf(&tune.Outcome{State: tune.StateCommitted, Kept: kept})
+	if len(got) != 1 || got[0].State != journal.Committed || got[0].Side != "far" || got[0].ID != "7" {
+		t.Errorf("changes %+v", got)
+	}
+}
+
+// fakeFar answers runs from a list and fails those it is told to fail.
+type fakeFar struct {
+	ping error
+	runs []traffic.Spec
+}
+
+func (f *fakeFar) Snapshot(context.Context) (*host.Snapshot, error) {
+	return &host.Snapshot{Name: "far"}, nil
+}
+
+func (f *fakeFar) Run(_ context.Context, s traffic.Spec, _ func(traffic.Interval)) (*traffic.Result, error) {
+	f.runs = append(f.runs, s)
+	if s.Test == traffic.Ping && f.ping != nil {
+		return nil, f.ping
+	}
+	r := streamResult(nil)
+	r.Test, r.Direction = s.Test, s.Direction
+	return r, nil
+}
+
+func TestDiagnoseGoesOnWithoutEcho(t *testing.T) {
+	far := &fakeFar{ping: errors.New("echo filtered")}
+	v, err := Diagnose(t.Context(), far, DiagnoseOptions{Direction: traffic.Down})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Stream() == nil || v.Stream().Direction != traffic.Down || len(v.Findings) == 0 {
+		t.Errorf("verdict %+v", v)
+	}
+	if !strings.Contains(strings.Join(v.Near.Warnings, "\n"), "echo filtered") {
+		t.Errorf("the missing round trip is not told: %q", v.Near.Warnings)
+	}
+}
+
+func TestOutcomeError(t *testing.T) {
+	if err := outcomeError([]journal.Outcome{{Restored: true}}); err != nil {
+		t.Errorf("restored, yet %v", err)
+	}
+	err := outcomeError([]journal.Outcome{
+		{Change: journal.Change{Knob: "link:eth0/mtu"}, Foreign: "1400"},
+		{Change: journal.Change{Knob: "link:eth1/mtu"}, Error: "no such device"},
+	})
+	if err == nil || !strings.Contains(err.Error(), "1400") || !strings.Contains(err.Error(), "no such device") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,186 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/tune"
+)
+
+// FarHost is the host at the other end of a whole tune: it can be loaded, read and changed.
+type FarHost interface {
+	Far
+	tune.Host
+}
+
+// TuneOptions say what to improve and how far to go. Zero values are sensible.
+type TuneOptions struct {
+	Root      host.Root
+	Goal      Goal               // default throughput
+	Direction traffic.Direction  // default up
+	Streams   int                // default 1
+	Allow     knob.Disturbance   // highest disturbance class of a candidate
+	Budget    time.Duration      // of the whole experiment; 0: no bound
+	Segment   time.Duration      // measured part of one segment; 0: from the round trip
+	WarmUp    time.Duration      // cut from the front of each segment; 0: from the round trip
+	Knobs     func(knob.ID) bool // nil: every candidate of the findings
+	Seed      uint64             // of the random order
+	Step      func(string)
+	Progress  func(tune.Event)
+}
+
+func (o *TuneOptions) defaults() {
+	if o.Goal == "" {
+		o.Goal = Throughput
+	}
+	if o.Direction == "" {
+		o.Direction = traffic.Up
+	}
+	if o.Streams == 0 {
+		o.Streams = 1
+	}
+	if o.Step == nil {
+		o.Step = func(string) {}
+	}
+}
+
+// Tuning is one whole tune: the verdict it began with, the experiment, and the changes it left in force.
+type Tuning struct {
+	Before  *Verdict
+	Outcome *tune.Outcome
+	Changes []journal.Change
+}
+
+// Tune runs the loop: diagnose, try the remedies one at a time at both ends, keep what is proven, confirm the total. When it
+// returns, either the confirmed set is committed on both hosts or both hosts are as they were; an error means the latter,
+// and says so if even that could not be done. An experiment that had begun is in the result also beside an error.
+func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tuning, error) {
+	o.defaults()
+	judge := DiagnoseOptions{Root: o.Root, Direction: o.Direction, Streams: o.Streams, Progress: o.Step}
+	before, err := Diagnose(ctx, far, judge)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tuning{Before: before}
+	candidates := candidatesOf(before.Findings, o.Knobs)
+	if len(candidates) == 0 {
+		t.Outcome = nothingToTune(before, o.Goal)
+		return t, nil
+	}
+	segment, warmUp := o.Segment, o.WarmUp
+	if segment == 0 {
+		segment = segmentFor(before)
+	}
+	if warmUp == 0 {
+		warmUp = warmUpFor(before)
+	}
+	config := tune.DefaultConfig()
+	config.AllowedDisturbance = o.Allow
+	config.Budget = o.Budget
+	config.Seed = o.Seed
+	config.Lookup = knob.Catalogue().Lookup
+	config.Refill = func(ctx context.Context, _ []tune.Change) ([]tune.Candidate, error) {
+		again, err := Diagnose(ctx, far, judge)
+		if err != nil {
+			return nil, fmt.Errorf("judge again after a keep: %w", err)
+		}
+		return candidatesOf(again.Findings, o.Knobs), nil
+	}
+	base := newProber(far, o.Goal, o.Direction, o.Streams, segment, warmUp)
+	hosts := map[tune.Side]tune.Host{tune.Near: near, tune.Far: far}
+	t.Outcome, err = tune.Run(ctx, config, base, hosts, candidates, o.Progress)
+	if t.Outcome != nil {
+		t.Changes = changesOf(t.Outcome)
+	}
+	return t, err
+}
+
+// candidatesOf gathers what the findings propose, most important first, each knob and side once.
+func candidatesOf(findings []diagnose.Finding, wanted func(knob.ID) bool) []tune.Candidate {
+	type place struct {
+		knob knob.ID
+		side string
+	}
+	seen := map[place]bool{}
+	var all []tune.Candidate
+	for _, f := range findings {
+		for _, s := range f.Remedy.Settings {
+			at := place{s.Knob, s.Side}
+			if seen[at] || (wanted != nil && !wanted(s.Knob)) {
+				continue
+			}
+			seen[at] = true
+			all = append(all, tune.Candidate{Knob: s.Knob, Side: tune.Side(s.Side), Levels: s.Levels, Why: s.Why})
+		}
+	}
+	return all
+}
+
+// nothingToTune is the outcome when no finding has a remedy that a knob could be: the link, the path or the peer is the limit.
+func nothingToTune(v *Verdict, goal Goal) *tune.Outcome {
+	o := &tune.Outcome{
+		Trials: []tune.Trial{}, Kept: []tune.Change{}, Segments: []tune.Segment{},
+		Final: &tune.Effect{Ratio: 1}, State: tune.StateUndone,
+		Reason: "nothing to tune: " + v.Limit().Title,
+	}
+	if s := v.Stream(); s != nil && goal == Throughput {
+		o.Baseline = &tune.Baseline{Objective: s.ThroughputBitsPerSec, Segments: 1}
+	}
+	return o
+}
+
+// changesOf lists what an experiment left in force, as the journals of the two hosts know it.
+func changesOf(o *tune.Outcome) []journal.Change {
+	state := map[tune.State]journal.State{tune.StateCommitted: journal.Committed, tune.StateTrial: journal.Trial}[o.State]
+	if state == "" {
+		return nil
+	}
+	var changes []journal.Change
+	for _, k := range o.Kept {
+		changes = append(changes, journal.Change{
+			ID: k.ID, Time: time.Now().UTC(), Knob: k.Knob, Side: string(k.Side), From: k.From, To: k.To, State: state,
+		})
+	}
+	return changes
+}
+
+// The length of a segment follows from the round trip: a flow needs some tens of round trips to reach its rate (slow start
+// doubles once a round trip; bbr drains and probes in cycles of eight), and the part that counts must hold several of those cycles.
+const (
+	warmUpRoundTrips  = 25
+	segmentRoundTrips = 50
+)
+
+func warmUpFor(v *Verdict) time.Duration {
+	return clamp(warmUpRoundTrips*roundTrip(v), 200*time.Millisecond, 3*time.Second)
+}
+
+func segmentFor(v *Verdict) time.Duration {
+	return clamp(segmentRoundTrips*roundTrip(v), 800*time.Millisecond, 8*time.Second)
+}
+
+// roundTrip is the idle round trip as far as it is known, else what the loaded stream saw as its least.
+func roundTrip(v *Verdict) time.Duration {
+	for _, r := range v.Runs {
+		if r.RTT != nil && r.RTT.P50 > 0 {
+			return time.Duration(r.RTT.P50 * float64(time.Second))
+		}
+	}
+	var least float64
+	for _, r := range v.Runs {
+		for _, t := range append(append([]traffic.TCPInfo{}, r.Ends.Local.TCP...), r.Ends.Remote.TCP...) {
+			if t.Sender && t.MinRTTSeconds > 0 && (least == 0 || t.MinRTTSeconds < least) {
+				least = t.MinRTTSeconds
+			}
+		}
+	}
+	return time.Duration(least * float64(time.Second))
+}
+
+func clamp(d, low, high time.Duration) time.Duration { return min(max(d, low), high) }
