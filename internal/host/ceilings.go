@@ -189,7 +189,7 @@ func UsableWindow(s *Snapshot, side WindowSide) (bytes int64, why string, ok boo
 	case SendWindow:
 		bytes, why, ok = sendWindow(s)
 	}
-	if !ok {
+	if !ok || bytes <= 0 {
 		return 0, "", false
 	}
 	// Window scaling is agreed by both ends, so a host without it neither offers nor uses more than the 16 bits of the header.
@@ -231,8 +231,10 @@ func receiveWindow(s *Snapshot) (int64, string, bool) {
 		scale = n
 	}
 	// tcp_win_from_space of Linux < 6.6.
-	window := space - space>>scale
-	if scale <= 0 {
+	var window int64
+	if scale > 0 {
+		window = space - space>>scale
+	} else {
 		window = space >> -scale
 	}
 	return window, fmt.Sprintf("%s %s, tcp_adv_win_scale=%d leaves %s of it for payload (ip-sysctl.rst)", what, unit.Bytes(space), scale, unit.Bytes(window)), true

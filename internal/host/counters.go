@@ -121,13 +121,13 @@ func countCards(src *source, set *valueSet, said *notes) {
 			continue
 		}
 		for _, stat := range cardErrors {
-			n, err := src.text(dir + "/statistics/" + stat)
-			if err != nil {
-				continue
+			if n, ok := parseUint([]byte(src.optional(dir + "/statistics/" + stat))); ok {
+				set.put(n, "nic.", name, ".", stat)
 			}
-			if v, ok := parseUint([]byte(n)); ok {
-				set.put(v, "nic.", name, ".", stat)
-			}
+		}
+		// How often the link came or went, since Linux 3.15.
+		if n, ok := parseUint([]byte(src.optional(dir + "/carrier_changes"))); ok {
+			set.put(n, "nic.", name, ".carrier_changes")
 		}
 		if missed, drop := set.values["nic."+name+".rx_missed_errors"], set.values["nic."+name+".rx_dropped"]; drop >= missed {
 			set.values["nic."+name+".rx_dropped"] = drop - missed

@@ -136,7 +136,7 @@ type Ceiling struct {
 //
 // Names: "Tcp.RetransSegs", "TcpExt.TCPTimeouts", "Udp.RcvbufErrors" (/proc/net/snmp and netstat, the kernel's words), "Udp6.RcvbufErrors",
 // "Ip6.InDiscards" (snmp6); "softnet.processed|dropped|time_squeeze|received_rps|flow_limit" over all CPUs and "softnet.0.dropped" for one;
-// "nic.eth0.rx_bytes" and the other names of /sys/class/net/X/statistics; "ethtool.eth0.NAME" as the driver calls it (cards on a bus only);
+// "nic.eth0.rx_bytes" and the other names of /sys/class/net/X/statistics and, for cards on a bus, "nic.eth0.carrier_changes"; "ethtool.eth0.NAME" as the driver calls it (cards on a bus only);
 // "qdisc.eth0.drops|requeues|overlimits", summed over the interface's qdiscs; "irq.45" (numbered interrupts only), "softirq.NET_RX";
 // "ctxt"; and the gauges "Tcp.CurrEstab", "tcpmem.pages", "udpmem.pages", "sockets.tcp_inuse|tcp_orphan|tcp_tw|tcp_alloc|udp_inuse",
 // "conntrack.count", "qdisc.eth0.backlog_bytes". Left out: MPTCP, UDP-Lite, per-type ICMP, and what snmp lists that is no count.
