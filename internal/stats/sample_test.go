@@ -79,6 +79,20 @@ func TestRobustStdDev(t *testing.T) {
 	if got := stats.RobustStdDev(x); got < 1.8 || got > 2.6 {
 		t.Errorf("robust deviation with one outlier in ten = %v, want about 2", got)
 	}
+	for n := 2; n < 13; n++ {
+		sum := 0.0
+		const repeats = 20_000
+		for range repeats {
+			x := make([]float64, n)
+			for i := range x {
+				x[i] = random.NormFloat64()
+			}
+			sum += stats.RobustStdDev(x)
+		}
+		if mean := sum / repeats; math.Abs(mean-1) > 0.03 {
+			t.Errorf("robust deviation of %d normal values is %.3f on average, want 1", n, mean)
+		}
+	}
 	if got := stats.RobustStdDev([]float64{1, 1, 1, 5}); !near(got, 2, 1e-12) {
 		t.Errorf("robust deviation of mostly equal values = %v, want the ordinary one, 2", got)
 	}

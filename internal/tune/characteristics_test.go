@@ -109,7 +109,7 @@ func TestOperatingCharacteristics(t *testing.T) {
 				switch {
 				case effect <= 0 && percent(got.trialKept) > 5:
 					t.Errorf("%s, σ %v: a useless knob passes its trial in %.1f %% of the experiments, want at most 5 %%", m.name, sigma, percent(got.trialKept))
-				case effect > 0 && sigma == 0.02 && percent(got.kept) < 90:
+				case effect > 0 && sigma == 0.02 && percent(got.kept) < 90 && !m.hidden:
 					t.Errorf("%s: a gain of 5 %% at 2 %% noise is kept in %.1f %% of the experiments, want at least 90 %%", m.name, percent(got.kept))
 				}
 			}

@@ -29,9 +29,9 @@
 // # Sources
 //
 // Paired and interleaved runs: Kalibera & Jones, "Rigorous benchmarking in reasonable time", ISMM 2013. Randomisation as the basis of
-// the test: R. A. Fisher, "The Design of Experiments", 1935. Sequential halving: Karnin, Koren & Somekh, ICML 2013. The one-standard-error
-// rule for choosing the simpler of equals: Breiman et al., "Classification and Regression Trees", 1984. The measured error rates of this
-// very code are in testdata/operating-characteristics.golden.
+// the test: R. A. Fisher, "The Design of Experiments", 1935. Sequential halving: Karnin, Koren & Somekh, ICML 2013. The simplest of what
+// cannot be told apart from the best: Breiman et al., "Classification and Regression Trees", 1984. The measured error rates of this very
+// code are in testdata/operating-characteristics.golden.
 //
 // # Limits
 //

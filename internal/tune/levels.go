@@ -109,12 +109,14 @@ func (s *session) smallestOfBest(all []*contender) *contender {
 	return best
 }
 
-// asGood tells whether a level is within one standard error, or within the least useful effect, of the best in the rounds both were measured in.
+// asGood tells whether a level is inside the interval of the best one, or within the least useful effect of it, over the rounds that both were
+// measured in.
 func (s *session) asGood(l, best *contender) bool {
 	rounds := min(len(l.scores), len(best.scores))
 	gap := stats.Mean(best.scores[:rounds]) - stats.Mean(l.scores[:rounds])
-	// The noise of a pair is that of the difference of two segments.
-	return gap <= max(math.Log1p(s.cfg.MinUsefulEffect), s.pairNoise/math.Sqrt(float64(rounds)))
+	// The noise of a pair is that of the difference of two segments: √2 times that of one.
+	half := s.quantile * s.pairNoise / math.Sqrt2 / math.Sqrt(float64(rounds))
+	return gap <= max(math.Log1p(s.cfg.MinUsefulEffect), half)
 }
 
 func byMean(x, y *contender) int {
