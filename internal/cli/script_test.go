@@ -1,8 +1,10 @@
 package cli_test
 
 import (
+	"net"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -13,7 +15,8 @@ import (
 // linerate starts (guard, hosts of a world) are this test binary too.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"linerate": func() { os.Exit(cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
+		"linerate":   func() { os.Exit(cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
+		"await-port": awaitPort,
 	})
 }
 
@@ -28,4 +31,16 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+// awaitPort returns when somebody listens at the address in os.Args[1]; it gives up when the script's own deadline ends it.
+func awaitPort() {
+	for {
+		c, err := net.Dial("tcp", os.Args[1])
+		if err == nil {
+			c.Close()
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
