@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -53,8 +54,9 @@ func TestDialExplainsWhyNot(t *testing.T) {
 	key := wire.NewKey()
 	web := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(web.Close)
-	web.Config.ErrorLog = nil
-	secureWeb := httptest.NewTLSServer(http.NotFoundHandler())
+	secureWeb := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secureWeb.Config.ErrorLog = log.New(io.Discard, "", 0) // it tells what it thinks of us
+	secureWeb.StartTLS()
 	t.Cleanup(secureWeb.Close)
 	own, err := wire.KeyCertificate(key, "server")
 	if err != nil {

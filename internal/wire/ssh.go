@@ -298,10 +298,14 @@ func (s *sshStream) explain(op string, t SSHTarget, cause error) error {
 	case <-s.exited:
 	case <-time.After(sshExitWait):
 	}
+	ended := errors.Is(cause, io.EOF) // else it is ssh that we ended, and its exit status says nothing
+	if ended {
+		cause = errors.New("the far command ended without linerate's greeting")
+	}
 	e := &Error{Op: op, Peer: t.String(), Kind: ErrNotLinerate, Err: cause}
 	e.Advice = "does the far command run there by hand?"
 	var exit *exec.ExitError
-	if errors.As(s.exit, &exit) {
+	if ended && errors.As(s.exit, &exit) {
 		e.Err = fmt.Errorf("ssh: %w", exit)
 		switch exit.ExitCode() {
 		case 255: // ssh(1), EXIT STATUS: an error of ssh itself
@@ -333,15 +337,15 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// last gives the last line that is not empty, in printable characters.
+// last gives the last line that is not empty, in printable characters and without the name of the program in front.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	lines := bytes.Split(bytes.TrimSpace(t.b), []byte("\n"))
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
+	return strings.TrimPrefix(strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return -1
 		}
 		return r
-	}, string(lines[len(lines)-1])))
+	}, string(lines[len(lines)-1]))), "ssh: ")
 }
