@@ -125,7 +125,8 @@ type Route struct {
 	Congestion  string `json:"congestion_control,omitempty"`
 }
 
-// Ceiling is a rate that this host cannot pass, with the formula and its source in Why.
+// Ceiling is a rate that this host cannot pass, with the formula and its source in Why. Those named window:… are per flow; window:receive
+// is what a new flow can count on, and since Linux 6.6 a flow of well-filled packets may get up to twice as much.
 type Ceiling struct {
 	Name       string  `json:"name"` // link:eth0, goodput:eth0, bus:eth0, window:receive@20ms, window:send@20ms
 	BitsPerSec float64 `json:"bits_per_second"`

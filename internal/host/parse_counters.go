@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -206,7 +207,7 @@ func parseSoftnet(b []byte, set *valueSet) error {
 			cpu = values[12]
 		}
 		lineNumber++
-		id := fmt.Sprint(cpu)
+		id := strconv.FormatUint(cpu, 10)
 		for i, c := range columns {
 			if c.at < n {
 				totals[i] += values[c.at]
@@ -382,7 +383,7 @@ func parseInterrupts(rest []byte, set *valueSet) error {
 			return fmt.Errorf("interrupt %d %.20q: %w", irq, number, errFormat)
 		}
 		if n > 0 {
-			set.put(n, "irq.", fmt.Sprint(irq))
+			set.put(n, "irq.", strconv.Itoa(irq))
 		}
 	}
 }

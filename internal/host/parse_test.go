@@ -2,12 +2,17 @@ package host
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/linerate/linerate/internal/nl"
 )
 
 func newSet() *valueSet { return &valueSet{values: make(map[string]uint64)} }
@@ -200,6 +205,59 @@ func TestLinkFromConfig(t *testing.T) {
 	got, ok := linkFromConfig(config)
 	if want := (pcieLink{speed: 2.5, maxSpeed: 5, width: 4, maxWidth: 8}); got != want || !ok {
 		t.Errorf("got %+v %v", got, ok)
+	}
+}
+
+// TestNotes: missing, not permitted and not supported are different sentences; each is said once; what an archive lacks is none.
+func TestNotes(t *testing.T) {
+	var said notes
+	for _, err := range []error{
+		&fs.PathError{Op: "read", Path: "/proc/x", Err: fs.ErrNotExist}, &fs.PathError{Op: "read", Path: "/proc/y", Err: fs.ErrPermission},
+		fmt.Errorf("read rings eth0: %w", nl.ErrNotSupported), errFormat, errFormat, nil, fmt.Errorf("linerate/links.json: %w", errNotTold),
+	} {
+		said.add("this", err)
+	}
+	want := []string{
+		"this: not there: read /proc/x: file does not exist", "this: not permitted: read /proc/y: permission denied",
+		"this: not supported: read rings eth0: " + nl.ErrNotSupported.Error(), "this: not readable: unexpected format",
+	}
+	if runtime.GOOS == "windows" {
+		want[1] = said.sentences[1] // the system's own words
+	}
+	if diff := cmp.Diff(want, said.sentences); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestPortableSnapshot: what Go tells anywhere, and the sentence about the rest.
+func TestPortableSnapshot(t *testing.T) {
+	s := portableSnapshot()
+	if s.OS != runtime.GOOS || s.Name == "" || len(s.CPUs) != runtime.NumCPU() || len(s.Interfaces) == 0 {
+		t.Errorf("snapshot %+v", s)
+	}
+	if n := len(s.Warnings); n == 0 || !strings.Contains(s.Warnings[n-1], "linux only") {
+		t.Errorf("warnings %q", s.Warnings)
+	}
+	if got := Ceilings(s); len(got) != 0 {
+		t.Errorf("ceilings out of nothing: %+v", got)
+	}
+}
+
+// TestParsersAreFrugal: a reading around every test must not disturb it; names are cut from blocks, not made one by one.
+func TestParsersAreFrugal(t *testing.T) {
+	var in strings.Builder
+	in.WriteString("TcpExt:")
+	for i := range 500 {
+		fmt.Fprintf(&in, " Name%d", i)
+	}
+	in.WriteString("\nTcpExt:" + strings.Repeat(" 1", 500) + "\n")
+	text := []byte(in.String())
+	set := newSet()
+	if err := parseSNMP(text, set); err != nil || len(set.values) != 500 {
+		t.Fatalf("%d values, %v", len(set.values), err)
+	}
+	if n := testing.AllocsPerRun(10, func() { _ = parseSNMP(text, set) }); n > 20 {
+		t.Errorf("%v allocations for 500 counters", n)
 	}
 }
 
