@@ -71,12 +71,18 @@ func (s *session) switchTo(ctx context.Context, target arm) error {
 		if err != nil {
 			return &applyError{p, err}
 		}
-		if len(ids) != 1 {
+		if len(ids) == 0 {
+			return &applyError{p, errAlready}
+		}
+		if len(ids) > 1 {
 			return fmt.Errorf("apply %s %s=%s: host told %d change ids, want 1", p.side, p.setting.Knob, p.setting.Value, len(ids))
 		}
 	}
 	return nil
 }
+
+// errAlready says that a host had nothing to change.
+var errAlready = errors.New("has that value already")
 
 // applyError is a setting that its host did not apply.
 type applyError struct {

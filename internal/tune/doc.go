@@ -9,6 +9,7 @@
 //	pilot         A against A: the noise of a pair, what this bench can resolve, and whether it calls nothing something
 //	levels        several levels of one knob: sequential halving, then the smallest level that is as good as the best
 //	trial         the candidate (B) against the present (A), decided at planned looks only
+//	together      when nothing was kept, all unproven candidates at once: two equal limits in series hide each other's remedy
 //	confirmation  the whole kept set (B) against the original (A), with fresh pairs
 //	ablation      the kept set (B) against the kept set without one change (A): what is not needed goes
 //
@@ -35,6 +36,6 @@
 //
 // # Limits
 //
-// Changes are tried one by one on top of what is kept: two knobs that help only together are found only when the first of them helps
-// a little, or when Config.Refill brings a candidate back after a keep. Run is for one goroutine; hosts and prober are called one at a time.
+// Changes are tried one by one on top of what is kept. Knobs that help only together are found when nothing else was kept, or when
+// Config.Refill brings one back after a keep. Run is for one goroutine; hosts and prober are called one at a time.
 package tune

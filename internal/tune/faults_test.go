@@ -21,22 +21,43 @@ func candidatesWithLevels() []Candidate {
 // TestEveryStepFails makes each call to the hosts and to the prober fail, before it has an effect and after, and interrupts after each. Whatever
 // happens, every value is the original one afterwards, or the experiment had been committed in full.
 func TestEveryStepFails(t *testing.T) {
-	healthy := longFatPath()
-	if out, err := Run(t.Context(), configFor(healthy), healthy, healthy.tuneHosts(), candidatesWithLevels(), nil); err != nil || out.State != StateCommitted {
+	everyStepFails(t, longFatPath)
+}
+
+// TestEveryStepTogetherFails does the same where the remedies help only together.
+func TestEveryStepTogetherFails(t *testing.T) {
+	everyStepFails(t, func() *world {
+		w := longFatPath()
+		w.hosts[Near].values[wmem], w.hosts[Near].original[wmem] = "64", "64"
+		return w
+	})
+}
+
+func everyStepFails(t *testing.T, newWorld func() *world) {
+	// One plan for all runs: enumerating it takes longer than an experiment.
+	plan, err := DefaultConfig().plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := func(ctx context.Context, w *world) (*Outcome, error) {
+		return run(ctx, configFor(w), plan, w, w.tuneHosts(), candidatesWithLevels(), nil)
+	}
+	healthy := newWorld()
+	if out, err := try(t.Context(), healthy); err != nil || out.State != StateCommitted {
 		t.Fatalf("err %v, state %v", err, out.State)
 	}
 	modes := []string{"fails before", "fails after", "interrupted"}
 	committed := 0
 	for call := 1; call <= healthy.calls; call++ {
 		for mode, name := range modes {
-			w := longFatPath()
+			w := newWorld()
 			ctx, cancel := context.WithCancel(t.Context())
 			if mode == 2 {
 				w.cancelAt, w.cancel = call, cancel
 			} else {
 				w.failAt, w.failure, w.before = call, errInjected, mode == 0
 			}
-			out, err := Run(ctx, configFor(w), w, w.tuneHosts(), candidatesWithLevels(), nil)
+			out, err := try(ctx, w)
 			cancel()
 			what := fmt.Sprintf("call %d (%s) %s", call, healthy.log[call-1], name)
 			if err == nil {

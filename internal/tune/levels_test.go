@@ -11,6 +11,10 @@ import (
 // TestLevels checks that the search finds the knee: large enough to be as good as the best, no larger.
 func TestLevels(t *testing.T) {
 	levels := []knob.Value{"128", "512", "2048", "3072", "6144", "12288"}
+	plan, err := DefaultConfig().plan()
+	if err != nil {
+		t.Fatal(err)
+	}
 	chosen := map[knob.Value]int{}
 	segments := 0
 	for seed := range uint64(200) {
@@ -20,7 +24,7 @@ func TestLevels(t *testing.T) {
 		w.noise = func(int) float64 { return 0.01 * random.NormFloat64() }
 		c := configFor(w)
 		c.Seed = seed
-		out, err := Run(t.Context(), c, w, w.tuneHosts(), []Candidate{{Knob: rmem, Side: Far, Levels: levels}}, nil)
+		out, err := run(t.Context(), c, plan, w, w.tuneHosts(), []Candidate{{Knob: rmem, Side: Far, Levels: levels}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -83,7 +83,8 @@ type Trial struct {
 	Effect
 	Verdict Verdict    `json:"verdict"`
 	Reason  string     `json:"reason"`
-	Why     string     `json:"why,omitempty"` // why it was tried
+	Why     string     `json:"why,omitempty"`      // why it was tried
+	Joint   bool       `json:"together,omitempty"` // tried together with all others that say so; they share one comparison
 	Levels  []Level    `json:"levels,omitempty"`
 	Guards  []GuardRun `json:"guards,omitempty"`
 }

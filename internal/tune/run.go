@@ -49,7 +49,7 @@ type session struct {
 
 	applied []applied // in force now, oldest first
 	kept    arm
-	lastWin answer // of the trial that kept the newest member of kept
+	lastWin *answer // of the trial that kept the newest member of kept; nil when it was kept together with others
 
 	pairNoise float64 // robust standard deviation of ln(B/A) of one pair without an effect
 	threshold float64 // ln(1 + effect needed)
@@ -110,6 +110,11 @@ func (s *session) experiment(ctx context.Context) error {
 	}
 	if err := s.forward(ctx); err != nil {
 		return err
+	}
+	if len(s.kept) == 0 && !s.out.Partial {
+		if err := s.together(ctx); err != nil {
+			return err
+		}
 	}
 	if len(s.kept) == 0 {
 		// Nothing is changed, so the ratio is one by definition.

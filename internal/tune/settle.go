@@ -82,7 +82,7 @@ func (s *session) needs(ctx context.Context, i int, dropped bool) (Ablation, boo
 	p := s.kept[i]
 	entry := Ablation{Knob: p.setting.Knob, Side: p.side}
 	// The newest member was kept by this very comparison, as long as the others are those it was tried on.
-	if i == len(s.kept)-1 && !dropped {
+	if i == len(s.kept)-1 && s.lastWin != nil && !dropped {
 		entry.Effect, entry.Needed, entry.Reused = s.lastWin.effect, true, true
 		return entry, true, nil
 	}

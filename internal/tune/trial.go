@@ -96,7 +96,7 @@ func (s *session) judge(ctx context.Context, t *Trial, c Candidate, levels []kno
 	switch got.decision {
 	case better:
 		t.Verdict = Kept
-		s.kept, s.lastWin = with, got
+		s.kept, s.lastWin = with, &got
 	case worse:
 		t.Verdict = RevertedWorse
 	}
@@ -144,7 +144,7 @@ func (s *session) forbidden(c Candidate) (reason string, levels []knob.Value) {
 
 // refusal tells a host that says no from a host that is broken: not there, not permitted, not supported and not accepted are answers.
 func refusal(err error) (string, bool) {
-	for _, answer := range []error{fs.ErrNotExist, fs.ErrPermission, knob.ErrNotSupported, knob.ErrUnknown, knob.ErrInvalid} {
+	for _, answer := range []error{fs.ErrNotExist, fs.ErrPermission, knob.ErrNotSupported, knob.ErrUnknown, knob.ErrInvalid, errAlready} {
 		if errors.Is(err, answer) {
 			return err.Error(), true
 		}
