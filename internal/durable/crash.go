@@ -35,8 +35,8 @@ func (n *memNode) crash(keep func() bool, rng *rand.Rand, done map[*memNode]*mem
 	left := &memNode{mode: n.mode, modified: n.modified}
 	done[n] = left
 	if !n.isDir() {
-		left.data = crashData(n.synced, n.data, keep, rng)
-		left.synced = left.data
+		left.data = n.crashData(keep, rng)
+		left.synced, left.safe = left.data, len(left.data)
 		return left
 	}
 	left.children = map[string]*memNode{}
@@ -57,19 +57,12 @@ func (n *memNode) crash(keep func() bool, rng *rand.Rand, done map[*memNode]*mem
 }
 
 // crashData returns what is left of a file's content.
-func crashData(synced, data []byte, keep func() bool, rng *rand.Rand) []byte {
-	common := min(len(synced), len(data))
-	if !slices.Equal(synced[:common], data[:common]) || len(data) < len(synced) {
-		// Rewritten or cut: the size is one field of the inode, so it is the old file or the new one, the latter perhaps torn.
-		if !keep() {
-			return slices.Clone(synced)
-		}
-		return tear(slices.Clone(data), 0, keep, rng)
+func (n *memNode) crashData(keep func() bool, rng *rand.Rand) []byte {
+	if n.safe < len(n.synced) && !keep() {
+		// It was cut, or emptied and written anew: the size is one field of the inode, so it is the old file or the new one.
+		return slices.Clone(n.synced)
 	}
-	if len(data) == len(synced) {
-		return slices.Clone(synced)
-	}
-	return tear(slices.Clone(data), len(synced), keep, rng)
+	return tear(slices.Clone(n.data), n.safe, keep, rng)
 }
 
 // tear loses parts of data behind safe: sectors that were not written read as zeros, and the end may be missing.

@@ -70,8 +70,12 @@ func (e *LockedError) Is(target error) bool { return target == ErrLocked }
 // be there after power loss.
 func Replace(fsys FS, path string, data []byte, perm fs.FileMode) error {
 	temp := path + ".tmp"
+	// A leftover may, after a crash between rename and directory sync, be the very file that path names: emptying it would be fatal, unlinking it is not.
+	if err := fsys.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("replace %s: %w", path, err)
+	}
 	if err := writeSynced(fsys, temp, data, perm); err != nil {
-		// Best effort: a leftover does no harm, the next Replace of this path begins by emptying it.
+		// Best effort: a leftover does no harm, the next Replace of this path begins by removing it.
 		_ = fsys.Remove(temp)
 		return fmt.Errorf("replace %s: %w", path, err)
 	}
@@ -101,20 +105,23 @@ func writeSynced(fsys FS, name string, data []byte, perm fs.FileMode) error {
 	return err
 }
 
-// MkdirAll makes a directory and its missing parents, each synced into its own parent so that power loss cannot take it away.
-// A directory that is there already is left as it is.
+// MkdirAll makes a directory and its missing parents, each synced into its own parent so that power loss cannot take it away. That holds
+// also for the deepest one that is there already: whoever made it may have died before its sync.
 func MkdirAll(fsys FS, path string, perm fs.FileMode) error {
+	parent := filepath.Dir(path)
 	info, err := fsys.Stat(path)
 	if err == nil {
 		if !info.IsDir() {
 			return &fs.PathError{Op: "mkdir", Path: path, Err: errors.New("is not a directory")}
 		}
-		return nil
+		if err := fsys.SyncDir(parent); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return err
+		}
+		return nil // A parent that may not even be opened is not one in which we made something.
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	parent := filepath.Dir(path)
 	if parent != path {
 		if err := MkdirAll(fsys, parent, perm); err != nil {
 			return err

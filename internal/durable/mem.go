@@ -33,6 +33,7 @@ type memNode struct {
 
 	data   []byte // file: content
 	synced []byte // file: content at the last Sync
+	safe   int    // file: leading bytes of data that are the same bytes on the disk
 
 	children       map[string]*memNode // directory: nil for a file
 	syncedChildren map[string]*memNode // directory: at the last SyncDir
@@ -110,7 +111,7 @@ func (m *Mem) open(name string, perm fs.FileMode, empty bool) (File, error) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EISDIR}
 	}
 	if empty {
-		node.data = nil
+		node.data, node.safe = nil, 0
 	}
 	return &memFile{fsys: m, node: node, name: name}, nil
 }
@@ -281,8 +282,8 @@ func (f *memFile) Write(data []byte) (int, error) {
 	if err := f.check("write"); err != nil {
 		return 0, err
 	}
-	// Never in place: synced and crash clones may share the array.
-	f.node.data = slices.Concat(f.node.data, data)
+	// The synced content may be a prefix of the same array, which appending does not touch: Truncate leaves no room behind its cut.
+	f.node.data = append(f.node.data, data...)
 	f.node.modified = time.Now()
 	return len(data), nil
 }
@@ -293,7 +294,7 @@ func (f *memFile) Sync() error {
 	if err := f.check("sync"); err != nil {
 		return err
 	}
-	f.node.synced = f.node.data
+	f.node.synced, f.node.safe = f.node.data, len(f.node.data)
 	return nil
 }
 
@@ -306,7 +307,7 @@ func (f *memFile) Truncate(size int64) error {
 	if size < 0 || size > int64(len(f.node.data)) {
 		return &fs.PathError{Op: "truncate", Path: f.name, Err: fs.ErrInvalid}
 	}
-	f.node.data = slices.Clip(f.node.data[:size])
+	f.node.data, f.node.safe = slices.Clip(f.node.data[:size]), min(f.node.safe, int(size))
 	return nil
 }
 
