@@ -71,6 +71,9 @@ func startGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
 	}
 	command := exec.Command(exe, append(append([]string{}, o.Args...), "guard",
 		"--state", dir, "--mode", string(o.Mode), "--session", o.Session, "--deadline", o.For.String())...)
+	if o.Exe == "" {
+		command.Args[0] = os.Args[0] // a program that goes by several names is asked by the one it has now
+	}
 	command.Dir = "/" // So that no mount is kept busy.
 	if err := ownSession(command); err != nil {
 		return nil, err
@@ -245,4 +248,11 @@ func (j *Journal) Extend(d time.Duration) error {
 		return nil
 	}
 	return j.guard.Extend(d)
+}
+
+// Guard returns the guard process of this journal, nil as long as no trial needed one.
+func (j *Journal) Guard() *Guard {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.guard
 }

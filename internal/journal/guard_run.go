@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,6 +79,9 @@ type watch struct {
 	deadline time.Duration // of the lease, CLOCK_BOOTTIME; 0: none
 	detached bool          // the writer ended as it should
 	writer   int           // its process id; 0: it has not said
+
+	seen  fs.FileInfo // the log when it was last read
+	cared []*entry    // what was found then
 }
 
 func newWatch(config GuardConfig) (*watch, error) {
@@ -203,10 +207,16 @@ func (g *watch) endWriter() error {
 
 // watchTrials stays with Deadline trials whose writer ended as it should.
 func (g *watch) watchTrials(ctx context.Context) error {
+	failures := 0
 	for {
 		trials, err := g.left()
-		if err != nil || len(trials) == 0 {
-			return err
+		if err != nil {
+			if failures++; failures == attempts || errors.Is(err, ErrCorrupt) {
+				return err
+			}
+			g.say("%v", err)
+		} else if failures = 0; len(trials) == 0 {
+			return nil
 		}
 		wait := watchStep
 		for _, e := range trials {
@@ -229,64 +239,75 @@ func (g *watch) watchTrials(ctx context.Context) error {
 	}
 }
 
-// left returns the changes of the session that a guard still has to care for. Nothing is locked for that.
+// left returns the changes of the session that a guard still has to care for. Nothing is locked for that, and a log that has not
+// grown since the last look is not read again.
 func (g *watch) left() ([]*entry, error) {
-	h, err := load(g.options.FS, logPath(g.options.Dir))
+	path := logPath(g.options.Dir)
+	info, err := g.options.FS.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	var left []*entry
+	if g.seen != nil && g.seen.Size() == info.Size() && g.seen.ModTime().Equal(info.ModTime()) {
+		return g.cared, nil
+	}
+	h, err := load(g.options.FS, path)
+	if err != nil {
+		return nil, err
+	}
+	g.seen, g.cared = info, nil
 	for _, e := range h.entries {
 		if e.Session != g.config.Session || e.BootID != g.options.BootID || e.Phase == phaseDone {
 			continue
 		}
 		if e.State == Trial || e.Phase != phaseApplied {
-			left = append(left, e)
+			g.cared = append(g.cared, e)
 		}
 	}
-	return left, nil
+	return g.cared, nil
 }
 
 // takeBack takes back everything of the session that is in trial or half done.
 func (g *watch) takeBack(cause string) error {
 	left, err := g.left()
-	if err != nil {
-		return err
-	}
-	if len(left) == 0 {
+	if err == nil && len(left) == 0 {
 		return nil // The usual end: the writer has tidied up.
 	}
-	g.say("%s: taking back %d changes", cause, len(left))
+	g.say("%s: taking back what is in trial", cause)
 	return g.act(cause)
 }
 
-// attempts is how often a guard tries to put a value back that the system refuses, with watchStep in between.
+// attempts is how often a guard tries what the system refuses, with watchStep in between.
 const attempts = 5
 
-// act recovers the journal, with the trials of the session when there is a cause.
+// act recovers the journal; with a cause also the trials of the session whose time is not over. An end of the guard's context must not
+// stop this: it is what the guard is for.
 func (g *watch) act(cause string) error {
+	for attempt := 1; ; attempt++ {
+		err := g.actOnce(cause)
+		if err == nil || attempt == attempts || errors.Is(err, ErrCorrupt) {
+			return err
+		}
+		time.Sleep(watchStep)
+	}
+}
+
+func (g *watch) actOnce(cause string) error {
 	j, err := g.open()
 	if err != nil {
 		return err
 	}
-	session := g.config.Session
-	if cause == "" {
-		session = ""
+	session := ""
+	if cause != "" {
+		session = g.config.Session
 	}
-	for attempt := 1; ; attempt++ {
-		// An end of the context must not stop this: it is what the guard is for.
-		outcomes, err := j.recover(context.Background(), "guard", session, cause)
-		for _, o := range outcomes {
-			g.say("change %s of %s: from %q to %q: %s %s", o.Change.ID, o.Change.Knob, o.Change.To, o.Change.From, o.Change.Note, o.Error)
-		}
-		if err == nil || attempt == attempts {
-			return errors.Join(err, j.Close())
-		}
-		time.Sleep(watchStep)
+	outcomes, err := j.recover(context.Background(), "guard", session, cause)
+	for _, o := range outcomes {
+		g.say("change %s of %s, %q to %q: %s", o.Change.ID, o.Change.Knob, o.Change.From, o.Change.To, cmp.Or(o.Error, o.Change.Note))
 	}
+	return errors.Join(err, j.Close())
 }
 
 // open takes the journal. It waits as long as another process has it, without limit: the lock dies with its holder, and a guard that gives up

@@ -157,4 +157,6 @@ func (k fileKnobs) Write(_ context.Context, id knob.ID, v knob.Value) error {
 	return os.Rename(temp, k.path(id))
 }
 
+type knobID = knob.ID
+
 var errBusy = errors.New("device or resource busy")

@@ -32,6 +32,7 @@ type entry struct {
 	Expires  time.Duration `json:"expires_boottime_nanoseconds,omitempty"`
 	Identity Identity      `json:"identity,omitzero"`
 	Phase    phase         `json:"phase"`
+	Why      string        `json:"why,omitempty"` // it is being undone
 }
 
 // kind says what a record tells.
@@ -42,7 +43,7 @@ const (
 	kindApplied kind = "applied" // ID is in force, holding To
 	kindFailed  kind = "failed"  // ID never came into force
 	kindCommit  kind = "commit"  // IDs are no trials any more
-	kindUndo    kind = "undo"    // ID is about to be put back
+	kindUndo    kind = "undo"    // ID, holding To, is about to be put back
 	kindUndone  kind = "undone"  // ID is over; its From passes to Heir when one stands on top
 	kindKept    kind = "kept"    // compaction: Entry as it stood
 	kindBase    kind = "base"    // compaction: numbers below Next are used up, Originals were seen
@@ -134,26 +135,31 @@ func (h *history) add(r record) error {
 	}
 	switch r.Kind {
 	case kindApplied:
-		e.Phase = phaseApplied
-		if r.To != e.To {
-			e.Asked, e.To = e.To, r.To
-		}
-		e.Note = r.Note
+		e.Phase, e.Note = phaseApplied, r.Note
+		e.holds(r.To)
 	case kindUndo:
-		e.Phase = phaseUndoing
+		e.Phase, e.Why = phaseUndoing, r.Note
+		e.holds(r.To)
 	case kindFailed, kindUndone:
 		if r.Heir != "" {
 			heir := h.find(r.Heir)
-			if heir == nil || heir.Phase != phaseApplied || heir.Knob != e.Knob {
+			if heir == nil || heir.Phase != phaseApplied || heir != h.above(e) {
 				return fmt.Errorf("change %q passes its old value to %q, which cannot take it", r.ID, r.Heir)
 			}
 			heir.From = e.From
 		}
-		e.Phase, e.State, e.Note, e.Deadline = phaseDone, Undone, r.Note, nil
+		e.Phase, e.State, e.Note, e.Deadline, e.Why = phaseDone, Undone, r.Note, nil, ""
 	default:
 		return fmt.Errorf("record of kind %q, which this version does not know", r.Kind)
 	}
 	return nil
+}
+
+// holds notes what the knob really held under this change.
+func (e *entry) holds(v knob.Value) {
+	if v != e.To {
+		e.Asked, e.To = e.To, v
+	}
 }
 
 func (h *history) addEntry(r record) error {

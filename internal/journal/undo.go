@@ -165,7 +165,7 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 	// the safe side, and Recover finds it at the knob.
 	var noteErr error
 	if e.Phase != phaseUndoing {
-		noteErr = j.writeOrRemember(record{Kind: kindUndo, ID: e.ID})
+		noteErr = j.writeOrRemember(record{Kind: kindUndo, ID: e.ID, To: present, Note: why})
 	}
 	writeErr := j.options.Backend.Write(ctx, e.Knob, e.From)
 	back, err := j.read(ctx, e.Knob)
@@ -224,13 +224,17 @@ func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]
 	why := map[*entry]string{}
 	var entries []*entry
 	for _, e := range j.history.entries {
-		reason := ""
+		var reason string
 		switch {
 		case e.Phase == phaseDone:
 			continue
 		case e.BootID != j.options.BootID:
 			reason = "host restarted"
-		case e.Phase == phaseIntent || e.Phase == phaseUndoing:
+		case e.Phase == phaseUndoing:
+			entries = append(entries, e)
+			why[e] = fmt.Sprintf("%s; finished by %s", e.Why, actor)
+			continue
+		case e.Phase == phaseIntent:
 			reason = "interrupted half way"
 		case e.State != Trial:
 			continue

@@ -1,0 +1,239 @@
+package journal_test
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/linerate/linerate/internal/durable"
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/knob"
+)
+
+func TestRecover(t *testing.T) {
+	setUp := func(t *testing.T, mode journal.Mode) (*durable.Mem, *knobs, *clock) {
+		fsys, k, c := durable.NewMem(), host(), &clock{}
+		o := options(fsys, k, c)
+		o.Mode = mode
+		j := open(t, o)
+		apply(t, j, journal.Request{For: time.Minute}, rmem, "B", mtu, "9000")
+		if err := j.Commit(t.Context(), "2"); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := j.Recover(t.Context()); err != nil || len(out) != 0 {
+			t.Fatalf("recovery under a living writer: %+v, %v", out, err)
+		}
+		j.Close()
+		return fsys, k, c
+	}
+	// recover recovers twice, and returns the notes of the first time.
+	recoverTwice := func(t *testing.T, o journal.Options) []string {
+		j := open(t, o)
+		defer j.Close()
+		outcomes, err := j.Recover(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := j.Recover(t.Context()); err != nil || len(again) != 0 {
+			t.Fatalf("second recovery: %+v, %v", again, err)
+		}
+		notes := []string{}
+		for _, o := range outcomes {
+			notes = append(notes, o.Change.ID+" "+o.Change.Note)
+		}
+		return notes
+	}
+	check := func(t *testing.T, notes []string, k *knobs, wantRmem, wantMTU knob.Value, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(append([]string{}, want...), notes); diff != "" {
+			t.Error(diff)
+		}
+		if k.values[rmem] != wantRmem || k.values[mtu] != wantMTU {
+			t.Error(k.values)
+		}
+	}
+	t.Run("lease without owner", func(t *testing.T) {
+		fsys, k, c := setUp(t, journal.Lease)
+		check(t, recoverTwice(t, options(fsys, k, c)), k, "A", "9000", "0001 undone by recovery: writer died")
+	})
+	t.Run("before the deadline", func(t *testing.T) {
+		fsys, k, c := setUp(t, journal.Deadline)
+		c.advance(time.Minute - 1)
+		check(t, recoverTwice(t, options(fsys, k, c)), k, "B", "9000")
+	})
+	t.Run("after the deadline", func(t *testing.T) {
+		fsys, k, c := setUp(t, journal.Deadline)
+		c.advance(time.Minute)
+		j := open(t, options(fsys, k, c))
+		if err := j.Commit(t.Context(), "1"); !errors.Is(err, journal.ErrExpired) {
+			t.Errorf("commit: %v", err)
+		}
+		j.Close()
+		check(t, recoverTwice(t, options(fsys, k, c)), k, "A", "9000", "0001 undone by recovery: deadline passed")
+	})
+	t.Run("another boot", func(t *testing.T) {
+		fsys, k, c := setUp(t, journal.Lease)
+		k.set(rmem, "boot default")
+		o := options(fsys, k, c)
+		o.BootID = "boot-2"
+		writes := k.writes
+		const note = "the host was restarted, which put the old value back"
+		check(t, recoverTwice(t, o), k, "boot default", "9000", "0002 "+note, "0001 "+note)
+		if k.writes != writes {
+			t.Error("a knob was written")
+		}
+	})
+	t.Run("knob is gone", func(t *testing.T) {
+		fsys, k, c := setUp(t, journal.Lease)
+		delete(k.values, rmem)
+		notes := recoverTwice(t, options(fsys, k, c))
+		if diff := cmp.Diff([]string{"0001 undone by recovery: writer died; the knob is not there any more"}, notes); diff != "" {
+			t.Error(diff)
+		}
+	})
+	t.Run("no permission", func(t *testing.T) {
+		fsys, k, c := setUp(t, journal.Lease)
+		k.before = func(op string, _ knobID) error {
+			if op == "write" {
+				return fs.ErrPermission
+			}
+			return nil
+		}
+		j := open(t, options(fsys, k, c))
+		outcomes, err := j.Recover(t.Context())
+		if !errors.Is(err, fs.ErrPermission) || len(outcomes) != 1 || outcomes[0].Error == "" || outcomes[0].Change.State != journal.Trial {
+			t.Errorf("%+v, %v", outcomes, err)
+		}
+		j.Close()
+		k.before = nil // As root, next time.
+		check(t, recoverTwice(t, options(fsys, k, c)), k, "A", "9000", "0001 undone by recovery: writer died; finished by recovery")
+	})
+}
+
+func TestIdentity(t *testing.T) {
+	here := journal.Identity{Namespace: "net:[1]", Device: "2"}
+	for name, test := range map[string]struct {
+		now      journal.Identity
+		restored bool
+		note     string
+		err      error
+	}{
+		"same":             {here, true, "undone", nil},
+		"cannot tell":      {journal.Identity{}, true, "undone", nil},
+		"other interface":  {journal.Identity{Namespace: "net:[1]", Device: "7"}, false, "undone; the interface is gone and another one has its name: left alone", nil},
+		"other namespace":  {journal.Identity{Namespace: "net:[9]", Device: "2"}, false, "", journal.ErrOtherNamespace},
+		"interface is not": {journal.Identity{Namespace: "net:[1]"}, true, "undone", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := host()
+			o := options(durable.NewMem(), k, &clock{})
+			found := here
+			o.Identify = func(knob.ID) journal.Identity { return found }
+			j := open(t, o)
+			apply(t, j, journal.Request{}, mtu, "9000")
+			found = test.now
+			out, err := j.Undo(t.Context(), "1")
+			if !errors.Is(err, test.err) || out[0].Restored != test.restored || out[0].Change.Note != test.note {
+				t.Errorf("%+v, %v", out, err)
+			}
+			if (k.values[mtu] == "1500") != test.restored {
+				t.Error(k.values)
+			}
+		})
+	}
+}
+
+func TestCorruptJournalStops(t *testing.T) {
+	good := durable.NewMem()
+	k := host()
+	j := open(t, options(good, k, &clock{}))
+	apply(t, j, journal.Request{}, rmem, "B")
+	j.Close()
+	records, _, err := durable.ReadLog(good, "/state/journal.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, bad := range map[string][][]byte{
+		"not JSON":         {[]byte("hello")},
+		"newer version":    {[]byte(`{"kind":"teleport","id":"0001"}`)},
+		"without its past": records[1:],
+		"twice":            append(slices.Clone(records), records...),
+		"without change":   {[]byte(`{"kind":"intent"}`)},
+		"odd id":           {[]byte(`{"kind":"intent","entry":{"id":"1"}}`)},
+		"commit of none":   {[]byte(`{"kind":"commit","ids":["0001"]}`)},
+		"odd heir":         append(slices.Clone(records), []byte(`{"kind":"undone","id":"0001","heir":"0001"}`)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			fsys := durable.NewMem()
+			if err := durable.MkdirAll(fsys, "/state", 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := durable.RewriteLog(fsys, "/state/journal.log", bad); err != nil {
+				t.Fatal(err)
+			}
+			_, openErr := journal.Open(options(fsys, k, &clock{}))
+			_, historyErr := journal.History(fsys, "/state")
+			for _, err := range []error{openErr, historyErr} {
+				var format *journal.FormatError
+				if !errors.Is(err, journal.ErrCorrupt) || !errors.As(err, &format) || format.Path != filepath.Join("/state", "journal.log") {
+					t.Error(err)
+				}
+			}
+			lock, err := fsys.Lock("/state/lock")
+			if err != nil {
+				t.Fatalf("lock was kept: %v", err)
+			}
+			lock.Close()
+		})
+	}
+}
+
+// TestGrowthIsBounded: an old journal is rewritten at Open, and forgets only what is over.
+func TestGrowthIsBounded(t *testing.T) {
+	fsys, k, c := durable.NewMem(), host(), &clock{}
+	j := open(t, options(fsys, k, c))
+	kept := apply(t, j, journal.Request{Reason: "first"}, mtu, "9000")[0]
+	if err := j.Commit(t.Context(), kept.ID); err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("because ", 200)
+	size := func() int64 {
+		info, err := fsys.Stat("/state/journal.log")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	biggest := int64(0)
+	for range 4 {
+		for range 150 {
+			change := apply(t, j, journal.Request{Reason: long}, rmem, "B")[0]
+			if _, err := j.Undo(t.Context(), change.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		biggest = max(biggest, size())
+		j.Close()
+		j = open(t, options(fsys, k, c))
+	}
+	if size() > 512<<10 || biggest > 1<<20 {
+		t.Errorf("%d bytes, at most %d", size(), biggest)
+	}
+	changes := j.Changes()
+	if len(changes) < 100 || changes[0].ID != kept.ID || changes[0].State != journal.Committed || changes[0].Reason != "first" {
+		t.Fatalf("%d changes, first %+v", len(changes), changes[0])
+	}
+	next := apply(t, j, journal.Request{}, rmem, "C")[0]
+	if next.ID != "0602" || next.Original != "A" {
+		t.Errorf("%+v", next)
+	}
+	if _, err := j.UndoAll(t.Context()); err != nil || k.values[mtu] != "1500" {
+		t.Errorf("%v, %v", k.values, err)
+	}
+}
