@@ -71,7 +71,7 @@ func (d Definition) check() error {
 		return errors.New("form ints needs a count of at least 2")
 	case d.Disturbance < DisturbsNothing || d.Disturbance > DisturbsHost:
 		return fmt.Errorf("disturbance %d", d.Disturbance)
-	case !slices.Contains([]Form{FormInt, FormInts, FormBool, FormSwitch, FormWord, FormMask, FormText}, d.Form):
+	case !slices.Contains([]Form{FormInt, FormInts, FormBool, FormSwitch, FormWord, FormRanges, FormMask, FormText}, d.Form):
 		return fmt.Errorf("form %q", d.Form)
 	case !slices.Contains([]Scope{ScopeGlobal, ScopeNamespace, ScopeDevice, ScopeRoute, ScopeSocket}, d.Scope):
 		return fmt.Errorf("scope %q", d.Scope)

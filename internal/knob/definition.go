@@ -29,6 +29,7 @@ const (
 	FormBool   Form = "bool"   // 0 or 1
 	FormSwitch Form = "switch" // on or off
 	FormWord   Form = "word"   // one word, of Choices if there are any
+	FormRanges Form = "ranges" // numbers and ranges parted by commas: 80,8000-8080; may be empty
 	FormMask   Form = "mask"   // CPU mask, hexadecimal in groups of 32 bits parted by commas
 	FormText   Form = "text"   // anything on one line
 )
@@ -77,6 +78,8 @@ func (d Definition) Allowed() string {
 		return "0 or 1"
 	case FormSwitch:
 		return "on or off"
+	case FormRanges:
+		return "numbers and ranges" + d.span() + " parted by commas, like 80,8000-8080"
 	case FormMask:
 		return "a hexadecimal CPU mask like ff or 1,00000000"
 	case FormWord:
@@ -158,6 +161,8 @@ func (d Definition) normalize(v Value, ranged bool) (Value, error) {
 		return s, nil
 	case FormMask:
 		return normalizeMask(s, refuse)
+	case FormRanges:
+		return d.normalizeRanges(s, ranged, refuse)
 	}
 	return s, nil
 }
@@ -170,39 +175,4 @@ func (d Definition) Equal(a, b Value) bool {
 		return squeeze(a) == squeeze(b)
 	}
 	return ca == cb
-}
-
-// squeeze trims a value and turns every run of blanks, tabs and line ends into one blank: the kernel parts numbers with tabs.
-func squeeze(v Value) Value { return Value(strings.Join(strings.Fields(string(v)), " ")) }
-
-func parseBool(s string) (on, ok bool) {
-	switch strings.ToLower(s) {
-	case "1", "on", "yes", "true":
-		return true, true
-	case "0", "off", "no", "false":
-		return false, true
-	}
-	return false, false
-}
-
-// normalizeMask drops leading zeros of the whole mask and fills the lower groups to eight digits, which is how the kernel prints them,
-// whatever number of CPUs it was built for.
-func normalizeMask(s Value, refuse error) (Value, error) {
-	var words []uint32
-	for _, g := range strings.Split(string(s), ",") {
-		n, err := strconv.ParseUint(g, 16, 32)
-		if err != nil || len(g) > 8 {
-			return "", refuse
-		}
-		words = append(words, uint32(n))
-	}
-	for len(words) > 1 && words[0] == 0 {
-		words = words[1:]
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%x", words[0])
-	for _, w := range words[1:] {
-		fmt.Fprintf(&b, ",%08x", w)
-	}
-	return Value(b.String()), nil
 }

@@ -57,6 +57,9 @@ func (l *Live) Write(ctx context.Context, id ID, v Value) error {
 	}
 	v, err := l.form(id, v)
 	if err == nil {
+		err = l.refusal(id)
+	}
+	if err == nil {
 		err = l.write(id, v)
 	}
 	if err != nil {
@@ -65,8 +68,20 @@ func (l *Live) Write(ctx context.Context, id ID, v Value) error {
 	return nil
 }
 
-// CheckWrite implements Checker: the knob is there, the value has the right form, and the file of a sysctl lets this process write.
+// refusal keeps a container from changing what all of the host shares: some such files (vm, kernel) can be written from there.
+func (l *Live) refusal(id ID) error {
+	if d, ok := l.catalog.Lookup(id); ok && d.Refusal(Here()) != nil {
+		return ErrGlobal
+	}
+	return nil
+}
+
+// CheckWrite implements Checker: the knob may be changed from here and is there, the value has the
+// right form, and the file of a sysctl lets this process write.
 func (l *Live) CheckWrite(ctx context.Context, id ID, v Value) error {
+	if err := l.refusal(id); err != nil {
+		return l.fail("check", id, err)
+	}
 	if _, err := l.Read(ctx, id); err != nil {
 		return &Error{Op: "check", Knob: id, Err: cause(err), hint: hintOf(err)}
 	}

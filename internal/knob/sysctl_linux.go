@@ -52,8 +52,14 @@ func (l *Live) writeSysctl(id ID, v Value) error {
 		return l.sysctlError(id, err)
 	}
 	text := []byte(v + "\n")
-	// One call carries the whole value (kernel.sysctl_writes_strict ignores what comes at a later offset).
+	// One call carries the whole value: what comes at a later offset is ignored without an error (kernel.sysctl_writes_strict). Lists
+	// alone are different: the kernel takes a page at a time and adds what follows to it.
 	n, err := retry(func() (int, error) { return syscall.Write(fd, text) })
+	if d, ok := l.catalog.Lookup(id); ok && d.Form == FormRanges {
+		for more := n; err == nil && more > 0 && n < len(text); n += more {
+			more, err = retry(func() (int, error) { return syscall.Write(fd, text[n:]) })
+		}
+	}
 	if closeErr := syscall.Close(fd); err == nil {
 		err = closeErr
 	}

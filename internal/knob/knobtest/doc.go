@@ -1,0 +1,19 @@
+// Package knobtest holds the one suite that every backend of package knob passes, and a network namespace to run the live one in.
+//
+// # Model
+//
+// A [Fixture] is a host that a test made, seen through a backend, with what the suite may do to it. [Suite] writes, reads back,
+// restores, refuses, races and takes devices away. [NetNS] is a network namespace whose calls all run on threads inside it.
+//
+// # Units
+//
+// Values are texts, as in package knob.
+//
+// # Sources
+//
+// The contract of knob.Backend; the kernel's behaviour was seen on Linux 6.18.
+//
+// # Limits
+//
+// For tests only. NetNS needs CAP_SYS_ADMIN; without it tests skip, or fail when LINERATE_REQUIRE names netns.
+package knobtest

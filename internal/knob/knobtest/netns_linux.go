@@ -1,0 +1,96 @@
+package knobtest
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/knob"
+)
+
+// NetNS is a fresh network namespace that lives as long as its test.
+type NetNS struct{ fd int }
+
+// NewNetNS makes one, or skips the test with the reason, or fails it when LINERATE_REQUIRE names netns.
+func NewNetNS(t *testing.T) *NetNS {
+	t.Helper()
+	var fd int
+	var err error
+	onThread(func() {
+		if err = unix.Unshare(unix.CLONE_NEWNET); err == nil {
+			fd, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		}
+	})
+	if err != nil {
+		if strings.Contains(os.Getenv("LINERATE_REQUIRE"), "netns") {
+			t.Fatalf("network namespace required: %v", err)
+		}
+		t.Skipf("needs a network namespace: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	return &NetNS{fd: fd}
+}
+
+// FD is a descriptor of the namespace.
+func (n *NetNS) FD() int { return n.fd }
+
+// Do runs f on a thread of its own inside the namespace. The thread ends with it: one that has changed its namespace is never given
+// back to other goroutines.
+func (n *NetNS) Do(t *testing.T, f func()) {
+	t.Helper()
+	var err error
+	onThread(func() {
+		if err = unix.Setns(n.fd, unix.CLONE_NEWNET); err == nil {
+			f()
+		}
+	})
+	if err != nil {
+		t.Fatalf("enter network namespace: %v", err)
+	}
+}
+
+func onThread(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked: the runtime then discards the thread
+		f()
+	}()
+	<-done
+}
+
+// Backend gives a backend whose every call runs inside the namespace, from whatever goroutine it comes.
+func (n *NetNS) Backend(t *testing.T, inner knob.Backend) knob.Backend {
+	return &inside{n: n, t: t, inner: inner}
+}
+
+type inside struct {
+	n     *NetNS
+	t     *testing.T
+	inner knob.Backend
+}
+
+func (b *inside) Read(ctx context.Context, id knob.ID) (v knob.Value, err error) {
+	b.n.Do(b.t, func() { v, err = b.inner.Read(ctx, id) })
+	return v, err
+}
+
+func (b *inside) Write(ctx context.Context, id knob.ID, v knob.Value) (err error) {
+	b.n.Do(b.t, func() { err = b.inner.Write(ctx, id, v) })
+	return err
+}
+
+// CheckWrite passes the question on, so that a dry run over the namespace sees what a live write would meet.
+func (b *inside) CheckWrite(ctx context.Context, id knob.ID, v knob.Value) (err error) {
+	c, ok := b.inner.(knob.Checker)
+	if !ok {
+		return nil
+	}
+	b.n.Do(b.t, func() { err = c.CheckWrite(ctx, id, v) })
+	return err
+}
