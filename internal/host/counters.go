@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,9 +28,15 @@ func (r Root) Counters() (*Counters, error) {
 
 func (src *source) counters() (*Counters, error) {
 	now := src.time()
-	c := &Counters{Time: now, Values: make(map[string]uint64, 768)}
 	var said notes
+	// The list of interfaces comes first: it tells how much there will be, and a map that grows costs more than all parsing.
+	dev, err := src.net("dev")
+	c := &Counters{Time: now, Values: make(map[string]uint64, 768+len(devColumns)*bytes.Count(dev, []byte{'\n'}))}
 	set := &valueSet{values: c.Values}
+	if err == nil {
+		err = parseDev(dev, set)
+	}
+	said.add("counters of /proc/net/dev", err)
 
 	readings := []struct {
 		name  string
@@ -40,7 +47,6 @@ func (src *source) counters() (*Counters, error) {
 		{"snmp6", parseSNMP6},
 		{"softnet_stat", parseSoftnet},
 		{"sockstat", parseSockstat},
-		{"dev", parseDev},
 	}
 	for _, f := range readings {
 		b, err := src.net(f.name)

@@ -24,7 +24,7 @@
 //	linerate/ethtool.json    {"eth0":{"driver","bus","speed_bits_per_second","duplex","rings","coalesce","features","channels","statistics"}}
 //	linerate/qdiscs.json     [{"interface","kind","parent","handle","drops_total","requeues_total","overlimits_total","backlog_bytes"}]
 //
-// An archive is never followed out of its directory, whatever its links say.
+// [Root.Save] writes such an archive. An archive is never followed out of its directory, whatever its links say.
 //
 // # Units
 //

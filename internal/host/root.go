@@ -156,6 +156,9 @@ func (src *source) link(name string) (string, bool) {
 
 // exists tells whether something has that name.
 func (src *source) exists(name string) bool {
+	if src.live() && src.recorder == nil {
+		return accessible("/" + name)
+	}
 	info, err := src.stat(name)
 	if err == nil {
 		src.recordedExists(name, info)
