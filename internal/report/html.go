@@ -1,13 +1,27 @@
 package report
 
 import (
+	"bytes"
+	_ "embed"
 	"fmt"
+	"html/template"
 	"io"
 )
 
-// TuneHTML writes a tune document as one page that needs no network.
+//go:embed page.html
+var pageTemplate string
+
+// TuneHTML writes a tune document as one page: everything inline, no script, no network, light and dark. Names that came from the
+// hosts are escaped by html/template for the place where they stand.
 func TuneHTML(w io.Writer, d *TuneDocument) error {
-	verdict, sentence := Headline(d)
-	_, err := fmt.Fprintf(w, "<!doctype html><title>%s</title><p>%s\n", verdict, sentence)
+	t, err := template.New("page").Parse(pageTemplate)
+	if err != nil {
+		return fmt.Errorf("parse page template: %w", err)
+	}
+	var b bytes.Buffer
+	if err := t.Execute(&b, newPage(d)); err != nil {
+		return fmt.Errorf("render page: %w", err)
+	}
+	_, err = w.Write(b.Bytes())
 	return err
 }

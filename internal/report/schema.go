@@ -45,6 +45,7 @@ var documents = []struct {
 	{SchemaUndo, UndoDocument{}},
 	{SchemaKnobs, KnobsDocument{}},
 	{SchemaExplain, ExplainDocument{}},
+	{SchemaScenarios, LabListDocument{}},
 	{SchemaLab, LabDocument{}},
 	{SchemaError, ErrorDocument{}},
 }

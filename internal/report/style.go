@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -40,29 +41,44 @@ func (p *printer) line(format string, args ...any) {
 
 func (p *printer) head(title string) { p.line("%s", p.s.bold(title)) }
 
-// wrapped prints a paragraph, indented, broken at blanks before column 100.
+// textWidth is the column before which running text is broken. Tables may be wider: a broken row is worse than a long one.
+const textWidth = 100
+
+// wrapped prints a paragraph, indented, broken at blanks.
 func (p *printer) wrapped(indent, text string) {
-	const width = 100
-	line := indent
-	for _, word := range strings.Fields(text) {
-		if len(line) > len(indent) && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
-			p.line("%s", line)
-			line = indent
-		}
-		if len(line) > len(indent) {
-			line += " "
-		}
-		line += word
+	for _, line := range broken(text, textWidth-utf8.RuneCountInString(indent)) {
+		p.line("%s%s", indent, line)
 	}
-	if len(line) > len(indent) {
-		p.line("%s", line)
+}
+
+// broken cuts text at blanks into lines of at most width columns; a longer word gets a line of its own.
+func broken(text string, width int) []string {
+	var lines []string
+	for _, word := range strings.Fields(clean(text)) {
+		if n := len(lines); n > 0 && utf8.RuneCountInString(lines[n-1])+1+utf8.RuneCountInString(word) <= width {
+			lines[n-1] += " " + word
+		} else {
+			lines = append(lines, word)
+		}
 	}
+	return lines
+}
+
+// clean replaces control characters: texts and names come from other hosts too, and a terminal obeys what it is sent.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 }
 
 // table is text in columns. Cells are padded before they are painted, so colour does not disturb the columns.
 type table struct {
 	head  []string
 	right map[int]bool // columns aligned to the right
+	wrap  bool         // break the last column at blanks instead of running past the edge
 	rows  [][]cell
 }
 
@@ -92,6 +108,7 @@ func (t *table) row(cells ...any) {
 		} else {
 			row[i] = cell{text: fmt.Sprint(c)}
 		}
+		row[i].text = strings.NewReplacer("\n", " ", "\t", " ").Replace(clean(row[i].text))
 	}
 	t.rows = append(t.rows, row)
 }
@@ -118,8 +135,26 @@ func (t *table) print(p *printer, indent string) {
 	if len(head) > 0 {
 		p.line("%s%s", indent, t.layOut(head, widths))
 	}
+	last := len(widths) - 1
+	left := textWidth - utf8.RuneCountInString(indent)
+	for i := range max(last, 0) {
+		if widths[i] > 0 {
+			left -= widths[i] + 2
+		}
+	}
 	for _, row := range t.rows {
-		p.line("%s%s", indent, t.layOut(row, widths))
+		if !t.wrap || len(row) != len(widths) || row[last].text == "" || left < 30 {
+			p.line("%s%s", indent, t.layOut(row, widths))
+			continue
+		}
+		for n, part := range broken(row[last].text, left) {
+			line := make([]cell, len(row))
+			if n == 0 {
+				copy(line, row)
+			}
+			line[last] = cell{part, row[last].paint}
+			p.line("%s%s", indent, t.layOut(line, widths))
+		}
 	}
 }
 

@@ -76,11 +76,13 @@ func KnobsText(w io.Writer, d *KnobsDocument, s Style) error {
 		p.knob(d.Knobs[0])
 		return p.err
 	}
-	t := newTable("knob", "what", "default", "touch it when")
+	t := newTable("knob", "default", "what")
 	for _, k := range d.Knobs {
-		t.row(k.Pattern, k.Title, k.Default, k.Symptom)
+		t.row(k.Pattern, k.Default, k.Title)
 	}
 	t.print(p, "")
+	p.line("")
+	p.line("%s", s.dim("linerate knobs NAME tells everything about one"))
 	return p.err
 }
 
@@ -109,6 +111,7 @@ func (p *printer) knob(k knob.Definition) {
 	put("persists in", k.Persist)
 	put("since", k.Since)
 	put("source", k.Source)
+	t.wrap = true
 	t.print(p, "  ")
 }
 

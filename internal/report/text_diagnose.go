@@ -14,9 +14,9 @@ import (
 func DiagnoseText(w io.Writer, d *DiagnoseDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	if d.Target != "" {
-		p.line("%s", s.dim(fmt.Sprintf("%s → %s", nameOr(d.Host.Name, "near"), d.Target)))
+		p.line("%s", s.dim(clean(fmt.Sprintf("%s → %s", nameOr(d.Host.Name, "near"), d.Target))))
 	} else {
-		p.line("%s", s.dim(nameOr(d.Host.Name, "this host")))
+		p.line("%s", s.dim(clean(nameOr(d.Host.Name, "this host"))))
 	}
 	for _, f := range d.Findings {
 		p.line("")
@@ -31,8 +31,8 @@ func (p *printer) finding(f diagnose.Finding) {
 	p.wrapped("  ", f.Title)
 	if len(f.Evidence) > 0 {
 		p.line("  %s", p.s.dim("evidence"))
-		t := newTable("", ">", "")
-		t.head = nil
+		t := newTable()
+		t.right[1] = true
 		for _, e := range f.Evidence {
 			t.row(e.Name, EvidenceValue(e), cell{e.Source, p.s.dim})
 		}
@@ -46,7 +46,9 @@ func (p *printer) finding(f diagnose.Finding) {
 		}
 		p.list("explains", []string{strings.Join(codes, ", ")})
 	}
-	p.list("what to do", []string{f.Remedy.Text})
+	if f.Remedy.Text != "" {
+		p.list("what to do", []string{f.Remedy.Text})
+	}
 	if len(f.Remedy.Settings) > 0 {
 		p.line("  %s", p.s.dim("worth trying"))
 		t := newTable()

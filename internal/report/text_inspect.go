@@ -20,7 +20,7 @@ var shownSettings = []string{
 // InspectText writes an inspect document as one screen of text.
 func InspectText(w io.Writer, d *InspectDocument, s Style) error {
 	p := &printer{w: w, s: s}
-	p.line("%s", s.bold(hostLine(d.Host, len(d.CPUs))))
+	p.line("%s", s.bold(clean(hostLine(d.Host, len(d.CPUs)))))
 
 	p.line("")
 	p.head("INTERFACES")
@@ -51,6 +51,7 @@ func InspectText(w io.Writer, d *InspectDocument, s Style) error {
 		p.line("")
 		p.head("CEILINGS")
 		t = newTable("name", ">rate", "why")
+		t.wrap = true
 		for _, c := range d.Ceilings {
 			t.row(c.Name, unit.BitRate(c.BitsPerSec), c.Why)
 		}

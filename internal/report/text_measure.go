@@ -12,7 +12,7 @@ import (
 // MeasureText writes a measure document as one screen of text.
 func MeasureText(w io.Writer, d *MeasureDocument, s Style) error {
 	p := &printer{w: w, s: s}
-	p.line("%s", s.bold(fmt.Sprintf("%s → %s", nameOr(d.Host.Name, "near"), d.Target)))
+	p.line("%s", s.bold(clean(fmt.Sprintf("%s → %s", nameOr(d.Host.Name, "near"), d.Target))))
 	p.line("")
 	p.tests(d.Tests)
 	p.notes("WARNINGS", d.Warnings)

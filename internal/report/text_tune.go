@@ -57,7 +57,7 @@ func (p *printer) headline(d *TuneDocument) {
 	case "Not proved":
 		paint = func(t string) string { return p.s.bold(p.s.yellow(t)) }
 	}
-	p.line("%s  %s", paint(verdict), text)
+	p.line("%s  %s", paint(verdict), clean(text))
 }
 
 // Headline says what a tune came to: a verdict of one or two words (Proved, Not proved, Nothing to tune), and a sentence.
