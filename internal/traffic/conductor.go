@@ -261,7 +261,7 @@ func (c *conductor) tick(now time.Duration) error {
 	}
 	if now >= c.nextPart {
 		c.nextPart += c.spec.Interval
-		c.cut(c.read())
+		c.cut(c.read(), c.phase.is() == measured)
 	}
 	return nil
 }
@@ -341,13 +341,13 @@ func steady(series []float64) bool {
 	return stats.SteadyFrom(series) <= n/3
 }
 
-// cut ends the running interval at r.
-func (c *conductor) cut(r reading) {
+// cut ends the running interval at r; inWindow says whether it belongs to the measured window.
+func (c *conductor) cut(r reading, inWindow bool) {
 	if r.at-c.last.at < shortestPart {
 		return
 	}
 	p := part{
-		Measured: c.phase.is() == measured, Index: c.index,
+		Measured: inWindow, Index: c.index,
 		Start: c.last.at.Seconds(), End: r.at.Seconds(),
 		Bytes:        r.bytes - c.last.bytes,
 		Transactions: r.transactions - c.last.transactions,
@@ -373,7 +373,7 @@ func (c *conductor) cut(r reading) {
 
 // open begins the measured window: host counters first and the own tallies last, so that the counters cover at least the window.
 func (c *conductor) open() {
-	c.cut(c.read())
+	c.cut(c.read(), false)
 	c.window.before = c.counters()
 	c.window.infos = c.infos()
 	c.index, c.series = 0, c.series[:0]
@@ -389,10 +389,8 @@ func (c *conductor) open() {
 
 // shut ends the measured window, in the opposite order, and tells the other side.
 func (c *conductor) shut() {
-	r := c.read()
-	c.cut(r)
+	c.window.shut = c.read()
 	c.phase.set(tail)
-	c.window.shut = r
 	c.window.ends = c.infos()
 	c.window.options = make([]TCPInfo, len(c.workers))
 	for i, w := range c.workers {
@@ -401,6 +399,7 @@ func (c *conductor) shut() {
 		}
 	}
 	c.window.after = c.counters()
+	c.cut(c.window.shut, true)
 	if !c.near {
 		c.session.post(msgDone, nil)
 	}

@@ -120,10 +120,6 @@ func TestRequestResponse(t *testing.T) {
 			if d.Count == 0 || d.Min <= 0 || d.Min > d.P50 || d.P50 > d.P99 || d.P99 > d.Max {
 				t.Errorf("distribution %+v", d)
 			}
-			// Every transaction of the window is in the histogram, but for those that were under way at its edges.
-			if n := r.TransactionsPerSec * r.DurationSeconds; n < float64(d.Count)-float64(2*c.streams) || n > float64(d.Count)+float64(2*c.streams) {
-				t.Errorf("%v transactions, %d in the histogram", n, d.Count)
-			}
 		})
 	}
 }

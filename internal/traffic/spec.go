@@ -14,6 +14,7 @@ const (
 	maxPingBytes    = 65000 // under the 65507 of UDP over IPv4
 	minGap          = 100 * time.Microsecond
 	maxSteadyWait   = 5 * time.Second // longest search for a steady state
+	maxIntervals    = 20_000          // they all travel in one message at the end
 )
 
 // Normalize fills in what was left empty and checks the rest; errors are [ErrBadSpec]. Defaults: direction up, 1 stream, 10 s, no warm-up,
@@ -81,6 +82,9 @@ func (s Spec) check() error {
 	}
 	if s.Interval < minInterval {
 		return bad("interval %v is under %v", s.Interval, minInterval)
+	}
+	if n := (max(s.WarmUp, 0) + s.Duration) / s.Interval; n > maxIntervals {
+		return bad("%d intervals of %v are more than %d", n, s.Interval, maxIntervals)
 	}
 	if len(s.Congestion) > 15 {
 		return bad("congestion control %q is longer than the kernel's 15 letters", s.Congestion)

@@ -1,0 +1,336 @@
+package traffic
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// impatient is for tests in which somebody says nothing.
+var impatient = timing{
+	setup: 500 * time.Millisecond, silence: 400 * time.Millisecond, grace: 200 * time.Millisecond, slack: time.Second, beat: 50 * time.Millisecond,
+}
+
+// script plays one side of a test by hand.
+type script struct {
+	t       *testing.T
+	control *wire.Conn
+}
+
+func (s script) send(typ string, body any) {
+	s.t.Helper()
+	if err := s.control.Send(s.t.Context(), typ, body); err != nil {
+		s.t.Errorf("script: %v", err)
+	}
+}
+
+// expect reads until a message of type typ.
+func (s script) expect(typ string) wire.Message {
+	s.t.Helper()
+	for {
+		m, err := s.control.Receive(s.t.Context())
+		if err != nil {
+			s.t.Errorf("script: wait for %s: %v", typ, err)
+			return wire.Message{}
+		}
+		if m.Type == typ {
+			return m
+		}
+		if m.Type != msgBeat && m.Type != msgInterval {
+			s.t.Errorf("script: %s instead of %s", m.Type, typ)
+			return m
+		}
+	}
+}
+
+// swallow reads the control channel until it ends, as a process that hangs still has a kernel that receives.
+func (s script) swallow() {
+	for {
+		if _, err := s.control.Receive(s.t.Context()); err != nil {
+			return
+		}
+	}
+}
+
+// playFar runs a scripted far side up to test.go, with all data connections open and nobody at them.
+func (w *world) playFar(t *testing.T, spec Spec, then func(script, []*net.TCPConn)) <-chan struct{} {
+	t.Helper()
+	spec, err := spec.Normalize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s := script{t, w.farControl}
+		s.expect(MsgStart)
+		s.send(msgAccept, acceptBody{})
+		var conns []*net.TCPConn
+		for range spec.Connections() {
+			c, _, err := w.accept(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			conns = append(conns, c)
+		}
+		s.send(msgReady, nil)
+		s.expect(msgGo)
+		then(s, conns)
+	}()
+	return done
+}
+
+func TestFarEndBreaks(t *testing.T) {
+	upWithData := Spec{Test: Stream, Streams: 2, Duration: 30 * time.Second, WarmUp: time.Second}
+	for _, c := range []struct {
+		name string
+		spec Spec
+		far  func(script, []*net.TCPConn)
+		want error
+		text string
+	}{
+		{"process dies", upWithData, func(s script, conns []*net.TCPConn) {
+			for _, c := range conns {
+				_ = c.SetLinger(0)
+				_ = c.Close()
+			}
+			_ = s.control.Close()
+		}, ErrPeerGone, ""},
+		{"control channel ends", Spec{Test: RR, Duration: 30 * time.Second}, func(s script, _ []*net.TCPConn) {
+			_ = s.control.Close()
+		}, ErrPeerGone, ""},
+		{"data connection ends", Spec{Test: Stream, Direction: Down, Duration: 30 * time.Second}, func(s script, conns []*net.TCPConn) {
+			_ = conns[0].Close()
+			s.swallow()
+		}, ErrPeerGone, "receive data"},
+		{"machine hangs", upWithData, func(s script, _ []*net.TCPConn) { s.swallow() }, ErrPeerGone, "silent for"},
+		{"says why", upWithData, func(s script, conns []*net.TCPConn) {
+			_ = conns[0].Close()
+			_ = conns[1].Close()
+			s.send(msgError, errorBody{Message: "out of coffee"})
+			s.expect(msgStop)
+		}, ErrFar, "out of coffee"},
+		{"talks nonsense", upWithData, func(s script, _ []*net.TCPConn) {
+			s.send("test.nonsense", nil)
+			s.expect(msgStop)
+		}, ErrProtocol, "test.nonsense"},
+		{"sends a broken interval", upWithData, func(s script, _ []*net.TCPConn) {
+			s.send(msgInterval, "not an interval")
+			s.expect(msgStop)
+		}, ErrProtocol, "test.interval"},
+		{"sends a result too early", upWithData, func(s script, _ []*net.TCPConn) {
+			s.send(msgResult, resultBody{})
+			s.expect(msgStop)
+		}, ErrProtocol, "test.result"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.link.timing = &impatient
+			before := openDescriptors()
+			done := w.playFar(t, c.spec, c.far)
+			start := time.Now()
+			_, err := Run(t.Context(), w.link, c.spec, nil)
+			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("%v, want %v with %q", err, c.want, c.text)
+			}
+			// Not a measure of speed: the test itself would have taken half a minute.
+			if took := time.Since(start); took > 15*time.Second {
+				t.Errorf("noticed after %v", took)
+			}
+			_ = w.nearControl.Close()
+			<-done
+			if after := openDescriptors(); after > before {
+				t.Errorf("%d descriptors open before, %d after", before, after)
+			}
+		})
+	}
+}
+
+// TestStalledStreamEndsOnTime has a far receiver that never reads, so the sender sleeps in write for the whole test.
+func TestStalledStreamEndsOnTime(t *testing.T) {
+	w := newWorld(t)
+	spec := shortSpec(Stream)
+	done := w.playFar(t, spec, func(s script, _ []*net.TCPConn) {
+		s.expect(msgMark)
+		s.send(msgDone, nil)
+		s.expect(msgStop)
+		s.send(msgResult, resultBody{Seconds: 0.3})
+	})
+	r, err := Run(t.Context(), w.link, spec, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	if r.Bytes != 0 || r.ThroughputBitsPerSec != 0 || r.DurationSeconds != 0.3 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestNearEndBreaks(t *testing.T) {
+	long := Spec{Test: Stream, Duration: 30 * time.Second, Interval: 100 * time.Millisecond}
+	dialAll := func(w *world, t *testing.T, n int) []*net.TCPConn {
+		var conns []*net.TCPConn
+		for i := range n {
+			c, err := w.dial(t.Context(), i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			conns = append(conns, c)
+		}
+		return conns
+	}
+	for _, c := range []struct {
+		name string
+		near func(script, *world)
+		want error
+		text string
+	}{
+		{"goes before it connects", func(s script, w *world) {
+			s.expect(msgAccept)
+			_ = s.control.Close()
+		}, ErrPeerGone, ""},
+		{"never connects", func(s script, _ *world) {
+			s.expect(msgAccept)
+			s.expect(msgError)
+			s.send(msgStop, nil)
+		}, ErrPeerGone, "accept data connections"},
+		{"changes its mind", func(s script, _ *world) {
+			s.expect(msgAccept)
+			s.send(msgStop, nil)
+			s.expect(msgError)
+		}, errStopped, ""},
+		{"connects twice", func(s script, w *world) {
+			s.expect(msgAccept)
+			c, err := w.dial(s.t.Context(), 1)
+			if err != nil {
+				s.t.Error(err)
+			}
+			defer c.Close()
+			s.expect(msgError)
+			s.send(msgStop, nil)
+		}, ErrProtocol, "data connection 1 is out of place"},
+		{"never starts", func(s script, w *world) {
+			s.expect(msgAccept)
+			dialAll(w, s.t, 1)
+			s.expect(msgReady)
+			s.expect(msgError)
+			s.send(msgStop, nil)
+		}, ErrPeerGone, "wait for test.go"},
+		{"dies while sending", func(s script, w *world) {
+			s.expect(msgAccept)
+			conns := dialAll(w, s.t, 1)
+			s.expect(msgReady)
+			s.send(msgGo, nil)
+			s.expect(msgBeat)
+			_ = conns[0].SetLinger(0)
+			_ = conns[0].Close()
+			_ = s.control.Close()
+		}, ErrPeerGone, ""},
+		{"hangs", func(s script, w *world) {
+			s.expect(msgAccept)
+			dialAll(w, s.t, 1)
+			s.expect(msgReady)
+			s.send(msgGo, nil)
+			s.expect(msgError)
+			s.send(msgStop, nil)
+		}, ErrPeerGone, "silent for"},
+		{"stops before its time", func(s script, w *world) {
+			s.expect(msgAccept)
+			dialAll(w, s.t, 1)
+			s.expect(msgReady)
+			s.send(msgGo, nil)
+			s.send(msgMark, nil)
+			s.send(msgStop, nil)
+			s.expect(msgError)
+		}, errStopped, ""},
+		{"opens the window twice", func(s script, w *world) {
+			s.expect(msgAccept)
+			dialAll(w, s.t, 1)
+			s.expect(msgReady)
+			s.send(msgGo, nil)
+			s.send(msgMark, nil)
+			s.send(msgMark, nil)
+			s.expect(msgError)
+			s.send(msgStop, nil)
+		}, ErrProtocol, "test.mark"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.far.timing = &impatient
+			before := openDescriptors()
+			done := make(chan error, 1)
+			go func() { done <- w.far.Respond(t.Context(), long) }()
+			c.near(script{t, w.nearControl}, w)
+			if err := <-done; !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("%v, want %v with %q", err, c.want, c.text)
+			}
+			// Those of the script itself are closed by the end of the test.
+			if after := openDescriptors(); after > before+1 {
+				t.Errorf("%d descriptors open before, %d after", before, after)
+			}
+		})
+	}
+}
+
+// TestBadSpecIsRefused hands the far side what a near side of another version might send.
+func TestBadSpecIsRefused(t *testing.T) {
+	w := newWorld(t)
+	done := make(chan error, 1)
+	go func() { done <- w.far.Respond(t.Context(), Spec{Test: "quantum"}) }()
+	s := script{t, w.nearControl}
+	var body errorBody
+	if err := decode(s.expect(msgError), &body); err != nil {
+		t.Fatal(err)
+	}
+	if !body.Refused || !strings.Contains(body.Message, `no test "quantum"`) {
+		t.Errorf("%+v", body)
+	}
+	s.send(msgStop, nil)
+	if err := <-done; !errors.Is(err, ErrBadSpec) {
+		t.Errorf("far: %v", err)
+	}
+}
+
+// TestDialFails has one data connection that cannot be opened; the other ones must not stay behind.
+func TestDialFails(t *testing.T) {
+	w := newWorld(t)
+	refused := errors.New("no more ports")
+	w.link.Dial = func(ctx context.Context, index int) (*net.TCPConn, error) {
+		if index == 2 {
+			return nil, refused
+		}
+		return w.dial(ctx, index)
+	}
+	before := openDescriptors()
+	done := w.serve(t.Context())
+	spec := shortSpec(Stream)
+	spec.Streams = 4
+	if _, err := Run(t.Context(), w.link, spec, nil); !errors.Is(err, refused) {
+		t.Errorf("near: %v", err)
+	}
+	if err := <-done; !errors.Is(err, errStopped) {
+		t.Errorf("far: %v", err)
+	}
+	if after := openDescriptors(); after > before {
+		t.Errorf("%d descriptors open before, %d after", before, after)
+	}
+}
+
+func TestUnknownCongestionControl(t *testing.T) {
+	w := newWorld(t)
+	done := w.serve(t.Context())
+	spec := shortSpec(Stream)
+	spec.Congestion = "nosuch"
+	if _, err := Run(t.Context(), w.link, spec, nil); err == nil || !strings.Contains(err.Error(), `"nosuch"`) {
+		t.Errorf("near: %v", err)
+	}
+	<-done
+}

@@ -1,0 +1,168 @@
+package traffic
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestNormalizeFillsIn(t *testing.T) {
+	for _, c := range []struct{ in, want Spec }{
+		{
+			Spec{Test: Stream},
+			Spec{Test: Stream, Direction: Up, Streams: 1, Duration: 10 * time.Second, Interval: time.Second},
+		},
+		{
+			Spec{Test: RR, WarmUp: -1, Streams: 3},
+			Spec{Test: RR, Direction: Up, Streams: 3, Duration: 10 * time.Second, WarmUp: -1, Interval: time.Second, RequestBytes: 1, ResponseBytes: 1},
+		},
+		{
+			Spec{Test: Ping, WarmUp: -1, Duration: time.Second},
+			Spec{Test: Ping, Direction: Up, Streams: 1, Duration: time.Second, Interval: time.Second, RequestBytes: 56, Gap: 10 * time.Millisecond},
+		},
+	} {
+		got, err := c.in.Normalize()
+		if err != nil {
+			t.Errorf("%+v: %v", c.in, err)
+			continue
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%+v (-want +got):\n%s", c.in, d)
+		}
+		again, err := got.Normalize()
+		if err != nil || again != got {
+			t.Errorf("not idempotent: %+v, %v", again, err)
+		}
+	}
+}
+
+func TestNormalizeRefuses(t *testing.T) {
+	for _, c := range []struct {
+		in   Spec
+		want string
+	}{
+		{Spec{}, `no test ""`},
+		{Spec{Test: "udp"}, `no test "udp"`},
+		{Spec{Test: Stream, Direction: "sideways"}, `no direction "sideways"`},
+		{Spec{Test: RR, Direction: Down}, "rr has no direction"},
+		{Spec{Test: Ping, Direction: Bidir}, "ping has no direction"},
+		{Spec{Test: Stream, Streams: -1}, "-1 streams"},
+		{Spec{Test: Stream, Streams: 129}, "129 streams are not within 1 to 128"},
+		{Spec{Test: Ping, Streams: 2}, "ping runs one stream, not 2"},
+		{Spec{Test: Stream, Duration: -time.Second}, "duration -1s"},
+		{Spec{Test: Stream, Duration: time.Millisecond}, "duration 1ms"},
+		{Spec{Test: Stream, Duration: 48 * time.Hour}, "duration 48h0m0s"},
+		{Spec{Test: Stream, WarmUp: 2 * time.Hour}, "warm-up 2h0m0s"},
+		{Spec{Test: Stream, Interval: time.Millisecond}, "interval 1ms"},
+		{Spec{Test: Stream, Duration: 20 * time.Hour, Interval: time.Second}, "72000 intervals"},
+		{Spec{Test: Stream, Congestion: "a-name-too-long-for-it"}, "15 letters"},
+		{Spec{Test: RR, RequestBytes: -1}, "request and response"},
+		{Spec{Test: RR, ResponseBytes: 2 << 20}, "request and response"},
+		{Spec{Test: Ping, RequestBytes: 23}, "a ping of 23 bytes"},
+		{Spec{Test: Ping, RequestBytes: 65001}, "a ping of 65001 bytes"},
+		{Spec{Test: Ping, Gap: time.Microsecond}, "gap 1µs"},
+		{Spec{Test: Ping, Gap: time.Minute}, "gap 1m0s"},
+	} {
+		_, err := c.in.Normalize()
+		if !errors.Is(err, ErrBadSpec) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.in, err, c.want)
+		}
+	}
+}
+
+func TestLimits(t *testing.T) {
+	narrow := Limits{MaxDuration: time.Minute, MaxStreams: 4, MaxMessageBytes: 1000, MinGap: 20 * time.Millisecond}
+	for _, c := range []struct {
+		limits Limits
+		spec   Spec
+		want   string
+	}{
+		{Limits{}, Spec{Test: Stream}, ""},
+		{Limits{}, Spec{Test: Stream, Streams: 128, Direction: Bidir}, ""},
+		{Limits{}, Spec{Test: Stream, Duration: 11 * time.Minute}, "a test of 11m0s is longer than the 10m0s this host allows"},
+		{Limits{}, Spec{Test: Ping, Gap: 200 * time.Microsecond}, "a ping every 200µs is more often than every 1ms, which this host allows"},
+		{narrow, Spec{Test: Stream, Duration: 50 * time.Second, WarmUp: 11 * time.Second}, "a test of 1m1s is longer than the 1m0s this host allows"},
+		{narrow, Spec{Test: Stream, Streams: 5}, "5 streams are more than the 4 this host allows"},
+		{narrow, Spec{Test: RR, ResponseBytes: 1001}, "messages of 1001 bytes are larger than the 1000 this host allows"},
+		{narrow, Spec{Test: Ping}, "a ping every 10ms is more often than every 20ms, which this host allows"},
+		{narrow, Spec{Test: Ping, Gap: 20 * time.Millisecond}, ""},
+	} {
+		spec, err := c.spec.Normalize()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.limits.Refuse(spec); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.spec, got, c.want)
+		}
+	}
+}
+
+func TestConnectionsAndRoles(t *testing.T) {
+	for _, c := range []struct {
+		spec        Spec
+		near, far   []role
+		connections int
+	}{
+		{Spec{Test: Stream, Streams: 2}, []role{sender, sender}, []role{receiver, receiver}, 2},
+		{Spec{Test: Stream, Streams: 1, Direction: Down}, []role{receiver}, []role{sender}, 1},
+		{Spec{Test: Stream, Streams: 1, Direction: Bidir}, []role{sender, receiver}, []role{receiver, sender}, 2},
+		{Spec{Test: RR, Streams: 2}, []role{requester, requester}, []role{responder, responder}, 2},
+		{Spec{Test: Ping}, nil, nil, 0},
+	} {
+		s, err := c.spec.Normalize()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Connections(); got != c.connections {
+			t.Errorf("%+v: %d connections", c.spec, got)
+		}
+		for i := range c.near {
+			if s.role(true, i) != c.near[i] || s.role(false, i) != c.far[i] {
+				t.Errorf("%+v: connection %d is %v to %v", c.spec, i, s.role(true, i), s.role(false, i))
+			}
+		}
+	}
+}
+
+// FuzzSpec feeds what may come over the control channel. A Spec that passes is within bounds that no allocation or timer chokes on.
+func FuzzSpec(f *testing.F) {
+	for _, s := range []Spec{
+		{Test: Stream, Direction: Bidir, Streams: 128},
+		{Test: RR, RequestBytes: 1 << 20},
+		{Test: Ping, Gap: time.Millisecond, WarmUp: -1},
+		{Test: Stream, Duration: 1<<63 - 1, WarmUp: 1<<63 - 1},
+	} {
+		b, err := json.Marshal(StartBody{Spec: s})
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var body StartBody
+		if json.Unmarshal(b, &body) != nil {
+			return
+		}
+		s, err := body.Spec.Normalize()
+		if err != nil {
+			if !errors.Is(err, ErrBadSpec) {
+				t.Fatalf("%+v: %v", body.Spec, err)
+			}
+			return
+		}
+		if n := s.Connections(); n < 0 || n > 2*MaxStreams {
+			t.Fatalf("%+v: %d connections", s, n)
+		}
+		if s.longest(patience) <= s.Duration || s.RequestBytes < 0 || s.ResponseBytes < 0 {
+			t.Fatalf("%+v", s)
+		}
+		again, err := s.Normalize()
+		if err != nil || again != s {
+			t.Fatalf("not idempotent: %+v, then %+v, %v", s, again, err)
+		}
+	})
+}
