@@ -333,6 +333,9 @@ func newLadder(d *TuneDocument) *ladder {
 			Number: strconv.Itoa(i + 1), Side: string(t.Side), Knob: string(t.Knob), From: value(t.From), To: value(t.To), Why: t.Why, Reason: t.Reason,
 			Effect: times(t.Ratio), Interval: interval(t.Effect), Pairs: count(t.Pairs), Verdict: verdictText(t.Verdict), Class: string(t.Verdict),
 		}
+		if t.Joint {
+			r.Verdict += ", together"
+		}
 		r.place(t.Effect, scale)
 		l.Rows = append(l.Rows, r)
 	}

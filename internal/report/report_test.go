@@ -17,7 +17,6 @@ import (
 
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/tune"
 )

@@ -176,7 +176,7 @@ func (p *printer) beforeAfter(d *TuneDocument) {
 func (p *printer) ladder(trials []tune.Trial) {
 	t := newTable("side", "knob", "from", "to", ">pairs", ">effect", "interval", "verdict")
 	for _, x := range trials {
-		t.row(x.Side, x.Knob, value(x.From), value(x.To), count(x.Pairs), times(x.Ratio), interval(x.Effect), p.verdict(x.Verdict))
+		t.row(x.Side, x.Knob, value(x.From), value(x.To), count(x.Pairs), times(x.Ratio), interval(x.Effect), p.verdict(x))
 	}
 	t.print(p, "  ")
 	for _, x := range trials {
@@ -186,9 +186,12 @@ func (p *printer) ladder(trials []tune.Trial) {
 	}
 }
 
-func (p *printer) verdict(v tune.Verdict) cell {
-	paint := map[tune.Verdict]func(string) string{tune.Kept: p.s.green, tune.RevertedWorse: p.s.red, tune.Refused: p.s.yellow}[v]
-	return cell{verdictText(v), paint}
+func (p *printer) verdict(t tune.Trial) cell {
+	text := verdictText(t.Verdict)
+	if t.Joint {
+		text += ", together"
+	}
+	return cell{text, map[tune.Verdict]func(string) string{tune.Kept: p.s.green, tune.RevertedWorse: p.s.red, tune.Refused: p.s.yellow}[t.Verdict]}
 }
 
 // verdictText says a verdict in words; proved and not proved are the words that matter.
