@@ -91,9 +91,10 @@ func bars(d *TuneDocument) []bar {
 	if d.Baseline == nil {
 		return nil
 	}
-	all := []bar{{Label: "before", Value: d.quantity(d.Baseline.Objective), Class: "a"}}
+	all := []bar{{Label: "measured", Value: d.quantity(d.Baseline.Objective), Class: "a"}}
 	top := d.Baseline.Objective
 	if d.After != nil {
+		all[0].Label = "before"
 		all = append(all, bar{Label: "after", Value: d.quantity(d.After.Objective), Class: "b"})
 		top = max(top, d.After.Objective)
 	}
