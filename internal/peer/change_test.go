@@ -84,6 +84,7 @@ func TestTrialsEndWithTheConnection(t *testing.T) {
 }
 
 func TestTrialsEndByTime(t *testing.T) {
+	t.Parallel()
 	f := serve(t, nil)
 	c := f.connect(f.addr, peer.ConnectOptions{TrialFor: time.Millisecond})
 	ids, err := c.Apply(t.Context(), "to be forgotten", knob.Setting{Knob: rmem, Value: larger})

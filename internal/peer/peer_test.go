@@ -188,6 +188,7 @@ var short = traffic.Spec{Test: traffic.Stream, Streams: 2, Duration: 200 * time.
 var long = traffic.Spec{Test: traffic.Stream, Streams: 1, Duration: 5 * time.Minute, Interval: 100 * time.Millisecond}
 
 func TestConnectExplainsWhyNot(t *testing.T) {
+	t.Parallel()
 	f := serve(t, nil)
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -239,6 +240,7 @@ func TestAcquaintanceAndSnapshot(t *testing.T) {
 }
 
 func TestRunOverLoopback(t *testing.T) {
+	t.Parallel()
 	f := serve(t, nil)
 	c := f.connect(f.addr, peer.ConnectOptions{HostName: "nearside"})
 	for _, spec := range []traffic.Spec{
@@ -267,6 +269,7 @@ func TestRunOverLoopback(t *testing.T) {
 }
 
 func TestOneTestAtATime(t *testing.T) {
+	t.Parallel()
 	f := serve(t, nil)
 	first, second := f.connect(f.addr, peer.ConnectOptions{}), (*peer.Client)(nil)
 	waits := make(chan string, 1)
@@ -300,6 +303,7 @@ func TestOneTestAtATime(t *testing.T) {
 }
 
 func TestWaitingForATestCanBeGivenUp(t *testing.T) {
+	t.Parallel()
 	f := serve(t, nil)
 	first := f.connect(f.addr, peer.ConnectOptions{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -324,6 +328,7 @@ func TestWaitingForATestCanBeGivenUp(t *testing.T) {
 }
 
 func TestClientsAreCounted(t *testing.T) {
+	t.Parallel()
 	f := serve(t, func(o *peer.ServerOptions) { o.MaxClients = 1 })
 	first := f.connect(f.addr, peer.ConnectOptions{})
 	_, err := peer.Connect(t.Context(), f.addr, peer.ConnectOptions{Key: f.key.String()})

@@ -8,8 +8,10 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
@@ -93,7 +95,7 @@ func Serve(ctx context.Context, o ServerOptions) error {
 		return errors.New("serve: no listener")
 	}
 	s := newServer(o)
-	o.Listener.OnReject(func(r wire.Rejection) { s.Log(rejected(r)) })
+	s.watchRejections()
 	defer s.openEcho(ctx)()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -130,8 +132,12 @@ func ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, o Ser
 		return err
 	}
 	s := newServer(o)
-	o.Listener.OnReject(func(r wire.Rejection) { s.Log(rejected(r)) })
+	s.watchRejections()
 	defer s.openEcho(ctx)()
+	// A write to a broken pipe on descriptor 1 would end this process (os/signal, SIGPIPE) before it has taken trials back.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
 	// sshd tells the client's address, which its connection has proved (ssh(1), ENVIRONMENT).
 	client, _, _ := strings.Cut(os.Getenv("SSH_CONNECTION"), " ")
 	s.serve(ctx, wire.NewConn(stdio{in, out}), client)
@@ -160,6 +166,33 @@ type stdio struct {
 
 func (s stdio) Write(b []byte) (int, error) { return s.out.Write(b) }
 func (s stdio) Close() error                { return errors.Join(s.out.Close(), s.ReadCloser.Close()) }
+
+// maxRejectionLines is how many strangers are logged one by one in a minute; a port scan shall not fill the disk.
+const maxRejectionLines = 20
+
+// watchRejections logs who was turned away.
+func (s *server) watchRejections() {
+	var (
+		mu      sync.Mutex
+		minute  time.Time
+		n, more int
+	)
+	s.Listener.OnReject(func(r wire.Rejection) {
+		mu.Lock()
+		defer mu.Unlock()
+		if now := time.Now(); now.Sub(minute) >= time.Minute {
+			if more > 0 {
+				s.Log(fmt.Sprintf("%d more were turned away in that minute", more))
+			}
+			minute, n, more = now, 0, 0
+		}
+		if n++; n > maxRejectionLines {
+			more++
+			return
+		}
+		s.Log(rejected(r))
+	})
+}
 
 // rejected says in one sentence who was turned away.
 func rejected(r wire.Rejection) string {
