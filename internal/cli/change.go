@@ -90,7 +90,11 @@ func normalize(id knob.ID, v knob.Value) (knob.Value, error) {
 	if !ok {
 		return "", &knob.Error{Op: "set", Knob: id, Err: knob.ErrUnknown}
 	}
-	return d.Normalize(v)
+	normal, err := d.Normalize(v)
+	if err != nil {
+		return "", &knob.Error{Op: "set", Knob: id, Err: err}
+	}
+	return normal, nil
 }
 
 func (a *app) dryRun(ctx context.Context, settings []knob.Setting) error {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/link"
+	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/unit"
 	"github.com/linerate/linerate/internal/wire"
 )
@@ -27,8 +28,118 @@ and let linerate find and repair it. Nothing outside the world is touched.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(a.labUpCommand())
+	c.AddCommand(a.labListCommand(), a.labRunCommand(), a.labUpCommand())
 	return c
+}
+
+func (a *app) labListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the scenarios",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			scenarios, err := lab.List()
+			if err != nil {
+				return err
+			}
+			doc := report.NewLabList(a.envelope(""), labEntries(scenarios))
+			return a.print(doc, func(s report.Style) error { return report.LabListText(a.out, doc, s) })
+		},
+	}
+}
+
+func labEntries(scenarios []lab.Scenario) []report.LabEntry {
+	var entries []report.LabEntry
+	for _, s := range scenarios {
+		entries = append(entries, report.LabEntry{
+			Scenario: s.Name, Title: s.Title, About: s.About,
+			Expected: s.Expect.Finding, Tunable: s.Expect.Tunable, Knobs: s.Expect.Knobs,
+		})
+	}
+	return entries
+}
+
+func (a *app) labRunCommand() *cobra.Command {
+	var budget time.Duration
+	c := &cobra.Command{
+		Use:   "run SCENARIO|all",
+		Short: "Play a scenario: plant the fault, let linerate find and repair it, undo, compare",
+		Long: `Make the scenario's world, measure it healthy, plant the fault, diagnose, tune, measure again, undo at both
+hosts, and compare every setting with the original. With --json one document a line. A scenario passes when the first
+finding is the right one, tuning reaches 90 % of the healthy figure (or keeps nothing where there is nothing to tune), and
+every value is back. The exit status is 1 when one does not pass.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if budget <= 0 {
+				return usagef("--budget %v: must be longer than nothing", budget)
+			}
+			scenarios, err := labScenarios(args[0])
+			if err != nil {
+				return err
+			}
+			return a.labRun(cmd.Context(), scenarios, budget)
+		},
+	}
+	c.Flags().DurationVar(&budget, "budget", 5*time.Minute, "time for the tune of one scenario")
+	return c
+}
+
+func labScenarios(name string) ([]lab.Scenario, error) {
+	if name == "all" {
+		return lab.List()
+	}
+	s, err := lab.Load(name)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("%w; `linerate lab list` names them", err)}
+	}
+	return []lab.Scenario{s}, nil
+}
+
+func (a *app) labRun(ctx context.Context, scenarios []lab.Scenario, budget time.Duration) error {
+	p, err := a.newProgress()
+	if err != nil {
+		return err
+	}
+	defer p.Done()
+	style := report.Style{Colour: a.colour(a.out)}
+	if !a.json {
+		if err := report.LabHeader(a.out, style); err != nil {
+			return err
+		}
+	}
+	failed := 0
+	for _, s := range scenarios {
+		r, err := lab.Run(ctx, s, lab.Options{Budget: budget, Progress: func(e lab.Event) {
+			p.Status("%s: %s %s", s.Name, e.Kind, e.Text)
+		}})
+		p.Done()
+		if err != nil {
+			return err
+		}
+		if !r.Pass {
+			failed++
+		}
+		doc := report.NewLab(a.envelope(""), labOutcome(r))
+		if err := a.print(doc, func(s report.Style) error { return report.LabText(a.out, doc, s) }); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return statusError{status: exitFailed, message: fmt.Sprintf("lab: %d of %d scenarios did not pass", failed, len(scenarios))}
+	}
+	return nil
+}
+
+func labOutcome(r *lab.Result) report.LabOutcome {
+	o := report.LabOutcome{
+		Scenario: r.Scenario.Name, Expected: r.Scenario.Expect.Finding, Found: r.Found,
+		Healthy: r.Healthy, Before: r.Before, After: r.After,
+		Pass: r.Pass, Reason: r.Reason, Duration: r.Duration,
+	}
+	for _, k := range r.Kept {
+		o.Kept = append(o.Kept, k.Side+" "+k.Knob)
+	}
+	return o
 }
 
 // linkFlags describe an emulated link, both directions alike.
