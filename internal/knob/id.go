@@ -78,6 +78,10 @@ func parseID(s string) (ID, error) {
 		return "", fmt.Errorf("%w: want %s:SUBJECT%sATTRIBUTE", ErrUnknown, kind, separator)
 	}
 	subject, attribute := rest[:at], rest[at+1:]
+	// No attribute of a kernel starts with a digit: this is a prefix length whose attribute was forgotten.
+	if c := attribute[0]; kind != KindRegistry && c >= '0' && c <= '9' {
+		return "", fmt.Errorf("%w: %s is no attribute", ErrUnknown, attribute)
+	}
 	if onInterface {
 		name, _, _ := strings.Cut(subject, "/")
 		if err := checkInterface(name); err != nil {
