@@ -79,7 +79,7 @@ func DefaultGuards() map[string]Guard {
 		"rtt_p99_seconds":          {Bound: 1.0, Floor: 0.002},
 		"rtt_loaded_seconds":       {Bound: 3.0, Floor: 0.005}, // of the bulk flow itself
 		"retransmit_ratio":         {Bound: 1.0, Floor: 0.01},
-		"cpu_seconds_per_gigabyte": {Bound: 0.25, Floor: 0.5},
+		"cpu_seconds_per_gigabyte": {Bound: 0.5, Floor: 0.5},
 		"drops_per_gigabyte":       {Bound: 1.0, Floor: 10_000}, // of some 700 000 packets
 	}
 }

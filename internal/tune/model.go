@@ -16,13 +16,15 @@ const (
 )
 
 // Host is one end whose knobs an experiment may turn. Implementations: near (over journal), far (over the control channel,
-// running that host's own journal and guard), simulated (tests). Every change is a trial until Commit.
+// running that host's own journal and guard), simulated (tests). Every change is a trial until Commit. An error that is fs.ErrNotExist,
+// fs.ErrPermission, knob.ErrNotSupported or knob.ErrInvalid is the host's answer about a knob; any other ends the experiment.
 type Host interface {
 	// Read gives the present value.
 	Read(ctx context.Context, id knob.ID) (knob.Value, error)
-	// Apply turns knobs as trial changes and returns their journal ids in order.
+	// Apply turns knobs as trial changes and returns their journal ids in order; a knob that has its value already gets none. Beside an
+	// error it returns the ids of what is changed nevertheless.
 	Apply(ctx context.Context, reason string, settings ...knob.Setting) ([]string, error)
-	// Undo takes changes back, newest first, verified by reading back.
+	// Undo takes changes back, newest first, verified by reading back. A change that is undone already is no error.
 	Undo(ctx context.Context, ids ...string) error
 	// Commit makes trial changes stay.
 	Commit(ctx context.Context, ids ...string) error

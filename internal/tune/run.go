@@ -131,8 +131,11 @@ func (s *session) experiment(ctx context.Context) error {
 		s.revoke("the kept set was not confirmed against the original: " + confirmed.reason)
 		return nil
 	}
-	if err := s.ablate(ctx); err != nil {
+	if confirmed, err := s.ablate(ctx); err != nil {
 		return err
+	} else if !confirmed {
+		s.revoke("what remained of the kept set was not confirmed against the original: " + s.out.Final.String())
+		return nil
 	}
 	return s.settle(ctx)
 }

@@ -377,7 +377,7 @@ func TestPilot(t *testing.T) {
 }
 
 func TestBudget(t *testing.T) {
-	for _, budget := range []time.Duration{time.Millisecond, 10 * time.Second, 30 * time.Second, 60 * time.Second, 80 * time.Second, 100 * time.Second, time.Hour} {
+	for _, budget := range []time.Duration{time.Millisecond, 10 * time.Second, 30 * time.Second, 60 * time.Second, 80 * time.Second, 100 * time.Second, 115 * time.Second, time.Hour} {
 		w := longFatPath()
 		start := w.clock
 		c := configFor(w)

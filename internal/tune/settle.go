@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// confirm compares a set with the original, with fresh pairs. A bench too disturbed to measure leaves it unproven, and so does the end of the budget.
+// confirm compares a set with the original, with fresh pairs. A bench too disturbed to measure leaves it unproven.
 func (s *session) confirm(ctx context.Context, set arm) (answer, error) {
 	s.emit(Event{Kind: EventPhase, Phase: PhaseConfirmation, Pairs: s.plan.Looks[0].Pairs,
 		Text: fmt.Sprintf("confirm %d kept changes together against the original", len(set))})
@@ -16,9 +16,6 @@ func (s *session) confirm(ctx context.Context, set arm) (answer, error) {
 	switch {
 	case errors.As(err, &disturbed):
 		got.decision, got.reason = unproven, disturbed.Error()
-	case errors.Is(err, errBudget):
-		s.out.Partial = true
-		got.decision, got.reason = unproven, "the time budget ran out"
 	case err != nil:
 		return got, err
 	}
@@ -31,21 +28,26 @@ func (s *session) confirm(ctx context.Context, set arm) (answer, error) {
 }
 
 // ablate drops every kept change that the others make unnecessary, oldest first, because later ones were proven on top of it and not the other
-// way round. The set that remains is confirmed afresh; should that fail, the whole set, which was confirmed, stays.
-func (s *session) ablate(ctx context.Context) error {
+// way round. The set that remains is confirmed afresh, and false means that it was not: a change that is not needed does not stay for the
+// // sake of the others' figures. Without the time for all that, the whole set stays, which was confirmed.
+func (s *session) ablate(ctx context.Context) (confirmed bool, err error) {
 	whole := s.kept
+	outOfTime := func() (bool, error) {
+		s.out.Partial, s.kept = true, whole
+		s.warn("the time budget ran out before it was known which of the kept changes are needed; all stay")
+		return true, nil
+	}
 	var dropped []Ablation
 	for i := 0; i < len(s.kept) && len(s.kept) > 1; {
-		entry, needed, err := s.needs(ctx, i, len(dropped) > 0)
+		entry, err := s.needs(ctx, i, len(dropped) > 0)
 		if errors.Is(err, errBudget) {
-			s.out.Partial = true
-			break
+			return outOfTime()
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 		s.out.Ablation = append(s.out.Ablation, entry)
-		if needed {
+		if entry.Needed {
 			i++
 			continue
 		}
@@ -53,38 +55,44 @@ func (s *session) ablate(ctx context.Context) error {
 		s.kept = s.kept.without(i)
 	}
 	if len(dropped) == 0 {
-		return nil
+		return true, nil
 	}
 	again, err := s.confirm(ctx, s.kept)
-	if err != nil {
-		return err
+	if errors.Is(err, errBudget) {
+		return outOfTime()
 	}
-	if again.decision != better {
-		s.warn("what remained after dropping %d changes was not confirmed (%s); the whole set stays", len(dropped), again.reason)
-		s.kept = whole
-		return nil
+	if err != nil {
+		return false, err
 	}
 	s.out.Final, s.out.Guards = &again.effect, again.guards
+	// The whole set has beaten the threshold already, so of what remains it is enough that its gain is beyond doubt.
+	if again.decision != better && !(again.decision == unproven && again.effect.Low > 1) {
+		return false, nil
+	}
 	for _, d := range dropped {
-		// The newest trial of that knob is the one that was kept.
-		for i := len(s.out.Trials) - 1; i >= 0; i-- {
-			if t := &s.out.Trials[i]; t.Knob == d.Knob && t.Side == d.Side && t.Verdict == Kept {
-				t.Verdict = RevertedUnproven
-				t.Reason = fmt.Sprintf("no longer needed beside the others: %s in the kept set", d.Effect)
-			}
+		s.dropTrial(d)
+	}
+	return true, nil
+}
+
+// dropTrial says of the trial that kept a change that it was not needed in the end.
+func (s *session) dropTrial(d Ablation) {
+	for i := range s.out.Trials {
+		if t := &s.out.Trials[i]; t.Knob == d.Knob && t.Side == d.Side && t.Verdict == Kept {
+			t.Verdict = RevertedUnproven
+			t.Reason = fmt.Sprintf("no longer needed beside the others: %s in the kept set", d.Effect)
 		}
 	}
-	return nil
 }
 
 // needs asks whether the kept set is better than itself without its i-th member.
-func (s *session) needs(ctx context.Context, i int, dropped bool) (Ablation, bool, error) {
+func (s *session) needs(ctx context.Context, i int, dropped bool) (Ablation, error) {
 	p := s.kept[i]
 	entry := Ablation{Knob: p.setting.Knob, Side: p.side}
 	// The newest member was kept by this very comparison, as long as the others are those it was tried on.
 	if i == len(s.kept)-1 && s.lastWin != nil && !dropped {
 		entry.Effect, entry.Needed, entry.Reused = s.lastWin.effect, true, true
-		return entry, true, nil
+		return entry, nil
 	}
 	s.emit(Event{Kind: EventPhase, Phase: PhaseAblation, Knob: p.setting.Knob, Side: p.side, From: p.from, To: p.setting.Value,
 		Text: fmt.Sprintf("is %s %s still needed beside the others", p.side, p.setting.Knob)})
@@ -96,10 +104,10 @@ func (s *session) needs(ctx context.Context, i int, dropped bool) (Ablation, boo
 		// It was proven once; a disturbed bench proves nothing against it.
 		s.warn("ablation of %s %s: %v", p.side, p.setting.Knob, disturbed)
 		entry.Needed = true
-		return entry, true, nil
+		return entry, nil
 	}
 	if err != nil {
-		return entry, false, err
+		return entry, err
 	}
 	entry.Needed = got.decision == better
 	verdict := Kept
@@ -108,7 +116,7 @@ func (s *session) needs(ctx context.Context, i int, dropped bool) (Ablation, boo
 	}
 	s.emit(Event{Kind: EventVerdict, Phase: PhaseAblation, Knob: p.setting.Knob, Side: p.side, From: p.from, To: p.setting.Value,
 		Effect: got.effect, Verdict: verdict, Text: fmt.Sprintf("%s %s in the kept set: %s", p.side, p.setting.Knob, got.reason)})
-	return entry, entry.Needed, nil
+	return entry, nil
 }
 
 // settle puts the kept set in force and makes it stay, or holds it.
