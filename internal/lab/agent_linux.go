@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -138,6 +139,10 @@ func (a *agent) become() (warnings []string, err error) {
 	}
 	if err := unix.Sethostname([]byte(a.be.Name)); err != nil {
 		return warnings, fmt.Errorf("set host name: %w", err)
+	}
+	// What people type in a host is this program, where it has its own name.
+	if exe, err := os.Executable(); err == nil && filepath.Base(exe) == ourName {
+		_ = os.Setenv("PATH", filepath.Dir(exe)+":"+os.Getenv("PATH")) // fails for no such value
 	}
 	a.runs = newRuns(a.ch)
 	if err := a.knowNames(); err != nil {

@@ -67,6 +67,14 @@ func sysctlPath(name string) string {
 	return filepath.Join("/proc/sys", name)
 }
 
+// sysctlName is the knob of a file below /proc/sys: dots between elements, unless one of them has a dot itself.
+func sysctlName(rel string) string {
+	if !strings.Contains(rel, ".") {
+		rel = strings.ReplaceAll(rel, "/", ".")
+	}
+	return "sysctl:" + rel
+}
+
 // volatile are the files below /proc/sys/net that the kernel itself changes, and a command.
 var volatile = []string{"netfilter/nf_conntrack_count", "ipv4/route/flush", "ipv6/route/flush", "core/netdev_rss_key"}
 
@@ -87,7 +95,7 @@ func snapshot(c *nl.Client, w io.Writer) error {
 		}
 		// Some files are write-only or answer with an error until set (stable_secret); what cannot be read is not compared.
 		if b, err := os.ReadFile(path); err == nil {
-			all["sysctl:net/"+rel] = strings.Join(strings.Fields(string(b)), " ")
+			all[sysctlName("net/"+rel)] = strings.Join(strings.Fields(string(b)), " ")
 		}
 		return nil
 	})
@@ -98,12 +106,18 @@ func snapshot(c *nl.Client, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	metrics := []nl.RouteMetric{nl.MetricWindow, nl.MetricMTU, nl.MetricAdvMSS, nl.MetricInitCwnd, nl.MetricInitRwnd, nl.MetricQuickack}
 	for _, r := range routes {
 		b, err := json.Marshal(r)
 		if err != nil {
 			return err
 		}
-		all["route:"+r.Destination+" dev "+r.Interface] = string(b)
+		all["route:"+r.Destination+" dev "+r.Interface] = string(b) // all of it, also what is no knob
+		for _, m := range metrics {
+			if v := r.Metric(m); v != 0 {
+				all["route:"+r.Destination+"/"+string(m)] = strconv.Itoa(v)
+			}
+		}
 	}
 	links, err := c.Links()
 	if err != nil {

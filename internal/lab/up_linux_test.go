@@ -25,6 +25,9 @@ import (
 
 // standIn is what "linerate" does in the worlds of these tests.
 func standIn(args []string) int {
+	if handled, status := fake(args); handled {
+		return status
+	}
 	switch args[0] {
 	case "echo":
 		_, _ = io.Copy(os.Stdout, os.Stdin)
@@ -222,8 +225,8 @@ func TestNetnsSettingsAndSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(before) < 200 || before["sysctl:net/ipv4/tcp_congestion_control"] != "reno" {
-		t.Errorf("%d settings, congestion control %q", len(before), before["sysctl:net/ipv4/tcp_congestion_control"])
+	if len(before) < 200 || before["sysctl:net.ipv4.tcp_congestion_control"] != "reno" {
+		t.Errorf("%d settings, congestion control %q", len(before), before["sysctl:net.ipv4.tcp_congestion_control"])
 	}
 	change := []Setting{
 		{"sysctl:net.ipv4.tcp_rmem", "4096 65536 131072"},
@@ -244,12 +247,12 @@ func TestNetnsSettingsAndSnapshot(t *testing.T) {
 			changed[k] = true
 		}
 	}
-	for _, k := range []string{"sysctl:net/ipv4/tcp_rmem", "route:10.77.0.0/24 dev eth0", "link:eth0/mtu", "ethtool:eth0/feature.tx-tcp-segmentation"} {
+	for _, k := range []string{"sysctl:net.ipv4.tcp_rmem", "route:10.77.0.0/24 dev eth0", "route:10.77.0.0/24/window", "link:eth0/mtu", "ethtool:eth0/feature.tx-tcp-segmentation"} {
 		if !changed[k] {
 			t.Errorf("%s unchanged: %q", k, after[k])
 		}
 	}
-	if near, _ := r.Near().Settings(ctx); near["sysctl:net/ipv4/tcp_rmem"] == after["sysctl:net/ipv4/tcp_rmem"] {
+	if near, _ := r.Near().Settings(ctx); near["sysctl:net.ipv4.tcp_rmem"] == after["sysctl:net.ipv4.tcp_rmem"] {
 		t.Error("near has far's setting")
 	}
 	for _, bad := range []Setting{{"sysctl:net.no.such", "1"}, {"link:eth0/colour", "1"}, {"link:eth0/mtu", "many"}, {"nonsense", ""}, {"ethtool:eth0/feature.tso", "maybe"}} {

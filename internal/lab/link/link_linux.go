@@ -143,10 +143,15 @@ func (d *lane) run() {
 	}
 }
 
-// sharpen asks for timers without slack and, where allowed, for the processor before others. Refusal costs some precision only.
+// sharpen asks for timers without slack and, where allowed (CAP_SYS_NICE of the machine), for the processor before anything else: a card
+// does not wait for the host's other work either. A lane sleeps most of the time; were it to run away, the kernel's limit on real-time
+// threads (kernel.sched_rt_runtime_us) leaves the rest a share. Refusal costs precision on a busy machine only.
 func sharpen() {
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -15)
+	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}
+	if unix.SchedSetAttr(0, &attr, 0) != nil {
+		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -15)
+	}
 }
 
 // tick is the finest step in which a busy lane wakes: frames that come due within it go together, as a card with interrupt moderation

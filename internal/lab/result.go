@@ -1,0 +1,112 @@
+package lab
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Kept is one knob that tuning left changed.
+type Kept struct {
+	Knob string `json:"knob"`
+	Side string `json:"side"` // near, far
+}
+
+// Result is what one played scenario came to. Rates are payload bits per second at the receiver; 0 means not measured.
+type Result struct {
+	Scenario Scenario
+	Found    string // code of the first finding
+	Kept     []Kept
+	Healthy  float64 // the world without its faults
+	Before   float64 // with them
+	After    float64 // tuned
+	Proof    Proof
+	Pass     bool
+	Reason   string // why it did not pass, or why it was skipped, one sentence
+	Skipped  bool   // the machine lacks what the scenario needs
+	Duration time.Duration
+	Warnings []string
+
+	Diagnose json.RawMessage // the near host's linerate.diagnose/1
+	Tune     json.RawMessage // the near host's linerate.tune/1
+}
+
+// Proof compares all settings of both hosts before tuning and after undo.
+type Proof struct {
+	Compared int     // settings read in both hosts, each time
+	Turned   []Value // those that tuning had changed, by host and name
+	Left     []Value // those that are not back: none, or the undo has failed
+}
+
+// Value is one setting at the three moments. An empty text means that the setting was not there.
+type Value struct {
+	Host, Knob               string
+	Before, Tuned, AfterUndo string
+}
+
+// Whole tells whether everything is back and something was compared.
+func (p Proof) Whole() bool { return p.Compared > 0 && len(p.Left) == 0 }
+
+// prove compares snapshots of one host at the three moments and adds what it finds.
+func (p *Proof) prove(host string, before, tuned, after map[string]string) {
+	names := map[string]bool{}
+	for _, m := range []map[string]string{before, tuned, after} {
+		for k := range m {
+			names[k] = true
+		}
+	}
+	p.Compared += len(names)
+	sorted := make([]string, 0, len(names))
+	for k := range names {
+		sorted = append(sorted, k)
+	}
+	slices.Sort(sorted)
+	for _, k := range sorted {
+		v := Value{Host: host, Knob: k, Before: before[k], Tuned: tuned[k], AfterUndo: after[k]}
+		if v.Tuned != v.Before {
+			p.Turned = append(p.Turned, v)
+		}
+		if v.AfterUndo != v.Before {
+			p.Left = append(p.Left, v)
+		}
+	}
+}
+
+// judge decides whether the scenario passed and says why not; the first reason counts.
+func (r *Result) judge() {
+	e := r.Scenario.Expect
+	healthy := r.Healthy
+	if e.HealthyBitsPerSec > 0 {
+		healthy = e.HealthyBitsPerSec
+	}
+	switch {
+	case r.Found != e.Finding:
+		r.Reason = fmt.Sprintf("the first finding is %s, expected %s", r.Found, e.Finding)
+	case !e.Tunable && len(r.Kept) > 0:
+		r.Reason = fmt.Sprintf("%s was kept, though there is nothing to tune", names(r.Kept))
+	case e.Tunable && len(r.Kept) == 0:
+		r.Reason = fmt.Sprintf("nothing was kept, expected one of %s", strings.Join(e.Knobs, ", "))
+	case e.Tunable && !slices.ContainsFunc(r.Kept, func(k Kept) bool { return slices.Contains(e.Knobs, k.Knob) }):
+		r.Reason = fmt.Sprintf("%s was kept, expected one of %s", names(r.Kept), strings.Join(e.Knobs, ", "))
+	case e.Tunable && r.After < e.ratio()*healthy:
+		r.Reason = fmt.Sprintf("the rate after tuning is %.0f %% of the healthy one, at least %.0f %% expected", 100*r.After/healthy, 100*e.ratio())
+	case !r.Proof.Whole():
+		left := make([]string, 0, len(r.Proof.Left))
+		for _, v := range r.Proof.Left {
+			left = append(left, v.Host+" "+v.Knob)
+		}
+		r.Reason = fmt.Sprintf("after undo these are not as before: %s", strings.Join(left, ", "))
+	default:
+		r.Pass, r.Reason = true, ""
+	}
+}
+
+func names(kept []Kept) string {
+	out := make([]string, len(kept))
+	for i, k := range kept {
+		out[i] = k.Knob + " (" + k.Side + ")"
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,162 @@
+package lab
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+//go:embed scenarios/*.json
+var scenarioFiles embed.FS
+
+// Scenario is a world with a known fault and what linerate must make of it.
+type Scenario struct {
+	Name   string               `json:"name"`
+	Title  string               `json:"title"` // one line, plain words
+	About  string               `json:"about"` // why it is slow, with the arithmetic
+	World  World                `json:"world"` // healthy
+	Faults map[string][]Setting `json:"faults,omitempty"`
+	Expect Expectation          `json:"expect"`
+	Needs  Needs                `json:"needs,omitzero"`
+}
+
+// Expectation is what passes.
+type Expectation struct {
+	Finding string   `json:"finding"`         // code of the first finding
+	Tunable bool     `json:"tunable"`         // whether a remedy is within reach; if not, nothing may be kept
+	Knobs   []string `json:"knobs,omitempty"` // of which tuning must keep at least one
+
+	// HealthyBitsPerSec is what counts as healthy where the world without its faults is no measure; 0: measure that world.
+	HealthyBitsPerSec float64 `json:"healthy_bits_per_second,omitempty"`
+	// Ratio is the part of the healthy rate that tuning must reach; 0: 0.9.
+	Ratio float64 `json:"healthy_ratio,omitempty"`
+}
+
+// Needs are what the machine must have for the scenario to make sense.
+type Needs struct {
+	CongestionControl string `json:"congestion_control,omitempty"`
+}
+
+// ErrNoScenario is answered for a name that no scenario has.
+var ErrNoScenario = errors.New("no such scenario")
+
+// order is how scenarios are listed: by what limits, from the hosts to the path, and at last those with nothing to do.
+var order = []string{"receive-window", "send-buffer", "window-scaling-off", "route-window", "offloads-off", "path-loss", "link-rate", "healthy"}
+
+// List gives all scenarios in their fixed order; any that the order does not know follow by name.
+func List() ([]Scenario, error) {
+	entries, err := fs.ReadDir(scenarioFiles, "scenarios")
+	if err != nil {
+		return nil, fmt.Errorf("list scenarios: %w", err)
+	}
+	var all []Scenario
+	for _, e := range entries {
+		s, err := Load(strings.TrimSuffix(e.Name(), ".json"))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	rank := func(s Scenario) int {
+		if i := slices.Index(order, s.Name); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	slices.SortStableFunc(all, func(a, b Scenario) int { return rank(a) - rank(b) })
+	return all, nil
+}
+
+// Load gives one scenario. An unknown name is ErrNoScenario.
+func Load(name string) (Scenario, error) {
+	if strings.ContainsAny(name, `/\`) {
+		return Scenario{}, fmt.Errorf("scenario %q: %w", name, ErrNoScenario)
+	}
+	b, err := scenarioFiles.ReadFile(path.Join("scenarios", name+".json"))
+	if err != nil {
+		return Scenario{}, fmt.Errorf("scenario %q: %w", name, ErrNoScenario)
+	}
+	s, err := Parse(b)
+	if err == nil && s.Name != name {
+		err = fmt.Errorf("its file is named %s.json", name)
+	}
+	if err != nil {
+		return Scenario{}, fmt.Errorf("scenario %q: %w", name, err)
+	}
+	return s, nil
+}
+
+// Parse reads a scenario file and checks it. Keys that it does not know are an error, because a misspelt fault is no fault.
+func Parse(b []byte) (Scenario, error) {
+	var s Scenario
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&s); err != nil {
+		return Scenario{}, err
+	}
+	return s, s.Check()
+}
+
+// Check says what is wrong with a scenario, or nil.
+func (s Scenario) Check() error {
+	if err := s.World.Check(); err != nil {
+		return err
+	}
+	// Faults go to hosts of the world, by the same rule as settings.
+	if err := (World{Topology: s.World.Topology, Settings: s.Faults}).Check(); err != nil {
+		return fmt.Errorf("faults: %w", err)
+	}
+	switch {
+	case s.Name == "" || s.Title == "" || s.About == "":
+		return errors.New("name, title and about are needed")
+	case s.Expect.Finding == "":
+		return errors.New("the expected finding is missing")
+	case s.Expect.Tunable != (len(s.Expect.Knobs) > 0):
+		return errors.New("a tunable scenario names the knobs that help, any other names none")
+	case s.Expect.Ratio < 0 || s.Expect.Ratio > 1:
+		return fmt.Errorf("healthy ratio %v: want 0 to 1", s.Expect.Ratio)
+	}
+	return nil
+}
+
+// ratio is the part of the healthy rate that passes.
+func (e Expectation) ratio() float64 {
+	if e.Ratio == 0 {
+		return 0.9
+	}
+	return e.Ratio
+}
+
+// pins are set in every host of a scenario before the settings of its own, so that it plays alike on machines that are set up
+// differently: a new network namespace starts with the machine's own TCP settings. Values are the defaults of Linux 6.16.
+var pins = []Setting{
+	{"sysctl:net.ipv4.tcp_rmem", "4096 131072 33554432"},
+	{"sysctl:net.ipv4.tcp_wmem", "4096 16384 4194304"},
+	{"sysctl:net.ipv4.tcp_window_scaling", "1"},
+	{"sysctl:net.ipv4.tcp_timestamps", "1"},
+	{"sysctl:net.ipv4.tcp_sack", "1"},
+	{"sysctl:net.ipv4.tcp_moderate_rcvbuf", "1"},
+	// Reno is the one congestion control that every kernel has and allows everywhere.
+	{"sysctl:net.ipv4.tcp_congestion_control", "reno"},
+	// Not a default: what a connection learnt of the path must not be handed to the next, or one arm of an experiment sets the
+	// slow-start threshold of another.
+	{"sysctl:net.ipv4.tcp_no_metrics_save", "1"},
+}
+
+// pinned is the world with the pins under its own settings.
+func (w World) pinned() World {
+	settings := map[string][]Setting{"all": append(slices.Clone(pins), w.Settings["all"]...)}
+	for name, s := range w.Settings {
+		if name != "all" {
+			settings[name] = s
+		}
+	}
+	w.Settings = settings
+	return w
+}
