@@ -1,0 +1,220 @@
+package link
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/nl"
+)
+
+// inNamespace runs f on a thread in a new network namespace; the thread is thrown away. It skips without the right to do so, except
+// where namespaces are required.
+func inNamespace(t *testing.T, f func(t *testing.T, c *nl.Client)) {
+	t.Helper()
+	type outcome struct{ skip, fail error }
+	done := make(chan outcome)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread must not come back to the others
+		var o outcome
+		defer func() { done <- o }()
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			o.skip = err
+			return
+		}
+		c, err := nl.Dial()
+		if err != nil {
+			o.fail = err
+			return
+		}
+		defer c.Close()
+		f(t, c)
+	}()
+	switch o := <-done; {
+	case o.skip != nil && !strings.Contains(os.Getenv("LINERATE_REQUIRE"), "netns"):
+		t.Skipf("new network namespace: %v", o.skip)
+	case o.skip != nil || o.fail != nil:
+		t.Fatal(errors.Join(o.skip, o.fail))
+	}
+}
+
+// ends makes outer0 – link0 (emulated) link1 – outer1 and gives the sockets of the outer ends.
+func ends(t *testing.T, c *nl.Client, out, back Params, opt Options) (l *Link, send *writer, receive reader, fds [2]int) {
+	t.Helper()
+	// Nothing but the test may speak here.
+	_ = os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0)
+	var readers [2]reader
+	for i, pair := range [][2]string{{"outer0", "link0"}, {"outer1", "link1"}} {
+		if err := c.AddVeth(pair[0], pair[1], -1); err != nil {
+			t.Error(err)
+			return
+		}
+		for _, name := range pair {
+			if err := c.SetUp(name); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+		fd, r, err := openSocket(pair[0], Options{})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		fds[i], readers[i] = fd, r
+	}
+	l, err := Start("link0", "link1", out, back, opt)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	return l, &writer{fd: fds[0], m: newMessages()}, readers[1], fds
+}
+
+// collect reads what arrives until enough of the wanted kind have come or a second passes without any.
+func collect(fd int, r reader, n int, wanted func([]byte) bool) (got [][]byte) {
+	fdset := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for len(got) < n {
+		if ready, _ := unix.Poll(fdset, 1000); ready == 0 {
+			return got
+		}
+		_, _, err := r.read(func(b []byte) {
+			if wanted(b) {
+				got = append(got, bytes.Clone(b))
+			}
+		})
+		if err != nil {
+			return got
+		}
+	}
+	return got
+}
+
+func isTest(b []byte) bool {
+	return len(b) > headerLen+13 && b[headerLen+12] == 0x88 && b[headerLen+13] == 0xb5
+}
+
+func TestNetnsLinkCarriesFrames(t *testing.T) {
+	for name, opt := range map[string]Options{"recvmmsg": {}, "ring": {ForceRing: true}} {
+		t.Run(name, func(t *testing.T) {
+			inNamespace(t, func(t *testing.T, c *nl.Client) {
+				l, send, receive, fds := ends(t, c, Params{DelaySeconds: 0.002}, Params{}, opt)
+				if l == nil {
+					return
+				}
+				const n = 2000 // several times round the ring
+				var sent, got [][]byte
+				for i := range n {
+					sent = append(sent, plain(60+i*7%1455, i))
+				}
+				for len(got) < n {
+					from := len(got)
+					refused, err := send.write(sent[from:min(n, from+batch)])
+					if err != nil || refused > 0 {
+						t.Errorf("sending: %d refused, %v", refused, err)
+						break
+					}
+					now := collect(fds[1], receive, min(batch, n-from), isTest)
+					if len(now) == 0 {
+						t.Errorf("nothing more after %d frames: %+v", from, l.Counters())
+						break
+					}
+					got = append(got, now...)
+				}
+				for i := range got {
+					if !bytes.Equal(got[i][headerLen:], sent[i][headerLen:]) {
+						t.Errorf("frame %d changed or out of order", i)
+						break
+					}
+				}
+				if err := l.Close(); err != nil {
+					t.Error(err)
+				}
+				if c := l.Counters().Out; c.Overruns+c.Refused != 0 {
+					t.Errorf("%+v", c)
+				}
+			})
+		})
+	}
+}
+
+// A super-frame goes through whole, with what is still to be done to it told in the header.
+func TestNetnsLinkCarriesSuperFrames(t *testing.T) {
+	for name, opt := range map[string]Options{"recvmmsg": {}, "ring": {ForceRing: true}} {
+		t.Run(name, func(t *testing.T) {
+			inNamespace(t, func(t *testing.T, c *nl.Client) {
+				l, send, receive, fds := ends(t, c, Params{RateBitsPerSec: 1e9}, Params{}, opt)
+				if l == nil {
+					return
+				}
+				for _, kind := range []byte{tcp4, tcp6} {
+					super := superFrame(kind, 60_000, 1428)
+					if refused, err := send.write([][]byte{super}); err != nil || refused > 0 {
+						t.Errorf("sending: %d refused, %v", refused, err)
+					}
+					got := collect(fds[1], receive, 1, func(b []byte) bool { return len(b) > 1000 })
+					if len(got) != 1 || !bytes.Equal(got[0][headerLen:], super[headerLen:]) {
+						t.Errorf("kind %d: %d frames, %+v", kind, len(got), l.Counters())
+						continue
+					}
+					if f, err := Parse(got[0]); err != nil || f.Segments() != 43 {
+						t.Errorf("kind %d: arrived as %d segments, %v", kind, f.Segments(), err)
+					}
+				}
+				if err := l.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestNetnsLinkChangeAndVanishingInterface(t *testing.T) {
+	inNamespace(t, func(t *testing.T, c *nl.Client) {
+		l, send, receive, fds := ends(t, c, Params{LossRatio: 1}, Params{}, Options{})
+		if l == nil {
+			return
+		}
+		frame := [][]byte{plain(100, 1)}
+		if _, err := send.write(frame); err != nil {
+			t.Error(err)
+		}
+		for l.Counters().Out.DroppedLoss == 0 {
+			time.Sleep(time.Millisecond) // bounded by the test's own limit
+		}
+		if err := l.Set(Params{RateBitsPerSec: 1}, Params{}); err == nil {
+			t.Error("a rate of 1 bit per second was accepted")
+		}
+		if err := l.Set(Params{}, Params{}); err != nil {
+			t.Error(err)
+		}
+		if _, err := send.write(frame); err != nil {
+			t.Error(err)
+		}
+		if got := collect(fds[1], receive, 1, isTest); len(got) != 1 {
+			t.Errorf("%d frames after the change: %+v", len(got), l.Counters())
+		}
+		if err := c.DeleteLink("outer1"); err != nil {
+			t.Error(err)
+		}
+		if _, err := send.write(frame); err != nil {
+			t.Error(err)
+		}
+		// Whatever the lanes make of the missing interface, closing must end them.
+		_ = l.Close()
+	})
+}
+
+func TestStartRefuses(t *testing.T) {
+	if _, err := Start("no-such-a", "no-such-b", Params{}, Params{}, Options{}); err == nil {
+		t.Error("interfaces that are not there were joined")
+	}
+	if _, err := Start("lo", "lo", Params{LossRatio: -1}, Params{}, Options{}); err == nil {
+		t.Error("a negative loss was accepted")
+	}
+}
