@@ -34,7 +34,7 @@ type Outcome struct {
 	Baseline   *Baseline  `json:"baseline,omitempty"`
 	Pilot      *Pilot     `json:"pilot,omitempty"`
 	Trials     []Trial    `json:"trials"`
-	Final      *Effect    `json:"final,omitempty"` // kept set against the original; 1 with no pairs when nothing was kept
+	Final      *Effect    `json:"final,omitempty"` // kept set against the original, also when it was then undone; 1 with no pairs when nothing was kept
 	Guards     []GuardRun `json:"guards,omitempty"`
 	Ablation   []Ablation `json:"ablation,omitempty"`
 	Kept       []Change   `json:"kept"` // what stays, in the order of application
@@ -129,7 +129,7 @@ type Change struct {
 // Segment is one raw measurement.
 type Segment struct {
 	Phase           Phase              `json:"phase"`
-	Trial           int                `json:"trial"` // index into trials[] (levels, trial) or ablation[]; 0 elsewhere
+	Trial           int                `json:"trial"` // index into trials[] (levels, trial; the first of a joint one) or ablation[]; else the attempt from 0
 	Pair            int                `json:"pair"`  // from 0; the round in a search for the level
 	Arm             string             `json:"arm"`   // A, B, or the level
 	StartSeconds    float64            `json:"start_seconds"`

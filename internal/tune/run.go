@@ -122,7 +122,7 @@ func (s *session) experiment(ctx context.Context) error {
 		s.conclude("no candidate was proven to help")
 		return nil
 	}
-	confirmed, err := s.confirm(ctx, s.kept)
+	confirmed, err := s.confirm(ctx, s.kept, 0)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (s *session) pilot(ctx context.Context) (bool, error) {
 		Text: fmt.Sprintf("measure the noise: %d pairs without any change", s.cfg.PilotPairs)})
 	p := &Pilot{}
 	for p.Attempts = 1; ; p.Attempts++ {
-		ratios, err := s.pilotPairs(ctx)
+		ratios, err := s.pilotPairs(ctx, p.Attempts-1)
 		if disturbed := (*disturbedError)(nil); errors.As(err, &disturbed) {
 			s.out.Unreliable, s.out.Reason = true, "the bench is too disturbed to measure: "+disturbed.Error()
 			return false, nil
@@ -176,9 +176,9 @@ func (s *session) pilot(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-func (s *session) pilotPairs(ctx context.Context) ([]float64, error) {
+func (s *session) pilotPairs(ctx context.Context, attempt int) ([]float64, error) {
 	var got pairs
-	q := question{phase: PhasePilot, within: s.cfg.Budget}
+	q := question{phase: PhasePilot, trial: attempt, within: s.cfg.Budget}
 	for n := range s.cfg.PilotPairs {
 		if err := s.pair(ctx, q, n, s.cfg.PilotPairs, &got); err != nil {
 			return nil, err

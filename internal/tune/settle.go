@@ -8,10 +8,10 @@ import (
 )
 
 // confirm compares a set with the original, with fresh pairs. A bench too disturbed to measure leaves it unproven.
-func (s *session) confirm(ctx context.Context, set arm) (answer, error) {
+func (s *session) confirm(ctx context.Context, set arm, attempt int) (answer, error) {
 	s.emit(Event{Kind: EventPhase, Phase: PhaseConfirmation, Pairs: s.plan.Looks[0].Pairs,
 		Text: fmt.Sprintf("confirm %d kept changes together against the original", len(set))})
-	got, err := s.compare(ctx, question{phase: PhaseConfirmation, b: set, within: s.cfg.Budget})
+	got, err := s.compare(ctx, question{phase: PhaseConfirmation, trial: attempt, b: set, within: s.cfg.Budget})
 	disturbed := (*disturbedError)(nil)
 	switch {
 	case errors.As(err, &disturbed):
@@ -29,7 +29,7 @@ func (s *session) confirm(ctx context.Context, set arm) (answer, error) {
 
 // ablate drops every kept change that the others make unnecessary, oldest first, because later ones were proven on top of it and not the other
 // way round. The set that remains is confirmed afresh, and false means that it was not: a change that is not needed does not stay for the
-// // sake of the others' figures. Without the time for all that, the whole set stays, which was confirmed.
+// sake of the others' figures. Without the time for all that, the whole set stays, which was confirmed.
 func (s *session) ablate(ctx context.Context) (confirmed bool, err error) {
 	whole := s.kept
 	outOfTime := func() (bool, error) {
@@ -57,7 +57,7 @@ func (s *session) ablate(ctx context.Context) (confirmed bool, err error) {
 	if len(dropped) == 0 {
 		return true, nil
 	}
-	again, err := s.confirm(ctx, s.kept)
+	again, err := s.confirm(ctx, s.kept, 1)
 	if errors.Is(err, errBudget) {
 		return outOfTime()
 	}
