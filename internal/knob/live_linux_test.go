@@ -332,3 +332,42 @@ func TestNetnsCatalogueFitsTheKernel(t *testing.T) {
 		t.Errorf("only %d settings of the catalogue are in a fresh namespace", seen)
 	}
 }
+
+// The ranges hold for the kernel that runs: in a namespace that is thrown away both ends of every range are taken and read back.
+func TestNetnsCatalogueRangesAreTaken(t *testing.T) {
+	ns := knobtest.NewNetNS(t)
+	b := ns.Backend(t, knob.NewLive())
+	tried := 0
+	for _, d := range knob.Catalogue().All() {
+		if d.Pattern.Kind() != knob.KindSysctl || d.Scope == knob.ScopeGlobal {
+			continue
+		}
+		id := knob.ID(strings.ReplaceAll(string(d.Pattern), "*", "lo"))
+		original, err := b.Read(t.Context(), id)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // an older kernel, or a module that is not loaded
+		}
+		var ends []knob.Value
+		switch {
+		case d.Form == knob.FormBool:
+			ends = []knob.Value{"0", "1"}
+		case d.Form == knob.FormInt && d.Min != nil && d.Max != nil:
+			ends = []knob.Value{knob.Value(strconv.FormatInt(*d.Min, 10)), knob.Value(strconv.FormatInt(*d.Max, 10))}
+		case d.Form == knob.FormInts && d.Min != nil && d.Max != nil:
+			ends = []knob.Value{knob.Value(strings.TrimSpace(strings.Repeat(strconv.FormatInt(*d.Max, 10)+" ", d.Count)))}
+		}
+		for _, v := range append(ends, original) {
+			tried++
+			if err := b.Write(t.Context(), id, v); err != nil {
+				t.Errorf("%v", err)
+				continue
+			}
+			if got, err := b.Read(t.Context(), id); err != nil || got != v {
+				t.Errorf("%s: wrote %q, reads %q, %v", id, v, got, err)
+			}
+		}
+	}
+	if tried < 100 {
+		t.Errorf("only %d values tried", tried)
+	}
+}

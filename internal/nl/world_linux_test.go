@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -509,5 +510,32 @@ func TestNetnsClientFromOtherThreads(t *testing.T) {
 			})
 		}
 		wg.Wait()
+	})
+}
+
+// A client that is closed leaves no descriptor behind, one that fails neither.
+func TestNetnsClientLeavesNothingOpen(t *testing.T) {
+	inNetNS(t, func(c *Client) {
+		count := func() int {
+			entries, err := os.ReadDir("/proc/self/fd")
+			must(t, err)
+			return len(entries)
+		}
+		before := count()
+		for range 50 {
+			other, err := Dial()
+			must(t, err)
+			_, _ = other.Features("nope")
+			must(t, other.Close())
+			if _, err := other.Links(); err == nil {
+				t.Error("a closed client answers")
+			}
+			if _, err := other.Driver("lo"); err == nil {
+				t.Error("a closed client answers")
+			}
+		}
+		if after := count(); after > before {
+			t.Errorf("%d descriptors before, %d after", before, after)
+		}
 	})
 }

@@ -1,0 +1,21 @@
+package knob_test
+
+import (
+	"testing"
+
+	"github.com/linerate/linerate/internal/knob"
+)
+
+// BenchmarkLiveRead shows what one look at a knob costs: it is paid for every knob of a trial, not inside a measurement.
+func BenchmarkLiveRead(b *testing.B) {
+	live := knob.NewLive()
+	for _, id := range []knob.ID{"sysctl:net.ipv4.tcp_rmem", "link:lo/mtu", "ethtool:lo/feature.rx-gro"} {
+		b.Run("knob="+id.Kind(), func(b *testing.B) {
+			for b.Loop() {
+				if _, err := live.Read(b.Context(), id); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
