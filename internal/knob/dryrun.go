@@ -45,7 +45,7 @@ func (d *DryRun) Read(ctx context.Context, id ID) (Value, error) {
 // Write remembers the setting. It fails where a real write is known to fail: no such knob, wrong form or range, read-only.
 func (d *DryRun) Write(ctx context.Context, id ID, v Value) error {
 	if _, err := d.inner.Read(ctx, id); err != nil {
-		return &Error{Op: "write", Knob: id, Err: cause(err)}
+		return &Error{Op: "write", Knob: id, Err: cause(err), hint: hintOf(err)}
 	}
 	if def, ok := d.catalog.Lookup(id); ok {
 		var err error
