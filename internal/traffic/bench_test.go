@@ -1,10 +1,13 @@
 package traffic
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"net"
-	"sync"
+	"os"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,138 +16,170 @@ import (
 )
 
 // The benchmarks put the engine's loops and plain goroutines over package net side by side in one run, in the order A B B A, so that
-// what else the machine does hits both. The ratio is the result; the absolute numbers belong to the machine.
+// what else the machine does hits both. The ratio is the result; the absolute numbers belong to the machine. The far ends run in a
+// process of their own: inside one process the Go scheduler switches between both ends without the kernel, which no two hosts can do.
 
-// socketPair is one TCP connection over loopback.
-func socketPair(tb testing.TB) (a, b *net.TCPConn) {
-	tb.Helper()
+// benchFar is the environment variable that makes the test binary a far end. TestMain looks at it.
+const benchFar = "LINERATE_BENCH_FAR"
+
+// slice is how long one loop runs at a time.
+const slice = 250 * time.Millisecond
+
+// The first byte on a connection says what the far end is to do with the rest.
+const (
+	engineSink = 's'
+	engineEcho = 'e'
+	netSink    = 'S'
+	netEcho    = 'E'
+)
+
+// playBenchFar is the far process: it prints its address and serves until its standard input ends, which it does with its parent.
+func playBenchFar() {
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
-		tb.Fatal(err)
+		fmt.Fprintln(os.Stderr, err)
+		return
 	}
-	defer l.Close()
-	c, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	s, err := l.AcceptTCP()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return c.(*net.TCPConn), s
-}
-
-// engineSlice runs the two roles over one connection for d and returns bytes received or transactions per second.
-func engineSlice(tb testing.TB, spec Spec, near, far role, d time.Duration) float64 {
-	return bufferSlice(tb, spec, near, far, 0, d)
-}
-
-// bufferSlice is engineSlice with buffers of another size; 0 is the engine's own.
-func bufferSlice(tb testing.TB, spec Spec, near, far role, bytes int, d time.Duration) float64 {
-	a, b := socketPair(tb)
-	p := &phase{}
-	var workers []*worker
-	for conn, r := range map[*net.TCPConn]role{a: near, b: far} {
-		c, err := adopt(conn, spec.Test == RR, "")
-		if err != nil {
-			tb.Fatal(err)
-		}
-		w := newWorker(r, c, spec, p)
-		switch {
-		case bytes > 0 && r == sender:
-			w.out = pattern(bytes)
-		case bytes > 0 && r == receiver:
-			w.in = make([]byte, bytes)
-		}
-		workers = append(workers, w)
-	}
-	cpus, _ := sys.AllowedCPUs() // none: unpinned
-	var wg sync.WaitGroup
-	for _, w := range workers {
-		wg.Go(func() {
-			if err := w.run(cpuOf(cpus, w.role, 0)); err != nil {
-				tb.Error(err)
-			}
-		})
-	}
-	start := time.Now()
-	time.Sleep(d)
-	var n int64
-	for _, w := range workers {
-		switch w.role {
-		case receiver:
-			n = w.bytes.Load()
-		case requester:
-			n = w.transactions.Load()
-		}
-	}
-	elapsed := time.Since(start).Seconds()
-	p.set(stopped)
-	closeWakeAll(workers)
-	wg.Wait()
-	closeWorkers(workers)
-	return float64(n) / elapsed
-}
-
-func closeWakeAll(workers []*worker) {
-	for _, w := range workers {
-		w.conn.wake()
-	}
-}
-
-// netStream is bulk TCP as a plain Go program does it.
-func netStream(tb testing.TB, d time.Duration) float64 {
-	a, b := socketPair(tb)
-	defer a.Close()
+	fmt.Println(l.Addr())
 	go func() {
-		buf := pattern(sendBytes)
 		for {
-			if _, err := a.Write(buf); err != nil {
+			c, err := l.AcceptTCP()
+			if err != nil {
+				return
+			}
+			go serveBench(c)
+		}
+	}()
+	_, _ = io.Copy(io.Discard, os.Stdin) // an error is an end as well
+}
+
+func serveBench(c *net.TCPConn) {
+	defer c.Close()
+	var kind [1]byte
+	if _, err := io.ReadFull(c, kind[:]); err != nil {
+		return
+	}
+	buf := make([]byte, receiveBytes)
+	switch kind[0] {
+	case engineSink:
+		runBenchWorker(c, Spec{Test: Stream}, receiver)
+	case engineEcho:
+		runBenchWorker(c, Spec{Test: RR, RequestBytes: 1, ResponseBytes: 1}, responder)
+	case netSink:
+		for {
+			if _, err := c.Read(buf); err != nil {
 				return
 			}
 		}
-	}()
-	defer b.Close()
-	buf := make([]byte, receiveBytes)
+	case netEcho:
+		for {
+			n, err := c.Read(buf)
+			if err != nil {
+				return
+			}
+			if _, err := c.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// runBenchWorker runs one engine loop until the other end closes.
+func runBenchWorker(c *net.TCPConn, spec Spec, r role) {
+	conn, err := adopt(c, spec.Test == RR, "")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	defer conn.close()
+	cpus, _ := sys.AllowedCPUs() // none: unpinned
+	_ = newWorker(r, conn, spec, &phase{}).run(cpuOf(cpus, r, 0))
+}
+
+// startFar starts the far process and gives its address.
+func startFar(b *testing.B) string {
+	b.Helper()
+	far := exec.CommandContext(b.Context(), os.Args[0])
+	far.Env = append(os.Environ(), benchFar+"=1")
+	far.Stderr = os.Stderr
+	in, err := far.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := far.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := far.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		_ = in.Close()
+		_ = far.Wait()
+	})
+	addr, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		b.Fatal(err)
+	}
+	return strings.TrimSpace(addr)
+}
+
+func dialBench(b *testing.B, addr string, kind byte) *net.TCPConn {
+	b.Helper()
+	c, err := net.Dial("tcp", addr)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, err := c.Write([]byte{kind}); err != nil {
+		b.Fatal(err)
+	}
+	return c.(*net.TCPConn)
+}
+
+// engineSlice runs one engine loop for a slice and gives bytes sent or transactions per second.
+func engineSlice(b *testing.B, addr string, spec Spec, r role, kind byte, bufferBytes int) float64 {
+	conn, err := adopt(dialBench(b, addr, kind), spec.Test == RR, "")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer conn.close()
+	p := &phase{}
+	w := newWorker(r, conn, spec, p)
+	if bufferBytes > 0 {
+		w.out = pattern(bufferBytes)
+	}
+	cpus, _ := sys.AllowedCPUs() // none: unpinned
 	start := time.Now()
+	stop := time.AfterFunc(slice, func() { p.set(stopped) })
+	defer stop.Stop()
+	if err := w.run(cpuOf(cpus, r, 0)); err != nil {
+		b.Fatal(err)
+	}
+	return float64(w.bytes.Load()+w.transactions.Load()) / time.Since(start).Seconds()
+}
+
+// netSlice is the same loop as a plain Go program has it.
+func netSlice(b *testing.B, addr string, kind byte) float64 {
+	c := dialBench(b, addr, kind)
+	defer c.Close()
+	buf := pattern(1)
+	if kind == netSink {
+		buf = pattern(sendBytes)
+	}
 	n := 0
-	for time.Since(start) < d {
-		m, err := b.Read(buf)
-		n += m
+	start := time.Now()
+	for time.Since(start) < slice {
+		m, err := c.Write(buf)
+		if err == nil && kind == netEcho {
+			_, err = io.ReadFull(c, buf)
+		}
 		if err != nil {
-			tb.Fatal(err)
+			b.Fatal(err)
 		}
+		n += m
 	}
 	return float64(n) / time.Since(start).Seconds()
 }
-
-// netRR is request/response as a plain Go program does it.
-func netRR(tb testing.TB, d time.Duration) float64 {
-	a, b := socketPair(tb)
-	defer a.Close()
-	go func() {
-		defer b.Close()
-		_, _ = io.Copy(echoByByte{b}, b) // ends with the connection
-	}()
-	buf := make([]byte, 1)
-	start := time.Now()
-	n := 0
-	for time.Since(start) < d {
-		if _, err := a.Write(buf); err != nil {
-			tb.Fatal(err)
-		}
-		if _, err := a.Read(buf); err != nil {
-			tb.Fatal(err)
-		}
-		n++
-	}
-	return float64(n) / time.Since(start).Seconds()
-}
-
-// echoByByte keeps io.Copy from splicing in the kernel, which no server that looks at its requests could do.
-type echoByByte struct{ w io.Writer }
-
-func (e echoByByte) Write(p []byte) (int, error) { return e.w.Write(p) }
 
 // compare runs slices of both kinds in turn and reports medians and the median of the ratios.
 func compare(b *testing.B, unit string, scale float64, engine, plain func() float64) {
@@ -160,29 +195,29 @@ func compare(b *testing.B, unit string, scale float64, engine, plain func() floa
 	b.ReportMetric(0, "ns/op")
 }
 
-const slice = 250 * time.Millisecond
-
 func BenchmarkStream(b *testing.B) {
-	spec := Spec{Test: Stream}
+	addr := startFar(b)
 	compare(b, "MB/s", 1e6,
-		func() float64 { return engineSlice(b, spec, sender, receiver, slice) },
-		func() float64 { return netStream(b, slice) })
+		func() float64 { return engineSlice(b, addr, Spec{Test: Stream}, sender, engineSink, 0) },
+		func() float64 { return netSlice(b, addr, netSink) })
 }
 
 func BenchmarkRequestResponse(b *testing.B) {
+	addr := startFar(b)
 	spec := Spec{Test: RR, RequestBytes: 1, ResponseBytes: 1}
 	compare(b, "trans/s", 1,
-		func() float64 { return engineSlice(b, spec, requester, responder, slice) },
-		func() float64 { return netRR(b, slice) })
+		func() float64 { return engineSlice(b, addr, spec, requester, engineEcho, 0) },
+		func() float64 { return netSlice(b, addr, netEcho) })
 }
 
-// BenchmarkStreamBuffer finds the size of one system call that carries most.
+// BenchmarkStreamBuffer finds the size of one write that carries most.
 func BenchmarkStreamBuffer(b *testing.B) {
-	for _, kib := range []int{32, 64, 128, 256, 512} {
+	addr := startFar(b)
+	for _, kib := range []int{16, 32, 64, 128, 256, 512} {
 		b.Run(fmt.Sprintf("KiB=%d", kib), func(b *testing.B) {
 			var rates []float64
 			for b.Loop() {
-				rates = append(rates, bufferSlice(b, Spec{Test: Stream}, sender, receiver, kib<<10, slice))
+				rates = append(rates, engineSlice(b, addr, Spec{Test: Stream}, sender, engineSink, kib<<10))
 			}
 			b.ReportMetric(stats.Median(rates)/1e6, "MB/s")
 			b.ReportMetric(0, "ns/op")

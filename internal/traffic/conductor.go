@@ -3,6 +3,7 @@ package traffic
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
@@ -16,6 +17,8 @@ const (
 	binLength = 50 * time.Millisecond
 	// steadyBins is the shortest series that can be called steady: half a second.
 	steadyBins = 10
+	// steadyDrift is the relative change over a series that is not taken for a trend, however sure it is.
+	steadyDrift = 0.10
 	// shortestPart keeps a rest of an interval that is only rounding from being reported as one.
 	shortestPart = 5 * time.Millisecond
 )
@@ -331,14 +334,20 @@ func (c *conductor) bin() {
 	}
 }
 
-// steady tells whether a growing series has reached its steady state: data flow, and the best cut (MSER) lies well inside the first half,
-// not at its end, where the rule puts it while the series still climbs.
+// steady tells whether a growing series has reached its steady state: data flow, the best cut (MSER) lies well inside the first half, not
+// at its end, where the rule puts it while the series still settles, and what is left of the cut has no trend. The last condition is for
+// slow start: a series that doubles every round trip looks to MSER like a long calm with an odd end.
 func steady(series []float64) bool {
 	n := len(series)
 	if n < steadyBins || series[n-1] == 0 {
 		return false
 	}
-	return stats.SteadyFrom(series) <= n/3
+	cut := stats.SteadyFrom(series)
+	if cut > n/3 {
+		return false
+	}
+	drift := stats.LinearDrift(series[cut:])
+	return math.Abs(drift.Relative) <= steadyDrift || math.Abs(drift.Score) < 1.96
 }
 
 // cut ends the running interval at r; inWindow says whether it belongs to the measured window.

@@ -17,7 +17,13 @@ import (
 )
 
 // TestMain fails the package when a test leaves goroutines of this package behind, and prints where they are.
+//
+// With LINERATE_BENCH_FAR the binary is the far end of a benchmark instead.
 func TestMain(m *testing.M) {
+	if os.Getenv(benchFar) != "" {
+		playBenchFar()
+		return
+	}
 	code := m.Run()
 	if code == 0 {
 		if left := leftovers(); left != "" {

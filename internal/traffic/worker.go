@@ -109,77 +109,83 @@ func (w *worker) run(cpu int) error {
 		// A CPU can go offline or leave our cpuset at any time. Unpinned is slower, not wrong.
 		_ = sys.Pin(cpu)
 	}
-	var err error
-	switch w.role {
-	case sender:
-		err = w.send()
-	case receiver:
-		err = w.receive()
-	case requester:
-		err = w.request()
-	case responder:
-		err = w.respond()
-	case pinger:
-		err = w.pingLoop()
-	}
+	err := w.loop()
 	if w.phase.is() >= tail {
 		return nil // whatever the other side did after its window is no failure of this one
 	}
 	return err
 }
 
+// loop repeats the round of the worker's role until the test is over.
+func (w *worker) loop() error {
+	var round func() error
+	switch w.role {
+	case sender:
+		round = w.send
+	case receiver:
+		round = w.receive
+	case requester:
+		round = w.request
+	case responder:
+		round = w.respond
+	case pinger:
+		return w.pingLoop()
+	}
+	for w.phase.is() != stopped {
+		if err := round(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send is one write of as much as the socket takes.
 func (w *worker) send() error {
-	for w.phase.is() != stopped {
-		n, err := w.conn.write(w.out)
-		w.bytes.Add(int64(n))
-		if err != nil && !errors.Is(err, sys.ErrTimeout) {
-			return fmt.Errorf("send data: %w", gone(err))
-		}
+	n, err := w.conn.write(w.out)
+	w.bytes.Add(int64(n))
+	if err != nil && !errors.Is(err, sys.ErrTimeout) {
+		return fmt.Errorf("send data: %w", gone(err))
 	}
 	return nil
 }
 
+// receive is one read of whatever has arrived.
 func (w *worker) receive() error {
-	for w.phase.is() != stopped {
-		n, err := w.conn.read(w.in)
-		w.bytes.Add(int64(n))
-		if err != nil && !errors.Is(err, sys.ErrTimeout) {
-			return fmt.Errorf("receive data: %w", gone(err))
-		}
+	n, err := w.conn.read(w.in)
+	w.bytes.Add(int64(n))
+	if err != nil && !errors.Is(err, sys.ErrTimeout) {
+		return fmt.Errorf("receive data: %w", gone(err))
 	}
 	return nil
 }
 
-// request keeps one transaction in flight and times each from before its first byte is written until after its last byte is read.
+// request is one transaction, timed from before its first byte is written until after its last byte is read.
 func (w *worker) request() error {
-	for w.phase.is() != stopped {
-		start := time.Since(w.base)
-		if err := w.transfer(w.conn.write, w.out); err != nil {
-			return endOr("send request", err)
-		}
-		if err := w.transfer(w.conn.read, w.in); err != nil {
-			return endOr("receive response", err)
-		}
-		d := time.Since(w.base) - start
-		w.transactions.Add(1)
-		w.rttNanos.Add(int64(d))
-		if w.phase.is() == measured {
-			w.rtt.Record(int64(d))
-		}
+	start := time.Since(w.base)
+	if err := w.transfer(w.conn.write, w.out); err != nil {
+		return endOr("send request", err)
+	}
+	if err := w.transfer(w.conn.read, w.in); err != nil {
+		return endOr("receive response", err)
+	}
+	d := time.Since(w.base) - start
+	w.transactions.Add(1)
+	w.rttNanos.Add(int64(d))
+	if w.phase.is() == measured {
+		w.rtt.Record(int64(d))
 	}
 	return nil
 }
 
+// respond answers one transaction.
 func (w *worker) respond() error {
-	for w.phase.is() != stopped {
-		if err := w.transfer(w.conn.read, w.in); err != nil {
-			return endOr("receive request", err)
-		}
-		if err := w.transfer(w.conn.write, w.out); err != nil {
-			return endOr("send response", err)
-		}
-		w.transactions.Add(1)
+	if err := w.transfer(w.conn.read, w.in); err != nil {
+		return endOr("receive request", err)
 	}
+	if err := w.transfer(w.conn.write, w.out); err != nil {
+		return endOr("send response", err)
+	}
+	w.transactions.Add(1)
 	return nil
 }
 
