@@ -64,15 +64,15 @@ type Client struct {
 	peerIP   string
 	options  ConnectOptions
 	info     Info
-	testing  chan struct{} // one place: the test that runs
+	testing  chan struct{} // one place: the test that runs, so that a second one waits here and not at the far side
 
 	finished chan struct{} // closed when the reader has ended; everything that came is delivered and cause is set by then
 
 	mu      sync.Mutex
 	nextID  uint64
-	waiting map[uint64]chan answer
-	box     *mailbox // of the test that runs
-	cause   error
+	waiting map[uint64]chan answer // by the id of the call; each has room for its one answer
+	box     *mailbox               // of the test that runs
+	cause   error                  // why the channel has ended
 }
 
 // Connect reaches the far host that target names, and makes acquaintance. Errors: ErrTarget, ErrNoKey and wire.ErrBadKey for what

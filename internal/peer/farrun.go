@@ -29,19 +29,23 @@ type farRun struct {
 
 // openRun waits for the one place, makes the listener take up changed defaults, and gives the token of the test's data connections.
 func (c *session) openRun(ctx context.Context, id uint64) (any, error) {
-	c.endRun() // a client has one test at a time
+	// A client has one test at a time. One that opens the next without closing the last has given the last one up.
+	c.endRun()
 	tell := func(text string) {
 		_ = c.conn.Send(ctx, msgNote, note{ID: id, Text: text}) // if the channel is gone, so is the wait
 	}
 	if err := c.enterTest(ctx, tell); err != nil {
 		return nil, err
 	}
+	// The place is given free by whichever is first: the end of the test, its closing, or the client's not starting it.
 	free := sync.OnceFunc(c.leaveTest)
+	// Knobs may have been turned since the listener was made, and its accepted sockets must show it.
 	if err := c.Listener.Renew(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		free()
 		return nil, err
 	}
 	r := &farRun{box: newMailbox(c.conn), free: free}
+	// How many connections the test needs is in its Spec, which comes later; package traffic takes as many as it wants.
 	r.queue = c.Listener.Expect(wire.NewToken(), wire.MaxDataConns)
 	c.run.mu.Lock()
 	c.run.current = r

@@ -50,6 +50,7 @@ type note struct {
 	Text string `json:"text"`
 }
 
+// helloCall is how a client introduces itself. The far side compares the protocol before anything else is said.
 type helloCall struct {
 	Protocol int    `json:"protocol"`
 	Linerate string `json:"linerate"`
@@ -66,6 +67,7 @@ type Info struct {
 	AllowTuning bool   `json:"allow_tuning"`
 }
 
+// readCall and readAnswer ask for one knob.
 type readCall struct {
 	Knob knob.ID `json:"knob"`
 }
@@ -74,6 +76,7 @@ type readAnswer struct {
 	Value knob.Value `json:"value"`
 }
 
+// applyCall asks for trials. For counts from this call on and is bounded by the far side; 0 asks for its bound.
 type applyCall struct {
 	Reason   string         `json:"reason"`
 	For      time.Duration  `json:"for_nanoseconds"`
@@ -85,22 +88,27 @@ type applyAnswer struct {
 	IDs []string `json:"ids"`
 }
 
+// changesCall names changes to take back or to make stay.
 type changesCall struct {
 	IDs []string `json:"ids"`
 }
 
+// undoAnswer tells what became of each change, also where a fault comes with it.
 type undoAnswer struct {
 	Outcomes []journal.Outcome `json:"outcomes"`
 }
 
+// historyAnswer is the far journal, oldest change first.
 type historyAnswer struct {
 	Changes []journal.Change `json:"changes"`
 }
 
+// runAnswer admits one test; its data connections show the token.
 type runAnswer struct {
 	Token wire.Token `json:"token"`
 }
 
+// cancelCall names the call that is given up. It has no id of its own because it gets no answer.
 type cancelCall struct {
 	Cancel uint64 `json:"cancel"`
 }

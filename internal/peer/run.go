@@ -22,6 +22,7 @@ func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traff
 	if err := c.call(ctx, msgRunOpen, nil, &opened, runOpenBound); err != nil {
 		return nil, err
 	}
+	// Attached before the test's first message goes out, so that no answer to it is missed.
 	box := newMailbox(c.conn)
 	c.attach(box)
 	defer func() {

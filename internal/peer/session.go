@@ -21,13 +21,13 @@ type session struct {
 	conn  *wire.Conn
 	who   string // for people: name and address
 	ip    string
-	calls chan pending
-	run   runState
+	calls chan pending // from reader to worker
+	run   runState     // shared by both
 
 	mu      sync.Mutex
 	cancels map[uint64]context.CancelFunc // of calls that are not yet answered
 
-	// The worker's own.
+	// The worker's own, until it has ended.
 	greeted bool
 	journal *journal.Journal
 	trials  []string    // ids that this client made
@@ -72,6 +72,7 @@ func (s *server) serve(ctx context.Context, conn *wire.Conn, ip string) {
 	})
 	parts.Go(func() { c.work(ctx) })
 	c.read(ctx)
+	// In this order: nothing new comes, what works on calls gives up, and only when nobody uses the journal any more it is wound up.
 	cancel()
 	close(c.calls)
 	parts.Wait()
@@ -103,7 +104,7 @@ func (c *session) read(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		greeting.Stop()
+		greeting.Stop() // heartbeats bound the silence of whoever has spoken once
 		switch {
 		case strings.HasPrefix(m.Type, testPrefix):
 			c.testMessage(ctx, m)

@@ -28,18 +28,18 @@ const (
 type Conn struct {
 	rw     io.ReadWriteCloser
 	remote net.Addr
-	out    chan outgoing
+	out    chan outgoing // unbuffered: what is taken from it is being written
 	ready  chan struct{} // one place: the inbox has something new
 	done   chan struct{} // closed when the channel has ended; failure is set by then
 	silent atomic.Int32  // own beats since the last byte from the peer
-	beat   *time.Timer
-	every  time.Duration
+	beat   *time.Timer   // runs tick
+	every  time.Duration // between beats; tests shorten it
 
-	mu         sync.Mutex
-	inbox      []Message
-	inboxBytes int
-	sizes      []int
-	failure    error
+	mu         sync.Mutex // over all below, and never held while reading or writing
+	inbox      []Message  // oldest first
+	sizes      []int      // encoded bytes of each message in inbox
+	inboxBytes int        // sum of sizes
+	failure    error      // why the channel has ended; nil while it lives
 }
 
 // outgoing is one frame on its way; written gets the outcome.
@@ -60,13 +60,17 @@ func newConn(rw io.ReadWriteCloser, every time.Duration) *Conn {
 		done:  make(chan struct{}),
 		every: every,
 	}
+	// Only network connections know their peer's address; pipes do not.
 	if a, ok := rw.(interface{ RemoteAddr() net.Addr }); ok {
 		c.remote = a.RemoteAddr()
 	}
 	go c.read()
 	go c.write()
+	// Under the lock, because reader and writer may have failed by now, and fail stops the timer.
 	c.mu.Lock()
-	c.beat = time.AfterFunc(every, c.tick)
+	if c.failure == nil {
+		c.beat = time.AfterFunc(every, c.tick)
+	}
 	c.mu.Unlock()
 	return c
 }
@@ -158,6 +162,7 @@ func (c *Conn) read() {
 			return
 		}
 		c.mu.Lock()
+		// A reader that waited for room would miss the heartbeats behind, so a peer that overfills the inbox loses the channel.
 		full := len(c.inbox) >= maxInboxMessages || c.inboxBytes+n > maxInboxBytes
 		if !full {
 			c.inbox, c.sizes = append(c.inbox, m), append(c.sizes, n)
@@ -170,7 +175,7 @@ func (c *Conn) read() {
 		}
 		select {
 		case c.ready <- struct{}{}:
-		default:
+		default: // the receiver has not yet looked after the last one, and will find both
 		}
 	}
 }
@@ -223,7 +228,9 @@ func (c *Conn) fail(cause error) {
 	first := c.failure == nil
 	if first {
 		c.failure = cause
-		c.beat.Stop()
+		if c.beat != nil {
+			c.beat.Stop()
+		}
 		close(c.done)
 	}
 	c.mu.Unlock()

@@ -75,6 +75,7 @@ func DialData(ctx context.Context, addr string, token Token, index int) (*net.TC
 	if err != nil {
 		return nil, err
 	}
+	// A fresh socket has room for the preface, so this write waits only for a connection that was reset meanwhile.
 	_ = conn.SetWriteDeadline(time.Now().Add(handshakeTimeout))
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetWriteDeadline(time.Unix(1, 0)) })
 	_, err = conn.Write(appendPreface(nil, token, index))
@@ -104,11 +105,12 @@ type DataQueue struct {
 	closed   chan struct{}
 
 	mu   sync.Mutex
-	seen [MaxDataConns]bool
-	n    int
-	over bool
+	seen [MaxDataConns]bool // by index
+	n    int                // connections taken so far
+	over bool               // closed
 }
 
+// dataConn is one connection in the queue.
 type dataConn struct {
 	conn  *net.TCPConn
 	index int

@@ -32,12 +32,12 @@ type Rejection struct {
 type Listener struct {
 	config *tls.Config // nil: data connections only
 	addr   *net.TCPAddr
-	accept chan *Conn
-	closed chan struct{}
-	group  sync.WaitGroup
+	accept chan *Conn     // unbuffered: who is not accepted yet is closed with the listener
+	closed chan struct{}  // closed by Close
+	group  sync.WaitGroup // acceptors and half-open connections
 
 	mu       sync.Mutex
-	socket   *net.TCPListener
+	socket   *net.TCPListener // the present one; Renew replaces it
 	over     bool
 	half     []*halfOpen // oldest first
 	queues   map[Token]*DataQueue
@@ -173,6 +173,7 @@ func (l *Listener) Renew() error {
 	if err != nil {
 		return fmt.Errorf("renew listener %s: %w", l.addr, err)
 	}
+	// Both sockets need the flag at the moment the second one binds; afterwards neither keeps it.
 	if err := sharePort(old, 1); err != nil {
 		return fmt.Errorf("renew listener %s: %w", l.addr, err)
 	}

@@ -263,7 +263,10 @@ func startSSH(args []string) (*sshStream, error) {
 	return s, nil
 }
 
-func (s *sshStream) Read(b []byte) (int, error)  { return s.out.Read(b) }
+// Read gives what the far end wrote, then io.EOF together with what ssh had to say.
+func (s *sshStream) Read(b []byte) (int, error) { return s.out.Read(b) }
+
+// Write gives the far end something to read.
 func (s *sshStream) Write(b []byte) (int, error) { return s.in.Write(b) }
 
 // Close lets the far end see the end of its input, and ends ssh if that does not.
