@@ -129,7 +129,7 @@ func (j *Journal) applyOne(ctx context.Context, request Request, setting knob.Se
 		note = fmt.Sprintf("asked for %s, the system made it %s", to, present)
 	}
 	if err := j.write(record{Kind: kindApplied, ID: e.ID, To: present, Note: note}); err != nil {
-		e.To = present
+		e.holds(present)
 		return nil, j.abandon(ctx, e, err)
 	}
 	return e, nil
@@ -166,7 +166,7 @@ func (j *Journal) failed(e *entry, cause error) error {
 func (j *Journal) abandon(ctx context.Context, e *entry, cause error) error {
 	err := j.options.Backend.Write(ctx, e.Knob, e.From)
 	present, readErr := j.read(ctx, e.Knob)
-	if readErr != nil || present != e.From {
+	if readErr != nil || !j.same(e.Knob, present, e.From) {
 		// The intent stays open: the guard and the next Recover try again.
 		return fmt.Errorf("apply %s: %w; putting back %s did not work: %w", e.Knob, cause, e.From,
 			errors.Join(err, readErr, fmt.Errorf("it holds %q", present)))

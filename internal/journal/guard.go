@@ -194,7 +194,12 @@ func (g *Guard) Release() error {
 	return errors.Join(err, g.life.Close())
 }
 
+// sendPatience is how long a guard may leave its pipe full, that is, be stopped by someone.
+const sendPatience = 2 * time.Second
+
 func (g *Guard) send(message string) error {
+	// Best effort: without a deadline the writer waits as long as it takes.
+	_ = g.life.SetWriteDeadline(time.Now().Add(sendPatience))
 	if _, err := io.WriteString(g.life, message+"\n"); err != nil {
 		return fmt.Errorf("tell guard %d: %w", g.pid, err)
 	}

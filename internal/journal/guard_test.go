@@ -112,7 +112,7 @@ func (b *bench) end(notes ...string) {
 	if err := <-b.done; err != nil {
 		b.t.Errorf("guard: %v", err)
 	}
-	if diff := cmp.Diff(host().values, b.host.values); diff != "" {
+	if diff := cmp.Diff(host().values, b.host.clone().values); diff != "" {
 		b.t.Error(diff)
 	}
 	changes, err := journal.History(b.fsys, "/state")
@@ -137,7 +137,7 @@ func TestGuardWriterDies(t *testing.T) {
 		apply(t, b.writer, journal.Request{}, rmem, "B", mtu, "9000")
 		apply(t, b.writer, journal.Request{}, rmem, "C")
 		time.Sleep(time.Hour) // Of the bubble's clock. Without a deadline a lease lasts.
-		if !b.running() || b.host.values[rmem] != "C" {
+		if !b.running() || b.host.get(rmem) != "C" {
 			t.Fatal("the guard did not wait")
 		}
 		b.die()
@@ -160,8 +160,8 @@ func TestGuardLeavesWhatIsSettled(t *testing.T) {
 		}
 		writes := b.host.writes
 		b.die()
-		if err := <-b.done; err != nil || b.host.writes != writes || b.host.values[rmem] != "B" || b.log.Len() != 0 {
-			t.Errorf("%v, %v, log %q", err, b.host.values, b.log.String())
+		if err := <-b.done; err != nil || b.host.writes != writes || b.host.get(rmem) != "B" || b.log.Len() != 0 {
+			t.Errorf("%v, %v, log %q", err, b.host.clone().values, b.log.String())
 		}
 	})
 }
@@ -226,12 +226,12 @@ func TestGuardDeadlineMode(t *testing.T) {
 			b.say("detach")
 			b.die()
 			time.Sleep(59 * time.Second)
-			if !b.running() || b.host.values[rmem] != "B" {
+			if !b.running() || b.host.get(rmem) != "B" {
 				t.Fatal("ended early")
 			}
 			time.Sleep(2 * time.Second)
-			if !b.running() || b.host.values[rmem] != "A" || b.host.values[mtu] != "9000" {
-				t.Fatalf("after the first deadline: %v", b.host.values)
+			if !b.running() || b.host.get(rmem) != "A" || b.host.get(mtu) != "9000" {
+				t.Fatalf("after the first deadline: %v", b.host.clone().values)
 			}
 			b.end("undone by guard: deadline passed", "undone by guard: deadline passed")
 			if now := b.clock.Boottime(); now < 3*time.Minute || now > 3*time.Minute+time.Second {
@@ -257,8 +257,8 @@ func TestGuardDeadlineMode(t *testing.T) {
 			if err := <-b.done; err != nil || b.clock.Boottime() > 2*time.Second {
 				t.Errorf("%v at %v", err, b.clock.Boottime())
 			}
-			if b.host.values[rmem] != "B" || b.host.values[mtu] != "1500" {
-				t.Error(b.host.values)
+			if b.host.get(rmem) != "B" || b.host.get(mtu) != "1500" {
+				t.Error(b.host.clone().values)
 			}
 		})
 	})
@@ -290,7 +290,7 @@ func TestGuardDeadlineMode(t *testing.T) {
 			other := open(t, b.options(journal.Lease))
 			apply(t, other, journal.Request{}, rmem, "C")
 			time.Sleep(time.Hour)
-			if !b.running() || b.host.values[rmem] != "C" {
+			if !b.running() || b.host.get(rmem) != "C" {
 				t.Fatal("did not wait")
 			}
 			if out, err := other.UndoAll(t.Context()); err != nil || len(out) != 3 {

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // ownSession gives the guard a session, so it has no terminal that could hang up on it.
@@ -18,20 +20,20 @@ func ownSession(command *exec.Cmd) error {
 	return nil
 }
 
-// inheritedPipes returns the descriptors that StartGuard passes on.
+// inheritedPipes returns the descriptors that StartGuard passes on. What they are is asked before they become files: in a process started
+// otherwise they belong to someone else, perhaps the Go runtime, and a file closes its descriptor when it is collected.
 func inheritedPipes() (io.Reader, io.WriteCloser, error) {
-	life, ready := os.NewFile(3, "life"), os.NewFile(4, "ready")
-	for _, file := range []*os.File{life, ready} {
-		if file == nil {
+	const life, ready = 3, 4
+	for _, fd := range []int{life, ready} {
+		var stat unix.Stat_t
+		if err := unix.Fstat(fd, &stat); err != nil || uint32(stat.Mode)&unix.S_IFMT != unix.S_IFIFO {
 			return nil, nil, errNoPipes
 		}
-		if info, err := file.Stat(); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
-			return nil, nil, errNoPipes
-		}
-		// Not for children, should there ever be any: the writer counts as dead when the pipe has no holder.
-		syscall.CloseOnExec(int(file.Fd()))
 	}
-	return life, ready, nil
+	// Not for children, should there ever be any: the writer counts as dead when the pipe has no holder.
+	unix.CloseOnExec(life)
+	unix.CloseOnExec(ready)
+	return os.NewFile(life, "life"), os.NewFile(ready, "ready"), nil
 }
 
 var errNoPipes = errors.New("descriptors 3 and 4 are not the pipes to a writer: this command is started by linerate itself")

@@ -30,15 +30,21 @@ type knobs struct {
 
 func newKnobs(values map[knob.ID]knob.Value) *knobs { return &knobs{values: maps.Clone(values)} }
 
-func (k *knobs) Read(_ context.Context, id knob.ID) (knob.Value, error) {
+func (k *knobs) Read(ctx context.Context, id knob.ID) (knob.Value, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
 	return k.access("read", id, nil)
 }
 
-func (k *knobs) Write(_ context.Context, id knob.ID, v knob.Value) error {
+func (k *knobs) Write(ctx context.Context, id knob.ID, v knob.Value) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	k.writes++
 	_, err := k.access("write", id, &v)
 	return err
@@ -69,6 +75,13 @@ func (k *knobs) set(id knob.ID, v knob.Value) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.values[id] = v
+}
+
+// get is what a look at the knob tells.
+func (k *knobs) get(id knob.ID) knob.Value {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.values[id]
 }
 
 // clone is the same host at this moment, without hooks.

@@ -240,6 +240,11 @@ func (j *Journal) canonical(id knob.ID, v knob.Value) knob.Value {
 	return fold(v)
 }
 
+// same compares two values of a knob. Both are made canonical, also those from the log: an older version may have had another form.
+func (j *Journal) same(id knob.ID, a, b knob.Value) bool {
+	return a == b || j.canonical(id, a) == j.canonical(id, b)
+}
+
 // read returns the present value in canonical form.
 func (j *Journal) read(ctx context.Context, id knob.ID) (knob.Value, error) {
 	v, err := j.options.Backend.Read(ctx, id)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -396,7 +397,64 @@ func TestInterrupt(t *testing.T) {
 	if diff := cmp.Diff(host().values, k.values); diff != "" {
 		t.Error(diff)
 	}
-	if c := j.Changes(); len(c) != 1 || c[0].State != journal.Undone {
+	if c := j.Changes(); len(c) != 1 || c[0].State != journal.Undone || c[0].Note != "another setting of the same request failed" {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestUndoTrials: an interrupted command takes back its own trials, and nothing else.
+func TestUndoTrials(t *testing.T) {
+	fsys, k, c := durable.NewMem(), host(), &clock{}
+	o := options(fsys, k, c)
+	o.Mode = journal.Deadline
+	other := open(t, o)
+	apply(t, other, journal.Request{}, ring, "512")
+	other.Close()
+	j := open(t, options(fsys, k, c))
+	apply(t, j, journal.Request{}, rmem, "B", mtu, "9000")
+	apply(t, j, journal.Request{}, rmem, "C")
+	if err := j.Commit(t.Context(), "2"); err != nil {
+		t.Fatal(err)
+	}
+	outcomes, err := j.UndoTrials(t.Context())
+	if err != nil || len(outcomes) != 2 {
+		t.Fatalf("%+v, %v", outcomes, err)
+	}
+	if diff := cmp.Diff(map[knob.ID]knob.Value{rmem: "B", mtu: "1500", ring: "512"}, k.values); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestNothingCanBePutBack: the journal fails after the write, and so does putting back. Once the knob obeys again, Undo knows
+// what it held, however late.
+func TestNothingCanBePutBack(t *testing.T) {
+	mem, k, c := durable.NewMem(), newHost(), &clock{}
+	syncs, writes := 0, 0
+	fsys := durable.NewFaulty(mem, func(op durable.Op) error {
+		if op.Kind == durable.OpSync && op.Path == "/state/journal.log" {
+			if syncs++; syncs > 1 {
+				return syscall.EIO // At the record that the change is applied.
+			}
+		}
+		return nil
+	})
+	j := open(t, options(fsys, k, c))
+	k.before = func(op string, _ knobID) error {
+		if op == "write" {
+			if writes++; writes > 1 {
+				return errBusy
+			}
+		}
+		return nil
+	}
+	_, err := j.Apply(t.Context(), journal.Request{}, settings(ring, "1000")...)
+	if !errors.Is(err, journal.ErrUnwritable) || !errors.Is(err, syscall.EIO) || !errors.Is(err, errBusy) || !strings.Contains(err.Error(), `it holds "1024"`) {
+		t.Fatal(err)
+	}
+	k.before = nil
+	c.advance(time.Hour)
+	outcomes, err := j.UndoAll(t.Context())
+	if !errors.Is(err, journal.ErrUnwritable) || len(outcomes) != 1 || !outcomes[0].Restored || k.values[ring] != "256" {
+		t.Errorf("%+v, %v", outcomes, err)
 	}
 }

@@ -209,6 +209,7 @@ func (s stage) guardLog() string {
 
 // TestKillWriter kills a writer at a random moment, again and again. The guard brings every knob back; what was committed stays.
 func TestKillWriter(t *testing.T) {
+	var slowest time.Duration
 	for round := range 24 {
 		mode := []string{"trial", "commit"}[round%2]
 		s := newStage(t)
@@ -217,6 +218,7 @@ func TestKillWriter(t *testing.T) {
 			t.Fatalf("writer said %q, %v", line, err)
 		}
 		time.Sleep(time.Duration(rand.IntN(60_000)) * time.Microsecond) // Any moment will do.
+		killed := time.Now()
 		if err := command.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -226,6 +228,7 @@ func TestKillWriter(t *testing.T) {
 		}
 		_ = command.Wait()
 		j := s.settled()
+		slowest = max(slowest, time.Since(killed))
 
 		// Each knob holds what was last committed, or what was being committed when the writer died.
 		allowed := map[knob.ID][]string{}
@@ -271,6 +274,7 @@ func TestKillWriter(t *testing.T) {
 		}
 		j.Close()
 	}
+	t.Logf("everything was back %v after the kill at the latest", slowest.Round(time.Millisecond))
 }
 
 // TestStoppedWriter: a writer that hangs past its lease is ended by its guard.

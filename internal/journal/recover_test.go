@@ -116,6 +116,48 @@ func TestRecover(t *testing.T) {
 	})
 }
 
+// TestInterruptedWrite: between the intent and its end only the knob can tell what happened.
+func TestInterruptedWrite(t *testing.T) {
+	for name, test := range map[string]struct {
+		holds   knob.Value
+		after   time.Duration
+		want    knob.Value
+		foreign knob.Value
+		note    string
+	}{
+		"not written":      {"256", time.Hour, "256", "", "undone by recovery: interrupted half way"},
+		"written":          {"1000", time.Hour, "256", "", "undone by recovery: interrupted half way"},
+		"rounded":          {"1024", time.Second, "256", "", "undone by recovery: interrupted half way"},
+		"by whom, so late": {"1024", time.Hour, "1024", "1024", "undone by recovery: interrupted half way; changed by someone else to 1024 and left alone"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mem, k, c := durable.NewMem(), host(), &clock{}
+			var crashed *durable.Mem
+			k.before = func(op string, _ knobID) error {
+				if op == "write" {
+					crashed = mem.CrashClone(1, nil)
+				}
+				return nil
+			}
+			apply(t, open(t, options(mem, k, c)), journal.Request{}, ring, "1000")
+			k.before = nil
+			k.set(ring, test.holds)
+			c.advance(test.after)
+			j := open(t, options(crashed, k, c))
+			if _, err := j.Apply(t.Context(), journal.Request{}, settings(ring, "512")...); !errors.Is(err, journal.ErrNeedsRecovery) {
+				t.Errorf("apply before recovery: %v", err)
+			}
+			outcomes, err := j.Recover(t.Context())
+			if err != nil || len(outcomes) != 1 || outcomes[0].Foreign != test.foreign || outcomes[0].Change.Note != test.note {
+				t.Errorf("%+v, %v", outcomes, err)
+			}
+			if k.values[ring] != test.want {
+				t.Errorf("holds %s", k.values[ring])
+			}
+		})
+	}
+}
+
 func TestIdentity(t *testing.T) {
 	here := journal.Identity{Namespace: "net:[1]", Device: "2"}
 	for name, test := range map[string]struct {
@@ -202,6 +244,10 @@ func TestGrowthIsBounded(t *testing.T) {
 	if err := j.Commit(t.Context(), kept.ID); err != nil {
 		t.Fatal(err)
 	}
+	apply(t, j, journal.Request{}, ring, "512")
+	if _, err := j.Undo(t.Context(), "2"); err != nil {
+		t.Fatal(err)
+	}
 	long := strings.Repeat("because ", 200)
 	size := func() int64 {
 		info, err := fsys.Stat("/state/journal.log")
@@ -230,8 +276,12 @@ func TestGrowthIsBounded(t *testing.T) {
 		t.Fatalf("%d changes, first %+v", len(changes), changes[0])
 	}
 	next := apply(t, j, journal.Request{}, rmem, "C")[0]
-	if next.ID != "0602" || next.Original != "A" {
+	if next.ID != "0603" || next.Original != "A" {
 		t.Errorf("%+v", next)
+	}
+	k.set(ring, "300")
+	if c := apply(t, j, journal.Request{}, ring, "512")[0]; c.Original != "256" || c.From != "300" {
+		t.Errorf("%+v", c) // Its first change was forgotten long ago.
 	}
 	if _, err := j.UndoAll(t.Context()); err != nil || k.values[mtu] != "1500" {
 		t.Errorf("%v, %v", k.values, err)

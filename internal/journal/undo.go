@@ -78,6 +78,22 @@ func (j *Journal) UndoAll(ctx context.Context) ([]Outcome, error) {
 	return j.takeAllBack(ctx, entries, func(*entry) string { return "undone" })
 }
 
+// UndoTrials takes back every trial that this Journal made and that is still one: what an interrupted command does before it closes.
+func (j *Journal) UndoTrials(ctx context.Context) ([]Outcome, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return nil, fmt.Errorf("undo: %w", fs.ErrClosed)
+	}
+	var entries []*entry
+	for _, e := range j.history.entries {
+		if e.Phase != phaseDone && e.State == Trial && e.Session == j.session {
+			entries = append(entries, e)
+		}
+	}
+	return j.takeAllBack(ctx, entries, func(*entry) string { return "undone" })
+}
+
 // lookUp finds changes by id, each once.
 func (j *Journal) lookUp(ids []string) ([]*entry, error) {
 	var entries []*entry
@@ -150,13 +166,13 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 	if err != nil {
 		return stays(err)
 	}
-	if present == e.From {
+	if j.same(e.Knob, present, e.From) {
 		if e.Phase == phaseApplied {
 			why += "; the old value was there already"
 		}
 		return over(true, record{Note: why})
 	}
-	if present != e.To && !j.rounded(e) {
+	if !j.same(e.Knob, present, e.To) && !j.rounded(e) {
 		outcome, err := over(false, record{Note: fmt.Sprintf("%s; changed by someone else to %s and left alone", why, present)})
 		outcome.Foreign = present
 		return outcome, err
@@ -173,7 +189,7 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 		return stays(errors.Join(writeErr, err, noteErr))
 	}
 	switch {
-	case back == e.From:
+	case j.same(e.Knob, back, e.From):
 		// Even if the write complained.
 	case writeErr != nil:
 		return stays(errors.Join(writeErr, noteErr))
