@@ -81,7 +81,7 @@ func (j *Journal) plan(ctx context.Context, settings []knob.Setting) ([]knob.Set
 		if err != nil {
 			return nil, fmt.Errorf("apply %s: nothing changed: %w", setting.Knob, err)
 		}
-		if e := j.history.unsettled(j.options.BootID, setting.Knob); e != nil {
+		if e := j.history.unsettled(j.object(setting.Knob)); e != nil {
 			return nil, fmt.Errorf("apply %s: nothing changed: change %s: %w", setting.Knob, e.ID, ErrNeedsRecovery)
 		}
 		if present != value {
@@ -136,16 +136,16 @@ func (j *Journal) applyOne(ctx context.Context, request Request, setting knob.Se
 }
 
 func (j *Journal) newEntry(request Request, id knob.ID, from, to knob.Value) *entry {
-	now := j.options.Now().UTC()
+	now, this := j.options.Now().UTC(), j.object(id)
 	e := &entry{
 		Change: Change{
 			ID: formatID(j.history.next), Time: now, Knob: id, Side: j.options.Side, From: from, To: to, Original: from,
-			State: Trial, Reason: request.Reason, BootID: j.options.BootID,
+			State: Trial, Reason: request.Reason, BootID: this.BootID,
 		},
 		Session: j.session, Lease: j.options.Mode == Lease, Began: j.options.Boottime(),
-		Identity: j.options.Identify(id), Phase: phaseIntent,
+		Identity: this.Identity, Phase: phaseIntent,
 	}
-	if first, ok := j.history.original(e.BootID, id); ok {
+	if first, ok := j.history.original(this); ok {
 		e.Original = first
 	}
 	if !e.Lease {
@@ -153,6 +153,11 @@ func (j *Journal) newEntry(request Request, id knob.ID, from, to knob.Value) *en
 		e.Deadline, e.Expires = &deadline, e.Began+request.For
 	}
 	return e
+}
+
+// object returns what the name of a knob stands for here and now.
+func (j *Journal) object(id knob.ID) object {
+	return object{j.options.BootID, id, j.options.Identify(id)}
 }
 
 // failed notes that a change never came into force.

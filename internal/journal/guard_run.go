@@ -207,7 +207,7 @@ func (g *watch) endWriter() error {
 
 // watchTrials stays with Deadline trials whose writer ended as it should.
 func (g *watch) watchTrials(ctx context.Context) error {
-	failures := 0
+	failures, overdue := 0, false
 	for {
 		trials, err := g.left()
 		if err != nil {
@@ -227,8 +227,13 @@ func (g *watch) watchTrials(ctx context.Context) error {
 			if err := g.act(""); err != nil {
 				return err
 			}
+			if overdue {
+				return errors.New("a trial past its deadline is out of reach")
+			}
+			overdue = true
 			continue
 		}
+		overdue = false
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:

@@ -12,6 +12,16 @@ type Identity struct {
 	Device    string `json:"device,omitempty"`    // interface index: a name can be given to another interface, the index is never used again
 }
 
+// differs tells whether two identities are for sure those of different objects.
+func (i Identity) differs(other Identity) bool {
+	return i.elsewhere(other) || (i.Device != other.Device && i.Device != "" && other.Device != "")
+}
+
+// elsewhere tells whether two identities are for sure in different network namespaces.
+func (i Identity) elsewhere(other Identity) bool {
+	return i.Namespace != other.Namespace && i.Namespace != "" && other.Namespace != ""
+}
+
 // device returns the interface name in a knob name, empty when there is none: eth0 in link:eth0/mtu.
 func device(id knob.ID) string {
 	kind, rest, ok := strings.Cut(string(id), ":")

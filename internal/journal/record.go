@@ -63,11 +63,24 @@ type record struct {
 	Originals []original `json:"originals,omitempty"`
 }
 
-// original is the first value seen on a knob since a boot.
+// object is one knob of one host as it runs: the same name after a restart, in another network namespace or on a new interface is another.
+type object struct {
+	BootID   string   `json:"boot_id"`
+	Knob     knob.ID  `json:"knob"`
+	Identity Identity `json:"identity,omitzero"`
+}
+
+func (o object) same(other object) bool {
+	return o.BootID == other.BootID && o.Knob == other.Knob && !o.Identity.differs(other.Identity)
+}
+
+// object returns what the change is a change of.
+func (e *entry) object() object { return object{e.BootID, e.Knob, e.Identity} }
+
+// original is the first value seen on an object.
 type original struct {
-	BootID string     `json:"boot_id"`
-	Knob   knob.ID    `json:"knob"`
-	Value  knob.Value `json:"value"`
+	object
+	Value knob.Value `json:"value"`
 }
 
 // history is what the records of a log add up to. Live writes and replay go through the same add, so memory cannot disagree with the disk.
@@ -176,21 +189,21 @@ func (h *history) addEntry(r record) error {
 	e := *r.Entry
 	h.entries = append(h.entries, &e)
 	h.last, h.next = number, max(h.next, number+1)
-	h.see(original{BootID: e.BootID, Knob: e.Knob, Value: e.Original})
+	h.see(original{e.object(), e.Original})
 	return nil
 }
 
 // see remembers an original, unless there is one already: the first one counts, a later one may be a tuned value.
 func (h *history) see(o original) {
-	if _, ok := h.original(o.BootID, o.Knob); !ok {
+	if _, ok := h.original(o.object); !ok {
 		h.originals = append(h.originals, o)
 	}
 }
 
-// original returns the first value seen on a knob since a boot.
-func (h *history) original(bootID string, id knob.ID) (knob.Value, bool) {
+// original returns the first value seen on an object.
+func (h *history) original(of object) (knob.Value, bool) {
 	for _, o := range h.originals {
-		if o.BootID == bootID && o.Knob == id {
+		if o.same(of) {
 			return o.Value, true
 		}
 	}
@@ -212,21 +225,21 @@ func (h *history) find(id string) *entry {
 	return nil
 }
 
-// above returns the next change on top of e: the oldest later one on the same knob that is not over.
+// above returns the next change on top of e: the oldest later one of the same object that is not over.
 func (h *history) above(e *entry) *entry {
 	i := slices.Index(h.entries, e)
 	for _, later := range h.entries[i+1:] {
-		if later.Knob == e.Knob && later.BootID == e.BootID && later.Phase != phaseDone {
+		if later.Phase != phaseDone && later.object().same(e.object()) {
 			return later
 		}
 	}
 	return nil
 }
 
-// unsettled returns a change of the knob whose latest step was not finished, nil when all were.
-func (h *history) unsettled(bootID string, id knob.ID) *entry {
+// unsettled returns a change of the object whose latest step was not finished, nil when all were.
+func (h *history) unsettled(of object) *entry {
 	for _, e := range h.entries {
-		if e.Knob == id && e.BootID == bootID && (e.Phase == phaseIntent || e.Phase == phaseUndoing) {
+		if (e.Phase == phaseIntent || e.Phase == phaseUndoing) && e.object().same(of) {
 			return e
 		}
 	}

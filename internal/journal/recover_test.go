@@ -191,6 +191,53 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
+// TestOneNameManyKnobs: the same name in two network namespaces, and on an interface that came after another, are different knobs.
+func TestOneNameManyKnobs(t *testing.T) {
+	mem := durable.NewMem()
+	at := func(k *knobs, here journal.Identity) *journal.Journal {
+		o := options(mem, k, &clock{})
+		o.Identify = func(knob.ID) journal.Identity { return here }
+		return open(t, o)
+	}
+	inside, outside := host(), host()
+	outside.values[mtu] = "1400"
+	a, b := journal.Identity{Namespace: "net:[1]", Device: "2"}, journal.Identity{Namespace: "net:[2]", Device: "2"}
+	j := at(inside, a)
+	apply(t, j, journal.Request{}, mtu, "9000")
+	j.Close()
+
+	j = at(outside, b)
+	if out, err := j.Recover(t.Context()); err != nil || len(out) != 0 {
+		t.Errorf("recovery elsewhere: %+v, %v", out, err)
+	}
+	if c := apply(t, j, journal.Request{}, mtu, "8000")[0]; c.Original != "1400" || j.Originals()[mtu] != "1400" {
+		t.Errorf("%+v, %v", c, j.Originals())
+	}
+	if out, err := j.Undo(t.Context(), "1"); !errors.Is(err, journal.ErrOtherNamespace) || outside.values[mtu] != "8000" {
+		t.Errorf("%+v, %v", out, err)
+	}
+	j.Close()
+
+	j = at(inside, a)
+	if out, err := j.Recover(t.Context()); err != nil || len(out) != 1 || inside.values[mtu] != "1500" || !out[0].Restored {
+		t.Errorf("%+v, %v", out, err)
+	}
+	// The interface is replaced by another of its name while a change stands.
+	apply(t, j, journal.Request{}, mtu, "9000")
+	j.Close()
+	inside.set(mtu, "1500")
+	a.Device = "7"
+	j = at(inside, a)
+	apply(t, j, journal.Request{}, mtu, "3000")
+	out, err := j.Undo(t.Context(), "3")
+	if err != nil || out[0].Restored || inside.values[mtu] != "3000" || !strings.Contains(out[0].Change.Note, "another one has its name") {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if out, err := j.Undo(t.Context(), "4"); err != nil || !out[0].Restored || inside.values[mtu] != "1500" {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
 func TestCorruptJournalStops(t *testing.T) {
 	good := durable.NewMem()
 	k := host()

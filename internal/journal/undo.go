@@ -153,10 +153,10 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 		return over(false, record{Heir: top.ID, Note: fmt.Sprintf("%s; change %s stands on top and now goes back to %s", why, top.ID, e.From)})
 	}
 	found := j.options.Identify(e.Knob)
-	if e.Identity.Namespace != found.Namespace && e.Identity.Namespace != "" && found.Namespace != "" {
+	if e.Identity.elsewhere(found) {
 		return stays(fmt.Errorf("%w (%s, here is %s)", ErrOtherNamespace, e.Identity.Namespace, found.Namespace))
 	}
-	if e.Identity.Device != found.Device && e.Identity.Device != "" && found.Device != "" {
+	if e.Identity.differs(found) {
 		return over(false, record{Note: why + "; the interface is gone and another one has its name: left alone"})
 	}
 	present, err := j.read(ctx, e.Knob)
@@ -225,7 +225,8 @@ func (j *Journal) expired(e *entry) bool {
 
 // Recover finishes what a crash left half done and takes back trials that nobody owns any more: those of a lease whose journal is
 // closed, and those past their deadline. Changes of an earlier boot are noted as gone without touching anything.
-// It returns what it did; called again it finds nothing to do and returns nothing.
+// Changes made in another network namespace are the business of those inside. It returns what it did; called again it finds nothing to do
+// and returns nothing.
 func (j *Journal) Recover(ctx context.Context) ([]Outcome, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -246,6 +247,8 @@ func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]
 			continue
 		case e.BootID != j.options.BootID:
 			reason = "host restarted"
+		case e.Identity.elsewhere(j.options.Identify(e.Knob)):
+			continue
 		case e.Phase == phaseUndoing:
 			entries = append(entries, e)
 			why[e] = fmt.Sprintf("%s; finished by %s", e.Why, actor)
@@ -269,13 +272,13 @@ func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]
 	return j.takeAllBack(ctx, entries, func(e *entry) string { return why[e] })
 }
 
-// Originals returns the first value seen on each knob that was changed since the host started.
+// Originals returns the first value seen on each knob that was changed since the host started, of this network namespace.
 func (j *Journal) Originals() map[knob.ID]knob.Value {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	originals := map[knob.ID]knob.Value{}
 	for _, o := range j.history.originals {
-		if o.BootID == j.options.BootID {
+		if o.same(j.object(o.Knob)) {
 			originals[o.Knob] = o.Value
 		}
 	}
