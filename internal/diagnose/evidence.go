@@ -111,6 +111,9 @@ func windowRate(window, roundTrip float64) float64 {
 	return window * 8 / roundTrip
 }
 
+// fullProcessor is the share of time beyond which a processor may be what a flow waits for.
+const fullProcessor = 0.85
+
 // The sentences with which findings reject their neighbours. Each names the number that rules the neighbour out.
 
 func (f *flow) notReceiveWindow() string {
@@ -134,10 +137,10 @@ func (f *flow) notQueue() string {
 	return fmt.Sprintf("Not a slower link with a queue: the round trip under load is %s, empty %s.", seconds(f.loaded()), seconds(f.base()))
 }
 
-// notProcessor is empty when the processors are not known.
+// notProcessor is empty when the processors are not known, and when one is so busy that it cannot be ruled out by that alone.
 func (f *flow) notProcessor() []string {
 	e, cpu, busy, ok := f.busiestOf()
-	if !ok {
+	if !ok || busy >= fullProcessor {
 		return nil
 	}
 	return []string{fmt.Sprintf("Not the processors: the busiest (CPU %d at %s) worked %s of the time.", cpu, e.name, percent(busy))}

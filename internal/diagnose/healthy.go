@@ -15,7 +15,7 @@ func healthy(f *flow) Finding {
 	x.Remedy.Text = "Nothing to do."
 	if e, cpu, busy, ok := f.busiestOf(); ok {
 		x.Evidence = append(x.Evidence, Evidence{Name: fmt.Sprintf("busiest processor, CPU %d", cpu), Value: busy, Unit: "ratio", Source: "/proc/stat (" + e.name + ")"})
-		if busy >= 0.85 {
+		if busy >= fullProcessor {
 			x.Confidence = 0.85
 			x.Title = fmt.Sprintf("No fault was found at %s: CPU %d of the %s host is %s busy, so the hosts themselves set the pace.", rate(f.rate), cpu, e.name, percent(busy))
 		} else {

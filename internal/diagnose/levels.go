@@ -14,16 +14,24 @@ import (
 // maxBuffer caps what a candidate may ask for: beyond 256 MiB per socket a mistake costs the host its memory.
 const maxBuffer = 256 << 20
 
-// unknownHeadroom is how many times the present rate a path is assumed to carry when no link speed is known.
-const unknownHeadroom = 8
+// unknownHeadroom is how many times the present rate a path is assumed to carry when no link speed is known, and unknownRate what
+// it is assumed to carry at least: a flow that a tiny window holds says little about its path, and a gigabit is what today's hosts
+// have in common.
+const (
+	unknownHeadroom = 8
+	unknownRate     = 1e9
+)
 
 // target is the bandwidth-delay product worth aiming for, bytes: the slowest known link times the empty round trip; with no link
-// known, eight times the present rate. why says which.
+// known, eight times the present rate or a gigabit, whichever is more. why says which.
 func (f *flow) target() (size float64, why string) {
 	if link, _, ok := f.slowestLink(); ok {
 		// A fault that costs little leaves the present rate near the link's: never aim below what flows already.
 		speed := max(link.SpeedBitsPerSec, f.rate)
 		return speed / 8 * f.base(), fmt.Sprintf("%s of %s for a round trip of %s", rate(link.SpeedBitsPerSec), link.Name, seconds(f.base()))
+	}
+	if unknownHeadroom*f.rate < unknownRate {
+		return unknownRate / 8 * f.base(), fmt.Sprintf("%s for a round trip of %s, as no link speed is known", rate(unknownRate), seconds(f.base()))
 	}
 	return unknownHeadroom * f.rate / 8 * f.base(),
 		fmt.Sprintf("%d times the present rate for a round trip of %s, as no link speed is known", unknownHeadroom, seconds(f.base()))

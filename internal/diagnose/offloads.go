@@ -14,6 +14,9 @@ const (
 	// costlyGigabyte is the processor time per gigabyte (both ends) that stands in where per-processor times are not known: with
 	// offloads a present-day core spends 0.1 to 0.4 s on a gigabyte, segment by segment 1 s and more.
 	costlyGigabyte = 0.8
+	// manySegments per second must be sent for per-packet work to be what fills a processor: one of the last fifteen years handles
+	// a hundred thousand and more. A processor that is full at fewer is full of something else.
+	manySegments = 30_000
 	// bundled is how many segments a packet inside the host holds on average when segmentation or aggregation works at all.
 	bundled = 4
 )
@@ -30,7 +33,7 @@ var (
 // A feature that is off while the link is full costs some processor time and no throughput: Judge does not ask then.
 func offloadsOff(f *flow) *Finding {
 	missing := f.missingOffloads()
-	if len(missing) == 0 {
+	if len(missing) == 0 || f.rate/8/max(f.mss, 536) < manySegments {
 		return nil
 	}
 	e, cpu, busy, known := f.busiestOf()

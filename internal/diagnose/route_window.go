@@ -2,32 +2,39 @@ package diagnose
 
 import (
 	"fmt"
+	"math/bits"
 
 	"github.com/linerate/linerate/internal/knob"
 )
 
-// routeWindowClamped: the receiver's route towards the sender has a window metric (RTAX_WINDOW), and the window never passed it.
+// routeWindowClamped: the receiver's route towards the sender has a window metric (RTAX_WINDOW), and the window never passed what
+// that metric allows.
 //
-// The metric alone is no fault: one above what the path needs changes nothing.
+// The metric alone is no fault: one above what the path needs changes nothing. Nor is it the exact bound: the kernel chooses the
+// window scale from it when the connection opens (tcp_select_initial_window) and lets autotuning raise the window later, so the
+// bound that stays is 65 535 shifted by that scale. A metric of 16 KiB leaves no scale and 64 KiB at most.
 func routeWindowClamped(f *flow) *Finding {
 	r := f.receiver.route
-	if f.streams == 0 || r == nil || r.WindowBytes <= 0 || f.window <= 0 {
+	if f.streams == 0 || r == nil || r.WindowBytes <= 0 || f.window <= 0 || !f.scaling {
 		return nil
 	}
+	bound := metricBound(r.WindowBytes)
 	perStream := f.window / float64(f.streams)
-	// A scaled window is rounded up to the scale's unit, so it may stand a little over the clamp.
-	if perStream > 1.1*float64(r.WindowBytes) || f.fill() < windowFill {
+	if perStream > bound || f.fill() < windowFill {
 		return nil
 	}
 	id := "route:" + r.Destination + "/window"
 	x := &Finding{
 		Code: RouteWindowClamped, Severity: Warning, Where: f.receiver.name,
-		Title: fmt.Sprintf("The route to %s at the %s host clamps the window to %s, which holds the flow at %s.",
-			r.Destination, f.receiver.name, bytes(float64(r.WindowBytes)), rate(f.rate)),
-		Evidence: append(append(f.common(), Evidence{Name: "window metric of the route to " + r.Destination, Value: float64(r.WindowBytes), Unit: "bytes",
-			Source: "rtnetlink RTAX_WINDOW (" + f.receiver.name + ")"}), f.windowEvidence()...),
+		Title: fmt.Sprintf("The route to %s at the %s host has a window metric of %s, so no window passed %s, which holds the flow at %s.",
+			r.Destination, f.receiver.name, bytes(float64(r.WindowBytes)), bytes(perStream), rate(f.rate)),
+		Evidence: append(append(f.common(),
+			Evidence{Name: "window metric of the route to " + r.Destination, Value: float64(r.WindowBytes), Unit: "bytes",
+				Source: "rtnetlink RTAX_WINDOW (" + f.receiver.name + ")"},
+			Evidence{Name: "largest window that this metric allows", Value: bound, Unit: "bytes", Source: "65535 << window scale chosen from the metric"}),
+			f.windowEvidence()...),
 		Rejected:   []string{f.notSendBuffer(), f.notLoss(), f.notQueue()},
-		Confidence: combine(0.8, when(perStream > 0.5*float64(r.WindowBytes), 0.6), when(f.share(f.rwndLimited) >= limitedShare, 0.6)),
+		Confidence: combine(0.8, when(perStream > 0.5*bound, 0.6), when(f.share(f.rwndLimited) >= limitedShare, 0.6)),
 	}
 	if rmem, ok := f.receiver.number(tcpRmem, 2); ok {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the size of the receive buffer: net.ipv4.tcp_rmem allows %s.", bytes(rmem)))
@@ -35,4 +42,11 @@ func routeWindowClamped(f *flow) *Finding {
 	x.Remedy.Text = fmt.Sprintf("Remove the window metric from the route to %s at the %s host.", r.Destination, f.receiver.name)
 	x.Remedy.add(Candidate{Knob: knob.ID(id), Side: f.receiver.name, Levels: []knob.Value{"0"}, Why: "0 leaves the window to the socket buffer"})
 	return x
+}
+
+// metricBound is the largest window that a connection can offer whose route had this window metric when it opened: the scale is
+// the least that expresses the metric (ilog2 − 15, at most 14), and all 16 bits can be used with it.
+func metricBound(metric int) float64 {
+	scale := min(max(bits.Len(uint(metric))-1-15, 0), 14)
+	return unscaledWindow * float64(uint64(1)<<scale)
 }

@@ -13,14 +13,16 @@ const sendBufferFill = 0.3
 
 // sendBufferLimited: the socket buffer of the sender cannot hold what the path needs in flight.
 //
-// The kernel counts tcpi_sndbuf_limited only while neither window stops the sender, so a large share is hard evidence; a small one
-// next to a buffer at its maximum and two larger windows is enough as well.
+// The kernel counts tcpi_sndbuf_limited only at moments when a writer waits and nothing is left to send, so a large share is hard
+// evidence and a small one, even zero, is none against. The second witness is the application-limited mark: our sender always has
+// more to write, so a connection that the kernel finds with nothing to send was kept from writing by its buffer. Either needs the
+// arithmetic: the rate fills the buffer on the empty path, and both windows would allow more.
 func sendBufferLimited(f *flow) *Finding {
-	if f.streams == 0 || f.sndbuf <= 0 || f.base() <= 0 || f.rate <= 0 || f.queued() {
+	if f.streams == 0 || f.sndbuf <= 0 || f.base() <= 0 || f.rate <= 0 {
 		return nil
 	}
 	share := f.share(f.sndbufLimited)
-	inFlight := f.inFlight()
+	inFlight := f.rate / 8 * f.base()
 	if inFlight < sendBufferFill*f.sndbuf {
 		return nil
 	}
@@ -28,8 +30,8 @@ func sendBufferLimited(f *flow) *Finding {
 	atCap := wmemKnown && f.sndbuf/float64(f.streams) >= 0.9*wmem
 	roomy := f.cwnd >= 1.2*inFlight && f.window >= 1.3*inFlight
 	byKernel := share >= 0.3
-	byArithmetic := share >= 0.05 && atCap && roomy && f.loss() < cleanLoss && f.share(f.rwndLimited) < limitedShare/2
-	if !byKernel && !byArithmetic {
+	byMark := (f.appLimited || share >= 0.05) && atCap && roomy && f.loss() < cleanLoss && f.share(f.rwndLimited) < limitedShare/2
+	if !byKernel && !byMark {
 		return nil
 	}
 	x := &Finding{
@@ -39,12 +41,13 @@ func sendBufferLimited(f *flow) *Finding {
 		Evidence: append(f.common(),
 			Evidence{Name: "busy time limited by the send buffer", Value: share, Unit: "ratio", Source: f.tcpInfo("tcpi_sndbuf_limited / tcpi_busy_time")},
 			Evidence{Name: "send buffer", Value: f.sndbuf, Unit: "bytes", Source: "SO_SNDBUF (" + f.sender.name + ")"},
-			Evidence{Name: "payload in flight", Value: inFlight, Unit: "bytes", Source: "rate × round trip under load"},
+			Evidence{Name: "payload in flight", Value: inFlight, Unit: "bytes", Source: "rate × smallest round trip"},
+			Evidence{Name: "sender found with nothing to send", Value: f.appLimited, Source: f.tcpInfo("tcpi_delivery_rate_app_limited")},
 			Evidence{Name: "congestion window, mean", Value: f.cwnd, Unit: "bytes", Source: f.tcpInfo("tcpi_snd_cwnd")},
 			Evidence{Name: "largest receive window offered", Value: f.window, Unit: "bytes", Source: f.tcpInfo("tcpi_snd_wnd")},
 		),
 		Rejected:   append([]string{f.notReceiveWindow(), f.notCongestionWindow(), f.notLoss(), f.notQueue()}, f.notProcessor()...),
-		Confidence: combine(when(byKernel, 0.75), when(atCap, 0.6), when(roomy, 0.5)) * (1 - when(wmemKnown && !atCap, 0.4)),
+		Confidence: combine(when(byKernel, 0.75), when(f.appLimited, 0.5), when(atCap, 0.6), when(roomy, 0.5)) * (1 - when(wmemKnown && !atCap, 0.4)),
 	}
 	if wmemKnown {
 		x.Evidence = append(x.Evidence, Evidence{Name: "largest send buffer allowed", Value: wmem, Unit: "bytes",
