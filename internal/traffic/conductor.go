@@ -43,8 +43,6 @@ type reading struct {
 	bytes        int64 // received
 	transactions int64
 	rttNanos     int64
-	packets      int64
-	retransmits  uint64
 }
 
 // window is an edge or the whole of the measured part.
@@ -100,6 +98,7 @@ func newConductor(spec Spec, near bool, s *session, sample func() (*host.Counter
 // run starts the workers and conducts until both windows are over: the near side returns nil when it is time to stop, the far side when
 // it was told to. However it returns, all workers have ended and their connections are closed.
 func (c *conductor) run(ctx context.Context) error {
+	defer scheduler.lend(len(c.workers))()
 	defer c.halt()
 	cpus, err := sys.AllowedCPUs()
 	if err != nil {
@@ -264,6 +263,7 @@ func (c *conductor) tick(now time.Duration) error {
 	}
 	if now >= c.nextPart {
 		c.nextPart += c.spec.Interval
+		c.observe()
 		c.cut(c.read(), c.phase.is() == measured)
 	}
 	return nil
@@ -290,28 +290,19 @@ func (c *conductor) warn(format string, args ...any) {
 // read sums the tallies at this moment.
 func (c *conductor) read() reading {
 	r := reading{at: c.now()}
-	for i, w := range c.workers {
+	for _, w := range c.workers {
 		if w.role == receiver {
 			r.bytes += w.bytes.Load()
 		}
 		r.transactions += w.transactions.Load()
 		r.rttNanos += w.rttNanos.Load()
-		r.packets += w.packets.Load()
-		r.retransmits += uint64(c.samples[i].last.TotalRetrans)
 	}
 	return r
 }
 
 // bin takes one step of the series and one sample of every connection.
 func (c *conductor) bin() {
-	for i, w := range c.workers {
-		if w.conn == nil {
-			continue
-		}
-		if info, err := w.conn.info(); err == nil {
-			c.samples[i].add(info, c.phase.is() == measured)
-		}
-	}
+	c.observe()
 	r := c.read()
 	if c.phase.is() > measured {
 		return
@@ -330,6 +321,18 @@ func (c *conductor) bin() {
 		c.ownSteady = true
 		if !c.near {
 			c.session.post(msgSteady, nil)
+		}
+	}
+}
+
+// observe takes one sample of every connection.
+func (c *conductor) observe() {
+	for i, w := range c.workers {
+		if w.conn == nil {
+			continue
+		}
+		if info, err := w.conn.info(); err == nil {
+			c.samples[i].add(info, c.phase.is() == measured)
 		}
 	}
 }
@@ -361,12 +364,13 @@ func (c *conductor) cut(r reading, inWindow bool) {
 		Bytes:        r.bytes - c.last.bytes,
 		Transactions: r.transactions - c.last.transactions,
 		RTTSum:       float64(r.rttNanos-c.last.rttNanos) / 1e9,
-		Retransmits:  r.retransmits - min(r.retransmits, c.last.retransmits),
 	}
 	var flows float64
 	for i, w := range c.workers {
 		if info := c.samples[i].last; w.role == sender && info.Length > 0 {
 			flows++
+			p.Retransmits += uint64(info.TotalRetrans - c.samples[i].cut) // wraps at 32 bits
+			c.samples[i].cut = info.TotalRetrans
 			p.RTT += float64(info.RTTMicros) / 1e6
 			p.Cwnd += float64(info.SndCwndPackets) * float64(info.SndMSSBytes)
 		}
@@ -382,6 +386,7 @@ func (c *conductor) cut(r reading, inWindow bool) {
 
 // open begins the measured window: host counters first and the own tallies last, so that the counters cover at least the window.
 func (c *conductor) open() {
+	c.observe()
 	c.cut(c.read(), false)
 	c.window.before = c.counters()
 	c.window.infos = c.infos()

@@ -20,6 +20,7 @@ const (
 // flowSamples are the readings of one connection inside the measured window.
 type flowSamples struct {
 	last            sys.TCPInfo
+	cut             uint32 // TotalRetrans at the edge of the running interval
 	count           int
 	rttSum, cwndSum float64 // seconds, bytes
 	maxSndWnd       uint32
@@ -36,7 +37,7 @@ func (f *flowSamples) add(info sys.TCPInfo, inWindow bool) {
 	f.maxSndWnd = max(f.maxSndWnd, info.SndWndBytes)
 }
 
-func (f *flowSamples) reset() { *f = flowSamples{last: f.last} }
+func (f *flowSamples) reset() { *f = flowSamples{last: f.last, cut: f.last.TotalRetrans} }
 
 // end sums up what this side saw and spent inside the window.
 func (c *conductor) end(name string) End {
@@ -45,6 +46,10 @@ func (c *conductor) end(name string) End {
 		d := host.Sub(c.window.before, c.window.after)
 		e.CPUs = d.CPUs
 		e.CPUSeconds = busySeconds(d.CPUs)
+		// The counters are read around the window, on a busy host well around it. What they say of the time outside is taken off.
+		if inside := (c.window.shut.at - c.window.open.at).Seconds(); inside > 0 && d.Seconds > inside {
+			e.CPUSeconds *= inside / d.Seconds
+		}
 		e.Counters = make(map[string]uint64)
 		for name, v := range d.Values {
 			if v != 0 {

@@ -101,7 +101,7 @@ type Ends struct {
 // End is what one host saw and spent during the test.
 type End struct {
 	Host                  string            `json:"host,omitempty"`
-	CPUSeconds            float64           `json:"cpu_seconds"` // whole host, all classes but idle and steal
+	CPUSeconds            float64           `json:"cpu_seconds"` // whole host in the measured window, all classes but idle and steal
 	CPUSecondsPerGigabyte float64           `json:"cpu_seconds_per_gigabyte,omitempty"`
 	CPUs                  []host.CPUTimes   `json:"cpus,omitempty"`
 	Drops                 []Drop            `json:"drops"`

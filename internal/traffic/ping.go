@@ -80,7 +80,6 @@ func (w *worker) sendPing(now time.Duration) {
 	if slot.measured {
 		s.sent++
 	}
-	w.packets.Add(1)
 	// A ping that the host itself could not send is lost like any other, and so is one whose loss the network reports.
 	_ = s.socket.send(s.ping, s.sequence)
 	s.sequence++

@@ -41,8 +41,7 @@ type tally struct {
 	bytes        atomic.Int64 // payload: received by a receiver, sent by a sender
 	transactions atomic.Int64 // rr: answered requests; ping: answered packets
 	rttNanos     atomic.Int64 // sum over transactions
-	packets      atomic.Int64 // ping: sent
-	_            [32]byte
+	_            [40]byte
 }
 
 type role int

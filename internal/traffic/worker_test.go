@@ -3,6 +3,7 @@ package traffic
 import (
 	"math"
 	"net"
+	"runtime"
 	"testing"
 	"time"
 	"unsafe"
@@ -108,6 +109,24 @@ func TestLoopsAllocateNothing(t *testing.T) {
 	})
 }
 
+// TestProcessorsAreGivenBack lends to several tests at a time, in the order in which they happen to end.
+func TestProcessorsAreGivenBack(t *testing.T) {
+	own := runtime.GOMAXPROCS(0)
+	var p processors
+	first, second := p.lend(own+1), p.lend(5)
+	if got, want := runtime.GOMAXPROCS(0), own+1+5+spareProcessors; got != want {
+		t.Errorf("%d while two tests run, want %d", got, want)
+	}
+	first()
+	if got, want := runtime.GOMAXPROCS(0), max(own, 5+spareProcessors); got != want {
+		t.Errorf("%d while one test runs, want %d", got, want)
+	}
+	second()
+	if got := runtime.GOMAXPROCS(0); got != own {
+		t.Errorf("%d after the tests, want %d", got, own)
+	}
+}
+
 // TestTalliesDoNotShareCacheLines puts the counters of two workers at least a cache line from everything else that is written.
 func TestTalliesDoNotShareCacheLines(t *testing.T) {
 	var w worker
@@ -115,7 +134,7 @@ func TestTalliesDoNotShareCacheLines(t *testing.T) {
 	if at := unsafe.Offsetof(w.bytes); at < line {
 		t.Errorf("counters start at %d", at)
 	}
-	if end, next := unsafe.Offsetof(w.packets)+unsafe.Sizeof(w.packets), unsafe.Sizeof(w.tally); next-end < 32 {
+	if end, next := unsafe.Offsetof(w.rttNanos)+unsafe.Sizeof(w.rttNanos), unsafe.Sizeof(w.tally); next-end < 32 {
 		t.Errorf("counters end at %d of %d", end, next)
 	}
 }

@@ -1,0 +1,46 @@
+package traffic
+
+import (
+	"runtime"
+	"sync"
+)
+
+// spareProcessors are left for the conductor, the control channel and the rest of the program.
+const spareProcessors = 2
+
+// scheduler is the one of this process. GOMAXPROCS belongs to the whole process, so tests that run at the same time must share one count
+// of what was lent.
+var scheduler processors
+
+// processors lends workers a logical processor of the Go scheduler each. A thread that comes back from a system call needs one to go on;
+// with fewer than threads the scheduler, not the kernel, decides who waits. With 64 connections on 2 CPUs that made the 99.9th
+// percentile of a round trip 180 ms instead of 11 ms, while the median looked forty times better than it was. The CPUs do not become
+// more: the kernel shares them among the threads, fairly.
+type processors struct {
+	mu   sync.Mutex
+	own  int // GOMAXPROCS when nothing is lent
+	lent int
+}
+
+// lend raises GOMAXPROCS for n workers until the returned function is called, once.
+func (p *processors) lend(n int) (giveBack func()) {
+	p.change(n)
+	return func() { p.change(-n) }
+}
+
+func (p *processors) change(by int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lent == 0 {
+		p.own = runtime.GOMAXPROCS(0)
+	}
+	p.lent += by
+	want := p.own
+	if p.lent > 0 {
+		want = max(p.own, p.lent+spareProcessors)
+	}
+	// Setting it stops the world for some microseconds, so not without need.
+	if want != runtime.GOMAXPROCS(0) {
+		runtime.GOMAXPROCS(want)
+	}
+}
