@@ -160,19 +160,10 @@ func tuneStatus(o *tune.Outcome) error {
 	switch {
 	case o.Partial:
 		return statusError{status: exitPartial}
-	case o.State == tune.StateUndone && rolledBack(o):
+	case o.RolledBack:
 		return statusError{status: exitRolledBack}
 	}
 	return nil
-}
-
-func rolledBack(o *tune.Outcome) bool {
-	for _, t := range o.Trials {
-		if t.Verdict == tune.Kept {
-			return true
-		}
-	}
-	return false
 }
 
 // tuneProgress shows an experiment: what is decided stays on the screen, what is under way rewrites one line.

@@ -40,6 +40,7 @@ type Outcome struct {
 	Kept       []Change   `json:"kept"` // what stays, in the order of application
 	State      State      `json:"state"`
 	Partial    bool       `json:"partial,omitempty"`                // the time ran out
+	RolledBack bool       `json:"rolled_back,omitempty"`            // something had been kept and was taken back with everything else
 	Unreliable bool       `json:"measurement_unreliable,omitempty"` // the bench calls nothing something, or no segment was clean
 	Reason     string     `json:"reason,omitempty"`                 // why it ended as it did
 	Warnings   []string   `json:"warnings,omitempty"`

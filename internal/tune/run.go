@@ -67,6 +67,23 @@ type attempts struct {
 	count   int
 	verdict Verdict
 	keeps   int // session.keeps after its last trial
+	levels  []knob.Value
+}
+
+// maxKeepsOfOne bounds how often one knob is turned further: a verdict under a narrow limit cannot know how far the next one is.
+const maxKeepsOfOne = 4
+
+// again tells whether a target that was tried before is worth another trial, after keeps candidates were kept.
+func (a attempts) again(c Candidate, keeps int) bool {
+	switch a.verdict {
+	case RevertedUnproven:
+		// Each keep changes what limits, so what was unproven under the old limit is worth one more trial.
+		return a.count == 1 && a.keeps < keeps
+	case Kept:
+		// It helped and the new verdict asks for a level that the old one did not think of.
+		return a.count < maxKeepsOfOne && slices.ContainsFunc(c.Levels, func(v knob.Value) bool { return !slices.Contains(a.levels, v) })
+	}
+	return false
 }
 
 func emptyOutcome() *Outcome {
@@ -216,7 +233,10 @@ func (s *session) forward(ctx context.Context) error {
 			s.keeps++
 		}
 		key := target{c.Side, c.Knob}
-		s.history[key] = attempts{count: s.history[key].count + 1, verdict: t.Verdict, keeps: s.keeps}
+		past := s.history[key]
+		s.history[key] = attempts{
+			count: past.count + 1, verdict: t.Verdict, keeps: s.keeps, levels: append(slices.Clone(past.levels), c.Levels...),
+		}
 		s.emit(Event{
 			Kind: EventVerdict, Phase: PhaseTrial, Knob: t.Knob, Side: t.Side, From: t.From, To: t.To, Effect: t.Effect, Verdict: t.Verdict,
 			Text: fmt.Sprintf("%s %s: %s: %s", t.Side, t.Knob, t.Verdict, t.Reason),
@@ -252,8 +272,7 @@ func (s *session) refill(ctx context.Context) error {
 	}
 	fresh = slices.DeleteFunc(slices.Clone(fresh), func(c Candidate) bool {
 		past, tried := s.history[target{c.Side, c.Knob}]
-		// Each keep changes what limits, so what was unproven under the old limit is worth one more trial.
-		return tried && !(past.verdict == RevertedUnproven && past.count == 1 && past.keeps < s.keeps)
+		return tried && !past.again(c, s.keeps)
 	})
 	// New levels for a knob that is still waiting replace the old ones.
 	s.queue = slices.DeleteFunc(s.queue, func(old Candidate) bool {
@@ -265,6 +284,7 @@ func (s *session) refill(ctx context.Context) error {
 
 // revoke says of every kept trial that it did not last.
 func (s *session) revoke(reason string) {
+	s.out.RolledBack = s.out.RolledBack || len(s.kept) > 0
 	s.kept = nil
 	s.out.Kept = []Change{}
 	s.out.State = StateUndone

@@ -417,7 +417,7 @@ func TestRefill(t *testing.T) {
 		asked = append(asked, kept)
 		return []Candidate{
 			{Knob: wmem, Side: Near, Levels: []knob.Value{"4096"}},
-			{Knob: rmem, Side: Far, Levels: []knob.Value{"9999"}}, // kept already: not again
+			{Knob: rmem, Side: Far, Levels: []knob.Value{"6144"}}, // kept already at this level: not again
 			{Knob: tso, Side: Near, Levels: []knob.Value{"off"}},
 		}, nil
 	}
@@ -447,6 +447,25 @@ near ethtool:eth0/feature.tx-tcp-segmentation on→off reverted-unproven
 		t.Errorf("error %v, want the refill's", err)
 	}
 	w.pristine(t, "refill failed")
+}
+
+func TestRefillGoesFurther(t *testing.T) {
+	// A verdict under a narrow window cannot know how much is needed; the next one asks for more of the same knob.
+	w := longFatPath()
+	c := configFor(w)
+	c.Refill = func(context.Context, []Change) ([]Candidate, error) {
+		return []Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"128", "6144"}}}, nil
+	}
+	out, err := Run(t.Context(), c, w, w.tuneHosts(), []Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"128"}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Kept) != 1 || out.Kept[0].From != "64" || out.Kept[0].To != "6144" {
+		t.Errorf("kept %+v, want one change from the original to 6144\n%s", out.Kept, verdicts(out))
+	}
+	if len(out.Trials) != 2 {
+		t.Errorf("%d trials, want 2: levels that were tried are not asked for again\n%s", len(out.Trials), verdicts(out))
+	}
 }
 
 func TestHoldCommit(t *testing.T) {
