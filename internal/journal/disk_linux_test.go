@@ -35,12 +35,15 @@ func TestFullDisk(t *testing.T) {
 	err := <-mounted
 	<-mounted // The end.
 	switch {
-	case errors.Is(err, fs.ErrPermission) && !strings.Contains(os.Getenv("LINERATE_REQUIRE"), "netns"):
+	case errors.Is(err, fs.ErrPermission) && !required():
 		t.Skipf("no private mount: %v", err)
 	case err != nil:
 		t.Fatalf("private mount: %v", err)
 	}
 }
+
+// required tells whether a test that needs privilege must not be skipped.
+func required() bool { return strings.Contains(os.Getenv("LINERATE_REQUIRE"), "netns") }
 
 // privateDisk puts a file system of 64 KiB in a directory, for this thread only.
 func privateDisk(dir string) error {

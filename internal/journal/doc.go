@@ -26,6 +26,10 @@
 // Changes of one knob stack: A→B, then B→C. Undo goes from the top down. One taken out of the middle writes nothing, and passes
 // its old value to the change above it. Change.Original is the first value seen on a knob since boot and never a tuned one.
 //
+// A name is not enough to know a knob again: what is changed, stacked and put back is the knob of one boot, one network namespace and one
+// interface index. A change whose interface is gone, even if another one has its name, is over; one made in another namespace is
+// left to those inside.
+//
 // The guard process is started before the first knob is written and has answered by then: see StartGuard. It is `linerate guard
 // --state DIR --mode lease|deadline --session ID --deadline 60s`, in a session of its own, with the end of a pipe that breaks when the
 // writer is gone. A writer that lives past the deadline of its lease is ended first (SIGTERM, five seconds, SIGKILL), because it has the lock.

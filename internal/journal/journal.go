@@ -39,8 +39,10 @@ type Options struct {
 	Dir     string     // state directory; made when it is not there
 	FS      durable.FS // nil: the operating system's
 	Backend knob.Backend
-	// Normalize gives the canonical form of a value and refuses one out of range; values are compared in that form.
-	// nil: white space is folded, nothing is refused.
+	// Catalog gives the canonical form of values, in which they are compared, and refuses what is out of range. Knobs that it does
+	// not have, and all knobs when it is nil, have their white space folded and nothing refused.
+	Catalog *knob.Catalog
+	// Normalize is asked instead of the catalogue when it is not nil.
 	Normalize func(knob.ID, knob.Value) (knob.Value, error)
 
 	Side  string // for Change.Side; empty: near
@@ -66,7 +68,7 @@ func (o Options) defaults() (Options, error) {
 		o.FS = durable.OS()
 	}
 	if o.Normalize == nil {
-		o.Normalize = func(_ knob.ID, v knob.Value) (knob.Value, error) { return fold(v), nil }
+		o.Normalize = o.normalize
 	}
 	if o.Side == "" {
 		o.Side = "near"
@@ -91,6 +93,16 @@ func (o Options) defaults() (Options, error) {
 		o.Identify = identify
 	}
 	return o, nil
+}
+
+// normalize asks the catalogue.
+func (o Options) normalize(id knob.ID, v knob.Value) (knob.Value, error) {
+	if o.Catalog != nil {
+		if definition, ok := o.Catalog.Lookup(id); ok {
+			return definition.Normalize(v)
+		}
+	}
+	return fold(v), nil
 }
 
 // fold makes every run of white space one space: the kernel separates the numbers of a sysctl by tabs, people by spaces.
@@ -231,11 +243,18 @@ func (j *Journal) ready() error {
 	return nil
 }
 
-// canonical is the form of a value that is recorded and compared. A value that Normalize refuses, because the host holds
-// one that the catalogue thinks out of range, is compared as it is.
+// canonical is the form of a value that is recorded and compared. The host may hold one that the catalogue thinks out of range; what has no
+// canonical form at all is compared as it is.
 func (j *Journal) canonical(id knob.ID, v knob.Value) knob.Value {
 	if normal, err := j.options.Normalize(id, v); err == nil {
 		return normal
+	}
+	if j.options.Catalog != nil {
+		if definition, ok := j.options.Catalog.Lookup(id); ok {
+			if normal, err := definition.Canonical(v); err == nil {
+				return normal
+			}
+		}
 	}
 	return fold(v)
 }
