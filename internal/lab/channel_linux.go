@@ -62,6 +62,10 @@ type runRequest struct {
 	Args []string `json:"args"` // Args[0] "linerate" is our own binary
 	Env  []string `json:"env,omitempty"`
 	Dir  string   `json:"dir,omitempty"`
+
+	// Terminal makes the command's process group the foreground of the terminal that is its stdin, so that it may read and gets the
+	// keys that send signals.
+	Terminal bool `json:"terminal,omitempty"`
 }
 
 type signalRequest struct {

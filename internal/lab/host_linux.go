@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // remote is the maker's side of a channel to an agent.
@@ -112,6 +115,22 @@ type run struct {
 	mu      sync.Mutex
 	closers []io.Closer // the maker's ends of pipes, closed when the command has ended
 	unwatch func() bool
+
+	terminal *os.File // whose foreground the command has been given
+}
+
+// foreground tells whether f is the terminal of this process and this process is in its foreground.
+func foreground(f *os.File) bool {
+	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
+// takeBack makes this process the foreground of its terminal again.
+func takeBack(f *os.File) {
+	// Who is in the background and asks for the foreground is stopped, unless it ignores this signal.
+	signal.Ignore(syscall.SIGTTOU)
+	defer signal.Reset(syscall.SIGTTOU)
+	_ = unix.IoctlSetPointerInt(int(f.Fd()), unix.TIOCSPGRP, unix.Getpgrp()) // a terminal that is gone needs no owner
 }
 
 // Command is linerate with the given arguments in this host. When ctx ends the command and its process group are interrupted, and
@@ -163,7 +182,10 @@ func (c *Cmd) Start() error {
 		pass = append(pass, f)
 	}
 
-	q := request{Run: &runRequest{Args: c.Args, Env: c.Env, Dir: c.Dir}}
+	q := request{Run: &runRequest{Args: c.Args, Env: c.Env, Dir: c.Dir, Terminal: foreground(stdin)}}
+	if q.Run.Terminal {
+		r.terminal = stdin
+	}
 	if c.Dir == "" {
 		q.Run.Dir, _ = os.Getwd() // unknown: the agent's own, which is the same
 	}
@@ -265,6 +287,9 @@ func (c *Cmd) Wait() error {
 	}
 	r.unwatch()
 	agent.forget(r.id)
+	if r.terminal != nil {
+		takeBack(r.terminal)
+	}
 	c.drain()
 	for _, x := range r.closers {
 		_ = x.Close()

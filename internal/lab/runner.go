@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -45,11 +46,14 @@ type Options struct {
 	Progress func(Event) // called one at a time; nil: nobody listens
 	StateDir string      // where the hosts keep their journals, in near and far; empty: a temporary directory, removed at the end
 
-	Measure time.Duration // measured part of healthy, before and after; 0: 4 s
-	Repeats int           // how often each is measured, the median counts; 0: once on an emulated link, 3 times where the CPU sets the pace
-	Budget  time.Duration // of tune; 0: its own default
-	HTML    string        // file for tune's page; empty: none
-	Tune    []string      // further flags of tune
+	// Measured part of healthy, before and after, and how often each is measured; the median counts. Zero: 4 s once on an emulated
+	// link, 2 s three times where the CPU sets the pace, because it varies more.
+	Measure time.Duration
+	Repeats int
+
+	Budget time.Duration // of tune; 0: its own default
+	HTML   string        // file for tune's page; empty: none
+	Tune   []string      // further flags of tune
 }
 
 // Run plays a scenario with the ordinary commands inside its world: measure healthy, apply the faults, measure, diagnose, tune,
@@ -65,15 +69,11 @@ func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
 	if o.Progress == nil {
 		o.Progress = func(Event) {}
 	}
-	if o.Measure == 0 {
-		o.Measure = 4 * time.Second
+	measure, repeats := 4*time.Second, 1
+	if s.World.Link == nil {
+		measure, repeats = 2*time.Second, 3
 	}
-	if o.Repeats == 0 {
-		o.Repeats = 1
-		if s.World.Link == nil {
-			o.Repeats = 3
-		}
-	}
+	o.Measure, o.Repeats = cmp.Or(o.Measure, measure), cmp.Or(o.Repeats, repeats)
 	if s.Needs.CongestionControl != "" && !allowed(s.Needs.CongestionControl) {
 		res.Skipped = true
 		res.Reason = fmt.Sprintf("skipped: this machine does not offer %s to namespaces; as root: modprobe tcp_%[1]s, then add it to sysctl net.ipv4.tcp_allowed_congestion_control", s.Needs.CongestionControl)
@@ -107,6 +107,16 @@ func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
 	}
 	res.judge()
 	return res, nil
+}
+
+// Demo plays the scenario that the write-ups began with, a receiver whose buffers are too small for the path. All that there is to show
+// is in the events and the result: rates, the near host's documents, and the proof.
+func Demo(ctx context.Context, o Options) (*Result, error) {
+	s, err := Load("receive-window")
+	if err != nil {
+		return nil, err
+	}
+	return Run(ctx, s, o)
 }
 
 // allowed tells whether the machine lets namespaces use a congestion control. A file that cannot be read says no.

@@ -48,9 +48,10 @@ func (r *runs) start(id uint64, q runRequest, files []*os.File) error {
 	for i, f := range files {
 		fds[i] = f.Fd()
 	}
+	attr := &syscall.SysProcAttr{Setpgid: true, Foreground: q.Terminal, Ctty: int(fds[0])}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	pid, err := syscall.ForkExec(path, q.Args, &syscall.ProcAttr{Dir: q.Dir, Env: env, Files: fds, Sys: &syscall.SysProcAttr{Setpgid: true}})
+	pid, err := syscall.ForkExec(path, q.Args, &syscall.ProcAttr{Dir: q.Dir, Env: env, Files: fds, Sys: attr})
 	if err != nil {
 		return fmt.Errorf("run %s in host: %w", q.Args[0], err)
 	}

@@ -58,12 +58,13 @@ func startHub() (*Running, error) {
 		// The closing of the channel ends the hub; this holds even if it does not come to read it.
 		Pdeathsig: syscall.SIGKILL,
 	}
+	r := &Running{ended: make(chan struct{})}
 	if c, err := sys.Capabilities(); err != nil || !c.Has(sys.CapSysAdmin) || !c.Has(sys.CapNetAdmin) {
+		r.user = true
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 	}
-	r := &Running{ended: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
 		// Pdeathsig is about the thread that started the child, so that thread lives as long as the child does.
@@ -214,7 +215,7 @@ func (r *Running) LinkCounts(ctx context.Context) (link.Counts, error) {
 // Enter is the command by which a shell gets into a host from outside.
 func (r *Running) Enter(h *Host) string {
 	c := []string{"nsenter", "--target", fmt.Sprint(h.PID), "--net", "--mount", "--uts", "--pid", "--ipc"}
-	if r.process != nil && os.Geteuid() != 0 {
+	if r.user {
 		c = append(c, "--user", "--preserve-credentials")
 	}
 	return strings.Join(append(c, "--", "sh"), " ")

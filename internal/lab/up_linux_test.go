@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/linerate/linerate/internal/lab/link"
 )
@@ -117,6 +118,22 @@ func standIn(args []string) int {
 			best = min(best, time.Since(start))
 		}
 		fmt.Println(float64(best) / 1e6)
+	case "terminal": // hands its terminal to a command in a world, then reads from it itself
+		w, err := Up(context.Background(), World{Topology: Pair})
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		c := w.Near().Exec(context.Background(), "sh", "-c", "read line; echo near read $line")
+		c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+		if err := c.Run(); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		var line string
+		_, _ = fmt.Scanln(&line)
+		fmt.Println("maker read", line)
+		_ = w.Close()
 	case "hold": // makes a world, says its hub's children live, and waits to be killed
 		w, err := Up(context.Background(), World{Topology: Pair})
 		if err != nil {
@@ -408,6 +425,42 @@ func TestNetnsWorldDiesWithItsMaker(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("process %d lives on", pid)
 		}
+	}
+}
+
+// A command has the maker's terminal to itself, and the maker has it again afterwards.
+func TestNetnsTerminal(t *testing.T) {
+	up(t, World{Topology: Pair})
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer master.Close()
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"linerate", "terminal"}, Stdin: slave, Stdout: slave, Stderr: slave}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = slave.Close()
+	if _, err := master.WriteString("one\ntwo\n"); err != nil {
+		t.Fatal(err)
+	}
+	limit := time.AfterFunc(8*time.Second, func() { _ = cmd.Process.Kill() })
+	defer limit.Stop()
+	said, _ := io.ReadAll(master) // ends with EIO when the last slave is closed
+	if err := cmd.Wait(); err != nil || !strings.Contains(string(said), "near read one") || !strings.Contains(string(said), "maker read two") {
+		t.Errorf("%v: %q", err, said)
 	}
 }
 
