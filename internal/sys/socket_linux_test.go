@@ -142,7 +142,7 @@ func TestTCPInfoOfALiveConnection(t *testing.T) {
 			n += m
 		}
 	}()
-	if _, err := io.ReadFull(peer, sent); err != nil {
+	if _, err := io.ReadFull(peer, make([]byte, len(sent))); err != nil {
 		t.Fatal(err)
 	}
 	i, err := sys.ReadTCPInfo(fd)

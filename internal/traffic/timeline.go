@@ -34,12 +34,15 @@ func (t *timeline) addFar(p part) {
 	t.flush(false)
 }
 
-// finish takes the far side's complete list, which repeats what came on the way.
+// finish takes the far side's complete list, which repeats what came on the way and fills in what did not.
 func (t *timeline) finish(all []part) {
 	for _, p := range all {
 		t.put(p)
 	}
 	t.flush(true)
+	for i, own := range t.own {
+		t.intervals[i] = t.spec.interval(own, t.far[partKey{own.Measured, own.Index}])
+	}
 }
 
 func (t *timeline) put(p part) {
