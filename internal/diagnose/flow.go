@@ -11,11 +11,11 @@ import (
 
 // end is one host of a flow.
 type end struct {
-	name  string         // near or far
-	host  *host.Snapshot // nil: nothing known
-	run   traffic.End
-	card  *host.Interface // that carries the flow; nil: not known
-	route *host.Route     // of the main table towards the other host; nil: not known, or directly connected
+	name   string         // near or far
+	host   *host.Snapshot // nil: nothing known
+	run    traffic.End
+	card   *host.Interface // that carries the flow; nil: not known
+	routes []host.Route    // towards the other host, one for each of its addresses
 }
 
 // flow is one loaded direction of one run: who sends, who receives, and what the sender's kernel said. Several streams are taken
@@ -41,6 +41,7 @@ type flow struct {
 	mss                              float64 // bytes
 	congestion                       string
 	scaling                          bool // window scaling agreed on by every stream
+	shift                            int  // window scale that the receiver announced
 
 	scatter   float64 // coefficient of variation of the interim rates
 	intervals int     // interim results that count
@@ -68,8 +69,8 @@ func flowsOf(c Case) []*flow {
 func newFlow(c Case, r *traffic.Result, d traffic.Direction, rate float64) *flow {
 	near := end{name: "near", host: c.Near, run: r.Ends.Local}
 	far := end{name: "far", host: c.Far, run: r.Ends.Remote}
-	near.card, near.route = towards(c.Near, c.Far, c.FarAddress)
-	far.card, far.route = towards(c.Far, c.Near, c.NearAddress)
+	near.card, near.routes = towards(c.Near, c.Far, c.FarAddress)
+	far.card, far.routes = towards(c.Far, c.Near, c.NearAddress)
 	f := &flow{run: r, direction: d, sender: near, receiver: far, rate: rate}
 	if d == traffic.Down {
 		f.sender, f.receiver = far, near
@@ -112,6 +113,7 @@ func (f *flow) readSender() {
 		f.mss = float64(t.SndMSSBytes)
 		f.congestion = t.CongestionControl
 		f.scaling = f.scaling && t.WScaleOK
+		f.shift = t.SndWScale
 	}
 	if means > 0 {
 		f.rtt /= float64(means)

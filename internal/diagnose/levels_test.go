@@ -93,6 +93,7 @@ func TestTowards(t *testing.T) {
 		Routes: []host.Route{
 			{Destination: "default", Gateway: "192.168.1.1", Interface: "mgmt"},
 			{Destination: "10.9.0.0/16", Gateway: "10.0.0.254", Interface: "data", WindowBytes: 65536},
+			{Destination: "2001:db8::/32", Interface: "mgmt"},
 		},
 	}
 	far := func(addresses ...string) *host.Snapshot {
@@ -107,19 +108,20 @@ func TestTowards(t *testing.T) {
 		{"through a router, with a window metric", "", "data", 65536, far("10.9.3.4/24")},
 		{"only the default route leads there", "", "mgmt", 0, far("203.0.113.9/24")},
 		{"the telling address wins over the default route", "", "data", 65536, far("203.0.113.9/24", "10.9.3.4/24")},
+		{"an IPv6 prefix is not longer than an IPv4 one", "", "data", 65536, far("10.9.3.4/24", "2001:db8::9/64")},
 		{"the known address decides", "203.0.113.9:7070", "mgmt", 0, far("10.0.0.2/24")},
 		{"the known address alone", "10.0.0.2", "data", 0, nil},
 		{"nothing known", "", "", 0, nil},
 		{"only shared addresses", "", "", 0, &host.Snapshot{Interfaces: []host.Interface{card("docker0", "172.17.0.1/16")}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got, route := towards(near, c.far, c.address)
+			got, routes := towards(near, c.far, c.address)
 			name, window := "", 0
 			if got != nil {
 				name = got.Name
 			}
-			if route != nil {
-				window = route.WindowBytes
+			for _, r := range routes {
+				window = max(window, r.WindowBytes)
 			}
 			if name != c.want || window != c.window {
 				t.Errorf("card %q with window %d, want %q with %d", name, window, c.want, c.window)
@@ -143,5 +145,17 @@ func TestMute(t *testing.T) {
 	}
 	if diff := cmp.Diff([]Code{ReceiveWindowLimited, SendBufferLimited}, found[0].Causes); diff != "" {
 		t.Errorf("causes (-want +got)\n%s", diff)
+	}
+}
+
+// TestMetricBound: the scale that a window metric leaves, as tcp_select_initial_window chooses it.
+func TestMetricBound(t *testing.T) {
+	for _, c := range []struct {
+		metric, scale int
+		bound         float64
+	}{{1, 0, 65535}, {16384, 0, 65535}, {65535, 0, 65535}, {65536, 1, 131070}, {131072, 2, 262140}, {1 << 20, 5, 2097120}, {1<<31 - 1, 14, 65535 << 14}} {
+		if s, b := metricScale(c.metric), metricBound(c.metric); s != c.scale || b != c.bound {
+			t.Errorf("metric %d: scale %d and bound %v, want %d and %v", c.metric, s, b, c.scale, c.bound)
+		}
 	}
 }

@@ -6,23 +6,25 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// towards finds the interface of one host that carries packets to another, and the route that says so. address is where the other
-// host was reached, when that is known; else its addresses are tried, and the most telling route wins: a default route leads
-// everywhere, so any prefix that really covers an address of the other host is better evidence.
-func towards(from, to *host.Snapshot, address string) (*host.Interface, *host.Route) {
+// towards finds the interface of one host that carries packets to another, and the routes that may say so: one for each address of
+// the other host, as it is not known which of them was used unless address tells. The interface is that of the most telling route: a
+// default route leads everywhere, so any prefix that really covers an address of the other host is better evidence.
+func towards(from, to *host.Snapshot, address string) (card *host.Interface, routes []host.Route) {
 	if from == nil {
 		return nil, nil
 	}
-	var bestCard *host.Interface
-	var bestRoute *host.Route
-	best := -1
+	best := -1.0
 	for _, target := range targets(from, to, address) {
-		card, route, ok := from.InterfaceTo(target.String())
-		if bits := prefixLength(route.Destination); ok && bits > best {
-			bestCard, bestRoute, best = &card, &route, bits
+		c, route, ok := from.InterfaceTo(target.String())
+		if !ok {
+			continue
+		}
+		routes = append(routes, route)
+		if share := prefixShare(route.Destination); share > best {
+			card, best = &c, share
 		}
 	}
-	return bestCard, bestRoute
+	return card, routes
 }
 
 // targets lists the addresses that the other host may be reached at. Addresses that both hosts own (a docker bridge, a loopback)
@@ -62,13 +64,14 @@ func addresses(s *host.Snapshot) []netip.Addr {
 	return all
 }
 
-// prefixLength ranks a route's destination: the default route 0, a bare address longest.
-func prefixLength(destination string) int {
+// prefixShare ranks a route's destination by the part of an address that it fixes, so that IPv4 and IPv6 compare: the default route
+// 0, a bare address 1.
+func prefixShare(destination string) float64 {
 	if p, err := netip.ParsePrefix(destination); err == nil {
-		return p.Bits()
+		return float64(p.Bits()) / float64(p.Addr().BitLen())
 	}
-	if a, err := netip.ParseAddr(destination); err == nil {
-		return a.BitLen()
+	if _, err := netip.ParseAddr(destination); err == nil {
+		return 1
 	}
 	return 0
 }

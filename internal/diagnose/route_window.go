@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/knob"
 )
 
@@ -14,15 +15,21 @@ import (
 // window scale from it when the connection opens (tcp_select_initial_window) and lets autotuning raise the window later, so the
 // bound that stays is 65 535 shifted by that scale. A metric of 16 KiB leaves no scale and 64 KiB at most.
 func routeWindowClamped(f *flow) *Finding {
-	r := f.receiver.route
-	if f.streams == 0 || r == nil || r.WindowBytes <= 0 || f.window <= 0 || !f.scaling {
+	if f.streams == 0 || f.window <= 0 || !f.scaling || f.fill() < windowFill {
 		return nil
 	}
-	bound := metricBound(r.WindowBytes)
 	perStream := f.window / float64(f.streams)
-	if perStream > bound || f.fill() < windowFill {
-		return nil
+	for _, r := range f.receiver.routes {
+		// The announced scale tells whether this route's metric was in force when the connection opened.
+		if r.WindowBytes > 0 && f.shift == metricScale(r.WindowBytes) && perStream <= metricBound(r.WindowBytes) {
+			return f.clampedBy(r, perStream)
+		}
 	}
+	return nil
+}
+
+func (f *flow) clampedBy(r host.Route, perStream float64) *Finding {
+	bound := metricBound(r.WindowBytes)
 	id := "route:" + r.Destination + "/window"
 	x := &Finding{
 		Code: RouteWindowClamped, Severity: Warning, Where: f.receiver.name,
@@ -31,6 +38,7 @@ func routeWindowClamped(f *flow) *Finding {
 		Evidence: append(append(f.common(),
 			Evidence{Name: "window metric of the route to " + r.Destination, Value: float64(r.WindowBytes), Unit: "bytes",
 				Source: "rtnetlink RTAX_WINDOW (" + f.receiver.name + ")"},
+			Evidence{Name: "window scale announced", Value: float64(f.shift), Unit: "bits", Source: f.tcpInfo("tcpi_snd_wscale")},
 			Evidence{Name: "largest window that this metric allows", Value: bound, Unit: "bytes", Source: "65535 << window scale chosen from the metric"}),
 			f.windowEvidence()...),
 		Rejected:   []string{f.notSendBuffer(), f.notLoss(), f.notQueue()},
@@ -44,9 +52,9 @@ func routeWindowClamped(f *flow) *Finding {
 	return x
 }
 
-// metricBound is the largest window that a connection can offer whose route had this window metric when it opened: the scale is
-// the least that expresses the metric (ilog2 − 15, at most 14), and all 16 bits can be used with it.
-func metricBound(metric int) float64 {
-	scale := min(max(bits.Len(uint(metric))-1-15, 0), 14)
-	return unscaledWindow * float64(uint64(1)<<scale)
-}
+// metricScale is the window scale that the kernel announces for a connection whose route has this window metric: the least that
+// expresses the metric.
+func metricScale(metric int) int { return min(max(bits.Len(uint(metric))-1-15, 0), 14) }
+
+// metricBound is the largest window that such a connection can ever offer: all 16 bits of the header at that scale.
+func metricBound(metric int) float64 { return unscaledWindow * float64(uint64(1)<<metricScale(metric)) }
