@@ -67,10 +67,9 @@ var mayExec = map[string]bool{
 
 // onlyIn holds imports that belong to one room.
 var onlyIn = map[string][]string{
-	"github.com/vishvananda/netlink": {"internal/nl"},
-	"github.com/mdlayher/netlink":    {"internal/nl"},
-	"github.com/mdlayher/genetlink":  {"internal/nl"},
-	"github.com/spf13/cobra":         {"internal/cli"},
+	"github.com/mdlayher/netlink":   {"internal/nl"},
+	"github.com/mdlayher/genetlink": {"internal/nl"},
+	"github.com/spf13/cobra":        {"internal/cli"},
 }
 
 var systems = []string{"linux", "freebsd", "illumos", "solaris", "windows"}

@@ -93,7 +93,7 @@ func newKillWorld(t *testing.T, far bool) *killWorld {
 			t.Logf("far side:\n%s", out)
 		}
 	})
-	k.await(t, "the far side to listen", func() bool { return strings.Contains(out.String(), "listening") })
+	await(t, "the far side to listen", func() bool { return strings.Contains(out.String(), "listening") })
 	k.before = k.settings(t)
 	return k
 }
@@ -127,7 +127,7 @@ func (k *killWorld) round(t *testing.T, inTrial bool, after time.Duration) {
 	done := make(chan error, 1)
 	go func() { done <- tune.Wait() }()
 	if inTrial {
-		k.await(t, "the first trial to begin", func() bool { return strings.Contains(said.String(), "try ") })
+		await(t, "the first trial to begin", func() bool { return strings.Contains(said.String(), "try ") })
 	}
 	select {
 	case <-time.After(after): // the random moment is the point of the test
@@ -149,7 +149,7 @@ func (k *killWorld) round(t *testing.T, inTrial bool, after time.Duration) {
 			}
 		}
 	}
-	k.await(t, "every setting to come back", func() bool { return cmp.Equal(k.before, k.settings(t)) })
+	await(t, "every setting to come back", func() bool { return cmp.Equal(k.before, k.settings(t)) })
 	for _, h := range []*lab.Host{k.Near(), k.Far()} {
 		k.recovers(t, h)
 	}
@@ -162,7 +162,7 @@ func (k *killWorld) round(t *testing.T, inTrial bool, after time.Duration) {
 func (k *killWorld) recovers(t *testing.T, h *lab.Host) {
 	t.Helper()
 	var out []byte
-	k.await(t, "the journal of "+h.Name+" to be free", func() bool {
+	await(t, "the journal of "+h.Name+" to be free", func() bool {
 		var err error
 		out, err = k.command(t.Context(), h, "recover", "--json").Output()
 		return err == nil
@@ -180,7 +180,7 @@ func (k *killWorld) recovers(t *testing.T, h *lab.Host) {
 }
 
 // await polls until a condition holds; far beyond the guard's deadline it gives up.
-func (k *killWorld) await(t *testing.T, what string, ok func() bool) {
+func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
 	for !ok() {

@@ -100,9 +100,6 @@ func (a *app) serveStdio(ctx context.Context, o peer.ServerOptions) error {
 	return peer.ServeStdio(ctx, in, out, o)
 }
 
-// trialFor is how long a trial of an experiment may last before a guard takes it back even though its writer lives.
-const trialFor = 2 * time.Minute
-
 // announce prints the lines a person needs on the other side. The first line is also what scripts wait for.
 func (a *app) announce(l *wire.Listener, k wire.Key, tuning bool) error {
 	allow := ""

@@ -14,6 +14,7 @@ import (
 type targetFlags struct {
 	key     string
 	timeout time.Duration
+	trial   time.Duration // not a flag: how long the far guard lets a trial of this command last; 0: its default
 }
 
 func (t *targetFlags) add(c *cobra.Command) {
@@ -23,7 +24,7 @@ func (t *targetFlags) add(c *cobra.Command) {
 
 func (a *app) connect(ctx context.Context, target string, t targetFlags, p *progress) (*peer.Client, error) {
 	return peer.Connect(ctx, target, peer.ConnectOptions{
-		Key: a.key(t.key), Timeout: t.timeout, Version: version, TrialFor: trialFor,
+		Key: a.key(t.key), Timeout: t.timeout, Version: version, TrialFor: t.trial,
 		Notify: func(message string) { p.Step("%s", message) },
 	})
 }

@@ -70,8 +70,8 @@ func (f tuneFlags) options() (loop.TuneOptions, error) {
 		return o, usagef("--goal %q: not one of throughput, latency", f.goal)
 	}
 	switch {
-	case f.budget <= 0:
-		return o, usagef("--budget %v: must be longer than nothing", f.budget)
+	case f.budget <= 0 || f.budget > 50*time.Minute:
+		return o, usagef("--budget %v: must be longer than nothing and at most 50m", f.budget)
 	case f.load.duration < 0 || f.warmUp < 0:
 		return o, usagef("--duration and --warm-up must not be negative")
 	case f.load.parallel < 1:
@@ -125,6 +125,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	if _, err := j.Recover(ctx); err != nil {
 		return err
 	}
+	f.target.trial = leaseFor(f.budget)
 	client, err := a.connect(ctx, target, f.target, p)
 	if err != nil {
 		return err
@@ -134,7 +135,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	o.Step = func(step string) { p.Status("%s", step) }
 	o.Progress = tuneProgress(p)
 	began := time.Now()
-	near := loop.Near{Journal: j, Backend: knob.NewLive(), For: trialFor}
+	near := loop.Near{Journal: j, Backend: knob.NewLive(), For: leaseFor(f.budget)}
 	t, err := loop.Tune(ctx, near, client, o)
 	p.Done()
 	if err != nil {
@@ -153,6 +154,10 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	}
 	return tuneStatus(t.Outcome)
 }
+
+// leaseFor is how long a guard lets an experiment go on. A writer that dies is noticed at once; the lease is for one that hangs,
+// so it need only outlast the budget. A far side grants an hour at most, counted anew from every change there.
+func leaseFor(budget time.Duration) time.Duration { return min(budget+5*time.Minute, time.Hour) }
 
 // tuneStatus is 0 when the run came to its end, also when that end is "nothing to tune"; 3 when time ran out; 5 when
 // something had been kept and did not stand confirmation.

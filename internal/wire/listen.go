@@ -36,8 +36,11 @@ type Listener struct {
 	closed chan struct{}  // closed by Close
 	group  sync.WaitGroup // acceptors and half-open connections
 
-	mu       sync.Mutex
-	socket   *net.TCPListener // the present one; Renew replaces it
+	mu        sync.Mutex
+	socket    *net.TCPListener // the present one; Renew replaces it
+	accepting chan struct{}    // closed when socket is closed
+
+	renewing sync.Mutex // held by one Renew at a time, before mu
 	over     bool
 	half     []*halfOpen // oldest first
 	queues   map[Token]*DataQueue
@@ -71,16 +74,17 @@ func listen(ctx context.Context, addr string, config *tls.Config) (*Listener, er
 		return nil, fmt.Errorf("listen on %s: %w", addr, plain(err))
 	}
 	l := &Listener{
-		config:   config,
-		addr:     socket.Addr().(*net.TCPAddr),
-		accept:   make(chan *Conn),
-		closed:   make(chan struct{}),
-		socket:   socket,
-		queues:   make(map[Token]*DataQueue),
-		rejected: make(map[string]uint64),
+		config:    config,
+		addr:      socket.Addr().(*net.TCPAddr),
+		accept:    make(chan *Conn),
+		closed:    make(chan struct{}),
+		socket:    socket,
+		accepting: make(chan struct{}),
+		queues:    make(map[Token]*DataQueue),
+		rejected:  make(map[string]uint64),
 	}
 	l.group.Add(1)
-	go l.acceptFrom(socket)
+	go l.acceptFrom(socket, l.accepting)
 	return l, nil
 }
 
@@ -164,36 +168,51 @@ func (l *Listener) Renew() error {
 	if !canRenew {
 		return fmt.Errorf("renew listener %s: %w", l.addr, errors.ErrUnsupported)
 	}
+	l.renewing.Lock()
+	defer l.renewing.Unlock()
+	done, err := l.replace()
+	if err != nil {
+		return err
+	}
+	// As long as the old socket listens the kernel gives it its share of new connections, and those that are still shaking hands when it closes are
+	// reset. So nobody may be asked to connect before it is closed.
+	<-done
+	return nil
+}
+
+// replace puts a new socket in the place of the present one; the channel is closed when the old one is.
+func (l *Listener) replace() (<-chan struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.over {
-		return fmt.Errorf("renew listener %s: %w", l.addr, net.ErrClosed)
+		return nil, fmt.Errorf("renew listener %s: %w", l.addr, net.ErrClosed)
 	}
 	old, err := l.socket.SyscallConn()
 	if err != nil {
-		return fmt.Errorf("renew listener %s: %w", l.addr, err)
+		return nil, fmt.Errorf("renew listener %s: %w", l.addr, err)
 	}
 	// Both sockets need the flag at the moment the second one binds; afterwards neither keeps it.
 	if err := sharePort(old, 1); err != nil {
-		return fmt.Errorf("renew listener %s: %w", l.addr, err)
+		return nil, fmt.Errorf("renew listener %s: %w", l.addr, err)
 	}
 	socket, err := listenTCP(context.Background(), l.addr.String(), func(_, _ string, raw syscall.RawConn) error {
 		return sharePort(raw, 1)
 	})
 	if err != nil {
 		_ = sharePort(old, 0) // it was off before; the bind error is the one to tell
-		return fmt.Errorf("renew listener %s: %w", l.addr, plain(err))
+		return nil, fmt.Errorf("renew listener %s: %w", l.addr, plain(err))
 	}
 	if raw, err := socket.SyscallConn(); err == nil {
 		_ = sharePort(raw, 0) // on failure a second process of the same user could share the port, which harms nobody
 	}
 	previous := l.socket
-	l.socket = socket
+	done := l.accepting
+	l.socket, l.accepting = socket, make(chan struct{})
 	l.group.Add(1)
-	go l.acceptFrom(socket)
+	go l.acceptFrom(socket, l.accepting)
 	// What completed the kernel's handshake on the old socket before this moment is taken by its acceptor within the grace.
 	_ = previous.SetDeadline(time.Now().Add(renewGrace))
-	return nil
+	return done, nil
 }
 
 // renewGrace is how long an old socket still accepts what had come to it.
@@ -227,8 +246,9 @@ func (l *Listener) Close() error {
 }
 
 // acceptFrom takes connections from one listening socket until it is closed or replaced.
-func (l *Listener) acceptFrom(socket *net.TCPListener) {
+func (l *Listener) acceptFrom(socket *net.TCPListener, done chan<- struct{}) {
 	defer l.group.Done()
+	defer close(done)
 	pause := time.Duration(0)
 	for {
 		conn, err := socket.AcceptTCP()

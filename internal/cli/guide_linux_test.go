@@ -1,0 +1,96 @@
+package cli_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/linerate/linerate/internal/lab"
+	"github.com/linerate/linerate/internal/lab/link"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+var consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
+
+// commandsOf gives the lines that a page tells the reader to type.
+func commandsOf(page []byte) []string {
+	var commands []string
+	for _, block := range consoleBlock.FindAllSubmatch(page, -1) {
+		for line := range strings.Lines(string(block[1])) {
+			if c, ok := strings.CutPrefix(strings.TrimSpace(line), "$ "); ok {
+				commands = append(commands, c)
+			}
+		}
+	}
+	return commands
+}
+
+// TestGuide types every command of every guide page, page by page, into the near host of a fresh world, so that the pages cannot go
+// stale. Each must succeed.
+func TestGuide(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/guide/*.md")
+	if err != nil || len(pages) < 5 {
+		t.Fatalf("guide pages: %v, %v", pages, err)
+	}
+	all := 0
+	for _, name := range pages {
+		page, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		commands := commandsOf(page)
+		all += len(commands)
+		if len(commands) == 0 {
+			continue
+		}
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".md"), func(t *testing.T) {
+			t.Parallel()
+			typeAll(t, commands)
+		})
+	}
+	if all < 15 {
+		t.Errorf("only %d commands in the guide: are the blocks still marked as console?", all)
+	}
+}
+
+func typeAll(t *testing.T, commands []string) {
+	t.Helper()
+	world := lab.World{Topology: lab.Pair, Link: &lab.Link{ToFar: link.Params{RateBitsPerSec: 300e6, DelaySeconds: 0.002}}}
+	running, err := lab.Up(t.Context(), world)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer running.Close()
+	key, state := wire.NewKey().String(), t.TempDir()
+	serve := running.Far().Command(t.Context(), "serve", "--allow-tuning", "--state", filepath.Join(state, "far"))
+	out := &syncBuffer{}
+	serve.Env, serve.Stdout, serve.Stderr = []string{"LINERATE_KEY=" + key}, out, out
+	if err := serve.Start(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the far side to listen", func() bool { return strings.Contains(out.String(), "listening") })
+	// The shell takes each line apart as the reader's does; the test binary, called linerate, is the program.
+	bin := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(self, filepath.Join(bin, "linerate")); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range commands {
+		c := running.Near().Exec(t.Context(), "sh", "-ec", command)
+		var stdout, stderr bytes.Buffer
+		c.Env = []string{"LINERATE_KEY=" + key, "LINERATE_STATE=" + filepath.Join(state, "near"), "PATH=" + bin + ":" + os.Getenv("PATH")}
+		c.Stdout, c.Stderr = &stdout, &stderr
+		if err := c.Run(); err != nil {
+			t.Fatalf("$ %s\n%v\n%s%s", command, err, &stdout, &stderr)
+		}
+		if stdout.Len() == 0 {
+			t.Errorf("$ %s\nprinted nothing", command)
+		}
+	}
+}
