@@ -12,6 +12,9 @@
 // clock. Everything that is reported as evidence (counters, CPU time, struct tcp_info) is the difference between the two edges of
 // that window. What the receiver counted is the result; what the sender counted is evidence.
 //
+// Workers are spread over the CPUs that the process may use: senders from the first on, receivers from the last, both ends of a
+// transaction alike. Each also gets a logical processor of the Go scheduler, so that it is the kernel alone that decides who runs.
+//
 // Bidirectional tests use separate connections for each direction, so every connection has one sender.
 //
 // # Control protocol
@@ -28,7 +31,8 @@
 //	n→f test.stop                 always the near side's last message, whatever happened
 //	f→n test.result or test.error always the far side's last message, one of them
 //
-// So the channel is in step again after every test, also after a refused or broken one.
+// So the channel is in step again after every test, also after a refused or broken one. A far side that refuses test.start by itself,
+// without a [Responder], answers test.error and must expect a test.stop after it.
 //
 // # Units
 //

@@ -24,6 +24,9 @@ func openICMP(to netip.Addr, size int) (*echoSocket, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := awake(fd); err != nil {
+		return nil, err
+	}
 	e := &icmpEcho{kind: kind, v6: !to.Unmap().Is4(), id: uint16(rand.Uint32())}
 	return &echoSocket{fd: fd, icmp: e, buf: make([]byte, headRoom+size)}, nil
 }
@@ -34,7 +37,20 @@ func openUDP(to netip.AddrPort, size int) (*echoSocket, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := awake(fd); err != nil {
+		return nil, err
+	}
 	return &echoSocket{fd: fd, buf: make([]byte, headRoom+size)}, nil
+}
+
+// awake bounds the sleep of a read. A socket that poll called readable can still have nothing to read: the kernel checks the checksum of
+// a datagram only then, and drops it.
+func awake(fd int) error {
+	err := sys.SetTimeout(fd, wakeEvery)
+	if err != nil {
+		_ = sys.Close(fd) // nothing was sent on it
+	}
+	return err
 }
 
 // send sends one ping.

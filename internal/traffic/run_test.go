@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"runtime"
 	"strings"
 	"testing"
@@ -147,20 +148,22 @@ func TestPing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer echo.Close()
-	for _, method := range []string{"icmp echo", "udp echo"} {
-		t.Run(method, func(t *testing.T) {
+	for _, c := range []struct{ method, peer string }{{"icmp echo", "127.0.0.1"}, {"icmp echo", "::1"}, {"udp echo", "nobody"}} {
+		t.Run(c.method+" "+c.peer, func(t *testing.T) {
 			w := newWorld(t)
-			w.far.Echo = echo
-			if method == "udp echo" {
-				// Nobody can ping a name, so only the way over UDP is left.
-				w.link.PeerIP, w.link.Echo = "nobody", fmt.Sprintf("127.0.0.1:%d", echo.Port())
-			} else if _, err := openICMP(loopback, 56); err != nil {
+			w.far.Echo, w.link.PeerIP = echo, c.peer
+			if c.method == "udp echo" {
+				// Nobody can send ICMP to a name, so only the way over UDP is left.
+				w.link.Echo = fmt.Sprintf("127.0.0.1:%d", echo.Port())
+			} else if s, err := openICMP(netip.MustParseAddr(c.peer), 56); err != nil {
 				t.Skipf("no icmp here: %v", err)
+			} else {
+				s.close()
 			}
 			spec := shortSpec(Ping)
 			spec.Gap = 5 * time.Millisecond
 			r := run(t, w, spec, nil)
-			if r.Method != method || r.RTT == nil || r.RTT.Count < 10 || r.PacketsPerSec <= 0 {
+			if r.Method != c.method || r.RTT == nil || r.RTT.Count < 10 || r.PacketsPerSec <= 0 {
 				t.Errorf("%s: rtt %+v, %v packets/s", r.Method, r.RTT, r.PacketsPerSec)
 			}
 			if r.LossRatio == nil || *r.LossRatio < 0 || *r.LossRatio > 1 {
