@@ -149,6 +149,15 @@ func (w *world) serve(ctx context.Context) <-chan error {
 	return done
 }
 
+// skip skips a test for want of something, unless the run was told that it must be there.
+func skip(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if strings.Contains(os.Getenv("LINERATE_REQUIRE"), "netns") {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
 // openDescriptors counts this process's descriptors; -1 where that cannot be seen.
 func openDescriptors() int {
 	entries, err := os.ReadDir("/proc/self/fd")

@@ -156,7 +156,7 @@ func TestPing(t *testing.T) {
 				// Nobody can send ICMP to a name, so only the way over UDP is left.
 				w.link.Echo = fmt.Sprintf("127.0.0.1:%d", echo.Port())
 			} else if s, err := openICMP(netip.MustParseAddr(c.peer), 56); err != nil {
-				t.Skipf("no icmp here: %v", err)
+				skip(t, "no icmp here: %v", err)
 			} else {
 				s.close()
 			}

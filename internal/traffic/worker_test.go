@@ -90,7 +90,7 @@ func TestLoopsAllocateNothing(t *testing.T) {
 	t.Run("ping", func(t *testing.T) {
 		socket, err := openICMP(loopback, 56)
 		if err != nil {
-			t.Skipf("no icmp here: %v", err)
+			skip(t, "no icmp here: %v", err)
 		}
 		defer socket.close()
 		p := &phase{}
