@@ -64,8 +64,8 @@ func (f *flow) pathRateReached() *Finding {
 	if f.streams == 0 || f.rate <= 0 || f.base() <= 0 || f.intervals < 3 {
 		return nil
 	}
-	queued, fill := f.queued(), f.fill()
-	windowFree := f.share(f.rwndLimited) < limitedShare/2 || queued && fill < windowFill
+	queued := f.queued()
+	windowFree := f.share(f.rwndLimited) < limitedShare/2 || queued && !f.fillsWindow()
 	bufferFree := f.share(f.sndbufLimited) < limitedShare/2 || queued
 	if !windowFree || !bufferFree || !f.alwaysBusy() {
 		return nil

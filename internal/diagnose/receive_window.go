@@ -14,6 +14,9 @@ const (
 	// windowFill is the least part of the offered window that the rate must fill on the empty path. Below one half something else
 	// holds the flow: a queue that the window bounds, or a reader that empties its buffer slowly.
 	windowFill = 0.5
+	// windowFillQueued is the same when a queue builds: then a window that holds the flow leaves no room for that queue, so the rate
+	// must fill it nearly by itself.
+	windowFillQueued = 0.8
 	// arithmeticTolerance is how closely window over round trip must meet the rate when the chronograph is silent.
 	arithmeticTolerance = 0.25
 	// cleanLoss is the loss below which loss does not matter to a window argument.
@@ -29,14 +32,14 @@ func receiveWindowLimited(f *flow) *Finding {
 	if f.streams == 0 || f.window <= 0 || f.base() <= 0 || f.rate <= 0 {
 		return nil
 	}
-	share, fill := f.share(f.rwndLimited), f.fill()
+	share := f.share(f.rwndLimited)
 	rmem, rmemKnown := f.receiver.number(tcpRmem, 2)
 	perStream := f.window / float64(f.streams)
 	atCap := rmemKnown && (perStream >= 0.4*rmem || f.rcvbuf/float64(f.streams) >= 0.9*rmem)
 	match := f.rate / windowRate(f.window, f.loaded())
 
-	byKernel := share >= limitedShare && fill >= windowFill
-	byArithmetic := match >= 1-arithmeticTolerance && match <= 1+arithmeticTolerance && fill >= 0.65 && atCap &&
+	byKernel := share >= limitedShare && f.fillsWindow()
+	byArithmetic := match >= 1-arithmeticTolerance && match <= 1+arithmeticTolerance && f.fillsWindow() && atCap &&
 		f.cwnd >= 0.9*f.window && f.loss() < cleanLoss && f.share(f.sndbufLimited) < limitedShare/2
 	if !byKernel && !byArithmetic {
 		return nil
@@ -70,6 +73,14 @@ func receiveWindowLimited(f *flow) *Finding {
 		(1 - when(rmemKnown && !atCap, 0.4))
 	f.receiveWindowRemedy(x, rmem, rmemKnown, atCap)
 	return x
+}
+
+// fillsWindow tells that the rate fills the offered window on the empty path, which is what a window that holds a flow looks like.
+func (f *flow) fillsWindow() bool {
+	if f.queued() {
+		return f.fill() >= windowFillQueued
+	}
+	return f.fill() >= windowFill
 }
 
 func (f *flow) receiveWindowRemedy(x *Finding, rmem float64, rmemKnown, atCap bool) {

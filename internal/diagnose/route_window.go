@@ -15,7 +15,7 @@ import (
 // window scale from it when the connection opens (tcp_select_initial_window) and lets autotuning raise the window later, so the
 // bound that stays is 65 535 shifted by that scale. A metric of 16 KiB leaves no scale and 64 KiB at most.
 func routeWindowClamped(f *flow) *Finding {
-	if f.streams == 0 || f.window <= 0 || !f.scaling || f.fill() < windowFill {
+	if f.streams == 0 || f.window <= 0 || !f.scaling || !f.fillsWindow() {
 		return nil
 	}
 	perStream := f.window / float64(f.streams)

@@ -16,9 +16,10 @@ const sendBufferFill = 0.3
 // The kernel counts tcpi_sndbuf_limited only at moments when a writer waits and nothing is left to send, so a large share is hard
 // evidence and a small one, even zero, is none against. The second witness is the application-limited mark: our sender always has
 // more to write, so a connection that the kernel finds with nothing to send was kept from writing by its buffer. Either needs the
-// arithmetic: the rate fills the buffer on the empty path, and both windows would allow more.
+// arithmetic: the rate fills the buffer on the empty path, and both windows would allow more. With a queue on the path the buffer
+// merely bounds that queue, and the link is the limit.
 func sendBufferLimited(f *flow) *Finding {
-	if f.streams == 0 || f.sndbuf <= 0 || f.base() <= 0 || f.rate <= 0 {
+	if f.streams == 0 || f.sndbuf <= 0 || f.base() <= 0 || f.rate <= 0 || f.queued() {
 		return nil
 	}
 	share := f.share(f.sndbufLimited)

@@ -18,7 +18,7 @@ func windowScalingOff(f *flow) *Finding {
 		return nil
 	}
 	perStream := f.window / float64(f.streams)
-	if perStream > unscaledWindow || f.fill() < windowFill {
+	if perStream > unscaledWindow || !f.fillsWindow() {
 		return nil
 	}
 	x := &Finding{
