@@ -70,6 +70,11 @@ func samples(t *testing.T) []sample {
 	explain, explainReserved := report.NewExplain(envelope(), entry), report.NewExplain(envelope(), reserved)
 	one := report.NewKnobs(envelope(), sampleKnobs()[:1])
 	several := report.NewKnobs(envelope(), sampleKnobs())
+	scenarios := report.NewLabList(envelope(), []report.LabEntry{
+		{Scenario: "receive-window", Title: "The receiver's buffers are those of an old default", About: "A long story.", Expected: "receive-window-limited", Tunable: true, Knobs: []string{"sysctl:net.ipv4.tcp_rmem"}},
+		{Scenario: "path-loss", Title: "The path loses packets and the sender's congestion control takes each loss for congestion", About: "Another.", Expected: "path-loss", Tunable: true},
+		{Scenario: "healthy", Title: "Nothing is wrong", About: "No fault.", Expected: "healthy"},
+	})
 	all := []sample{
 		{"inspect", inspect, func(w io.Writer, s report.Style) error { return report.InspectText(w, inspect, s) }},
 		{"measure", measure, func(w io.Writer, s report.Style) error { return report.MeasureText(w, measure, s) }},
@@ -81,6 +86,7 @@ func samples(t *testing.T) []sample {
 		{"explain-reserved", explainReserved, func(w io.Writer, s report.Style) error { return report.ExplainText(w, explainReserved, s) }},
 		{"knob", one, func(w io.Writer, s report.Style) error { return report.KnobsText(w, one, s) }},
 		{"knobs", several, func(w io.Writer, s report.Style) error { return report.KnobsText(w, several, s) }},
+		{"lab-list", scenarios, func(w io.Writer, s report.Style) error { return report.LabListText(w, scenarios, s) }},
 		{"error", report.NewError("connect 192.0.2.7:7070: connection refused", "run `linerate serve` on the other host", 12), nil},
 	}
 	for name, run := range map[string]report.TuneRun{"tune": sampleRun(), "tune-nothing": nothingRun(), "tune-latency": latencyRun(), "tune-hostile": hostileRun()} {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"io"
 	"slices"
 )
@@ -32,12 +31,14 @@ func NewLabList(e Envelope, entries []LabEntry) *LabListDocument {
 	return d
 }
 
-// LabListText writes one line for each scenario: its name, what is wrong in it, and what must be found.
+// LabListText writes one line for each scenario: its name, what must be found, and what is wrong in it.
 func LabListText(w io.Writer, d *LabListDocument, s Style) error {
+	p := &printer{w: w, s: s}
+	t := newTable("scenario", "finds", "what")
+	t.wrap = true
 	for _, e := range d.Scenarios {
-		if _, err := fmt.Fprintf(w, "%-20s %-62s %s\n", e.Scenario, e.Title, s.dim(e.Expected)); err != nil {
-			return err
-		}
+		t.row(e.Scenario, cell{e.Expected, s.dim}, e.Title)
 	}
-	return nil
+	t.print(p, "")
+	return p.err
 }

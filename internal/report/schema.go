@@ -47,6 +47,7 @@ var documents = []struct {
 	{SchemaExplain, ExplainDocument{}},
 	{SchemaScenarios, LabListDocument{}},
 	{SchemaLab, LabDocument{}},
+	{SchemaScenarios, LabListDocument{}},
 	{SchemaError, ErrorDocument{}},
 }
 
