@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -97,7 +98,15 @@ func arrange(all []Finding) []Finding {
 	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Compare(rank(a), rank(b)) })
 	for i := range all {
 		f := &all[i]
+		if math.IsNaN(f.Confidence) {
+			f.Confidence = 0
+		}
 		f.Confidence = min(max(f.Confidence, 0), 1)
+		// A far host may report anything; a number that is none is no evidence.
+		f.Evidence = slices.DeleteFunc(f.Evidence, func(e Evidence) bool {
+			x, ok := e.Value.(float64)
+			return ok && (math.IsNaN(x) || math.IsInf(x, 0))
+		})
 		if f.Evidence == nil {
 			f.Evidence = []Evidence{}
 		}

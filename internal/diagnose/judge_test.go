@@ -3,7 +3,9 @@ package diagnose_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,32 +30,39 @@ type fixture struct {
 	Case   diagnose.Case   `json:"case"`
 }
 
-func readFixtures(t *testing.T) map[string]fixture {
-	t.Helper()
+// fixtures reads every case, by name.
+func fixtures() (map[string]fixture, error) {
 	files, err := filepath.Glob("testdata/cases/*.json")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no fixtures: %v", err)
+	if err != nil {
+		return nil, err
 	}
 	all := map[string]fixture{}
 	for _, file := range files {
 		b, err := os.ReadFile(file)
 		if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		var f fixture
 		d := json.NewDecoder(bytes.NewReader(b))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&f); err != nil {
-			t.Fatalf("%s: %v", file, err)
+			return nil, fmt.Errorf("%s: %w", file, err)
 		}
 		all[strings.TrimSuffix(filepath.Base(file), ".json")] = f
 	}
-	return all
+	if len(all) == 0 {
+		return nil, errors.New("no cases below testdata")
+	}
+	return all, nil
 }
 
 // TestJudge holds the verdict on every case, and the whole findings as golden files so that a change of words or numbers is seen.
 func TestJudge(t *testing.T) {
-	for name, f := range readFixtures(t) {
+	all, err := fixtures()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range all {
 		t.Run(name, func(t *testing.T) {
 			found := diagnose.Judge(f.Case)
 			checkShape(t, found)

@@ -21,6 +21,7 @@ type page struct {
 	Made, Version, Took string
 
 	Effect, Interval, Pairs string
+	Confidence              string
 	Bars                    []bar
 	Compare                 []comparison
 	Findings                []findingView
@@ -67,6 +68,9 @@ func newPage(d *TuneDocument) page {
 	case "Proved":
 		p.Tone = "good"
 		p.Effect, p.Interval, p.Pairs = times(d.Final.Ratio), interval(*d.Final), fmt.Sprint(d.Final.Pairs)
+		if d.Final.Confidence > 0 {
+			p.Confidence = fmt.Sprintf("%.0f %%", 100*d.Final.Confidence)
+		}
 	case "Not proved":
 		p.Tone = "weak"
 	}

@@ -1,0 +1,35 @@
+package report_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/linerate/linerate/internal/report"
+)
+
+// FuzzValidate: no input makes the validator panic, and what it accepts stays acceptable with blanks around it. The golden
+// documents are the seeds.
+func FuzzValidate(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Add([]byte(`{"schema":"linerate.error/1","error":"","exit_status":1}`))
+	f.Add([]byte(`[[[[`))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		if report.Validate(doc) != nil {
+			return
+		}
+		if err := report.Validate(append([]byte(" \n"), append(doc, '\n')...)); err != nil {
+			t.Errorf("accepted, then refused: %v", err)
+		}
+	})
+}
