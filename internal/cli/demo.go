@@ -19,8 +19,9 @@ import (
 // demoScenario is the write-up of 2005 in small: a fast, long path and a receiver with the buffers of its day.
 const demoScenario = "receive-window"
 
-// The demo's segments are shorter than those a tune of such a path takes by itself: its effects are large, and people watch.
-var demoTune = []string{"--duration", "700ms", "--warm-up", "400ms", "--budget", "2m30s"}
+// The demo's segments are shorter than those a tune of such a path takes by itself: its effects are large, and people watch. They shall
+// also see what becomes of a remedy that does not help, so it tries all of them.
+var demoTune = []string{"--duration", "700ms", "--warm-up", "400ms", "--budget", "2m30s", "--thorough"}
 
 func (a *app) demoCommand() *cobra.Command {
 	var page string

@@ -95,6 +95,9 @@ func labScenarios(name string) ([]lab.Scenario, error) {
 	return []lab.Scenario{s}, nil
 }
 
+// The faults of the scenarios are gross, so short segments show them; a scenario is to take a minute or so.
+var labTune = []string{"--duration", "600ms", "--warm-up", "400ms"}
+
 func (a *app) labRun(ctx context.Context, scenarios []lab.Scenario, budget time.Duration) error {
 	p, err := a.newProgress()
 	if err != nil {
@@ -109,7 +112,7 @@ func (a *app) labRun(ctx context.Context, scenarios []lab.Scenario, budget time.
 	}
 	failed := 0
 	for _, s := range scenarios {
-		r, err := lab.Run(ctx, s, lab.Options{Budget: budget, Progress: func(e lab.Event) {
+		r, err := lab.Run(ctx, s, lab.Options{Budget: budget, Tune: labTune, Progress: func(e lab.Event) {
 			p.Status("%s: %s %s", s.Name, e.Kind, e.Text)
 		}})
 		p.Done()

@@ -19,15 +19,16 @@ import (
 )
 
 type tuneFlags struct {
-	target targetFlags
-	load   loadFlags
-	goal   string
-	allow  string
-	knobs  string
-	html   string
-	budget time.Duration
-	warmUp time.Duration
-	seed   uint64
+	target   targetFlags
+	load     loadFlags
+	goal     string
+	allow    string
+	knobs    string
+	html     string
+	thorough bool
+	budget   time.Duration
+	warmUp   time.Duration
+	seed     uint64
 }
 
 func (a *app) tuneCommand() *cobra.Command {
@@ -56,6 +57,7 @@ The other side must have been started with --allow-tuning, or only this side is 
 	c.Flags().DurationVar(&f.warmUp, "warm-up", 0, "cut from the front of one segment (default: from the round trip)")
 	c.Flags().IntVar(&f.load.parallel, "parallel", 1, "connections at the same time")
 	c.Flags().BoolVar(&f.load.reverse, "reverse", false, "improve the direction in which the other side sends")
+	c.Flags().BoolVar(&f.thorough, "thorough", false, "try every candidate, also when the path is full before the last one")
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the random order (default: a new one)")
 	return c
 }
@@ -64,7 +66,7 @@ The other side must have been started with --allow-tuning, or only this side is 
 func (f tuneFlags) options() (loop.TuneOptions, error) {
 	o := loop.TuneOptions{
 		Goal: loop.Goal(f.goal), Direction: f.load.direction(), Streams: f.load.parallel,
-		Budget: f.budget, Segment: f.load.duration, WarmUp: f.warmUp, Seed: f.seed,
+		Budget: f.budget, Segment: f.load.duration, WarmUp: f.warmUp, Seed: f.seed, Thorough: f.thorough,
 	}
 	if o.Goal != loop.Throughput && o.Goal != loop.Latency {
 		return o, usagef("--goal %q: not one of throughput, latency", f.goal)

@@ -30,6 +30,7 @@ type TuneOptions struct {
 	Segment   time.Duration      // measured part of one segment; 0: from the round trip
 	WarmUp    time.Duration      // cut from the front of each segment; 0: from the round trip
 	Knobs     func(knob.ID) bool // nil: every candidate of the findings
+	Thorough  bool               // try every candidate, also when the path is full before the last one
 	Seed      uint64             // of the random order
 	Step      func(string)
 	Progress  func(tune.Event)
@@ -85,12 +86,12 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 	config.Budget = o.Budget
 	config.Seed = o.Seed
 	config.Lookup = knob.Catalogue().Lookup
-	config.Refill = func(ctx context.Context, _ []tune.Change) ([]tune.Candidate, error) {
+	config.Refill = func(ctx context.Context, _ []tune.Change) ([]tune.Candidate, bool, error) {
 		again, err := Diagnose(ctx, far, judge)
 		if err != nil {
-			return nil, fmt.Errorf("judge again after a keep: %w", err)
+			return nil, false, fmt.Errorf("judge again after a keep: %w", err)
 		}
-		return candidatesOf(again.Findings, o.Knobs), nil
+		return candidatesOf(again.Findings, o.Knobs), enough(again) && !o.Thorough, nil
 	}
 	base := newProber(far, o.Goal, o.Direction, o.Streams, segment, warmUp)
 	hosts := map[tune.Side]tune.Host{tune.Near: near, tune.Far: far}
@@ -99,6 +100,11 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 		t.Changes = changesOf(t.Outcome)
 	}
 	return t, err
+}
+
+// enough tells that a verdict leaves nothing to gain: the path is full, or nothing is wrong any more.
+func enough(v *Verdict) bool {
+	return v.Limit().Code == diagnose.LinkRateReached || v.Limit().Code == diagnose.Healthy
 }
 
 // candidatesOf gathers what the findings propose, most important first, each knob and side once.

@@ -42,10 +42,11 @@ type Config struct {
 	// Refuse says in a clause why a candidate must not be tried here ("carries this session"), or nothing. Nil: refuses nothing.
 	Refuse func(Candidate) string
 
-	// Refill is called after each keep, with the kept settings in force: a limit removed uncovers the next. What it returns is tried
-	// before the candidates left over from an older verdict. A candidate that was unproven before the keep gets a second chance, one that was refused,
-	// worse or tried since does not. Nil: no refill.
-	Refill func(ctx context.Context, kept []Change) ([]Candidate, error)
+	// Refill is called after each keep, with the kept settings in force: a limit removed uncovers the next. Its candidates are tried
+	// before those left over from an older verdict. A candidate that was unproven before the keep gets a second chance, one that was kept may come again with
+	// levels not yet tried, one that was refused or worse does not. When enough is true, nothing more can be gained and what is left over is
+	// not tried. Nil: no refill.
+	Refill func(ctx context.Context, kept []Change) (fresh []Candidate, enough bool, err error)
 
 	// HoldCommit leaves a confirmed set as trial changes for the caller (or the guard) to decide about.
 	HoldCommit bool

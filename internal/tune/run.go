@@ -266,9 +266,16 @@ func (s *session) refill(ctx context.Context) error {
 	if err := s.switchTo(ctx, s.kept); err != nil {
 		return err
 	}
-	fresh, err := s.cfg.Refill(ctx, s.keptList())
+	fresh, enough, err := s.cfg.Refill(ctx, s.keptList())
 	if err != nil {
 		return fmt.Errorf("look for new candidates: %w", err)
+	}
+	if enough {
+		if len(s.queue) > 0 {
+			s.emit(Event{Kind: EventPhase, Phase: PhaseTrial, Text: fmt.Sprintf("%d candidates are not tried: nothing more can be gained", len(s.queue))})
+		}
+		s.queue = nil
+		return nil
 	}
 	fresh = slices.DeleteFunc(slices.Clone(fresh), func(c Candidate) bool {
 		past, tried := s.history[target{c.Side, c.Knob}]

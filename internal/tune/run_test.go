@@ -413,13 +413,13 @@ func TestRefill(t *testing.T) {
 	w := longFatPath()
 	c := configFor(w)
 	var asked [][]Change
-	c.Refill = func(_ context.Context, kept []Change) ([]Candidate, error) {
+	c.Refill = func(_ context.Context, kept []Change) ([]Candidate, bool, error) {
 		asked = append(asked, kept)
 		return []Candidate{
 			{Knob: wmem, Side: Near, Levels: []knob.Value{"4096"}},
 			{Knob: rmem, Side: Far, Levels: []knob.Value{"6144"}}, // kept already at this level: not again
 			{Knob: tso, Side: Near, Levels: []knob.Value{"off"}},
-		}, nil
+		}, false, nil
 	}
 	out, err := Run(t.Context(), c, w, w.tuneHosts(), []Candidate{
 		{Knob: wmem, Side: Near, Levels: []knob.Value{"4096"}},
@@ -442,7 +442,7 @@ near ethtool:eth0/feature.tx-tcp-segmentation on→off reverted-unproven
 
 	w = longFatPath()
 	c = configFor(w)
-	c.Refill = func(context.Context, []Change) ([]Candidate, error) { return nil, errInjected }
+	c.Refill = func(context.Context, []Change) ([]Candidate, bool, error) { return nil, false, errInjected }
 	if _, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates(), nil); !errors.Is(err, errInjected) {
 		t.Errorf("error %v, want the refill's", err)
 	}
@@ -453,8 +453,8 @@ func TestRefillGoesFurther(t *testing.T) {
 	// A verdict under a narrow window cannot know how much is needed; the next one asks for more of the same knob.
 	w := longFatPath()
 	c := configFor(w)
-	c.Refill = func(context.Context, []Change) ([]Candidate, error) {
-		return []Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"128", "6144"}}}, nil
+	c.Refill = func(context.Context, []Change) ([]Candidate, bool, error) {
+		return []Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"128", "6144"}}}, false, nil
 	}
 	out, err := Run(t.Context(), c, w, w.tuneHosts(), []Candidate{{Knob: rmem, Side: Far, Levels: []knob.Value{"128"}}}, nil)
 	if err != nil {
@@ -465,6 +465,23 @@ func TestRefillGoesFurther(t *testing.T) {
 	}
 	if len(out.Trials) != 2 {
 		t.Errorf("%d trials, want 2: levels that were tried are not asked for again\n%s", len(out.Trials), verdicts(out))
+	}
+}
+
+func TestRefillSaysEnough(t *testing.T) {
+	// The path is full: what an older verdict proposed besides is not tried any more.
+	w := longFatPath()
+	c := configFor(w)
+	c.Refill = func(context.Context, []Change) ([]Candidate, bool, error) { return nil, true, nil }
+	out, err := Run(t.Context(), c, w, w.tuneHosts(), []Candidate{
+		{Knob: rmem, Side: Far, Levels: []knob.Value{"6144"}},
+		{Knob: tso, Side: Near, Levels: []knob.Value{"off"}},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Trials) != 1 || out.State != StateCommitted {
+		t.Errorf("state %s, trials:\n%s", out.State, verdicts(out))
 	}
 }
 
