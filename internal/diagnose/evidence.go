@@ -91,6 +91,7 @@ func (f *flow) common() []Evidence {
 	return all
 }
 
+// tcpInfo names a field of the sender's tcp_info as a source.
 func (f *flow) tcpInfo(field string) string { return "tcp_info " + field + " (" + f.sender.name + ")" }
 
 // windowEvidence is what the windows and the chronographs say.

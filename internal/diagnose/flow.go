@@ -66,6 +66,7 @@ func flowsOf(c Case) []*flow {
 	return flows
 }
 
+// newFlow gathers one direction of a run: d says who sends, rate is what that direction carried.
 func newFlow(c Case, r *traffic.Result, d traffic.Direction, rate float64) *flow {
 	near := end{name: "near", host: c.Near, run: r.Ends.Local}
 	far := end{name: "far", host: c.Far, run: r.Ends.Remote}
@@ -86,6 +87,8 @@ func newFlow(c Case, r *traffic.Result, d traffic.Direction, rate float64) *flow
 	return f
 }
 
+// readSender adds up what the sender's kernel said of every stream. Buffers and windows add up because each stream has its own; round
+// trips are the mean, because all streams share the path.
 func (f *flow) readSender() {
 	f.scaling, f.appLimited = true, true
 	var means int

@@ -39,6 +39,7 @@ func (f *flow) atLinkRate() bool {
 	return ok && goodput(link) > 0 && f.rate >= lineRateShare*goodput(link)
 }
 
+// knownLinkReached is the verdict by speed: a real link whose rate is a fact is full.
 func (f *flow) knownLinkReached() *Finding {
 	link, at, _ := f.slowestLink()
 	ceiling := goodput(link)

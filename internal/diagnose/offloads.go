@@ -92,6 +92,7 @@ var featureReason = map[string]string{
 	"rx-gro":                  "the receiver's stack handles bundles instead of single segments",
 }
 
+// missingOffload is one feature that is off and may be switched on, where it matters for this flow.
 type missingOffload struct {
 	at      end
 	card    *host.Interface

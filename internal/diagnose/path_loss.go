@@ -76,6 +76,7 @@ func pathLoss(f *flow) *Finding {
 	return x
 }
 
+// pathLossRemedy names the repair, which no knob can do, and the relief that a knob can give where the kernel offers it.
 func (f *flow) pathLossRemedy(x *Finding) {
 	x.Remedy.Text = "Look for a bad cable, optic, radio link or a policer between the hosts: error counters of the switch ports on the way tell which."
 	if f.modelBased() {
@@ -117,6 +118,7 @@ func (f *flow) modelBased() bool {
 	return strings.HasPrefix(f.congestion, "bbr") || f.congestion == "dctcp" || f.congestion == "cdg"
 }
 
+// congestionName is the congestion control in a sentence, also when it is not known.
 func (f *flow) congestionName() string {
 	if f.congestion == "" {
 		return "the sender"

@@ -83,6 +83,8 @@ func (f *flow) fillsWindow() bool {
 	return f.fill() >= windowFill
 }
 
+// receiveWindowRemedy tells the three reasons of a small window apart: autotuning is off, the maximum is too small, or a program has
+// set the size itself, which no sysctl can mend.
 func (f *flow) receiveWindowRemedy(x *Finding, rmem float64, rmemKnown, atCap bool) {
 	target, why := f.target()
 	usable := usableWindow(f.receiver)

@@ -52,6 +52,7 @@ func targets(from, to *host.Snapshot, address string) []netip.Addr {
 	return all
 }
 
+// addresses lists every address of a host.
 func addresses(s *host.Snapshot) []netip.Addr {
 	var all []netip.Addr
 	for _, i := range s.Interfaces {

@@ -28,6 +28,7 @@ func routeWindowClamped(f *flow) *Finding {
 	return nil
 }
 
+// clampedBy writes the finding for the route that explains the window.
 func (f *flow) clampedBy(r host.Route, perStream float64) *Finding {
 	bound := metricBound(r.WindowBytes)
 	id := "route:" + r.Destination + "/window"

@@ -58,6 +58,7 @@ func sendBufferLimited(f *flow) *Finding {
 	return x
 }
 
+// sendBufferRemedy raises the maximum where the buffer stands at it; elsewhere a program has set the size itself.
 func (f *flow) sendBufferRemedy(x *Finding, wmem float64, wmemKnown, atCap bool) {
 	target, why := f.target()
 	need := bytes(float64(roundUp(target / usableSendBuffer)))

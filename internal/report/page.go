@@ -34,11 +34,13 @@ type page struct {
 	Warnings                []string
 }
 
+// bar is one of the two bars at the top; the longer one fills the width.
 type bar struct {
 	Label, Value, Class string
 	Width               string
 }
 
+// findingView is one finding of the diagnosis before; Class is its severity and chooses the colour.
 type findingView struct {
 	Code, Title, Where, Sure, Class string
 	Evidence                        []evidenceView
@@ -46,12 +48,17 @@ type findingView struct {
 	Remedy                          string
 }
 
+// evidenceView is one row of a finding's evidence, with the value in words.
 type evidenceView struct{ Name, Value, Source string }
 
+// ablationView is one kept change that was measured against the others without it.
 type ablationView struct{ Side, Knob, Effect, Interval, Result string }
 
+// changeView is one change that is still in force.
 type changeView struct{ ID, Side, Knob, From, To, State string }
 
+// newPage turns a document into what the template shows. Every decision about words, order and places is taken here, so that the
+// template stays free of logic and tests of the page can read its fields in the golden file.
 func newPage(d *TuneDocument) page {
 	verdict, sentence := Headline(d)
 	p := page{
@@ -91,6 +98,7 @@ func newPage(d *TuneDocument) page {
 	return p
 }
 
+// bars gives the figure before, and the one after when something was kept. A rate of zero has nothing to draw.
 func bars(d *TuneDocument) []bar {
 	if d.Baseline == nil {
 		return nil
@@ -112,6 +120,7 @@ func bars(d *TuneDocument) []bar {
 	return all
 }
 
+// viewFinding puts a finding into words.
 func viewFinding(f diagnose.Finding) findingView {
 	v := findingView{
 		Code: string(f.Code), Title: f.Title, Where: f.Where, Sure: fmt.Sprintf("%.0f %% sure", 100*f.Confidence),
@@ -158,18 +167,22 @@ type timeline struct {
 	Unit                        string
 }
 
+// band is one part of the experiment behind the points: the pilot, a trial, an ablation, the confirmation.
 type band struct {
 	X, Width, Middle, Class, Label, Title string
 	Mark                                  string // kept, reverted
 }
 
+// tick is one label on an axis. At is a share of the width or a height in pixels, after the axis.
 type tick struct{ At, Label, Anchor string }
 
+// levelLine is a dashed line across the plot at the figure of before or after, with its label a little above.
 type levelLine struct {
 	Y, LabelY   string
 	Class, Text string
 }
 
+// point is one segment; Title is what a pointer resting on it shows.
 type point struct{ X, Y, Class, Title string }
 
 // The plot's heights in pixels: a strip of labels, the plot, the times.
@@ -179,6 +192,8 @@ const (
 	axisHeight  = 24
 )
 
+// newTimeline lays out every segment in the order of measuring, which is what shows a drift of the bench that a summary hides.
+// Nothing measured gives no plot.
 func newTimeline(d *TuneDocument) *timeline {
 	if len(d.Segments) == 0 {
 		return nil
@@ -233,6 +248,7 @@ func newTimeline(d *TuneDocument) *timeline {
 	return t
 }
 
+// armText says which arm a segment belongs to; in a search for the level the arm is the level.
 func armText(s tune.Segment) string {
 	switch s.Arm {
 	case "A":
@@ -317,6 +333,7 @@ type ladder struct {
 	One   string // where an effect of one is
 }
 
+// rung is one row of the ladder: what was tried, its effect as a number and as a bar, and what became of it.
 type rung struct {
 	Number, Side, Knob, From, To string
 	Why, Reason                  string
@@ -327,6 +344,7 @@ type rung struct {
 	OpenLow, OpenHigh            bool
 }
 
+// newLadder lays out the trials in their order, and the confirmation of everything kept as the last row.
 func newLadder(d *TuneDocument) *ladder {
 	if len(d.Trials) == 0 {
 		return nil
@@ -356,6 +374,8 @@ func newLadder(d *TuneDocument) *ladder {
 	return l
 }
 
+// place puts the bar of an effect on the scale. An end that is not known runs to the edge and gets an arrow: open is not the same as
+// wide, and a reader must see that.
 func (r *rung) place(e tune.Effect, s logScale) {
 	if e.Ratio <= 0 {
 		return
@@ -378,6 +398,7 @@ func (r *rung) place(e tune.Effect, s logScale) {
 // logScale maps effects to 0…1.
 type logScale struct{ low, high float64 }
 
+// at is the place of a factor as a share of the width, kept inside.
 func (s logScale) at(x float64) float64 {
 	return min(max((math.Log(x)-s.low)/(s.high-s.low), 0), 1)
 }
@@ -427,4 +448,5 @@ func percentOf(share float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(100*share, 'f', 2, 64), ".00") + "%"
 }
 
+// pixels prints a height for an attribute.
 func pixels(y float64) string { return strconv.FormatFloat(y, 'f', 1, 64) }

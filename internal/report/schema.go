@@ -104,6 +104,7 @@ func SchemaFiles() (map[string][]byte, error) {
 	return files, nil
 }
 
+// schemaOf makes the schema of one document type.
 func schemaOf(name string, t reflect.Type) *Schema {
 	g := &generator{defs: map[string]*Schema{}}
 	s := g.object(t)
@@ -118,6 +119,7 @@ func schemaOf(name string, t reflect.Type) *Schema {
 	return s
 }
 
+// generator collects the definitions that a document refers to.
 type generator struct{ defs map[string]*Schema }
 
 // of gives the schema of any type; structs become definitions that are referred to by package and name.
@@ -160,6 +162,7 @@ func (g *generator) of(t reflect.Type) *Schema {
 	panic("no schema for " + t.String()) // a new kind in a document; the tests build every schema
 }
 
+// packageOf is the last element of a type's package path; it tells host.Interface from another Interface.
 func packageOf(t reflect.Type) string {
 	path := t.PkgPath()
 	return path[strings.LastIndex(path, "/")+1:]
@@ -173,6 +176,7 @@ func (g *generator) object(t reflect.Type) *Schema {
 	return s
 }
 
+// fields adds the fields of a struct. Outer fields come first, because encoding/json lets them hide embedded ones of the same name.
 func (g *generator) fields(s *Schema, t reflect.Type) {
 	var embedded []reflect.Type
 	for i := range t.NumField() {
@@ -208,6 +212,7 @@ func (g *generator) fields(s *Schema, t reflect.Type) {
 	}
 }
 
+// unitOf explains the unit that a key ends in, empty for keys without one.
 func unitOf(key string) string {
 	for _, u := range unitsOfKeys {
 		if strings.HasSuffix(key, u.suffix) {

@@ -13,6 +13,7 @@ type Style struct {
 	Colour bool // ANSI colours; the caller has honoured NO_COLOR and asked whether the output is a terminal
 }
 
+// paint wraps text in one ANSI sequence (ECMA-48 SGR) when colour is wanted.
 func (s Style) paint(code, text string) string {
 	if !s.Colour || text == "" {
 		return text
@@ -33,12 +34,14 @@ type printer struct {
 	err error
 }
 
+// line prints one line. After an error nothing more is written.
 func (p *printer) line(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
 	}
 }
 
+// head prints the title of a part.
 func (p *printer) head(title string) { p.line("%s", p.s.bold(title)) }
 
 // textWidth is the column before which running text is broken. Tables may be wider: a broken row is worse than a long one.
@@ -82,6 +85,7 @@ type table struct {
 	rows  [][]cell
 }
 
+// cell is one field of a table; paint may be nil.
 type cell struct {
 	text  string
 	paint func(string) string
@@ -158,6 +162,7 @@ func (t *table) print(p *printer, indent string) {
 	}
 }
 
+// layOut aligns one row. Blanks are owed until a visible text follows, so no line ends in any.
 func (t *table) layOut(row []cell, widths []int) string {
 	var b strings.Builder
 	owed := 0 // blanks before the next visible text

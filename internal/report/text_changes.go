@@ -19,6 +19,7 @@ func HistoryText(w io.Writer, d *HistoryDocument, s Style) error {
 	return p.err
 }
 
+// changes prints changes as a table, in the local time of the reader.
 func (p *printer) changes(changes []journal.Change) {
 	t := newTable("id", "time", "side", "knob", "from", "to", "state", "note")
 	for _, c := range changes {
@@ -27,6 +28,7 @@ func (p *printer) changes(changes []journal.Change) {
 	t.print(p, "  ")
 }
 
+// state colours a state: yellow goes away by itself, green stays.
 func (p *printer) state(s journal.State) cell {
 	switch s {
 	case journal.Trial:
@@ -88,6 +90,7 @@ func KnobsText(w io.Writer, d *KnobsDocument, s Style) error {
 
 var disturbances = []string{"nothing", "new sockets only", "short loss", "link down", "reload or reboot"}
 
+// knob prints everything that the catalogue knows about one knob.
 func (p *printer) knob(k knob.Definition) {
 	p.line("%s  %s", p.s.bold(string(k.Pattern)), k.Title)
 	p.line("")
@@ -115,6 +118,7 @@ func (p *printer) knob(k knob.Definition) {
 	t.print(p, "  ")
 }
 
+// parens puts a text in parentheses, and nothing around nothing.
 func parens(s string) string {
 	if s == "" {
 		return ""

@@ -26,6 +26,7 @@ func DiagnoseText(w io.Writer, d *DiagnoseDocument, s Style) error {
 	return p.err
 }
 
+// finding prints one finding: verdict, evidence, what was ruled out, what to do. Empty parts are left out.
 func (p *printer) finding(f diagnose.Finding) {
 	p.line("%s  %s", p.severity(f.Severity, string(f.Code)), p.s.dim(fmt.Sprintf("%s · %s · %.0f %% sure", f.Severity, f.Where, 100*f.Confidence)))
 	p.wrapped("  ", f.Title)
@@ -59,6 +60,7 @@ func (p *printer) finding(f diagnose.Finding) {
 	}
 }
 
+// list prints sentences under a title; no sentences, no title.
 func (p *printer) list(title string, sentences []string) {
 	if len(sentences) == 0 {
 		return
@@ -69,6 +71,7 @@ func (p *printer) list(title string, sentences []string) {
 	}
 }
 
+// severity colours a code after how much it matters.
 func (p *printer) severity(s diagnose.Severity, text string) string {
 	switch s {
 	case diagnose.Critical, diagnose.Warning:
@@ -79,6 +82,7 @@ func (p *printer) severity(s diagnose.Severity, text string) string {
 	return p.s.bold(p.s.green(text))
 }
 
+// levels prints the values worth trying, smallest first.
 func levels(values []knob.Value) string {
 	var all []string
 	for _, v := range values {

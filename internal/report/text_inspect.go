@@ -73,6 +73,7 @@ func (p *printer) notes(title string, sentences []string) {
 	}
 }
 
+// hostLine says in one line what machine this is. What is not known is left out.
 func hostLine(h Host, cpus int) string {
 	parts := []string{h.Name, strings.TrimSpace(systemName(h.OS) + " " + h.Kernel)}
 	if h.Arch != "" {
@@ -93,6 +94,7 @@ func hostLine(h Host, cpus int) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), " · ")
 }
 
+// systemName writes an operating system as its people do.
 func systemName(goos string) string {
 	switch goos {
 	case "linux":
@@ -105,6 +107,7 @@ func systemName(goos string) string {
 	return goos
 }
 
+// state is up only with a carrier: an interface that is merely switched on carries nothing.
 func state(i host.Interface) string {
 	switch {
 	case !i.Up:
@@ -115,6 +118,7 @@ func state(i host.Interface) string {
 	return "up"
 }
 
+// linkText gives speed and duplex of a real link. A virtual one has only a number that somebody typed, so it shows none.
 func linkText(i host.Interface) string {
 	switch {
 	case i.Virtual:
@@ -125,6 +129,7 @@ func linkText(i host.Interface) string {
 	return strings.TrimSpace(unit.BitRate(i.SpeedBitsPerSec).String() + " " + i.Duplex)
 }
 
+// ringText gives the descriptor rings as present of largest possible, receive first.
 func ringText(r *host.Rings) string {
 	if r == nil {
 		return ""

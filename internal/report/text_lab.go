@@ -33,6 +33,7 @@ func LabText(w io.Writer, d *LabDocument, s Style) error {
 	return err
 }
 
+// rateOr prints a rate, or a dash where none was measured.
 func rateOr(x *float64) string {
 	if x == nil {
 		return "–"

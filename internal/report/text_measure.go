@@ -19,6 +19,7 @@ func MeasureText(w io.Writer, d *MeasureDocument, s Style) error {
 	return p.err
 }
 
+// nameOr gives a name, or what stands in for an unknown one.
 func nameOr(name, other string) string {
 	if name == "" {
 		return other
@@ -77,6 +78,7 @@ func (p *printer) tests(tests []traffic.Result) {
 	p.notes("TAKE WITH CARE", warnings)
 }
 
+// directionText names the direction; request/response and ping have both in them.
 func directionText(r traffic.Result) string {
 	if r.Test != traffic.Stream {
 		return "both"
@@ -84,6 +86,7 @@ func directionText(r traffic.Result) string {
 	return string(r.Direction)
 }
 
+// resultText gives the one number a test is run for.
 func resultText(r traffic.Result) string {
 	switch r.Test {
 	case traffic.Stream:
@@ -103,6 +106,7 @@ func resultText(r traffic.Result) string {
 	return ""
 }
 
+// costText gives the processor time per gigabyte of one end, empty when it was not measured.
 func costText(e traffic.End) string {
 	if e.CPUSecondsPerGigabyte <= 0 {
 		return ""

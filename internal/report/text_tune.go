@@ -48,6 +48,7 @@ func TuneText(w io.Writer, d *TuneDocument, s Style) error {
 	return p.err
 }
 
+// headline prints the verdict in colour and its sentence.
 func (p *printer) headline(d *TuneDocument) {
 	verdict, text := Headline(d)
 	paint := p.s.bold
@@ -83,6 +84,7 @@ func sentenceOf(clause, otherwise string) string {
 	return strings.ToUpper(clause[:1]) + strings.TrimSuffix(clause[1:], ".") + "."
 }
 
+// changesWord counts changes in words.
 func changesWord(n int) string {
 	if n == 1 {
 		return "one change"
@@ -107,6 +109,7 @@ var guardRows = []struct{ key, name string }{
 	{"drops_per_gigabyte", "drops per gigabyte"},
 }
 
+// guardText prints a side effect in the unit that its key names.
 func guardText(key string, v float64) string {
 	switch {
 	case strings.HasSuffix(key, "_seconds"):
@@ -150,6 +153,7 @@ func (d *TuneDocument) comparisons() []comparison {
 	return rows
 }
 
+// beforeAfter prints the figures side by side, and what the bench could have told apart: without that a missing gain says nothing.
 func (p *printer) beforeAfter(d *TuneDocument) {
 	rows := d.comparisons()
 	if len(rows) == 0 {
@@ -186,6 +190,7 @@ func (p *printer) ladder(trials []tune.Trial) {
 	}
 }
 
+// verdict colours what became of a trial, and says when several were tried as one.
 func (p *printer) verdict(t tune.Trial) cell {
 	text := verdictText(t.Verdict)
 	if t.Joint {
@@ -207,6 +212,7 @@ func verdictText(v tune.Verdict) string {
 	return string(v)
 }
 
+// count prints a number of things, empty for none.
 func count(n int) string {
 	if n == 0 {
 		return ""

@@ -48,6 +48,7 @@ func decodeStrict(doc []byte) (any, error) {
 	return v, nil
 }
 
+// decodeValue reads one value token by token, because only tokens show a key that comes twice.
 func decodeValue(d *json.Decoder, place string) (any, error) {
 	token, err := d.Token()
 	if err != nil {
@@ -90,6 +91,7 @@ func decodeValue(d *json.Decoder, place string) (any, error) {
 	return object, err
 }
 
+// join makes the path of a key for messages.
 func join(place, key string) string { return strings.TrimPrefix(place+"."+key, ".") }
 
 // check holds value against s; root has the definitions.
@@ -133,6 +135,7 @@ func (s *Schema) check(root *Schema, place string, value any) error {
 	return nil
 }
 
+// checkObject holds an object to its keys. A map has no keys of its own, its values share one schema.
 func (s *Schema) checkObject(root *Schema, place string, object map[string]any) error {
 	for _, key := range s.Required {
 		if _, ok := object[key]; !ok {
@@ -153,6 +156,7 @@ func (s *Schema) checkObject(root *Schema, place string, object map[string]any) 
 	return nil
 }
 
+// allows tells whether a kind of value fits; every integer is a number too.
 func (s *Schema) allows(kind string) bool {
 	match := func(want string) bool { return want == kind || want == "number" && kind == "integer" }
 	switch t := s.Type.(type) {
@@ -164,6 +168,7 @@ func (s *Schema) allows(kind string) bool {
 	return true
 }
 
+// kindOf names the JSON Schema type of a decoded value. An integer of any size is one: counters pass int64.
 func kindOf(value any) string {
 	switch v := value.(type) {
 	case nil:
