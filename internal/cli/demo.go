@@ -7,7 +7,6 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -48,13 +47,13 @@ users make namespaces. --json prints the linerate.tune/1 document of the run.`,
 			if page, err = filepath.Abs(page); err != nil {
 				return err
 			}
-			story := &demoStory{out: a.out, progress: p, scenario: scenario}
+			story := &demoStory{out: a.out, progress: p, scenario: scenario, style: report.Style{Colour: a.colour(a.out)}}
 			if a.json {
 				story.out = io.Discard
 			}
 			story.begin()
 			result, err := lab.Run(cmd.Context(), scenario, lab.Options{
-				Progress: story.event, HTML: page, Tune: demoTune, Measure: 3 * time.Second,
+				Progress: story.event, HTML: page, Tune: demoTune,
 			})
 			p.Done()
 			if err != nil {
@@ -78,7 +77,7 @@ func (a *app) demoResult(story *demoStory, r *lab.Result, page string) error {
 		if err := json.Unmarshal(r.Tune, &doc); err != nil {
 			return fmt.Errorf("read the tune document: %w", err)
 		}
-		if err := report.TuneText(a.out, &doc, report.Style{Colour: a.colour(a.out)}); err != nil {
+		if err := report.TuneText(a.out, &doc, story.style); err != nil {
 			return err
 		}
 		story.end(r, page)
@@ -86,7 +85,7 @@ func (a *app) demoResult(story *demoStory, r *lab.Result, page string) error {
 	if !r.Pass {
 		return statusError{status: exitFailed, message: "demo: " + r.Reason}
 	}
-	return nil
+	return story.broken
 }
 
 // demoStory tells the run as it goes: what is decided as lines, what is under way on the status line.
@@ -94,7 +93,8 @@ type demoStory struct {
 	out      io.Writer
 	progress *progress
 	scenario lab.Scenario
-	broken   error
+	style    report.Style
+	broken   error // what standard output refused
 }
 
 // say writes one line of the story, after the status line is out of the way.
@@ -130,7 +130,7 @@ func (d *demoStory) event(e lab.Event) {
 		d.say("before     %s\n", unit.BitRate(e.BitsPerSecond))
 		d.progress.Status("asking what limits it")
 	case lab.EventDiagnose:
-		d.say("diagnosis  %s", e.Text)
+		d.diagnosis(e)
 	case lab.EventStep:
 		d.step(e.Text)
 	case lab.EventAfter:
@@ -139,6 +139,19 @@ func (d *demoStory) event(e lab.Event) {
 		d.progress.Status("comparing every setting with the original")
 	case lab.EventProof:
 	}
+}
+
+// diagnosis shows the first finding in full: the limit, and why.
+func (d *demoStory) diagnosis(e lab.Event) {
+	var doc report.DiagnoseDocument
+	if err := json.Unmarshal(e.Document, &doc); err != nil || len(doc.Findings) == 0 {
+		d.say("diagnosis  %s", e.Text)
+		return
+	}
+	doc.Findings = doc.Findings[:1]
+	d.progress.Done()
+	d.broken = errors.Join(d.broken, report.DiagnoseText(d.out, &doc, d.style))
+	d.say("\ntrying the remedies, one at a time:")
 }
 
 // step passes on what the tune inside the world says. Its pairs and segments are for the status line only.

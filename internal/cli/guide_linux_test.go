@@ -65,13 +65,11 @@ func typeAll(t *testing.T, commands []string) {
 	}
 	defer running.Close()
 	key, state := wire.NewKey().String(), t.TempDir()
-	serve := running.Far().Command(t.Context(), "serve", "--allow-tuning", "--state", filepath.Join(state, "far"))
-	out := &syncBuffer{}
-	serve.Env, serve.Stdout, serve.Stderr = []string{"LINERATE_KEY=" + key}, out, out
-	if err := serve.Start(); err != nil {
+	stop, err := running.Serve(t.Context(), key, filepath.Join(state, "far"), nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the far side to listen", func() bool { return strings.Contains(out.String(), "listening") })
+	defer stop()
 	// The shell takes each line apart as the reader's does; the test binary, called linerate, is the program.
 	bin := t.TempDir()
 	self, err := os.Executable()

@@ -80,20 +80,17 @@ func newKillWorld(t *testing.T, far bool) *killWorld {
 	if err := host.Set(t.Context(), fault); err != nil {
 		t.Fatal(err)
 	}
-	serve := k.command(context.WithoutCancel(t.Context()), running.Far(), "serve", "--allow-tuning")
-	out := &syncBuffer{}
-	serve.Stdout, serve.Stderr = out, out
-	if err := serve.Start(); err != nil {
+	log := &syncBuffer{}
+	stop, err := running.Serve(context.WithoutCancel(t.Context()), k.key, filepath.Join(k.state, "far"), log)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = serve.Signal(syscall.SIGTERM)
-		_ = serve.Wait()
+		stop()
 		if t.Failed() {
-			t.Logf("far side:\n%s", out)
+			t.Logf("far side:\n%s", log)
 		}
 	})
-	await(t, "the far side to listen", func() bool { return strings.Contains(out.String(), "listening") })
 	k.before = k.settings(t)
 	return k
 }

@@ -1,13 +1,11 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,7 +65,7 @@ func (a *app) labRunCommand() *cobra.Command {
 		Long: `Make the scenario's world, measure it healthy, plant the fault, diagnose, tune, measure again, undo at both
 hosts, and compare every setting with the original. With --json one document a line. A scenario passes when the first
 finding is the right one, tuning reaches 90 % of the healthy figure (or keeps nothing where there is nothing to tune), and
-every value is back. The exit status is 1 when one does not pass.`,
+every value is back. The exit status is 1 when one does not pass, and 3 when this machine could not play one.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if budget <= 0 {
@@ -110,7 +108,7 @@ func (a *app) labRun(ctx context.Context, scenarios []lab.Scenario, budget time.
 			return err
 		}
 	}
-	failed := 0
+	failed, skipped := 0, 0
 	for _, s := range scenarios {
 		r, err := lab.Run(ctx, s, lab.Options{Budget: budget, Tune: labTune, Progress: func(e lab.Event) {
 			p.Status("%s: %s %s", s.Name, e.Kind, e.Text)
@@ -119,7 +117,10 @@ func (a *app) labRun(ctx context.Context, scenarios []lab.Scenario, budget time.
 		if err != nil {
 			return err
 		}
-		if !r.Pass {
+		switch {
+		case r.Skipped:
+			skipped++
+		case !r.Pass:
 			failed++
 		}
 		doc := report.NewLab(a.envelope(""), labOutcome(r))
@@ -129,6 +130,9 @@ func (a *app) labRun(ctx context.Context, scenarios []lab.Scenario, budget time.
 	}
 	if failed > 0 {
 		return statusError{status: exitFailed, message: fmt.Sprintf("lab: %d of %d scenarios did not pass", failed, len(scenarios))}
+	}
+	if skipped > 0 {
+		return statusError{status: exitPartial}
 	}
 	return nil
 }
@@ -235,23 +239,22 @@ func (a *app) labUp(ctx context.Context, w lab.World, command []string) error {
 		return fmt.Errorf("make state directory of the world: %w", err)
 	}
 	defer os.RemoveAll(state)
-	key := wire.NewKey()
-	env := func(host string) []string {
-		return []string{"LINERATE_KEY=" + key.String(), "LINERATE_STATE=" + filepath.Join(state, host)}
-	}
-	if err := a.labServe(ctx, running.Far(), env("far")); err != nil {
+	key, near := wire.NewKey().String(), filepath.Join(state, "near")
+	stop, err := running.Serve(ctx, key, filepath.Join(state, "far"), a.err)
+	if err != nil {
 		return err
 	}
+	defer stop()
 	if len(command) == 0 {
 		for _, h := range running.Hosts {
 			fmt.Fprintf(a.out, "%-6s  %-10s  %s\n", h.Name, h.Address, running.Enter(h))
 		}
-		fmt.Fprintf(a.out, "in the near host:\n  export LINERATE_KEY=%s LINERATE_STATE=%s\n  linerate measure far\n", key, filepath.Join(state, "near"))
+		fmt.Fprintf(a.out, "in the near host:\n  export LINERATE_KEY=%s LINERATE_STATE=%s\n  linerate measure far\n", key, near)
 		<-ctx.Done()
 		return nil
 	}
 	c := running.Near().Exec(ctx, command...)
-	c.Env = env("near")
+	c.Env = []string{"LINERATE_KEY=" + key, "LINERATE_STATE=" + near}
 	c.Stdin, c.Stdout, c.Stderr = a.in, a.out, a.err
 	err = c.Run()
 	var exit *lab.ExitError
@@ -259,39 +262,6 @@ func (a *app) labUp(ctx context.Context, w lab.World, command []string) error {
 		return statusError{status: exit.Code}
 	}
 	return err
-}
-
-// labServe lets a host of a world answer, and returns when it does.
-func (a *app) labServe(ctx context.Context, h *lab.Host, env []string) error {
-	ready := &firstLine{seen: make(chan struct{})}
-	c := h.Command(ctx, "serve", "--allow-tuning")
-	c.Env, c.Stdout, c.Stderr = env, ready, a.err
-	if err := c.Start(); err != nil {
-		return err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
-	select {
-	case <-ready.seen:
-		return nil
-	case err := <-ended:
-		return fmt.Errorf("start the far side: %w", err)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// firstLine tells when a line has been written to it.
-type firstLine struct {
-	once sync.Once
-	seen chan struct{}
-}
-
-func (f *firstLine) Write(p []byte) (int, error) {
-	if bytes.IndexByte(p, '\n') >= 0 {
-		f.once.Do(func() { close(f.seen) })
-	}
-	return len(p), nil
 }
 
 // labHostCommand is a host of a world: our own binary, started again in namespaces of its own.

@@ -4,6 +4,7 @@ package lab
 
 import (
 	"context"
+	"io"
 	"syscall"
 
 	"github.com/linerate/linerate/internal/lab/link"
@@ -26,6 +27,11 @@ func (*Running) SetLink(context.Context, Link) error { return ErrNotSupported }
 // LinkCounts answers ErrNotSupported.
 func (*Running) LinkCounts(context.Context) (link.Counts, error) {
 	return link.Counts{}, ErrNotSupported
+}
+
+// Serve starts the far end of a world.
+func (*Running) Serve(context.Context, string, string, io.Writer) (func(), error) {
+	return nil, ErrNotSupported
 }
 
 // Enter gives nothing.

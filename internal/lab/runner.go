@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/linerate/linerate/internal/wire"
@@ -39,6 +38,7 @@ type Event struct {
 	Kind          EventKind
 	Text          string
 	BitsPerSecond float64
+	Document      json.RawMessage // of the command that said it: linerate.diagnose/1
 }
 
 // Options of Run. The zero value will do.
@@ -46,8 +46,8 @@ type Options struct {
 	Progress func(Event) // called one at a time; nil: nobody listens
 	StateDir string      // where the hosts keep their journals, in near and far; empty: a temporary directory, removed at the end
 
-	// Measured part of healthy, before and after, and how often each is measured; the median counts. Zero: 4 s once on an emulated
-	// link, 2 s three times where the CPU sets the pace, because it varies more.
+	// Measured part of healthy, before and after, and how often each is measured; the median counts, so that one moment in which the
+	// machine was busy elsewhere decides nothing. Zero: 2 s, three times.
 	Measure time.Duration
 	Repeats int
 
@@ -69,11 +69,7 @@ func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
 	if o.Progress == nil {
 		o.Progress = func(Event) {}
 	}
-	measure, repeats := 4*time.Second, 1
-	if s.World.Link == nil {
-		measure, repeats = 2*time.Second, 3
-	}
-	o.Measure, o.Repeats = cmp.Or(o.Measure, measure), cmp.Or(o.Repeats, repeats)
+	o.Measure, o.Repeats = cmp.Or(o.Measure, 2*time.Second), cmp.Or(o.Repeats, 3)
 	if s.Needs.CongestionControl != "" && !allowed(s.Needs.CongestionControl) {
 		res.Skipped = true
 		res.Reason = fmt.Sprintf("skipped: this machine does not offer %s to namespaces; as root: modprobe tcp_%[1]s, then add it to sysctl net.ipv4.tcp_allowed_congestion_control", s.Needs.CongestionControl)
@@ -109,16 +105,6 @@ func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
 	return res, nil
 }
 
-// Demo plays the scenario that the write-ups began with, a receiver whose buffers are too small for the path. All that there is to show
-// is in the events and the result: rates, the near host's documents, and the proof.
-func Demo(ctx context.Context, o Options) (*Result, error) {
-	s, err := Load("receive-window")
-	if err != nil {
-		return nil, err
-	}
-	return Run(ctx, s, o)
-}
-
 // allowed tells whether the machine lets namespaces use a congestion control. A file that cannot be read says no.
 func allowed(name string) bool {
 	b, err := os.ReadFile("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
@@ -135,7 +121,7 @@ type play struct {
 
 func (p *play) all(ctx context.Context) error {
 	s := p.res.Scenario
-	stop, err := p.serve(ctx)
+	stop, err := p.Serve(ctx, p.key, filepath.Join(p.o.StateDir, "far"), nil)
 	if err != nil {
 		return err
 	}
@@ -158,7 +144,7 @@ func (p *play) all(ctx context.Context) error {
 				}
 			}
 		}
-		if stop, err = p.serve(ctx); err != nil {
+		if stop, err = p.Serve(ctx, p.key, filepath.Join(p.o.StateDir, "far"), nil); err != nil {
 			return err
 		}
 		p.o.Progress(Event{Kind: EventFaults})
@@ -175,7 +161,7 @@ func (p *play) all(ctx context.Context) error {
 	if err := p.diagnose(ctx); err != nil {
 		return err
 	}
-	p.o.Progress(Event{Kind: EventDiagnose, Text: p.res.Found})
+	p.o.Progress(Event{Kind: EventDiagnose, Text: p.res.Found, Document: p.res.Diagnose})
 	if err := p.tune(ctx); err != nil {
 		return err
 	}
@@ -232,47 +218,6 @@ func (p *play) settings(ctx context.Context) ([]map[string]string, error) {
 		all = append(all, s)
 	}
 	return all, nil
-}
-
-// port is where far serves; nothing else listens in a world.
-const port = "7070"
-
-// serve starts the far end and returns how to stop it once it listens.
-func (p *play) serve(ctx context.Context) (stop func(), err error) {
-	inner, cancel := context.WithCancel(ctx)
-	c := p.Far().Command(inner, "serve", "--listen", p.Far().Address+":"+port, "--allow-tuning", "--state", filepath.Join(p.o.StateDir, "far"))
-	c.Env = []string{"LINERATE_KEY=" + p.key}
-	first := &firstLine{seen: make(chan struct{})}
-	var said tail
-	c.Stdout, c.Stderr = first, &said
-	if err := c.Start(); err != nil {
-		cancel()
-		return nil, err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- c.Wait() }()
-	var once sync.Once
-	stop = func() {
-		once.Do(func() {
-			// In order: a responder that is asked to end gives back what it holds.
-			_ = c.Signal(syscall.SIGTERM)
-			select {
-			case <-ended:
-			case <-time.After(5 * time.Second):
-			}
-			cancel()
-		})
-	}
-	select {
-	case <-first.seen:
-		return stop, nil
-	case err := <-ended:
-		cancel()
-		return nil, fmt.Errorf("the far end did not start: %w%s", err, said.last())
-	case <-ctx.Done():
-		stop()
-		return nil, ctx.Err()
-	}
 }
 
 // linerate runs one command in a host and gives its document.
@@ -367,19 +312,6 @@ func (p *play) tune(ctx context.Context) error {
 		p.res.Kept = d.Changes
 	}
 	return nil
-}
-
-// firstLine tells when the first whole line was written and forgets everything.
-type firstLine struct {
-	once sync.Once
-	seen chan struct{}
-}
-
-func (f *firstLine) Write(b []byte) (int, error) {
-	if bytes.IndexByte(b, '\n') >= 0 {
-		f.once.Do(func() { close(f.seen) })
-	}
-	return len(b), nil
 }
 
 // tail keeps the last line of what a command says and hands each on.

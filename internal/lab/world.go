@@ -127,3 +127,6 @@ func (w World) plan() (plan, error) {
 	}
 	return plan{}, fmt.Errorf("world %q: want %s or %s", w.Topology, Pair, Router)
 }
+
+// port is where far serves; nothing else listens in a world.
+const port = "7070"

@@ -95,6 +95,8 @@ func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error)
 		return nil, err
 	}
 	v.Runs = append(v.Runs, *loaded)
-	v.Findings = diagnose.Judge(diagnose.Case{Near: v.Near, Far: v.Far, Runs: v.Runs})
+	v.Findings = diagnose.Judge(diagnose.Case{
+		Near: v.Near, Far: v.Far, Runs: v.Runs, NearAddress: loaded.LocalAddress, FarAddress: loaded.RemoteAddress,
+	})
 	return v, nil
 }

@@ -59,6 +59,8 @@ type Result struct {
 	MTUBytes             int           `json:"mtu_bytes,omitempty"`
 	MSSBytes             int           `json:"mss_bytes,omitempty"`
 	CongestionControl    string        `json:"congestion_control,omitempty"`
+	LocalAddress         string        `json:"local_address,omitempty"` // IP of the data connections at the near end
+	RemoteAddress        string        `json:"remote_address,omitempty"`
 	Intervals            []Interval    `json:"intervals"`
 	Ends                 Ends          `json:"ends"`
 	Warnings             []string      `json:"warnings,omitempty"` // noise: steal, cross traffic, non-steady series

@@ -66,6 +66,8 @@ func drive(ctx context.Context, s *session, link Link, spec Spec, progress func(
 		return nil, err
 	}
 	p := &phase{}
+	var ends endpoints
+	link.Dial = ends.note(link.Dial)
 	workers, method, err := link.connect(ctx, s, spec, p, accepted)
 	if err != nil {
 		return nil, err
@@ -92,7 +94,33 @@ func drive(ctx context.Context, s *session, link Link, spec Spec, progress func(
 	}
 	over = true
 	line.finish(far.Parts)
-	return assemble(c, link, method, started, far, line.intervals), nil
+	r := assemble(c, link, method, started, far, line.intervals)
+	r.LocalAddress, r.RemoteAddress = ends.local, ends.remote
+	return r, nil
+}
+
+// endpoints are the IP addresses of the data connections, which on hosts with several say which interface carried them.
+type endpoints struct {
+	once          sync.Once
+	local, remote string
+}
+
+// note makes a dialler that remembers the addresses of the first connection it opens.
+func (e *endpoints) note(dial func(context.Context, int) (*net.TCPConn, error)) func(context.Context, int) (*net.TCPConn, error) {
+	return func(ctx context.Context, index int) (*net.TCPConn, error) {
+		conn, err := dial(ctx, index)
+		if err == nil {
+			e.once.Do(func() { e.local, e.remote = ipOf(conn.LocalAddr()), ipOf(conn.RemoteAddr()) })
+		}
+		return conn, err
+	}
+}
+
+func ipOf(a net.Addr) string {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.AddrPort().Addr().Unmap().WithZone("").String()
+	}
+	return ""
 }
 
 // connect opens what the workers of the near side need.

@@ -316,10 +316,10 @@ func (s *session) conclude(reason string) {
 func (s *session) conclusion() string {
 	switch s.out.State {
 	case StateCommitted:
-		return fmt.Sprintf("committed %d changes: %s", len(s.out.Kept), s.out.Final)
+		return fmt.Sprintf("committed %s: %s", changes(len(s.out.Kept)), s.out.Final)
 	case StateTrial:
 		if len(s.out.Kept) > 0 {
-			return fmt.Sprintf("%d changes are confirmed and held as trial changes: %s", len(s.out.Kept), s.out.Final)
+			return fmt.Sprintf("confirmed and held on trial %s: %s", changes(len(s.out.Kept)), s.out.Final)
 		}
 		return "some trial changes could not be taken back; the guard of their host will"
 	}
@@ -331,3 +331,11 @@ func (s *session) conclusion() string {
 
 // normalQuantile is Φ⁻¹(p).
 func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
+
+// changes counts changes in words.
+func changes(n int) string {
+	if n == 1 {
+		return "1 change"
+	}
+	return fmt.Sprintf("%d changes", n)
+}

@@ -10,7 +10,7 @@ import (
 // confirm compares a set with the original, with fresh pairs. A bench too disturbed to measure leaves it unproven.
 func (s *session) confirm(ctx context.Context, set arm, attempt int) (answer, error) {
 	s.emit(Event{Kind: EventPhase, Phase: PhaseConfirmation, Pairs: s.plan.Looks[0].Pairs,
-		Text: fmt.Sprintf("confirm %d kept changes together against the original", len(set))})
+		Text: fmt.Sprintf("confirm %s against the original", changes(len(set)))})
 	got, err := s.compare(ctx, question{phase: PhaseConfirmation, trial: attempt, b: set, within: s.cfg.Budget})
 	disturbed := (*disturbedError)(nil)
 	switch {

@@ -28,7 +28,7 @@ type lane struct {
 	ended chan struct{}
 
 	mu     sync.Mutex
-	set    *Params // to be taken over
+	set    *change
 	stop   bool
 	counts Counters
 	err    error
@@ -75,18 +75,33 @@ func Start(a, b string, out, back Params, opt Options) (*Link, error) {
 	return l, nil
 }
 
-// Set changes the parameters from the next frame on.
+// change is new parameters for a lane; done is closed when they hold.
+type change struct {
+	params Params
+	done   chan struct{}
+}
+
+// Set changes the parameters of both directions, and returns when every frame sent from then on meets them.
 func (l *Link) Set(out, back Params) error {
+	if err := errors.Join(out.Check(), back.Check()); err != nil {
+		return err
+	}
 	for i, p := range [2]Params{out, back} {
-		if err := p.Check(); err != nil {
-			return err
-		}
 		p.Seed = p.Seed*2 + uint64(i)
-		d := l.lanes[i]
+		d, c := l.lanes[i], &change{p, make(chan struct{})}
 		d.mu.Lock()
-		d.set = &p
+		overtaken := d.set
+		d.set = c
 		d.mu.Unlock()
+		if overtaken != nil {
+			close(overtaken.done) // by this change, which holds instead
+		}
 		d.poke()
+		select {
+		case <-c.done:
+		case <-d.ended:
+			return fmt.Errorf("change link %s: its interface is gone", d.name)
+		}
 	}
 	return nil
 }
@@ -215,9 +230,10 @@ func (d *lane) loop() error {
 			return nil
 		}
 		if set != nil {
-			if err := d.line.Set(*set); err != nil {
+			if err := d.line.Set(set.params); err != nil {
 				return err
 			}
+			close(set.done)
 		}
 		if err := d.wait(fds, time.Since(start)); err != nil {
 			return err
