@@ -455,10 +455,11 @@ func TestSeed(t *testing.T) {
 		}
 		return b.String()
 	}
-	if order(1) != order(1) {
+	first, again := order(1), order(1)
+	if first != again {
 		t.Error("the same seed gave another order")
 	}
-	if order(1) == order(2) {
+	if first == order(2) {
 		t.Error("another seed gave the same order")
 	}
 }

@@ -1,0 +1,63 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/linerate/linerate/internal/cli"
+	"github.com/linerate/linerate/internal/report"
+)
+
+// TestLabRunAll plays every scenario as a user does, one document a line, and each must pass: the right first finding; for tunable
+// ones at least 90 % of the healthy figure after tuning; nothing kept where there is nothing to tune; every setting back. A world is real
+// time on a real kernel, so a scenario that fails is played once more before the test does: what fails by chance of the machine
+// fails once, what is wrong fails twice. Both results are logged.
+func TestLabRunAll(t *testing.T) {
+	lines, _ := labRun(t, "all")
+	if len(lines) < 8 {
+		t.Fatalf("%d documents, want one for each of at least 8 scenarios", len(lines))
+	}
+	for _, line := range lines {
+		d := labDocument(t, line)
+		t.Logf("%s", line)
+		if d.Pass {
+			continue
+		}
+		again, status := labRun(t, d.Scenario)
+		if len(again) != 1 || status != 0 || !labDocument(t, again[0]).Pass {
+			t.Errorf("scenario %s does not pass, twice: %s\n%s", d.Scenario, line, strings.Join(again, "\n"))
+		}
+	}
+}
+
+func labRun(t *testing.T, name string) (lines []string, status int) {
+	t.Helper()
+	var out, errw bytes.Buffer
+	status = cli.Main([]string{"linerate", "lab", "run", "--json", name}, strings.NewReader(""), &out, &errw)
+	if errw.Len() > 0 {
+		t.Logf("standard error: %s", &errw)
+	}
+	for line := range strings.Lines(out.String()) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	return lines, status
+}
+
+// labDocument reads one linerate.lab/1 and holds it to its schema.
+func labDocument(t *testing.T, line string) (d report.LabDocument) {
+	t.Helper()
+	if err := report.Validate([]byte(line)); err != nil {
+		t.Fatalf("%v\n%s", err, line)
+	}
+	dec := json.NewDecoder(strings.NewReader(line))
+	if err := dec.Decode(&d); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		t.Fatalf("more than one document on a line: %s", line)
+	}
+	return d
+}
