@@ -9,6 +9,7 @@ import (
 
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/wire"
@@ -70,7 +71,8 @@ func exitStatus(err error) int {
 		return exitLocked
 	case errors.Is(err, wire.ErrUnreachable), errors.Is(err, wire.ErrPeerGone), errors.Is(err, wire.ErrNotLinerate):
 		return exitUnreachable
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, wire.ErrWrongKey), errors.Is(err, knob.ErrReadOnly):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, wire.ErrWrongKey), errors.Is(err, knob.ErrReadOnly),
+		errors.Is(err, lab.ErrNoNamespaces):
 		return exitNotPermitted
 	default:
 		return exitFailed

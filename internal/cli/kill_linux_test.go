@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -52,6 +53,31 @@ func TestKillTune(t *testing.T) {
 			}
 			t.Logf("%d kills, %d of them while a change was in force, %d runs had ended before", rounds/worlds, k.inForce, k.ended)
 		})
+	}
+}
+
+// TestFarDies kills the far process with SIGKILL while its change is in force: the far guard puts the value back, and the near tune
+// ends by itself with the status for an unreachable peer.
+func TestFarDies(t *testing.T) {
+	k := newKillWorld(t, true)
+	tune := k.command(t.Context(), k.Near(), "tune", k.Far().Address, "--duration", "100ms", "--warm-up", "60ms", "--progress", "lines")
+	said := &syncBuffer{}
+	tune.Stderr = said
+	if err := tune.Start(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "a far change to be in force", func() bool { return !cmp.Equal(k.before, k.settings(t)) })
+	// The lock of the far journal holds the number of its process, in the far host's own numbering.
+	if err := k.Far().Exec(t.Context(), "sh", "-c", `kill -9 $(cat "$0")`, filepath.Join(k.state, "far", "lock")).Run(); err != nil {
+		t.Fatal(err)
+	}
+	var exit *lab.ExitError
+	if err := tune.Wait(); !errors.As(err, &exit) || exit.Code != 12 {
+		t.Errorf("tune ended with %v, want exit status 12\n%s", err, said)
+	}
+	await(t, "every setting to come back", func() bool { return cmp.Equal(k.before, k.settings(t)) })
+	for _, h := range []*lab.Host{k.Near(), k.Far()} {
+		k.recovers(t, h)
 	}
 }
 
