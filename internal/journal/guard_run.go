@@ -105,7 +105,12 @@ func newWatch(config GuardConfig) (*watch, error) {
 	if _, err := g.left(); err != nil {
 		return nil, err
 	}
-	if config.Mode == Lease && config.For > 0 {
+	switch {
+	case config.Mode == Deadline:
+		// Trials come with times of their own, so the journal is looked at in every step: a `set` that hangs before it has let go of the
+		// journal (stopped by Ctrl-Z, blocked at a terminal that takes no more) must not keep its trial in force.
+		g.deadline = options.Boottime() + watchStep
+	case config.For > 0:
 		g.deadline = options.Boottime() + config.For
 	}
 	go g.listen()
@@ -138,7 +143,7 @@ func (g *watch) run(ctx context.Context) error {
 			}
 			return g.watchTrials(ctx)
 		case <-wait:
-			if g.overdue() {
+			if g.mustEnd() {
 				return g.endWriter()
 			}
 		case <-told:
@@ -159,6 +164,29 @@ func (g *watch) timer() (<-chan time.Time, func() bool) {
 }
 
 func (g *watch) overdue() bool { return g.deadline != 0 && g.options.Boottime() >= g.deadline }
+
+// mustEnd tells whether a writer that lives has to be ended for the sake of a trial: its deadline has passed and something of its session is
+// still in trial or half done. A writer with nothing in trial may idle past its deadline as long as it likes; for `serve`, whose client
+// measures for an hour after it has taken its last trial back, that is the ordinary case. The deadline is not forgotten then, only looked at again
+// after a step: a writer that was stopped between telling a new deadline and writing its intent shows its trial when it goes on.
+func (g *watch) mustEnd() bool {
+	if !g.overdue() {
+		return false
+	}
+	trials, err := g.left()
+	if err != nil {
+		return true // What cannot be read may hold a trial, and a trial too many taken back is the smaller harm.
+	}
+	now := g.options.Boottime()
+	for _, e := range trials {
+		// In Deadline mode each trial has a time of its own, which a lease has not: there the one deadline counts for all.
+		if g.config.Mode == Lease || e.Expires != 0 && now >= e.Expires {
+			return true
+		}
+	}
+	g.deadline = now + watchStep
+	return false
+}
 
 func (g *watch) hear(message string) {
 	word, rest, _ := strings.Cut(message, " ")

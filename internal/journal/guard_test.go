@@ -195,6 +195,31 @@ func TestGuardLeaseDeadline(t *testing.T) {
 	}
 }
 
+// TestGuardSparesTheIdle: a deadline is about trials, not about the writer, which may outlive it when it has none.
+func TestGuardSparesTheIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, journal.Lease, time.Minute)
+		b.dies = true
+		changes := apply(t, b.writer, journal.Request{}, rmem, "B", mtu, "9000")
+		if _, err := b.writer.Undo(t.Context(), changes[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.writer.Commit(t.Context(), changes[1].ID); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if !b.running() || len(b.ended) != 0 {
+			t.Fatalf("an idle writer was ended: %v", b.ended)
+		}
+		// The deadline still holds for a trial that comes without a new one.
+		begin := b.clock.Boottime()
+		apply(t, b.writer, journal.Request{}, rmem, "C")
+		if err := <-b.done; err != nil || b.host.get(rmem) != "A" || b.clock.Boottime()-begin > 2*time.Second {
+			t.Errorf("%v, %s after %v", err, b.host.get(rmem), b.clock.Boottime()-begin)
+		}
+	})
+}
+
 func TestGuardCountsSuspend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, journal.Lease, time.Hour)
@@ -236,6 +261,19 @@ func TestGuardDeadlineMode(t *testing.T) {
 			b.end("undone by guard: deadline passed", "undone by guard: deadline passed")
 			if now := b.clock.Boottime(); now < 3*time.Minute || now > 3*time.Minute+time.Second {
 				t.Errorf("ended at %v", now)
+			}
+		})
+	})
+	t.Run("a writer that hangs is ended at the first deadline", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			b, _ := start(t)
+			time.Sleep(59 * time.Second)
+			if !b.running() || len(b.ended) != 0 {
+				t.Fatal("ended early")
+			}
+			b.end("undone by guard: deadline passed", "undone by guard: deadline passed")
+			if now := b.clock.Boottime(); now < time.Minute || now > time.Minute+8*time.Second || cmp.Diff([]bool{false, true}, b.ended) != "" {
+				t.Errorf("ended at %v by %v", now, b.ended)
 			}
 		})
 	})
