@@ -127,7 +127,8 @@ func TestInterruptedWrite(t *testing.T) {
 	}{
 		"not written":      {"256", time.Hour, "256", "", "undone by recovery: interrupted half way"},
 		"written":          {"1000", time.Hour, "256", "", "undone by recovery: interrupted half way"},
-		"rounded":          {"1024", time.Second, "256", "", "undone by recovery: interrupted half way"},
+		"rounded":          {"1024", time.Second, "256", "", "undone by recovery: interrupted half way; it held 1024, neither 256 nor 1000, and was taken for what the system made of our write"},
+		"of another clock": {"1024", -time.Minute, "1024", "1024", "undone by recovery: interrupted half way; changed by someone else to 1024 and left alone"},
 		"by whom, so late": {"1024", time.Hour, "1024", "1024", "undone by recovery: interrupted half way; changed by someone else to 1024 and left alone"},
 	} {
 		t.Run(name, func(t *testing.T) {

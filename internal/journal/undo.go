@@ -172,10 +172,16 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 		}
 		return over(true, record{Note: why})
 	}
-	if !j.same(e.Knob, present, e.To) && !j.rounded(e) {
+	asked := j.same(e.Knob, present, e.To)
+	if !asked && !j.rounded(e) {
 		outcome, err := over(false, record{Note: fmt.Sprintf("%s; changed by someone else to %s and left alone", why, present)})
 		outcome.Foreign = present
 		return outcome, err
+	}
+	if !asked {
+		// Most likely the driver's rounding, perhaps somebody else's choice of the last ten seconds. It is about to be overwritten, so the history
+		// must name it: To keeps it as well, but the note is what people read.
+		why += fmt.Sprintf("; it held %s, neither %s nor %s, and was taken for what the system made of our write", present, e.From, e.To)
 	}
 	// The intent to undo tells a later Recover to finish it. If it cannot be recorded the old value is put back all the same: that is
 	// the safe side, and Recover finds it at the knob.
@@ -213,9 +219,11 @@ const roundingWindow = 10 * time.Second
 
 // rounded tells whether the unexpected value of a knob is most likely our own: the writer died between the write and its note, and drivers round
 // (rings to powers of two, moderation to a granule of microseconds). A guard comes within milliseconds, then nobody else had the time;
-// later it may be someone else's choice, which is left alone.
+// later it may be someone else's choice, which is left alone. A change from the future is one that another time namespace recorded
+// (time_namespaces(7), Linux 5.6: CLOCK_BOOTTIME has an offset there), whose age nobody knows, so it counts as late.
 func (j *Journal) rounded(e *entry) bool {
-	return e.Phase == phaseIntent && j.options.Boottime()-e.Began < roundingWindow
+	age := j.options.Boottime() - e.Began
+	return e.Phase == phaseIntent && age >= 0 && age < roundingWindow
 }
 
 // expired tells whether the trial time of a change is over.
