@@ -110,7 +110,12 @@ func startGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
 		<-guard.exited
 		return nil, err
 	}
-	return guard, guard.send(messageWriter + " " + strconv.Itoa(os.Getpid()))
+	if err := guard.send(messageWriter + " " + strconv.Itoa(os.Getpid())); err != nil {
+		// A guard that does not listen is none. With the pipe closed it finds its writer gone, has nothing to take back, and ends.
+		_ = life.Close()
+		return nil, err
+	}
+	return guard, nil
 }
 
 // handshake waits for the one line that the guard sends.
