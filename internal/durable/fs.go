@@ -33,7 +33,7 @@ type FS interface {
 	// SyncDir makes the names in a directory survive power loss.
 	SyncDir(name string) error
 	// Lock takes an exclusive lock that Close, or the end of the process by any means, releases. The file holds the decimal
-	// process id of the last holder and stays. A lock held elsewhere is a *LockedError at once; there is no waiting.
+	// process id of the last holder and stays; only its owner may open it. A lock held elsewhere is a *LockedError at once; there is no waiting.
 	Lock(name string) (io.Closer, error)
 }
 

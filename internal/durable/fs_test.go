@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -182,6 +183,11 @@ func TestConformance(t *testing.T) {
 				lock, err = fsys.Lock(path)
 				must(t, err)
 				must(t, lock.Close())
+				info, err := fsys.Stat(path)
+				must(t, err)
+				if perm := info.Mode().Perm(); runtime.GOOS != "windows" && perm != 0o600 {
+					t.Errorf("everyone who may open the file may hold the lock: %v", perm)
+				}
 			})
 		})
 	}
@@ -323,6 +329,9 @@ func TestLockIsTakenOnAFullDisk(t *testing.T) {
 	defer lock.Close()
 	data, err := os.ReadFile(path)
 	must(t, err)
+	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("the file of an older linerate stays open to all: %v, %v", info.Mode(), err)
+	}
 	if len(data) != 20 || strings.Contains(string(data), "1234567") {
 		t.Errorf("lock file holds %q", data)
 	}

@@ -230,7 +230,7 @@ func (m *Mem) SyncDir(name string) error {
 
 // Lock implements FS. The holder is always this process.
 func (m *Mem) Lock(name string) (io.Closer, error) {
-	file, err := m.OpenAppend(name, 0o644)
+	file, err := m.OpenAppend(name, lockPerm)
 	if err != nil {
 		return nil, err
 	}
