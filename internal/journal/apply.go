@@ -31,6 +31,8 @@ func (j *Journal) Apply(ctx context.Context, request Request, settings ...knob.S
 	if j.options.Mode == Deadline && request.For <= 0 {
 		request.For = DefaultTrial
 	}
+	// The order of what follows is the promise of this package: refuse, then guard, then intent, then knob. A guard that is started after the
+	// first write would leave a moment in which kill -9 leaves a changed host and nobody who knows.
 	// First everything that can be refused without touching anything.
 	todo, err := j.plan(ctx, settings)
 	if err != nil {
@@ -51,6 +53,8 @@ func (j *Journal) Apply(ctx context.Context, request Request, settings ...knob.S
 			}
 			continue
 		}
+		// Newest first, because two settings of one request may depend on each other (a ring that is only as large as the channels allow). The
+		// caller's context may be what failed, so it does not stop this.
 		for i := len(done) - 1; i >= 0; i-- {
 			_, undoErr := j.takeBack(context.WithoutCancel(ctx), done[i], "another setting of the same request failed")
 			err = errors.Join(err, undoErr)
@@ -77,10 +81,12 @@ func (j *Journal) plan(ctx context.Context, settings []knob.Setting) ([]knob.Set
 		if err != nil {
 			return nil, fmt.Errorf("apply %s: nothing changed: %w", setting.Knob, err)
 		}
+		// Reading also shows now, while nothing is changed, that the knob is there and may be read: what cannot be read cannot be put back.
 		present, err := j.read(ctx, setting.Knob)
 		if err != nil {
 			return nil, fmt.Errorf("apply %s: nothing changed: %w", setting.Knob, err)
 		}
+		// An interrupted change of this knob leaves open which value is the old one. A new change on top would record the tuned one as From.
 		if e := j.history.unsettled(j.object(setting.Knob)); e != nil {
 			return nil, fmt.Errorf("apply %s: nothing changed: change %s: %w", setting.Knob, e.ID, ErrNeedsRecovery)
 		}
@@ -97,6 +103,7 @@ func (j *Journal) applyOne(ctx context.Context, request Request, setting knob.Se
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("apply %s: nothing changed: %w", id, err)
 	}
+	// Read anew: the guard may have taken a second to start, and From has to be the value that the next write replaces.
 	from, err := j.read(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("apply %s: nothing changed: %w", id, err)
@@ -107,13 +114,16 @@ func (j *Journal) applyOne(ctx context.Context, request Request, setting knob.Se
 	if err := j.write(record{Kind: kindIntent, Entry: j.newEntry(request, id, from, to)}); err != nil {
 		return nil, fmt.Errorf("apply %s: nothing changed: %w", id, err)
 	}
+	// The intent is on disk. A kill from here on leaves it as the last word on this knob, and From with it.
 	e := j.history.entries[len(j.history.entries)-1]
 
 	// From here to the end of the step an interrupt would only make matters worse.
 	ctx = context.WithoutCancel(ctx)
+	// The read-back decides, not the error: drivers round, clamp, accept without doing anything, and report failure after doing it.
 	writeErr := j.options.Backend.Write(ctx, id, to)
 	present, readErr := j.read(ctx, id)
 	switch {
+	// What the knob holds is not known, so the old value is written blindly: better the old value twice than a new one that nobody noted.
 	case readErr != nil:
 		return nil, j.abandon(ctx, e, errors.Join(writeErr, readErr))
 	case writeErr != nil && present != from:
@@ -129,6 +139,7 @@ func (j *Journal) applyOne(ctx context.Context, request Request, setting knob.Se
 		note = fmt.Sprintf("asked for %s, the system made it %s", to, present)
 	}
 	if err := j.write(record{Kind: kindApplied, ID: e.ID, To: present, Note: note}); err != nil {
+		// Undo by hand and a later Recover compare with To, which has to be what the knob really held even though the log could not take it.
 		e.holds(present)
 		return nil, j.abandon(ctx, e, err)
 	}
@@ -136,6 +147,7 @@ func (j *Journal) applyOne(ctx context.Context, request Request, setting knob.Se
 }
 
 func (j *Journal) newEntry(request Request, id knob.ID, from, to knob.Value) *entry {
+	// The deadline counts from the intent, not from the end of the write: a slow driver shortens the trial, never lengthens it.
 	now, this := j.options.Now().UTC(), j.object(id)
 	e := &entry{
 		Change: Change{
@@ -145,6 +157,7 @@ func (j *Journal) newEntry(request Request, id knob.ID, from, to knob.Value) *en
 		Session: j.session, Lease: j.options.Mode == Lease, Began: j.options.Boottime(),
 		Identity: this.Identity, Phase: phaseIntent,
 	}
+	// From may be a tuned value of a change below; Original never is.
 	if first, ok := j.history.original(this); ok {
 		e.Original = first
 	}
@@ -169,6 +182,8 @@ func (j *Journal) failed(e *entry, cause error) error {
 
 // abandon puts the old value back at once, because the change cannot be finished, and notes it if it can.
 func (j *Journal) abandon(ctx context.Context, e *entry, cause error) error {
+	// This write compares nothing: it follows our own failed write within microseconds, or within as long as one fsync takes to fail, and a
+	// value that somebody else could have set in that time cannot be told from what a driver made half of ours.
 	err := j.options.Backend.Write(ctx, e.Knob, e.From)
 	present, readErr := j.read(ctx, e.Knob)
 	if readErr != nil || !j.same(e.Knob, present, e.From) {

@@ -25,6 +25,8 @@ func (j *Journal) compact() error {
 	}
 	path := logPath(j.options.Dir)
 	rewriteErr := durable.RewriteLog(j.options.FS, path, records)
+	// What is dropped is only what is over. Trials, committed changes and the originals of this boot survive with all their fields, and Replace
+	// leaves the old log or the new one after power loss, so at no moment is an old value in neither.
 	// Open it again in any case: after a failure either file may have the name.
 	log, read, err := durable.OpenLog(j.options.FS, path)
 	if err != nil {
@@ -51,6 +53,7 @@ func (h *history) compacted(bootID string, now time.Time) ([][]byte, error) {
 			base.Originals = append(base.Originals, o)
 		}
 	}
+	// The base comes first: it carries the next free number, which must not be given again once the change that had it is dropped.
 	list := []record{base}
 	for _, e := range h.entries {
 		if e.Phase == phaseDone {

@@ -20,6 +20,22 @@
 //	undoing     From         notes that the change is over
 //	any         other        someone else's: leaves it alone, tells, notes that the change is over
 //
+// # Ten seconds of doubt
+//
+// A driver may round what it is asked (rings to powers of two, coalescing times to a granule), and a writer that dies between its write and
+// its note leaves no word of what came out. So one row above is a guess: a change whose intent is younger than ten seconds of CLOCK_BOOTTIME, whose
+// knob holds neither From nor To, is put back as our own. It follows that somebody else's value can be overwritten, apart from
+// the microseconds under Limits, in one case: it was set after the writer died half way through that same knob, and before the guard or the next
+// start came, within these ten seconds. It is never overwritten silently: before that the undo record has it on disk as To (and what was asked
+// as Asked), and the note of the change and of its Outcome names it, the latter even if the journal cannot be written.
+//
+// The guess is made nowhere else. A change that is "applied" or "undoing" has its To from reading back, so every other value is foreign; an
+// intent that is older, or dated in the future by the clock of another time namespace, is not believed; and the undoing of a guess that is itself
+// interrupted compares with the value found, so a later foreign one is left alone. Without the guess, the commonest case, a guard that comes
+// milliseconds after kill -9, would take every rounded ring for somebody else's and leave it changed.
+//
+// # Ownership
+//
 // Who owns a trial: in Lease mode the open Journal that made it, as seen by the lock; in Deadline mode nobody, it lives until a time on
 // CLOCK_BOOTTIME, which goes on while the host is suspended. Changes of another boot are over, because the kernel forgot them.
 //
@@ -32,7 +48,8 @@
 //
 // The guard process is started before the first knob is written and has answered by then: see StartGuard. It is `linerate guard
 // --state DIR --mode lease|deadline --session ID --deadline 60s`, in a session of its own, with the end of a pipe that breaks when the
-// writer is gone. A writer that lives past the deadline of its lease is ended first (SIGTERM, five seconds, SIGKILL), because it has the lock.
+// writer is gone. A writer that lives past the deadline of its lease, or of one of its Deadline trials, is ended first (SIGTERM, five seconds,
+// SIGKILL), because it has the lock. One that has nothing in trial is left in peace.
 //
 // A journal that could not be written once takes no more changes from this process. Putting old values back goes on all the same: it is
 // the safe side, and shows at the knob when the log lacks it.
@@ -48,11 +65,14 @@
 //
 // # Sources
 //
-// clock_gettime(2) for CLOCK_BOOTTIME (Linux 2.6.39), setsid(2), proc_pid_oom_score_adj(5), /proc/sys/kernel/random/boot_id.
+// clock_gettime(2) for CLOCK_BOOTTIME (Linux 2.6.39), time_namespaces(7) (Linux 5.6), namespaces(7) for the names of network namespaces, pipe(7),
+// setsid(2), proc_pid_oom_score_adj(5), random(4) for /proc/sys/kernel/random/boot_id.
 //
 // # Limits
 //
 // A knob has no compare-and-swap in any kernel: a write of someone else between our reading and our writing, microseconds
 // apart, is lost. A guard can be killed; then the next start recovers. Changes of a network namespace can be taken back from inside it
-// only. There are no guards on Windows yet. Damage of the last record by a failing disk looks like a torn write.
+// only. Reading back happens right after writing, so a value that somebody else set in between is taken for what the system made of ours; the
+// note then tells both. The numbers of dead network namespaces come back within a boot, see Identity. The times of a change mean nothing in another
+// time namespace. There are no guards on Windows yet. Damage of the last record by a failing disk looks like a torn write.
 package journal

@@ -82,6 +82,8 @@ func startGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
 		defer log.Close() // Only the guard writes to it.
 		command.Stdout, command.Stderr = log, log
 	}
+	// Go makes both ends close-on-exec, so no other child of this process, forked at the same moment even, holds the write end and keeps the
+	// guard believing that we live.
 	theirLife, life, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -123,6 +125,7 @@ func handshake(ctx context.Context, ready *os.File, patience time.Duration) erro
 	if patience <= 0 {
 		patience = 10 * time.Second
 	}
+	// Ten seconds are for a host that swaps; a guard answers in some milliseconds. Waiting costs nothing, since no knob is turned yet.
 	if err := ready.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
@@ -230,6 +233,8 @@ func (j *Journal) ensureGuard(ctx context.Context, d time.Duration) error {
 		return ErrUnguarded
 	}
 	if j.guard != nil && j.guard.alive() {
+		// A Deadline guard reads each trial's time from the journal. A lease is extended before the intent of the new trial is written, so that
+		// the guard never sees the trial under a deadline that has passed.
 		if j.options.Mode == Deadline || j.guard.Extend(d) == nil {
 			return nil
 		}

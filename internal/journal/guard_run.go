@@ -52,6 +52,7 @@ func RunGuard(ctx context.Context, config GuardConfig) error {
 		}
 		ctx = cutLoose(ctx) // Before the answer: from then on no terminal can end this process.
 	}
+	// The answer goes out only when the journal was read and the watch is set up: the writer turns no knob before it has it.
 	g, err := newWatch(config)
 	answer := messageReady
 	if err != nil {
@@ -122,6 +123,7 @@ func (g *watch) listen() {
 	defer close(g.messages)
 	scanner := bufio.NewScanner(g.config.Life)
 	for scanner.Scan() {
+		// Unbuffered, so a message is not taken from the pipe before the loop can act on it; the pipe itself holds 64 KiB (pipe(7)) of them.
 		g.messages <- scanner.Text()
 	}
 }
@@ -138,6 +140,8 @@ func (g *watch) run(ctx context.Context) error {
 				g.hear(message)
 				continue
 			}
+			// The end of the pipe is the kernel's word: it comes with SIGKILL, with the OOM killer and with a panic alike, and only when no process
+			// holds the write end any more, which is close-on-exec and so inherited by none.
 			if !g.detached {
 				return g.takeBack("writer died")
 			}
@@ -149,6 +153,7 @@ func (g *watch) run(ctx context.Context) error {
 		case <-told:
 			stop()
 			g.say("told to end, but the writer lives: staying")
+			// A channel that is closed would be ready in every round; nil never is.
 			told = nil
 		}
 	}
@@ -211,6 +216,7 @@ func (g *watch) hear(message string) {
 // lock, so nothing can be taken back before it ends.
 func (g *watch) endWriter() error {
 	g.say("deadline passed, and the writer lives: asking it to end")
+	// The polite signal lets a writer take its trials back itself and say so to its user; that is faster than our waiting for its lock.
 	g.config.EndWriter(false)
 	timer := time.NewTimer(writerGrace)
 	defer timer.Stop()
@@ -226,6 +232,7 @@ func (g *watch) endWriter() error {
 		case <-timer.C:
 			g.say("the writer does not end: killing it")
 			g.config.EndWriter(true)
+			// A process that sleeps uninterruptibly in a driver (state D) outlives even SIGKILL until the driver returns, and the lock with it.
 			for range g.messages { // Until it is gone.
 			}
 			return g.takeBack("deadline passed")
@@ -248,13 +255,17 @@ func (g *watch) watchTrials(ctx context.Context) error {
 		}
 		wait := watchStep
 		for _, e := range trials {
+			// Expires is 0 for what is committed and half undone: that is overdue at once, which is right, it wants to be finished.
 			wait = min(wait, e.Expires-g.options.Boottime())
 		}
 		if wait <= 0 {
 			// Those past their deadline only; the others are still to be watched.
+			// act has tried five times by now, so a failure here is one that trying does not mend.
 			if err := g.act(""); err != nil {
 				return err
 			}
+			// Acting succeeded and yet something is overdue: a trial of another network namespace, which recover leaves alone. Acting again at
+			// once would spin.
 			if overdue {
 				return errors.New("a trial past its deadline is out of reach")
 			}
@@ -276,6 +287,7 @@ func (g *watch) watchTrials(ctx context.Context) error {
 // grown since the last look is not read again.
 func (g *watch) left() ([]*entry, error) {
 	path := logPath(g.options.Dir)
+	// Size and time tell every change of the log: a record makes it longer, and compaction puts a new file in its place.
 	info, err := g.options.FS.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -323,6 +335,7 @@ func (g *watch) act(cause string) error {
 		if err == nil || attempt == attempts || errors.Is(err, ErrCorrupt) {
 			return err
 		}
+		// EBUSY of an interface that is being reset, ENETDOWN, a full disk: these pass within seconds or not at all.
 		time.Sleep(watchStep)
 	}
 }
@@ -346,6 +359,7 @@ func (g *watch) actOnce(cause string) error {
 // open takes the journal. It waits as long as another process has it, without limit: the lock dies with its holder, and a guard that gives up
 // is none.
 func (g *watch) open() (*Journal, error) {
+	// The writer died just now and the kernel is still closing its descriptors, so the first tries come quickly.
 	pause := 5 * time.Millisecond
 	for {
 		j, err := Open(g.options)

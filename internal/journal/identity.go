@@ -6,10 +6,16 @@ import (
 	"github.com/linerate/linerate/internal/knob"
 )
 
-// Identity tells which object of the host a knob belonged to when it was written. Empty fields are not compared.
+// Identity tells which object of the host a knob belonged to when it was written. Empty fields are not compared: not to know is no
+// reason to leave a tuned value standing.
+//
+// It is a necessary condition only, and the comparison of values has the last word. The kernel hands the inode number of a dead network
+// namespace to the next one, so two namespaces of one boot may have the same name; a change of the first is then put back in the second only
+// if the knob there holds exactly what the change wrote. Interface indexes are counted per namespace and go up, but whoever makes an
+// interface may ask for a number (ip link add index N).
 type Identity struct {
 	Namespace string `json:"namespace,omitempty"` // network namespace, as the kernel writes it: net:[4026531840]
-	Device    string `json:"device,omitempty"`    // interface index: a name can be given to another interface, the index is never used again
+	Device    string `json:"device,omitempty"`    // interface index: a name goes to another interface easily, an index only on request
 }
 
 // differs tells whether two identities are for sure those of different objects.

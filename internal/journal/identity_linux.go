@@ -16,6 +16,7 @@ func identify(id knob.ID) Identity {
 		found.Namespace = link
 	}
 	if name := device(id); name != "" {
+		// An interface that is not there leaves the index empty, which compares with everything; reading the knob then says fs.ErrNotExist.
 		if link, err := net.InterfaceByName(name); err == nil {
 			found.Device = strconv.Itoa(link.Index)
 		}

@@ -134,6 +134,8 @@ func Open(options Options) (*Journal, error) {
 	if err := durable.MkdirAll(options.FS, options.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
+	// The lock comes before the first look at the log: OpenLog cuts a torn tail, which in a journal that somebody is appending to would be the
+	// record being written.
 	lock, err := options.FS.Lock(lockPath(options.Dir))
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
@@ -159,6 +161,7 @@ func (j *Journal) load() error {
 		return err
 	}
 	j.log, j.history = log, h
+	// Only here, under a fresh lock and with nothing in progress: compaction replaces the file under the name, and a guard reads by name.
 	return j.compact()
 }
 
@@ -188,6 +191,7 @@ func (j *Journal) Close() error {
 		return nil
 	}
 	j.closed = true
+	// Log before lock, so that whoever gets the lock finds no descriptor of ours that could still write.
 	err := errors.Join(j.log.Close(), j.lock.Close())
 	if j.guard != nil {
 		// After the lock is free, so that a guard with work to do finds it so.
@@ -216,6 +220,8 @@ func (j *Journal) write(r record) error {
 	if err != nil {
 		return err
 	}
+	// Disk first, memory second. A record that memory has and the disk lacks would be denied by the next process; the other way about, the
+	// next process knows more than we do, which Recover is made for.
 	if err := j.log.Append(data); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}

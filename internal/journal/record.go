@@ -134,6 +134,7 @@ func (h *history) add(r record) error {
 		}
 		for _, id := range r.IDs {
 			e := h.find(id)
+			// Everything that could end it by itself goes at once. Undo by hand still works: From and To stay.
 			e.State, e.Deadline, e.Expires, e.Lease = Committed, nil, 0, false
 		}
 		return nil
@@ -144,6 +145,7 @@ func (h *history) add(r record) error {
 		return fmt.Errorf("%q record of change %q, which is not known", r.Kind, r.ID)
 	}
 	if e.Phase == phaseDone {
+		// Two Journals on one log would produce this; the lock excludes it, so it is damage.
 		return fmt.Errorf("%q record of change %q, which is over", r.Kind, r.ID)
 	}
 	switch r.Kind {
@@ -156,6 +158,7 @@ func (h *history) add(r record) error {
 	case kindFailed, kindUndone:
 		if r.Heir != "" {
 			heir := h.find(r.Heir)
+			// A damaged heir would make undo write a value that this knob never held.
 			if heir == nil || heir.Phase != phaseApplied || heir != h.above(e) {
 				return fmt.Errorf("change %q passes its old value to %q, which cannot take it", r.ID, r.Heir)
 			}
@@ -183,6 +186,7 @@ func (h *history) addEntry(r record) error {
 	if err != nil || number < 1 || r.Entry.ID != formatID(number) {
 		return fmt.Errorf("change with the id %q", r.Entry.ID)
 	}
+	// Order in the log is order of writing, on which undo from the top down rests.
 	if number <= h.last {
 		return fmt.Errorf("change %q is out of order", r.Entry.ID)
 	}

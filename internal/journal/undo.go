@@ -25,11 +25,13 @@ func (j *Journal) Commit(_ context.Context, ids ...string) error {
 	var trials []string
 	for _, e := range entries {
 		switch {
+		// A client that lost the answer asks again.
 		case e.State == Committed || e.State == Persisted:
 			continue // Saying it twice does no harm.
 		case e.State != Trial || e.Phase != phaseApplied || e.BootID != j.options.BootID:
 			return fmt.Errorf("commit change %s of %s: %w", e.ID, e.Knob, ErrNotTrial)
 		case j.expired(e):
+			// The guard may be at it this very moment, waiting for our lock. Its right is older.
 			return fmt.Errorf("commit change %s of %s: %w", e.ID, e.Knob, ErrExpired)
 		}
 		trials = append(trials, e.ID)
@@ -37,6 +39,7 @@ func (j *Journal) Commit(_ context.Context, ids ...string) error {
 	if len(trials) == 0 {
 		return nil
 	}
+	// One record for all of them: after a crash either every trial of a tune stays or none does, never half a set that was never measured.
 	if err := j.write(record{Kind: kindCommit, IDs: trials}); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
@@ -116,6 +119,7 @@ func (j *Journal) takeAllBack(ctx context.Context, entries []*entry, why func(*e
 	var outcomes []Outcome
 	var errs []error
 	for _, e := range entries {
+		// Between two changes only: a single one is never left half way for the sake of a context.
 		if err := ctx.Err(); err != nil {
 			errs = append(errs, err)
 			break
@@ -143,9 +147,12 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 	if e.Phase == phaseDone {
 		return stays(nil)
 	}
+	// The questions below go from what needs no look at the host to what does, and each ends in one record, so that a crash between two
+	// of them repeats the question instead of skipping it.
 	if e.BootID != j.options.BootID {
 		return over(false, record{Note: "the host was restarted, which put the old value back"})
 	}
+	// Writing From now would pull the ground from under the change above, which would then look like somebody else's doing.
 	if top := j.history.above(e); top != nil {
 		if top.Phase != phaseApplied || e.Phase != phaseApplied {
 			return stays(fmt.Errorf("change %s on top of it: %w", top.ID, ErrNeedsRecovery))
@@ -160,6 +167,7 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 		return over(false, record{Note: why + "; the interface is gone and another one has its name: left alone"})
 	}
 	present, err := j.read(ctx, e.Knob)
+	// A driver was unloaded or an interface went away; what comes back later comes with its own defaults.
 	if errors.Is(err, fs.ErrNotExist) {
 		return over(false, record{Note: why + "; the knob is not there any more"})
 	}
@@ -167,6 +175,7 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 		return stays(err)
 	}
 	if j.same(e.Knob, present, e.From) {
+		// In force and yet holding From: somebody else put it back. In any other phase it is what an interrupted step leaves.
 		if e.Phase == phaseApplied {
 			why += "; the old value was there already"
 		}
@@ -189,6 +198,8 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 	if e.Phase != phaseUndoing {
 		noteErr = j.writeOrRemember(record{Kind: kindUndo, ID: e.ID, To: present, Note: why})
 	}
+	// No kernel has a compare-and-swap for a knob. Between the reading above and this line lies one fsync, milliseconds on a slow disk; a
+	// value that somebody else sets in that time is lost. The package comment says so under Limits.
 	writeErr := j.options.Backend.Write(ctx, e.Knob, e.From)
 	back, err := j.read(ctx, e.Knob)
 	if err != nil {
@@ -199,6 +210,7 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 		// Even if the write complained.
 	case writeErr != nil:
 		return stays(errors.Join(writeErr, noteErr))
+	// The change stays open: the guard tries again, and people are told instead of being shown a history that says it is over.
 	case back == present:
 		return stays(errors.Join(fmt.Errorf("put back %s: %w", e.From, ErrNoEffect), noteErr))
 	default:
@@ -257,18 +269,23 @@ func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]
 			reason = "host restarted"
 		case e.Identity.elsewhere(j.options.Identify(e.Knob)):
 			continue
+		// Before all questions of ownership: somebody has decided already that this one goes, and a committed change may be half undone too.
 		case e.Phase == phaseUndoing:
 			entries = append(entries, e)
 			why[e] = fmt.Sprintf("%s; finished by %s", e.Why, actor)
 			continue
+		// Only the holder of the lock writes intents, and that is us now: whoever wrote this one is gone, or gave it up.
 		case e.Phase == phaseIntent:
 			reason = "interrupted half way"
+		// Applied and committed or persisted: it stays.
 		case e.State != Trial:
 			continue
 		case j.expired(e):
 			reason = "deadline passed"
+		// A guard that was told of its writer's end takes also Deadline trials whose time is not over.
 		case e.Session == session:
 			reason = cause
+		// The lock is ours, so the Journal that leased this one is closed, whatever became of its process.
 		case e.Lease && e.Session != j.session:
 			reason = "writer died"
 		default:
