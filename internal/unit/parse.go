@@ -52,7 +52,7 @@ func ParseBytes(s string) (Bytes, error) {
 	if err != nil {
 		return fail(err.Error())
 	}
-	base := 1024.0
+	base, written := 1024.0, suffix
 	switch {
 	case strings.HasSuffix(suffix, "iB"), strings.HasSuffix(suffix, "ib"):
 		suffix = suffix[:len(suffix)-2]
@@ -64,7 +64,7 @@ func ParseBytes(s string) (Bytes, error) {
 		suffix = suffix[:len(suffix)-1]
 	}
 	power := strings.Index("kmgtpe", strings.ToLower(suffix)) + 1
-	if suffix == "" {
+	if suffix == "" && !strings.HasPrefix(strings.ToLower(written), "i") {
 		power = 0
 	} else if len(suffix) != 1 || power == 0 {
 		return fail("unit is one of B, KiB, MiB, GiB, TiB")

@@ -116,7 +116,7 @@ func TestParseRefuses(t *testing.T) {
 	}{
 		{bitRate, ""}, {bitRate, "fast"}, {bitRate, "-1 Mb/s"}, {bitRate, "10 MB/s"}, {bitRate, "10MBps"}, {bitRate, "NaN"},
 		{bitRate, "Inf"}, {bitRate, "1e400"}, {bitRate, "1.2.3"}, {bitRate, "5 Xb/s"}, {bitRate, "1e308T"},
-		{bytes, ""}, {bytes, "9E"}, {bytes, "1 XiB"}, {bytes, "ten"}, {bytes, "1e30"}, {bytes, "6 MMiB"}, {bytes, "6iB2"},
+		{bytes, ""}, {bytes, "9E"}, {bytes, "1 XiB"}, {bytes, "ten"}, {bytes, "1e30"}, {bytes, "6 MMiB"}, {bytes, "6iB2"}, {bytes, "5iB"}, {bytes, "5 i"},
 		{seconds, ""}, {seconds, "NaN"}, {seconds, "soon"}, {seconds, "5 weeks"}, {seconds, "inf"},
 		{count, ""}, {count, "1.2X"}, {percent, "0.5"}, {percent, ""},
 	}
