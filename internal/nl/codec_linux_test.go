@@ -331,6 +331,12 @@ func TestErrorAnswers(t *testing.T) {
 	if got := wrap("set mtu of", "eth0", &Error{Kernel: "a sentence", Err: syscall.EINVAL}).Error(); got != "set mtu of eth0: invalid argument: a sentence" {
 		t.Error(got)
 	}
+	// Which of several requests failed stays in the text.
+	second := fmt.Errorf("read back: %w", &Error{Kernel: "a sentence", Err: syscall.ENODEV})
+	err := wrap("set feature rx-gro of", "eth0", second)
+	if got := err.Error(); got != "set feature rx-gro of eth0: read back: no such device: a sentence" || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v, missing: %v", got, errors.Is(err, fs.ErrNotExist))
+	}
 }
 
 func TestParseDestination(t *testing.T) {

@@ -19,11 +19,15 @@ type Error struct {
 // Error is "operation subject: cause: kernel text".
 func (e *Error) Error() string {
 	var b strings.Builder
-	b.WriteString(e.Op)
-	if e.Subject != "" {
-		b.WriteString(" " + e.Subject)
+	// An error on its way up to wrap has no operation yet.
+	if e.Op != "" {
+		b.WriteString(e.Op)
+		if e.Subject != "" {
+			b.WriteString(" " + e.Subject)
+		}
+		b.WriteString(": ")
 	}
-	b.WriteString(": " + e.Err.Error())
+	b.WriteString(e.Err.Error())
 	if e.Kernel != "" {
 		b.WriteString(": " + e.Kernel)
 	}
@@ -55,12 +59,14 @@ func wrap(op, subject string, err error) error {
 	if err == nil {
 		return nil
 	}
+	// Only an *Error that stands bare is opened: one below a text ("read back: …") keeps that text, which says which of several
+	// requests it was.
+	if bare, ok := err.(*Error); ok && bare.Op == "" { //nolint:errorlint // the chain below is not to be opened
+		return &Error{Op: op, Subject: subject, Kernel: bare.Kernel, Err: bare.Err}
+	}
 	var e *Error
 	if errors.As(err, &e) && e.Op != "" {
 		return err
-	}
-	if e != nil {
-		return &Error{Op: op, Subject: subject, Kernel: e.Kernel, Err: e.Err}
 	}
 	return &Error{Op: op, Subject: subject, Err: err}
 }
