@@ -47,7 +47,6 @@ var documents = []struct {
 	{SchemaExplain, ExplainDocument{}},
 	{SchemaScenarios, LabListDocument{}},
 	{SchemaLab, LabDocument{}},
-	{SchemaScenarios, LabListDocument{}},
 	{SchemaError, ErrorDocument{}},
 }
 
