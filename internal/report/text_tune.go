@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/linerate/linerate/internal/tune"
 	"github.com/linerate/linerate/internal/unit"
@@ -68,7 +70,7 @@ func Headline(d *TuneDocument) (verdict, sentence string) {
 	case kept > 0 && d.Final != nil && d.Baseline != nil && d.After != nil:
 		return "Proved", fmt.Sprintf("%s → %s, %s (%s) with %s.", d.quantity(d.Baseline.Objective), d.quantity(d.After.Objective),
 			times(d.Final.Ratio), interval(*d.Final), changesWord(kept))
-	case len(d.Trials) == 0 && !d.Unreliable:
+	case len(d.Trials) == 0 && !d.Unreliable && !d.Partial:
 		return "Nothing to tune", sentenceOf(strings.TrimPrefix(d.Reason, "nothing to tune: "), "No change was worth trying.")
 	case d.Unreliable:
 		return "Not proved", sentenceOf(d.Reason, "The bench is too noisy to prove anything.")
@@ -81,7 +83,8 @@ func sentenceOf(clause, otherwise string) string {
 	if clause == "" {
 		return otherwise
 	}
-	return strings.ToUpper(clause[:1]) + strings.TrimSuffix(clause[1:], ".") + "."
+	first, size := utf8.DecodeRuneInString(clause)
+	return string(unicode.ToUpper(first)) + strings.TrimSuffix(clause[size:], ".") + "."
 }
 
 // changesWord counts changes in words.
