@@ -22,6 +22,7 @@ func (m *Mem) CrashClone(keepUnsynced float64, rng *rand.Rand) *Mem {
 		// The ends are exact, and need no generator.
 		return keepUnsynced >= 1 || (keepUnsynced > 0 && rng.Float64() < keepUnsynced)
 	}
+	// The kernel's locks die with the machine, and so do these: the clone starts without any.
 	clone := NewMem()
 	clone.root = m.root.crash(keep, rng, map[*memNode]*memNode{})
 	return clone
@@ -40,6 +41,7 @@ func (n *memNode) crash(keep func() bool, rng *rand.Rand, done map[*memNode]*mem
 		return left
 	}
 	left.children = map[string]*memNode{}
+	// Names of both faces: one that was removed without a sync may be back, one that was made without a sync may be gone.
 	names := maps.Clone(n.children)
 	maps.Copy(names, n.syncedChildren)
 	// Sorted, so that one seed gives one outcome.

@@ -5,7 +5,8 @@
 //
 // An FS is the only way to a disk. There are three: the operating system (OS), a memory file system that can be switched off like
 // a machine that loses power (Mem), and a wrapper that makes chosen operations fail (Faulty). Replace swaps the content of a file
-// atomically. A Log is a file of records, each on disk before Append returns. A Lock belongs to one process at a time.
+// atomically. A Log is a file of records, each on disk before Append returns. A Lock belongs to one process at a time; its file can be
+// opened by its owner only, because whoever can open it can hold it.
 //
 // What power loss leaves behind follows POSIX and no particular file system: the data of a file survives up to its last Sync, a
 // name in a directory survives once that directory was synced with SyncDir. Everything younger may be there, may be missing, and
@@ -48,7 +49,12 @@
 //
 // # Limits
 //
+// A frame whose fsync failed may still be read back, from the page cache, until the machine restarts: the next OpenLog then takes it for a record
+// and appends behind it, though its blocks were never written. Power loss after that shows as corruption in the middle of the log instead of a
+// torn tail. Nothing is lost by it that was reported as safe, but a person has to look.
+//
 // The damage of a synced last frame, by a failing medium, cannot be told from a torn append. Windows cannot sync a directory;
 // renames are written through there instead. Locks do not work over NFS versions that keep them local. Writers of the same
-// path must exclude each other; readers need not.
+// path must exclude each other; readers need not. A log is read into memory whole, so its writer has to rewrite it from time to time
+// (RewriteLog); package journal does at half a MiB. Disks that acknowledge a flush and do not do it keep no promise of this package.
 package durable

@@ -81,6 +81,7 @@ func (f *Faulty) before(kind OpKind, path string) error {
 	defer f.mu.Unlock()
 	op := Op{N: f.n, Kind: kind, Path: path}
 	f.n++
+	// As package os would wrap it, so that errors.Is on ENOSPC or EIO works for tested and real failures alike.
 	if err := f.hook(op); err != nil {
 		return &fs.PathError{Op: string(kind), Path: path, Err: err}
 	}
@@ -192,6 +193,7 @@ type faultyFile struct {
 
 func (f *faultyFile) Write(data []byte) (int, error) {
 	if err := f.fsys.before(OpWrite, f.name); err != nil {
+		// Half of it, because that is the hard case: a torn frame that later opens must find and cut.
 		n, writeErr := f.file.Write(data[:len(data)/2])
 		if writeErr != nil {
 			return n, writeErr

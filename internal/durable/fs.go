@@ -74,6 +74,8 @@ func Replace(fsys FS, path string, data []byte, perm fs.FileMode) error {
 	if err := fsys.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("replace %s: %w", path, err)
 	}
+	// Content before name: if the rename were on disk first, power loss would leave the name with an empty or half-written file. Some file
+	// systems guess this order for us (ext4 with auto_da_alloc); none promises it.
 	if err := writeSynced(fsys, temp, data, perm); err != nil {
 		// Best effort: a leftover does no harm, the next Replace of this path begins by removing it.
 		_ = fsys.Remove(temp)
@@ -83,6 +85,7 @@ func Replace(fsys FS, path string, data []byte, perm fs.FileMode) error {
 		_ = fsys.Remove(temp) // As above.
 		return fmt.Errorf("replace %s: %w", path, err)
 	}
+	// Without this the rename may be lost, and Replace would have reported as safe what is not there after power loss.
 	if err := fsys.SyncDir(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("replace %s: sync directory: %w", path, err)
 	}
@@ -127,6 +130,7 @@ func MkdirAll(fsys FS, path string, perm fs.FileMode) error {
 			return err
 		}
 	}
+	// Another process may have made it since Stat; then both sync it, which harms nothing.
 	if err := fsys.Mkdir(path, perm); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}

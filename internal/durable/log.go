@@ -63,6 +63,8 @@ type Log struct {
 // the cut is on disk before OpenLog returns. A corrupt log is a *CorruptError and stays untouched.
 func OpenLog(fsys FS, path string) (*Log, [][]byte, error) {
 	data, err := fsys.ReadFile(path)
+	// By Replace, so that power loss during the making leaves no log or a whole empty one, and never a header cut short, which would be
+	// corruption.
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := RewriteLog(fsys, path, nil); err != nil {
 			return nil, nil, err
@@ -133,10 +135,14 @@ func (l *Log) Append(record []byte) error {
 		return fmt.Errorf("append to %s: record of %d bytes is above the limit of %d", l.path, len(record), MaxRecord)
 	}
 	frame := appendFrame(nil, l.salt, l.next, record)
+	// One write call for the whole frame. A short one, on a disk that is full, leaves a torn tail for the next OpenLog; cutting it off here
+	// would be another write to a disk that has just refused one.
 	if _, err := l.file.Write(frame); err != nil {
 		l.err = err
 		return fmt.Errorf("append to %s: %w", l.path, err)
 	}
+	// The kernel reports a lost page once and calls it clean afterwards (package comment, Sources). A second fsync that succeeds would say
+	// nothing about this frame, so there is none.
 	if err := l.file.Sync(); err != nil {
 		l.err = err
 		return fmt.Errorf("append to %s: sync: %w", l.path, err)
@@ -190,10 +196,12 @@ func parseLog(path string, data []byte) (logContent, error) {
 			}
 			break
 		}
+		// The salt excludes frames of other logs, so only a log whose middle is missing or doubled comes here.
 		if sequence != uint64(len(content.records)) {
 			return corrupt(offset, fmt.Sprintf("frame has number %d where %d is due", sequence, len(content.records)))
 		}
 		end := frameHeaderSize + length
+		// A whole header with too little behind it: the crash came between the first and the last block of one append.
 		if end > len(frame) {
 			break
 		}
@@ -204,6 +212,7 @@ func parseLog(path string, data []byte) (logContent, error) {
 			}
 			break
 		}
+		// The third index keeps an append to one record from growing into the next, which lies in the same array.
 		content.records = append(content.records, payload[:length:length])
 		offset += end
 	}
@@ -231,6 +240,7 @@ func parseFrameHeader(data []byte, salt [8]byte) (length int, sequence uint64, s
 	if len(data) < frameHeaderSize || !bytes.Equal(data[:4], frameMark) {
 		return 0, 0, 0, false
 	}
+	// Before any field is believed: a length that rubbish made up must not decide how far to jump.
 	if binary.LittleEndian.Uint32(data[20:]) != payloadSum(salt, data[:20]) {
 		return 0, 0, 0, false
 	}

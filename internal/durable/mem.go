@@ -111,6 +111,7 @@ func (m *Mem) open(name string, perm fs.FileMode, empty bool) (File, error) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EISDIR}
 	}
 	if empty {
+		// The synced content stays: until the next Sync, power loss may still bring it back.
 		node.data, node.safe = nil, 0
 	}
 	return &memFile{fsys: m, node: node, name: name}, nil
@@ -149,6 +150,7 @@ func (m *Mem) Rename(from, to string) error {
 	if old, ok := target.children[targetName]; ok && old.isDir() {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}
 	}
+	// Both directories may be synced apart, so after power loss the file may have both names, one, or none. CrashClone throws for each.
 	delete(source.children, sourceName)
 	target.children[targetName] = node
 	return nil
@@ -224,6 +226,7 @@ func (m *Mem) SyncDir(name string) error {
 	if !node.isDir() {
 		return &fs.PathError{Op: "sync", Path: name, Err: syscall.ENOTDIR}
 	}
+	// The names only, as fsync(2) of a directory does: content is saved by syncing each file.
 	node.syncedChildren = maps.Clone(node.children)
 	return nil
 }
@@ -237,6 +240,7 @@ func (m *Mem) Lock(name string) (io.Closer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := filepath.Clean(name)
+	// By path, not by node, as the real one is by file: nothing here renames or removes a lock file.
 	if m.locks[key] {
 		return nil, &LockedError{Path: name, PID: os.Getpid()}
 	}
@@ -307,6 +311,7 @@ func (f *memFile) Truncate(size int64) error {
 	if size < 0 || size > int64(len(f.node.data)) {
 		return &fs.PathError{Op: "truncate", Path: f.name, Err: fs.ErrInvalid}
 	}
+	// Clipped, so that what is appended next goes to a new array: the synced content may be the old one, cut part included.
 	f.node.data, f.node.safe = slices.Clip(f.node.data[:size]), min(f.node.safe, int(size))
 	return nil
 }

@@ -15,6 +15,7 @@ func lockFile(file *os.File) error {
 	for {
 		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		switch {
+		// The Go runtime preempts by signals, and flock(2) may be interrupted even when it does not wait.
 		case errors.Is(err, unix.EINTR):
 		case errors.Is(err, unix.EWOULDBLOCK):
 			return ErrLocked

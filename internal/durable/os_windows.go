@@ -12,6 +12,8 @@ const lockOffset = 1 << 30
 
 func lockFile(file *os.File) error {
 	region := windows.Overlapped{Offset: lockOffset}
+	// Windows drops the lock when the handle is closed or its process ends, but not at once (LockFileEx, Remarks): a start right after a kill
+	// may still meet it.
 	err := windows.LockFileEx(windows.Handle(file.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &region)
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
 		return ErrLocked
