@@ -52,6 +52,14 @@ func (e statusError) Error() string { return e.message }
 // Hint is what to do next.
 func (e statusError) Hint() string { return e.hint }
 
+// tuneError is what broke an experiment off after it had begun. Left says that not every trial change could be taken back.
+type tuneError struct {
+	error
+	left bool
+}
+
+func (e tuneError) Unwrap() error { return e.error }
+
 // exitStatus maps an error to its status; this switch is the only place that does.
 func exitStatus(err error) int {
 	var usage usageError
@@ -101,7 +109,16 @@ func (a *app) finish(err error) int {
 // oneSentence keeps an error on one line.
 func oneSentence(err error) string {
 	if errors.Is(err, errInterrupted) {
-		return "interrupted; trial changes were taken back"
+		// What an interruption left behind is said only where it is known: an undo or a set that was cut short must not claim that
+		// changes were taken back, and a tune that could not take them back must say which.
+		var t tuneError
+		switch {
+		case !errors.As(err, &t):
+			return "interrupted"
+		case !t.left:
+			return "interrupted; trial changes were taken back"
+		}
+		return "interrupted: " + oneSentence(t.error)
 	}
 	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }

@@ -3,10 +3,10 @@ package cli
 import (
 	"fmt"
 	"io"
+	"os"
 	"sync"
 
 	"golang.org/x/term"
-	"os"
 )
 
 // progressMode says how a command tells what it is doing.
@@ -54,7 +54,8 @@ func (p *progress) Step(format string, args ...any) {
 	fmt.Fprintf(p.w, format+"\n", args...)
 }
 
-// Status says something that the next word replaces. Without a terminal it is said only when it may stand alone (lines).
+// Status says something that the next word replaces. Without a terminal it is not said at all: a log of plain lines would fill with
+// what nobody wants to read twice.
 func (p *progress) Status(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

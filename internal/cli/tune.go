@@ -15,6 +15,7 @@ import (
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/loop"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/tune"
 )
 
@@ -76,8 +77,8 @@ func (f tuneFlags) options() (loop.TuneOptions, error) {
 		return o, usagef("--budget %v: must be longer than nothing and at most 50m", f.budget)
 	case f.load.duration < 0 || f.warmUp < 0:
 		return o, usagef("--duration and --warm-up must not be negative")
-	case f.load.parallel < 1:
-		return o, usagef("--parallel %d: must be at least 1", f.load.parallel)
+	case f.load.parallel < 1 || f.load.parallel > traffic.MaxStreams:
+		return o, usagef("--parallel %d: must be from 1 to %d", f.load.parallel, traffic.MaxStreams)
 	}
 	allowed := map[string]knob.Disturbance{
 		"d0": knob.DisturbsNothing, "d1": knob.DisturbsNewSockets, "d2": knob.DisturbsBriefLoss, "d3": knob.DisturbsLink,
@@ -141,6 +142,9 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	t, err := loop.Tune(ctx, near, client, o)
 	p.Done()
 	if err != nil {
+		if t != nil && t.Outcome != nil {
+			return tuneError{err, t.Outcome.State != tune.StateUndone}
+		}
 		return err
 	}
 	doc := report.NewTune(a.envelope(t.Before.Near.Name), report.TuneRun{
@@ -176,8 +180,10 @@ func tuneStatus(o *tune.Outcome) error {
 // tuneProgress shows an experiment: what is decided stays on the screen, what is under way rewrites one line.
 func tuneProgress(p *progress) func(tune.Event) {
 	return func(e tune.Event) {
-		switch e.Kind {
-		case tune.EventSegment, tune.EventEstimate:
+		switch {
+		case e.Text == "":
+			// A clean segment says nothing of its own: the estimate that stands on the line stays there.
+		case e.Kind == tune.EventSegment, e.Kind == tune.EventEstimate:
 			p.Status("%s", e.Text)
 		default:
 			p.Step("%s", e.Text)

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/tune"
+)
+
+// TestInterruptedSays checks that an interruption claims no more than is known: only a tune that took everything back may say so.
+func TestInterruptedSays(t *testing.T) {
+	undo := errors.New("take trial changes back: undo near sysctl:net.ipv4.tcp_rmem: input/output error")
+	for _, tc := range []struct {
+		err  error
+		want string
+	}{
+		{context.Canceled, "interrupted"},
+		{tuneError{context.Canceled, false}, "interrupted; trial changes were taken back"},
+		{tuneError{errors.Join(context.Canceled, undo), true}, "interrupted: context canceled; " + undo.Error()},
+	} {
+		err := errors.Join(errInterrupted, tc.err)
+		if got := oneSentence(err); got != tc.want {
+			t.Errorf("%v says %q; want %q", tc.err, got, tc.want)
+		}
+		if got := exitStatus(err); got != exitInterrupted {
+			t.Errorf("%v exits with %d", tc.err, got)
+		}
+	}
+}
+
+// TestTuneErrorKeepsStatus checks that the mark of a tune hides neither the cause nor its exit status.
+func TestTuneErrorKeepsStatus(t *testing.T) {
+	err := tuneError{fmt.Errorf("measure: %w", usageError{errors.New("no")}), false}
+	if got := exitStatus(err); got != exitUsage {
+		t.Errorf("exits with %d", got)
+	}
+}
+
+// TestTuneFlags checks that a tune refuses what no segment can mean before it opens or connects anything.
+func TestTuneFlags(t *testing.T) {
+	f := tuneFlags{goal: "throughput", allow: "d1", budget: 1e9}
+	for streams, ok := range map[int]bool{0: false, 1: true, traffic.MaxStreams: true, traffic.MaxStreams + 1: false} {
+		f.load.parallel = streams
+		if _, err := f.options(); (err == nil) != ok {
+			t.Errorf("--parallel %d: %v", streams, err)
+		}
+	}
+}
+
+// TestStatusStays checks that a clean segment, which has nothing to say, does not wipe the estimate off the status line.
+func TestStatusStays(t *testing.T) {
+	var screen bytes.Buffer
+	show := tuneProgress(&progress{w: &screen, mode: progressLive})
+	show(tune.Event{Kind: tune.EventEstimate, Text: "pair 1 of 6"})
+	show(tune.Event{Kind: tune.EventSegment})
+	if got := screen.String(); got != "\r\x1b[Kpair 1 of 6" {
+		t.Errorf("screen got %q", got)
+	}
+}
