@@ -34,8 +34,9 @@ const (
 	undoBound = 2 * time.Minute
 	// maxTrialFor bounds how long a client may keep a trial alive without another change.
 	maxTrialFor = time.Hour
-	// guardSlack is how much later than this process the guard ends a trial.
-	guardSlack = 30 * time.Second
+	// guardSlack is how much later than this process the guard ends a trial, and with it the whole of serve. The worker of a session
+	// ends trials between two calls, and the longest call waits admissionWait for another client's test; the rest is for that call's own work.
+	guardSlack = admissionWait + 60*time.Second
 	// maxCalls bounds the calls of one client that wait to be answered.
 	maxCalls = 64
 )
