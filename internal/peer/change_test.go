@@ -1,9 +1,11 @@
 package peer_test
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/traffic"
 )
 
 const (
@@ -97,6 +100,47 @@ func TestTrialsEndByTime(t *testing.T) {
 	}
 	if err := c.Commit(t.Context(), ids...); !errors.Is(err, journal.ErrNotTrial) {
 		t.Errorf("committing what was taken back gave %v", err)
+	}
+}
+
+// TestCommitThatWasGivenUp: a commit that waited too long for its client must not make a trial stay afterwards.
+func TestCommitThatWasGivenUp(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil)
+	first := f.connect(f.addr, peer.ConnectOptions{})
+	waiting := make(chan struct{})
+	second := f.connect(f.addr, peer.ConnectOptions{Notify: func(string) { close(waiting) }})
+	ids, err := second.Apply(t.Context(), "two\nlines", knob.Setting{Knob: rmem, Value: larger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.await(`on trial ("two\nlines")`)
+	firstCtx, endFirst := context.WithCancel(t.Context())
+	running, done := make(chan struct{}), make(chan struct{}, 2)
+	go func() {
+		started := sync.OnceFunc(func() { close(running) })
+		_, _ = first.Run(firstCtx, long, func(traffic.Interval) { started() })
+		done <- struct{}{}
+	}()
+	<-running
+	secondCtx, endSecond := context.WithCancel(t.Context())
+	go func() {
+		_, _ = second.Run(secondCtx, long, nil) // keeps the far worker busy
+		done <- struct{}{}
+	}()
+	<-waiting
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := second.Commit(ctx, ids...); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	endFirst()
+	endSecond()
+	<-done
+	<-done
+	history, err := second.History(t.Context()) // answered after everything before it
+	if err != nil || len(history) != 1 || history[0].State != journal.Trial {
+		t.Errorf("got %+v, %v", history, err)
 	}
 }
 

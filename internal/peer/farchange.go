@@ -80,7 +80,7 @@ func (c *session) apply(ctx context.Context, raw json.RawMessage) (any, error) {
 	ids := make([]string, 0, len(changes))
 	for _, change := range changes {
 		ids = append(ids, change.ID)
-		c.Log(fmt.Sprintf("%s set %s from %q to %q, on trial (%s)", c.who, change.Knob, change.From, change.To, change.Reason))
+		c.Log(fmt.Sprintf("%s set %s from %q to %q, on trial (%q)", c.who, change.Knob, change.From, change.To, change.Reason))
 	}
 	c.trials = append(c.trials, ids...)
 	return applyAnswer{ids}, err
@@ -129,6 +129,11 @@ func (c *session) commit(ctx context.Context, raw json.RawMessage) error {
 	}
 	if len(body.IDs) == 0 {
 		return nil
+	}
+	// The journal does not look at the context once it commits. A commit that its client has given up, or whose connection has gone while it
+	// waited behind other calls, must not come into force behind the client's back: a trial that ends is the promise, one that stays is not.
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("commit: nothing done: %w", err)
 	}
 	if err := c.journal.Commit(ctx, body.IDs...); err != nil {
 		return err

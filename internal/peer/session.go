@@ -36,9 +36,10 @@ type session struct {
 
 // pending is a call on its way to the worker.
 type pending struct {
-	ctx  context.Context
-	typ  string
-	call call
+	ctx    context.Context
+	cancel context.CancelFunc
+	typ    string
+	call   call
 }
 
 // serve answers one client until it goes or ctx ends. Its IP address is empty if it is not known.
@@ -124,7 +125,7 @@ func (c *session) read(ctx context.Context) {
 				return
 			}
 			callCtx, cancel := context.WithCancel(ctx)
-			p.ctx = callCtx
+			p.ctx, p.cancel = callCtx, cancel
 			c.mu.Lock()
 			c.cancels[p.call.ID] = cancel
 			c.mu.Unlock()
@@ -165,11 +166,10 @@ func (c *session) answer(ctx context.Context, p pending) {
 	if a.Body, err = encode(body); err != nil {
 		a.Fault = newFault(fmt.Errorf("encode answer to %s: %w", p.typ, err))
 	}
+	// Its own, not the one that the map has: a client that gives one id to many calls must not leave a context behind with each.
+	p.cancel()
 	c.mu.Lock()
-	if cancel := c.cancels[p.call.ID]; cancel != nil {
-		cancel()
-		delete(c.cancels, p.call.ID)
-	}
+	delete(c.cancels, p.call.ID)
 	c.mu.Unlock()
 	if err := c.conn.Send(ctx, msgAnswer, a); err != nil && ctx.Err() == nil {
 		// The channel is whole, so the answer itself cannot be sent: it is too long. Then its reason is sent.
