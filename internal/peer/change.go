@@ -19,6 +19,8 @@ func (c *Client) Read(ctx context.Context, id knob.ID) (knob.Value, error) {
 // Apply turns knobs of the far host as trials in its journal and gives their ids in order; a knob that has its value already gets none. All or
 // nothing, as in package journal. ErrTuningOff, an fs.ErrPermission, where that host does not let it be tuned.
 func (c *Client) Apply(ctx context.Context, reason string, settings ...knob.Setting) ([]string, error) {
+	// An answer that comes too late to be heard leaves changes whose ids nobody here knows. They are trials, so the far lease or the end of the
+	// connection takes them back.
 	var a applyAnswer
 	err := c.call(ctx, msgApply, applyCall{Reason: reason, For: c.options.TrialFor, Settings: settings}, &a, changeBound)
 	return a.IDs, err

@@ -92,6 +92,7 @@ func Connect(ctx context.Context, target string, o ConnectOptions) (*Client, err
 		o.Notify = func(string) {}
 	}
 	if t.SSH != nil {
+		// A user's own --timeout may lengthen it, but never cut off somebody who is typing a passphrase.
 		o.Timeout = max(o.Timeout, sshBound)
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
@@ -157,6 +158,7 @@ func (c *Client) greet(ctx context.Context) (*Client, error) {
 	go c.read()
 	hello := helloCall{Protocol: Protocol, Linerate: c.options.Version, Host: c.options.HostName}
 	err := c.call(ctx, msgHello, hello, &c.info, c.options.Timeout)
+	// The far side compares as well; this is for one that is older than the comparison.
 	if err == nil && c.info.Protocol != Protocol {
 		err = fmt.Errorf("%s: %w: it speaks version %d of the protocol, this linerate %d", c.target, ErrVersion, c.info.Protocol, Protocol)
 	}
@@ -236,7 +238,9 @@ func (c *Client) call(ctx context.Context, typ string, body, into any, bound tim
 	if err != nil {
 		return fmt.Errorf("ask %s for %s: %w", c.target, typ, err)
 	}
+	// Room for the answer, so that the reader never waits for a caller that has gone.
 	got := make(chan answer, 1)
+	// Known to the reader before it is sent: the answer may be faster than this goroutine.
 	c.mu.Lock()
 	c.nextID++
 	id := c.nextID
@@ -261,6 +265,8 @@ func (c *Client) call(ctx context.Context, typ string, body, into any, bound tim
 		return &wire.Error{Op: "ask for " + typ, Peer: c.target.String(), Kind: wire.ErrPeerGone,
 			Err: fmt.Errorf("connected, but no answer for %s: %w", bound, context.DeadlineExceeded)}
 	case <-ctx.Done():
+		// A change may have been made at this very moment. Its answer has the ids by which it can be taken back, so it is worth three
+		// seconds; without them the end of the connection takes it back.
 		c.abandon(id)
 		grace := time.NewTimer(cancelGrace)
 		defer grace.Stop()

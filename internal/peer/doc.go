@@ -9,9 +9,18 @@
 //
 // # Rules of the far side
 //
+// Nothing below is reached without the key (or, for ssh, without a login): package wire authenticates both ends before the first message. What
+// remains are bounds on what a holder of the key can take: clients, calls in waiting, time of a test, of a trial and of a wait, bytes of a
+// message. Reading (snapshot, history, knobs) needs no more than the key; tests are within traffic.Limits; changing needs --allow-tuning, and a
+// client takes back what was made from afar and never what was changed on the host itself.
+//
 // One throughput test runs at a time; whoever comes meanwhile waits a bounded time and is told. One client at a time may tune, and only
 // where serve was started with --allow-tuning. When a connection ends, for whatever reason, the trials made through it are
-// taken back before anything else; when serve itself dies, the journal's guard does the same.
+// taken back before anything else; when serve itself dies, the journal's guard does the same. A client that stays but forgets its trial has it
+// taken back when its lease is over; the guard's own deadline lies later by more than any call may take, because what it ends is all of serve.
+//
+// A call whose client gave it up, or went away while it was queued, changes nothing any more; one that is under way is finished, because half a
+// change helps nobody.
 //
 // # Control protocol, version 1
 //
@@ -34,6 +43,11 @@
 // # Units
 //
 // Durations are nanoseconds in JSON, as in traffic.Spec.
+//
+// # Sources
+//
+// RFC 6724 for the order of a name's addresses; ssh(1) and ssh_config(5) for SSH_CONNECTION and `ssh -G`; signal(7) and os/signal for SIGPIPE on
+// descriptor 1. The sentinels that travel in a fault are those of io/fs and of packages knob, journal and wire.
 //
 // # Limits
 //

@@ -39,6 +39,8 @@ func (c *session) mayTune(ctx context.Context) error {
 	if c.journal != nil {
 		return nil
 	}
+	// First among ourselves, then among processes: the journal's lock would refuse the second client too, but could only say that this very
+	// process holds it.
 	if err := c.becomeTuner(c); err != nil {
 		return err
 	}
@@ -75,6 +77,8 @@ func (c *session) apply(ctx context.Context, raw json.RawMessage) (any, error) {
 	// The journal's guard ends a writer whose lease is over, which here is the whole of serve. So this session ends the trial itself
 	// at its time, and the guard only if it does not.
 	request := journal.Request{Reason: body.Reason, For: lease + guardSlack}
+	// Before the change, so that a slow driver shortens the trial. It is one timer for all trials of the session: a new change is a sign
+	// that the client still works with the older ones.
 	c.lease.Reset(lease)
 	changes, err := c.journal.Apply(ctx, request, body.Settings...)
 	ids := make([]string, 0, len(changes))
@@ -96,6 +100,7 @@ func (c *session) undo(ctx context.Context, raw json.RawMessage) (any, error) {
 	if err := c.mayTune(ctx); err != nil {
 		return nil, err
 	}
+	// Asked of the journal and not of this session: a client may come back after its connection broke and take back what it had committed.
 	fromAfar := make(map[string]bool)
 	for _, change := range c.journal.Changes() {
 		fromAfar[change.ID] = change.Side == FarSide
@@ -147,6 +152,8 @@ func (c *session) takeBack() {
 	if c.journal == nil {
 		return
 	}
+	// In this order: undone, then the journal closed and its lock with it, then the place free for another client. Closing also releases the guard,
+	// which takes back what undoTrials could not.
 	defer c.stopTuning(c)
 	c.undoTrials()
 	if err := c.journal.Close(); err != nil {

@@ -39,12 +39,14 @@ func (c *session) openRun(ctx context.Context, id uint64) (any, error) {
 	}
 	// The place is given free by whichever is first: the end of the test, its closing, or the client's not starting it.
 	free := sync.OnceFunc(c.leaveTest)
+	// One session at a time is here, since the place is taken, so the port is renewed once per test and not by two clients at once.
 	// Knobs may have been turned since the listener was made, and its accepted sockets must show it.
 	if err := c.Listener.Renew(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		free()
 		return nil, err
 	}
 	r := &farRun{box: newMailbox(c.conn), free: free}
+	// A place that was not started in time goes to somebody else; the token dies with it, so a late start finds no listener for its data.
 	// How many connections the test needs is in its Spec, which comes later; package traffic takes as many as it wants.
 	r.queue = c.Listener.Expect(wire.NewToken(), wire.MaxDataConns)
 	c.run.mu.Lock()
@@ -79,10 +81,12 @@ func (c *session) endRun() {
 	}
 	r.start.Stop()
 	r.box.close()
+	// Nobody sets ended any more: testMessage does so under the lock and for the current test only, which this one ceased to be above.
 	if r.ended != nil {
 		r.cancel()
 		<-r.ended
 	}
+	// Again, in case no responder was started; one that was has given the place free at its own end, and free counts once.
 	_ = r.queue.Close()
 	r.free()
 }

@@ -69,6 +69,7 @@ type fault struct {
 // newFault packs an error.
 func newFault(err error) *fault {
 	f := &fault{Text: err.Error()}
+	// All that apply, not the first: "tuning is off" is a refusal of permission as well, and a caller may know only the wider one.
 	for _, k := range faultKinds {
 		if errors.Is(err, k.err) {
 			f.Kinds = append(f.Kinds, k.name)
@@ -89,7 +90,7 @@ type RemoteError struct {
 	kinds  []error
 }
 
-// newRemoteError unpacks a fault.
+// newRemoteError unpacks a fault. Text and hint come from another host: they are shown to people and never parsed.
 func newRemoteError(host string, f *fault) *RemoteError {
 	e := &RemoteError{Host: host, Text: f.Text, Advice: f.Hint}
 	for _, name := range f.Kinds {

@@ -31,6 +31,7 @@ func newMailbox(conn *wire.Conn) *mailbox {
 // put adds a message. One that comes too late or is too much is dropped; the test then runs into its own bounds.
 func (b *mailbox) put(m wire.Message) {
 	b.mu.Lock()
+	// Dropping, not waiting: the reader of the channel must go on, or it would miss the heartbeats and the end of the connection.
 	if !b.over && len(b.queue) < maxMailbox {
 		b.queue = append(b.queue, m)
 	}
@@ -60,6 +61,7 @@ func (b *mailbox) Send(ctx context.Context, typ string, body any) error {
 func (b *mailbox) Receive(ctx context.Context) (wire.Message, error) {
 	const op = "receive message of the test"
 	for {
+		// Asked before the queue is looked at: put refuses once the box is closed, so what the queue then lacks never comes.
 		over := false
 		select {
 		case <-b.ended:

@@ -31,7 +31,8 @@ const (
 	testPrefix = "test." // package traffic's own
 )
 
-// call is the body of every message to the far side but those of tests.
+// call is the body of every message to the far side but those of tests. The id is the client's own choice and means nothing to the far side; it
+// comes back in the answer.
 type call struct {
 	ID   uint64          `json:"id"`
 	Body json.RawMessage `json:"body,omitempty"`
@@ -121,7 +122,8 @@ func encode(v any) (json.RawMessage, error) {
 	return json.Marshal(v)
 }
 
-// decode reads a body into v; an absent one leaves v as it is.
+// decode reads a body into v; an absent one leaves v as it is. Fields that this version does not know are let pass, so that a newer peer of the
+// same protocol version may say more.
 func decode(raw json.RawMessage, v any) error {
 	if v == nil || len(raw) == 0 {
 		return nil

@@ -13,6 +13,7 @@ import (
 // through ConnectOptions.Notify, and gives up with ErrBusy.
 func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error) {
 	select {
+	// Test messages carry no id, so two tests on one channel could not be told apart.
 	case c.testing <- struct{}{}:
 		defer func() { <-c.testing }()
 	case <-ctx.Done():

@@ -22,17 +22,22 @@ import (
 )
 
 const (
-	// defaultMaxClients is how many clients may be connected at once.
+	// defaultMaxClients is how many clients may be connected at once. Each may hold up to 64 MiB of messages that nobody has read yet (package
+	// wire), so this also bounds the memory that holders of the key can take.
 	defaultMaxClients = 8
-	// admissionWait is how long a client waits for another one's test to end.
+	// admissionWait is how long a client waits for another one's test to end: some tests of the default ten seconds, and less than people
+	// wait without asking themselves whether it hangs.
 	admissionWait = 60 * time.Second
 	// greetingWait is how long a new client may take to say hello.
 	greetingWait = 10 * time.Second
-	// startWait is how long an admitted test may take to start; the place is another's afterwards.
+	// startWait is how long an admitted test may take to start; the place is another's afterwards. Between admission and start lies one round
+	// trip, so this only ends the claim of a client that has changed its mind without saying so.
 	startWait = 20 * time.Second
-	// undoBound bounds the taking back of one client's trials; past it, the guard and the next recovery have them.
+	// undoBound bounds the taking back of one client's trials; past it, the guard and the next recovery have them. Rings and features
+	// reset a card, which takes seconds each.
 	undoBound = 2 * time.Minute
-	// maxTrialFor bounds how long a client may keep a trial alive without another change.
+	// maxTrialFor bounds how long a client may keep a trial alive without another change. It is for a client that lives and has forgotten
+	// its trial; one that is gone is noticed by its heartbeats within ten seconds.
 	maxTrialFor = time.Hour
 	// guardSlack is how much later than this process the guard ends a trial, and with it the whole of serve. The worker of a session
 	// ends trials between two calls, and the longest call waits admissionWait for another client's test; the rest is for that call's own work.
@@ -107,6 +112,8 @@ func Serve(ctx context.Context, o ServerOptions) error {
 		if err != nil {
 			ended := ctx.Err() != nil
 			cancel()
+			// Each session takes its trials back before it ends, so Serve returns with the host as it was. The listener is closed by now and nobody new
+			// comes meanwhile.
 			s.sessions.Wait()
 			if ended {
 				return nil
@@ -150,6 +157,7 @@ func (s *server) openEcho(ctx context.Context) (end func()) {
 	if s.Echo != nil {
 		return func() {}
 	}
+	// The same port number as TCP, so that a firewall needs one rule of a kind and people remember one number.
 	echo, err := traffic.ListenEcho(ctx, s.Listener.Addr().String())
 	if err != nil {
 		s.Log(fmt.Sprintf("no UDP echo, pings are ICMP only: %v", err))

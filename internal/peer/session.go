@@ -56,6 +56,7 @@ func (s *server) serve(ctx context.Context, conn *wire.Conn, ip string) {
 	if a := conn.RemoteAddr(); a != nil {
 		c.who = a.String()
 	}
+	// Only who holds the key comes this far, so the bound is against mistakes and not against strangers; those are the listener's business.
 	if err := s.admit(); err != nil {
 		c.refuse(ctx, err)
 		return
@@ -143,11 +144,14 @@ func (c *session) read(ctx context.Context) {
 func (c *session) work(ctx context.Context) {
 	for {
 		select {
+		// What was queued when the channel ended still comes out here. Its context has ended, which every call looks at before it changes
+		// anything.
 		case p, more := <-c.calls:
 			if !more {
 				return
 			}
 			c.answer(ctx, p)
+		// Here and not in a goroutine of its own: the trials and the journal are the worker's, so no call can be half way through a change now.
 		case <-c.lease.C:
 			if c.undoTrials() > 0 {
 				c.Log(c.who + " left its trials standing for too long")
@@ -179,6 +183,7 @@ func (c *session) answer(ctx context.Context, p pending) {
 
 // handle makes the answer to one call.
 func (c *session) handle(p pending) (any, error) {
+	// Version first: a message of another version may mean another thing under the same name.
 	if !c.greeted && p.typ != msgHello {
 		return nil, fmt.Errorf("%w: %s before hello", wire.ErrProtocol, p.typ)
 	}
@@ -203,6 +208,7 @@ func (c *session) handle(p pending) (any, error) {
 		c.endRun()
 		return nil, nil
 	}
+	// A newer client may ask for more than this version has; the connection stays of use for the rest.
 	return nil, fmt.Errorf("%w: this linerate (%s) does not know the call %q", errors.ErrUnsupported, c.Version, p.typ)
 }
 

@@ -55,6 +55,7 @@ func ParseTarget(text string) (Target, error) {
 	if strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") {
 		literal = text[1 : len(text)-1]
 	}
+	// An address first: the colons of a bare IPv6 address would be taken for a port's otherwise.
 	// The zone of an address may hold anything; a bracket in it means that it was no plain address.
 	if a, err := netip.ParseAddr(literal); err == nil && !strings.ContainsAny(literal, "[]") {
 		host = a.String()
