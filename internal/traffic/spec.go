@@ -10,6 +10,7 @@ const (
 	MaxStreams      = 128
 	maxMessageBytes = 1 << 20 // of one request or response
 	minInterval     = 100 * time.Millisecond
+	maxInterval     = 24 * time.Hour // as long as the longest test; sums with the clock must not overflow
 	minPingBytes    = echoHeaderBytes
 	maxPingBytes    = 65000 // under the 65507 of UDP over IPv4
 	minGap          = 100 * time.Microsecond
@@ -80,8 +81,8 @@ func (s Spec) check() error {
 	if s.WarmUp > time.Hour {
 		return bad("warm-up %v is over 1h", s.WarmUp)
 	}
-	if s.Interval < minInterval {
-		return bad("interval %v is under %v", s.Interval, minInterval)
+	if s.Interval < minInterval || s.Interval > maxInterval {
+		return bad("interval %v is not within %v to %v", s.Interval, minInterval, maxInterval)
 	}
 	if n := (max(s.WarmUp, 0) + s.Duration) / s.Interval; n > maxIntervals {
 		return bad("%d intervals of %v are more than %d", n, s.Interval, maxIntervals)

@@ -3,6 +3,7 @@ package traffic
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,7 @@ func TestNormalizeRefuses(t *testing.T) {
 		{Spec{Test: Stream, Duration: 48 * time.Hour}, "duration 48h0m0s"},
 		{Spec{Test: Stream, WarmUp: 2 * time.Hour}, "warm-up 2h0m0s"},
 		{Spec{Test: Stream, Interval: time.Millisecond}, "interval 1ms"},
+		{Spec{Test: Stream, Interval: math.MaxInt64}, "interval 2562047h47m16.854775807s"},
 		{Spec{Test: Stream, Duration: 20 * time.Hour, Interval: time.Second}, "72000 intervals"},
 		{Spec{Test: Stream, Congestion: "a-name-too-long-for-it"}, "15 letters"},
 		{Spec{Test: RR, RequestBytes: -1}, "request and response"},
