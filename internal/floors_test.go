@@ -24,8 +24,10 @@ var floors = map[string]int{
 	"internal/durable": 0,
 	"internal/sys":     0,
 
-	"internal/nl":   1,
-	"internal/wire": 1,
+	"internal/nl":     1,
+	"internal/wire":   1,
+	"internal/procfs": 1,
+	"internal/bus":    1,
 
 	"internal/host": 2,
 

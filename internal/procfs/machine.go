@@ -1,0 +1,109 @@
+package procfs
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxCPUs bounds CPU numbers in bad input, where "0-4000000000" would otherwise be a list of that length. Linux's own limit is 8192
+// (CONFIG_NR_CPUS on amd64).
+const maxCPUs = 1 << 16
+
+// Processor is one online logical processor of /proc/cpuinfo.
+type Processor struct {
+	Number int
+	Model  string // empty: not told
+	MHz    int    // the clock when the file was read, in megahertz; 0: not told (arm64)
+}
+
+// ParseCPUInfo reads /proc/cpuinfo (show_cpuinfo of each architecture), sorted by number. Its keys differ by architecture: "processor"
+// starts a CPU everywhere but on s390, where each is one line and none is found. Where it does not name the model (arm64), the
+// implementer and part numbers of the main id register stand in for it.
+func ParseCPUInfo(b []byte) []Processor {
+	var cpus []Processor
+	var implementer string
+	for line := range strings.Lines(string(b)) {
+		key, value, ok := strings.Cut(line, ":")
+		if !ok {
+			continue
+		}
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if key == "processor" {
+			if id, err := strconv.Atoi(value); err == nil && id >= 0 && id <= maxCPUs {
+				cpus = append(cpus, Processor{Number: id})
+			}
+			continue
+		}
+		if len(cpus) == 0 {
+			continue
+		}
+		c := &cpus[len(cpus)-1]
+		switch key {
+		case "model name", "cpu model", "cpu": // x86 and arm, mips, powerpc
+			c.Model = value
+		case "cpu MHz":
+			if mhz, err := strconv.ParseFloat(value, 64); err == nil && mhz > 0 && mhz < 1e6 {
+				c.MHz = int(mhz)
+			}
+		case "CPU implementer":
+			implementer = value
+		case "CPU part":
+			if c.Model == "" {
+				c.Model = "implementer " + implementer + " part " + value
+			}
+		}
+	}
+	slices.SortFunc(cpus, func(a, b Processor) int { return a.Number - b.Number })
+	return cpus
+}
+
+// HypervisorFlag looks in /proc/cpuinfo for the flag "hypervisor": CPUID leaf 1, ECX bit 31, which no processor sets and every hypervisor
+// does. x86 only. The first processor speaks for all.
+func HypervisorFlag(b []byte) bool {
+	for line := range strings.Lines(string(b)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "flags" {
+			return strings.Contains(" "+strings.TrimSpace(value)+" ", " hypervisor ")
+		}
+	}
+	return false
+}
+
+// ParseCPUList reads "0-3,8,10-11", the list format of CPU and node sets (bitmap_print_to_pagebuf; the files called …_list and cpulist, in /proc and
+// /sys alike). What is not a list gives what was good so far; nothing gives nil.
+func ParseCPUList(text string) []int {
+	var cpus []int
+	for part := range strings.SplitSeq(strings.TrimSpace(text), ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		first, err := strconv.Atoi(from)
+		if err != nil || first < 0 || first > maxCPUs {
+			return cpus
+		}
+		last := first
+		if isRange {
+			if last, err = strconv.Atoi(to); err != nil || last < first || last > maxCPUs {
+				return cpus
+			}
+		}
+		for cpu := first; cpu <= last; cpu++ {
+			cpus = append(cpus, cpu)
+		}
+	}
+	return cpus
+}
+
+// ParseMemTotal reads the memory of the machine in bytes from /proc/meminfo, "MemTotal: 4046084 kB", where kB are 1024 bytes. It is what
+// firmware and the kernel's own image left over, so it is less than what was bought.
+func ParseMemTotal(b []byte) (int64, error) {
+	for line := range strings.Lines(string(b)) {
+		fields := strings.Fields(line)
+		if len(fields) >= 2 && fields[0] == "MemTotal:" {
+			kib, err := strconv.ParseInt(fields[1], 10, 64)
+			if err != nil || kib < 0 || kib > 1<<52 {
+				return 0, ErrFormat
+			}
+			return kib << 10, nil
+		}
+	}
+	return 0, ErrFormat
+}

@@ -1,0 +1,119 @@
+package procfs
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+)
+
+// CPUTimes is the time that one CPU spent in each class since boot, in seconds. The classes do not overlap, and together they are all
+// the time there was.
+type CPUTimes struct {
+	CPU     int // -1: all together
+	User    float64
+	System  float64
+	IRQ     float64
+	SoftIRQ float64
+	Steal   float64 // the hypervisor ran somebody else; since 2.6.11
+	Idle    float64 // idle and iowait
+}
+
+// userTick is the unit of /proc/stat in seconds: USER_HZ is 100 on every architecture that Go runs on, whatever HZ the kernel
+// was built with. (alpha and ia64 had 1024.)
+const userTick = 0.01
+
+// softirqNames are the columns of the softirq line after its total, in the order of the kernel's enum since 2.6.32. IRQ_POLL was called
+// BLOCK_IOPOLL before 4.5; the place is the same.
+var softirqNames = [...]string{"HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"}
+
+// ParseStat reads /proc/stat (show_stat in fs/proc/stat.c): time per CPU and the sums over all CPUs of every numbered interrupt and
+// softirq. Those are the same as in /proc/interrupts and /proc/softirqs at a hundredth of the text: on a host with 128 CPUs
+// /proc/interrupts can be a megabyte, which takes the kernel milliseconds to print, in the middle of a measurement.
+func ParseStat(b []byte, into *Counts) ([]CPUTimes, error) {
+	var cpus []CPUTimes
+	for len(b) > 0 {
+		var line []byte
+		line, b = cutLine(b)
+		key, rest := word(line)
+		switch {
+		case bytes.HasPrefix(key, []byte("cpu")):
+			t, err := parseCPUTimes(string(key[3:]), rest)
+			if err != nil {
+				return cpus, err
+			}
+			cpus = append(cpus, t)
+		case string(key) == "intr":
+			if err := parseInterrupts(rest, into); err != nil {
+				return cpus, err
+			}
+		case string(key) == "softirq":
+			_, rest = word(rest) // the total
+			for _, name := range softirqNames {
+				var number []byte
+				number, rest = word(rest)
+				n, ok := ParseUint(number)
+				if !ok {
+					break // an older kernel with fewer kinds
+				}
+				into.Put(n, "softirq.", name)
+			}
+		case string(key) == "ctxt":
+			number, _ := word(rest)
+			if n, ok := ParseUint(number); ok {
+				into.Put(n, "ctxt")
+			}
+		}
+	}
+	return cpus, nil
+}
+
+// parseCPUTimes reads "user nice system idle iowait irq softirq steal guest guest_nice" in ticks (proc_stat(5)). guest time is in user already
+// and guest_nice in nice, so adding the last two columns would count them twice. Kernels before 2.6.11 end at softirq.
+//
+// iowait is idle time during which somebody waited for a disk; the processor was free all the same.
+func parseCPUTimes(id string, rest []byte) (CPUTimes, error) {
+	t := CPUTimes{CPU: -1}
+	if id != "" {
+		n, ok := ParseUint([]byte(id))
+		if !ok || n > 1<<20 {
+			return t, fmt.Errorf("cpu%.20q: %w", id, ErrFormat)
+		}
+		t.CPU = int(n)
+	}
+	var ticks [8]float64
+	for i := range ticks {
+		var number []byte
+		number, rest = word(rest)
+		if len(number) == 0 && i >= 4 {
+			break
+		}
+		n, ok := ParseUint(number)
+		if !ok {
+			return t, fmt.Errorf("cpu%s column %d: %w", id, i, ErrFormat)
+		}
+		ticks[i] = float64(n) * userTick
+	}
+	t.User, t.System, t.Idle = ticks[0]+ticks[1], ticks[2], ticks[3]+ticks[4]
+	t.IRQ, t.SoftIRQ, t.Steal = ticks[5], ticks[6], ticks[7]
+	return t, nil
+}
+
+// parseInterrupts reads "total irq0 irq1 …". Numbers that never fired are left out: there are hundreds. The architecture's own interrupts
+// (local timer, rescheduling, function calls) are in the total but in no column, as they have no number.
+func parseInterrupts(rest []byte, into *Counts) error {
+	_, rest = word(rest)
+	for irq := 0; ; irq++ {
+		var number []byte
+		number, rest = word(rest)
+		if len(number) == 0 {
+			return nil
+		}
+		n, ok := ParseUint(number)
+		if !ok {
+			return fmt.Errorf("interrupt %d %.20q: %w", irq, number, ErrFormat)
+		}
+		if n > 0 {
+			into.Put(n, "irq.", strconv.Itoa(irq))
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package procfs
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+)
+
+// ParseUint reads a decimal number of the kernel, without sign and blanks. A few columns are printed signed (snmp's Tcp.MaxConn is -1
+// for "dynamic", RFC 1213); those are no counts, and false is the answer for them as for anything that 64 bits do not hold.
+//
+// It is not strconv.ParseUint because that takes a string, and seven hundred conversions per reading are seven hundred allocations.
+func ParseUint(b []byte) (uint64, bool) {
+	if len(b) == 0 || len(b) > 20 {
+		return 0, false
+	}
+	var n uint64
+	for _, c := range b {
+		d := uint64(c - '0')
+		if d > 9 || n > (1<<64-1-d)/10 {
+			return 0, false
+		}
+		n = n*10 + d
+	}
+	return n, true
+}
+
+// parseHex reads one column of softnet_stat: lower-case digits as printf's %08x makes them, up to the 16 that 64 bits hold.
+func parseHex(b []byte) (uint64, bool) {
+	if len(b) == 0 || len(b) > 16 {
+		return 0, false
+	}
+	var n uint64
+	for _, c := range b {
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		default:
+			return 0, false
+		}
+		n = n<<4 | uint64(c)
+	}
+	return n, true
+}
+
+// word cuts the next blank-separated word from line. It is here, and not bytes.Fields, because it allocates nothing.
+func word(line []byte) (first, rest []byte) {
+	start := 0
+	for start < len(line) && (line[start] == ' ' || line[start] == '\t') {
+		start++
+	}
+	end := start
+	for end < len(line) && line[end] != ' ' && line[end] != '\t' {
+		end++
+	}
+	return line[start:end], line[end:]
+}
+
+// cutLine takes the next line off b.
+func cutLine(b []byte) (line, rest []byte) {
+	line, rest, _ = bytes.Cut(b, []byte{'\n'})
+	return line, rest
+}
+
+// KernelAtLeast compares a release such as "6.18.44-fc" or "5.14.0-503.el9" (/proc/sys/kernel/osrelease) with a version. An
+// unreadable release is not at least anything. Distributions carry later work back into kernels with an early number, so this is for
+// behaviour that leaves no trace in a file; where a file or a column can be looked for, that is asked instead.
+func KernelAtLeast(release string, major, minor int) bool {
+	first, rest, _ := strings.Cut(release, ".")
+	// The second number ends at whatever follows it: ".0", "-rc1", "+" or nothing.
+	end := 0
+	for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
+		end++
+	}
+	maj, err := strconv.Atoi(first)
+	if err != nil {
+		return false
+	}
+	min, err := strconv.Atoi(rest[:end])
+	if err != nil {
+		return false
+	}
+	return maj > major || maj == major && min >= minor
+}
