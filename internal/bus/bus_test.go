@@ -1,0 +1,261 @@
+package bus
+
+import (
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// tree is a sysfs in memory: files by name; a name with a trailing arrow is a symbolic link to the name that is its content.
+type tree map[string]string
+
+func (m tree) read(name string) ([]byte, error) {
+	if real, ok := m.resolve(name); ok {
+		if content, ok := m[real]; ok {
+			return []byte(content), nil
+		}
+	}
+	return nil, &fs.PathError{Op: "read", Path: "/" + name, Err: fs.ErrNotExist}
+}
+
+func (m tree) list(name string) ([]string, error) {
+	var names []string
+	for entry := range m {
+		if rest, ok := strings.CutPrefix(entry, name+"/"); ok {
+			first, _, _ := strings.Cut(strings.TrimSuffix(rest, "->"), "/")
+			names = append(names, first)
+		}
+	}
+	if names == nil {
+		return nil, fs.ErrNotExist
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+func (m tree) link(name string) (string, bool) {
+	target, ok := m[name+"->"]
+	return target, ok
+}
+
+// resolve follows links in every element of name; targets are names from the top.
+func (m tree) resolve(name string) (string, bool) {
+	real := ""
+	for element := range strings.SplitSeq(name, "/") {
+		real = path.Join(real, element)
+		if target, ok := m[real+"->"]; ok {
+			real = target
+		}
+	}
+	if _, ok := m[real]; ok {
+		return real, true
+	}
+	_, err := m.list(real)
+	return real, err == nil
+}
+
+func (m tree) machine() Machine {
+	return Machine{Tree: Tree{Read: m.read, List: m.list, Link: m.link, Resolve: m.resolve}}
+}
+
+// header is a configuration space of that many bytes with a vendor in it.
+func header(size int) []byte {
+	b := make([]byte, size)
+	binary.LittleEndian.PutUint16(b, 0x8086)
+	return b
+}
+
+// TestExpressWay: the switch above a card of two ports is the narrow place; what it could do is told beside it; the second port shares.
+func TestExpressWay(t *testing.T) {
+	const root, up, card = "sys/devices/pci0000:00/0000:00:01.0", "/0000:01:00.0", "/0000:02:00.0"
+	m := tree{root + up + card + "/subsystem->": "../../../../bus/pci", root + up + "/0000:02:00.1/config": string(header(64))}
+	attributes := func(dir, speed, width, maxSpeed, maxWidth string) {
+		m[dir+"/current_link_speed"], m[dir+"/current_link_width"] = speed+"\n", width+"\n"
+		m[dir+"/max_link_speed"], m[dir+"/max_link_width"] = maxSpeed+"\n", maxWidth+"\n"
+	}
+	attributes(root+up+card, "8.0 GT/s PCIe", "8", "8.0 GT/s PCIe", "8")
+	attributes(root+up, "2.5 GT/s", "4", "8 GT/s", "4")
+	attributes(root, "2.5 GT/s", "4", "16 GT/s", "16")
+	got, ok := m.machine().Slot(root + up + card)
+	want := Slot{
+		Kind: "pcie", Address: "0000:02:00.0", Width: 8, SpeedGigatransfers: 8,
+		CapacityBitsPerSec: 4 * 2e9, MaxCapacityBitsPerSec: 4 * (8e9 * 128 / 130),
+		LimitedBy: "0000:01:00.0", SharedWith: []string{"0000:02:00.1"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || !ok {
+		t.Errorf("%v (-want +got):\n%s", ok, diff)
+	}
+	// A virtual function has no link of its own and answers with the card's.
+	m[root+up+"/0000:02:10.0/subsystem->"], m[root+up+"/0000:02:10.0/physfn->"] = "../../bus/pci", root+up+card
+	if vf, _ := m.machine().Slot(root + up + "/0000:02:10.0"); vf.CapacityBitsPerSec != want.CapacityBitsPerSec || vf.Address != "0000:02:10.0" {
+		t.Errorf("virtual function %+v", vf)
+	}
+}
+
+// TestConventional: one slow neighbour holds the whole bus at 33 MHz; a guest's bus, a device that may be PCIe after all and one of a PCIe
+// machine's chipset have no capacity.
+func TestConventional(t *testing.T) {
+	const bridge = "sys/devices/pci0000:00/0000:00:1e.0"
+	fast := header(64)
+	fast[configStatus] = status66MHz
+	above := header(64)
+	above[configSecondaryStatus] = status66MHz
+	m := tree{
+		bridge + "/config": string(above), bridge + "/0000:02:05.0/config": string(fast), bridge + "/0000:02:05.0/subsystem->": "../../../../bus/pci",
+		bridge + "/0000:02:06.0/config": string(fast),
+	}
+	check := func(name string, m Machine, now, best float64) {
+		t.Helper()
+		got, ok := m.Slot(bridge + "/0000:02:05.0")
+		if !ok || got.Kind != "pci" || got.CapacityBitsPerSec != now || got.MaxCapacityBitsPerSec != best {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	check("two fast cards", m.machine(), 64*pciClock, 64*pciClock)
+	m[bridge+"/0000:02:06.0/config"] = string(header(64))
+	check("one of them slow", m.machine(), 32*pciClock, 64*pciClock)
+	guest := m.machine()
+	guest.Guest = true
+	check("a guest", guest, 0, 0)
+
+	// Sixty-four bytes that speak of capabilities prove nothing until the kernel is known to show links.
+	fast[configStatus] |= statusCapabilities
+	m[bridge+"/0000:02:05.0/config"] = string(fast)
+	check("capabilities out of reach", m.machine(), 0, 0)
+	shows := m.machine()
+	shows.ShowsLinks = true
+	check("no link in a kernel that shows them", shows, 32*pciClock, 64*pciClock)
+}
+
+func TestOtherBuses(t *testing.T) {
+	m := tree{
+		"sys/devices/usb/2-1/speed": "5000\n", "sys/devices/usb/2-1/2-1:1.0/subsystem->": "../../../../bus/usb",
+		"sys/devices/pci0000:00/0000:00:03.0/virtio0/subsystem->": "../../../../bus/virtio",
+		"sys/devices/pnp0/00:05/subsystem->":                      "../../../bus/pnp",
+		"sys/devices/vif-0/subsystem->":                           "../../bus/xen",
+		"sys/devices/lone/uevent":                                 "",
+		"sys/bus/usb/devices/2-1:1.0->":                           "sys/devices/usb/2-1/2-1:1.0",
+	}
+	for device, want := range map[string]Slot{
+		"sys/devices/usb/2-1/2-1:1.0":                 {Kind: "usb", Address: "2-1", CapacityBitsPerSec: 4e9},
+		"sys/devices/pci0000:00/0000:00:03.0/virtio0": {Kind: "virtio", Address: "0000:00:03.0"},
+		"sys/devices/pnp0/00:05":                      {Kind: "isa", Address: "00:05"},
+		"sys/devices/vif-0":                           {Kind: "xen", Address: "vif-0"},
+	} {
+		got, ok := m.machine().Slot(device)
+		if diff := cmp.Diff(want, got); diff != "" || !ok {
+			t.Errorf("%s: %v (-want +got):\n%s", device, ok, diff)
+		}
+	}
+	for _, device := range []string{"", "sys/devices/lone"} {
+		if got, ok := m.machine().Slot(device); ok {
+			t.Errorf("%q is on no bus: %+v", device, got)
+		}
+	}
+	if got, ok := m.machine().Locate("2-1:1.0"); !ok || got != "sys/devices/usb/2-1/2-1:1.0" {
+		t.Errorf("located at %q %v", got, ok)
+	}
+	for _, address := range []string{"", "../../devices/lone", "0000:09:00.0"} {
+		if got, ok := m.machine().Locate(address); ok {
+			t.Errorf("%q located at %q", address, got)
+		}
+	}
+	if _, err := m.read("sys/nothing"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the tree of the test: %v", err)
+	}
+}
+
+func TestParseWords(t *testing.T) {
+	for text, want := range map[string]float64{"8.0 GT/s PCIe": 8, "2.5 GT/s": 2.5, "16 GT/s": 16, "Unknown": 0, "Unknown speed": 0, "NaN GT/s": 0, "-5 GT/s": 0, "": 0} {
+		if got := parseTransfers(text); got != want {
+			t.Errorf("parseTransfers(%q) = %v", text, got)
+		}
+	}
+	for gt, want := range map[float64]float64{2.5: 2e9, 5: 4e9, 8: 8e9 * 128 / 130, 16: 16e9 * 128 / 130, 64: 64e9 * 242 / 256} {
+		if got := laneRate(gt); got != want {
+			t.Errorf("laneRate(%v) = %v, want %v", gt, got, want)
+		}
+	}
+	for text, want := range map[string]struct {
+		mhz float64
+		x   bool
+		ok  bool
+	}{"33 MHz PCI": {33, false, true}, "133 MHz PCI-X": {133, true, true}, "133 MHz PCI-X 266": {133, true, true}, "8.0 GT/s PCIe": {}, "AGP 4x": {}, "": {}} {
+		if mhz, x, ok := parseSlotSpeed(text); mhz != want.mhz || x != want.x || ok != want.ok {
+			t.Errorf("parseSlotSpeed(%q) = %v %v %v", text, mhz, x, ok)
+		}
+	}
+}
+
+// TestCapabilityLoop: a list that points at itself, or out of the configuration space, ends.
+func TestCapabilityLoop(t *testing.T) {
+	config := make([]byte, 256)
+	config[configStatus] = statusCapabilities
+	config[configCapabilities], config[0x40], config[0x41] = 0x40, 0x01, 0x40
+	if c := capability(config, capabilityPCIe); c != nil {
+		t.Errorf("found %x", c)
+	}
+	config[0x41] = 0xfc
+	if c := capability(config, capabilityPCIe); c != nil {
+		t.Errorf("found %x", c)
+	}
+	config[0xfc] = capabilityPCIe
+	if _, ok := linkFromConfig(config); ok {
+		t.Error("a capability cut off by the end is believed")
+	}
+}
+
+// TestLinkFromConfig reads what lspci shows as "LnkCap: Speed 5GT/s, Width x8; LnkSta: Speed 2.5GT/s, Width x4".
+func TestLinkFromConfig(t *testing.T) {
+	config := make([]byte, 256)
+	config[configStatus] = statusCapabilities
+	config[configCapabilities] = 0xa0
+	copy(config[0xa0:], []byte{capabilityPCIe, 0, 2, 0})
+	copy(config[0xac:], []byte{0x82, 0x00, 0, 0}) // x8, code 2
+	copy(config[0xb2:], []byte{0x41, 0x10})       // x4, code 1
+	got, ok := linkFromConfig(config)
+	if want := (link{speed: 2.5, maxSpeed: 5, width: 4, maxWidth: 8}); got != want || !ok {
+		t.Errorf("got %+v %v", got, ok)
+	}
+}
+
+func FuzzConfig(f *testing.F) {
+	f.Add(make([]byte, 64))
+	config := make([]byte, 256)
+	config[configStatus], config[configCapabilities], config[0x40] = statusCapabilities, 0x40, capabilityPCIe
+	f.Add(config)
+	f.Fuzz(func(t *testing.T, config []byte) {
+		if len(config) < 64 {
+			return // readConfig refuses it
+		}
+		if l, ok := linkFromConfig(config); ok && (l.speed <= 0 || l.width < 1 || l.width > 32) {
+			t.Errorf("link %+v", l)
+		}
+		secondaryClock(config)
+	})
+}
+
+// FuzzWords: the words of sysfs give figures within bounds or none.
+func FuzzWords(f *testing.F) {
+	for _, seed := range []string{"133 MHz PCI-X", "33 MHz PCI", "8.0 GT/s PCIe", "Unknown speed", "NaN GT/s", "1e9 MHz PCI"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		if mhz, _, ok := parseSlotSpeed(in); ok && !(mhz > 0 && mhz <= 1000) {
+			t.Errorf("slot %v", mhz)
+		}
+		if gt := parseTransfers(in); !(gt >= 0 && gt <= 1024) {
+			t.Errorf("transfers %v", gt)
+		}
+		m := tree{"sys/devices/1-1/speed": in, "sys/devices/1-1/subsystem->": "bus/usb"}
+		if s, _ := m.machine().Slot("sys/devices/1-1"); !(s.CapacityBitsPerSec >= 0 && s.CapacityBitsPerSec <= 1e12) {
+			t.Errorf("usb %v", s.CapacityBitsPerSec)
+		}
+	})
+}

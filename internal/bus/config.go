@@ -1,0 +1,99 @@
+package bus
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// Where the configuration space of a PCI device keeps what we read, as byte offsets (PCI Local Bus 3.0 §6.1, PCI-X 2.0 §7.2, PCIe 5.0 §7.5).
+// All numbers in it are little-endian on every machine.
+const (
+	configStatus          = 0x06
+	configSecondaryStatus = 0x1e // of a bridge: the status of the bus below it
+	configCapabilities    = 0x34
+
+	statusCapabilities = 1 << 4 // there is a list of capabilities
+	status66MHz        = 1 << 5 // the device can run at 66 MHz
+
+	capabilityPCIX = 0x07
+	capabilityPCIe = 0x10
+)
+
+// headerSize is the standard header in bytes: what the kernel shows to readers without CAP_SYS_ADMIN.
+const headerSize = 64
+
+// readConfig reads the configuration space: 64 bytes for everybody, all of it for root. Reading may wake the device from power
+// saving; it changes nothing. Copied, because other files are read while it is looked at.
+func (m Machine) readConfig(device string) []byte {
+	b, err := m.Tree.Read(device + "/config")
+	if err != nil || len(b) < headerSize {
+		return nil
+	}
+	// All ones: the device does not answer.
+	if binary.LittleEndian.Uint32(b) == 0xffffffff {
+		return nil
+	}
+	return slices.Clone(b)
+}
+
+// capability finds a capability in the linked list of a configuration space and gives it from its first byte on. The list lies behind
+// the header; the two low bits of its pointers are reserved and have to be masked (PCI Local Bus 3.0 §6.7).
+func capability(config []byte, id byte) []byte {
+	if len(config) <= headerSize || binary.LittleEndian.Uint16(config[configStatus:])&statusCapabilities == 0 {
+		return nil
+	}
+	at := int(config[configCapabilities] &^ 3)
+	// A list of more than 48 entries cannot fit and is a loop: 192 bytes, 4 for each. The kernel has the same limit (PCI_FIND_CAP_TTL).
+	for range 48 {
+		if at < headerSize || at+2 > len(config) {
+			return nil
+		}
+		if config[at] == id {
+			return config[at:]
+		}
+		at = int(config[at+1] &^ 3)
+	}
+	return nil
+}
+
+// linkSpeeds are the codes of the PCI Express link registers, in GT/s: generations 1 to 6.
+var linkSpeeds = [...]float64{1: 2.5, 2: 5, 3: 8, 4: 16, 5: 32, 6: 64}
+
+// linkFromConfig reads Link Capabilities (at 0x0c) and Link Status (at 0x12) of the PCI Express capability: speed in bits 3:0, width in 9:4
+// (PCIe 5.0 §7.5.3.6 and §7.5.3.8).
+func linkFromConfig(config []byte) (link, bool) {
+	c := capability(config, capabilityPCIe)
+	if len(c) < 0x14 {
+		return link{}, false
+	}
+	decode := func(v uint32) (float64, int) {
+		code := v & 0xf
+		if int(code) >= len(linkSpeeds) {
+			return 0, 0
+		}
+		return linkSpeeds[code], laneCount(int64(v >> 4 & 0x3f))
+	}
+	var l link
+	l.maxSpeed, l.maxWidth = decode(binary.LittleEndian.Uint32(c[0x0c:]))
+	l.speed, l.width = decode(uint32(binary.LittleEndian.Uint16(c[0x12:])))
+	return l, l.speed > 0 && l.width > 0
+}
+
+// secondaryClock reads bits 8:6 of the secondary status in a PCI-X bridge's capability (PCI_X_BRIDGE_SSTATUS in pci_regs.h): the mode that
+// its lower bus runs in, as a clock in MHz; 0 is conventional. A further bit of PCI-X 2.0 says that data go at twice the clock or more; the
+// clock stays the same, so it is not looked at and the answer is on the low side.
+func secondaryClock(bridge []byte) (mhz float64, ok bool) {
+	x := capability(bridge, capabilityPCIX)
+	if len(x) < 4 {
+		return 0, false
+	}
+	switch binary.LittleEndian.Uint16(x[2:]) >> 6 & 7 {
+	case 1:
+		return 66, true
+	case 2:
+		return 100, true
+	case 3:
+		return 133, true
+	}
+	return 0, false
+}

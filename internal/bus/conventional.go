@@ -1,0 +1,154 @@
+package bus
+
+import (
+	"encoding/binary"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// pciClock is the clock of conventional PCI in hertz: 33⅓ MHz, doubled and so on for 66 and 133 MHz.
+const pciClock = 100e6 / 3
+
+// readConventional tells the capacity of a shared parallel bus. sysfs has no clock for it, so in this order: the slot driver's word
+// ("66 MHz PCI-X" in /sys/bus/pci/slots/*/cur_bus_speed); the PCI-X capability; the 66 MHz bits of bridge and all
+// neighbours, since one slow card pulls the whole bus down (M66EN, PCI Local Bus 3.0, chapter 7). A device that is on the root bus of a PCIe machine
+// without a link is part of the chipset, where none of these figures holds: it gets no capacity.
+func (m Machine) readConventional(device string, config []byte, s *Slot) {
+	bridge := parent(device)
+	behind := isPCIAddress(path.Base(bridge))
+	_, hasLink := m.Tree.Resolve(device + "/max_link_width")
+	if hasLink || !m.provenConventional(config) || !behind && m.hasExpress() {
+		return
+	}
+	// What every PCI bus can do, unless something below says more.
+	width, mhz, maxMHz := 32, 33.0, 33.0
+	fast := func(c []byte, at int) bool {
+		return c != nil && binary.LittleEndian.Uint16(c[at:])&status66MHz != 0
+	}
+	if fast(config, configStatus) {
+		maxMHz = 66
+		if behind && fast(m.readConfig(bridge), configSecondaryStatus) && m.allFast(device, fast) {
+			mhz = 66
+		}
+	}
+	// PCI-X status of a device: bit 16 says that it has 64 data lines, bit 17 that it can do 133 MHz (PCI_X_STATUS in pci_regs.h).
+	if x := capability(config, capabilityPCIX); len(x) >= 8 {
+		status := binary.LittleEndian.Uint32(x[4:])
+		if status&(1<<16) != 0 {
+			width = 64
+		}
+		maxMHz = 66
+		if status&(1<<17) != 0 {
+			maxMHz = 133
+		}
+		if now, ok := secondaryClock(m.readConfig(bridge)); behind && ok {
+			mhz, s.Kind = now, "pci-x"
+		}
+	}
+	if now, best, isX, ok := m.slotClock(device); ok {
+		mhz = now
+		if best > 0 {
+			maxMHz = min(max(maxMHz, now), best)
+		}
+		if isX {
+			s.Kind = "pci-x"
+		}
+	}
+	s.Width = width
+	s.CapacityBitsPerSec = parallelRate(width, mhz)
+	s.MaxCapacityBitsPerSec = max(parallelRate(width, maxMHz), s.CapacityBitsPerSec)
+	s.SharedWith = m.neighbours(device)
+}
+
+// parallelRate is width × clock in bits per second; the names 33, 66 and 133 MHz stand for thirds of 100 MHz.
+func parallelRate(width int, mhz float64) float64 {
+	switch mhz {
+	case 33:
+		return float64(width) * pciClock
+	case 66:
+		return float64(width) * pciClock * 2
+	case 133:
+		return float64(width) * pciClock * 4
+	}
+	return float64(width) * mhz * 1e6
+}
+
+// hasExpress tells whether anything in this machine has a PCIe link.
+func (m Machine) hasExpress() bool {
+	names, _ := m.Tree.List("sys/bus/pci/devices") // An unreadable list proves nothing either way.
+	for _, name := range names {
+		dir := "sys/bus/pci/devices/" + name
+		if m.Tree.text(dir+"/max_link_width") != "" {
+			return true
+		}
+		if capability(m.readConfig(dir), capabilityPCIe) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// provenConventional asks for more than the absence of a PCIe link in sysfs, which a kernel before 4.13 does not show, or of its capability, which
+// 64 bytes of configuration space do not reach. A PCIe device always has a list of capabilities, so one without any is not PCIe.
+func (m Machine) provenConventional(config []byte) bool {
+	if config == nil || capability(config, capabilityPCIe) != nil {
+		return false
+	}
+	none := binary.LittleEndian.Uint16(config[configStatus:])&statusCapabilities == 0
+	return none || len(config) > headerSize || m.ShowsLinks
+}
+
+// allFast tells whether every other device on the bus can do 66 MHz. One whose configuration cannot be read counts as slow: the lower
+// figure is the one that promises nothing.
+func (m Machine) allFast(device string, fast func([]byte, int) bool) bool {
+	for _, name := range m.neighbours(device) {
+		if !fast(m.readConfig(parent(device)+"/"+name), configStatus) {
+			return false
+		}
+	}
+	return true
+}
+
+// neighbours lists the other devices on the same parallel bus.
+func (m Machine) neighbours(device string) []string {
+	self := path.Base(device)
+	names, _ := m.Tree.List(parent(device)) // Without a list nobody is known to share the bus.
+	return slices.DeleteFunc(names, func(name string) bool { return name == self || !isPCIAddress(name) })
+}
+
+// slotClock looks the device up among the slots that a hot-plug or slot driver knows (/sys/bus/pci/slots/NAME/address is "0000:02:01",
+// without a function: a slot holds the whole card). Most machines have no such driver for their parallel bus.
+func (m Machine) slotClock(device string) (now, best float64, isX, ok bool) {
+	slot, _, _ := strings.Cut(path.Base(device), ".")
+	names, err := m.Tree.List("sys/bus/pci/slots")
+	if err != nil {
+		return 0, 0, false, false
+	}
+	for _, name := range names {
+		dir := "sys/bus/pci/slots/" + name
+		if m.Tree.text(dir+"/address") != slot {
+			continue
+		}
+		if now, isX, ok = parseSlotSpeed(m.Tree.text(dir + "/cur_bus_speed")); ok {
+			best, _, _ = parseSlotSpeed(m.Tree.text(dir + "/max_bus_speed"))
+			return now, best, isX, true
+		}
+	}
+	return 0, 0, false, false
+}
+
+// parseSlotSpeed reads "33 MHz PCI", "133 MHz PCI-X", "133 MHz PCI-X 266" (drivers/pci/slot.c) in MHz. PCIe and AGP answer in other words and
+// are refused. The 266 is a data rate, the clock remains 133 MHz.
+func parseSlotSpeed(text string) (mhz float64, isX, ok bool) {
+	number, rest, found := strings.Cut(text, " MHz PCI")
+	if !found {
+		return 0, false, false
+	}
+	n, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(n > 0 && n <= 1000) {
+		return 0, false, false
+	}
+	return n, strings.HasPrefix(rest, "-X"), true
+}
