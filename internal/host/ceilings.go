@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/procfs"
 	"github.com/linerate/linerate/internal/unit"
 )
 
@@ -222,11 +223,11 @@ func receiveWindow(s *Snapshot) (int64, string, bool) {
 		return 0, "", false
 	}
 	// Linux 6.6 replaced tcp_adv_win_scale by a ratio measured per socket; it starts at one half (TCP_DEFAULT_SCALING_RATIO).
-	if kernelAtLeast(s.Kernel, 6, 6) {
+	if procfs.KernelAtLeast(s.Kernel, 6, 6) {
 		return space / 2, fmt.Sprintf("%s %s, half of it payload until the kernel has measured more (tcp_scaling_ratio, Linux ≥ 6.6)", what, unit.Bytes(space)), true
 	}
 	scale := int64(1)
-	if !kernelAtLeast(s.Kernel, 3, 4) {
+	if !procfs.KernelAtLeast(s.Kernel, 3, 4) {
 		scale = 2 // the default until then
 	}
 	if n, known := s.sysctlNumber("net.ipv4.tcp_adv_win_scale"); known && n >= -31 && n <= 31 {

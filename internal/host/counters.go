@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/linerate/linerate/internal/procfs"
 )
 
 // Counters takes one reading. It is made to be called around every test: one read of each file of /proc, no per-interface files
@@ -31,22 +33,22 @@ func (src *source) counters() (*Counters, error) {
 	var said notes
 	// The list of interfaces comes first: it tells how much there will be, and a map that grows costs more than all parsing.
 	dev, err := src.net("dev")
-	c := &Counters{Time: now, Values: make(map[string]uint64, 768+len(devColumns)*bytes.Count(dev, []byte{'\n'}))}
-	set := &valueSet{values: c.Values}
+	set := procfs.NewCounts(768 + procfs.DevColumns*bytes.Count(dev, []byte{'\n'}))
+	c := &Counters{Time: now, Values: set.Values}
 	if err == nil {
-		err = parseDev(dev, set)
+		err = procfs.ParseDev(dev, set)
 	}
 	said.add("counters of /proc/net/dev", err)
 
 	readings := []struct {
 		name  string
-		parse func([]byte, *valueSet) error
+		parse func([]byte, *procfs.Counts) error
 	}{
-		{"snmp", parseSNMP},
-		{"netstat", parseSNMP},
-		{"snmp6", parseSNMP6},
-		{"softnet_stat", parseSoftnet},
-		{"sockstat", parseSockstat},
+		{"snmp", procfs.ParseSNMP},
+		{"netstat", procfs.ParseSNMP},
+		{"snmp6", procfs.ParseSNMP6},
+		{"softnet_stat", procfs.ParseSoftnet},
+		{"sockstat", procfs.ParseSockstat},
 	}
 	for _, f := range readings {
 		b, err := src.net(f.name)
@@ -60,14 +62,18 @@ func (src *source) counters() (*Counters, error) {
 	}
 	b, err := src.read("proc/stat")
 	if err == nil {
-		c.CPUs, err = parseStat(b, set)
+		var times []procfs.CPUTimes
+		times, err = procfs.ParseStat(b, set)
+		for _, t := range times {
+			c.CPUs = append(c.CPUs, CPUTimes(t))
+		}
 	}
 	if err != nil {
 		said.add("processor time and interrupt counters", err)
 	}
 	// The table of the thread's own network namespace; absent without the module.
-	if n, ok := parseUint([]byte(src.optional("proc/sys/net/netfilter/nf_conntrack_count"))); ok {
-		set.put(n, "conntrack.count")
+	if n, ok := procfs.ParseUint([]byte(src.optional("proc/sys/net/netfilter/nf_conntrack_count"))); ok {
+		set.Put(n, "conntrack.count")
 	}
 	countQdiscs(src, set, &said)
 	countCards(src, set, &said)
@@ -80,17 +86,17 @@ func (src *source) counters() (*Counters, error) {
 }
 
 // countQdiscs gives one figure per interface.
-func countQdiscs(src *source, set *valueSet, said *notes) {
+func countQdiscs(src *source, set *procfs.Counts, said *notes) {
 	qdiscs, err := src.qdiscs()
 	if err != nil {
 		said.add("queueing disciplines", err)
 		return
 	}
 	for name, total := range qdiscTotals(qdiscs) {
-		set.put(total.Drops, "qdisc.", name, ".drops")
-		set.put(total.Requeues, "qdisc.", name, ".requeues")
-		set.put(total.Overlimits, "qdisc.", name, ".overlimits")
-		set.put(total.BacklogBytes, "qdisc.", name, ".backlog_bytes")
+		set.Put(total.Drops, "qdisc.", name, ".drops")
+		set.Put(total.Requeues, "qdisc.", name, ".requeues")
+		set.Put(total.Overlimits, "qdisc.", name, ".overlimits")
+		set.Put(total.BacklogBytes, "qdisc.", name, ".backlog_bytes")
 	}
 }
 
@@ -117,8 +123,8 @@ var cardErrors = [...]string{
 }
 
 // countCards adds, for interfaces with hardware below, the statistics that /proc/net/dev does not tell apart and those of the driver.
-func countCards(src *source, set *valueSet, said *notes) {
-	cards := slices.DeleteFunc(slices.Clone(set.interfaces), func(name string) bool {
+func countCards(src *source, set *procfs.Counts, said *notes) {
+	cards := slices.DeleteFunc(slices.Clone(set.Interfaces), func(name string) bool {
 		return !src.exists("sys/class/net/" + name + "/device")
 	})
 	for _, name := range cards {
@@ -127,23 +133,23 @@ func countCards(src *source, set *valueSet, said *notes) {
 			continue
 		}
 		for _, stat := range cardErrors {
-			if n, ok := parseUint([]byte(src.optional(dir + "/statistics/" + stat))); ok {
-				set.put(n, "nic.", name, ".", stat)
+			if n, ok := procfs.ParseUint([]byte(src.optional(dir + "/statistics/" + stat))); ok {
+				set.Put(n, "nic.", name, ".", stat)
 			}
 		}
 		// How often the link came or went, since Linux 3.15.
-		if n, ok := parseUint([]byte(src.optional(dir + "/carrier_changes"))); ok {
-			set.put(n, "nic.", name, ".carrier_changes")
+		if n, ok := procfs.ParseUint([]byte(src.optional(dir + "/carrier_changes"))); ok {
+			set.Put(n, "nic.", name, ".carrier_changes")
 		}
-		if missed, drop := set.values["nic."+name+".rx_missed_errors"], set.values["nic."+name+".rx_dropped"]; drop >= missed {
-			set.values["nic."+name+".rx_dropped"] = drop - missed
+		if missed, drop := set.Values["nic."+name+".rx_missed_errors"], set.Values["nic."+name+".rx_dropped"]; drop >= missed {
+			set.Values["nic."+name+".rx_dropped"] = drop - missed
 		}
 		stats, err := src.driverStatistics(name)
 		if err != nil && !errors.Is(err, errNotTold) {
 			said.add("driver statistics of "+name, err)
 		}
 		for stat, v := range stats {
-			set.put(v, "ethtool.", name, ".", stat)
+			set.Put(v, "ethtool.", name, ".", stat)
 		}
 	}
 }

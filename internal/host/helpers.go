@@ -127,21 +127,3 @@ func Triple(value string) (min, def, max int64, ok bool) {
 	}
 	return n[0], n[1], n[2], true
 }
-
-// kernelAtLeast compares a release such as "6.18.44-fc" or "5.14.0-503.el9" with a version. An unreadable release is not at least anything.
-func kernelAtLeast(release string, major, minor int) bool {
-	first, rest, _ := strings.Cut(release, ".")
-	end := 0
-	for end < len(rest) && rest[end] >= '0' && rest[end] <= '9' {
-		end++
-	}
-	maj, err := strconv.Atoi(first)
-	if err != nil {
-		return false
-	}
-	min, err := strconv.Atoi(rest[:end])
-	if err != nil {
-		return false
-	}
-	return maj > major || maj == major && min >= minor
-}

@@ -3,20 +3,19 @@ package host
 import (
 	"cmp"
 	"context"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"io/fs"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/bus"
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/procfs"
 )
 
 // readInterfaces joins what netlink and sysfs tell about each interface.
-func readInterfaces(ctx context.Context, src *source, t *told, guest bool, said *notes) ([]Interface, error) {
+func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, said *notes) ([]Interface, error) {
 	said.add("interfaces by netlink", t.linksErr)
 	said.add("addresses by netlink", t.addressesErr)
 	links := t.links
@@ -35,9 +34,9 @@ func readInterfaces(ctx context.Context, src *source, t *told, guest bool, said 
 	} else {
 		links = linksFromSysfs(src, said)
 	}
-	counters := &valueSet{values: make(map[string]uint64)}
+	counters := procfs.NewCounts(procfs.DevColumns * len(links))
 	if b, err := src.net("dev"); err == nil {
-		_ = parseDev(b, counters) // What it has is used; Counters reports a broken file.
+		_ = procfs.ParseDev(b, counters) // What it has is used; Counters reports a broken file.
 	}
 	var interfaces []Interface
 	for _, l := range links {
@@ -57,10 +56,10 @@ func readInterfaces(ctx context.Context, src *source, t *told, guest bool, said 
 			dev.Virtual = e.Bus == ""
 		}
 		if !dev.Virtual {
-			dev.Bus = readBus(src, devicePath(src, l.Name, e.Bus, own), guest)
+			dev.Bus = readBus(src, m, l.Name, e.Bus, own)
 		}
 		if dev.Counters == nil {
-			dev.Counters = devCounters(counters, l.Name)
+			dev.Counters = counters.OfInterface(l.Name)
 		}
 		sayRefusals(&dev, e.refused, said)
 		interfaces = append(interfaces, dev)
@@ -214,7 +213,7 @@ func fromSysfs(src *source, dev *Interface) {
 	if stats, err := src.list(dir + "statistics"); err == nil {
 		dev.Counters = make(map[string]uint64, len(stats))
 		for _, name := range stats {
-			if n, ok := parseUint([]byte(src.optional(dir + "statistics/" + name))); ok {
+			if n, ok := procfs.ParseUint([]byte(src.optional(dir + "statistics/" + name))); ok {
 				dev.Counters[name] = n
 			}
 		}
@@ -251,51 +250,17 @@ func readQueues(src *source, dir string) []Queue {
 	return queues
 }
 
-// devCounters takes one interface out of /proc/net/dev, for where sysfs is another namespace's.
-func devCounters(set *valueSet, name string) map[string]uint64 {
-	found := make(map[string]uint64)
-	for _, column := range devColumns {
-		if n, ok := set.values["nic."+name+"."+column]; ok {
-			found[column] = n
-		}
-	}
-	if len(found) == 0 {
-		return nil
-	}
-	return found
-}
-
 // addFrom6 reads the IPv6 addresses from /proc/net/if_inet6; IPv4 addresses with their prefix are in no file of /proc.
 func addFrom6(src *source, interfaces []Interface, said *notes) {
 	b, err := src.net("if_inet6")
 	if err != nil {
 		return // No IPv6 in this kernel, or not archived.
 	}
-	addresses, err := parseIfInet6(string(b))
+	addresses, err := procfs.ParseIfInet6(b)
 	said.add("IPv6 addresses", err)
 	for i := range interfaces {
-		interfaces[i].Addresses = append(interfaces[i].Addresses, addresses[interfaces[i].Name]...)
+		for _, a := range addresses[interfaces[i].Name] {
+			interfaces[i].Addresses = append(interfaces[i].Addresses, a.String())
+		}
 	}
-}
-
-// parseIfInet6 reads /proc/net/if_inet6: address, index, prefix length, scope, flags (all hexadecimal), interface.
-func parseIfInet6(text string) (map[string][]string, error) {
-	found := make(map[string][]string)
-	for line := range strings.Lines(text) {
-		f := strings.Fields(line)
-		if len(f) == 0 {
-			continue
-		}
-		var a [16]byte
-		if len(f) != 6 || len(f[0]) != 32 {
-			return found, fmt.Errorf("line %.60q: %w", line, errFormat)
-		}
-		_, err := hex.Decode(a[:], []byte(f[0]))
-		bits, err2 := strconv.ParseUint(f[2], 16, 8)
-		if err != nil || err2 != nil || bits > 128 {
-			return found, fmt.Errorf("line %.60q: %w", line, errFormat)
-		}
-		found[f[5]] = append(found[f[5]], netip.PrefixFrom(netip.AddrFrom16(a), int(bits)).String())
-	}
-	return found, nil
 }

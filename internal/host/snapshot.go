@@ -3,8 +3,8 @@ package host
 import (
 	"context"
 	"runtime"
-	"strconv"
-	"strings"
+
+	"github.com/linerate/linerate/internal/procfs"
 )
 
 // Snapshot reads the host as it is now. What could not be read is absent and has a sentence in Warnings. An error is returned only when the
@@ -39,7 +39,7 @@ func (src *source) snapshot(ctx context.Context) (*Snapshot, error) {
 	s.Settings = readSettings(src, &said)
 
 	t := src.tell()
-	s.Interfaces, err = readInterfaces(ctx, src, t, s.VirtualMachine(), &said)
+	s.Interfaces, err = readInterfaces(ctx, src, t, machine(src, s), &said)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func readIdentity(src *source, s *Snapshot, said *notes) {
 	s.Arch = readArch(src)
 	b, err := src.read("proc/meminfo")
 	if err == nil {
-		s.MemoryBytes, err = parseMemTotal(b)
+		s.MemoryBytes, err = procfs.ParseMemTotal(b)
 	}
 	if err != nil {
 		said.add("memory", err)
@@ -88,19 +88,4 @@ func readArch(src *source) string {
 		return runtime.GOARCH
 	}
 	return src.hostFile().Arch
-}
-
-// parseMemTotal reads the first line of /proc/meminfo, "MemTotal: 4046084 kB", where kB are 1024 bytes.
-func parseMemTotal(b []byte) (int64, error) {
-	for line := range strings.Lines(string(b)) {
-		fields := strings.Fields(line)
-		if len(fields) >= 2 && fields[0] == "MemTotal:" {
-			kib, err := strconv.ParseInt(fields[1], 10, 64)
-			if err != nil || kib < 0 || kib > 1<<52 {
-				return 0, errFormat
-			}
-			return kib << 10, nil
-		}
-	}
-	return 0, errFormat
 }

@@ -2,6 +2,8 @@ package host
 
 import (
 	"strings"
+
+	"github.com/linerate/linerate/internal/procfs"
 )
 
 // container is the word for an operating-system container of any make.
@@ -44,8 +46,8 @@ func readHypervisor(src *source) string {
 	if kind := src.optional("sys/hypervisor/type"); kind != "" && !strings.Contains(src.optional("proc/xen/capabilities"), "control_d") {
 		return kind
 	}
-	cpuinfo := src.optional("proc/cpuinfo")
-	flag := hypervisorFlag(cpuinfo)
+	cpuinfo, _ := src.read("proc/cpuinfo") // Its absence is reported where the processors are read.
+	flag := procfs.HypervisorFlag(cpuinfo)
 	vendor, product := src.optional("sys/class/dmi/id/sys_vendor"), src.optional("sys/class/dmi/id/product_name")
 	dmi := strings.Join([]string{vendor + " " + product, src.optional("sys/class/dmi/id/board_vendor"), src.optional("sys/class/dmi/id/bios_vendor")}, "\n")
 	for _, h := range hypervisors {
@@ -81,16 +83,6 @@ func readHypervisor(src *source) string {
 
 func clockSources(src *source) string {
 	return src.optional("sys/devices/system/clocksource/clocksource0/available_clocksource")
-}
-
-// hypervisorFlag looks for the CPUID bit that Linux shows as the flag "hypervisor".
-func hypervisorFlag(cpuinfo string) bool {
-	for line := range strings.Lines(cpuinfo) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "flags" {
-			return strings.Contains(" "+strings.TrimSpace(value)+" ", " hypervisor ")
-		}
-	}
-	return false
 }
 
 // readContainer looks for what container makers leave: systemd's own note, the files of Docker and Podman, the control groups of the
