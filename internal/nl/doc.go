@@ -1,6 +1,9 @@
 // Package nl speaks the kernel's netlink families for the rest of linerate: it reads links, addresses, routes, queueing disciplines
 // and the ethtool view of a card, and makes the few changes that a knob or a practice world needs.
 //
+// All of it is done over sockets and none by running ip(8) or ethtool(8): their text is made for people, changes
+// between versions, and drops the reasons that the kernel gives.
+//
 // # Model
 //
 // A [Client] is a set of sockets in one network namespace: rtnetlink, generic netlink (family "ethtool") and one datagram socket for

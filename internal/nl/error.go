@@ -45,6 +45,7 @@ func (e *Error) Is(target error) bool {
 		return false
 	}
 	switch target {
+	// fs.ErrPermission needs no line: package syscall translates EPERM and EACCES by itself.
 	case fs.ErrNotExist:
 		return errno == syscall.ENODEV || errno == syscall.ENXIO || errno == syscall.ESRCH
 	case ErrNotSupported:

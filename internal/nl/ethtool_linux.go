@@ -11,6 +11,9 @@ import (
 )
 
 // ask sends one ethtool request for a device and gives the payload of the answer.
+//
+// The request for one device is answered by one message; a dump, which would answer for all devices, is never asked
+// for, because one driver that is slow to answer would hold up all of them.
 func (k *kernel) ask(cmd uint8, name string, fill func(*netlink.AttributeEncoder)) ([]byte, error) {
 	msgs, err := k.ethtoolRequest(cmd, name, 0, netlink.Request, fill)
 	if err != nil {
@@ -22,6 +25,8 @@ func (k *kernel) ask(cmd uint8, name string, fill func(*netlink.AttributeEncoder
 	return msgs[0].Data, nil
 }
 
+// ethtoolRequest frames one message of the family: struct genlmsghdr with version 1 (ETHTOOL_GENL_VERSION), the
+// header nest, then the attributes of the command. The numbers are those of linux/ethtool_netlink.h.
 func (k *kernel) ethtoolRequest(cmd uint8, name string, headerFlags uint32, flags netlink.HeaderFlags, fill func(*netlink.AttributeEncoder)) ([]genetlink.Message, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -54,6 +59,10 @@ func (k *kernel) ethtoolRequest(cmd uint8, name string, headerFlags uint32, flag
 }
 
 // uint32s collects the 32-bit attributes of a message by number, and the 8-bit ones widened; nests and others are left out.
+//
+// Widening is safe because the family has no two attributes of one number and different width. An attribute that the
+// driver does not support is left out of the answer by the kernel, and then absent from the map: 0 and not known must
+// not be mixed up by those who care.
 func uint32s(data []byte) (map[uint16]uint32, error) {
 	ad, err := netlink.NewAttributeDecoder(data)
 	if err != nil {
@@ -74,6 +83,8 @@ func uint32s(data []byte) (map[uint16]uint32, error) {
 	return out, ad.Err()
 }
 
+// rings reads ETHTOOL_MSG_RINGS_GET (5.7): descriptors, not bytes. Mini and jumbo rings, which no present driver
+// fills, are left out.
 func (k *kernel) rings(name string) (rx, tx Ring, err error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_RINGS_GET, name, nil)
 	if err != nil {
@@ -88,6 +99,8 @@ func (k *kernel) rings(name string) (rx, tx Ring, err error) {
 	return rx, tx, nil
 }
 
+// channels reads ETHTOOL_MSG_CHANNELS_GET (5.7). Most drivers have combined channels only, some have separate ones
+// for each direction, and a few count both; so all are passed on.
 func (k *kernel) channels(name string) (Channels, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_CHANNELS_GET, name, nil)
 	if err != nil {
@@ -136,6 +149,8 @@ var coalesceNames = map[uint16]string{
 	28:                                           "tx-aggr-time-usecs",
 }
 
+// coalesce reads ETHTOOL_MSG_COALESCE_GET (5.7). A parameter that the driver does not have is left out of the answer,
+// so that an absent key is not a zero.
 func (k *kernel) coalesce(name string) (map[string]uint32, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_COALESCE_GET, name, nil)
 	if err != nil {
@@ -154,6 +169,8 @@ func (k *kernel) coalesce(name string) (map[string]uint32, error) {
 	return out, nil
 }
 
+// linkMode reads ETHTOOL_MSG_LINKMODES_GET (5.6). The speed is in Mb/s in the kernel and in bits per second from here
+// on.
 func (k *kernel) linkMode(name string) (float64, string, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_LINKMODES_GET, name, nil)
 	if err != nil {
@@ -183,6 +200,8 @@ func decodeLinkMode(v map[uint16]uint32) (bitsPerSecond float64, duplex string) 
 	return bitsPerSecond, duplex
 }
 
+// linkInfo reads ETHTOOL_MSG_LINKINFO_GET (5.6); the numbers are PORT_TP to PORT_DA, PORT_NONE (0xef) and PORT_OTHER
+// (0xff) of linux/ethtool.h.
 func (k *kernel) linkInfo(name string) (LinkInfo, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_LINKINFO_GET, name, nil)
 	if err != nil {
@@ -210,6 +229,8 @@ func (k *kernel) linkInfo(name string) (LinkInfo, error) {
 	return info, nil
 }
 
+// features asks without ETHTOOL_FLAG_COMPACT_BITSETS, so that bits come with their names: the numbers of the bits
+// change from kernel to kernel, the names do not.
 func (k *kernel) features(name string) (map[string]Feature, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_FEATURES_GET, name, nil)
 	if err != nil {
@@ -220,6 +241,9 @@ func (k *kernel) features(name string) (map[string]Feature, error) {
 
 // parseFeatures reads a FEATURES_GET answer with named bits. The set "hw" lists every name, its values tell what can be changed;
 // "active" and "nochange" list what is on and what is bound never to change.
+//
+// The kernel fills hw from dev->hw_features, active from dev->features and nochange from NETIF_F_NEVER_CHANGE. The
+// fourth set, wanted, is what somebody asked for; only what is in effect counts here.
 func parseFeatures(data []byte) (map[string]Feature, error) {
 	ad, err := netlink.NewAttributeDecoder(data)
 	if err != nil {
@@ -303,6 +327,8 @@ func (k *kernel) setFeature(name, feature string, on bool) error {
 	if err != nil {
 		return err
 	}
+	// A fixed feature that has the wanted value already is no error: an undo must be able to say "as it was" about
+	// it.
 	f, ok := before[feature]
 	switch {
 	case !ok:
@@ -335,6 +361,9 @@ func (k *kernel) setFeature(name, feature string, on bool) error {
 	if err != nil {
 		return fmt.Errorf("read back: %w", err)
 	}
+	// The kernel drops what depends on something that is off (netdev_fix_features) and keeps the wish. The wish alone
+	// changes no packet, so that this is reported as a failure; it comes true by itself when the other feature is
+	// switched on.
 	if after[feature].On != on {
 		return fmt.Errorf("%w: it is wanted now and takes effect when the features it depends on allow", ErrNotApplied)
 	}

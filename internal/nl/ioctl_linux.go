@@ -17,6 +17,9 @@ const (
 )
 
 // ifreqData is struct ifreq with its pointer member. The pointer stays a Go pointer, so that the collector sees it.
+//
+// On 64-bit systems struct ifreq has 40 bytes, 16 of name and 24 of union; on 32-bit ones it is shorter and the
+// kernel reads only what it knows, so that the longer form serves both.
 type ifreqData struct {
 	name [unix.IFNAMSIZ]byte
 	data unsafe.Pointer
@@ -24,6 +27,10 @@ type ifreqData struct {
 }
 
 // ioctl passes a request buffer to the kernel, which answers in it.
+//
+// The answer is written over the request, so that buf must have room for the longest one. The kernel looks the device
+// up in the namespace of the socket, not in that of the calling thread, which is what makes a Client usable from any
+// thread.
 func (k *kernel) ioctl(name string, buf []byte) error {
 	if err := checkName(name); err != nil {
 		return err
@@ -48,6 +55,7 @@ func (k *kernel) ioctl(name string, buf []byte) error {
 	return nil
 }
 
+// driver stays with the ioctl: the netlink family tells neither driver nor firmware.
 func (k *kernel) driver(name string) (DriverInfo, error) {
 	var info unix.EthtoolDrvinfo
 	buf := make([]byte, unsafe.Sizeof(info))
@@ -76,6 +84,8 @@ func parseDriver(b []byte) DriverInfo {
 // statisticsAttempts bounds the repetition when the driver changes its set of counters (new queues) between the three requests.
 const statisticsAttempts = 4
 
+// statistics reads what `ethtool -S` shows: names and meaning are the driver's own. The netlink family has since 5.13
+// a few standardised groups, but no present driver fills them as completely.
 func (k *kernel) statistics(name string) (map[string]uint64, error) {
 	for range statisticsAttempts {
 		names, values, err := k.statisticsOnce(name)
@@ -96,6 +106,8 @@ func (k *kernel) statistics(name string) (map[string]uint64, error) {
 
 var errSetChanged = errors.New("the driver keeps changing its set of counters")
 
+// It is three requests: how many, their names, their values. The kernel holds its lock for each of them only, so that
+// the set may change in between.
 func (k *kernel) statisticsOnce(name string) ([]string, []uint64, error) {
 	n, err := k.countStatistics(name)
 	if err != nil || n == 0 {
@@ -143,6 +155,8 @@ func (k *kernel) countStatistics(name string) (int, error) {
 		return 0, nil
 	}
 	n := int(u32(buf[16:]))
+	// The largest cards have some ten thousand counters; a million is a broken answer, and the memory for it is not
+	// to be asked for.
 	if n < 0 || n > 1<<20 {
 		return 0, fmt.Errorf("driver claims %d counters", n)
 	}

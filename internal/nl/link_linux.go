@@ -17,6 +17,10 @@ const (
 )
 
 // ifInfo is struct ifinfomsg: family, pad, type, index, flags, change mask.
+//
+// Index 0 in a request means that the attributes name the link (IFLA_IFNAME), or that all are asked for. The mask
+// tells which of the flags count: without it the kernel would read every absent flag as "switch off"
+// (rtnl_dev_combine_flags). With flags and mask zero it touches none.
 func ifInfo(index int, flags, mask uint32) []byte {
 	b := make([]byte, sizeIfInfo)
 	binary.NativeEndian.PutUint32(b[4:], uint32(int32(index)))
@@ -26,8 +30,13 @@ func ifInfo(index int, flags, mask uint32) []byte {
 }
 
 // extSkipStats leaves the counters out of link messages (RTEXT_FILTER_SKIP_STATS, 4.4; ignored before).
+//
+// Counters are read from /proc/net/dev by package host; here they would only make the answer longer. What is left out
+// grew over the years: first the IPv6 counters, then those of virtual functions, in the newest kernels IFLA_STATS
+// itself. Nothing here depends on it.
 const extSkipStats = 1 << 3
 
+// links dumps all interfaces. They are sorted because the kernel does not promise an order.
 func (k *kernel) links() ([]Link, error) {
 	req, err := encode(ifInfo(0, 0, 0), func(ae *netlink.AttributeEncoder) { ae.Uint32(unix.IFLA_EXT_MASK, extSkipStats) })
 	if err != nil {
@@ -52,6 +61,7 @@ func (k *kernel) links() ([]Link, error) {
 	return links, nil
 }
 
+// linkByName lets the kernel look the name up, so that it is one request and no race between a list and its use.
 func (k *kernel) linkByName(name string) (Link, error) {
 	if err := checkName(name); err != nil {
 		return Link{}, err
@@ -72,6 +82,9 @@ func (k *kernel) linkByName(name string) (Link, error) {
 
 // checkName refuses what the kernel would cut off or take for another device: IFNAMSIZ is 16 with the closing zero, and an
 // empty name in a request means "no name given".
+//
+// The answer is that of the kernel to any other name that it does not have, so that callers have one case and not
+// two.
 func checkName(name string) error {
 	if name == "" || len(name) >= unix.IFNAMSIZ {
 		return unix.ENODEV
@@ -79,12 +92,17 @@ func checkName(name string) error {
 	return nil
 }
 
+// index gives the number that requests want. A link that is deleted and made anew under its name between this request
+// and the next has another number, and the next one then answers ENODEV rather than hit the wrong link.
 func (k *kernel) index(name string) (int, error) {
 	l, err := k.linkByName(name)
 	return l.Index, err
 }
 
 // parseLink reads an RTM_NEWLINK message without its netlink header.
+//
+// The names of the attributes are those of linux/if_link.h. Kind is empty for hardware, because IFLA_LINKINFO is sent
+// only for drivers that register link operations.
 func parseLink(data []byte) (Link, error) {
 	ad, err := attributes(data, sizeIfInfo)
 	if err != nil {
@@ -137,6 +155,7 @@ func parseLink(data []byte) (Link, error) {
 	return l, nil
 }
 
+// addresses sends a header without a family (AF_UNSPEC), which asks for all of them in one dump.
 func (k *kernel) addresses() ([]Address, error) {
 	msgs, err := k.dump(unix.RTM_GETADDR, make([]byte, sizeIfAddr))
 	if err != nil {
@@ -181,6 +200,8 @@ func parseAddress(data []byte) (a Address, ok bool, err error) {
 	if !local.IsValid() {
 		local = addr
 	}
+	// Other families (MPLS, DECnet of old kernels) have addresses of other lengths, which netip does not take: they
+	// end up here as not valid.
 	p := netip.PrefixFrom(local, bits)
 	if !p.IsValid() {
 		return Address{}, false, nil
@@ -189,6 +210,8 @@ func parseAddress(data []byte) (a Address, ok bool, err error) {
 }
 
 // modify sends RTM_NEWLINK for an existing link.
+//
+// There is no flag NLM_F_CREATE in it: a link that has gone meanwhile is an error and not made anew.
 func (k *kernel) modify(name string, flags, mask uint32, fill func(*netlink.AttributeEncoder)) error {
 	index, err := k.index(name)
 	if err != nil {
@@ -201,14 +224,20 @@ func (k *kernel) modify(name string, flags, mask uint32, fill func(*netlink.Attr
 	return k.change(unix.RTM_NEWLINK, 0, req)
 }
 
+// setMTU leaves the range to the kernel, which checks it against the driver's limits and says so in the extended
+// acknowledgement. IPv6 is switched off on a link whose MTU falls below 1280 (RFC 8200 §5) and its addresses are
+// lost, which the old number alone does not bring back.
 func (k *kernel) setMTU(name string, bytes int) error {
 	return k.setUint32(name, unix.IFLA_MTU, bytes)
 }
 
+// setTxQueueLen changes what queueing disciplines made afterwards take as their limit. Of those that are there, only
+// some (pfifo_fast) follow; the others have copied the number when they were made.
 func (k *kernel) setTxQueueLen(name string, packets int) error {
 	return k.setUint32(name, unix.IFLA_TXQLEN, packets)
 }
 
+// setUint32 refuses what would be cut to 32 bits on its way into the attribute and then mean another value.
 func (k *kernel) setUint32(name string, attr uint16, v int) error {
 	if v < 0 || int64(v) > 1<<32-1 {
 		return unix.ERANGE
@@ -232,10 +261,13 @@ func (k *kernel) setMAC(name, mac string) error {
 	return k.modify(name, 0, 0, func(ae *netlink.AttributeEncoder) { ae.Bytes(unix.IFLA_ADDRESS, hw) })
 }
 
+// moveToNetNS names the namespace by a descriptor and not by a process id: a process may end and its number be given
+// to another one between the two calls, a descriptor holds the namespace.
 func (k *kernel) moveToNetNS(name string, fd int) error {
 	return k.modify(name, 0, 0, func(ae *netlink.AttributeEncoder) { ae.Uint32(unix.IFLA_NET_NS_FD, uint32(fd)) })
 }
 
+// setMaster takes a port out with index 0, as `ip link set nomaster` does.
 func (k *kernel) setMaster(name, master string) error {
 	index := 0
 	if master != "" {
@@ -255,6 +287,8 @@ func (k *kernel) deleteLink(name string) error {
 	return k.change(unix.RTM_DELLINK, 0, ifInfo(index, 0, 0))
 }
 
+// createNew is what makes "add" fail with EEXIST where something of that name is there: without NLM_F_EXCL the kernel
+// would change the existing link or route instead.
 const createNew = netlink.Create | netlink.Excl
 
 func (k *kernel) addLink(name, kind string) error {
@@ -277,6 +311,9 @@ func (k *kernel) addLink(name, kind string) error {
 // vethInfoPeer is VETH_INFO_PEER of linux/veth.h: a whole link message for the other end.
 const vethInfoPeer = 1
 
+// Both ends are made by one request, so that there is no moment in which a single end stands in the wrong namespace.
+// The nest IFLA_INFO_DATA holds VETH_INFO_PEER, and that holds a whole struct ifinfomsg with attributes of its own,
+// not a nest of them: therefore Do with bytes.
 func (k *kernel) addVeth(a, b string, bNetNSFd int) error {
 	for _, n := range []string{a, b} {
 		if err := checkNewName(n); err != nil {
@@ -307,6 +344,8 @@ func (k *kernel) addVeth(a, b string, bNetNSFd int) error {
 	return k.change(unix.RTM_NEWLINK, createNew, req)
 }
 
+// checkNewName says the rule in words, other than checkName: here somebody chose the name. Characters are left to the
+// kernel (dev_valid_name).
 func checkNewName(name string) error {
 	if name == "" || len(name) >= unix.IFNAMSIZ {
 		return fmt.Errorf("interface name %q: want 1 to %d bytes", name, unix.IFNAMSIZ-1)
@@ -326,12 +365,15 @@ func (k *kernel) addAddress(name, cidr string) error {
 	h := make([]byte, sizeIfAddr)
 	h[0], h[1] = family(p.Addr()), byte(p.Bits())
 	if p.Addr().Is6() {
+		// Duplicate address detection would keep the address tentative for about a second, in which no socket can be
+		// bound to it (RFC 4862 §5.4). In a world that we have just made nobody else can have it.
 		h[2] = unix.IFA_F_NODAD
 	}
 	binary.NativeEndian.PutUint32(h[4:], uint32(index))
 	req, err := encode(h, func(ae *netlink.AttributeEncoder) {
 		ae.Bytes(unix.IFA_LOCAL, p.Addr().AsSlice())
 		ae.Bytes(unix.IFA_ADDRESS, p.Addr().AsSlice())
+		// A /31 has no broadcast address (RFC 3021), a /32 none either.
 		if p.Addr().Is4() && p.Bits() < 31 {
 			ae.Bytes(unix.IFA_BROADCAST, broadcast(p))
 		}

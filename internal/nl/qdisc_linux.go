@@ -21,6 +21,8 @@ const (
 	rootHandle     = 0xffffffff // TC_H_ROOT
 )
 
+// qdiscs needs two dumps, as messages of queueing disciplines name their link by number only. Index 0 in the request
+// asks for all links.
 func (k *kernel) qdiscs() ([]Qdisc, error) {
 	links, err := k.links()
 	if err != nil {
@@ -52,6 +54,9 @@ func (k *kernel) qdiscs() ([]Qdisc, error) {
 }
 
 // parseQdisc reads an RTM_NEWQDISC message and gives the index of its link.
+//
+// Only TCA_STATS2 is read: the flat TCA_STATS beside it holds the same numbers in the older struct tc_stats, which
+// cannot grow.
 func parseQdisc(data []byte) (q Qdisc, index int, err error) {
 	ad, err := attributes(data, sizeTcMsg)
 	if err != nil {
@@ -99,6 +104,9 @@ func (q *Qdisc) parseStats(ad *netlink.AttributeDecoder) {
 	}
 }
 
+// replaceTBF shapes with a token bucket. The rate of struct tc_ratespec has 32 bits, in bytes per second, which is 34
+// Gb/s; above that it holds all ones and TCA_TBF_RATE64 (3.13) the true rate. The limit is the queue in bytes that
+// waits in front of the bucket; what does not fit is dropped, which is the loss that a full link shows.
 func (k *kernel) replaceTBF(name string, t TBF) error {
 	rate := t.RateBitsPerSecond / 8
 	if !(rate >= 1) || t.BurstBytes <= 0 || t.LimitBytes <= 0 || t.BurstBytes > math.MaxInt32 || t.LimitBytes > math.MaxInt32 {
@@ -123,6 +131,9 @@ func (k *kernel) replaceTBF(name string, t TBF) error {
 
 func (k *kernel) replaceQdisc(name, kind string) error { return k.setQdisc(name, kind, nil) }
 
+// setQdisc makes or replaces the root of a link. The handle stays 0, so that the kernel gives the next free one.
+// Whatever stood there is destroyed with its queue: packets that waited in it are lost, which is why no knob of
+// disturbance class d1 comes here.
 func (k *kernel) setQdisc(name, kind string, options func(*netlink.AttributeEncoder) error) error {
 	index, err := k.index(name)
 	if err != nil {

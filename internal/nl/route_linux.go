@@ -34,6 +34,7 @@ func parseRawRoute(data []byte) (rawRoute, error) {
 	return rawRoute{header: slices.Clone(data[:sizeRtMsg]), attrs: attrs}, nil
 }
 
+// find gives the first attribute of a type, nil when there is none.
 func (r rawRoute) find(typ uint16) []byte {
 	for _, a := range r.attrs {
 		if attrType(a) == typ {
@@ -43,6 +44,7 @@ func (r rawRoute) find(typ uint16) []byte {
 	return nil
 }
 
+// uint32 gives 0 for an absent attribute, which for all that are asked for is what the kernel takes as not set.
 func (r rawRoute) uint32(typ uint16) uint32 {
 	if b := r.find(typ); len(b) >= 4 {
 		return u32(b)
@@ -55,6 +57,8 @@ func (r *rawRoute) set(typ uint16, data []byte) {
 	r.attrs = setAttr(r.attrs, typ, data)
 }
 
+// setAttr never changes the slice that it is given: rawRoute is copied by value, and two copies share their
+// attributes until one of them is set.
 func setAttr(attrs []netlink.Attribute, typ uint16, data []byte) []netlink.Attribute {
 	at := slices.IndexFunc(attrs, func(a netlink.Attribute) bool { return attrType(a) == typ })
 	switch {
@@ -74,6 +78,8 @@ func setAttr(attrs []netlink.Attribute, typ uint16, data []byte) []netlink.Attri
 func (r rawRoute) family() byte { return r.header[0] }
 
 // table prefers the attribute: the field in the header has 8 bits only.
+//
+// RTA_TABLE exists since 2.6.19; tables above 255 have RT_TABLE_COMPAT (252) in the header.
 func (r rawRoute) table() uint32 {
 	if t := r.uint32(unix.RTA_TABLE); t != 0 {
 		return t
@@ -119,6 +125,10 @@ func (r rawRoute) route(names map[int]string) (out Route, ok bool) {
 	}
 	out.Source = addrText(r.find(unix.RTA_PREFSRC))
 	// A malformed nest leaves the metrics unset instead of hiding the route.
+	//
+	// RTA_METRICS is a nest whose attribute types are the RTAX_ numbers of linux/rtnetlink.h. All are u32 but
+	// RTAX_CC_ALGO, which is a text. RTAX_LOCK is a bit mask of those that path MTU discovery and the like must not
+	// overrule; it is shown nowhere and survives a change, because changes are made on the raw nest.
 	metrics, _ := netlink.UnmarshalAttributes(r.find(unix.RTA_METRICS))
 	for _, m := range metrics {
 		if attrType(m) == unix.RTAX_CC_ALGO {
@@ -147,6 +157,8 @@ func (r rawRoute) route(names map[int]string) (out Route, ok bool) {
 	return out, true
 }
 
+// formatDestination writes the IPv4 default route as ip-route(8) and knob names do. For IPv6 the word would be
+// ambiguous, so it stays "::/0".
 func formatDestination(p netip.Prefix) string {
 	if p.Addr().Is4() && p.Bits() == 0 {
 		return "default"
@@ -166,6 +178,7 @@ func parseDestination(s string) (netip.Prefix, error) {
 	return p.Masked(), err
 }
 
+// addrText gives an empty text for an absent attribute and for one of a length that no IP address has.
 func addrText(b []byte) string {
 	if a, ok := netip.AddrFromSlice(b); ok {
 		return a.String()
@@ -173,6 +186,7 @@ func addrText(b []byte) string {
 	return ""
 }
 
+// cString cuts at the closing zero that kernel strings have, and takes all of one that fills its field.
 func cString(b []byte) string {
 	if i := slices.Index(b, 0); i >= 0 {
 		b = b[:i]
@@ -180,6 +194,7 @@ func cString(b []byte) string {
 	return string(b)
 }
 
+// The number says who made a route and matters to a reader of a change: one of a routing daemon comes back by itself.
 // protocolName follows /etc/iproute2/rt_protos.
 func protocolName(p byte) string {
 	switch p {
@@ -228,6 +243,9 @@ func (k *kernel) rawRoutes() ([]rawRoute, error) {
 			if err != nil {
 				return nil, err
 			}
+			// Cloned entries are the exceptions of IPv6 (a learnt path MTU, a redirect), which the kernel drops by
+			// itself. Local, broadcast and unreachable routes are other types than RTN_UNICAST and never carry a flow
+			// of ours.
 			cloned := u32(r.header[8:])&unix.RTM_F_CLONED != 0
 			// Without IPv6 the kernel may answer with the dump of every family, hence the test.
 			if r.family() == fam && r.table() == unix.RT_TABLE_MAIN && r.header[7] == unix.RTN_UNICAST && !cloned {
@@ -238,6 +256,8 @@ func (k *kernel) rawRoutes() ([]rawRoute, error) {
 	return out, nil
 }
 
+// linkNames is read before the routes: a link that appears in between leaves a route without a name, not with a wrong
+// one.
 func (k *kernel) linkNames() (map[int]string, error) {
 	links, err := k.links()
 	if err != nil {
@@ -269,6 +289,10 @@ func (k *kernel) routes() ([]Route, error) {
 }
 
 // routeTo asks twice: for the table entry (prefix and metrics) and for the resolved route (source, next hop of several).
+//
+// Only the answer with RTM_F_FIB_MATCH (4.13) shows the prefix that matched, and only the answer without it shows
+// what the kernel decided: the source address and, of several next hops, the one of this destination. Neither is a
+// promise for a flow, as the hash over several next hops may take its ports as well (fib_multipath_hash_policy).
 func (k *kernel) routeTo(ip string) (Route, error) {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil {

@@ -15,9 +15,15 @@ import (
 const rtaNextHopID = 30
 
 // defaultPriority6 is what the kernel makes of priority 0 for IPv6 (IP6_RT_PRIO_USER).
+//
+// A zero in a request means 1024 for IPv6 and truly 0 for IPv4, so that a search for "priority 0" has to translate
+// before it compares.
 const defaultPriority6 = 1024
 
 // lookup finds the route to a destination: the one with that priority, or the one in use (lowest priority) when priority is negative.
+//
+// It compares prefix and priority only. Two routes that differ in nothing but their type of service are told apart by
+// neither, and the first of them in the dump is taken, by reads as by writes.
 func (k *kernel) lookup(dst netip.Prefix, priority int) (raw rawRoute, found bool, err error) {
 	raws, err := k.rawRoutes()
 	if err != nil {
@@ -56,6 +62,8 @@ func (r rawRoute) sendable() (rawRoute, error) {
 	if ci := r.find(unix.RTA_CACHEINFO); len(ci) >= 12 {
 		expires = int32(u32(ci[8:])) // rta_expires, in ticks of 1/100 s
 	}
+	// NLM_F_REPLACE would leave a second route with our metrics beside the one of the router, and the next
+	// advertisement would bring back what was changed. Refusing is the only answer that an undo can keep.
 	if r.family() == unix.AF_INET6 && r.header[5] == unix.RTPROT_RA {
 		return rawRoute{}, errAdvertised
 	}
@@ -63,6 +71,7 @@ func (r rawRoute) sendable() (rawRoute, error) {
 	// Of the flags only onlink is configuration; dead, linkdown, offload and trap are state, and dead ones are refused.
 	binary.NativeEndian.PutUint32(out.header[8:], u32(out.header[8:])&unix.RTNH_F_ONLINK)
 	out.set(unix.RTA_CACHEINFO, nil)
+	// RTA_EXPIRES takes whole seconds. A route with less than a second to live is gone either way.
 	if expires > 0 {
 		out.set(unix.RTA_EXPIRES, binary.NativeEndian.AppendUint32(nil, uint32(expires)/100))
 	}
@@ -97,6 +106,9 @@ func cleanMultipath(b []byte) ([]byte, error) {
 }
 
 // send makes or replaces a route.
+//
+// The answer is awaited (NLM_F_ACK): a route that the kernel refuses is refused as a whole, there is no half-written
+// one.
 func (k *kernel) send(r rawRoute, flags netlink.HeaderFlags) error {
 	b, err := netlink.MarshalAttributes(r.attrs)
 	if err != nil {
@@ -106,6 +118,10 @@ func (k *kernel) send(r rawRoute, flags netlink.HeaderFlags) error {
 }
 
 // metric types of the kernel for our names, and the largest value that it does not silently cut.
+//
+// From fib_metrics.c: an MTU above 65 535 − 15 and an MSS above 65 535 − 40 are lowered without an error, and a
+// read-back would then report a change that nobody asked for. Initial windows of 0 mean "the kernel's own" (10
+// segments since 2.6.39).
 var metricTypes = map[RouteMetric]struct {
 	typ uint16
 	max int64
@@ -134,6 +150,8 @@ func (r *rawRoute) setMetric(m RouteMetric, value int) error {
 	return r.setMetricBytes(t.typ, data)
 }
 
+// A metric is removed by leaving it out, not by sending 0: the replacement is the whole route, and metrics that it
+// does not name are unset.
 func (r *rawRoute) setMetricBytes(typ uint16, data []byte) error {
 	metrics, err := netlink.UnmarshalAttributes(r.find(unix.RTA_METRICS))
 	if err != nil {
@@ -150,6 +168,9 @@ func (r *rawRoute) setMetricBytes(typ uint16, data []byte) error {
 	return nil
 }
 
+// setRouteMetric is read, change, write. Netlink has no compare-and-swap, so that a change by another program between
+// the two requests is overwritten with what stood there before; package knob serialises its own writers, package
+// journal reads back.
 func (k *kernel) setRouteMetric(destination string, m RouteMetric, value int) error {
 	dst, err := parseDestination(destination)
 	if err != nil {
@@ -168,9 +189,11 @@ func (k *kernel) setRouteMetric(destination string, m RouteMetric, value int) er
 	if err := raw.setMetric(m, value); err != nil {
 		return err
 	}
+	// Without NLM_F_CREATE: if the route has gone meanwhile, it is not brought back.
 	return k.send(raw, netlink.Replace)
 }
 
+// replaceRoute is for the worlds of package lab, where nobody else changes routes.
 func (k *kernel) replaceRoute(r Route) error {
 	dst, err := parseDestination(r.Destination)
 	if err != nil {
@@ -204,6 +227,9 @@ func (k *kernel) addRoute(r Route) error {
 }
 
 // newRoute starts a unicast route of the main table, marked as made by an administrator (static) so that routing daemons leave it alone.
+//
+// The scope is link without a gateway and universe (0) with one: the kernel refuses a gateway that is not nearer than
+// the route that uses it.
 func newRoute(dst netip.Prefix, r Route) rawRoute {
 	h := make([]byte, sizeRtMsg)
 	h[0], h[1] = family(dst.Addr()), byte(dst.Bits())
@@ -241,6 +267,8 @@ func (k *kernel) fill(raw *rawRoute, r Route) error {
 		if err != nil {
 			return err
 		}
+		// An IPv4 destination behind an IPv6 router (RFC 5549) needs RTA_VIA, which names the family in front of the
+		// address; Linux has it for IPv4 since 5.2.
 		if f.typ == unix.RTA_GATEWAY && family(a) != raw.family() {
 			via := binary.NativeEndian.AppendUint16(nil, uint16(family(a)))
 			raw.set(unix.RTA_VIA, append(via, a.AsSlice()...))
