@@ -13,9 +13,11 @@ import (
 )
 
 const (
-	// binLength is the step of the receive series that the steady state is found in, and of the samples of struct tcp_info.
+	// binLength is the step of the receive series that the steady state is found in, and of the samples of struct tcp_info. A sample is one
+	// getsockopt per connection; with 128 of them every 50 ms that is 2560 calls a second, well under one per cent of a CPU.
 	binLength = 50 * time.Millisecond
-	// steadyBins is the shortest series that can be called steady: half a second.
+	// steadyBins is the shortest series that can be called steady: half a second. That is several round trips on every path but a satellite's,
+	// where slow start then shows as drift.
 	steadyBins = 10
 	// steadyDrift is the relative change over a series that is not taken for a trend, however sure it is.
 	steadyDrift = 0.10
@@ -98,6 +100,8 @@ func newConductor(spec Spec, near bool, s *session, sample func() (*host.Counter
 // run starts the workers and conducts until both windows are over: the near side returns nil when it is time to stop, the far side when
 // it was told to. However it returns, all workers have ended and their connections are closed.
 func (c *conductor) run(ctx context.Context) error {
+	// Before the workers start: each would otherwise wait for a logical processor in its first system call already. halt runs before
+	// the processors go back, because deferred calls run last in first out.
 	defer scheduler.lend(len(c.workers))()
 	defer c.halt()
 	cpus, err := sys.AllowedCPUs()
@@ -142,12 +146,14 @@ func (c *conductor) run(ctx context.Context) error {
 
 // halt stops the workers, wakes the sleeping ones and waits for all.
 func (c *conductor) halt() {
+	// The phase first: a worker that is woken finds the test over and takes the end of its connection for no failure.
 	c.phase.set(stopped)
 	for _, w := range c.workers {
 		if w.conn != nil {
 			w.conn.wake()
 		}
 	}
+	// Closing only when the thread has ended: a descriptor that is closed under a blocked call may be given to somebody else before the call returns.
 	for _, w := range c.workers {
 		<-w.done
 		if w.conn != nil {
@@ -207,6 +213,7 @@ func (c *conductor) handle(m wire.Message) (over bool, err error) {
 		c.farSteady = true
 	case m.Type == msgDone && c.near:
 		c.farDone = true
+	// The phase is part of each rule: a second mark would open the window anew and throw away what was measured.
 	case m.Type == msgMark && !c.near && c.phase.is() == warm:
 		c.open()
 	case m.Type == msgStop && !c.near && c.phase.is() == tail:
@@ -236,6 +243,7 @@ func (c *conductor) wakeAt() time.Duration {
 func (c *conductor) tick(now time.Duration) error {
 	if now >= c.nextBeat {
 		c.nextBeat = now + c.session.timing.beat
+		// A beat that finds 64 messages waiting is not missed: the channel is what is slow, and they are signs of life too.
 		c.session.tryPost(msgBeat, nil)
 		if quiet := now - c.heard; quiet > c.session.timing.silence {
 			return fmt.Errorf("%w: silent for %v", ErrPeerGone, quiet.Round(time.Millisecond))
@@ -249,6 +257,8 @@ func (c *conductor) tick(now time.Duration) error {
 	case warm:
 		if c.near && c.warmEnough(now) {
 			c.warmUp = now
+			// The message before the own window: reading the counters takes milliseconds, and the far window should not open later by them. The
+			// two windows are still apart by half a round trip, which the tail covers at the other end.
 			c.session.post(msgMark, nil)
 			c.open()
 			return nil
@@ -262,6 +272,7 @@ func (c *conductor) tick(now time.Duration) error {
 		return nil
 	}
 	if now >= c.nextPart {
+		// From the last edge that was due, not from now: being late once does not shift all later intervals.
 		c.nextPart += c.spec.Interval
 		c.observe()
 		c.cut(c.read(), c.phase.is() == measured)
@@ -278,6 +289,7 @@ func (c *conductor) warmEnough(now time.Duration) bool {
 		c.warn("no steady state within %v: measured all the same", c.spec.steadyBound())
 		return true
 	}
+	// Only a receiver can tell: what a sender hands to its kernel settles long before what arrives.
 	needOwn := c.spec.Test == RR || c.spec.Direction != Up
 	needFar := c.spec.Test == Stream && c.spec.Direction != Down
 	return (!needOwn || c.ownSteady) && (!needFar || c.farSteady)
@@ -289,6 +301,8 @@ func (c *conductor) warn(format string, args ...any) {
 
 // read sums the tallies at this moment.
 func (c *conductor) read() reading {
+	// The tallies are read one after the other while they grow. With a reading per 50 ms at the least, the few microseconds between the
+	// first and the last of them are less than the noise of the clock's own edges.
 	r := reading{at: c.now()}
 	for _, w := range c.workers {
 		if w.role == receiver {
@@ -307,6 +321,7 @@ func (c *conductor) bin() {
 	if c.phase.is() > measured {
 		return
 	}
+	// Divided by the time that really passed: on a busy machine the conductor wakes late, and a bin of 80 ms is no peak.
 	elapsed := (r.at - c.binEdge.at).Seconds()
 	if elapsed <= 0 {
 		return
@@ -342,6 +357,7 @@ func (c *conductor) observe() {
 // slow start: a series that doubles every round trip looks to MSER like a long calm with an odd end.
 func steady(series []float64) bool {
 	n := len(series)
+	// A last bin without data is a stall (a retransmission timeout is 200 ms and more, RFC 6298), in which everything looks calm.
 	if n < steadyBins || series[n-1] == 0 {
 		return false
 	}
@@ -394,6 +410,7 @@ func (c *conductor) open() {
 	for i := range c.samples {
 		c.samples[i].reset()
 	}
+	// From the change of the phase on, requesters and pingers record into their histograms; between it and the reading lie nanoseconds.
 	c.phase.set(measured)
 	c.window.open = c.read()
 	c.last, c.binEdge = c.window.open, c.window.open
@@ -425,6 +442,7 @@ func (c *conductor) infos() []sys.TCPInfo {
 		if w.conn == nil {
 			continue
 		}
+		// A connection that broke at this moment leaves Length 0, and its evidence is left out rather than shown as zeros.
 		if info, err := w.conn.info(); err == nil {
 			infos[i] = info
 			c.samples[i].last = info

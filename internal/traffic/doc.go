@@ -34,6 +34,13 @@
 // So the channel is in step again after every test, also after a refused or broken one. A far side that refuses test.start by itself,
 // without a [Responder], answers test.error and must expect a test.stop after it.
 //
+// # Bounds
+//
+// Every wait of either side has an end: ten seconds for each step before the data flow, ten seconds of silence during it (a beat comes every
+// second), two for the last words, and a watchdog over the whole test. A side whose peer is stopped, gone or malicious is therefore free
+// again after the Spec's own times and 35 seconds, with its threads ended and its sockets closed. Blocking calls wake by SO_RCVTIMEO and
+// SO_SNDTIMEO to look at the phase, and are shut down at the end of the test.
+//
 // # Units
 //
 // Payload bytes, bits per second, seconds. Durations of a Spec are nanoseconds in JSON.
@@ -41,10 +48,12 @@
 // # Sources
 //
 // tcp(7), socket(7), icmp(7); include/uapi/linux/tcp.h and net/ipv4/tcp.c (chronographs, Linux 4.10); RFC 792 and RFC 4443 (echo);
-// RFC 6298 for what a stall of less than 200 ms means.
+// RFC 1071 (checksum); socket(7) for SO_LINGER, SO_RCVTIMEO and SO_SNDTIMEO; RFC 6298 for what a stall of less than 200 ms means.
 //
 // # Limits
 //
 // Raw threads, struct tcp_info and ICMP are Linux only; elsewhere workers go through package net and the result says so in its Method. A far side
-// refuses what is outside its [Limits].
+// refuses what is outside its [Limits]. Only the token of a data connection is checked, once, when it opens: payload is neither authenticated nor
+// encrypted, so who sits on the path can disturb a test or add bytes to it. On a host with several addresses the UDP echo answers from the one that
+// its routes prefer, which a pinger that asked another does not accept.
 package traffic

@@ -22,6 +22,8 @@ func putPing(p []byte, token Token, sequence uint64) {
 }
 
 // parsePing reads a ping back. ok is false for whatever is not one of ours.
+//
+// Sequence numbers are of the payload and 64 bits wide: the 16 of the ICMP header repeat after 6.5 s at the shortest gap.
 func parsePing(p []byte, token Token) (sequence uint64, ok bool) {
 	if len(p) < echoHeaderBytes || Token(p[:TokenBytes]) != token {
 		return 0, false
@@ -66,6 +68,7 @@ func (e icmpEcho) payload(p []byte) (payload []byte, ok bool) {
 		if len(p) < 20 || p[0]>>4 != 4 {
 			return nil, false
 		}
+		// The header length comes from the network, so it is checked before it is believed.
 		n := int(p[0]&0xf) * 4 // with IP options
 		if n < 20 || n > len(p) {
 			return nil, false

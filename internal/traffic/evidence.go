@@ -11,7 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/sys"
 )
 
-// Thresholds of the warnings about the bench itself.
+// Thresholds of the warnings about the bench itself. Two per cent of steal already moves a throughput by more than the effects that are looked
+// for, and a CPU that idled for less than two per cent of the window had no room left.
 const (
 	maxStealShare = 0.02 // of the time of all CPUs
 	minIdleShare  = 0.02 // of one CPU: below it the CPU may be what was measured
@@ -26,6 +27,8 @@ type flowSamples struct {
 	maxSndWnd       uint32
 }
 
+// add takes one reading. Smoothed values of the kernel are averaged over the window, because the one at its end says little about a
+// connection whose window saws up and down.
 func (f *flowSamples) add(info sys.TCPInfo, inWindow bool) {
 	f.last = info
 	if !inWindow {

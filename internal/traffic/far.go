@@ -32,6 +32,8 @@ func (r *Responder) Respond(ctx context.Context, spec Spec) error {
 		t = *r.timing
 	}
 	spec, err := spec.Normalize()
+	// The watchdog is over everything, whatever the other side says or leaves unsaid: a near side that only beats cannot keep the one place
+	// for tests, nor the threads and connections of this one.
 	limit := 2 * t.setup
 	if err == nil {
 		limit = spec.longest(t)
@@ -51,6 +53,7 @@ func (r *Responder) Respond(ctx context.Context, spec Spec) error {
 		s.post(msgResult, body)
 		return nil
 	}
+	// The near side answers every error with a stop. Without waiting for it, it would be the first message of the next test.
 	s.post(msgError, errorBody{Message: plainReason(err), Refused: refused})
 	if !errors.Is(err, errStopped) {
 		s.farewell(msgStop)
@@ -79,6 +82,7 @@ func (r *Responder) play(ctx context.Context, s *session, spec Spec) (resultBody
 	var accepted acceptBody
 	if spec.Test == Ping && r.Echo != nil {
 		if ip, err := netip.ParseAddr(r.PeerIP); err == nil {
+			// For this address only, which the control channel's TCP handshake has proved to be its client's.
 			token, err := r.Echo.Register(ip, spec.longest(s.timing))
 			if err != nil {
 				return resultBody{}, err
@@ -119,6 +123,8 @@ func (r *Responder) collect(ctx context.Context, s *session, spec Spec, p *phase
 		index int
 		err   error
 	}
+	// A goroutine of its own, because Accept and the channel have to be waited for at once. It ends with actx and closes what it could not hand
+	// over, so no connection outlives a test that never began.
 	arrivals := make(chan arrival)
 	go func() {
 		defer close(arrivals)
@@ -156,6 +162,7 @@ func (r *Responder) collect(ctx context.Context, s *session, spec Spec, p *phase
 				return fail(context.Cause(actx))
 			case a.err != nil:
 				return fail(fmt.Errorf("accept data connection: %w", a.err))
+			// The token has let it in, so this is a near side of another mind, or somebody who has read the token on the path.
 			case a.index < 0 || a.index >= n || workers[a.index] != nil:
 				_ = a.conn.Close() // refused
 				return fail(fmt.Errorf("%w: data connection %d is out of place", ErrProtocol, a.index))

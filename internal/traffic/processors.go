@@ -31,6 +31,7 @@ func (p *processors) lend(n int) (giveBack func()) {
 func (p *processors) change(by int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// Asked anew whenever nothing is lent: the program, or a container's CPU limit (Go 1.25), may have changed it in between.
 	if p.lent == 0 {
 		p.own = runtime.GOMAXPROCS(0)
 	}

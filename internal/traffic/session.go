@@ -91,6 +91,7 @@ type outgoing struct {
 // newSession starts reader and writer. The reader ends by itself after a message of one of the types in last, so that nothing that belongs
 // to whatever comes after the test is read.
 func newSession(ctx context.Context, control Control, t timing, limit time.Duration, last ...string) *session {
+	// 64 messages of room each way. A test sends some per second, so a full queue means a peer that has stopped reading.
 	sctx, fail := context.WithCancelCause(context.WithoutCancel(ctx))
 	s := &session{
 		control: control, ctx: sctx, fail: fail, timing: t,
@@ -115,7 +116,7 @@ func (s *session) read(last []string) {
 			return
 		}
 		if slices.Contains(last, m.Type) {
-			return
+			return // one Receive too many would swallow the first message of whatever follows the test
 		}
 	}
 }
@@ -150,6 +151,8 @@ func (s *session) tryPost(typ string, body any) {
 
 // close sends what is queued, for the time of grace at most, and ends reader and writer. No post may follow.
 func (s *session) close() {
+	// The writer sends what is queued, so that the last message (a result, a stop) goes out; only then is the session's context ended, which
+	// also frees the reader when the other side's last message never came.
 	close(s.out)
 	patient := time.AfterFunc(s.timing.grace, func() { s.fail(ErrStalled) })
 	<-s.sent

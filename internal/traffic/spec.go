@@ -137,6 +137,9 @@ func (s Spec) longest(t timing) time.Duration {
 }
 
 // Limits are what a far side grants to anybody who may run tests at all. The zero value of a field is its default.
+//
+// The defaults bound what one test can cost a host: ten minutes of a full link, two threads per stream when both directions run, and for rr
+// with 128 streams of 1 MiB messages each way 256 MiB of buffers.
 type Limits struct {
 	MaxDuration     time.Duration // warm-up and measured part together; default 10 min
 	MaxStreams      int           // each way; default 128

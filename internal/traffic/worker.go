@@ -11,7 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/sys"
 )
 
-// Sizes of one system call. 128 KiB keep the copy inside a second-level cache and make the cost of the call itself vanish beside it.
+// Sizes of one system call, in bytes. 128 KiB keep the copy inside a second-level cache and make the cost of the call itself vanish beside it.
 const (
 	sendBytes    = 128 << 10
 	receiveBytes = 128 << 10
@@ -25,7 +25,8 @@ const (
 	stopped
 )
 
-// phase is read by every worker in every round and written four times per test, so its cache line stays shared.
+// phase is read by every worker in every round and written four times per test, so its cache line stays shared. The padding keeps it alone on
+// the 64 bytes that x86-64 and most of arm64 move at once.
 type phase struct {
 	_ [64]byte
 	v atomic.Int32
@@ -75,6 +76,8 @@ func newWorker(r role, conn *dataConn, s Spec, p *phase) *worker {
 	case sender:
 		w.out = pattern(sendBytes)
 	case receiver:
+		// Every byte is copied out of the kernel, as a program that wants its data does. MSG_TRUNC would drop it there (tcp(7)) and measure a
+		// receiver that nobody has.
 		w.in = make([]byte, receiveBytes)
 	case requester:
 		w.out, w.in, w.rtt = pattern(s.RequestBytes), make([]byte, s.ResponseBytes), stats.NewHistogram()
@@ -103,6 +106,7 @@ func pattern(n int) []byte {
 // inherited. The error is nil when the test ended first.
 func (w *worker) run(cpu int) error {
 	defer close(w.done)
+	// Never unlocked: the Go runtime ends a thread whose goroutine returns while it is locked.
 	runtime.LockOSThread()
 	if cpu >= 0 {
 		// A CPU can go offline or leave our cpuset at any time. Unpinned is slower, not wrong.
@@ -140,6 +144,7 @@ func (w *worker) loop() error {
 
 // send is one write of as much as the socket takes.
 func (w *worker) send() error {
+	// A timeout is no failure: it is the chance to look at the phase, which a peer with a closed window would otherwise keep us from.
 	n, err := w.conn.write(w.out)
 	w.bytes.Add(int64(n))
 	if err != nil && !errors.Is(err, sys.ErrTimeout) {
@@ -167,6 +172,7 @@ func (w *worker) request() error {
 	if err := w.transfer(w.conn.read, w.in); err != nil {
 		return endOr("receive response", err)
 	}
+	// Both readings come from the vDSO, some tens of nanoseconds each, and lie inside the time measured.
 	d := time.Since(w.base) - start
 	w.transactions.Add(1)
 	w.rttNanos.Add(int64(d))
@@ -194,6 +200,7 @@ var errEnded = errors.New("test is over")
 // transfer moves all of p, sleeping on while the test runs.
 func (w *worker) transfer(call func([]byte) (int, error), p []byte) error {
 	for {
+		// The whole of a small message goes in one call as a rule, so the common way through is one comparison.
 		n, err := call(p)
 		if n == len(p) {
 			return nil
