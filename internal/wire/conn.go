@@ -16,9 +16,11 @@ const (
 	beatEvery = 2 * time.Second
 	// silentBeats is how many of our own beats may pass without a byte from the peer: 8 s.
 	silentBeats = 4
-	// writeTimeout bounds the writing of one frame to a peer that beats but does not read.
+	// writeTimeout bounds the writing of one frame to a peer that beats but does not read. Sixteen MiB in a minute is 2.2 Mb/s: slower
+	// paths carry small messages only.
 	writeTimeout = 60 * time.Second
-	// The inbox holds what the peer sent and nobody received yet. Requests and answers never come near these bounds.
+	// The inbox holds what the peer sent and nobody received yet. Requests and answers never come near these bounds. Together with the frame that
+	// is being read they are all the memory that a peer can take, 80 MiB.
 	maxInboxMessages = 4096
 	maxInboxBytes    = 4 * MaxMessageBytes
 )
@@ -91,6 +93,7 @@ func (c *Conn) Send(ctx context.Context, typ string, body any) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("send %s message: %w", typ, err)
 	}
+	// Room for the outcome, so that the writer never waits for a Send that was given up.
 	o := outgoing{frame: frame, written: make(chan error, 1)}
 	select {
 	case c.out <- o:
@@ -147,7 +150,7 @@ func (c *Conn) take() (Message, bool) {
 	}
 	m := c.inbox[0]
 	c.inboxBytes -= c.sizes[0]
-	c.inbox[0] = Message{}
+	c.inbox[0] = Message{} // lets the collector have its body while the slice lives on
 	c.inbox, c.sizes = c.inbox[1:], c.sizes[1:]
 	return m, true
 }
@@ -234,6 +237,7 @@ func (c *Conn) fail(cause error) {
 		close(c.done)
 	}
 	c.mu.Unlock()
+	// Outside the lock: closing TLS writes a last record, and closing ssh waits for its end.
 	if first {
 		_ = c.rw.Close() // nothing is left to be told about a channel that has ended
 	}

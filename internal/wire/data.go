@@ -80,6 +80,7 @@ func DialData(ctx context.Context, addr string, token Token, index int) (*net.TC
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetWriteDeadline(time.Unix(1, 0)) })
 	_, err = conn.Write(appendPreface(nil, token, index))
 	stopped := stop()
+	// Only if the function of ctx did not run: it may be setting its own deadline this moment, and then the connection is of no use.
 	if err == nil && stopped {
 		err = conn.SetWriteDeadline(time.Time{})
 	}
@@ -163,6 +164,7 @@ func (q *DataQueue) offer(conn *net.TCPConn, index int) error {
 	case q.n >= q.limit:
 		return errors.New("more data connections than expected")
 	}
+	// Under the lock, so that Close finds in the queue whatever was offered before it. The channel has room for limit, so this never blocks.
 	q.seen[index] = true
 	q.n++
 	q.waiting <- dataConn{conn, index}

@@ -37,6 +37,7 @@ func Dial(ctx context.Context, addr string, key Key) (*Conn, error) {
 		}
 		return nil, err
 	}
+	// Under TLS, so that a peer which answers a ClientHello with "SSH-2.0" or an HTTP error can be called by its name.
 	head := &recordingConn{TCPConn: tcp}
 	secure := tls.Client(head, config)
 	if err := secure.HandshakeContext(bounded); err != nil {

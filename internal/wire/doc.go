@@ -21,18 +21,25 @@
 //
 // Far end over ssh: one line "linerate/1 data-port=N\n" on standard output, then frames as above.
 //
+// # What a stranger can do
+//
+// Who does not have the key can connect, see the server's certificate (against whose public key it may try keys at home; 130 bits are too many), and hold one of a bounded
+// number of half-open places for five seconds; the oldest gives way. No message is parsed before both ends have proved the key: the server's side of
+// the handshake ends only after the client's signature, and the length of a frame is believed only as far as bytes have come. Who holds the key can
+// make this host keep 80 MiB per channel, not more.
+//
 // # Units
 //
 // Times are time.Duration, sizes are bytes.
 //
 // # Sources
 //
-// RFC 8446 (TLS 1.3), RFC 8032 (Ed25519), RFC 5869 (HKDF), RFC 7301 (ALPN); tcp(7) for TCP_USER_TIMEOUT (Linux 2.6.37), socket(7) for
+// RFC 8446 (TLS 1.3; §4.4.2 and §4.4.3 for the order of certificate and proof), RFC 8032 (Ed25519), RFC 5869 (HKDF), RFC 7301 (ALPN); tcp(7) for TCP_USER_TIMEOUT (Linux 2.6.37), socket(7) for
 // SO_REUSEPORT (Linux 3.9); ssh(1) for -G (OpenSSH 6.8).
 //
 // # Limits
 //
-// The token of a data connection travels in the clear: who can read the path may take a place in a running test, not more. Renew and
+// There is one key per serve and no way to revoke it but to end that serve. The token of a data connection travels in the clear: who can read the path may take a place in a running test, not more. Renew and
 // TCP_USER_TIMEOUT exist on Linux only; elsewhere heartbeats alone tell a vanished peer. A process that is stopped (SIGSTOP) is seen
 // as gone by its peer.
 package wire

@@ -36,6 +36,7 @@ func appendFrame(b []byte, typ string, body any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode %s message: %w", typ, err)
 	}
+	// Refused here, where the message has a name, and not by the peer, which could only end the channel.
 	if len(encoded) > MaxMessageBytes {
 		return nil, fmt.Errorf("encode %s message: %d bytes are over the limit of %d", typ, len(encoded), MaxMessageBytes)
 	}
@@ -52,7 +53,7 @@ func readFrame(r io.Reader) (Message, int, error) {
 			return Message{}, 0, err
 		}
 		n := binary.BigEndian.Uint32(head[:])
-		if n == 0 {
+		if n == 0 { // a heartbeat has done its work by arriving
 			continue
 		}
 		if n > MaxMessageBytes {

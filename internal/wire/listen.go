@@ -14,6 +14,10 @@ import (
 )
 
 const (
+	// Everything up to authentication is open to strangers, so it is bounded here: descriptors, goroutines, a TLS handshake and five seconds
+	// each. A stranger who connects faster than an honest peer completes its handshake can keep new peers out, as a flood of SYNs could; what
+	// is connected already does not notice.
+	//
 	// maxHalfOpen bounds the connections that have not yet shown what they are, beside the data connections that are expected. Over it, or over
 	// maxHalfOpenPerIP from one address, the oldest of them makes room: an honest peer is through within a few round trips,
 	// one that only holds the place is not.
@@ -36,6 +40,8 @@ type Listener struct {
 	closed chan struct{}  // closed by Close
 	group  sync.WaitGroup // acceptors and half-open connections
 
+	// Lock order: renewing before mu. The mu of a DataQueue and this one are never held together: Close and forget take them one after the
+	// other. Nothing is read, written or told under mu, so a slow peer or a slow log holds nobody up.
 	mu        sync.Mutex
 	socket    *net.TCPListener // the present one; Renew replaces it
 	accepting chan struct{}    // closed when socket is closed
@@ -90,6 +96,7 @@ func listen(ctx context.Context, addr string, config *tls.Config) (*Listener, er
 
 // listenTCP opens a plain TCP socket. Go would make it a multipath one by itself (1.24), which is not what is measured here.
 func listenTCP(ctx context.Context, addr string, control func(string, string, syscall.RawConn) error) (*net.TCPListener, error) {
+	// Keep-alive probes would be packets in a measurement that nobody accounted for; control channels beat by themselves.
 	lc := net.ListenConfig{KeepAlive: -1, Control: control}
 	lc.SetMultipathTCP(false)
 	ln, err := lc.Listen(ctx, "tcp", addr)
@@ -191,6 +198,7 @@ func (l *Listener) replace() (<-chan struct{}, error) {
 	if err != nil {
 		return nil, fmt.Errorf("renew listener %s: %w", l.addr, err)
 	}
+	// The flag lets in only sockets of the same user (socket(7)), so no stranger on this host can take the port in that moment.
 	// Both sockets need the flag at the moment the second one binds; afterwards neither keeps it.
 	if err := sharePort(old, 1); err != nil {
 		return nil, fmt.Errorf("renew listener %s: %w", l.addr, err)
@@ -229,6 +237,7 @@ func (l *Listener) Close() error {
 	}
 	l.over = true
 	close(l.closed)
+	// Under the lock and after over is set: from here on enter refuses, so the wait group below only counts down.
 	err := l.socket.Close()
 	for _, h := range l.half {
 		_ = h.conn.Close() // its goroutine ends by that
@@ -331,6 +340,7 @@ func (l *Listener) receive(h *halfOpen) {
 	deadline := time.Now().Add(handshakeTimeout)
 	_ = h.conn.SetDeadline(deadline)
 	// One read of at most a preface: a data connection must not lose a byte of its payload here.
+	// The first byte decides: data connections begin with a letter, TLS with 0x16. A peer that waits for us to speak first runs into the deadline.
 	head := make([]byte, prefaceBytes, dialectHeadBytes)
 	n, err := h.conn.Read(head)
 	head = head[:n]
@@ -373,6 +383,7 @@ func (l *Listener) receiveData(h *halfOpen, head []byte) {
 		l.reject(h, head, errors.New("unknown token"))
 		return
 	}
+	// Leaving before the queue has it: while it counts as half open, a flood could close it as the oldest.
 	if !l.leave(h) {
 		_ = h.conn.Close()
 		return
@@ -402,6 +413,7 @@ func (l *Listener) receiveControl(h *halfOpen, head []byte, deadline time.Time) 
 		_ = h.conn.Close()
 		return
 	}
+	// The deadline was for a stranger. Heartbeats take over, which bound a silence and not the length of the session.
 	_ = h.conn.SetDeadline(time.Time{})
 	setUserTimeout(h.conn, silentBeats*beatEvery)
 	c := NewConn(secure)
@@ -421,6 +433,7 @@ func (l *Listener) reject(h *halfOpen, head []byte, err error) {
 		err = ErrNotLinerate
 	}
 	r := Rejection{Remote: h.remote, Dialect: Dialect(head), Err: err}
+	// Counted by dialect, of which there is a handful: whoever is turned away must not be able to make a map grow.
 	l.mu.Lock()
 	l.rejected[r.Dialect]++
 	tell := l.onReject

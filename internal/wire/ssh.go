@@ -150,6 +150,7 @@ func SSH(ctx context.Context, target string, command []string) (*Conn, string, e
 		// Without it a silent host holds us for the two minutes of the kernel's SYN retries; the user's own setting wins.
 		options = append(options, "-o", fmt.Sprintf("ConnectTimeout=%d", int(dialTimeout.Seconds())))
 	}
+	// ssh joins its arguments by blanks and the far shell splits them again, so each word is quoted for that shell.
 	words := make([]string, len(command))
 	for i, word := range command {
 		words[i] = shellQuote(word)
@@ -158,6 +159,7 @@ func SSH(ctx context.Context, target string, command []string) (*Conn, string, e
 	if err != nil {
 		return nil, "", &Error{Op: op, Peer: t.String(), Kind: ErrUnreachable, Err: err}
 	}
+	// ssh has no bound of its own for a far command that starts and says nothing; killing it ends the read.
 	stop := context.AfterFunc(ctx, s.kill)
 	port, err := readGreeting(s.out)
 	if !stop() {
@@ -252,6 +254,7 @@ func startSSH(args []string) (*sshStream, error) {
 	out, outWriter := io.Pipe()
 	s.cmd.Stdout = outWriter
 	s.in, s.pipe, s.out = in, out, bufio.NewReaderSize(out, maxGreetingBytes)
+	// Not exec.CommandContext: ctx is about the starting, and ssh lives as long as the Conn.
 	if err := s.cmd.Start(); err != nil {
 		return nil, err
 	}
@@ -296,6 +299,7 @@ func (s *sshStream) endReason() error {
 
 // explain makes an error of an ssh that ended before the greeting.
 func (s *sshStream) explain(op string, t SSHTarget, cause error) error {
+	// Its end is waited for because its exit status and its last words are what explains the failure.
 	_ = s.Close()
 	select {
 	case <-s.exited:
@@ -344,6 +348,7 @@ func (t *tail) Write(b []byte) (int, error) {
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// Control characters are cut out: this text comes from another host and goes to a terminal.
 	lines := bytes.Split(bytes.TrimSpace(t.b), []byte("\n"))
 	return strings.TrimPrefix(strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
