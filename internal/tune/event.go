@@ -42,6 +42,8 @@ type Event struct {
 	Elapsed   time.Duration // since the start
 }
 
+// emit runs in the goroutine of the experiment: a slow listener delays the next segment, which is better than events
+// that overtake each other, and is not part of any measurement.
 func (s *session) emit(e Event) {
 	if s.progress == nil {
 		return
@@ -51,6 +53,7 @@ func (s *session) emit(e Event) {
 	s.progress(e)
 }
 
+// A warning is in the outcome as well, because a reader of the document has not seen the progress.
 func (s *session) warn(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	s.out.Warnings = append(s.out.Warnings, text)

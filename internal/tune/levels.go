@@ -21,6 +21,10 @@ type contender struct {
 // the lesser half drops out. In the end the smallest level that is as good as the best wins, because smaller buffers, rings and
 // delays cost less memory and latency. What it costs: about two segments a level. The choice is not proof of anything: the trial that follows uses
 // fresh pairs only.
+//
+// A full comparison of every level would cost twelve segments each. Halving spends about two, and its mistakes are
+// cheap: a level that is a little worse than the best goes on trial, and the trial finds out what it is worth. The
+// order within a round is random for the same reason as that of a pair.
 func (s *session) chooseLevel(ctx context.Context, c Candidate, from knob.Value, levels []knob.Value, trial int) (knob.Value, []Level, error) {
 	all := make([]*contender, len(levels))
 	for i, v := range levels {
@@ -50,6 +54,9 @@ func (s *session) chooseLevel(ctx context.Context, c Candidate, from knob.Value,
 }
 
 // tryLevel measures one level once. A host that refuses the level takes it out of the search.
+//
+// A level whose host refuses it (out of the driver's range, not permitted) is not an error of the experiment: the
+// others are still worth trying.
 func (s *session) tryLevel(ctx context.Context, c Candidate, from knob.Value, l *contender, trial, round int) error {
 	p := placed{side: c.Side, setting: knob.Setting{Knob: c.Knob, Value: l.value}, from: from, why: c.Why}
 	if err := s.switchTo(ctx, s.kept.with(p)); err != nil {
@@ -63,6 +70,8 @@ func (s *session) tryLevel(ctx context.Context, c Candidate, from knob.Value, l 
 	if err != nil {
 		return err
 	}
+	// A segment through which nothing came has no logarithm; the smallest number makes it the worst of all levels and
+	// keeps the mean finite.
 	l.scores = append(l.scores, math.Log(max(o.Objective, math.SmallestNonzeroFloat64)))
 	return nil
 }
@@ -93,6 +102,8 @@ func (s *session) bestHalf(remaining []*contender) []*contender {
 }
 
 // smallestOfBest looks at every level measured, those that dropped out early too, each compared over the rounds it took part in.
+//
+// Levels are in order from small to large, so the first one that is as good as the best is the smallest.
 func (s *session) smallestOfBest(all []*contender) *contender {
 	measured := slices.DeleteFunc(slices.Clone(all), func(l *contender) bool { return l.refused != "" || len(l.scores) == 0 })
 	longest := 0
@@ -111,6 +122,9 @@ func (s *session) smallestOfBest(all []*contender) *contender {
 
 // asGood tells whether a level is inside the interval of the best one, or within the least useful effect of it, over the rounds that both were
 // measured in.
+//
+// The pilot's noise is used and not that of the level's own scores, because one to three scores have no spread worth
+// the name.
 func (s *session) asGood(l, best *contender) bool {
 	rounds := min(len(l.scores), len(best.scores))
 	gap := stats.Mean(best.scores[:rounds]) - stats.Mean(l.scores[:rounds])
@@ -119,6 +133,8 @@ func (s *session) asGood(l, best *contender) bool {
 	return gap <= max(math.Log1p(s.cfg.MinUsefulEffect), half)
 }
 
+// byMean orders by the mean logarithm, which is the geometric mean of the objective: one lucky segment weighs less in
+// it than in the arithmetic one.
 func byMean(x, y *contender) int {
 	switch a, b := stats.Mean(x.scores), stats.Mean(y.scores); {
 	case a < b:
@@ -129,6 +145,7 @@ func byMean(x, y *contender) int {
 	return 0
 }
 
+// report lists every level, those that were refused too, with the reason: what was not tried is part of the record.
 func report(all []*contender, winner *contender) []Level {
 	out := make([]Level, len(all))
 	for i, l := range all {

@@ -22,6 +22,8 @@ func (e *disturbedError) Error() string {
 }
 
 // place says where in the experiment a segment belongs.
+//
+// Within bounds the time since the start of the run at which the segment must be over.
 type place struct {
 	phase  Phase
 	trial  int
@@ -33,12 +35,18 @@ type place struct {
 }
 
 // measure gets one clean segment under the present settings. A discarded one is recorded and measured again, at most MaxRepeats times.
+//
+// A discarded segment stays in the record with its reason, and only the segment is repeated and not its pair: its
+// partner was measured on a quiet bench a moment ago. Repeating costs time and not correctness, as long as the reason
+// for discarding does not depend on the arm; steal and link events come from outside.
 func (s *session) measure(ctx context.Context, at place) (Observation, error) {
 	for try := 1; ; try++ {
 		if err := ctx.Err(); err != nil {
 			return Observation{}, fmt.Errorf("measure: %w", context.Cause(ctx))
 		}
 		begin := s.cfg.Now()
+		// A segment that could not end in time is not begun: half a pair proves nothing, and the time is better left
+		// for undoing.
 		if at.within > 0 && begin.Sub(s.started)+s.segmentTime() > at.within {
 			return Observation{}, errBudget
 		}
@@ -79,6 +87,9 @@ func (s *session) measure(ctx context.Context, at place) (Observation, error) {
 }
 
 // segmentTime is how long a segment takes on average, 0 before the first.
+//
+// The mean over all segments, discarded ones included, because they cost time as well. It counts only time in the
+// prober; applying and undoing are milliseconds.
 func (s *session) segmentTime() time.Duration {
 	if len(s.out.Segments) == 0 {
 		return 0

@@ -39,6 +39,8 @@ type Candidate struct {
 }
 
 // Observation is one measured segment with new connections.
+//
+// Guards has only those guard-rails that this segment could tell; an absent one is not known, and not zero.
 type Observation struct {
 	Objective float64            // higher is better, in the unit of the goal
 	Guards    map[string]float64 // higher is worse: rtt_p99_seconds, retransmit_ratio, cpu_seconds_per_gigabyte, drops_per_gigabyte

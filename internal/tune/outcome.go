@@ -66,6 +66,9 @@ type Baseline struct {
 }
 
 // Pilot is the A/A comparison.
+//
+// ResolvableEffect is the answer to "what could this run have found": a gain of that size has nine chances in ten to
+// be proven at the last look, by the normal approximation. Without it "nothing was proven" would be no information.
 type Pilot struct {
 	Effect
 	PairNoise        float64 `json:"pair_noise_ratio"`        // robust standard deviation of ln(B/A) of one pair
@@ -128,6 +131,8 @@ type Change struct {
 }
 
 // Segment is one raw measurement.
+//
+// All of them are kept, because a verdict that cannot be recomputed from the record is an opinion.
 type Segment struct {
 	Phase           Phase              `json:"phase"`
 	Trial           int                `json:"trial"` // index into trials[] (levels, trial; the first of a joint one) or ablation[]; else the attempt from 0
@@ -152,6 +157,9 @@ func effectOf(pairs int, i stats.Interval) Effect {
 }
 
 // known replaces what JSON cannot hold by zero, which is left out.
+//
+// No ratio and no objective in these documents can be a true zero that matters: a ratio of zero has no logarithm, and
+// an objective of zero is a segment through which nothing came.
 func known(x float64) float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0

@@ -30,6 +30,9 @@ func Run(ctx context.Context, cfg Config, prober Prober, hosts map[Side]Host, ca
 }
 
 // session is one experiment under way.
+//
+// It is used by one goroutine only. Applied is the truth about the hosts, kept is what the experiment wants to keep;
+// switchTo makes the one the other.
 type session struct {
 	cfg      Config
 	plan     *stats.Boundary
@@ -71,6 +74,9 @@ type attempts struct {
 }
 
 // maxKeepsOfOne bounds how often one knob is turned further: a verdict under a narrow limit cannot know how far the next one is.
+//
+// Levels go up to four times the target of their verdict, so that four keeps span more than two orders of magnitude;
+// a knob that wants more is a verdict gone wrong.
 const maxKeepsOfOne = 4
 
 // again tells whether a target that was tried before is worth another trial, after keeps candidates were kept.
@@ -86,6 +92,7 @@ func (a attempts) again(c Candidate, keeps int) bool {
 	return false
 }
 
+// emptyOutcome has empty lists and not nil ones: in JSON a promised list is [] and never null.
 func emptyOutcome() *Outcome {
 	return &Outcome{Trials: []Trial{}, Kept: []Change{}, Segments: []Segment{}, State: StateUndone}
 }
@@ -93,6 +100,8 @@ func emptyOutcome() *Outcome {
 func run(ctx context.Context, cfg Config, plan *stats.Boundary, prober Prober, hosts map[Side]Host, candidates []Candidate, progress func(Event)) (*Outcome, error) {
 	s := &session{
 		cfg: cfg, plan: plan, prober: prober, hosts: hosts, progress: progress,
+		// The second word of the generator's state is the name of the program in ASCII; any constant would do, as
+		// long as it never changes and a seed keeps meaning the same order.
 		random:   rand.New(rand.NewPCG(cfg.Seed, 0x6c696e6572617465)),
 		out:      emptyOutcome(),
 		started:  cfg.Now(),
@@ -121,6 +130,11 @@ func run(ctx context.Context, cfg Config, plan *stats.Boundary, prober Prober, h
 }
 
 // experiment goes through the phases. The state stays undone until the kept set is committed or held.
+//
+// The order of the phases is a promise to the reader of the record: nothing is tried before the bench has been tested
+// against itself, and nothing stays before the whole set has been proven with pairs that took no part in choosing it.
+// The effect of a chosen change is on average too high in the trial that chose it, because it was chosen for being
+// high; the confirmation's figure is the one to quote.
 func (s *session) experiment(ctx context.Context) error {
 	if ok, err := s.pilot(ctx); err != nil || !ok {
 		return err
@@ -158,6 +172,10 @@ func (s *session) experiment(ctx context.Context) error {
 }
 
 // pilot compares the original with itself. It reports false when the bench cannot be trusted.
+//
+// A difference in the pilot can have no cause but the bench: a governor that speeds up, a cache that warms, a
+// neighbour. Whatever it is would also move the trials, so that a second failure ends the run before anything was
+// changed.
 func (s *session) pilot(ctx context.Context) (bool, error) {
 	s.emit(Event{Kind: EventPhase, Phase: PhasePilot, Pairs: s.cfg.PilotPairs,
 		Text: fmt.Sprintf("measure the noise: %d pairs without any change", s.cfg.PilotPairs)})
@@ -212,6 +230,11 @@ func (s *session) pilotPairs(ctx context.Context, attempt int) ([]float64, error
 }
 
 // resolve derives from the pilot what this bench can tell apart.
+//
+// The standard error is that of a mean over as many pairs as the last look has. The threshold is never below it: on a
+// noisy bench a lower end of just over 1 % would be within what the noise of a pair does to the estimate. The sum in
+// the last line is the usual one for power: threshold, plus the half width of the interval, plus 1.28 standard errors
+// (nine in ten).
 func (s *session) resolve(p *Pilot, ratios []float64) {
 	s.pairNoise = stats.RobustStdDev(ratios)
 	standardError := s.pairNoise / math.Sqrt(float64(s.plan.MaxPairs()))
@@ -223,6 +246,9 @@ func (s *session) resolve(p *Pilot, ratios []float64) {
 }
 
 // forward tries the candidates in their order, each on top of those kept before.
+//
+// Greedy and in the order of the findings: the first candidate is the one that the diagnosis thinks most of, and each
+// keep changes what the next ones are worth. Trying all subsets would need 2^n comparisons.
 func (s *session) forward(ctx context.Context) error {
 	for len(s.queue) > 0 {
 		c := s.queue[0]
@@ -259,6 +285,9 @@ func (s *session) forward(ctx context.Context) error {
 }
 
 // refill asks for new candidates after a keep.
+//
+// The hosts must stand at the kept set when the caller judges anew, because the next verdict is about that path and
+// not about the one of the last arm measured.
 func (s *session) refill(ctx context.Context) error {
 	if s.cfg.Refill == nil {
 		return nil
@@ -290,6 +319,9 @@ func (s *session) refill(ctx context.Context) error {
 }
 
 // revoke says of every kept trial that it did not last.
+//
+// The verdict of such a trial is "not proven" and never "worse": it was proven once, alone, and only the whole did
+// not hold.
 func (s *session) revoke(reason string) {
 	s.out.RolledBack = s.out.RolledBack || len(s.kept) > 0
 	s.kept = nil
@@ -330,6 +362,8 @@ func (s *session) conclusion() string {
 }
 
 // normalQuantile is Φ⁻¹(p).
+//
+// It serves forecasts and the search for levels only. No verdict rests on a normal distribution.
 func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 
 // changes counts changes in words.

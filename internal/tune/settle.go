@@ -8,6 +8,9 @@ import (
 )
 
 // confirm compares a set with the original, with fresh pairs. A bench too disturbed to measure leaves it unproven.
+//
+// It goes by the same looks and the same threshold as a trial, so that what passes has passed the same test twice,
+// with data that share nothing.
 func (s *session) confirm(ctx context.Context, set arm, attempt int) (answer, error) {
 	s.emit(Event{Kind: EventPhase, Phase: PhaseConfirmation, Pairs: s.plan.Looks[0].Pairs,
 		Text: fmt.Sprintf("confirm %s against the original", changes(len(set)))})
@@ -30,6 +33,9 @@ func (s *session) confirm(ctx context.Context, set arm, attempt int) (answer, er
 // ablate drops every kept change that the others make unnecessary, oldest first, because later ones were proven on top of it and not the other
 // way round. The set that remains is confirmed afresh, and false means that it was not: a change that is not needed does not stay for the
 // sake of the others' figures. Without the time for all that, the whole set stays, which was confirmed.
+//
+// Fewer changes on a production host are worth more than a slightly higher figure, so that the burden of proof is on
+// the change: "not proven to be needed" means that it goes.
 func (s *session) ablate(ctx context.Context) (confirmed bool, err error) {
 	whole := s.kept
 	outOfTime := func() (bool, error) {
@@ -66,6 +72,9 @@ func (s *session) ablate(ctx context.Context) (confirmed bool, err error) {
 	}
 	s.out.Final, s.out.Guards = &again.effect, again.guards
 	// The whole set has beaten the threshold already, so of what remains it is enough that its gain is beyond doubt.
+	//
+	// The threshold keeps small gains out, and that question was answered by the larger set. Here it is only asked
+	// whether dropping something has lost the gain.
 	if again.decision != better && !(again.decision == unproven && again.effect.Low > 1) {
 		return false, nil
 	}
@@ -86,6 +95,9 @@ func (s *session) dropTrial(d Ablation) {
 }
 
 // needs asks whether the kept set is better than itself without its i-th member.
+//
+// Arm A is the kept set without the change and arm B the whole, so that an effect above 1 speaks for the change, as
+// everywhere.
 func (s *session) needs(ctx context.Context, i int, dropped bool) (Ablation, error) {
 	p := s.kept[i]
 	entry := Ablation{Knob: p.setting.Knob, Side: p.side}
@@ -120,6 +132,8 @@ func (s *session) needs(ctx context.Context, i int, dropped bool) (Ablation, err
 }
 
 // settle puts the kept set in force and makes it stay, or holds it.
+//
+// The context is asked once more in between, because a Ctrl-C during the last switch must still mean "take it back".
 func (s *session) settle(ctx context.Context) error {
 	if err := s.switchTo(ctx, s.kept); err != nil {
 		return err

@@ -12,6 +12,10 @@ import (
 // together tries every unproven candidate at once, each at its largest level. Limits in series hide each other: with a receive window and a
 // send buffer of the same small size, which is what copied advice leaves behind, neither remedy shows any gain alone. The ablation
 // then drops those that were not needed. It costs one comparison and is done only when nothing was kept.
+//
+// It looks at candidates that were measured and not proven; those that were proven worse or refused stay out. The
+// joint result is one comparison that all members share, so that none of them may be quoted alone; the document says
+// so by Joint.
 func (s *session) together(ctx context.Context) error {
 	var set arm
 	var members []Trial

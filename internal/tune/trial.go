@@ -13,6 +13,10 @@ import (
 )
 
 // trial tries one candidate on top of what is kept. The trial is worth recording whenever its knob is set, error or not.
+//
+// The checks come in the order of their price: rules that need no host, then one read, then measuring. A refusal is a
+// result with a reason and never an error: the user asked what can be done, and "not permitted here" is part of the
+// answer.
 func (s *session) trial(ctx context.Context, c Candidate) (Trial, error) {
 	t := Trial{Knob: c.Knob, Side: c.Side, Why: c.Why, Verdict: Refused}
 	if len(c.Levels) > 0 {
@@ -45,6 +49,7 @@ func (s *session) trial(ctx context.Context, c Candidate) (Trial, error) {
 	if len(levels) == 0 {
 		return refuse(fmt.Sprintf("is %s already", from))
 	}
+	// Counted are measured trials only, since refused ones cost nothing.
 	if s.cfg.MaxTrials > 0 && s.measured >= s.cfg.MaxTrials {
 		return refuse(fmt.Sprintf("not tried: the limit of %d trials is reached", s.cfg.MaxTrials))
 	}
@@ -104,6 +109,9 @@ func (s *session) judge(ctx context.Context, t *Trial, c Candidate, levels []kno
 }
 
 // forbidden tells why a candidate must not even be looked at, and otherwise gives its levels in canonical form.
+//
+// Levels that the catalogue does not take are left out one by one; only when none is left the candidate is refused,
+// with the reason of the last.
 func (s *session) forbidden(c Candidate) (reason string, levels []knob.Value) {
 	if s.hosts[c.Side] == nil {
 		return fmt.Sprintf("no host at the %s side that may be changed", c.Side), nil
@@ -143,6 +151,9 @@ func (s *session) forbidden(c Candidate) (reason string, levels []knob.Value) {
 }
 
 // refusal tells a host that says no from a host that is broken: not there, not permitted, not supported and not accepted are answers.
+//
+// Everything else (a lost connection, a full disk under the journal) means that the host cannot be trusted to undo,
+// and ends the experiment.
 func refusal(err error) (string, bool) {
 	for _, answer := range []error{fs.ErrNotExist, fs.ErrPermission, knob.ErrNotSupported, knob.ErrUnknown, knob.ErrInvalid, errAlready} {
 		if errors.Is(err, answer) {
@@ -167,6 +178,9 @@ func equal(a, b knob.Value) bool {
 }
 
 // trialsEnd is when the last trial must be over, so that what is kept can still be confirmed.
+//
+// The reserve is the shortest confirmation, one first look of pairs. A confirmation that needs more looks and cannot
+// have them is a run without a confirmed set, and everything goes back.
 func (s *session) trialsEnd() time.Duration {
 	if s.cfg.Budget <= 0 {
 		return 0
