@@ -16,6 +16,9 @@ import (
 var catalogueData []byte
 
 // Catalog is a set of definitions, in the order of the data file: by subject, not by name. It is safe for concurrent use.
+//
+// Exact holds every definition by its pattern, so that most look-ups (sysctls without wildcards) are one access to a
+// map; only the few with a star are compared one by one.
 type Catalog struct {
 	definitions []Definition
 	exact       map[ID]int
@@ -37,6 +40,9 @@ var builtIn = sync.OnceValue(func() *Catalog {
 
 // ParseCatalog reads a catalogue: a JSON array of definitions. Unknown keys, doubled names and definitions that contradict themselves
 // are errors.
+//
+// It is exported for tests and for tools that check a catalogue before it is built in; the program itself reads no
+// catalogue from disk, because what a knob may do must not depend on a file that somebody can edit.
 func ParseCatalog(data []byte) (*Catalog, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -60,6 +66,9 @@ func ParseCatalog(data []byte) (*Catalog, error) {
 }
 
 // check finds what would make a definition useless or dangerous.
+//
+// Symptom, risk and source are as mandatory as the name: a knob of which nobody can say why to touch it and what it
+// may cost does not belong into an experiment on somebody's host.
 func (d Definition) check() error {
 	id, err := parseID(string(d.Pattern))
 	switch {
@@ -89,6 +98,9 @@ func (d Definition) check() error {
 func (c *Catalog) All() []Definition { return slices.Clone(c.definitions) }
 
 // Lookup finds the definition of a knob: the one of that name, or else the one whose pattern fits best (fewest wildcards).
+//
+// Fewest wildcards wins, so that net.ipv4.conf.all.rp_filter can have a definition of its own beside that of
+// net.ipv4.conf.*.rp_filter.
 func (c *Catalog) Lookup(id ID) (Definition, bool) {
 	if i, ok := c.exact[id]; ok {
 		return c.definitions[i], true
@@ -108,6 +120,9 @@ func (c *Catalog) Lookup(id ID) (Definition, bool) {
 func wildcards(i int, c *Catalog) int { return strings.Count(string(c.definitions[i].Pattern), "*") }
 
 // matches compares part by part: * stands for any text within one element of a sysctl's path, within a subject, or within an attribute.
+//
+// Sysctls are compared by path element and not by dots, because an element may hold dots of its own (the directory of
+// a VLAN interface).
 func matches(pattern, id ID) bool {
 	if pattern.Kind() != id.Kind() {
 		return false
@@ -143,6 +158,9 @@ func matchPart(pattern, s string) bool {
 // Match lists the definitions that a user's pattern asks for, in catalogue order: all for the empty one; those whose name a glob fits
 // (* ? [ ], with or without the kind in front); otherwise those that have the text in name or title, whatever its case.
 // A full name of one knob finds the definition that covers it.
+//
+// The empty pattern finds all because every name contains the empty text. A glob without a kind is held against the
+// name behind the colon, so that 'net.core.*' works as people expect it to.
 func (c *Catalog) Match(pattern string) []Definition {
 	var out []Definition
 	pattern = strings.TrimSpace(pattern)
@@ -164,6 +182,9 @@ func (c *Catalog) Match(pattern string) []Definition {
 }
 
 // fits is a glob in which * crosses slashes.
+//
+// path.Match stops a star at a slash. In knob names slashes part subject and attribute, or stand for a dot, and
+// nobody who types a star thinks of them; so both sides have them replaced by a byte that no name holds.
 func fits(pattern, name string) bool {
 	flat := strings.NewReplacer("/", "\x01")
 	ok, err := path.Match(flat.Replace(pattern), flat.Replace(name))

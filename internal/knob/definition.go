@@ -35,6 +35,9 @@ const (
 )
 
 // Definition is what is known about one knob, or about all that match its pattern.
+//
+// Min and Max are pointers, because 0 and −1 are ends that occur: absent means no limit. Default is a text and not a
+// value, since several knobs have one that depends on the memory of the host.
 type Definition struct {
 	Pattern     ID          `json:"knob"` // an ID in which * stands for one part: link:*/mtu
 	Title       string      `json:"title"`
@@ -109,6 +112,9 @@ func (d Definition) Normalize(v Value) (Value, error) { return d.normalize(v, tr
 
 // Canonical is Normalize without the range: the form in which a value that the kernel itself reported is kept, so that an original
 // outside of what we would choose can still be put back.
+//
+// Undo is the reason that both exist. A kernel may report what it would refuse (a maximum of a later version, a value
+// set by a module), and a value that is there must be recorded as it is.
 func (d Definition) Canonical(v Value) (Value, error) { return d.normalize(v, false) }
 
 func (d Definition) normalize(v Value, ranged bool) (Value, error) {
@@ -121,6 +127,7 @@ func (d Definition) normalize(v Value, ranged bool) (Value, error) {
 		if len(fields) != count {
 			return "", refuse
 		}
+		// Equal neighbours are allowed: "65536 65536 65536" is legal and pins a buffer at one size.
 		last := int64(math.MinInt64)
 		for i, f := range fields {
 			n, err := strconv.ParseInt(f, 10, 64)
@@ -168,6 +175,9 @@ func (d Definition) normalize(v Value, ranged bool) (Value, error) {
 }
 
 // Equal reports whether two values mean the same setting. Values that are not of the right form are compared as text.
+//
+// It decides whether a value that is read back is the one that was written, and whether somebody else has changed it
+// since; text alone would take a tab for a foreign change.
 func (d Definition) Equal(a, b Value) bool {
 	ca, errA := d.Canonical(a)
 	cb, errB := d.Canonical(b)

@@ -14,6 +14,9 @@ type Checker interface {
 
 // DryRun shows what would be written: it passes reads to another backend, keeps writes to itself and reads them back. It is safe for
 // concurrent use.
+//
+// It is a backend and not a flag deep inside of the others, so that a dry run takes the same way through parsing,
+// catalogue and journal as a real one, and differs in the last step only.
 type DryRun struct {
 	inner   Backend
 	catalog *Catalog
@@ -29,6 +32,9 @@ func NewDryRun(inner Backend) *DryRun {
 }
 
 // Read gives what was written here before, or what the wrapped backend has. A knob that has gone meanwhile is reported as gone.
+//
+// The wrapped backend is asked first in any case: a knob that does not exist must not seem to exist because it was
+// "written".
 func (d *DryRun) Read(ctx context.Context, id ID) (Value, error) {
 	v, err := d.inner.Read(ctx, id)
 	if err != nil {
@@ -55,6 +61,7 @@ func (d *DryRun) Write(ctx context.Context, id ID, v Value) error {
 	} else {
 		v = squeeze(v)
 	}
+	// Only the kernel knows the rest (limits of a driver, memory); a dry run that passes is no promise.
 	if c, ok := d.inner.(Checker); ok {
 		if err := c.CheckWrite(ctx, id, v); err != nil {
 			return &Error{Op: "write", Knob: id, Err: cause(err), hint: hintOf(err)}

@@ -9,6 +9,8 @@ import (
 )
 
 // sentinel is an answer that is a special case of a more general one.
+//
+// errors.Is finds both: callers that only ask for fs.ErrPermission need not know why it is not permitted.
 type sentinel struct {
 	text string
 	of   error
@@ -33,6 +35,9 @@ var (
 )
 
 // Error is a failed operation on one knob.
+//
+// The hint is not in the text, since the text goes through further layers that put their own words in front; whoever
+// prints it finds the hint by the method.
 type Error struct {
 	Op   string // parse, read, write, check
 	Knob ID
@@ -71,6 +76,8 @@ func (e *RangeError) Unwrap() error { return e.Err }
 func (e *RangeError) Is(target error) bool { return target == ErrInvalid }
 
 // cause takes the outer operation off, for an error that is reported under another one.
+//
+// Without it a failed check would read "check X: read X: …".
 func cause(err error) error {
 	var e *Error
 	if errors.As(err, &e) {

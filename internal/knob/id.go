@@ -25,12 +25,17 @@ const (
 )
 
 // kinds lists all, with whether the subject is the name of a network interface.
+//
+// Kinds that no backend handles yet (queue, irq, module, registry, …) are parsed nevertheless, so that they can stand
+// in the catalogue and in documents of other hosts; reading them is ErrNotSupported and not ErrUnknown.
 var kinds = map[string]bool{
 	KindSysctl: false, KindLink: true, KindEthtool: true, KindRoute: false, KindQueue: true, KindIRQ: false, KindQdisc: true,
 	KindModule: false, KindNFS: false, KindRegistry: false, KindIpadm: false, KindDladm: true,
 }
 
 // featureAliases are the short words of ethtool(8) for one bit each. The old word tso covered several bits; here it is the first of them.
+//
+// The names of the bits are those of net/ethtool/common.c (netdev_features_strings).
 var featureAliases = map[string]string{
 	"tso": "tx-tcp-segmentation",
 	"gso": "tx-generic-segmentation",
@@ -111,6 +116,8 @@ func parseID(s string) (ID, error) {
 func notPrintable(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }
 
 // checkInterface applies the kernel's rule for names (dev_valid_name). "*" stands for all in patterns of the catalogue.
+//
+// The length is left to the kernel: an id may come from the document of a host with longer names than ours.
 func checkInterface(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/:`) {
 		return fmt.Errorf("%w: %q is no interface name", ErrUnknown, name)
@@ -119,6 +126,9 @@ func checkInterface(name string) error {
 }
 
 // routeSubject gives a destination its one spelling: masked prefix, or "default" for IPv4.
+//
+// The kernel masks a destination too, so that 10.1.2.3/8 and 10.0.0.0/8 are one route and must be one knob: the
+// journal goes by the text of the id.
 func routeSubject(s string) (string, error) {
 	if s == "default" || s == "*" {
 		return s, nil
@@ -169,6 +179,8 @@ func sysctlPath(s string) ([]string, error) {
 
 // SysctlID makes the ID of a sysctl from the elements of its path below /proc/sys. Elements are taken as they are: none may be empty or
 // hold a slash.
+//
+// The dot inside of an element becomes a slash, which a file name cannot hold, so that the mapping has an inverse.
 func SysctlID(path ...string) ID {
 	elements := slices.Clone(path)
 	for i, e := range elements {
@@ -220,11 +232,14 @@ func (id ID) Attribute() string {
 
 // Interface is the network interface that the knob acts on, empty when it acts on none or on all of them.
 // Sysctls of one interface (net.ipv4.conf.eth0.rp_filter) name it as well; their "all" and "default" are no interfaces.
+//
+// It is what tells that a change touches the very interface that carries a session.
 func (id ID) Interface() string {
 	if kinds[id.Kind()] {
 		name, _, _ := strings.Cut(id.Subject(), "/")
 		return name
 	}
+	// net.ipv4.conf.IF.x and net.ipv6.neigh.IF.x have five elements; nothing else below net names an interface.
 	if p := id.Path(); len(p) == 5 && p[0] == "net" && (p[2] == "conf" || p[2] == "neigh") && p[3] != "all" && p[3] != "default" {
 		return p[3]
 	}

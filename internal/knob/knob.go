@@ -17,6 +17,8 @@ type Setting struct {
 }
 
 // Disturbance says what changing a knob does to running traffic (design §8).
+//
+// The numbers are in files and on the command line (d0 to d4) and never change their meaning.
 type Disturbance int
 
 // The classes, from harmless to disruptive.
@@ -29,6 +31,9 @@ const (
 )
 
 // Scope says what shares a knob.
+//
+// Scopes of the network are per namespace for nearly all of net.ipv4 and for a few of net.core; which ones differs by
+// kernel, and the definition says what was seen on the one it names.
 type Scope string
 
 // The scopes; a global knob is read-only or absent inside a container.

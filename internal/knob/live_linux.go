@@ -16,6 +16,9 @@ import (
 
 // Live reads and writes the running system, in the network namespace of the calling thread. It holds nothing open between calls and is
 // safe for concurrent use within one process.
+//
+// A client is dialled for every call. That costs three sockets, some tens of microseconds, and saves the question of
+// which namespace a long-lived one is in: tests and the lab enter several.
 type Live struct {
 	root    string // /proc/sys
 	catalog *Catalog
@@ -78,6 +81,9 @@ func (l *Live) refusal(id ID) error {
 
 // CheckWrite implements Checker: the knob may be changed from here and is there, the value has the
 // right form, and the file of a sysctl lets this process write.
+//
+// access(2) asks for the real user and not for the effective one; linerate is never installed set-user-id, so that
+// they are the same.
 func (l *Live) CheckWrite(ctx context.Context, id ID, v Value) error {
 	if err := l.refusal(id); err != nil {
 		return l.fail("check", id, err)
@@ -118,6 +124,8 @@ func (l *Live) form(id ID, v Value) (Value, error) {
 	return squeeze(v), nil
 }
 
+// A link, a feature or a metric that is none of those listed is not supported and not "unknown": the name is well
+// formed, and another version may have it.
 func (l *Live) read(id ID) (Value, error) {
 	subject, attribute := id.split()
 	switch {
@@ -226,9 +234,14 @@ func do(f func(*nl.Client) error) error {
 }
 
 // fail dresses an error: what the kernel said about the value becomes a RangeError, and the hint says what to do.
+//
+// The order of the hints is from the most to the least specific: in a container a knob of the whole host is often
+// simply absent, and "this kernel has no such setting" would send the reader in the wrong direction.
 func (l *Live) fail(op string, id ID, err error) error {
 	e := &Error{Op: op, Knob: id, Err: err}
 	d, known := l.catalog.Lookup(id)
+	// Nearly all handlers of sysctls answer EINVAL for a value out of range (proc_dointvec_minmax), drivers EINVAL or
+	// ERANGE.
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ERANGE) {
 		var r *RangeError
 		if known && !errors.As(err, &r) {

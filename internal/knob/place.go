@@ -1,6 +1,9 @@
 package knob
 
 // Place says where on a host this process stands, as far as the reach of knobs depends on it.
+//
+// A container with the network namespace of its host counts as the host: it can change what the host shares, and
+// somebody has allowed it to.
 type Place struct {
 	InitialNetNS bool // the network namespace that the machine booted with
 	Known        bool // false: it could not be told, and nothing is refused for it

@@ -16,10 +16,13 @@ const (
 	sysctlBufferMax = 4 << 20 // KMALLOC_MAX_SIZE
 )
 
+// Path elements cannot leave the tree: ParseID refuses "." and "..", and none holds a slash.
 func (l *Live) file(id ID) string {
 	return filepath.Join(append([]string{l.root}, id.Path()...)...)
 }
 
+// A value that fills the buffer to the last byte may have been cut, so it is read again with more room: one byte too
+// many costs one more read, one too few a wrong original in the journal.
 func (l *Live) readSysctl(id ID) (Value, error) {
 	if id.Path() == nil {
 		return "", ErrUnknown
@@ -55,6 +58,7 @@ func (l *Live) writeSysctl(id ID, v Value) error {
 	// One call carries the whole value: what comes at a later offset is ignored without an error (kernel.sysctl_writes_strict). Lists
 	// alone are different: the kernel takes a page at a time and adds what follows to it.
 	n, err := retry(func() (int, error) { return syscall.Write(fd, text) })
+	// proc_do_large_bitmap parses one page of a write and returns how much it took.
 	if d, ok := l.catalog.Lookup(id); ok && d.Form == FormRanges {
 		for more := n; err == nil && more > 0 && n < len(text); n += more {
 			more, err = retry(func() (int, error) { return syscall.Write(fd, text[n:]) })
@@ -76,6 +80,10 @@ func (l *Live) writeSysctl(id ID, v Value) error {
 }
 
 // sysctlError tells a file that nobody may write from one that this process may not write.
+//
+// A file of mode 0444 is read-only for everybody, root with all capabilities included; one of mode 0644 is refused
+// for want of a capability, and "run it as root" helps. Files of mode 0200 (route/flush) are switches and no
+// settings.
 func (l *Live) sysctlError(id ID, err error) error {
 	switch {
 	case errors.Is(err, syscall.EROFS):
@@ -95,6 +103,9 @@ func (l *Live) sysctlError(id ID, err error) error {
 }
 
 // retry repeats an interrupted call.
+//
+// Files of /proc rarely wait, but the runtime's preemption signals (SIGURG, Go 1.14) can interrupt any system call
+// that does.
 func retry(call func() (int, error)) (int, error) {
 	for {
 		n, err := call()

@@ -11,6 +11,7 @@ import (
 // squeeze trims a value and turns every run of blanks, tabs and line ends into one blank: the kernel parts numbers with tabs.
 func squeeze(v Value) Value { return Value(strings.Join(strings.Fields(string(v)), " ")) }
 
+// Both the words of ethtool(8) and the digits of sysctls are taken for both forms; what is written is the form's own.
 func parseBool(s string) (on, ok bool) {
 	switch strings.ToLower(s) {
 	case "1", "on", "yes", "true":
@@ -23,6 +24,9 @@ func parseBool(s string) (on, ok bool) {
 
 // normalizeMask drops leading zeros of the whole mask and fills the lower groups to eight digits, which is how the kernel prints them,
 // whatever number of CPUs it was built for.
+//
+// The kernel prints as many groups as it has CPUs compiled in (%*pb), so the same mask has different texts on
+// different kernels.
 func normalizeMask(s Value, refuse error) (Value, error) {
 	var words []uint32
 	for _, g := range strings.Split(string(s), ",") {
@@ -44,6 +48,9 @@ func normalizeMask(s Value, refuse error) (Value, error) {
 }
 
 // normalizeRanges sorts a list and merges what touches, as the kernel prints it.
+//
+// The kernel keeps such a list as a bitmap and prints it sorted and merged, so that any other spelling would read
+// back as a foreign change.
 func (d Definition) normalizeRanges(s Value, ranged bool, refuse error) (Value, error) {
 	type span struct{ from, to int64 }
 	var spans []span

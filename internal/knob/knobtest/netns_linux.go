@@ -17,6 +17,9 @@ import (
 type NetNS struct{ fd int }
 
 // NewNetNS makes one, or skips the test with the reason, or fails it when LINERATE_REQUIRE names netns.
+//
+// The descriptor alone keeps the namespace: the thread that made it ends at once. /proc/thread-self (3.17) and not
+// /proc/self, because only this one thread is inside.
 func NewNetNS(t *testing.T) *NetNS {
 	t.Helper()
 	var fd int
@@ -41,6 +44,9 @@ func (n *NetNS) FD() int { return n.fd }
 
 // Do runs f on a thread of its own inside the namespace. The thread ends with it: one that has changed its namespace is never given
 // back to other goroutines.
+//
+// An f that ends its test (t.Fatal) ends its goroutine and with it the thread; the call returns all the same, but the
+// test goes on, so that f should give its error back instead.
 func (n *NetNS) Do(t *testing.T, f func()) {
 	t.Helper()
 	var err error
@@ -54,6 +60,8 @@ func (n *NetNS) Do(t *testing.T, f func()) {
 	}
 }
 
+// A goroutine that ends while it is locked takes its thread along (package runtime), which is the only clean way out
+// of a namespace: going back could fail and leave a foreign thread in the pool.
 func onThread(f func()) {
 	done := make(chan struct{})
 	go func() {

@@ -17,6 +17,9 @@ type Pair struct {
 }
 
 // Fixture is a host that the suite may change.
+//
+// Every field beyond Backend and Writable is optional, so that a host that cannot do something (a container without a
+// device to take away) passes the rest and says what it skipped.
 type Fixture struct {
 	Backend  knob.Backend
 	Writable []Pair
@@ -45,6 +48,8 @@ type Messy struct {
 }
 
 // Suite runs all checks; every check gets a fixture of its own.
+//
+// A fixture of its own for each check, because several leave the host in another state than they found it.
 func Suite(t *testing.T, fixture func(t *testing.T) Fixture) {
 	checks := []struct {
 		name string
@@ -113,6 +118,7 @@ func refused(t *testing.T, err error, op string, id knob.ID, is error) {
 	}
 }
 
+// The same value twice in a row is a write that changes nothing; backends must not refuse it.
 func writeThenRead(t *testing.T, f Fixture) {
 	for _, p := range f.Writable {
 		for _, v := range []knob.Value{p.A, p.B, p.B, p.A} {
@@ -123,6 +129,8 @@ func writeThenRead(t *testing.T, f Fixture) {
 }
 
 // restore puts back the originals of all knobs after all were changed: what an undo does.
+//
+// Newest first, as the journal does it: the original of a later write may depend on an earlier one.
 func restore(t *testing.T, f Fixture) {
 	originals := make(map[knob.ID]knob.Value)
 	for _, p := range f.Writable {
@@ -194,6 +202,7 @@ func unsupported(t *testing.T, f Fixture) {
 	refused(t, f.Backend.Write(t.Context(), f.Unsupported, "1"), "write", f.Unsupported, knob.ErrNotSupported)
 }
 
+// A write under a context that is over must not reach the kernel at all: the caller has begun to take things back.
 func cancelled(t *testing.T, f Fixture) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -210,6 +219,7 @@ func cancelled(t *testing.T, f Fixture) {
 	expect(t, f, p.Knob, before)
 }
 
+// It shows that nothing is cached: what another program writes is what the next read gives.
 func foreign(t *testing.T, f Fixture) {
 	if f.Foreign == nil {
 		t.Skip("nobody else can write here")
@@ -277,6 +287,8 @@ func concurrentAll(t *testing.T, f Fixture) {
 	}
 }
 
+// A hot-unplugged card must be "not there" and neither a permission nor a crash, so that an undo can say that nothing
+// is left to restore.
 func disappear(t *testing.T, f Fixture) {
 	if f.Vanish == nil {
 		t.Skip("this host has no device to take away")
