@@ -57,16 +57,24 @@ func Start(a, b string, out, back Params, opt Options) (*Link, error) {
 		}
 		l.fds[i], l.rings[i] = fd, r
 	}
-	for i := range l.lanes {
+	// Whatever can fail comes before the first lane: Close waits for the thread of every lane there is.
+	wakes := [2]int{-1, -1}
+	for i := range wakes {
 		wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 		if err != nil {
+			if i > 0 {
+				_ = unix.Close(wakes[0]) // nothing was told through it
+			}
 			_ = l.Close()
 			return nil, fmt.Errorf("start link: %w", err)
 		}
+		wakes[i] = wake
+	}
+	for i := range l.lanes {
 		l.lanes[i] = &lane{
 			name: [2]string{a + " to " + b, b + " to " + a}[i],
 			line: lines[i], in: l.fds[i], from: l.rings[i], to: &writer{fd: l.fds[1-i], m: newMessages()},
-			wake: wake, ended: make(chan struct{}),
+			wake: wakes[i], ended: make(chan struct{}),
 		}
 	}
 	for _, d := range l.lanes {

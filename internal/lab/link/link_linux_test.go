@@ -218,3 +218,55 @@ func TestStartRefuses(t *testing.T) {
 		t.Error("a negative loss was accepted")
 	}
 }
+
+// TestStartWithoutDescriptors: a start that runs out of descriptors at its last step gives an error and what it had back.
+func TestStartWithoutDescriptors(t *testing.T) {
+	inNamespace(t, func(t *testing.T, c *nl.Client) {
+		if err := c.AddVeth("link0", "link1", -1); err != nil {
+			t.Error(err)
+			return
+		}
+		var before unix.Rlimit
+		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &before) }()
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 100, Max: before.Max}); err != nil {
+			t.Error(err)
+			return
+		}
+		var all []int
+		for {
+			fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				break
+			}
+			all = append(all, fd)
+		}
+		defer func() {
+			for _, fd := range all {
+				_ = unix.Close(fd)
+			}
+		}()
+		// Room for both packet sockets and one of the two eventfds.
+		const room = 3
+		for range room {
+			_ = unix.Close(all[len(all)-1])
+			all = all[:len(all)-1]
+		}
+		if l, err := Start("link0", "link1", Params{}, Params{}, Options{}); !errors.Is(err, unix.EMFILE) {
+			t.Errorf("got %v, %v", l, err)
+		}
+		left := 0
+		for range room {
+			if fd, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0); err == nil {
+				left++
+				all = append(all, fd)
+			}
+		}
+		if left != room {
+			t.Errorf("kept %d descriptors", room-left)
+		}
+	})
+}
