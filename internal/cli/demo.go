@@ -47,6 +47,12 @@ users make namespaces. --json prints the linerate.tune/1 document of the run.`,
 			if page, err = filepath.Abs(page); err != nil {
 				return err
 			}
+			// The page is written by the tune inside the world, a minute from now; that it can be is found out at once.
+			probe, err := newPage(page)
+			if err != nil {
+				return err
+			}
+			probe.discard()
 			story := &demoStory{out: a.out, progress: p, scenario: scenario, style: report.Style{Colour: a.colour(a.out)}}
 			if a.json {
 				story.out = io.Discard

@@ -18,7 +18,7 @@ type targetFlags struct {
 }
 
 func (t *targetFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&t.key, "key", "", "the key that `linerate serve` printed on the other side (also LINERATE_KEY)")
+	c.Flags().StringVar(&t.key, "key", "", "the key that 'linerate serve' printed on the other side (also LINERATE_KEY)")
 	c.Flags().DurationVar(&t.timeout, "connect-timeout", 10*time.Second, "how long to wait for the other side")
 }
 

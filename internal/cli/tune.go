@@ -117,6 +117,11 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 		return err
 	}
 	defer p.Done()
+	page, err := newPage(f.html)
+	if err != nil {
+		return err
+	}
+	defer page.discard()
 	ctx := cmd.Context()
 
 	// The near journal first: a second tune on this host must be told so before it makes any traffic.
@@ -150,13 +155,14 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	doc := report.NewTune(a.envelope(t.Before.Near.Name), report.TuneRun{
 		Target: target, Goal: f.goal, Findings: t.Before.Findings, Outcome: t.Outcome, Changes: t.Changes, Duration: time.Since(began),
 	})
-	if f.html != "" {
-		if err := writeFile(f.html, func(w io.Writer) error { return report.TuneHTML(w, doc) }); err != nil {
-			return err
-		}
-	}
+	// The result is told before the page is written: whatever becomes of the page, nobody has to wonder what was kept.
 	if err := a.print(doc, func(s report.Style) error { return report.TuneText(a.out, doc, s) }); err != nil {
 		return err
+	}
+	if page != nil {
+		if err := page.write(func(w io.Writer) error { return report.TuneHTML(w, doc) }); err != nil {
+			return err
+		}
 	}
 	return tuneStatus(t.Outcome)
 }
@@ -191,19 +197,41 @@ func tuneProgress(p *progress) func(tune.Event) {
 	}
 }
 
-// writeFile writes a result page beside the result; a page cut short is removed.
-func writeFile(name string, write func(io.Writer) error) error {
+// page is a result page that is still empty.
+type page struct{ file *os.File }
+
+// newPage opens the file of a page before the work begins: minutes later is a bad time to find that it cannot be written.
+func newPage(name string) (*page, error) {
+	if name == "" {
+		return nil, nil
+	}
 	f, err := os.Create(name)
 	if err != nil {
-		return fmt.Errorf("write page: %w", err)
+		return nil, statusError{exitFailed, "write page: " + err.Error(), "--html FILE, somewhere you may write"}
 	}
-	err = write(f)
-	if closeErr := f.Close(); err == nil {
+	return &page{f}, nil
+}
+
+// write fills the page; one that was cut short is removed.
+func (p *page) write(render func(io.Writer) error) error {
+	err := render(p.file)
+	if closeErr := p.file.Close(); err == nil {
 		err = closeErr
 	}
+	name := p.file.Name()
+	p.file = nil
 	if err != nil {
 		_ = os.Remove(name) // the error in hand is the one to tell
 		return fmt.Errorf("write page %s: %w", name, err)
 	}
 	return nil
+}
+
+// discard removes a page that was never filled.
+func (p *page) discard() {
+	if p == nil || p.file == nil {
+		return
+	}
+	_ = p.file.Close() // nothing was written
+	_ = os.Remove(p.file.Name())
 }

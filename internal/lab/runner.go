@@ -334,12 +334,25 @@ func (t *tail) Write(b []byte) (int, error) {
 		}
 		t.part = bytes.Clone(rest)
 		if text := strings.TrimSpace(string(line)); text != "" {
-			t.line = text
-			if t.each != nil {
+			plain, failed := sentence(text)
+			t.line = plain
+			if t.each != nil && !failed {
 				t.each(text)
 			}
 		}
 	}
+}
+
+// sentence gives the words of a line; an error document (the command was asked for JSON) is its error's words.
+func sentence(line string) (text string, failed bool) {
+	var d struct {
+		Schema string `json:"schema"`
+		Error  string `json:"error"`
+	}
+	if json.Unmarshal([]byte(line), &d) != nil || d.Schema != "linerate.error/1" {
+		return line, false
+	}
+	return d.Error, true
 }
 
 // last is the last line, to follow an error; nothing if there was none.
