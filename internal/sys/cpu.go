@@ -28,6 +28,7 @@ func ParseCPUList(s string) ([]int, error) {
 				return nil, fmt.Errorf("parse cpu list %q: %w", s, err)
 			}
 		}
+		// The sum as well: "0-65535,0-65535,…" would otherwise take memory without end.
 		if a < 0 || b < a || b >= maxCPUs || len(cpus)+b-a >= maxCPUs {
 			return nil, fmt.Errorf("parse cpu list %q: %q is no range of cpus", s, part)
 		}

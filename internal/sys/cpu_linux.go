@@ -13,6 +13,7 @@ func Pin(cpu int) error {
 	if cpu < 0 || cpu >= len(unix.CPUSet{})*wordBits {
 		return fmt.Errorf("pin thread to cpu %d: %w", cpu, unix.EINVAL)
 	}
+	// 0 is the calling thread, not the process (sched_setaffinity(2)): the Linux call knows threads only.
 	var set unix.CPUSet
 	set.Set(cpu)
 	if err := unix.SchedSetaffinity(0, &set); err != nil {
@@ -30,6 +31,7 @@ func AllowedCPUs() ([]int, error) {
 	if err := unix.SchedGetaffinity(0, &set); err != nil {
 		return nil, fmt.Errorf("read allowed cpus: %w", err)
 	}
+	// The kernel leaves CPUs that are offline out of the mask it shows, so what is set here can be pinned to.
 	var cpus []int
 	for c := range len(set) * wordBits {
 		if set.IsSet(c) {

@@ -17,6 +17,7 @@ func OpenEcho(to netip.Addr) (fd int, kind EchoKind, err error) {
 		family, proto = unix.AF_INET6, unix.IPPROTO_ICMPV6
 	}
 	kind = EchoPing
+	// A ping socket hands over answers to its own requests only; a raw one sees every ICMP message of the host and has to sort.
 	fd, pingErr := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, proto)
 	if pingErr != nil {
 		var rawErr error
@@ -26,6 +27,7 @@ func OpenEcho(to netip.Addr) (fd int, kind EchoKind, err error) {
 		}
 	}
 	// Port 0 lets a ping socket choose its identifier; for a raw socket the port means nothing.
+	// Connected, so that the kernel drops what others send, and reports "host unreachable" as an error of the next call.
 	if err := unix.Connect(fd, sockaddr(netip.AddrPortFrom(to, 0))); err != nil {
 		_ = unix.Close(fd) // nothing was sent on it
 		return -1, "", fmt.Errorf("connect icmp socket to %s: %w", to, err)

@@ -16,12 +16,13 @@ func Read(fd int, p []byte) (int, error) {
 	for {
 		n, err := unix.Read(fd, p)
 		switch {
+		// Zero bytes are the end of a stream, except where zero were asked for. An empty datagram looks the same; a pinger takes it for noise.
 		case err == nil && n == 0 && len(p) > 0:
 			return 0, io.EOF
 		case err == nil:
 			return n, nil
 		case err == unix.EINTR:
-		case err == unix.EAGAIN:
+		case err == unix.EAGAIN: // SO_RCVTIMEO has passed; a blocking descriptor gives it for nothing else
 			return 0, ErrTimeout
 		default:
 			return 0, err
@@ -49,10 +50,11 @@ func Write(fd int, p []byte) (int, error) {
 // Poll waits until fd can be read, for d at most, and tells whether it can. A pending error of the socket counts as readable: the next read reports it.
 // A signal may end the wait early with false; callers look at the clock anyway.
 func Poll(fd int, d time.Duration) (bool, error) {
+	// ppoll(2) counts nanoseconds where poll(2) counts milliseconds, of which a ping on a LAN takes a fraction.
 	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	ts := unix.NsecToTimespec(max(d, 0).Nanoseconds())
 	n, err := unix.Ppoll(fds[:], &ts, nil)
-	if err == unix.EINTR {
+	if err == unix.EINTR { // the runtime preempts long-running threads by SIGURG
 		return false, nil
 	}
 	return n > 0, err

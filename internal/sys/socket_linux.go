@@ -48,6 +48,7 @@ func TakeOver(conn *net.TCPConn) (fd int, err error) {
 // SetTimeout bounds how long one blocking read and one blocking write may sleep; they then return [ErrTimeout], or the bytes that
 // went through so far. The kernel counts in jiffies, so 4 ms are as fine as it gets with HZ=250. Zero is for ever.
 func SetTimeout(fd int, d time.Duration) error {
+	// Both are of the socket and not of the call, so they cost nothing in the loop; socket(7) gives EAGAIN when they pass.
 	tv := unix.NsecToTimeval(d.Nanoseconds())
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
 		return fmt.Errorf("set receive timeout: %w", err)
@@ -73,6 +74,7 @@ func SetNoDelay(fd int, on bool) error {
 // SetAbortOnClose makes [Close] drop what is still queued and send a reset (SO_LINGER of zero). Without it megabytes that nobody wants
 // any more keep the link busy after a test.
 func SetAbortOnClose(fd int) error {
+	// On with zero seconds is the one setting that resets; on with more makes close(2) wait, off lets the kernel send on behind our back.
 	if err := unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1}); err != nil {
 		return fmt.Errorf("set linger: %w", err)
 	}
@@ -123,6 +125,7 @@ func Congestion(fd int) (string, error) {
 // one that is reserved for root is fs.ErrPermission.
 func SetCongestion(fd int, name string) error {
 	if err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name); err != nil {
+		// ENOENT reads "no such file or directory", which helps nobody here; fs.ErrNotExist keeps its meaning for programs.
 		if errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("set congestion control %q: %w on this kernel", name, fs.ErrNotExist)
 		}

@@ -12,6 +12,7 @@ import (
 // It goes by bytes and length instead of a fixed structure because kernels append fields: an older one returns less, a newer one more.
 func ReadTCPInfo(fd int) (TCPInfo, error) {
 	var buf [TCPInfoBytes]byte
+	// In: the room there is. Out: the smaller of that and what this kernel has.
 	n := uint32(len(buf))
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.IPPROTO_TCP, unix.TCP_INFO,
 		uintptr(unsafe.Pointer(&buf)), uintptr(unsafe.Pointer(&n)), 0)
