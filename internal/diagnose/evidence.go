@@ -10,6 +10,9 @@ import (
 
 // combine gives the confidence that independent pieces of evidence make together: one minus the chance that all of them mislead.
 // It never reaches certainty; only an experiment does.
+//
+// Strengths are judgements and not frequencies: 0.3 a hint, 0.5 to 0.6 a sign, 0.75 and more what the kernel itself
+// states. The cap of 0.98 leaves room for the one explanation that nobody has thought of.
 func combine(strengths ...float64) float64 {
 	doubt := 1.0
 	for _, s := range strengths {
@@ -34,6 +37,8 @@ func seconds(s float64) string          { return unit.FormatSeconds(s) }
 func count(n float64) string { return unit.FormatCount(n) }
 
 // percent prints a share with no more digits than a reader needs.
+//
+// Below one per cent two digits stay, because verdicts on loss are decided between 0.01 % and 1 %.
 func percent(ratio float64) string {
 	if p := 100 * ratio; p >= 0.95 || p == 0 {
 		return strconv.FormatFloat(p, 'f', 0, 64) + " %"
@@ -113,10 +118,15 @@ func windowRate(window, roundTrip float64) float64 {
 }
 
 // fullProcessor is the share of time beyond which a processor may be what a flow waits for.
+//
+// The counters of /proc/stat tick at 100 Hz and a run has seconds, so that the last per cents are not to be had; and
+// a thread that moves between processors leaves none of them at 100 %.
 const fullProcessor = 0.85
 
 // The sentences with which findings reject their neighbours. Each names the number that rules the neighbour out.
 
+// None of them checks anything: that the neighbour is out is for the calling rule to know, and the number lets the
+// reader check it.
 func (f *flow) notReceiveWindow() string {
 	return fmt.Sprintf("Not the receive window: it held the sender for %s of its busy time, and the %s offered would allow %s.",
 		percent(f.share(f.rwndLimited)), bytes(f.window), rate(windowRate(f.window, f.base())))

@@ -48,6 +48,9 @@ type flow struct {
 }
 
 // flowsOf gives the loaded directions, slowest first.
+//
+// The slowest direction comes first, because it is the one that somebody complains about. Tests other than streams do
+// not load a path and have no flow.
 func flowsOf(c Case) []*flow {
 	var flows []*flow
 	for i := range c.Runs {
@@ -67,6 +70,8 @@ func flowsOf(c Case) []*flow {
 }
 
 // newFlow gathers one direction of a run: d says who sends, rate is what that direction carried.
+//
+// Of several pings in the case the last one counts.
 func newFlow(c Case, r *traffic.Result, d traffic.Direction, rate float64) *flow {
 	near := end{name: "near", host: c.Near, run: r.Ends.Local}
 	far := end{name: "far", host: c.Far, run: r.Ends.Remote}
@@ -121,12 +126,17 @@ func (f *flow) readSender() {
 	if means > 0 {
 		f.rtt /= float64(means)
 	}
+	// A run without TCP_INFO of the sender (another operating system, an old peer) still names its congestion control
+	// and segment size once for the whole run.
 	f.congestion = cmp.Or(f.congestion, f.run.CongestionControl)
 	f.mss = cmp.Or(f.mss, float64(f.run.MSSBytes))
 }
 
 // readReceiver fills what only the receiving end knows. Kernels before 5.4 do not tell the sender's view of the window, then the
 // receiver's own (6.2) stands in.
+//
+// The receiver's buffer is what SO_RCVBUF reports, which is what the kernel accounts against and about twice the
+// payload that fits (tcp_adv_win_scale, or the learnt scaling ratio since 6.6).
 func (f *flow) readReceiver() {
 	var offered float64
 	for _, t := range f.receiver.run.TCP {
@@ -142,6 +152,8 @@ func (f *flow) readReceiver() {
 }
 
 // readSeries measures how steady the interim rates are. A last interval that was cut short says nothing and is left out.
+//
+// The spread is the ordinary one and not a robust one: that a flow breaks down now and then is what is asked about.
 func (f *flow) readSeries() {
 	var rates []float64
 	var full float64
@@ -172,6 +184,9 @@ func (f *flow) readSeries() {
 }
 
 // share is a part of the busy time; 0 when the kernel kept no chronograph.
+//
+// The chronographs of several streams are added up and so is their busy time, so that the share is that of the mean
+// stream. It is cut at 1, because the two are read one after the other by the kernel.
 func (f *flow) share(seconds float64) float64 {
 	if f.busy <= 0 {
 		return 0
@@ -180,6 +195,9 @@ func (f *flow) share(seconds float64) float64 {
 }
 
 // base is the round trip of the empty path, as near as the runs can tell: seconds, 0 when unknown.
+//
+// Both are upper bounds of the empty path: the ping for the time in which the program answers, tcpi_min_rtt because
+// it comes from a loaded connection. The smaller one is nearer to the truth.
 func (f *flow) base() float64 {
 	switch {
 	case f.idleRTT == 0:
@@ -223,6 +241,9 @@ func (f *flow) loss() float64 {
 
 // drops adds up the places of both ends where packets died on this flow's way, which is outbound at the sender and inbound at
 // the receiver; both directions are counted, because acknowledgements that die are seldom and the sum is only compared.
+//
+// A place is a counter, such as the qdisc of an interface or the backlog of a processor. Names of places come with
+// the run.
 func (f *flow) drops() (total float64, where string) {
 	var worst uint64
 	for _, e := range []end{f.sender, f.receiver} {
@@ -237,6 +258,9 @@ func (f *flow) drops() (total float64, where string) {
 }
 
 // busiest gives the busiest processor of an end during the run and the part of the time it worked. ok is false when unknown.
+//
+// Steal counts as work here: a processor that the hypervisor has taken away is not there for the flow either. CPU −1
+// is the sum over all and says nothing about one flow, whose packets go through one or two processors.
 func (e end) busiest() (cpu int, busy float64, ok bool) {
 	for _, t := range e.run.CPUs {
 		all := t.User + t.System + t.IRQ + t.SoftIRQ + t.Steal + t.Idle

@@ -9,6 +9,10 @@ import (
 
 // healthy is the verdict when no rule found a fault: what remains is the speed of the hosts themselves, or something this version
 // has no rule for. How sure it is depends on whether a full processor explains the rate.
+//
+// It starts at one half, since "no rule fired" is weak evidence: a limit without a rule looks the same. A full
+// processor explains the rate and raises it; unexplained drops and a link that could carry more lower it by factors,
+// so that both together do so twice.
 func healthy(f *flow) Finding {
 	x := Finding{Code: Healthy, Severity: Info, Where: "path", Evidence: f.common(), Confidence: 0.5}
 	x.Title = fmt.Sprintf("No fault was found at %s.", rate(f.rate))
@@ -51,6 +55,9 @@ func healthy(f *flow) Finding {
 }
 
 // judgePassive looks at settings alone: without a loaded run only what is wrong on any path can be said.
+//
+// Only two settings qualify, those that cap every window whatever the path is. Buffers do not: whether 6 MiB are
+// small depends on the round trip. Confidence stays low, as nothing shows that it costs anything here.
 func judgePassive(c Case) []Finding {
 	var all []Finding
 	near, far := end{name: "near", host: c.Near}, end{name: "far", host: c.Far}

@@ -22,6 +22,9 @@ var faultRules = []rule{
 
 // explains says which symptoms a cause accounts for. A symptom found on the same flow as its cause is muted: repairing the cause
 // is what helps, and two findings for one fault would only confuse.
+//
+// Both causes hold the window at a number of their own, and a held window looks like a small buffer at either end.
+// The table has one level only: a cause is never itself a symptom of another one.
 var explains = map[Code][]Code{
 	WindowScalingOff:   {ReceiveWindowLimited, SendBufferLimited},
 	RouteWindowClamped: {ReceiveWindowLimited, SendBufferLimited},
@@ -50,6 +53,9 @@ func Judge(c Case) []Finding {
 
 // judgeFlow asks the rules about one flow. A full link explains everything else that may be seen, so then no fault is looked for;
 // and where a fault was found, a flat rate is no proof of a full path.
+//
+// The order is that of tests by price of a mistake: a link whose speed is a fact needs no inference, a path rate
+// inferred from flatness is the weakest verdict of all and comes when nothing else has spoken.
 func judgeFlow(f *flow) []Finding {
 	var found []Finding
 	if !f.atLinkRate() {
@@ -88,6 +94,9 @@ func mute(found []Finding) []Finding {
 
 // arrange sorts by severity and keeps the order of certainty among equals, and makes every list present. Noise that was merely
 // noticed comes after every verdict, also after healthy.
+//
+// It is also where what the far host has said is made safe for JSON: confidence is cut to 0…1, and numbers that JSON
+// cannot hold are dropped, here and not in the rules.
 func arrange(all []Finding) []Finding {
 	rank := func(f Finding) int {
 		if f.Severity == Info && f.Code == MeasurementUnreliable {

@@ -12,6 +12,8 @@ import (
 )
 
 // maxBuffer caps what a candidate may ask for: beyond 256 MiB per socket a mistake costs the host its memory.
+//
+// That is about four times what a path of 10 Gb/s and 50 ms has in flight.
 const maxBuffer = 256 << 20
 
 // unknownHeadroom is how many times the present rate a path is assumed to carry when no link speed is known, and unknownRate what
@@ -54,6 +56,10 @@ func (f *flow) slowestLink() (card *host.Interface, at end, ok bool) {
 
 // bufferLevels gives values for a "min default max" setting whose maximum makes 1, 2 and 4 times the target usable, from small to
 // large. usable is the part of the buffer that holds payload. Levels that are not above the present value are left out.
+//
+// Once is what arithmetic asks for; twice and four times are there because the usable part is an estimate (newer
+// kernels learn it from each flow) and the round trip grows under load. The experiment takes the smallest level that
+// is as good as the best.
 func bufferLevels(present string, target, usable float64) []knob.Value {
 	fields := strings.Fields(present)
 	if len(fields) != 3 {
@@ -84,6 +90,8 @@ func bufferSizes(present string, target, usable float64) []int64 {
 }
 
 // roundUp makes a size a whole number of MiB, or of 64 KiB below one MiB, so that people can read it.
+//
+// The rounding is upwards, since a buffer a little under the product of rate and round trip holds the flow.
 func roundUp(size float64) int64 {
 	step := 64.0 * 1024
 	if size > 1<<20 {
@@ -94,6 +102,9 @@ func roundUp(size float64) int64 {
 
 // usableWindow is the part of a receive buffer that is offered as window. Since Linux 6.6 the kernel learns it from how full its
 // packets are and starts at one half; before, tcp_adv_win_scale fixed it, one half by default.
+//
+// A positive scale s takes 1/2^s away for the kernel's own accounting, a value of 0 or less leaves 2^s of it
+// (ip-sysctl.rst, tcp_adv_win_scale; obsolete since 6.6, where the file is still there).
 func usableWindow(e end) float64 {
 	scale, ok := e.number(tcpAdvWin, 0)
 	if !ok || e.host == nil || atLeast(e.host.Kernel, 6, 6) {

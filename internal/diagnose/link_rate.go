@@ -34,6 +34,8 @@ func goodput(c *host.Interface) float64 {
 }
 
 // atLinkRate tells that the slowest real link of the two ends is full.
+//
+// Both ends are asked, because the slower of two links is the ceiling of the path whatever lies between them.
 func (f *flow) atLinkRate() bool {
 	link, _, ok := f.slowestLink()
 	return ok && goodput(link) > 0 && f.rate >= lineRateShare*goodput(link)
@@ -61,6 +63,10 @@ func (f *flow) knownLinkReached() *Finding {
 // held by no window, flat, and with a queue in front of it, or paced to just the rate of the bottleneck with next to no loss.
 //
 // Inside one machine a flat rate means a full processor, so a short path needs a queue of several milliseconds and idle processors.
+//
+// At least three intervals, as two rates are always "flat" within some margin; four where flatness is the only
+// witness. The limits of the windows are halved (limitedShare/2), because this verdict says "nothing to tune" and a
+// mistake ends the search.
 func (f *flow) pathRateReached() *Finding {
 	if f.streams == 0 || f.rate <= 0 || f.base() <= 0 || f.intervals < 3 {
 		return nil
@@ -121,6 +127,8 @@ func (f *flow) rejectHostLimits(x *Finding) {
 
 // alwaysBusy tells that the sender had data in flight for nearly all of the run. Without a chronograph it is taken for granted:
 // our own traffic engine never rests.
+//
+// The 15 % are handshake, slow start and the end of the run, in which the last acknowledgements are awaited.
 func (f *flow) alwaysBusy() bool {
 	return f.busy <= 0 || f.busy >= 0.85*f.run.DurationSeconds*float64(f.streams)
 }

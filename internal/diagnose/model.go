@@ -61,6 +61,8 @@ type Remedy struct {
 }
 
 // Candidate is one knob worth trying, on one side, with the levels worth trying from small to large.
+//
+// Levels are whole values in the form of the knob, not factors: what is tried must be readable in the document.
 type Candidate struct {
 	Knob   knob.ID      `json:"knob"`
 	Side   string       `json:"side"` // near, far

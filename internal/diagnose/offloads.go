@@ -31,6 +31,10 @@ var (
 // offloadsOff: features that may be on are off, packets inside the host are single segments, and a processor has no time left.
 //
 // A feature that is off while the link is full costs some processor time and no throughput: Judge does not ask then.
+//
+// Three facts have to come together, because each alone is harmless: a feature off that could be on, so many segments
+// that work per packet matters, and a processor (or the cost per gigabyte) that shows it. 536 stands in for an
+// unknown segment size (RFC 9293 §3.7.1, the least that any host takes).
 func offloadsOff(f *flow) *Finding {
 	missing := f.missingOffloads()
 	if len(missing) == 0 || f.rate/8/max(f.mss, 536) < manySegments {

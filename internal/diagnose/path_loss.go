@@ -24,6 +24,10 @@ const (
 //
 // The look-alike is a sender at a full bottleneck, which loses packets by itself: it shows an inflated round trip, or a flat rate
 // with little loss. Local drops are another: then the counters of a host account for the retransmissions.
+//
+// Between a fifth and three times the bound of Mathis the loss explains the rate. The band is wide because the
+// formula is that of Reno: cubic, delayed acknowledgements and losses in bursts move a sender off it by factors.
+// Local drops of a fifth of the retransmissions are too many to call the path the culprit.
 func pathLoss(f *flow) *Finding {
 	p, repaired := f.trueLoss()
 	if f.streams == 0 || p < minLoss || repaired < minRetransmits || f.base() <= 0 || f.mss <= 0 {
@@ -109,11 +113,15 @@ func (f *flow) trueLoss() (ratio, segments float64) {
 }
 
 // mathisRate is what loss-based congestion control reaches under loss p, all streams together.
+//
+// It takes the empty round trip: a queue would be the flow's own, and with one this rule does not speak.
 func (f *flow) mathisRate(p float64) float64 {
 	return float64(f.streams) * f.mss * 8 / f.base() * mathis / math.Sqrt(p)
 }
 
 // modelBased tells congestion controls that follow delivery rate or delay and not each loss.
+//
+// dctcp goes by marks first and cdg by the trend of the delay.
 func (f *flow) modelBased() bool {
 	return strings.HasPrefix(f.congestion, "bbr") || f.congestion == "dctcp" || f.congestion == "cdg"
 }

@@ -28,6 +28,9 @@ const (
 // The kernel's account (tcpi_rwnd_limited) is the first witness. A pacing sender (bbr) spreads its packets and seldom touches the
 // window, so the arithmetic is a second one: the rate is what the window allows, the buffer behind it stands at its maximum, the
 // congestion window is larger and nothing is lost.
+//
+// AtCap asks whether autotuning has gone as far as it may: the window stands at 0.4 of the maximum or more (half of
+// it is usable, and the last window is seldom the largest), or the buffer itself at 0.9 of it.
 func receiveWindowLimited(f *flow) *Finding {
 	if f.streams == 0 || f.window <= 0 || f.base() <= 0 || f.rate <= 0 {
 		return nil
@@ -114,6 +117,8 @@ func (f *flow) receiveWindowRemedy(x *Finding, rmem float64, rmemKnown, atCap bo
 
 // lesserSuspects adds what advice on this symptom names as well. An experiment takes back those that do nothing, and its record
 // shows that they do nothing here.
+//
+// Each gets its largest level only: if that does nothing, smaller ones do not either.
 func (f *flow) lesserSuspects(x *Finding, target float64) {
 	if present, ok := f.sender.setting(tcpWmem); ok {
 		levels := bufferLevels(present, target, usableSendBuffer)

@@ -9,6 +9,9 @@ import (
 // towards finds the interface of one host that carries packets to another, and the routes that may say so: one for each address of
 // the other host, as it is not known which of them was used unless address tells. The interface is that of the most telling route: a
 // default route leads everywhere, so any prefix that really covers an address of the other host is better evidence.
+//
+// On a host with one interface all of this comes to the same; it matters where a management network and a data
+// network join the same two hosts.
 func towards(from, to *host.Snapshot, address string) (card *host.Interface, routes []host.Route) {
 	if from == nil {
 		return nil, nil

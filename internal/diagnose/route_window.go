@@ -55,6 +55,9 @@ func (f *flow) clampedBy(r host.Route, perStream float64) *Finding {
 
 // metricScale is the window scale that the kernel announces for a connection whose route has this window metric: the least that
 // expresses the metric.
+//
+// It is ilog2(metric) − 15, cut to 0…14, as tcp_select_initial_window computes it (RFC 7323 §2.3 has the 14). Without
+// a metric the same formula starts from the larger of tcp_rmem[2] and rmem_max.
 func metricScale(metric int) int { return min(max(bits.Len(uint(metric))-1-15, 0), 14) }
 
 // metricBound is the largest window that such a connection can ever offer: all 16 bits of the header at that scale.

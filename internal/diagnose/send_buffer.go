@@ -28,6 +28,8 @@ func sendBufferLimited(f *flow) *Finding {
 		return nil
 	}
 	wmem, wmemKnown := f.sender.number(tcpWmem, 2)
+	// Rates on both sides of these comparisons are means over the run, so that "room" must be a margin and not a
+	// hair: 1.2 for the congestion window, which is sampled, 1.3 for the receive window, of which the largest counts.
 	atCap := wmemKnown && f.sndbuf/float64(f.streams) >= 0.9*wmem
 	roomy := f.cwnd >= 1.2*inFlight && f.window >= 1.3*inFlight
 	byKernel := share >= 0.3
@@ -59,6 +61,9 @@ func sendBufferLimited(f *flow) *Finding {
 }
 
 // sendBufferRemedy raises the maximum where the buffer stands at it; elsewhere a program has set the size itself.
+//
+// The receiver's buffer is proposed along with it, because a send buffer and a receive window of one size hide each
+// other: neither remedy alone shows a gain then.
 func (f *flow) sendBufferRemedy(x *Finding, wmem float64, wmemKnown, atCap bool) {
 	target, why := f.target()
 	need := bytes(float64(roundUp(target / usableSendBuffer)))

@@ -16,6 +16,9 @@ const (
 
 // measurementUnreliable collects what moved the figures that is not the path. What is merely noticed comes last and asks for
 // nothing; what makes the figures useless comes before every verdict that rests on rates alone.
+//
+// It accompanies the other verdicts and does not replace them: a reader with a noisy bench is still helped by a
+// cause, as long as the doubt stands beside it.
 func measurementUnreliable(f *flow) *Finding {
 	x := &Finding{Code: MeasurementUnreliable, Severity: Info, Where: "path"}
 	var reasons []string

@@ -13,6 +13,9 @@ const unscaledWindow = 65535
 // windowScalingOff: the option was not agreed on, so no window passes 65 535 bytes.
 //
 // It must cost something: on a path where 64 KiB per round trip is more than the rate, the missing option is harmless.
+//
+// The option is offered in the SYN and answered in the SYN-ACK, never later (RFC 7323 §2.2), so that both hosts must
+// have it on when the connection opens, and a box in between that strips it looks the same as a host that has it off.
 func windowScalingOff(f *flow) *Finding {
 	if f.streams == 0 || f.scaling || f.window <= 0 || f.base() <= 0 {
 		return nil
