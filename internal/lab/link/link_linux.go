@@ -260,6 +260,11 @@ func (d *lane) wait(fds []unix.PollFd, now time.Duration) error {
 	if err != nil && err != unix.EINTR {
 		return fmt.Errorf("wait for frames: %w", err)
 	}
+	if fds[0].Revents&unix.POLLERR != 0 {
+		// An interface that goes down leaves ENETDOWN on its socket, and poll returns at once until somebody takes it. Reading a ring makes
+		// no system call that would, and this thread may run before all others: it must not spin.
+		_, _ = unix.GetsockoptInt(int(fds[0].Fd), unix.SOL_SOCKET, unix.SO_ERROR) // its content is known
+	}
 	if fds[1].Revents != 0 {
 		var b [8]byte
 		_, _ = unix.Read(d.wake, b[:]) // cleared; another poke meanwhile is seen by the next look at the lane

@@ -270,3 +270,47 @@ func TestStartWithoutDescriptors(t *testing.T) {
 		}
 	})
 }
+
+// TestInterfaceDown: a lane whose interface went down sleeps, whichever way it reads.
+func TestInterfaceDown(t *testing.T) {
+	for name, opt := range map[string]Options{"recvmmsg": {}, "ring": {ForceRing: true}} {
+		t.Run(name, func(t *testing.T) {
+			inNamespace(t, func(t *testing.T, c *nl.Client) {
+				if err := errors.Join(c.AddVeth("link0", "link1", -1), c.SetUp("link0"), c.SetUp("link1")); err != nil {
+					t.Error(err)
+					return
+				}
+				fd, r, err := openSocket("link0", opt)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer func() { _ = errors.Join(r.close(), unix.Close(fd)) }()
+				line, err := NewLine(Params{})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				d := &lane{line: line, in: fd, from: r, wake: -1}
+				if err := c.SetDown("link0"); err != nil {
+					t.Error(err)
+					return
+				}
+				fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}, {Fd: -1}}
+				if err := d.wait(fds, 0); err != nil || fds[0].Revents&unix.POLLERR == 0 {
+					t.Errorf("the interface went down: %v, events %#x", err, fds[0].Revents)
+					return
+				}
+				for {
+					n, _, err := r.read(func([]byte) {}) // what came before
+					if n == 0 || err != nil {
+						break
+					}
+				}
+				if n, err := unix.Poll(fds[:1], 0); n != 0 || err != nil {
+					t.Errorf("still awake: events %#x, %v", fds[0].Revents, err)
+				}
+			})
+		})
+	}
+}
