@@ -32,5 +32,6 @@
 // Linux only (elsewhere Start answers ErrNotSupported). No VLAN tags that the kernel keeps beside the frame. A super-frame arrives
 // when its last segment does. A host hands over a super-frame at once where a card would spread it over the wire's time, so
 // queues of less than a super-frame (64 kB) drop more than a real switch would. Waiting is exact to some tens of microseconds, more
-// when the CPUs are busy; being late never accumulates, because departure times come from arithmetic, not from the waiting.
+// when the CPUs are busy; being late never accumulates, because departure times come from arithmetic, not from the waiting. Memory is bounded by what
+// queue and delay hold (10 Gb/s and 60 s would be 75 GB: choose with care) and is not given back before the link closes.
 package link

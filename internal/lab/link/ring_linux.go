@@ -55,8 +55,10 @@ func (r *ring) read(each func([]byte)) (n, cut int, err error) {
 		if atomic.LoadUint32(status)&unix.TP_STATUS_USER == 0 {
 			return n, cut, nil
 		}
+		// The slot is ours until the status is stored back, so plain loads will do; the atomic load above orders them after it.
 		whole, kept := *(*uint32)(unsafe.Pointer(&slot[slotLen])), *(*uint32)(unsafe.Pointer(&slot[slotSnaplen]))
 		mac := int(*(*uint16)(unsafe.Pointer(&slot[slotMAC])))
+		// Checked although the kernel wrote it: an offset that is believed blindly would read outside the slot.
 		if whole != kept || mac < headerLen || mac+int(kept) > ringSlot {
 			cut++
 		} else {

@@ -61,6 +61,7 @@ func openSocket(name string, opt Options) (fd int, r reader, err error) {
 		return -1, nil, fmt.Errorf("open packet socket on %s: %w", name, err)
 	}
 	all := uint16(unix.ETH_P_ALL)
+	// Network byte order. ETH_P_ALL also taps what goes out, which PACKET_IGNORE_OUTGOING above leaves away.
 	addr := &unix.SockaddrLinklayer{Protocol: all<<8 | all>>8, Ifindex: ifi.Index}
 	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 { // htons on a big-endian machine
 		addr.Protocol = all
@@ -154,6 +155,7 @@ func (r *multiReader) read(each func([]byte)) (n, cut int, err error) {
 	}
 	for i := range int(got) {
 		msg := &r.m.msgs[i]
+		// Longer than maxBuffer; half a frame is not sent on.
 		if msg.hdr.Flags&unix.MSG_TRUNC != 0 {
 			cut++
 			continue
