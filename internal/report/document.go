@@ -25,6 +25,9 @@ const (
 )
 
 // Envelope begins every document.
+//
+// It is embedded and not nested, so that the schema's name is a key of the document itself and a reader can decide by
+// it before it knows anything else.
 type Envelope struct {
 	Schema   string    `json:"schema"`
 	Linerate string    `json:"linerate"` // version of the program
@@ -33,6 +36,9 @@ type Envelope struct {
 }
 
 // Host names the machine that a document was made on, or, for an archived tree, the machine it tells of.
+//
+// Kernel, boot id and memory are absent in documents that were made without a snapshot; they are not read again for
+// the sake of the envelope.
 type Host struct {
 	Name           string `json:"name,omitempty"`
 	OS             string `json:"os,omitempty"`
@@ -45,6 +51,9 @@ type Host struct {
 
 // NewEnvelope begins a document of the running program on the host of that name, now. The schema is set by the constructor of
 // the document.
+//
+// The time is cut to milliseconds and in UTC: documents of two hosts are put side by side, and more digits would
+// claim that their clocks agree better than they do.
 func NewEnvelope(version, hostName string) Envelope {
 	return Envelope{
 		Linerate: version,
@@ -95,6 +104,9 @@ func NewMeasure(e Envelope, target string, tests []traffic.Result) *MeasureDocum
 }
 
 // DiagnoseDocument is linerate.diagnose/1: what limits the path or the host, most important first.
+//
+// Limit repeats the first code for scripts that want one word; it is empty only when a document was made without
+// findings, which diagnose.Judge never gives.
 type DiagnoseDocument struct {
 	Envelope
 	Target   string             `json:"target,omitempty"` // absent: this host alone
@@ -128,6 +140,10 @@ func NewHistory(e Envelope, changes []journal.Change) *HistoryDocument {
 }
 
 // LabDocument is linerate.lab/1: one scenario of the lab, played. Healthy, Before and After are in Unit.
+//
+// The rates are pointers, as a rate that was not measured is absent and a rate of zero, which a broken path has,
+// would be a measurement. The keys are short because the unit stands in a key of its own: all three rates of a
+// scenario have the same.
 type LabDocument struct {
 	Envelope
 	Scenario string   `json:"scenario"`
@@ -166,6 +182,8 @@ func NewLab(e Envelope, o LabOutcome) *LabDocument {
 }
 
 // ErrorDocument is linerate.error/1: one object on standard error when a command with --json fails.
+//
+// It has no envelope: it is printed when something failed, and making an envelope could fail as well.
 type ErrorDocument struct {
 	Schema     string `json:"schema"`
 	Error      string `json:"error"` // operation subject: cause
@@ -187,6 +205,8 @@ func known(x float64) *float64 {
 }
 
 // positive is known for quantities that are never zero when they were measured.
+//
+// A path that carried nothing at all in the lab is a failure of the lab and not a rate.
 func positive(x float64) *float64 {
 	if x <= 0 {
 		return nil
@@ -195,6 +215,9 @@ func positive(x float64) *float64 {
 }
 
 // cleanFindings copies findings without evidence that JSON cannot carry: a number that is NaN or infinite is not evidence.
+//
+// encoding/json answers a NaN with an error for the whole document, and one odd number from a far host must not cost
+// the reader everything else.
 func cleanFindings(in []diagnose.Finding) []diagnose.Finding {
 	out := make([]diagnose.Finding, 0, len(in))
 	for _, f := range in {

@@ -13,6 +13,10 @@ var pageTemplate string
 
 // TuneHTML writes a tune document as one page: everything inline, no script, no network, light and dark. Names that came from the
 // hosts are escaped by html/template for the place where they stand.
+//
+// The template is parsed at each call: a page is written once in minutes, and a package variable would make a broken
+// template a panic at start of every command. It is rendered into memory first, so that a failure leaves no half page
+// behind.
 func TuneHTML(w io.Writer, d *TuneDocument) error {
 	t, err := template.New("page").Parse(pageTemplate)
 	if err != nil {

@@ -35,6 +35,8 @@ type page struct {
 }
 
 // bar is one of the two bars at the top; the longer one fills the width.
+//
+// Width is a share of the longer bar, both from zero: bars that begin elsewhere make small gains look large.
 type bar struct {
 	Label, Value, Class string
 	Width               string
@@ -99,6 +101,8 @@ func newPage(d *TuneDocument) page {
 }
 
 // bars gives the figure before, and the one after when something was kept. A rate of zero has nothing to draw.
+//
+// Percentages need a positive longest bar to divide by.
 func bars(d *TuneDocument) []bar {
 	if d.Baseline == nil {
 		return nil
@@ -133,6 +137,9 @@ func viewFinding(f diagnose.Finding) findingView {
 }
 
 // method says in plain sentences how the verdicts came about, with the numbers of this run.
+//
+// It is on the page because the page is sent around without the program: who reads it must be able to tell what
+// "proved" means there.
 func method(d *TuneDocument) []string {
 	var all []string
 	if p := d.Pilot; p != nil {
@@ -194,6 +201,9 @@ const (
 
 // newTimeline lays out every segment in the order of measuring, which is what shows a drift of the bench that a summary hides.
 // Nothing measured gives no plot.
+//
+// The axis begins at zero and ends 8 % above the highest segment, which keeps its point clear of the labels.
+// Discarded segments are drawn too, in a class of their own, as leaving them out would be choosing data.
 func newTimeline(d *TuneDocument) *timeline {
 	if len(d.Segments) == 0 {
 		return nil
@@ -260,6 +270,9 @@ func armText(s tune.Segment) string {
 }
 
 // bands groups the segments into the parts of the experiment, and marks what became of each trial.
+//
+// Segments of one part stand together because the experiment does one thing at a time; a part ends where phase or
+// number changes.
 func bands(d *TuneDocument, x func(float64) float64) []band {
 	type part struct {
 		phase tune.Phase
@@ -309,6 +322,9 @@ func bands(d *TuneDocument, x func(float64) float64) []band {
 }
 
 // niceTicks gives about four round values from zero up to top.
+//
+// Steps are 1, 2, 2.5 or 5 times a power of ten. The tenth of a per mille at the end forgives rounding when top
+// itself is a multiple of the step.
 func niceTicks(top float64) []float64 {
 	raw := top / 4
 	magnitude := math.Pow(10, math.Floor(math.Log10(raw)))
@@ -345,6 +361,9 @@ type rung struct {
 }
 
 // newLadder lays out the trials in their order, and the confirmation of everything kept as the last row.
+//
+// The order is that of the experiment and not of the effects, because each trial was made on top of those kept before
+// it.
 func newLadder(d *TuneDocument) *ladder {
 	if len(d.Trials) == 0 {
 		return nil
@@ -399,11 +418,15 @@ func (r *rung) place(e tune.Effect, s logScale) {
 type logScale struct{ low, high float64 }
 
 // at is the place of a factor as a share of the width, kept inside.
+//
+// The scale is never empty: it spans ×0.9 to ×1.1 at least.
 func (s logScale) at(x float64) float64 {
 	return min(max((math.Log(x)-s.low)/(s.high-s.low), 0), 1)
 }
 
 // ladderScale covers every known end, ×0.9 to ×1.1 at least, and a margin.
+//
+// Without the least span a run in which nothing helped would fill the width with noise of a tenth of a per cent.
 func ladderScale(d *TuneDocument) logScale {
 	low, high := math.Log(0.9), math.Log(1.1)
 	cover := func(e tune.Effect) {
@@ -424,6 +447,8 @@ func ladderScale(d *TuneDocument) logScale {
 }
 
 // ticks chooses round factors at least an eighth of the width apart; ×1 is always there.
+//
+// Candidates are in order of importance, so that the ones that matter take their places before others come too close.
 func (s logScale) ticks() []tick {
 	candidates := []float64{1, 2, 0.5, 4, 10, 0.1, 0.25, 1.1, 0.9, 1.5, 3, 0.8, 1.25, 1.05, 0.95, 5, 8, 20, 50, 100}
 	var chosen []float64

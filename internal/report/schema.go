@@ -14,6 +14,9 @@ import (
 )
 
 // Schema is as much of JSON Schema (draft 2020-12) as our documents need.
+//
+// Type and AdditionalProperties are any, since JSON Schema lets both be of two kinds: a name or a list of names,
+// false or a schema.
 type Schema struct {
 	Dialect              string             `json:"$schema,omitempty"`
 	ID                   string             `json:"$id,omitempty"`
@@ -51,6 +54,9 @@ var documents = []struct {
 }
 
 // enums are the string types with a closed set of values.
+//
+// A closed set is a promise: readers may switch over it without a default. Codes of findings are not here, because
+// new ones come with new rules.
 var enums = map[reflect.Type][]string{
 	reflect.TypeFor[diagnose.Severity](): {string(diagnose.Info), string(diagnose.Notice), string(diagnose.Warning), string(diagnose.Critical)},
 	reflect.TypeFor[tune.Verdict]():      {string(tune.Kept), string(tune.RevertedWorse), string(tune.RevertedUnproven), string(tune.Refused)},
@@ -62,6 +68,8 @@ var enums = map[reflect.Type][]string{
 }
 
 // unitsOfKeys explains the units that keys end in, longest first where one is the end of another.
+//
+// The first suffix that fits wins, which is why the longer ones come first.
 var unitsOfKeys = []struct{ suffix, unit string }{
 	{"_transactions_per_second", "transactions per second"},
 	{"_packets_per_second", "packets per second"},
@@ -104,6 +112,9 @@ func SchemaFiles() (map[string][]byte, error) {
 }
 
 // schemaOf makes the schema of one document type.
+//
+// Additional keys are forbidden in our own documents. That is for the tests, which shall find a key that nobody
+// described; readers should ignore keys that they do not know, as new ones come without a new number.
 func schemaOf(name string, t reflect.Type) *Schema {
 	g := &generator{defs: map[string]*Schema{}}
 	s := g.object(t)
@@ -122,6 +133,8 @@ func schemaOf(name string, t reflect.Type) *Schema {
 type generator struct{ defs map[string]*Schema }
 
 // of gives the schema of any type; structs become definitions that are referred to by package and name.
+//
+// Pointers vanish: whether a value may be absent is told by "required" and not by its type, since null never appears.
 func (g *generator) of(t reflect.Type) *Schema {
 	zero := 0.0
 	switch {
@@ -176,6 +189,8 @@ func (g *generator) object(t reflect.Type) *Schema {
 }
 
 // fields adds the fields of a struct. Outer fields come first, because encoding/json lets them hide embedded ones of the same name.
+//
+// Embedded structs with a tag of their own are ordinary fields to encoding/json, and so they are here.
 func (g *generator) fields(s *Schema, t reflect.Type) {
 	var embedded []reflect.Type
 	for i := range t.NumField() {

@@ -14,6 +14,9 @@ type Style struct {
 }
 
 // paint wraps text in one ANSI sequence (ECMA-48 SGR) when colour is wanted.
+//
+// Only the sixteen basic colours and bold and dim are used: their shades are chosen by the reader's terminal, so that
+// they suit a light and a dark one.
 func (s Style) paint(code, text string) string {
 	if !s.Colour || text == "" {
 		return text
@@ -28,6 +31,8 @@ func (s Style) green(t string) string  { return s.paint("32", t) }
 func (s Style) yellow(t string) string { return s.paint("33", t) }
 
 // printer writes lines and remembers the first error, so that renderers read as what they print.
+//
+// A closed pipe (`linerate history | head`) ends the text at its next line.
 type printer struct {
 	w   io.Writer
 	s   Style
@@ -55,6 +60,9 @@ func (p *printer) wrapped(indent, text string) {
 }
 
 // broken cuts text at blanks into lines of at most width columns; a longer word gets a line of its own.
+//
+// A rune counts as one column; texts of ours have no wide ones, and names from a host that have come out a little
+// ragged.
 func broken(text string, width int) []string {
 	var lines []string
 	for _, word := range strings.Fields(clean(text)) {
@@ -68,6 +76,9 @@ func broken(text string, width int) []string {
 }
 
 // clean replaces control characters: texts and names come from other hosts too, and a terminal obeys what it is sent.
+//
+// An interface or host name with an escape sequence in it could otherwise rewrite lines above it, clear the screen,
+// or set the title of the window. Line ends and tabs stay, since running text is broken anew and tables replace them.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
@@ -119,6 +130,8 @@ func (t *table) row(cells ...any) {
 
 // print writes the table, every line behind the indent, columns two blanks apart, without blanks at line ends. Columns that no row
 // fills are left out, and so is the heading when it is empty.
+//
+// A last column that wraps needs at least 30 columns; below that a long line is easier to read than a ribbon.
 func (t *table) print(p *printer, indent string) {
 	var widths []int
 	for _, row := range t.rows {

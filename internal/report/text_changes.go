@@ -20,6 +20,8 @@ func HistoryText(w io.Writer, d *HistoryDocument, s Style) error {
 }
 
 // changes prints changes as a table, in the local time of the reader.
+//
+// Local time, because the reader asks "was that before or after I did this"; documents have UTC.
 func (p *printer) changes(changes []journal.Change) {
 	t := newTable("id", "time", "side", "knob", "from", "to", "state", "note")
 	for _, c := range changes {
@@ -72,6 +74,8 @@ func UndoText(w io.Writer, d *UndoDocument, s Style) error {
 }
 
 // KnobsText writes a part of the catalogue: a list, or everything about one knob.
+//
+// One match shows everything, several a list: `knobs tcp_rmem` is a question about one knob.
 func KnobsText(w io.Writer, d *KnobsDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	if len(d.Knobs) == 1 {
@@ -88,6 +92,7 @@ func KnobsText(w io.Writer, d *KnobsDocument, s Style) error {
 	return p.err
 }
 
+// disturbances is indexed by knob.Disturbance, d0 to d4.
 var disturbances = []string{"nothing", "new sockets only", "short loss", "link down", "reload or reboot"}
 
 // knob prints everything that the catalogue knows about one knob.

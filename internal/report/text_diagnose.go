@@ -27,6 +27,8 @@ func DiagnoseText(w io.Writer, d *DiagnoseDocument, s Style) error {
 }
 
 // finding prints one finding: verdict, evidence, what was ruled out, what to do. Empty parts are left out.
+//
+// Confidence is printed as a whole percentage: it is a judgement and has no tenths.
 func (p *printer) finding(f diagnose.Finding) {
 	p.line("%s  %s", p.severity(f.Severity, string(f.Code)), p.s.dim(fmt.Sprintf("%s · %s · %.0f %% sure", f.Severity, f.Where, 100*f.Confidence)))
 	p.wrapped("  ", f.Title)
@@ -92,6 +94,9 @@ func levels(values []knob.Value) string {
 }
 
 // EvidenceValue prints the value of a piece of evidence with its unit.
+//
+// Values that came through JSON are float64 whatever they were before; a unit that is not known here follows the
+// number as it is.
 func EvidenceValue(e diagnose.Evidence) string {
 	switch v := e.Value.(type) {
 	case float64:

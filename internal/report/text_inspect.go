@@ -11,6 +11,9 @@ import (
 )
 
 // shownSettings are the settings of the first screen; the document has all.
+//
+// They are those that bound windows and queues and choose the congestion control. The whole list would push the
+// ceilings off the screen.
 var shownSettings = []string{
 	"sysctl:net.ipv4.tcp_rmem", "sysctl:net.ipv4.tcp_wmem", "sysctl:net.core.rmem_max", "sysctl:net.core.wmem_max",
 	"sysctl:net.ipv4.tcp_window_scaling", "sysctl:net.ipv4.tcp_congestion_control", "sysctl:net.core.default_qdisc",
@@ -138,6 +141,8 @@ func ringText(r *host.Rings) string {
 }
 
 // offText names the offloads that matter for bulk traffic, are off and could be on.
+//
+// A fixed feature is no news: nobody can change it.
 func offText(features map[string]host.Feature) string {
 	var off []string
 	for _, f := range []struct{ feature, word string }{

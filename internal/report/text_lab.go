@@ -9,6 +9,8 @@ import (
 )
 
 // labColumns keeps the lines of scenarios that are printed as they finish under one another.
+//
+// It is not a table, because a table knows its widths only when all rows are there, and a suite takes many minutes.
 const labColumns = "%-20s %-24s %-24s %11s %11s %11s %6s  %s\n"
 
 // LabHeader writes the heading over the lines of LabText.
@@ -25,6 +27,8 @@ func LabText(w io.Writer, d *LabDocument, s Style) error {
 	}
 	line := fmt.Sprintf(labColumns, d.Scenario, d.Expected, d.Found, rateOr(d.Healthy), rateOr(d.Before), rateOr(d.After), verdict, strings.Join(d.Kept, " "))
 	line = strings.TrimRight(line, " \n")
+	// Colour comes last, since its bytes would count as columns before. The first match is the verdict: no code or
+	// name of a scenario begins with one of its words.
 	line = strings.Replace(line, " "+verdict, " "+paint(verdict), 1)
 	if !d.Pass && d.Reason != "" {
 		line += "\n    " + d.Reason

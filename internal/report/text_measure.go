@@ -28,6 +28,8 @@ func nameOr(name, other string) string {
 }
 
 // tests prints a table of runs, then where packets died and what the runs warn of.
+//
+// Columns that no test fills (resent without TCP_INFO, cost without /proc/stat) vanish with their heading.
 func (p *printer) tests(tests []traffic.Result) {
 	t := newTable("test", "direction", ">streams", ">time", ">result", ">rtt p50", ">p99", ">resent", ">CPU s/GB near", ">far")
 	for _, r := range tests {
@@ -107,6 +109,8 @@ func resultText(r traffic.Result) string {
 }
 
 // costText gives the processor time per gigabyte of one end, empty when it was not measured.
+//
+// A bare number, because the unit is in the heading.
 func costText(e traffic.End) string {
 	if e.CPUSecondsPerGigabyte <= 0 {
 		return ""

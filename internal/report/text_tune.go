@@ -64,6 +64,10 @@ func (p *printer) headline(d *TuneDocument) {
 }
 
 // Headline says what a tune came to: a verdict of one or two words (Proved, Not proved, Nothing to tune), and a sentence.
+//
+// Proved needs a confirmed set and figures for both sides; everything else that tried or wanted to try is "not
+// proved", also when the time ran out before the first trial. "Nothing to tune" is kept for a path on which no
+// finding has a remedy, because it tells the reader to look elsewhere.
 func Headline(d *TuneDocument) (verdict, sentence string) {
 	kept := len(d.Kept)
 	switch {
@@ -104,6 +108,8 @@ func (d *TuneDocument) quantity(x float64) string {
 }
 
 // guardRows are the side effects that the table of before and after shows, when both sides were measured.
+//
+// Guards without a row here are in the document and not on the screen.
 var guardRows = []struct{ key, name string }{
 	{"rtt_loaded_seconds", "round trip under load"},
 	{"rtt_p99_seconds", "round trip p99"},
@@ -224,6 +230,8 @@ func count(n int) string {
 }
 
 // times prints an effect as a factor: ×3.91. Below two a third decimal is shown, because there it decides. Zero is not known.
+//
+// The third decimal is a tenth of a per cent, well below the one per cent that a change must prove to be kept.
 func times(x float64) string {
 	switch {
 	case x == 0:

@@ -27,6 +27,9 @@ type TuneDocument struct {
 }
 
 // Figure is what one arm gave over several segments: medians. One of the two rates is there, after the goal.
+//
+// Both rates are there beside the objective so that a script that knows one goal finds it under a key with the unit
+// in its name.
 type Figure struct {
 	ThroughputBitsPerSec float64            `json:"throughput_bits_per_second,omitempty"`
 	TransactionsPerSec   float64            `json:"transactions_per_second,omitempty"`
@@ -46,6 +49,9 @@ type TuneRun struct {
 }
 
 // NewTune makes a tune document. The outcome is copied where it is completed; its segments are shared.
+//
+// An outcome of nil becomes one with nothing tried and everything as it was, so that the document always has the same
+// shape.
 func NewTune(e Envelope, r TuneRun) *TuneDocument {
 	d := &TuneDocument{
 		Envelope: e.of(SchemaTune), Target: r.Target, Goal: r.Goal, Unit: "bits_per_second",
@@ -81,6 +87,9 @@ func (d *TuneDocument) figure(objective float64, guards map[string]float64, segm
 
 // confirmed is the figure of arm B of the last confirmation. An ablation that drops something confirms anew from pair 0, so the
 // last confirmation begins at the last such pair.
+//
+// Medians, as in the baseline: both figures are for the eye, and the effect with its interval is in Final, which
+// comes from the pairs and not from these two numbers.
 func (d *TuneDocument) confirmed() *Figure {
 	var objectives []float64
 	guards := map[string][]float64{}

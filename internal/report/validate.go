@@ -14,6 +14,8 @@ import (
 
 // Validate checks one JSON document against the schema that it names itself: every promised key is there, no other is, no key is
 // given twice, types and closed sets of values hold. The error names the place, as in findings[0].severity.
+//
+// It knows as much of JSON Schema as [Schema] does, which spares the program a library that only its tests would use.
 func Validate(doc []byte) error {
 	value, err := decodeStrict(doc)
 	if err != nil {
@@ -35,6 +37,8 @@ func Validate(doc []byte) error {
 }
 
 // decodeStrict reads one JSON value and nothing after it, and refuses an object that gives a key twice, which encoding/json lets pass.
+//
+// Numbers stay texts (json.Number): a counter above 2^53 would not survive a float64.
 func decodeStrict(doc []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()
@@ -95,6 +99,8 @@ func decodeValue(d *json.Decoder, place string) (any, error) {
 func join(place, key string) string { return strings.TrimPrefix(place+"."+key, ".") }
 
 // check holds value against s; root has the definitions.
+//
+// A reference stands alone: draft 2020-12 would allow keys beside it, the generator writes none.
 func (s *Schema) check(root *Schema, place string, value any) error {
 	if s.Ref != "" {
 		return root.Defs[strings.TrimPrefix(s.Ref, "#/$defs/")].check(root, place, value)
