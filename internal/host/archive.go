@@ -25,6 +25,8 @@ func (r Root) Save(ctx context.Context, dir string) error {
 		return err
 	}
 	defer src.close()
+	// Whatever is read from here on is copied: the archive holds exactly what the readers look at, and a reader that learns to look at one more file
+	// has it in the next archive without anybody thinking of it.
 	rec := &recorder{dir: dir}
 	src.recorder = rec
 	s, err := src.snapshot(ctx)
@@ -40,7 +42,7 @@ func (r Root) Save(ctx context.Context, dir string) error {
 	return rec.err
 }
 
-// recorder copies what a source reads. It keeps the first error and does nothing after it.
+// recorder copies what a source reads. It keeps the first error and does nothing after it, so that reading need not care whether it is recorded.
 type recorder struct {
 	dir string
 	err error
@@ -117,6 +119,7 @@ func (rec *recorder) symlink(name, target string) {
 	}
 	to := filepath.Join(rec.dir, filepath.FromSlash(name))
 	rec.try(os.MkdirAll(filepath.Dir(to), 0o755))
+	// The same link is met many times: every device has one to its subsystem, and resolve walks them anew for every file.
 	if rec.err == nil {
 		if err := os.Symlink(target, to); !errors.Is(err, fs.ErrExist) {
 			rec.try(err)

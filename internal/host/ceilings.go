@@ -33,7 +33,8 @@ const (
 	timestampOption  = 12              // RFC 7323, with its padding
 )
 
-// Shares of a bus's nominal rate that network cards get out of it.
+// Shares of a bus's nominal rate that network cards get out of it. They are experience rounded down, not laws: cards differ by a tenth. What they
+// have to be good for is the question whether a bus can be the bottleneck at all, and that is mostly a matter of factors of two.
 const (
 	// pciEfficiency is for conventional PCI: arbitration, address phases and wait states leave about 80 of 133 MB/s.
 	pciEfficiency = 0.60
@@ -69,6 +70,7 @@ func GoodputRatio(mtu int, ipv6, timestamps bool) float64 {
 // Names: link:IF, goodput:IF, bus:IF, window:receive@20ms, window:send@20ms.
 func Ceilings(s *Snapshot) []Ceiling {
 	var all []Ceiling
+	// By index: an Interface is a large value.
 	for i := range s.Interfaces {
 		dev := &s.Interfaces[i]
 		if c, ok := linkCeiling(s, dev); ok {
@@ -103,6 +105,7 @@ func nominalSpeed(s *Snapshot, dev *Interface) bool {
 		s.VirtualMachine() && slices.Contains(emulated, dev.Driver)
 }
 
+// linkCeiling is the bit rate of the wire. Half duplex does not halve it: either direction may have all of it, only not both.
 func linkCeiling(s *Snapshot, dev *Interface) (Ceiling, bool) {
 	if dev.SpeedBitsPerSec <= 0 || nominalSpeed(s, dev) {
 		return Ceiling{}, false
@@ -118,6 +121,7 @@ func linkCeiling(s *Snapshot, dev *Interface) (Ceiling, bool) {
 	}, true
 }
 
+// goodputCeiling is what TCP can deliver of the wire's rate. Over IPv4, as the larger of the two: a ceiling has to hold whatever is used.
 func goodputCeiling(s *Snapshot, dev *Interface) (Ceiling, bool) {
 	timestamps := true
 	if n, ok := s.sysctlNumber("net.ipv4.tcp_timestamps"); ok {
@@ -139,6 +143,8 @@ func goodputCeiling(s *Snapshot, dev *Interface) (Ceiling, bool) {
 	}, true
 }
 
+// busCeiling is what a card gets out of its slot. The figure for PCIe is per direction, the others are for both together. A card that shares the
+// bus is told about and not divided by: nobody knows what the neighbours do.
 func busCeiling(s *Snapshot, dev *Interface) (Ceiling, bool) {
 	b := dev.Bus
 	if b == nil || b.CapacityBitsPerSec <= 0 || nominalSpeed(s, dev) {
@@ -205,6 +211,7 @@ func UsableWindow(s *Snapshot, side WindowSide) (bytes int64, why string, ok boo
 	return bytes, why, true
 }
 
+// receiveWindow is UsableWindow of a receiver, before the bounds of the header.
 func receiveWindow(s *Snapshot) (int64, string, bool) {
 	value, ok := s.Setting("sysctl:net.ipv4.tcp_rmem")
 	if !ok {
@@ -243,6 +250,8 @@ func receiveWindow(s *Snapshot) (int64, string, bool) {
 	return window, fmt.Sprintf("%s %s, tcp_adv_win_scale=%d leaves %s of it for payload (ip-sysctl.rst)", what, unit.Bytes(space), scale, unit.Bytes(window)), true
 }
 
+// sendWindow is UsableWindow of a sender, before the bounds of the header. The overhead of the kernel is in the space as well (sk_wmem_queued counts
+// whole buffers), but with segmentation offload it is a few percent, so the maximum stands as the bound that it is.
 func sendWindow(s *Snapshot) (int64, string, bool) {
 	value, ok := s.Setting("sysctl:net.ipv4.tcp_wmem")
 	if !ok {
@@ -262,6 +271,7 @@ func WindowCeiling(s *Snapshot, rtt time.Duration, side WindowSide) (Ceiling, bo
 	if !ok || rtt <= 0 {
 		return Ceiling{}, false
 	}
+	// A window per round trip, in bits: the sender has to wait for the acknowledgement before the next one.
 	rate := float64(window) * 8 / rtt.Seconds()
 	if math.IsInf(rate, 0) {
 		return Ceiling{}, false

@@ -40,6 +40,7 @@ func (src *source) counters() (*Counters, error) {
 	}
 	said.add("counters of /proc/net/dev", err)
 
+	// All of these are tables of one network namespace but softnet_stat, which is the machine's.
 	readings := []struct {
 		name  string
 		parse func([]byte, *procfs.Counts) error
@@ -85,7 +86,8 @@ func (src *source) counters() (*Counters, error) {
 	return c, nil
 }
 
-// countQdiscs gives one figure per interface.
+// countQdiscs gives one figure per interface. Which discipline of a tree dropped is for a Snapshot and tc(8) to say; a test asks whether this host
+// dropped at all before the card.
 func countQdiscs(src *source, set *procfs.Counts, said *notes) {
 	qdiscs, err := src.qdiscs()
 	if err != nil {
@@ -137,10 +139,11 @@ func countCards(src *source, set *procfs.Counts, said *notes) {
 				set.Put(n, "nic.", name, ".", stat)
 			}
 		}
-		// How often the link came or went, since Linux 3.15.
+		// How often the link came or went, since Linux 3.15: a test during which it did is no test of the link.
 		if n, ok := procfs.ParseUint([]byte(src.optional(dir + "/carrier_changes"))); ok {
 			set.Put(n, "nic.", name, ".carrier_changes")
 		}
+		// Now that both are known, rx_dropped gets back the meaning that it has in sysfs: dropped by the kernel and not by the card.
 		if missed, drop := set.Values["nic."+name+".rx_missed_errors"], set.Values["nic."+name+".rx_dropped"]; drop >= missed {
 			set.Values["nic."+name+".rx_dropped"] = drop - missed
 		}
@@ -190,6 +193,7 @@ func Sub(before, after *Counters) *Counters {
 		Warnings: slices.Clone(after.Warnings),
 	}
 	for name, now := range after.Values {
+		// Absent is 0 in a map, which is what a counter that is new began with.
 		was := before.Values[name]
 		switch {
 		case gauge(name):

@@ -23,6 +23,7 @@ func readCPUs(src *source, said *notes) []CPU {
 		c := CPU{ID: p.Number, Model: p.Model, CurrentMHz: p.MHz, NUMANode: nodes[p.Number]}
 		dir := fmt.Sprintf("sys/devices/system/cpu/cpu%d/cpufreq/", c.ID)
 		c.Governor = src.optional(dir + "scaling_governor")
+		// cpufreq counts in kilohertz. Its files are absent where no driver changes the clock, as in most virtual machines.
 		if khz, ok := src.number(dir + "cpuinfo_max_freq"); ok {
 			c.MaxMHz = int(khz / 1000)
 		}

@@ -16,7 +16,7 @@ func (s *Snapshot) Setting(knob string) (string, bool) {
 	return "", false
 }
 
-// sysctlNumber gives a setting that is one decimal number.
+// sysctlNumber gives a setting that is one decimal number. A setting of several, or with a word in it, is not known here.
 func (s *Snapshot) sysctlNumber(name string) (int64, bool) {
 	v, ok := s.Setting("sysctl:" + name)
 	if !ok {
@@ -39,7 +39,10 @@ func (s *Snapshot) Interface(name string) (Interface, bool) {
 // InterfaceTo tells by which interface and route packets to ip leave: an own address is reached over lo, else the longest matching
 // prefix among the routes and the networks of the interfaces' addresses decides; of equal routes the first one listed wins. It knows
 // the main table only: policy rules are the kernel's to judge. False: ip is not an address, or nothing leads there.
+//
+// A snapshot of a far host is asked just like the near one, which is why this is arithmetic on a document and not a question to the kernel.
 func (s *Snapshot) InterfaceTo(ip string) (Interface, Route, bool) {
+	// A link-local address names its interface itself (RFC 4007: fe80::1%eth0).
 	if i := strings.IndexByte(ip, '%'); i >= 0 {
 		if dev, ok := s.Interface(ip[i+1:]); ok {
 			return dev, Route{Destination: ip[:i], Interface: dev.Name}, true
@@ -50,7 +53,7 @@ func (s *Snapshot) InterfaceTo(ip string) (Interface, Route, bool) {
 	if err != nil {
 		return Interface{}, Route{}, false
 	}
-	to = to.Unmap()
+	to = to.Unmap() // ::ffff:192.0.2.1, as sockets for both versions print IPv4 peers, is routed as IPv4.
 
 	best := -1
 	var route Route
@@ -70,6 +73,7 @@ func (s *Snapshot) InterfaceTo(ip string) (Interface, Route, bool) {
 			offer(p.Bits(), r)
 		}
 	}
+	// The kernel has a route for the network of each address, but archives without routes have addresses more often than not.
 	for _, dev := range s.Interfaces {
 		for _, cidr := range dev.Addresses {
 			p, err := netip.ParsePrefix(cidr)

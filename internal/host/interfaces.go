@@ -14,7 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/procfs"
 )
 
-// readInterfaces joins what netlink and sysfs tell about each interface.
+// readInterfaces joins what netlink and sysfs tell about each interface. Netlink follows the network namespace of the thread, so it says which
+// interfaces there are; sysfs has queues, buses and all the statistics, and is used where it shows the same ones.
 func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, said *notes) ([]Interface, error) {
 	said.add("interfaces by netlink", t.linksErr)
 	said.add("addresses by netlink", t.addressesErr)
@@ -64,6 +65,7 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 		sayRefusals(&dev, e.refused, said)
 		interfaces = append(interfaces, dev)
 	}
+	// An archive without addresses.json: half of them are better than none.
 	if len(t.addresses) == 0 {
 		addFrom6(src, interfaces, said)
 	}
@@ -86,6 +88,7 @@ func sayRefusals(dev *Interface, refused []refusal, said *notes) {
 	}
 }
 
+// fromTold begins an interface with what netlink said of it.
 func fromTold(l toldLink, e toldEthtool) Interface {
 	dev := Interface{
 		Name: l.Name, Index: l.Index, MAC: l.MAC, Up: l.Up, Carrier: l.Carrier, MTUBytes: l.MTUBytes, TxQueueLen: l.TxQueueLen,
@@ -108,6 +111,8 @@ func sysfsIsOurs(src *source, links []toldLink) bool {
 	if err != nil {
 		return false
 	}
+	// Every name, index and hardware address has to agree, in both directions: indexes are small numbers that begin at 1 in each namespace,
+	// and a veth's address is random, so it is the address that tells two namespaces apart in practice.
 	seen := 0
 	for _, name := range names {
 		if !src.exists("sys/class/net/" + name + "/ifindex") {
@@ -143,7 +148,8 @@ func (src *source) sysfsShows(name string) bool {
 	return ok && int(index) == link.Index && src.optional("sys/class/net/"+name+"/address") == link.MAC
 }
 
-// linksFromSysfs stands in for netlink where an archive has no links.json.
+// linksFromSysfs stands in for netlink where an archive has no links.json: a plain copy of /sys, made with cp or tar, is worth reading. The
+// queueing discipline is not in it.
 func linksFromSysfs(src *source, said *notes) []toldLink {
 	names, err := src.list("sys/class/net")
 	if err != nil {
@@ -174,7 +180,8 @@ func linksFromSysfs(src *source, said *notes) []toldLink {
 	return links
 }
 
-// ueventKind reads DEVTYPE, which bridges, bonds, VLANs and their like have.
+// ueventKind reads DEVTYPE, which bridges, bonds, VLANs and their like have. So do wireless cards and modems, which are hardware; a kind would
+// make software of them.
 func ueventKind(text string) string {
 	for line := range strings.Lines(text) {
 		if kind, ok := strings.CutPrefix(strings.TrimSpace(line), "DEVTYPE="); ok && kind != "wlan" && kind != "wwan" {
@@ -189,6 +196,7 @@ func ueventKind(text string) string {
 func fromSysfs(src *source, dev *Interface) {
 	dir := "sys/class/net/" + dev.Name + "/"
 	device, hasDevice := src.resolve(dir + "device")
+	// Asked of a file that every interface has: an archive without this one's directory says nothing about its hardware.
 	if _, isLink := src.resolve(dir + "ifindex"); isLink {
 		dev.Virtual = !hasDevice
 	}
@@ -240,6 +248,7 @@ func readQueues(src *source, dir string) []Queue {
 		}
 		queues = append(queues, q)
 	}
+	// By number, so that tx-10 is behind tx-9.
 	number := func(name string) int {
 		n, _ := strconv.Atoi(name[3:]) // The kernel numbers its queues.
 		return n

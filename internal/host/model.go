@@ -2,15 +2,17 @@ package host
 
 import "time"
 
-// Snapshot is what one host is at one moment, read only. It travels between hosts and is the body of linerate.inspect/1.
+// Snapshot is what one host is at one moment, read only. It travels between hosts and is the body of linerate.inspect/1. The moment
+// is not a point: files are read one after the other, and nothing on Linux holds a host still.
 type Snapshot struct {
-	Name           string      `json:"name"`
-	OS             string      `json:"os"`     // GOOS
-	Kernel         string      `json:"kernel"` // release, as uname -r
-	Arch           string      `json:"arch"`   // GOARCH word: amd64, arm64, …
-	BootID         string      `json:"boot_id,omitempty"`
-	Virtualization string      `json:"virtualization,omitempty"` // kvm, vmware, xen, container, vm (a hypervisor that does not say its name), kvm+container, … ; empty: none seen
-	MemoryBytes    int64       `json:"memory_bytes,omitempty"`
+	Name   string `json:"name"`
+	OS     string `json:"os"`                // GOOS
+	Kernel string `json:"kernel"`            // release, as uname -r
+	Arch   string `json:"arch"`              // GOARCH word: amd64, arm64, …
+	BootID string `json:"boot_id,omitempty"` // random, made anew at every start: counters of two boots have nothing in common
+	// Virtualization is kvm, vmware, xen, container, vm (a hypervisor that does not say its name), kvm+container, … ; empty: none seen.
+	Virtualization string      `json:"virtualization,omitempty"`
+	MemoryBytes    int64       `json:"memory_bytes,omitempty"` // what firmware and the kernel's image left over (MemTotal)
 	Time           time.Time   `json:"time"`
 	Interfaces     []Interface `json:"interfaces"`
 	CPUs           []CPU       `json:"cpus"`
@@ -20,33 +22,40 @@ type Snapshot struct {
 }
 
 // Interface is one network interface. A nil pointer or empty field means not known; it never means zero.
+//
+// Where netlink and sysfs tell the same thing, speed and duplex among them, sysfs has the last word if it shows the namespace asked about:
+// it is the driver's own answer, and there on every kernel, while the netlink family of ethtool came with Linux 5.6.
 type Interface struct {
-	Name              string             `json:"name"`
-	Index             int                `json:"index"`
-	Driver            string             `json:"driver,omitempty"` // veth, e1000e, virtio_net, …
-	MAC               string             `json:"mac,omitempty"`
-	Up                bool               `json:"up"`
-	Carrier           bool               `json:"carrier"`
-	Virtual           bool               `json:"virtual"` // no bus below it: its speed is a number somebody typed, not a fact
-	MTUBytes          int                `json:"mtu_bytes"`
-	TxQueueLen        int                `json:"tx_queue_length_packets,omitempty"`
-	SpeedBitsPerSec   float64            `json:"speed_bits_per_second,omitempty"`
-	Duplex            string             `json:"duplex,omitempty"`
-	Bus               *Bus               `json:"bus,omitempty"`
-	NUMANode          *int               `json:"numa_node,omitempty"`
-	Rings             *Rings             `json:"rings,omitempty"`
-	Coalesce          map[string]uint32  `json:"coalesce,omitempty"` // ethtool names: rx-usecs, rx-frames, tx-usecs, adaptive-rx (0/1), …
-	Features          map[string]Feature `json:"features,omitempty"` // kernel names: tx-tcp-segmentation, rx-gro, …
-	Queues            []Queue            `json:"queues,omitempty"`
-	Channels          *Channels          `json:"channels,omitempty"`
-	Addresses         []string           `json:"addresses,omitempty"` // CIDR
-	Qdisc             string             `json:"qdisc,omitempty"`
-	Counters          map[string]uint64  `json:"counters,omitempty"` // /sys/class/net/X/statistics names
-	PermanentHardware string             `json:"permanent_mac,omitempty"`
+	Name   string `json:"name"`
+	Index  int    `json:"index"`            // unique in one network namespace only
+	Driver string `json:"driver,omitempty"` // veth, e1000e, virtio_net, …
+	MAC    string `json:"mac,omitempty"`
+	// Up is what somebody asked for (IFF_UP), Carrier what the card sees of the cable.
+	Up         bool `json:"up"`
+	Carrier    bool `json:"carrier"`
+	Virtual    bool `json:"virtual"` // no bus below it: its speed is a number somebody typed, not a fact
+	MTUBytes   int  `json:"mtu_bytes"`
+	TxQueueLen int  `json:"tx_queue_length_packets,omitempty"`
+	// SpeedBitsPerSec and Duplex (full, half) are as negotiated, so there are none without carrier.
+	SpeedBitsPerSec float64            `json:"speed_bits_per_second,omitempty"`
+	Duplex          string             `json:"duplex,omitempty"`
+	Bus             *Bus               `json:"bus,omitempty"`
+	NUMANode        *int               `json:"numa_node,omitempty"` // node whose memory the card is near; nil: the machine has one, or does not say
+	Rings           *Rings             `json:"rings,omitempty"`
+	Coalesce        map[string]uint32  `json:"coalesce,omitempty"` // ethtool names: rx-usecs, rx-frames, tx-usecs, adaptive-rx (0/1), …
+	Features        map[string]Feature `json:"features,omitempty"` // kernel names: tx-tcp-segmentation, rx-gro, …
+	Queues          []Queue            `json:"queues,omitempty"`
+	Channels        *Channels          `json:"channels,omitempty"`
+	Addresses       []string           `json:"addresses,omitempty"` // CIDR
+	Qdisc           string             `json:"qdisc,omitempty"`
+	Counters        map[string]uint64  `json:"counters,omitempty"` // /sys/class/net/X/statistics names
+	// PermanentHardware is the address that the card was made with; empty: nobody told.
+	PermanentHardware string `json:"permanent_mac,omitempty"`
 }
 
 // Bus is where a card sits and what the slot carries. Capacities are nominal, after line coding and before any protocol of the bus: per
-// direction for pcie, for both together for pci, pci-x and usb 2.
+// direction for pcie, for both together for pci, pci-x and usb 2. It has the fields of bus.Slot in their order, with the names that
+// documents have for them.
 type Bus struct {
 	Kind                  string  `json:"kind"` // pci, pci-x, pcie, virtio, usb, isa, or the kernel's own word (xen, vmbus, platform, …)
 	Address               string  `json:"address,omitempty"`
@@ -60,32 +69,35 @@ type Bus struct {
 	SharedWith []string `json:"shared_with,omitempty"`
 }
 
-// Rings are the descriptor rings of a card.
+// Rings are the descriptor rings of a card. All receive rings have one size, and all transmit rings.
 type Rings struct {
 	Rx Ring `json:"rx"`
 	Tx Ring `json:"tx"`
 }
 
-// Ring is one descriptor ring, in descriptors.
+// Ring is one descriptor ring, in descriptors: a packet takes one or more of them, so a ring holds at most that many packets.
 type Ring struct {
 	Current uint32 `json:"current"`
 	Max     uint32 `json:"max"`
 }
 
-// Feature is one offload of an interface. Fixed means that the driver does not let anybody change it.
+// Feature is one offload of an interface. Fixed means that the driver does not let anybody change it. Off and not fixed may still be out of
+// reach: some features need others (segmentation needs checksums and scatter-gather).
 type Feature struct {
 	On    bool `json:"on"`
 	Fixed bool `json:"fixed,omitempty"`
 }
 
-// Queue is one hardware or software queue with its steering.
+// Queue is one hardware or software queue with its steering (networking/scaling.rst). Masks are groups of eight digits with commas
+// between them, the highest CPUs first; all zeros: no steering.
 type Queue struct {
 	Name    string `json:"name"`               // rx-0, tx-0
 	RPSCPUs string `json:"rps_cpus,omitempty"` // hex mask as the kernel prints it
 	XPSCPUs string `json:"xps_cpus,omitempty"`
 }
 
-// Channels are the queue counts of a card: queues that serve both directions are combined.
+// Channels are the queue counts of a card: queues that serve both directions are combined. A channel is an interrupt and the queues
+// that it serves, so there is little use in more of them than CPUs.
 type Channels struct {
 	Combined    uint32 `json:"combined"`
 	MaxCombined uint32 `json:"max_combined"`
@@ -95,7 +107,8 @@ type Channels struct {
 	MaxTx       uint32 `json:"max_tx"`
 }
 
-// CPU is one logical processor.
+// CPU is one logical processor that is online. Clocks are those of the moment of reading and of the governor's limits; virtual machines
+// tell the first alone, arm64 none without a frequency driver.
 type CPU struct {
 	ID         int    `json:"id"`
 	Model      string `json:"model,omitempty"`
@@ -111,7 +124,8 @@ type Setting struct {
 	Value string `json:"value"`
 }
 
-// Route is one route of the main table with the metrics that bear on speed. Zero means not set.
+// Route is one route of the main table with the metrics that bear on speed (ip-route(8)). Zero means not set: the kernel then goes by its
+// settings. Windows are those of one connection; initcwnd and initrwnd count segments of full size.
 type Route struct {
 	Destination string `json:"destination"` // CIDR; "default" for IPv4's 0.0.0.0/0, "::/0" for IPv6's
 	Gateway     string `json:"gateway,omitempty"`
@@ -144,14 +158,17 @@ type Ceiling struct {
 type Counters struct {
 	Time time.Time `json:"time"` // of the reading; in a difference, of the later one
 	// Seconds is the time between the two readings of a difference; 0 in a reading.
-	Seconds float64           `json:"interval_seconds,omitempty"`
-	Values  map[string]uint64 `json:"values"`
-	CPUs    []CPUTimes        `json:"cpus"`
+	Seconds float64 `json:"interval_seconds,omitempty"`
+	// Values are as the kernel counts them, by the names above; gauges are in it as well, see [Sub].
+	Values map[string]uint64 `json:"values"`
+	CPUs   []CPUTimes        `json:"cpus"`
 	// Warnings are what could not be read, one sentence each.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// CPUTimes is the time one CPU spent in each class since boot (or, in a difference, in the interval), in seconds.
+// CPUTimes is the time one CPU spent in each class since boot (or, in a difference, in the interval), in seconds. The kernel counts in
+// steps of 10 ms, and without CONFIG_IRQ_TIME_ACCOUNTING it gives the whole step to whatever the timer interrupted: shares of an interval
+// of less than a second are rough, and IRQ is then mostly 0.
 type CPUTimes struct {
 	CPU     int     `json:"cpu"` // -1: all together
 	User    float64 `json:"user_seconds"`

@@ -21,7 +21,9 @@ type Root struct {
 // source is one opened Root. Its paths are slash-separated and relative ("proc/stat"). It belongs to one goroutine.
 type source struct {
 	archive *os.Root // nil: the running system
-	scratch []byte   // the last file read; parsers copy what they keep
+	// scratch is the last file read; parsers copy what they keep. One buffer for some hundred small files is what makes a reading cheap enough to
+	// stand around a measurement.
+	scratch []byte
 
 	client    *nl.Client // dialled at first use, on the running system only
 	clientErr error
@@ -38,6 +40,7 @@ func (r Root) open() (*source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
 	}
+	// One of the two is enough: people send what they have. Neither is a typing error in the path, and says so at once.
 	for _, sub := range []string{"proc", "sys"} {
 		if _, err := dir.Stat(sub); err == nil {
 			return &source{archive: dir}, nil
@@ -85,7 +88,8 @@ func (src *source) read(name string) ([]byte, error) {
 	return b, nil
 }
 
-// archiveError gives errors of an archive the same shape as live ones: the path as it was on the host.
+// archiveError gives errors of an archive the same shape as live ones: the path as it was on the host. Warnings end up in documents that are
+// compared, and the place where somebody unpacked an archive has no business in them.
 func archiveError(name string, err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
@@ -103,7 +107,8 @@ func (src *source) text(name string) (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// optional is text where any error means not known.
+// optional is text where any error means not known. sysfs answers an error where there is nothing to say (EINVAL for the speed of a link that
+// is down, EOPNOTSUPP for an attribute that the driver lacks), so most of its files are read with this.
 func (src *source) optional(name string) string {
 	t, err := src.text(name)
 	if err != nil {
@@ -112,13 +117,13 @@ func (src *source) optional(name string) string {
 	return t
 }
 
-// number gives a one-value file as a decimal or 0x… number.
+// number gives a one-value file as a decimal or 0x… number; the latter is how /sys/class/net prints flags and type.
 func (src *source) number(name string) (int64, bool) {
 	n, err := strconv.ParseInt(src.optional(name), 0, 64)
 	return n, err == nil
 }
 
-// list gives the names in a directory, sorted.
+// list gives the names in a directory, sorted. The order of sysfs is that of a hash and differs between two equal hosts.
 func (src *source) list(name string) ([]string, error) {
 	var entries []fs.DirEntry
 	var err error
@@ -147,6 +152,7 @@ func (src *source) link(name string) (string, bool) {
 	} else {
 		target, err = src.archive.Readlink(name)
 	}
+	// Windows turns the slashes of a link round when it stores it; an archive is read there too.
 	target = strings.ReplaceAll(target, `\`, "/")
 	if err == nil && src.recorder != nil && strings.HasPrefix(name, "sys/") {
 		src.recorder.symlink(name, target)
@@ -178,6 +184,9 @@ const maxLinks = 40
 
 // resolve gives the real path of name: in sysfs that is the path of the device through the tree of buses. It is false where something on
 // the way is missing or leads out of the root.
+//
+// It walks by itself because neither os.Root nor filepath.EvalSymlinks does this: the first gives no path back, the second would follow an
+// absolute link of an archive into this host. An absolute target starts again at the root of the tree, as it did on the host.
 func (src *source) resolve(name string) (string, bool) {
 	rest := strings.Split(path.Clean(name), "/")
 	real := ""

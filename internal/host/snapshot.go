@@ -29,6 +29,7 @@ func (r Root) Snapshot(ctx context.Context) (*Snapshot, error) {
 func (src *source) snapshot(ctx context.Context) (*Snapshot, error) {
 	var err error
 	var said notes
+	// What others go by comes first: virtualization decides what a bus is worth, the architecture how addresses are printed.
 	s := &Snapshot{OS: "linux", Time: src.time()}
 	if s.Time.IsZero() {
 		said.say("the archive does not say when it was taken (linerate/host.json)")
@@ -70,13 +71,14 @@ func readIdentity(src *source, s *Snapshot, said *notes) {
 	}
 }
 
-// goArch turns the machine names of uname(2) into the words of GOARCH.
+// goArch turns the machine names of uname(2) into the words of GOARCH. The others (riscv64, s390x, ppc64le, mips64) are the same in both.
 var goArch = map[string]string{
 	"x86_64": "amd64", "i386": "386", "i486": "386", "i586": "386", "i686": "386", "aarch64": "arm64", "armv6l": "arm", "armv7l": "arm",
 	"loongarch64": "loong64",
 }
 
-// readArch reads /proc/sys/kernel/arch (since Linux 6.1), else believes the archive's note or our own build.
+// readArch reads /proc/sys/kernel/arch (since Linux 6.1), else believes the archive's note or our own build. A 32-bit build on a 64-bit kernel
+// is told apart by the file only.
 func readArch(src *source) string {
 	if machine := src.optional("proc/sys/kernel/arch"); machine != "" {
 		if word, ok := goArch[machine]; ok {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// told is what only netlink tells, from the kernel or from the archive's linerate directory.
+// told is what only netlink tells, from the kernel or from the archive's linerate directory. The two give the same types, so that everything
+// above cannot know which it was, and every golden test of an archive is one of the code that reads a living host.
 type told struct {
 	links     []toldLink
 	addresses []toldAddress
@@ -38,7 +39,8 @@ type toldAddress struct {
 	CIDR  string `json:"cidr"`
 }
 
-// toldEthtool is one interface of linerate/ethtool.json.
+// toldEthtool is one interface of linerate/ethtool.json. Every part may be missing by itself; a driver that has no rings is as good as one that
+// nobody asked.
 type toldEthtool struct {
 	Driver          string             `json:"driver,omitempty"`
 	Bus             string             `json:"bus,omitempty"` // the device's address on its bus; empty for software
@@ -53,25 +55,27 @@ type toldEthtool struct {
 	refused []refusal // what the kernel or the driver answered no to
 }
 
-// refusal is one question that got no answer.
+// refusal is one question that got no answer, with the kernel's word for it (EOPNOTSUPP, EPERM, ENODEV).
 type refusal struct {
 	what string
 	err  error
 }
 
-// toldQdisc is one queueing discipline of linerate/qdiscs.json.
+// toldQdisc is one queueing discipline of linerate/qdiscs.json. Parent and handle are tc's 32-bit numbers, major in the upper half; they make
+// the tree, and are kept though only totals are computed, since an archive is taken once and read by later versions.
 type toldQdisc struct {
-	Interface    string `json:"interface"`
-	Kind         string `json:"kind"`
-	Parent       uint32 `json:"parent"`
-	Handle       uint32 `json:"handle"`
+	Interface string `json:"interface"`
+	Kind      string `json:"kind"`
+	Parent    uint32 `json:"parent"`
+	Handle    uint32 `json:"handle"`
+	// Packets, but for the backlog. The kernel keeps these in 32 bits (struct gnet_stats_queue).
 	Drops        uint64 `json:"drops_total"`
 	Requeues     uint64 `json:"requeues_total"`
 	Overlimits   uint64 `json:"overlimits_total"`
 	BacklogBytes uint64 `json:"backlog_bytes"`
 }
 
-// hostFile is linerate/host.json.
+// hostFile is linerate/host.json: what a copy of files cannot say of itself. Before Linux 6.1 no file has the machine's architecture.
 type hostFile struct {
 	Time time.Time `json:"time"`
 	Arch string    `json:"arch,omitempty"`
@@ -105,6 +109,7 @@ func (src *source) tell() *told {
 		return src.askKernel()
 	}
 	t := &told{}
+	// ethtool.json without links.json is of no use, so one sentence about the links is enough.
 	t.linksErr = src.decode("links.json", &t.links)
 	t.addressesErr = src.decode("addresses.json", &t.addresses)
 	t.routesErr = src.decode("routes.json", &t.routes)

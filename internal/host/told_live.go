@@ -4,7 +4,9 @@ import (
 	"github.com/linerate/linerate/internal/nl"
 )
 
-// dial opens netlink once per source, in the network namespace of the calling thread.
+// dial opens netlink once per source, in the network namespace of the calling thread. A socket stays in the namespace that it was opened
+// in, so a client must not outlive the source: the next reading may be made on another thread. A refusal is kept as well, or a host without
+// netlink would be asked again for every interface.
 func (src *source) dial() (*nl.Client, error) {
 	if src.client == nil && src.clientErr == nil {
 		src.client, src.clientErr = nl.Dial()
@@ -12,7 +14,7 @@ func (src *source) dial() (*nl.Client, error) {
 	return src.client, src.clientErr
 }
 
-// askLinks lists the interfaces.
+// askLinks lists the interfaces, by one dump (RTM_GETLINK), which is as near to one moment as Linux comes.
 func (src *source) askLinks() ([]toldLink, error) {
 	client, err := src.dial()
 	if err != nil {
@@ -29,7 +31,7 @@ func (src *source) askLinks() ([]toldLink, error) {
 	return all, nil
 }
 
-// askLink reads one interface.
+// askLink reads one interface. Asking for it by name spares a host with thousands of them the whole list in every reading.
 func (src *source) askLink(name string) (toldLink, error) {
 	client, err := src.dial()
 	if err != nil {
@@ -39,6 +41,7 @@ func (src *source) askLink(name string) (toldLink, error) {
 	return fromLink(l), err
 }
 
+// fromLink takes out of nl's answer what an archive holds of it: the archive's format must not change when nl learns more.
 func fromLink(l nl.Link) toldLink {
 	return toldLink{
 		Index: l.Index, Name: l.Name, Kind: l.Kind, MAC: l.MAC, MTUBytes: l.MTU, TxQueueLen: l.TxQueueLen,
@@ -46,7 +49,8 @@ func fromLink(l nl.Link) toldLink {
 	}
 }
 
-// askKernel asks netlink for everything.
+// askKernel asks netlink for everything that has one answer for all interfaces. The parts fail one by one: a sandbox may allow links and refuse
+// routes. Routes of the main table only, which is where people and DHCP put them.
 func (src *source) askKernel() *told {
 	t := &told{}
 	client, err := src.dial()
@@ -72,7 +76,8 @@ func (src *source) askKernel() *told {
 	return t
 }
 
-// askEthtool asks for one interface. Each part may be refused alone: drivers implement what they like.
+// askEthtool asks for one interface. Each part may be refused alone: drivers implement what they like. A refusal is kept and judged by
+// sayRefusals, where it is known whether the interface is hardware; here nothing is said.
 func (src *source) askEthtool(name string) toldEthtool {
 	var e toldEthtool
 	client, err := src.dial()
@@ -111,7 +116,8 @@ func (src *source) askEthtool(name string) toldEthtool {
 	return e
 }
 
-// askQdiscs lists the queueing disciplines of all interfaces.
+// askQdiscs lists the queueing disciplines of all interfaces (RTM_GETQDISC), inner ones too. Their statistics are in the same answer, so a
+// reading of the counters costs one dump.
 func (src *source) askQdiscs() ([]toldQdisc, error) {
 	client, err := src.dial()
 	if err != nil {
@@ -131,7 +137,8 @@ func (src *source) askQdiscs() ([]toldQdisc, error) {
 	return all, nil
 }
 
-// askStatistics reads the driver's own counters.
+// askStatistics reads the driver's own counters (ethtool -S). Some drivers ask the card's firmware for them, which takes milliseconds and a
+// lock that the configuration of the card takes as well; that is why only cards on a bus are asked.
 func (src *source) askStatistics(name string) (map[string]uint64, error) {
 	client, err := src.dial()
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 // container is the word for an operating-system container of any make.
 const container = "container"
 
-// hypervisors are looked for in the firmware's DMI strings, most specific first.
+// hypervisors are looked for in the firmware's DMI strings (/sys/class/dmi/id, x86 and arm64 servers), most specific first: clouds that run KVM put
+// their own name there, and what is left of QEMU's decides only if nobody more specific has spoken. "Microsoft Corporation" alone is a laptop.
 var hypervisors = []struct{ mark, name string }{
 	{"VMware", "vmware"},
 	{"VirtualBox", "virtualbox"},
@@ -41,6 +42,7 @@ func readVirtualization(src *source) string {
 	return vm + "+" + container
 }
 
+// readHypervisor gives the hypervisor's name, empty where there is none or none was seen.
 func readHypervisor(src *source) string {
 	// Dom0 of Xen is told apart by its capability: it has the hardware.
 	if kind := src.optional("sys/hypervisor/type"); kind != "" && !strings.Contains(src.optional("proc/xen/capabilities"), "control_d") {
@@ -66,6 +68,7 @@ func readHypervisor(src *source) string {
 		}
 		return "kvm"
 	}
+	// A guest whose firmware tells nothing, as that of small virtual machines which boot without any, still has the flag and a clock.
 	if !flag {
 		return ""
 	}
@@ -81,6 +84,7 @@ func readHypervisor(src *source) string {
 	return "vm"
 }
 
+// clockSources lists the clocks that this kernel could use; a guest registers that of its hypervisor.
 func clockSources(src *source) string {
 	return src.optional("sys/devices/system/clocksource/clocksource0/available_clocksource")
 }
@@ -93,6 +97,7 @@ func readContainer(src *source) bool {
 			return true
 		}
 	}
+	// With version 2 of control groups and a namespace for them this is "0::/", which tells nothing.
 	groups := src.optional("proc/1/cgroup")
 	for _, mark := range []string{"/docker", "/lxc", "/kubepods", "/libpod", "/containerd", "machine.slice"} {
 		if strings.Contains(groups, mark) {
