@@ -11,12 +11,18 @@ import (
 )
 
 // Far is the host at the other end as this package needs it; package peer has the real one.
+//
+// It is as small as a diagnosis needs, so that tests of the loop play a far host in a few lines. Run means a whole
+// test: the near end does its half by itself.
 type Far interface {
 	Snapshot(ctx context.Context) (*host.Snapshot, error)
 	Run(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error)
 }
 
 // Verdict is what limits the path between two hosts, with everything the verdict rests on.
+//
+// Snapshots and runs are kept beside the findings: a document shows the runs, and a tune takes its figures before
+// from them.
 type Verdict struct {
 	Near, Far *host.Snapshot
 	Runs      []traffic.Result
@@ -24,6 +30,8 @@ type Verdict struct {
 }
 
 // Limit is the most important finding.
+//
+// There always is one, because diagnose.Judge never answers with nothing.
 func (v *Verdict) Limit() diagnose.Finding { return v.Findings[0] }
 
 // Stream is the loaded run the verdict rests on.
@@ -45,6 +53,8 @@ type DiagnoseOptions struct {
 	Progress  func(step string)
 }
 
+// Three seconds are six interim rates of half a second, enough for the rules that look at how flat a rate is (four at
+// least), and some tens of round trips even across an ocean.
 func (o *DiagnoseOptions) defaults() {
 	if o.Direction == "" {
 		o.Direction = traffic.Up
@@ -61,6 +71,10 @@ func (o *DiagnoseOptions) defaults() {
 }
 
 // Diagnose loads the path once and judges what limits it. It changes nothing on either host.
+//
+// The order matters. Snapshots come first, because a load changes some of what they show; the idle round trip comes
+// before the load, since queues on the path take time to empty; and the loaded run comes last, so that nothing is
+// between it and the verdict.
 func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error) {
 	o.defaults()
 	o.Progress("reading both hosts")
@@ -74,6 +88,8 @@ func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error)
 	}
 	o.Progress("idle round trip")
 	idle, err := far.Run(ctx, traffic.Spec{
+		// Twenty round trips in a second, with the 56 bytes of payload that ping(8) sends: the smallest of them is
+		// what the rules use, so that a few suffice.
 		Test: traffic.Ping, Direction: traffic.Up, Streams: 1,
 		Duration: time.Second, Interval: time.Second, Gap: 50 * time.Millisecond, RequestBytes: 56,
 	}, nil)
@@ -89,6 +105,7 @@ func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error)
 	o.Progress(fmt.Sprintf("loading the path for %v", o.Duration))
 	loaded, err := far.Run(ctx, traffic.Spec{
 		Test: traffic.Stream, Direction: o.Direction, Streams: o.Streams,
+		// A negative warm-up lets the engine find the steady part by itself.
 		Duration: o.Duration, WarmUp: -1, Interval: 500 * time.Millisecond,
 	}, nil)
 	if err != nil {

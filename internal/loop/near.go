@@ -11,6 +11,8 @@ import (
 )
 
 // Near is this host as one end of an experiment: every change goes through its journal and is watched by its guard.
+//
+// Reads go past the journal, because they change nothing and must see what other programs write.
 type Near struct {
 	Journal *journal.Journal
 	Backend knob.Backend
@@ -23,6 +25,9 @@ func (n Near) Read(ctx context.Context, id knob.ID) (knob.Value, error) {
 }
 
 // Apply turns knobs as trial changes and gives their ids in the order applied.
+//
+// Ids come back beside an error as well: changes that were made before it have to be undone by whoever asked for
+// them.
 func (n Near) Apply(ctx context.Context, reason string, settings ...knob.Setting) ([]string, error) {
 	changes, err := n.Journal.Apply(ctx, journal.Request{Reason: reason, For: n.For}, settings...)
 	ids := make([]string, 0, len(changes))
@@ -33,6 +38,9 @@ func (n Near) Apply(ctx context.Context, reason string, settings ...knob.Setting
 }
 
 // Undo takes changes back, newest first. A value that somebody else changed meanwhile is left alone and reported as an error.
+//
+// To an experiment a foreign value is a failure, as the host is not as it was; to the journal it is an outcome, as
+// leaving it alone is the right thing.
 func (n Near) Undo(ctx context.Context, ids ...string) error {
 	outcomes, err := n.Journal.Undo(ctx, ids...)
 	return errors.Join(err, outcomeError(outcomes))

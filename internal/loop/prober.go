@@ -20,16 +20,20 @@ const (
 )
 
 // maxStealRatio is the share of stolen CPU time above which a segment says more about the neighbours than about the knob.
+//
+// It is the share at which a diagnosis mentions stolen time too. The loss of throughput is at least that of the time,
+// and five per cent are several times the least useful effect.
 const maxStealRatio = 0.05
 
 // prober measures one short segment with new connections.
 type prober struct {
-	far      Far
-	goal     Goal
-	spec     traffic.Spec
-	observed func(*traffic.Result)
+	far  Far
+	goal Goal
+	spec traffic.Spec
 }
 
+// One interval for the whole segment: interim results are not used, and each costs a message on the path under test.
+// For latency one byte each way is the smallest transaction that TCP has.
 func newProber(far Far, goal Goal, direction traffic.Direction, streams int, segment, warmUp time.Duration) *prober {
 	p := &prober{far: far, goal: goal}
 	p.spec = traffic.Spec{
@@ -49,13 +53,14 @@ func (p *prober) Measure(ctx context.Context) (tune.Observation, error) {
 	if err != nil {
 		return tune.Observation{}, err
 	}
-	if p.observed != nil {
-		p.observed(r)
-	}
 	return observe(p.goal, r), nil
 }
 
 // observe names the objective and the guard-rails of one segment.
+//
+// An absent guard-rail is left out of the map and not set to zero: without TCP_INFO nothing is known of
+// retransmissions, and zero would be the best value there is. Retransmissions are those of the sender, which alone
+// knows them; cost and drops are of both ends, because a change at one end can move the work to the other.
 func observe(goal Goal, r *traffic.Result) tune.Observation {
 	o := tune.Observation{Objective: r.ThroughputBitsPerSec, Guards: map[string]float64{}, Discard: disturbed(r)}
 	if goal == Latency {
@@ -103,6 +108,9 @@ func observe(goal Goal, r *traffic.Result) tune.Observation {
 }
 
 // disturbed tells why a segment must not count: stolen CPU time, or a link that went down or up meanwhile.
+//
+// Only what cannot come from the knob under test may discard a segment, or discarding would choose the results. A
+// change of class d3 moves the link itself, but before the segment and not within it.
 func disturbed(r *traffic.Result) string {
 	for _, end := range []struct {
 		name string

@@ -61,6 +61,9 @@ type Tuning struct {
 // Tune runs the loop: diagnose, try the remedies one at a time at both ends, keep what is proven, confirm the total. When it
 // returns, either the confirmed set is committed on both hosts or both hosts are as they were; an error means the latter,
 // and says so if even that could not be done. An experiment that had begun is in the result also beside an error.
+//
+// The candidates come from the findings only: trying every knob of the catalogue would need hours, and at any
+// confidence some of many useless ones pass by chance.
 func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tuning, error) {
 	o.defaults()
 	judge := DiagnoseOptions{Root: o.Root, Direction: o.Direction, Streams: o.Streams, Progress: o.Step}
@@ -86,6 +89,8 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 	config.Budget = o.Budget
 	config.Seed = o.Seed
 	config.Lookup = knob.Catalogue().Lookup
+	// The second diagnosis runs with the kept settings in force and loads the path once more. It names what limits
+	// now, which need not be what limited before.
 	config.Refill = func(ctx context.Context, _ []tune.Change) ([]tune.Candidate, bool, error) {
 		again, err := Diagnose(ctx, far, judge)
 		if err != nil {
@@ -103,11 +108,16 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 }
 
 // enough tells that a verdict leaves nothing to gain: the path is full, or nothing is wrong any more.
+//
+// A noisy bench is not enough: that finding says nothing about what is left to gain.
 func enough(v *Verdict) bool {
 	return v.Limit().Code == diagnose.LinkRateReached || v.Limit().Code == diagnose.Healthy
 }
 
 // candidatesOf gathers what the findings propose, most important first, each knob and side once.
+//
+// The first proposal of a knob wins, since it comes from the more important finding and its levels are made for that
+// one.
 func candidatesOf(findings []diagnose.Finding, wanted func(knob.ID) bool) []tune.Candidate {
 	type place struct {
 		knob knob.ID
@@ -129,6 +139,9 @@ func candidatesOf(findings []diagnose.Finding, wanted func(knob.ID) bool) []tune
 }
 
 // nothingToTune is the outcome when no finding has a remedy that a knob could be: the link, the path or the peer is the limit.
+//
+// The baseline is the one loaded run of the diagnosis, so that the document still says what the path carries. It has
+// no pairs and therefore no interval.
 func nothingToTune(v *Verdict, goal Goal) *tune.Outcome {
 	o := &tune.Outcome{
 		Trials: []tune.Trial{}, Kept: []tune.Change{}, Segments: []tune.Segment{},
@@ -142,6 +155,9 @@ func nothingToTune(v *Verdict, goal Goal) *tune.Outcome {
 }
 
 // changesOf lists what an experiment left in force, as the journals of the two hosts know it.
+//
+// The time is that of the list and not of each change; the journals of the two hosts have the exact ones under these
+// ids.
 func changesOf(o *tune.Outcome) []journal.Change {
 	state := map[tune.State]journal.State{tune.StateCommitted: journal.Committed, tune.StateTrial: journal.Trial}[o.State]
 	if state == "" {
@@ -163,15 +179,22 @@ const (
 	segmentRoundTrips = 50
 )
 
+// Below 200 ms the start of the connections themselves would count; above 3 s an experiment of a hundred segments
+// takes longer than anybody waits.
 func warmUpFor(v *Verdict) time.Duration {
 	return clamp(warmUpRoundTrips*roundTrip(v), 200*time.Millisecond, 3*time.Second)
 }
 
+// At least 0.8 s, because the counters of processor time tick at 100 Hz and the cost per gigabyte of a shorter
+// segment would hang on a few ticks; at most 8 s for the same reason as the warm-up.
 func segmentFor(v *Verdict) time.Duration {
 	return clamp(segmentRoundTrips*roundTrip(v), 800*time.Millisecond, 8*time.Second)
 }
 
 // roundTrip is the idle round trip as far as it is known, else what the loaded stream saw as its least.
+//
+// A median for the ping, since a segment shall fit the path as it usually is; the minimum for the stream, as its mean
+// holds the queue that the stream made itself.
 func roundTrip(v *Verdict) time.Duration {
 	for _, r := range v.Runs {
 		if r.RTT != nil && r.RTT.P50 > 0 {
