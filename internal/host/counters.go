@@ -31,7 +31,8 @@ func (r Root) Counters() (*Counters, error) {
 func (src *source) counters() (*Counters, error) {
 	now := src.time()
 	var said notes
-	// The list of interfaces comes first: it tells how much there will be, and a map that grows costs more than all parsing.
+	// The list of interfaces comes first: it tells how much there will be, and a map that grows costs more than all parsing. The rest of a host
+	// is some 600 names and a few for each CPU.
 	dev, err := src.net("dev")
 	set := procfs.NewCounts(768 + procfs.DevColumns*bytes.Count(dev, []byte{'\n'}))
 	c := &Counters{Time: now, Values: set.Values}
@@ -40,7 +41,7 @@ func (src *source) counters() (*Counters, error) {
 	}
 	said.add("counters of /proc/net/dev", err)
 
-	// All of these are tables of one network namespace but softnet_stat, which is the machine's.
+	// All of these are tables of one network namespace, but softnet_stat and the pages in sockstat are the machine's.
 	readings := []struct {
 		name  string
 		parse func([]byte, *procfs.Counts) error
@@ -79,6 +80,7 @@ func (src *source) counters() (*Counters, error) {
 	countQdiscs(src, set, &said)
 	countCards(src, set, &said)
 
+	// Time alone is not a reading: two of them would differ by nothing and look like a quiet host.
 	if len(c.Values) == 0 && len(c.CPUs) == 0 {
 		return nil, fmt.Errorf("read counters: %w", errors.Join(said.causes...))
 	}
@@ -86,7 +88,7 @@ func (src *source) counters() (*Counters, error) {
 	return c, nil
 }
 
-// countQdiscs gives one figure per interface. Which discipline of a tree dropped is for a Snapshot and tc(8) to say; a test asks whether this host
+// countQdiscs gives one figure per interface. Which discipline of a tree dropped is for tc(8) to say; a test asks whether this host
 // dropped at all before the card.
 func countQdiscs(src *source, set *procfs.Counts, said *notes) {
 	qdiscs, err := src.qdiscs()
@@ -120,7 +122,13 @@ func qdiscTotals(qdiscs []toldQdisc) map[string]toldQdisc {
 // cardErrors are the statistics that /proc/net/dev mixes together ("drop" there is rx_dropped + rx_missed_errors, "frame" the sum of
 // four), or has not at all. Documentation/networking/statistics.rst.
 var cardErrors = [...]string{
-	"rx_missed_errors", "rx_crc_errors", "rx_length_errors", "rx_over_errors", "rx_frame_errors", "rx_nohandler",
+	// The card had no descriptor or no room for the packet: the ring was empty because the host was too slow, or the bus was.
+	"rx_missed_errors", "rx_over_errors",
+	// The packet came broken: cable, connector, transceiver, or two ends that disagree about duplex or MTU.
+	"rx_crc_errors", "rx_length_errors", "rx_frame_errors",
+	// Nobody wanted it: an inactive member of a bond, mostly (since Linux 4.6).
+	"rx_nohandler",
+	// The packet could not be sent: of half duplex all of them, but for the loss of the carrier.
 	"tx_aborted_errors", "tx_carrier_errors", "tx_heartbeat_errors", "tx_window_errors",
 }
 
@@ -157,7 +165,8 @@ func countCards(src *source, set *procfs.Counts, said *notes) {
 	}
 }
 
-// gauge tells the levels from the counts: the difference of two levels says nothing.
+// gauge tells the levels from the counts: the difference of two levels says nothing. What a driver calls by a name of its own is taken for a
+// count, since nobody can know; most are.
 func gauge(name string) bool {
 	switch {
 	case strings.HasPrefix(name, "tcpmem."), strings.HasPrefix(name, "udpmem."), strings.HasPrefix(name, "sockets."),

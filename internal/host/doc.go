@@ -10,7 +10,11 @@
 //
 // Network facts are those of the network namespace of the calling thread: /proc/thread-self/net, /proc/sys/net and netlink
 // sockets follow it by themselves. sysfs does not: it shows the namespace it was mounted in. So /sys/class/net is believed only when its
-// interfaces are the same ones that rtnetlink tells, and is left aside with a warning otherwise.
+// interfaces are the same ones that rtnetlink tells, and is left aside with a warning otherwise. A caller in a namespace of its own
+// keeps its thread (runtime.LockOSThread) from before the call until after it; nothing here starts another goroutine.
+//
+// The text formats of /proc are those of package procfs, the judgement of slots is package bus, netlink is package nl: this package alone
+// knows where the three come from, how they agree and what is said when they do not.
 //
 // # Archive
 //
@@ -24,7 +28,8 @@
 //	linerate/ethtool.json    {"eth0":{"driver","bus","speed_bits_per_second","duplex","rings","coalesce","features","channels","statistics"}}
 //	linerate/qdiscs.json     [{"interface","kind","parent","handle","drops_total","requeues_total","overlimits_total","backlog_bytes"}]
 //
-// [Root.Save] writes such an archive. An archive is never followed out of its directory, whatever its links say.
+// [Root.Save] writes such an archive, and so does cp -a of the same files. An archive is never followed out of its directory,
+// whatever its links say: it may come from anybody, and a link to /etc/shadow in it must not end up in a report.
 //
 // # Units
 //
@@ -39,6 +44,6 @@
 // # Limits
 //
 // Linux in full. Elsewhere a live Snapshot has only what Go itself tells, and says so; archives are read on every system. sysfs does
-// not tell the clock of a conventional PCI bus; what is known is taken from the slot and the configuration space (see bus.go). A
+// not tell the clock of a conventional PCI bus; what is known is taken from the slot and the configuration space (package bus). A
 // Snapshot is not atomic: interfaces may come and go while it is taken.
 package host

@@ -210,7 +210,7 @@ func fromSysfs(src *source, dev *Interface) {
 			dev.NUMANode = &n
 		}
 	}
-	// -1 and 65535 (before Linux 3.1 the field had 16 bits) both say unknown.
+	// In Mb/s. -1 and 65535 (before Linux 3.1 the field had 16 bits) both say unknown.
 	if mbps, ok := src.number(dir + "speed"); ok && mbps > 0 && mbps != 65535 && mbps != 1<<32-1 {
 		dev.SpeedBitsPerSec = float64(mbps) * 1e6
 	}
@@ -218,6 +218,7 @@ func fromSysfs(src *source, dev *Interface) {
 		dev.Duplex = duplex
 	}
 	dev.Queues = readQueues(src, dir+"queues")
+	// Whatever is in the directory: kernels add statistics, and one that nobody here knows yet is still one that a person may.
 	if stats, err := src.list(dir + "statistics"); err == nil {
 		dev.Counters = make(map[string]uint64, len(stats))
 		for _, name := range stats {

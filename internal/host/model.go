@@ -149,12 +149,25 @@ type Ceiling struct {
 
 // Counters is one reading of everything the kernel counts, flat, so that any two readings can be subtracted.
 //
-// Names: "Tcp.RetransSegs", "TcpExt.TCPTimeouts", "Udp.RcvbufErrors" (/proc/net/snmp and netstat, the kernel's words), "Udp6.RcvbufErrors",
-// "Ip6.InDiscards" (snmp6); "softnet.processed|dropped|time_squeeze|received_rps|flow_limit" over all CPUs and "softnet.0.dropped" for one;
-// "nic.eth0.rx_bytes" and the other names of /sys/class/net/X/statistics and, for cards on a bus, "nic.eth0.carrier_changes"; "ethtool.eth0.NAME" as the driver calls it (cards on a bus only);
-// "qdisc.eth0.drops|requeues|overlimits", summed over the interface's qdiscs; "irq.45" (numbered interrupts only), "softirq.NET_RX";
-// "ctxt"; and the gauges "Tcp.CurrEstab", "tcpmem.pages", "udpmem.pages", "sockets.tcp_inuse|tcp_orphan|tcp_tw|tcp_alloc|udp_inuse",
-// "conntrack.count", "qdisc.eth0.backlog_bytes". Left out: MPTCP, UDP-Lite, per-type ICMP, and what snmp lists that is no count.
+// Counts:
+//
+//	Tcp.RetransSegs, TcpExt.TCPTimeouts, Udp.RcvbufErrors   /proc/net/snmp and netstat, the kernel's words
+//	Udp6.RcvbufErrors, Ip6.InDiscards                       /proc/net/snmp6; TCP counts both versions in the first
+//	softnet.dropped, softnet.0.dropped                      all CPUs, and CPU 0: processed, dropped, time_squeeze, received_rps, flow_limit
+//	nic.eth0.rx_bytes                                       the names of /sys/class/net/X/statistics
+//	nic.eth0.carrier_changes                                of cards on a bus: how often the link came or went
+//	ethtool.eth0.NAME                                       of cards on a bus, as the driver calls it
+//	qdisc.eth0.drops, .requeues, .overlimits                packets; the largest figure among the interface's disciplines
+//	irq.45, softirq.NET_RX, ctxt                            numbered interrupts only; context switches
+//
+// Gauges, of which only the later reading means something:
+//
+//	Tcp.CurrEstab, conntrack.count                          connections
+//	tcpmem.pages, udpmem.pages                              pages of memory, of the whole machine
+//	sockets.tcp_inuse, .tcp_orphan, .tcp_tw, .tcp_alloc, sockets.udp_inuse
+//	qdisc.eth0.backlog_bytes                                waiting to be sent
+//
+// Left out: MPTCP, UDP-Lite, per-type ICMP, and what snmp lists that is no count.
 type Counters struct {
 	Time time.Time `json:"time"` // of the reading; in a difference, of the later one
 	// Seconds is the time between the two readings of a difference; 0 in a reading.

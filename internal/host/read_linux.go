@@ -36,6 +36,7 @@ func readWhole(name string, buf []byte) ([]byte, error) {
 	if cap(buf) < firstRead {
 		buf = make([]byte, 0, firstRead)
 	}
+	// Elsewhere in /proc reading on from an offset is right, and for large tables the only way: seq_file prints a part for each read.
 	restart := strings.HasPrefix(name, "/proc/sys/")
 	for {
 		n, err := unix.Read(fd, buf[len(buf):cap(buf)])

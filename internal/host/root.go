@@ -35,7 +35,8 @@ func (r Root) open() (*source, error) {
 	if r.Dir == "" {
 		return &source{}, nil
 	}
-	// os.Root refuses to leave its directory: an archive that somebody sent must not make us read this host's files.
+	// os.Root refuses to leave its directory, links in the middle of a name included: an archive that somebody sent must not make us
+	// read this host's files.
 	dir, err := os.OpenRoot(r.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
@@ -50,6 +51,7 @@ func (r Root) open() (*source, error) {
 	return nil, fmt.Errorf("open archive %s: neither proc nor sys in it: %w", r.Dir, fs.ErrNotExist)
 }
 
+// close ends the use of the root and of the netlink socket that was opened on the way.
 func (src *source) close() {
 	if src.archive != nil {
 		_ = src.archive.Close() // Opened for reading only.
@@ -59,6 +61,7 @@ func (src *source) close() {
 	}
 }
 
+// live tells the running system from an archive: only the former may be asked questions, and only its silence is worth a warning.
 func (src *source) live() bool { return src.archive == nil }
 
 // read gives a whole file. The bytes are good until the next read. The size that stat tells is never used: the pseudo
@@ -172,6 +175,7 @@ func (src *source) exists(name string) bool {
 	return err == nil
 }
 
+// stat follows links, as open(2) would.
 func (src *source) stat(name string) (fs.FileInfo, error) {
 	if src.live() {
 		return os.Stat("/" + name)
@@ -227,7 +231,7 @@ func (src *source) resolve(name string) (string, bool) {
 	return real, true
 }
 
-// parent is path.Dir without its "." for the top.
+// parent is path.Dir without its "." for the top: names here begin below the root, and the root itself is the empty name.
 func parent(name string) string {
 	if i := strings.LastIndexByte(name, '/'); i >= 0 {
 		return name[:i]

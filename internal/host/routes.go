@@ -33,7 +33,8 @@ func readRoutes(src *source, t *told, arch string, said *notes) []Route {
 	return routes
 }
 
-// appendRoutes puts routes of /proc into the words of the model.
+// appendRoutes puts routes of /proc into the words of the model. A route's own MTU is not among them: the column of that name in /proc is
+// another one.
 func appendRoutes(routes []Route, more []procfs.Route) []Route {
 	for _, r := range more {
 		route := Route{Destination: destination(r.Destination), Interface: r.Interface, WindowBytes: r.WindowBytes, AdvMSSBytes: r.AdvMSSBytes}

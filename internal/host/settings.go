@@ -19,6 +19,7 @@ func readSettings(src *source, said *notes) []Setting {
 		switch {
 		case err == nil:
 			settings = append(settings, Setting{Knob: "sysctl:" + dotted, Value: strings.Join(strings.Fields(string(b)), " ")})
+		// A setting that is there and cannot be read is news, whether or not it had to be there: EPERM in a sandbox, EIO from a broken module.
 		case !errors.Is(err, fs.ErrNotExist):
 			said.add("setting "+dotted, err)
 		case !optional:

@@ -10,7 +10,7 @@ import (
 // (CONFIG_NR_CPUS on amd64).
 const maxCPUs = 1 << 16
 
-// Processor is one online logical processor of /proc/cpuinfo.
+// Processor is one online logical processor of /proc/cpuinfo. Numbers have gaps where a CPU is offline.
 type Processor struct {
 	Number int
 	Model  string // empty: not told
@@ -42,6 +42,7 @@ func ParseCPUInfo(b []byte) []Processor {
 		switch key {
 		case "model name", "cpu model", "cpu": // x86 and arm, mips, powerpc
 			c.Model = value
+		// x86: what the processor runs at now where the kernel can tell (since 4.13 from APERF and MPERF), else its nominal clock.
 		case "cpu MHz":
 			if mhz, err := strconv.ParseFloat(value, 64); err == nil && mhz > 0 && mhz < 1e6 {
 				c.MHz = int(mhz)
@@ -99,6 +100,7 @@ func ParseMemTotal(b []byte) (int64, error) {
 		fields := strings.Fields(line)
 		if len(fields) >= 2 && fields[0] == "MemTotal:" {
 			kib, err := strconv.ParseInt(fields[1], 10, 64)
+			// More would not fit into 63 bits as bytes.
 			if err != nil || kib < 0 || kib > 1<<52 {
 				return 0, ErrFormat
 			}

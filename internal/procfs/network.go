@@ -76,6 +76,7 @@ func ParseSNMP6(b []byte, into *Counts) error {
 			return fmt.Errorf("line %.40q: %w", line, ErrFormat)
 		}
 		group, counter := string(name[:i+1]), string(name[i+1:])
+		// Icmp6OutType135 and its like: one row for each type that was ever seen, so the set of names would change between readings.
 		if counter == "" || group == "Icmp6" || group == "UdpLite6" {
 			continue
 		}
@@ -126,6 +127,7 @@ func ParseSoftnet(b []byte, into *Counts) error {
 		if n < 3 {
 			return fmt.Errorf("%d columns: %w", n, ErrFormat)
 		}
+		// The kernel skips CPUs that are offline without a trace, until it says the number itself.
 		cpu := lineNumber
 		if n > 12 {
 			cpu = values[12]
@@ -171,6 +173,7 @@ func ParseSockstat(b []byte, into *Counts) error {
 			if len(name) == 0 {
 				break
 			}
+			// Names and numbers take turns; a name without a number is a line cut off.
 			n, ok := ParseUint(number)
 			if !ok {
 				return fmt.Errorf("line %.40q: %w", line, ErrFormat)

@@ -51,6 +51,7 @@ func ParseRoutes(b []byte, bigEndian bool) ([]Route, error) {
 		if len(f) == 0 || f[0] == "Iface" {
 			continue
 		}
+		// The last column, IRTT, is not needed; the kernel pads every line with blanks to 127 bytes.
 		if len(f) < 10 {
 			return routes, fmt.Errorf("line %.60q: %w", line, ErrFormat)
 		}
@@ -83,6 +84,7 @@ func ParseRoutes(b []byte, bigEndian bool) ([]Route, error) {
 	return routes, nil
 }
 
+// routeWord turns "0100020A" into the four bytes of the address: the kernel prints the word as it lies in its memory (%08X of a __be32).
 func routeWord(text string, bigEndian bool) (a [4]byte, err error) {
 	n, err := strconv.ParseUint(text, 16, 32)
 	if err != nil {

@@ -57,6 +57,7 @@ func ParseStat(b []byte, into *Counts) ([]CPUTimes, error) {
 				}
 				into.Put(n, "softirq.", name)
 			}
+		// Context switches of the whole machine: many per packet mean that readers sleep and wake for each.
 		case string(key) == "ctxt":
 			number, _ := word(rest)
 			if n, ok := ParseUint(number); ok {
@@ -84,6 +85,7 @@ func parseCPUTimes(id string, rest []byte) (CPUTimes, error) {
 	for i := range ticks {
 		var number []byte
 		number, rest = word(rest)
+		// idle, the fourth, has been there since the file has.
 		if len(number) == 0 && i >= 4 {
 			break
 		}
@@ -112,6 +114,7 @@ func parseInterrupts(rest []byte, into *Counts) error {
 		if !ok {
 			return fmt.Errorf("interrupt %d %.20q: %w", irq, number, ErrFormat)
 		}
+		// Absent in the reading before and there in the one after, such a counter began at zero, so nothing is lost.
 		if n > 0 {
 			into.Put(n, "irq.", strconv.Itoa(irq))
 		}

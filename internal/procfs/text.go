@@ -14,6 +14,7 @@ func ParseUint(b []byte) (uint64, bool) {
 	if len(b) == 0 || len(b) > 20 {
 		return 0, false
 	}
+	// A byte below '0' becomes a large d, so one comparison catches both sides.
 	var n uint64
 	for _, c := range b {
 		d := uint64(c - '0')
