@@ -37,6 +37,7 @@ type agent struct {
 // RunHost is the body of the hidden command "linerate lab-host". It serves the maker of the world over the inherited descriptor 3 and
 // returns when that closes; started by hand it says so. A host's end takes everything in it along, because it is pid 1 there.
 func RunHost(ctx context.Context) error {
+	// Pid 1 and a socket on descriptor 3 together: what follows mounts and unshares, which must not happen to somebody's shell.
 	var st unix.Stat_t
 	if err := unix.Fstat(channelFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK || os.Getpid() != 1 {
 		return fmt.Errorf("%s %s is started by the lab itself and is of no use on a command line", ourName, agentCommand)
@@ -55,7 +56,7 @@ func RunHost(ctx context.Context) error {
 		if err != nil {
 			break // the maker is gone or done
 		}
-		a.answer(q, files)
+		a.answer(q, files) // one after the other, on this goroutine: a fork never overlaps with descriptors that are just arriving
 	}
 	if a.link != nil {
 		return a.link.Close()
@@ -112,7 +113,8 @@ func (a *agent) answer(q request, files []*os.File) {
 
 // become makes the process what it is to be: mounts, host name, loopback.
 func (a *agent) become() (warnings []string, err error) {
-	// Mounts of this namespace must not reach the machine's.
+	// Mounts of this namespace must not reach the machine's. A new mount namespace copies the propagation of the old one, which systemd makes
+	// shared (mount_namespaces(7)), so without this the machine would get our /proc.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("make mounts private: %w", err)
 	}
@@ -126,6 +128,7 @@ func (a *agent) become() (warnings []string, err error) {
 			warnings = append(warnings, fmt.Sprintf("host %s keeps the machine's %s (%v): %s", a.be.Name, m.at, err, m.loses))
 		}
 	}
+	// After /proc and /sys are this namespace's own, so that whatever reads them sees one world.
 	if a.client, err = nl.Dial(); err != nil {
 		return warnings, err
 	}
@@ -176,6 +179,7 @@ func (a *agent) knowNames() error {
 // spawn starts a host. It is waited for only so that it does not stay a zombie: its channel tells the maker of its end.
 func (a *agent) spawn(channel *os.File) error {
 	cmd := agentProcess(channel)
+	// The user namespace is the hub's: whoever owns that owns these, and needs no privilege on the machine.
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC,
 	}
@@ -188,6 +192,7 @@ func (a *agent) spawn(channel *os.File) error {
 
 // agentProcess is our own binary as an agent with its end of a channel.
 func agentProcess(channel *os.File) *exec.Cmd {
+	// By descriptor of the running file, not by name: a world still works after the binary was replaced by an upgrade.
 	return &exec.Cmd{
 		Path:       ourselves,
 		Args:       []string{ourName, agentCommand},
@@ -209,6 +214,7 @@ func (a *agent) join(q joinRequest, spaces []*os.File) error {
 		return errors.New("join hosts: a world has one link")
 	}
 	toFar, toNear := q.Link.both()
+	// The hosts see an ordinary eth0; the inner ends lie in the hub's namespace, where nothing else speaks.
 	inner := [2]string{"link0", "link1"}
 	for i, name := range inner {
 		if err := a.client.AddVeth(name, q.Devices[i], int(spaces[i].Fd())); err != nil {
@@ -231,6 +237,7 @@ func (a *agent) join(q joinRequest, spaces []*os.File) error {
 
 // configure brings devices up and sets addresses, routes and settings, in that order.
 func (a *agent) configure(q configureRequest) error {
+	// MTU before up: IPv6 takes a device below 1280 bytes for unusable when it comes up. Addresses before routes, whose gateways they make reachable.
 	for device, mtu := range q.MTU {
 		if err := a.client.SetMTU(device, mtu); err != nil {
 			return err

@@ -150,6 +150,7 @@ func newPair() (*channel, *os.File, error) {
 		return nil, nil, fmt.Errorf("make lab channel: %w", err)
 	}
 	// With each packet comes the sender's process id as seen from here (SCM_CREDENTIALS), across pid namespaces.
+	// That is the only way to learn a host's number on the machine, which nsenter(1) asks for.
 	err = unix.SetsockoptInt(fds[0], unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
 	other := os.NewFile(uintptr(fds[1]), "lab channel")
 	if err == nil {
@@ -179,6 +180,7 @@ func (c *channel) send(v any, files ...*os.File) error {
 		}
 		oob = unix.UnixRights(fds...)
 	}
+	// The reaper and the agent's loop both send.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, _, err = c.conn.WriteMsgUnix(b, oob, nil)
@@ -188,6 +190,7 @@ func (c *channel) send(v any, files ...*os.File) error {
 // receive waits for one packet. The files are the receiver's to close.
 func (c *channel) receive(v any) (files []*os.File, pid int, err error) {
 	buf, oob := make([]byte, maxPacket), make([]byte, 256)
+	// Package net passes MSG_CMSG_CLOEXEC on Linux, so the descriptors are never without the flag.
 	n, oobn, _, _, err := c.conn.ReadMsgUnix(buf, oob)
 	if err != nil {
 		return nil, 0, err

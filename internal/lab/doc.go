@@ -15,6 +15,12 @@
 // It listens on an inherited socket and ends when that closes, so a killed parent leaves nothing behind. Without privileges the hub is
 // started in a new user namespace, and the rest is the same. See package link for the emulated link.
 //
+// # Order of life and death
+//
+// A world is built hub, hosts, settings, devices, addresses, routes, so that every device is born with the settings it is to have. It dies from the
+// hub: its pid namespace ends with it, the network namespaces end with their last process, and devices end with their namespaces. There is nothing to
+// clean up on the machine and nothing on disk but the state directory, so kill -9 of the maker at any moment leaves nothing behind.
+//
 // Faults are set by the agents directly: that is the lab making its world. Changes that the product makes go through journal as always.
 //
 // # Units
@@ -23,7 +29,8 @@
 //
 // # Sources
 //
-// namespaces(7), user_namespaces(7), pid_namespaces(7), unix(7) for SCM_RIGHTS and SCM_CREDENTIALS, veth(4).
+// namespaces(7), user_namespaces(7), pid_namespaces(7), mount_namespaces(7), network_namespaces(7), prctl(2) for
+// PR_SET_PDEATHSIG, unix(7) for SCM_RIGHTS and SCM_CREDENTIALS, veth(4).
 //
 // # Limits
 //

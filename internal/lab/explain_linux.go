@@ -17,6 +17,7 @@ func explain(err error, root string) error {
 	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EINVAL) {
 		return err
 	}
+	// What the kernel says is EPERM, ENOSPC or EINVAL for half a dozen reasons; which one it is shows in settings that anybody can read.
 	sysctl := func(name string) string {
 		b, err := os.ReadFile(filepath.Join(root, "proc/sys", name))
 		if err != nil {

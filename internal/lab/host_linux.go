@@ -49,6 +49,7 @@ func (r *remote) listen() {
 		}
 		r.pid = pid
 		f := r.pending[p.ID]
+		// Called without the lock: it may hand on to somebody who asks something else next.
 		r.mu.Unlock()
 		if f == nil {
 			closeAll(files)
@@ -88,6 +89,7 @@ func (r *remote) call(ctx context.Context, q request, files ...*os.File) (reply,
 		reply
 		files []*os.File
 	}
+	// Room for the answer, so that the listener never waits for a caller who has given up.
 	ch := make(chan answer, 1)
 	id, err := r.ask(q, func(p reply, f []*os.File) { ch <- answer{p, f} }, files...)
 	if err != nil {
@@ -127,6 +129,7 @@ func foreground(f *os.File) bool {
 
 // takeBack makes this process the foreground of its terminal again.
 func takeBack(f *os.File) {
+	// The command's process group was the foreground until it ended; without this the shell's next line would find us stopped.
 	// Who is in the background and asks for the foreground is stopped, unless it ignores this signal.
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)
@@ -165,6 +168,7 @@ func (c *Cmd) Start() error {
 	if ours {
 		own = append(own, stdin)
 	}
+	// Files are passed as they are, so that a terminal stays one in the host; other writers get a pipe and a goroutine that copies.
 	outputs := map[io.Writer]*os.File{} // the same writer for both streams keeps its order
 	for _, w := range []io.Writer{c.Stdout, c.Stderr} {
 		if f, ok := w.(*os.File); ok {
@@ -200,6 +204,7 @@ func (c *Cmd) Start() error {
 	if err != nil {
 		return fail(err)
 	}
+	// No context here: a start takes milliseconds, and giving up on it would leave a command that nobody waits for.
 	select {
 	case err = <-r.started:
 	case <-c.host.agent.done:
@@ -209,6 +214,7 @@ func (c *Cmd) Start() error {
 		c.host.agent.forget(r.id)
 		return fail(err)
 	}
+	// Only now: before the agent has answered there is no command that a signal could reach.
 	r.unwatch = context.AfterFunc(r.ctx, c.end)
 	return nil
 }
@@ -285,6 +291,7 @@ func (c *Cmd) Wait() error {
 	case <-agent.done:
 		e = exitReply{Code: -1, Signal: int(syscall.SIGKILL)}
 	}
+	// From here on no signal is sent any more.
 	r.unwatch()
 	agent.forget(r.id)
 	if r.terminal != nil {

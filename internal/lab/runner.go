@@ -91,6 +91,7 @@ func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
 	res.Warnings = world.Warnings
 	o.Progress(Event{Kind: EventWorld, Text: string(s.World.Topology)})
 
+	// A key of its own for each play, handed over in the environment: arguments can be read by everyone on the machine (proc_pid_cmdline(5)).
 	p := &play{Running: world, o: o, res: res, key: wire.NewKey().String()}
 	err = p.all(ctx)
 	p.bench(ctx)
@@ -125,7 +126,7 @@ func (p *play) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { stop() }()
+	defer func() { stop() }() // whichever is the present one
 	if p.res.Healthy, err = p.measure(ctx); err != nil {
 		return err
 	}
@@ -154,6 +155,7 @@ func (p *play) all(ctx context.Context) error {
 	}
 	p.o.Progress(Event{Kind: EventBefore, BitsPerSecond: p.res.Before})
 
+	// With the faults in place: undo has to bring back what was there when tuning began, not what is healthy.
 	before, err := p.settings(ctx)
 	if err != nil {
 		return err
@@ -174,6 +176,7 @@ func (p *play) all(ctx context.Context) error {
 	}
 	p.o.Progress(Event{Kind: EventAfter, BitsPerSecond: p.res.After})
 
+	// The far serve ends first: it holds that host's journal, which undo needs. What is left to undo is what tuning committed.
 	stop()
 	stop = func() {}
 	for _, h := range []*Host{p.Near(), p.Far()} {
@@ -227,7 +230,7 @@ func (p *play) linerate(ctx context.Context, h *Host, args ...string) ([]byte, e
 
 // command is linerate with the exit statuses that count as success besides 0.
 func (p *play) command(ctx context.Context, h *Host, fine []int, args ...string) ([]byte, error) {
-	args = append(args, "--json", "--progress", "lines", "--state", filepath.Join(p.o.StateDir, h.Name))
+	args = append(args, "--json", "--progress", "all", "--state", filepath.Join(p.o.StateDir, h.Name))
 	c := h.Command(ctx, args...)
 	c.Env = []string{"LINERATE_KEY=" + p.key}
 	said := &tail{each: func(line string) { p.o.Progress(Event{Kind: EventStep, Text: line}) }}
@@ -264,6 +267,7 @@ func (p *play) measure(ctx context.Context) (float64, error) {
 		}
 		rates = append(rates, d.Tests[0].Rate)
 	}
+	// The upper middle one of an even number: the machine only ever takes away.
 	slices.Sort(rates)
 	return rates[len(rates)/2], nil
 }

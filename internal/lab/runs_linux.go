@@ -21,6 +21,7 @@ type runs struct {
 
 func newRuns(ch *channel) *runs {
 	r := &runs{ch: ch, id: map[int]uint64{}}
+	// One place is enough: the kernel merges pending SIGCHLDs itself, and reap takes all that have ended.
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
 	go func() {
@@ -55,6 +56,7 @@ func (r *runs) start(id uint64, q runRequest, files []*os.File) error {
 	if err != nil {
 		return fmt.Errorf("run %s in host: %w", q.Args[0], err)
 	}
+	// Still under the lock: a command that ends at once must not be told as exited before it is told as started.
 	r.id[pid] = id
 	_ = r.ch.send(reply{ID: id, PID: pid}) // a maker that is gone needs no answer
 	return nil
@@ -66,6 +68,7 @@ func (r *runs) signal(id uint64, s syscall.Signal) error {
 	defer r.mu.Unlock()
 	for pid, run := range r.id {
 		if run == id {
+			// Under the lock, which the reaper needs to take the child: until then its number belongs to it.
 			if err := syscall.Kill(-pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return fmt.Errorf("signal command %d: %w", pid, err)
 			}

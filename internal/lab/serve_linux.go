@@ -26,6 +26,7 @@ func (r *Running) Serve(ctx context.Context, key, state string, log io.Writer) (
 		cancel()
 		return nil, err
 	}
+	// Room for the one outcome, so that the waiting goroutine ends whether or not anybody still asks.
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
 	var once sync.Once
@@ -36,6 +37,7 @@ func (r *Running) Serve(ctx context.Context, key, state string, log io.Writer) (
 			case <-ended:
 			case <-time.After(killAfter):
 			}
+			// One that still lives is interrupted and then killed by its context; its guard takes back what it left.
 			cancel()
 		})
 	}

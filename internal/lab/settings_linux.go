@@ -20,6 +20,7 @@ func set(c *nl.Client, s Setting) error {
 	// The parameter is what follows the last slash: a route's destination has one of its own.
 	cut := strings.LastIndexByte(rest, '/')
 	switch {
+	// Below /proc/sys as this process sees it: net.* there are those of the namespace of whoever opens the file.
 	case kind == "sysctl" && rest != "":
 		if err := os.WriteFile(sysctlPath(rest), []byte(s.Value), 0); err != nil {
 			return fmt.Errorf("set %s to %q: %w", s.Knob, s.Value, err)
@@ -83,6 +84,7 @@ var volatile = []string{"netfilter/nf_conntrack_count", "ipv4/route/flush", "ipv
 func snapshot(c *nl.Client, w io.Writer) error {
 	all := map[string]string{}
 	const base = "/proc/sys/net"
+	// Everything and not only what the catalogue knows: the proof is that nothing has changed, also nothing that nobody thought of.
 	err := filepath.WalkDir(base, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err

@@ -59,9 +59,12 @@ func startHub() (*Running, error) {
 		Pdeathsig: syscall.SIGKILL,
 	}
 	r := &Running{ended: make(chan struct{})}
+	// By capability and not by user: root in a container often has neither, and a service may have both without being root.
 	if c, err := sys.Capabilities(); err != nil || !c.Has(sys.CapSysAdmin) || !c.Has(sys.CapNetAdmin) {
 		r.user = true
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		// One number each, our own: all that an unprivileged process may map (user_namespaces(7)). Go denies setgroups before it maps the group,
+		// as the kernel demands since 3.19.
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 	}
@@ -111,6 +114,7 @@ func (r *Running) build(ctx context.Context, plan plan) error {
 		r.Warnings = append(r.Warnings, warnings...)
 		spaces[h.name] = space
 	}
+	// Settings before devices: an interface takes its defaults (net.ipv4.conf.default, disable_ipv6) when it comes into being.
 	for _, h := range plan.hosts {
 		pins := append([]Setting{}, r.World.Settings["all"]...)
 		pins = append(pins, r.World.Settings[h.name]...)
@@ -223,6 +227,8 @@ func (r *Running) Enter(h *Host) string {
 
 // Close ends the world and everything in it.
 func (r *Running) Close() error {
+	// Politely first: an agent that sees its channel close ends in order. The kernel kills whatever is left in a pid namespace whose first process
+	// has ended (pid_namespaces(7)), so nothing survives the hub.
 	for _, h := range r.Hosts {
 		_ = h.agent.ch.conn.Close() // the host ends by itself when it sees this; the hub's end would end it anyway
 	}

@@ -24,7 +24,7 @@
 // # Sources
 //
 // packet(7); include/uapi/linux/if_packet.h (PACKET_VNET_HDR since 2.6.27, PACKET_QDISC_BYPASS since 3.14, PACKET_IGNORE_OUTGOING
-// since 4.20, TPACKET_V2 ring); include/uapi/linux/virtio_net.h for the 10-byte header; IEEE 802.3 clause 4 for framing; RFC 1071 for
+// since 4.20, TPACKET_V2 ring: Documentation/networking/packet_mmap.rst); prctl(2) for timer slack; sched(7) for SCHED_RR; include/uapi/linux/virtio_net.h for the 10-byte header; IEEE 802.3 clause 4 for framing; RFC 1071 for
 // checksums; net/ipv4/tcp_offload.c and net/ipv4/udp_offload.c for what segmentation does to each header.
 //
 // # Limits
