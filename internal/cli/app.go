@@ -19,6 +19,9 @@ import (
 var version = "devel"
 
 // app is what a command knows of the world around it.
+//
+// A command gets all of the outside world from here, the environment included, and reads no package variable: two
+// commands in one test process do not disturb each other.
 type app struct {
 	in       io.Reader
 	out, err io.Writer
@@ -30,6 +33,10 @@ type app struct {
 }
 
 // Main runs the command line args (args[0] is the program's name) and returns the exit status.
+//
+// SIGHUP is among the signals because a tune over ssh ends with the session: the trial changes have to go back then
+// as well. A second Ctrl-C is not waited for, as undoing has a deadline of its own and a killed process is cleaned up
+// by its guard.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -37,12 +44,17 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	root := a.rootCommand()
 	root.SetArgs(args[1:])
 	err := root.ExecuteContext(ctx)
+	// An interruption is told only when it made the command fail: `serve` and `lab up` are ended with Ctrl-C in the
+	// normal way, and that is success.
 	if ctx.Err() != nil && err != nil {
 		err = errors.Join(errInterrupted, err)
 	}
 	return a.finish(err)
 }
 
+// Cobra prints neither errors nor usage: finish prints the one sentence, on the stream and in the form that --json
+// asks for. Typing errors in flags and arguments become usageError, so that their exit status is 2 wherever they are
+// found.
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "linerate",
@@ -65,8 +77,9 @@ Start with ` + "`linerate demo`" + `: the whole loop in a private world on this 
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.json, "json", false, "print one JSON document on standard output and nothing else")
 	flags.StringVar(&a.state, "state", "", "directory for the journal and the runs (also LINERATE_STATE; default /var/lib/linerate for root, else $XDG_STATE_HOME/linerate)")
-	flags.StringVar(&a.progress, "progress", "auto", "progress on standard error: auto (a terminal gets it), lines, off")
+	flags.StringVar(&a.progress, "progress", "auto", "progress on standard error: auto (a terminal gets it), lines, all (what a terminal would rewrite as lines too), off")
 
+	// The order is that of the work on a host, from looking to changing to cleaning up.
 	for _, c := range []*cobra.Command{
 		a.inspectCommand(), a.serveCommand(), a.measureCommand(), a.diagnoseCommand(), a.tuneCommand(),
 		a.setCommand(), a.undoCommand(), a.confirmCommand(), a.historyCommand(), a.recoverCommand(),
@@ -88,6 +101,8 @@ Start with ` + "`linerate demo`" + `: the whole loop in a private world on this 
 }
 
 // finishHelp ends every command's help with the section that scripts need.
+//
+// It is added by code and not typed into each command, so that the table can never be missing or old in one of them.
 func finishHelp(c *cobra.Command) {
 	if c.Long == "" {
 		c.Long = c.Short + "."
@@ -96,6 +111,8 @@ func finishHelp(c *cobra.Command) {
 }
 
 // asUsage marks a complaint about arguments as one of usage (exit status 2).
+//
+// A nil check of a command means "no arguments" by now; sub-commands without one take any.
 func asUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if check == nil {
@@ -109,6 +126,11 @@ func asUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
 }
 
 // stateDir is where this user's journal lives (design §4).
+//
+// The order is flag, environment, then the place that the system has for such data: /var/lib for root (Filesystem
+// Hierarchy Standard, variable state), XDG_STATE_HOME for a user (XDG Base Directory Specification), because a
+// journal is state that must survive a reboot, and neither cache nor configuration. sudo keeps HOME on some systems,
+// which is why root never looks there: two directories would be two journals of one host.
 func (a *app) stateDir() (string, error) {
 	if a.state != "" {
 		return filepath.Abs(a.state)
@@ -130,17 +152,23 @@ func (a *app) stateDir() (string, error) {
 }
 
 // terminal tells whether w is a terminal of a person.
+//
+// A buffer of a test and a pipe are none.
 func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // colour tells whether output on w may be coloured.
+//
+// NO_COLOR counts when it is set to anything (no-color.org); TERM=dumb is what editors and simple consoles say.
 func (a *app) colour(w io.Writer) bool {
 	return a.env("NO_COLOR") == "" && a.env("TERM") != "dumb" && terminal(w)
 }
 
 // key gives the one-time key: the flag first, then the environment.
+//
+// The environment is the better place: a flag stands in the list of processes for everybody on the host.
 func (a *app) key(flag string) string {
 	if flag != "" {
 		return flag

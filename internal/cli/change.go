@@ -13,6 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
+// A change is a trial by default because the usual way to lose a remote host is a setting that cuts the connection it
+// was typed over. The minute is long enough to notice and short enough to wait for.
 func (a *app) setCommand() *cobra.Command {
 	var (
 		trial  time.Duration
@@ -63,6 +65,9 @@ and is a trial: a guard process puts the old values back when the time is over, 
 }
 
 // parseSettings reads KNOB=VALUE; the first '=' separates, because a value may hold one and a knob may not.
+//
+// All arguments are read before the first is applied, so that a typing error in the third does not leave two changes
+// behind.
 func parseSettings(args []string) ([]knob.Setting, error) {
 	var settings []knob.Setting
 	for _, arg := range args {
@@ -85,6 +90,8 @@ func parseSettings(args []string) ([]knob.Setting, error) {
 
 // normalize checks a value against the catalogue. A knob that the catalogue does not know is refused: nobody could say
 // what changing it does.
+//
+// The journal uses it as well (journalOptions), to compare what was written with what is read back.
 func normalize(id knob.ID, v knob.Value) (knob.Value, error) {
 	d, ok := knob.Catalogue().Lookup(id)
 	if !ok {
@@ -97,6 +104,7 @@ func normalize(id knob.ID, v knob.Value) (knob.Value, error) {
 	return normal, nil
 }
 
+// It takes no journal: nothing is written, and looking must be possible while a tune holds the lock.
 func (a *app) dryRun(ctx context.Context, settings []knob.Setting) error {
 	live := knob.NewLive()
 	dry := knob.NewDryRun(live)
@@ -118,6 +126,8 @@ func (a *app) dryRun(ctx context.Context, settings []knob.Setting) error {
 	return a.printHistory(changes)
 }
 
+// Without arguments it takes back one change, the newest, as undo does in an editor: typed once too often it does no
+// harm that --all would do.
 func (a *app) undoCommand() *cobra.Command {
 	var all bool
 	c := &cobra.Command{
@@ -177,6 +187,8 @@ func (a *app) confirmCommand() *cobra.Command {
 					}
 				}
 				if len(args) == 0 {
+					// Not a success: whoever types confirm believes that something is on trial, and it may have gone
+					// back a second ago.
 					return statusError{status: exitFailed, message: "confirm: no change is on trial", hint: "linerate history, to see what happened to it"}
 				}
 			}
@@ -202,6 +214,8 @@ func (a *app) historyCommand() *cobra.Command {
 	}
 }
 
+// Recovery is never done silently by other commands than tune, which needs a clean start: what a crash has left is
+// for the operator to see.
 func (a *app) recoverCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "recover",
@@ -229,6 +243,8 @@ func (a *app) printHistory(changes []journal.Change) error {
 }
 
 // printOutcomes tells what was put back; exit status 3 when something had to be left alone or could not be restored.
+//
+// The document comes before the status, so that a script that stops on a non-zero status has read it already.
 func (a *app) printOutcomes(none string, outcomes []journal.Outcome) error {
 	doc := report.NewUndo(a.envelope(""), outcomes)
 	err := a.print(doc, func(s report.Style) error {
@@ -257,6 +273,7 @@ func ids(changes []journal.Change) []string {
 	return all
 }
 
+// The order is that of the ids, which is the order in which they were asked for.
 func byID(changes []journal.Change, want []string) []journal.Change {
 	var found []journal.Change
 	for _, id := range want {
@@ -270,6 +287,8 @@ func byID(changes []journal.Change, want []string) []journal.Change {
 }
 
 // newestInForce finds the last change whose value is still ours to take back.
+//
+// Committed changes count too: confirm makes a change stay, not become irreversible.
 func newestInForce(changes []journal.Change) (string, bool) {
 	for i := len(changes) - 1; i >= 0; i-- {
 		if changes[i].State != journal.Undone {

@@ -22,6 +22,8 @@ const demoScenario = "receive-window"
 // also see what becomes of a remedy that does not help, so it tries all of them.
 var demoTune = []string{"--duration", "700ms", "--warm-up", "400ms", "--budget", "2m30s", "--thorough"}
 
+// The demo plays a scenario of the lab with the ordinary commands inside the world; nothing in it is staged, which is
+// why it takes two minutes.
 func (a *app) demoCommand() *cobra.Command {
 	var page string
 	c := &cobra.Command{
@@ -44,6 +46,7 @@ users make namespaces. --json prints the linerate.tune/1 document of the run.`,
 				return err
 			}
 			defer p.Done()
+			// The page is written by a process inside the world, whose working directory is another one.
 			if page, err = filepath.Abs(page); err != nil {
 				return err
 			}
@@ -73,6 +76,8 @@ users make namespaces. --json prints the linerate.tune/1 document of the run.`,
 }
 
 // demoResult prints the end of the story, or the document, and fails when the loop did not close.
+//
+// A document that was measured is printed also when the loop did not close: the figures are what tells why.
 func (a *app) demoResult(story *demoStory, r *lab.Result, page string) error {
 	if a.json && len(r.Tune) > 0 {
 		if _, err := fmt.Fprintf(a.out, "%s\n", strings.TrimSpace(string(r.Tune))); err != nil {
@@ -95,6 +100,9 @@ func (a *app) demoResult(story *demoStory, r *lab.Result, page string) error {
 }
 
 // demoStory tells the run as it goes: what is decided as lines, what is under way on the status line.
+//
+// Standard output that refuses a line (a closed pipe) does not stop the run, which has a world to clean up; the error
+// is told at the end.
 type demoStory struct {
 	out      io.Writer
 	progress *progress
@@ -148,6 +156,8 @@ func (d *demoStory) event(e lab.Event) {
 }
 
 // diagnosis shows the first finding in full: the limit, and why.
+//
+// Without a document that can be read, the sentence of the event stands in.
 func (d *demoStory) diagnosis(e lab.Event) {
 	var doc report.DiagnoseDocument
 	if err := json.Unmarshal(e.Document, &doc); err != nil || len(doc.Findings) == 0 {
@@ -160,10 +170,12 @@ func (d *demoStory) diagnosis(e lab.Event) {
 	d.say("\ntrying the remedies, one at a time:")
 }
 
-// step passes on what the tune inside the world says. Its pairs and segments are for the status line only.
+// step passes on what the command inside the world says: what a terminal would rewrite goes to the status line.
+//
+// The tune inside has its progress set to lines, and its lines come here one by one.
 func (d *demoStory) step(text string) {
-	if strings.HasPrefix(text, "stream ") {
-		d.progress.Status("%s", text)
+	if status, ok := strings.CutPrefix(text, statusMark); ok {
+		d.progress.Status("  %s", status)
 		return
 	}
 	d.say("  %s", text)

@@ -12,6 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
+// --fail-on makes it a check for scripts and monitoring: status 4 tells "something is wrong with the path" from 1,
+// "could not look".
 func (a *app) diagnoseCommand() *cobra.Command {
 	var (
 		target  targetFlags
@@ -36,6 +38,8 @@ numbers, where they came from, and the explanations that were ruled out. Changes
 			if err := load.check(); err != nil {
 				return err
 			}
+			// Flags are checked before anything is connected: a typing error must not cost a measurement, nor load a
+			// path for nothing.
 			if failOn != "" && severityRank(diagnose.Severity(failOn)) < 0 {
 				return usagef("--fail-on %q: not one of info, notice, warning, critical", failOn)
 			}
@@ -80,6 +84,7 @@ func (a *app) explain(code string) error {
 	return a.print(doc, func(s report.Style) error { return report.ExplainText(a.out, doc, s) })
 }
 
+// Their order is that of severityRank.
 var severities = []diagnose.Severity{diagnose.Info, diagnose.Notice, diagnose.Warning, diagnose.Critical}
 
 func severityRank(s diagnose.Severity) int { return slices.Index(severities, s) }

@@ -41,6 +41,9 @@ type usageError struct{ error }
 func (e usageError) Unwrap() error { return e.error }
 
 // statusError ends the command with a given status after its document was printed; an empty message prints nothing more.
+//
+// A command whose result is itself the bad news (a partial run, a finding) has said everything in its document;
+// repeating it as an error would put a second text on the screen.
 type statusError struct {
 	status  int
 	message string
@@ -61,6 +64,10 @@ type tuneError struct {
 func (e tuneError) Unwrap() error { return e.error }
 
 // exitStatus maps an error to its status; this switch is the only place that does.
+//
+// The cases are in order of precedence: an interruption explains any error that came with it, a status that a command
+// has chosen beats what its cause would say, and usage comes before permission, because a mistyped name may also not
+// be permitted. A statusError in a chain that was interrupted is an interruption.
 func exitStatus(err error) int {
 	var usage usageError
 	var status statusError
@@ -88,6 +95,9 @@ func exitStatus(err error) int {
 }
 
 // finish prints the error, if any, and gives the status.
+//
+// When standard error cannot take the JSON object (a value that cannot be encoded), the plain sentence is still
+// better than silence.
 func (a *app) finish(err error) int {
 	status := exitStatus(err)
 	if err == nil || err.Error() == "" {
@@ -107,6 +117,8 @@ func (a *app) finish(err error) int {
 }
 
 // oneSentence keeps an error on one line.
+//
+// errors.Join puts its parts on lines of their own; log lines and the JSON text want one.
 func oneSentence(err error) string {
 	if errors.Is(err, errInterrupted) {
 		// What an interruption left behind is said only where it is known: an undo or a set that was cut short must not claim that
@@ -124,6 +136,8 @@ func oneSentence(err error) string {
 }
 
 // hintOf finds what to do next in the chain of an error.
+//
+// The outermost hint wins: it was given by who knew most of what the user was about to do.
 func hintOf(err error) string {
 	var h interface{ Hint() string }
 	if errors.As(err, &h) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/linerate/linerate/internal/loop"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/tune"
 )
@@ -51,13 +52,16 @@ func TestTuneFlags(t *testing.T) {
 	}
 }
 
-// TestStatusStays checks that a clean segment, which has nothing to say, does not wipe the estimate off the status line.
-func TestStatusStays(t *testing.T) {
+// TestStatusKeepsTheEstimate checks that a segment is told beside the estimate so far, not instead of it, and that a step ends both.
+func TestStatusKeepsTheEstimate(t *testing.T) {
 	var screen bytes.Buffer
-	show := tuneProgress(&progress{w: &screen, mode: progressLive})
-	show(tune.Event{Kind: tune.EventEstimate, Text: "pair 1 of 6"})
-	show(tune.Event{Kind: tune.EventSegment})
-	if got := screen.String(); got != "\r\x1b[Kpair 1 of 6" {
-		t.Errorf("screen got %q", got)
+	show := tuneProgress(&progress{w: &screen, mode: progressAll}, loop.Throughput)
+	show(tune.Event{Kind: tune.EventEstimate, Text: "pair 1 of 6: ×2"})
+	show(tune.Event{Kind: tune.EventSegment, Arm: "B", Pair: 2, Objective: 941e6})
+	show(tune.Event{Kind: tune.EventVerdict, Text: "kept"})
+	show(tune.Event{Kind: tune.EventSegment, Text: "segment discarded: stolen", Discard: "stolen"})
+	want := "· pair 1 of 6: ×2\n· with, pair 2: 941 Mb/s  pair 1 of 6: ×2\nkept\n· segment discarded: stolen  \n"
+	if got := screen.String(); got != want {
+		t.Errorf("screen got %q, want %q", got, want)
 	}
 }

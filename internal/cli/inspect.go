@@ -7,6 +7,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
+// --root is how a host is looked at from afar and later: somebody sends a tarball of /proc and /sys, and every rule
+// that needs no traffic works on it.
 func (a *app) inspectCommand() *cobra.Command {
 	var root string
 	c := &cobra.Command{

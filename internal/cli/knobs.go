@@ -9,6 +9,7 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
+// A pattern without a match is status 2, like grep's 1 a "no" that scripts can ask for, and never an empty document.
 func (a *app) knobsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "knobs [PATTERN]",

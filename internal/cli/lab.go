@@ -96,6 +96,9 @@ func labScenarios(name string) ([]lab.Scenario, error) {
 // The faults of the scenarios are gross, so short segments show them; a scenario is to take a minute or so.
 var labTune = []string{"--duration", "600ms", "--warm-up", "400ms"}
 
+// The scenarios run one after the other, because two worlds on one machine would disturb each other's figures. A
+// scenario that does not pass does not end the suite; an error of the lab itself does, as it would hit the next one
+// too.
 func (a *app) labRun(ctx context.Context, scenarios []lab.Scenario, budget time.Duration) error {
 	p, err := a.newProgress()
 	if err != nil {
@@ -137,6 +140,7 @@ func (a *app) labRun(ctx context.Context, scenarios []lab.Scenario, budget time.
 	return nil
 }
 
+// Side and knob are one word each in the document's list of what was kept.
 func labOutcome(r *lab.Result) report.LabOutcome {
 	o := report.LabOutcome{
 		Scenario: r.Scenario.Name, Expected: r.Scenario.Expect.Finding, Found: r.Found,
@@ -150,6 +154,8 @@ func labOutcome(r *lab.Result) report.LabOutcome {
 }
 
 // linkFlags describe an emulated link, both directions alike.
+//
+// One set of values for both directions: an asymmetric link needs a scenario file.
 type linkFlags struct {
 	rate   string
 	delay  time.Duration
@@ -169,6 +175,9 @@ func (l *linkFlags) add(c *cobra.Command) {
 }
 
 // link gives the link that the flags describe; nil when none was asked for.
+//
+// A link with all values at their defaults is not the same as no link: the emulated one goes through a process, a
+// plain veth does not. So flags that were typed decide, not their values.
 func (l *linkFlags) link(c *cobra.Command) (*lab.Link, error) {
 	asked := false
 	for _, name := range []string{"rate", "delay", "jitter", "loss", "queue", "mtu"} {
@@ -225,6 +234,9 @@ exit status; ` + "`linerate`" + ` in it is this program, and the name far is the
 }
 
 // labUp makes a world whose far host already answers, and either waits or runs a command in the near one.
+//
+// The far host serves from the start with a key of this world only, and the state of both hosts is a directory that
+// ends with it: what is tried there leaves no journal behind.
 func (a *app) labUp(ctx context.Context, w lab.World, command []string) error {
 	running, err := lab.Up(ctx, w)
 	if err != nil {
@@ -253,6 +265,7 @@ func (a *app) labUp(ctx context.Context, w lab.World, command []string) error {
 		<-ctx.Done()
 		return nil
 	}
+	// The environment carries key and state, so that `linerate measure far` works in the command as it is.
 	c := running.Near().Exec(ctx, command...)
 	c.Env = []string{"LINERATE_KEY=" + key, "LINERATE_STATE=" + near}
 	c.Stdin, c.Stdout, c.Stderr = a.in, a.out, a.err
@@ -265,6 +278,9 @@ func (a *app) labUp(ctx context.Context, w lab.World, command []string) error {
 }
 
 // labHostCommand is a host of a world: our own binary, started again in namespaces of its own.
+//
+// The program starts itself because nothing else is sure to be there: no ip(8), no unshare(1), no shell in a minimal
+// image.
 func (a *app) labHostCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "lab-host",

@@ -11,6 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/unit"
 )
 
+// Ten seconds are what iperf3 and netperf take by default, so that figures can be put side by side.
 func (a *app) measureCommand() *cobra.Command {
 	var (
 		target targetFlags
@@ -69,6 +70,9 @@ every test: where packets died and what the transfer cost in CPU time are part o
 }
 
 // specsFor turns flags into tests. The suite gives each test a short, fixed share, so that the whole screen is there in under 20 s.
+//
+// The suite has fixed directions of its own; --reverse, --bidir, --warm-up and a longer --duration apply to a named
+// test only.
 func specsFor(test string, l loadFlags, warmUp time.Duration) ([]traffic.Spec, error) {
 	if test == "" {
 		l.duration = min(l.duration, 3*time.Second)
@@ -81,8 +85,11 @@ func specsFor(test string, l loadFlags, warmUp time.Duration) ([]traffic.Spec, e
 	}
 	switch spec.Test {
 	case traffic.Stream:
+	// One byte each way is the smallest transaction, whose rate is one over the round trip as a program sees it
+	// (netperf's TCP_RR does the same).
 	case traffic.RR:
 		spec.RequestBytes, spec.ResponseBytes = 1, 1
+	// 56 bytes of payload are those of ping(8); ten a second are no load on any path.
 	case traffic.Ping:
 		spec.RequestBytes, spec.Gap = 56, 100*time.Millisecond
 	default:
@@ -98,9 +105,12 @@ func specsFor(test string, l loadFlags, warmUp time.Duration) ([]traffic.Spec, e
 }
 
 // interim tells one interval while a test runs.
+//
+// On a terminal an interim result rewrites the status line, in a log it is a line of its own: there the run of the
+// figures is what one looks for.
 func (a *app) interim(p *progress, spec traffic.Spec, i traffic.Interval) {
 	tell := p.Step
-	if p.mode == progressLive {
+	if p.mode != progressLines {
 		tell = p.Status
 	}
 	omitted := ""

@@ -10,6 +10,8 @@ import (
 )
 
 // envelope begins a document of this program on this host.
+//
+// Commands that have a snapshot pass its name, which is the one in the rest of the document.
 func (a *app) envelope(name string) report.Envelope {
 	if name == "" {
 		name, _ = os.Hostname() // an unknown host name is simply absent from the document
@@ -18,6 +20,8 @@ func (a *app) envelope(name string) report.Envelope {
 }
 
 // print writes the one document of a command: JSON when asked, else text.
+//
+// One line of JSON, so that documents of several runs appended to one file are still one a line.
 func (a *app) print(doc any, text func(report.Style) error) error {
 	if a.json {
 		return report.Encode(a.out, doc)

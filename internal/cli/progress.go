@@ -15,10 +15,17 @@ type progressMode int
 const (
 	progressOff   progressMode = iota
 	progressLines              // every step a line of its own: pipes, logs
+	progressAll                // status lines too, each a line that begins with statusMark: for programs that show progress of their own
 	progressLive               // steps are lines, and one status line rewrites itself: terminals
 )
 
+// statusMark begins a status line where it cannot rewrite itself.
+const statusMark = "· "
+
 // progress writes to standard error while a command works. Safe for concurrent use.
+//
+// Errors of writing are not looked at: progress that cannot be shown is no reason to stop a measurement or, worse, an
+// undo.
 type progress struct {
 	mu     sync.Mutex
 	w      io.Writer
@@ -33,17 +40,21 @@ func (a *app) newProgress() (*progress, error) {
 	case "off":
 	case "lines":
 		p.mode = progressLines
+	case "all":
+		p.mode = progressAll
 	case "auto", "":
 		if terminal(a.err) && a.env("TERM") != "dumb" {
 			p.mode = progressLive
 		}
 	default:
-		return nil, usageError{fmt.Errorf("--progress %q: not one of auto, lines, off", a.progress)}
+		return nil, usageError{fmt.Errorf("--progress %q: not one of auto, lines, all, off", a.progress)}
 	}
 	return p, nil
 }
 
 // Step says something that stays on the screen.
+//
+// The status line is taken away first and not put back: the next word about what is under way comes soon.
 func (p *progress) Step(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,10 +70,15 @@ func (p *progress) Step(format string, args ...any) {
 func (p *progress) Status(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	text := fmt.Sprintf(format, args...)
+	if p.mode == progressAll {
+		fmt.Fprintf(p.w, "%s%s\n", statusMark, text)
+	}
 	if p.mode != progressLive {
 		return
 	}
-	text := fmt.Sprintf(format, args...)
+	// A line that wraps cannot be rewritten by a carriage return. The width is asked each time, since windows are
+	// resized.
 	if f, ok := p.w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 1 {
 			text = clip(text, width-1)
@@ -73,6 +89,8 @@ func (p *progress) Status(format string, args ...any) {
 }
 
 // Done takes the status line away.
+//
+// It may be called several times; before a document is printed it keeps the last status from standing in front of it.
 func (p *progress) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,6 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
+// Tuning is off unless it is asked for on this side: who may measure a host is a smaller question than who may change
+// it, and the answer belongs to whoever runs it.
 func (a *app) serveCommand() *cobra.Command {
 	var (
 		listen string
@@ -75,6 +77,10 @@ func (a *app) serveKey(flag string) (wire.Key, error) {
 }
 
 // serverOptions is what this host offers: tests always, its knobs only when allowed.
+//
+// The journal is opened when the first client wants to change something and not at start, so that a server that only
+// answers tests does not lock out `linerate set` on its own host. Lease, since trials live no longer than the
+// connection that made them.
 func (a *app) serverOptions(tuning bool) (peer.ServerOptions, error) {
 	dir, err := a.stateDir()
 	if err != nil {
@@ -91,6 +97,8 @@ func (a *app) serverOptions(tuning bool) (peer.ServerOptions, error) {
 }
 
 // serveStdio answers the one client at the other end of ssh; its messages have standard output to themselves.
+//
+// There is no key: ssh has authenticated the other side, and the process ends with the connection.
 func (a *app) serveStdio(ctx context.Context, o peer.ServerOptions) error {
 	in, inOK := a.in.(io.ReadCloser)
 	out, outOK := a.out.(io.WriteCloser)
@@ -101,6 +109,9 @@ func (a *app) serveStdio(ctx context.Context, o peer.ServerOptions) error {
 }
 
 // announce prints the lines a person needs on the other side. The first line is also what scripts wait for.
+//
+// The key is printed in full, once, on the terminal of whoever started the server; it is worth nothing when the
+// server ends.
 func (a *app) announce(l *wire.Listener, k wire.Key, tuning bool) error {
 	allow := ""
 	if !tuning {

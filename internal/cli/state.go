@@ -12,6 +12,8 @@ import (
 
 // openJournal takes this host's journal: live knobs, values compared in canonical form, trials watched by a guard process that
 // is this very program.
+//
+// The lock is exclusive; a second process is told the holder's process id and ends with status 11.
 func (a *app) openJournal(mode journal.Mode, side string) (*journal.Journal, error) {
 	dir, err := a.stateDir()
 	if err != nil {
@@ -37,6 +39,9 @@ func (a *app) history() ([]journal.Change, error) {
 }
 
 // guardCommand is the process that watches trials from outside their writer; journal.StartGuard types this command line.
+//
+// It is a command of the same binary and not a thread, because a thread dies with the process whose death it has to
+// watch.
 func (a *app) guardCommand() *cobra.Command {
 	var (
 		mode, session string

@@ -38,6 +38,7 @@ type loadFlags struct {
 	bidir    bool
 }
 
+// The words are those of iperf3 (--parallel, --reverse, --bidir), which most hands know.
 func (l *loadFlags) add(c *cobra.Command, duration time.Duration, bidir bool) {
 	c.Flags().DurationVar(&l.duration, "duration", duration, "how long each test measures, after its warm-up")
 	c.Flags().DurationVar(&l.interval, "interval", time.Second, "how often to tell an interim result")

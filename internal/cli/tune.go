@@ -17,6 +17,7 @@ import (
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/tune"
+	"github.com/linerate/linerate/internal/unit"
 )
 
 type tuneFlags struct {
@@ -32,6 +33,8 @@ type tuneFlags struct {
 	seed     uint64
 }
 
+// d1 is the default of --allow: it may change what new connections get and leaves the traffic of others on the host
+// alone. Anything above it is the decision of a person who knows what else runs there.
 func (a *app) tuneCommand() *cobra.Command {
 	var f tuneFlags
 	c := &cobra.Command{
@@ -64,6 +67,9 @@ The other side must have been started with --allow-tuning, or only this side is 
 }
 
 // options checks the flags before anything is connected or opened.
+//
+// The budget ends at 50 minutes, because a far side grants a trial an hour at most and the lease must outlast the
+// experiment (leaseFor).
 func (f tuneFlags) options() (loop.TuneOptions, error) {
 	o := loop.TuneOptions{
 		Goal: loop.Goal(f.goal), Direction: f.load.direction(), Streams: f.load.parallel,
@@ -93,6 +99,8 @@ func (f tuneFlags) options() (loop.TuneOptions, error) {
 		}
 		o.Knobs = func(id knob.ID) bool { return matches(f.knobs, string(id)) }
 	}
+	// The seed only orders arms; a run is not repeatable by it alone, as the path is not. Tests and replays of the
+	// simulator use it.
 	if o.Seed == 0 {
 		o.Seed = rand.Uint64()
 	}
@@ -107,6 +115,7 @@ func matches(pattern, name string) bool {
 	return (err == nil && ok) || strings.Contains(name, pattern)
 }
 
+// The page is written before the document is printed: a reader who sees the verdict finds the file.
 func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	o, err := f.options()
 	if err != nil {
@@ -133,6 +142,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	if _, err := j.Recover(ctx); err != nil {
 		return err
 	}
+	// Far and near trials get the same time, so that neither side is left changed while the other has gone back.
 	f.target.trial = leaseFor(f.budget)
 	client, err := a.connect(ctx, target, f.target, p)
 	if err != nil {
@@ -141,7 +151,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	defer client.Close()
 
 	o.Step = func(step string) { p.Status("%s", step) }
-	o.Progress = tuneProgress(p)
+	o.Progress = tuneProgress(p, o.Goal)
 	began := time.Now()
 	near := loop.Near{Journal: j, Backend: knob.NewLive(), For: leaseFor(f.budget)}
 	t, err := loop.Tune(ctx, near, client, o)
@@ -173,6 +183,8 @@ func leaseFor(budget time.Duration) time.Duration { return min(budget+5*time.Min
 
 // tuneStatus is 0 when the run came to its end, also when that end is "nothing to tune"; 3 when time ran out; 5 when
 // something had been kept and did not stand confirmation.
+//
+// Partial comes before rolled back: a run that was out of time did not get the chance to confirm.
 func tuneStatus(o *tune.Outcome) error {
 	switch {
 	case o.Partial:
@@ -183,18 +195,38 @@ func tuneStatus(o *tune.Outcome) error {
 	return nil
 }
 
-// tuneProgress shows an experiment: what is decided stays on the screen, what is under way rewrites one line.
-func tuneProgress(p *progress) func(tune.Event) {
+// tuneProgress shows an experiment: what is decided stays on the screen, what is under way rewrites one line. The line tells the
+// last segment beside the estimate so far, so that something moves every second or two.
+func tuneProgress(p *progress, goal loop.Goal) func(tune.Event) {
+	estimate := ""
 	return func(e tune.Event) {
-		switch {
-		case e.Text == "":
-			// A clean segment says nothing of its own: the estimate that stands on the line stays there.
-		case e.Kind == tune.EventSegment, e.Kind == tune.EventEstimate:
-			p.Status("%s", e.Text)
+		switch e.Kind {
+		case tune.EventSegment:
+			p.Status("%s  %s", segmentText(e, goal), estimate)
+		case tune.EventEstimate:
+			estimate = e.Text
+			p.Status("%s", estimate)
 		default:
+			estimate = ""
 			p.Step("%s", e.Text)
 		}
 	}
+}
+
+// segmentText tells one segment: which arm, which pair, and what it gave.
+func segmentText(e tune.Event, goal loop.Goal) string {
+	if e.Discard != "" {
+		return e.Text
+	}
+	arm := map[string]string{"A": "without", "B": "with"}[e.Arm]
+	if arm == "" {
+		arm = e.Arm // a level in the search for the best one
+	}
+	figure := unit.BitRate(e.Objective).String()
+	if goal == loop.Latency {
+		figure = unit.FormatCount(e.Objective) + " transactions/s"
+	}
+	return fmt.Sprintf("%s, pair %d: %s", arm, e.Pair, figure)
 }
 
 // page is a result page that is still empty.
