@@ -45,6 +45,8 @@ and is a trial: a guard process puts the old values back when the time is over, 
 				return err
 			}
 			defer j.Close()
+			// The journal watches by deadline and not by lease: this process ends at once, and the trial has to
+			// outlive it.
 			changes, err := j.Apply(cmd.Context(), journal.Request{Reason: "linerate set", For: trial}, settings...)
 			if err != nil {
 				return err
@@ -214,8 +216,8 @@ func (a *app) historyCommand() *cobra.Command {
 	}
 }
 
-// Recovery is never done silently by other commands than tune, which needs a clean start: what a crash has left is
-// for the operator to see.
+// A tune and a change from afar recover first as well, since they need a clean start. The other commands do not: what
+// a crash has left is for the operator to see.
 func (a *app) recoverCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "recover",

@@ -46,7 +46,6 @@ users make namespaces. --json prints the linerate.tune/1 document of the run.`,
 				return err
 			}
 			defer p.Done()
-			// The page is written by a process inside the world, whose working directory is another one.
 			if page, err = filepath.Abs(page); err != nil {
 				return err
 			}
@@ -171,8 +170,6 @@ func (d *demoStory) diagnosis(e lab.Event) {
 }
 
 // step passes on what the command inside the world says: what a terminal would rewrite goes to the status line.
-//
-// The tune inside has its progress set to lines, and its lines come here one by one.
 func (d *demoStory) step(text string) {
 	if status, ok := strings.CutPrefix(text, statusMark); ok {
 		d.progress.Status("  %s", status)

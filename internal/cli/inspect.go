@@ -7,8 +7,7 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// --root is how a host is looked at from afar and later: somebody sends a tarball of /proc and /sys, and every rule
-// that needs no traffic works on it.
+// --root is how a host is looked at from afar and later: somebody sends a tarball of /proc and /sys.
 func (a *app) inspectCommand() *cobra.Command {
 	var root string
 	c := &cobra.Command{

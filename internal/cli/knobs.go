@@ -9,7 +9,7 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// A pattern without a match is status 2, like grep's 1 a "no" that scripts can ask for, and never an empty document.
+// A pattern without a match is an error with a status of its own and never an empty document.
 func (a *app) knobsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "knobs [PATTERN]",

@@ -99,8 +99,7 @@ func (f tuneFlags) options() (loop.TuneOptions, error) {
 		}
 		o.Knobs = func(id knob.ID) bool { return matches(f.knobs, string(id)) }
 	}
-	// The seed only orders arms; a run is not repeatable by it alone, as the path is not. Tests and replays of the
-	// simulator use it.
+	// The seed only orders the arms: by it alone a run is not repeatable, as the path is not.
 	if o.Seed == 0 {
 		o.Seed = rand.Uint64()
 	}
@@ -115,7 +114,6 @@ func matches(pattern, name string) bool {
 	return (err == nil && ok) || strings.Contains(name, pattern)
 }
 
-// The page is written before the document is printed: a reader who sees the verdict finds the file.
 func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	o, err := f.options()
 	if err != nil {

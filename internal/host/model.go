@@ -49,8 +49,6 @@ type Interface struct {
 	Addresses       []string           `json:"addresses,omitempty"` // CIDR
 	Qdisc           string             `json:"qdisc,omitempty"`
 	Counters        map[string]uint64  `json:"counters,omitempty"` // /sys/class/net/X/statistics names
-	// PermanentHardware is the address that the card was made with; empty: nobody told.
-	PermanentHardware string `json:"permanent_mac,omitempty"`
 }
 
 // Bus is where a card sits and what the slot carries. Capacities are nominal, after line coding and before any protocol of the bus: per

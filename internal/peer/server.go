@@ -120,6 +120,7 @@ func Serve(ctx context.Context, o ServerOptions) error {
 			}
 			return fmt.Errorf("serve: %w", err)
 		}
+		// A client that is let in has shown the key; what it may do is up to its session.
 		s.sessions.Go(func() { s.serve(ctx, conn, remoteIP(conn)) })
 	}
 }
@@ -234,6 +235,7 @@ func (s *server) dismiss() {
 
 // enterTest takes the one place for a test, waiting within bounds; tell is called once if it has to wait.
 func (s *server) enterTest(ctx context.Context, tell func(string)) error {
+	// Two tests at once would measure each other.
 	select {
 	case s.slot <- struct{}{}:
 		return nil

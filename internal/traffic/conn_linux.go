@@ -11,8 +11,8 @@ import (
 // engineName is the Method of results of TCP tests.
 const engineName = "tcp, blocking, pinned"
 
-// wakeEvery bounds the sleep of a blocking call, so that a worker on a stalled connection sees the end of the test. It costs nothing
-// while data flow.
+// wakeEvery bounds the sleep of a blocking call, so that a worker on a stalled connection sees the end of the test even if the shutdown that
+// should wake it came before the call. It costs nothing while data flow.
 const wakeEvery = 200 * time.Millisecond
 
 // dataConn is a data connection as a bare blocking descriptor.

@@ -71,6 +71,7 @@ func (c *conductor) end(name string) End {
 
 // flow is the evidence of one connection: differences where the kernel counts, the last reading where it shows a state.
 func (c *conductor) flow(i int, w *worker) TCPInfo {
+	// Counters of the kernel never go back on one connection; min() guards against a socket that was not readable at the first edge.
 	a, b, f := c.window.infos[i], c.window.ends[i], c.samples[i]
 	micros := func(after, before uint64) float64 { return float64(after-min(after, before)) / 1e6 }
 	t := TCPInfo{
@@ -127,7 +128,7 @@ func busySeconds(cpus []host.CPUTimes) float64 {
 	var sum float64
 	for _, c := range cpus {
 		busy := c.User + c.System + c.IRQ + c.SoftIRQ
-		if c.CPU == -1 {
+		if c.CPU == -1 { // the kernel's own sum of all CPUs, the line "cpu" of /proc/stat
 			return busy
 		}
 		sum += busy

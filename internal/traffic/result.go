@@ -46,6 +46,7 @@ func (r *Result) stream(near, far resultBody) {
 	case Down:
 		r.Bytes, r.DurationSeconds, r.ThroughputBitsPerSec = near.Bytes, near.Seconds, down
 	case Bidir:
+		// Two windows that overlap but for half a round trip; the sum is what both hosts carried at the same time.
 		r.Bytes, r.DurationSeconds, r.ThroughputBitsPerSec = near.Bytes+far.Bytes, near.Seconds, up+down
 		r.UpBitsPerSec, r.DownBitsPerSec = up, down
 	}
@@ -61,6 +62,7 @@ func (r *Result) pings(c *conductor) {
 		if w.ping == nil || w.ping.sent == 0 {
 			continue
 		}
+		// A ping in flight at the end of the window is not lost: pingLoop waits a second for those.
 		loss := 1 - float64(min(w.ping.answered, w.ping.sent))/float64(w.ping.sent)
 		r.LossRatio = &loss
 		r.PacketsPerSec = perSecond(w.ping.sent, r.DurationSeconds)
@@ -79,6 +81,7 @@ func (r *Result) path() {
 		senders++
 		retransmits += t.RetransSegs
 		r.MSSBytes = max(r.MSSBytes, t.SndMSSBytes)
+		// The smallest, because it is the one that a path with several routes would hide.
 		if r.MTUBytes == 0 || t.PMTUBytes < r.MTUBytes {
 			r.MTUBytes = t.PMTUBytes
 		}

@@ -65,6 +65,7 @@ func (t *timeline) flush(all bool) {
 		own := t.own[len(t.intervals)]
 		k := partKey{own.Measured, own.Index}
 		far, ok := t.far[k]
+		// Messages of intervals may be lost (tryPost) but never overtake each other, so a later one proves that this one will not come.
 		if !ok && !all && !(t.anyFar && t.newest.after(k)) {
 			return
 		}
@@ -83,6 +84,8 @@ func (s Spec) interval(own, far part) Interval {
 		}
 		return float64(p.Bytes) * 8 / (p.End - p.Start)
 	}
+	// Each side's bytes are divided by that side's own time: the two intervals are not the same moments, and a rate made of the bytes of one and
+	// the seconds of the other would show the difference of the clocks.
 	switch s.Test {
 	case Stream:
 		i.ThroughputBitsPerSec = rate(own) + rate(far)

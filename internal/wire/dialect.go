@@ -11,6 +11,7 @@ const dialectHeadBytes = 64
 // Dialect guesses from the first bytes of a connection what its sender speaks, for messages to people: "HTTP", "SSH", "TLS",
 // "iperf3", "iperf2", "nothing but zeros", … and "something unknown".
 func Dialect(head []byte) string {
+	// Clear beginnings come first; what is told by a single byte or a set of letters would match too much before them.
 	text := string(head)
 	switch {
 	case len(head) == 0:

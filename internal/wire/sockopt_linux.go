@@ -18,6 +18,7 @@ func setUserTimeout(conn *net.TCPConn, d time.Duration) {
 	if err != nil {
 		return
 	}
+	// Milliseconds (tcp(7)). It covers unacknowledged data only; an idle peer that vanished is found by the heartbeats, which are such data.
 	_ = raw.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds()))
 	})

@@ -176,6 +176,7 @@ func SSH(ctx context.Context, target string, command []string) (*Conn, string, e
 	if h := config["hostname"]; h != "" {
 		host = h
 	}
+	// ssh's authentication is the channel's: no key, and nothing of ours listens for control there.
 	return NewConn(s), net.JoinHostPort(host, strconv.Itoa(port)), nil
 }
 
@@ -205,6 +206,8 @@ func parseSSHConfig(out []byte) map[string]string {
 
 // readGreeting skips what the far shell printed and reads the port.
 func readGreeting(r *bufio.Reader) (int, error) {
+	// The reader's buffer is as large as the bound, so a line without an end is given up as well: ReadString grows beyond it, but only by what a
+	// far end sends that the user has logged in to.
 	for seen := 0; seen < maxGreetingBytes; {
 		line, err := r.ReadString('\n')
 		if err != nil {
