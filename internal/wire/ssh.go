@@ -206,14 +206,13 @@ func parseSSHConfig(out []byte) map[string]string {
 
 // readGreeting skips what the far shell printed and reads the port.
 func readGreeting(r *bufio.Reader) (int, error) {
-	// The reader's buffer is as large as the bound, so a line without an end is given up as well: ReadString grows beyond it, but only by what a
-	// far end sends that the user has logged in to.
 	for seen := 0; seen < maxGreetingBytes; {
-		line, err := r.ReadString('\n')
-		if err != nil {
+		// Never more than the reader's buffer: a far shell that prints one line without an end must not fill our memory.
+		line, err := r.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return 0, err
 		}
-		if port, ok := parseGreeting(line); ok {
+		if port, ok := parseGreeting(string(line)); ok && err == nil {
 			return port, nil
 		}
 		seen += len(line)

@@ -83,6 +83,7 @@ func TestSSHExplainsWhyNot(t *testing.T) {
 		"no program":   {"echo 'sh: 1: linerate: not found' >&2; exit 127", wire.ErrNotLinerate, "linerate: not found"},
 		"ends at once": {"exit 0", wire.ErrNotLinerate, "without linerate's greeting"},
 		"chatters":     {"yes", wire.ErrNotLinerate, "no greeting"},
+		"one line":     {"exec cat /dev/zero", wire.ErrNotLinerate, "no greeting"},
 		"says nothing": {"exec sleep 60", wire.ErrUnreachable, "deadline"},
 	} {
 		t.Run(name, func(t *testing.T) {
