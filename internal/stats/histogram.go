@@ -8,6 +8,9 @@ import (
 )
 
 // longestLatency is the largest latency a Histogram tells apart; longer ones count as this long, with the exact maximum kept.
+//
+// An hour is far past any timeout of TCP. Three digits over that range, more than twelve decimal orders, are what the
+// 280 KiB buy.
 const longestLatency = int64(time.Hour)
 
 // Histogram collects latencies in nanoseconds with three significant digits in constant memory (about 280 KiB), without allocating when it records.
@@ -46,6 +49,8 @@ func (h *Histogram) Record(nanoseconds int64) {
 }
 
 // Merge adds everything that other has recorded. Other is left as it is.
+//
+// The two must not be used by anybody else meanwhile.
 func (h *Histogram) Merge(other *Histogram) {
 	if other.count == 0 {
 		return

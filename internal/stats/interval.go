@@ -26,11 +26,16 @@ func (i Interval) Finite() bool {
 
 // HodgesLehmann is the median of all Walsh averages (x_i+x_j)/2, i ≤ j: a centre nearly as efficient as the mean on normal data, which
 // one wild value in four cannot move far. NaN for an empty sample.
+//
+// The efficiency is 3/π, about 95 %, on normal data, and never below 86 % for symmetric data (Hodges & Lehmann 1956);
+// the median has 64 % on normal data, which would cost half as many pairs again.
 func HodgesLehmann(x []float64) float64 { return quantileSorted(walsh(x), 0.5) }
 
 // SignedRank is the exact confidence interval of the centre of x that inverts Wilcoxon's signed-rank test, with the Hodges-Lehmann
 // estimate. Its ends are Walsh averages. When the sample is too small for the confidence (fewer than 6 values for 95 %) both ends are
 // infinite and the confidence is 1. It panics when confidence is not between 0 and 1.
+//
+// A nil or empty sample is too small for any confidence.
 func SignedRank(x []float64, confidence float64) Interval {
 	if !(confidence > 0 && confidence < 1) {
 		panic("stats: confidence must lie between 0 and 1")
@@ -80,6 +85,9 @@ func walsh(x []float64) []float64 {
 
 // signedRankProbabilities gives the null distribution of the rank sum: element s is the probability that the ranks of the negative ones among
 // n symmetric values sum to s.
+//
+// It works with probabilities from the start and not with counts, since 2^n does not fit an integer for the thousand
+// pairs that a plan may have.
 func signedRankProbabilities(n int) []float64 {
 	p := make([]float64, n*(n+1)/2+1)
 	p[0] = 1

@@ -61,6 +61,8 @@ func quantileSorted(sorted []float64, q float64) float64 {
 // RobustStdDev estimates the standard deviation of x without being moved by single outliers: 1.4826 times the median absolute deviation
 // from the median, with Croux and Rousseeuw's correction for small samples (COMPSTAT 1992). NaN for fewer than two values. When
 // more than half of the values are equal the deviation of the others still counts: then it falls back to the ordinary standard deviation.
+//
+// It bears up to half of the values being wrong, which the ordinary one does not for a single one.
 func RobustStdDev(x []float64) float64 {
 	if len(x) < 2 {
 		return math.NaN()
@@ -88,6 +90,9 @@ func smallSampleFactor(n int) float64 {
 }
 
 // zeroShare is what a measurement that found nothing counts as, relative to its partner in PairedLogRatio.
+//
+// It is ln 10⁻⁶ ≈ −13.8 as a logarithm: past any real effect, so that no rounding hides it, and finite, so that
+// averages over pairs exist.
 const zeroShare = 1e-6
 
 // PairedLogRatio gives ln(b/a) for every pair: positive where b is higher. The shorter slice decides the length. A value that is not

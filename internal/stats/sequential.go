@@ -36,6 +36,10 @@ type Boundary struct {
 // magnitudes, so the sequence of sign patterns in rank order is a Markov chain: the next difference has either sign with probability
 // one half and falls at each place of the order with the same probability. Its 2^n states are enumerated and those past the
 // boundary removed at each look. Beyond 20 pairs the looks' risks are simply added up, which is conservative.
+//
+// The step from one look to the next is what makes this exact: the same differences are still there at the next look,
+// and only their places in the order have changed, at random. Treating the looks as independent would be wrong, and
+// treating them as one (the fixed-sample interval at each) would spend the risk several times.
 func NewBoundary(looks []int, confidence float64) (*Boundary, error) {
 	if !(confidence > 0 && confidence < 1) {
 		return nil, fmt.Errorf("plan looks: confidence %v is not between 0 and 1", confidence)
@@ -113,6 +117,9 @@ type signChain struct {
 func newSignChain() *signChain { return &signChain{mass: []float64{1}} }
 
 // step adds one more difference of random sign and random place in the order.
+//
+// The place splits the pattern: ranks below it stay, those from it on move up by one, and the new bit goes in
+// between.
 func (c *signChain) step() {
 	next := make([]float64, 2*len(c.mass))
 	share := 1 / float64(2*(c.pairs+1))
@@ -142,6 +149,9 @@ func (c *signChain) sums() []float64 {
 }
 
 // stop removes every pattern whose rank sum is below rank.
+//
+// What is removed has crossed the boundary: in those cases the experiment is over, and they cannot cross a second
+// time.
 func (c *signChain) stop(rank int) {
 	for pattern := range c.mass {
 		if rankSum(pattern) < rank {

@@ -65,6 +65,9 @@ type Drift struct {
 
 // LinearDrift fits a straight line through the series by the median of all slopes (Theil-Sen), which outliers do not bend.
 // Fewer than 3 values have no drift.
+//
+// The slope is judged by its size and by its sign test together: a steep line through six scattered values is no
+// trend, and a significant one of a tenth of a per cent matters to nobody.
 func LinearDrift(series []float64) Drift {
 	n := len(series)
 	if n < 3 {
@@ -118,6 +121,9 @@ func Autocorrelation(series []float64) float64 {
 }
 
 // CheckSeries looks at a series from index from on (as SteadyFrom gave it) and says what makes its mean doubtful.
+//
+// All four are asked for and none ends the check, as a series may be noisy and drifting; only one that is too short
+// says nothing else.
 func CheckSeries(series []float64, from int) []Warning {
 	from = min(max(from, 0), len(series))
 	rest := series[from:]
@@ -138,6 +144,7 @@ func CheckSeries(series []float64, from int) []Warning {
 	if cv := StdDev(rest) / math.Abs(Mean(rest)); cv > spreadLimit {
 		warn("noisy", cv, "values vary by %.0f %% around their mean", 100*cv)
 	}
+	// Fewer than ten values give a correlation that is mostly chance: its standard error is about 1/√n.
 	if r := Autocorrelation(rest); r > correlationCap && len(rest) >= 10 {
 		warn("correlated", r, "neighbouring values go together (correlation %.2f), so the mean is less certain than it looks", r)
 	}
