@@ -26,6 +26,9 @@ func (r BitRate) String() string {
 }
 
 // String prints b exactly where that is short ("1500 B", "6 MiB") and with three significant digits otherwise ("6.29 MiB").
+//
+// A number below 10 000 that is no multiple of 1024 is printed as it is, because those are MTUs, segment sizes and
+// window clamps, of which every digit counts.
 func (b Bytes) String() string {
 	magnitude := math.Abs(float64(b))
 	if magnitude < 10_000 && b%Kibibyte != 0 || b == 0 {
@@ -102,6 +105,8 @@ func FormatCount(count float64) string {
 }
 
 // FormatPercent prints a ratio as a percentage: 0.018 is "1.80 %", 0.5 is "50.0 %".
+//
+// The sign stands behind a blank, as the SI brochure has it.
 func FormatPercent(ratio float64) string {
 	switch percent := ratio * 100; {
 	case math.IsNaN(ratio):
@@ -137,6 +142,8 @@ func decimal(x float64) (number, prefix string) {
 }
 
 // threeDigits prints x with three significant digits, or all digits before the point when there are more.
+//
+// The g form is for what no quantity of ours should be, but a printed number must never be a wrong one.
 func threeDigits(x float64) string {
 	if math.Abs(x) < 0.01 {
 		return strconv.FormatFloat(x, 'g', 3, 64)

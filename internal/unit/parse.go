@@ -14,6 +14,9 @@ var ErrSyntax = errors.New("not understood")
 
 // ParseBitRate reads a rate: "941 Mb/s", "1.5Gbit/s", "10Gbps", "100mbit", "250k", or a plain number of bits per second.
 // Prefixes are decimal and their case does not matter. Negative rates and bytes per second ("MB/s") are refused.
+//
+// Case does not matter for prefixes, since nobody means millibits; for the B of bytes it does, as it is the only
+// thing that tells "MB/s" from "Mb/s".
 func ParseBitRate(s string) (BitRate, error) {
 	fail := func(why string) (BitRate, error) {
 		return 0, fmt.Errorf("bit rate %q: %w: %s", s, ErrSyntax, why)
@@ -44,6 +47,8 @@ func ParseBitRate(s string) (BitRate, error) {
 
 // ParseBytes reads an amount: "6 MiB", "900M" and "64k" (1024-based), "10 MB" (1000-based), "1500 B" or a plain number of bytes.
 // Fractions are rounded to the next whole byte.
+//
+// The sign is not judged here: whether less than nothing makes sense is for the flag to say.
 func ParseBytes(s string) (Bytes, error) {
 	fail := func(why string) (Bytes, error) {
 		return 0, fmt.Errorf("amount of bytes %q: %w: %s", s, ErrSyntax, why)
@@ -83,6 +88,8 @@ func ParseBytes(s string) (Bytes, error) {
 
 // ParseSeconds reads a time in seconds: "1.24 ms", "250us", "12 s", "2 min 05 s", "3 h 10 min", Go's "1m30s", or a plain number
 // of seconds.
+//
+// A bare number is seconds and not nanoseconds, because that is what the JSON documents have.
 func ParseSeconds(s string) (float64, error) {
 	trimmed := strings.TrimSpace(s)
 	if value, err := strconv.ParseFloat(trimmed, 64); err == nil {
@@ -161,6 +168,9 @@ var (
 )
 
 // splitNumber cuts s into its leading finite decimal number and the unit behind it.
+//
+// It is written by hand because strconv reads more than a person means by a number: hexadecimal floats, "inf" and
+// "nan".
 func splitNumber(s string) (float64, string, error) {
 	s = strings.TrimSpace(s)
 	end, digits := 0, false
