@@ -97,6 +97,9 @@ func expect(t *testing.T, f Fixture, id knob.ID, want knob.Value) {
 }
 
 // refused checks that an error is of a kind, names operation and knob, and is no other of the three answers.
+//
+// "One of the three answers, and only one" is what callers build on: a missing knob is skipped, a forbidden one asks
+// for root, an unsupported one is left out of the experiment.
 func refused(t *testing.T, err error, op string, id knob.ID, is error) {
 	t.Helper()
 	if !errors.Is(err, is) {
@@ -172,6 +175,8 @@ func invalid(t *testing.T, f Fixture) {
 	}
 }
 
+// Running as root does not help here, so that the plain permission error, whose hint asks for root, would be the
+// wrong one.
 func readOnly(t *testing.T, f Fixture) {
 	if f.ReadOnly.Knob == "" {
 		t.Skip("this host has no read-only knob")
@@ -236,6 +241,8 @@ func foreign(t *testing.T, f Fixture) {
 const rounds = 10
 
 // concurrent lets several writers fight over one knob: every read shows one of the values, never a mixture.
+//
+// It is no claim about who wins.
 func concurrent(t *testing.T, f Fixture) {
 	p := f.Writable[0]
 	write(t, f, p.Knob, p.A)
