@@ -18,6 +18,17 @@
 // 0 ok · 1 failed · 2 usage · 3 partial result · 4 finding at or above --fail-on · 5 rolled back · 10 not permitted ·
 // 11 locked by another linerate · 12 peer unreachable · 130 interrupted. The table is in exit.go and in every command's help.
 //
+// # Units
+//
+// Flags take what people type: times as Go durations (10s, 1m30s), rates and sizes as package unit reads them (1Gb/s, 256KiB), shares as
+// ratios from 0 to 1. Documents carry the unit in every key, text shows it behind every number.
+//
+// # Sources
+//
+// POSIX.1, Base Definitions, chapter 12 (utility conventions) with GNU long options; no-color.org; the XDG Base Directory Specification
+// and the Filesystem Hierarchy Standard for where the journal lives. 130 is what shells report for a command that SIGINT ended
+// (128 + 2). Help and docs/reference come from one tree of commands, and a test compares them.
+//
 // # Limits
 //
 // Commands that change or watch a host work on Linux; elsewhere they say so in one sentence.
