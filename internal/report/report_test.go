@@ -238,8 +238,8 @@ func TestTuneFigures(t *testing.T) {
 	for i := range 6 {
 		r.Outcome.Segments = append(r.Outcome.Segments,
 			tune.Segment{Phase: tune.PhaseAblation, Pair: i, Arm: "B", Objective: 1},
-			tune.Segment{Phase: tune.PhaseConfirmation, Pair: i, Arm: "A", Objective: 1},
-			tune.Segment{Phase: tune.PhaseConfirmation, Pair: i, Arm: "B", Objective: 700e6})
+			tune.Segment{Phase: tune.PhaseConfirmation, Trial: 1, Pair: i, Arm: "A", Objective: 1},
+			tune.Segment{Phase: tune.PhaseConfirmation, Trial: 1, Pair: i, Arm: "B", Objective: 700e6})
 	}
 	if again := report.NewTune(envelope(), r); again.After.ThroughputBitsPerSec != 700e6 || again.After.Segments != 6 {
 		t.Errorf("after a second confirmation: %+v", again.After)

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -85,24 +84,25 @@ func (d *TuneDocument) figure(objective float64, guards map[string]float64, segm
 	return f
 }
 
-// confirmed is the figure of arm B of the last confirmation. An ablation that drops something confirms anew from pair 0, so the
-// last confirmation begins at the last such pair.
+// confirmed is the figure of arm B of the confirmation that Final tells of. That is the last one, which an ablation that drops something
+// asks for anew, unless the time ran out in it: then the whole set stays and the one before holds.
 //
-// Medians, as in the baseline: both figures are for the eye, and the effect with its interval is in Final, which
-// comes from the pairs and not from these two numbers.
+// Medians, as in the baseline: both figures are for the eye, and the effect with its interval is in Final, which comes
+// from the pairs and not from these two numbers.
 func (d *TuneDocument) confirmed() *Figure {
+	attempt := -1
+	for _, s := range d.Segments {
+		if s.Phase == tune.PhaseConfirmation {
+			attempt = max(attempt, s.Trial)
+		}
+	}
+	if attempt > 0 && d.keptAfterAll() {
+		attempt--
+	}
 	var objectives []float64
 	guards := map[string][]float64{}
-	last := math.MaxInt
-	for _, s := range slices.Backward(d.Segments) {
-		if s.Phase != tune.PhaseConfirmation {
-			continue
-		}
-		if s.Pair > last {
-			break
-		}
-		last = s.Pair
-		if s.Arm != "B" || s.Discard != "" {
+	for _, s := range d.Segments {
+		if s.Phase != tune.PhaseConfirmation || s.Trial != attempt || s.Arm != "B" || s.Discard != "" {
 			continue
 		}
 		objectives = append(objectives, s.Objective)
@@ -118,6 +118,14 @@ func (d *TuneDocument) confirmed() *Figure {
 		medians[name] = stats.Median(values)
 	}
 	return d.figure(stats.Median(objectives), medians, len(objectives))
+}
+
+// keptAfterAll tells that a change which the ablation found not to be needed stayed nevertheless, because what remains without it could not
+// be confirmed in time.
+func (d *TuneDocument) keptAfterAll() bool {
+	return slices.ContainsFunc(d.Ablation, func(a tune.Ablation) bool {
+		return !a.Needed && slices.ContainsFunc(d.Kept, func(c tune.Change) bool { return c.Knob == a.Knob && c.Side == a.Side })
+	})
 }
 
 // cleanSegments copies segments without guard-rails that JSON cannot carry.
