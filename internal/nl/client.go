@@ -17,6 +17,8 @@ func Dial() (*Client, error) {
 }
 
 // Close releases the sockets. Calls after it fail.
+//
+// Requests under way in other goroutines end with an error.
 func (c *Client) Close() error { return wrap("close netlink", "", c.k.close()) }
 
 var _ io.Closer = (*Client)(nil)
@@ -54,6 +56,8 @@ func (c *Client) RouteTo(ip string) (Route, error) {
 }
 
 // Qdiscs lists the queueing disciplines of all interfaces with their totals; the built-in noqueue is not listed.
+//
+// A host whose default is noqueue (veth, bridge, VLAN) therefore shows fewer lines than it has links.
 func (c *Client) Qdiscs() ([]Qdisc, error) {
 	v, err := c.k.qdiscs()
 	return v, wrap("list qdiscs", "", err)
@@ -110,6 +114,9 @@ func (c *Client) Statistics(name string) (map[string]uint64, error) {
 }
 
 // SetMTU sets the MTU in bytes.
+//
+// A value outside of the driver's limits is EINVAL with the kernel's sentence. On most drivers a running card is
+// re-initialised by it and loses packets for a moment; see the disturbance class in the catalogue of package knob.
 func (c *Client) SetMTU(name string, bytes int) error {
 	return wrap("set mtu of", name, c.k.setMTU(name, bytes))
 }
@@ -169,6 +176,8 @@ func (c *Client) AddLink(name, kind string) error {
 }
 
 // MoveToNetNS moves a link to another network namespace, where it arrives down and without addresses.
+//
+// Physical cards go back to the first namespace when theirs ends, virtual ones are deleted with it.
 func (c *Client) MoveToNetNS(name string, fd int) error {
 	return wrap("move to namespace", name, c.k.moveToNetNS(name, fd))
 }
@@ -184,6 +193,9 @@ func (c *Client) DeleteLink(name string) error {
 }
 
 // TBF describes a token bucket filter (tc-tbf(8)).
+//
+// The burst must hold what may be sent between two ticks of the timer that refills the bucket, and at least one
+// packet with its header.
 type TBF struct {
 	RateBitsPerSecond float64
 	BurstBytes        int // at least rate ÷ HZ ÷ 8, or the rate is not reached
@@ -191,6 +203,8 @@ type TBF struct {
 }
 
 // ReplaceTBF makes a token bucket filter the root qdisc of a link.
+//
+// Package lab uses it; as a knob it would be a limit and not a remedy.
 func (c *Client) ReplaceTBF(name string, t TBF) error {
 	return wrap("replace root qdisc of", name, c.k.replaceTBF(name, t))
 }

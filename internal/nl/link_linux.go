@@ -392,6 +392,9 @@ func family(a netip.Addr) byte {
 }
 
 // broadcast is the last address of an IPv4 prefix.
+//
+// The kernel does not work it out by itself (ip(8) does, with "broadcast +"), and without it programs that send to
+// the subnet find none.
 func broadcast(p netip.Prefix) []byte {
 	a := p.Masked().Addr().As4()
 	v := binary.BigEndian.Uint32(a[:]) | (1<<(32-p.Bits()) - 1)

@@ -10,6 +10,8 @@ var ErrNotSupported = errors.New("not supported by this kernel, driver or operat
 var ErrNotApplied = errors.New("accepted by the kernel but not in effect")
 
 // Link is one network interface as rtnetlink tells it.
+//
+// Strings are the kernel's own. Indices are those of the namespace that was asked, ParentIndex excepted.
 type Link struct {
 	Index       int
 	Name        string
@@ -35,6 +37,9 @@ type Address struct {
 }
 
 // Route is one route of the main table. Zero metrics are not set.
+//
+// It is a view for rules and reports. Several next hops, encapsulation, lock bits and further metrics are not in it,
+// and survive a change nevertheless, because changes are made on the kernel's own message.
 type Route struct {
 	Destination string // CIDR or "default" (IPv4); the IPv6 default is "::/0"
 	Gateway     string // empty: on link, or several next hops (then Interface is empty as well)
@@ -89,6 +94,8 @@ func (r Route) Metric(m RouteMetric) int {
 type Ring struct{ Current, Max uint32 }
 
 // Feature is one offload; Fixed means the driver does not let it change.
+//
+// Fixed ones are no finding: nobody can change them.
 type Feature struct{ On, Fixed bool }
 
 // Channels are the queue counts of a card.
@@ -101,6 +108,9 @@ type LinkInfo struct {
 }
 
 // Qdisc is one queueing discipline with its totals.
+//
+// Overlimits count how often a shaper (tbf) had to wait, which is its work and no fault; drops are packets that were
+// lost here.
 type Qdisc struct {
 	Interface      string
 	Kind           string
