@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,6 +30,7 @@ type bench struct {
 	life   *io.PipeWriter
 	done   chan error
 	log    bytes.Buffer
+	mu     sync.Mutex
 	ended  []bool // calls of EndWriter, with force
 	dies   bool   // the writer ends when it is asked to
 	stop   context.CancelFunc
@@ -67,7 +69,9 @@ func newBench(t *testing.T, mode journal.Mode, lease time.Duration) *bench {
 			Journal: b.options(""), Mode: mode, Session: b.writer.Session(), For: lease,
 			Life: life, Ready: readyWriter, Log: &b.log,
 			EndWriter: func(force bool) {
+				b.mu.Lock()
 				b.ended = append(b.ended, force)
+				b.mu.Unlock()
 				if b.dies || force {
 					b.die()
 				}
@@ -98,6 +102,13 @@ func (b *bench) say(message string) {
 	if _, err := io.WriteString(b.life, message+"\n"); err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+// calls are those of EndWriter so far.
+func (b *bench) calls() []bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.ended)
 }
 
 // running tells whether the guard is still at it, once it has nothing to do right now.
@@ -187,8 +198,8 @@ func TestGuardLeaseDeadline(t *testing.T) {
 				if !dies {
 					want, calls = time.Minute+5*time.Second, []bool{false, true}
 				}
-				if took < want || took > want+time.Second || cmp.Diff(calls, b.ended) != "" {
-					t.Errorf("ended after %v by %v", took, b.ended)
+				if took < want || took > want+time.Second || cmp.Diff(calls, b.calls()) != "" {
+					t.Errorf("ended after %v by %v", took, b.calls())
 				}
 			})
 		})
@@ -208,8 +219,8 @@ func TestGuardSparesTheIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
-		if !b.running() || len(b.ended) != 0 {
-			t.Fatalf("an idle writer was ended: %v", b.ended)
+		if !b.running() || len(b.calls()) != 0 {
+			t.Fatalf("an idle writer was ended: %v", b.calls())
 		}
 		// The deadline still holds for a trial that comes without a new one.
 		begin := b.clock.Boottime()
@@ -268,12 +279,12 @@ func TestGuardDeadlineMode(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b, _ := start(t)
 			time.Sleep(59 * time.Second)
-			if !b.running() || len(b.ended) != 0 {
+			if !b.running() || len(b.calls()) != 0 {
 				t.Fatal("ended early")
 			}
 			b.end("undone by guard: deadline passed", "undone by guard: deadline passed")
-			if now := b.clock.Boottime(); now < time.Minute || now > time.Minute+8*time.Second || cmp.Diff([]bool{false, true}, b.ended) != "" {
-				t.Errorf("ended at %v by %v", now, b.ended)
+			if now := b.clock.Boottime(); now < time.Minute || now > time.Minute+8*time.Second || cmp.Diff([]bool{false, true}, b.calls()) != "" {
+				t.Errorf("ended at %v by %v", now, b.calls())
 			}
 		})
 	})
