@@ -161,10 +161,7 @@ somebody else has changed meanwhile is left alone and reported.`,
 			default:
 				outcomes, err = j.Undo(cmd.Context(), args...)
 			}
-			if err != nil {
-				return err
-			}
-			return a.printOutcomes("nothing to undo", outcomes)
+			return a.finishUndo("nothing to undo", outcomes, err)
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "take back every change that is still in force")
@@ -231,10 +228,7 @@ any time and at every boot: when there is nothing to do it changes nothing.`,
 			}
 			defer j.Close()
 			outcomes, err := j.Recover(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return a.printOutcomes("nothing to recover", outcomes)
+			return a.finishUndo("nothing to recover", outcomes, err)
 		},
 	}
 }
@@ -242,6 +236,17 @@ any time and at every boot: when there is nothing to do it changes nothing.`,
 func (a *app) printHistory(changes []journal.Change) error {
 	doc := report.NewHistory(a.envelope(""), changes)
 	return a.print(doc, func(s report.Style) error { return report.HistoryText(a.out, doc, s) })
+}
+
+// finishUndo tells what was put back before what went wrong: both matter to whoever has to repair the rest.
+func (a *app) finishUndo(none string, outcomes []journal.Outcome, err error) error {
+	if err != nil && len(outcomes) == 0 {
+		return err
+	}
+	if printErr := a.printOutcomes(none, outcomes); err == nil {
+		err = printErr
+	}
+	return err
 }
 
 // printOutcomes tells what was put back; exit status 3 when something had to be left alone or could not be restored.

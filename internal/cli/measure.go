@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,9 +50,15 @@ every test: where packets died and what the transfer cost in CPU time are part o
 			}
 			defer client.Close()
 			var results []traffic.Result
+			var missing []string
 			for _, spec := range specs {
 				p.Status("%s %s", spec.Test, spec.Direction)
 				r, err := client.Run(cmd.Context(), spec, func(i traffic.Interval) { a.interim(p, spec, i) })
+				// One test that gets no answer (echoes are often filtered) must not hide the others of the suite.
+				if errors.Is(err, traffic.ErrNoAnswer) && len(specs) > 1 {
+					missing = append(missing, err.Error())
+					continue
+				}
 				if err != nil {
 					return err
 				}
@@ -59,7 +66,14 @@ every test: where packets died and what the transfer cost in CPU time are part o
 			}
 			p.Done()
 			doc := report.NewMeasure(a.envelope(""), args[0], results)
-			return a.print(doc, func(s report.Style) error { return report.MeasureText(a.out, doc, s) })
+			doc.Warnings = append(doc.Warnings, missing...)
+			if err := a.print(doc, func(s report.Style) error { return report.MeasureText(a.out, doc, s) }); err != nil {
+				return err
+			}
+			if len(missing) > 0 {
+				return statusError{status: exitPartial}
+			}
+			return nil
 		},
 	}
 	target.add(c)
@@ -71,10 +85,13 @@ every test: where packets died and what the transfer cost in CPU time are part o
 
 // specsFor turns flags into tests. The suite gives each test a short, fixed share, so that the whole screen is there in under 20 s.
 //
-// The suite has fixed directions of its own; --reverse, --bidir, --warm-up and a longer --duration apply to a named
-// test only.
+// The suite has directions and warm-ups of its own, so flags about those are refused rather than ignored; of --duration each test takes
+// three seconds at the most.
 func specsFor(test string, l loadFlags, warmUp time.Duration) ([]traffic.Spec, error) {
 	if test == "" {
+		if l.reverse || l.bidir || warmUp >= 0 {
+			return nil, usagef("--reverse, --bidir and --warm-up need --test: the suite measures both directions")
+		}
 		l.duration = min(l.duration, 3*time.Second)
 		specs := loop.Suite(l.duration, l.interval, l.parallel)
 		return specs, nil

@@ -154,8 +154,9 @@ type LabDocument struct {
 	After    *float64 `json:"after,omitempty"`   // rate after tuning; absent when nothing was tuned
 	Unit     string   `json:"unit"`              // bits_per_second
 	Pass     bool     `json:"pass"`
-	Reason   string   `json:"reason,omitempty"` // why it did not pass, one sentence
-	Kept     []string `json:"kept"`             // knobs that tuning kept
+	Skipped  bool     `json:"skipped,omitempty"` // this machine cannot play it; reason says what it lacks
+	Reason   string   `json:"reason,omitempty"`  // why it did not pass, one sentence
+	Kept     []string `json:"kept"`              // knobs that tuning kept
 	Seconds  float64  `json:"duration_seconds,omitempty"`
 }
 
@@ -163,7 +164,7 @@ type LabDocument struct {
 type LabOutcome struct {
 	Scenario, Expected, Found string
 	Healthy, Before, After    float64
-	Pass                      bool
+	Pass, Skipped             bool
 	Reason                    string
 	Kept                      []string
 	Duration                  time.Duration
@@ -175,7 +176,7 @@ func NewLab(e Envelope, o LabOutcome) *LabDocument {
 		Envelope: e.of(SchemaLab),
 		Scenario: o.Scenario, Expected: o.Expected, Found: o.Found,
 		Healthy: positive(o.Healthy), Before: positive(o.Before), After: positive(o.After),
-		Unit: "bits_per_second", Pass: o.Pass, Reason: o.Reason, Kept: slices.Clone(o.Kept), Seconds: o.Duration.Seconds(),
+		Unit: "bits_per_second", Pass: o.Pass, Skipped: o.Skipped, Reason: o.Reason, Kept: slices.Clone(o.Kept), Seconds: o.Duration.Seconds(),
 	}
 	fillSlices(d)
 	return d

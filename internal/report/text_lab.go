@@ -22,7 +22,10 @@ func LabHeader(w io.Writer, s Style) error {
 // LabText writes one played scenario as a line, and the reason below when it did not pass.
 func LabText(w io.Writer, d *LabDocument, s Style) error {
 	verdict, paint := "pass", s.green
-	if !d.Pass {
+	switch {
+	case d.Skipped:
+		verdict, paint = "skip", s.dim
+	case !d.Pass:
 		verdict, paint = "FAIL", s.red
 	}
 	line := fmt.Sprintf(labColumns, d.Scenario, d.Expected, d.Found, rateOr(d.Healthy), rateOr(d.Before), rateOr(d.After), verdict, strings.Join(d.Kept, " "))
