@@ -8,7 +8,7 @@ export CGO_ENABLED := 0
 build: ## one static binary in bin/
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/linerate
 
-demo: setup build ## the whole loop in a private world on this machine
+demo: build ## the whole loop in a private world on this machine; needs nothing that is not in the binary
 	./bin/linerate demo
 
 test: setup ## the whole test suite; what it needs and does not find is a failure, not a skip

@@ -53,11 +53,8 @@ var floors = map[string]int{
 
 // testOnly packages may be imported by tests alone; they stand above everything they test.
 var testOnly = map[string]bool{
-	"internal":                   true,
-	"internal/testkit":           true,
-	"internal/knob/knobtest":     true,
-	"internal/durable/fstest":    true,
-	"internal/durable/fsconform": true,
+	"internal":               true,
+	"internal/knob/knobtest": true,
 }
 
 // mayExec lists who may start other programs: our own binary as a world's host or as the guard, and the user's ssh.
@@ -161,7 +158,7 @@ func TestFloorsCanFail(t *testing.T) {
 		{"internal/tune", module + "/internal/diagnose", "imports go down only"},
 		{"internal/knob", "os/exec", "may start programs"},
 		{"internal/host", "github.com/mdlayher/netlink", "belongs to"},
-		{"internal/host", module + "/internal/testkit", "for tests alone"},
+		{"internal/journal", module + "/internal/knob/knobtest", "for tests alone"},
 		{"internal/nowhere", "fmt", "has no floor"},
 	} {
 		if got := edges(c.name, []string{c.imp}); len(got) != 1 || !strings.Contains(got[0], c.want) {
