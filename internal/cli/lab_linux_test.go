@@ -22,14 +22,19 @@ func TestLabRunAll(t *testing.T) {
 	}
 	for _, line := range lines {
 		d := labDocument(t, line)
-		t.Logf("%s", line)
-		if d.Pass {
-			continue
-		}
-		again, status := labRun(t, d.Scenario)
-		if len(again) != 1 || status != 0 || !labDocument(t, again[0]).Pass {
-			t.Errorf("scenario %s does not pass, twice: %s\n%s", d.Scenario, line, strings.Join(again, "\n"))
-		}
+		t.Run(d.Scenario, func(t *testing.T) {
+			t.Log(line)
+			if d.Pass {
+				return
+			}
+			if d.Skipped {
+				t.Skip(d.Reason) // Debian's own kernels do not offer bbr to namespaces; CI runs where it is offered and accepts no skip
+			}
+			again, status := labRun(t, d.Scenario)
+			if len(again) != 1 || status != 0 || !labDocument(t, again[0]).Pass {
+				t.Errorf("does not pass, twice: %s\n%s", d.Reason, strings.Join(again, "\n"))
+			}
+		})
 	}
 }
 

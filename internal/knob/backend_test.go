@@ -30,8 +30,20 @@ func memoryFixture(*testing.T) (*knob.Memory, knobtest.Fixture) {
 		"sysctl:net.a_module.that_nobody_heard_of": "a b",
 	})
 	m.SetReadOnly("sysctl:net.core.rmem_max", true)
+	// A driver that has the card but not this operation.
+	const unsupported = knob.ID("ethtool:eth0/ring.rx")
+	cannot := func(id knob.ID) error {
+		if id == unsupported {
+			return knob.ErrNotSupported
+		}
+		return nil
+	}
+	m.Set(unsupported, "256")
+	m.OnRead = func(_ context.Context, id knob.ID) error { return cannot(id) }
+	m.OnWrite = func(_ context.Context, id knob.ID, v knob.Value) (knob.Value, error) { return v, cannot(id) }
 	return m, knobtest.Fixture{
-		Backend: m,
+		Backend:     m,
+		Unsupported: unsupported,
 		Writable: []knobtest.Pair{
 			{Knob: "sysctl:net.ipv4.tcp_rmem", A: "4096 131072 6291456", B: "8192 262144 67108864"},
 			{Knob: "sysctl:net.ipv4.conf.eth0/100.rp_filter", A: "1", B: "2"},
