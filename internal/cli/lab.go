@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -114,7 +115,7 @@ func (a *app) labRun(ctx context.Context, scenarios []lab.Scenario, budget time.
 	failed, skipped := 0, 0
 	for _, s := range scenarios {
 		r, err := lab.Run(ctx, s, lab.Options{Budget: budget, Tune: labTune, Progress: func(e lab.Event) {
-			p.Status("%s: %s %s", s.Name, e.Kind, e.Text)
+			p.Status("%s: %s %s", s.Name, e.Kind, strings.TrimPrefix(e.Text, statusMark))
 		}})
 		p.Done()
 		if err != nil {

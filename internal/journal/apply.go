@@ -81,6 +81,13 @@ func (j *Journal) plan(ctx context.Context, settings []knob.Setting) ([]knob.Set
 		if err != nil {
 			return nil, fmt.Errorf("apply %s: nothing changed: %w", setting.Knob, err)
 		}
+		// A backend that can foresee a refusal is asked before the guard is started and before anything is read: a setting of the whole host
+		// may not even be visible in a container (net.core.rmem_max before Linux 6.x), and "belongs to the host" is the better answer.
+		if checker, ok := j.options.Backend.(knob.Checker); ok {
+			if err := checker.CheckWrite(ctx, setting.Knob, value); err != nil {
+				return nil, fmt.Errorf("apply %s: nothing changed: %w", setting.Knob, err)
+			}
+		}
 		// Reading also shows now, while nothing is changed, that the knob is there and may be read: what cannot be read cannot be put back.
 		present, err := j.read(ctx, setting.Knob)
 		if err != nil {

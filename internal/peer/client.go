@@ -251,7 +251,12 @@ func (c *Client) call(ctx context.Context, typ string, body, into any, bound tim
 		delete(c.waiting, id)
 		c.mu.Unlock()
 	}()
-	if err := c.conn.Send(ctx, typ, call{ID: id, Body: raw}); err != nil {
+	if err := ctx.Err(); err != nil {
+		return c.failed(typ, err) // nothing was sent
+	}
+	// A context that ends while the message is on its way leaves open whether it went: the far side may answer (or tell that it waits) before
+	// this goroutine learns that the message was written. So it is then treated as sent, and called back below.
+	if err := c.conn.Send(ctx, typ, call{ID: id, Body: raw}); err != nil && ctx.Err() == nil {
 		return c.failed(typ, err)
 	}
 	timer := time.NewTimer(bound)
