@@ -82,7 +82,7 @@ func (j *Journal) plan(ctx context.Context, settings []knob.Setting) ([]knob.Set
 			return nil, fmt.Errorf("apply %s: nothing changed: %w", setting.Knob, err)
 		}
 		// A backend that can foresee a refusal is asked before the guard is started and before anything is read: a setting of the whole host
-		// may not even be visible in a container (net.core.rmem_max before Linux 6.x), and "belongs to the host" is the better answer.
+		// may not even be visible in a container (net.core.rmem_max: absent in Linux 6.1, read-only in 6.18), and "belongs to the host" is the better answer.
 		if checker, ok := j.options.Backend.(knob.Checker); ok {
 			if err := checker.CheckWrite(ctx, setting.Knob, value); err != nil {
 				return nil, fmt.Errorf("apply %s: nothing changed: %w", setting.Knob, err)
