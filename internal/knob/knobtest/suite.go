@@ -18,8 +18,8 @@ type Pair struct {
 
 // Fixture is a host that the suite may change.
 //
-// Every field beyond Backend and Writable is optional, so that a host that cannot do something (a container without a
-// device to take away) passes the rest and says what it skipped.
+// ReadOnly, Unsupported, Foreign, Device and Vanish are needed as well: a check that a fixture could leave out would be a
+// hole that nobody sees. Missing, Messy and Invalid may be empty lists.
 type Fixture struct {
 	Backend  knob.Backend
 	Writable []Pair
@@ -27,15 +27,15 @@ type Fixture struct {
 	Messy []Messy
 	// Invalid are settings of knobs that are there, with values that are refused.
 	Invalid []knob.Setting
-	// ReadOnly is there and cannot be written; empty: the host has none.
+	// ReadOnly is there and cannot be written.
 	ReadOnly knob.Setting
 	// Missing are well-formed names of what this host has not.
 	Missing []knob.ID
-	// Unsupported is of a kind that the backend does not handle; empty: it handles all.
+	// Unsupported is of a kind that the backend does not handle.
 	Unsupported knob.ID
-	// Foreign writes past the backend, as another program would; nil: not possible.
+	// Foreign writes past the backend, as another program would.
 	Foreign func(t *testing.T, s knob.Setting)
-	// Device is a knob of a device that Vanish takes away; nil: not possible.
+	// Device is a knob of a device that Vanish takes away.
 	Device knob.ID
 	Vanish func(t *testing.T)
 }
@@ -179,7 +179,7 @@ func invalid(t *testing.T, f Fixture) {
 // wrong one.
 func readOnly(t *testing.T, f Fixture) {
 	if f.ReadOnly.Knob == "" {
-		t.Skip("this host has no read-only knob")
+		t.Fatal("the fixture names no read-only knob")
 	}
 	before := read(t, f, f.ReadOnly.Knob)
 	err := f.Backend.Write(t.Context(), f.ReadOnly.Knob, f.ReadOnly.Value)
@@ -200,7 +200,7 @@ func missing(t *testing.T, f Fixture) {
 
 func unsupported(t *testing.T, f Fixture) {
 	if f.Unsupported == "" {
-		t.Skip("this backend handles every kind")
+		t.Fatal("the fixture names no knob that is not supported")
 	}
 	_, err := f.Backend.Read(t.Context(), f.Unsupported)
 	refused(t, err, "read", f.Unsupported, knob.ErrNotSupported)
@@ -227,7 +227,7 @@ func cancelled(t *testing.T, f Fixture) {
 // It shows that nothing is cached: what another program writes is what the next read gives.
 func foreign(t *testing.T, f Fixture) {
 	if f.Foreign == nil {
-		t.Skip("nobody else can write here")
+		t.Fatal("the fixture has no foreign writer")
 	}
 	for _, p := range f.Writable {
 		for _, v := range []knob.Value{p.A, p.B} {
@@ -298,7 +298,7 @@ func concurrentAll(t *testing.T, f Fixture) {
 // is left to restore.
 func disappear(t *testing.T, f Fixture) {
 	if f.Vanish == nil {
-		t.Skip("this host has no device to take away")
+		t.Fatal("the fixture has no device to take away")
 	}
 	before := read(t, f, f.Device)
 	f.Vanish(t)
