@@ -29,12 +29,27 @@ var floors = map[string]int{
 	"internal/procfs": 1,
 	"internal/bus":    1,
 
-	"internal/host": 2,
+	"internal/traffic/engine":    1, // threads and sockets; knows of no test
+	"internal/traffic/admission": 1, // who may ask how much of a server
+
+	"internal/host":         2,
+	"internal/traffic/echo":     2, // single packets
+	"internal/traffic/datagram": 2, // UDP in bulk
 
 	"internal/knob":    3,
 	"internal/traffic": 3,
 
 	"internal/journal": 4,
+
+	// Foreign dialects: they give results of package traffic and know nothing of one another.
+	"internal/traffic/iperf3":   4,
+	"internal/traffic/iperf2":   4,
+	"internal/traffic/ttcp":     4,
+	"internal/traffic/nuttcp":   4,
+	"internal/traffic/sockperf": 4,
+	"internal/traffic/stamp":    4,
+
+	"internal/traffic/dialect": 5, // all of them, by name and port
 
 	"internal/diagnose": 5,
 	"internal/tune":     5,

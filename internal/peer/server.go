@@ -18,6 +18,7 @@ import (
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -66,7 +67,7 @@ type ServerOptions struct {
 	AllowTuning bool
 	MaxClients  int                  // default 8
 	Limits      traffic.Limits       // of one test
-	Echo        *traffic.EchoServer  // answers UDP pings; when nil, Serve and ServeStdio open one of their own
+	Echo        *echo.Server  // answers UDP pings; when nil, Serve and ServeStdio open one of their own
 	Version     string               // of this linerate, for people
 	HostName    string               // default os.Hostname
 	Log         func(message string) // one plain sentence each: who came, who was turned away, what was changed and taken back; may be nil
@@ -159,7 +160,7 @@ func (s *server) openEcho(ctx context.Context) (end func()) {
 		return func() {}
 	}
 	// The same port number as TCP, so that a firewall needs one rule of a kind and people remember one number.
-	echo, err := traffic.ListenEcho(ctx, s.Listener.Addr().String())
+	echo, err := echo.Listen(ctx, s.Listener.Addr().String())
 	if err != nil {
 		s.Log(fmt.Sprintf("no UDP echo, pings are ICMP only: %v", err))
 		return func() {}

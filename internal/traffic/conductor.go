@@ -9,6 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/stats"
 	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/traffic/echo"
+	"github.com/linerate/linerate/internal/traffic/engine"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -52,9 +54,9 @@ type window struct {
 	open, shut reading
 	before     *host.Counters
 	after      *host.Counters
-	infos      []sys.TCPInfo // by worker, at the opening edge
-	ends       []sys.TCPInfo // by worker, at the closing edge
-	options    []TCPInfo     // by worker, at the closing edge: what socket options tell
+	infos      []sys.TCPInfo    // by worker, at the opening edge
+	ends       []sys.TCPInfo    // by worker, at the closing edge
+	options    []engine.Buffers // by worker, at the closing edge: what socket options tell
 }
 
 // conductor runs one side of a test. One goroutine owns it; the workers share only their tallies and the phase.
@@ -63,8 +65,9 @@ type conductor struct {
 	near    bool
 	session *session
 	sample  func() (*host.Counters, error)
-	workers []*worker
-	phase   *phase
+	workers []*engine.Worker
+	pinger  *echo.Pinger // body of one of them; nil: none
+	phase   *engine.Phase
 	failed  chan error
 
 	base      time.Time
@@ -88,7 +91,7 @@ type conductor struct {
 	warnings  []string
 }
 
-func newConductor(spec Spec, near bool, s *session, sample func() (*host.Counters, error), workers []*worker, p *phase) *conductor {
+func newConductor(spec Spec, near bool, s *session, sample func() (*host.Counters, error), workers []*engine.Worker, p *engine.Phase) *conductor {
 	return &conductor{
 		spec: spec, near: near, session: s, sample: sample, workers: workers, phase: p,
 		failed:  make(chan error, len(workers)),
@@ -102,7 +105,7 @@ func newConductor(spec Spec, near bool, s *session, sample func() (*host.Counter
 func (c *conductor) run(ctx context.Context) error {
 	// Before the workers start: each would otherwise wait for a logical processor in its first system call already. halt runs before
 	// the processors go back, because deferred calls run last in first out.
-	defer scheduler.lend(len(c.workers))()
+	defer engine.LendProcessors(len(c.workers))()
 	defer c.halt()
 	cpus, err := sys.AllowedCPUs()
 	if err != nil {
@@ -112,8 +115,8 @@ func (c *conductor) run(ctx context.Context) error {
 	c.nextBeat, c.nextBin, c.nextPart = c.session.timing.beat, binLength, c.spec.Interval
 	for i, w := range c.workers {
 		go func() {
-			if err := w.run(cpuOf(cpus, w.role, i)); err != nil {
-				c.failed <- err
+			if err := w.Run(engine.CPUOf(cpus, w.Role, i)); err != nil {
+				c.failed <- gone(err)
 			}
 		}()
 	}
@@ -137,7 +140,7 @@ func (c *conductor) run(ctx context.Context) error {
 				return err
 			}
 		}
-		if c.near && c.phase.is() == tail && c.farDone && c.settled() {
+		if c.near && c.phase.Is() == engine.Tail && c.farDone && c.settled() {
 			return nil
 		}
 		timer.Reset(c.wakeAt() - c.now())
@@ -147,18 +150,14 @@ func (c *conductor) run(ctx context.Context) error {
 // halt stops the workers, wakes the sleeping ones and waits for all.
 func (c *conductor) halt() {
 	// The phase first: a worker that is woken finds the test over and takes the end of its connection for no failure.
-	c.phase.set(stopped)
+	c.phase.Set(engine.Stopped)
 	for _, w := range c.workers {
-		if w.conn != nil {
-			w.conn.wake()
-		}
+		w.Wake()
 	}
 	// Closing only when the thread has ended: a descriptor that is closed under a blocked call may be given to somebody else before the call returns.
 	for _, w := range c.workers {
-		<-w.done
-		if w.conn != nil {
-			w.conn.close()
-		}
+		<-w.Done()
+		w.Close()
 	}
 }
 
@@ -167,11 +166,11 @@ func (c *conductor) now() time.Duration { return time.Since(c.base) }
 // settled tells whether the workers that end by themselves have: a pinger waits for its last answers.
 func (c *conductor) settled() bool {
 	for _, w := range c.workers {
-		if w.role != pinger {
+		if w.Role != engine.Pinger {
 			continue
 		}
 		select {
-		case <-w.done:
+		case <-w.Done():
 		default:
 			return false
 		}
@@ -214,9 +213,9 @@ func (c *conductor) handle(m wire.Message) (over bool, err error) {
 	case m.Type == msgDone && c.near:
 		c.farDone = true
 	// The phase is part of each rule: a second mark would open the window anew and throw away what was measured.
-	case m.Type == msgMark && !c.near && c.phase.is() == warm:
+	case m.Type == msgMark && !c.near && c.phase.Is() == engine.Warm:
 		c.open()
-	case m.Type == msgStop && !c.near && c.phase.is() == tail:
+	case m.Type == msgStop && !c.near && c.phase.Is() == engine.Tail:
 		return true, nil
 	default:
 		return false, unexpected(m)
@@ -227,13 +226,13 @@ func (c *conductor) handle(m wire.Message) (over bool, err error) {
 // wakeAt is the next moment at which something is due.
 func (c *conductor) wakeAt() time.Duration {
 	at := min(c.nextBin, c.nextBeat)
-	switch c.phase.is() {
-	case warm:
+	switch c.phase.Is() {
+	case engine.Warm:
 		at = min(at, c.nextPart)
 		if c.near && c.spec.WarmUp >= 0 {
 			at = min(at, c.spec.WarmUp)
 		}
-	case measured:
+	case engine.Measured:
 		at = min(at, c.nextPart, c.window.open.at+c.spec.Duration)
 	}
 	return at
@@ -253,8 +252,8 @@ func (c *conductor) tick(now time.Duration) error {
 		c.nextBin = now + binLength
 		c.bin()
 	}
-	switch c.phase.is() {
-	case warm:
+	switch c.phase.Is() {
+	case engine.Warm:
 		if c.near && c.warmEnough(now) {
 			c.warmUp = now
 			// The message before the own window: reading the counters takes milliseconds, and the far window should not open later by them. The
@@ -263,7 +262,7 @@ func (c *conductor) tick(now time.Duration) error {
 			c.open()
 			return nil
 		}
-	case measured:
+	case engine.Measured:
 		if now >= c.window.open.at+c.spec.Duration {
 			c.shut()
 			return nil
@@ -275,7 +274,7 @@ func (c *conductor) tick(now time.Duration) error {
 		// From the last edge that was due, not from now: being late once does not shift all later intervals.
 		c.nextPart += c.spec.Interval
 		c.observe()
-		c.cut(c.read(), c.phase.is() == measured)
+		c.cut(c.read(), c.phase.Is() == engine.Measured)
 	}
 	return nil
 }
@@ -305,11 +304,11 @@ func (c *conductor) read() reading {
 	// first and the last of them are less than the noise of the clock's own edges.
 	r := reading{at: c.now()}
 	for _, w := range c.workers {
-		if w.role == receiver {
-			r.bytes += w.bytes.Load()
+		if w.Role == engine.Receiver {
+			r.bytes += w.Bytes.Load()
 		}
-		r.transactions += w.transactions.Load()
-		r.rttNanos += w.rttNanos.Load()
+		r.transactions += w.Transactions.Load()
+		r.rttNanos += w.RTTNanos.Load()
 	}
 	return r
 }
@@ -318,7 +317,7 @@ func (c *conductor) read() reading {
 func (c *conductor) bin() {
 	c.observe()
 	r := c.read()
-	if c.phase.is() > measured {
+	if c.phase.Is() > engine.Measured {
 		return
 	}
 	// Divided by the time that really passed: on a busy machine the conductor wakes late, and a bin of 80 ms is no peak.
@@ -332,7 +331,7 @@ func (c *conductor) bin() {
 	}
 	c.series = append(c.series, work/elapsed)
 	c.binEdge = r
-	if c.phase.is() == warm && c.spec.WarmUp < 0 && !c.ownSteady && steady(c.series) {
+	if c.phase.Is() == engine.Warm && c.spec.WarmUp < 0 && !c.ownSteady && steady(c.series) {
 		c.ownSteady = true
 		if !c.near {
 			c.session.post(msgSteady, nil)
@@ -343,11 +342,11 @@ func (c *conductor) bin() {
 // observe takes one sample of every connection.
 func (c *conductor) observe() {
 	for i, w := range c.workers {
-		if w.conn == nil {
+		if w.Conn == nil {
 			continue
 		}
-		if info, err := w.conn.info(); err == nil {
-			c.samples[i].add(info, c.phase.is() == measured)
+		if info, err := w.Conn.Info(); err == nil {
+			c.samples[i].add(info, c.phase.Is() == engine.Measured)
 		}
 	}
 }
@@ -383,7 +382,7 @@ func (c *conductor) cut(r reading, inWindow bool) {
 	}
 	var flows float64
 	for i, w := range c.workers {
-		if info := c.samples[i].last; w.role == sender && info.Length > 0 {
+		if info := c.samples[i].last; w.Role == engine.Sender && info.Length > 0 {
 			flows++
 			p.Retransmits += uint64(info.TotalRetrans - c.samples[i].cut) // wraps at 32 bits
 			c.samples[i].cut = info.TotalRetrans
@@ -411,7 +410,7 @@ func (c *conductor) open() {
 		c.samples[i].reset()
 	}
 	// From the change of the phase on, requesters and pingers record into their histograms; between it and the reading lie nanoseconds.
-	c.phase.set(measured)
+	c.phase.Set(engine.Measured)
 	c.window.open = c.read()
 	c.last, c.binEdge = c.window.open, c.window.open
 	c.nextPart = c.window.open.at + c.spec.Interval
@@ -421,12 +420,12 @@ func (c *conductor) open() {
 // shut ends the measured window, in the opposite order, and tells the other side.
 func (c *conductor) shut() {
 	c.window.shut = c.read()
-	c.phase.set(tail)
+	c.phase.Set(engine.Tail)
 	c.window.ends = c.infos()
-	c.window.options = make([]TCPInfo, len(c.workers))
+	c.window.options = make([]engine.Buffers, len(c.workers))
 	for i, w := range c.workers {
-		if w.conn != nil {
-			w.conn.describe(&c.window.options[i])
+		if w.Conn != nil {
+			c.window.options[i] = w.Conn.Buffers()
 		}
 	}
 	c.window.after = c.counters()
@@ -439,11 +438,11 @@ func (c *conductor) shut() {
 func (c *conductor) infos() []sys.TCPInfo {
 	infos := make([]sys.TCPInfo, len(c.workers))
 	for i, w := range c.workers {
-		if w.conn == nil {
+		if w.Conn == nil {
 			continue
 		}
 		// A connection that broke at this moment leaves Length 0, and its evidence is left out rather than shown as zeros.
-		if info, err := w.conn.info(); err == nil {
+		if info, err := w.Conn.Info(); err == nil {
 			infos[i] = info
 			c.samples[i].last = info
 		}

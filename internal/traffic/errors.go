@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -27,7 +28,7 @@ var (
 	// ErrStalled is a test that is long past its end and still not over.
 	ErrStalled = errors.New("test did not end in time")
 	// ErrNoAnswer is a ping that nothing on the far side answers.
-	ErrNoAnswer = errors.New("no answer")
+	ErrNoAnswer = echo.ErrNoAnswer
 )
 
 // gone marks an error as the disappearance of the other side when it is one.

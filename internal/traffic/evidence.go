@@ -9,6 +9,7 @@ import (
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/stats"
 	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
 // Thresholds of the warnings about the bench itself. Two per cent of steal already moves a throughput by more than the effects that are looked
@@ -62,7 +63,7 @@ func (c *conductor) end(name string) End {
 		e.Drops = dropsIn(e.Counters)
 	}
 	for i, w := range c.workers {
-		if w.conn != nil && i < len(c.window.ends) && c.window.ends[i].Length > 0 {
+		if w.Conn != nil && i < len(c.window.ends) && c.window.ends[i].Length > 0 {
 			e.TCP = append(e.TCP, c.flow(i, w))
 		}
 	}
@@ -70,12 +71,12 @@ func (c *conductor) end(name string) End {
 }
 
 // flow is the evidence of one connection: differences where the kernel counts, the last reading where it shows a state.
-func (c *conductor) flow(i int, w *worker) TCPInfo {
+func (c *conductor) flow(i int, w *engine.Worker) TCPInfo {
 	// Counters of the kernel never go back on one connection; min() guards against a socket that was not readable at the first edge.
 	a, b, f := c.window.infos[i], c.window.ends[i], c.samples[i]
 	micros := func(after, before uint64) float64 { return float64(after-min(after, before)) / 1e6 }
 	t := TCPInfo{
-		Sender:                 w.role == sender,
+		Sender:                 w.Role == engine.Sender,
 		BusySeconds:            micros(b.BusyMicros, a.BusyMicros),
 		RwndLimitedSeconds:     micros(b.RwndLimitedMicros, a.RwndLimitedMicros),
 		SndbufLimitedSeconds:   micros(b.SndbufLimitedMicros, a.SndbufLimitedMicros),
@@ -111,7 +112,7 @@ func (c *conductor) flow(i int, w *worker) TCPInfo {
 		t.MeanRTTSeconds, t.MeanCwndBytes = f.rttSum/float64(f.count), f.cwndSum/float64(f.count)
 	}
 	o := c.window.options[i]
-	t.SndBufBytes, t.RcvBufBytes, t.CongestionControl = o.SndBufBytes, o.RcvBufBytes, o.CongestionControl
+	t.SndBufBytes, t.RcvBufBytes, t.CongestionControl = o.SendBytes, o.ReceiveBytes, o.Congestion
 	return t
 }
 

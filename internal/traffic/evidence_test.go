@@ -9,6 +9,7 @@ import (
 
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
 func TestWhichCountersAreDrops(t *testing.T) {
@@ -40,11 +41,11 @@ func TestDropsAreSortedAndNeverNil(t *testing.T) {
 
 // windowed is a conductor after its window, with one sender whose kernel said a at the opening edge and b at the closing one.
 func windowed(a, b sys.TCPInfo, before, after *host.Counters) *conductor {
-	w := &worker{role: sender, conn: &dataConn{}}
-	c := newConductor(Spec{Test: Stream}, true, nil, nil, []*worker{w}, &phase{})
+	w := &engine.Worker{Role: engine.Sender, Conn: &engine.Conn{}}
+	c := newConductor(Spec{Test: Stream}, true, nil, nil, []*engine.Worker{w}, &engine.Phase{})
 	c.window = window{
 		open: reading{at: time.Second}, shut: reading{at: 3 * time.Second}, before: before, after: after,
-		infos: []sys.TCPInfo{a}, ends: []sys.TCPInfo{b}, options: []TCPInfo{{SndBufBytes: 87380, CongestionControl: "cubic"}},
+		infos: []sys.TCPInfo{a}, ends: []sys.TCPInfo{b}, options: []engine.Buffers{{SendBytes: 87380, Congestion: "cubic"}},
 	}
 	return c
 }

@@ -8,6 +8,8 @@ import (
 	"net/netip"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic/echo"
+	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
 // Responder is what the far side of a test has. It serves one test at a time.
@@ -17,8 +19,8 @@ type Responder struct {
 	Sample   func() (*host.Counters, error)                                      // counters of this host; nil: none
 	HostName string                                                              // of this host
 	Limits   Limits
-	Echo     *EchoServer // answers UDP pings; nil: ICMP only
-	PeerIP   string      // of the near host; the only address that Echo answers. Empty: ICMP only
+	Echo     *echo.Server // answers UDP pings; nil: ICMP only
+	PeerIP   string       // of the near host; the only address that Echo answers. Empty: ICMP only
 
 	timing *timing // tests only; nil: patience
 }
@@ -92,7 +94,7 @@ func (r *Responder) play(ctx context.Context, s *session, spec Spec) (resultBody
 		}
 	}
 	s.post(msgAccept, accepted)
-	p := &phase{}
+	p := &engine.Phase{}
 	workers, err := r.collect(ctx, s, spec, p)
 	if err != nil {
 		return resultBody{}, err
@@ -111,7 +113,7 @@ func (r *Responder) play(ctx context.Context, s *session, spec Spec) (resultBody
 }
 
 // collect takes in the data connections. The near side may give up meanwhile, so the channel is watched.
-func (r *Responder) collect(ctx context.Context, s *session, spec Spec, p *phase) ([]*worker, error) {
+func (r *Responder) collect(ctx context.Context, s *session, spec Spec, p *engine.Phase) ([]*engine.Worker, error) {
 	n := spec.Connections()
 	if n == 0 {
 		return nil, nil
@@ -143,8 +145,8 @@ func (r *Responder) collect(ctx context.Context, s *session, spec Spec, p *phase
 			}
 		}
 	}()
-	workers := make([]*worker, n)
-	fail := func(err error) ([]*worker, error) {
+	workers := make([]*engine.Worker, n)
+	fail := func(err error) ([]*engine.Worker, error) {
 		cancel()
 		for a := range arrivals {
 			if a.err == nil {
@@ -167,11 +169,11 @@ func (r *Responder) collect(ctx context.Context, s *session, spec Spec, p *phase
 				_ = a.conn.Close() // refused
 				return fail(fmt.Errorf("%w: data connection %d is out of place", ErrProtocol, a.index))
 			}
-			conn, err := adopt(a.conn, spec.Test == RR, spec.congestion(!spec.nearSends(a.index)))
+			w, err := newWorker(spec, p, a.conn, false, a.index)
 			if err != nil {
 				return fail(fmt.Errorf("accept data connection %d: %w", a.index, err))
 			}
-			workers[a.index] = newWorker(spec.role(false, a.index), conn, spec, p)
+			workers[a.index] = w
 			got++
 		case m := <-s.in:
 			if m.Type != msgBeat {
@@ -186,8 +188,8 @@ func (r *Responder) collect(ctx context.Context, s *session, spec Spec, p *phase
 	return workers, nil
 }
 
-func present(workers []*worker) []*worker {
-	var out []*worker
+func present(workers []*engine.Worker) []*engine.Worker {
+	var out []*engine.Worker
 	for _, w := range workers {
 		if w != nil {
 			out = append(out, w)

@@ -17,13 +17,7 @@ import (
 )
 
 // TestMain fails the package when a test leaves goroutines of this package behind, and prints where they are.
-//
-// With LINERATE_BENCH_FAR the binary is the far end of a benchmark instead.
 func TestMain(m *testing.M) {
-	if os.Getenv(benchFar) != "" {
-		playBenchFar()
-		return
-	}
 	code := m.Run()
 	if code == 0 {
 		if left := leftovers(); left != "" {
@@ -42,7 +36,7 @@ func leftovers() string {
 		buf = buf[:runtime.Stack(buf, true)]
 		found = ""
 		for g := range strings.SplitSeq(string(buf), "\n\n") {
-			if strings.Contains(g, "internal/traffic.") && !strings.Contains(g, "TestMain") {
+			if strings.Contains(g, "internal/traffic") && !strings.Contains(g, "TestMain") {
 				found += g + "\n\n"
 			}
 		}

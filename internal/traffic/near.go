@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic/echo"
+	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
 // Link is what the near side of a test has: a channel to the far side and a way to open data connections to it.
@@ -65,10 +69,10 @@ func drive(ctx context.Context, s *session, link Link, spec Spec, progress func(
 		over = errors.Is(err, ErrRefused) || errors.Is(err, ErrFar)
 		return nil, err
 	}
-	p := &phase{}
+	p := &engine.Phase{}
 	var ends endpoints
 	link.Dial = ends.note(link.Dial)
-	workers, method, err := link.connect(ctx, s, spec, p, accepted)
+	workers, pinger, err := link.connect(ctx, s, spec, p, accepted)
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +82,7 @@ func drive(ctx context.Context, s *session, link Link, spec Spec, progress func(
 		return nil, err
 	}
 	c := newConductor(spec, true, s, link.Sample, workers, p)
+	c.pinger = pinger
 	line := timeline{spec: spec, emit: progress}
 	c.onPart, c.farParts = line.addOwn, line.addFar
 	started := time.Now()
@@ -95,7 +100,7 @@ func drive(ctx context.Context, s *session, link Link, spec Spec, progress func(
 	}
 	over = true
 	line.finish(far.Parts)
-	r := assemble(c, link, method, started, far, line.intervals)
+	r := assemble(c, link, methodOf(spec, workers), started, far, line.intervals)
 	r.LocalAddress, r.RemoteAddress = ends.local, ends.remote
 	return r, nil
 }
@@ -124,26 +129,26 @@ func ipOf(a net.Addr) string {
 	return ""
 }
 
-// connect opens what the workers of the near side need.
-func (l Link) connect(ctx context.Context, s *session, spec Spec, p *phase, accepted acceptBody) ([]*worker, string, error) {
+// connect opens what the workers of the near side need; the pinger is the body of one of them, or nil.
+func (l Link) connect(ctx context.Context, s *session, spec Spec, p *engine.Phase, accepted acceptBody) ([]*engine.Worker, *echo.Pinger, error) {
 	if spec.Test == Ping {
-		w, method, err := l.findEcho(ctx, spec, p, accepted)
+		w, pinger, err := l.newPinger(ctx, spec, p, accepted)
 		if err != nil {
-			return nil, "", err
+			return nil, nil, err
 		}
-		return []*worker{w}, method, nil
+		return []*engine.Worker{w}, pinger, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timing.setup, fmt.Errorf("open data connections: %w: nothing within %v", ErrPeerGone, s.timing.setup))
 	defer cancel()
 	n := spec.Connections()
 	// All at once: one after the other would cost a round trip each, thirteen seconds for 128 of them at 100 ms.
-	conns, errs := make([]*dataConn, n), make([]error, n)
+	workers, errs := make([]*engine.Worker, n), make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
 			conn, err := l.Dial(ctx, i)
 			if err == nil {
-				conns[i], err = adopt(conn, spec.Test == RR, spec.congestion(spec.nearSends(i)))
+				workers[i], err = newWorker(spec, p, conn, true, i)
 			}
 			if err != nil {
 				errs[i] = fmt.Errorf("open data connection %d: %w", i, err)
@@ -152,17 +157,47 @@ func (l Link) connect(ctx context.Context, s *session, spec Spec, p *phase, acce
 		})
 	}
 	wg.Wait()
-	workers := make([]*worker, 0, n)
-	for i, c := range conns {
-		if c != nil {
-			workers = append(workers, newWorker(spec.role(true, i), c, spec, p))
-		}
+	if made := present(workers); len(made) < n {
+		closeWorkers(made)
+		return nil, nil, firstError(errs)
 	}
-	if len(workers) < n {
-		closeWorkers(workers)
-		return nil, "", firstError(errs)
+	return workers, nil, nil
+}
+
+// newPinger finds out who answers: the far kernel over ICMP if the network lets it, else the far linerate over UDP.
+func (l Link) newPinger(ctx context.Context, spec Spec, p *engine.Phase, accepted acceptBody) (*engine.Worker, *echo.Pinger, error) {
+	o := echo.PingOptions{Bytes: spec.RequestBytes, Gap: spec.Gap}
+	if ip, err := netip.ParseAddr(l.PeerIP); err == nil {
+		o.IP = ip
 	}
-	return workers, engineName, nil
+	if to, ok := l.echoAddress(ctx, accepted); ok && len(accepted.EchoToken) == echo.TokenBytes {
+		o.UDP, o.Token = to, echo.Token(accepted.EchoToken)
+	}
+	return echo.NewPinger(ctx, p, o)
+}
+
+// echoAddress is where the far echo.Server listens: where the caller says, else at the port that the far side named.
+func (l Link) echoAddress(ctx context.Context, accepted acceptBody) (netip.AddrPort, bool) {
+	target := l.Echo
+	if target == "" {
+		target = net.JoinHostPort(l.PeerIP, strconv.Itoa(accepted.EchoPort))
+	}
+	if a, err := netip.ParseAddrPort(target); err == nil {
+		return a, a.Port() != 0
+	}
+	host, port, err := net.SplitHostPort(target)
+	if err != nil {
+		return netip.AddrPort{}, false
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return netip.AddrPort{}, false
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil || len(ips) == 0 {
+		return netip.AddrPort{}, false
+	}
+	return netip.AddrPortFrom(ips[0].Unmap(), uint16(n)), true
 }
 
 // firstError prefers the error that made the others give up to their "context canceled".
@@ -185,25 +220,54 @@ func (s Spec) congestion(sends bool) string {
 }
 
 // role tells what one side does on connection index.
-func (s Spec) role(near bool, index int) role {
+func (s Spec) role(near bool, index int) engine.Role {
 	switch {
 	case s.Test == RR && near:
-		return requester
+		return engine.Requester
 	case s.Test == RR:
-		return responder
+		return engine.Responder
 	case s.nearSends(index) == near:
-		return sender
+		return engine.Sender
 	}
-	return receiver
+	return engine.Receiver
 }
 
-func closeWorkers(workers []*worker) {
+// newWorker makes the worker of one side for connection index, which it takes over.
+func newWorker(spec Spec, p *engine.Phase, conn *net.TCPConn, near bool, index int) (*engine.Worker, error) {
+	role := spec.role(near, index)
+	c, err := engine.Adopt(conn, engine.ConnOptions{NoDelay: spec.Test == RR, Congestion: spec.congestion(role != engine.Receiver)})
+	if err != nil {
+		return nil, err
+	}
+	var w *engine.Worker
+	transaction := engine.TransactionOptions{RequestBytes: spec.RequestBytes, ResponseBytes: spec.ResponseBytes}
+	switch role {
+	case engine.Requester:
+		w, err = engine.NewRequester(p, c, transaction)
+	case engine.Responder:
+		w, err = engine.NewResponder(p, c, transaction)
+	case engine.Sender:
+		w, err = engine.NewStreamSender(p, c, engine.StreamOptions{})
+	default:
+		w, err = engine.NewStreamReceiver(p, c, engine.StreamOptions{})
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// methodOf names how a test was run, for its result.
+func methodOf(spec Spec, workers []*engine.Worker) string {
+	if spec.Test == Ping && len(workers) > 0 {
+		return workers[0].Method
+	}
+	return engine.Name
+}
+
+func closeWorkers(workers []*engine.Worker) {
 	for _, w := range workers {
-		if w.conn != nil {
-			w.conn.close()
-		}
-		if w.ping != nil {
-			w.ping.socket.close()
-		}
+		w.Close()
 	}
 }

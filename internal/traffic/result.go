@@ -58,15 +58,14 @@ func (r *Result) stream(near, far resultBody) {
 
 // pings fills in what came back.
 func (r *Result) pings(c *conductor) {
-	for _, w := range c.workers {
-		if w.ping == nil || w.ping.sent == 0 {
-			continue
-		}
-		// A ping in flight at the end of the window is not lost: pingLoop waits a second for those.
-		loss := 1 - float64(min(w.ping.answered, w.ping.sent))/float64(w.ping.sent)
-		r.LossRatio = &loss
-		r.PacketsPerSec = perSecond(w.ping.sent, r.DurationSeconds)
+	if c.pinger == nil || c.pinger.Sent() == 0 {
+		return
 	}
+	// A ping in flight at the end of the window is not lost: the pinger waits a second for those.
+	sent := c.pinger.Sent()
+	loss := 1 - float64(min(c.pinger.Answered(), sent))/float64(sent)
+	r.LossRatio = &loss
+	r.PacketsPerSec = perSecond(sent, r.DurationSeconds)
 	r.RTT = c.distribution()
 }
 
@@ -98,8 +97,8 @@ func (r *Result) path() {
 func (c *conductor) distribution() *Distribution {
 	all := stats.NewHistogram()
 	for _, w := range c.workers {
-		if w.rtt != nil {
-			all.Merge(w.rtt)
+		if w.RTT != nil {
+			all.Merge(w.RTT)
 		}
 	}
 	l := all.Snapshot()

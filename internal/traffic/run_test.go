@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/traffic/echo"
 )
 
 func run(t *testing.T, w *world, spec Spec, progress func(Interval)) *Result {
@@ -143,22 +146,22 @@ func TestSteadyStateIsFound(t *testing.T) {
 }
 
 func TestPing(t *testing.T) {
-	echo, err := ListenEcho(t.Context(), "127.0.0.1:0")
+	server, err := echo.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer echo.Close()
+	defer server.Close()
 	for _, c := range []struct{ method, peer string }{{"icmp echo", "127.0.0.1"}, {"icmp echo", "::1"}, {"udp echo", "nobody"}} {
 		t.Run(c.method+" "+c.peer, func(t *testing.T) {
 			w := newWorld(t)
-			w.far.Echo, w.link.PeerIP = echo, c.peer
+			w.far.Echo, w.link.PeerIP = server, c.peer
 			if c.method == "udp echo" {
 				// Nobody can send ICMP to a name, so only the way over UDP is left.
-				w.link.Echo = fmt.Sprintf("127.0.0.1:%d", echo.Port())
-			} else if s, err := openICMP(netip.MustParseAddr(c.peer), 56); err != nil {
+				w.link.Echo = fmt.Sprintf("127.0.0.1:%d", server.Port())
+			} else if fd, _, err := sys.OpenEcho(netip.MustParseAddr(c.peer)); err != nil {
 				skip(t, "no icmp here: %v", err)
 			} else {
-				s.close()
+				_ = sys.Close(fd)
 			}
 			spec := shortSpec(Ping)
 			spec.Gap = 5 * time.Millisecond
@@ -178,7 +181,7 @@ func TestPingWithoutAnswer(t *testing.T) {
 	w.link.PeerIP = "nobody"
 	done := w.serve(t.Context())
 	_, err := Run(t.Context(), w.link, shortSpec(Ping), nil)
-	if err == nil || !strings.Contains(err.Error(), "icmp echo") {
+	if err == nil || !errors.Is(err, ErrNoAnswer) {
 		t.Errorf("near: %v", err)
 	}
 	if err := <-done; !errors.Is(err, errStopped) {

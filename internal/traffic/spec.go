@@ -3,6 +3,8 @@ package traffic
 import (
 	"fmt"
 	"time"
+
+	"github.com/linerate/linerate/internal/traffic/echo"
 )
 
 // Bounds that hold on every host, whatever its [Limits].
@@ -11,7 +13,7 @@ const (
 	maxMessageBytes = 1 << 20 // of one request or response
 	minInterval     = 100 * time.Millisecond
 	maxInterval     = 24 * time.Hour // as long as the longest test; sums with the clock must not overflow
-	minPingBytes    = echoHeaderBytes
+	minPingBytes    = echo.HeaderBytes
 	maxPingBytes    = 65000 // under the 65507 of UDP over IPv4
 	minGap          = 100 * time.Microsecond
 	maxSteadyWait   = 5 * time.Second // longest search for a steady state

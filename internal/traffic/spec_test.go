@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
 func TestNormalizeFillsIn(t *testing.T) {
@@ -106,13 +108,13 @@ func TestLimits(t *testing.T) {
 func TestConnectionsAndRoles(t *testing.T) {
 	for _, c := range []struct {
 		spec        Spec
-		near, far   []role
+		near, far   []engine.Role
 		connections int
 	}{
-		{Spec{Test: Stream, Streams: 2}, []role{sender, sender}, []role{receiver, receiver}, 2},
-		{Spec{Test: Stream, Streams: 1, Direction: Down}, []role{receiver}, []role{sender}, 1},
-		{Spec{Test: Stream, Streams: 1, Direction: Bidir}, []role{sender, receiver}, []role{receiver, sender}, 2},
-		{Spec{Test: RR, Streams: 2}, []role{requester, requester}, []role{responder, responder}, 2},
+		{Spec{Test: Stream, Streams: 2}, []engine.Role{engine.Sender, engine.Sender}, []engine.Role{engine.Receiver, engine.Receiver}, 2},
+		{Spec{Test: Stream, Streams: 1, Direction: Down}, []engine.Role{engine.Receiver}, []engine.Role{engine.Sender}, 1},
+		{Spec{Test: Stream, Streams: 1, Direction: Bidir}, []engine.Role{engine.Sender, engine.Receiver}, []engine.Role{engine.Receiver, engine.Sender}, 2},
+		{Spec{Test: RR, Streams: 2}, []engine.Role{engine.Requester, engine.Requester}, []engine.Role{engine.Responder, engine.Responder}, 2},
 		{Spec{Test: Ping}, nil, nil, 0},
 	} {
 		s, err := c.spec.Normalize()

@@ -1,4 +1,4 @@
-package traffic
+package echo
 
 import (
 	"context"
@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// maxEchoTokens bounds how many tests an EchoServer answers at once, and with it the memory of a server whose tests never say goodbye.
-const maxEchoTokens = 1024
+// maxTokens bounds how many tests a Server answers at once, and with it the memory of a server whose tests never say goodbye.
+const maxTokens = 1024
 
-// EchoServer sends UDP packets back to where they came from, unchanged. It answers only packets that start with a registered token and
+// Server sends UDP packets back to where they came from, unchanged. It answers only packets that start with a registered token and
 // come from the address that the token was registered for, and never more bytes than it got: it is of no use for amplification or
 // reflection, because the token travels over the authenticated channel only.
-type EchoServer struct {
+type Server struct {
 	conn   *net.UDPConn
 	done   chan struct{}
 	mu     sync.RWMutex
@@ -29,8 +29,8 @@ type registration struct {
 	expires time.Time
 }
 
-// ListenEcho opens the server on a UDP address, "host:port"; port 0 takes a free one. End it with Close.
-func ListenEcho(ctx context.Context, addr string) (*EchoServer, error) {
+// Listen opens the server on a UDP address, "host:port"; port 0 takes a free one. End it with Close.
+func Listen(ctx context.Context, addr string) (*Server, error) {
 	var lc net.ListenConfig
 	pc, err := lc.ListenPacket(ctx, "udp", addr)
 	if err != nil {
@@ -41,13 +41,13 @@ func ListenEcho(ctx context.Context, addr string) (*EchoServer, error) {
 		_ = pc.Close() // nothing came over it
 		return nil, fmt.Errorf("listen for udp echo on %s: got a %T", addr, pc)
 	}
-	s := &EchoServer{conn: conn, done: make(chan struct{}), tokens: make(map[Token]registration)}
+	s := &Server{conn: conn, done: make(chan struct{}), tokens: make(map[Token]registration)}
 	go s.serve()
 	return s, nil
 }
 
 // Port is the UDP port that the server listens on.
-func (s *EchoServer) Port() int {
+func (s *Server) Port() int {
 	if a, ok := s.conn.LocalAddr().(*net.UDPAddr); ok {
 		return a.Port
 	}
@@ -55,7 +55,7 @@ func (s *EchoServer) Port() int {
 }
 
 // Register makes a new token with which from is answered for the time of validity. It fails when too many are registered.
-func (s *EchoServer) Register(from netip.Addr, validity time.Duration) (Token, error) {
+func (s *Server) Register(from netip.Addr, validity time.Duration) (Token, error) {
 	var t Token
 	// crypto/rand.Read never fails: it crashes the program instead (Go 1.24).
 	_, _ = rand.Read(t[:])
@@ -67,7 +67,7 @@ func (s *EchoServer) Register(from netip.Addr, validity time.Duration) (Token, e
 			delete(s.tokens, t)
 		}
 	}
-	if len(s.tokens) >= maxEchoTokens {
+	if len(s.tokens) >= maxTokens {
 		return Token{}, fmt.Errorf("register udp echo for %s: %d tests are registered already", from, len(s.tokens))
 	}
 	s.tokens[t] = registration{from: from.Unmap().WithZone(""), expires: now.Add(validity)}
@@ -75,14 +75,14 @@ func (s *EchoServer) Register(from netip.Addr, validity time.Duration) (Token, e
 }
 
 // Revoke forgets a token.
-func (s *EchoServer) Revoke(t Token) {
+func (s *Server) Revoke(t Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.tokens, t)
 }
 
 // Close ends the server and waits for it.
-func (s *EchoServer) Close() error {
+func (s *Server) Close() error {
 	err := s.conn.Close()
 	<-s.done
 	if errors.Is(err, net.ErrClosed) {
@@ -91,7 +91,7 @@ func (s *EchoServer) Close() error {
 	return err
 }
 
-func (s *EchoServer) serve() {
+func (s *Server) serve() {
 	defer close(s.done)
 	// One packet at a time, from one buffer as large as a UDP packet can be: at the 1000 packets a second that Limits allow by default this
 	// goroutine sleeps.
@@ -110,7 +110,7 @@ func (s *EchoServer) serve() {
 }
 
 // admits tells whether a packet is to be answered.
-func (s *EchoServer) admits(p []byte, from netip.Addr, now time.Time) bool {
+func (s *Server) admits(p []byte, from netip.Addr, now time.Time) bool {
 	if len(p) < echoHeaderBytes {
 		return false
 	}

@@ -1,4 +1,4 @@
-package traffic
+package echo
 
 import (
 	"encoding/binary"
@@ -6,7 +6,7 @@ import (
 	"github.com/linerate/linerate/internal/sys"
 )
 
-// TokenBytes is the length of the token in front of every ping, by which an EchoServer knows whom to answer and a pinger knows its own.
+// TokenBytes is the length of the token in front of every ping, by which a Server knows whom to answer and a pinger knows its own.
 const TokenBytes = 16
 
 // echoHeaderBytes is what every ping starts with: the token and a 64-bit big-endian sequence number. The rest is padding.

@@ -1,4 +1,4 @@
-package traffic
+package engine
 
 import (
 	"runtime"
@@ -22,7 +22,9 @@ type processors struct {
 	lent int
 }
 
-// lend raises GOMAXPROCS for n workers until the returned function is called, once.
+// LendProcessors raises GOMAXPROCS for n workers until the returned function is called, once.
+func LendProcessors(n int) (giveBack func()) { return scheduler.lend(n) }
+
 func (p *processors) lend(n int) (giveBack func()) {
 	p.change(n)
 	return func() { p.change(-n) }

@@ -1,4 +1,4 @@
-package traffic
+package echo
 
 import (
 	"math/rand/v2"
@@ -14,6 +14,9 @@ type echoSocket struct {
 	icmp *icmpEcho // nil: UDP
 	buf  []byte    // room for IP and ICMP headers around a ping, one way at a time
 }
+
+// wakeEvery bounds the sleep of a read.
+const wakeEvery = 200 * time.Millisecond
 
 // headRoom is what may stand before the payload in what a socket delivers: an IPv4 header with all options and the ICMP header.
 const headRoom = 60 + icmpHeaderBytes

@@ -1,4 +1,4 @@
-package traffic
+package echo
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
 // replyTo turns a request as the pinger makes it into the reply that a host sends, IPv4 header included where the socket shows it.
@@ -61,8 +62,10 @@ func TestEchoRoundTrip(t *testing.T) {
 }
 
 // TestChecksumAgainstReference adds up bit by bit what the loop adds up in words, for every length of a packet.
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
 func TestChecksumAgainstReference(t *testing.T) {
-	b := pattern(1501)
+	b := engine.Pattern(1501)
 	for n := range b {
 		var sum uint64
 		for i, v := range b[:n] {
@@ -110,7 +113,7 @@ func FuzzEchoReply(f *testing.F) {
 }
 
 func TestEchoServerAnswersOnlyItsOwn(t *testing.T) {
-	s, err := ListenEcho(t.Context(), "127.0.0.1:0")
+	s, err := Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,18 +180,18 @@ func TestEchoServerAnswersOnlyItsOwn(t *testing.T) {
 }
 
 func TestEchoServerIsBounded(t *testing.T) {
-	s, err := ListenEcho(t.Context(), "127.0.0.1:0")
+	s, err := Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	// Expired ones make room, living ones do not.
-	for range 2 * maxEchoTokens {
+	for range 2 * maxTokens {
 		if _, err := s.Register(loopback, -time.Second); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for range maxEchoTokens {
+	for range maxTokens {
 		if _, err := s.Register(loopback, time.Hour); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package traffic
+package echo
 
 import (
 	"errors"

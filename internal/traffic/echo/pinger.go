@@ -1,0 +1,197 @@
+package echo
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/linerate/linerate/internal/stats"
+	"github.com/linerate/linerate/internal/traffic/engine"
+)
+
+const (
+	// pingRing is how many pings may be under way; an answer later than that is lost: at the shortest gap of 100 µs after 1.6 s, at the
+	// default of 10 ms after 164 s. It is a power of two.
+	pingRing = 1 << 14
+	// stragglers is how long answers are waited for after the last ping.
+	stragglers = time.Second
+	// tries and tryWait are how a way to ping is tried before the test: 1.5 s for each of two ways, within the setup time that the far
+	// side waits for the start.
+	tries   = 3
+	tryWait = 500 * time.Millisecond
+)
+
+// HeaderBytes is the smallest ping.
+const HeaderBytes = echoHeaderBytes
+
+// ErrNoAnswer means that nobody answered any ping.
+var ErrNoAnswer = errors.New("no answer")
+
+// PingOptions say whom to ping and how.
+type PingOptions struct {
+	IP    netip.Addr     // of the far host, for ICMP echo; invalid: none
+	UDP   netip.AddrPort // of the far Server; invalid: none
+	Token Token          // for it
+	Bytes int            // payload of a ping, HeaderBytes at least
+	Gap   time.Duration  // between pings
+}
+
+// Pinger is the body of a worker of role [engine.Pinger]. The worker owns it; others read Sent and Answered when the worker has ended.
+type Pinger struct {
+	socket   *echoSocket
+	token    Token
+	gap      time.Duration
+	ping     []byte // the packet that is sent, token in place
+	sequence uint64 // of the next ping
+	ring     []pingSent
+	sent     int64 // inside the window
+	answered int64 // of those
+}
+
+// pingSent is one ping that may still be answered.
+type pingSent struct {
+	sequence uint64
+	at       time.Duration
+	measured bool
+	waiting  bool
+}
+
+// Sent is the number of pings inside the measured window.
+func (s *Pinger) Sent() int64 { return s.sent }
+
+// Answered is how many of those were answered, in time and once.
+func (s *Pinger) Answered() int64 { return s.answered }
+
+// Wake does nothing: a pinger never sleeps for more than a tenth of a second.
+func (s *Pinger) Wake() {}
+
+// Close gives the socket up.
+func (s *Pinger) Close() { s.socket.close() }
+
+// Loop sends a ping per gap by the clock, not after the answer, so that a slow answer hides no others. What could not be sent in
+// time is left out: catching up in a burst would measure the burst. After the window it waits a second for stragglers and ends by itself.
+func (s *Pinger) Loop(w *engine.Worker) error {
+	defer s.socket.close()
+	next := w.Now()
+	var quit time.Duration // when to stop waiting for stragglers
+	for {
+		now := w.Now()
+		switch w.Phase.Is() {
+		case engine.Stopped:
+			return nil
+		case engine.Tail:
+			if quit == 0 {
+				quit = now + stragglers
+			}
+			if now >= quit || s.answered == s.sent {
+				return nil
+			}
+			next = quit
+		default:
+			if now >= next {
+				s.sendPing(w, now)
+				next = max(next+s.gap, now)
+			}
+		}
+		// The phase is looked at again after a tenth of a second at most.
+		s.takeAnswer(w, min(next-now, 100*time.Millisecond))
+	}
+}
+
+func (s *Pinger) sendPing(w *engine.Worker, now time.Duration) {
+	slot := &s.ring[s.sequence%pingRing]
+	*slot = pingSent{sequence: s.sequence, at: now, measured: w.Phase.Is() == engine.Measured, waiting: true}
+	putPing(s.ping, s.token, s.sequence)
+	if slot.measured {
+		s.sent++
+	}
+	// A ping that the host itself could not send is lost like any other, and so is one whose loss the network reports.
+	_ = s.socket.send(s.ping, s.sequence)
+	s.sequence++
+}
+
+// takeAnswer waits for one answer; what is late twice over, doubled or foreign is not counted.
+func (s *Pinger) takeAnswer(w *engine.Worker, wait time.Duration) {
+	p, err := s.socket.receive(wait)
+	if p == nil || err != nil {
+		return // an error is the network's word on some ping, which stays unanswered
+	}
+	now := w.Now()
+	sequence, ok := parsePing(p, s.token)
+	if !ok {
+		return
+	}
+	slot := &s.ring[sequence%pingRing]
+	// A copy that the network made, or an answer whose place another ping has taken since.
+	if !slot.waiting || slot.sequence != sequence {
+		return
+	}
+	slot.waiting = false
+	w.Transactions.Add(1)
+	w.RTTNanos.Add(int64(now - slot.at))
+	if slot.measured {
+		s.answered++
+		w.RTT.Record(int64(now - slot.at))
+	}
+}
+
+func newPinger(p *engine.Phase, socket *echoSocket, token Token, o PingOptions) (*engine.Worker, *Pinger) {
+	s := &Pinger{socket: socket, token: token, gap: o.Gap, ping: engine.Pattern(o.Bytes), ring: make([]pingSent, pingRing)}
+	w := engine.New(engine.Pinger, p, s)
+	w.RTT = stats.NewHistogram()
+	return w, s
+}
+
+// NewPinger finds out who answers and makes the worker that pings it: the far kernel over ICMP if the network lets it, else the far linerate over UDP. The worker's Method says which:
+// "icmp echo" or "udp echo". When nobody answers, the error is [ErrNoAnswer].
+func NewPinger(ctx context.Context, p *engine.Phase, o PingOptions) (*engine.Worker, *Pinger, error) {
+	var tried []error
+	try := func(name string, token Token, open func() (*echoSocket, error)) (*engine.Worker, *Pinger) {
+		socket, err := open()
+		if err != nil {
+			tried = append(tried, fmt.Errorf("%s: %w", name, err))
+			return nil, nil
+		}
+		w, s := newPinger(p, socket, token, o)
+		for range tries {
+			s.sendPing(w, w.Now())
+			for until := w.Now() + tryWait; w.Transactions.Load() == 0 && ctx.Err() == nil; {
+				left := until - w.Now()
+				if left <= 0 {
+					break
+				}
+				s.takeAnswer(w, min(left, 50*time.Millisecond))
+			}
+			if w.Transactions.Load() > 0 {
+				w.Method = name
+				return w, s
+			}
+		}
+		socket.close()
+		tried = append(tried, fmt.Errorf("%s: %w to %d packets", name, ErrNoAnswer, tries))
+		return nil, nil
+	}
+	if o.IP.IsValid() {
+		var token Token
+		// crypto/rand.Read never fails: it crashes the program instead (Go 1.24).
+		_, _ = rand.Read(token[:])
+		if w, s := try("icmp echo", token, func() (*echoSocket, error) { return openICMP(o.IP, o.Bytes) }); w != nil {
+			return w, s, nil
+		}
+	}
+	if o.UDP.IsValid() && o.UDP.Port() != 0 {
+		if w, s := try("udp echo", o.Token, func() (*echoSocket, error) { return openUDP(o.UDP, o.Bytes) }); w != nil {
+			return w, s, nil
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
+	if len(tried) == 0 {
+		return nil, nil, fmt.Errorf("ping: %w: no address to ask", ErrNoAnswer)
+	}
+	return nil, nil, fmt.Errorf("ping %s: %w", o.IP, errors.Join(tried...))
+}

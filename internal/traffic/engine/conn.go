@@ -1,0 +1,23 @@
+package engine
+
+import "time"
+
+// ConnOptions are socket options of one TCP connection. The zero value leaves everything to the host.
+type ConnOptions struct {
+	NoDelay           bool    // switch Nagle's algorithm off
+	Congestion        string  // congestion control of this end; empty: the host's own
+	WindowBytes       int     // SO_SNDBUF and SO_RCVBUF, as asked for (the kernel doubles it); 0: automatic tuning
+	MSSBytes          int     // TCP_MAXSEG, only before connect; 0: the kernel's
+	TOS               int     // IP TOS or IPv6 traffic class, 0 to 255
+	PacingBytesPerSec float64 // SO_MAX_PACING_RATE; 0: none
+}
+
+// Buffers is what a socket's buffers and algorithms are, for the evidence; zero values are not known.
+type Buffers struct {
+	SendBytes, ReceiveBytes int64 // SO_SNDBUF and SO_RCVBUF as the kernel keeps them
+	Congestion              string
+}
+
+// wakeEvery bounds the sleep of a blocking call, so that a worker on a stalled connection sees the end of the test even if the shutdown that
+// should wake it came before the call. It costs nothing while data flow.
+const wakeEvery = 200 * time.Millisecond

@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/linerate/linerate/internal/stats"
+	"github.com/linerate/linerate/internal/sys"
+)
+
+// Tally is what one worker counts: it alone writes, the conductor of the test reads. It fills cache lines that nobody else touches.
+type Tally struct {
+	_            [64]byte
+	Bytes        atomic.Int64 // payload: received by a receiver, sent by a sender
+	Packets      atomic.Int64 // datagrams, of the same payload; 0 for streams
+	Transactions atomic.Int64 // requester, connector: answered requests; pinger: answered packets
+	RTTNanos     atomic.Int64 // sum over transactions
+	Verified     atomic.Int64 // payload bytes that were compared with what was sent, of Bytes
+	_            [24]byte
+}
+
+// Role is what a worker does.
+type Role int
+
+// The roles.
+const (
+	Sender    Role = iota // bulk data, stream or datagrams
+	Receiver              // of them
+	Requester             // asks, times the answer
+	Responder             // answers
+	Pinger                // single packets, see package echo
+)
+
+// Body is what a worker does round after round.
+type Body interface {
+	// Loop runs until the worker's Phase is Stopped and returns the error that kept it from that, if any. It allocates nothing and takes no lock.
+	Loop(w *Worker) error
+	// Wake makes every blocked and every later call of Loop return soon. It may be called from any goroutine, before, during and after Loop.
+	Wake()
+	// Close gives up sockets; it is called when Loop has returned, or was never called, and more than once.
+	Close()
+}
+
+// Worker is one thread of a test.
+type Worker struct {
+	Tally
+	Role   Role
+	Phase  *Phase
+	Conn   *Conn            // nil where the body has no single TCP connection
+	RTT    *stats.Histogram // nanoseconds of transactions inside the measured window; nil where there are none
+	Method string           // how the body moves data, for the result: "copy", "sendfile", "truncate", "sendmmsg+gso"; may be set until Loop starts
+	CPU    int              // where Run pinned it; -1: nowhere
+
+	body Body
+	done chan struct{}
+	base time.Time // only for its monotonic reading: time.Since of it is one vDSO call
+}
+
+// New makes a worker around a body. It does not run yet; [Worker.Close] gives it up.
+func New(role Role, p *Phase, body Body) *Worker {
+	return &Worker{Role: role, Phase: p, CPU: -1, body: body, done: make(chan struct{}), base: time.Now()}
+}
+
+// Now is the monotonic time since the worker was made.
+func (w *Worker) Now() time.Duration { return time.Since(w.base) }
+
+// Run is the worker's whole life; call it once, in a goroutine of its own. It keeps its thread until it ends, and the thread ends with
+// it, so the pinning to cpu (-1: none) is never inherited. The error is nil when the test ended first.
+func (w *Worker) Run(cpu int) error {
+	defer close(w.done)
+	// Never unlocked: the Go runtime ends a thread whose goroutine returns while it is locked.
+	runtime.LockOSThread()
+	// A CPU can go offline or leave our cpuset at any time. Unpinned is slower, not wrong.
+	if cpu >= 0 && sys.Pin(cpu) == nil {
+		w.CPU = cpu
+	}
+	err := w.body.Loop(w)
+	if w.Phase.Is() >= Tail {
+		return nil // whatever the other side did after its window is no failure of this one
+	}
+	return err
+}
+
+// Done is closed when Run has returned.
+func (w *Worker) Done() <-chan struct{} { return w.done }
+
+// Wake makes the worker look at its phase.
+func (w *Worker) Wake() { w.body.Wake() }
+
+// Close gives up the worker's sockets; it must not be running.
+func (w *Worker) Close() { w.body.Close() }
+
+// errEnded is a transfer that the end of the test cut short.
+var errEnded = errors.New("test is over")
+
+// Pattern is payload that no link and no middlebox can compress, the same on every run (xorshift64).
+func Pattern(n int) []byte {
+	b := make([]byte, n)
+	x := uint64(0x9e3779b97f4a7c15)
+	for i := range b {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		b[i] = byte(x)
+	}
+	return b
+}
