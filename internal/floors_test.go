@@ -64,6 +64,7 @@ var floors = map[string]int{
 	"internal/cli": 8,
 
 	"cmd/linerate": 9,
+	"bench":        9, // drives the program from outside
 }
 
 // testOnly packages may be imported by tests alone; they stand above everything they test.
@@ -77,6 +78,7 @@ var mayExec = map[string]bool{
 	"internal/lab":     true, // hosts of a practice world are our own binary in namespaces
 	"internal/journal": true, // the guard is our own binary outside the writer
 	"internal/wire":    true, // ssh:// targets go through the user's own ssh
+	"bench":            true, // the other tools, and ours, as typed
 }
 
 // onlyIn holds imports that belong to one room.
