@@ -1,0 +1,260 @@
+package admission
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// maxSources is how many sources a Gate remembers for what they moved in their window: 4096 of about 100 bytes.
+const maxSources = 4096
+
+// rateBurst is how much of [Limits.BitsPerSecond] a visit may be ahead; it covers the granularity of whoever calls [Visit.Pause].
+const rateBurst = 100 * time.Millisecond
+
+// BusyError is a source that is turned away at the door.
+type BusyError struct {
+	From       netip.Addr
+	Reason     string        // in plain words, without the address
+	RetryAfter time.Duration // when it is worth another try; 0: when somebody leaves
+}
+
+// Error is "admit ADDRESS: reason".
+func (e *BusyError) Error() string { return fmt.Sprintf("admit %s: %s", e.From, e.Reason) }
+
+// BudgetError is a visit that has used up what it was granted. It must end.
+type BudgetError struct {
+	From   netip.Addr
+	Reason string // in plain words, without the address
+}
+
+// Error is "serve ADDRESS: reason".
+func (e *BudgetError) Error() string { return fmt.Sprintf("serve %s: %s", e.From, e.Reason) }
+
+// Gate admits tests and packets. All methods may be called from any goroutine; none of them blocks or starts one.
+type Gate struct {
+	limits Limits
+	start  time.Time // of the gate's clock, for its monotonic reading only
+
+	mu      sync.Mutex
+	clients int
+	sources map[source]*account
+	packets buckets
+
+	testNow func() time.Duration // tests only; nil: the monotonic clock
+}
+
+// account is what one source has open and has moved.
+type account struct {
+	visits int
+	moved  int64         // in the running window
+	until  time.Duration // end of that window; 0: none is running
+}
+
+// New makes a gate with the given limits.
+func New(limits Limits) *Gate {
+	limits = limits.withDefaults()
+	return &Gate{limits: limits, start: time.Now(), sources: make(map[source]*account), packets: newBuckets(limits)}
+}
+
+// Limits are the gate's limits with the defaults filled in; a limit that does not exist is the largest value of its type, of rates +Inf. Servers refuse by
+// them what a client asks for in advance.
+func (g *Gate) Limits() Limits { return g.limits }
+
+// now is the gate's own time. It starts at one, so that zero can mean never.
+func (g *Gate) now() time.Duration {
+	if g.testNow != nil {
+		return g.testNow()
+	}
+	return time.Since(g.start) + 1
+}
+
+// Visit is one test of one source. Its methods may be called from any goroutine.
+type Visit struct {
+	gate     *Gate
+	from     netip.Addr
+	deadline time.Time
+
+	// All of these belong to the gate's lock.
+	account *account
+	key     source
+	moved   int64
+	began   time.Duration
+	paid    time.Duration // the instant up to which BitsPerSecond covers what was moved
+	left    bool
+}
+
+// Enter admits one more test of a source, or says in a [*BusyError] why not. Whoever gets a Visit must [Visit.Leave] it. An address that has not
+// proved itself must not enter: forged ones would take all the places.
+func (g *Gate) Enter(from netip.Addr) (*Visit, error) {
+	key := sourceOf(from)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	if g.clients >= g.limits.Clients {
+		return nil, &BusyError{From: from, Reason: fmt.Sprintf("%s being served, the most this host allows", are(g.clients, "test is", "tests are"))}
+	}
+	a := g.accountOf(key, now)
+	if a.visits >= g.limits.ClientsPerSource {
+		return nil, &BusyError{From: from, Reason: fmt.Sprintf("%s of this source being served, the most this host allows", are(a.visits, "test", "tests"))}
+	}
+	if a.moved >= g.limits.SourceBytes {
+		wait := a.until - now
+		return nil, &BusyError{From: from, RetryAfter: wait, Reason: fmt.Sprintf(
+			"this source has moved the %s that this host allows per %v; again in %v", bytesText(g.limits.SourceBytes), g.limits.SourceWindow, wait.Round(time.Second),
+		)}
+	}
+	g.clients++
+	a.visits++
+	return &Visit{gate: g, from: from, deadline: deadline(g.limits.Duration), account: a, key: key, began: now, paid: now}, nil
+}
+
+// deadline is d from now, or the zero time when that is beyond what a time can hold or anybody will wait for.
+func deadline(d time.Duration) time.Time {
+	if d == math.MaxInt64 {
+		return time.Time{}
+	}
+	return time.Now().Add(d)
+}
+
+// are counts things in words.
+func are(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// accountOf finds or makes the account of a source. The caller holds the lock.
+func (g *Gate) accountOf(key source, now time.Duration) *account {
+	if a, ok := g.sources[key]; ok {
+		a.roll(now)
+		return a
+	}
+	a := &account{}
+	if len(g.sources) >= maxSources {
+		*a = g.forget(now)
+	}
+	g.sources[key] = a
+	return a
+}
+
+// roll ends a window that is over.
+func (a *account) roll(now time.Duration) {
+	if a.until != 0 && now >= a.until {
+		a.moved, a.until = 0, 0
+	}
+}
+
+// forget makes room for one account and returns what the newcomer inherits: nothing where a window was over, else what the poorest
+// had moved. Sources with a visit are never forgotten; there are at most Limits.Clients of them.
+func (g *Gate) forget(now time.Duration) account {
+	var victim source
+	var poorest *account
+	freed := false
+	for key, a := range g.sources {
+		a.roll(now)
+		switch {
+		case a.visits > 0:
+		case a.moved == 0:
+			delete(g.sources, key)
+			freed = true
+		case poorest == nil || a.moved < poorest.moved:
+			victim, poorest = key, a
+		}
+	}
+	if freed || poorest == nil {
+		return account{}
+	}
+	delete(g.sources, victim)
+	return account{moved: poorest.moved, until: poorest.until}
+}
+
+// Deadline is when the visit must be over; the zero time when it has no end.
+func (v *Visit) Deadline() time.Time { return v.deadline }
+
+// Spend counts n bytes that were moved, in either direction. The error is a [*BudgetError] once the visit has had its bytes or its time, or
+// its source the bytes of its window; the n bytes are counted all the same, for they have been moved.
+func (v *Visit) Spend(n int64) error {
+	g := v.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	a := v.account
+	a.roll(now)
+	if n > 0 {
+		if a.until == 0 {
+			a.until = now + g.limits.SourceWindow
+		}
+		v.moved, a.moved = add(v.moved, n), add(a.moved, n)
+		if perByte := 8e9 / g.limits.BitsPerSecond; perByte > 0 {
+			v.paid = now + nanos(float64(max(v.paid-now, -rateBurst))+float64(n)*perByte)
+		}
+	}
+	refuse := func(format string, args ...any) error {
+		return &BudgetError{From: v.from, Reason: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case v.moved > g.limits.Bytes:
+		return refuse("the %s that this host allows per test are used up", bytesText(g.limits.Bytes))
+	case a.moved > g.limits.SourceBytes:
+		return refuse("the %s that this host allows a source per %v are used up", bytesText(g.limits.SourceBytes), g.limits.SourceWindow)
+	case now-v.began >= g.limits.Duration:
+		return refuse("the %v that this host allows per test are over", g.limits.Duration)
+	}
+	return nil
+}
+
+// add sums byte counts without ever wrapping.
+func add(a, b int64) int64 {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// nanos turns a float of nanoseconds into a duration of at most a century, so that sums with the clock cannot wrap.
+func nanos(v float64) time.Duration {
+	const century = 100 * 365 * 24 * time.Hour
+	if v >= float64(century) {
+		return century
+	}
+	return time.Duration(v)
+}
+
+// Left is how many bytes the visit may still move, by its own limit and its source's; 0: none.
+func (v *Visit) Left() int64 {
+	g := v.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	v.account.roll(g.now())
+	return max(0, min(g.limits.Bytes-v.moved, g.limits.SourceBytes-v.account.moved))
+}
+
+// Pause is how long a mover has to rest before it moves more, so that the visit keeps to [Limits.BitsPerSecond]; 0: not at all.
+func (v *Visit) Pause() time.Duration {
+	g := v.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return max(0, v.paid-g.now())
+}
+
+// Leave ends the visit and gives its place to the next. Further calls do nothing.
+func (v *Visit) Leave() {
+	g := v.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if v.left {
+		return
+	}
+	v.left = true
+	g.clients--
+	v.account.visits--
+	v.account.roll(g.now())
+	// Whoever has moved nothing needs no memory of it.
+	if v.account.visits == 0 && v.account.moved == 0 {
+		delete(g.sources, v.key)
+	}
+}
