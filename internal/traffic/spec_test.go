@@ -24,6 +24,14 @@ func TestNormalizeFillsIn(t *testing.T) {
 			Spec{Test: RR, Direction: Up, Streams: 3, Duration: 10 * time.Second, WarmUp: -1, Interval: time.Second, RequestBytes: 1, ResponseBytes: 1},
 		},
 		{
+			Spec{Test: Stream, Bytes: 1 << 20, WarmUp: -1},
+			Spec{Test: Stream, Direction: Up, Streams: 1, Duration: 10 * time.Minute, Interval: time.Second, Bytes: 1 << 20},
+		},
+		{
+			Spec{Test: UDP, WarmUp: -1},
+			Spec{Test: UDP, Direction: Up, Streams: 1, Duration: 10 * time.Second, WarmUp: -1, Interval: time.Second, PacketBytes: 1400},
+		},
+		{
 			Spec{Test: Ping, WarmUp: -1, Duration: time.Second},
 			Spec{Test: Ping, Direction: Up, Streams: 1, Duration: time.Second, Interval: time.Second, RequestBytes: 56, Gap: 10 * time.Millisecond},
 		},
@@ -37,7 +45,7 @@ func TestNormalizeFillsIn(t *testing.T) {
 			t.Errorf("%+v (-want +got):\n%s", c.in, d)
 		}
 		again, err := got.Normalize()
-		if err != nil || again != got {
+		if err != nil || !cmp.Equal(again, got) {
 			t.Errorf("not idempotent: %+v, %v", again, err)
 		}
 	}
@@ -49,12 +57,12 @@ func TestNormalizeRefuses(t *testing.T) {
 		want string
 	}{
 		{Spec{}, `no test ""`},
-		{Spec{Test: "udp"}, `no test "udp"`},
+		{Spec{Test: "sctp"}, `no test "sctp"`},
 		{Spec{Test: Stream, Direction: "sideways"}, `no direction "sideways"`},
 		{Spec{Test: RR, Direction: Down}, "rr has no direction"},
 		{Spec{Test: Ping, Direction: Bidir}, "ping has no direction"},
 		{Spec{Test: Stream, Streams: -1}, "-1 streams"},
-		{Spec{Test: Stream, Streams: 129}, "129 streams are not within 1 to 128"},
+		{Spec{Test: Stream, Streams: 1025}, "1025 streams are not within 1 to 1024"},
 		{Spec{Test: Ping, Streams: 2}, "ping runs one stream, not 2"},
 		{Spec{Test: Stream, Duration: -time.Second}, "duration -1s"},
 		{Spec{Test: Stream, Duration: time.Millisecond}, "duration 1ms"},
@@ -70,6 +78,37 @@ func TestNormalizeRefuses(t *testing.T) {
 		{Spec{Test: Ping, RequestBytes: 65001}, "a ping of 65001 bytes"},
 		{Spec{Test: Ping, Gap: time.Microsecond}, "gap 1µs"},
 		{Spec{Test: Ping, Gap: time.Minute}, "gap 1m0s"},
+		{Spec{Test: CRR, Direction: Down}, "crr has no direction"},
+		{Spec{Test: CRR, SourcePort: 4000}, "crr has no choice of ports"},
+		{Spec{Test: UDP, PacketBytes: 23}, "datagrams of 23 bytes"},
+		{Spec{Test: UDP, PacketBytes: 65508}, "datagrams of 65508 bytes"},
+		{Spec{Test: UDP, Batch: "bulk"}, `no batch "bulk"`},
+		{Spec{Test: UDP, RateBitsPerSec: -1}, "a rate of -1 bits per second"},
+		{Spec{Test: UDP, RateBitsPerSec: math.NaN()}, "a rate of NaN bits per second"},
+		{Spec{Test: UDP, RatePacketsPerSec: 1e14}, "a rate of 1e+14 packets per second"},
+		{Spec{Test: UDP, RateBitsPerSec: 1e6, RatePacketsPerSec: 100}, "not in both"},
+		{Spec{Test: UDP, Congestion: "cubic"}, "udp does not run over TCP"},
+		{Spec{Test: Stream, RatePacketsPerSec: 100}, "stream runs at no packet rate"},
+		{Spec{Test: RR, RateBitsPerSec: 100}, "rr runs at no rate"},
+		{Spec{Test: Stream, Bytes: -1}, "an amount of -1 bytes"},
+		{Spec{Test: Stream, Bytes: 3, Streams: 4}, "3 bytes are not enough for 4 streams"},
+		{Spec{Test: RR, Bytes: 100}, "rr runs for a time"},
+		{Spec{Test: Stream, SendMethod: "pigeon"}, `no way to send "pigeon"`},
+		{Spec{Test: Stream, ReceiveMethod: "pigeon"}, `no way to receive "pigeon"`},
+		{Spec{Test: RR, SendMethod: "copy"}, "rr has no choice of how to send"},
+		{Spec{Test: Stream, Batch: "gso"}, "stream sends no batches"},
+		{Spec{Test: Stream, DontFragment: true}, "stream has no choice about fragments"},
+		{Spec{Test: Stream, BusyPoll: true}, "stream does not busy-poll"},
+		{Spec{Test: Stream, PacketBytes: 64}, "stream sends no datagrams"},
+		{Spec{Test: Stream, WindowBytes: -1}, "a window of -1 bytes"},
+		{Spec{Test: Stream, MSSBytes: 87}, "a segment size of 87 bytes"},
+		{Spec{Test: Stream, TOS: 256}, "a type of service of 256"},
+		{Spec{Test: Stream, SourcePort: 80}, "source ports from 80 on"},
+		{Spec{Test: Stream, Direction: Bidir, Streams: 100, SourcePort: 65400}, "source ports from 65400 on"},
+		{Spec{Test: Stream, NearCPUs: []int{0, -1}}, "no processor -1"},
+		{Spec{Test: Stream, FarCPUs: []int{1 << 13}}, "no processor 8192"},
+		{Spec{Test: Stream, ProbeGap: time.Microsecond}, "gap 1µs of the pings"},
+		{Spec{Test: Ping, ProbeGap: time.Millisecond}, "no pings run beside ping"},
 	} {
 		_, err := c.in.Normalize()
 		if !errors.Is(err, ErrBadSpec) || !strings.Contains(err.Error(), c.want) {
@@ -79,6 +118,7 @@ func TestNormalizeRefuses(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
+	slow := Limits{MaxBitsPerSecond: 1e6, MaxPacketsPerSecond: 100}
 	narrow := Limits{MaxDuration: time.Minute, MaxStreams: 4, MaxMessageBytes: 1000, MinGap: 20 * time.Millisecond}
 	for _, c := range []struct {
 		limits Limits
@@ -94,6 +134,13 @@ func TestLimits(t *testing.T) {
 		{narrow, Spec{Test: RR, ResponseBytes: 1001}, "messages of 1001 bytes are larger than the 1000 this host allows"},
 		{narrow, Spec{Test: Ping}, "a ping every 10ms is more often than every 20ms, which this host allows"},
 		{narrow, Spec{Test: Ping, Gap: 20 * time.Millisecond}, ""},
+		{narrow, Spec{Test: RR, ProbeGap: 10 * time.Millisecond}, "a ping every 10ms is more often than every 20ms, which this host allows"},
+		{Limits{}, Spec{Test: Stream, Bytes: 9 << 40}, "9895604649984 bytes are more than the 8796093022208 this host allows"},
+		{slow, Spec{Test: Stream}, "this host allows 1e+06 bits per second: ask for a rate"},
+		{slow, Spec{Test: UDP, RatePacketsPerSec: 90, PacketBytes: 1400}, "1.008e+06 bits per second are more than the 1e+06 this host allows"},
+		{slow, Spec{Test: UDP, RateBitsPerSec: 1e6, PacketBytes: 100}, "1250 packets per second are more than the 100 this host allows"},
+		{slow, Spec{Test: UDP, RateBitsPerSec: 1e6}, ""},
+		{slow, Spec{Test: RR}, ""},
 	} {
 		spec, err := c.spec.Normalize()
 		if err != nil {
@@ -165,7 +212,7 @@ func FuzzSpec(f *testing.F) {
 			t.Fatalf("%+v", s)
 		}
 		again, err := s.Normalize()
-		if err != nil || again != s {
+		if err != nil || !cmp.Equal(again, s) {
 			t.Fatalf("not idempotent: %+v, then %+v, %v", s, again, err)
 		}
 	})

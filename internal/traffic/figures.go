@@ -1,0 +1,242 @@
+package traffic
+
+import (
+	"time"
+
+	"github.com/linerate/linerate/internal/host"
+)
+
+// Result is one entry of tests[] in linerate.measure/1. Throughput is payload counted at the receiver.
+type Result struct {
+	Test                 Test          `json:"test"`
+	Direction            Direction     `json:"direction"`
+	Method               string        `json:"method,omitempty"` // "tcp, blocking, pinned", "icmp echo", "udp echo"
+	StartTime            time.Time     `json:"start_time"`
+	DurationSeconds      float64       `json:"duration_seconds"`
+	WarmUpSeconds        float64       `json:"warm_up_seconds"`
+	Streams              int           `json:"streams"`
+	Bytes                int64         `json:"bytes,omitempty"` // payload received in DurationSeconds
+	ThroughputBitsPerSec float64       `json:"throughput_bits_per_second,omitempty"`
+	TransactionsPerSec   float64       `json:"transactions_per_second,omitempty"`
+	PacketsPerSec        float64       `json:"packets_per_second,omitempty"`
+	LossRatio            *float64      `json:"loss_ratio,omitempty"`
+	RTT                  *Distribution `json:"rtt,omitempty"`               // of transactions or pings; of the pings beside the load where there were some
+	RetransmitsTotal     *uint64       `json:"retransmits_total,omitempty"` // segments, from the sender's TCP_INFO
+	MTUBytes             int           `json:"mtu_bytes,omitempty"`
+	MSSBytes             int           `json:"mss_bytes,omitempty"`
+	CongestionControl    string        `json:"congestion_control,omitempty"`
+	LocalAddress         string        `json:"local_address,omitempty"` // IP of the data connections at the near end
+	RemoteAddress        string        `json:"remote_address,omitempty"`
+	SendMethod           string        `json:"send_method,omitempty"`    // how a stream was handed to the kernel
+	ReceiveMethod        string        `json:"receive_method,omitempty"` // and taken from it
+	VerifiedBytes        int64         `json:"verified_bytes,omitempty"` // of Bytes: compared with what was sent
+	UDP                  *Datagrams    `json:"udp,omitempty"`
+	Pacing               *Pacing       `json:"pacing,omitempty"`     // where a rate was asked for
+	Losses               []Loss        `json:"losses,omitempty"`     // where packets died; together they are UDP.Lost, to the packet
+	MTU                  *PathMTU      `json:"mtu,omitempty"`        // mtu
+	Load                 *LoadResult   `json:"load,omitempty"`       // load
+	Confidence           *Confidence   `json:"confidence,omitempty"` // where the test was repeated
+	Intervals            []Interval    `json:"intervals"`
+	Ends                 Ends          `json:"ends"`
+	Warnings             []string      `json:"warnings,omitempty"` // noise: steal, cross traffic, non-steady series
+	// Bidir: Throughput is the sum; these are the parts.
+	UpBitsPerSec   float64 `json:"up_bits_per_second,omitempty"`
+	DownBitsPerSec float64 `json:"down_bits_per_second,omitempty"`
+}
+
+// Distribution is a round-trip time distribution in seconds.
+type Distribution struct {
+	Count  uint64  `json:"count_total"`
+	Min    float64 `json:"min_seconds"`
+	Mean   float64 `json:"mean_seconds"`
+	P50    float64 `json:"p50_seconds"`
+	P90    float64 `json:"p90_seconds"`
+	P99    float64 `json:"p99_seconds"`
+	P999   float64 `json:"p999_seconds"`
+	Max    float64 `json:"max_seconds"`
+	StdDev float64 `json:"stddev_seconds"`
+}
+
+// Datagrams is what became of the datagrams of a udp test: all of them together and, when both directions ran, each by itself.
+type Datagrams struct {
+	DatagramCounts
+	Batch string          `json:"batch,omitempty"` // how they were handed to the kernel and taken from it: "gso", "mmsg", "single"
+	Up    *DatagramCounts `json:"up,omitempty"`    // bidir only
+	Down  *DatagramCounts `json:"down,omitempty"`
+}
+
+// DatagramCounts are exact: the sender flags the datagrams of the measured window, and the receiver waits for the last of them.
+type DatagramCounts struct {
+	Sent           uint64        `json:"sent_packets_total"`
+	Received       uint64        `json:"received_packets_total"` // each once
+	Lost           uint64        `json:"lost_packets_total"`
+	Duplicates     uint64        `json:"duplicate_packets_total"`
+	Reordered      uint64        `json:"reordered_packets_total"`   // came after one that was sent later (RFC 4737 §3)
+	JitterSeconds  float64       `json:"jitter_seconds"`            // RFC 3550 §6.4.1, mean over the streams
+	DelayVariation *Distribution `json:"delay_variation,omitempty"` // of one-way delay over its smallest (RFC 5481 §4.2)
+}
+
+// Pacing tells how well a rate was kept.
+type Pacing struct {
+	TargetBitsPerSec   float64       `json:"target_bits_per_second"`
+	AchievedBitsPerSec float64       `json:"achieved_bits_per_second"` // sent, not received
+	Gaps               *Distribution `json:"gaps,omitempty"`           // between the starts of successive sends, of all streams
+	Method             string        `json:"method,omitempty"`         // "user" (our own schedule) or "kernel" (SO_MAX_PACING_RATE)
+}
+
+// Loss is one place where packets of the test died.
+type Loss struct {
+	Place   string `json:"place"`
+	Packets uint64 `json:"packets_total"`
+	Source  string `json:"source,omitempty"` // the counter that says so; empty: what no counter explains
+}
+
+// The places of a [Loss], along the way of a packet.
+const (
+	SenderSocket    = "sender-socket"
+	SenderQdisc     = "sender-qdisc"
+	SenderCard      = "sender-card"
+	OnPath          = "path" // what no counter of either host explains
+	ReceiverRing    = "receiver-ring"
+	ReceiverCard    = "receiver-card"
+	ReceiverSoftnet = "receiver-softnet"
+	ReceiverSocket  = "receiver-socket"
+)
+
+// PathMTU is the largest IP packet that passes unfragmented, found by trying.
+type PathMTU struct {
+	UpBytes          int  `json:"up_bytes,omitempty"`
+	DownBytes        int  `json:"down_bytes,omitempty"`
+	BlackHoleUp      bool `json:"black_hole_up,omitempty"` // larger packets vanish without a word from the path
+	BlackHoleDown    bool `json:"black_hole_down,omitempty"`
+	LocalMTUBytes    int  `json:"local_mtu_bytes,omitempty"` // of the interface that the packets leave by
+	RemoteMTUBytes   int  `json:"remote_mtu_bytes,omitempty"`
+	MSSBytes         int  `json:"mss_bytes,omitempty"`          // that TCP uses on this path
+	ReportedMTUBytes int  `json:"reported_mtu_bytes,omitempty"` // by the path, in an ICMP message
+}
+
+// LoadResult is the round-trip time idle and while each direction is full.
+type LoadResult struct {
+	Idle                *Distribution `json:"idle,omitempty"`
+	Up                  *Distribution `json:"up,omitempty"`
+	Down                *Distribution `json:"down,omitempty"`
+	UpBitsPerSec        float64       `json:"up_bits_per_second,omitempty"` // of the load
+	DownBitsPerSec      float64       `json:"down_bits_per_second,omitempty"`
+	AddedSeconds        float64       `json:"added_seconds"`          // median under the worse load less median idle
+	RoundTripsPerMinute float64       `json:"round_trips_per_minute"` // under the worse load: the one figure
+	Curve               []LoadPoint   `json:"curve,omitempty"`
+}
+
+// LoadPoint is one step of the curve of a load test.
+type LoadPoint struct {
+	AtSeconds            float64 `json:"at_seconds"` // from the start of the test
+	Phase                string  `json:"phase"`      // idle, up, down
+	RTTSeconds           float64 `json:"rtt_seconds,omitempty"`
+	ThroughputBitsPerSec float64 `json:"throughput_bits_per_second,omitempty"`
+}
+
+// Confidence is how sure the mean of a repeated test is: an interval of 95 % confidence, in the unit of the test's first figure.
+type Confidence struct {
+	Rounds         int     `json:"rounds"`
+	Mean           float64 `json:"mean"`
+	Low            float64 `json:"low"`
+	High           float64 `json:"high"`
+	HalfWidthRatio float64 `json:"half_width_ratio"` // of the mean
+	Reached        bool    `json:"reached"`          // it became narrow enough before the last round
+}
+
+// Interval is one interim result. Of stream, the kernel's view of the connections is the sender's: means over the connections where they are
+// times or shares, sums where they are bytes or packets.
+type Interval struct {
+	StartSeconds           float64 `json:"start_seconds"`
+	EndSeconds             float64 `json:"end_seconds"`
+	ThroughputBitsPerSec   float64 `json:"throughput_bits_per_second,omitempty"`
+	TransactionsPerSec     float64 `json:"transactions_per_second,omitempty"`
+	PacketsPerSec          float64 `json:"packets_per_second,omitempty"`    // received
+	LostPacketsTotal       uint64  `json:"lost_packets_total,omitempty"`    // missing so far among those sent in the interval; udp
+	RTTSeconds             float64 `json:"rtt_seconds,omitempty"`           // smoothed (stream) or mean (rr, crr, ping)
+	RTTVarSeconds          float64 `json:"rtt_variation_seconds,omitempty"` // tcpi_rttvar
+	CwndBytes              float64 `json:"cwnd_bytes,omitempty"`
+	SsthreshBytes          float64 `json:"ssthresh_bytes,omitempty"` // absent: slow start has not ended
+	DeliveryRateBitsPerSec float64 `json:"delivery_rate_bits_per_second,omitempty"`
+	RwndLimitedRatio       float64 `json:"rwnd_limited_ratio,omitempty"`   // of the interval's time
+	SndbufLimitedRatio     float64 `json:"sndbuf_limited_ratio,omitempty"` // of the interval's time
+	RetransmitsTotal       uint64  `json:"retransmits_total,omitempty"`
+	ProbeRTTSeconds        float64 `json:"probe_rtt_seconds,omitempty"`     // mean of the pings beside the load
+	ProbeMaxRTTSeconds     float64 `json:"probe_max_rtt_seconds,omitempty"` // longest of them
+	Omitted                bool    `json:"omitted,omitempty"`               // warm-up
+}
+
+// Ends are the two hosts of a test: local is where the command runs.
+type Ends struct {
+	Local  End `json:"local"`
+	Remote End `json:"remote"`
+}
+
+// End is what one host saw and spent during the test.
+type End struct {
+	Host                  string            `json:"host,omitempty"`
+	CPUSeconds            float64           `json:"cpu_seconds"` // whole host in the measured window, all classes but idle and steal
+	CPUSecondsPerGigabyte float64           `json:"cpu_seconds_per_gigabyte,omitempty"`
+	CPUSecondsPerMillion  float64           `json:"cpu_seconds_per_million_packets,omitempty"` // packets of the test's payload: datagrams, segments, transactions' messages
+	UserSeconds           float64           `json:"user_seconds,omitempty"`                    // CPUSeconds by class, as the kernel's tick sees them
+	SystemSeconds         float64           `json:"system_seconds,omitempty"`
+	SoftIRQSeconds        float64           `json:"softirq_seconds,omitempty"`
+	IRQSeconds            float64           `json:"irq_seconds,omitempty"`
+	Placement             []Placement       `json:"placement,omitempty"` // where the workers ran; absent: nowhere in particular
+	CPUs                  []host.CPUTimes   `json:"cpus,omitempty"`
+	Drops                 []Drop            `json:"drops"`
+	Counters              map[string]uint64 `json:"counters,omitempty"` // differences over the test, zero ones left out
+	TCP                   []TCPInfo         `json:"tcp,omitempty"`      // one per stream, last reading, differences over the measured part where cumulative
+}
+
+// Placement is the CPU that one stream's worker was pinned to.
+type Placement struct {
+	Stream int `json:"stream"` // index of the data connection
+	CPU    int `json:"cpu"`
+}
+
+// Drop is one place where packets died, and how many.
+type Drop struct {
+	Place string `json:"place"` // counter name as in host.Counters
+	Total uint64 `json:"total"`
+}
+
+// TCPInfo is what the kernel says of one connection (struct tcp_info and socket options), in plain units.
+type TCPInfo struct {
+	Sender                 bool    `json:"sender"`                 // this end sent the bulk data
+	BusySeconds            float64 `json:"busy_seconds"`           // tcpi_busy_time: had unacknowledged data
+	RwndLimitedSeconds     float64 `json:"rwnd_limited_seconds"`   // tcpi_rwnd_limited
+	SndbufLimitedSeconds   float64 `json:"sndbuf_limited_seconds"` // tcpi_sndbuf_limited
+	AppLimited             bool    `json:"app_limited"`
+	RTTSeconds             float64 `json:"rtt_seconds"`     // smoothed, at the end
+	MinRTTSeconds          float64 `json:"min_rtt_seconds"` // kernel's windowed minimum
+	CwndBytes              float64 `json:"cwnd_bytes"`
+	SndMSSBytes            int     `json:"snd_mss_bytes"`
+	RcvMSSBytes            int     `json:"rcv_mss_bytes"`
+	SndWndBytes            int64   `json:"snd_wnd_bytes,omitempty"`     // peer's advertised window, kernel ≥ 5.4
+	MaxSndWndBytes         int64   `json:"max_snd_wnd_bytes,omitempty"` // largest seen in the samples
+	RcvWndBytes            int64   `json:"rcv_wnd_bytes,omitempty"`     // window this end advertises, kernel ≥ 6.2
+	RcvSpaceBytes          int64   `json:"rcv_space_bytes"`
+	SndWScale              int     `json:"snd_wscale"` // shift the peer announced
+	RcvWScale              int     `json:"rcv_wscale"` // shift this end announced
+	WScaleOK               bool    `json:"wscale_ok"`  // option seen on both SYNs
+	SACKOK                 bool    `json:"sack_ok"`
+	TimestampsOK           bool    `json:"timestamps_ok"`
+	ECNOK                  bool    `json:"ecn_ok"`
+	DeliveryRateBitsPerSec float64 `json:"delivery_rate_bits_per_second"`
+	BytesAcked             uint64  `json:"bytes_acked"`
+	BytesReceived          uint64  `json:"bytes_received"`
+	BytesRetransmitted     uint64  `json:"bytes_retransmitted,omitempty"`
+	SegsOut                uint64  `json:"segs_out"`
+	SegsIn                 uint64  `json:"segs_in"`
+	RetransSegs            uint64  `json:"retrans_segs"`
+	ReorderSeen            uint64  `json:"reorder_seen"`
+	DSACKDups              uint64  `json:"dsack_dups"`
+	SndBufBytes            int64   `json:"sndbuf_bytes"` // SO_SNDBUF as the kernel keeps it
+	RcvBufBytes            int64   `json:"rcvbuf_bytes"`
+	PMTUBytes              int     `json:"pmtu_bytes"`
+	CongestionControl      string  `json:"congestion_control"`
+	MeanRTTSeconds         float64 `json:"mean_rtt_seconds,omitempty"` // over the samples of the measured part
+	MeanCwndBytes          float64 `json:"mean_cwnd_bytes,omitempty"`
+}

@@ -1,0 +1,98 @@
+package traffic
+
+import (
+	"fmt"
+	"time"
+)
+
+// Limits are what a far side grants to anybody who may run tests at all. The zero value of a field is its default.
+//
+// The defaults bound what one test can cost a host: ten minutes of a full link, two threads per stream when both directions run, and for rr
+// with 1024 streams of 1 MiB messages each way 2 GiB of buffers.
+type Limits struct {
+	MaxDuration         time.Duration // warm-up and measured part together; default 10 min
+	MaxStreams          int           // each way; default 1024
+	MaxMessageBytes     int           // of a request, response or ping; default 1 MiB
+	MinGap              time.Duration // between pings; default 1 ms
+	MaxBytes            int64         // payload of each direction of one test; default 8 TiB, ten minutes at 100 Gb/s
+	MaxBitsPerSecond    float64       // payload of each direction of one test; default none
+	MaxPacketsPerSecond float64       // datagrams of each direction of one test; default none
+}
+
+// filled is l with its defaults in place.
+func (l Limits) filled() Limits {
+	if l.MaxDuration == 0 {
+		l.MaxDuration = 10 * time.Minute
+	}
+	if l.MaxStreams == 0 {
+		l.MaxStreams = MaxStreams
+	}
+	if l.MaxMessageBytes == 0 {
+		l.MaxMessageBytes = maxMessageBytes
+	}
+	if l.MinGap == 0 {
+		l.MinGap = time.Millisecond
+	}
+	if l.MaxBytes == 0 {
+		l.MaxBytes = 8 << 40
+	}
+	return l
+}
+
+// Refuse gives the reason, one plain sentence, why a normalized Spec is over the limits; empty: it is not.
+func (l Limits) Refuse(s Spec) string {
+	l = l.filled()
+	if d := max(s.WarmUp, 0) + s.Duration; d > l.MaxDuration {
+		return fmt.Sprintf("a test of %v is longer than the %v this host allows", d, l.MaxDuration)
+	}
+	if s.Streams > l.MaxStreams {
+		return fmt.Sprintf("%d streams are more than the %d this host allows", s.Streams, l.MaxStreams)
+	}
+	if n := max(s.RequestBytes, s.ResponseBytes); n > l.MaxMessageBytes {
+		return fmt.Sprintf("messages of %d bytes are larger than the %d this host allows", n, l.MaxMessageBytes)
+	}
+	if gap := max(s.Gap, s.ProbeGap); gap != 0 && gap < l.MinGap {
+		return fmt.Sprintf("a ping every %v is more often than every %v, which this host allows", gap, l.MinGap)
+	}
+	if s.Bytes > l.MaxBytes {
+		return fmt.Sprintf("%d bytes are more than the %d this host allows", s.Bytes, l.MaxBytes)
+	}
+	return l.refuseRate(s)
+}
+
+// refuseRate is the part of Refuse about speed. A test without a rate would go as fast as it can, so it is asked for one.
+func (l Limits) refuseRate(s Spec) string {
+	if most := l.MaxBitsPerSecond; most > 0 && s.bulk() {
+		switch r := s.bitRate(); {
+		case r == 0:
+			return fmt.Sprintf("this host allows %.6g bits per second: ask for a rate", most)
+		case r > most:
+			return fmt.Sprintf("%.6g bits per second are more than the %.6g this host allows", r, most)
+		}
+	}
+	if most := l.MaxPacketsPerSecond; most > 0 && s.Test == UDP {
+		switch r := s.packetRate(); {
+		case r == 0:
+			return fmt.Sprintf("this host allows %.6g packets per second: ask for a rate", most)
+		case r > most:
+			return fmt.Sprintf("%.6g packets per second are more than the %.6g this host allows", r, most)
+		}
+	}
+	return ""
+}
+
+// bitRate is the payload in bits per second that each direction asks for; 0: as fast as it goes.
+func (s Spec) bitRate() float64 {
+	if s.RatePacketsPerSec > 0 {
+		return s.RatePacketsPerSec * float64(s.PacketBytes) * 8
+	}
+	return s.RateBitsPerSec
+}
+
+// packetRate is the datagrams per second that each direction asks for; 0: as fast as it goes.
+func (s Spec) packetRate() float64 {
+	if s.RatePacketsPerSec == 0 && s.Test == UDP {
+		return s.RateBitsPerSec / float64(s.PacketBytes*8)
+	}
+	return s.RatePacketsPerSec
+}
