@@ -4,16 +4,26 @@
 //
 // A [Pinger] is the body of an engine worker: it sends a packet per gap by the clock and times the answers. Every packet starts with a
 // [Token]; a [Server] answers only registered tokens from the address they were registered for, and never more bytes than it got.
+// An [Expectation] collects the hellos by which the near ends of a UDP test prove their addresses ([Arrival]); they are answered by the
+// sockets of that test, which share the server's port.
+//
+// # Packets
+//
+// All start with the token (16 bytes) and a sequence number (8, big-endian). The highest byte of the number is the kind: below 0x80 a ping,
+// which is sent back as it came; 0x80 a hello for the stream in the lowest four bytes; 0x81 to 0x83 requests and answers of a path MTU
+// search, whose further fields probe.go lays out.
 //
 // # Units
 //
-// Payload bytes, nanoseconds.
+// Payload bytes, nanoseconds; MTUs are bytes of whole IP packets.
 //
 // # Sources
 //
-// RFC 792 and RFC 4443 (echo), RFC 1071 (checksum), icmp(7) for ping sockets.
+// RFC 792 and RFC 4443 (echo), RFC 1071 (checksum), icmp(7) for ping sockets, ip(7) and ipv6(7) for IP_PKTINFO, IP_RECVERR and
+// IP_MTU_DISCOVER, socket(7) for SO_REUSEPORT, recvmmsg(2).
 //
 // # Limits
 //
-// ICMP is Linux only. On a host with several addresses the server answers from the one that its routes prefer, which a pinger that asked another does not accept.
+// ICMP is Linux only. Elsewhere a server goes through package net: its port is its own, it answers from the address that the routes prefer, and it
+// sends no packets of a named size.
 package echo

@@ -144,12 +144,13 @@ func TestEchoServerAnswersOnlyItsOwn(t *testing.T) {
 		{"too short", packet(good, 7), "127.0.0.1", now, false},
 		{"empty", nil, "127.0.0.1", now, false},
 	} {
-		if got := s.admits(c.p, netip.MustParseAddr(c.from), c.at); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
+		r := s.answer(c.p, netip.AddrPortFrom(netip.MustParseAddr(c.from), 5), s.local, c.at)
+		if got := r.bytes > 0; got != c.want || got && r != (reply{bytes: len(c.p)}) {
+			t.Errorf("%s: %+v", c.name, r)
 		}
 	}
 	s.Revoke(good)
-	if s.admits(packet(good, 8), loopback, now) {
+	if s.answer(packet(good, 8), netip.AddrPortFrom(loopback, 5), s.local, now).bytes != 0 {
 		t.Error("revoked token still good")
 	}
 
@@ -158,7 +159,7 @@ func TestEchoServerAnswersOnlyItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := net.Dial("udp", s.conn.LocalAddr().String())
+	c, err := net.Dial("udp", s.local.String())
 	if err != nil {
 		t.Fatal(err)
 	}

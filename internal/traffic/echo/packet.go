@@ -21,6 +21,32 @@ func putPing(p []byte, token Token, sequence uint64) {
 	binary.BigEndian.PutUint64(p[TokenBytes:], sequence)
 }
 
+// Kinds of packets that are not pings. They stand in the highest byte of the sequence number, whose top bit a ping never reaches: at a gap of
+// 100 µs that takes 29 million years.
+const (
+	kindHello  = 0x80 // "this is my address for stream n", see [Server.Expect]; n is in the lowest four bytes
+	kindHeard  = 0x81 // prober: answer that this arrived, in few bytes
+	kindSend   = 0x82 // prober: send a packet of the size named behind the header
+	kindAnswer = 0x83 // server: the answer to kindHeard and kindSend
+)
+
+// HelloBytes is the length of a hello.
+const HelloBytes = echoHeaderBytes
+
+// PutHello writes the packet by which a near end proves the address of its stream number index, into p[:HelloBytes].
+func PutHello(p []byte, token Token, index int) {
+	putPing(p, token, kindHello<<56|uint64(uint32(index)))
+}
+
+// ParseHello reads a hello back. ok is false for every other packet and for the hello of another test.
+func ParseHello(p []byte, token Token) (index int, ok bool) {
+	sequence, ok := parsePing(p, token)
+	if !ok || sequence>>32 != kindHello<<24 {
+		return 0, false
+	}
+	return int(uint32(sequence)), true
+}
+
 // parsePing reads a ping back. ok is false for whatever is not one of ours.
 //
 // Sequence numbers are of the payload and 64 bits wide: the 16 of the ICMP header repeat after 6.5 s at the shortest gap.

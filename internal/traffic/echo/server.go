@@ -3,35 +3,52 @@ package echo
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
 // maxTokens bounds how many tests a Server answers at once, and with it the memory of a server whose tests never say goodbye.
 const maxTokens = 1024
 
+// maxSentBytes is how much one token can make the server send beyond what it received: a search for a path MTU asks for some hundred packets
+// of at most 64 KiB.
+const maxSentBytes = 32 << 20
+
 // Server sends UDP packets back to where they came from, unchanged. It answers only packets that start with a registered token and
-// come from the address that the token was registered for, and never more bytes than it got: it is of no use for amplification or
-// reflection, because the token travels over the authenticated channel only.
+// come from the address that the token was registered for, from the address of this host that was asked, and never more bytes than it
+// got: it is of no use for amplification or reflection, because the token travels over the authenticated channel only. The one exception
+// is a [Prober]'s request for a packet of a named size, within a budget per token, to the token's own address.
 type Server struct {
-	conn   *net.UDPConn
-	done   chan struct{}
-	mu     sync.RWMutex
-	tokens map[Token]registration
+	socket  *serverSocket
+	local   netip.AddrPort
+	done    chan struct{}
+	padding []byte // what probes are filled with; never a byte that somebody else sent
+
+	mu     sync.Mutex
+	tokens map[Token]*registration
 }
 
+// registration is one test that is answered.
 type registration struct {
 	from    netip.Addr
 	expires time.Time
+	sent    int          // payload bytes sent on request, see maxSentBytes
+	hop     int          // MTU that the last "fragmentation needed" for a packet of ours named; 0: none came
+	expect  *Expectation // nil: hellos are pings like others
 }
 
-// Listen opens the server on a UDP address, "host:port"; port 0 takes a free one. End it with Close.
+// Listen opens the server on a UDP address, "host:port"; port 0 takes a free one. End it with Close. On Linux the port is shared
+// (SO_REUSEPORT), so that a socket of a UDP test can be bound to it as well and connected to one near end: the kernel then gives that near end's
+// packets to the connected socket and all others to the server.
 func Listen(ctx context.Context, addr string) (*Server, error) {
-	var lc net.ListenConfig
+	lc := net.ListenConfig{Control: prepareServer}
 	pc, err := lc.ListenPacket(ctx, "udp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen for udp echo on %s: %w", addr, err)
@@ -41,18 +58,22 @@ func Listen(ctx context.Context, addr string) (*Server, error) {
 		_ = pc.Close() // nothing came over it
 		return nil, fmt.Errorf("listen for udp echo on %s: got a %T", addr, pc)
 	}
-	s := &Server{conn: conn, done: make(chan struct{}), tokens: make(map[Token]registration)}
-	go s.serve()
+	s := &Server{done: make(chan struct{}), tokens: make(map[Token]*registration), padding: engine.Pattern(maxDatagram)}
+	if a, ok := conn.LocalAddr().(*net.UDPAddr); ok {
+		s.local = a.AddrPort()
+	}
+	if s.socket, err = newServerSocket(conn, s.local); err != nil {
+		return nil, fmt.Errorf("listen for udp echo on %s: %w", addr, err)
+	}
+	go func() {
+		defer close(s.done)
+		s.socket.serve(s)
+	}()
 	return s, nil
 }
 
 // Port is the UDP port that the server listens on.
-func (s *Server) Port() int {
-	if a, ok := s.conn.LocalAddr().(*net.UDPAddr); ok {
-		return a.Port
-	}
-	return 0
-}
+func (s *Server) Port() int { return int(s.local.Port()) }
 
 // Register makes a new token with which from is answered for the time of validity. It fails when too many are registered.
 func (s *Server) Register(from netip.Addr, validity time.Duration) (Token, error) {
@@ -70,11 +91,11 @@ func (s *Server) Register(from netip.Addr, validity time.Duration) (Token, error
 	if len(s.tokens) >= maxTokens {
 		return Token{}, fmt.Errorf("register udp echo for %s: %d tests are registered already", from, len(s.tokens))
 	}
-	s.tokens[t] = registration{from: from.Unmap().WithZone(""), expires: now.Add(validity)}
+	s.tokens[t] = &registration{from: plain(from), expires: now.Add(validity)}
 	return t, nil
 }
 
-// Revoke forgets a token.
+// Revoke forgets a token, and closes what expects hellos with it.
 func (s *Server) Revoke(t Token) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,41 +104,93 @@ func (s *Server) Revoke(t Token) {
 
 // Close ends the server and waits for it.
 func (s *Server) Close() error {
-	err := s.conn.Close()
+	err := s.socket.stop()
 	<-s.done
+	s.socket.close()
 	if errors.Is(err, net.ErrClosed) {
 		return nil
 	}
 	return err
 }
 
-func (s *Server) serve() {
-	defer close(s.done)
-	// One packet at a time, from one buffer as large as a UDP packet can be: at the 1000 packets a second that Limits allow by default this
-	// goroutine sleeps.
-	buf := make([]byte, 1<<16)
-	for {
-		n, from, err := s.conn.ReadFromUDPAddrPort(buf)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil || !s.admits(buf[:n], from.Addr(), time.Now()) {
-			continue // an ICMP error that some answer brought about, or a packet of nobody's
-		}
-		// An answer that cannot be sent is a lost packet, which the pinger counts.
-		_, _ = s.conn.WriteToUDPAddrPort(buf[:n], from)
+// Arrival is a hello that came in: the near end of a stream has proved its address.
+type Arrival struct {
+	Index int            // of the stream
+	From  netip.AddrPort // where the near end is, as this host sees it
+	To    netip.AddrPort // the address of this host that it asked; where the system does not tell, the one that the server listens on
+}
+
+// Expectation collects the hellos of one test.
+type Expectation struct {
+	server   *Server
+	token    Token
+	arrivals chan Arrival // room for all, so that the server never waits
+	seen     []bool       // by index
+}
+
+// Expect makes the server hand over hellos with a registered token instead of sending them back, one of each stream from 0 to streams−1. It
+// does not answer them: the caller opens a socket that is connected to the near end, and answers there, so that a near end which hears its hello
+// back knows that packets of its stream reach that socket. Until then a near end repeats its hello. End it with Close.
+func (s *Server) Expect(token Token, streams int) (*Expectation, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.tokens[token]
+	switch {
+	case r == nil:
+		return nil, errors.New("expect hello: token is not registered")
+	case r.expect != nil:
+		return nil, errors.New("expect hello: token is expected already")
+	}
+	r.expect = &Expectation{server: s, token: token, arrivals: make(chan Arrival, streams), seen: make([]bool, streams)}
+	return r.expect, nil
+}
+
+// Arrivals gives each stream's near end once, in order of arrival. It is never closed.
+func (e *Expectation) Arrivals() <-chan Arrival { return e.arrivals }
+
+// Close ends the expectation; it may be called twice. The token stays registered.
+func (e *Expectation) Close() {
+	e.server.mu.Lock()
+	defer e.server.mu.Unlock()
+	if r := e.server.tokens[e.token]; r != nil && r.expect == e {
+		r.expect = nil
 	}
 }
 
-// admits tells whether a packet is to be answered.
-func (s *Server) admits(p []byte, from netip.Addr, now time.Time) bool {
+// reply is what is to be done about one packet.
+type reply struct {
+	bytes int  // payload to send; 0: nothing
+	probe bool // of a packet of its own, made by Server.probe, that must not be fragmented; else of the packet that came, shortened
+}
+
+// answer decides about the packet p, which it may change into its own answer, and takes note of hellos.
+func (s *Server) answer(p []byte, from, to netip.AddrPort, now time.Time) reply {
 	if len(p) < echoHeaderBytes {
-		return false
+		return reply{}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	// The time of a map look-up tells nothing of use about 128 random bits. The address is compared as well, so that a token which was read on the
 	// path cannot make this host send anywhere but to the client itself.
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	r, ok := s.tokens[Token(p[:TokenBytes])]
-	return ok && r.from == from.Unmap().WithZone("") && now.Before(r.expires)
+	r := s.tokens[Token(p[:TokenBytes])]
+	if r == nil || r.from != plain(from.Addr()) || !now.Before(r.expires) {
+		return reply{}
+	}
+	switch sequence := binary.BigEndian.Uint64(p[TokenBytes:]); sequence >> 56 {
+	case kindHello:
+		if r.expect == nil {
+			break
+		}
+		if i := uint32(sequence); int64(i) < int64(len(r.expect.seen)) && !r.expect.seen[i] {
+			r.expect.seen[i] = true
+			r.expect.arrivals <- Arrival{Index: int(i), From: netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), To: to}
+		}
+		return reply{}
+	case kindHeard, kindSend:
+		return r.probed(p)
+	}
+	return reply{bytes: len(p)}
 }
+
+// plain is an address as registrations are compared: the zone of a link-local address is a matter of the socket.
+func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }

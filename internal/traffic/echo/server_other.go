@@ -1,0 +1,51 @@
+//go:build !linux
+
+package echo
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+)
+
+// maxDatagram is the largest IP packet, headers included, and so more than any datagram.
+const maxDatagram = 1 << 16
+
+// serverSocket is a socket of package net.
+type serverSocket struct {
+	conn  *net.UDPConn
+	local netip.AddrPort
+}
+
+// prepareServer sets nothing: ports are shared on Linux only.
+func prepareServer(string, string, syscall.RawConn) error { return nil }
+
+func newServerSocket(conn *net.UDPConn, local netip.AddrPort) (*serverSocket, error) {
+	return &serverSocket{conn: conn, local: local}, nil
+}
+
+// stop makes serve return.
+func (s *serverSocket) stop() error { return s.conn.Close() }
+
+// close has nothing left to do.
+func (s *serverSocket) close() {}
+
+// serve answers packets until stop, one at a time. Packets of a size that the near end names are not sent: package net cannot forbid fragments.
+func (s *serverSocket) serve(server *Server) {
+	buf := make([]byte, maxDatagram)
+	for {
+		n, from, err := s.conn.ReadFromUDPAddrPort(buf)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue // an ICMP error that some answer brought about
+		}
+		if r := server.answer(buf[:n], from, s.local, time.Now()); r.bytes > 0 && !r.probe {
+			// An answer that cannot be sent is a lost packet, which the pinger counts.
+			_, _ = s.conn.WriteToUDPAddrPort(buf[:r.bytes], from)
+		}
+	}
+}
