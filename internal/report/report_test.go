@@ -18,6 +18,7 @@ import (
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/tune"
 )
 
@@ -92,6 +93,10 @@ func samples(t *testing.T) []sample {
 	for name, run := range map[string]report.TuneRun{"tune": sampleRun(), "tune-nothing": nothingRun(), "tune-latency": latencyRun(), "tune-hostile": hostileRun()} {
 		doc := report.NewTune(envelope(), run)
 		all = append(all, sample{name, doc, func(w io.Writer, s report.Style) error { return report.TuneText(w, doc, s) }})
+	}
+	for name, run := range sampleRuns() {
+		doc := report.NewMeasure(envelope(), "192.0.2.7:7070", []traffic.Result{run})
+		all = append(all, sample{"measure-" + name, doc, func(w io.Writer, s report.Style) error { return report.MeasureText(w, doc, s) }})
 	}
 	for _, doc := range sampleLabs() {
 		all = append(all, sample{"lab-" + doc.Scenario, doc, func(w io.Writer, s report.Style) error {

@@ -15,6 +15,9 @@ func MeasureText(w io.Writer, d *MeasureDocument, s Style) error {
 	p.line("%s", s.bold(clean(fmt.Sprintf("%s → %s", nameOr(d.Host.Name, "near"), d.Target))))
 	p.line("")
 	p.tests(d.Tests)
+	for _, r := range d.Tests {
+		p.detail(r, len(d.Tests) == 1)
+	}
 	p.notes("WARNINGS", d.Warnings)
 	return p.err
 }
@@ -50,25 +53,7 @@ func (p *printer) tests(tests []traffic.Result) {
 	}
 	t.print(p, "  ")
 
-	var drops *table
-	for _, r := range tests {
-		for _, e := range []struct {
-			name string
-			end  traffic.End
-		}{{"near", r.Ends.Local}, {"far", r.Ends.Remote}} {
-			for _, drop := range e.end.Drops {
-				if drops == nil {
-					drops = newTable("test", "direction", "end", "place", ">packets")
-				}
-				drops.row(r.Test, directionText(r), e.name, drop.Place, unit.FormatCount(float64(drop.Total)))
-			}
-		}
-	}
-	if drops != nil {
-		p.line("")
-		p.head("WHERE PACKETS DIED")
-		drops.print(p, "  ")
-	}
+	p.graves(tests)
 	var warnings []string
 	for _, r := range tests {
 		for _, warning := range r.Warnings {
@@ -80,12 +65,39 @@ func (p *printer) tests(tests []traffic.Result) {
 	p.notes("TAKE WITH CARE", warnings)
 }
 
+// graves prints where packets died: of tests that count each packet the places of all that were lost, of the others the counters that moved.
+func (p *printer) graves(tests []traffic.Result) {
+	t := newTable("test", "direction", "end", "place", ">packets", "counter")
+	for _, r := range tests {
+		for _, l := range r.Losses {
+			t.row(r.Test, directionText(r), "", l.Place, unit.FormatCount(float64(l.Packets)), l.Source)
+		}
+		if len(r.Losses) > 0 {
+			continue
+		}
+		for _, e := range []struct {
+			name string
+			end  traffic.End
+		}{{"near", r.Ends.Local}, {"far", r.Ends.Remote}} {
+			for _, drop := range e.end.Drops {
+				t.row(r.Test, directionText(r), e.name, drop.Place, unit.FormatCount(float64(drop.Total)), "")
+			}
+		}
+	}
+	if len(t.rows) == 0 {
+		return
+	}
+	p.line("")
+	p.head("WHERE PACKETS DIED")
+	t.print(p, "  ")
+}
+
 // directionText names the direction; request/response and ping have both in them.
 func directionText(r traffic.Result) string {
-	if r.Test != traffic.Stream {
-		return "both"
+	if r.Test == traffic.Stream || r.Test == traffic.UDP {
+		return string(r.Direction)
 	}
-	return string(r.Direction)
+	return "both"
 }
 
 // resultText gives the one number a test is run for.
@@ -98,6 +110,23 @@ func resultText(r traffic.Result) string {
 		return unit.BitRate(r.ThroughputBitsPerSec).String()
 	case traffic.RR:
 		return unit.FormatCount(r.TransactionsPerSec) + " trans/s"
+	case traffic.CRR:
+		return unit.FormatCount(r.TransactionsPerSec) + " conn/s"
+	case traffic.UDP:
+		text := fmt.Sprintf("%s, %s packets/s", unit.BitRate(r.ThroughputBitsPerSec), unit.FormatCount(r.PacketsPerSec))
+		if r.LossRatio != nil {
+			text += ", " + unit.FormatPercent(*r.LossRatio) + " lost"
+		}
+		return text
+	case traffic.MTU:
+		if r.MTU != nil {
+			return fmt.Sprintf("%d up, %d down", r.MTU.UpBytes, r.MTU.DownBytes)
+		}
+	case traffic.Load:
+		if r.Load != nil {
+			return unit.FormatSeconds(r.Load.AddedSeconds) + " added"
+		}
+	case traffic.Ping:
 	}
 	switch {
 	case r.LossRatio != nil:

@@ -1,0 +1,58 @@
+package report_test
+
+import (
+	"math"
+
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+// spread is a distribution around a median.
+func spread(median float64) *traffic.Distribution {
+	return &traffic.Distribution{
+		Count: 100, Min: 0.9 * median, Mean: 1.05 * median, P50: median, P90: 1.3 * median, P99: 2 * median, P999: 3 * median, Max: 3 * median, StdDev: 0.2 * median,
+	}
+}
+
+// sampleRuns are single tests, each with all that its kind can tell.
+func sampleRuns() map[string]traffic.Result {
+	cost := traffic.Ends{
+		Local: traffic.End{Host: "near", CPUSeconds: 1.5, UserSeconds: 0.1, SystemSeconds: 1.1, SoftIRQSeconds: 0.2, IRQSeconds: 0.1,
+			CPUSecondsPerGigabyte: 0.41, CPUSecondsPerMillion: 0.6, Placement: []traffic.Placement{{Stream: 0, CPU: 0}, {Stream: 1, CPU: 2}, {Stream: 2, CPU: 0}}},
+		Remote: traffic.End{Host: "far", CPUSeconds: 1.2, SystemSeconds: 1.2, CPUSecondsPerGigabyte: 0.33},
+	}
+	base := func(test traffic.Test) traffic.Result {
+		return traffic.Result{Test: test, Direction: traffic.Up, StartTime: noon, DurationSeconds: 2, Streams: 1, Ends: cost}
+	}
+	udp := base(traffic.UDP)
+	udp.Direction, udp.Method, udp.ThroughputBitsPerSec, udp.PacketsPerSec, udp.LossRatio = traffic.Bidir, "udp", 200e6, 17857, p(0.0125)
+	udp.UpBitsPerSec, udp.DownBitsPerSec = 100e6, 100e6
+	one := traffic.DatagramCounts{Sent: 20000, Received: 19750, Lost: 250, Duplicates: 3, Reordered: 7, JitterSeconds: 12e-6, DelayVariation: spread(80e-6)}
+	udp.UDP = &traffic.Datagrams{DatagramCounts: traffic.DatagramCounts{Sent: 40000, Received: 39500, Lost: 500, Duplicates: 6, Reordered: 14, JitterSeconds: 12e-6},
+		Batch: "gso", Up: &one, Down: &one}
+	udp.Pacing = &traffic.Pacing{TargetBitsPerSec: 100e6, AchievedBitsPerSec: 99.9e6, Gaps: spread(112e-6), Method: "user"}
+	udp.Losses = []traffic.Loss{
+		{Place: traffic.ReceiverSocket, Packets: 300, Source: "SO_RXQ_OVFL"}, {Place: traffic.SenderQdisc, Packets: 50, Source: "qdisc.eth0.drops"},
+		{Place: traffic.OnPath, Packets: 150},
+	}
+	mtu := base(traffic.MTU)
+	mtu.Method, mtu.MTU = "icmp echo", &traffic.PathMTU{UpBytes: 1400, BlackHoleUp: true, LocalMTUBytes: 1500, RemoteMTUBytes: 9000, ReportedMTUBytes: 1400, MSSBytes: 1348}
+	load := base(traffic.Load)
+	load.Method, load.RTT = "icmp echo", spread(0.02)
+	load.Load = &traffic.LoadResult{Idle: spread(0.02), Up: spread(0.12), Down: spread(0.04), UpBitsPerSec: 20e6, DownBitsPerSec: 90e6, AddedSeconds: 0.1, RoundTripsPerMinute: 500}
+	for i := range 200 {
+		phase, rtt := "idle", 0.02
+		if i >= 100 {
+			phase, rtt = "up", 0.02+0.1*math.Min(1, float64(i-100)/50)
+		}
+		load.Load.Curve = append(load.Load.Curve, traffic.LoadPoint{AtSeconds: float64(i) / 10, Phase: phase, RTTSeconds: rtt})
+	}
+	stream := base(traffic.Stream)
+	stream.Method, stream.SendMethod, stream.ReceiveMethod, stream.VerifiedBytes = "tcp, blocking, pinned", "sendfile", "truncate", 64<<20
+	stream.ThroughputBitsPerSec, stream.Bytes, stream.CongestionControl, stream.MSSBytes, stream.MTUBytes = 41e9, 10e9, "cubic", 1448, 1500
+	stream.Confidence = &traffic.Confidence{Rounds: 30, Mean: 40.8e9, Low: 38e9, High: 43e9, HalfWidthRatio: 0.061}
+	stream.Pacing = &traffic.Pacing{TargetBitsPerSec: 50e9, AchievedBitsPerSec: 41e9, Method: "kernel"}
+	crr := base(traffic.CRR)
+	crr.TransactionsPerSec, crr.RTT = 9800, spread(100e-6)
+	crr.Confidence = &traffic.Confidence{Rounds: 4, Mean: 9800, Low: 9700, High: 9900, HalfWidthRatio: 0.0102, Reached: true}
+	return map[string]traffic.Result{"udp": udp, "mtu": mtu, "load": load, "stream": stream, "crr": crr}
+}
