@@ -1,0 +1,297 @@
+package iperf3
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// DefaultPort is that of the control connection and of all data connections, TCP and UDP.
+const DefaultPort = 5201
+
+// state is one byte on the control connection.
+type state int8
+
+// The states that travel. The program knows some more that it keeps to itself.
+const (
+	testStart       state = 1
+	testRunning     state = 2
+	testEnd         state = 4 // by the client, as clientTerminate and iperfDone
+	paramExchange   state = 9
+	createStreams   state = 10
+	serverTerminate state = 11
+	clientTerminate state = 12
+	exchangeResults state = 13
+	displayResults  state = 14
+	iperfDone       state = 16
+	accessDenied    state = -1
+	serverError     state = -2 // followed by a code of the program and an errno, 4 bytes each
+)
+
+// String names a state as the program does.
+func (s state) String() string {
+	switch s {
+	case testStart:
+		return "TEST_START"
+	case testRunning:
+		return "TEST_RUNNING"
+	case testEnd:
+		return "TEST_END"
+	case paramExchange:
+		return "PARAM_EXCHANGE"
+	case createStreams:
+		return "CREATE_STREAMS"
+	case serverTerminate:
+		return "SERVER_TERMINATE"
+	case clientTerminate:
+		return "CLIENT_TERMINATE"
+	case exchangeResults:
+		return "EXCHANGE_RESULTS"
+	case displayResults:
+		return "DISPLAY_RESULTS"
+	case iperfDone:
+		return "IPERF_DONE"
+	case accessDenied:
+		return "ACCESS_DENIED"
+	case serverError:
+		return "SERVER_ERROR"
+	}
+	return fmt.Sprintf("state %d", int8(s))
+}
+
+// cookieBytes is the length of a cookie: 36 characters and a NUL.
+const cookieBytes = 37
+
+// cookie names one test to both ends.
+type cookie [cookieBytes]byte
+
+// newCookie draws a cookie of the letters that the program uses, those of RFC 4648 base 32 in lower case.
+func newCookie() cookie {
+	const letters = "abcdefghijklmnopqrstuvwxyz234567"
+	var c cookie
+	// Read never fails (Go 1.24): a system without entropy ends the program.
+	_, _ = rand.Read(c[:])
+	for i := range c[:cookieBytes-1] {
+		c[i] = letters[c[i]%byte(len(letters))]
+	}
+	c[cookieBytes-1] = 0
+	return c
+}
+
+// mayBeCookie tells whether a cookie can begin like this: up to 36 printable characters without blanks and nothing but NULs behind them.
+// Versions before 3.2 used a host name and the time, so there is no narrower alphabet.
+func mayBeCookie(head []byte) bool {
+	ended := false
+	for i, b := range head[:min(len(head), cookieBytes)] {
+		switch {
+		case b == 0 && i > 0:
+			ended = true
+		case ended || b <= ' ' || b > '~' || i == cookieBytes-1:
+			return false
+		}
+	}
+	return true
+}
+
+// strangerError is a peer that speaks something else.
+type strangerError struct {
+	Head []byte // the first bytes that it sent
+}
+
+func (e *strangerError) Error() string {
+	return fmt.Sprintf("not iperf3: the other end speaks %s", wire.Dialect(e.Head))
+}
+
+// readCookie reads the first bytes of a client. It stops at the first byte that no cookie has there, with a *strangerError, so that a
+// stranger who waits for an answer is not waited for.
+func readCookie(r io.Reader) (cookie, error) {
+	// One more read may tell more about a stranger than a cookie has bytes; wire.Dialect looks at the first 64.
+	var head [64]byte
+	n := 0
+	for n < cookieBytes {
+		// Not a byte more than the cookie: behind it the payload of a stream begins.
+		k, err := r.Read(head[n:cookieBytes])
+		n += k
+		if !mayBeCookie(head[:n]) {
+			return cookie{}, &strangerError{head[:n]}
+		}
+		if err != nil && n < cookieBytes {
+			if n == 0 || !errors.Is(err, io.EOF) {
+				return cookie{}, fmt.Errorf("read cookie: %w", err)
+			}
+			return cookie{}, &strangerError{head[:n]}
+		}
+	}
+	return cookie(head[:cookieBytes]), nil
+}
+
+// Bounds of the messages of JSON. The program of version 3.18 refuses parameters over 8 KiB. Results have some 300 bytes for each stream,
+// of which there are 256 at the most, and with --get-server-output the text of a whole test.
+const (
+	maxParamsBytes        = 8 << 10
+	maxClientResultsBytes = 256 << 10
+	maxServerResultsBytes = 16 << 20
+)
+
+// control is one end of a control connection. Every call has its own time, and a message that comes byte by byte has no more of it.
+type control struct {
+	conn net.Conn
+}
+
+// writeState sends one state.
+func (c control) writeState(s state, within time.Duration) error {
+	if err := c.write([]byte{byte(s)}, within); err != nil {
+		return fmt.Errorf("send %s: %w", s, err)
+	}
+	return nil
+}
+
+// readState reads one state; io.EOF is a connection that was closed between two messages.
+func (c control) readState(within time.Duration) (state, error) {
+	if err := c.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
+		return 0, fmt.Errorf("read state: %w", err)
+	}
+	var b [1]byte
+	if _, err := io.ReadFull(c.conn, b[:]); err != nil {
+		return 0, fmt.Errorf("read state: %w", err)
+	}
+	return state(b[0]), nil
+}
+
+// writeMessage sends a length and that many bytes of JSON.
+func (c control) writeMessage(body []byte, within time.Duration) error {
+	// One write, so that it is one segment where it fits: TCP_NODELAY is set.
+	out := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(body)), uint32(len(body)))
+	return c.write(append(out, body...), within)
+}
+
+// readMessage reads what writeMessage sent, of at most limit bytes.
+func (c control) readMessage(limit int, within time.Duration) ([]byte, error) {
+	if err := c.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
+		return nil, err
+	}
+	return readMessage(c.conn, limit)
+}
+
+func readMessage(r io.Reader, limit int) ([]byte, error) {
+	var length [4]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		return nil, fmt.Errorf("length: %w", err)
+	}
+	n := binary.BigEndian.Uint32(length[:])
+	if int64(n) > int64(limit) {
+		return nil, fmt.Errorf("length: %d bytes are more than %d", n, limit)
+	}
+	// ReadAll grows with what really comes: a length alone costs nothing.
+	body, err := io.ReadAll(io.LimitReader(r, int64(n)))
+	if err != nil {
+		return nil, err
+	}
+	if len(body) < int(n) {
+		return nil, fmt.Errorf("%d of %d bytes: %w", len(body), n, io.ErrUnexpectedEOF)
+	}
+	return body, nil
+}
+
+// writeError tells a client why its test ends. Best effort: it may be gone.
+func (c control) writeError(code serverCode) {
+	out := binary.BigEndian.AppendUint32([]byte{0xfe}, uint32(code)) // serverError
+	_ = c.write(binary.BigEndian.AppendUint32(out, 0), time.Second)  // no errno: it is a decision, not a failure
+}
+
+// readError reads what follows serverError.
+func (c control) readError(within time.Duration) (serverCode, int32, error) {
+	var b [8]byte
+	if err := c.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
+		return 0, 0, err
+	}
+	if _, err := io.ReadFull(c.conn, b[:]); err != nil {
+		return 0, 0, fmt.Errorf("read server error: %w", err)
+	}
+	return serverCode(binary.BigEndian.Uint32(b[:])), int32(binary.BigEndian.Uint32(b[4:])), nil
+}
+
+func (c control) write(p []byte, within time.Duration) error {
+	if err := c.conn.SetWriteDeadline(time.Now().Add(within)); err != nil {
+		return err
+	}
+	_, err := c.conn.Write(p)
+	return err
+}
+
+// serverCode is an error of the program (iperf_api.h), as it travels behind serverError. Its client prints a sentence for each.
+type serverCode int32
+
+// The codes that this server sends, and those that it is most useful to know when another one does.
+const (
+	codeDuration    serverCode = 5   // IEDURATION
+	codeStreams     serverCode = 6   // IENUMSTREAMS
+	codeBlock       serverCode = 7   // IEBLOCKSIZE
+	codeBuffer      serverCode = 8   // IEBUFSIZE
+	codeOmit        serverCode = 12  // IEOMIT
+	codeNoSCTP      serverCode = 18  // IENOSCTP
+	codeDatagram    serverCode = 20  // IEUDPBLOCKSIZE
+	codeTOS         serverCode = 21  // IEBADTOS
+	codeTotalRate   serverCode = 27  // IETOTALRATE
+	codeParams      serverCode = 114 // IERECVPARAMS
+	codeResults     serverCode = 117 // IERECVRESULTS
+	codeDenied      serverCode = 121 // IEACCESSDENIED
+	codeWindow      serverCode = 130 // IESETWINDOWSIZE
+	codeProtocol    serverCode = 131 // IEPROTOCOL
+	codeCongestion  serverCode = 134 // IESETCONGESTION
+	codeAuth        serverCode = 142 // IEAUTHTEST
+	codeStreamSetup serverCode = 200 // IECREATESTREAM
+	codeStreamWrite serverCode = 205 // IESTREAMWRITE
+	codeStreamRead  serverCode = 206 // IESTREAMREAD
+)
+
+// String says what a code means.
+func (c serverCode) String() string {
+	switch c {
+	case codeDuration:
+		return "the test is longer than the server allows"
+	case codeStreams:
+		return "too many streams"
+	case codeBlock:
+		return "block size out of range"
+	case codeBuffer:
+		return "socket buffer too large"
+	case codeOmit:
+		return "omitted time out of range"
+	case codeNoSCTP:
+		return "no SCTP here"
+	case codeDatagram:
+		return "datagram size out of range"
+	case codeTOS:
+		return "type of service out of range"
+	case codeTotalRate:
+		return "the total rate is over the server's limit"
+	case codeParams:
+		return "the server does not understand the parameters"
+	case codeResults:
+		return "the server does not understand the results"
+	case codeDenied:
+		return "the server is busy"
+	case codeWindow:
+		return "window size cannot be set"
+	case codeProtocol:
+		return "no such protocol"
+	case codeCongestion:
+		return "congestion control cannot be set at the server"
+	case codeAuth:
+		return "the server asks for a user and a password"
+	case codeStreamSetup:
+		return "a stream cannot be opened"
+	case codeStreamWrite:
+		return "a stream of the server cannot send"
+	case codeStreamRead:
+		return "a stream of the server cannot receive"
+	}
+	return fmt.Sprintf("error %d of iperf3", int32(c))
+}

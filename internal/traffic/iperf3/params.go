@@ -1,0 +1,250 @@
+package iperf3
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Bounds of the program, which its client keeps to and its server checks.
+const (
+	maxStreams       = 128
+	maxOmitSeconds   = 600
+	maxTimeSeconds   = 86400
+	maxBlockBytes    = 1 << 20 // of a TCP block
+	minDatagramBytes = 16
+	maxDatagramBytes = 65507
+	maxBufferBytes   = 512 << 20 // MAX_TCP_BUFFER
+	defaultBlock     = 128 << 10
+	// version is what we say we are. Servers and clients of all versions only print it.
+	version = "3.12 (linerate)"
+)
+
+// params are what a client asks for, in the keys of the protocol. A rate is of one stream.
+type params struct {
+	UDP           bool
+	Omit          time.Duration // whole seconds, as Time
+	Time          time.Duration // 0: bounded by Bytes or Blocks, or by the client's patience
+	Bytes         int64         // of all streams of one direction together; 0: not bounded by them
+	Blocks        int64
+	Streams       int
+	Reverse       bool
+	Bidir         bool
+	BlockBytes    int     // of one write, or of a datagram's payload
+	BitsPerSec    float64 // 0: as fast as it goes
+	PacingBits    float64 // fqrate: SO_MAX_PACING_RATE, bits per second
+	WindowBytes   int
+	MSSBytes      int
+	NoDelay       bool
+	TOS           int
+	Congestion    string
+	DontFragment  bool
+	WideCounters  bool // datagrams carry 8 bytes of sequence number
+	ServerOutput  bool // the server's own words come with its results
+	ClientVersion string
+
+	sctp, auth bool // asked for, and not to be had
+}
+
+// paramsJSON is what goes out. The order of keys and which are left out follow the program.
+type paramsJSON struct {
+	TCP           bool    `json:"tcp,omitempty"`
+	UDP           bool    `json:"udp,omitempty"`
+	Omit          int64   `json:"omit"`
+	Time          int64   `json:"time"`
+	Num           int64   `json:"num"`
+	BlockCount    int64   `json:"blockcount"`
+	MSS           int     `json:"MSS,omitempty"`
+	NoDelay       bool    `json:"nodelay,omitempty"`
+	Parallel      int     `json:"parallel"`
+	Reverse       bool    `json:"reverse,omitempty"`
+	Bidirectional bool    `json:"bidirectional,omitempty"`
+	Window        int     `json:"window,omitempty"`
+	Len           int     `json:"len"`
+	Bandwidth     uint64  `json:"bandwidth,omitempty"`
+	FQRate        uint64  `json:"fqrate,omitempty"`
+	PacingTimer   int     `json:"pacing_timer"` // microseconds, only for servers that pace by a timer
+	TOS           int     `json:"TOS,omitempty"`
+	Congestion    string  `json:"congestion,omitempty"`
+	ServerOutput  flagInt `json:"get_server_output,omitempty"`
+	WideCounters  flagInt `json:"udp_counters_64bit,omitempty"`
+	DontFragment  flagInt `json:"dont_fragment,omitempty"`
+	ClientVersion string  `json:"client_version"`
+}
+
+// flagInt is a flag that the protocol writes as 1.
+type flagInt int
+
+func flagOf(on bool) flagInt {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// encode makes the message of the parameters.
+func (p params) encode() ([]byte, error) {
+	return json.Marshal(paramsJSON{
+		TCP: !p.UDP, UDP: p.UDP, Omit: int64(p.Omit / time.Second), Time: int64(p.Time / time.Second),
+		Num: p.Bytes, BlockCount: p.Blocks, MSS: p.MSSBytes, NoDelay: p.NoDelay, Parallel: p.Streams,
+		Reverse: p.Reverse, Bidirectional: p.Bidir, Window: p.WindowBytes, Len: p.BlockBytes,
+		Bandwidth: uint64(p.BitsPerSec), FQRate: uint64(p.PacingBits), PacingTimer: 1000, TOS: p.TOS, Congestion: p.Congestion,
+		ServerOutput: flagOf(p.ServerOutput), WideCounters: flagOf(p.WideCounters), DontFragment: flagOf(p.DontFragment),
+		ClientVersion: version,
+	})
+}
+
+// refusal is a reason not to run a test, for the log, and the code that makes the client's program say much the same.
+type refusal struct {
+	code serverCode
+	text string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+func refuse(code serverCode, format string, args ...any) error {
+	return &refusal{code, fmt.Sprintf(format, args...)}
+}
+
+// decodeParams reads the parameters of a client. Unknown keys are ignored, and so is a value of the wrong type, as versions from 3.18 on
+// do; values out of the program's bounds are a *refusal.
+func decodeParams(body []byte) (params, error) {
+	var o object
+	if err := json.Unmarshal(body, &o); err != nil {
+		return params{}, refuse(codeParams, "parameters: %v", err)
+	}
+	p := params{
+		UDP: o.flag("udp"), Reverse: o.flag("reverse"), Bidir: o.flag("bidirectional"), NoDelay: o.flag("nodelay"),
+		DontFragment: o.flag("dont_fragment"), WideCounters: o.flag("udp_counters_64bit"), ServerOutput: o.flag("get_server_output"),
+		Omit: time.Duration(o.whole("omit", math.MaxInt32)) * time.Second, Time: time.Duration(o.whole("time", math.MaxInt32)) * time.Second,
+		Bytes: o.whole("num", math.MaxInt64), Blocks: o.whole("blockcount", math.MaxInt64), Streams: int(o.whole("parallel", math.MaxInt32)),
+		BlockBytes: int(o.whole("len", math.MaxInt32)), BitsPerSec: max(o.number("bandwidth"), 0), PacingBits: max(o.number("fqrate"), 0),
+		WindowBytes: int(o.whole("window", math.MaxInt32)), MSSBytes: int(o.whole("MSS", math.MaxInt32)), TOS: int(o.whole("TOS", math.MaxInt32)),
+		Congestion: o.text("congestion", 64), ClientVersion: o.text("client_version", 64),
+		sctp: o.flag("sctp"), auth: o.has("authtoken"),
+	}
+	if p.Streams == 0 {
+		p.Streams = 1
+	}
+	if p.BlockBytes == 0 && !p.UDP {
+		p.BlockBytes = defaultBlock
+	}
+	return p, p.check(o.flag("tcp"))
+}
+
+// check holds the parameters against the bounds of the program.
+func (p params) check(tcp bool) error {
+	switch {
+	case p.sctp:
+		return refuse(codeNoSCTP, "it asks for SCTP")
+	case tcp == p.UDP:
+		return refuse(codeProtocol, "it asks neither for TCP nor for UDP, or for both")
+	case p.Omit < 0 || p.Omit > maxOmitSeconds*time.Second:
+		return refuse(codeOmit, "%v to omit are not within 0 and %d s", p.Omit, maxOmitSeconds)
+	case p.Time < 0 || p.Time > maxTimeSeconds*time.Second:
+		return refuse(codeDuration, "a test of %v is not within 0 and %d s", p.Time, maxTimeSeconds)
+	case p.Bytes < 0 || p.Blocks < 0:
+		return refuse(codeParams, "a negative amount")
+	case p.Streams < 1 || p.Streams > maxStreams:
+		return refuse(codeStreams, "%d streams are not within 1 and %d", p.Streams, maxStreams)
+	case !p.UDP && (p.BlockBytes < 1 || p.BlockBytes > maxBlockBytes):
+		return refuse(codeBlock, "blocks of %d bytes are not within 1 and %d", p.BlockBytes, maxBlockBytes)
+	case p.UDP && (p.BlockBytes < p.header().Bytes() || p.BlockBytes > maxDatagramBytes):
+		return refuse(codeDatagram, "datagrams of %d bytes are not within %d and %d", p.BlockBytes, p.header().Bytes(), maxDatagramBytes)
+	case p.WindowBytes < 0 || p.WindowBytes > maxBufferBytes:
+		return refuse(codeBuffer, "a window of %d bytes is not within 0 and %d", p.WindowBytes, maxBufferBytes)
+	case p.TOS < 0 || p.TOS > 255:
+		return refuse(codeTOS, "a type of service of %d is not within 0 and 255", p.TOS)
+	case p.Congestion != "" && !isCongestionName(p.Congestion):
+		return refuse(codeCongestion, "no congestion control %q", p.Congestion)
+	case math.IsInf(p.BitsPerSec, 0) || math.IsInf(p.PacingBits, 0):
+		return refuse(codeTotalRate, "a rate without end")
+	}
+	return nil
+}
+
+// isCongestionName keeps what goes to the kernel, which would load a module of that name, to the letters of its own names.
+func isCongestionName(s string) bool {
+	for _, c := range s {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return len(s) <= 15 // TCP_CA_NAME_MAX with its NUL
+}
+
+// header is the form of the datagrams.
+func (p params) header() header { return header{wide: p.WideCounters} }
+
+// each gives the number of streams, both directions together.
+func (p params) all() int {
+	if p.Bidir {
+		return 2 * p.Streams
+	}
+	return p.Streams
+}
+
+// clientSends tells whether the client sends on the stream that was opened as number index, from 0 on.
+func (p params) clientSends(index int) bool {
+	if p.Bidir {
+		return index < p.Streams
+	}
+	return !p.Reverse
+}
+
+// streamID is the id of a stream on the wire. Number 2 is left out; the program has done so from its first version and relies on it.
+func streamID(index int) int {
+	if index == 0 {
+		return 1
+	}
+	return index + 2
+}
+
+// object is a JSON object whose values are looked at one by one, so that one of the wrong type spoils nothing else.
+type object map[string]json.RawMessage
+
+func (o object) has(key string) bool { return len(o[key]) > 0 }
+
+// number gives a finite number; anything else is 0.
+func (o object) number(key string) float64 {
+	var n float64
+	if json.Unmarshal(o[key], &n) != nil {
+		return 0
+	}
+	return n
+}
+
+// whole gives a number without its fraction, within -limit and limit.
+func (o object) whole(key string, limit int64) int64 {
+	var exact int64
+	if json.Unmarshal(o[key], &exact) == nil {
+		return max(min(exact, limit), -limit)
+	}
+	n := o.number(key)
+	switch {
+	case n >= float64(limit):
+		return limit
+	case n <= -float64(limit):
+		return -limit
+	}
+	return int64(n)
+}
+
+// flag is true, or a number that is not 0: the protocol has both kinds.
+func (o object) flag(key string) bool {
+	var on bool
+	if json.Unmarshal(o[key], &on) == nil {
+		return on
+	}
+	return o.number(key) != 0
+}
+
+// text gives a string, cut to at most limit bytes.
+func (o object) text(key string, limit int) string {
+	var s string
+	if json.Unmarshal(o[key], &s) != nil {
+		return ""
+	}
+	return s[:min(len(s), limit)]
+}

@@ -1,0 +1,118 @@
+package iperf3
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// results are what one end tells the other after a test.
+type results struct {
+	CPUTotal, CPUUser, CPUSystem float64 // of the process, per cent of one CPU over the test
+	HasRetransmits               int     // 1: Retransmits of the streams that it sends are real; 0: they are not; -1: it only receives
+	Congestion                   string
+	Output                       string // of the server, where the client asked for it
+	Streams                      []streamResult
+}
+
+// streamResult is one stream as one end saw it. What it means depends on which end sends, see account.
+type streamResult struct {
+	ID             int
+	Bytes          int64
+	Retransmits    int64   // -1: not known
+	JitterSeconds  float64 // receiver of datagrams
+	Errors         int64   // datagrams lost, since the start
+	Packets        int64   // datagrams sent, or the highest sequence number received, since the start
+	OmittedErrors  int64   // of Errors: before the measured part (3.14)
+	OmittedPackets int64   // of Packets
+	StartSeconds   float64
+	EndSeconds     float64
+}
+
+type resultsJSON struct {
+	CPUTotal       float64            `json:"cpu_util_total"`
+	CPUUser        float64            `json:"cpu_util_user"`
+	CPUSystem      float64            `json:"cpu_util_system"`
+	HasRetransmits int                `json:"sender_has_retransmits"`
+	Congestion     string             `json:"congestion_used,omitempty"`
+	Output         string             `json:"server_output_text,omitempty"`
+	Streams        []streamResultJSON `json:"streams"`
+}
+
+type streamResultJSON struct {
+	ID             int     `json:"id"`
+	Bytes          int64   `json:"bytes"`
+	Retransmits    int64   `json:"retransmits"`
+	Jitter         float64 `json:"jitter"`
+	Errors         int64   `json:"errors"`
+	OmittedErrors  int64   `json:"omitted_errors"`
+	Packets        int64   `json:"packets"`
+	OmittedPackets int64   `json:"omitted_packets"`
+	StartTime      float64 `json:"start_time"`
+	EndTime        float64 `json:"end_time"`
+}
+
+// encode makes the message of the results. -1 goes out as it is: 3.12 reads both that and its own 2^64-1.
+func (r results) encode() ([]byte, error) {
+	out := resultsJSON{
+		CPUTotal: r.CPUTotal, CPUUser: r.CPUUser, CPUSystem: r.CPUSystem,
+		HasRetransmits: r.HasRetransmits, Congestion: r.Congestion, Output: r.Output, Streams: []streamResultJSON{},
+	}
+	for _, s := range r.Streams {
+		out.Streams = append(out.Streams, streamResultJSON{
+			ID: s.ID, Bytes: s.Bytes, Retransmits: s.Retransmits, Jitter: s.JitterSeconds, Errors: s.Errors, OmittedErrors: s.OmittedErrors,
+			Packets: s.Packets, OmittedPackets: s.OmittedPackets, StartTime: s.StartSeconds, EndTime: s.EndSeconds,
+		})
+	}
+	return json.Marshal(out)
+}
+
+// decodeResults reads the results of the other end of a test with the given number of streams. Every stream must be there, once.
+func decodeResults(body []byte, streams int) (results, error) {
+	var o object
+	if err := json.Unmarshal(body, &o); err != nil {
+		return results{}, fmt.Errorf("results: %w", err)
+	}
+	r := results{
+		CPUTotal: o.number("cpu_util_total"), CPUUser: o.number("cpu_util_user"), CPUSystem: o.number("cpu_util_system"),
+		HasRetransmits: int(o.count("sender_has_retransmits")), Congestion: o.text("congestion_used", 64),
+		Output: o.text("server_output_text", maxServerResultsBytes),
+	}
+	var list []object
+	if err := json.Unmarshal(o["streams"], &list); err != nil {
+		return results{}, fmt.Errorf("results: streams: %w", err)
+	}
+	if len(list) != streams {
+		return results{}, fmt.Errorf("results: %d streams instead of %d", len(list), streams)
+	}
+	r.Streams = make([]streamResult, streams)
+	for _, s := range list {
+		one := streamResult{
+			ID: int(s.whole("id", math.MaxInt32)), Bytes: s.count("bytes"), Retransmits: s.count("retransmits"),
+			JitterSeconds: max(s.number("jitter"), 0), Errors: s.count("errors"), Packets: s.count("packets"),
+			OmittedErrors: s.count("omitted_errors"), OmittedPackets: s.count("omitted_packets"),
+			StartSeconds: s.number("start_time"), EndSeconds: s.number("end_time"),
+		}
+		index := max(one.ID-2, 0)
+		if one.ID < 1 || one.ID == 2 || index >= streams {
+			return results{}, fmt.Errorf("results: no stream %d", one.ID)
+		}
+		if r.Streams[index].ID != 0 {
+			return results{}, fmt.Errorf("results: stream %d twice", one.ID)
+		}
+		if one.Bytes < 0 || one.Packets < 0 {
+			return results{}, errors.New("results: a negative count")
+		}
+		r.Streams[index] = one
+	}
+	return r, nil
+}
+
+// count is a number that 3.12 and 3.13 print as an unsigned one of 64 bits: -1 is 18446744073709551615.
+func (o object) count(key string) int64 {
+	if n := o.number(key); n >= 1<<63 {
+		return -1
+	}
+	return o.whole(key, math.MaxInt64)
+}
