@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,24 +28,34 @@ const (
 
 // Conn is one authenticated control channel. Its methods may be called from several goroutines, except Receive, which one
 // goroutine calls. Messages are read as they arrive, so that heartbeats are seen while nobody receives.
+//
+// A channel on which nothing happens costs one goroutine with a small stack, so that a server can hold a thousand of them: a writer exists only
+// while there is something to write, and the reader goes on in a new goroutine after every message, because decoding has made its stack grow and
+// only a collection would shrink it again.
 type Conn struct {
 	rw     io.ReadWriteCloser
 	remote net.Addr
-	out    chan outgoing // unbuffered: what is taken from it is being written
 	ready  chan struct{} // one place: the inbox has something new
 	done   chan struct{} // closed when the channel has ended; failure is set by then
 	silent atomic.Int32  // own beats since the last byte from the peer
 	beat   *time.Timer   // runs tick
 	every  time.Duration // between beats; tests shorten it
 
-	mu         sync.Mutex // over all below, and never held while reading or writing
-	inbox      []Message  // oldest first
-	sizes      []int      // encoded bytes of each message in inbox
-	inboxBytes int        // sum of sizes
-	failure    error      // why the channel has ended; nil while it lives
+	handling sync.Mutex // held while handle runs, before mu; so it runs once at a time, and never after ended
+
+	mu         sync.Mutex    // over all below, and never held while reading or writing
+	handle     func(Message) // gets messages instead of the inbox; nil: nobody has asked
+	ended      func()        // runs after the channel has ended and handle has returned; nil: nobody has asked
+	inbox      []Message     // oldest first
+	sizes      []int         // encoded bytes of each message in inbox
+	inboxBytes int           // sum of sizes
+	outbox     []*outgoing   // frames that wait for the writer, oldest first; a Send waits for each
+	writing    bool          // there is a writer, which looks at the outbox before it ends
+	failure    error         // why the channel has ended; nil while it lives
 }
 
-// outgoing is one frame on its way; written gets the outcome.
+// outgoing is one frame on its way; written gets the outcome and has room for it, so that the writer never waits for a Send that was given up. It is nil
+// where nobody wants to know.
 type outgoing struct {
 	frame   []byte
 	written chan error
@@ -57,7 +68,6 @@ func NewConn(rw io.ReadWriteCloser) *Conn { return newConn(rw, beatEvery) }
 func newConn(rw io.ReadWriteCloser, every time.Duration) *Conn {
 	c := &Conn{
 		rw:    rw,
-		out:   make(chan outgoing),
 		ready: make(chan struct{}, 1),
 		done:  make(chan struct{}),
 		every: every,
@@ -67,8 +77,7 @@ func newConn(rw io.ReadWriteCloser, every time.Duration) *Conn {
 		c.remote = a.RemoteAddr()
 	}
 	go c.read()
-	go c.write()
-	// Under the lock, because reader and writer may have failed by now, and fail stops the timer.
+	// Under the lock, because the reader may have failed by now, and fail stops the timer.
 	c.mu.Lock()
 	if c.failure == nil {
 		c.beat = time.AfterFunc(every, c.tick)
@@ -93,23 +102,71 @@ func (c *Conn) Send(ctx context.Context, typ string, body any) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("send %s message: %w", typ, err)
 	}
-	// Room for the outcome, so that the writer never waits for a Send that was given up.
-	o := outgoing{frame: frame, written: make(chan error, 1)}
-	select {
-	case c.out <- o:
-	case <-ctx.Done():
-		return fmt.Errorf("send %s message: %w", typ, ctx.Err())
-	case <-c.done:
-		return c.ended("send " + typ + " message")
+	o := &outgoing{frame: frame, written: make(chan error, 1)}
+	if !c.enqueue(o) {
+		return c.endedBy("send " + typ + " message")
 	}
 	select {
-	case err := <-o.written:
-		if err != nil {
-			return c.ended("send " + typ + " message")
-		}
-		return nil
+	case err = <-o.written:
 	case <-ctx.Done():
+		c.withdraw(o)
 		return fmt.Errorf("send %s message: %w", typ, ctx.Err())
+	case <-c.done:
+		select {
+		case err = <-o.written: // it went out before the channel ended
+		default:
+			err = net.ErrClosed
+		}
+	}
+	if err != nil {
+		return c.endedBy("send " + typ + " message")
+	}
+	return nil
+}
+
+// enqueue gives a frame to the writer, which it starts if there is none. It is false if the channel has ended.
+func (c *Conn) enqueue(o *outgoing) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failure != nil {
+		return false
+	}
+	c.outbox = append(c.outbox, o)
+	if !c.writing {
+		c.writing = true
+		go c.write()
+	}
+	return true
+}
+
+// withdraw takes back a frame that nobody waits for any more, unless it is being written. Without this, a peer that does not read could make
+// the outbox grow by one frame for every Send that is given up.
+func (c *Conn) withdraw(o *outgoing) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.Index(c.outbox, o); i >= 0 {
+		c.outbox = slices.Delete(c.outbox, i, i+1)
+	}
+}
+
+// Handle has every message given to handle as it comes, in order and one at a time, instead of to Receive; those that wait already are given first.
+// handle must not block: the channel is not read meanwhile, and its peer would be taken for silent. After the channel has ended and handle has
+// returned for the last time, ended runs once, in a goroutine of its own. Handle is called once and returns at once; no goroutine waits on the
+// channel beside its reader.
+func (c *Conn) Handle(handle func(Message), ended func()) {
+	c.handling.Lock()
+	defer c.handling.Unlock()
+	c.mu.Lock()
+	waiting := c.inbox
+	c.inbox, c.sizes, c.inboxBytes = nil, nil, 0
+	c.handle, c.ended = handle, ended
+	over := c.failure != nil
+	c.mu.Unlock()
+	for _, m := range waiting {
+		handle(m)
+	}
+	if over {
+		go ended()
 	}
 }
 
@@ -128,7 +185,7 @@ func (c *Conn) Receive(ctx context.Context) (Message, error) {
 			if m, ok := c.take(); ok {
 				return m, nil
 			}
-			return Message{}, c.ended("receive message")
+			return Message{}, c.endedBy("receive message")
 		case <-ctx.Done():
 			return Message{}, fmt.Errorf("receive message: %w", ctx.Err())
 		}
@@ -155,54 +212,72 @@ func (c *Conn) take() (Message, bool) {
 	return m, true
 }
 
-// read is the goroutine that empties the channel.
+// read is the goroutine that empties the channel; each runs up to one message and hands over to the next.
 func (c *Conn) read() {
-	r := countingReader{r: c.rw, silent: &c.silent}
-	for {
-		m, n, err := readFrame(r)
-		if err != nil {
-			c.fail(err)
-			return
-		}
-		c.mu.Lock()
-		// A reader that waited for room would miss the heartbeats behind, so a peer that overfills the inbox loses the channel.
-		full := len(c.inbox) >= maxInboxMessages || c.inboxBytes+n > maxInboxBytes
-		if !full {
-			c.inbox, c.sizes = append(c.inbox, m), append(c.sizes, n)
-			c.inboxBytes += n
-		}
-		c.mu.Unlock()
-		if full {
-			c.fail(fmt.Errorf("%w: peer sends more than is asked for", ErrProtocol))
-			return
-		}
+	m, n, err := readFrame(countingReader{r: c.rw, silent: &c.silent})
+	if err == nil {
+		err = c.deliver(m, n)
+	}
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	go c.read()
+}
+
+// deliver hands a message of n bytes to whoever gets them.
+func (c *Conn) deliver(m Message, n int) error {
+	c.handling.Lock()
+	defer c.handling.Unlock()
+	c.mu.Lock()
+	handle, over := c.handle, c.failure != nil
+	// A reader that waited for room would miss the heartbeats behind, so a peer that overfills the inbox loses the channel.
+	full := handle == nil && (len(c.inbox) >= maxInboxMessages || c.inboxBytes+n > maxInboxBytes)
+	if handle == nil && !full {
+		c.inbox, c.sizes = append(c.inbox, m), append(c.sizes, n)
+		c.inboxBytes += n
+	}
+	c.mu.Unlock()
+	switch {
+	case full:
+		return fmt.Errorf("%w: peer sends more than is asked for", ErrProtocol)
+	case handle != nil && over:
+		// ended runs or has run; nobody expects anything any more
+	case handle != nil:
+		handle(m)
+	default:
 		select {
 		case c.ready <- struct{}{}:
 		default: // the receiver has not yet looked after the last one, and will find both
 		}
 	}
+	return nil
 }
 
-// write is the goroutine that fills the channel, so that a Send can be given up without leaving half a frame behind.
+// write writes what is in the outbox and ends when it is empty; there is one at a time. It is not Send itself that writes, so that a Send can be
+// given up without leaving half a frame behind.
 func (c *Conn) write() {
 	limited, _ := c.rw.(interface{ SetWriteDeadline(time.Time) error })
 	for {
-		select {
-		case o := <-c.out:
-			if limited != nil {
-				// A file that is not pollable refuses deadlines; heartbeats bound the wait there.
-				_ = limited.SetWriteDeadline(time.Now().Add(writeTimeout))
-			}
-			_, err := c.rw.Write(o.frame)
-			if err != nil {
-				c.fail(err)
-			}
-			o.written <- err
-			if err != nil {
-				return
-			}
-		case <-c.done:
+		c.mu.Lock()
+		if len(c.outbox) == 0 || c.failure != nil {
+			c.outbox, c.writing = nil, false
+			c.mu.Unlock()
 			return
+		}
+		o := c.outbox[0]
+		c.outbox = c.outbox[1:]
+		c.mu.Unlock()
+		if limited != nil {
+			// A file that is not pollable refuses deadlines; heartbeats bound the wait there.
+			_ = limited.SetWriteDeadline(time.Now().Add(writeTimeout))
+		}
+		_, err := c.rw.Write(o.frame)
+		if err != nil {
+			c.fail(err)
+		}
+		if o.written != nil {
+			o.written <- err
 		}
 	}
 }
@@ -214,21 +289,27 @@ func (c *Conn) tick() {
 		c.fail(fmt.Errorf("nothing heard for %s", time.Duration(silentBeats)*c.every))
 		return
 	}
-	select {
-	case c.out <- outgoing{frame: heartbeat, written: make(chan error, 1)}:
-	default: // the writer is busy, and its bytes say as much as a beat
-	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.failure == nil {
-		c.beat.Reset(c.every)
+	if c.failure != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.beat.Reset(c.every)
+	busy := c.writing // its bytes say as much as a beat
+	if !busy {
+		c.outbox = append(c.outbox, &outgoing{frame: heartbeat})
+		c.writing = true
+	}
+	c.mu.Unlock()
+	if !busy {
+		c.write() // in this goroutine, which the timer has made for this beat
 	}
 }
 
 // fail ends the channel with the first cause given.
 func (c *Conn) fail(cause error) {
 	c.mu.Lock()
-	first := c.failure == nil
+	first, ended := c.failure == nil, c.ended
 	if first {
 		c.failure = cause
 		if c.beat != nil {
@@ -238,13 +319,22 @@ func (c *Conn) fail(cause error) {
 	}
 	c.mu.Unlock()
 	// Outside the lock: closing TLS writes a last record, and closing ssh waits for its end.
-	if first {
-		_ = c.rw.Close() // nothing is left to be told about a channel that has ended
+	if !first {
+		return
 	}
+	if ended != nil {
+		// In a goroutine of its own, since it waits for handle, which may be the one that closes the channel.
+		go func() {
+			c.handling.Lock()
+			defer c.handling.Unlock()
+			ended()
+		}()
+	}
+	_ = c.rw.Close() // nothing is left to be told about a channel that has ended
 }
 
-// ended gives the cause as an error of the operation that met it.
-func (c *Conn) ended(op string) error {
+// endedBy gives the cause as an error of the operation that met it.
+func (c *Conn) endedBy(op string) error {
 	<-c.done
 	c.mu.Lock()
 	cause := c.failure

@@ -3,11 +3,13 @@ package wire
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -38,19 +40,19 @@ func (t *Token) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MaxDataConns is how many data connections one token can admit; the index is one byte.
-const MaxDataConns = 256
+// MaxDataConns is how many data connections one token can admit: 1024 streams each way.
+const MaxDataConns = 2048
 
 const (
-	dataMagic    = "LNRD1\n"
-	prefaceBytes = len(dataMagic) + TokenBytes + 1
+	dataMagic    = "LNRD2\n"
+	prefaceBytes = len(dataMagic) + TokenBytes + 2
 )
 
 // appendPreface appends what a data connection says first.
 func appendPreface(b []byte, token Token, index int) []byte {
 	b = append(b, dataMagic...)
 	b = append(b, token[:]...)
-	return append(b, byte(index))
+	return binary.BigEndian.AppendUint16(b, uint16(index))
 }
 
 // parsePreface reads what a data connection said first.
@@ -58,11 +60,14 @@ func parsePreface(b []byte) (token Token, index int, ok bool) {
 	if len(b) != prefaceBytes || string(b[:len(dataMagic)]) != dataMagic {
 		return Token{}, 0, false
 	}
+	if index = int(binary.BigEndian.Uint16(b[len(dataMagic)+TokenBytes:])); index >= MaxDataConns {
+		return Token{}, 0, false
+	}
 	copy(token[:], b[len(dataMagic):])
-	return token, int(b[prefaceBytes-1]), true
+	return token, index, true
 }
 
-// DialData opens data connection number index (0 … 255) of the test that token stands for. Options of the socket are the system's
+// DialData opens data connection number index (0 … MaxDataConns-1) of the test that token stands for. Options of the socket are the system's
 // own apart from Go's TCP_NODELAY; they are the caller's to set. A token that the far end does not expect shows as the end of the
 // connection. Errors are *Error of kind ErrUnreachable or ErrPeerGone.
 func DialData(ctx context.Context, addr string, token Token, index int) (*net.TCPConn, error) {
@@ -71,7 +76,11 @@ func DialData(ctx context.Context, addr string, token Token, index int) (*net.TC
 	}
 	const op = "open data connection to"
 	// A keep-alive probe inside a measurement would be a packet that nobody accounted for.
-	conn, err := dialTCP(ctx, op, addr, -1)
+	d := net.Dialer{KeepAlive: -1, Control: o.Control}
+	if o.LocalPort != 0 {
+		d.LocalAddr = &net.TCPAddr{Port: o.LocalPort}
+	}
+	conn, err := dialTCP(ctx, op, addr, d)
 	if err != nil {
 		return nil, err
 	}
@@ -106,9 +115,8 @@ type DataQueue struct {
 	closed   chan struct{}
 
 	mu   sync.Mutex
-	seen [MaxDataConns]bool // by index
-	n    int                // connections taken so far
-	over bool               // closed
+	seen map[int]bool // by index, of connections taken so far
+	over bool         // closed
 }
 
 // dataConn is one connection in the queue.
@@ -161,12 +169,11 @@ func (q *DataQueue) offer(conn *net.TCPConn, index int) error {
 		return net.ErrClosed
 	case q.seen[index]:
 		return fmt.Errorf("data connection %d is there already", index)
-	case q.n >= q.limit:
+	case len(q.seen) >= q.limit:
 		return errors.New("more data connections than expected")
 	}
 	// Under the lock, so that Close finds in the queue whatever was offered before it. The channel has room for limit, so this never blocks.
 	q.seen[index] = true
-	q.n++
 	q.waiting <- dataConn{conn, index}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -30,7 +31,7 @@ func Dial(ctx context.Context, addr string, key Key) (*Conn, error) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	tcp, err := dialTCP(bounded, op, addr, 0)
+	tcp, err := dialTCP(bounded, op, addr, net.Dialer{})
 	if err != nil {
 		if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
 			return nil, fmt.Errorf("%s %s: %w", op, addr, ctx.Err())
@@ -51,9 +52,9 @@ func Dial(ctx context.Context, addr string, key Key) (*Conn, error) {
 	return NewConn(secure), nil
 }
 
-// dialTCP connects and explains why not. Multipath TCP stays off: what is measured is TCP.
-func dialTCP(ctx context.Context, op, addr string, keepAlive time.Duration) (*net.TCPConn, error) {
-	d := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
+// dialTCP connects as d says, within dialTimeout, and explains why not. Multipath TCP stays off: what is measured is TCP.
+func dialTCP(ctx context.Context, op, addr string, d net.Dialer) (*net.TCPConn, error) {
+	d.Timeout = dialTimeout
 	d.SetMultipathTCP(false)
 	conn, err := d.DialContext(ctx, "tcp", addr)
 	if err == nil {
@@ -66,6 +67,8 @@ func dialTCP(ctx context.Context, op, addr string, keepAlive time.Duration) (*ne
 	_, port, _ := net.SplitHostPort(addr)
 	var dns *net.DNSError
 	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		e.Advice = fmt.Sprintf("is local port %d taken? Leave it to the system, or wait for the connection that has it", localPort(d.LocalAddr))
 	case errors.As(err, &dns):
 		e.Advice = "is the name spelled right, and does this host's resolver know it?"
 	case isTimeout(err):
@@ -74,6 +77,13 @@ func dialTCP(ctx context.Context, op, addr string, keepAlive time.Duration) (*ne
 		e.Advice = fmt.Sprintf("is `linerate serve` running there, and is TCP port %s open?", port)
 	}
 	return nil, e
+}
+
+func localPort(a net.Addr) int {
+	if tcp, ok := a.(*net.TCPAddr); ok {
+		return tcp.Port
+	}
+	return 0
 }
 
 // isTimeout tells whether time ran out, whoever kept it.

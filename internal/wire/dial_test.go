@@ -121,13 +121,13 @@ func TestDialGivenUpByTheCaller(t *testing.T) {
 }
 
 func TestDialDataExplainsWhyNot(t *testing.T) {
-	_, err := wire.DialData(t.Context(), closedPort(t), wire.NewToken(), 0)
+	_, err := wire.DialData(t.Context(), closedPort(t), wire.NewToken(), 0, wire.DataOptions{})
 	if !errors.Is(err, wire.ErrUnreachable) || !strings.Contains(err.Error(), "open data connection to 127.0.0.1:") {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := wire.DialData(ctx, closedPort(t), wire.NewToken(), 0); !errors.Is(err, context.Canceled) {
+	if _, err := wire.DialData(ctx, closedPort(t), wire.NewToken(), 0, wire.DataOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -15,9 +15,9 @@
 //
 // Data connection, from the dialling side, then nothing but payload:
 //
-//	6 bytes    "LNRD1\n"
+//	6 bytes    "LNRD2\n"
 //	16 bytes   token
-//	1 byte     index of the connection within its test
+//	2 bytes    big-endian, index of the connection within its test
 //
 // Far end over ssh: one line "linerate/1 data-port=N\n" on standard output, then frames as above.
 //

@@ -143,7 +143,7 @@ func (l *Listener) Accept() (*Conn, error) {
 // Expect announces up to n data connections (1 … MaxDataConns) that will show token. The queue must be closed by the caller.
 func (l *Listener) Expect(token Token, n int) *DataQueue {
 	n = min(max(n, 1), MaxDataConns)
-	q := &DataQueue{listener: l, token: token, limit: n, waiting: make(chan dataConn, n), closed: make(chan struct{})}
+	q := &DataQueue{listener: l, token: token, limit: n, waiting: make(chan dataConn, n), closed: make(chan struct{}), seen: make(map[int]bool)}
 	l.mu.Lock()
 	over := l.over
 	if !over {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -54,7 +55,7 @@ func TestDataConnections(t *testing.T) {
 	defer q.Close()
 	for _, index := range []int{2, 0, 255} {
 		// Payload right behind the preface, in the same segment as a rule, must come through whole.
-		near, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), index)
+		near, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), index, wire.DataOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +81,7 @@ func TestDataConnections(t *testing.T) {
 		"too many":      {q.Token(), 1},
 		"unknown token": {wire.NewToken(), 1},
 	} {
-		conn, err := wire.DialData(bounded(t), l.Addr().String(), refused.token, refused.index)
+		conn, err := wire.DialData(bounded(t), l.Addr().String(), refused.token, refused.index, wire.DataOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,8 +93,8 @@ func TestDataConnections(t *testing.T) {
 	if n := l.Rejected()["linerate data"]; n != 3 {
 		t.Errorf("%d rejections counted, want 3", n)
 	}
-	if _, err := wire.DialData(t.Context(), l.Addr().String(), q.Token(), 256); err == nil {
-		t.Error("index 256 was taken")
+	if _, err := wire.DialData(t.Context(), l.Addr().String(), q.Token(), wire.MaxDataConns, wire.DataOptions{}); err == nil {
+		t.Error("an index too many was taken")
 	}
 }
 
@@ -104,7 +105,7 @@ func TestManyDataConnectionsAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range wire.MaxDataConns {
 		group.Go(func() {
-			conn, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), i)
+			conn, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), i, wire.DataOptions{})
 			if err != nil {
 				t.Error(err)
 				return
@@ -131,7 +132,7 @@ func TestDataQueueEnds(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	// A connection that nobody took is closed with the queue. Waiting for a rejection afterwards orders the two.
-	near, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), 0)
+	near, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), 0, wire.DataOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +162,7 @@ func TestListenerNamesStrangers(t *testing.T) {
 		"nuttcp":       {"HELO nuttcp v6.1.2\n", "nuttcp"},
 		"zeros":        {strings.Repeat("\x00", 64), "nothing but zeros"},
 		"unknown":      {"Lorem ipsum dolor sit amet", "something unknown"},
-		"half preface": {"LNRD1\n123", "linerate data"},
+		"half preface": {"LNRD2\n123", "linerate data"},
 		"silence":      {"", "nothing"},
 		"old TLS":      {"\x16\x03\x01\x00\x05hello", "TLS"},
 	} {
@@ -283,7 +284,7 @@ func TestRenewKeepsServing(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		near, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), i)
+		near, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), i, wire.DataOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -319,12 +320,12 @@ func TestTokenText(t *testing.T) {
 
 func FuzzPreface(f *testing.F) {
 	f.Add(wire.AppendPreface(nil, wire.NewToken(), 7))
-	f.Add([]byte("LNRD1\n"))
+	f.Add([]byte("LNRD2\n"))
 	f.Add(bytes.Repeat([]byte{0}, wire.PrefaceBytes))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		_ = wire.Dialect(raw)
 		token, index, ok := wire.ParsePreface(raw)
-		if ok != (len(raw) == wire.PrefaceBytes && bytes.HasPrefix(raw, []byte("LNRD1\n"))) {
+		if ok != (len(raw) == wire.PrefaceBytes && bytes.HasPrefix(raw, []byte("LNRD2\n")) && binary.BigEndian.Uint16(raw[wire.PrefaceBytes-2:]) < wire.MaxDataConns) {
 			t.Fatalf("%q: %v", raw, ok)
 		}
 		if ok && !bytes.Equal(wire.AppendPreface(nil, token, index), raw) {

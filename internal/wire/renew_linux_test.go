@@ -72,7 +72,7 @@ func TestNetnsRenewTakesUpDefaults(t *testing.T) {
 		defer q.Close()
 		accepted := func(index int) (bytes int) {
 			// A dial to an address opens its socket on the goroutine that asks, hence in the namespace.
-			near, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), index)
+			near, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), index, wire.DataOptions{})
 			if err != nil {
 				t.Error(err)
 				return 0
