@@ -34,7 +34,7 @@ func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traff
 	link := traffic.Link{
 		Control: box,
 		Dial: func(ctx context.Context, index int) (*net.TCPConn, error) {
-			return wire.DialData(ctx, c.dataAddr, opened.Token, index)
+			return wire.DialData(ctx, c.dataAddr, opened.Token, index, wire.DataOptions{})
 		},
 		PeerIP:   c.peerIP,
 		Sample:   c.options.Root.Counters,

@@ -67,10 +67,16 @@ func parsePreface(b []byte) (token Token, index int, ok bool) {
 	return token, index, true
 }
 
+// DataOptions say how the socket of a data connection is made. The zero value leaves everything to the system.
+type DataOptions struct {
+	LocalPort int                                                    // port of this end; 0: any
+	Control   func(network, address string, c syscall.RawConn) error // called before the socket connects, as in net.Dialer; nil: not
+}
+
 // DialData opens data connection number index (0 … MaxDataConns-1) of the test that token stands for. Options of the socket are the system's
-// own apart from Go's TCP_NODELAY; they are the caller's to set. A token that the far end does not expect shows as the end of the
-// connection. Errors are *Error of kind ErrUnreachable or ErrPeerGone.
-func DialData(ctx context.Context, addr string, token Token, index int) (*net.TCPConn, error) {
+// own apart from Go's TCP_NODELAY and what o says; the others are the caller's to set. A token that the far end does not expect shows as
+// the end of the connection. Errors are *Error of kind ErrUnreachable or ErrPeerGone.
+func DialData(ctx context.Context, addr string, token Token, index int, o DataOptions) (*net.TCPConn, error) {
 	if index < 0 || index >= MaxDataConns {
 		return nil, fmt.Errorf("open data connection to %s: index %d is not in 0…%d", addr, index, MaxDataConns-1)
 	}

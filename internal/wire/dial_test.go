@@ -9,7 +9,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -117,6 +119,32 @@ func TestDialGivenUpByTheCaller(t *testing.T) {
 	}
 	if _, err := wire.Dial(t.Context(), addr, wire.Key{}); !errors.Is(err, wire.ErrBadKey) {
 		t.Errorf("without a key: %v", err)
+	}
+}
+
+// TestDataConnectionFromAChosenPort asks for the port of this end, twice.
+func TestDataConnectionFromAChosenPort(t *testing.T) {
+	l := listen(t, wire.NewKey())
+	q := l.Expect(wire.NewToken(), 2)
+	defer q.Close()
+	_, text, _ := net.SplitHostPort(closedPort(t))
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	called := false
+	o := wire.DataOptions{LocalPort: port, Control: func(string, string, syscall.RawConn) error { called = true; return nil }}
+	conn, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), 0, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if got := conn.LocalAddr().(*net.TCPAddr).Port; got != port || !called {
+		t.Errorf("connected from port %d instead of %d; control called: %v", got, port, called)
+	}
+	var e *wire.Error
+	if _, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), 1, o); !errors.As(err, &e) || !strings.Contains(e.Advice, text) {
+		t.Errorf("a port that is taken: %v", err)
 	}
 }
 
