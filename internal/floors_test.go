@@ -32,9 +32,10 @@ var floors = map[string]int{
 	"internal/traffic/engine":    1, // threads and sockets; knows of no test
 	"internal/traffic/admission": 1, // who may ask how much of a server
 
-	"internal/host":         2,
+	"internal/host":             2,
 	"internal/traffic/echo":     2, // single packets
 	"internal/traffic/datagram": 2, // UDP in bulk
+	"internal/traffic/account":  2, // what one host saw of a test's packets: the kernel's word on connections, places of loss
 
 	"internal/knob":    3,
 	"internal/traffic": 3,

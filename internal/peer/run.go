@@ -9,9 +9,14 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// Run runs one test against the far host; see traffic.Run for progress and errors. While another client's test runs there, it waits, says so
-// through ConnectOptions.Notify, and gives up with ErrBusy.
+// Run runs one test against the far host; see traffic.Run for progress and errors. While other clients' tests run there, it waits, tells
+// through ConnectOptions.Notify how many come first, and gives up with ErrBusy.
 func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error) {
+	// The far side is told what it admits; what makes no sense anywhere is not even asked for.
+	spec, err := spec.Normalize()
+	if err != nil {
+		return nil, err
+	}
 	select {
 	// Test messages carry no id, so two tests on one channel could not be told apart.
 	case c.testing <- struct{}{}:
@@ -20,7 +25,7 @@ func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traff
 		return nil, fmt.Errorf("run test against %s: %w", c.target, ctx.Err())
 	}
 	var opened runAnswer
-	if err := c.call(ctx, msgRunOpen, nil, &opened, runOpenBound); err != nil {
+	if err := c.call(ctx, msgRunOpen, runCall{spec}, &opened, runOpenBound); err != nil {
 		return nil, err
 	}
 	// Attached before the test's first message goes out, so that no answer to it is missed.
@@ -33,8 +38,8 @@ func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traff
 	}()
 	link := traffic.Link{
 		Control: box,
-		Dial: func(ctx context.Context, index int) (*net.TCPConn, error) {
-			return wire.DialData(ctx, c.dataAddr, opened.Token, index, wire.DataOptions{})
+		Dial: func(ctx context.Context, index int, o wire.DataOptions) (*net.TCPConn, error) {
+			return wire.DialData(ctx, c.dataAddr, opened.Token, index, o)
 		},
 		PeerIP:   c.peerIP,
 		Sample:   c.options.Root.Counters,

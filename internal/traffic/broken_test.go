@@ -178,7 +178,7 @@ func TestNearEndBreaks(t *testing.T) {
 	dialAll := func(w *world, t *testing.T, n int) []*net.TCPConn {
 		var conns []*net.TCPConn
 		for i := range n {
-			c, err := w.dial(t.Context(), i)
+			c, err := w.dial(t.Context(), i, wire.DataOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -209,7 +209,7 @@ func TestNearEndBreaks(t *testing.T) {
 		}, errStopped, ""},
 		{"connects twice", func(s script, w *world) {
 			s.expect(msgAccept)
-			c, err := w.dial(s.t.Context(), 1)
+			c, err := w.dial(s.t.Context(), 1, wire.DataOptions{})
 			if err != nil {
 				s.t.Error(err)
 			}
@@ -303,11 +303,11 @@ func TestBadSpecIsRefused(t *testing.T) {
 func TestDialFails(t *testing.T) {
 	w := newWorld(t)
 	refused := errors.New("no more ports")
-	w.link.Dial = func(ctx context.Context, index int) (*net.TCPConn, error) {
+	w.link.Dial = func(ctx context.Context, index int, o wire.DataOptions) (*net.TCPConn, error) {
 		if index == 2 {
 			return nil, refused
 		}
-		return w.dial(ctx, index)
+		return w.dial(ctx, index, o)
 	}
 	before := openDescriptors()
 	done := w.serve(t.Context())

@@ -9,6 +9,7 @@ import (
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/stats"
 	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/traffic/account"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/engine"
 	"github.com/linerate/linerate/internal/wire"
@@ -36,27 +37,40 @@ type part struct {
 	Bytes        int64   `json:"bytes"`       // received here
 	Transactions int64   `json:"transactions,omitempty"`
 	RTTSum       float64 `json:"rtt_sum_seconds,omitempty"` // over Transactions
-	RTT          float64 `json:"rtt_seconds,omitempty"`     // smoothed, mean over the connections that send from here
-	Cwnd         float64 `json:"cwnd_bytes,omitempty"`      // sum over them
-	Retransmits  uint64  `json:"retransmits_total,omitempty"`
+	Packets      int64   `json:"packets,omitempty"`         // datagrams received here
+	Probes       int64   `json:"probes,omitempty"`          // answered pings beside the test
+	ProbeSum     float64 `json:"probe_sum_seconds,omitempty"`
+
+	// What the kernel says of the connections that send from here: times and shares are means over them, the others sums.
+	RTT           float64 `json:"rtt_seconds,omitempty"` // smoothed
+	RTTVar        float64 `json:"rtt_variation_seconds,omitempty"`
+	Cwnd          float64 `json:"cwnd_bytes,omitempty"`
+	Ssthresh      float64 `json:"ssthresh_bytes,omitempty"`
+	DeliveryRate  float64 `json:"delivery_rate_bits_per_second,omitempty"`
+	RwndLimited   float64 `json:"rwnd_limited_seconds,omitempty"`
+	SndbufLimited float64 `json:"sndbuf_limited_seconds,omitempty"`
+	Retransmits   uint64  `json:"retransmits_total,omitempty"`
 }
 
 // reading is what the workers had counted at one moment.
 type reading struct {
 	at           time.Duration
 	bytes        int64 // received
+	sent         int64
+	packets      int64 // received
+	verified     int64
 	transactions int64
 	rttNanos     int64
+	probes       int64 // the same of the pings beside the test
+	probeNanos   int64
 }
 
 // window is an edge or the whole of the measured part.
 type window struct {
 	open, shut reading
+	full       time.Duration // when all of an amount was there; 0: it is not, or none was asked for
 	before     *host.Counters
 	after      *host.Counters
-	infos      []sys.TCPInfo    // by worker, at the opening edge
-	ends       []sys.TCPInfo    // by worker, at the closing edge
-	options    []engine.Buffers // by worker, at the closing edge: what socket options tell
 }
 
 // conductor runs one side of a test. One goroutine owns it; the workers share only their tallies and the phase.
@@ -73,8 +87,8 @@ type conductor struct {
 	base      time.Time
 	last      reading // edge of the running interval
 	binEdge   reading
-	series    []float64 // receive rate or transaction rate per bin, since the start or, once measured, since the mark
-	samples   []flowSamples
+	series    []float64      // receive rate or transaction rate per bin, since the start or, once measured, since the mark
+	flows     []account.Flow // by worker
 	parts     []part
 	onPart    func(part) // own interim results
 	index     int
@@ -94,9 +108,9 @@ type conductor struct {
 func newConductor(spec Spec, near bool, s *session, sample func() (*host.Counters, error), workers []*engine.Worker, p *engine.Phase) *conductor {
 	return &conductor{
 		spec: spec, near: near, session: s, sample: sample, workers: workers, phase: p,
-		failed:  make(chan error, len(workers)),
-		samples: make([]flowSamples, len(workers)),
-		onPart:  func(part) {}, farParts: func(part) {},
+		failed: make(chan error, len(workers)),
+		flows:  make([]account.Flow, len(workers)),
+		onPart: func(part) {}, farParts: func(part) {},
 	}
 }
 
@@ -112,6 +126,9 @@ func (c *conductor) run(ctx context.Context) error {
 		cpus = nil // not told, or not on this system: run unpinned
 	}
 	c.base = time.Now()
+	// What the kernel counted before, such as the first bytes of a data connection that say whose it is, is in no interval.
+	c.last = c.read()
+	c.binEdge = c.last
 	c.nextBeat, c.nextBin, c.nextPart = c.session.timing.beat, binLength, c.spec.Interval
 	for i, w := range c.workers {
 		go func() {
@@ -273,7 +290,6 @@ func (c *conductor) tick(now time.Duration) error {
 	if now >= c.nextPart {
 		// From the last edge that was due, not from now: being late once does not shift all later intervals.
 		c.nextPart += c.spec.Interval
-		c.observe()
 		c.cut(c.read(), c.phase.Is() == engine.Measured)
 	}
 	return nil
@@ -298,14 +314,31 @@ func (c *conductor) warn(format string, args ...any) {
 	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
 }
 
-// read sums the tallies at this moment.
+// read takes a reading of every connection and sums the tallies at this moment.
 func (c *conductor) read() reading {
-	// The tallies are read one after the other while they grow. With a reading per 50 ms at the least, the few microseconds between the
+	// The tallies are read one after the other while they grow. With a reading per 50 ms at the least, the microseconds between the
 	// first and the last of them are less than the noise of the clock's own edges.
 	r := reading{at: c.now()}
-	for _, w := range c.workers {
-		if w.Role == engine.Receiver {
-			r.bytes += w.Bytes.Load()
+	inWindow := c.phase.Is() == engine.Measured
+	for i, w := range c.workers {
+		if w.Conn != nil {
+			// One that cannot be read keeps its last reading; if it broke, its worker says so.
+			if info, err := w.Conn.Info(); err == nil {
+				c.flows[i].Add(info, inWindow)
+			}
+		}
+		switch w.Role {
+		case engine.Receiver:
+			r.bytes += c.received(i)
+			r.packets += w.Packets.Load()
+			r.verified += w.Verified.Load()
+		case engine.Sender:
+			r.sent += w.Bytes.Load()
+		}
+		if w.Role == engine.Pinger && c.spec.Test != Ping {
+			r.probes += w.Transactions.Load()
+			r.probeNanos += w.RTTNanos.Load()
+			continue
 		}
 		r.transactions += w.Transactions.Load()
 		r.rttNanos += w.RTTNanos.Load()
@@ -313,9 +346,17 @@ func (c *conductor) read() reading {
 	return r
 }
 
+// received is the payload that worker i has received. The kernel's count is the truer one: data that arrived but were not read yet are in it.
+// An amount is counted by what was read, because the kernel began to count before the test did.
+func (c *conductor) received(i int) int64 {
+	if f := &c.flows[i]; c.spec.Bytes == 0 && f.TellsReceived() {
+		return int64(f.Last.BytesReceived)
+	}
+	return c.workers[i].Bytes.Load()
+}
+
 // bin takes one step of the series and one sample of every connection.
 func (c *conductor) bin() {
-	c.observe()
 	r := c.read()
 	if c.phase.Is() > engine.Measured {
 		return
@@ -326,7 +367,7 @@ func (c *conductor) bin() {
 		return
 	}
 	work := float64(r.bytes - c.binEdge.bytes)
-	if c.spec.Test == RR {
+	if !c.spec.bulk() {
 		work = float64(r.transactions - c.binEdge.transactions)
 	}
 	c.series = append(c.series, work/elapsed)
@@ -335,18 +376,6 @@ func (c *conductor) bin() {
 		c.ownSteady = true
 		if !c.near {
 			c.session.post(msgSteady, nil)
-		}
-	}
-}
-
-// observe takes one sample of every connection.
-func (c *conductor) observe() {
-	for i, w := range c.workers {
-		if w.Conn == nil {
-			continue
-		}
-		if info, err := w.Conn.Info(); err == nil {
-			c.samples[i].add(info, c.phase.Is() == engine.Measured)
 		}
 	}
 }
@@ -379,19 +408,29 @@ func (c *conductor) cut(r reading, inWindow bool) {
 		Bytes:        r.bytes - c.last.bytes,
 		Transactions: r.transactions - c.last.transactions,
 		RTTSum:       float64(r.rttNanos-c.last.rttNanos) / 1e9,
+		Packets:      r.packets - c.last.packets,
+		Probes:       r.probes - c.last.probes,
+		ProbeSum:     float64(r.probeNanos-c.last.probeNanos) / 1e9,
 	}
 	var flows float64
 	for i, w := range c.workers {
-		if info := c.samples[i].last; w.Role == engine.Sender && info.Length > 0 {
-			flows++
-			p.Retransmits += uint64(info.TotalRetrans - c.samples[i].cut) // wraps at 32 bits
-			c.samples[i].cut = info.TotalRetrans
-			p.RTT += float64(info.RTTMicros) / 1e6
-			p.Cwnd += float64(info.SndCwndPackets) * float64(info.SndMSSBytes)
+		f, ok := c.flows[i].Cut()
+		if !ok || w.Role != engine.Sender {
+			continue
 		}
+		flows++
+		p.RTT += f.RTTSeconds
+		p.RTTVar += f.RTTVarSeconds
+		p.Cwnd += f.CwndBytes
+		p.Ssthresh += f.SsthreshBytes
+		p.DeliveryRate += f.DeliveryRateBitsPerSec
+		p.RwndLimited += f.RwndLimitedSeconds
+		p.SndbufLimited += f.SndbufLimitedSeconds
+		p.Retransmits += f.RetransmittedSegments
 	}
 	if flows > 0 {
-		p.RTT /= flows
+		p.RTT, p.RTTVar = p.RTT/flows, p.RTTVar/flows
+		p.RwndLimited, p.SndbufLimited = p.RwndLimited/flows, p.SndbufLimited/flows
 	}
 	c.index++
 	c.last = r
@@ -401,17 +440,15 @@ func (c *conductor) cut(r reading, inWindow bool) {
 
 // open begins the measured window: host counters first and the own tallies last, so that the counters cover at least the window.
 func (c *conductor) open() {
-	c.observe()
 	c.cut(c.read(), false)
 	c.window.before = c.counters()
-	c.window.infos = c.infos()
 	c.index, c.series = 0, c.series[:0]
-	for i := range c.samples {
-		c.samples[i].reset()
-	}
-	// From the change of the phase on, requesters and pingers record into their histograms; between it and the reading lie nanoseconds.
+	// From the change of the phase on, requesters and pingers record into their histograms; between it and the reading lie microseconds.
 	c.phase.Set(engine.Measured)
 	c.window.open = c.read()
+	for i := range c.flows {
+		c.flows[i].Open()
+	}
 	c.last, c.binEdge = c.window.open, c.window.open
 	c.nextPart = c.window.open.at + c.spec.Interval
 	c.nextBin = c.window.open.at + binLength
@@ -421,11 +458,9 @@ func (c *conductor) open() {
 func (c *conductor) shut() {
 	c.window.shut = c.read()
 	c.phase.Set(engine.Tail)
-	c.window.ends = c.infos()
-	c.window.options = make([]engine.Buffers, len(c.workers))
 	for i, w := range c.workers {
 		if w.Conn != nil {
-			c.window.options[i] = w.Conn.Buffers()
+			c.flows[i].Shut(w.Conn.Buffers())
 		}
 	}
 	c.window.after = c.counters()
@@ -433,21 +468,6 @@ func (c *conductor) shut() {
 	if !c.near {
 		c.session.post(msgDone, nil)
 	}
-}
-
-func (c *conductor) infos() []sys.TCPInfo {
-	infos := make([]sys.TCPInfo, len(c.workers))
-	for i, w := range c.workers {
-		if w.Conn == nil {
-			continue
-		}
-		// A connection that broke at this moment leaves Length 0, and its evidence is left out rather than shown as zeros.
-		if info, err := w.Conn.Info(); err == nil {
-			infos[i] = info
-			c.samples[i].last = info
-		}
-	}
-	return infos
 }
 
 // counters reads the host's counters; without them the test still has a result, so a failure is a warning.

@@ -1,14 +1,12 @@
 package traffic
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/stats"
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/traffic/account"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
@@ -19,176 +17,61 @@ const (
 	minIdleShare  = 0.02 // of one CPU: below it the CPU may be what was measured
 )
 
-// flowSamples are the readings of one connection inside the measured window.
-type flowSamples struct {
-	last            sys.TCPInfo
-	cut             uint32 // TotalRetrans at the edge of the running interval
-	count           int
-	rttSum, cwndSum float64 // seconds, bytes
-	maxSndWnd       uint32
-}
-
-// add takes one reading. Smoothed values of the kernel are averaged over the window, because the one at its end says little about a
-// connection whose window saws up and down.
-func (f *flowSamples) add(info sys.TCPInfo, inWindow bool) {
-	f.last = info
-	if !inWindow {
-		return
-	}
-	f.count++
-	f.rttSum += float64(info.RTTMicros) / 1e6
-	f.cwndSum += float64(info.SndCwndPackets) * float64(info.SndMSSBytes)
-	f.maxSndWnd = max(f.maxSndWnd, info.SndWndBytes)
-}
-
-func (f *flowSamples) reset() { *f = flowSamples{last: f.last, cut: f.last.TotalRetrans} }
-
 // end sums up what this side saw and spent inside the window.
 func (c *conductor) end(name string) End {
 	e := End{Host: name, Drops: []Drop{}}
 	if c.window.before != nil && c.window.after != nil {
 		d := host.Sub(c.window.before, c.window.after)
 		e.CPUs = d.CPUs
-		e.CPUSeconds = busySeconds(d.CPUs)
 		// The counters are read around the window, on a busy host well around it. What they say of the time outside is taken off.
+		share := 1.0
 		if inside := (c.window.shut.at - c.window.open.at).Seconds(); inside > 0 && d.Seconds > inside {
-			e.CPUSeconds *= inside / d.Seconds
+			share = inside / d.Seconds
 		}
+		e.spend(d.CPUs, share)
 		e.Counters = make(map[string]uint64)
 		for name, v := range d.Values {
 			if v != 0 {
 				e.Counters[name] = v
 			}
 		}
-		e.Drops = dropsIn(e.Counters)
+		e.Drops = account.Drops(e.Counters)
 	}
 	for i, w := range c.workers {
-		if w.Conn != nil && i < len(c.window.ends) && c.window.ends[i].Length > 0 {
-			e.TCP = append(e.TCP, c.flow(i, w))
+		if w.Conn != nil && c.flows[i].Known() {
+			e.TCP = append(e.TCP, c.flows[i].Report(w.Role == engine.Sender))
+		}
+		if w.CPU >= 0 {
+			e.Placement = append(e.Placement, Placement{Stream: i, CPU: w.CPU})
 		}
 	}
 	return e
 }
 
-// flow is the evidence of one connection: differences where the kernel counts, the last reading where it shows a state.
-func (c *conductor) flow(i int, w *engine.Worker) TCPInfo {
-	// Counters of the kernel never go back on one connection; min() guards against a socket that was not readable at the first edge.
-	a, b, f := c.window.infos[i], c.window.ends[i], c.samples[i]
-	micros := func(after, before uint64) float64 { return float64(after-min(after, before)) / 1e6 }
-	t := TCPInfo{
-		Sender:                 w.Role == engine.Sender,
-		BusySeconds:            micros(b.BusyMicros, a.BusyMicros),
-		RwndLimitedSeconds:     micros(b.RwndLimitedMicros, a.RwndLimitedMicros),
-		SndbufLimitedSeconds:   micros(b.SndbufLimitedMicros, a.SndbufLimitedMicros),
-		AppLimited:             b.DeliveryRateAppLimited,
-		RTTSeconds:             float64(b.RTTMicros) / 1e6,
-		MinRTTSeconds:          minRTT(b.MinRTTMicros),
-		CwndBytes:              float64(b.SndCwndPackets) * float64(b.SndMSSBytes),
-		SndMSSBytes:            int(b.SndMSSBytes),
-		RcvMSSBytes:            int(b.RcvMSSBytes),
-		SndWndBytes:            int64(b.SndWndBytes),
-		MaxSndWndBytes:         int64(max(f.maxSndWnd, b.SndWndBytes)),
-		RcvWndBytes:            int64(b.RcvWndBytes),
-		RcvSpaceBytes:          int64(b.RcvSpaceBytes),
-		SndWScale:              int(b.SndWScale),
-		RcvWScale:              int(b.RcvWScale),
-		WScaleOK:               b.Options.Has(sys.OptWScale),
-		SACKOK:                 b.Options.Has(sys.OptSACK),
-		TimestampsOK:           b.Options.Has(sys.OptTimestamps),
-		ECNOK:                  b.Options.Has(sys.OptECN),
-		DeliveryRateBitsPerSec: float64(b.DeliveryRateBytes) * 8,
-		BytesAcked:             b.BytesAcked - min(b.BytesAcked, a.BytesAcked),
-		BytesReceived:          b.BytesReceived - min(b.BytesReceived, a.BytesReceived),
-		BytesRetransmitted:     b.BytesRetrans - min(b.BytesRetrans, a.BytesRetrans),
-		// These wrap at 32 bits, so the subtraction must as well.
-		SegsOut:     uint64(b.SegsOut - a.SegsOut),
-		SegsIn:      uint64(b.SegsIn - a.SegsIn),
-		RetransSegs: uint64(b.TotalRetrans - a.TotalRetrans),
-		ReorderSeen: uint64(b.ReordSeen - a.ReordSeen),
-		DSACKDups:   uint64(b.DSACKDups - a.DSACKDups),
-		PMTUBytes:   int(b.PMTUBytes),
-	}
-	if f.count > 0 {
-		t.MeanRTTSeconds, t.MeanCwndBytes = f.rttSum/float64(f.count), f.cwndSum/float64(f.count)
-	}
-	o := c.window.options[i]
-	t.SndBufBytes, t.RcvBufBytes, t.CongestionControl = o.SendBytes, o.ReceiveBytes, o.Congestion
-	return t
-}
-
-// minRTT is tcpi_min_rtt in seconds; the kernel says ~0 when it has none yet.
-func minRTT(micros uint32) float64 {
-	if micros == ^uint32(0) {
-		return 0
-	}
-	return float64(micros) / 1e6
-}
-
-// busySeconds is the time that all CPUs together spent on anything but idling; steal is time that this host did not get.
-func busySeconds(cpus []host.CPUTimes) float64 {
-	var sum float64
+// spend fills in the time that all CPUs together spent on anything but idling, by class; steal is time that this host did not get. Share is
+// how much of it counts.
+func (e *End) spend(cpus []host.CPUTimes, share float64) {
+	var all host.CPUTimes
 	for _, c := range cpus {
-		busy := c.User + c.System + c.IRQ + c.SoftIRQ
 		if c.CPU == -1 { // the kernel's own sum of all CPUs, the line "cpu" of /proc/stat
-			return busy
+			all = c
+			break
 		}
-		sum += busy
+		all.User, all.System, all.SoftIRQ, all.IRQ = all.User+c.User, all.System+c.System, all.SoftIRQ+c.SoftIRQ, all.IRQ+c.IRQ
 	}
-	return sum
+	e.UserSeconds, e.SystemSeconds = all.User*share, all.System*share
+	e.SoftIRQSeconds, e.IRQSeconds = all.SoftIRQ*share, all.IRQ*share
+	e.CPUSeconds = all.Busy() * share
 }
 
-// dropCounters are the names of counters that mean lost packets, by how a name of host.Counters ends (after the interface or CPU) or
-// starts. Errors (crc, frame) are losses as well, but of the cable, so they are not here unless the driver dropped for want of room.
-var dropCounters = []struct{ prefix, suffix string }{
-	{"nic.", ".rx_dropped"},       // no room or no protocol
-	{"nic.", ".tx_dropped"},       // the driver refused
-	{"nic.", ".rx_missed_errors"}, // the card had no descriptor
-	{"nic.", ".rx_fifo_errors"},   // the card overran
-	{"nic.", ".rx_over_errors"},
-	{"nic.", ".rx_nohandler"},
-	{"softnet.dropped", ""}, // net.core.netdev_max_backlog
-	{"softnet.flow_limit", ""},
-	{"qdisc.", ".drops"},
-	{"TcpExt.", "Drop"}, // TCPBacklogDrop, TCPZeroWindowDrop, TCPOFODrop, TCPReqQFullDrop, PFMemallocDrop, …
-	{"TcpExt.", "Drops"},
-	{"TcpExt.", "Dropped"},
-	{"TcpExt.TCPRcvQDrop", ""},
-	{"TcpExt.PruneCalled", ""},
-	{"TcpExt.RcvPruned", ""},
-	{"TcpExt.OfoPruned", ""},
-	{"TcpExt.ListenOverflows", ""},
-	{"Udp.RcvbufErrors", ""},
-	{"Udp.SndbufErrors", ""},
-	{"Udp6.RcvbufErrors", ""},
-	{"Udp6.SndbufErrors", ""},
-	{"Ip.InDiscards", ""},
-	{"Ip.OutDiscards", ""},
-	{"Ip6.InDiscards", ""},
-	{"Ip6.OutDiscards", ""},
-}
-
-// isDrop tells whether a counter of host.Counters counts packets that died.
-func isDrop(name string) bool {
-	for _, d := range dropCounters {
-		if d.suffix == "" && name == d.prefix || d.suffix != "" && strings.HasPrefix(name, d.prefix) && strings.HasSuffix(name, d.suffix) {
-			return true
-		}
+// perUnit spreads the cost over what was carried.
+func (e *End) perUnit(bytes int64, packets uint64) {
+	if bytes > 0 {
+		e.CPUSecondsPerGigabyte = e.CPUSeconds / (float64(bytes) / 1e9)
 	}
-	return false
-}
-
-// dropsIn lists the places where packets died, the worst first; it is never nil.
-func dropsIn(counters map[string]uint64) []Drop {
-	drops := []Drop{}
-	for name, n := range counters {
-		if n > 0 && isDrop(name) {
-			drops = append(drops, Drop{Place: name, Total: n})
-		}
+	if packets > 0 {
+		e.CPUSecondsPerMillion = e.CPUSeconds / (float64(packets) / 1e6)
 	}
-	slices.SortFunc(drops, func(a, b Drop) int {
-		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Place, b.Place))
-	})
-	return drops
 }
 
 // doubts lists what makes this side's numbers doubtful, one sentence each.

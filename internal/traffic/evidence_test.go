@@ -8,74 +8,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/sys"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-func TestWhichCountersAreDrops(t *testing.T) {
-	for name, want := range map[string]bool{
-		"nic.eth0.rx_dropped": true, "nic.eth0.100.tx_dropped": true, "nic.eth0.rx_missed_errors": true, "nic.eth0.rx_fifo_errors": true,
-		"softnet.dropped": true, "softnet.0.dropped": false, "softnet.time_squeeze": false,
-		"qdisc.eth0.drops": true, "qdisc.eth0.overlimits": false, "qdisc.eth0.requeues": false,
-		"TcpExt.TCPBacklogDrop": true, "TcpExt.ListenDrops": true, "TcpExt.TCPRcvQDrop": true, "TcpExt.PruneCalled": true,
-		"TcpExt.LockDroppedIcmps": false, "TcpExt.TCPTimeouts": false, "Tcp.RetransSegs": false,
-		"Udp.RcvbufErrors": true, "Udp.InErrors": false, "Ip.InDiscards": true,
-		"nic.eth0.rx_crc_errors": false, "nic.eth0.rx_bytes": false,
-	} {
-		if got := isDrop(name); got != want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
-func TestDropsAreSortedAndNeverNil(t *testing.T) {
-	if d := dropsIn(nil); d == nil || len(d) != 0 {
-		t.Errorf("%#v", d)
-	}
-	got := dropsIn(map[string]uint64{"qdisc.b.drops": 5, "qdisc.a.drops": 5, "nic.a.rx_dropped": 9, "Tcp.InSegs": 100, "softnet.dropped": 0})
-	want := []Drop{{"nic.a.rx_dropped", 9}, {"qdisc.a.drops", 5}, {"qdisc.b.drops", 5}}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
-}
-
-// windowed is a conductor after its window, with one sender whose kernel said a at the opening edge and b at the closing one.
-func windowed(a, b sys.TCPInfo, before, after *host.Counters) *conductor {
+// windowed is a conductor after its window, with one sender whose kernel said nothing.
+func windowed(before, after *host.Counters) *conductor {
 	w := &engine.Worker{Role: engine.Sender, Conn: &engine.Conn{}}
 	c := newConductor(Spec{Test: Stream}, true, nil, nil, []*engine.Worker{w}, &engine.Phase{})
 	c.window = window{
 		open: reading{at: time.Second}, shut: reading{at: 3 * time.Second}, before: before, after: after,
-		infos: []sys.TCPInfo{a}, ends: []sys.TCPInfo{b}, options: []engine.Buffers{{SendBytes: 87380, Congestion: "cubic"}},
 	}
 	return c
-}
-
-func TestFlowIsTheDifferenceOverTheWindow(t *testing.T) {
-	a := sys.TCPInfo{
-		Length: 248, BusyMicros: 5e5, RwndLimitedMicros: 1e5, BytesAcked: 1000, SegsOut: 1<<32 - 10, TotalRetrans: 1<<32 - 1, DSACKDups: 3,
-	}
-	b := sys.TCPInfo{
-		Length: 248, BusyMicros: 25e5, RwndLimitedMicros: 11e5, SndbufLimitedMicros: 2e5, BytesAcked: 51_000, SegsOut: 30, TotalRetrans: 1, DSACKDups: 4,
-		RTTMicros: 20_000, MinRTTMicros: 1<<32 - 1, SndCwndPackets: 10, SndMSSBytes: 1448, SndWndBytes: 64_000, Options: sys.OptWScale | sys.OptSACK,
-		SndWScale: 7, PMTUBytes: 1500,
-	}
-	c := windowed(a, b, nil, nil)
-	for _, sample := range []sys.TCPInfo{
-		{RTTMicros: 10_000, SndCwndPackets: 10, SndMSSBytes: 1000, SndWndBytes: 70_000}, {RTTMicros: 30_000, SndCwndPackets: 20, SndMSSBytes: 1000},
-	} {
-		c.samples[0].add(sample, true)
-	}
-	c.samples[0].add(sys.TCPInfo{RTTMicros: 1e9, SndWndBytes: 1e9}, false) // outside the window
-	got := c.flow(0, c.workers[0])
-	want := TCPInfo{
-		Sender: true, BusySeconds: 2, RwndLimitedSeconds: 1, SndbufLimitedSeconds: 0.2, RTTSeconds: 0.02, CwndBytes: 14480, SndMSSBytes: 1448,
-		SndWndBytes: 64_000, MaxSndWndBytes: 70_000, SndWScale: 7, WScaleOK: true, SACKOK: true, BytesAcked: 50_000,
-		SegsOut: 40, RetransSegs: 2, DSACKDups: 1, SndBufBytes: 87380, PMTUBytes: 1500, CongestionControl: "cubic",
-		MeanRTTSeconds: 0.02, MeanCwndBytes: 15_000,
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
 }
 
 func TestDoubtsAboutTheBench(t *testing.T) {
@@ -84,7 +27,7 @@ func TestDoubtsAboutTheBench(t *testing.T) {
 	after := &host.Counters{Time: at.Add(2 * time.Second), Values: map[string]uint64{"qdisc.eth0.drops": 4}, CPUs: []host.CPUTimes{
 		{CPU: -1, System: 2.5, Steal: 0.2, Idle: 1.3}, {CPU: 0, System: 1.9, SoftIRQ: 0.09, Idle: 0.01}, {CPU: 1, System: 0.51, Steal: 0.2, Idle: 1.29},
 	}}
-	c := windowed(sys.TCPInfo{}, sys.TCPInfo{}, before, after)
+	c := windowed(before, after)
 	c.warn("host counters not read: %s", "no coffee")
 	e := c.end("lab1")
 	if e.CPUSeconds != 2.5 || len(e.Drops) != 1 || len(e.TCP) != 0 {

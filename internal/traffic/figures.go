@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic/account"
 )
 
 // Result is one entry of tests[] in linerate.measure/1. Throughput is payload counted at the receiver.
@@ -85,22 +86,18 @@ type Pacing struct {
 }
 
 // Loss is one place where packets of the test died.
-type Loss struct {
-	Place   string `json:"place"`
-	Packets uint64 `json:"packets_total"`
-	Source  string `json:"source,omitempty"` // the counter that says so; empty: what no counter explains
-}
+type Loss = account.Loss
 
 // The places of a [Loss], along the way of a packet.
 const (
-	SenderSocket    = "sender-socket"
-	SenderQdisc     = "sender-qdisc"
-	SenderCard      = "sender-card"
-	OnPath          = "path" // what no counter of either host explains
-	ReceiverRing    = "receiver-ring"
-	ReceiverCard    = "receiver-card"
-	ReceiverSoftnet = "receiver-softnet"
-	ReceiverSocket  = "receiver-socket"
+	SenderSocket    = account.SenderSocket
+	SenderQdisc     = account.SenderQdisc
+	SenderCard      = account.SenderCard
+	OnPath          = account.OnPath
+	ReceiverRing    = account.ReceiverRing
+	ReceiverCard    = account.ReceiverCard
+	ReceiverSoftnet = account.ReceiverSoftnet
+	ReceiverSocket  = account.ReceiverSocket
 )
 
 // PathMTU is the largest IP packet that passes unfragmented, found by trying.
@@ -162,9 +159,8 @@ type Interval struct {
 	RwndLimitedRatio       float64 `json:"rwnd_limited_ratio,omitempty"`   // of the interval's time
 	SndbufLimitedRatio     float64 `json:"sndbuf_limited_ratio,omitempty"` // of the interval's time
 	RetransmitsTotal       uint64  `json:"retransmits_total,omitempty"`
-	ProbeRTTSeconds        float64 `json:"probe_rtt_seconds,omitempty"`     // mean of the pings beside the load
-	ProbeMaxRTTSeconds     float64 `json:"probe_max_rtt_seconds,omitempty"` // longest of them
-	Omitted                bool    `json:"omitted,omitempty"`               // warm-up
+	ProbeRTTSeconds        float64 `json:"probe_rtt_seconds,omitempty"` // mean of the pings beside the load
+	Omitted                bool    `json:"omitted,omitempty"`           // warm-up
 }
 
 // Ends are the two hosts of a test: local is where the command runs.
@@ -196,47 +192,8 @@ type Placement struct {
 	CPU    int `json:"cpu"`
 }
 
-// Drop is one place where packets died, and how many.
-type Drop struct {
-	Place string `json:"place"` // counter name as in host.Counters
-	Total uint64 `json:"total"`
-}
+// Drop is one place where packets of a host died, and how many.
+type Drop = account.Drop
 
 // TCPInfo is what the kernel says of one connection (struct tcp_info and socket options), in plain units.
-type TCPInfo struct {
-	Sender                 bool    `json:"sender"`                 // this end sent the bulk data
-	BusySeconds            float64 `json:"busy_seconds"`           // tcpi_busy_time: had unacknowledged data
-	RwndLimitedSeconds     float64 `json:"rwnd_limited_seconds"`   // tcpi_rwnd_limited
-	SndbufLimitedSeconds   float64 `json:"sndbuf_limited_seconds"` // tcpi_sndbuf_limited
-	AppLimited             bool    `json:"app_limited"`
-	RTTSeconds             float64 `json:"rtt_seconds"`     // smoothed, at the end
-	MinRTTSeconds          float64 `json:"min_rtt_seconds"` // kernel's windowed minimum
-	CwndBytes              float64 `json:"cwnd_bytes"`
-	SndMSSBytes            int     `json:"snd_mss_bytes"`
-	RcvMSSBytes            int     `json:"rcv_mss_bytes"`
-	SndWndBytes            int64   `json:"snd_wnd_bytes,omitempty"`     // peer's advertised window, kernel ≥ 5.4
-	MaxSndWndBytes         int64   `json:"max_snd_wnd_bytes,omitempty"` // largest seen in the samples
-	RcvWndBytes            int64   `json:"rcv_wnd_bytes,omitempty"`     // window this end advertises, kernel ≥ 6.2
-	RcvSpaceBytes          int64   `json:"rcv_space_bytes"`
-	SndWScale              int     `json:"snd_wscale"` // shift the peer announced
-	RcvWScale              int     `json:"rcv_wscale"` // shift this end announced
-	WScaleOK               bool    `json:"wscale_ok"`  // option seen on both SYNs
-	SACKOK                 bool    `json:"sack_ok"`
-	TimestampsOK           bool    `json:"timestamps_ok"`
-	ECNOK                  bool    `json:"ecn_ok"`
-	DeliveryRateBitsPerSec float64 `json:"delivery_rate_bits_per_second"`
-	BytesAcked             uint64  `json:"bytes_acked"`
-	BytesReceived          uint64  `json:"bytes_received"`
-	BytesRetransmitted     uint64  `json:"bytes_retransmitted,omitempty"`
-	SegsOut                uint64  `json:"segs_out"`
-	SegsIn                 uint64  `json:"segs_in"`
-	RetransSegs            uint64  `json:"retrans_segs"`
-	ReorderSeen            uint64  `json:"reorder_seen"`
-	DSACKDups              uint64  `json:"dsack_dups"`
-	SndBufBytes            int64   `json:"sndbuf_bytes"` // SO_SNDBUF as the kernel keeps it
-	RcvBufBytes            int64   `json:"rcvbuf_bytes"`
-	PMTUBytes              int     `json:"pmtu_bytes"`
-	CongestionControl      string  `json:"congestion_control"`
-	MeanRTTSeconds         float64 `json:"mean_rtt_seconds,omitempty"` // over the samples of the measured part
-	MeanCwndBytes          float64 `json:"mean_cwnd_bytes,omitempty"`
-}
+type TCPInfo = account.TCPInfo

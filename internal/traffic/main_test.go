@@ -95,7 +95,7 @@ func counterOf(testing.TB) func() (*host.Counters, error) {
 	}
 }
 
-func (w *world) dial(ctx context.Context, index int) (*net.TCPConn, error) {
+func (w *world) dial(ctx context.Context, index int, _ wire.DataOptions) (*net.TCPConn, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", w.listener.Addr().String())
 	if err != nil {

@@ -13,16 +13,18 @@ import (
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/engine"
+	"github.com/linerate/linerate/internal/wire"
 )
 
 // Link is what the near side of a test has: a channel to the far side and a way to open data connections to it.
 type Link struct {
-	Control  Control
-	Dial     func(ctx context.Context, index int) (*net.TCPConn, error) // called from several goroutines; not called for ping
-	Echo     string                                                     // UDP host:port of the far EchoServer; empty: the port that the far side names, at PeerIP
-	PeerIP   string                                                     // of the far host; ping sends ICMP echo to it
-	Sample   func() (*host.Counters, error)                             // counters of this host; nil: none
-	HostName string                                                     // of this host
+	Control Control
+	// Dial opens a TCP data connection; it is called from several goroutines, and only for tests that need some.
+	Dial     func(ctx context.Context, index int, o wire.DataOptions) (*net.TCPConn, error)
+	Echo     string                         // UDP host:port of the far EchoServer; empty: the port that the far side names, at PeerIP
+	PeerIP   string                         // of the far host; ping sends ICMP echo to it
+	Sample   func() (*host.Counters, error) // counters of this host; nil: none
+	HostName string                         // of this host
 
 	timing *timing // tests only; nil: patience
 }
@@ -111,10 +113,13 @@ type endpoints struct {
 	local, remote string
 }
 
+// dialer is Link.Dial.
+type dialer = func(context.Context, int, wire.DataOptions) (*net.TCPConn, error)
+
 // note makes a dialler that remembers the addresses of the first connection it opens.
-func (e *endpoints) note(dial func(context.Context, int) (*net.TCPConn, error)) func(context.Context, int) (*net.TCPConn, error) {
-	return func(ctx context.Context, index int) (*net.TCPConn, error) {
-		conn, err := dial(ctx, index)
+func (e *endpoints) note(dial dialer) dialer {
+	return func(ctx context.Context, index int, o wire.DataOptions) (*net.TCPConn, error) {
+		conn, err := dial(ctx, index, o)
 		if err == nil {
 			e.once.Do(func() { e.local, e.remote = ipOf(conn.LocalAddr()), ipOf(conn.RemoteAddr()) })
 		}
@@ -146,7 +151,7 @@ func (l Link) connect(ctx context.Context, s *session, spec Spec, p *engine.Phas
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
-			conn, err := l.Dial(ctx, i)
+			conn, err := l.Dial(ctx, i, spec.dataOptions(i))
 			if err == nil {
 				workers[i], err = newWorker(spec, p, conn, true, i)
 			}
@@ -211,14 +216,6 @@ func firstError(errs []error) error {
 	return first
 }
 
-// congestion is the congestion control for one end of a connection: only the sender's matters.
-func (s Spec) congestion(sends bool) string {
-	if sends {
-		return s.Congestion
-	}
-	return ""
-}
-
 // role tells what one side does on connection index.
 func (s Spec) role(near bool, index int) engine.Role {
 	switch {
@@ -235,21 +232,22 @@ func (s Spec) role(near bool, index int) engine.Role {
 // newWorker makes the worker of one side for connection index, which it takes over.
 func newWorker(spec Spec, p *engine.Phase, conn *net.TCPConn, near bool, index int) (*engine.Worker, error) {
 	role := spec.role(near, index)
-	c, err := engine.Adopt(conn, engine.ConnOptions{NoDelay: spec.Test == RR, Congestion: spec.congestion(role != engine.Receiver)})
+	c, err := engine.Adopt(conn, spec.connOptions(role != engine.Receiver))
 	if err != nil {
 		return nil, err
 	}
 	var w *engine.Worker
-	transaction := engine.TransactionOptions{RequestBytes: spec.RequestBytes, ResponseBytes: spec.ResponseBytes}
+	transaction := engine.TransactionOptions{RequestBytes: spec.RequestBytes, ResponseBytes: spec.ResponseBytes, BusyPoll: spec.BusyPoll}
+	stream := engine.StreamOptions{Send: spec.SendMethod, Receive: spec.ReceiveMethod}
 	switch role {
 	case engine.Requester:
 		w, err = engine.NewRequester(p, c, transaction)
 	case engine.Responder:
 		w, err = engine.NewResponder(p, c, transaction)
 	case engine.Sender:
-		w, err = engine.NewStreamSender(p, c, engine.StreamOptions{})
+		w, err = engine.NewStreamSender(p, c, stream)
 	default:
-		w, err = engine.NewStreamReceiver(p, c, engine.StreamOptions{})
+		w, err = engine.NewStreamReceiver(p, c, stream)
 	}
 	if err != nil {
 		c.Close()

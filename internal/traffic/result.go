@@ -1,10 +1,12 @@
 package traffic
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
 	"github.com/linerate/linerate/internal/stats"
+	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
 // assemble makes the result out of what both sides counted.
@@ -22,23 +24,25 @@ func assemble(c *conductor, link Link, method string, started time.Time, far res
 	if r.Ends.Remote.Drops == nil {
 		r.Ends.Remote.Drops = []Drop{}
 	}
+	r.DurationSeconds = near.Seconds
+	r.RTT = c.distribution()
 	switch c.spec.Test {
 	case Stream:
-		r.stream(near, far)
-	case RR:
-		r.DurationSeconds = near.Seconds
+		r.bulk(near, far)
+		r.SendMethod, r.ReceiveMethod = cmp.Or(near.SendMethod, far.SendMethod), cmp.Or(far.ReceiveMethod, near.ReceiveMethod)
+		r.VerifiedBytes = near.Verified + far.Verified
+	case RR, CRR:
 		r.TransactionsPerSec = perSecond(near.Transactions, near.Seconds)
-		r.RTT = c.distribution()
 	case Ping:
-		r.DurationSeconds = near.Seconds
 		r.pings(c)
 	}
 	r.path()
+	r.cost(near)
 	return r
 }
 
-// stream fills in what the receivers counted.
-func (r *Result) stream(near, far resultBody) {
+// bulk fills in what the receivers counted.
+func (r *Result) bulk(near, far resultBody) {
 	down, up := perSecond(near.Bytes, near.Seconds)*8, perSecond(far.Bytes, far.Seconds)*8
 	switch r.Direction {
 	case Up:
@@ -50,10 +54,26 @@ func (r *Result) stream(near, far resultBody) {
 		r.Bytes, r.DurationSeconds, r.ThroughputBitsPerSec = near.Bytes+far.Bytes, near.Seconds, up+down
 		r.UpBitsPerSec, r.DownBitsPerSec = up, down
 	}
-	if gigabytes := float64(r.Bytes) / 1e9; gigabytes > 0 {
-		r.Ends.Local.CPUSecondsPerGigabyte = r.Ends.Local.CPUSeconds / gigabytes
-		r.Ends.Remote.CPUSecondsPerGigabyte = r.Ends.Remote.CPUSeconds / gigabytes
+}
+
+// cost spreads the processor time of both ends over what was carried: payload, and packets. Those are datagrams, segments that the
+// senders sent, or the messages of transactions.
+func (r *Result) cost(near resultBody) {
+	var packets uint64
+	switch {
+	case r.UDP != nil:
+		packets = r.UDP.Received
+	case r.Test == Stream:
+		for _, t := range slices.Concat(r.Ends.Local.TCP, r.Ends.Remote.TCP) {
+			if t.Sender {
+				packets += t.SegsOut
+			}
+		}
+	default:
+		packets = 2 * uint64(max(0, near.Transactions))
 	}
+	r.Ends.Local.perUnit(r.Bytes, packets)
+	r.Ends.Remote.perUnit(r.Bytes, packets)
 }
 
 // pings fills in what came back.
@@ -66,7 +86,6 @@ func (r *Result) pings(c *conductor) {
 	loss := 1 - float64(min(c.pinger.Answered(), sent))/float64(sent)
 	r.LossRatio = &loss
 	r.PacketsPerSec = perSecond(sent, r.DurationSeconds)
-	r.RTT = c.distribution()
 }
 
 // path fills in what the kernel says of the connections, from the side that sent.
@@ -93,15 +112,21 @@ func (r *Result) path() {
 	}
 }
 
-// distribution merges the round trips of all workers; nil when there are none. The workers must have ended.
+// distribution merges the round trips of all workers; nil when there are none. Those of pings beside a test of transactions are told per interval
+// only: two kinds of round trips in one distribution would be neither. The workers must have ended.
 func (c *conductor) distribution() *Distribution {
 	all := stats.NewHistogram()
 	for _, w := range c.workers {
-		if w.RTT != nil {
+		if w.RTT != nil && (w.Role != engine.Pinger || c.spec.Test == Ping || c.spec.bulk()) {
 			all.Merge(w.RTT)
 		}
 	}
-	l := all.Snapshot()
+	return distributionOf(all)
+}
+
+// distributionOf is a histogram in plain words; nil when it is empty.
+func distributionOf(h *stats.Histogram) *Distribution {
+	l := h.Snapshot()
 	if l.Count == 0 {
 		return nil
 	}
@@ -114,11 +139,42 @@ func (c *conductor) distribution() *Distribution {
 func (c *conductor) body(name string) resultBody {
 	open, shut := c.window.open, c.window.shut
 	b := resultBody{
-		End: c.end(name), Bytes: shut.bytes - open.bytes, Transactions: shut.transactions - open.transactions,
-		Seconds: (shut.at - open.at).Seconds(), Parts: c.parts,
+		End: c.end(name), Bytes: c.arrived(), Transactions: shut.transactions - open.transactions,
+		Verified: shut.verified - open.verified, Seconds: (shut.at - open.at).Seconds(), Parts: c.parts,
+	}
+	for _, w := range c.workers {
+		switch w.Role {
+		case engine.Sender:
+			b.SendMethod = w.Method
+		case engine.Receiver:
+			b.ReceiveMethod = w.Method
+		}
+	}
+	if c.window.full > 0 {
+		b.Seconds = (c.window.full - open.at).Seconds()
 	}
 	b.Warnings = c.doubts(b.End, name)
 	return b
+}
+
+// arrived is the payload that this side received inside its window.
+func (c *conductor) arrived() int64 {
+	counted := c.window.shut.bytes - c.window.open.bytes
+	if c.spec.Bytes > 0 {
+		return counted
+	}
+	var exact int64
+	for i, w := range c.workers {
+		if w.Role != engine.Receiver {
+			continue
+		}
+		n, ok := c.flows[i].ReceivedBytes()
+		if !ok {
+			return counted
+		}
+		exact += n
+	}
+	return exact
 }
 
 func perSecond(n int64, seconds float64) float64 {

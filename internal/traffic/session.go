@@ -49,12 +49,15 @@ type errorBody struct {
 }
 
 type resultBody struct {
-	End          End      `json:"end"`
-	Bytes        int64    `json:"bytes"`
-	Transactions int64    `json:"transactions"`
-	Seconds      float64  `json:"seconds"` // of the far window, by the far clock
-	Parts        []part   `json:"parts"`
-	Warnings     []string `json:"warnings,omitempty"`
+	End           End      `json:"end"`
+	Bytes         int64    `json:"bytes"`
+	Verified      int64    `json:"verified_bytes,omitempty"`
+	Transactions  int64    `json:"transactions"`
+	Seconds       float64  `json:"seconds"` // of the far window, by the far clock; of an amount: until all of it was there
+	SendMethod    string   `json:"send_method,omitempty"`
+	ReceiveMethod string   `json:"receive_method,omitempty"`
+	Parts         []part   `json:"parts"`
+	Warnings      []string `json:"warnings,omitempty"`
 }
 
 // timing holds the patience of both sides; tests shorten it.

@@ -86,21 +86,33 @@ func (s Spec) interval(own, far part) Interval {
 	}
 	// Each side's bytes are divided by that side's own time: the two intervals are not the same moments, and a rate made of the bytes of one and
 	// the seconds of the other would show the difference of the clocks.
+	if own.Probes > 0 {
+		i.ProbeRTTSeconds = own.ProbeSum / float64(own.Probes)
+	}
 	switch s.Test {
 	case Stream:
 		i.ThroughputBitsPerSec = rate(own) + rate(far)
-		i.RTTSeconds, i.CwndBytes, i.RetransmitsTotal = own.RTT, own.Cwnd, own.Retransmits
+		sender := own
 		if s.Direction == Down {
-			i.RTTSeconds, i.CwndBytes, i.RetransmitsTotal = far.RTT, far.Cwnd, far.Retransmits
+			sender = far
+		}
+		i.RTTSeconds, i.RTTVarSeconds, i.RetransmitsTotal = sender.RTT, sender.RTTVar, sender.Retransmits
+		i.CwndBytes, i.SsthreshBytes, i.DeliveryRateBitsPerSec = sender.Cwnd, sender.Ssthresh, sender.DeliveryRate
+		if length := sender.End - sender.Start; length > 0 {
+			// The kernel's clock and ours part by a tick; a share is one at most.
+			i.RwndLimitedRatio, i.SndbufLimitedRatio = min(1, sender.RwndLimited/length), min(1, sender.SndbufLimited/length)
 		}
 		if s.Direction == Bidir {
 			i.RetransmitsTotal += far.Retransmits
 		}
+	case UDP:
+		i.ThroughputBitsPerSec = rate(own) + rate(far)
+		i.PacketsPerSec = perSecond(own.Packets, own.End-own.Start) + perSecond(far.Packets, far.End-far.Start)
 	default:
 		if own.Transactions > 0 {
 			i.RTTSeconds = own.RTTSum / float64(own.Transactions)
 		}
-		if s.Test == RR && own.End > own.Start {
+		if s.Test != Ping && own.End > own.Start {
 			i.TransactionsPerSec = float64(own.Transactions) / (own.End - own.Start)
 		}
 	}

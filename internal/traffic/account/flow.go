@@ -1,0 +1,203 @@
+package account
+
+import (
+	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/traffic/engine"
+)
+
+// bytesReceivedEnd is the length of struct tcp_info with tcpi_bytes_received (Linux 4.1) and dataSegsEnd that with tcpi_data_segs_out (4.6).
+const (
+	bytesReceivedEnd = 136
+	dataSegsEnd      = 160
+)
+
+// TCPInfo is what the kernel says of one connection (struct tcp_info and socket options), in plain units.
+type TCPInfo struct {
+	Sender                 bool    `json:"sender"`                 // this end sent the bulk data
+	BusySeconds            float64 `json:"busy_seconds"`           // tcpi_busy_time: had unacknowledged data
+	RwndLimitedSeconds     float64 `json:"rwnd_limited_seconds"`   // tcpi_rwnd_limited
+	SndbufLimitedSeconds   float64 `json:"sndbuf_limited_seconds"` // tcpi_sndbuf_limited
+	AppLimited             bool    `json:"app_limited"`
+	RTTSeconds             float64 `json:"rtt_seconds"`     // smoothed, at the end
+	MinRTTSeconds          float64 `json:"min_rtt_seconds"` // kernel's windowed minimum
+	CwndBytes              float64 `json:"cwnd_bytes"`
+	SndMSSBytes            int     `json:"snd_mss_bytes"`
+	RcvMSSBytes            int     `json:"rcv_mss_bytes"`
+	SndWndBytes            int64   `json:"snd_wnd_bytes,omitempty"`     // peer's advertised window, kernel ≥ 5.4
+	MaxSndWndBytes         int64   `json:"max_snd_wnd_bytes,omitempty"` // largest seen in the samples
+	RcvWndBytes            int64   `json:"rcv_wnd_bytes,omitempty"`     // window this end advertises, kernel ≥ 6.2
+	RcvSpaceBytes          int64   `json:"rcv_space_bytes"`
+	SndWScale              int     `json:"snd_wscale"` // shift the peer announced
+	RcvWScale              int     `json:"rcv_wscale"` // shift this end announced
+	WScaleOK               bool    `json:"wscale_ok"`  // option seen on both SYNs
+	SACKOK                 bool    `json:"sack_ok"`
+	TimestampsOK           bool    `json:"timestamps_ok"`
+	ECNOK                  bool    `json:"ecn_ok"`
+	DeliveryRateBitsPerSec float64 `json:"delivery_rate_bits_per_second"`
+	BytesAcked             uint64  `json:"bytes_acked"`
+	BytesReceived          uint64  `json:"bytes_received"`
+	BytesRetransmitted     uint64  `json:"bytes_retransmitted,omitempty"`
+	SegsOut                uint64  `json:"segs_out"`
+	SegsIn                 uint64  `json:"segs_in"`
+	RetransSegs            uint64  `json:"retrans_segs"`
+	ReorderSeen            uint64  `json:"reorder_seen"`
+	DSACKDups              uint64  `json:"dsack_dups"`
+	SndBufBytes            int64   `json:"sndbuf_bytes"` // SO_SNDBUF as the kernel keeps it
+	RcvBufBytes            int64   `json:"rcvbuf_bytes"`
+	PMTUBytes              int     `json:"pmtu_bytes"`
+	CongestionControl      string  `json:"congestion_control"`
+	MeanRTTSeconds         float64 `json:"mean_rtt_seconds,omitempty"` // over the samples of the measured part
+	MeanCwndBytes          float64 `json:"mean_cwnd_bytes,omitempty"`
+}
+
+// Flow gathers the readings of one connection. The zero value is one without readings.
+type Flow struct {
+	Last       sys.TCPInfo // latest reading
+	open, shut sys.TCPInfo // at the edges of the measured window
+	cut        sys.TCPInfo // at the end of the last interval
+	buffers    engine.Buffers
+
+	count           int     // readings inside the window
+	rttSum, cwndSum float64 // seconds, bytes, over them
+	maxSndWnd       uint32
+}
+
+// Add takes one reading. Smoothed values of the kernel are averaged over the window, because the one at its end says little about a
+// connection whose window saws up and down.
+func (f *Flow) Add(info sys.TCPInfo, inWindow bool) {
+	f.Last = info
+	if f.cut.Length == 0 {
+		f.cut = info // the first: whatever came before it is in no interval
+	}
+	if !inWindow {
+		return
+	}
+	f.count++
+	f.rttSum += float64(info.RTTMicros) / 1e6
+	f.cwndSum += cwndBytes(info)
+	f.maxSndWnd = max(f.maxSndWnd, info.SndWndBytes)
+}
+
+// Open makes the latest reading the opening edge of the window.
+func (f *Flow) Open() { *f = Flow{Last: f.Last, open: f.Last, cut: f.Last} }
+
+// Shut makes the latest reading the closing edge of the window; b is what the socket options say by then.
+func (f *Flow) Shut(b engine.Buffers) { f.shut, f.buffers = f.Last, b }
+
+// Known tells whether the connection could be read at both edges.
+func (f *Flow) Known() bool { return f.open.Length > 0 && f.shut.Length > 0 }
+
+// TellsReceived tells whether the kernel counts received payload (tcpi_bytes_received, Linux 4.1).
+func (f *Flow) TellsReceived() bool { return f.Last.Has(bytesReceivedEnd) }
+
+// ReceivedBytes is the payload that arrived inside the window. ok is false where the kernel does not count it.
+//
+// tcpi_bytes_received counts what is in order, whether a program has read it or not. When a lost segment is sent again, everything that waited
+// behind the hole counts at that moment, although it came earlier: a window that opens while a hole is open would get it all. So it is bounded
+// by what the segments that arrived inside the window can have carried, where the kernel counts them truly: behind a virtio card that
+// merges segments it does not, and then the whole connection's count is too small as well, which gives it away.
+func (f *Flow) ReceivedBytes() (n int64, ok bool) {
+	a, b := f.open, f.shut
+	if !f.Known() || !b.Has(bytesReceivedEnd) {
+		return 0, false
+	}
+	received := b.BytesReceived - min(b.BytesReceived, a.BytesReceived)
+	if b.Has(dataSegsEnd) && carried(a) >= a.BytesReceived && carried(b) >= b.BytesReceived {
+		received = min(received, uint64(b.DataSegsIn-a.DataSegsIn)*uint64(b.RcvMSSBytes))
+	}
+	return int64(received), true
+}
+
+// carried is the most that all segments with data of a connection can have brought; tcpi_data_segs_in has 32 bits, and a count that went
+// round says nothing.
+func carried(t sys.TCPInfo) uint64 { return uint64(t.DataSegsIn) * uint64(t.RcvMSSBytes) }
+
+// Part is what one connection did in one interval.
+type Part struct {
+	RTTSeconds, RTTVarSeconds                float64 // smoothed
+	CwndBytes, SsthreshBytes                 float64 // SsthreshBytes 0: slow start has not ended
+	DeliveryRateBitsPerSec                   float64
+	RwndLimitedSeconds, SndbufLimitedSeconds float64
+	RetransmittedSegments                    uint64
+}
+
+// infiniteSsthresh is TCP_INFINITE_SSTHRESH of Linux: no loss has set one yet.
+const infiniteSsthresh = 0x7fffffff
+
+// Cut ends the running interval at the latest reading and tells what the kernel said of it. ok is false without a reading.
+func (f *Flow) Cut() (p Part, ok bool) {
+	a, b := f.cut, f.Last
+	if b.Length == 0 {
+		return Part{}, false
+	}
+	f.cut = b
+	p = Part{
+		RTTSeconds: float64(b.RTTMicros) / 1e6, RTTVarSeconds: float64(b.RTTVarMicros) / 1e6,
+		CwndBytes:              cwndBytes(b),
+		DeliveryRateBitsPerSec: float64(b.DeliveryRateBytes) * 8,
+		RwndLimitedSeconds:     seconds(b.RwndLimitedMicros, a.RwndLimitedMicros),
+		SndbufLimitedSeconds:   seconds(b.SndbufLimitedMicros, a.SndbufLimitedMicros),
+		RetransmittedSegments:  uint64(b.TotalRetrans - a.TotalRetrans), // wraps at 32 bits
+	}
+	if b.SndSSThreshPackets < infiniteSsthresh {
+		p.SsthreshBytes = float64(b.SndSSThreshPackets) * float64(b.SndMSSBytes)
+	}
+	return p, true
+}
+
+// Report is the evidence of the connection: differences over the window where the kernel counts, the last reading where it shows a state.
+func (f *Flow) Report(sender bool) TCPInfo {
+	// Counters of the kernel never go back on one connection; min() guards against a socket that was not readable at the first edge.
+	a, b := f.open, f.shut
+	t := TCPInfo{
+		Sender:                 sender,
+		BusySeconds:            seconds(b.BusyMicros, a.BusyMicros),
+		RwndLimitedSeconds:     seconds(b.RwndLimitedMicros, a.RwndLimitedMicros),
+		SndbufLimitedSeconds:   seconds(b.SndbufLimitedMicros, a.SndbufLimitedMicros),
+		AppLimited:             b.DeliveryRateAppLimited,
+		RTTSeconds:             float64(b.RTTMicros) / 1e6,
+		MinRTTSeconds:          minRTT(b.MinRTTMicros),
+		CwndBytes:              cwndBytes(b),
+		SndMSSBytes:            int(b.SndMSSBytes),
+		RcvMSSBytes:            int(b.RcvMSSBytes),
+		SndWndBytes:            int64(b.SndWndBytes),
+		MaxSndWndBytes:         int64(max(f.maxSndWnd, b.SndWndBytes)),
+		RcvWndBytes:            int64(b.RcvWndBytes),
+		RcvSpaceBytes:          int64(b.RcvSpaceBytes),
+		SndWScale:              int(b.SndWScale),
+		RcvWScale:              int(b.RcvWScale),
+		WScaleOK:               b.Options.Has(sys.OptWScale),
+		SACKOK:                 b.Options.Has(sys.OptSACK),
+		TimestampsOK:           b.Options.Has(sys.OptTimestamps),
+		ECNOK:                  b.Options.Has(sys.OptECN),
+		DeliveryRateBitsPerSec: float64(b.DeliveryRateBytes) * 8,
+		BytesAcked:             b.BytesAcked - min(b.BytesAcked, a.BytesAcked),
+		BytesReceived:          b.BytesReceived - min(b.BytesReceived, a.BytesReceived),
+		BytesRetransmitted:     b.BytesRetrans - min(b.BytesRetrans, a.BytesRetrans),
+		// These wrap at 32 bits, so the subtraction must as well.
+		SegsOut:     uint64(b.SegsOut - a.SegsOut),
+		SegsIn:      uint64(b.SegsIn - a.SegsIn),
+		RetransSegs: uint64(b.TotalRetrans - a.TotalRetrans),
+		ReorderSeen: uint64(b.ReordSeen - a.ReordSeen),
+		DSACKDups:   uint64(b.DSACKDups - a.DSACKDups),
+		PMTUBytes:   int(b.PMTUBytes),
+	}
+	if f.count > 0 {
+		t.MeanRTTSeconds, t.MeanCwndBytes = f.rttSum/float64(f.count), f.cwndSum/float64(f.count)
+	}
+	t.SndBufBytes, t.RcvBufBytes, t.CongestionControl = f.buffers.SendBytes, f.buffers.ReceiveBytes, f.buffers.Congestion
+	return t
+}
+
+func cwndBytes(t sys.TCPInfo) float64 { return float64(t.SndCwndPackets) * float64(t.SndMSSBytes) }
+
+// seconds is the growth of a counter of microseconds.
+func seconds(after, before uint64) float64 { return float64(after-min(after, before)) / 1e6 }
+
+// minRTT is tcpi_min_rtt in seconds; the kernel says ~0 when it has none yet.
+func minRTT(micros uint32) float64 {
+	if micros == ^uint32(0) {
+		return 0
+	}
+	return float64(micros) / 1e6
+}
