@@ -1,0 +1,160 @@
+package sys
+
+import (
+	"io"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Outbox is an array of messages that one system call sends on a connected socket (sendmmsg(2), Linux 3.0). The memory of the payload belongs to
+// the caller. Sending allocates nothing. It is for one goroutine at a time.
+type Outbox struct {
+	headers []unix.Mmsghdr
+	vectors []unix.Iovec
+	control []byte // one UDP_SEGMENT each
+}
+
+// segmentSpace is the room of one UDP_SEGMENT control message, a uint16.
+var segmentSpace = unix.CmsgSpace(2)
+
+// NewOutbox makes room for n messages.
+func NewOutbox(n int) *Outbox {
+	b := &Outbox{headers: make([]unix.Mmsghdr, n), vectors: make([]unix.Iovec, n), control: make([]byte, n*segmentSpace)}
+	for i := range b.headers {
+		c := (*unix.Cmsghdr)(unsafe.Pointer(&b.control[i*segmentSpace]))
+		c.Level, c.Type = unix.IPPROTO_UDP, unix.UDP_SEGMENT
+		c.SetLen(unix.CmsgLen(2))
+		b.headers[i].Hdr.Iov = &b.vectors[i]
+		b.headers[i].Hdr.SetIovlen(1)
+	}
+	return b
+}
+
+// Set makes p, which must not be empty, message i. A positive segmentBytes asks the kernel to cut it into datagrams of so many bytes,
+// the last may be shorter (UDP_SEGMENT, Linux 4.18; 64 datagrams at most, 128 since Linux 6.9).
+func (b *Outbox) Set(i int, p []byte, segmentBytes int) {
+	b.vectors[i].Base = &p[0]
+	b.vectors[i].SetLen(len(p))
+	h := &b.headers[i].Hdr
+	if segmentBytes <= 0 || len(p) <= segmentBytes {
+		h.Control, h.Controllen = nil, 0
+		return
+	}
+	at := i * segmentSpace
+	*(*uint16)(unsafe.Pointer(&b.control[at+unix.CmsgLen(0)])) = uint16(segmentBytes)
+	h.Control = &b.control[at]
+	h.SetControllen(segmentSpace)
+}
+
+// Send sends the first n messages and tells how many went. The error belongs to the first that did not, and comes with the next call if others
+// went before it. [ErrTimeout] means that none went within the time of [SetTimeout]; other errors are bare errnos.
+func (b *Outbox) Send(fd, n int) (int, error) {
+	for {
+		sent, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&b.headers[0])), uintptr(n), 0, 0, 0)
+		switch errno {
+		case 0:
+			return int(sent), nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return 0, ErrTimeout
+		default:
+			return 0, errno
+		}
+	}
+}
+
+// Inbox is an array of buffers that one system call fills with messages (recvmmsg(2), Linux 2.6.33). Receiving allocates nothing. It
+// is for one goroutine at a time.
+type Inbox struct {
+	headers []unix.Mmsghdr
+	vectors []unix.Iovec
+	payload []byte
+	control []byte
+	bytes   int // of payload, each
+	used    int // headers that the kernel has written to
+}
+
+// inboxControl is the room for the control messages of one message: a timestamp, a drop count, a segment size.
+var inboxControl = unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{}))) + unix.CmsgSpace(4) + unix.CmsgSpace(4)
+
+// NewInbox makes room for n messages of up to bytes each.
+func NewInbox(n, bytes int) *Inbox {
+	b := &Inbox{
+		headers: make([]unix.Mmsghdr, n), vectors: make([]unix.Iovec, n),
+		payload: make([]byte, n*bytes), control: make([]byte, n*inboxControl), bytes: bytes, used: n,
+	}
+	for i := range b.headers {
+		b.vectors[i].Base = &b.payload[i*bytes]
+		b.vectors[i].SetLen(bytes)
+		h := &b.headers[i].Hdr
+		h.Iov = &b.vectors[i]
+		h.SetIovlen(1)
+		h.Control = &b.control[i*inboxControl]
+	}
+	return b
+}
+
+// Receive waits for a message, takes it and all others that are there, n at most, and tells how many. Unless wait is set it does not sleep.
+// [ErrTimeout] means that there was none (in time). An ICMP error that was waiting is an error too, and leaves the socket usable.
+func (b *Inbox) Receive(fd, n int, wait bool) (int, error) {
+	// The kernel shortens these to what it filled.
+	for i := range b.used {
+		b.headers[i].Hdr.SetControllen(inboxControl)
+	}
+	b.used = 0
+	flags := uintptr(unix.MSG_WAITFORONE)
+	if !wait {
+		flags = unix.MSG_DONTWAIT
+	}
+	for {
+		got, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&b.headers[0])), uintptr(n), flags, 0, 0)
+		switch errno {
+		case 0:
+			b.used = int(got)
+			if got == 0 {
+				return 0, io.EOF // no kernel does that for n > 0; a loop must not spin on it
+			}
+			return int(got), nil
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return 0, ErrTimeout
+		default:
+			return 0, errno
+		}
+	}
+}
+
+// Message is what an [Inbox] received at one place.
+type Message struct {
+	Payload      []byte // valid until the next Receive
+	SegmentBytes int    // size of the datagrams that the kernel merged into Payload, of which the last may be shorter; 0: one datagram
+	Truncated    bool   // the datagram was longer than the buffer
+	ArrivedNanos int64  // realtime clock when the kernel first saw it; 0: not known
+	Drops        uint32 // messages that the socket had dropped before it; 0 also where the kernel does not tell
+}
+
+// Message takes message i of the last Receive apart.
+func (b *Inbox) Message(i int) Message {
+	h := &b.headers[i]
+	m := Message{Payload: b.payload[i*b.bytes : i*b.bytes+min(int(h.Len), b.bytes)], Truncated: h.Hdr.Flags&unix.MSG_TRUNC != 0}
+	control := b.control[i*inboxControl : i*inboxControl+min(int(h.Hdr.Controllen), inboxControl)]
+	for at := 0; at+unix.SizeofCmsghdr <= len(control); {
+		c := (*unix.Cmsghdr)(unsafe.Pointer(&control[at]))
+		n := int(c.Len)
+		if n < unix.CmsgLen(0) || at+n > len(control) {
+			break // the kernel writes whole ones
+		}
+		data := unsafe.Add(unsafe.Pointer(c), unix.CmsgLen(0))
+		switch {
+		case c.Level == unix.SOL_SOCKET && c.Type == unix.SO_TIMESTAMPNS && n >= unix.CmsgLen(int(unsafe.Sizeof(unix.Timespec{}))):
+			m.ArrivedNanos = (*unix.Timespec)(data).Nano()
+		case c.Level == unix.SOL_SOCKET && c.Type == unix.SO_RXQ_OVFL && n >= unix.CmsgLen(4):
+			m.Drops = *(*uint32)(data)
+		case c.Level == unix.IPPROTO_UDP && c.Type == unix.UDP_GRO && n >= unix.CmsgLen(4):
+			m.SegmentBytes = int(*(*int32)(data))
+		}
+		at += unix.CmsgSpace(n - unix.CmsgLen(0))
+	}
+	return m
+}

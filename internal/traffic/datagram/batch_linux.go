@@ -1,0 +1,294 @@
+package datagram
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/traffic/engine"
+)
+
+// Sizes of a system call. A call with 64 packets of any kind costs little more per packet than one with many more, and keeps the
+// schedule and the phase in sight.
+const (
+	segmentsPerMessage = 64        // UDP_MAX_SEGMENTS before Linux 6.9
+	gsoMessages        = 4         // per sending call
+	mmsgMessages       = 64        // per sending call
+	callBytes          = 256 << 10 // of payload per sending call; more falls out of the second-level cache
+	mergedMessages     = 32        // per receiving call, 64 KiB of room each, of which only what is filled is ever touched
+	plainMessages      = 128       // per receiving call
+	inboxBytes         = 4 << 20   // of payload per receiving call
+	messageBytes       = 65535     // no merged message is longer
+)
+
+// sendBatch chooses how o is sent, and the most packets of one call.
+func (s *Socket) sendBatch(o SendOptions) (Batch, int, error) {
+	batch := o.Batch
+	segments := s.segments(o.Bytes)
+	if batch == BatchAuto || batch == BatchGSO {
+		err := sys.ProbeSegments(s.fd)
+		if err == nil {
+			err = Probe().Send
+		}
+		if err == nil && segments < 2 {
+			err = fmt.Errorf("datagrams of %d bytes over a path MTU of %d: %w", o.Bytes, s.PathMTU(), sys.ErrNotSupported)
+		}
+		switch {
+		case err == nil:
+			batch = BatchGSO
+		case o.Batch == BatchGSO:
+			return "", 0, fmt.Errorf("send by udp gso: %w", err)
+		default:
+			batch = BatchMMsg
+		}
+	}
+	most := max(callBytes/o.Bytes, 1)
+	switch batch {
+	case BatchGSO:
+		return batch, max(min(segments*gsoMessages, most/segments*segments), segments), nil
+	case BatchMMsg:
+		return batch, min(mmsgMessages, most), nil
+	}
+	return BatchSingle, 1, nil
+}
+
+// segments is how many datagrams fit one message; fewer than two where the kernel would refuse to cut, because it cuts at the path MTU
+// and not after fragmenting.
+func (s *Socket) segments(bytes int) int {
+	headers := 20 + 8 // RFC 791, RFC 768
+	if !s.remote.Addr().Unmap().Is4() {
+		headers = 40 + 8 // RFC 8200
+	}
+	if mtu := s.PathMTU(); mtu > 0 && bytes+headers > mtu {
+		return 1
+	}
+	return min(segmentsPerMessage, MaxBytes/bytes)
+}
+
+// pace asks the kernel to space packets. The rate is of frames.
+func (s *Socket) pace(bytes int, gap float64) error {
+	const ethernet, udp = 14, 8
+	ip := 20
+	if !s.remote.Addr().Unmap().Is4() {
+		ip = 40
+	}
+	return sys.SetPacingRate(s.fd, uint64(float64(bytes+udp+ip+ethernet)/gap*1e9))
+}
+
+func sendMethod(b Batch) string {
+	return map[Batch]string{BatchGSO: "sendmmsg+gso", BatchMMsg: "sendmmsg", BatchSingle: "write"}[b]
+}
+
+func receiveMethod(b Batch) string {
+	return map[Batch]string{BatchGSO: "recvmmsg+gro", BatchMMsg: "recvmmsg", BatchSingle: "recvmsg"}[b]
+}
+
+// outbox is the packets of one sending call, one after the other in memory.
+type outbox struct {
+	fd       int
+	packet   int // bytes
+	payload  []byte
+	messages int // room of box
+	segments int // packets per message
+	box      *sys.Outbox
+	single   bool
+	scratch  []byte
+}
+
+func (s *Socket) newOutbox(batch Batch, bytes, packets int) *outbox {
+	o := &outbox{
+		fd: s.fd, packet: bytes, payload: make([]byte, bytes*packets), segments: 1, single: batch == BatchSingle,
+		scratch: make([]byte, sys.ErrorScratchBytes),
+	}
+	pattern := engine.Pattern(bytes)
+	for i := range packets {
+		copy(o.slot(i), pattern)
+	}
+	if batch == BatchGSO {
+		o.segments = s.segments(bytes)
+	}
+	o.messages = (packets + o.segments - 1) / o.segments
+	o.box = sys.NewOutbox(o.messages)
+	return o
+}
+
+// slot is the memory of packet i.
+func (o *outbox) slot(i int) []byte { return o.payload[i*o.packet : (i+1)*o.packet] }
+
+// send hands packets at to n, n excluded, to the kernel and tells how many it took. It need not be all.
+func (o *outbox) send(at, n int) (int, error) {
+	if o.single {
+		if _, err := sys.Write(o.fd, o.slot(at)); err != nil {
+			return 0, err
+		}
+		return 1, nil
+	}
+	messages := 0
+	for i := at; i < n && messages < o.messages; i += o.segments {
+		o.box.Set(messages, o.payload[i*o.packet:min(i+o.segments, n)*o.packet], o.packet)
+		messages++
+	}
+	sent, err := o.box.Send(o.fd, messages)
+	return min(sent*o.segments, n-at), err
+}
+
+// first is how many packets the first message of send(at, n) has.
+func (o *outbox) first(at, n int) int { return min(o.segments, n-at) }
+
+// plain gives up cutting.
+func (o *outbox) plain() { o.segments = 1 }
+
+// judge tells what an error of send means.
+func (o *outbox) judge(err error) judgement {
+	var errno unix.Errno
+	if !errors.As(err, &errno) {
+		return fatal
+	}
+	switch errno {
+	case unix.ENOBUFS, unix.ENOMEM, unix.EPERM:
+		return dropped // by the qdisc, for want of memory, by the firewall
+	case unix.ECONNREFUSED, unix.EPROTO, unix.ENOPROTOOPT, unix.EHOSTDOWN, unix.ENONET, unix.EOPNOTSUPP:
+		sys.DrainErrors(o.fd, o.scratch)
+		return again // these come out of ICMP messages only
+	case unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENETDOWN, unix.EACCES:
+		// Out of ICMP messages, or because this host has no route.
+		if sys.DrainErrors(o.fd, o.scratch) > 0 {
+			return again
+		}
+		return dropped
+	case unix.EMSGSIZE:
+		if o.segments > 1 {
+			return noOffload
+		}
+		if sys.DrainErrors(o.fd, o.scratch) > 0 {
+			return again
+		}
+		return tooLong
+	case unix.EIO, unix.EINVAL:
+		if o.segments > 1 {
+			return noOffload // the route's card computes no checksums, or IPsec is on the way
+		}
+	}
+	return fatal
+}
+
+// message is what one receiving call brought at one place.
+type message struct {
+	payload      []byte
+	segmentBytes int // of merged datagrams; 0: it is one
+	truncated    bool
+	arrivedNanos int64 // realtime clock; 0: not known
+	drops        uint32
+}
+
+// inbox is the buffers of one receiving call.
+type inbox struct {
+	fd      int
+	most    int // messages per call
+	wait    bool
+	box     *sys.Inbox
+	scratch []byte
+}
+
+func (s *Socket) newInbox(batch Batch, bytes int) (*inbox, Batch, error) {
+	if batch == BatchAuto || batch == BatchGSO {
+		err := Probe().Receive
+		if err == nil {
+			err = sys.SetReceiveMerged(s.fd, true)
+		}
+		switch {
+		case err == nil:
+			batch = BatchGSO
+		case batch == BatchGSO:
+			return nil, "", fmt.Errorf("receive by udp gro: %w", err)
+		default:
+			batch = BatchMMsg
+		}
+	}
+	i := &inbox{fd: s.fd, wait: !s.busyPoll, scratch: make([]byte, sys.ErrorScratchBytes)}
+	switch batch {
+	case BatchGSO:
+		i.most, bytes = mergedMessages, messageBytes
+	case BatchMMsg:
+		i.most = max(min(plainMessages, inboxBytes/bytes), 1)
+	default:
+		batch, i.most = BatchSingle, 1
+	}
+	i.box = sys.NewInbox(i.most, bytes)
+	return i, batch, nil
+}
+
+// receive waits for messages, for wakeEvery at most, and tells how many there are.
+func (i *inbox) receive() (int, error) { return i.box.Receive(i.fd, i.most, i.wait) }
+
+func (i *inbox) message(n int) message {
+	m := i.box.Message(n)
+	return message{m.Payload, m.SegmentBytes, m.Truncated, m.ArrivedNanos, m.Drops}
+}
+
+// judge tells what an error of receive means: again or fatal.
+func (i *inbox) judge(err error) judgement {
+	var errno unix.Errno
+	if !errors.As(err, &errno) {
+		return fatal
+	}
+	switch errno {
+	case unix.ECONNREFUSED, unix.EPROTO, unix.ENOPROTOOPT, unix.EHOSTDOWN, unix.ENONET, unix.EOPNOTSUPP,
+		unix.EHOSTUNREACH, unix.ENETUNREACH, unix.ENETDOWN, unix.EACCES, unix.EMSGSIZE:
+		sys.DrainErrors(i.fd, i.scratch)
+		return again
+	}
+	return fatal
+}
+
+// dropCount follows the drop counter of a socket, which has 32 bits.
+type dropCount struct {
+	last    uint32 // newest value, of either source
+	total   int64  // since begin
+	message uint32 // newest value that came with a message
+	before  int64  // total when the first measured packet was queued
+	counted bool   // before is set
+}
+
+// begin takes the count that was there before, and says whether this kernel tells.
+func (d *dropCount) begin(s *Socket) bool {
+	n, err := sys.SocketDrops(s.fd)
+	d.last, d.message = n, n
+	return err == nil
+}
+
+// note takes the count that came with a message, and says whether it rose since the message before. Zero may be "not told", and is no news either way.
+func (d *dropCount) note(drops uint32) (rose bool) {
+	if drops == 0 || int32(drops-d.message) <= 0 {
+		return false
+	}
+	d.message = drops
+	d.advance(drops)
+	return true
+}
+
+// advance moves on to a newer value. The queue of the socket makes the counts of messages older than what the socket itself says.
+func (d *dropCount) advance(to uint32) {
+	if by := int32(to - d.last); by > 0 {
+		d.total += int64(by)
+		d.last = to
+	}
+}
+
+// measure says that the newest message holds the first measured packet.
+func (d *dropCount) measure() {
+	d.before, d.counted = d.total-int64(int32(d.last-d.message)), true
+}
+
+// read asks the socket.
+func (d *dropCount) read(s *Socket) (total, measured int64) {
+	if n, err := sys.SocketDrops(s.fd); err == nil {
+		d.advance(n)
+	}
+	if d.counted {
+		measured = d.total - d.before
+	}
+	return d.total, measured
+}

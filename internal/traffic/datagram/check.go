@@ -1,0 +1,34 @@
+package datagram
+
+import (
+	"bytes"
+
+	"github.com/linerate/linerate/internal/traffic/engine"
+)
+
+// checkEvery is how many packets go by for one that is compared.
+const checkEvery = 16
+
+// checker compares samples of payload with what a Sender sends.
+type checker struct {
+	want   []byte
+	header int
+	until  int
+}
+
+func newChecker(bytes, header int) *checker {
+	return &checker{want: engine.Pattern(bytes), header: header}
+}
+
+// sample looks at a packet, or lets it pass, and tells how many bytes it compared.
+func (c *checker) sample(p []byte) (ok bool, compared int) {
+	if c.until > 0 {
+		c.until--
+		return true, 0
+	}
+	c.until = checkEvery - 1
+	if len(p) <= c.header {
+		return true, 0
+	}
+	return bytes.Equal(p[c.header:], c.want[c.header:len(p)]), len(p) - c.header
+}

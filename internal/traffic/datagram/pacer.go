@@ -1,0 +1,65 @@
+package datagram
+
+import "time"
+
+// pacer is the schedule of a sender: when the next packets are due, in time since some moment of the caller's. It knows no clock and does not sleep.
+//
+// Packet n is due at start + n·gap, whatever happened before, so lateness does not add up. Who is late may go on at twice the rate until the schedule
+// is reached again; lateness beyond the credit moves the schedule instead.
+type pacer struct {
+	gap   float64 // nanoseconds between packets; 0: no schedule
+	burst int     // packets that go together
+
+	started bool
+	due     float64 // of the next packet, nanoseconds
+	next    float64 // not before, nanoseconds: half the planned time after the last burst
+
+	forgiven float64 // nanoseconds by which the schedule was moved
+}
+
+// Constants of the schedule.
+const (
+	// credit is how late a sender may be and still catch up. It is longer than most of what a scheduler takes away from a thread at a time, and
+	// shorter than what a queue on the path notices.
+	credit = 10 * time.Millisecond
+	// closest is the time between two system calls that a sender is planned for. A call costs a microsecond or two; the rest is for the packets in it.
+	closest = 10 * time.Microsecond
+	// catchUp is the share of the planned time between bursts that is waited for while late.
+	catchUp = 0.5
+)
+
+// newPacer plans packets with gap between them, together in bursts of up to limit when single ones would be too close.
+func newPacer(gap time.Duration, limit int) pacer { return newExactPacer(float64(gap), limit) }
+
+// newExactPacer is newPacer in nanoseconds with fractions, of which a million packets per second need many.
+func newExactPacer(gap float64, limit int) pacer {
+	p := pacer{gap: gap, burst: 1}
+	if gap > 0 {
+		for p.burst < limit && float64(p.burst)*gap < float64(closest) {
+			p.burst++
+		}
+	}
+	return p
+}
+
+// take says how many packets are due at now, at most the burst, or how long to wait for the next. The packets it gives count as sent.
+func (p *pacer) take(now time.Duration) (packets int, wait time.Duration) {
+	if p.gap == 0 {
+		return p.burst, 0
+	}
+	at := float64(now)
+	if !p.started {
+		p.started, p.due, p.next = true, at, at
+	}
+	if ready := max(p.due, p.next); at < ready {
+		return 0, time.Duration(ready-at) + 1
+	}
+	planned := p.gap * float64(p.burst)
+	if late := at - p.due; late > float64(credit)+planned {
+		p.forgiven += late
+		p.due = at
+	}
+	p.due += planned
+	p.next = at + planned*catchUp
+	return p.burst, 0
+}

@@ -1,0 +1,307 @@
+package datagram
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/linerate/linerate/internal/stats"
+	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/traffic/engine"
+)
+
+// ReceiveOptions say how a receiver receives.
+type ReceiveOptions struct {
+	Bytes      int // largest datagram to expect; longer ones are counted as strays. 0: MaxBytes
+	Batch      Batch
+	Header     Header     // nil: NativeHeader
+	Accountant Accountant // counts by rules of its own; nil: none
+	Verify     bool       // compare samples of the payload after the header with what a [Sender] sends; both ends must be ours
+}
+
+// Accountant counts packets by the rules of a dialect. It is called in the receiving thread for every packet with a good header, the End ones included; it
+// must not allocate or block.
+type Accountant interface {
+	Count(m Mark, bytes int, arrived time.Duration)
+}
+
+// Received is what a receiver counted.
+type Received struct {
+	Packets int64 // measured, first arrivals: each sequence number once
+	Bytes   int64 // their payload
+
+	Duplicates int64 // packets that had come before (RFC 5560), measured ones
+	Reordered  int64 // of Packets: after a later one (RFC 4737)
+	Late       int64 // measured packets so old that nobody can tell duplicates from reordered ones; in none of the other counts
+
+	AllPackets      int64 // everything with a good header but the End marks: in and outside the measured window, duplicates and late ones included
+	UniquePackets   int64 // of them, first arrivals
+	Strays          int64 // datagrams without a good header, or longer than expected
+	EndMarks        int64
+	Reported        int64  // errors that the network reported (ICMP)
+	LowestSequence  uint64 // of all packets; meaningless without AllPackets
+	HighestSequence uint64
+
+	FirstAt, LastAt time.Duration   // arrival of the first and the last measured packet, sys.Monotonic of this host
+	JitterSeconds   float64         // RFC 3550, of measured packets
+	DelayVariation  stats.Latencies // RFC 5481: transit time less the smallest one, of measured packets
+
+	// SocketDrops is how many messages the socket dropped since the receiver was made, and MeasuredSocketDrops since the first measured packet was queued.
+	// Without merging they are packets; when Merged says that the kernel may merge, one drop may be several packets.
+	SocketDrops, MeasuredSocketDrops int64
+	DropsKnown                       bool // whether this kernel tells
+	Merged                           bool
+	// GapsAtSocket counts the packets missing between two that arrived while the socket's drop count rose: with merging this is
+	// how many packets the drops were, if nothing else lost packets at that very place.
+	GapsAtSocket int64
+
+	KernelTime bool // whether arrival times are the kernel's; otherwise they are when the program saw the packet
+	Batch      Batch
+}
+
+// Receiver is the body of a receiving worker.
+type Receiver struct {
+	socket *Socket
+	header Header
+	each   Accountant
+	in     *inbox
+	seen   window
+	jitter jitter
+	delays variation
+	drops  dropCount
+	check  *checker
+	got    Received
+	clock  clock
+
+	ended   chan struct{}
+	endOnce sync.Once
+
+	// How another goroutine gets a consistent picture without the loop ever waiting for it: it asks, and the loop answers after its next call.
+	readers sync.Mutex
+	running atomic.Bool
+	asked   atomic.Bool
+	answer  chan struct{}
+	copied  Received
+	spread  *variation
+	done    <-chan struct{}
+}
+
+// NewReceiver makes the worker that receives datagrams on s, in all phases but Stopped.
+func NewReceiver(p *engine.Phase, s *Socket, o ReceiveOptions) (*engine.Worker, *Receiver, error) {
+	if o.Bytes < 0 || o.Bytes > MaxBytes {
+		return nil, nil, fmt.Errorf("%w: %d bytes of payload, where at most %d are possible", ErrBadOptions, o.Bytes, MaxBytes)
+	}
+	if o.Bytes == 0 {
+		o.Bytes = MaxBytes
+	}
+	header := o.Header
+	if header == nil {
+		header = NativeHeader{}
+	}
+	in, batch, err := s.newInbox(o.Batch, o.Bytes)
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &Receiver{
+		socket: s, header: header, each: o.Accountant, in: in,
+		ended: make(chan struct{}), answer: make(chan struct{}, 1), spread: new(variation),
+	}
+	if o.Verify {
+		r.check = newChecker(o.Bytes, header.Bytes())
+	}
+	r.got.Batch, r.got.Merged = batch, batch == BatchGSO
+	r.got.DropsKnown = r.drops.begin(s)
+	r.copied = r.got
+	w := engine.New(engine.Receiver, p, r)
+	w.Method = receiveMethod(batch)
+	r.done = w.Done()
+	return w, r, nil
+}
+
+// Ended is closed when a datagram with an End mark has come.
+func (r *Receiver) Ended() <-chan struct{} { return r.ended }
+
+// Received is what came so far. Any goroutine may call it at any time; while the worker runs it takes up to 20 ms. The loop never waits for it.
+func (r *Receiver) Received() Received {
+	r.readers.Lock()
+	defer r.readers.Unlock()
+	if !r.running.Load() {
+		return r.finish(r.copied, r.spread) // as it was made
+	}
+	r.asked.Store(true)
+	select {
+	case <-r.answer:
+	case <-r.done:
+	}
+	select {
+	case <-r.done: // the last word, also where an answer came right before it
+		return r.finish(r.got, &r.delays)
+	default:
+		return r.finish(r.copied, r.spread)
+	}
+}
+
+// finish adds what is computed when asked for.
+func (r *Receiver) finish(got Received, v *variation) Received {
+	got.DelayVariation = v.summary()
+	return got
+}
+
+// Wake does nothing: no call of Loop sleeps longer than wakeEvery.
+func (r *Receiver) Wake() {}
+
+// Close gives the socket up.
+func (r *Receiver) Close() { r.socket.Close() }
+
+// Loop receives.
+func (r *Receiver) Loop(w *engine.Worker) error {
+	r.clock = newClock()
+	r.running.Store(true)
+	for w.Phase.Is() != engine.Stopped {
+		if err := r.round(w); err != nil {
+			r.settle()
+			return err
+		}
+	}
+	r.settle()
+	return nil
+}
+
+// settle takes the last readings.
+func (r *Receiver) settle() { r.readDrops() }
+
+// round is one system call and what it brought.
+func (r *Receiver) round(w *engine.Worker) error {
+	n, err := r.in.receive()
+	if err != nil && !errors.Is(err, sys.ErrTimeout) {
+		if r.in.judge(err) == fatal {
+			return fmt.Errorf("receive datagrams from %s: %w", r.socket.RemoteAddr(), err)
+		}
+		r.got.Reported++
+	}
+	if n > 0 {
+		now := time.Now()
+		mono := r.clock.at + now.Sub(r.clock.base)
+		for i := range n {
+			if err := r.message(w, r.in.message(i), now, mono); err != nil {
+				return err
+			}
+		}
+		w.Packets.Store(r.got.AllPackets)
+	}
+	if r.asked.Load() {
+		r.tell()
+	}
+	return nil
+}
+
+// tell answers a question.
+func (r *Receiver) tell() {
+	r.asked.Store(false)
+	r.readDrops()
+	r.copied, *r.spread = r.got, r.delays
+	r.answer <- struct{}{} // one question at a time, so there is room
+}
+
+// readDrops asks the socket.
+func (r *Receiver) readDrops() {
+	if !r.got.DropsKnown {
+		return
+	}
+	r.got.SocketDrops, r.got.MeasuredSocketDrops = r.drops.read(r.socket)
+}
+
+// message counts the packets of one message.
+func (r *Receiver) message(w *engine.Worker, m message, now time.Time, mono time.Duration) error {
+	arrived := mono
+	if m.arrivedNanos != 0 {
+		// The kernel's time is of the realtime clock, which may be set. Its age is taken from that clock and the rest from the monotonic one.
+		arrived -= time.Duration(now.UnixNano() - m.arrivedNanos)
+		r.got.KernelTime = true
+	}
+	if m.truncated {
+		r.got.Strays++
+		return nil
+	}
+	size := len(m.payload)
+	if m.segmentBytes > 0 {
+		size = m.segmentBytes
+	}
+	rose := r.drops.note(m.drops)
+	for p := m.payload; ; {
+		one := p[:min(size, len(p))]
+		r.packet(w, one, arrived, rose)
+		rose = false
+		if r.check != nil {
+			ok, n := r.check.sample(one)
+			if !ok {
+				return fmt.Errorf("receive datagrams from %s: %w", r.socket.RemoteAddr(), ErrCorrupt)
+			}
+			w.Verified.Add(int64(n))
+		}
+		if p = p[len(one):]; len(p) == 0 {
+			return nil
+		}
+	}
+}
+
+// packet counts one packet.
+func (r *Receiver) packet(w *engine.Worker, p []byte, arrived time.Duration, rose bool) {
+	m, ok := r.header.Parse(p)
+	if !ok {
+		r.got.Strays++
+		return
+	}
+	if r.each != nil {
+		r.each.Count(m, len(p), arrived)
+	}
+	if m.End {
+		r.got.EndMarks++
+		r.endOnce.Do(func() { close(r.ended) })
+		return
+	}
+	if r.got.AllPackets == 0 || m.Sequence < r.got.LowestSequence {
+		r.got.LowestSequence = m.Sequence
+	}
+	r.got.AllPackets++
+	w.Bytes.Store(w.Bytes.Load() + int64(len(p)))
+	before := r.seen.highest
+	fresh := !r.seen.any
+	a := r.seen.note(m.Sequence)
+	r.got.HighestSequence = r.seen.highest
+	if rose && a == inOrder && !fresh {
+		r.got.GapsAtSocket += int64(m.Sequence - before - 1)
+	}
+	if a == inOrder || a == reordered {
+		r.got.UniquePackets++
+	}
+	if !m.Measured {
+		return
+	}
+	if r.got.FirstAt == 0 {
+		r.got.FirstAt = arrived
+		r.drops.measure()
+	}
+	r.got.LastAt = arrived
+	switch a {
+	case duplicate:
+		r.got.Duplicates++
+	case late:
+		r.got.Late++
+	case reordered:
+		r.got.Reordered++
+		fallthrough
+	case inOrder:
+		r.got.Packets++
+		r.got.Bytes += int64(len(p))
+	}
+	// Only first arrivals: a copy has no transit time of its own, and a late packet may be one.
+	if a == inOrder || a == reordered {
+		transit := arrived - m.Sent
+		r.jitter.note(transit)
+		r.got.JitterSeconds = r.jitter.seconds()
+		r.delays.note(transit, 1)
+	}
+}
