@@ -3,6 +3,7 @@ package engine
 import (
 	"net"
 	"sync"
+	"syscall"
 
 	"github.com/linerate/linerate/internal/sys"
 )
@@ -10,10 +11,14 @@ import (
 // Name is the Method of results of TCP tests.
 const Name = "tcp, blocking, pinned"
 
+// canSpin tells whether calls that never sleep exist.
+const canSpin = true
+
 // Conn is a data connection as a bare blocking descriptor.
 type Conn struct {
-	fd   int
-	once sync.Once
+	fd     int
+	pacing float64 // payload bytes per second; 0: none
+	once   sync.Once
 }
 
 // Adopt takes a connection away from package net, which closes it, also when adopting fails.
@@ -22,23 +27,110 @@ func Adopt(conn *net.TCPConn, o ConnOptions) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{fd: fd}
-	err = sys.SetTimeout(fd, wakeEvery)
-	if err == nil {
-		err = sys.SetNoDelay(fd, o.NoDelay)
-	}
-	if err == nil && o.Congestion != "" {
-		err = sys.SetCongestion(fd, o.Congestion)
-	}
-	if err != nil {
+	c := &Conn{fd: fd, pacing: o.PacingBytesPerSec}
+	if err := o.apply(fd); err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, nil
 }
 
+// apply sets what a connection takes at any time.
+func (o ConnOptions) apply(fd int) error {
+	if err := sys.SetTimeout(fd, wakeEvery); err != nil {
+		return err
+	}
+	if err := sys.SetNoDelay(fd, o.NoDelay); err != nil {
+		return err
+	}
+	if err := o.applyShared(fd); err != nil {
+		return err
+	}
+	if o.PacingBytesPerSec <= 0 {
+		return nil
+	}
+	if err := sys.SetMaxPacingRate(fd, o.PacingBytesPerSec); err != nil {
+		return err
+	}
+	return sys.SetUnsentLowWater(fd, max(minUnsentBytes, int(o.PacingBytesPerSec*pacedCall.Seconds())))
+}
+
+// minUnsentBytes keeps one segment of the largest offload ready to go on a paced connection.
+const minUnsentBytes = 64 << 10
+
+// applyShared sets what both a connection and one that is still to come take.
+func (o ConnOptions) applyShared(fd int) error {
+	if o.WindowBytes > 0 {
+		if err := sys.SetSendBufferBytes(fd, o.WindowBytes); err != nil {
+			return err
+		}
+		if err := sys.SetReceiveBufferBytes(fd, o.WindowBytes); err != nil {
+			return err
+		}
+	}
+	if o.TOS != 0 {
+		if err := sys.SetStreamTOS(fd, o.TOS); err != nil {
+			return err
+		}
+	}
+	if o.Congestion != "" {
+		return sys.SetCongestion(fd, o.Congestion)
+	}
+	return nil
+}
+
+// applyEarly sets what has to be there before the handshake: the window scale follows from the receive buffer, the segment size is announced, and some
+// congestion controls negotiate ECN.
+func (o ConnOptions) applyEarly(fd int) error {
+	if o.MSSBytes > 0 {
+		if err := sys.SetMaxSegmentBytes(fd, o.MSSBytes); err != nil {
+			return err
+		}
+	}
+	return o.applyShared(fd)
+}
+
+// DialControl is for the field Control of a net.Dialer: it sets the options that must be there before connect, and binds LocalPort.
+func DialControl(o ConnOptions) func(network, address string, c syscall.RawConn) error {
+	return control(func(fd int) error {
+		if err := o.applyEarly(fd); err != nil || o.LocalPort == 0 {
+			return err
+		}
+		// A port that an earlier test has used may still wait in TIME_WAIT, at the other end's side at least.
+		if err := sys.SetReuseAddress(fd); err != nil {
+			return err
+		}
+		return sys.BindPort(fd, o.LocalPort)
+	})
+}
+
+// ListenControl is for the field Control of a net.ListenConfig: connections that it accepts inherit the options. LocalPort means nothing there.
+func ListenControl(o ConnOptions) func(network, address string, c syscall.RawConn) error {
+	return control(o.applyEarly)
+}
+
+func control(apply func(fd int) error) func(network, address string, c syscall.RawConn) error {
+	return func(_, _ string, c syscall.RawConn) error {
+		var err error
+		if cerr := c.Control(func(fd uintptr) { err = apply(int(fd)) }); cerr != nil {
+			return cerr
+		}
+		return err
+	}
+}
+
 func (c *Conn) read(p []byte) (int, error)  { return sys.Read(c.fd, p) }
 func (c *Conn) write(p []byte) (int, error) { return sys.Write(c.fd, p) }
+
+// discard takes up to n bytes without looking at them.
+func (c *Conn) discard(n int) (int, error) { return sys.ReadTruncated(c.fd, n) }
+
+// readNow and writeNow never sleep.
+func (c *Conn) readNow(p []byte) (int, error)  { return sys.ReadNow(c.fd, p) }
+func (c *Conn) writeNow(p []byte) (int, error) { return sys.WriteNow(c.fd, p) }
+
+// CloseWrite tells the other end that nothing more comes, after all that was sent; dialects without a control channel end a test with it.
+func (c *Conn) CloseWrite() error { return sys.ShutdownWrite(c.fd) }
 
 // Wake makes every blocked and every later call on the connection return.
 func (c *Conn) Wake() {

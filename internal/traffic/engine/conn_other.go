@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/linerate/linerate/internal/sys"
@@ -15,27 +16,88 @@ import (
 // Name is the Method of results of TCP tests.
 const Name = "tcp, net poller"
 
+// canSpin tells whether calls that never sleep exist.
+const canSpin = false
+
 // Conn is a data connection of package net: this system has no bare descriptors that we know to handle.
 type Conn struct {
-	conn *net.TCPConn
+	conn   *net.TCPConn
+	pacing float64 // always 0: there is no SO_MAX_PACING_RATE here
 }
 
 // Adopt prepares a connection. It is closed when that fails.
 func Adopt(conn *net.TCPConn, o ConnOptions) (*Conn, error) {
-	if o.Congestion != "" {
+	if err := o.apply(conn); err != nil {
 		_ = conn.Close() // the refusal is the error that tells
-		return nil, fmt.Errorf("set congestion control %q: %w", o.Congestion, sys.ErrNotSupported)
+		return nil, err
+	}
+	return &Conn{conn: conn}, nil
+}
+
+func (o ConnOptions) apply(conn *net.TCPConn) error {
+	if err := o.early(); err != nil {
+		return err
+	}
+	if o.PacingBytesPerSec > 0 {
+		return fmt.Errorf("set pacing rate: %w", sys.ErrNotSupported)
 	}
 	if err := conn.SetNoDelay(o.NoDelay); err != nil {
-		_ = conn.Close() // as above
-		return nil, fmt.Errorf("set tcp_nodelay: %w", err)
+		return fmt.Errorf("set tcp_nodelay: %w", err)
 	}
-	return &Conn{conn}, nil
+	if o.WindowBytes == 0 {
+		return nil
+	}
+	if err := conn.SetWriteBuffer(o.WindowBytes); err != nil {
+		return fmt.Errorf("set so_sndbuf to %d bytes: %w", o.WindowBytes, err)
+	}
+	if err := conn.SetReadBuffer(o.WindowBytes); err != nil {
+		return fmt.Errorf("set so_rcvbuf to %d bytes: %w", o.WindowBytes, err)
+	}
+	return nil
+}
+
+// early refuses what package net cannot set before the handshake. A window is left to Adopt: it takes effect later, but it does.
+func (o ConnOptions) early() error {
+	switch {
+	case o.Congestion != "":
+		return fmt.Errorf("set congestion control %q: %w", o.Congestion, sys.ErrNotSupported)
+	case o.MSSBytes != 0:
+		return fmt.Errorf("set tcp_maxseg to %d bytes: %w", o.MSSBytes, sys.ErrNotSupported)
+	case o.TOS != 0:
+		return fmt.Errorf("set ip_tos to %d: %w", o.TOS, sys.ErrNotSupported)
+	case o.LocalPort != 0:
+		return fmt.Errorf("bind port %d: %w", o.LocalPort, sys.ErrNotSupported)
+	}
+	return nil
+}
+
+// DialControl is for the field Control of a net.Dialer: it refuses the options that nothing here can set before connect.
+func DialControl(o ConnOptions) func(network, address string, c syscall.RawConn) error {
+	return func(string, string, syscall.RawConn) error { return o.early() }
+}
+
+// ListenControl is for the field Control of a net.ListenConfig, see [DialControl].
+func ListenControl(o ConnOptions) func(network, address string, c syscall.RawConn) error {
+	o.LocalPort = 0
+	return DialControl(o)
 }
 
 func (c *Conn) read(p []byte) (int, error) { return mapTimeout(c.conn.Read(p)) }
 
 func (c *Conn) write(p []byte) (int, error) { return mapTimeout(c.conn.Write(p)) }
+
+// discard, readNow and writeNow are of bare descriptors; the constructors refuse what would need them.
+func (c *Conn) discard(int) (int, error)     { return 0, sys.ErrNotSupported }
+func (c *Conn) readNow([]byte) (int, error)  { return 0, sys.ErrNotSupported }
+func (c *Conn) writeNow([]byte) (int, error) { return 0, sys.ErrNotSupported }
+
+// CloseWrite tells the other end that nothing more comes, after all that was sent.
+func (c *Conn) CloseWrite() error {
+	if err := c.conn.CloseWrite(); err != nil {
+		return fmt.Errorf("shut down sending: %w", err)
+	}
+	return nil
+}
 
 // mapTimeout makes Wake look as it does on a bare descriptor.
 func mapTimeout(n int, err error) (int, error) {

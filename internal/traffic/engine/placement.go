@@ -13,3 +13,13 @@ func CPUOf(cpus []int, r Role, index int) int {
 	}
 	return cpus[i]
 }
+
+// Place is [CPUOf] for this worker: the responder of a busy-polling pair goes to the other end of the list, because two ends that spin on one CPU
+// only wait for each other.
+func (w *Worker) Place(cpus []int, index int) int {
+	r := w.Role
+	if w.Spins && r == Responder {
+		r = Receiver
+	}
+	return CPUOf(cpus, r, index)
+}

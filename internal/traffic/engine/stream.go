@@ -3,14 +3,18 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/linerate/linerate/internal/sys"
 )
 
-// Sizes of one system call, in bytes. 128 KiB keep the copy inside a second-level cache and make the cost of the call itself vanish beside it.
+// Sizes of one system call, in bytes.
 const (
-	sendBytes    = 128 << 10
-	receiveBytes = 128 << 10
+	copyBytes    = 2 * patternPeriod // 136 KiB keep the copy inside a second-level cache and make the cost of the call itself vanish beside it
+	maxCallBytes = 1 << 20           // the most that StreamOptions.BufferBytes may ask for
+	// pacedCall is how much of a paced stream one call hands over: what is counted as sent then has left some milliseconds later.
+	pacedCall    = 10 * time.Millisecond
+	minPacedCall = 4 << 10
 )
 
 // SendMethod is how a stream sender hands bytes to the kernel.
@@ -38,30 +42,95 @@ const (
 type StreamOptions struct {
 	Send        SendMethod
 	Receive     ReceiveMethod
-	BufferBytes int // of one call; default 128 KiB
+	BufferBytes int    // of one call, at most 1 MiB; default: what is fastest for the method
+	Limit       *Quota // sender: send that much and no more, together with all that share it; nil: until the test ends
+	Foreign     bool   // receiver: the other end is not this program, so there is nothing to compare the payload with
 }
 
-// NewStreamSender makes the worker that sends bulk data on conn as fast as it goes.
+// NewStreamSender makes the worker that sends bulk data on conn as fast as it goes: byte n of the stream is byte n of the repeated [Pattern]. A method that this
+// system does not have is [sys.ErrNotSupported], one that harms the payload here [ErrCorrupt]; conn stays the caller's then.
 func NewStreamSender(p *Phase, conn *Conn, o StreamOptions) (*Worker, error) {
-	w := New(Sender, p, &streamSender{conn: conn, out: Pattern(sendBytes)})
-	w.Conn, w.Method = conn, string(SendCopy)
+	method, err := chooseSend(o.Send)
+	if err != nil {
+		return nil, err
+	}
+	from, call, err := newSource(method, conn)
+	if err != nil {
+		return nil, err
+	}
+	if o.BufferBytes > 0 {
+		call = min(o.BufferBytes, maxCallBytes)
+	}
+	if rate := conn.pacing; rate > 0 {
+		call = min(call, max(minPacedCall, int(rate*pacedCall.Seconds())))
+	}
+	w := New(Sender, p, &streamSender{conn: conn, from: from, call: call, limit: o.Limit, woken: make(chan struct{}, 1)})
+	w.Conn, w.Method = conn, string(method)
 	return w, nil
 }
 
-// NewStreamReceiver makes the worker that receives bulk data on conn and counts them.
+// NewStreamReceiver makes the worker that receives bulk data on conn, counts them and compares samples with what [NewStreamSender] sends; a difference ends it
+// with [ErrCorrupt]. The end of the stream before the end of the test is an error that wraps io.EOF.
 func NewStreamReceiver(p *Phase, conn *Conn, o StreamOptions) (*Worker, error) {
-	w := New(Receiver, p, &streamReceiver{conn: conn, in: make([]byte, receiveBytes)})
-	w.Conn, w.Method = conn, string(ReceiveCopy)
+	method, err := chooseReceive(o.Receive)
+	if err != nil {
+		return nil, err
+	}
+	r := &streamReceiver{conn: conn, check: newVerifier(o.Foreign), truncate: method == ReceiveTruncate}
+	r.call = copyBytes
+	if r.truncate {
+		r.call = truncateBytes
+	}
+	if o.BufferBytes > 0 {
+		r.call = min(o.BufferBytes, maxCallBytes)
+	}
+	r.in = make([]byte, r.call)
+	if r.truncate {
+		r.in = make([]byte, sampleBytes)
+	}
+	w := New(Receiver, p, r)
+	w.Conn, w.Method = conn, string(method)
 	return w, nil
 }
+
+// source hands over payload by one method.
+type source interface {
+	// send hands over up to n bytes from position at of the pattern's period on and tells how many the kernel took.
+	send(at, n int) (int, error)
+	close()
+}
+
+// copySource is write(2).
+type copySource struct {
+	conn *Conn
+	ring []byte
+}
+
+func (s *copySource) send(at, n int) (int, error) { return s.conn.write(s.ring[at : at+n]) }
+func (s *copySource) close()                      {}
 
 type streamSender struct {
-	conn *Conn
-	out  []byte
+	conn    *Conn
+	from    source
+	call    int // bytes of one call
+	at      int // position in the pattern's period
+	limit   *Quota
+	claimed int           // of limit, and not sent yet
+	woken   chan struct{} // ends the sleep of a sender that has nothing left to send
 }
 
-func (s *streamSender) Wake()  { s.conn.Wake() }
-func (s *streamSender) Close() { s.conn.Close() }
+func (s *streamSender) Wake() {
+	s.conn.Wake()
+	select {
+	case s.woken <- struct{}{}:
+	default:
+	}
+}
+
+func (s *streamSender) Close() {
+	s.conn.Close()
+	s.from.close()
+}
 
 func (s *streamSender) Loop(w *Worker) error {
 	for w.Phase.Is() != Stopped {
@@ -72,20 +141,51 @@ func (s *streamSender) Loop(w *Worker) error {
 	return nil
 }
 
-// round is one write of as much as the socket takes.
+// round is one call with as much as the socket takes.
 func (s *streamSender) round(w *Worker) error {
+	want := s.call
+	if s.limit != nil {
+		if s.claimed == 0 {
+			s.claimed = s.limit.claim(s.call)
+		}
+		if s.claimed == 0 {
+			s.rest()
+			return nil
+		}
+		want = s.claimed
+	}
 	// A timeout is no failure: it is the chance to look at the phase, which a peer with a closed window would otherwise keep us from.
-	n, err := s.conn.write(s.out)
-	w.Bytes.Add(int64(n))
+	n, err := s.from.send(s.at, want)
+	if n > 0 {
+		w.Bytes.Add(int64(n))
+		s.at = (s.at + n) % patternPeriod
+		if s.limit != nil {
+			s.claimed -= n
+			s.limit.sent(n)
+		}
+	}
 	if err != nil && !errors.Is(err, sys.ErrTimeout) {
 		return fmt.Errorf("send data: %w", err)
 	}
 	return nil
 }
 
+// rest waits for the end of the test when the quota is used up.
+func (s *streamSender) rest() {
+	late := time.NewTimer(wakeEvery)
+	defer late.Stop()
+	select {
+	case <-s.woken:
+	case <-late.C:
+	}
+}
+
 type streamReceiver struct {
-	conn *Conn
-	in   []byte
+	conn     *Conn
+	call     int    // bytes of one call
+	in       []byte // where copied bytes go
+	truncate bool
+	check    verifier
 }
 
 func (r *streamReceiver) Wake()  { r.conn.Wake() }
@@ -100,10 +200,27 @@ func (r *streamReceiver) Loop(w *Worker) error {
 	return nil
 }
 
-// round is one read of whatever has arrived.
+// round is one call for whatever has arrived.
 func (r *streamReceiver) round(w *Worker) error {
-	n, err := r.conn.read(r.in)
+	due := r.check.due()
+	var n int
+	var err error
+	if r.truncate && !due {
+		n, err = r.conn.discard(r.call)
+	} else {
+		n, err = r.conn.read(r.in)
+	}
 	w.Bytes.Add(int64(n))
+	switch {
+	case due && n > 0:
+		compared, err := r.check.check(r.in[:n])
+		w.Verified.Add(int64(compared))
+		if err != nil {
+			return fmt.Errorf("receive data: %w", err)
+		}
+	default:
+		r.check.skip(n)
+	}
 	if err != nil && !errors.Is(err, sys.ErrTimeout) {
 		return fmt.Errorf("receive data: %w", err)
 	}

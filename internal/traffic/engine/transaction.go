@@ -12,25 +12,52 @@ import (
 type TransactionOptions struct {
 	RequestBytes  int
 	ResponseBytes int
-	BusyPoll      bool // spin on the socket instead of sleeping in it
+	BusyPoll      bool // spin on the socket instead of sleeping in it; [sys.ErrNotSupported] where there are no bare descriptors
 }
 
 // NewRequester makes the worker that asks on conn and times each answer, one at a time.
 func NewRequester(p *Phase, conn *Conn, o TransactionOptions) (*Worker, error) {
-	w := New(Requester, p, &requester{conn: conn, out: Pattern(o.RequestBytes), in: make([]byte, o.ResponseBytes)})
-	w.Conn, w.RTT, w.Method = conn, stats.NewHistogram(), "blocking"
+	r := &requester{conn: conn, out: Pattern(o.RequestBytes), in: make([]byte, o.ResponseBytes)}
+	w := New(Requester, p, r)
+	w.Conn, w.RTT = conn, stats.NewHistogram()
+	if err := r.calls.choose(w, conn, o.BusyPoll); err != nil {
+		return nil, err
+	}
 	return w, nil
 }
 
 // NewResponder makes the worker that answers on conn.
 func NewResponder(p *Phase, conn *Conn, o TransactionOptions) (*Worker, error) {
-	w := New(Responder, p, &responder{conn: conn, out: Pattern(o.ResponseBytes), in: make([]byte, o.RequestBytes)})
-	w.Conn, w.Method = conn, "blocking"
+	r := &responder{conn: conn, out: Pattern(o.ResponseBytes), in: make([]byte, o.RequestBytes)}
+	w := New(Responder, p, r)
+	w.Conn = conn
+	if err := r.calls.choose(w, conn, o.BusyPoll); err != nil {
+		return nil, err
+	}
 	return w, nil
+}
+
+// calls are how one end of a transaction reads and writes.
+type calls struct {
+	read, write func([]byte) (int, error)
+}
+
+// choose settles between sleeping and spinning, and names it.
+func (c *calls) choose(w *Worker, conn *Conn, busyPoll bool) error {
+	if !busyPoll {
+		c.read, c.write, w.Method = conn.read, conn.write, "blocking"
+		return nil
+	}
+	if !canSpin {
+		return fmt.Errorf("busy-poll: %w", sys.ErrNotSupported)
+	}
+	c.read, c.write, w.Method, w.Spins = conn.readNow, conn.writeNow, "busy-poll", true
+	return nil
 }
 
 type requester struct {
 	conn    *Conn
+	calls   calls
 	out, in []byte
 }
 
@@ -49,10 +76,10 @@ func (r *requester) Loop(w *Worker) error {
 // round is one transaction, timed from before its first byte is written until after its last byte is read.
 func (r *requester) round(w *Worker) error {
 	start := w.Now()
-	if err := transfer(w, r.conn.write, r.out); err != nil {
+	if err := transfer(w, r.calls.write, r.out); err != nil {
 		return endOr("send request", err)
 	}
-	if err := transfer(w, r.conn.read, r.in); err != nil {
+	if err := transfer(w, r.calls.read, r.in); err != nil {
 		return endOr("receive response", err)
 	}
 	// Both readings come from the vDSO, some tens of nanoseconds each, and lie inside the time measured.
@@ -67,6 +94,7 @@ func (r *requester) round(w *Worker) error {
 
 type responder struct {
 	conn    *Conn
+	calls   calls
 	out, in []byte
 }
 
@@ -84,10 +112,10 @@ func (r *responder) Loop(w *Worker) error {
 
 // round answers one transaction.
 func (r *responder) round(w *Worker) error {
-	if err := transfer(w, r.conn.read, r.in); err != nil {
+	if err := transfer(w, r.calls.read, r.in); err != nil {
 		return endOr("receive request", err)
 	}
-	if err := transfer(w, r.conn.write, r.out); err != nil {
+	if err := transfer(w, r.calls.write, r.out); err != nil {
 		return endOr("send response", err)
 	}
 	w.Transactions.Add(1)

@@ -28,7 +28,7 @@ type Role int
 const (
 	Sender    Role = iota // bulk data, stream or datagrams
 	Receiver              // of them
-	Requester             // asks, times the answer
+	Requester             // asks, times the answer; on one connection, or on a new one each time
 	Responder             // answers
 	Pinger                // single packets, see package echo
 )
@@ -52,6 +52,7 @@ type Worker struct {
 	RTT    *stats.Histogram // nanoseconds of transactions inside the measured window; nil where there are none
 	Method string           // how the body moves data, for the result: "copy", "sendfile", "truncate", "sendmmsg+gso"; may be set until Loop starts
 	CPU    int              // where Run pinned it; -1: nowhere
+	Spins  bool             // it never sleeps, so it needs a CPU that nothing else of the test needs, see Place
 
 	body Body
 	done chan struct{}
@@ -94,16 +95,3 @@ func (w *Worker) Close() { w.body.Close() }
 
 // errEnded is a transfer that the end of the test cut short.
 var errEnded = errors.New("test is over")
-
-// Pattern is payload that no link and no middlebox can compress, the same on every run (xorshift64).
-func Pattern(n int) []byte {
-	b := make([]byte, n)
-	x := uint64(0x9e3779b97f4a7c15)
-	for i := range b {
-		x ^= x << 13
-		x ^= x >> 7
-		x ^= x << 17
-		b[i] = byte(x)
-	}
-	return b
-}

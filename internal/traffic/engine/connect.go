@@ -1,0 +1,51 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+const (
+	// maxPrefixBytes bounds what every request of a connection test starts with.
+	maxPrefixBytes = 64
+	// requestPatience is how long an acceptor waits for the whole of a request, so that a stranger who sends it byte by byte cannot keep it.
+	requestPatience = time.Second
+	// maxExchangeBytes bounds request and response of a connection test.
+	maxExchangeBytes = 1 << 20
+)
+
+// ErrRefused is a connection that the far end closed without an answer, as an acceptor does with requests that lack its prefix.
+var ErrRefused = errors.New("closed without an answer")
+
+// ConnectOptions say what a connector does again and again.
+type ConnectOptions struct {
+	To            netip.AddrPort
+	Prefix        []byte // what every request starts with, at most 64 bytes: it tells the acceptor that this is no stranger
+	RequestBytes  int    // after the prefix; with it, 1 to 1 MiB
+	ResponseBytes int    // 1 to 1 MiB
+	Conn          ConnOptions
+}
+
+// AcceptOptions say whom an acceptor answers, and how.
+type AcceptOptions struct {
+	Address       netip.Addr // listen there; the zero value: everywhere
+	From          netip.Addr // answer this one only; the zero value: everybody who knows the prefix
+	Prefix        []byte     // at most 64 bytes
+	RequestBytes  int        // after the prefix
+	ResponseBytes int
+	Conn          ConnOptions // of the listening socket: connections inherit it
+}
+
+func checkExchange(prefix []byte, request, response int) error {
+	switch {
+	case len(prefix) > maxPrefixBytes:
+		return fmt.Errorf("connection test: a prefix of %d bytes, at most %d", len(prefix), maxPrefixBytes)
+	case request < 0 || len(prefix)+request < 1 || len(prefix)+request > maxExchangeBytes:
+		return fmt.Errorf("connection test: a request of %d bytes, want 1 to %d", len(prefix)+request, maxExchangeBytes)
+	case response < 1 || response > maxExchangeBytes:
+		return fmt.Errorf("connection test: a response of %d bytes, want 1 to %d", response, maxExchangeBytes)
+	}
+	return nil
+}

@@ -1,0 +1,252 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"sync"
+
+	"github.com/linerate/linerate/internal/stats"
+	"github.com/linerate/linerate/internal/sys"
+)
+
+// NewConnector makes the worker that opens a connection, asks, reads the answer and closes, again and again, and times the whole of each.
+//
+// It closes by a reset as soon as it has the response. The end that closes first in good order keeps the port for a minute (TIME_WAIT), so that after some
+// 28 000 connections there would be none left; a reset leaves nothing behind at either end and costs one packet instead of three. The response is complete
+// by then, so nothing is lost by it.
+func NewConnector(p *Phase, o ConnectOptions) (*Worker, error) {
+	if err := checkExchange(o.Prefix, o.RequestBytes, o.ResponseBytes); err != nil {
+		return nil, err
+	}
+	c := &connector{
+		to: sys.AddressOf(o.To), address: o.To, options: o.Conn, fd: -1,
+		out: append(bytes.Clone(o.Prefix), Pattern(o.RequestBytes)...), in: make([]byte, o.ResponseBytes),
+	}
+	if err := c.open(); err != nil {
+		return nil, err
+	}
+	w := New(Requester, p, c)
+	w.RTT, w.Method = stats.NewHistogram(), "blocking"
+	return w, nil
+}
+
+type connector struct {
+	to      sys.Address
+	address netip.AddrPort
+	options ConnOptions
+	out, in []byte
+	fd      int
+}
+
+// open makes a socket with all its options, which connections one after the other then use.
+func (c *connector) open() error {
+	fd, err := sys.OpenStream(c.address.Addr())
+	if err != nil {
+		return err
+	}
+	c.fd = fd
+	if err := c.options.apply(fd); err != nil {
+		return err
+	}
+	if err := c.options.applyEarly(fd); err != nil {
+		return err
+	}
+	return sys.SetAbortOnClose(fd)
+}
+
+// Wake does nothing: no call of the loop sleeps longer than wakeEvery, and the connection changes under a waker's hands.
+func (c *connector) Wake() {}
+
+func (c *connector) Close() {
+	if c.fd >= 0 {
+		_ = sys.Close(c.fd) // by a reset, and the descriptor is free whatever close says
+		c.fd = -1
+	}
+}
+
+func (c *connector) Loop(w *Worker) error {
+	for w.Phase.Is() != Stopped {
+		if err := c.round(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// round is one connection, timed from before it is opened until after its response is read.
+func (c *connector) round(w *Worker) error {
+	start := w.Now()
+	for {
+		err := sys.Connect(c.fd, &c.to)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, sys.ErrTimeout) {
+			return fmt.Errorf("connect to %s: %w", c.address, err)
+		}
+		if w.Phase.Is() == Stopped {
+			return nil
+		}
+	}
+	if err := transfer(w, c.write, c.out); err != nil {
+		return endOr("send request", err)
+	}
+	if err := transfer(w, c.read, c.in); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = ErrRefused
+		}
+		return endOr("receive response", err)
+	}
+	d := w.Now() - start
+	w.Transactions.Add(1)
+	w.RTTNanos.Add(int64(d))
+	if w.Phase.Is() == Measured {
+		w.RTT.Record(int64(d))
+	}
+	if err := sys.Disconnect(c.fd); err != nil {
+		return fmt.Errorf("reset connection to %s: %w", c.address, err)
+	}
+	return nil
+}
+
+func (c *connector) read(p []byte) (int, error)  { return sys.Read(c.fd, p) }
+func (c *connector) write(p []byte) (int, error) { return sys.Write(c.fd, p) }
+
+// Acceptor is the far side of a connection test: a listening socket of its own.
+type Acceptor struct {
+	port    uint16
+	fd      int
+	from    netip.Addr
+	prefix  []byte
+	out, in []byte
+	peer    sys.Address
+	conn    int // the one being answered
+	last    int // the one answered before, which its client resets; -1: none
+	once    sync.Once
+}
+
+// NewAcceptor listens on a port that the kernel chooses and makes the worker that answers there.
+//
+// accept returns a connection when its request is there already (TCP_DEFER_ACCEPT), which saves a wakeup each. The acceptor leaves closing to the client and
+// gives up a connection when the next one has come, so that no farewell crosses the client's reset.
+func NewAcceptor(p *Phase, o AcceptOptions) (*Worker, *Acceptor, error) {
+	if err := checkExchange(o.Prefix, o.RequestBytes, o.ResponseBytes); err != nil {
+		return nil, nil, err
+	}
+	at := o.Address
+	if !at.IsValid() {
+		at = netip.IPv6Unspecified()
+	}
+	fd, err := sys.OpenStream(at)
+	if errors.Is(err, sys.ErrNotSupported) && !o.Address.IsValid() {
+		at = netip.IPv4Unspecified() // a host without IPv6
+		fd, err = sys.OpenStream(at)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	a := &Acceptor{
+		fd: fd, conn: -1, last: -1, from: o.From.Unmap(), prefix: bytes.Clone(o.Prefix),
+		out: Pattern(o.ResponseBytes), in: make([]byte, len(o.Prefix)+o.RequestBytes),
+	}
+	if err := a.listen(at, o.Conn); err != nil {
+		a.Close()
+		return nil, nil, err
+	}
+	w := New(Responder, p, a)
+	w.Method = "blocking"
+	return w, a, nil
+}
+
+func (a *Acceptor) listen(at netip.Addr, o ConnOptions) error {
+	if err := o.applyEarly(a.fd); err != nil {
+		return err
+	}
+	if err := o.apply(a.fd); err != nil {
+		return err
+	}
+	if err := sys.SetDeferAccept(a.fd, requestPatience); err != nil {
+		return err
+	}
+	if err := sys.Listen(a.fd, netip.AddrPortFrom(at, 0), acceptBacklog); err != nil {
+		return err
+	}
+	var err error
+	a.port, err = sys.LocalPort(a.fd)
+	return err
+}
+
+// acceptBacklog is what the kernel keeps for us at most; net.core.somaxconn may say less.
+const acceptBacklog = 1024
+
+// Port is where it listens.
+func (a *Acceptor) Port() uint16 { return a.port }
+
+// Wake makes the acceptor look at its phase.
+func (a *Acceptor) Wake() { _ = sys.Shutdown(a.fd) } // a socket that is closed already needs no waking
+
+// Close gives up the listening socket and what was accepted last.
+func (a *Acceptor) Close() {
+	a.once.Do(func() {
+		_ = sys.Close(a.fd) // the descriptor is free whatever close says
+		a.giveUp(&a.conn)
+		a.giveUp(&a.last)
+	})
+}
+
+func (a *Acceptor) giveUp(fd *int) {
+	if *fd >= 0 {
+		_ = sys.Close(*fd) // as above
+		*fd = -1
+	}
+}
+
+// Loop is the body of the worker.
+func (a *Acceptor) Loop(w *Worker) error {
+	for w.Phase.Is() != Stopped {
+		if err := a.round(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// round answers one connection. Only the listening socket can fail it: what a single client does is that client's matter.
+func (a *Acceptor) round(w *Worker) error {
+	conn, err := sys.Accept(a.fd, &a.peer)
+	if errors.Is(err, sys.ErrTimeout) || w.Phase.Is() == Stopped {
+		if conn >= 0 {
+			_ = sys.Close(conn) // nobody waits for an answer any more
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("accept connection: %w", err)
+	}
+	a.conn = conn
+	if a.from.IsValid() && a.peer.AddrPort().Addr() != a.from || !a.request(w) || transfer(w, a.write, a.out) != nil {
+		a.giveUp(&a.conn)
+		return nil
+	}
+	w.Transactions.Add(1)
+	a.giveUp(&a.last)
+	a.last, a.conn = a.conn, -1
+	return nil
+}
+
+// request reads a whole request and tells whether it is one of ours.
+func (a *Acceptor) request(w *Worker) bool {
+	// As a rule all of it is there already, and the clock is not asked.
+	n, err := sys.Read(a.conn, a.in)
+	for start := w.Now(); err == nil && n < len(a.in) && w.Now()-start < requestPatience; {
+		var more int
+		more, err = sys.Read(a.conn, a.in[n:])
+		n += more
+	}
+	return n == len(a.in) && bytes.HasPrefix(a.in, a.prefix)
+}
+
+func (a *Acceptor) write(p []byte) (int, error) { return sys.Write(a.conn, p) }

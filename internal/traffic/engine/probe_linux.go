@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"net"
+)
+
+// probeMethods sends probeBytes from one socket to another by the given methods.
+func probeMethods(send SendMethod, receive ReceiveMethod) error {
+	near, far, err := loopback()
+	if err != nil {
+		return err
+	}
+	defer near.Close()
+	defer far.Close()
+	from, call, err := newSource(send, near)
+	if err != nil {
+		return err
+	}
+	defer from.close()
+	p := &Phase{}
+	quota := NewQuota(probeBytes)
+	sender := New(Sender, p, &streamSender{conn: near, from: from, call: call, limit: quota, woken: make(chan struct{}, 1)})
+	r := &streamReceiver{conn: far, call: truncateBytes, in: make([]byte, sampleBytes), check: newVerifier(false), truncate: receive == ReceiveTruncate}
+	receiver := New(Receiver, p, r)
+
+	ended := make(chan error, 1)
+	go func() { ended <- sender.Run(-1) }()
+	for i := 0; receiver.Bytes.Load() < probeBytes && err == nil && receiver.Now() < probePatience; i++ {
+		// Every byte is compared where all are copied; truncation has to be right about what it skips, so every other call is.
+		r.check.dueAt = 0
+		if r.truncate && i%2 == 1 {
+			r.check.dueAt = probeBytes
+		}
+		err = r.round(receiver)
+	}
+	p.Set(Stopped)
+	sender.Wake()
+	if sendErr := <-ended; err == nil {
+		err = sendErr
+	}
+	if err == nil && receiver.Bytes.Load() < probeBytes {
+		err = errUnverified
+	}
+	return err
+}
+
+// loopback is one TCP connection of this host with itself.
+func loopback() (near, far *Conn, err error) {
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		// A host may have IPv6 only.
+		if l, err = net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv6loopback}); err != nil {
+			return nil, nil, err
+		}
+	}
+	defer l.Close()
+	a, err := net.DialTCP("tcp", nil, l.Addr().(*net.TCPAddr))
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := l.AcceptTCP()
+	if err != nil {
+		_ = a.Close() // nothing was sent on it
+		return nil, nil, err
+	}
+	if near, err = Adopt(a, ConnOptions{}); err != nil {
+		_ = b.Close() // as above
+		return nil, nil, err
+	}
+	if far, err = Adopt(b, ConnOptions{}); err != nil {
+		near.Close()
+		return nil, nil, err
+	}
+	return near, far, nil
+}

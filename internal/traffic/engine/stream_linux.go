@@ -1,0 +1,103 @@
+package engine
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/linerate/linerate/internal/sys"
+)
+
+const (
+	referenceBytes = 4 * patternPeriod // of one call that goes by reference
+	truncateBytes  = 1 << 20
+)
+
+// newSource makes the source of a method and tells the size of its calls.
+func newSource(m SendMethod, conn *Conn) (source, int, error) {
+	switch m {
+	case SendSendfile:
+		file, err := patternFile.open()
+		if err != nil {
+			return nil, 0, err
+		}
+		return &fileSource{conn: conn, file: file}, referenceBytes, nil
+	case SendSplice:
+		read, write, err := sys.OpenPipe(referenceBytes)
+		if err != nil {
+			return nil, 0, err
+		}
+		return &pipeSource{conn: conn, ring: ring(), read: read, write: write}, referenceBytes, nil
+	}
+	return &copySource{conn: conn, ring: ring()}, copyBytes, nil
+}
+
+// patternFile is the payload as a file in memory, of which one is enough for all senders of this process: they read it at offsets of their own.
+var patternFile sharedFile
+
+type sharedFile struct {
+	mu    sync.Mutex
+	fd    int
+	users int
+}
+
+func (f *sharedFile) open() (fd int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.users == 0 {
+		if f.fd, err = sys.CreateMemoryFile("linerate payload", ring()); err != nil {
+			return -1, err
+		}
+	}
+	f.users++
+	return f.fd, nil
+}
+
+func (f *sharedFile) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.users--; f.users == 0 {
+		_ = sys.Close(f.fd) // a file in memory has nothing left to write
+	}
+}
+
+// fileSource is sendfile(2).
+type fileSource struct {
+	conn *Conn
+	file int
+	once sync.Once
+}
+
+func (s *fileSource) send(at, n int) (int, error) {
+	return sys.SendFile(s.conn.fd, s.file, int64(at), n)
+}
+
+func (s *fileSource) close() { s.once.Do(patternFile.close) }
+
+// pipeSource is vmsplice(2) and splice(2).
+type pipeSource struct {
+	conn        *Conn
+	ring        []byte
+	read, write int
+	queued      int // bytes that are in the pipe
+	once        sync.Once
+}
+
+func (s *pipeSource) send(at, n int) (int, error) {
+	if s.queued == 0 {
+		queued, err := sys.SpliceMemory(s.write, s.ring[at:at+n])
+		if err != nil {
+			return 0, fmt.Errorf("fill pipe: %w", err)
+		}
+		s.queued = queued
+	}
+	// What is queued goes first, whatever was asked for: it is the next piece of the stream.
+	sent, err := sys.Splice(s.read, s.conn.fd, min(n, s.queued))
+	s.queued -= sent
+	return sent, err
+}
+
+func (s *pipeSource) close() {
+	s.once.Do(func() {
+		_, _ = sys.Close(s.read), sys.Close(s.write) // nobody waits at either end
+	})
+}
