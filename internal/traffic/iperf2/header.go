@@ -1,0 +1,252 @@
+package iperf2
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+)
+
+// Flags in word 0 of the settings.
+const (
+	flagExtended = 0x4000_0000 // words 6 and up are there
+	flagWide     = 0x0800_0000 // of datagrams: their numbers have 64 bits
+	flagUpper    = 0x0400_0000 // word 8 is in use
+	flagConnect  = 0x8000_0000 // the server is to connect back: -d and -r of iperf 1
+	flagLength   = 0x0001_0000 // the low bits are twice the length of the settings
+	flagBounce   = 0x0080_0000 // --bounceback, a layout of its own
+)
+
+// Flags in the upper half of word 8.
+const (
+	upperReverse = 0x0400 // the server sends
+	upperDuplex  = 0x0800 // both send
+)
+
+// version is what this package says it is: 2.1, 8.3, as the program that was watched.
+const (
+	versionMajor = 0x0002_0001
+	versionMinor = 0x0008_0003
+)
+
+// settingsBytes is the length of the settings, fifteen words.
+const settingsBytes = 60
+
+// settings are what a client asks for.
+type settings struct {
+	extended bool // the client is an iperf 2 and the fields below mean something
+	connect  bool // the server is asked to connect back
+	bounce   bool // the client asks for --bounceback
+	reverse  bool // the server is asked to send
+	duplex   bool // the server is asked to send while it receives
+	wide     bool // datagrams have numbers of 64 bits
+
+	streams     int
+	port        int
+	writeBytes  int           // of one write or datagram; 0: not said
+	bytes       int64         // to send, of each stream; 0: not said
+	duration    time.Duration // of the test; 0: not said
+	rateBitsSec float64       // 0: as fast as it goes
+}
+
+// looksLikeSettings tells whether a stream that begins like this comes from an iperf 2 that sends settings. The low 16 bits of the flags
+// hold twice the length of the settings and, with -d, an odd bit.
+func looksLikeSettings(head []byte) bool {
+	if len(head) < 4 {
+		return false
+	}
+	flags := binary.BigEndian.Uint32(head)
+	if flags&flagBounce != 0 && flags&^flagBounce == 0 {
+		return true
+	}
+	length := int(flags>>1) & 0xff
+	return flags&flagExtended != 0 && flags&flagLength != 0 && flags&0x0000_fe00 == 0 && length >= 24 && length%4 == 0
+}
+
+// parseSettings reads the settings at the head of p. What does not look like settings, or is too short for them, asks for nothing: iperf
+// versions before 2.0.10 and everything that is not iperf begin with payload.
+func parseSettings(p []byte) settings {
+	if !looksLikeSettings(p) {
+		return settings{}
+	}
+	word := func(i int) uint32 {
+		if len(p) < 4*i+4 {
+			return 0
+		}
+		return binary.BigEndian.Uint32(p[4*i:])
+	}
+	flags := word(0)
+	s := settings{extended: true, bounce: flags&flagBounce != 0, connect: flags&flagConnect != 0, wide: flags&flagWide != 0}
+	if s.bounce || len(p) < settingsBytes {
+		return s
+	}
+	s.streams, s.port = int(word(1)), int(word(2))
+	s.writeBytes = int(word(3))
+	if amount := int32(word(5)); amount < 0 {
+		s.duration = -time.Duration(amount) * 10 * time.Millisecond
+	} else {
+		s.bytes = int64(amount)
+	}
+	if flags&flagUpper != 0 {
+		upper := word(8) >> 16
+		s.reverse, s.duplex = upper&upperReverse != 0, upper&upperDuplex != 0
+	}
+	s.rateBitsSec = float64(uint64(word(13))<<32 | uint64(word(12)))
+	return s
+}
+
+// put writes s to the first settingsBytes of p, for a stream, or for a datagram behind its mark.
+func (s settings) put(p []byte, datagram bool) {
+	clear(p[:settingsBytes])
+	word := func(i int, v uint32) { binary.BigEndian.PutUint32(p[4*i:], v) }
+	length := settingsBytes
+	flags := uint32(flagExtended | flagLength)
+	if datagram {
+		// The length is that of mark and settings together.
+		length += markBytes
+		flags |= flagWide
+	}
+	var upper uint32
+	if s.reverse {
+		upper |= upperReverse
+	}
+	if s.duplex {
+		upper |= upperDuplex
+	}
+	if upper != 0 {
+		flags |= flagUpper
+	}
+	word(0, flags|uint32(length)<<1)
+	word(1, uint32(s.streams))
+	word(2, uint32(s.port))
+	word(3, uint32(s.writeBytes))
+	// Amounts beyond the word are left out: the end of the stream tells them better.
+	switch hundredths := s.duration / (10 * time.Millisecond); {
+	case s.bytes > 0 && s.bytes <= math.MaxInt32:
+		word(5, uint32(s.bytes))
+	case s.bytes == 0 && hundredths <= math.MaxInt32:
+		word(5, uint32(-int32(max(1, hundredths))))
+	}
+	word(8, upper<<16)
+	word(9, versionMajor)
+	word(10, versionMinor)
+	rate := uint64(s.rateBitsSec)
+	word(12, uint32(rate))
+	word(13, uint32(rate>>32))
+}
+
+// greetingBytes is the length of a greeting.
+const greetingBytes = 28
+
+// greeting is what a server of 2.1.8 sends when it has read the settings of a client that is going to send.
+func greeting() []byte {
+	p := make([]byte, greetingBytes)
+	binary.BigEndian.PutUint32(p[0:], 2) // acknowledges settings
+	binary.BigEndian.PutUint32(p[4:], greetingBytes)
+	binary.BigEndian.PutUint32(p[12:], versionMajor)
+	binary.BigEndian.PutUint32(p[16:], versionMinor)
+	return p
+}
+
+// Sizes of datagrams.
+const (
+	markBytes     = 16 // of a mark with a number of 64 bits
+	bareMarkBytes = 12 // of one with 32
+)
+
+// mark is the beginning of a datagram.
+type mark struct {
+	id   int64 // from 1 on; negative: the end, and how many there were with this one
+	sent time.Duration
+	wide bool
+}
+
+// parseMark reads a datagram's mark. Wide is what the settings behind it say; a number of 32 bits is widened by its sign.
+func parseMark(p []byte) (mark, bool) {
+	if len(p) < bareMarkBytes {
+		return mark{}, false
+	}
+	low := binary.BigEndian.Uint32(p)
+	seconds, micros := binary.BigEndian.Uint32(p[4:]), binary.BigEndian.Uint32(p[8:])
+	m := mark{id: int64(int32(low)), sent: time.Duration(seconds)*time.Second + time.Duration(micros)*time.Microsecond}
+	if len(p) >= markBytes+4 && looksLikeSettings(p[markBytes:]) && binary.BigEndian.Uint32(p[markBytes:])&flagWide != 0 {
+		m.wide = true
+		m.id = int64(uint64(binary.BigEndian.Uint32(p[12:]))<<32 | uint64(low))
+	}
+	return m, true
+}
+
+// put writes a mark with a number of 64 bits.
+func (m mark) put(p []byte) {
+	binary.BigEndian.PutUint32(p, uint32(m.id))
+	binary.BigEndian.PutUint32(p[4:], uint32(m.sent/time.Second))
+	binary.BigEndian.PutUint32(p[8:], uint32(m.sent%time.Second/time.Microsecond))
+	binary.BigEndian.PutUint32(p[12:], uint32(uint64(m.id)>>32))
+}
+
+// reportBytes is the length of the shortest report that iperf 2.1.8 takes: as long as a mark, then ten words.
+const reportBytes = 56
+
+// report is what a UDP server says at the end.
+type report struct {
+	bytes      int64
+	duration   time.Duration // from the first to the last datagram, microseconds
+	lost       int64
+	reordered  int64
+	datagrams  int64 // received and lost
+	jitter     time.Duration
+	longCounts bool // lost, reordered and datagrams had their upper halves
+}
+
+// put writes a report of reportBytes.
+func (r report) put(p []byte) {
+	clear(p[:reportBytes])
+	word := func(i int, v uint32) { binary.BigEndian.PutUint32(p[markBytes+4*i:], v) }
+	word(0, flagConnect|flagWide) // a report has the flag of iperf 1's header
+	word(1, uint32(uint64(r.bytes)>>32))
+	word(2, uint32(r.bytes))
+	word(3, uint32(r.duration/time.Second))
+	word(4, uint32(r.duration%time.Second/time.Microsecond))
+	word(5, uint32(max(r.lost, 0)))
+	word(6, uint32(r.reordered))
+	word(7, uint32(r.datagrams))
+	word(8, uint32(r.jitter/time.Second))
+	word(9, uint32(r.jitter%time.Second/time.Microsecond))
+}
+
+// The upper halves of counts are the last words of the long report of 2.1.8, behind ten words of the report, thirteen of transit times and
+// two of gaps.
+const (
+	lostHighAt      = markBytes + 4*25
+	reorderedHighAt = markBytes + 4*26
+	datagramsHighAt = markBytes + 4*27
+	longReportBytes = 128
+)
+
+// parseReport reads a report. It answers false for what is none, or cannot be meant seriously.
+func parseReport(p []byte) (report, bool) {
+	if len(p) < reportBytes {
+		return report{}, false
+	}
+	word := func(i int) uint32 { return binary.BigEndian.Uint32(p[markBytes+4*i:]) }
+	if word(0)&flagConnect == 0 {
+		return report{}, false
+	}
+	r := report{
+		bytes:     int64(uint64(word(1))<<32 | uint64(word(2))),
+		duration:  time.Duration(word(3))*time.Second + time.Duration(word(4))*time.Microsecond,
+		lost:      int64(word(5)),
+		reordered: int64(word(6)),
+		datagrams: int64(word(7)),
+		jitter:    time.Duration(word(8))*time.Second + time.Duration(word(9))*time.Microsecond,
+	}
+	if len(p) >= longReportBytes {
+		r.longCounts = true
+		r.lost |= int64(binary.BigEndian.Uint32(p[lostHighAt:])) << 32
+		r.reordered |= int64(binary.BigEndian.Uint32(p[reorderedHighAt:])) << 32
+		r.datagrams |= int64(binary.BigEndian.Uint32(p[datagramsHighAt:])) << 32
+	}
+	if r.bytes < 0 || r.lost < 0 || r.reordered < 0 || r.datagrams < 0 || r.lost > r.datagrams {
+		return report{}, false
+	}
+	return r, true
+}

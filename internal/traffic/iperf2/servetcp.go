@@ -1,0 +1,206 @@
+package iperf2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/engine"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// callBytes is how much one system call moves: it keeps the copy inside a second-level cache.
+const callBytes = 128 << 10
+
+// ServeConn serves one TCP connection until it is over, closes it, and tells the log.
+func (s *Server) ServeConn(ctx context.Context, conn *net.TCPConn) {
+	from := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
+	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // only a closed connection refuses, and that is over
+	defer stop()
+	defer conn.Close()
+	visit, err := s.o.Gate.Enter(from.Addr())
+	if err != nil {
+		s.log("iperf2 tcp from %s: turned away: %v", from, err)
+		return
+	}
+	defer visit.Leave()
+	t := &transfer{Server: s, conn: conn, from: from, visit: visit}
+	if err := t.run(ctx); err != nil && ctx.Err() == nil {
+		s.log("iperf2 tcp from %s: ended early: %v", from, err)
+	}
+}
+
+// transfer is one TCP connection of a client.
+type transfer struct {
+	*Server
+	conn  *net.TCPConn
+	from  netip.AddrPort
+	visit *admission.Visit
+}
+
+// errDialect is a client that speaks something else.
+var errDialect = errors.New("another dialect")
+
+func (t *transfer) run(ctx context.Context) error {
+	start := time.Now()
+	_ = t.conn.SetReadDeadline(start.Add(t.timing.settings)) // as in ServeConn
+	head := make([]byte, settingsBytes)
+	n, err := io.ReadFull(t.conn, head)
+	head = head[:n]
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded) && n == 0:
+		return fmt.Errorf("nothing came for %v", t.timing.settings)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("only %d bytes came in %v", n, t.timing.settings)
+	case err != nil && n == 0:
+		return fmt.Errorf("closed before anything came")
+	}
+	// Somebody who speaks something else waits for an answer that will never come, so it is told by a closed connection, and the log says what it was.
+	switch name := wire.Dialect(head); name {
+	case "iperf2", "something unknown", "nothing but zeros":
+	default:
+		return fmt.Errorf("%w: the client speaks %s, not iperf2", errDialect, name)
+	}
+	asked := parseSettings(head)
+	switch {
+	case asked.bounce:
+		return fmt.Errorf("%w: the client asks for --bounceback, which is not served here", errDialect)
+	case asked.reverse && !asked.duplex:
+		return t.send(ctx, asked)
+	case asked.duplex:
+		sent := make(chan error, 1)
+		go func() { sent <- t.send(ctx, asked) }()
+		return errors.Join(t.receive(start, n), <-sent)
+	}
+	if asked.extended {
+		_ = t.conn.SetWriteDeadline(start.Add(t.timing.settings)) // as in ServeConn
+		if _, err := t.conn.Write(greeting()); err != nil {
+			return fmt.Errorf("greet: %w", err)
+		}
+	}
+	if asked.connect {
+		t.log("iperf2 tcp from %s: asks to be connected back to (-d or -r), which is not served here; --full-duplex is", t.from)
+	}
+	return t.receive(start, n)
+}
+
+// receive reads to the end of the stream; what came before counts as payload, as the program counts it.
+func (t *transfer) receive(start time.Time, before int) error {
+	total, err := t.sink(int64(before))
+	seconds := time.Since(start).Seconds()
+	t.log("iperf2 tcp from %s: received %d bytes in %.2f s, %s", t.from, total, seconds, rate(total, seconds))
+	return err
+}
+
+// sink reads until the other side ends its half.
+func (t *transfer) sink(total int64) (int64, error) {
+	if err := t.visit.Spend(total); err != nil {
+		return total, err
+	}
+	p := make([]byte, callBytes)
+	var renewed time.Time
+	for {
+		// Renewed once a second and not for every read, so the connection may be idle for up to a second less than it is told.
+		if now := time.Now(); now.Sub(renewed) > time.Second {
+			renewed = now
+			_ = t.conn.SetReadDeadline(now.Add(t.timing.idle)) // as in ServeConn
+		}
+		n, err := t.conn.Read(p)
+		total += int64(n)
+		if err := t.spend(n); err != nil {
+			return total, err
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return total, nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return total, fmt.Errorf("nothing came for %v", t.timing.idle)
+		case err != nil:
+			return total, err
+		}
+	}
+}
+
+// spend counts bytes on the visit and rests as long as it wants.
+func (t *transfer) spend(n int) error {
+	if err := t.visit.Spend(int64(n)); err != nil {
+		return err
+	}
+	if d := t.visit.Pause(); d > 0 {
+		time.Sleep(d)
+	}
+	return nil
+}
+
+// send writes what the client asked for and ends the half of this side.
+func (t *transfer) send(ctx context.Context, asked settings) error {
+	duration := asked.duration
+	if duration == 0 && asked.bytes == 0 {
+		duration = t.timing.reverse
+	}
+	start := time.Now()
+	total, err := t.source(ctx, asked.bytes, duration, asked.rateBitsSec)
+	seconds := time.Since(start).Seconds()
+	if err == nil {
+		err = t.conn.CloseWrite()
+	}
+	t.log("iperf2 tcp from %s: sent %d bytes in %.2f s, %s", t.from, total, seconds, rate(total, seconds))
+	if err != nil || asked.duplex {
+		return err
+	}
+	// Closing with something unread would make the kernel reset the connection and drop what is queued.
+	_ = t.conn.SetReadDeadline(time.Now().Add(t.timing.idle)) // as in ServeConn
+	_, err = io.Copy(io.Discard, io.LimitReader(t.conn, callBytes))
+	return err
+}
+
+// source writes pattern until amount or time are reached, whichever is not zero.
+func (t *transfer) source(ctx context.Context, amount int64, duration time.Duration, bitsPerSecond float64) (total int64, err error) {
+	p := engine.Pattern(callBytes)
+	if bitsPerSecond > 0 {
+		// Writes of about ten milliseconds each, so that a low rate does not come in lumps.
+		p = p[:max(1, min(len(p), int(bitsPerSecond/8/100)))]
+	}
+	start := time.Now()
+	var renewed time.Time
+	for ctx.Err() == nil {
+		now := time.Now()
+		if duration > 0 && now.Sub(start) >= duration {
+			return total, nil
+		}
+		left := p
+		if amount > 0 && amount-total < int64(len(p)) {
+			left = p[:amount-total]
+		}
+		if len(left) == 0 {
+			return total, nil
+		}
+		if now.Sub(renewed) > time.Second {
+			renewed = now
+			_ = t.conn.SetWriteDeadline(now.Add(t.timing.idle)) // as in ServeConn
+		}
+		if err := t.spend(len(left)); err != nil {
+			return total, err
+		}
+		n, err := t.conn.Write(left)
+		total += int64(n)
+		if err != nil {
+			return total, err
+		}
+		if bitsPerSecond > 0 {
+			due := time.Duration(float64(total) * 8e9 / bitsPerSecond)
+			if duration > 0 {
+				due = min(due, duration)
+			}
+			time.Sleep(due - time.Since(start))
+		}
+	}
+	return total, context.Cause(ctx)
+}
