@@ -250,3 +250,11 @@ func parseReport(p []byte) (report, bool) {
 	}
 	return r, true
 }
+
+// LooksLike tells whether a TCP stream that begins like this is a client of this dialect. 24 bytes are enough.
+func LooksLike(head []byte) bool { return looksLikeSettings(head) }
+
+// LooksLikeDatagram tells whether a test by UDP begins with this datagram.
+func LooksLikeDatagram(p []byte) bool {
+	return len(p) >= markBytes+4 && looksLikeSettings(p[markBytes:])
+}

@@ -29,8 +29,12 @@ type Server struct {
 	tcp     *net.TCPListener // nil when somebody else listens
 	udp     *net.UDPConn
 	flows   *flowTable
-	started time.Time // base of the monotonic clock of arrivals
+	waiting chan struct{} // holds one for every connection that has said nothing yet
+	started time.Time     // base of the monotonic clock of arrivals
 }
+
+// maxWaiting is how many connections may be waited for at a time. Each is a goroutine of some kilobytes for timing.settings at most.
+const maxWaiting = 256
 
 // timing is how long a server waits; tests have less patience.
 type timing struct {
@@ -50,7 +54,7 @@ func NewServer(o ServerOptions) *Server {
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
-	s := &Server{o: o, timing: patience, started: time.Now()}
+	s := &Server{o: o, timing: patience, started: time.Now(), waiting: make(chan struct{}, maxWaiting)}
 	s.flows = newFlowTable(s.log)
 	return s
 }

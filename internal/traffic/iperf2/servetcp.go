@@ -25,14 +25,12 @@ func (s *Server) ServeConn(ctx context.Context, conn *net.TCPConn) {
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // only a closed connection refuses, and that is over
 	defer stop()
 	defer conn.Close()
-	visit, err := s.o.Gate.Enter(from.Addr())
-	if err != nil {
-		s.log("iperf2 tcp from %s: turned away: %v", from, err)
-		return
+	start := time.Now()
+	head, err := s.head(conn)
+	if err == nil {
+		err = s.transfer(ctx, conn, from, start, head)
 	}
-	defer visit.Leave()
-	t := &transfer{Server: s, conn: conn, from: from, visit: visit}
-	if err := t.run(ctx); err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() == nil {
 		s.log("iperf2 tcp from %s: ended early: %v", from, err)
 	}
 }
@@ -48,20 +46,32 @@ type transfer struct {
 // errDialect is a client that speaks something else.
 var errDialect = errors.New("another dialect")
 
-func (t *transfer) run(ctx context.Context) error {
-	start := time.Now()
-	_ = t.conn.SetReadDeadline(start.Add(t.timing.settings)) // as in ServeConn
+// head reads the first bytes of a connection. Until they are there the client is nobody's visitor, so that who connects and says nothing
+// takes no place from those who do; it takes one of the places for waiting.
+func (s *Server) head(conn *net.TCPConn) ([]byte, error) {
+	select {
+	case s.waiting <- struct{}{}:
+		defer func() { <-s.waiting }()
+	default:
+		return nil, fmt.Errorf("%d connections that have said nothing are waiting already", maxWaiting)
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(s.timing.settings)) // as in ServeConn
 	head := make([]byte, settingsBytes)
-	n, err := io.ReadFull(t.conn, head)
-	head = head[:n]
+	n, err := io.ReadFull(conn, head)
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded) && n == 0:
-		return fmt.Errorf("nothing came for %v", t.timing.settings)
+		return nil, fmt.Errorf("nothing came for %v", s.timing.settings)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("only %d bytes came in %v", n, t.timing.settings)
+		return nil, fmt.Errorf("only %d bytes came in %v", n, s.timing.settings)
 	case err != nil && n == 0:
-		return fmt.Errorf("closed before anything came")
+		return nil, errors.New("closed before anything came")
 	}
+	// A stream may be shorter than the settings.
+	return head[:n], nil
+}
+
+// transfer does what the client asks for.
+func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, start time.Time, head []byte) error {
 	// Somebody who speaks something else waits for an answer that will never come, so it is told by a closed connection, and the log says what it was.
 	switch name := wire.Dialect(head); name {
 	case "iperf2", "something unknown", "nothing but zeros":
@@ -69,15 +79,22 @@ func (t *transfer) run(ctx context.Context) error {
 		return fmt.Errorf("%w: the client speaks %s, not iperf2", errDialect, name)
 	}
 	asked := parseSettings(head)
-	switch {
-	case asked.bounce:
+	if asked.bounce {
 		return fmt.Errorf("%w: the client asks for --bounceback, which is not served here", errDialect)
+	}
+	visit, err := s.o.Gate.Enter(from.Addr())
+	if err != nil {
+		return err
+	}
+	defer visit.Leave()
+	t := &transfer{Server: s, conn: conn, from: from, visit: visit}
+	switch {
 	case asked.reverse && !asked.duplex:
 		return t.send(ctx, asked)
 	case asked.duplex:
 		sent := make(chan error, 1)
 		go func() { sent <- t.send(ctx, asked) }()
-		return errors.Join(t.receive(start, n), <-sent)
+		return errors.Join(t.receive(start, len(head)), <-sent)
 	}
 	if asked.extended {
 		_ = t.conn.SetWriteDeadline(start.Add(t.timing.settings)) // as in ServeConn
@@ -88,7 +105,7 @@ func (t *transfer) run(ctx context.Context) error {
 	if asked.connect {
 		t.log("iperf2 tcp from %s: asks to be connected back to (-d or -r), which is not served here; --full-duplex is", t.from)
 	}
-	return t.receive(start, n)
+	return t.receive(start, len(head))
 }
 
 // receive reads to the end of the stream; what came before counts as payload, as the program counts it.

@@ -1,0 +1,32 @@
+// Package dialect serves and asks in the protocols of other measuring programs, each by its name.
+//
+// # Model
+//
+// A dialect has a name, a port that its programs use when they are not told otherwise, and a package of its own that knows its protocol.
+// [ParseAccept] reads which ones a host answers, [Listen] opens their ports, [Run] runs a test against somebody else's server.
+//
+// Several dialects may share a port, as iperf2, ttcp and the data of nuttcp share 5001. Then one listener of this package looks at the first
+// bytes of a connection without taking them (MSG_PEEK) and hands it over:
+//
+//	from an address that nuttcp waits for    nuttcp
+//	settings of iperf 2                      iperf2
+//	anything else                            ttcp where it is accepted, else iperf2, whose server receives anything
+//
+// A datagram goes the same way, and stays with the dialect that its address began with.
+//
+// Who speaks something that is not served on a port is turned away, and the log names what it spoke: an iperf3 client on the port of iperf 2,
+// a web browser, a scanner.
+//
+// # Units
+//
+// Those of package traffic.
+//
+// # Sources
+//
+// recv(2) for MSG_PEEK; the packages of the dialects for their protocols and default ports.
+//
+// # Limits
+//
+// Dialects that need a connection of their own kind from the first byte on (iperf3, sockperf, stamp, the control connection of nuttcp) do not share a port. Where the
+// system cannot peek, iperf2 takes all connections of a shared port.
+package dialect

@@ -1,0 +1,232 @@
+package dialect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/traffic/iperf2"
+	"github.com/linerate/linerate/internal/traffic/ttcp"
+)
+
+const (
+	// peekFor is how long the first bytes of a connection may take, and gatherFor how long the rest of the first peekBytes.
+	peekFor   = 10 * time.Second
+	gatherFor = 200 * time.Millisecond
+	// peekBytes is what is looked at: enough to tell settings of iperf 2.
+	peekBytes = 24
+	// maxPeeking is how many connections that have said nothing are waited for at a time.
+	maxPeeking = 256
+	// maxBound is how many addresses of UDP senders are remembered with their dialect.
+	maxBound = 512
+	// boundFor is how long a silent UDP sender is remembered.
+	boundFor = 2 * time.Second
+	// receiveBufferBytes is asked for so that a burst at full rate survives a moment without the processor. The kernel grants what
+	// net.core.rmem_max allows.
+	receiveBufferBytes = 4 << 20
+)
+
+// hub is one port with one TCP and one UDP socket that several dialects share.
+type hub struct {
+	o       Options
+	tcp     *net.TCPListener
+	udp     *net.UDPConn
+	iperf2  *iperf2.Server // nil: not accepted here
+	ttcp    *ttcp.Server
+	peeking chan struct{}
+
+	bound map[netip.AddrPort]binding // by the reader of the UDP socket alone
+}
+
+// binding is the dialect that an address began with.
+type binding struct {
+	to    func([]byte, netip.AddrPort)
+	heard time.Time
+}
+
+// openHub listens on TCP and UDP.
+func openHub(ctx context.Context, address string, o Options) (*hub, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	tcp := l.(*net.TCPListener)
+	// The port of the TCP socket, for a port that the kernel chose.
+	_, port, _ := net.SplitHostPort(l.Addr().String()) // an address of package net always has a port
+	pc, err := lc.ListenPacket(ctx, "udp", net.JoinHostPort(o.Host, port))
+	if err != nil {
+		_ = tcp.Close() // nobody has come yet
+		return nil, err
+	}
+	return &hub{
+		o: o, tcp: tcp, udp: pc.(*net.UDPConn),
+		peeking: make(chan struct{}, maxPeeking), bound: make(map[netip.AddrPort]binding),
+	}, nil
+}
+
+func (h *hub) addr() netip.AddrPort { return h.tcp.Addr().(*net.TCPAddr).AddrPort() }
+
+// join makes the hub hand over to one more dialect. The servers share what the hub got: address, gate and log.
+func (h *hub) join(name string) {
+	switch name {
+	case "iperf2":
+		h.iperf2 = iperf2.NewServer(iperf2.ServerOptions{Gate: h.o.Gate, Log: h.o.Log})
+	case "ttcp":
+		h.ttcp = ttcp.NewServer(ttcp.ServerOptions{Gate: h.o.Gate, Log: h.o.Log})
+	}
+}
+
+// Serve hands over until ctx ends; then everything is closed and the answer is nil.
+func (h *hub) Serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(ctx, func() {
+		_ = h.tcp.Close() // both: the error of a second close says nothing
+		_ = h.udp.Close()
+	})
+	defer stop()
+	var all sync.WaitGroup
+	all.Go(func() { cancel(h.packets()) })
+	for {
+		conn, err := h.tcp.AcceptTCP()
+		if err == nil {
+			all.Go(func() { h.dispatch(ctx, conn) })
+			continue
+		}
+		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+			cancel(err)
+			break
+		}
+		// The peer was gone before, or there are no descriptors left: worth another try in a moment.
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	all.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, net.ErrClosed) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("serve %s: %w", h.addr(), err)
+	}
+	return nil
+}
+
+// dispatch finds out what a connection is and hands it over.
+func (h *hub) dispatch(ctx context.Context, conn *net.TCPConn) {
+	if h.iperf2 == nil {
+		h.ttcp.ServeConn(ctx, conn)
+		return
+	}
+	if h.ttcp == nil {
+		h.iperf2.ServeConn(ctx, conn)
+		return
+	}
+	head, err := h.peek(ctx, conn)
+	switch {
+	case errors.Is(err, sys.ErrNotSupported):
+		h.iperf2.ServeConn(ctx, conn) // which receives anything
+	case err != nil:
+		if ctx.Err() == nil {
+			h.o.Log(fmt.Sprintf("port %d tcp from %s: turned away: %v", h.addr().Port(), conn.RemoteAddr(), err))
+		}
+		_ = conn.Close() // it is of no more use to anybody
+	case iperf2.LooksLike(head):
+		h.iperf2.ServeConn(ctx, conn)
+	default:
+		h.ttcp.ServeConn(ctx, conn)
+	}
+}
+
+// peek waits for the first bytes of a connection and leaves them where they are.
+func (h *hub) peek(ctx context.Context, conn *net.TCPConn) ([]byte, error) {
+	select {
+	case h.peeking <- struct{}{}:
+		defer func() { <-h.peeking }()
+	default:
+		return nil, fmt.Errorf("%d connections that have said nothing are waiting already", maxPeeking)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) }) // only a closed connection refuses
+	defer stop()
+	_ = conn.SetReadDeadline(time.Now().Add(peekFor)) // as above
+	p := make([]byte, peekBytes)
+	n, err := peek(conn, p, 1)
+	if errors.Is(err, sys.ErrNotSupported) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("nothing came for %v: %w", peekFor, err)
+	}
+	if n < peekBytes {
+		// What is no settings may be shorter, so there is no sense in waiting for long.
+		_ = conn.SetReadDeadline(time.Now().Add(gatherFor)) // as above
+		if more, err := peek(conn, p, peekBytes); err == nil {
+			n = more
+		}
+	}
+	_ = conn.SetReadDeadline(time.Time{}) // as above
+	return p[:n], ctx.Err()
+}
+
+// packets reads the UDP socket until it is closed.
+func (h *hub) packets() error {
+	_ = h.udp.SetReadBuffer(receiveBufferBytes) // less is slower, not wrong
+	p := make([]byte, 64<<10)
+	for {
+		_ = h.udp.SetReadDeadline(time.Now().Add(time.Second)) // fails on a closed socket only, as the read then does
+		for {
+			n, from, err := h.udp.ReadFromUDPAddrPort(p)
+			if errors.Is(err, net.ErrClosed) {
+				return err
+			}
+			if err != nil {
+				break // the deadline
+			}
+			h.packet(p[:n], from)
+		}
+		h.sweep()
+	}
+}
+
+// packet hands a datagram to the dialect that its address began with.
+func (h *hub) packet(p []byte, from netip.AddrPort) {
+	now := time.Now()
+	b, ok := h.bound[from]
+	if !ok || now.Sub(b.heard) > boundFor {
+		if !ok && len(h.bound) >= maxBound {
+			// Whoever is forgotten is told by its next datagram again, as its first one was.
+			clear(h.bound)
+		}
+		b.to = h.choose(p)
+	}
+	b.heard = now
+	h.bound[from] = b
+	b.to(p, from)
+}
+
+// choose tells by a first datagram who shall have those of its address.
+func (h *hub) choose(p []byte) func([]byte, netip.AddrPort) {
+	if h.ttcp == nil || h.iperf2 != nil && iperf2.LooksLikeDatagram(p) {
+		return func(p []byte, from netip.AddrPort) { h.iperf2.ServePacket(h.udp, p, from) }
+	}
+	return func(p []byte, from netip.AddrPort) { h.ttcp.TakePacket(len(p), from) }
+}
+
+// sweep makes the dialects forget who went silent.
+func (h *hub) sweep() {
+	if h.iperf2 != nil {
+		h.iperf2.Sweep()
+	}
+	if h.ttcp != nil {
+		h.ttcp.Sweep()
+	}
+	for a, b := range h.bound {
+		if time.Since(b.heard) > boundFor {
+			delete(h.bound, a)
+		}
+	}
+}

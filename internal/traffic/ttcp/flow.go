@@ -1,0 +1,94 @@
+package ttcp
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// maxFlows is how many UDP senders are followed at a time. A newcomer that finds the table full takes the place of the one that has sent
+// least: forged addresses, which send one datagram each, only take places from one another.
+const maxFlows = 256
+
+// edgeBytes is the longest datagram that is no data but says where they begin or end.
+const edgeBytes = 4
+
+// flow is one UDP sender.
+type flow struct {
+	packets, bytes     int64
+	first, last, heard time.Duration
+}
+
+// flowTable holds the UDP senders by their addresses.
+type flowTable struct {
+	mu    sync.Mutex
+	flows map[netip.AddrPort]*flow
+	log   func(string, ...any)
+}
+
+func newFlowTable(log func(string, ...any)) *flowTable {
+	return &flowTable{flows: make(map[netip.AddrPort]*flow), log: log}
+}
+
+// TakePacket counts a datagram of n bytes. Nothing is ever answered.
+func (s *Server) TakePacket(n int, from netip.AddrPort) { s.flows.take(n, from, s.now()) }
+
+// Sweep ends UDP senders that have been silent for long. Who brings datagrams by TakePacket calls it every second or so.
+func (s *Server) Sweep() { s.flows.sweep(s.now(), s.timing.forget) }
+
+func (t *flowTable) take(n int, from netip.AddrPort, now time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.flows[from]
+	if n <= edgeBytes {
+		// The same sign for both edges: whether data have come tells which one it is. Later ones of the end find no flow.
+		if f != nil && f.packets > 0 {
+			delete(t.flows, from)
+			t.tell(from, f, "")
+		}
+		return
+	}
+	if f == nil {
+		f = &flow{first: now}
+		t.insert(from, f)
+	}
+	f.packets++
+	f.bytes += int64(n)
+	f.last, f.heard = now, now
+}
+
+// insert puts a flow into the table, in the place of another one if it must be. The caller holds the lock.
+func (t *flowTable) insert(from netip.AddrPort, f *flow) {
+	if len(t.flows) >= maxFlows {
+		var victim netip.AddrPort
+		var least *flow
+		for a, o := range t.flows {
+			if least == nil || o.packets < least.packets {
+				victim, least = a, o
+			}
+		}
+		delete(t.flows, victim)
+	}
+	t.flows[from] = f
+}
+
+// sweep ends flows that have been silent for the given time.
+func (t *flowTable) sweep(now, silent time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for a, f := range t.flows {
+		if now-f.heard < silent {
+			continue
+		}
+		delete(t.flows, a)
+		// A single datagram without a successor is noise, or forged.
+		if f.packets > 1 {
+			t.tell(a, f, "; it went silent without saying the end")
+		}
+	}
+}
+
+func (t *flowTable) tell(from netip.AddrPort, f *flow, rest string) {
+	seconds := (f.last - f.first).Seconds()
+	t.log("ttcp udp from %s: received %d datagrams, %d bytes in %.2f s, %s%s", from, f.packets, f.bytes, seconds, rate(f.bytes, seconds), rest)
+}

@@ -1,0 +1,259 @@
+package ttcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/unit"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// DefaultPort is the port of both TCP and UDP.
+const DefaultPort = 5001
+
+// ServerOptions say where to serve and whom.
+type ServerOptions struct {
+	Address string          // host:port for both TCP and UDP
+	Gate    *admission.Gate // who may ask how much; nil: one with the default limits
+	Log     func(string)    // one plain sentence per sender, from any goroutine; nil: nobody is told
+}
+
+// Server receives from anybody.
+type Server struct {
+	o       ServerOptions
+	timing  timing
+	tcp     *net.TCPListener // nil when somebody else listens
+	udp     *net.UDPConn
+	flows   *flowTable
+	waiting chan struct{} // holds one for every connection that has sent nothing yet
+	started time.Time     // base of the monotonic clock of arrivals
+}
+
+// maxWaiting is how many connections may be waited for at a time. Each is a goroutine of some kilobytes for timing.idle at most.
+const maxWaiting = 256
+
+// timing is how long a server waits; tests have less patience.
+type timing struct {
+	idle   time.Duration // for the next bytes of a connection, the first ones included
+	forget time.Duration // how long a UDP sender may be silent
+}
+
+var patience = timing{idle: 30 * time.Second, forget: 2 * time.Second}
+
+// NewServer makes a server that listens nowhere: connections and datagrams are brought to it by ServeConn and TakePacket.
+func NewServer(o ServerOptions) *Server {
+	if o.Gate == nil {
+		o.Gate = admission.New(admission.Limits{})
+	}
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	s := &Server{o: o, timing: patience, started: time.Now(), waiting: make(chan struct{}, maxWaiting)}
+	s.flows = newFlowTable(s.log)
+	return s
+}
+
+// Listen makes a server that listens on TCP and UDP. Port 0 is any port that is free for both.
+func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
+	var lc net.ListenConfig
+	s := NewServer(o)
+	l, err := lc.Listen(ctx, "tcp", o.Address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for ttcp: %w", err)
+	}
+	s.tcp = l.(*net.TCPListener)
+	pc, err := lc.ListenPacket(ctx, "udp", l.Addr().String())
+	if err != nil {
+		_ = l.Close() // nobody has come yet
+		return nil, fmt.Errorf("listen for ttcp: %w", err)
+	}
+	s.udp = pc.(*net.UDPConn)
+	return s, nil
+}
+
+// Addr is where the server listens, with TCP and UDP; the zero value for one that does not.
+func (s *Server) Addr() netip.AddrPort {
+	if s.tcp == nil {
+		return netip.AddrPort{}
+	}
+	return s.tcp.Addr().(*net.TCPAddr).AddrPort()
+}
+
+// receiveBufferBytes is asked for so that a burst at full rate survives a moment without the processor. The kernel grants what
+// net.core.rmem_max allows.
+const receiveBufferBytes = 4 << 20
+
+// Serve receives until ctx ends; then everything is closed and the answer is nil.
+func (s *Server) Serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(ctx, func() {
+		_ = s.tcp.Close() // both: the error of a second close says nothing
+		_ = s.udp.Close()
+	})
+	defer stop()
+	var all sync.WaitGroup
+	all.Go(func() { cancel(s.packets()) })
+	for {
+		conn, err := s.tcp.AcceptTCP()
+		if err == nil {
+			all.Go(func() { s.ServeConn(ctx, conn) })
+			continue
+		}
+		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+			cancel(err)
+			break
+		}
+		// The peer was gone before, or there are no descriptors left: worth another try in a moment.
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	all.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, net.ErrClosed) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("serve ttcp: %w", err)
+	}
+	return nil
+}
+
+// packets reads the UDP socket until it is closed.
+func (s *Server) packets() error {
+	_ = s.udp.SetReadBuffer(receiveBufferBytes) // less is slower, not wrong
+	p := make([]byte, 64<<10)
+	for {
+		_ = s.udp.SetReadDeadline(time.Now().Add(time.Second)) // fails on a closed socket only, as the read then does
+		for {
+			n, from, err := s.udp.ReadFromUDPAddrPort(p)
+			if errors.Is(err, net.ErrClosed) {
+				s.flows.sweep(s.now(), 0)
+				return err
+			}
+			if err != nil {
+				break // the deadline
+			}
+			s.TakePacket(n, from)
+		}
+		s.Sweep()
+	}
+}
+
+// ServeConn receives from one TCP connection until it is over, closes it, and tells the log.
+func (s *Server) ServeConn(ctx context.Context, conn *net.TCPConn) {
+	from := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
+	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // only a closed connection refuses, and that is over
+	defer stop()
+	defer conn.Close()
+	start := time.Now()
+	total, err := s.sink(conn, from.Addr())
+	if err != nil && ctx.Err() != nil {
+		err = nil
+	}
+	seconds := time.Since(start).Seconds()
+	switch {
+	case err != nil && total == 0:
+		s.log("ttcp tcp from %s: turned away: %v", from, err)
+	case err != nil:
+		s.log("ttcp tcp from %s: ended early after %d bytes in %.2f s: %v", from, total, seconds, err)
+	default:
+		s.log("ttcp tcp from %s: received %d bytes in %.2f s, %s", from, total, seconds, rate(total, seconds))
+	}
+}
+
+// callBytes is how much one system call moves: it keeps the copy inside a second-level cache.
+const callBytes = 128 << 10
+
+// head reads the first bytes of a connection. Until they are there the sender is nobody's visitor, so that who connects and says nothing
+// takes no place from those who do; it takes one of the places for waiting.
+func (s *Server) head(conn *net.TCPConn, p []byte) (int, error) {
+	select {
+	case s.waiting <- struct{}{}:
+		defer func() { <-s.waiting }()
+	default:
+		return 0, fmt.Errorf("%d connections that have sent nothing are waiting already", maxWaiting)
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(s.timing.idle)) // as in ServeConn
+	n, err := conn.Read(p)
+	switch name := wire.Dialect(p[:min(n, 64)]); {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return 0, fmt.Errorf("nothing came for %v", s.timing.idle)
+	case err != nil:
+		return 0, err
+	case waits(name):
+		// Everything is data here, but who greets and waits for an answer has come to the wrong place.
+		return 0, fmt.Errorf("the client speaks %s, and nothing here answers that", name)
+	}
+	return n, nil
+}
+
+// sink reads to the end of a connection.
+func (s *Server) sink(conn *net.TCPConn, from netip.Addr) (total int64, err error) {
+	p := make([]byte, callBytes)
+	n, err := s.head(conn, p)
+	if errors.Is(err, io.EOF) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	visit, err := s.o.Gate.Enter(from)
+	if err != nil {
+		return 0, err
+	}
+	defer visit.Leave()
+	var renewed time.Time
+	for {
+		total += int64(n)
+		if err := visit.Spend(int64(n)); err != nil {
+			return total, err
+		}
+		if d := visit.Pause(); d > 0 {
+			time.Sleep(d)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return total, nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return total, fmt.Errorf("nothing came for %v", s.timing.idle)
+		case err != nil:
+			return total, err
+		}
+		// Renewed once a second and not for every read, so the connection may be idle for up to a second less than it is told.
+		if now := time.Now(); now.Sub(renewed) > time.Second {
+			renewed = now
+			_ = conn.SetReadDeadline(now.Add(s.timing.idle)) // as in ServeConn
+		}
+		n, err = conn.Read(p)
+	}
+}
+
+// waits tells whether somebody who speaks like this waits for an answer before it goes on.
+func waits(dialect string) bool {
+	switch dialect {
+	case "something unknown", "nothing but zeros", "iperf2", "linerate data":
+		return false
+	}
+	return true
+}
+
+// now is the time since the server was made.
+func (s *Server) now() time.Duration { return time.Since(s.started) }
+
+func (s *Server) log(format string, args ...any) { s.o.Log(fmt.Sprintf(format, args...)) }
+
+// rate is n bytes in so many seconds, for people.
+func rate(n int64, seconds float64) unit.BitRate {
+	if seconds <= 0 {
+		return 0
+	}
+	return unit.BitRate(float64(n) * 8 / seconds)
+}
