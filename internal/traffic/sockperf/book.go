@@ -1,0 +1,113 @@
+package sockperf
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+)
+
+// Bounds of the book. They also bound how much a flood from forged sources can write into a log: 32 sentences per five seconds.
+const (
+	maxGuests  = 32              // sources with a page of their own; the others share the common one
+	guestQuiet = 5 * time.Second // after which a source is said to have gone
+)
+
+// book keeps what each source did over UDP, where nobody says hello or goodbye, to tell it in one sentence when the source has fallen silent. One
+// goroutine owns it.
+type book struct {
+	log    func(string)
+	guests map[netip.AddrPort]*guest
+	last   *guest // of the datagram before: most come in rows
+	others guest  // those for whom there was no page
+	swept  time.Duration
+}
+
+// guest is one source's page.
+type guest struct {
+	from                        netip.AddrPort
+	began, seen                 time.Duration
+	messages, answered, refused int64
+	malformed, unsent           int64
+	bytes                       int64
+	first, highest              uint64 // sequence numbers
+}
+
+func newBook(log func(string)) *book {
+	return &book{log: log, guests: make(map[netip.AddrPort]*guest, maxGuests)}
+}
+
+// page finds or opens the page of a source.
+func (b *book) page(from netip.AddrPort, now time.Duration) *guest {
+	if b.last != nil && b.last.from == from {
+		b.last.seen = now
+		return b.last
+	}
+	g := b.guests[from]
+	switch {
+	case g != nil:
+	case len(b.guests) < maxGuests:
+		g = &guest{from: from, began: now}
+		b.guests[from] = g
+	default:
+		if b.others.began == 0 {
+			b.others.began = now
+		}
+		b.others.seen = now
+		return &b.others
+	}
+	g.seen = now
+	b.last = g
+	return g
+}
+
+// count writes one message down.
+func (g *guest) count(sequence uint64, bytes int) {
+	if g.messages == 0 {
+		g.first, g.highest = sequence, sequence
+	}
+	g.messages++
+	g.bytes += int64(bytes)
+	g.highest = max(g.highest, sequence)
+}
+
+// sweep tells of the sources that have gone; all of them when the server ends. It looks once a second.
+func (b *book) sweep(now time.Duration, end bool) {
+	if !end && now-b.swept < time.Second {
+		return
+	}
+	b.swept = now
+	for from, g := range b.guests {
+		if end || now-g.seen > guestQuiet {
+			b.log(g.sentence(from.String()))
+			delete(b.guests, from)
+			b.last = nil
+		}
+	}
+	if b.others.began != 0 && (end || now-b.others.seen > guestQuiet) {
+		b.log(b.others.sentence("further sources"))
+		b.others = guest{}
+	}
+}
+
+// sentence is what is said of a source. Loss is what is missing between the first and the highest sequence number; a source that began anew or
+// several behind one page have none that could be told.
+func (g *guest) sentence(who string) string {
+	seconds := (g.seen - g.began).Seconds()
+	text := fmt.Sprintf("sockperf %s over udp: %d messages of %d bytes in all, %d answered in %.1f s", who, g.messages, g.bytes, g.answered, seconds)
+	if span := g.highest - g.first + 1; g.from.IsValid() && g.messages > 0 && span > uint64(g.messages) && g.highest-g.first < 1<<40 {
+		text += fmt.Sprintf(", %d lost on the way here", span-uint64(g.messages))
+	}
+	for _, n := range []struct {
+		count int64
+		what  string
+	}{
+		{g.refused, "not answered: over the packets and bytes that this host answers a source or all of them"},
+		{g.malformed, "not answered: no sockperf messages"},
+		{g.unsent, "answers that could not be sent"},
+	} {
+		if n.count > 0 {
+			text += fmt.Sprintf("; %d %s", n.count, n.what)
+		}
+	}
+	return text
+}

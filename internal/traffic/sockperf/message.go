@@ -1,0 +1,57 @@
+package sockperf
+
+import "encoding/binary"
+
+// The bounds of a message.
+const (
+	HeaderBytes     = 14
+	MaxMessageBytes = 65507 // the payload of the largest IPv4 datagram; sockperf keeps to it over TCP as well
+)
+
+// flags of a message.
+type flags uint16
+
+const (
+	fromClient flags = 1 << iota // a request, not an answer
+	wantsPong                    // the client wants it back
+	warmUp                       // sent to warm caches, never answered
+)
+
+// header is the start of every message.
+type header struct {
+	sequence uint64
+	flags    flags
+	length   uint32 // of the whole message, as the sender claims
+}
+
+// parseHeader reads the header of a message whose length can be true; ok is false for what is too short to have one, and for lengths that no
+// message has. The length is not compared with what is there, for over TCP the rest may still be on its way.
+func parseHeader(p []byte) (h header, ok bool) {
+	if len(p) < HeaderBytes {
+		return header{}, false
+	}
+	h = header{
+		sequence: binary.BigEndian.Uint64(p),
+		flags:    flags(binary.BigEndian.Uint16(p[8:])),
+		length:   binary.BigEndian.Uint32(p[10:]),
+	}
+	return h, h.length >= HeaderBytes && h.length <= MaxMessageBytes
+}
+
+// put writes a header into the first HeaderBytes of p.
+func (h header) put(p []byte) {
+	binary.BigEndian.PutUint64(p, h.sequence)
+	binary.BigEndian.PutUint16(p[8:], uint16(h.flags))
+	binary.BigEndian.PutUint32(p[10:], h.length)
+}
+
+// asks tells whether a server answers this message.
+func (h header) asks() bool { return h.flags&(fromClient|wantsPong|warmUp) == fromClient|wantsPong }
+
+// answers tells whether this is a server's answer to the message of that sequence number and length.
+func (h header) answers(sequence uint64, length int) bool {
+	return h.sequence == sequence && int(h.length) == length && h.flags&(fromClient|wantsPong) == wantsPong
+}
+
+// turn makes the answer out of a message that asks, in place.
+func turn(p []byte) { p[9] &^= byte(fromClient) }

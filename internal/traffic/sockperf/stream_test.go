@@ -1,0 +1,199 @@
+package sockperf
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/traffic/admission"
+)
+
+var impatient = &patience{first: 300 * time.Millisecond, idle: 600 * time.Millisecond, answer: 300 * time.Millisecond}
+
+// TestBadClientsAreClosedAndNamed plays what clients over TCP do wrong; afterwards the server serves on.
+func TestBadClientsAreClosedAndNamed(t *testing.T) {
+	journal := newJournal()
+	s, _ := startServer(t, ServerOptions{Log: journal.log, patience: impatient, Gate: admission.New(admission.Limits{Bytes: 10_000})})
+	message := func(length int) []byte {
+		p := make([]byte, max(length, HeaderBytes))
+		header{1, fromClient | wantsPong, uint32(length)}.put(p)
+		return p
+	}
+	for _, c := range []struct {
+		name  string
+		bytes []byte
+		drip  time.Duration // between single bytes
+		words []string
+	}{
+		{"half open", nil, 0, []string{"nothing came within"}},
+		{"cut off", message(20)[:15], 0, []string{"a message that had begun did not end within"}},
+		{"slow loris", message(60_000), 20 * time.Millisecond, []string{"a message that had begun did not end within", "0 messages"}},
+		{"idle", message(14), 0, []string{"1 messages, 1 answered", "no further message within"}},
+		{"garbage", bytes.Repeat([]byte{0xa5}, 100), 0, []string{"no sockperf: a message of 2779096485 bytes after 0"}},
+		{"oversized", message(65_508)[:14], 0, []string{"a message of 65508 bytes after 0"}},
+		{"too short for its header", message(13), 0, []string{"a message of 13 bytes after 0"}},
+		{"bad after good", append(message(20), message(3)...), 0, []string{"1 messages", "a message of 3 bytes after 20"}},
+		{"http", []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 0, []string{"the client speaks HTTP"}},
+		{"tls", []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03aaaaaaa"), 0, []string{"the client speaks TLS"}},
+		{"too much", bytes.Repeat(message(1000), 11), 0, []string{"10 kB that this host allows per test are used up"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", s.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			dripping := make(chan struct{})
+			go func() {
+				defer close(dripping)
+				if c.drip == 0 {
+					_, _ = conn.Write(c.bytes)
+					return
+				}
+				for _, b := range c.bytes {
+					if _, err := conn.Write([]byte{b}); err != nil {
+						return // closed on us, as it should be
+					}
+					time.Sleep(c.drip)
+				}
+			}()
+			buf := make([]byte, 1<<16)
+			for {
+				if _, err := conn.Read(buf); err != nil {
+					if ne, ok := err.(net.Error); ok && ne.Timeout() {
+						t.Error("not closed")
+					}
+					break
+				}
+			}
+			_ = conn.Close()
+			<-dripping
+			journal.await(t, append(c.words, conn.LocalAddr().String())...)
+		})
+	}
+	// Who never takes its answers is cut off as well; that needs more bytes than the sockets hold.
+	t.Run("deaf", func(t *testing.T) {
+		journal := newJournal()
+		s, _ := startServer(t, ServerOptions{Log: journal.log, patience: impatient})
+		conn, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		big := message(65_000)
+		for range 2000 {
+			if _, err := conn.Write(big); err != nil {
+				break
+			}
+		}
+		journal.await(t, "it does not take its answers within")
+	})
+	t.Run("serves on", func(t *testing.T) {
+		conn, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		roundTrip(t, conn, message(14))
+	})
+}
+
+func roundTrip(t *testing.T, conn net.Conn, message []byte) {
+	t.Helper()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write(message); err != nil {
+		t.Fatal(err)
+	}
+	answer := make([]byte, len(message)+1)
+	n, err := conn.Read(answer)
+	if err != nil || n != len(message) || answer[9] != byte(wantsPong) {
+		t.Fatalf("answer %x, %v", answer[:n], err)
+	}
+}
+
+func TestTooManyClientsAreTurnedAway(t *testing.T) {
+	journal := newJournal()
+	s, stop := startServer(t, ServerOptions{Log: journal.log, Gate: admission.New(admission.Limits{Clients: 1})})
+	first, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	roundTrip(t, first, newMessage(30))
+	second, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	journal.await(t, "turned away", "1 test is being served", second.LocalAddr().String())
+	roundTrip(t, first, newMessage(30))
+	stop()
+	journal.await(t, first.LocalAddr().String(), "2 messages, 2 answered, 60 bytes in and 60 out", "the server ends")
+}
+
+// FuzzStream feeds a connection in pieces and compares with what the messages say when they are taken one by one.
+func FuzzStream(f *testing.F) {
+	f.Add(newMessage(20), uint8(3))
+	f.Add(append(newMessage(14), newMessage(100)...), uint8(200))
+	unasked := newMessage(30)
+	binary.BigEndian.PutUint16(unasked[8:], uint16(fromClient))
+	f.Add(append(append(unasked, newMessage(17)...), unasked...), uint8(16))
+	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"), uint8(1))
+	f.Fuzz(func(t *testing.T, in []byte, piece uint8) {
+		var want []byte
+		bad := false
+		for rest := in; len(rest) >= HeaderBytes; {
+			h, ok := parseHeader(rest)
+			if !ok {
+				bad = true
+				break
+			}
+			if len(rest) < int(h.length) {
+				break
+			}
+			if h.asks() {
+				want = append(want, rest[:h.length]...)
+				turn(want[len(want)-int(h.length):])
+			}
+			rest = rest[h.length:]
+		}
+		s := &stream{buf: make([]byte, 2*MaxMessageBytes)}
+		var got []byte
+		for rest := in; len(rest) > 0; {
+			n := copy(s.buf[s.have:], rest[:min(len(rest), int(piece)+1)])
+			if n == 0 {
+				t.Fatal("no room for the rest of a message")
+			}
+			rest = rest[n:]
+			s.have += n
+			s.in += int64(n)
+			replies, err := s.turnAll(1)
+			if err != nil {
+				if !bad || !strings.HasPrefix(err.Error(), "no sockperf") {
+					t.Fatalf("%x: %v", in, err)
+				}
+				// What came with the bad message in one piece is not answered any more.
+				if !bytes.HasPrefix(want, got) {
+					t.Fatalf("%x answered with %x, want %x", in, got, want)
+				}
+				return
+			}
+			got = append(got, s.buf[:replies]...)
+			s.shift(replies)
+		}
+		if bad || !bytes.Equal(want, got) {
+			t.Fatalf("%x answered with %x, want %x", in, got, want)
+		}
+	})
+}
