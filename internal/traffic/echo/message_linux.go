@@ -115,7 +115,7 @@ type notice struct {
 	by     netip.Addr     // who reported
 	to     netip.AddrPort // where the packet went; the port is 0 for ICMP
 	bytes  int            // of the packet's payload that came back
-	sentAt int64          // CLOCK_REALTIME in nanoseconds when the packet left; 0: this is no timestamp
+	sentAt int64          // CLOCK_REALTIME in nanoseconds when the packet entered the queues; 0: this is trouble
 	id     uint32         // of the packet that was timestamped, counted from the switching on
 }
 
@@ -133,14 +133,19 @@ func (q *errorQueue) next(fd int) *notice {
 		return nil
 	}
 	q.found = notice{to: q.message.from(), bytes: n}
+	var at int64
 	q.message.controls(func(level, typ int32, data []byte) {
 		switch {
 		case level == unix.SOL_SOCKET && typ == unix.SCM_TIMESTAMPING && len(data) >= int(unsafe.Sizeof(unix.Timespec{})):
-			q.found.sentAt = (*unix.Timespec)(unsafe.Pointer(unsafe.SliceData(data))).Nano()
+			at = (*unix.Timespec)(unsafe.Pointer(unsafe.SliceData(data))).Nano()
 		case level == unix.SOL_IP && typ == unix.IP_RECVERR, level == unix.SOL_IPV6 && typ == unix.IPV6_RECVERR:
 			q.found.extended(data)
 		}
 	})
+	// ICMP errors have a time as well, of their own coming.
+	if q.found.errno == unix.ENOMSG {
+		q.found.sentAt = at
+	}
 	return &q.found
 }
 

@@ -39,7 +39,8 @@ type PingOptions struct {
 	Gap   time.Duration  // between pings
 }
 
-// Pinger is the body of a worker of role [engine.Pinger]. The worker owns it; others read Sent and Answered when the worker has ended.
+// Pinger is the body of a worker of role [engine.Pinger]. The worker owns it; others read Sent, Answered and Troubles when the worker has
+// ended.
 type Pinger struct {
 	socket   *echoSocket
 	token    Token
@@ -49,12 +50,19 @@ type Pinger struct {
 	ring     []pingSent
 	sent     int64 // inside the window
 	answered int64 // of those
+	troubles troubles
+
+	// A packet that the kernel refused may or may not have been counted among those whose leaving it tells of.
+	unsure           bool
+	stampsIn, stamps bool // the kernel told when an answer came, and also when its ping left
 }
 
 // pingSent is one ping that may still be answered.
 type pingSent struct {
 	sequence uint64
 	at       time.Duration
+	wall     int64 // CLOCK_REALTIME in nanoseconds, of the call that sent it
+	left     int64 // the same, when it entered the host's queues; 0: not known
 	measured bool
 	waiting  bool
 }
@@ -64,6 +72,9 @@ func (s *Pinger) Sent() int64 { return s.sent }
 
 // Answered is how many of those were answered, in time and once.
 func (s *Pinger) Answered() int64 { return s.answered }
+
+// Troubles is what the network or this host said of pings that did not get through, from the first ping on; nil: nothing was said.
+func (s *Pinger) Troubles() []Trouble { return s.troubles.list() }
 
 // Wake does nothing: a pinger never sleeps for more than a tenth of a second.
 func (s *Pinger) Wake() {}
@@ -108,19 +119,31 @@ func (s *Pinger) sendPing(w *engine.Worker, now time.Duration) {
 	if slot.measured {
 		s.sent++
 	}
-	// A ping that the host itself could not send is lost like any other, and so is one whose loss the network reports.
-	_ = s.socket.send(s.ping, s.sequence)
+	slot.wall = time.Now().UnixNano()
+	// A ping that the host itself could not send is lost like any other. Why is in the error queue.
+	if err := s.socket.send(s.ping, s.sequence); err != nil {
+		s.unsure = true
+	}
 	s.sequence++
 }
 
 // takeAnswer waits for one answer; what is late twice over, doubled or foreign is not counted.
 func (s *Pinger) takeAnswer(w *engine.Worker, wait time.Duration) {
-	p, err := s.socket.receive(wait)
-	if p == nil || err != nil {
-		return // an error is the network's word on some ping, which stays unanswered
-	}
+	e := s.socket.next(wait)
 	now := w.Now()
-	sequence, ok := parsePing(p, s.token)
+	switch {
+	case e.trouble.Count > 0:
+		s.troubles.add(e.trouble) // the ping that it is about stays unanswered
+		return
+	case e.sent != 0:
+		// Numbers of 32 bits, which is enough to find the one ping among those that may be under way.
+		sequence := s.sequence - uint64(uint32(s.sequence)-e.id)
+		if slot := &s.ring[sequence%pingRing]; slot.sequence == sequence && !s.unsure {
+			slot.left = e.sent
+		}
+		return
+	}
+	sequence, ok := parsePing(e.payload, s.token)
 	if !ok {
 		return
 	}
@@ -130,12 +153,48 @@ func (s *Pinger) takeAnswer(w *engine.Worker, wait time.Duration) {
 		return
 	}
 	slot.waiting = false
+	d := s.between(slot, now, e.received)
 	w.Transactions.Add(1)
-	w.RTTNanos.Add(int64(now - slot.at))
+	w.RTTNanos.Add(int64(d))
 	if slot.measured {
 		s.answered++
-		w.RTT.Record(int64(now - slot.at))
+		w.RTT.Record(int64(d))
 	}
+}
+
+// between is the round trip of a ping that was answered at now, as the kernel saw it: from the packet's entering the queues of this
+// host to the answer's coming out of the driver, received.
+// Where the kernel does not tell, the times of the calls stand in, which hold the scheduler's delay as well.
+//
+// The kernel's times are of the clock on the wall, which may be set between the two. The monotonic clock around them bounds the round trip from
+// above, so that what cannot be true is not believed.
+func (s *Pinger) between(slot *pingSent, now time.Duration, received int64) time.Duration {
+	around := now - slot.at
+	if received == 0 {
+		return around
+	}
+	from := slot.wall
+	left := slot.left >= slot.wall && slot.left < received
+	if left {
+		from = slot.left
+	}
+	inside := time.Duration(received - from)
+	if inside <= 0 || inside > around {
+		return around
+	}
+	s.stampsIn, s.stamps = true, s.stamps || left
+	return inside
+}
+
+// clock names whose times the round trips are made of, for the worker's Method.
+func (s *Pinger) clock() string {
+	switch {
+	case s.stamps:
+		return ", kernel timestamps"
+	case s.stampsIn:
+		return ", kernel receive timestamps"
+	}
+	return ""
 }
 
 func newPinger(p *engine.Phase, socket *echoSocket, token Token, o PingOptions) (*engine.Worker, *Pinger) {
@@ -145,8 +204,9 @@ func newPinger(p *engine.Phase, socket *echoSocket, token Token, o PingOptions) 
 	return w, s
 }
 
-// NewPinger finds out who answers and makes the worker that pings it: the far kernel over ICMP if the network lets it, else the far linerate over UDP. The worker's Method says which:
-// "icmp echo" or "udp echo". When nobody answers, the error is [ErrNoAnswer].
+// NewPinger finds out who answers and makes the worker that pings it: the far kernel over ICMP if the network lets it, else the far linerate over UDP. The worker's Method says which
+// and whose clock: "icmp echo" or "udp echo", and behind it ", kernel timestamps" where the kernel tells when packets leave and come, or ", kernel
+// receive timestamps" where it tells the latter only. When nobody answers, the error is [ErrNoAnswer] and has what the network said instead.
 func NewPinger(ctx context.Context, p *engine.Phase, o PingOptions) (*engine.Worker, *Pinger, error) {
 	var tried []error
 	try := func(name string, token Token, open func() (*echoSocket, error)) (*engine.Worker, *Pinger) {
@@ -158,20 +218,29 @@ func NewPinger(ctx context.Context, p *engine.Phase, o PingOptions) (*engine.Wor
 		w, s := newPinger(p, socket, token, o)
 		for range tries {
 			s.sendPing(w, w.Now())
-			for until := w.Now() + tryWait; w.Transactions.Load() == 0 && ctx.Err() == nil; {
+			before := w.Transactions.Load()
+			for until := w.Now() + tryWait; w.Transactions.Load() == before && ctx.Err() == nil; {
 				left := until - w.Now()
 				if left <= 0 {
 					break
 				}
 				s.takeAnswer(w, min(left, 50*time.Millisecond))
 			}
-			if w.Transactions.Load() > 0 {
-				w.Method = name
-				return w, s
+			// The kernel begins to take times with the first socket that asks, some packets late; so those of one answer are no proof.
+			if s.stamps {
+				break
 			}
 		}
+		if w.Transactions.Load() > 0 {
+			w.Method = name + s.clock()
+			return w, s
+		}
 		socket.close()
-		tried = append(tried, fmt.Errorf("%s: %w to %d packets", name, ErrNoAnswer, tries))
+		err = fmt.Errorf("%s: %w to %d packets", name, ErrNoAnswer, tries)
+		for _, t := range s.Troubles() {
+			err = fmt.Errorf("%w; %s", err, t)
+		}
+		tried = append(tried, err)
 		return nil, nil
 	}
 	if o.IP.IsValid() {

@@ -8,8 +8,8 @@ import (
 // probeHeaderBytes is what a packet of a path MTU search starts with: the header of a ping, then 4 bytes each
 //
 //	24  size    request kindSend: payload bytes of the packet to send, 0: none; request kindHeard: of itself; answer: as in the request
-//	28  hop     answer: MTU of the last ICMP "fragmentation needed" that the server got for this near end; 0: none
-//	32  status  answer: probeOK or probeTooBig
+//	28  hop     answer: MTU in the last ICMP "fragmentation needed" that the server got for this near end; 1: it named none; 0: there was none
+//	32  status  answer: probeOK, probeTooBig or probeCannot
 //	36  local   answer with probeTooBig: MTU of the server's own interface, 0: not known
 //
 // all big-endian. Under IPv4 and UDP headers these are 68 bytes, the least MTU that IPv4 has (RFC 791).
@@ -19,7 +19,11 @@ const probeHeaderBytes = echoHeaderBytes + 16
 const (
 	probeOK     = 0
 	probeTooBig = 1 // a packet of that size does not leave the server's interface in one piece
+	probeCannot = 2 // the server's system cannot forbid fragments
 )
+
+// unnamed stands for the MTU in a report that names none, as of routers from before RFC 1191.
+const unnamed = 1
 
 // putProbe writes a request.
 func putProbe(p []byte, token Token, kind byte, id uint64, size int) {
@@ -33,8 +37,8 @@ type probeAnswer struct {
 	id       uint64
 	size     int // payload bytes that were asked for, or that arrived
 	hop      int // MTU of a hop as ICMP told the far side
-	tooBig   bool
-	farLocal int // MTU of the far interface, with tooBig
+	status   int
+	farLocal int // MTU of the far interface, with probeTooBig
 }
 
 // parseAnswer reads an answer; ok is false for everything else.
@@ -45,7 +49,7 @@ func parseAnswer(p []byte, token Token) (a probeAnswer, ok bool) {
 	}
 	return probeAnswer{
 		id: sequence & (1<<56 - 1), size: int(binary.BigEndian.Uint32(p[24:])), hop: int(binary.BigEndian.Uint32(p[28:])),
-		tooBig: binary.BigEndian.Uint32(p[32:]) == probeTooBig, farLocal: int(binary.BigEndian.Uint32(p[36:])),
+		status: int(binary.BigEndian.Uint32(p[32:])), farLocal: int(binary.BigEndian.Uint32(p[36:])),
 	}, true
 }
 
@@ -72,6 +76,9 @@ func (r *registration) probed(p []byte) reply {
 	return reply{bytes: int(size), probe: true}
 }
 
+// putCannot turns an answer into the one that says that no packet of a named size can be sent.
+func putCannot(p []byte) { binary.BigEndian.PutUint32(p[32:], probeCannot) }
+
 // putTooBig turns an answer into the one that says that the size asked for does not leave this host.
 func putTooBig(p []byte, mtu int) {
 	binary.BigEndian.PutUint32(p[32:], probeTooBig)
@@ -84,7 +91,7 @@ func (s *Server) tooBig(to netip.Addr, mtu int) {
 	defer s.mu.Unlock()
 	for _, r := range s.tokens {
 		if r.from == plain(to) {
-			r.hop = mtu
+			r.hop = max(mtu, unnamed)
 		}
 	}
 }

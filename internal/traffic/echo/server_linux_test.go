@@ -146,7 +146,7 @@ func TestServerSendsProbesWhole(t *testing.T) {
 		for _, size := range []int{probeHeaderBytes, 1400, 65000} {
 			putProbe(p, token, kindSend, uint64(size), size)
 			got := exchange(t, c, p)
-			if a, ok := parseAnswer(got, token); !ok || len(got) != size || a.id != uint64(size) || a.tooBig {
+			if a, ok := parseAnswer(got, token); !ok || len(got) != size || a.id != uint64(size) || a.status != probeOK {
 				t.Errorf("%s: %d bytes asked, %d came, %+v", at, size, len(got), a)
 			}
 		}

@@ -43,7 +43,12 @@ func (s *serverSocket) serve(server *Server) {
 		if err != nil {
 			continue // an ICMP error that some answer brought about
 		}
-		if r := server.answer(buf[:n], from, s.local, time.Now()); r.bytes > 0 && !r.probe {
+		r := server.answer(buf[:n], from, s.local, time.Now())
+		if r.probe {
+			putCannot(buf)
+			r.bytes = probeHeaderBytes
+		}
+		if r.bytes > 0 {
 			// An answer that cannot be sent is a lost packet, which the pinger counts.
 			_, _ = s.conn.WriteToUDPAddrPort(buf[:r.bytes], from)
 		}

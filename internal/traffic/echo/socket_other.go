@@ -39,19 +39,24 @@ func (s *echoSocket) send(ping []byte, _ uint64) error {
 	return err
 }
 
-// receive waits for at most wait and returns one answer, which is valid until the next call. Nil without an error: nothing came.
-func (s *echoSocket) receive(wait time.Duration) ([]byte, error) {
-	if err := s.conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
-		return nil, err
+// next waits for at most wait for something to happen on the socket, which stays usable whatever it is.
+func (s *echoSocket) next(wait time.Duration) event {
+	if s.conn.SetReadDeadline(time.Now().Add(wait)) != nil {
+		return event{} // only a closed connection refuses
 	}
 	n, err := s.conn.Read(s.buf)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil, nil
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return event{}
+	case err != nil:
+		return event{trouble: Trouble{Text: err.Error(), Count: 1}}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return s.buf[:n], nil
+	return event{payload: s.buf[:n]}
+}
+
+// dontFragment says that package net cannot forbid fragments.
+func (s *echoSocket) dontFragment() error {
+	return fmt.Errorf("forbid fragments: %w", sys.ErrNotSupported)
 }
 
 func (s *echoSocket) close() {

@@ -1,0 +1,446 @@
+package echo
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxPacket is the largest IP packet that is tried: what the length field of IPv4 can say.
+	maxPacket = 1<<16 - 1
+	// probeTries is how often a size is tried before it counts as one that does not pass. Of a path that loses one packet in ten, both ways, seven
+	// sizes in a thousand then look too big by chance; what the search ends at is tried as often again.
+	probeTries = 3
+	// least and longest wait for the answers of one try, and the wait before the round trip is known.
+	leastProbeWait, longestProbeWait, firstProbeWait = 60 * time.Millisecond, time.Second, 500 * time.Millisecond
+	// searchRounds bounds a search on a path that changes meanwhile: from 65535 sizes it takes eight rounds with four sizes each.
+	searchRounds = 24
+)
+
+// usualSizes are tried first: what links, tunnels and the minima of the protocols leave. IPv6 needs 1280 and IPv4 576 (RFC 8200, RFC 791); PPPoE
+// leaves 1492, 6in4 1480, GRE 1476, WireGuard 1420 and 1440, IPsec about 1400; IP over InfiniBand has 2044, jumbo frames 9000.
+var usualSizes = []int{576, 1280, 1400, 1420, 1440, 1476, 1480, 1492, 1500, 2044, 9000}
+
+// SearchOptions say whose path is searched. With neither address the search fails.
+type SearchOptions struct {
+	UDP   netip.AddrPort // of a far Server; tells both directions. Invalid: none
+	Token Token          // for it
+	IP    netip.Addr     // of the far host, for ICMP echo if the server is silent: the smaller of both directions, as its answers are as large. Invalid: none
+}
+
+// PathMTU is what a search found. Sizes are of whole IP packets in bytes.
+type PathMTU struct {
+	Method    string // "udp echo" or "icmp echo"
+	Up, Down  PathSide
+	RoundTrip time.Duration // of the smallest packet, the first that was answered
+	Troubles  []Trouble     // what the network said
+}
+
+// PathSide is one direction of a path; the zero value was not searched.
+type PathSide struct {
+	Bytes     int  // largest packet that passed in one piece
+	Exact     bool // the next larger size did not pass; false when the search was broken off
+	Interface int  // MTU of the sending interface; 0: not known
+	Reported  int  // MTU that the path named in an ICMP message; 0: it named none
+	BlackHole bool // larger packets leave the sender and vanish without a word
+}
+
+// SearchPathMTU finds the largest packets that pass each way in one piece, by trying: packets that nobody may fragment, several sizes at a
+// time, until neighbours are left of which one passes and one does not (RFC 4821 and RFC 8899 without their timers, which are for connections
+// that live for hours). It takes some round trips where the path reports what it drops, and a second or two where it does not. It ends with ctx, with what it has by
+// then. The error is [ErrNoAnswer] when not even the smallest packet is answered; where fragments cannot be forbidden it wraps sys.ErrNotSupported.
+func SearchPathMTU(ctx context.Context, o SearchOptions) (PathMTU, error) {
+	var own Token
+	// crypto/rand.Read never fails: it crashes the program instead (Go 1.24).
+	_, _ = rand.Read(own[:])
+	var tried []error
+	for _, way := range []struct {
+		name  string
+		to    netip.Addr
+		token Token
+		both  bool // directions
+		open  func() (*echoSocket, error)
+	}{
+		{"udp echo", o.UDP.Addr(), o.Token, true, func() (*echoSocket, error) { return openUDP(o.UDP, maxPacket) }},
+		{"icmp echo", o.IP, own, false, func() (*echoSocket, error) { return openICMP(o.IP, maxPacket) }},
+	} {
+		if !way.to.IsValid() {
+			continue
+		}
+		socket, err := way.open()
+		if err == nil {
+			s := newSearch(socket, way.token, way.to.Unmap().Is6(), way.both)
+			if err = socket.dontFragment(); err == nil {
+				err = s.run(ctx)
+			}
+			socket.close()
+			if err == nil {
+				return s.result(way.name), nil
+			}
+		}
+		if ctx.Err() != nil {
+			return PathMTU{}, fmt.Errorf("search path mtu: %w", context.Cause(ctx))
+		}
+		tried = append(tried, fmt.Errorf("%s: %w", way.name, err))
+	}
+	if len(tried) == 0 {
+		return PathMTU{}, fmt.Errorf("search path mtu: %w: no address to ask", ErrNoAnswer)
+	}
+	return PathMTU{}, fmt.Errorf("search path mtu: %w", errors.Join(tried...))
+}
+
+// search is one search; one goroutine owns it.
+type search struct {
+	socket   prober
+	token    Token
+	headers  int // of IP and what is on it, before the payload
+	packet   []byte
+	id       uint64 // of the last probe
+	start    time.Time
+	trip     time.Duration
+	wait     time.Duration // for the answers of a try
+	up, down side
+	troubles troubles
+}
+
+// prober is the part of an echoSocket that a search needs; tests of the search play a path behind it.
+type prober interface {
+	send(packet []byte, sequence uint64) error
+	next(wait time.Duration) event
+}
+
+// side is the state of one direction. Every size up to low passes, as far as is known, and none from high on.
+type side struct {
+	on        bool
+	kind      byte
+	low, high int
+	local     int   // MTU of the sending interface; 0: not known
+	hop       int   // named by the path; unnamed: it reported without naming one
+	hints     []int // sizes worth trying next
+	probes    []probe
+	confirm   confirmation
+}
+
+// confirmation is how far the outcome of a search was tried again.
+type confirmation int
+
+const (
+	unconfirmed confirmation = iota
+	confirming
+	confirmed
+)
+
+// probe is one size of the running round.
+type probe struct {
+	size  int
+	first uint64 // id of the first try; the others follow at steps of probeStep
+	state probeState
+}
+
+type probeState int
+
+const (
+	waiting probeState = iota
+	passed
+	failed
+)
+
+// probeStep is the distance of the ids of a probe's tries, so that each answer tells which size and try it is of.
+const probeStep = 1 << 32
+
+func newSearch(socket prober, token Token, v6, both bool) *search {
+	s := &search{socket: socket, token: token, headers: 20 + 8, packet: make([]byte, maxPacket), start: time.Now()}
+	if v6 {
+		s.headers = 40 + 8
+	}
+	s.up = side{on: true, kind: kindHeard, high: maxPacket + 1, hints: slices.Clone(usualSizes)}
+	s.down = side{on: both, kind: kindSend, high: maxPacket + 1, hints: slices.Clone(usualSizes)}
+	return s
+}
+
+// run searches until both directions are known to the byte.
+func (s *search) run(ctx context.Context) error {
+	if err := s.greet(ctx); err != nil {
+		return err
+	}
+	for range searchRounds {
+		s.up.plan()
+		s.down.plan()
+		if len(s.up.probes)+len(s.down.probes) == 0 || ctx.Err() != nil {
+			break
+		}
+		s.round(ctx)
+		s.up.conclude()
+		s.down.conclude()
+	}
+	// What the far side heard of its last packets comes with its next answer.
+	if s.down.on && s.down.low != s.down.local {
+		s.ask(ctx)
+	}
+	return nil
+}
+
+// greet exchanges the smallest packet, which tells that somebody answers, and in which time.
+func (s *search) greet(ctx context.Context) error {
+	s.wait = firstProbeWait
+	if !s.ask(ctx) {
+		err := fmt.Errorf("%w to %d packets", ErrNoAnswer, probeTries)
+		for _, t := range s.troubles.list() {
+			err = fmt.Errorf("%w; %s", err, t)
+		}
+		return err
+	}
+	// Four times covers what the queues that this search itself fills add on a path that is otherwise idle.
+	s.wait = min(max(4*s.trip, leastProbeWait), longestProbeWait)
+	s.up.low = s.headers + probeHeaderBytes
+	s.down.low = s.up.low
+	return nil
+}
+
+// ask sends the smallest packet until it is answered, and tells whether it was. Its answer has what the path reported to the far side.
+func (s *search) ask(ctx context.Context) bool {
+	s.up.probes = []probe{{size: s.headers + probeHeaderBytes}}
+	s.down.probes = nil
+	s.round(ctx)
+	answered := s.up.probes[0].state == passed
+	s.up.probes = nil
+	return answered
+}
+
+// plan chooses the sizes of the next round: none when the direction is known.
+func (d *side) plan() {
+	d.probes = d.probes[:0]
+	if !d.on {
+		return
+	}
+	add := func(size int) {
+		if size > d.low && size < d.high && !slices.ContainsFunc(d.probes, func(p probe) bool { return p.size == size }) {
+			d.probes = append(d.probes, probe{size: size})
+		}
+	}
+	switch {
+	// Nothing is known of the sending interface yet: one packet that is too big for nearly all of them tells.
+	case d.high > maxPacket:
+		add(maxPacket)
+	case d.low < d.high-1:
+		// The largest that the interface takes, what the path named, and next to it, beside the usual ones.
+		add(d.high - 1)
+		for _, size := range d.hints {
+			add(size)
+		}
+		d.hints = d.hints[:0]
+		if len(d.probes) > 1 {
+			break
+		}
+		// Evenly between what passes and what does not. Of large packets fewer, for the sake of socket buffers: 200 KiB by default.
+		sizes := 8
+		if d.high > 10000 {
+			sizes = 4
+		}
+		step := max((d.high-d.low)/(sizes+1), 1)
+		for i := 1; i <= sizes; i++ {
+			add(d.low + i*step)
+		}
+	// The next larger size again, in case that chance alone lost it three times. The path's own word, or the interface's, needs no second.
+	case d.confirm != confirmed && d.low != d.hop && d.low != d.local && d.low < maxPacket:
+		d.confirm = confirming
+		d.high = d.low + 2
+		add(d.low + 1)
+	}
+}
+
+// conclude takes the round's outcome in.
+func (d *side) conclude() {
+	if !d.on {
+		return
+	}
+	before := d.low
+	for _, p := range d.probes {
+		if p.state == passed {
+			d.low = max(d.low, p.size)
+		}
+	}
+	for _, p := range d.probes {
+		if p.state != passed && p.size > d.low {
+			d.high = min(d.high, p.size)
+			if p.size == maxPacket && d.local == 0 {
+				d.local = maxPacket // the interface took it, at least
+			}
+		}
+	}
+	switch {
+	case d.confirm == confirming && d.low > before: // it had been chance: search on above
+		d.confirm = unconfirmed
+		d.high = maxPacket + 1
+	case d.confirm == confirming:
+		d.confirm = confirmed
+	}
+	if d.local > 0 {
+		d.high = min(d.high, max(d.local, d.low)+1)
+	}
+}
+
+// round tries the sizes of both directions, up to probeTries times those that are not answered.
+func (s *search) round(ctx context.Context) {
+	for i := range s.up.probes {
+		s.id++
+		s.up.probes[i].first = s.id
+	}
+	for i := range s.down.probes {
+		s.id++
+		s.down.probes[i].first = s.id
+	}
+	for try := range uint64(probeTries) {
+		sent := time.Now()
+		for _, d := range []*side{&s.up, &s.down} {
+			for i := range d.probes {
+				if d.open(i) {
+					s.send(d, &d.probes[i], try)
+				}
+			}
+		}
+		for until := sent.Add(s.wait); !s.up.decided() || !s.down.decided(); {
+			left := time.Until(until)
+			if left <= 0 || ctx.Err() != nil {
+				break
+			}
+			s.take(s.socket.next(min(left, 50*time.Millisecond)), sent)
+		}
+		if ctx.Err() != nil || s.up.decided() && s.down.decided() {
+			return
+		}
+	}
+}
+
+// open tells whether the outcome of probe i still matters: it is not known, and no larger size has passed.
+func (d *side) open(i int) bool {
+	p := d.probes[i]
+	return p.state == waiting && !slices.ContainsFunc(d.probes, func(q probe) bool { return q.state == passed && q.size > p.size })
+}
+
+// decided tells whether nothing of the round matters any more.
+func (d *side) decided() bool {
+	for i := range d.probes {
+		if d.open(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// send sends one probe.
+func (s *search) send(d *side, p *probe, try uint64) {
+	id := p.first + try*probeStep
+	payload := s.packet[:probeHeaderBytes]
+	if d.kind == kindHeard {
+		payload = s.packet[:p.size-s.headers]
+	}
+	putProbe(payload, s.token, d.kind, id, p.size-s.headers)
+	err := s.socket.send(payload, id)
+	// An earlier packet's error is told once, by whichever call comes next.
+	if err != nil && !errors.Is(err, syscall.EMSGSIZE) {
+		err = s.socket.send(payload, id)
+	}
+	if errors.Is(err, syscall.EMSGSIZE) && d.kind == kindHeard {
+		p.state = failed // the interface's MTU is in the error queue
+	}
+}
+
+// take acts on what happened on the socket; sent is when the running try began.
+func (s *search) take(e event, sent time.Time) {
+	if e.trouble.Count > 0 {
+		s.trouble(e)
+		return
+	}
+	a, ok := parseAnswer(e.payload, s.token)
+	if !ok {
+		// An ICMP echo comes back as it went.
+		sequence, ours := parsePing(e.payload, s.token)
+		if !ours || sequence>>56 != kindHeard {
+			return
+		}
+		a = probeAnswer{id: sequence & (1<<56 - 1)}
+	}
+	if s.trip == 0 {
+		s.trip = time.Since(sent)
+	}
+	if a.hop > 0 {
+		s.down.named(a.hop)
+	}
+	if p := s.up.find(a.id); p != nil {
+		p.state = passed
+		return
+	}
+	p := s.down.find(a.id)
+	switch {
+	case p == nil: // of a round that is over
+	case a.status == probeTooBig:
+		p.state = failed
+		if a.farLocal > 0 {
+			s.down.local = a.farLocal
+		}
+	case a.status == probeCannot:
+		s.down.on, s.down.probes = false, nil
+	case len(e.payload) == p.size-s.headers:
+		p.state = passed
+	}
+}
+
+// trouble acts on what was said of a packet.
+func (s *search) trouble(e event) {
+	switch {
+	case e.tooBig && e.local:
+		s.up.local = e.trouble.MTU
+		return // not the network's word, and expected
+	case e.tooBig:
+		s.up.named(e.trouble.MTU)
+		// Routers send back at least 8 bytes behind the IP header (RFC 792), most of them all that fits 576 bytes (RFC 1812 §4.3.2.3).
+		if sequence, ok := parsePing(e.payload, s.token); ok {
+			if p := s.up.find(sequence & (1<<56 - 1)); p != nil && p.state == waiting {
+				p.state = failed
+			}
+		}
+	}
+	s.troubles.add(e.trouble)
+}
+
+// named takes note of an MTU that the path named. It is a hint, not a fact: anybody can send such a message.
+func (d *side) named(mtu int) {
+	if mtu = max(mtu, unnamed); mtu != d.hop {
+		d.hop = mtu
+		d.hints = append(d.hints, mtu, mtu+1)
+	}
+}
+
+// find gives the probe that an id belongs to; nil: none of this round.
+func (d *side) find(id uint64) *probe {
+	for i := range d.probes {
+		if d.probes[i].first == id%probeStep {
+			return &d.probes[i]
+		}
+	}
+	return nil
+}
+
+func (s *search) result(method string) PathMTU {
+	return PathMTU{Method: method, Up: s.up.result(), Down: s.down.result(), RoundTrip: s.trip, Troubles: s.troubles.list()}
+}
+
+func (d *side) result() PathSide {
+	if !d.on {
+		return PathSide{}
+	}
+	r := PathSide{Bytes: d.low, Exact: d.low == d.high-1 || d.low == maxPacket, Interface: d.local}
+	if d.hop > unnamed {
+		r.Reported = d.hop
+	}
+	// A hop that takes less than the one that reported is silent as well.
+	r.BlackHole = d.low < d.local && (d.hop == 0 || d.low < d.hop)
+	return r
+}

@@ -1,0 +1,65 @@
+package echo
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// event is what happened on a socket: an answer, a packet's leaving, or trouble with one.
+type event struct {
+	payload  []byte  // of an answer; with trouble the beginning of the packet that it is about, as far as it came back
+	received int64   // of an answer: CLOCK_REALTIME in nanoseconds when the kernel took it in; 0: not known
+	sent     int64   // CLOCK_REALTIME in nanoseconds when the packet with the number id entered this host's queues; 0: none
+	id       uint32  // counts the packets of the socket from 0
+	trouble  Trouble // Count 0: none
+	tooBig   bool    // the trouble is the packet's size
+	local    bool    // it is this host's own
+}
+
+// Trouble is what the network, or this host, said of packets that did not get through.
+type Trouble struct {
+	Text  string     // "host unreachable", "fragmentation needed"
+	By    netip.Addr // who said so; invalid: not known
+	MTU   int        // of the link that the packet was too big for, IP bytes; 0: not about size, or not said
+	Count int64      // packets that it was said of
+}
+
+// String is one plain sentence.
+func (t Trouble) String() string {
+	s := t.Text
+	if t.MTU > 0 {
+		s += fmt.Sprintf(" (the next link takes %d bytes)", t.MTU)
+	}
+	if t.By.IsValid() {
+		s = fmt.Sprintf("%s says: %s", t.By, s)
+	}
+	if t.Count > 1 {
+		s += fmt.Sprintf(", %d times", t.Count)
+	}
+	return s
+}
+
+// maxTroubles bounds what is kept apart: a path with more hops that complain differently is told by the first of them.
+const maxTroubles = 8
+
+// troubles counts what was said, like with like.
+type troubles struct {
+	all [maxTroubles]Trouble
+	n   int
+}
+
+func (t *troubles) add(x Trouble) {
+	for i := range t.all[:t.n] {
+		if k := &t.all[i]; k.Text == x.Text && k.By == x.By && k.MTU == x.MTU {
+			k.Count += x.Count
+			return
+		}
+	}
+	if t.n < maxTroubles {
+		t.all[t.n] = x
+		t.n++
+	}
+}
+
+// list gives what was said, in the order in which it was said first.
+func (t *troubles) list() []Trouble { return append([]Trouble(nil), t.all[:t.n]...) }
