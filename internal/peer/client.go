@@ -22,7 +22,7 @@ const (
 	readBound     = 15 * time.Second
 	snapshotBound = 60 * time.Second
 	changeBound   = 90 * time.Second
-	runOpenBound  = admissionWait + 15*time.Second
+	runOpenBound  = 4 * retellEvery // from one note to the next; how long a test may wait in all is up to the far side
 	closeBound    = 10 * time.Second
 	// cancelGrace is how long a call that its caller gave up may still bring its answer, so that a change that was made is known of.
 	cancelGrace = 3 * time.Second
@@ -70,9 +70,15 @@ type Client struct {
 
 	mu      sync.Mutex
 	nextID  uint64
-	waiting map[uint64]chan answer // by the id of the call; each has room for its one answer
-	box     *mailbox               // of the test that runs
-	cause   error                  // why the channel has ended
+	waiting map[uint64]inquiry // by the id of the call
+	box     *mailbox           // of the test that runs
+	cause   error              // why the channel has ended
+}
+
+// inquiry is a call that waits for its answer.
+type inquiry struct {
+	answer chan answer   // has room for the one that comes, so that the reader never waits for a caller that has gone
+	note   chan struct{} // one place: the far side has said that it has not forgotten
 }
 
 // Connect reaches the far host that target names, and makes acquaintance. Errors: ErrTarget, ErrNoKey and wire.ErrBadKey for what
@@ -98,7 +104,7 @@ func Connect(ctx context.Context, target string, o ConnectOptions) (*Client, err
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
 	c := &Client{
-		target: t, options: o, waiting: make(map[uint64]chan answer),
+		target: t, options: o, waiting: make(map[uint64]inquiry),
 		testing: make(chan struct{}, 1), finished: make(chan struct{}),
 	}
 	if t.SSH != nil {
@@ -192,6 +198,7 @@ func (c *Client) Snapshot(ctx context.Context) (*host.Snapshot, error) {
 
 // read is the goroutine that sorts what the far side sends.
 func (c *Client) read() {
+	var told note
 	for {
 		m, err := c.conn.Receive(context.Background())
 		if err != nil {
@@ -218,33 +225,45 @@ func (c *Client) read() {
 				continue
 			}
 			c.mu.Lock()
-			if ch := c.waiting[a.ID]; ch != nil {
-				ch <- a // has room for the one answer that comes
+			if in, ok := c.waiting[a.ID]; ok {
+				in.answer <- a
 				delete(c.waiting, a.ID)
 			}
 			c.mu.Unlock()
 		case m.Type == msgNote:
 			var n note
-			if decode(m.Body, &n) == nil {
+			if decode(m.Body, &n) != nil {
+				continue
+			}
+			c.mu.Lock()
+			if in, ok := c.waiting[n.ID]; ok {
+				select {
+				case in.note <- struct{}{}:
+				default: // the caller has not seen the last one, and will find both
+				}
+			}
+			c.mu.Unlock()
+			if n != told { // what is only said again is for this program and not for people
+				told = n
 				c.options.Notify(n.Text)
 			}
 		}
 	}
 }
 
-// call asks the far side for something and waits no longer than bound for the answer. An answer may have a body beside its fault.
+// call asks the far side for something and waits no longer than bound for the answer, counted anew from every note that the far side sends about it.
+// An answer may have a body beside its fault.
 func (c *Client) call(ctx context.Context, typ string, body, into any, bound time.Duration) error {
 	raw, err := encode(body)
 	if err != nil {
 		return fmt.Errorf("ask %s for %s: %w", c.target, typ, err)
 	}
-	// Room for the answer, so that the reader never waits for a caller that has gone.
-	got := make(chan answer, 1)
+	in := inquiry{make(chan answer, 1), make(chan struct{}, 1)}
 	// Known to the reader before it is sent: the answer may be faster than this goroutine.
 	c.mu.Lock()
 	c.nextID++
 	id := c.nextID
-	c.waiting[id] = got
+	c.waiting[id] = in
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()
@@ -259,35 +278,48 @@ func (c *Client) call(ctx context.Context, typ string, body, into any, bound tim
 	if err := c.conn.Send(ctx, typ, call{ID: id, Body: raw}); err != nil && ctx.Err() == nil {
 		return c.failed(typ, err)
 	}
-	timer := time.NewTimer(bound)
-	defer timer.Stop()
-	select {
-	case a := <-got:
-		return c.accept(a, into)
-	case <-c.finished:
-	case <-timer.C:
-		c.abandon(id)
-		return &wire.Error{Op: "ask for " + typ, Peer: c.target.String(), Kind: wire.ErrPeerGone,
-			Err: fmt.Errorf("connected, but no answer for %s: %w", bound, context.DeadlineExceeded)}
-	case <-ctx.Done():
+	if err := c.await(ctx, in, bound); err != nil {
 		// A change may have been made at this very moment. Its answer has the ids by which it can be taken back, so it is worth three
 		// seconds; without them the end of the connection takes it back.
 		c.abandon(id)
-		grace := time.NewTimer(cancelGrace)
-		defer grace.Stop()
-		select {
-		case a := <-got:
-			return c.accept(a, into)
-		case <-grace.C:
-			return c.failed(typ, ctx.Err())
-		case <-c.finished:
+		if ctx.Err() != nil {
+			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelGrace)
+			defer cancel()
+			if c.await(grace, in, cancelGrace) != nil {
+				return c.failed(typ, err)
+			}
+		} else {
+			return &wire.Error{Op: "ask for " + typ, Peer: c.target.String(), Kind: wire.ErrPeerGone,
+				Err: fmt.Errorf("connected, but no answer for %s: %w", bound, err)}
 		}
 	}
 	select {
-	case a := <-got: // the last thing that came
+	case a := <-in.answer: // the last thing that came, if the connection has ended
 		return c.accept(a, into)
 	default:
 		return c.failed(typ, c.cause)
+	}
+}
+
+// await returns nil when the answer is there or none will ever come, and otherwise the error of ctx, or that of a deadline when nothing was heard for
+// bound.
+func (c *Client) await(ctx context.Context, in inquiry, bound time.Duration) error {
+	timer := time.NewTimer(bound)
+	defer timer.Stop()
+	for {
+		select {
+		case a := <-in.answer:
+			in.answer <- a // for the caller; the room is free again
+			return nil
+		case <-c.finished:
+			return nil
+		case <-in.note:
+			timer.Reset(bound)
+		case <-timer.C:
+			return context.DeadlineExceeded
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
@@ -79,7 +80,12 @@ func (c *session) apply(ctx context.Context, raw json.RawMessage) (any, error) {
 	request := journal.Request{Reason: body.Reason, For: lease + guardSlack}
 	// Before the change, so that a slow driver shortens the trial. It is one timer for all trials of the session: a new change is a sign
 	// that the client still works with the older ones.
-	c.lease.Reset(lease)
+	c.leaseEnd = time.Now().Add(lease)
+	if c.lease == nil {
+		c.lease = time.AfterFunc(lease, func() { c.enqueue(pending{endLease: true}) })
+	} else {
+		c.lease.Reset(lease)
+	}
 	changes, err := c.journal.Apply(ctx, request, body.Settings...)
 	ids := make([]string, 0, len(changes))
 	for _, change := range changes {
@@ -149,6 +155,9 @@ func (c *session) commit(ctx context.Context, raw json.RawMessage) error {
 
 // takeBack ends what this client left on trial. It runs after everything else of the session has ended.
 func (c *session) takeBack() {
+	if c.lease != nil {
+		c.lease.Stop()
+	}
 	if c.journal == nil {
 		return
 	}

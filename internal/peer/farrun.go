@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
+	"reflect"
 	"sync"
 	"time"
 
 	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -19,41 +22,115 @@ type runState struct {
 
 // farRun is one admitted test.
 type farRun struct {
+	spec   traffic.Spec // normalized
 	queue  *wire.DataQueue
 	box    *mailbox
 	start  *time.Timer // gives the place free when no test starts
-	free   func()      // gives the place free, once
+	free   func()      // closes the queue and gives the place free, once
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when the responder has returned; nil while none was started
 }
 
-// openRun waits for the one place, makes the listener take up changed defaults, and gives the token of the test's data connections.
-func (c *session) openRun(ctx context.Context, id uint64) (any, error) {
+// openRun waits for a place, makes the listener take up changed defaults, and gives the token of the test's data connections.
+func (c *session) openRun(ctx context.Context, opening call) (any, error) {
+	var body runCall
+	if err := decode(opening.Body, &body); err != nil {
+		return nil, err
+	}
+	spec, err := body.Spec.Normalize()
+	if err != nil {
+		return nil, err
+	}
+	// Before it waits: what would be refused in the end need not stand in the queue.
+	if reason := c.Limits.Refuse(spec); reason != "" {
+		return nil, fmt.Errorf("%w: %s", traffic.ErrRefused, reason)
+	}
 	// A client has one test at a time. One that opens the next without closing the last has given the last one up.
 	c.endRun()
-	tell := func(text string) {
-		_ = c.conn.Send(ctx, msgNote, note{ID: id, Text: text}) // if the channel is gone, so is the wait
-	}
-	if err := c.enterTest(ctx, tell); err != nil {
+	leave, err := c.tests.enter(ctx, c.source, weigh(spec), func(before int) {
+		// If the channel is gone, so is the wait.
+		_ = c.conn.Send(ctx, msgNote, note{ID: opening.ID, Text: c.standing(before)})
+	})
+	if err != nil {
 		return nil, err
 	}
-	// The place is given free by whichever is first: the end of the test, its closing, or the client's not starting it.
-	free := sync.OnceFunc(c.leaveTest)
-	// One session at a time is here, since the place is taken, so the port is renewed once per test and not by two clients at once.
-	// Knobs may have been turned since the listener was made, and its accepted sockets must show it.
-	if err := c.Listener.Renew(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		free()
+	// An address that is not known (ssh without one) is a source like any other to the gate.
+	from, _ := netip.ParseAddr(c.ip)
+	visit, err := c.Gate.Enter(from)
+	if err != nil {
+		leave()
+		var busy *admission.BusyError
+		if errors.As(err, &busy) {
+			err = fmt.Errorf("%w: %s", ErrBusy, busy.Reason)
+		}
 		return nil, err
 	}
-	r := &farRun{box: newMailbox(c.conn), free: free}
-	// A place that was not started in time goes to somebody else; the token dies with it, so a late start finds no listener for its data.
-	// How many connections the test needs is in its Spec, which comes later; package traffic takes as many as it wants.
-	r.queue = c.Listener.Expect(wire.NewToken(), wire.MaxDataConns)
+	r, err := c.expect(spec)
+	if err != nil {
+		visit.Leave()
+		leave()
+		return nil, err
+	}
+	// The place is given free by whichever is first: the end of the test, its closing, or the client's not starting it. The queue goes first, since
+	// it may hold the listening port in a state that is for this test only.
+	r.free = sync.OnceFunc(func() {
+		_ = r.queue.Close() // closes connections that nobody will use
+		visit.Leave()
+		leave()
+	})
 	c.run.mu.Lock()
 	c.run.current = r
 	r.start = time.AfterFunc(startWait, func() { c.expireRun(r) })
 	c.run.mu.Unlock()
 	return runAnswer{r.queue.Token()}, nil
+}
+
+// expect makes the port ready for the data connections of a test.
+func (c *session) expect(spec traffic.Spec) (*farRun, error) {
+	r := &farRun{spec: spec, box: newMailbox(c.conn)}
+	token, n := wire.NewToken(), max(spec.Connections(), 1)
+	if o := listenOptions(spec); o != (wire.ListenOptions{}) {
+		queue, err := c.Listener.ExpectWith(token, n, o)
+		if err == nil {
+			r.queue = queue
+			return r, nil
+		}
+		// Elsewhere than on Linux the options come after the handshake, which is the most that is possible there.
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return nil, err
+		}
+	}
+	// Knobs may have been turned since the listener was made, and its accepted sockets must show it.
+	if err := c.Listener.Renew(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return nil, err
+	}
+	r.queue = c.Listener.Expect(token, n)
+	return r, nil
+}
+
+// weigh tells how much of a host a test takes.
+func weigh(spec traffic.Spec) weight {
+	switch {
+	case listenOptions(spec) != (wire.ListenOptions{}):
+		return alone
+	case spec.Test == traffic.Ping || spec.Test == traffic.MTU:
+		return light
+	}
+	return heavy
+}
+
+// listenOptions are the options of a test that the far end of a connection must have before it is accepted: a window is scaled by what the listening
+// socket has (RFC 7323 §2.2), and the segment size goes into the answer to the first packet.
+func listenOptions(spec traffic.Spec) wire.ListenOptions {
+	return wire.ListenOptions{WindowBytes: spec.WindowBytes, MSSBytes: spec.MSSBytes}
+}
+
+// standing says to a client that waits where it stands.
+func (c *session) standing(before int) string {
+	if before == 0 {
+		return fmt.Sprintf("other tests run on %s; you are next", c.HostName)
+	}
+	return fmt.Sprintf("another test runs on %s; %d before you", c.HostName, before)
 }
 
 // expireRun ends an admitted test that never started.
@@ -65,7 +142,6 @@ func (c *session) expireRun(r *farRun) {
 	}
 	c.run.mu.Unlock()
 	if idle {
-		_ = r.queue.Close()
 		r.free()
 	}
 }
@@ -87,7 +163,6 @@ func (c *session) endRun() {
 		<-r.ended
 	}
 	// Again, in case no responder was started; one that was has given the place free at its own end, and free counts once.
-	_ = r.queue.Close()
 	r.free()
 }
 
@@ -104,8 +179,9 @@ func (c *session) testMessage(ctx context.Context, m wire.Message) {
 		return
 	}
 	var body traffic.StartBody
-	if decode(m.Body, &body) != nil || r.ended != nil {
-		_ = c.conn.Close() // not this protocol
+	// What was admitted is what runs, or a heavy test could pass for a light one.
+	if decode(m.Body, &body) != nil || r.ended != nil || !sameSpec(body.Spec, r.spec) {
+		go c.conn.Close() // not this protocol; not here, since closing may wait for the peer
 		return
 	}
 	r.start.Stop()
@@ -124,8 +200,19 @@ func (c *session) testMessage(ctx context.Context, m wire.Message) {
 		defer close(r.ended)
 		defer r.cancel()
 		defer r.free()
-		if err := responder.Respond(ctx, body.Spec); err != nil && ctx.Err() == nil {
-			c.Log(fmt.Sprintf("test of %s: %v", c.who, err))
+		err := responder.Respond(ctx, body.Spec)
+		select {
+		case <-c.conn.Done(): // the client is gone, which its session tells
+		default:
+			if err != nil && ctx.Err() == nil {
+				c.Log(fmt.Sprintf("test of %s: %v", c.who, err))
+			}
 		}
 	}()
+}
+
+// sameSpec tells whether spec, once normalized, is the one that was admitted.
+func sameSpec(spec, admitted traffic.Spec) bool {
+	spec, err := spec.Normalize()
+	return err == nil && reflect.DeepEqual(spec, admitted)
 }

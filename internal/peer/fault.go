@@ -7,6 +7,7 @@ import (
 
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -55,6 +56,8 @@ var faultKinds = []struct {
 	{"busy", ErrBusy},
 	{"version", ErrVersion},
 	{"protocol", wire.ErrProtocol},
+	{"refused", traffic.ErrRefused},
+	{"bad-spec", traffic.ErrBadSpec},
 	{"deadline", context.DeadlineExceeded},
 	{"canceled", context.Canceled},
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -102,6 +103,11 @@ type undoAnswer struct {
 // historyAnswer is the far journal, oldest change first.
 type historyAnswer struct {
 	Changes []journal.Change `json:"changes"`
+}
+
+// runCall says what is going to run, so that it can be refused at once, or waits for as much of the host as it needs.
+type runCall struct {
+	Spec traffic.Spec `json:"spec"`
 }
 
 // runAnswer admits one test; its data connections show the token.

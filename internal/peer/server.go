@@ -6,9 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,17 +21,23 @@ import (
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/wire"
 )
 
 const (
-	// defaultMaxClients is how many clients may be connected at once. Each may hold up to 64 MiB of messages that nobody has read yet (package
-	// wire), so this also bounds the memory that holders of the key can take.
-	defaultMaxClients = 8
-	// admissionWait is how long a client waits for another one's test to end: some tests of the default ten seconds, and less than people
-	// wait without asking themselves whether it hangs.
-	admissionWait = 60 * time.Second
+	// defaultMaxClients is how many clients may be connected at once. An idle one costs about 15 KiB; a test that runs more, so those come one after
+	// the other.
+	defaultMaxClients = 1024
+	// othersShare is the part of the places that one source cannot take, so that a host which connects again and again in error does not
+	// lock everybody else out: 16 of 1024.
+	othersShare = 64
+	// maxRefused is how many clients that are not let in are told so at once.
+	maxRefused = 64
+	// defaultIdleWait is how long a client may be connected without asking for anything: longer than a person looks at one result, and not so long
+	// that forgotten ones pile up.
+	defaultIdleWait = time.Hour
 	// greetingWait is how long a new client may take to say hello.
 	greetingWait = 10 * time.Second
 	// startWait is how long an admitted test may take to start; the place is another's afterwards. Between admission and start lies one round
@@ -41,7 +50,7 @@ const (
 	// its trial; one that is gone is noticed by its heartbeats within ten seconds.
 	maxTrialFor = time.Hour
 	// guardSlack is how much later than this process the guard ends a trial, and with it the whole of serve. The worker of a session
-	// ends trials between two calls, and the longest call waits admissionWait for another client's test; the rest is for that call's own work.
+	// ends trials between two calls, and the longest call waits admissionWait for other clients' tests; the rest is for that call's own work.
 	guardSlack = admissionWait + 60*time.Second
 	// maxCalls bounds the calls of one client that wait to be answered.
 	maxCalls = 64
@@ -65,9 +74,12 @@ type ServerOptions struct {
 	History func() ([]journal.Change, error)
 	// AllowTuning lets clients change knobs.
 	AllowTuning bool
-	MaxClients  int                  // default 8
+	MaxClients  int                  // connected at once; default 1024, of which one source may have all but a 64th
+	IdleWait    time.Duration        // a client that asks for nothing for so long is told so and closed; default 1 h
+	AtOnce      int                  // heavy tests that may run at the same time; default 1, since two measure each other
 	Limits      traffic.Limits       // of one test
-	Echo        *echo.Server  // answers UDP pings; when nil, Serve and ServeStdio open one of their own
+	Gate        *admission.Gate      // what sources may take in all, shared with servers of other dialects; nil: one of its own with default limits
+	Echo        *echo.Server         // answers UDP pings; when nil, Serve and ServeStdio open one of their own
 	Version     string               // of this linerate, for people
 	HostName    string               // default os.Hostname
 	Log         func(message string) // one plain sentence each: who came, who was turned away, what was changed and taken back; may be nil
@@ -76,23 +88,32 @@ type ServerOptions struct {
 // server is what the sessions of one Serve share.
 type server struct {
 	ServerOptions
-	slot     chan struct{} // one place: the test that runs
-	sessions sync.WaitGroup
+	tests    *queue
+	sessions sync.WaitGroup // connections in open
 
 	mu      sync.Mutex
+	open    map[*wire.Conn]*session // nil for those that are only told why they are not let in
+	sources map[netip.Prefix]int    // clients of each
 	clients int
 	tuner   *session // who holds the journal
 }
 
 func newServer(o ServerOptions) *server {
 	o.MaxClients = cmp.Or(o.MaxClients, defaultMaxClients)
+	o.IdleWait = cmp.Or(o.IdleWait, defaultIdleWait)
 	if o.HostName == "" {
 		o.HostName, _ = os.Hostname() // a host without a name is called by its address on the other side
 	}
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
-	return &server{ServerOptions: o, slot: make(chan struct{}, 1)}
+	if o.Gate == nil {
+		o.Gate = admission.New(admission.Limits{})
+	}
+	return &server{
+		ServerOptions: o, tests: newQueue(o.AtOnce),
+		open: make(map[*wire.Conn]*session), sources: make(map[netip.Prefix]int),
+	}
 }
 
 // Serve answers clients of o.Listener until ctx ends, then takes back what they have on trial, closes the listener and returns nil;
@@ -108,11 +129,13 @@ func Serve(ctx context.Context, o ServerOptions) error {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { _ = o.Listener.Close() }) // nothing more to learn from an old listener
 	defer stop()
+	defer s.watchIdle()()
 	for {
 		conn, err := o.Listener.Accept()
 		if err != nil {
 			ended := ctx.Err() != nil
 			cancel()
+			s.closeAll()
 			// Each session takes its trials back before it ends, so Serve returns with the host as it was. The listener is closed by now and nobody new
 			// comes meanwhile.
 			s.sessions.Wait()
@@ -122,7 +145,7 @@ func Serve(ctx context.Context, o ServerOptions) error {
 			return fmt.Errorf("serve: %w", err)
 		}
 		// A client that is let in has shown the key; what it may do is up to its session.
-		s.sessions.Go(func() { s.serve(ctx, conn, remoteIP(conn)) })
+		s.start(ctx, conn, remoteIP(conn))
 	}
 }
 
@@ -150,7 +173,11 @@ func ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, o Ser
 	defer signal.Stop(broken)
 	// sshd tells the client's address, which its connection has proved (ssh(1), ENVIRONMENT).
 	client, _, _ := strings.Cut(os.Getenv("SSH_CONNECTION"), " ")
-	s.serve(ctx, wire.NewConn(stdio{in, out}), client)
+	conn := wire.NewConn(stdio{in, out})
+	s.start(ctx, conn, client)
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	s.sessions.Wait()
 	return nil
 }
 
@@ -217,46 +244,110 @@ func rejected(r wire.Rejection) string {
 }
 
 // admit counts a client in.
-func (s *server) admit() error {
+func (s *server) admit(c *session) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.clients >= s.MaxClients {
 		return fmt.Errorf("%w: %d clients are connected, and no more are let in", ErrBusy, s.clients)
 	}
+	if n := s.sources[c.source]; n > 0 && n >= s.MaxClients-s.MaxClients/othersShare {
+		return fmt.Errorf("%w: %d clients of this source are connected; the other places are for others", ErrBusy, n)
+	}
 	s.clients++
+	s.sources[c.source]++
+	s.open[c.conn] = c
+	s.sessions.Add(1)
 	return nil
 }
 
-// dismiss counts a client out.
-func (s *server) dismiss() {
+// dismiss counts a client out, when nothing of it is left.
+func (s *server) dismiss(c *session) {
+	s.mu.Lock()
+	s.clients--
+	if s.sources[c.source]--; s.sources[c.source] == 0 {
+		delete(s.sources, c.source)
+	}
+	s.mu.Unlock()
+	s.release(c.conn)
+}
+
+// hold counts a connection in that is told why it is not let in.
+func (s *server) hold(conn *wire.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clients--
+	if len(s.open)-s.clients >= maxRefused {
+		return false
+	}
+	s.open[conn] = nil
+	s.sessions.Add(1)
+	return true
 }
 
-// enterTest takes the one place for a test, waiting within bounds; tell is called once if it has to wait.
-func (s *server) enterTest(ctx context.Context, tell func(string)) error {
-	// Two tests at once would measure each other.
-	select {
-	case s.slot <- struct{}{}:
-		return nil
-	default:
-	}
-	tell(fmt.Sprintf("another test runs on %s; waiting up to %s for it to end", s.HostName, admissionWait))
-	timer := time.NewTimer(admissionWait)
-	defer timer.Stop()
-	select {
-	case s.slot <- struct{}{}:
-		return nil
-	case <-timer.C:
-		return fmt.Errorf("%w: other tests were running there for %s", ErrBusy, admissionWait)
-	case <-ctx.Done():
-		return fmt.Errorf("wait for another test to end: %w", ctx.Err())
+// release forgets a connection.
+func (s *server) release(conn *wire.Conn) {
+	s.mu.Lock()
+	delete(s.open, conn)
+	s.mu.Unlock()
+	s.sessions.Done()
+}
+
+// closeAll ends every connection; who is counted in winds up by itself.
+func (s *server) closeAll() {
+	s.mu.Lock()
+	conns := slices.Collect(maps.Keys(s.open))
+	s.mu.Unlock()
+	for _, conn := range conns {
+		// Each on its own: one that does not read holds up the last record that TLS writes to it, for five seconds.
+		go conn.Close()
 	}
 }
 
-// leaveTest frees the place.
-func (s *server) leaveTest() { <-s.slot }
+// watchIdle closes clients that ask for nothing for too long, until the function it gives is called.
+func (s *server) watchIdle() (end func()) {
+	// One ticker for all, and not a timer each: a client that forgets to leave may as well stay an eighth longer.
+	every := time.NewTicker(max(s.IdleWait/8, time.Millisecond))
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-every.C:
+				s.dropIdle()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		every.Stop()
+		close(done)
+		<-ended
+	}
+}
+
+// dropIdle closes the clients that are idle for too long.
+func (s *server) dropIdle() {
+	var idle []*session
+	s.mu.Lock()
+	for _, c := range s.open {
+		if c != nil && time.Since(c.idleSince()) >= s.IdleWait {
+			idle = append(idle, c)
+		}
+	}
+	s.mu.Unlock()
+	for _, c := range idle {
+		s.Log(fmt.Sprintf("%s asked for nothing for %s; connection closed", c.conn.RemoteAddr(), s.IdleWait))
+		go c.goodbye(fmt.Sprintf("%s closes the connection: nothing was asked for in %s", s.HostName, s.IdleWait))
+	}
+}
+
+// goodbye tells a client why its connection ends, and ends it.
+func (c *session) goodbye(why string) {
+	ctx, cancel := context.WithTimeout(c.ctx, greetingWait)
+	defer cancel()
+	_ = c.conn.Send(ctx, msgNote, note{Text: why}) // it ends with or without knowing why
+	_ = c.conn.Close()
+}
 
 // becomeTuner makes sure that only one client tunes this host.
 func (s *server) becomeTuner(who *session) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/netip"
 	"runtime"
 	"strings"
 	"sync"
@@ -14,154 +15,205 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// session is one client as the far side sees it. Three goroutines: the reader sorts messages, the worker answers calls in order, and while
-// a test runs, a third plays its far side.
+// session is one client as the far side sees it. While nothing happens it has no goroutine of its own: the channel's reader sorts its messages
+// (see message), a worker answers calls in order and ends when none is left, and while a test runs, another plays its far side.
 type session struct {
 	*server
-	conn  *wire.Conn
-	who   string // for people: name and address
-	ip    string
-	calls chan pending // from reader to worker
-	run   runState     // shared by both
+	conn   *wire.Conn
+	who    string // for people: name and address; the worker's own once it has begun
+	ip     string
+	source netip.Prefix
+	ctx    context.Context // of the server, shared by all sessions: what ends with the channel is cancelled by end
+	run    runState        // shared by reader and worker
 
-	mu      sync.Mutex
-	cancels map[uint64]context.CancelFunc // of calls that are not yet answered
+	mu       sync.Mutex
+	greeting *time.Timer                   // ends a channel on which nothing is said; nil once something was
+	heard    time.Time                     // when the last message came
+	calls    []pending                     // not yet begun, oldest first
+	current  pending                       // being answered
+	cancels  map[uint64]context.CancelFunc // of calls that are not yet answered
+	working  bool                          // there is a worker, which looks at calls before it ends
+	over     bool                          // the channel has ended; no worker is started any more
+	workers  sync.WaitGroup                // the worker, if any
 
-	// The worker's own, until it has ended.
-	greeted bool
-	journal *journal.Journal
-	trials  []string    // ids that this client made
-	lease   *time.Timer // ends them when their client does not come back to them
+	// The worker's own, until the channel has ended.
+	greeted  bool
+	journal  *journal.Journal
+	trials   []string    // ids that this client made
+	lease    *time.Timer // asks the worker to end them when their client does not come back to them; nil before the first
+	leaseEnd time.Time
 }
 
 // pending is a call on its way to the worker.
 type pending struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	typ    string
-	call   call
+	ctx      context.Context
+	cancel   context.CancelFunc
+	typ      string
+	call     call
+	endLease bool // no call: the time of the trials is over
 }
 
-// serve answers one client until it goes or ctx ends. Its IP address is empty if it is not known.
-func (s *server) serve(ctx context.Context, conn *wire.Conn, ip string) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer conn.Close()
-	c := &session{
-		server: s, conn: conn, ip: ip, who: "a client over ssh",
-		calls: make(chan pending, maxCalls), cancels: make(map[uint64]context.CancelFunc),
-		lease: time.NewTimer(maxTrialFor),
-	}
-	defer c.lease.Stop()
+// start makes a session of a channel and returns at once; s.sessions counts it until nothing of it is left. Its IP address is empty if it is not
+// known.
+func (s *server) start(ctx context.Context, conn *wire.Conn, ip string) {
+	c := &session{server: s, conn: conn, ctx: ctx, ip: ip, source: sourceOf(ip), who: "a client over ssh", heard: time.Now()}
 	if a := conn.RemoteAddr(); a != nil {
 		c.who = a.String()
 	}
 	// Only who holds the key comes this far, so the bound is against mistakes and not against strangers; those are the listener's business.
-	if err := s.admit(); err != nil {
-		c.refuse(ctx, err)
+	if err := s.admit(c); err != nil {
+		s.refuse(ctx, conn, c.who, err)
 		return
 	}
-	defer s.dismiss()
-	// The end of the channel ends everything that works for it; the end of ctx ends the channel.
-	var parts sync.WaitGroup
-	parts.Go(func() {
-		select {
-		case <-conn.Done():
-		case <-ctx.Done():
+	c.greeting = time.AfterFunc(greetingWait, func() { _ = conn.Close() })
+	conn.Handle(c.message, c.end)
+}
+
+// refuse answers the first call of a client that is not let in, and hangs up.
+func (s *server) refuse(ctx context.Context, conn *wire.Conn, who string, why error) {
+	s.Log(fmt.Sprintf("%s turned away: %v", who, why))
+	if !s.hold(conn) {
+		_ = conn.Close() // too many are being told already; this one just hears the line go dead
+		return
+	}
+	late := time.AfterFunc(greetingWait, func() { _ = conn.Close() })
+	conn.Handle(func(m wire.Message) {
+		var hello call
+		if decode(m.Body, &hello) != nil {
+			_ = conn.Close()
+			return
 		}
-		cancel()
-		_ = conn.Close()
+		go func() {
+			ctx, cancel := context.WithTimeout(ctx, greetingWait)
+			defer cancel()
+			_ = conn.Send(ctx, msgAnswer, answer{ID: hello.ID, Fault: newFault(why)}) // it is turned away with or without knowing why
+			_ = conn.Close()
+		}()
+	}, func() {
+		late.Stop()
+		s.release(conn)
 	})
-	parts.Go(func() { c.work(ctx) })
-	c.read(ctx)
+}
+
+// message sorts one message. It is called by the reader of the channel and must not wait for anything, since that also brings the end of what
+// is waited for.
+func (c *session) message(m wire.Message) {
+	c.mu.Lock()
+	if c.greeting != nil {
+		c.greeting.Stop() // heartbeats bound the silence of whoever has spoken once
+		c.greeting = nil
+	}
+	c.heard = time.Now()
+	c.mu.Unlock()
+	switch {
+	case strings.HasPrefix(m.Type, testPrefix):
+		c.testMessage(c.ctx, m)
+	case m.Type == msgCancel:
+		var body cancelCall
+		if decode(m.Body, &body) == nil {
+			c.mu.Lock()
+			if cancel := c.cancels[body.Cancel]; cancel != nil {
+				cancel()
+			}
+			c.mu.Unlock()
+		}
+	default:
+		p := pending{typ: m.Type}
+		if decode(m.Body, &p.call) != nil {
+			_ = c.conn.Close() // what comes next cannot be trusted to be this protocol
+			return
+		}
+		c.enqueue(p)
+	}
+}
+
+// enqueue gives a call to the worker, which it starts if there is none.
+func (c *session) enqueue(p pending) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return
+	}
+	if !p.endLease {
+		if len(c.calls) >= maxCalls {
+			go c.conn.Close() // no client of ours asks for so much at once; not under the lock, since closing writes a last record
+			return
+		}
+		p.ctx, p.cancel = context.WithCancel(c.ctx)
+		if c.cancels == nil {
+			c.cancels = make(map[uint64]context.CancelFunc)
+		}
+		c.cancels[p.call.ID] = p.cancel
+	}
+	c.calls = append(c.calls, p)
+	if !c.working {
+		c.working = true
+		c.workers.Go(c.work)
+	}
+}
+
+// work answers calls in the order they came, until there is none. What was queued when the channel ended still comes out here; its context has
+// ended, which every call looks at before it changes anything.
+func (c *session) work() {
+	for {
+		c.mu.Lock()
+		if len(c.calls) == 0 {
+			c.calls, c.cancels, c.current, c.working = nil, nil, pending{}, false
+			c.mu.Unlock()
+			return
+		}
+		p := c.calls[0]
+		c.calls, c.current = c.calls[1:], p
+		c.mu.Unlock()
+		switch {
+		case !p.endLease:
+			c.answer(p)
+		// Here and not in the timer's goroutine: the trials and the journal are the worker's, so no call can be half way through a change now. A call
+		// that came before has lengthened the lease.
+		case !time.Now().Before(c.leaseEnd) && c.undoTrials() > 0:
+			c.Log(c.who + " left its trials standing for too long")
+		}
+	}
+}
+
+// end winds the session up when the channel has ended, or was never needed.
+func (c *session) end() {
+	defer c.dismiss(c)
 	// In this order: nothing new comes, what works on calls gives up, and only when nobody uses the journal any more it is wound up.
-	cancel()
-	close(c.calls)
-	parts.Wait()
+	c.mu.Lock()
+	c.over = true
+	for _, p := range append(c.calls, c.current) {
+		if p.cancel != nil {
+			p.cancel()
+		}
+	}
+	if c.greeting != nil {
+		c.greeting.Stop()
+	}
+	c.mu.Unlock()
+	c.workers.Wait()
 	c.endRun()
 	c.takeBack()
 	if c.greeted {
-		s.Log(c.who + " left")
+		c.Log(c.who + " left")
 	}
 }
 
-// refuse answers the first call of a client that is not let in.
-func (c *session) refuse(ctx context.Context, why error) {
-	c.Log(fmt.Sprintf("%s turned away: %v", c.who, why))
-	ctx, cancel := context.WithTimeout(ctx, greetingWait)
-	defer cancel()
-	m, err := c.conn.Receive(ctx)
-	var hello call
-	if err == nil && decode(m.Body, &hello) == nil {
-		_ = c.conn.Send(ctx, msgAnswer, answer{ID: hello.ID, Fault: newFault(why)}) // it is turned away with or without knowing why
+// idleSince is when the last message came; the present while a call or a test is being worked on.
+func (c *session) idleSince() time.Time {
+	c.run.mu.Lock()
+	testing := c.run.current != nil
+	c.run.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if testing || c.working {
+		c.heard = time.Now()
 	}
-}
-
-// read sorts messages until the channel ends. It must not wait for anything else, since it also brings the end of what is waited for.
-func (c *session) read(ctx context.Context) {
-	greeting := time.AfterFunc(greetingWait, func() { _ = c.conn.Close() })
-	defer greeting.Stop()
-	for {
-		m, err := c.conn.Receive(ctx)
-		if err != nil {
-			return
-		}
-		greeting.Stop() // heartbeats bound the silence of whoever has spoken once
-		switch {
-		case strings.HasPrefix(m.Type, testPrefix):
-			c.testMessage(ctx, m)
-		case m.Type == msgCancel:
-			var body cancelCall
-			if decode(m.Body, &body) == nil {
-				c.mu.Lock()
-				if cancel := c.cancels[body.Cancel]; cancel != nil {
-					cancel()
-				}
-				c.mu.Unlock()
-			}
-		default:
-			p := pending{typ: m.Type}
-			if decode(m.Body, &p.call) != nil {
-				_ = c.conn.Close() // what comes next cannot be trusted to be this protocol
-				return
-			}
-			callCtx, cancel := context.WithCancel(ctx)
-			p.ctx, p.cancel = callCtx, cancel
-			c.mu.Lock()
-			c.cancels[p.call.ID] = cancel
-			c.mu.Unlock()
-			select {
-			case c.calls <- p:
-			default:
-				_ = c.conn.Close() // no client of ours asks for so much at once
-				return
-			}
-		}
-	}
-}
-
-// work answers calls in the order they came, and ends trials whose time is over.
-func (c *session) work(ctx context.Context) {
-	for {
-		select {
-		// What was queued when the channel ended still comes out here. Its context has ended, which every call looks at before it changes
-		// anything.
-		case p, more := <-c.calls:
-			if !more {
-				return
-			}
-			c.answer(ctx, p)
-		// Here and not in a goroutine of its own: the trials and the journal are the worker's, so no call can be half way through a change now.
-		case <-c.lease.C:
-			if c.undoTrials() > 0 {
-				c.Log(c.who + " left its trials standing for too long")
-			}
-		}
-	}
+	return c.heard
 }
 
 // answer answers one call.
-func (c *session) answer(ctx context.Context, p pending) {
+func (c *session) answer(p pending) {
 	body, err := c.handle(p)
 	a := answer{ID: p.call.ID}
 	if err != nil {
@@ -175,9 +227,9 @@ func (c *session) answer(ctx context.Context, p pending) {
 	c.mu.Lock()
 	delete(c.cancels, p.call.ID)
 	c.mu.Unlock()
-	if err := c.conn.Send(ctx, msgAnswer, a); err != nil && ctx.Err() == nil {
-		// The channel is whole, so the answer itself cannot be sent: it is too long. Then its reason is sent.
-		_ = c.conn.Send(ctx, msgAnswer, answer{ID: p.call.ID, Fault: newFault(err)})
+	if err := c.conn.Send(c.ctx, msgAnswer, a); err != nil {
+		// If the channel is whole, the answer itself cannot be sent: it is too long. Then its reason is sent.
+		_ = c.conn.Send(c.ctx, msgAnswer, answer{ID: p.call.ID, Fault: newFault(err)})
 	}
 }
 
@@ -203,7 +255,7 @@ func (c *session) handle(p pending) (any, error) {
 	case msgCommit:
 		return nil, c.commit(p.ctx, p.call.Body)
 	case msgRunOpen:
-		return c.openRun(p.ctx, p.call.ID)
+		return c.openRun(p.ctx, p.call)
 	case msgRunClose:
 		c.endRun()
 		return nil, nil

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,10 +31,11 @@ const (
 // goroutine calls. Messages are read as they arrive, so that heartbeats are seen while nobody receives.
 //
 // A channel on which nothing happens costs one goroutine with a small stack, so that a server can hold a thousand of them: a writer exists only
-// while there is something to write, and the reader goes on in a new goroutine after every message, because decoding has made its stack grow and
+// while there is something to write, and the reader goes on in a new goroutine when it has to wait, because decoding has made its stack grow and
 // only a collection would shrink it again.
 type Conn struct {
 	rw     io.ReadWriteCloser
+	under  *sleeper // under rw, where the reader can sleep; nil: it blocks in rw
 	remote net.Addr
 	ready  chan struct{} // one place: the inbox has something new
 	done   chan struct{} // closed when the channel has ended; failure is set by then
@@ -61,13 +63,21 @@ type outgoing struct {
 	written chan error
 }
 
+// tell gives the outcome.
+func (o *outgoing) tell(err error) {
+	if o.written != nil {
+		o.written <- err
+	}
+}
+
 // NewConn frames messages over a channel that is authenticated already (TLS, ssh's standard input and output, a pipe in tests).
 // The Conn owns rw from here on and must be closed.
-func NewConn(rw io.ReadWriteCloser) *Conn { return newConn(rw, beatEvery) }
+func NewConn(rw io.ReadWriteCloser) *Conn { return newConn(rw, nil, beatEvery) }
 
-func newConn(rw io.ReadWriteCloser, every time.Duration) *Conn {
+func newConn(rw io.ReadWriteCloser, under *sleeper, every time.Duration) *Conn {
 	c := &Conn{
 		rw:    rw,
+		under: under,
 		ready: make(chan struct{}, 1),
 		done:  make(chan struct{}),
 		every: every,
@@ -111,12 +121,6 @@ func (c *Conn) Send(ctx context.Context, typ string, body any) error {
 	case <-ctx.Done():
 		c.withdraw(o)
 		return fmt.Errorf("send %s message: %w", typ, ctx.Err())
-	case <-c.done:
-		select {
-		case err = <-o.written: // it went out before the channel ended
-		default:
-			err = net.ErrClosed
-		}
 	}
 	if err != nil {
 		return c.endedBy("send " + typ + " message")
@@ -212,16 +216,44 @@ func (c *Conn) take() (Message, bool) {
 	return m, true
 }
 
-// read is the goroutine that empties the channel; each runs up to one message and hands over to the next.
+// read is the goroutine that empties the channel. It ends when nothing is left and another one sleeps until there is; where that is not
+// possible, it ends after a message, when decoding has made its stack grow, and another one reads on.
 func (c *Conn) read() {
-	m, n, err := readFrame(countingReader{r: c.rw, silent: &c.silent})
-	if err == nil {
-		err = c.deliver(m, n)
+	r := countingReader{r: c.rw, silent: &c.silent}
+	for {
+		var first [1]byte
+		n := 0
+		if c.under != nil {
+			there, err := c.under.probe(c.rw, first[:])
+			if err != nil {
+				c.fail(err)
+				return
+			}
+			if !there {
+				go c.sleep()
+				return
+			}
+			n = 1
+			c.silent.Store(0)
+		}
+		m, size, err := readFrame(io.MultiReader(bytes.NewReader(first[:n]), r))
+		if err == nil && size > 0 {
+			err = c.deliver(m, size)
+		}
+		if err != nil {
+			c.fail(err)
+			return
+		}
+		if c.under == nil && size > 0 {
+			go c.read()
+			return
+		}
 	}
-	if err != nil {
-		c.fail(err)
-		return
-	}
+}
+
+// sleep is the goroutine of a channel on which nothing happens.
+func (c *Conn) sleep() {
+	c.under.sleep()
 	go c.read()
 }
 
@@ -254,15 +286,19 @@ func (c *Conn) deliver(m Message, n int) error {
 	return nil
 }
 
-// write writes what is in the outbox and ends when it is empty; there is one at a time. It is not Send itself that writes, so that a Send can be
+// write writes what is in the outbox and ends when it is empty; there is one at a time, and every frame gets an outcome. It is not Send itself that writes, so that a Send can be
 // given up without leaving half a frame behind.
 func (c *Conn) write() {
 	limited, _ := c.rw.(interface{ SetWriteDeadline(time.Time) error })
 	for {
 		c.mu.Lock()
 		if len(c.outbox) == 0 || c.failure != nil {
+			late := c.outbox
 			c.outbox, c.writing = nil, false
 			c.mu.Unlock()
+			for _, o := range late {
+				o.tell(net.ErrClosed)
+			}
 			return
 		}
 		o := c.outbox[0]
@@ -276,9 +312,7 @@ func (c *Conn) write() {
 		if err != nil {
 			c.fail(err)
 		}
-		if o.written != nil {
-			o.written <- err
-		}
+		o.tell(err)
 	}
 }
 

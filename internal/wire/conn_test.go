@@ -312,9 +312,9 @@ func FuzzReadFrame(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 2, '{', '}'})
 	f.Add([]byte{0x00, 0xff, 0xff, 0xff})
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		m, _, err := wire.ReadFrame(bytes.NewReader(raw))
-		if err != nil {
-			return
+		m, n, err := wire.ReadFrame(bytes.NewReader(raw))
+		if err != nil || n == 0 {
+			return // no message
 		}
 		var body any
 		if m.Body != nil {

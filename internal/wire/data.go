@@ -149,10 +149,18 @@ func (q *DataQueue) Token() Token { return q.token }
 // Close refuses further connections and closes those that nobody took. It may be called twice.
 func (q *DataQueue) Close() error {
 	q.listener.forget(q)
+	if q.drop() {
+		q.listener.unprepare(q)
+	}
+	return nil
+}
+
+// drop closes what waits. It is true the first time.
+func (q *DataQueue) drop() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.over {
-		return nil
+		return false
 	}
 	q.over = true
 	close(q.closed)
@@ -161,7 +169,7 @@ func (q *DataQueue) Close() error {
 		case d := <-q.waiting:
 			_ = d.conn.Close() // nobody will use it
 		default:
-			return nil
+			return true
 		}
 	}
 }

@@ -1,8 +1,12 @@
 package wire
 
+import (
+	"io"
+	"time"
+)
+
 // Names for the tests, which live outside the package.
 var (
-	NewConnBeating  = newConn
 	ReadFrame       = readFrame
 	AppendFrame     = appendFrame
 	AppendPreface   = appendPreface
@@ -11,6 +15,7 @@ var (
 	ParseSSHConfig  = parseSSHConfig
 	ShellQuote      = shellQuote
 	SSHArgs         = SSHTarget.args
+	ForceRenew      = (*Listener).renew
 	KeyCertificate  = Key.certificate
 	PrefaceBytes    = prefaceBytes
 	KeyAlphabet     = keyAlphabet
@@ -18,3 +23,6 @@ var (
 	SilentBeats     = silentBeats
 	MaxInboxMessage = maxInboxMessages
 )
+
+// NewConnBeating is NewConn with beats of another pace.
+func NewConnBeating(rw io.ReadWriteCloser, every time.Duration) *Conn { return newConn(rw, nil, every) }

@@ -44,34 +44,32 @@ func appendFrame(b []byte, typ string, body any) ([]byte, error) {
 	return append(b, encoded...), nil
 }
 
-// readFrame reads frames until one carries a message, and gives also how many bytes that took in memory. Memory grows with what
-// has arrived, not with what the length field promises. io.EOF is returned only between frames.
+// readFrame reads one frame, and gives also how many bytes its message took in memory; 0: it was a heartbeat, which has done its work by arriving.
+// Memory grows with what has arrived, not with what the length field promises. io.EOF is returned only between frames.
 func readFrame(r io.Reader) (Message, int, error) {
-	for {
-		var head [frameHeadBytes]byte
-		if _, err := io.ReadFull(r, head[:]); err != nil {
-			return Message{}, 0, err
-		}
-		n := binary.BigEndian.Uint32(head[:])
-		if n == 0 { // a heartbeat has done its work by arriving
-			continue
-		}
-		if n > MaxMessageBytes {
-			return Message{}, 0, fmt.Errorf("%w: frame of %d bytes, the limit is %d", ErrProtocol, n, MaxMessageBytes)
-		}
-		body, err := readGrowing(r, int(n))
-		if err != nil {
-			return Message{}, 0, err
-		}
-		var m Message
-		if err := json.Unmarshal(body, &m); err != nil {
-			return Message{}, 0, fmt.Errorf("%w: frame is no message: %w", ErrProtocol, err)
-		}
-		if m.Type == "" {
-			return Message{}, 0, fmt.Errorf("%w: message without a type", ErrProtocol)
-		}
-		return m, len(body), nil
+	var head [frameHeadBytes]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return Message{}, 0, err
 	}
+	n := binary.BigEndian.Uint32(head[:])
+	if n == 0 {
+		return Message{}, 0, nil
+	}
+	if n > MaxMessageBytes {
+		return Message{}, 0, fmt.Errorf("%w: frame of %d bytes, the limit is %d", ErrProtocol, n, MaxMessageBytes)
+	}
+	body, err := readGrowing(r, int(n))
+	if err != nil {
+		return Message{}, 0, err
+	}
+	var m Message
+	if err := json.Unmarshal(body, &m); err != nil {
+		return Message{}, 0, fmt.Errorf("%w: frame is no message: %w", ErrProtocol, err)
+	}
+	if m.Type == "" {
+		return Message{}, 0, fmt.Errorf("%w: message without a type", ErrProtocol)
+	}
+	return m, len(body), nil
 }
 
 // readGrowing reads n bytes, doubling its buffer from 64 KiB as they come.

@@ -45,6 +45,8 @@ type Listener struct {
 	mu        sync.Mutex
 	socket    *net.TCPListener // the present one; Renew replaces it
 	accepting chan struct{}    // closed when socket is closed
+	defaults  socketDefaults   // what socket had when it was made and hands to what it accepts
+	prepared  *DataQueue       // the queue for whose connections socket has other options; nil: nobody's
 
 	renewing sync.Mutex // held by one Renew at a time, before mu
 	over     bool
@@ -88,6 +90,7 @@ func listen(ctx context.Context, addr string, config *tls.Config) (*Listener, er
 		accepting: make(chan struct{}),
 		queues:    make(map[Token]*DataQueue),
 		rejected:  make(map[string]uint64),
+		defaults:  defaultsOf(socket),
 	}
 	l.group.Add(1)
 	go l.acceptFrom(socket, l.accepting)
@@ -167,14 +170,75 @@ func (l *Listener) forget(q *DataQueue) {
 	}
 }
 
-// Renew replaces the listening socket by a new one on the same address. An accepted socket inherits buffer sizes and more from the listening
-// one, which has them from the moment it was made: after a sysctl was changed, only a new one hands out new values. Connections that are
-// half-way through the kernel's own handshake at that moment may be reset. errors.ErrUnsupported where the OS has no way to do it without a gap;
-// the old socket goes on then and after every other error.
+// ListenOptions are what the far end of a data connection must have before it is accepted, because the kernel tells the other side of it in the
+// handshake. The zero value of a field leaves what this host does by itself.
+type ListenOptions struct {
+	WindowBytes int // SO_RCVBUF and SO_SNDBUF as asked for; the window scale follows from it (RFC 7323 §2.2)
+	MSSBytes    int // TCP_MAXSEG: the largest segment that is offered
+}
+
+// ExpectWith is Expect for a test whose connections need options of their own. An accepted socket has them from the listening one, so every
+// connection that comes while the queue is open has them too: who calls this makes sure that no other test runs. errors.ErrUnsupported where the OS
+// has no way to take them back, or while another queue has the port prepared.
+func (l *Listener) ExpectWith(token Token, n int, o ListenOptions) (*DataQueue, error) {
+	if !canRenew {
+		return nil, fmt.Errorf("prepare listener %s: %w", l.addr, errors.ErrUnsupported)
+	}
+	q := l.Expect(token, n)
+	if err := l.prepare(q, o); err != nil {
+		_ = q.Close() // nobody has its token yet
+		return nil, fmt.Errorf("prepare listener %s: %w", l.addr, err)
+	}
+	return q, nil
+}
+
+// prepare sets options for the connections of q.
+func (l *Listener) prepare(q *DataQueue, o ListenOptions) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.prepared != nil {
+		return fmt.Errorf("another test has its options on it: %w", errors.ErrUnsupported)
+	}
+	raw, err := l.socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	// Before it is known whether all of it could be set: a part of it has to be taken back as well.
+	l.prepared = q
+	return setListenOptions(raw, o)
+}
+
+// unprepare gives the port back as it was before ExpectWith. A buffer size that was set once cannot be unset on all kernels (SO_BUF_LOCK is of Linux
+// 5.14), so a fresh socket takes over.
+func (l *Listener) unprepare(q *DataQueue) {
+	l.mu.Lock()
+	mine := l.prepared == q
+	l.mu.Unlock()
+	if mine {
+		_ = l.renew() // fails only with the listener closed or without descriptors; then the next Renew finds it still prepared and does it
+	}
+}
+
+// Renew makes sure that connections accepted from now on have this host's present defaults. An accepted socket inherits buffer sizes and more from the
+// listening one, which has them from the moment it was made: after a sysctl was changed, only a new one hands out new values. So the listening socket
+// is replaced if a socket that is made now differs from it, and kept otherwise, because connections that are half-way through the kernel's own
+// handshake at the moment of replacement may be reset. errors.ErrUnsupported where the OS has no way to do it without a gap; the old socket goes on then
+// and after every other error.
 func (l *Listener) Renew() error {
 	if !canRenew {
 		return fmt.Errorf("renew listener %s: %w", l.addr, errors.ErrUnsupported)
 	}
+	l.mu.Lock()
+	current := !l.over && l.prepared == nil && freshDefaults(l.addr.IP) == l.defaults
+	l.mu.Unlock()
+	if current {
+		return nil
+	}
+	return l.renew()
+}
+
+// renew replaces the listening socket.
+func (l *Listener) renew() error {
 	l.renewing.Lock()
 	defer l.renewing.Unlock()
 	done, err := l.replace()
@@ -215,7 +279,7 @@ func (l *Listener) replace() (<-chan struct{}, error) {
 	}
 	previous := l.socket
 	done := l.accepting
-	l.socket, l.accepting = socket, make(chan struct{})
+	l.socket, l.accepting, l.defaults, l.prepared = socket, make(chan struct{}), defaultsOf(socket), nil
 	l.group.Add(1)
 	go l.acceptFrom(socket, l.accepting)
 	// What completed the kernel's handshake on the old socket before this moment is taken by its acceptor within the grace.
@@ -401,7 +465,12 @@ func (l *Listener) receiveData(h *halfOpen, head []byte) {
 func (l *Listener) receiveControl(h *halfOpen, head []byte, deadline time.Time) {
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
-	secure := tls.Server(&replayConn{TCPConn: h.conn, head: head}, l.config)
+	under, err := newSleeper(h.conn, head)
+	if err != nil {
+		l.reject(h, head, err)
+		return
+	}
+	secure := tls.Server(under, l.config)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		if isWrongKeyAlert(err) || errors.Is(err, ErrWrongKey) {
 			err = fmt.Errorf("%w: %w", ErrWrongKey, err)
@@ -416,7 +485,12 @@ func (l *Listener) receiveControl(h *halfOpen, head []byte, deadline time.Time) 
 	// The deadline was for a stranger. Heartbeats take over, which bound a silence and not the length of the session.
 	_ = h.conn.SetDeadline(time.Time{})
 	setUserTimeout(h.conn, silentBeats*beatEvery)
-	c := NewConn(secure)
+	// The certificate is compared and of no use any more. The state shares its array with the connection, so this saves 2 KB of each.
+	clear(secure.ConnectionState().PeerCertificates)
+	if !canSleep {
+		under = nil
+	}
+	c := newConn(secure, under, beatEvery)
 	select {
 	case l.accept <- c:
 	case <-l.closed:
@@ -444,19 +518,4 @@ func (l *Listener) reject(h *halfOpen, head []byte, err error) {
 	if tell != nil {
 		tell(r)
 	}
-}
-
-// replayConn gives the bytes that were read to find out what a connection is once more.
-type replayConn struct {
-	*net.TCPConn
-	head []byte
-}
-
-func (c *replayConn) Read(b []byte) (int, error) {
-	if len(c.head) > 0 {
-		n := copy(b, c.head)
-		c.head = c.head[n:]
-		return n, nil
-	}
-	return c.TCPConn.Read(b)
 }

@@ -43,7 +43,7 @@ func TestListenPortTaken(t *testing.T) {
 		if runtime.GOOS == "linux" && (!errors.Is(err, syscall.EADDRINUSE) || !strings.Contains(err.Error(), "address already in use")) {
 			t.Errorf("%s: got %v", when, err)
 		}
-		if err := l.Renew(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		if err := wire.ForceRenew(l); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			t.Fatal(err)
 		}
 	}
@@ -279,7 +279,7 @@ func TestRenewKeepsServing(t *testing.T) {
 	q := l.Expect(wire.NewToken(), 20)
 	defer q.Close()
 	for i := range 20 {
-		if err := l.Renew(); errors.Is(err, errors.ErrUnsupported) {
+		if err := wire.ForceRenew(l); errors.Is(err, errors.ErrUnsupported) {
 			t.Skip(err)
 		} else if err != nil {
 			t.Fatal(err)

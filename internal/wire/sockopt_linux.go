@@ -42,3 +42,73 @@ func sharePort(raw syscall.RawConn, on int) error {
 	}
 	return nil
 }
+
+// setListenOptions sets what accepted sockets inherit.
+func setListenOptions(raw syscall.RawConn, o ListenOptions) error {
+	var opErr error
+	set := func(fd uintptr, level, name, value int, what string) {
+		if value == 0 || opErr != nil {
+			return
+		}
+		if err := unix.SetsockoptInt(int(fd), level, name, value); err != nil {
+			opErr = fmt.Errorf("set %s to %d: %w", what, value, err)
+		}
+	}
+	if err := raw.Control(func(fd uintptr) {
+		set(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, o.WindowBytes, "SO_RCVBUF")
+		set(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, o.WindowBytes, "SO_SNDBUF")
+		set(fd, unix.IPPROTO_TCP, unix.TCP_MAXSEG, o.MSSBytes, "TCP_MAXSEG")
+	}); err != nil {
+		return err
+	}
+	return opErr
+}
+
+// socketDefaults is what a TCP socket has from this host's settings when it is made, and an accepted one from its listener: the second numbers of
+// net.ipv4.tcp_rmem and tcp_wmem, net.core.busy_read, net.ipv4.ip_no_pmtu_disc. What else a sysctl decides, the kernel looks up per connection (seen in
+// tcp_init_sock, sock_init_data and inet_create of Linux 6.x).
+type socketDefaults struct {
+	receiveBytes, sendBytes, busyReadMicros, mtuDiscover int
+}
+
+// defaultsOf reads a listening socket; what cannot be read is -1 and equal to itself.
+func defaultsOf(l *net.TCPListener) socketDefaults {
+	d := unknownDefaults
+	if raw, err := l.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { d = readDefaults(int(fd)) })
+	}
+	return d
+}
+
+// freshDefaults gives what a listening socket at ip would have that was made now.
+func freshDefaults(ip net.IP) socketDefaults {
+	family := unix.AF_INET6
+	if ip.To4() != nil {
+		family = unix.AF_INET
+	}
+	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		// Without IPv6 an unspecified address listens on IPv4.
+		if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err != nil {
+			return unknownDefaults
+		}
+	}
+	defer unix.Close(fd)
+	return readDefaults(fd)
+}
+
+var unknownDefaults = socketDefaults{-1, -1, -1, -1}
+
+func readDefaults(fd int) socketDefaults {
+	get := func(level, name int) int {
+		v, err := unix.GetsockoptInt(fd, level, name)
+		if err != nil {
+			return -1
+		}
+		return v
+	}
+	return socketDefaults{
+		get(unix.SOL_SOCKET, unix.SO_RCVBUF), get(unix.SOL_SOCKET, unix.SO_SNDBUF),
+		get(unix.SOL_SOCKET, unix.SO_BUSY_POLL), get(unix.IPPROTO_IP, unix.IP_MTU_DISCOVER),
+	}
+}

@@ -16,3 +16,12 @@ func setUserTimeout(*net.TCPConn, time.Duration) {}
 const canRenew = false
 
 func sharePort(syscall.RawConn, int) error { return errors.ErrUnsupported }
+
+func setListenOptions(syscall.RawConn, ListenOptions) error { return errors.ErrUnsupported }
+
+// socketDefaults are not compared where a listener cannot be replaced.
+type socketDefaults struct{}
+
+func defaultsOf(*net.TCPListener) socketDefaults { return socketDefaults{} }
+
+func freshDefaults(net.IP) socketDefaults { return socketDefaults{} }
