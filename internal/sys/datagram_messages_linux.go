@@ -49,9 +49,16 @@ func (b *Outbox) Set(i int, p []byte, segmentBytes int) {
 
 // Send sends the first n messages and tells how many went. The error belongs to the first that did not, and comes with the next call if others
 // went before it. [ErrTimeout] means that none went within the time of [SetTimeout]; other errors are bare errnos.
+//
+// As long as the send buffer has room the scheduler of Go does not hear of the call: a hundred packets take long enough for it to give the
+// logical processor of the thread away, and to look at it fifty thousand times a second. Waiting for room does tell it.
 func (b *Outbox) Send(fd, n int) (int, error) {
+	first := uintptr(unsafe.Pointer(&b.headers[0]))
 	for {
-		sent, _, errno := unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), uintptr(unsafe.Pointer(&b.headers[0])), uintptr(n), 0, 0, 0)
+		sent, _, errno := unix.RawSyscall6(unix.SYS_SENDMMSG, uintptr(fd), first, uintptr(n), unix.MSG_DONTWAIT, 0, 0)
+		if errno == unix.EAGAIN {
+			sent, _, errno = unix.Syscall6(unix.SYS_SENDMMSG, uintptr(fd), first, uintptr(n), 0, 0, 0)
+		}
 		switch errno {
 		case 0:
 			return int(sent), nil
@@ -95,20 +102,24 @@ func NewInbox(n, bytes int) *Inbox {
 	return b
 }
 
-// Receive waits for a message, takes it and all others that are there, n at most, and tells how many. Unless wait is set it does not sleep.
-// [ErrTimeout] means that there was none (in time). An ICMP error that was waiting is an error too, and leaves the socket usable.
+// Receive takes the messages that are there, n at most, and tells how many. With wait it sleeps until there is one, for the time of
+// [SetTimeout] at most; without, the scheduler of Go does not hear of the call, see [Outbox.Send]. [ErrTimeout] means that there was none. An ICMP error that
+// was waiting is an error too, and leaves the socket usable.
 func (b *Inbox) Receive(fd, n int, wait bool) (int, error) {
 	// The kernel shortens these to what it filled.
 	for i := range b.used {
 		b.headers[i].Hdr.SetControllen(inboxControl)
 	}
 	b.used = 0
-	flags := uintptr(unix.MSG_WAITFORONE)
-	if !wait {
-		flags = unix.MSG_DONTWAIT
-	}
+	first := uintptr(unsafe.Pointer(&b.headers[0]))
 	for {
-		got, _, errno := unix.Syscall6(unix.SYS_RECVMMSG, uintptr(fd), uintptr(unsafe.Pointer(&b.headers[0])), uintptr(n), flags, 0, 0)
+		var got uintptr
+		var errno unix.Errno
+		if wait {
+			got, _, errno = unix.Syscall6(unix.SYS_RECVMMSG, uintptr(fd), first, uintptr(n), unix.MSG_WAITFORONE, 0, 0)
+		} else {
+			got, _, errno = unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(fd), first, uintptr(n), unix.MSG_DONTWAIT, 0, 0)
+		}
 		switch errno {
 		case 0:
 			b.used = int(got)

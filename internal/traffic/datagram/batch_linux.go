@@ -3,6 +3,7 @@ package datagram
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -186,11 +187,24 @@ type message struct {
 // inbox is the buffers of one receiving call.
 type inbox struct {
 	fd      int
-	most    int // messages per call
-	wait    bool
+	most    int  // messages per call
+	spin    bool // never sleep
 	box     *sys.Inbox
 	scratch []byte
+
+	hot    bool          // messages come faster than one per call
+	nap    time.Duration // between calls while hot; halved whenever the socket dropped something
+	window int           // receive buffer in bytes
 }
+
+// How a receiver rests while messages come fast. Waiting in the socket would have the kernel wake the thread for nearly every message, which costs the
+// sender's CPU more than the message where both ends are on one host, and else the CPU of the interrupt. So the receiver looks every now and then instead.
+const (
+	longestNap = 50 * time.Microsecond
+	shortest   = 5 * time.Microsecond // shorter naps are not worth their timer
+	napShare   = 3                    // a nap may fill so much of the receive buffer: one in napShare
+	bookBytes  = 768                  // what the kernel books for a small message beside its payload
+)
 
 func (s *Socket) newInbox(batch Batch, bytes int) (*inbox, Batch, error) {
 	if batch == BatchAuto || batch == BatchGSO {
@@ -207,7 +221,8 @@ func (s *Socket) newInbox(batch Batch, bytes int) (*inbox, Batch, error) {
 			batch = BatchMMsg
 		}
 	}
-	i := &inbox{fd: s.fd, wait: !s.busyPoll, scratch: make([]byte, sys.ErrorScratchBytes)}
+	i := &inbox{fd: s.fd, spin: s.busyPoll, scratch: make([]byte, sys.ErrorScratchBytes), nap: longestNap}
+	_, i.window = s.Buffers()
 	switch batch {
 	case BatchGSO:
 		i.most, bytes = mergedMessages, messageBytes
@@ -221,7 +236,29 @@ func (s *Socket) newInbox(batch Batch, bytes int) (*inbox, Batch, error) {
 }
 
 // receive waits for messages, for wakeEvery at most, and tells how many there are.
-func (i *inbox) receive() (int, error) { return i.box.Receive(i.fd, i.most, i.wait) }
+func (i *inbox) receive() (int, error) {
+	n, err := i.box.Receive(i.fd, i.most, !i.spin && !i.hot)
+	i.hot = n > 1
+	return n, err
+}
+
+// rest is called when the n messages of the last call are dealt with.
+func (i *inbox) rest(n int, dropped bool) {
+	if dropped {
+		i.nap /= 2
+	}
+	// A call that filled all its buffers has left more behind.
+	if !i.hot || i.spin || n == i.most || i.nap < shortest {
+		return
+	}
+	booked := 0
+	for k := range n {
+		booked += len(i.box.Message(k).Payload) + bookBytes
+	}
+	if booked < i.window/napShare {
+		sys.SleepUntil(sys.Monotonic() + i.nap)
+	}
+}
 
 func (i *inbox) message(n int) message {
 	m := i.box.Message(n)
@@ -282,13 +319,13 @@ func (d *dropCount) measure() {
 	d.before, d.counted = d.total-int64(int32(d.last-d.message)), true
 }
 
-// read asks the socket.
-func (d *dropCount) read(s *Socket) (total, measured int64) {
+// read asks the socket: drops since begin, since the first measured packet, since the last message.
+func (d *dropCount) read(s *Socket) (total, measured, after int64) {
 	if n, err := sys.SocketDrops(s.fd); err == nil {
 		d.advance(n)
 	}
 	if d.counted {
 		measured = d.total - d.before
 	}
-	return d.total, measured
+	return d.total, measured, int64(int32(d.last - d.message))
 }

@@ -112,6 +112,9 @@ func (i *inbox) receive() (int, error) {
 	return 1, nil
 }
 
+// rest does nothing: one packet per call wakes the thread anyway.
+func (i *inbox) rest(int, bool) {}
+
 func (i *inbox) message(int) message {
 	return message{payload: i.payload[:i.got], truncated: i.got > i.bytes}
 }
@@ -127,7 +130,7 @@ func (i *inbox) judge(err error) judgement {
 // dropCount knows nothing: these systems do not tell.
 type dropCount struct{}
 
-func (d *dropCount) begin(*Socket) bool               { return false }
-func (d *dropCount) note(uint32) bool                 { return false }
-func (d *dropCount) measure()                         {}
-func (d *dropCount) read(*Socket) (total, part int64) { return 0, 0 }
+func (d *dropCount) begin(*Socket) bool                          { return false }
+func (d *dropCount) note(uint32) bool                            { return false }
+func (d *dropCount) measure()                                    {}
+func (d *dropCount) read(*Socket) (total, measured, after int64) { return 0, 0, 0 }

@@ -8,7 +8,7 @@
 // kernel cuts and merges (GSO, GRO).
 //
 // A sender with a rate follows a schedule in absolute time, so that lateness does not add up. What is late is made up for at twice the rate at
-// most, and only for as much as a hundredth of a second; more is forgiven. So there are no bursts beyond those that the sender plans because
+// most, and only for as much as a twentieth of a second; more is forgiven. So there are no bursts beyond those that the sender plans because
 // single packets would be closer together than system calls can be; the planned burst and the gaps achieved are in [Sent].
 //
 // A receiver counts by a window of the last 131072 sequence numbers, one bit each: what was received once, twice, or after a later one

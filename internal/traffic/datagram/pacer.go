@@ -19,12 +19,11 @@ type pacer struct {
 
 // Constants of the schedule.
 const (
-	// credit is how late a sender may be and still catch up. It is longer than most of what a scheduler takes away from a thread at a time, and
-	// shorter than what a queue on the path notices.
-	credit = 10 * time.Millisecond
+	// credit is how late a sender may be and still catch up: longer than what the scheduler of a busy host takes away from a thread at a time.
+	credit = 50 * time.Millisecond
 	// closest is the time between two system calls that a sender is planned for. A call costs a microsecond or two; the rest is for the packets in it.
 	closest = 10 * time.Microsecond
-	// catchUp is the share of the planned time between bursts that is waited for while late.
+	// catchUp is the share of the planned time between bursts that is waited for while late, so the rate then doubles.
 	catchUp = 0.5
 )
 

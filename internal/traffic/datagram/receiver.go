@@ -49,31 +49,53 @@ type Received struct {
 	DelayVariation  stats.Latencies // RFC 5481: transit time less the smallest one, of measured packets
 
 	// SocketDrops is how many messages the socket dropped since the receiver was made, and MeasuredSocketDrops since the first measured packet was queued.
-	// Without merging they are packets; when Merged says that the kernel may merge, one drop may be several packets.
+	// Without merging they are packets; when Merged says that the kernel may merge, one drop may be several packets, see LostAtSocket.
 	SocketDrops, MeasuredSocketDrops int64
-	DropsKnown                       bool // whether this kernel tells
+	DropsAfterLast                   int64 // of SocketDrops: after the last message that came through
+	DropsKnown                       bool  // whether this kernel tells
 	Merged                           bool
-	// GapsAtSocket counts the packets missing between two that arrived while the socket's drop count rose: with merging this is
-	// how many packets the drops were, if nothing else lost packets at that very place.
-	GapsAtSocket int64
+	GapsAtSocket                     int64 // packets missing between two that came, where the socket's drop count rose
+	DropsBeforeFirst                 bool  // the drop count rose before the first packet came
 
 	KernelTime bool // whether arrival times are the kernel's; otherwise they are when the program saw the packet
 	Batch      Batch
 }
 
+// LostAtSocket is how many of the packets that sent tells of died in the receive buffer. Without merging it is what the kernel counted. With
+// merging a drop is a message of unknown length; then it is the packets missing wherever the drop count rose, which is exact
+// unless something else lost packets between the same two messages.
+func (r Received) LostAtSocket(sent Sent) int64 {
+	if !r.Merged || r.SocketDrops == 0 {
+		return r.SocketDrops
+	}
+	if r.AllPackets == 0 {
+		return sent.AllPackets
+	}
+	lost := r.GapsAtSocket
+	if r.DropsBeforeFirst && r.LowestSequence > sent.FirstSequence {
+		lost += int64(r.LowestSequence - sent.FirstSequence)
+	}
+	if r.DropsAfterLast > 0 && sent.NextSequence > r.HighestSequence {
+		lost += int64(sent.NextSequence - r.HighestSequence - 1)
+	}
+	return lost
+}
+
 // Receiver is the body of a receiving worker.
 type Receiver struct {
-	socket *Socket
-	header Header
-	each   Accountant
-	in     *inbox
-	seen   window
-	jitter jitter
-	delays variation
-	drops  dropCount
-	check  *checker
-	got    Received
-	clock  clock
+	socket  *Socket
+	header  Header
+	each    Accountant
+	in      *inbox
+	longest int // payload of a datagram
+	seen    window
+	jitter  jitter
+	delays  variation
+	drops   dropCount
+	check   *checker
+	got     Received
+	bytes   int64 // payload of AllPackets
+	clock   clock
 
 	ended   chan struct{}
 	endOnce sync.Once
@@ -105,7 +127,7 @@ func NewReceiver(p *engine.Phase, s *Socket, o ReceiveOptions) (*engine.Worker, 
 		return nil, nil, err
 	}
 	r := &Receiver{
-		socket: s, header: header, each: o.Accountant, in: in,
+		socket: s, header: header, each: o.Accountant, in: in, longest: o.Bytes,
 		ended: make(chan struct{}), answer: make(chan struct{}, 1), spread: new(variation),
 	}
 	if o.Verify {
@@ -119,6 +141,9 @@ func NewReceiver(p *engine.Phase, s *Socket, o ReceiveOptions) (*engine.Worker, 
 	r.done = w.Done()
 	return w, r, nil
 }
+
+// end is a method so that telling it allocates nothing.
+func (r *Receiver) end() { close(r.ended) }
 
 // Ended is closed when a datagram with an End mark has come.
 func (r *Receiver) Ended() <-chan struct{} { return r.ended }
@@ -157,6 +182,8 @@ func (r *Receiver) Close() { r.socket.Close() }
 
 // Loop receives.
 func (r *Receiver) Loop(w *engine.Worker) error {
+	// Best effort, as in the sender.
+	_ = sys.SetExactTimers()
 	r.clock = newClock()
 	r.running.Store(true)
 	for w.Phase.Is() != engine.Stopped {
@@ -184,12 +211,17 @@ func (r *Receiver) round(w *engine.Worker) error {
 	if n > 0 {
 		now := time.Now()
 		mono := r.clock.at + now.Sub(r.clock.base)
+		dropped := false
 		for i := range n {
-			if err := r.message(w, r.in.message(i), now, mono); err != nil {
+			rose, err := r.message(w, r.in.message(i), now, mono)
+			if err != nil {
 				return err
 			}
+			dropped = dropped || rose
 		}
 		w.Packets.Store(r.got.AllPackets)
+		w.Bytes.Store(r.bytes)
+		r.in.rest(n, dropped)
 	}
 	if r.asked.Load() {
 		r.tell()
@@ -210,76 +242,85 @@ func (r *Receiver) readDrops() {
 	if !r.got.DropsKnown {
 		return
 	}
-	r.got.SocketDrops, r.got.MeasuredSocketDrops = r.drops.read(r.socket)
+	r.got.SocketDrops, r.got.MeasuredSocketDrops, r.got.DropsAfterLast = r.drops.read(r.socket)
 }
 
-// message counts the packets of one message.
-func (r *Receiver) message(w *engine.Worker, m message, now time.Time, mono time.Duration) error {
+// message counts the packets of one message, and tells whether the socket had dropped something right before it.
+func (r *Receiver) message(w *engine.Worker, m message, now time.Time, mono time.Duration) (dropped bool, _ error) {
 	arrived := mono
 	if m.arrivedNanos != 0 {
 		// The kernel's time is of the realtime clock, which may be set. Its age is taken from that clock and the rest from the monotonic one.
 		arrived -= time.Duration(now.UnixNano() - m.arrivedNanos)
 		r.got.KernelTime = true
 	}
+	dropped = r.drops.note(m.drops)
 	if m.truncated {
 		r.got.Strays++
-		return nil
+		return dropped, nil
 	}
 	size := len(m.payload)
 	if m.segmentBytes > 0 {
 		size = m.segmentBytes
 	}
-	rose := r.drops.note(m.drops)
-	for p := m.payload; ; {
-		one := p[:min(size, len(p))]
-		r.packet(w, one, arrived, rose)
-		rose = false
-		if r.check != nil {
-			ok, n := r.check.sample(one)
+	gap := dropped // what was dropped is missing before the first of several
+	for rest := m.payload; ; {
+		p := rest[:min(size, len(rest))]
+		if r.packet(p, arrived, gap) && r.check != nil {
+			ok, n := r.check.sample(p)
 			if !ok {
-				return fmt.Errorf("receive datagrams from %s: %w", r.socket.RemoteAddr(), ErrCorrupt)
+				return dropped, fmt.Errorf("receive datagrams from %s: %w", r.socket.RemoteAddr(), ErrCorrupt)
 			}
 			w.Verified.Add(int64(n))
 		}
-		if p = p[len(one):]; len(p) == 0 {
-			return nil
+		gap = false
+		if rest = rest[len(p):]; len(rest) == 0 {
+			return dropped, nil
 		}
 	}
 }
 
-// packet counts one packet.
-func (r *Receiver) packet(w *engine.Worker, p []byte, arrived time.Duration, rose bool) {
+// packet counts one packet, and tells whether it is one of data. Gap: the socket had dropped something right before it.
+func (r *Receiver) packet(p []byte, arrived time.Duration, gap bool) (data bool) {
 	m, ok := r.header.Parse(p)
-	if !ok {
+	if !ok || len(p) > r.longest { // the room for merged messages takes longer ones too
 		r.got.Strays++
-		return
+		return false
 	}
 	if r.each != nil {
 		r.each.Count(m, len(p), arrived)
 	}
 	if m.End {
 		r.got.EndMarks++
-		r.endOnce.Do(func() { close(r.ended) })
-		return
+		r.endOnce.Do(r.end)
+		return false
 	}
 	if r.got.AllPackets == 0 || m.Sequence < r.got.LowestSequence {
 		r.got.LowestSequence = m.Sequence
 	}
 	r.got.AllPackets++
-	w.Bytes.Store(w.Bytes.Load() + int64(len(p)))
+	r.bytes += int64(len(p))
 	before := r.seen.highest
 	fresh := !r.seen.any
 	a := r.seen.note(m.Sequence)
 	r.got.HighestSequence = r.seen.highest
-	if rose && a == inOrder && !fresh {
+	switch {
+	case !gap || a != inOrder:
+	case fresh:
+		r.got.DropsBeforeFirst = true
+	default:
 		r.got.GapsAtSocket += int64(m.Sequence - before - 1)
 	}
 	if a == inOrder || a == reordered {
 		r.got.UniquePackets++
 	}
-	if !m.Measured {
-		return
+	if m.Measured {
+		r.measured(a, m, len(p), arrived)
 	}
+	return true
+}
+
+// measured counts one packet of the measured window.
+func (r *Receiver) measured(a arrival, m Mark, size int, arrived time.Duration) {
 	if r.got.FirstAt == 0 {
 		r.got.FirstAt = arrived
 		r.drops.measure()
@@ -295,7 +336,7 @@ func (r *Receiver) packet(w *engine.Worker, p []byte, arrived time.Duration, ros
 		fallthrough
 	case inOrder:
 		r.got.Packets++
-		r.got.Bytes += int64(len(p))
+		r.got.Bytes += int64(size)
 	}
 	// Only first arrivals: a copy has no transit time of its own, and a late packet may be one.
 	if a == inOrder || a == reordered {

@@ -89,15 +89,13 @@ func (s *Socket) prepare(o SocketOptions) (err error) {
 	if s.remote, err = sys.RemoteAddress(s.fd); err != nil {
 		return err
 	}
-	fragments := sys.FragmentAsNeeded
-	if o.DontFragment {
-		fragments = sys.FragmentNever
-	}
 	steps := []func() error{
 		func() error { return sys.SetTimeout(s.fd, wakeEvery) },
 		func() error { return sys.SetReceiveErrors(s.fd) },
 		func() error { return sys.SetReceiveDetails(s.fd) },
-		func() error { return sys.SetFragmentation(s.fd, fragments) },
+	}
+	if o.DontFragment {
+		steps = append(steps, func() error { return sys.SetFragmentation(s.fd, sys.FragmentNever) })
 	}
 	if o.WindowBytes > 0 {
 		steps = append(steps,

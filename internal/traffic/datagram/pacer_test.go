@@ -1,0 +1,112 @@
+package datagram
+
+import (
+	"testing"
+	"time"
+)
+
+// drive plays a sender against a simulated clock: a call takes so long, and now and then the thread is gone for a while.
+func drive(p *pacer, span, call time.Duration, away func(at time.Duration) time.Duration) (packets int, bursts []time.Duration) {
+	for now := time.Duration(0); now < span; {
+		n, wait := p.take(now)
+		if n == 0 {
+			now += wait
+			continue
+		}
+		packets += n
+		bursts = append(bursts, now)
+		now += call
+		if away != nil {
+			now += away(now)
+		}
+	}
+	return packets, bursts
+}
+
+func TestPacerKeepsTheRate(t *testing.T) {
+	const span = 10 * time.Second
+	for _, c := range []struct {
+		name string
+		gap  float64
+		most int // packets per call
+		away func(time.Duration) time.Duration
+	}{
+		{"10 Mb/s of 1448 bytes", 1448 * 8 / 10e6 * 1e9, 64, nil},
+		{"100 Mb/s of 1448 bytes", 1448 * 8 / 100e6 * 1e9, 64, nil},
+		{"1 Gb/s of 1448 bytes", 1448 * 8 / 1e9 * 1e9, 64, nil},
+		{"three million packets a second", 1e9 / 3e6, 256, nil},
+		{"one packet a second", 1e9, 1, nil},
+		{"sleeps that end late", 1448 * 8 / 10e6 * 1e9, 1, func(time.Duration) time.Duration { return 300 * time.Microsecond }},
+		{"a thread that is taken away", 1e9 / 1e5, 1, func(at time.Duration) time.Duration {
+			if at%(100*time.Millisecond) < 3*time.Microsecond {
+				return 20 * time.Millisecond
+			}
+			return 0
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newExactPacer(c.gap, c.most)
+			n, _ := drive(&p, span, 2*time.Microsecond, c.away)
+			want := float64(span) / c.gap
+			// The first packet goes at once, so one more than the gaps; the last burst may or may not be in.
+			if off := (float64(n) - 1) - want; off > float64(p.burst) || off < -want/100-float64(p.burst) {
+				t.Errorf("%d packets, want %.0f", n, want)
+			}
+			if p.forgiven != 0 {
+				t.Errorf("%v ns forgiven", p.forgiven)
+			}
+		})
+	}
+}
+
+// TestPacerDoesNotBurst stops the sender for longer than its credit and looks at how it goes on.
+func TestPacerDoesNotBurst(t *testing.T) {
+	const gap = 100 * time.Microsecond
+	p := newPacer(gap, 64)
+	gone := false
+	_, bursts := drive(&p, time.Second, time.Microsecond, func(at time.Duration) time.Duration {
+		if at > 300*time.Millisecond && !gone {
+			gone = true
+			return 200 * time.Millisecond
+		}
+		return 0
+	})
+	if p.burst != 1 {
+		t.Fatalf("%d packets together", p.burst)
+	}
+	for i := range bursts[1:] {
+		if d := bursts[i+1] - bursts[i]; d < gap/2 {
+			t.Fatalf("packet %d comes %v after the one before", i+1, d)
+		}
+	}
+	// What was lost in 200 ms is not sent later.
+	if want := 8000 + int(credit/gap); len(bursts) > want+10 {
+		t.Errorf("%d packets, want %d at most", len(bursts), want)
+	}
+	if p.forgiven == 0 {
+		t.Error("nothing forgiven")
+	}
+}
+
+func TestPacerWithoutScheduleIsAlwaysDue(t *testing.T) {
+	p := newPacer(0, 64)
+	p.burst = 64
+	for now := range time.Duration(100) {
+		if n, wait := p.take(now); n != 64 || wait != 0 {
+			t.Fatalf("%d packets, %v", n, wait)
+		}
+	}
+}
+
+func TestPacerPlansBurstsOnlyWherePacketsAreTooClose(t *testing.T) {
+	for _, c := range []struct {
+		gap         float64
+		limit, want int
+	}{
+		{1e9, 64, 1}, {11584, 64, 1}, {10000, 64, 1}, {5000, 64, 2}, {500, 64, 20}, {100, 64, 64}, {500, 1, 1},
+	} {
+		if p := newExactPacer(c.gap, c.limit); p.burst != c.want {
+			t.Errorf("gap %v ns, at most %d: %d together, want %d", c.gap, c.limit, p.burst, c.want)
+		}
+	}
+}
