@@ -57,13 +57,13 @@ func (r row) play(ctx context.Context, w *world, rounds int, seconds float64, mi
 			if ctx.Err() != nil {
 				return o, ctx.Err()
 			}
-			// Ours must not fail. A peer may, and is then left out of this row by name; a round of which one figure is missing could not be paired.
-			if err != nil && k == 0 {
-				return o, err
-			}
+			// Who fails is left out of this row by name: a round of which one figure is missing could not be paired. If it is ours, the row is lost.
 			if err != nil {
 				v = math.NaN()
 				o.Skipped = append(o.Skipped, fmt.Sprintf("%s, round %d: %v", programs[k].name, round+1, err))
+				if k == 0 {
+					return o, nil
+				}
 			}
 			figures[k] = append(figures[k], v)
 		}

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -123,7 +124,13 @@ func compare(ctx context.Context, o options, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(o.out, append(b, '\n'), 0o644)
+	if err := os.WriteFile(o.out, append(b, '\n'), 0o644); err != nil {
+		return err
+	}
+	if missed := slices.IndexFunc(results.Rows, func(r outcome) bool { return r.BestPeer != "" && !r.met() || r.Rounds == 0 }); missed >= 0 {
+		return fmt.Errorf("not every goal is met, the first is %q", results.Rows[missed].Test)
+	}
+	return nil
 }
 
 // servers starts everybody's far end and gives our key and what is missing, with the reason.
@@ -165,6 +172,8 @@ func print(out io.Writer, rows []outcome) error {
 	for _, r := range rows {
 		verdict := "met"
 		switch {
+		case r.Rounds == 0:
+			verdict = "FAILED"
 		case r.BestPeer == "":
 			verdict = "no peer here"
 		case !r.met():
