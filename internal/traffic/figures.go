@@ -110,24 +110,30 @@ type PathMTU struct {
 	RemoteMTUBytes   int  `json:"remote_mtu_bytes,omitempty"`
 	MSSBytes         int  `json:"mss_bytes,omitempty"`          // that TCP uses on this path
 	ReportedMTUBytes int  `json:"reported_mtu_bytes,omitempty"` // by the path, in an ICMP message
+	LocalMSSBytes    int  `json:"local_mss_bytes,omitempty"`    // that the near handshake offered
+	RemoteMSSBytes   int  `json:"remote_mss_bytes,omitempty"`   // that the far one did
+	MSSClampedUp     bool `json:"mss_clamped_up,omitempty"`     // somebody on the path lowered the near offer
+	MSSClampedDown   bool `json:"mss_clamped_down,omitempty"`   // or the far one
 }
 
-// LoadResult is the round-trip time idle and while each direction is full.
+// LoadResult is the round-trip time idle and while each direction, or both, are full. The worse load is the one with the larger 90th percentile.
 type LoadResult struct {
 	Idle                *Distribution `json:"idle,omitempty"`
 	Up                  *Distribution `json:"up,omitempty"`
 	Down                *Distribution `json:"down,omitempty"`
+	Both                *Distribution `json:"both,omitempty"`
 	UpBitsPerSec        float64       `json:"up_bits_per_second,omitempty"` // of the load
 	DownBitsPerSec      float64       `json:"down_bits_per_second,omitempty"`
-	AddedSeconds        float64       `json:"added_seconds"`          // median under the worse load less median idle
-	RoundTripsPerMinute float64       `json:"round_trips_per_minute"` // under the worse load: the one figure
+	BothBitsPerSec      float64       `json:"both_bits_per_second,omitempty"` // sum of the directions
+	AddedSeconds        float64       `json:"added_seconds"`                  // 90th percentile under the worse load less median idle: the one figure
+	RoundTripsPerMinute float64       `json:"round_trips_per_minute"`         // one minute over the mean under the worse load
 	Curve               []LoadPoint   `json:"curve,omitempty"`
 }
 
 // LoadPoint is one step of the curve of a load test.
 type LoadPoint struct {
 	AtSeconds            float64 `json:"at_seconds"` // from the start of the test
-	Phase                string  `json:"phase"`      // idle, up, down
+	Phase                string  `json:"phase"`      // idle, up, down, both
 	RTTSeconds           float64 `json:"rtt_seconds,omitempty"`
 	ThroughputBitsPerSec float64 `json:"throughput_bits_per_second,omitempty"`
 }

@@ -23,6 +23,7 @@ type TCPInfo struct {
 	CwndBytes              float64 `json:"cwnd_bytes"`
 	SndMSSBytes            int     `json:"snd_mss_bytes"`
 	RcvMSSBytes            int     `json:"rcv_mss_bytes"`
+	AdvMSSBytes            int     `json:"adv_mss_bytes,omitempty"`     // that this end's handshake offered, less what options take of every segment
 	SndWndBytes            int64   `json:"snd_wnd_bytes,omitempty"`     // peer's advertised window, kernel ≥ 5.4
 	MaxSndWndBytes         int64   `json:"max_snd_wnd_bytes,omitempty"` // largest seen in the samples
 	RcvWndBytes            int64   `json:"rcv_wnd_bytes,omitempty"`     // window this end advertises, kernel ≥ 6.2
@@ -160,6 +161,7 @@ func (f *Flow) Report(sender bool) TCPInfo {
 		CwndBytes:              cwndBytes(b),
 		SndMSSBytes:            int(b.SndMSSBytes),
 		RcvMSSBytes:            int(b.RcvMSSBytes),
+		AdvMSSBytes:            int(b.AdvMSSBytes),
 		SndWndBytes:            int64(b.SndWndBytes),
 		MaxSndWndBytes:         int64(max(f.maxSndWnd, b.SndWndBytes)),
 		RcvWndBytes:            int64(b.RcvWndBytes),
