@@ -13,8 +13,8 @@ import (
 
 // DatagramOptions are socket options of a UDP socket that must be set before it is bound or connected. The zero value leaves everything to the host.
 type DatagramOptions struct {
-	// Shared lets several sockets have one local port (SO_REUSEADDR). The kernel gives a datagram to the socket that is connected to its
-	// sender, and what has none to the one that is not connected. Every socket of the port must have asked for it.
+	// Shared lets several sockets have one local port (SO_REUSEADDR and SO_REUSEPORT). The kernel gives a datagram to the socket that is connected to its
+	// sender, and what has none to the one that is not connected. Every socket of the port must have asked for one of the two.
 	Shared bool
 }
 
@@ -38,8 +38,12 @@ func OpenDatagram(local, remote netip.AddrPort, o DatagramOptions) (fd int, err 
 		}
 	}()
 	if o.Shared {
+		// Two sockets share a port when both have the one or both have the other option, and the server may have chosen either.
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 			return fd, fmt.Errorf("set so_reuseaddr: %w", err)
+		}
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
+			return fd, fmt.Errorf("set so_reuseport: %w", err)
 		}
 	}
 	guarded := o.Shared && local.IsValid() && remote.IsValid()
