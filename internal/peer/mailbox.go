@@ -9,8 +9,11 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// maxMailbox bounds the messages of one test that wait for their reader; a healthy test has a handful.
-const maxMailbox = 1024
+// maxMailbox and maxMailboxBytes bound the messages of one test that wait for their reader; a healthy test has a handful.
+const (
+	maxMailbox      = 1024
+	maxMailboxBytes = 2 * wire.MaxMessageBytes // the far result of a long test is one large message
+)
 
 // mailbox holds the test.* messages of one running test; the rest of the channel goes on beside it. It is traffic's Control together with the
 // channel it stands for.
@@ -19,6 +22,7 @@ type mailbox struct {
 
 	mu    sync.Mutex
 	queue []wire.Message
+	bytes int // of their bodies
 	over  bool
 	ready chan struct{} // one place: something new
 	ended chan struct{}
@@ -32,8 +36,9 @@ func newMailbox(conn *wire.Conn) *mailbox {
 func (b *mailbox) put(m wire.Message) {
 	b.mu.Lock()
 	// Dropping, not waiting: the reader of the channel must go on, or it would miss the heartbeats and the end of the connection.
-	if !b.over && len(b.queue) < maxMailbox {
+	if !b.over && len(b.queue) < maxMailbox && b.bytes+len(m.Body) <= maxMailboxBytes {
 		b.queue = append(b.queue, m)
+		b.bytes += len(m.Body)
 	}
 	b.mu.Unlock()
 	select {
@@ -97,5 +102,6 @@ func (b *mailbox) take() (wire.Message, bool) {
 	}
 	m := b.queue[0]
 	b.queue = b.queue[1:]
+	b.bytes -= len(m.Body)
 	return m, true
 }

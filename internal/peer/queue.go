@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/linerate/linerate/internal/wire"
 )
 
 const (
@@ -195,17 +197,8 @@ func (q *queue) ahead(t *ticket) int {
 	return t.before
 }
 
-// sourceOf is the source that a client at an address belongs to; all clients without an address (over ssh there is one) are one source.
+// sourceOf is the source that a client at an address belongs to; clients whose address is not known are one source.
 func sourceOf(ip string) netip.Prefix {
-	a, err := netip.ParseAddr(ip)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	a = a.Unmap().WithZone("")
-	bits := a.BitLen()
-	if a.Is6() {
-		bits = 64
-	}
-	p, _ := a.Prefix(bits) // never fails: bits is within the address
-	return p
+	a, _ := netip.ParseAddr(ip) // the zero address otherwise
+	return wire.Source(a)
 }

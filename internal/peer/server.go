@@ -54,6 +54,8 @@ const (
 	guardSlack = admissionWait + 60*time.Second
 	// maxCalls bounds the calls of one client that wait to be answered.
 	maxCalls = 64
+	// maxCallBytes bounds their bodies.
+	maxCallBytes = 512 << 10
 )
 
 // FarSide is the Side of changes made from afar, in the journal of the host that was changed; OpenJournal must give it to journal.Options.

@@ -135,7 +135,11 @@ func (c *session) enqueue(p pending) {
 		return
 	}
 	if !p.endLease {
-		if len(c.calls) >= maxCalls {
+		waiting := 0
+		for _, q := range c.calls {
+			waiting += len(q.call.Body)
+		}
+		if len(c.calls) >= maxCalls || waiting+len(p.call.Body) > maxCallBytes {
 			go c.conn.Close() // no client of ours asks for so much at once; not under the lock, since closing writes a last record
 			return
 		}

@@ -21,6 +21,8 @@ const (
 	// writeTimeout bounds the writing of one frame to a peer that beats but does not read. Sixteen MiB in a minute is 2.2 Mb/s: slower
 	// paths carry small messages only.
 	writeTimeout = 60 * time.Second
+	// frameBeats is how many of our own beats the reading of one frame may take: as long as its writing may.
+	frameBeats = int32(writeTimeout / beatEvery)
 	// The inbox holds what the peer sent and nobody received yet. Requests and answers never come near these bounds. Together with the frame that
 	// is being read they are all the memory that a peer can take, 80 MiB.
 	maxInboxMessages = 4096
@@ -40,6 +42,8 @@ type Conn struct {
 	ready  chan struct{} // one place: the inbox has something new
 	done   chan struct{} // closed when the channel has ended; failure is set by then
 	silent atomic.Int32  // own beats since the last byte from the peer
+	framed atomic.Int32  // own beats since the first byte of the frame that is being read, plus one; 0: none is
+	limit  int           // bytes of a frame that the peer may send
 	beat   *time.Timer   // runs tick
 	every  time.Duration // between beats; tests shorten it
 
@@ -72,12 +76,13 @@ func (o *outgoing) tell(err error) {
 
 // NewConn frames messages over a channel that is authenticated already (TLS, ssh's standard input and output, a pipe in tests).
 // The Conn owns rw from here on and must be closed.
-func NewConn(rw io.ReadWriteCloser) *Conn { return newConn(rw, nil, beatEvery) }
+func NewConn(rw io.ReadWriteCloser) *Conn { return newConn(rw, nil, MaxMessageBytes, beatEvery) }
 
-func newConn(rw io.ReadWriteCloser, under *sleeper, every time.Duration) *Conn {
+func newConn(rw io.ReadWriteCloser, under *sleeper, limit int, every time.Duration) *Conn {
 	c := &Conn{
 		rw:    rw,
 		under: under,
+		limit: limit,
 		ready: make(chan struct{}, 1),
 		done:  make(chan struct{}),
 		every: every,
@@ -222,23 +227,19 @@ func (c *Conn) read() {
 	r := countingReader{r: c.rw, silent: &c.silent}
 	for {
 		var first [1]byte
-		n := 0
-		if c.under != nil {
-			there, err := c.under.probe(c.rw, first[:])
-			if err != nil {
-				c.fail(err)
-				return
-			}
-			if !there {
-				go c.sleep()
-				return
-			}
-			n = 1
-			c.silent.Store(0)
+		there, err := c.begin(r, first[:])
+		if err == nil && !there {
+			go c.sleep()
+			return
 		}
-		m, size, err := readFrame(io.MultiReader(bytes.NewReader(first[:n]), r))
-		if err == nil && size > 0 {
-			err = c.deliver(m, size)
+		size := 0
+		if err == nil {
+			c.framed.Store(1)
+			var m Message
+			if m, size, err = readFrame(io.MultiReader(bytes.NewReader(first[:]), r), c.limit); err == nil && size > 0 {
+				err = c.deliver(m, size)
+			}
+			c.framed.Store(0)
 		}
 		if err != nil {
 			c.fail(err)
@@ -249,6 +250,15 @@ func (c *Conn) read() {
 			return
 		}
 	}
+}
+
+// begin reads the first byte of a frame. It is false if the reader would have to wait for it, and can do so better elsewhere.
+func (c *Conn) begin(r io.Reader, b []byte) (bool, error) {
+	if c.under != nil {
+		return c.under.probe(r, b)
+	}
+	_, err := io.ReadFull(r, b)
+	return true, err
 }
 
 // sleep is the goroutine of a channel on which nothing happens.
@@ -322,6 +332,13 @@ func (c *Conn) tick() {
 	if n := c.silent.Add(1); n > silentBeats {
 		c.fail(fmt.Errorf("nothing heard for %s", time.Duration(silentBeats)*c.every))
 		return
+	}
+	// A peer that sends a message byte by byte is never silent, and would hold its memory for as long as it likes.
+	if n := c.framed.Load(); n > frameBeats {
+		c.fail(fmt.Errorf("%w: a message took longer than %s", ErrProtocol, time.Duration(frameBeats)*c.every))
+		return
+	} else if n > 0 {
+		c.framed.CompareAndSwap(n, n+1) // unless the frame has just ended
 	}
 	c.mu.Lock()
 	if c.failure != nil {

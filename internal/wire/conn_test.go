@@ -133,7 +133,8 @@ func TestConnCarriesMessages(t *testing.T) {
 }
 
 func TestConnCarriesLargeMessages(t *testing.T) {
-	overEach(t, func(t *testing.T, a, b *wire.Conn) {
+	// From the listening side, as answers go.
+	overEach(t, func(t *testing.T, b, a *wire.Conn) {
 		large := strings.Repeat("0123456789abcdef", 100_000)
 		sent := make(chan error, 1)
 		go func() { sent <- a.Send(t.Context(), "large", large) }()
@@ -152,6 +153,37 @@ func TestConnCarriesLargeMessages(t *testing.T) {
 		}
 		receive(t, b)
 	})
+}
+
+func TestConnBoundsRequests(t *testing.T) {
+	client, server := joinTLS(t)
+	if err := client.Send(t.Context(), "request", strings.Repeat("x", wire.MaxRequestBytes)); err != nil && !errors.Is(err, wire.ErrPeerGone) {
+		t.Fatal(err)
+	}
+	<-server.Done()
+	if _, err := server.Receive(t.Context()); !errors.Is(err, wire.ErrProtocol) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestConnGivesUpASlowMessage(t *testing.T) {
+	x, y := net.Pipe()
+	defer y.Close()
+	go io.Copy(io.Discard, y)
+	c := wire.NewConnBeating(x, time.Millisecond)
+	defer c.Close()
+	go func() {
+		// A message of the largest size that is sent byte by byte: never silent, and never whole.
+		for b := []byte{1, 0, 0, 0}; ; b = []byte{' '} {
+			if _, err := y.Write(b); err != nil {
+				return
+			}
+		}
+	}()
+	<-c.Done()
+	if _, err := c.Receive(t.Context()); !errors.Is(err, wire.ErrProtocol) || !strings.Contains(err.Error(), "took longer than") {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestConnKeepsOrderOfManySenders(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 
 // Names for the tests, which live outside the package.
 var (
-	ReadFrame       = readFrame
 	AppendFrame     = appendFrame
 	AppendPreface   = appendPreface
 	ParsePreface    = parsePreface
@@ -20,9 +19,16 @@ var (
 	PrefaceBytes    = prefaceBytes
 	KeyAlphabet     = keyAlphabet
 	MaxHalfOpen     = maxHalfOpen
+	MaxRequestBytes = maxRequestBytes
+	MaxHandshakes   = maxHandshakes
 	SilentBeats     = silentBeats
 	MaxInboxMessage = maxInboxMessages
 )
 
 // NewConnBeating is NewConn with beats of another pace.
-func NewConnBeating(rw io.ReadWriteCloser, every time.Duration) *Conn { return newConn(rw, nil, every) }
+func NewConnBeating(rw io.ReadWriteCloser, every time.Duration) *Conn {
+	return newConn(rw, nil, MaxMessageBytes, every)
+}
+
+// ReadFrame is readFrame with the widest limit.
+func ReadFrame(r io.Reader) (Message, int, error) { return readFrame(r, MaxMessageBytes) }

@@ -16,6 +16,10 @@ type Message struct {
 // MaxMessageBytes bounds one frame in both directions.
 const MaxMessageBytes = 16 << 20
 
+// maxRequestBytes bounds one frame that a Listener's channel takes. Answers may be large (a host's snapshot, a long journal); what is asked for and how
+// is not, and a server has a thousand clients.
+const maxRequestBytes = 256 << 10
+
 // frameHeadBytes is the length field in front of each frame.
 const frameHeadBytes = 4
 
@@ -46,7 +50,7 @@ func appendFrame(b []byte, typ string, body any) ([]byte, error) {
 
 // readFrame reads one frame, and gives also how many bytes its message took in memory; 0: it was a heartbeat, which has done its work by arriving.
 // Memory grows with what has arrived, not with what the length field promises. io.EOF is returned only between frames.
-func readFrame(r io.Reader) (Message, int, error) {
+func readFrame(r io.Reader, limit int) (Message, int, error) {
 	var head [frameHeadBytes]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return Message{}, 0, err
@@ -55,8 +59,8 @@ func readFrame(r io.Reader) (Message, int, error) {
 	if n == 0 {
 		return Message{}, 0, nil
 	}
-	if n > MaxMessageBytes {
-		return Message{}, 0, fmt.Errorf("%w: frame of %d bytes, the limit is %d", ErrProtocol, n, MaxMessageBytes)
+	if int64(n) > int64(limit) {
+		return Message{}, 0, fmt.Errorf("%w: frame of %d bytes, the limit is %d", ErrProtocol, n, limit)
 	}
 	body, err := readGrowing(r, int(n))
 	if err != nil {

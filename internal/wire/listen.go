@@ -13,18 +13,6 @@ import (
 	"time"
 )
 
-const (
-	// Everything up to authentication is open to strangers, so it is bounded here: descriptors, goroutines, a TLS handshake and five seconds
-	// each. A stranger who connects faster than an honest peer completes its handshake can keep new peers out, as a flood of SYNs could; what
-	// is connected already does not notice.
-	//
-	// maxHalfOpen bounds the connections that have not yet shown what they are, beside the data connections that are expected. Over it, or over
-	// maxHalfOpenPerIP from one address, the oldest of them makes room: an honest peer is through within a few round trips,
-	// one that only holds the place is not.
-	maxHalfOpen      = 64
-	maxHalfOpenPerIP = 32
-)
-
 // Rejection is one connection that was turned away before it was anything.
 type Rejection struct {
 	Remote  netip.AddrPort
@@ -51,16 +39,11 @@ type Listener struct {
 	renewing sync.Mutex // held by one Renew at a time, before mu
 	over     bool
 	half     []*halfOpen // oldest first
+	shaking  int         // how many of them shake hands
 	queues   map[Token]*DataQueue
 	expected int // data connections of all queues
 	rejected map[string]uint64
 	onReject func(Rejection)
-}
-
-// halfOpen is one connection of which nothing is known yet.
-type halfOpen struct {
-	conn   *net.TCPConn
-	remote netip.AddrPort
 }
 
 // Listen opens addr (host:port; an empty host means every address, port 0 any free one) for control channels of peers that hold key,
@@ -346,6 +329,7 @@ func (l *Listener) acceptFrom(socket *net.TCPListener, done chan<- struct{}) {
 		if a, ok := conn.RemoteAddr().(*net.TCPAddr); ok {
 			// A dual-stack socket shows IPv4 peers as mapped addresses.
 			h.remote = netip.AddrPortFrom(a.AddrPort().Addr().Unmap(), a.AddrPort().Port())
+			h.source = Source(h.remote.Addr())
 		}
 		if !l.enter(h) {
 			_ = conn.Close()
@@ -358,51 +342,9 @@ func (l *Listener) acceptFrom(socket *net.TCPListener, done chan<- struct{}) {
 	}
 }
 
-// enter notes a half-open connection, counts its goroutine, and drops the oldest one if there are too many.
-func (l *Listener) enter(h *halfOpen) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.over {
-		return false
-	}
-	sameIP, oldestSame := 0, -1
-	for i, other := range l.half {
-		if other.remote.Addr() == h.remote.Addr() {
-			if sameIP++; oldestSame < 0 {
-				oldestSame = i
-			}
-		}
-	}
-	switch {
-	case sameIP >= maxHalfOpenPerIP+l.expected:
-		_ = l.half[oldestSame].conn.Close() // its goroutine reports it
-		l.half = append(l.half[:oldestSame], l.half[oldestSame+1:]...)
-	case len(l.half) >= maxHalfOpen+l.expected:
-		_ = l.half[0].conn.Close()
-		l.half = append(l.half[:0], l.half[1:]...)
-	}
-	l.half = append(l.half, h)
-	l.group.Add(1)
-	return true
-}
-
-// leave ends the half-open state. It is false if the connection was dropped meanwhile.
-func (l *Listener) leave(h *halfOpen) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, other := range l.half {
-		if other == h {
-			l.half = append(l.half[:i], l.half[i+1:]...)
-			return true
-		}
-	}
-	return false
-}
-
 // receive finds out what one connection is and hands it on, or turns it away.
 func (l *Listener) receive(h *halfOpen) {
-	deadline := time.Now().Add(handshakeTimeout)
-	_ = h.conn.SetDeadline(deadline)
+	_ = h.conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	// One read of at most a preface: a data connection must not lose a byte of its payload here.
 	// The first byte decides: data connections begin with a letter, TLS with 0x16. A peer that waits for us to speak first runs into the deadline.
 	head := make([]byte, prefaceBytes, dialectHeadBytes)
@@ -414,7 +356,7 @@ func (l *Listener) receive(h *halfOpen) {
 	case head[0] == dataMagic[0]:
 		l.receiveData(h, head)
 	case head[0] == tlsHandshakeRecord && l.config != nil:
-		l.receiveControl(h, head, deadline)
+		l.receiveControl(h, head)
 	default:
 		// A little more tells the dialect better; whoever has sent one byte has as a rule sent the rest as well.
 		_ = h.conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
@@ -462,7 +404,13 @@ func (l *Listener) receiveData(h *halfOpen, head []byte) {
 }
 
 // receiveControl does the TLS handshake and hands the channel to Accept.
-func (l *Listener) receiveControl(h *halfOpen, head []byte, deadline time.Time) {
+func (l *Listener) receiveControl(h *halfOpen, head []byte) {
+	if err := l.awaitHandshake(h); err != nil {
+		l.reject(h, head, err)
+		return
+	}
+	deadline := time.Now().Add(handshakeTimeout)
+	_ = h.conn.SetDeadline(deadline)
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
 	under, err := newSleeper(h.conn, head)
@@ -490,7 +438,7 @@ func (l *Listener) receiveControl(h *halfOpen, head []byte, deadline time.Time) 
 	if !canSleep {
 		under = nil
 	}
-	c := newConn(secure, under, beatEvery)
+	c := newConn(secure, under, maxRequestBytes, beatEvery)
 	select {
 	case l.accept <- c:
 	case <-l.closed:
@@ -506,6 +454,11 @@ func (l *Listener) reject(h *halfOpen, head []byte, err error) {
 	if err == nil {
 		err = ErrNotLinerate
 	}
+	l.mu.Lock()
+	if h.dropped {
+		err = errCrowded // whatever came of the closing
+	}
+	l.mu.Unlock()
 	r := Rejection{Remote: h.remote, Dialect: Dialect(head), Err: err}
 	// Counted by dialect, of which there is a handful: whoever is turned away must not be able to make a map grow.
 	l.mu.Lock()
