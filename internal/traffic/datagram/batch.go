@@ -24,5 +24,5 @@ func ParseBatch(s string) (Batch, error) {
 	case BatchAuto, BatchGSO, BatchMMsg, BatchSingle:
 		return b, nil
 	}
-	return "", fmt.Errorf("batch %q: not one of auto, gso, mmsg, single", s)
+	return "", fmt.Errorf("%w: batch %q is not one of auto, gso, mmsg, single", ErrBadOptions, s)
 }

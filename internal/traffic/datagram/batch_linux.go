@@ -52,7 +52,7 @@ func (s *Socket) sendBatch(o SendOptions) (Batch, int, error) {
 	case BatchMMsg:
 		return batch, min(mmsgMessages, most), nil
 	}
-	return BatchSingle, 1, nil
+	return batch, 1, nil
 }
 
 // segments is how many datagrams fit one message; fewer than two where the kernel would refuse to cut, because it cuts at the path MTU
@@ -229,7 +229,7 @@ func (s *Socket) newInbox(batch Batch, bytes int) (*inbox, Batch, error) {
 	case BatchMMsg:
 		i.most = max(min(plainMessages, inboxBytes/bytes), 1)
 	default:
-		batch, i.most = BatchSingle, 1
+		i.most = 1
 	}
 	i.box = sys.NewInbox(i.most, bytes)
 	return i, batch, nil

@@ -3,6 +3,7 @@ package datagram
 import (
 	"net"
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
@@ -123,3 +124,6 @@ func TestEveryPacketArrivesOnce(t *testing.T) {
 		})
 	}
 }
+
+// supported tells whether a way to go through system calls exists here.
+func supported(b Batch) bool { return b == BatchAuto || b == BatchSingle || runtime.GOOS == "linux" }

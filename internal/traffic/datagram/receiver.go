@@ -122,6 +122,9 @@ func NewReceiver(p *engine.Phase, s *Socket, o ReceiveOptions) (*engine.Worker, 
 	if header == nil {
 		header = NativeHeader{}
 	}
+	if _, err := ParseBatch(string(o.Batch)); err != nil {
+		return nil, nil, err
+	}
 	in, batch, err := s.newInbox(o.Batch, o.Bytes)
 	if err != nil {
 		return nil, nil, err
@@ -215,7 +218,7 @@ func (r *Receiver) round(w *engine.Worker) error {
 		for i := range n {
 			rose, err := r.message(w, r.in.message(i), now, mono)
 			if err != nil {
-				return err
+				return fmt.Errorf("receive datagrams from %s: %w", r.socket.RemoteAddr(), err)
 			}
 			dropped = dropped || rose
 		}
@@ -268,7 +271,7 @@ func (r *Receiver) message(w *engine.Worker, m message, now time.Time, mono time
 		if r.packet(p, arrived, gap) && r.check != nil {
 			ok, n := r.check.sample(p)
 			if !ok {
-				return dropped, fmt.Errorf("receive datagrams from %s: %w", r.socket.RemoteAddr(), ErrCorrupt)
+				return dropped, ErrCorrupt
 			}
 			w.Verified.Add(int64(n))
 		}

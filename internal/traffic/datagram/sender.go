@@ -86,6 +86,9 @@ func NewSender(p *engine.Phase, s *Socket, o SendOptions) (*engine.Worker, *Send
 	if err != nil {
 		return nil, nil, err
 	}
+	if _, err := ParseBatch(string(o.Batch)); err != nil {
+		return nil, nil, err
+	}
 	batch, limit, err := s.sendBatch(o)
 	if err != nil {
 		return nil, nil, err

@@ -1,0 +1,387 @@
+package datagram
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/traffic/engine"
+)
+
+// inNamespace runs a test in a network namespace of its own, where loopback is up and nothing else. Sockets must be opened by the function's
+// own goroutine; the thread ends with it, and the namespace when the last socket is closed.
+func inNamespace(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	done := make(chan struct{})
+	skipped := ""
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // never unlocked: the thread is of no use to others
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			skipped = fmt.Sprintf("no network namespace: %v", err)
+			return
+		}
+		run(t, "ip", "link", "set", "lo", "up")
+		test(t)
+	}()
+	<-done
+	if skipped != "" {
+		skip(t, "netns", skipped)
+	}
+}
+
+// skip skips a test for want of something, unless LINERATE_REQUIRE says that it must be there.
+func skip(t *testing.T, what, why string) {
+	t.Helper()
+	if strings.Contains(os.Getenv("LINERATE_REQUIRE"), what) {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
+
+// run starts a program in the namespace of the calling thread.
+func run(t *testing.T, name string, args ...string) (string, bool) {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		return err.Error(), false
+	}
+	out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Sprintf("%s %s: %v: %s", name, strings.Join(args, " "), err, out), false
+	}
+	return string(out), true
+}
+
+// udpCounters are those of IPv4 in the namespace of the calling thread, from /proc/net/snmp.
+func udpCounters(t *testing.T) map[string]int64 {
+	t.Helper()
+	f, err := os.Open("/proc/thread-self/net/snmp")
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	defer f.Close()
+	var names []string
+	counters := map[string]int64{}
+	for s := bufio.NewScanner(f); s.Scan(); {
+		fields := strings.Fields(s.Text())
+		switch {
+		case len(fields) == 0 || fields[0] != "Udp:":
+		case names == nil:
+			names = fields
+		default:
+			for i := 1; i < len(fields); i++ {
+				counters[names[i]], _ = strconv.ParseInt(fields[i], 10, 64)
+			}
+		}
+	}
+	return counters
+}
+
+// flood sends without a rate from a to b, which may have a small buffer, and gives the counts when all is quiet.
+func flood(t *testing.T, a, b *Socket, so SendOptions, ro ReceiveOptions) (Sent, Received) {
+	t.Helper()
+	f := newFlow(t, a, b, so, ro)
+	f.phase.Set(engine.Measured)
+	f.start()
+	<-f.sender.Idle()
+	// Everything is in the receive buffer or dropped once sending is over: loopback has no queue. Quiet means that the buffer is empty.
+	for last := int64(-1); ; {
+		now := f.receiver.Received().AllPackets
+		if now == last {
+			break
+		}
+		last = now
+	}
+	return f.stop()
+}
+
+// TestLossAtTheReceiverIsWhatTheKernelCounts overruns a tiny receive buffer.
+func TestLossAtTheReceiverIsWhatTheKernelCounts(t *testing.T) {
+	for _, batch := range []Batch{BatchSingle, BatchMMsg, BatchGSO} {
+		t.Run(string(batch), func(t *testing.T) {
+			inNamespace(t, func(t *testing.T) {
+				a, b := socketPair(t, SocketOptions{WindowBytes: 2048})
+				before := udpCounters(t)
+				sent, got := flood(t, a, b, SendOptions{Bytes: 64, Batch: batch, Packets: 200_000}, ReceiveOptions{Batch: batch, Verify: true})
+				after := udpCounters(t)
+				lost := sent.AllPackets - got.UniquePackets
+				if lost == 0 {
+					t.Fatal("the buffer was large enough: nothing tried")
+				}
+				if at := got.LostAtSocket(sent); at != lost {
+					t.Errorf("%d packets lost, %d of them at the socket: %+v", lost, at, got)
+				}
+				if n := after["RcvbufErrors"] - before["RcvbufErrors"]; n != got.SocketDrops {
+					t.Errorf("the kernel counts %d, the socket %d", n, got.SocketDrops)
+				}
+				if !got.Merged && lost != got.SocketDrops {
+					t.Errorf("%d packets lost, the socket counts %d", lost, got.SocketDrops)
+				}
+				if got.SocketDrops != got.MeasuredSocketDrops {
+					t.Errorf("%d drops, %d of them measured, and nothing else was sent", got.SocketDrops, got.MeasuredSocketDrops)
+				}
+				if n := after["OutDatagrams"] - before["OutDatagrams"]; batch != BatchGSO && n != sent.AllPackets {
+					t.Errorf("the kernel sent %d, %d counted", n, sent.AllPackets)
+				}
+			})
+		})
+	}
+}
+
+// TestLossOnThePathIsWhatTheFirewallCounts lets nftables drop every tenth packet.
+func TestLossOnThePathIsWhatTheFirewallCounts(t *testing.T) {
+	inNamespace(t, func(t *testing.T) {
+		a, b := socketPair(t, SocketOptions{WindowBytes: 4 << 20})
+		rules := fmt.Sprintf(`table ip lossy { chain in { type filter hook input priority 0; udp dport %d numgen inc mod 10 == 3 counter drop; }; }`,
+			b.LocalAddr().Port())
+		if out, ok := run(t, "nft", rules); !ok {
+			skip(t, "nft", out)
+		}
+		sent, got := flood(t, a, b, SendOptions{Bytes: 64, Batch: BatchMMsg, Packets: 20_000, PacketRate: 50_000}, ReceiveOptions{})
+		dropped := filterCounter(t, "lossy")
+		if lost := sent.Packets - got.Packets; lost != dropped+got.LostAtSocket(sent) || dropped == 0 {
+			t.Errorf("%d packets lost, %d dropped by the filter and %d by the socket", lost, dropped, got.LostAtSocket(sent))
+		}
+		if sent.SocketErrors != 0 {
+			t.Errorf("%d errors of a sender whose packets all went", sent.SocketErrors)
+		}
+	})
+}
+
+// TestLossAtTheSenderIsToldApart lets nftables forbid every fifth packet on its way out, which the sending call reports.
+func TestLossAtTheSenderIsToldApart(t *testing.T) {
+	inNamespace(t, func(t *testing.T) {
+		a, b := socketPair(t, SocketOptions{WindowBytes: 4 << 20})
+		rules := fmt.Sprintf(`table ip strict { chain out { type filter hook output priority 0; udp dport %d numgen inc mod 5 == 0 counter drop; }; }`,
+			b.LocalAddr().Port())
+		if out, ok := run(t, "nft", rules); !ok {
+			skip(t, "nft", out)
+		}
+		sent, got := flood(t, a, b, SendOptions{Bytes: 64, Batch: BatchMMsg, Packets: 20_000, PacketRate: 50_000}, ReceiveOptions{})
+		dropped := filterCounter(t, "strict")
+		if sent.SocketErrors != dropped || sent.MeasuredSocketErrors != dropped || dropped == 0 {
+			t.Errorf("%d errors, the filter counts %d", sent.SocketErrors, dropped)
+		}
+		if lost := sent.Packets - got.Packets; lost != dropped+got.LostAtSocket(sent) {
+			t.Errorf("%d packets lost, %d at the sender, %d at the receiver", lost, dropped, got.LostAtSocket(sent))
+		}
+	})
+}
+
+// filterCounter is the sum of the counters of a table.
+func filterCounter(t *testing.T, table string) (packets int64) {
+	t.Helper()
+	out, ok := run(t, "nft", "-j", "list", "table", "ip", table)
+	if !ok {
+		t.Error(out)
+		return 0
+	}
+	var list struct {
+		Nftables []struct {
+			Rule struct {
+				Expr []struct {
+					Counter struct{ Packets int64 }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		t.Error(err)
+	}
+	for _, o := range list.Nftables {
+		for _, e := range o.Rule.Expr {
+			packets += e.Counter.Packets
+		}
+	}
+	return packets
+}
+
+// TestLossInTheQueueIsReported sends faster than a token bucket lets through: the queue drops, and the calls say so.
+func TestLossInTheQueueIsReported(t *testing.T) {
+	inNamespace(t, func(t *testing.T) {
+		if out, ok := run(t, "tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", "20mbit", "burst", "3000", "limit", "6000"); !ok {
+			skip(t, "netns", out)
+		}
+		a, b := socketPair(t, SocketOptions{WindowBytes: 4 << 20})
+		f := newFlow(t, a, b, SendOptions{Bytes: 500, Batch: BatchMMsg, Packets: 5000, PacketRate: 20_000}, ReceiveOptions{})
+		f.phase.Set(engine.Measured)
+		f.start()
+		<-f.sender.Idle()
+		f.settle(f.sender.Sent().AllPackets - f.sender.Sent().SocketErrors)
+		sent, got := f.stop()
+		if lost := sent.Packets - got.Packets; lost != sent.SocketErrors || lost == 0 {
+			t.Errorf("%d packets lost, %d refused by the queue", lost, sent.SocketErrors)
+		}
+	})
+}
+
+// TestFragments sends more than one MTU: with don't-fragment that is an error in words, without it arrives in whole.
+func TestFragments(t *testing.T) {
+	inNamespace(t, func(t *testing.T) {
+		if out, ok := run(t, "ip", "link", "set", "lo", "mtu", "1500"); !ok {
+			t.Error(out)
+			return
+		}
+		a, b := socketPair(t, SocketOptions{WindowBytes: 1 << 20})
+		if mtu := a.PathMTU(); mtu != 1500 {
+			t.Errorf("path MTU %d", mtu)
+		}
+		sent, got := flood(t, a, b, SendOptions{Bytes: 5000, Packets: 50, PacketRate: 5000}, ReceiveOptions{Verify: true})
+		if got.Packets != 50 || sent.Batch != BatchMMsg {
+			t.Errorf("sent %+v, received %+v", sent, got)
+		}
+		if _, _, err := NewSender(&engine.Phase{}, a, SendOptions{Bytes: 5000, Batch: BatchGSO}); err == nil {
+			t.Error("the kernel cuts at the MTU and not after fragmenting")
+		}
+
+		c, d := socketPair(t, SocketOptions{DontFragment: true})
+		f := newFlow(t, c, d, SendOptions{Bytes: 1473, Packets: 1}, ReceiveOptions{})
+		if err := f.ws.Run(-1); !errors.Is(err, ErrTooLong) {
+			t.Errorf("%v, want ErrTooLong", err)
+		}
+		sent, got = flood(t, c, d, SendOptions{Bytes: 1472, Packets: 100}, ReceiveOptions{Verify: true})
+		if got.Packets != 100 || sent.Batch != BatchGSO {
+			t.Errorf("sent %+v, received %+v", sent, got)
+		}
+	})
+}
+
+// TestSixWorksAsFour runs over IPv6.
+func TestSixWorksAsFour(t *testing.T) {
+	inNamespace(t, func(t *testing.T) {
+		server, err := Listen(t.Context(), "udp6", "[::1]:0")
+		if err != nil {
+			skip(t, "ipv6", err.Error())
+		}
+		defer server.Close()
+		at := server.LocalAddr().(*net.UDPAddr).AddrPort()
+		a, err := Dial(at, SocketOptions{WindowBytes: 1 << 20, TOS: 0x10, DontFragment: true})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		b, err := Connected(at, a.LocalAddr(), SocketOptions{WindowBytes: 1 << 20})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		sent, got := flood(t, a, b, SendOptions{Bytes: 64, Packets: 1000}, ReceiveOptions{Verify: true})
+		if got.Packets != 1000 || sent.Batch != BatchGSO {
+			t.Errorf("sent %+v, received %+v", sent, got)
+		}
+		a.Close()
+		b.Close()
+	})
+}
+
+// TestOnePortServesManyPeers connects sockets to several clients on a listener's port while strangers go on sending to it.
+func TestOnePortServesManyPeers(t *testing.T) {
+	server, err := Listen(t.Context(), "udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	at := server.LocalAddr().(*net.UDPAddr).AddrPort()
+	stop := make(chan struct{})
+	ended := make(chan struct{})
+	noise, err := Dial(at, SocketOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer noise.Close()
+	go func() { // not heard by anybody but the listener
+		defer close(ended)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				_ = noise.Send([]byte("noise")) // the listener's buffer may be full
+			}
+		}
+	}()
+	for i := range 20 {
+		client, err := Dial(at, SocketOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		served, err := Connected(at, client.LocalAddr(), SocketOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, way := range [][2]*Socket{{client, served}, {served, client}} {
+			want := fmt.Sprintf("to %d", i)
+			if err := way[0].Send([]byte(want)); err != nil {
+				t.Fatal(err)
+			}
+			buf := make([]byte, 20)
+			n, err := way[1].Receive(buf, 5*time.Second)
+			if err != nil || string(buf[:n]) != want {
+				t.Errorf("%q, %v, want %q", buf[:n], err, want)
+			}
+		}
+		client.Close()
+		served.Close()
+	}
+	close(stop)
+	<-ended
+	if err := server.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 20)
+	if n, from, err := server.ReadFromUDPAddrPort(buf); err != nil || string(buf[:n]) != "noise" || from != noise.LocalAddr() {
+		t.Errorf("%q from %v, %v", buf[:n], from, err)
+	}
+}
+
+// TestProbeSaysYes holds on every kernel since Linux 5.0 that has loopback.
+func TestProbeSaysYes(t *testing.T) {
+	if s := Probe(); s.Send != nil || s.Receive != nil {
+		t.Errorf("%+v", s)
+	}
+	if err := compare(-1, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestProbeSeesCorruption compares what arrives with something else.
+func TestProbeSeesCorruption(t *testing.T) {
+	a, b := socketPair(t, SocketOptions{})
+	if err := a.Send([]byte("abcd")); err != nil {
+		t.Fatal(err)
+	}
+	if err := compare(b.fd, []byte("abxd")); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestLocalPort is what steers repeated runs alike.
+func TestLocalPort(t *testing.T) {
+	a, b := socketPair(t, SocketOptions{})
+	port := int(a.LocalAddr().Port())
+	a.Close()
+	c, err := Dial(netip.AddrPortFrom(loopback, b.LocalAddr().Port()), SocketOptions{LocalPort: port, WindowBytes: 100_000, BusyPoll: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if got := c.LocalAddr(); int(got.Port()) != port || got.Addr() != loopback {
+		t.Errorf("bound to %v, want port %d", got, port)
+	}
+	if send, receive := c.Buffers(); send != 200_000 || receive != 200_000 {
+		t.Errorf("buffers of %d and %d bytes", send, receive)
+	}
+}
