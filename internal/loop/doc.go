@@ -8,6 +8,9 @@
 // time, asks for a new verdict after every change that was kept (a cause once removed uncovers the next), and ends with the
 // confirmed set committed on both hosts, or with nothing changed.
 //
+// Measure runs one test for a person, also one that consists of several (load), Suite is what runs when none is named, and Confident repeats
+// a test until its figure is sure.
+//
 // diagnose, tune and peer do not know each other; this package is the only place where they meet.
 //
 // # Units
@@ -16,7 +19,8 @@
 //
 // # Sources
 //
-// docs/concept/experiments.md for why blocks are randomised and why a change that is not proven is taken back.
+// docs/concept/experiments.md for why blocks are randomised and why a change that is not proven is taken back. Fixed-width intervals by
+// sequential sampling, and why they hold less often than they say: Chow & Robbins, Ann. Math. Stat. 36 (1965).
 //
 // # Limits
 //

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/engine"
 	"github.com/linerate/linerate/internal/tune"
 )
 
@@ -39,8 +40,11 @@ func newProber(far Far, goal Goal, direction traffic.Direction, streams int, seg
 	p.spec = traffic.Spec{
 		Test: traffic.Stream, Direction: direction, Streams: streams,
 		Duration: segment, WarmUp: warmUp, Interval: segment,
+		// With the copies that programs make, as in a diagnosis: a knob is kept for what it does for them.
+		SendMethod: engine.SendCopy, ReceiveMethod: engine.ReceiveCopy,
 	}
 	if goal == Latency {
+		p.spec.SendMethod, p.spec.ReceiveMethod = "", ""
 		p.spec.Test, p.spec.Direction = traffic.RR, traffic.Up
 		p.spec.RequestBytes, p.spec.ResponseBytes = 1, 1
 	}

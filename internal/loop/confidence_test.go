@@ -1,0 +1,157 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+// figures plays a test that gives these throughputs, one after the other, and then the last for ever.
+func figures(values ...float64) func(context.Context) (*traffic.Result, error) {
+	i := 0
+	return func(context.Context) (*traffic.Result, error) {
+		v := values[min(i, len(values)-1)]
+		i++
+		return &traffic.Result{Test: traffic.Stream, ThroughputBitsPerSec: v}, nil
+	}
+}
+
+// TestConfidentCovers simulates tests of known truth with several kinds and sizes of noise: the interval must hold the truth as often as it says, for
+// all that it is looked at after every round.
+func TestConfidentCovers(t *testing.T) {
+	const truth, runs = 9.4e8, 2000
+	for _, kind := range []struct {
+		name string
+		draw func(*rand.Rand) float64
+	}{
+		{"normal", (*rand.Rand).NormFloat64},
+		{"heavy tails", func(r *rand.Rand) float64 { // Student's with four degrees of freedom
+			var sum float64
+			for range 4 {
+				z := r.NormFloat64()
+				sum += z * z
+			}
+			return r.NormFloat64() / math.Sqrt(sum/4)
+		}},
+	} {
+		for _, spread := range []float64{0.003, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.1} {
+			t.Run(fmt.Sprintf("%s %v", kind.name, spread), func(t *testing.T) {
+				t.Parallel()
+				random := rand.New(rand.NewPCG(7, uint64(spread*1e6)))
+				covered, reached, total := 0, 0, 0
+				for range runs {
+					r, err := Confident(t.Context(), func(context.Context) (*traffic.Result, error) {
+						return &traffic.Result{Test: traffic.Stream, ThroughputBitsPerSec: truth * math.Exp(spread*kind.draw(random))}, nil
+					}, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					c := r.Confidence
+					if c.Low <= truth && truth <= c.High {
+						covered++
+					}
+					if c.Reached {
+						reached++
+						if c.HalfWidthRatio > confidentHalfWidth {
+							t.Fatalf("stopped at ±%v", c.HalfWidthRatio)
+						}
+					} else if c.Rounds != mostRounds {
+						t.Fatalf("gave up after %d rounds", c.Rounds)
+					}
+					total += c.Rounds
+				}
+				t.Logf("covered %.3f, reached %.3f, %.1f rounds", float64(covered)/runs, float64(reached)/runs, float64(total)/runs)
+				// 93.5 % is three standard errors of 2000 runs under 95.
+				if covered < runs*935/1000 {
+					t.Errorf("the interval holds the truth in %d of %d runs", covered, runs)
+				}
+				if spread <= 0.02 && reached < runs*99/100 {
+					t.Errorf("reached in %d of %d runs", reached, runs)
+				}
+			})
+		}
+	}
+}
+
+func TestConfidentStops(t *testing.T) {
+	var told []int
+	r, err := Confident(t.Context(), figures(100, 100.1, 99.9), func(n int, c traffic.Confidence) { told = append(told, n) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := r.Confidence
+	if c.Rounds != 3 || !c.Reached || r.ThroughputBitsPerSec != 100 || math.Abs(c.Mean-100) > 0.01 || c.Low >= c.Mean || c.High <= c.Mean || len(told) != 1 || told[0] != 3 {
+		t.Errorf("%+v, told %v", c, told)
+	}
+	// Of an even number the lower middle, and the result is a round that was measured.
+	r, err = Confident(t.Context(), figures(100, 103, 101.5, 101), nil)
+	if err != nil || r.ThroughputBitsPerSec != 101 {
+		t.Errorf("%v, %v of %+v", err, r.ThroughputBitsPerSec, r.Confidence)
+	}
+}
+
+func TestConfidentThrowsDisturbedRoundsAway(t *testing.T) {
+	i := 0
+	r, err := Confident(t.Context(), func(context.Context) (*traffic.Result, error) {
+		i++
+		r := &traffic.Result{Test: traffic.RR, TransactionsPerSec: 20000, Warnings: []string{"own"}}
+		switch i {
+		case 2:
+			r.TransactionsPerSec = 10000
+			r.Ends.Local.CPUs = []host.CPUTimes{{CPU: 0, User: 1, Steal: 1}}
+		case 3:
+			r.TransactionsPerSec = 0
+		}
+		return r, nil
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(r.Warnings, "\n")
+	if r.Confidence.Rounds != 3 || r.Confidence.Mean < 19999 || i != 5 || !strings.Contains(text, "round 2 does not count: 50 %") || !strings.Contains(text, "round 3 does not count") {
+		t.Errorf("%d rounds, %+v, %q", i, r.Confidence, r.Warnings)
+	}
+	// When nothing else comes, it ends all the same.
+	r, err = Confident(t.Context(), figures(0), nil)
+	if err != nil || r.Confidence != nil || len(r.Warnings) != mostDisturbed+1 {
+		t.Errorf("%v, %+v, %d warnings", err, r.Confidence, len(r.Warnings))
+	}
+}
+
+func TestConfidentEndsWithAnError(t *testing.T) {
+	broken := errors.New("broken")
+	n := 0
+	_, err := Confident(t.Context(), func(context.Context) (*traffic.Result, error) {
+		if n++; n == 3 {
+			return nil, broken
+		}
+		return &traffic.Result{Test: traffic.Stream, ThroughputBitsPerSec: 1}, nil
+	}, nil)
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "round 3") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestHeadline(t *testing.T) {
+	for _, c := range []struct {
+		r    traffic.Result
+		want float64
+	}{
+		{traffic.Result{Test: traffic.Stream, ThroughputBitsPerSec: 5}, 5}, {traffic.Result{Test: traffic.UDP, ThroughputBitsPerSec: 6}, 6},
+		{traffic.Result{Test: traffic.RR, TransactionsPerSec: 7}, 7}, {traffic.Result{Test: traffic.CRR, TransactionsPerSec: 8}, 8},
+		{traffic.Result{Test: traffic.Ping, RTT: &traffic.Distribution{P50: 9}}, 9}, {traffic.Result{Test: traffic.Ping}, 0},
+		{traffic.Result{Test: traffic.MTU, MTUBytes: 1500}, 1500}, {traffic.Result{Test: traffic.Load}, 0},
+		{traffic.Result{Test: traffic.Load, Load: &traffic.LoadResult{RoundTripsPerMinute: 600}}, 600},
+	} {
+		if got := headline(&c.r); got != c.want {
+			t.Errorf("%s: %v, want %v", c.r.Test, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+// Runner runs one test against some far end, as peer.Client.Run and the clients of other dialects do.
+type Runner = func(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error)
+
+// Measure runs one test, of whatever kind: those that consist of several are run one after the other and put together. progress, which may be
+// nil, gets all intervals on one time line.
+//
+// A part that nothing answers, as pings through a filter, is missing from the result and named in its warnings; every other error ends
+// the whole.
+func Measure(ctx context.Context, run Runner, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error) {
+	if spec.Test != traffic.Load {
+		return run(ctx, spec, progress)
+	}
+	phases, err := spec.LoadPhases()
+	if err != nil {
+		return nil, err
+	}
+	var at float64 // seconds of the phases before
+	results := make([]*traffic.Result, len(phases))
+	for i, p := range phases {
+		r, err := run(ctx, p.Spec, shifted(progress, at))
+		switch {
+		// The idle path is what everything is compared with: without it the other phases need not run.
+		case errors.Is(err, traffic.ErrNoAnswer) && i > 0:
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("%s test, %s: %w", spec.Test, p.Name, err)
+		}
+		results[i] = r
+		at += r.WarmUpSeconds + r.DurationSeconds
+	}
+	return traffic.AssembleLoad(spec, results)
+}
+
+// shifted passes intervals on, later by the given seconds.
+func shifted(progress func(traffic.Interval), by float64) func(traffic.Interval) {
+	if progress == nil {
+		return nil
+	}
+	return func(i traffic.Interval) {
+		i.StartSeconds += by
+		i.EndSeconds += by
+		progress(i)
+	}
+}
