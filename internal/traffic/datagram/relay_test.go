@@ -147,7 +147,7 @@ func TestFaultsAreCountedToThePacket(t *testing.T) {
 			case <-time.After(10 * time.Second):
 				t.Fatal("the relay saw no end")
 			}
-			f.settle(int64(len(r.passed)))
+			f.settle(arrived(int64(len(r.passed))))
 			sent, got := f.stop()
 			if r.got != packets || sent.Packets != packets {
 				t.Fatalf("%d sent, the relay got %d", sent.Packets, r.got)

@@ -52,13 +52,13 @@ func TestOnlyTheWindowIsMeasured(t *testing.T) {
 	a, b := socketPair(t, SocketOptions{WindowBytes: 1 << 20})
 	f := newFlow(t, a, b, SendOptions{Bytes: 200, PacketRate: 5000}, ReceiveOptions{})
 	f.start()
-	f.settle(50)
+	f.settle(arrived(50))
 	f.phase.Set(engine.Measured)
-	f.settle(200)
+	f.settle(arrived(200))
 	f.phase.Set(engine.Tail)
 	<-f.sender.Idle()
 	sent := f.sender.Sent()
-	f.settle(sent.AllPackets)
+	f.settle(arrived(sent.AllPackets))
 	if early := f.receiver.Received(); early.Packets != sent.Packets {
 		t.Errorf("%d measured packets received while the worker runs, %d sent", early.Packets, sent.Packets)
 	}
@@ -96,7 +96,7 @@ func TestAmountsEndTheSending(t *testing.T) {
 		f.phase.Set(engine.Measured)
 		f.start()
 		<-f.sender.Idle()
-		f.settle(c.want)
+		f.settle(arrived(c.want))
 		sent, got := f.stop()
 		if sent.Packets != c.want || got.Packets != c.want {
 			t.Errorf("%+v: %d packets sent, %d received", c.o, sent.Packets, got.Packets)
@@ -119,7 +119,7 @@ func TestEndMarkIsNoData(t *testing.T) {
 		}
 	}
 	<-f.receiver.Ended()
-	f.settle(10)
+	f.settle(arrived(10))
 	_, got := f.stop()
 	if got.Packets != 10 || got.EndMarks != 2 || got.Strays != 2 {
 		t.Errorf("received %+v", got)
@@ -136,8 +136,7 @@ func TestLongerDatagramsAreStrays(t *testing.T) {
 		f := newFlow(t, a, b, SendOptions{Bytes: 500, Packets: 10}, ReceiveOptions{Bytes: 64, Batch: batch, Verify: true})
 		f.phase.Set(engine.Measured)
 		f.start()
-		for end := time.Now().Add(5 * time.Second); f.receiver.Received().Strays < 10 && time.Now().Before(end); {
-		}
+		f.settle(func(r Received) bool { return r.Strays == 10 })
 		if _, got := f.stop(); got.AllPackets != 0 || got.Strays != 10 {
 			t.Errorf("%q: received %+v", batch, got)
 		}
