@@ -29,7 +29,7 @@ func sampleRuns() map[string]traffic.Result {
 	one := traffic.DatagramCounts{Sent: 20000, Received: 19750, Lost: 250, Duplicates: 3, Reordered: 7, JitterSeconds: 12e-6, DelayVariation: spread(80e-6)}
 	udp.UDP = &traffic.Datagrams{DatagramCounts: traffic.DatagramCounts{Sent: 40000, Received: 39500, Lost: 500, Duplicates: 6, Reordered: 14, JitterSeconds: 12e-6},
 		Batch: "gso", Up: &one, Down: &one}
-	udp.Pacing = &traffic.Pacing{TargetBitsPerSec: 100e6, AchievedBitsPerSec: 99.9e6, Gaps: spread(112e-6), Method: "user"}
+	udp.Pacing = &traffic.Pacing{TargetBitsPerSec: 100e6, AchievedBitsPerSec: 99.9e6, Gaps: spread(112e-6), Method: "own"}
 	udp.Losses = []traffic.Loss{
 		{Place: traffic.ReceiverSocket, Packets: 300, Source: "SO_RXQ_OVFL"}, {Place: traffic.SenderQdisc, Packets: 50, Source: "qdisc.eth0.drops"},
 		{Place: traffic.OnPath, Packets: 150},
@@ -50,7 +50,7 @@ func sampleRuns() map[string]traffic.Result {
 	stream.Method, stream.SendMethod, stream.ReceiveMethod, stream.VerifiedBytes = "tcp, blocking, pinned", "sendfile", "truncate", 64<<20
 	stream.ThroughputBitsPerSec, stream.Bytes, stream.CongestionControl, stream.MSSBytes, stream.MTUBytes = 41e9, 10e9, "cubic", 1448, 1500
 	stream.Confidence = &traffic.Confidence{Rounds: 30, Mean: 40.8e9, Low: 38e9, High: 43e9, HalfWidthRatio: 0.061}
-	stream.Pacing = &traffic.Pacing{TargetBitsPerSec: 50e9, AchievedBitsPerSec: 41e9, Method: "kernel"}
+	stream.Pacing = &traffic.Pacing{TargetBitsPerSec: 50e9, AchievedBitsPerSec: 41e9, Method: "SO_MAX_PACING_RATE"}
 	crr := base(traffic.CRR)
 	crr.TransactionsPerSec, crr.RTT = 9800, spread(100e-6)
 	crr.Confidence = &traffic.Confidence{Rounds: 4, Mean: 9800, Low: 9700, High: 9900, HalfWidthRatio: 0.0102, Reached: true}

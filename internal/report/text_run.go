@@ -172,7 +172,7 @@ func describePacing(add describer, c traffic.Pacing) {
 		text += fmt.Sprintf(" (%+.2f %%)", 100*(c.AchievedBitsPerSec/c.TargetBitsPerSec-1))
 	}
 	if c.Method != "" {
-		text += ", paced by the " + map[string]string{"kernel": "kernel", "user": "sender itself"}[c.Method]
+		text += ", paced by " + c.Method
 	}
 	add("pacing", "%s", text)
 	if g := c.Gaps; g != nil {
@@ -209,18 +209,18 @@ func describeRun(add describer, r traffic.Result) {
 		}
 		add("method", "%s", text)
 	}
-	var tcp []string
+	var path []string
 	if r.CongestionControl != "" {
-		tcp = append(tcp, r.CongestionControl)
+		path = append(path, r.CongestionControl)
 	}
 	if r.MSSBytes > 0 {
-		tcp = append(tcp, fmt.Sprintf("segments of %d bytes", r.MSSBytes))
+		path = append(path, fmt.Sprintf("segments of %d bytes", r.MSSBytes))
 	}
 	if r.MTUBytes > 0 {
-		tcp = append(tcp, fmt.Sprintf("path MTU %d", r.MTUBytes))
+		path = append(path, fmt.Sprintf("path MTU %d", r.MTUBytes))
 	}
-	if len(tcp) > 0 {
-		add("tcp", "%s", strings.Join(tcp, ", "))
+	if len(path) > 0 {
+		add("path", "%s", strings.Join(path, ", "))
 	}
 	for _, e := range []struct {
 		name string
