@@ -159,6 +159,7 @@ func TestStalledStreamEndsOnTime(t *testing.T) {
 	spec := shortSpec(Stream)
 	done := w.playFar(t, spec, func(s script, _ []*net.TCPConn) {
 		s.expect(msgMark)
+		s.send(msgOpened, nil)
 		s.send(msgDone, nil)
 		s.expect(msgStop)
 		s.send(msgResult, resultBody{Seconds: 0.3})
@@ -248,6 +249,7 @@ func TestNearEndBreaks(t *testing.T) {
 			s.expect(msgReady)
 			s.send(msgGo, nil)
 			s.send(msgMark, nil)
+			s.expect(msgOpened)
 			s.send(msgStop, nil)
 			s.expect(msgError)
 		}, errStopped, ""},
@@ -257,6 +259,7 @@ func TestNearEndBreaks(t *testing.T) {
 			s.expect(msgReady)
 			s.send(msgGo, nil)
 			s.send(msgMark, nil)
+			s.expect(msgOpened)
 			s.send(msgMark, nil)
 			s.expect(msgError)
 			s.send(msgStop, nil)

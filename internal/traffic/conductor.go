@@ -83,8 +83,12 @@ type conductor struct {
 	pinger  *echo.Pinger // body of one of them; nil: none
 	phase   *engine.Phase
 	failed  chan error
+	udp     *exchange // of a udp test; nil: it is none
+	limits  Limits    // that the far side holds the test to while it runs, see exceeded
+	started bool      // the workers were
 
 	base      time.Time
+	first     reading // before anything moved
 	last      reading // edge of the running interval
 	binEdge   reading
 	series    []float64      // receive rate or transaction rate per bin, since the start or, once measured, since the mark
@@ -96,20 +100,26 @@ type conductor struct {
 	warmUp    time.Duration // found, near side
 	ownSteady bool
 	farSteady bool
+	marked    bool // near: test.mark went out
+	markedAt  time.Duration
+	goodbye   func() // near: tells the other side that the test is over, before the connections end; nil: nothing to tell
 	farDone   bool
+	peerFull  bool       // of an amount: the other side has all that this one sends
+	over      bool       // this side's window is closed and everything of it counted
 	farParts  func(part) // near: the other side's interim results
 	heard     time.Duration
 	nextBeat  time.Duration
 	nextBin   time.Duration
 	nextPart  time.Duration
+	nextLook  time.Duration // at whether all of an amount is there
 	warnings  []string
 }
 
-func newConductor(spec Spec, near bool, s *session, sample func() (*host.Counters, error), workers []*engine.Worker, p *engine.Phase) *conductor {
+func newConductor(spec Spec, near bool, s *session, sample func() (*host.Counters, error), side cast, p *engine.Phase) *conductor {
 	return &conductor{
-		spec: spec, near: near, session: s, sample: sample, workers: workers, phase: p,
-		failed: make(chan error, len(workers)),
-		flows:  make([]account.Flow, len(workers)),
+		spec: spec, near: near, session: s, sample: sample, workers: side.workers, pinger: side.pinger, udp: side.udp, phase: p,
+		failed: make(chan error, len(side.workers)),
+		flows:  make([]account.Flow, len(side.workers)),
 		onPart: func(part) {}, farParts: func(part) {},
 	}
 }
@@ -121,21 +131,17 @@ func (c *conductor) run(ctx context.Context) error {
 	// the processors go back, because deferred calls run last in first out.
 	defer engine.LendProcessors(len(c.workers))()
 	defer c.halt()
-	cpus, err := sys.AllowedCPUs()
-	if err != nil {
-		cpus = nil // not told, or not on this system: run unpinned
+	if c.goodbye != nil {
+		defer c.goodbye() // first of all: a connection that ends without a word before looks like a failure
 	}
 	c.base = time.Now()
 	// What the kernel counted before, such as the first bytes of a data connection that say whose it is, is in no interval.
-	c.last = c.read()
-	c.binEdge = c.last
+	c.first = c.read()
+	c.last, c.binEdge = c.first, c.first
 	c.nextBeat, c.nextBin, c.nextPart = c.session.timing.beat, binLength, c.spec.Interval
-	for i, w := range c.workers {
-		go func() {
-			if err := w.Run(engine.CPUOf(cpus, w.Role, i)); err != nil {
-				c.failed <- gone(err)
-			}
-		}()
+	// An amount is sent from the opening of the window on, so that the receiver counts all of it.
+	if c.spec.Bytes == 0 {
+		c.start()
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -157,7 +163,7 @@ func (c *conductor) run(ctx context.Context) error {
 				return err
 			}
 		}
-		if c.near && c.phase.Is() == engine.Tail && c.farDone && c.settled() {
+		if c.near && c.over && c.farDone && c.settled() {
 			return nil
 		}
 		timer.Reset(c.wakeAt() - c.now())
@@ -173,8 +179,27 @@ func (c *conductor) halt() {
 	}
 	// Closing only when the thread has ended: a descriptor that is closed under a blocked call may be given to somebody else before the call returns.
 	for _, w := range c.workers {
-		<-w.Done()
+		if c.started {
+			<-w.Done()
+		}
 		w.Close()
+	}
+}
+
+// start lets the workers run, each on its CPU.
+func (c *conductor) start() {
+	c.started = true
+	allowed, err := sys.AllowedCPUs()
+	if err != nil {
+		allowed = nil // not told, or not on this system: run unpinned
+	}
+	for i, w := range c.workers {
+		cpu := c.spec.place(w, i, c.near, allowed)
+		go func() {
+			if err := w.Run(cpu); err != nil {
+				c.failed <- gone(err)
+			}
+		}()
 	}
 }
 
@@ -231,7 +256,20 @@ func (c *conductor) handle(m wire.Message) (over bool, err error) {
 		c.farDone = true
 	// The phase is part of each rule: a second mark would open the window anew and throw away what was measured.
 	case m.Type == msgMark && !c.near && c.phase.Is() == engine.Warm:
+		c.window.before = c.counters()
 		c.open()
+		c.session.post(msgOpened, nil)
+	case m.Type == msgOpened && c.near && c.marked && c.phase.Is() == engine.Warm:
+		c.warmUp = c.now()
+		c.open()
+	case m.Type == msgFull && c.spec.Bytes > 0 && c.spec.Test == Stream && c.phase.Is() >= engine.Measured:
+		c.peerFull = true
+	case m.Type == msgSent && c.udp != nil && c.phase.Is() >= engine.Measured:
+		var b sentBody
+		if err := decode(m, &b); err != nil {
+			return false, err
+		}
+		return false, c.udp.hear(b)
 	case m.Type == msgStop && !c.near && c.phase.Is() == engine.Tail:
 		return true, nil
 	default:
@@ -246,11 +284,18 @@ func (c *conductor) wakeAt() time.Duration {
 	switch c.phase.Is() {
 	case engine.Warm:
 		at = min(at, c.nextPart)
-		if c.near && c.spec.WarmUp >= 0 {
+		if c.near && c.spec.WarmUp >= 0 && !c.marked {
 			at = min(at, c.spec.WarmUp)
 		}
 	case engine.Measured:
 		at = min(at, c.nextPart, c.window.open.at+c.spec.Duration)
+		if c.spec.Bytes > 0 {
+			at = min(at, c.nextLook)
+		}
+	case engine.Tail:
+		if !c.over {
+			at = min(at, c.now()+drainStep)
+		}
 	}
 	return at
 }
@@ -267,23 +312,28 @@ func (c *conductor) tick(now time.Duration) error {
 	}
 	if now >= c.nextBin {
 		c.nextBin = now + binLength
-		c.bin()
+		if err := c.bin(); err != nil {
+			return err
+		}
 	}
 	switch c.phase.Is() {
 	case engine.Warm:
-		if c.near && c.warmEnough(now) {
-			c.warmUp = now
-			// The message before the own window: reading the counters takes milliseconds, and the far window should not open later by them. The
-			// two windows are still apart by half a round trip, which the tail covers at the other end.
+		if c.near && !c.marked && c.warmEnough(now) {
+			// The far side reads its counters and opens its window before it answers, and this side has read its own before it asks: whoever
+			// receives, its counters are older than the first packet of the window.
+			c.marked, c.markedAt = true, now
+			c.window.before = c.counters()
 			c.session.post(msgMark, nil)
-			c.open()
 			return nil
 		}
 	case engine.Measured:
-		if now >= c.window.open.at+c.spec.Duration {
+		if c.windowOver(now) {
 			c.shut()
 			return nil
 		}
+	case engine.Tail:
+		c.drain(now)
+		return nil
 	default:
 		return nil
 	}
@@ -305,8 +355,8 @@ func (c *conductor) warmEnough(now time.Duration) bool {
 		return true
 	}
 	// Only a receiver can tell: what a sender hands to its kernel settles long before what arrives.
-	needOwn := c.spec.Test == RR || c.spec.Direction != Up
-	needFar := c.spec.Test == Stream && c.spec.Direction != Down
+	needOwn := !c.spec.bulk() || c.spec.Direction != Up
+	needFar := c.spec.bulk() && c.spec.Direction != Down
 	return (!needOwn || c.ownSteady) && (!needFar || c.farSteady)
 }
 
@@ -347,7 +397,7 @@ func (c *conductor) read() reading {
 }
 
 // received is the payload that worker i has received. The kernel's count is the truer one: data that arrived but were not read yet are in it.
-// An amount is counted by what was read, because the kernel began to count before the test did.
+// Of an amount, though, the first bytes can be there before the window opens here, and must be counted.
 func (c *conductor) received(i int) int64 {
 	if f := &c.flows[i]; c.spec.Bytes == 0 && f.TellsReceived() {
 		return int64(f.Last.BytesReceived)
@@ -356,15 +406,18 @@ func (c *conductor) received(i int) int64 {
 }
 
 // bin takes one step of the series and one sample of every connection.
-func (c *conductor) bin() {
+func (c *conductor) bin() error {
 	r := c.read()
+	if err := c.exceeded(r); err != nil {
+		return err
+	}
 	if c.phase.Is() > engine.Measured {
-		return
+		return nil
 	}
 	// Divided by the time that really passed: on a busy machine the conductor wakes late, and a bin of 80 ms is no peak.
 	elapsed := (r.at - c.binEdge.at).Seconds()
 	if elapsed <= 0 {
-		return
+		return nil
 	}
 	work := float64(r.bytes - c.binEdge.bytes)
 	if !c.spec.bulk() {
@@ -378,6 +431,7 @@ func (c *conductor) bin() {
 			c.session.post(msgSteady, nil)
 		}
 	}
+	return nil
 }
 
 // steady tells whether a growing series has reached its steady state: data flow, the best cut (MSER) lies well inside the first half, not
@@ -438,12 +492,13 @@ func (c *conductor) cut(r reading, inWindow bool) {
 	c.onPart(p)
 }
 
-// open begins the measured window: host counters first and the own tallies last, so that the counters cover at least the window.
+// open begins the measured window. The host's counters were read before and the own tallies come last, so that the counters cover at least
+// the window.
 func (c *conductor) open() {
 	c.cut(c.read(), false)
-	c.window.before = c.counters()
 	c.index, c.series = 0, c.series[:0]
-	// From the change of the phase on, requesters and pingers record into their histograms; between it and the reading lie microseconds.
+	// From the change of the phase on, requesters and pingers record into their histograms and senders flag their datagrams; between it and the
+	// reading lie microseconds.
 	c.phase.Set(engine.Measured)
 	c.window.open = c.read()
 	for i := range c.flows {
@@ -452,9 +507,12 @@ func (c *conductor) open() {
 	c.last, c.binEdge = c.window.open, c.window.open
 	c.nextPart = c.window.open.at + c.spec.Interval
 	c.nextBin = c.window.open.at + binLength
+	if !c.started {
+		c.start()
+	}
 }
 
-// shut ends the measured window, in the opposite order, and tells the other side.
+// shut ends the measured window, in the opposite order.
 func (c *conductor) shut() {
 	c.window.shut = c.read()
 	c.phase.Set(engine.Tail)
@@ -463,8 +521,14 @@ func (c *conductor) shut() {
 			c.flows[i].Shut(w.Conn.Buffers())
 		}
 	}
-	c.window.after = c.counters()
 	c.cut(c.window.shut, true)
+	c.drain(c.window.shut.at)
+}
+
+// finish reads the counters that belong to the closed window and tells the other side.
+func (c *conductor) finish() {
+	c.window.after = c.counters()
+	c.over = true
 	if !c.near {
 		c.session.post(msgDone, nil)
 	}

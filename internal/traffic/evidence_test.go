@@ -14,7 +14,7 @@ import (
 // windowed is a conductor after its window, with one sender whose kernel said nothing.
 func windowed(before, after *host.Counters) *conductor {
 	w := &engine.Worker{Role: engine.Sender, Conn: &engine.Conn{}}
-	c := newConductor(Spec{Test: Stream}, true, nil, nil, []*engine.Worker{w}, &engine.Phase{})
+	c := newConductor(Spec{Test: Stream}, true, nil, nil, cast{workers: []*engine.Worker{w}}, &engine.Phase{})
 	c.window = window{
 		open: reading{at: time.Second}, shut: reading{at: 3 * time.Second}, before: before, after: after,
 	}

@@ -8,8 +8,10 @@ import (
 	"net/netip"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/engine"
+	"github.com/linerate/linerate/internal/wire"
 )
 
 // Responder is what the far side of a test has. It serves one test at a time.
@@ -49,6 +51,7 @@ func (r *Responder) Respond(ctx context.Context, spec Spec) error {
 			refused, err = true, fmt.Errorf("%w: %s", errRefusing, reason)
 		} else {
 			body, err = r.play(ctx, s, spec)
+			refused = errors.Is(err, errRefusing)
 		}
 	}
 	if err == nil {
@@ -81,30 +84,51 @@ func plainReason(err error) string {
 
 // play is Respond between a Spec that was found good and the result.
 func (r *Responder) play(ctx context.Context, s *session, spec Spec) (resultBody, error) {
-	var accepted acceptBody
-	if spec.Test == Ping && r.Echo != nil {
-		if ip, err := netip.ParseAddr(r.PeerIP); err == nil {
-			// For this address only, which the control channel's TCP handshake has proved to be its client's.
-			token, err := r.Echo.Register(ip, spec.longest(s.timing))
-			if err != nil {
-				return resultBody{}, err
-			}
-			defer r.Echo.Revoke(token)
-			accepted = acceptBody{EchoToken: token[:], EchoPort: r.Echo.Port()}
+	if reason := unusable(spec.FarCPUs); reason != "" {
+		return resultBody{}, fmt.Errorf("%w: %s", errRefusing, reason)
+	}
+	p := &engine.Phase{}
+	accepted, revoke, err := r.admitEchoes(spec, s.timing)
+	if err != nil {
+		return resultBody{}, err
+	}
+	defer revoke()
+	var side cast
+	if spec.Test == CRR {
+		if side.workers, err = r.newAcceptors(spec, p, &accepted); err != nil {
+			return resultBody{}, err
 		}
 	}
 	s.post(msgAccept, accepted)
-	p := &engine.Phase{}
-	workers, err := r.collect(ctx, s, spec, p)
+	quiet := func() {} // ends the answering of hellos
+	switch {
+	case spec.Test == UDP:
+		var sockets []*datagram.Socket
+		if sockets, quiet, err = r.hearHellos(ctx, s, spec, echo.Token(accepted.EchoToken)); err != nil {
+			break
+		}
+		side.udp = &exchange{}
+		if side.workers, side.udp.ports, err = newDatagramWorkers(spec, p, sockets, false); err != nil {
+			quiet() // before the sockets that it reads are closed
+			closeSockets(sockets)
+			break
+		}
+		side.udp.workers = side.workers
+	case spec.Connections() > 0:
+		side.workers, err = r.collect(ctx, s, spec, p)
+	}
 	if err != nil {
 		return resultBody{}, err
 	}
 	s.post(msgReady, nil)
 	if err := s.await(ctx, s.timing.setup, msgGo, nil); err != nil {
-		closeWorkers(workers)
+		quiet()
+		closeWorkers(side.workers)
 		return resultBody{}, err
 	}
-	c := newConductor(spec, false, s, r.Sample, workers, p)
+	quiet()
+	c := newConductor(spec, false, s, r.Sample, side, p)
+	c.limits = r.Limits.filled()
 	c.onPart = func(p part) { s.tryPost(msgInterval, p) }
 	if err := c.run(ctx); err != nil {
 		return resultBody{}, err
@@ -112,12 +136,55 @@ func (r *Responder) play(ctx context.Context, s *session, spec Spec) (resultBody
 	return c.body(r.HostName), nil
 }
 
+// admitEchoes lets the echo server answer the near host for the time of the test, where the test may need it.
+func (r *Responder) admitEchoes(spec Spec, t timing) (accepted acceptBody, revoke func(), err error) {
+	revoke = func() {}
+	if spec.Test != Ping && spec.Test != UDP && spec.ProbeGap == 0 {
+		return accepted, revoke, nil
+	}
+	ip, err := netip.ParseAddr(r.PeerIP)
+	switch {
+	case r.Echo != nil && err == nil:
+	case spec.Test == UDP:
+		return accepted, revoke, fmt.Errorf("%w: this host listens on no udp port for you", errRefusing)
+	default:
+		return accepted, revoke, nil // the kernel may answer pings
+	}
+	// For this address only, which the control channel's TCP handshake has proved to be its client's.
+	token, err := r.Echo.Register(ip, spec.longest(t))
+	if err != nil {
+		return accepted, revoke, err
+	}
+	return acceptBody{EchoToken: token[:], EchoPort: r.Echo.Port()}, func() { r.Echo.Revoke(token) }, nil
+}
+
+// newAcceptors makes the workers of a crr test and names their ports and the token that requests must show.
+func (r *Responder) newAcceptors(spec Spec, p *engine.Phase, accepted *acceptBody) ([]*engine.Worker, error) {
+	from, err := netip.ParseAddr(r.PeerIP)
+	if err != nil {
+		return nil, fmt.Errorf("%w: this host does not know your address, and answers connections of nobody else", errRefusing)
+	}
+	token := wire.NewToken()
+	accepted.AcceptToken = token[:]
+	workers := make([]*engine.Worker, 0, spec.Streams)
+	for range spec.Streams {
+		w, acceptor, err := engine.NewAcceptor(p, engine.AcceptOptions{
+			From: from, Prefix: accepted.AcceptToken, RequestBytes: spec.RequestBytes, ResponseBytes: spec.ResponseBytes,
+			Conn: spec.connOptions(true),
+		})
+		if err != nil {
+			closeWorkers(workers)
+			return nil, err
+		}
+		accepted.AcceptPorts = append(accepted.AcceptPorts, acceptor.Port())
+		workers = append(workers, w)
+	}
+	return workers, nil
+}
+
 // collect takes in the data connections. The near side may give up meanwhile, so the channel is watched.
 func (r *Responder) collect(ctx context.Context, s *session, spec Spec, p *engine.Phase) ([]*engine.Worker, error) {
 	n := spec.Connections()
-	if n == 0 {
-		return nil, nil
-	}
 	actx, cancel := context.WithTimeoutCause(ctx, s.timing.setup, fmt.Errorf("accept data connections: %w: nothing within %v", ErrPeerGone, s.timing.setup))
 	defer cancel()
 	type arrival struct {
@@ -145,7 +212,7 @@ func (r *Responder) collect(ctx context.Context, s *session, spec Spec, p *engin
 			}
 		}
 	}()
-	workers := make([]*engine.Worker, n)
+	workers, quota := make([]*engine.Worker, n), spec.quota()
 	fail := func(err error) ([]*engine.Worker, error) {
 		cancel()
 		for a := range arrivals {
@@ -169,7 +236,7 @@ func (r *Responder) collect(ctx context.Context, s *session, spec Spec, p *engin
 				_ = a.conn.Close() // refused
 				return fail(fmt.Errorf("%w: data connection %d is out of place", ErrProtocol, a.index))
 			}
-			w, err := newWorker(spec, p, a.conn, false, a.index)
+			w, err := newWorker(spec, p, a.conn, false, a.index, quota)
 			if err != nil {
 				return fail(fmt.Errorf("accept data connection %d: %w", a.index, err))
 			}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -46,6 +47,9 @@ func Run(ctx context.Context, link Link, spec Spec, progress func(Interval)) (*R
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
+	if reason := unusable(spec.NearCPUs); reason != "" {
+		return nil, fmt.Errorf("%w: %s", ErrBadSpec, reason)
+	}
 	s := newSession(ctx, link.Control, t, spec.longest(t), msgResult, msgError)
 	defer s.close()
 	result, err := drive(ctx, s, link, spec, progress)
@@ -73,18 +77,18 @@ func drive(ctx context.Context, s *session, link Link, spec Spec, progress func(
 	}
 	p := &engine.Phase{}
 	var ends endpoints
-	link.Dial = ends.note(link.Dial)
-	workers, pinger, err := link.connect(ctx, s, spec, p, accepted)
+	side, err := link.connect(ctx, s, spec, p, accepted, &ends)
 	if err != nil {
-		return nil, err
-	}
-	if err := s.await(ctx, s.timing.setup, msgReady, nil); err != nil {
-		closeWorkers(workers)
 		over = errors.Is(err, ErrRefused) || errors.Is(err, ErrFar)
 		return nil, err
 	}
-	c := newConductor(spec, true, s, link.Sample, workers, p)
-	c.pinger = pinger
+	if err := s.await(ctx, s.timing.setup, msgReady, nil); err != nil {
+		closeWorkers(side.workers)
+		over = errors.Is(err, ErrRefused) || errors.Is(err, ErrFar)
+		return nil, err
+	}
+	c := newConductor(spec, true, s, link.Sample, side, p)
+	c.goodbye = stopOnce
 	line := timeline{spec: spec, emit: progress}
 	c.onPart, c.farParts = line.addOwn, line.addFar
 	started := time.Now()
@@ -102,7 +106,7 @@ func drive(ctx context.Context, s *session, link Link, spec Spec, progress func(
 	}
 	over = true
 	line.finish(far.Parts)
-	r := assemble(c, link, methodOf(spec, workers), started, far, line.intervals)
+	r := assemble(c, link, methodOf(spec, side.workers), started, far, line.intervals)
 	r.LocalAddress, r.RemoteAddress = ends.local, ends.remote
 	return r, nil
 }
@@ -113,47 +117,67 @@ type endpoints struct {
 	local, remote string
 }
 
-// dialer is Link.Dial.
-type dialer = func(context.Context, int, wire.DataOptions) (*net.TCPConn, error)
-
-// note makes a dialler that remembers the addresses of the first connection it opens.
-func (e *endpoints) note(dial dialer) dialer {
-	return func(ctx context.Context, index int, o wire.DataOptions) (*net.TCPConn, error) {
-		conn, err := dial(ctx, index, o)
-		if err == nil {
-			e.once.Do(func() { e.local, e.remote = ipOf(conn.LocalAddr()), ipOf(conn.RemoteAddr()) })
-		}
-		return conn, err
-	}
+// note remembers the addresses of the first connection.
+func (e *endpoints) note(local, remote net.Addr) {
+	e.once.Do(func() { e.local, e.remote = ipOf(local), ipOf(remote) })
 }
 
 func ipOf(a net.Addr) string {
-	if tcp, ok := a.(*net.TCPAddr); ok {
-		return tcp.AddrPort().Addr().Unmap().WithZone("").String()
+	if ap, ok := a.(interface{ AddrPort() netip.AddrPort }); ok {
+		return ap.AddrPort().Addr().Unmap().WithZone("").String()
 	}
 	return ""
 }
 
-// connect opens what the workers of the near side need; the pinger is the body of one of them, or nil.
-func (l Link) connect(ctx context.Context, s *session, spec Spec, p *engine.Phase, accepted acceptBody) ([]*engine.Worker, *echo.Pinger, error) {
-	if spec.Test == Ping {
-		w, pinger, err := l.newPinger(ctx, spec, p, accepted)
-		if err != nil {
-			return nil, nil, err
-		}
-		return []*engine.Worker{w}, pinger, nil
-	}
+// cast are the workers of one side of a test and what the conductor needs to know of them.
+type cast struct {
+	workers []*engine.Worker
+	pinger  *echo.Pinger // body of the last worker, of a test with pings; nil: there are none
+	udp     *exchange    // of a udp test; nil: it is none
+}
+
+// connect opens what the near side of a test needs.
+func (l Link) connect(ctx context.Context, s *session, spec Spec, p *engine.Phase, accepted acceptBody, ends *endpoints) (side cast, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timing.setup, fmt.Errorf("open data connections: %w: nothing within %v", ErrPeerGone, s.timing.setup))
 	defer cancel()
+	// The far side may give up meanwhile, and then there is nothing to open any more.
+	defer context.AfterFunc(s.spoken, cancel)()
+	switch spec.Test {
+	case Ping:
+	case UDP:
+		side, err = l.openDatagrams(ctx, s, spec, p, accepted, ends)
+	case CRR:
+		side.workers, err = l.newConnectors(spec, p, accepted, ends)
+	default:
+		side.workers, err = l.openConnections(ctx, spec, p, ends)
+	}
+	if err != nil || spec.Test != Ping && spec.ProbeGap == 0 {
+		return side, err
+	}
+	w, pinger, err := l.newPinger(ctx, spec, p, accepted)
+	if err != nil {
+		closeWorkers(side.workers)
+		return cast{}, err
+	}
+	side.workers, side.pinger = append(side.workers, w), pinger
+	return side, nil
+}
+
+// openConnections opens the TCP data connections.
+func (l Link) openConnections(ctx context.Context, spec Spec, p *engine.Phase, ends *endpoints) ([]*engine.Worker, error) {
 	n := spec.Connections()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	// All at once: one after the other would cost a round trip each, thirteen seconds for 128 of them at 100 ms.
 	workers, errs := make([]*engine.Worker, n), make([]error, n)
+	quota := spec.quota()
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
 			conn, err := l.Dial(ctx, i, spec.dataOptions(i))
 			if err == nil {
-				workers[i], err = newWorker(spec, p, conn, true, i)
+				ends.note(conn.LocalAddr(), conn.RemoteAddr())
+				workers[i], err = newWorker(spec, p, conn, true, i, quota)
 			}
 			if err != nil {
 				errs[i] = fmt.Errorf("open data connection %d: %w", i, err)
@@ -164,14 +188,61 @@ func (l Link) connect(ctx context.Context, s *session, spec Spec, p *engine.Phas
 	wg.Wait()
 	if made := present(workers); len(made) < n {
 		closeWorkers(made)
-		return nil, nil, firstError(errs)
+		return nil, firstError(errs)
 	}
-	return workers, nil, nil
+	return workers, nil
+}
+
+// openDatagrams opens the sockets of a udp test.
+func (l Link) openDatagrams(ctx context.Context, s *session, spec Spec, p *engine.Phase, accepted acceptBody, ends *endpoints) (cast, error) {
+	to, ok := l.echoAddress(ctx, accepted)
+	if !ok || len(accepted.EchoToken) != echo.TokenBytes {
+		return cast{}, fmt.Errorf("open streams over udp: %w: the far end named no address", ErrProtocol)
+	}
+	sockets, err := l.sayHello(ctx, spec, to, echo.Token(accepted.EchoToken))
+	if err != nil {
+		return cast{}, s.insteadOf(err)
+	}
+	ends.note(net.UDPAddrFromAddrPort(sockets[0].LocalAddr()), net.UDPAddrFromAddrPort(sockets[0].RemoteAddr()))
+	workers, ports, err := newDatagramWorkers(spec, p, sockets, true)
+	if err != nil {
+		closeSockets(sockets)
+		return cast{}, err
+	}
+	return cast{workers: workers, udp: &exchange{ports: ports, workers: workers, mtu: sockets[0].PathMTU()}}, nil
+}
+
+// newConnectors makes the workers of a crr test.
+func (l Link) newConnectors(spec Spec, p *engine.Phase, accepted acceptBody, ends *endpoints) ([]*engine.Worker, error) {
+	ip, err := netip.ParseAddr(l.PeerIP)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the far end: its address is not known: %w", err)
+	}
+	if len(accepted.AcceptPorts) != spec.Streams {
+		return nil, fmt.Errorf("%w: %d ports for %d streams", ErrProtocol, len(accepted.AcceptPorts), spec.Streams)
+	}
+	ends.remote = ip.String()
+	workers := make([]*engine.Worker, 0, spec.Streams)
+	for _, port := range accepted.AcceptPorts {
+		w, err := engine.NewConnector(p, engine.ConnectOptions{
+			To: netip.AddrPortFrom(ip, port), Prefix: accepted.AcceptToken,
+			RequestBytes: spec.RequestBytes, ResponseBytes: spec.ResponseBytes, Conn: spec.connOptions(true),
+		})
+		if err != nil {
+			closeWorkers(workers)
+			return nil, err
+		}
+		workers = append(workers, w)
+	}
+	return workers, nil
 }
 
 // newPinger finds out who answers: the far kernel over ICMP if the network lets it, else the far linerate over UDP.
 func (l Link) newPinger(ctx context.Context, spec Spec, p *engine.Phase, accepted acceptBody) (*engine.Worker, *echo.Pinger, error) {
 	o := echo.PingOptions{Bytes: spec.RequestBytes, Gap: spec.Gap}
+	if spec.Test != Ping {
+		o.Bytes, o.Gap = probeBytes, spec.ProbeGap
+	}
 	if ip, err := netip.ParseAddr(l.PeerIP); err == nil {
 		o.IP = ip
 	}
@@ -180,6 +251,9 @@ func (l Link) newPinger(ctx context.Context, spec Spec, p *engine.Phase, accepte
 	}
 	return echo.NewPinger(ctx, p, o)
 }
+
+// probeBytes is the size of the pings beside a test, ping(8)'s own.
+const probeBytes = 56
 
 // echoAddress is where the far echo.Server listens: where the caller says, else at the port that the far side named.
 func (l Link) echoAddress(ctx context.Context, accepted acceptBody) (netip.AddrPort, bool) {
@@ -219,9 +293,9 @@ func firstError(errs []error) error {
 // role tells what one side does on connection index.
 func (s Spec) role(near bool, index int) engine.Role {
 	switch {
-	case s.Test == RR && near:
+	case !s.bulk() && near:
 		return engine.Requester
-	case s.Test == RR:
+	case !s.bulk():
 		return engine.Responder
 	case s.nearSends(index) == near:
 		return engine.Sender
@@ -229,8 +303,9 @@ func (s Spec) role(near bool, index int) engine.Role {
 	return engine.Receiver
 }
 
-// newWorker makes the worker of one side for connection index, which it takes over.
-func newWorker(spec Spec, p *engine.Phase, conn *net.TCPConn, near bool, index int) (*engine.Worker, error) {
+// newWorker makes the worker of one side for connection index, which it takes over. The senders of one side share the quota; nil: no amount
+// was asked for.
+func newWorker(spec Spec, p *engine.Phase, conn *net.TCPConn, near bool, index int, quota *engine.Quota) (*engine.Worker, error) {
 	role := spec.role(near, index)
 	c, err := engine.Adopt(conn, spec.connOptions(role != engine.Receiver))
 	if err != nil {
@@ -238,7 +313,7 @@ func newWorker(spec Spec, p *engine.Phase, conn *net.TCPConn, near bool, index i
 	}
 	var w *engine.Worker
 	transaction := engine.TransactionOptions{RequestBytes: spec.RequestBytes, ResponseBytes: spec.ResponseBytes, BusyPoll: spec.BusyPoll}
-	stream := engine.StreamOptions{Send: spec.SendMethod, Receive: spec.ReceiveMethod}
+	stream := engine.StreamOptions{Send: spec.SendMethod, Receive: spec.ReceiveMethod, Limit: quota}
 	switch role {
 	case engine.Requester:
 		w, err = engine.NewRequester(p, c, transaction)
@@ -258,8 +333,13 @@ func newWorker(spec Spec, p *engine.Phase, conn *net.TCPConn, near bool, index i
 
 // methodOf names how a test was run, for its result.
 func methodOf(spec Spec, workers []*engine.Worker) string {
-	if spec.Test == Ping && len(workers) > 0 {
+	switch {
+	case spec.Test == UDP:
+		return "udp, " + workers[0].Method
+	case spec.Test == Ping:
 		return workers[0].Method
+	case spec.Test == RR && spec.BusyPoll:
+		return strings.Replace(engine.Name, "blocking", workers[0].Method, 1)
 	}
 	return engine.Name
 }

@@ -1,6 +1,10 @@
 package traffic
 
 import (
+	"fmt"
+	"slices"
+
+	"github.com/linerate/linerate/internal/sys"
 	"github.com/linerate/linerate/internal/traffic/engine"
 	"github.com/linerate/linerate/internal/wire"
 )
@@ -21,9 +25,34 @@ func (s Spec) connOptions(sends bool) engine.ConnOptions {
 
 // dataOptions are those of connection index that must be known before it connects.
 func (s Spec) dataOptions(index int) wire.DataOptions {
-	var o wire.DataOptions
+	o := wire.DataOptions{Control: engine.DialControl(s.connOptions(false))}
 	if s.SourcePort != 0 {
 		o.LocalPort = s.SourcePort + index
 	}
 	return o
+}
+
+// quota is what the senders of one side share of an amount; nil: there is none.
+func (s Spec) quota() *engine.Quota {
+	if s.Bytes == 0 {
+		return nil
+	}
+	return engine.NewQuota(s.Bytes)
+}
+
+// unusable gives the reason, one plain sentence, why workers cannot be pinned to all of cpus here; empty: they can.
+func unusable(cpus []int) string {
+	if len(cpus) == 0 {
+		return ""
+	}
+	allowed, err := sys.AllowedCPUs()
+	if err != nil {
+		return fmt.Sprintf("processors cannot be chosen on this host: %v", err)
+	}
+	for _, cpu := range cpus {
+		if !slices.Contains(allowed, cpu) {
+			return fmt.Sprintf("processor %d is none of those that linerate may use here: %v", cpu, allowed)
+		}
+	}
+	return ""
 }

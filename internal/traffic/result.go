@@ -31,6 +31,11 @@ func assemble(c *conductor, link Link, method string, started time.Time, far res
 		r.bulk(near, far)
 		r.SendMethod, r.ReceiveMethod = cmp.Or(near.SendMethod, far.SendMethod), cmp.Or(far.ReceiveMethod, near.ReceiveMethod)
 		r.VerifiedBytes = near.Verified + far.Verified
+		r.pace(c.spec, near, far)
+	case UDP:
+		r.datagrams(c.spec, near, far)
+		r.MTUBytes = c.udp.mtu
+		r.VerifiedBytes = near.Verified + far.Verified
 	case RR, CRR:
 		r.TransactionsPerSec = perSecond(near.Transactions, near.Seconds)
 	case Ping:
@@ -130,6 +135,10 @@ func distributionOf(h *stats.Histogram) *Distribution {
 	if l.Count == 0 {
 		return nil
 	}
+	return plainDistribution(l)
+}
+
+func plainDistribution(l stats.Latencies) *Distribution {
 	return &Distribution{
 		Count: l.Count, Min: l.Min, Mean: l.Mean, P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999, Max: l.Max, StdDev: l.StdDev,
 	}
@@ -150,8 +159,15 @@ func (c *conductor) body(name string) resultBody {
 			b.ReceiveMethod = w.Method
 		}
 	}
-	if c.window.full > 0 {
-		b.Seconds = (c.window.full - open.at).Seconds()
+	switch {
+	case c.window.full > 0:
+		// The near side asks for what it receives, so its time begins when it asks: what came on the way back was sent in that time.
+		b.Seconds = (c.window.full - cmp.Or(c.markedAt, open.at)).Seconds()
+	case c.spec.Bytes > 0 && c.spec.Test == Stream && c.receives():
+		c.warn("only %d of %d bytes came within %v", b.Bytes, c.spec.Bytes, c.spec.Duration)
+	}
+	if c.udp != nil {
+		b.UDPSent, b.UDPReceived = c.udp.sums()
 	}
 	b.Warnings = c.doubts(b.End, name)
 	return b

@@ -25,8 +25,11 @@ const (
 	msgGo       = "test.go"
 	msgSteady   = "test.steady"
 	msgMark     = "test.mark"
+	msgOpened   = "test.opened"
 	msgInterval = "test.interval"
 	msgBeat     = "test.beat"
+	msgFull     = "test.full"
+	msgSent     = "test.sent"
 	msgDone     = "test.done"
 	msgStop     = "test.stop"
 	msgResult   = "test.result"
@@ -39,8 +42,10 @@ type StartBody struct {
 }
 
 type acceptBody struct {
-	EchoToken []byte `json:"echo_token,omitempty"`
-	EchoPort  int    `json:"echo_port,omitempty"`
+	EchoToken   []byte   `json:"echo_token,omitempty"`
+	EchoPort    int      `json:"echo_port,omitempty"`
+	AcceptToken []byte   `json:"accept_token,omitempty"` // what requests of crr start with
+	AcceptPorts []uint16 `json:"accept_ports,omitempty"` // of crr, one for each stream
 }
 
 type errorBody struct {
@@ -49,15 +54,17 @@ type errorBody struct {
 }
 
 type resultBody struct {
-	End           End      `json:"end"`
-	Bytes         int64    `json:"bytes"`
-	Verified      int64    `json:"verified_bytes,omitempty"`
-	Transactions  int64    `json:"transactions"`
-	Seconds       float64  `json:"seconds"` // of the far window, by the far clock; of an amount: until all of it was there
-	SendMethod    string   `json:"send_method,omitempty"`
-	ReceiveMethod string   `json:"receive_method,omitempty"`
-	Parts         []part   `json:"parts"`
-	Warnings      []string `json:"warnings,omitempty"`
+	End           End          `json:"end"`
+	Bytes         int64        `json:"bytes"`
+	Verified      int64        `json:"verified_bytes,omitempty"`
+	Transactions  int64        `json:"transactions"`
+	Seconds       float64      `json:"seconds"` // of the far window, by the far clock; of an amount: until all of it was there
+	SendMethod    string       `json:"send_method,omitempty"`
+	ReceiveMethod string       `json:"receive_method,omitempty"`
+	UDPSent       *udpSent     `json:"udp_sent,omitempty"`
+	UDPReceived   *udpReceived `json:"udp_received,omitempty"`
+	Parts         []part       `json:"parts"`
+	Warnings      []string     `json:"warnings,omitempty"`
 }
 
 // timing holds the patience of both sides; tests shorten it.
@@ -80,6 +87,8 @@ type session struct {
 	ctx     context.Context
 	fail    context.CancelCauseFunc
 	in      chan wire.Message
+	spoken  context.Context // ends when the other side's last message of the test has come
+	end     context.CancelFunc
 	out     chan outgoing
 	sent    chan struct{} // closed when the writer has ended
 	limit   *time.Timer   // whole-test watchdog
@@ -100,6 +109,7 @@ func newSession(ctx context.Context, control Control, t timing, limit time.Durat
 		control: control, ctx: sctx, fail: fail, timing: t,
 		in: make(chan wire.Message, 64), out: make(chan outgoing, 64), sent: make(chan struct{}),
 	}
+	s.spoken, s.end = context.WithCancel(sctx)
 	s.limit = time.AfterFunc(limit, func() { fail(fmt.Errorf("%w: still running after %v", ErrStalled, limit)) })
 	go s.read(last)
 	go s.write()
@@ -119,6 +129,7 @@ func (s *session) read(last []string) {
 			return
 		}
 		if slices.Contains(last, m.Type) {
+			s.end()
 			return // one Receive too many would swallow the first message of whatever follows the test
 		}
 	}
@@ -180,7 +191,7 @@ func (s *session) await(ctx context.Context, patience time.Duration, want string
 			switch m.Type {
 			case want:
 				return decode(m, body)
-			case msgBeat, msgInterval, msgSteady, msgDone, msgMark:
+			case msgBeat, msgInterval, msgSteady, msgDone, msgFull, msgSent:
 			default:
 				return unexpected(m)
 			}
@@ -207,8 +218,19 @@ func (s *session) farewell(last ...string) {
 	}
 }
 
+// insteadOf is err, or what the other side said when it gave up, which explains more.
+func (s *session) insteadOf(err error) error {
+	if s.spoken.Err() == nil {
+		return err
+	}
+	return s.said(err)
+}
+
 // cause tells why the session died. What the other side still managed to say explains more than the broken channel after it.
-func (s *session) cause() error {
+func (s *session) cause() error { return s.said(context.Cause(s.ctx)) }
+
+// said is the other side's own account among the messages that wait, or else err.
+func (s *session) said(err error) error {
 	for {
 		select {
 		case m := <-s.in:
@@ -216,7 +238,7 @@ func (s *session) cause() error {
 				return unexpected(m)
 			}
 		default:
-			return context.Cause(s.ctx)
+			return err
 		}
 	}
 }

@@ -1,0 +1,119 @@
+package traffic
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/linerate/linerate/internal/traffic/engine"
+)
+
+const (
+	// A look at whether all of an amount is there comes after half the time that the rest will take, so that some ten of them find the end within
+	// shortestLook, which is 1 % of what 25 MB take at 10 Gb/s.
+	shortestLook = 200 * time.Microsecond
+	longestLook  = 10 * time.Millisecond
+	// drainStep is how often the end of a udp test is looked for.
+	drainStep = 10 * time.Millisecond
+)
+
+// receives and sends tell what this side does in a test of bulk data.
+func (c *conductor) receives() bool {
+	return c.near && c.spec.Direction != Up || !c.near && c.spec.Direction != Down
+}
+
+func (c *conductor) sends() bool {
+	return c.near && c.spec.Direction != Down || !c.near && c.spec.Direction != Up
+}
+
+// windowOver tells at now whether the measured window has done its work: its time is over, or all of an amount is where it belongs.
+func (c *conductor) windowOver(now time.Duration) bool {
+	switch {
+	case now >= c.window.open.at+c.spec.Duration:
+		return true
+	case c.spec.Bytes == 0:
+		return false
+	case c.udp != nil:
+		// What was lost never comes, so it is the senders that say when all is said.
+		c.nextLook = now + longestLook/4
+		return c.tellSent() && (!c.udp.receives() || c.udp.theirs != nil)
+	}
+	c.look(now)
+	return (!c.receives() || c.window.full > 0) && (!c.sends() || c.peerFull)
+}
+
+// look finds out whether all of an amount has arrived here.
+func (c *conductor) look(now time.Duration) {
+	if now < c.nextLook || c.window.full > 0 || !c.receives() {
+		c.nextLook = max(c.nextLook, now+longestLook)
+		return
+	}
+	r := c.read()
+	got := r.bytes - c.window.open.bytes
+	if got >= c.spec.Bytes {
+		c.window.full = r.at
+		c.session.post(msgFull, nil)
+		return
+	}
+	wait := longestLook
+	if elapsed := r.at - c.window.open.at; got > 0 {
+		wait = min(wait, time.Duration(float64(elapsed)*float64(c.spec.Bytes-got)/float64(got)/2))
+	}
+	c.nextLook = r.at + max(shortestLook, wait)
+}
+
+// drain follows what is still under way after the window has closed. Streams have nothing of the kind: what has not arrived in time does not
+// count.
+func (c *conductor) drain(now time.Duration) {
+	if c.over {
+		return
+	}
+	if c.udp == nil {
+		c.finish()
+		return
+	}
+	if c.tellSent() && c.udp.drained(now) {
+		c.finish()
+	}
+}
+
+// tellSent tells the other side what was sent, once, when all of it is; false: it is not yet.
+func (c *conductor) tellSent() bool {
+	if !c.udp.told && c.udp.idle() {
+		c.udp.told = true
+		if c.udp.sends() {
+			c.session.post(msgSent, c.udp.tell())
+		}
+	}
+	return c.udp.told
+}
+
+// exceeded tells when the other side moves more than this host allows, whatever its Spec has promised; only the far side is set limits.
+func (c *conductor) exceeded(r reading) error {
+	moved := max(r.bytes-c.first.bytes, r.sent)
+	if most := c.limits.MaxBytes; most > 0 && moved > most {
+		return fmt.Errorf("%w: more than the %d bytes this host allows", errRefusing, most)
+	}
+	// A second's worth may come at once, since buffers on the way fill and empty, and headers of others are no payload of the test.
+	if most := c.limits.MaxBitsPerSecond; most > 0 && c.spec.bulk() && float64(moved)*8 > most*1.1*(r.at.Seconds()+1) {
+		return fmt.Errorf("%w: more than the %.6g bits per second this host allows", errRefusing, most)
+	}
+	if most := c.limits.MaxPacketsPerSecond; most > 0 && float64(r.packets) > most*1.1*(r.at.Seconds()+1) {
+		return fmt.Errorf("%w: more than the %.6g packets per second this host allows", errRefusing, most)
+	}
+	return nil
+}
+
+// place is the CPU for worker w with this index; -1: none in particular.
+func (s Spec) place(w *engine.Worker, index int, near bool, allowed []int) int {
+	list := s.FarCPUs
+	if near {
+		list = s.NearCPUs
+	}
+	switch {
+	case w.Role == engine.Pinger && s.Test != Ping:
+		return -1 // on the CPU of a sender it would time how the kernel shares that CPU
+	case len(list) > 0:
+		return list[index%len(list)]
+	}
+	return w.Place(allowed, index)
+}

@@ -1,0 +1,385 @@
+package traffic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/linerate/linerate/internal/traffic/datagram"
+	"github.com/linerate/linerate/internal/traffic/echo"
+	"github.com/linerate/linerate/internal/traffic/engine"
+)
+
+const (
+	// helloEvery is how often a near socket says hello until it is heard. A round trip that takes longer costs some hellos more, no harm done.
+	helloEvery = 100 * time.Millisecond
+	// helloThreads bounds how many sockets say hello at the same time: each wait holds a thread.
+	helloThreads = 32
+	// answerEvery is how often the far side looks for hellos whose answer was lost.
+	answerEvery = 20 * time.Millisecond
+)
+
+// datagramPort is one socket of a udp test and the direction that it carries, by the index of the socket.
+type datagramPort struct {
+	sender   *datagram.Sender   // nil: this end receives on it
+	receiver *datagram.Receiver // nil: this end sends on it
+}
+
+// socketOptions are those of both ends of socket index.
+func (s Spec) socketOptions(index int, near bool) datagram.SocketOptions {
+	o := datagram.SocketOptions{WindowBytes: s.WindowBytes, TOS: s.TOS, DontFragment: s.DontFragment, BusyPoll: s.BusyPoll}
+	if near && s.SourcePort != 0 {
+		o.LocalPort = s.SourcePort + index
+	}
+	return o
+}
+
+// sendOptions share rate and amount among the streams of a direction: what does not divide goes to the first ones.
+func (s Spec) sendOptions(index int) datagram.SendOptions {
+	n := int64(s.Streams)
+	o := datagram.SendOptions{
+		Bytes: s.PacketBytes, Batch: datagram.Batch(s.Batch),
+		BitRate: s.RateBitsPerSec / float64(n), PacketRate: s.RatePacketsPerSec / float64(n),
+	}
+	if s.Bytes > 0 {
+		o.PayloadBytes = s.Bytes / n
+		if int64(index)%n < s.Bytes%n {
+			o.PayloadBytes++
+		}
+	}
+	return o
+}
+
+// newDatagramWorkers makes the workers of one side on sockets; when it fails they stay the caller's.
+func newDatagramWorkers(spec Spec, p *engine.Phase, sockets []*datagram.Socket, near bool) ([]*engine.Worker, []datagramPort, error) {
+	workers, ports := make([]*engine.Worker, len(sockets)), make([]datagramPort, len(sockets))
+	for i, socket := range sockets {
+		var err error
+		if spec.nearSends(i) == near {
+			workers[i], ports[i].sender, err = datagram.NewSender(p, socket, spec.sendOptions(i))
+		} else {
+			o := datagram.ReceiveOptions{Bytes: spec.PacketBytes, Batch: datagram.Batch(spec.Batch), Verify: true}
+			workers[i], ports[i].receiver, err = datagram.NewReceiver(p, socket, o)
+		}
+		if err != nil {
+			if errors.Is(err, datagram.ErrBadOptions) {
+				err = fmt.Errorf("%w: %w", ErrBadSpec, err)
+			}
+			return nil, nil, err
+		}
+	}
+	return workers, ports, nil
+}
+
+func closeSockets(sockets []*datagram.Socket) {
+	for _, s := range sockets {
+		if s != nil {
+			s.Close()
+		}
+	}
+}
+
+// sayHello opens the near sockets and proves their addresses to the far side, which answers each hello from the socket that will carry the stream.
+// Every router and firewall on the way has then seen packets in both directions.
+func (l Link) sayHello(ctx context.Context, spec Spec, to netip.AddrPort, token echo.Token) ([]*datagram.Socket, error) {
+	sockets, errs := make([]*datagram.Socket, spec.sockets()), make([]error, spec.sockets())
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	free := make(chan struct{}, helloThreads)
+	var wg sync.WaitGroup
+	for i := range sockets {
+		wg.Go(func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			var err error
+			if sockets[i], err = datagram.Dial(to, spec.socketOptions(i, true)); err == nil {
+				err = hello(ctx, sockets[i], token, i)
+			}
+			if err != nil {
+				errs[i] = fmt.Errorf("open stream %d over udp: %w", i, err)
+				cancel() // one that is missing makes the others useless
+			}
+		})
+	}
+	wg.Wait()
+	if err := firstError(errs); err != nil {
+		closeSockets(sockets)
+		return nil, err
+	}
+	return sockets, nil
+}
+
+// hello says hello on one socket until its answer comes or ctx ends.
+func hello(ctx context.Context, s *datagram.Socket, token echo.Token, index int) error {
+	var out, in [echo.HelloBytes]byte
+	echo.PutHello(out[:], token, index)
+	for said := 0; ; said++ {
+		if ctx.Err() != nil {
+			if cause := context.Cause(ctx); !errors.Is(cause, ErrPeerGone) {
+				return cause
+			}
+			return fmt.Errorf("%w to %d packets: does every firewall between let udp port %d of %s pass?", ErrNoAnswer, said, s.RemoteAddr().Port(), s.RemoteAddr().Addr())
+		}
+		// What could not be sent, or what the network says of an earlier packet, is lost like any other.
+		_ = s.Send(out[:])
+		for until := time.Now().Add(helloEvery); ; {
+			n, err := s.Receive(in[:], time.Until(until))
+			if err != nil {
+				break
+			}
+			if heard, ok := echo.ParseHello(in[:n], token); ok && heard == index {
+				return nil
+			}
+		}
+		// An error that the network reports comes at once, and must not turn the wait into a flood.
+		select {
+		case <-ctx.Done():
+		case <-time.After(helloEvery / 4):
+		}
+	}
+}
+
+// hearHellos takes in the sockets of the far side: one for each near end that has proved its address, on the port of the echo server. It
+// answers hellos until stop is called, because an answer can be lost; stop waits until nobody reads from the sockets any more.
+func (r *Responder) hearHellos(ctx context.Context, s *session, spec Spec, token echo.Token) (sockets []*datagram.Socket, stop func(), err error) {
+	expected, err := r.Echo.Expect(token, spec.sockets())
+	if err != nil {
+		return nil, nil, err
+	}
+	defer expected.Close()
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timing.setup, fmt.Errorf("wait for hellos over udp: %w: not all of %d within %v", ErrPeerGone, spec.sockets(), s.timing.setup))
+	defer cancel()
+	var answering greeter
+	stop = answering.start(token)
+	sockets = make([]*datagram.Socket, spec.sockets())
+	fail := func(err error) ([]*datagram.Socket, func(), error) {
+		stop()
+		closeSockets(sockets)
+		return nil, nil, err
+	}
+	for range sockets {
+		select {
+		case a := <-expected.Arrivals():
+			socket, err := datagram.Connected(a.To, a.From, spec.socketOptions(a.Index, false))
+			if err != nil {
+				return fail(fmt.Errorf("answer stream %d over udp: %w", a.Index, err))
+			}
+			sockets[a.Index] = socket
+			answering.add(socket, a.Index)
+		case m := <-s.in:
+			if m.Type != msgBeat {
+				return fail(unexpected(m))
+			}
+		case <-s.ctx.Done():
+			return fail(s.cause())
+		case <-ctx.Done():
+			return fail(context.Cause(ctx))
+		}
+	}
+	return sockets, stop, nil
+}
+
+// greeter answers hellos on the far sockets.
+type greeter struct {
+	token   echo.Token
+	mu      sync.Mutex
+	sockets []*datagram.Socket
+	indexes []int
+}
+
+// start begins to answer; the returned function ends it, and may be called again.
+func (g *greeter) start(token echo.Token) (stop func()) {
+	g.token = token
+	quit, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(answerEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-quit:
+				return
+			case <-tick.C:
+				g.repeat()
+			}
+		}
+	}()
+	var once sync.Once
+	return func() {
+		once.Do(func() { close(quit) })
+		<-done
+	}
+}
+
+// add answers the hello that the echo server has heard, and those that will come on the socket itself.
+func (g *greeter) add(s *datagram.Socket, index int) {
+	g.answer(s, index)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sockets, g.indexes = append(g.sockets, s), append(g.indexes, index)
+}
+
+func (g *greeter) answer(s *datagram.Socket, index int) {
+	var out [echo.HelloBytes]byte
+	echo.PutHello(out[:], g.token, index)
+	_ = s.Send(out[:]) // one that is lost here is asked for again
+}
+
+// repeat answers what has come since the last time, one hello of each socket.
+func (g *greeter) repeat() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var in [echo.HelloBytes]byte
+	for i, s := range g.sockets {
+		n, err := s.Receive(in[:], 0)
+		if err != nil {
+			continue // nothing there, or the network's word on a packet of ours
+		}
+		if index, ok := echo.ParseHello(in[:n], g.token); ok && index == g.indexes[i] {
+			g.answer(s, index)
+		}
+	}
+}
+
+// sentStream is what one sender tells the receiver of its stream, in test.sent.
+type sentStream struct {
+	Packets    int64 `json:"packets"`     // of the measured window
+	AllPackets int64 `json:"all_packets"` // with those of the warm-up
+}
+
+type sentBody struct {
+	Streams []sentStream `json:"streams"`
+}
+
+// exchange follows the datagrams of one side of a udp test from the end of its window until all that was sent has come, or will not.
+type exchange struct {
+	ports   []datagramPort
+	workers []*engine.Worker
+	mtu     int // that the kernel believes to fit the path; 0: not known
+
+	told    bool         // test.sent went out, or there is nothing to tell
+	theirs  []sentStream // what the other side sent; nil: not told yet
+	arrived int64        // datagrams of all kinds at the last look
+	quietAt time.Duration
+	over    bool
+	got     []datagram.Received // by socket, in the end
+	sent    []datagram.Sent
+}
+
+// drainQuiet is for how long nothing must arrive before what is missing is given up: longer than queues of a path are, and than a scheduler stalls.
+const drainQuiet = 300 * time.Millisecond
+
+func (x *exchange) sends() bool    { return x.count(true) > 0 }
+func (x *exchange) receives() bool { return x.count(false) > 0 }
+
+func (x *exchange) count(senders bool) (n int) {
+	for _, p := range x.ports {
+		if (p.sender != nil) == senders {
+			n++
+		}
+	}
+	return n
+}
+
+// idle tells whether all senders have handed their last packet to the kernel.
+func (x *exchange) idle() bool {
+	for _, p := range x.ports {
+		if p.sender == nil {
+			continue
+		}
+		select {
+		case <-p.sender.Idle():
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// tell is the body of test.sent; the senders must be idle.
+func (x *exchange) tell() sentBody {
+	var b sentBody
+	for _, p := range x.ports {
+		if p.sender != nil {
+			sent := p.sender.Sent()
+			x.sent = append(x.sent, sent)
+			b.Streams = append(b.Streams, sentStream{sent.Packets, sent.AllPackets})
+		}
+	}
+	return b
+}
+
+// hear takes the other side's test.sent.
+func (x *exchange) hear(b sentBody) error {
+	if x.theirs != nil || !x.receives() || len(b.Streams) != x.count(false) {
+		return fmt.Errorf("%w: %s message about %d streams out of place", ErrProtocol, msgSent, len(b.Streams))
+	}
+	for _, s := range b.Streams {
+		if s.Packets < 0 || s.AllPackets < s.Packets {
+			return fmt.Errorf("%w: %s message says %d of %d packets", ErrProtocol, msgSent, s.Packets, s.AllPackets)
+		}
+	}
+	// Its way was another than that of the datagrams, so some of them may still come: the quiet counts from here.
+	x.theirs, x.quietAt = b.Streams, 0
+	return nil
+}
+
+// drained tells at now whether everything has come that will: all that was flagged, or nothing more for a while.
+func (x *exchange) drained(now time.Duration) bool {
+	if !x.receives() {
+		return true
+	}
+	var arrived, all int64
+	for _, w := range x.workers {
+		if w.Role == engine.Receiver {
+			arrived += w.Packets.Load()
+		}
+	}
+	if arrived != x.arrived || x.quietAt == 0 {
+		x.arrived, x.quietAt = arrived, now+drainQuiet
+	}
+	if x.theirs == nil {
+		return false
+	}
+	for _, s := range x.theirs {
+		all += s.AllPackets
+	}
+	if now >= x.quietAt {
+		x.look()
+		return true
+	}
+	// The tallies count copies as well, so they only say when it is worth looking closely.
+	return arrived >= all && x.complete()
+}
+
+// look asks every receiver what it has. Each takes some milliseconds, so they are asked together.
+func (x *exchange) look() {
+	got := make([]datagram.Received, len(x.ports))
+	var wg sync.WaitGroup
+	for i, p := range x.ports {
+		if p.receiver != nil {
+			wg.Go(func() { got[i] = p.receiver.Received() })
+		}
+	}
+	wg.Wait()
+	x.got = x.got[:0]
+	for i, p := range x.ports {
+		if p.receiver != nil {
+			x.got = append(x.got, got[i])
+		}
+	}
+}
+
+// complete tells whether every flagged datagram is here.
+func (x *exchange) complete() bool {
+	x.look()
+	for i, got := range x.got {
+		if got.Packets < x.theirs[i].Packets {
+			return false
+		}
+	}
+	return true
+}

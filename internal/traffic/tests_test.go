@@ -1,0 +1,245 @@
+package traffic
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/traffic/echo"
+)
+
+// withEcho gives the far side of a world an echo server on loopback.
+func (w *world) withEcho(t *testing.T) {
+	t.Helper()
+	server, err := echo.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	w.far.Echo = server
+}
+
+// onlyLinux skips what needs sockets that share a port.
+func onlyLinux(t *testing.T) {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("the far side of a udp test needs Linux")
+	}
+}
+
+func TestDatagramsAllWays(t *testing.T) {
+	onlyLinux(t)
+	before := openDescriptors()
+	for _, direction := range []Direction{Up, Down, Bidir} {
+		for _, streams := range []int{1, 5} {
+			t.Run(fmt.Sprintf("%s/%d", direction, streams), func(t *testing.T) {
+				spec := shortSpec(UDP)
+				spec.Direction, spec.Streams, spec.RatePacketsPerSec, spec.PacketBytes = direction, streams, 2000, 100
+				spec.WarmUp = 100 * time.Millisecond
+				w := newWorld(t)
+				w.withEcho(t)
+				r := run(t, w, spec, nil)
+				u := r.UDP
+				if u == nil || u.Sent == 0 || u.Received+u.Lost != u.Sent || u.Duplicates != 0 {
+					t.Fatalf("%+v", u)
+				}
+				if (direction == Bidir) != (u.Up != nil && u.Down != nil) {
+					t.Errorf("up %+v, down %+v", u.Up, u.Down)
+				}
+				if r.Bytes != int64(u.Received)*100 || r.ThroughputBitsPerSec <= 0 || r.PacketsPerSec <= 0 || r.LossRatio == nil {
+					t.Errorf("%+v", r)
+				}
+				var explained uint64
+				for _, l := range r.Losses {
+					explained += l.Packets
+				}
+				if explained != u.Lost {
+					t.Errorf("lost %d, explained %+v", u.Lost, r.Losses)
+				}
+				if r.Pacing == nil || r.Pacing.Gaps == nil || r.Pacing.AchievedBitsPerSec <= 0 || r.Pacing.Method == "" {
+					t.Errorf("pacing %+v", r.Pacing)
+				}
+				if !strings.HasPrefix(r.Method, "udp, ") || u.Batch == "" || r.LocalAddress != "127.0.0.1" {
+					t.Errorf("method %q, batch %q, from %s", r.Method, u.Batch, r.LocalAddress)
+				}
+				// Not each of them: a machine that has other things to do leaves some empty.
+				if !slices.ContainsFunc(r.Intervals, func(i Interval) bool { return i.PacketsPerSec > 0 && i.ThroughputBitsPerSec > 0 }) {
+					t.Errorf("intervals %+v", r.Intervals)
+				}
+			})
+		}
+	}
+	if after := openDescriptors(); after > before+2 {
+		t.Errorf("%d descriptors open before, %d after", before, after)
+	}
+}
+
+// TestDatagramsOverrun floods a far socket whose buffer holds some packets only: the loss is exact, and explained by the socket.
+func TestDatagramsOverrun(t *testing.T) {
+	onlyLinux(t)
+	w := newWorld(t)
+	w.withEcho(t)
+	spec := shortSpec(UDP)
+	spec.PacketBytes, spec.WindowBytes = 1000, 4096
+	r := run(t, w, spec, nil)
+	u := r.UDP
+	if u.Sent == 0 || u.Received+u.Lost != u.Sent {
+		t.Fatalf("%+v", u)
+	}
+	var explained uint64
+	for _, l := range r.Losses {
+		explained += l.Packets
+	}
+	if explained != u.Lost {
+		t.Errorf("lost %d, explained %+v", u.Lost, r.Losses)
+	}
+}
+
+func TestAmounts(t *testing.T) {
+	onlyLinux(t)
+	for _, spec := range []Spec{
+		{Test: Stream, Direction: Up, Bytes: 10_000_019, Streams: 3},
+		{Test: Stream, Direction: Down, Bytes: 10_000_019},
+		{Test: Stream, Direction: Bidir, Bytes: 10_000_019, Streams: 2},
+		{Test: UDP, Direction: Up, Bytes: 1_000_000, PacketBytes: 1000, RateBitsPerSec: 80e6, Streams: 2},
+		{Test: UDP, Direction: Bidir, Bytes: 1_000_000, PacketBytes: 1000, RateBitsPerSec: 80e6},
+	} {
+		t.Run(fmt.Sprintf("%s/%s", spec.Test, spec.Direction), func(t *testing.T) {
+			w := newWorld(t)
+			w.withEcho(t)
+			spec.Duration = 20 * time.Second
+			r := run(t, w, spec, nil)
+			want := spec.Bytes
+			if spec.Direction == Bidir {
+				want *= 2
+			}
+			if r.UDP != nil {
+				want -= int64(r.UDP.Lost) * 1000
+			}
+			if r.Bytes != want || r.ThroughputBitsPerSec <= 0 {
+				t.Errorf("%d bytes instead of %d in %v s at %v bits/s", r.Bytes, want, r.DurationSeconds, r.ThroughputBitsPerSec)
+			}
+			// Not a measure of speed: without an end of its own it would take all of its time.
+			if r.DurationSeconds <= 0 || r.DurationSeconds > 15 {
+				t.Errorf("took %v s", r.DurationSeconds)
+			}
+		})
+	}
+}
+
+func TestAmountThatTakesTooLong(t *testing.T) {
+	w := newWorld(t)
+	spec := shortSpec(Stream)
+	spec.Bytes, spec.RateBitsPerSec = 1<<40, 8e6
+	r := run(t, w, spec, nil)
+	if r.Bytes >= spec.Bytes || !strings.Contains(strings.Join(r.Warnings, "\n"), "of 1099511627776 bytes") {
+		t.Errorf("%d bytes, warnings %q", r.Bytes, r.Warnings)
+	}
+}
+
+func TestConnections(t *testing.T) {
+	onlyLinux(t)
+	for _, streams := range []int{1, 3} {
+		w := newWorld(t)
+		spec := shortSpec(CRR)
+		spec.Streams, spec.RequestBytes, spec.ResponseBytes = streams, 100, 200
+		r := run(t, w, spec, nil)
+		if r.TransactionsPerSec <= 0 || r.RTT == nil || r.RTT.Count == 0 {
+			t.Errorf("%d streams: %+v", streams, r)
+		}
+		if r.RemoteAddress != "127.0.0.1" || r.Ends.Local.CPUSecondsPerMillion <= 0 {
+			t.Errorf("%d streams: to %q, cost %+v", streams, r.RemoteAddress, r.Ends.Local)
+		}
+	}
+}
+
+func TestPingsBesideATest(t *testing.T) {
+	onlyLinux(t)
+	for _, test := range []Test{Stream, RR, UDP} {
+		t.Run(string(test), func(t *testing.T) {
+			w := newWorld(t)
+			w.withEcho(t)
+			w.link.PeerIP = "127.0.0.1"
+			spec := shortSpec(test)
+			spec.ProbeGap = 5 * time.Millisecond
+			if test == UDP {
+				spec.RateBitsPerSec = 1e6
+			}
+			r := run(t, w, spec, nil)
+			seen := false
+			for _, i := range r.Intervals {
+				seen = seen || i.ProbeRTTSeconds > 0
+			}
+			if !seen {
+				t.Errorf("no round trip in %+v", r.Intervals)
+			}
+			if test == RR && r.RTT.Count < 100 || test != RR && (r.RTT == nil || r.RTT.Count == 0) {
+				t.Errorf("round trips %+v", r.RTT)
+			}
+		})
+	}
+}
+
+func TestOptionsReachTheSockets(t *testing.T) {
+	onlyLinux(t)
+	w := newWorld(t)
+	spec := shortSpec(Stream)
+	spec.SendMethod, spec.ReceiveMethod, spec.WindowBytes, spec.Congestion = "copy", "copy", 100_000, "reno"
+	cpus, err := sys.AllowedCPUs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cpu := cpus[len(cpus)-1]
+	spec.NearCPUs, spec.FarCPUs = []int{cpu}, []int{cpu}
+	r := run(t, w, spec, nil)
+	if r.SendMethod != "copy" || r.ReceiveMethod != "copy" || r.CongestionControl != "reno" {
+		t.Errorf("send %q, receive %q, congestion control %q", r.SendMethod, r.ReceiveMethod, r.CongestionControl)
+	}
+	for name, e := range map[string]End{"near": r.Ends.Local, "far": r.Ends.Remote} {
+		if b := e.TCP[0].RcvBufBytes; b != 200_000 {
+			t.Errorf("%s: receive buffer of %d bytes", name, b)
+		}
+		if len(e.Placement) != 1 || e.Placement[0] != (Placement{Stream: 0, CPU: cpu}) {
+			t.Errorf("%s: placement %+v", name, e.Placement)
+		}
+		if e.UserSeconds+e.SystemSeconds+e.SoftIRQSeconds+e.IRQSeconds < 0.99*e.CPUSeconds || e.CPUSecondsPerMillion <= 0 {
+			t.Errorf("%s: cost %+v", name, e)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	noEcho := shortSpec(UDP)
+	foreign := shortSpec(Stream)
+	foreign.FarCPUs = []int{8191}
+	for _, c := range []struct {
+		name string
+		spec Spec
+		far  func(*Responder)
+		want string
+	}{
+		{"no udp port", noEcho, func(*Responder) {}, "listens on no udp port"},
+		{"no such processor", foreign, func(*Responder) {}, "processor"},
+		{"crr of nobody known", shortSpec(CRR), func(r *Responder) { r.PeerIP = "" }, "does not know your address"},
+	} {
+		w := newWorld(t)
+		c.far(&w.far)
+		done := w.serve(t.Context())
+		if _, err := Run(t.Context(), w.link, c.spec, nil); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: near: %v", c.name, err)
+		}
+		if err := <-done; err == nil {
+			t.Errorf("%s: far: no error", c.name)
+		}
+	}
+	near := shortSpec(Stream)
+	near.NearCPUs = []int{8191}
+	if _, err := Run(t.Context(), newWorld(t).link, near, nil); !errors.Is(err, ErrBadSpec) {
+		t.Errorf("near processor: %v", err)
+	}
+}
