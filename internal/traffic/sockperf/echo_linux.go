@@ -37,7 +37,8 @@ type slot struct {
 type udpEcho struct {
 	fd      int
 	anyAddr bool // bound to all addresses: each answer must say which one it comes from
-	once    sync.Once
+	mu      sync.Mutex // of closed: a wake must not hit a descriptor that has become somebody else's
+	closed  bool
 	data    []byte
 	slots   [batch]slot
 	in, out [batch]unix.Mmsghdr
@@ -84,10 +85,23 @@ func wantPacketInfo(fd int, v4 bool) error {
 }
 
 // wake makes run return. An unconnected socket calls the shutdown ENOTCONN and obeys it all the same: inet_shutdown of Linux wakes its sleepers on purpose.
-func (e *udpEcho) wake() { _ = unix.Shutdown(e.fd, unix.SHUT_RDWR) }
+func (e *udpEcho) wake() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.closed {
+		_ = unix.Shutdown(e.fd, unix.SHUT_RDWR)
+	}
+}
 
 // close may be called again.
-func (e *udpEcho) close() { e.once.Do(func() { _ = unix.Close(e.fd) }) } // datagrams have nothing to lose
+func (e *udpEcho) close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.closed {
+		e.closed = true
+		_ = unix.Close(e.fd) // datagrams have nothing to lose
+	}
+}
 
 // run answers until ctx ends. It keeps its thread, which ends with it.
 func (e *udpEcho) run(ctx context.Context, gate *admission.Gate, b *book) error {

@@ -15,8 +15,9 @@ const wakeEvery = 200 * time.Millisecond
 
 // endpoint is a connected socket as a bare blocking descriptor.
 type endpoint struct {
-	fd   int
-	once sync.Once
+	fd     int
+	mu     sync.Mutex // of closed: a wake must not hit a descriptor that has become somebody else's
+	closed bool
 }
 
 // adoptTCP takes a connection away from package net, also when that fails.
@@ -85,9 +86,20 @@ func (e *endpoint) congestion() string {
 }
 
 // wake makes every blocked and every later call on a TCP connection return.
-func (e *endpoint) wake() { _ = sys.Shutdown(e.fd) } // gone already is as good
+func (e *endpoint) wake() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.closed {
+		_ = sys.Shutdown(e.fd) // disconnected already is as good
+	}
+}
 
 // close may be called again.
 func (e *endpoint) close() {
-	e.once.Do(func() { _ = sys.Close(e.fd) }) // on Linux the descriptor is free whatever close says
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.closed {
+		e.closed = true
+		_ = sys.Close(e.fd) // on Linux the descriptor is free whatever close says
+	}
 }
