@@ -15,12 +15,13 @@ type known struct {
 	name   string
 	port   uint16
 	shares bool // its server can take what a listener of this package hands over
+	run    runner
 }
 
 // dialects are all there are, in the order in which they are shown.
 var dialects = []known{
-	{name: "iperf2", port: iperf2.DefaultPort, shares: true},
-	{name: "ttcp", port: ttcp.DefaultPort, shares: true},
+	{name: "iperf2", port: iperf2.DefaultPort, shares: true, run: runIperf2},
+	{name: "ttcp", port: ttcp.DefaultPort, shares: true, run: runTTCP},
 }
 
 // Names are the names of all dialects.

@@ -1,0 +1,103 @@
+package dialect
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+// csv are the lines of iperf -y C that tell of a connection: fields by position.
+func csv(out string) (lines [][]string) {
+	for line := range strings.Lines(out) {
+		if f := strings.Split(strings.TrimSpace(line), ","); len(f) >= 9 && f[5] != "-1" {
+			lines = append(lines, f)
+		}
+	}
+	return lines
+}
+
+func field(t *testing.T, f []string, i int) int64 {
+	t.Helper()
+	if i >= len(f) {
+		t.Fatalf("no field %d in %q", i, f)
+	}
+	n, err := strconv.ParseInt(f[i], 10, 64)
+	if err != nil {
+		t.Fatalf("%q: %v", f, err)
+	}
+	return n
+}
+
+// TestIperf2RealServer runs our client against iperf and compares what both counted.
+func TestIperf2RealServer(t *testing.T) {
+	program(t, "iperf")
+	for _, streams := range []int{1, 4} {
+		for _, bounded := range []bool{true, false} {
+			for _, way := range []traffic.Direction{traffic.Up, traffic.Down, traffic.Bidir} {
+				t.Run(fmt.Sprintf("tcp streams=%d bytes=%v %s", streams, bounded, way), func(t *testing.T) {
+					port := freePort(t)
+					p := start(t, port, "iperf", "-s", "-p", fmt.Sprint(port), "-y", "C", "-P", fmt.Sprint(streams))
+					spec := traffic.Spec{Test: traffic.Stream, Direction: way, Streams: streams, Duration: 300 * time.Millisecond}
+					if bounded {
+						spec.Duration, spec.Bytes = 0, int64(streams)<<20
+					}
+					r, err := Run(t.Context(), "iperf2", fmt.Sprintf("127.0.0.1:%d", port), spec, ClientOptions{}, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					out := p.wait()
+					var theirs int64
+					for _, f := range csv(out) {
+						theirs += field(t, f, 7)
+					}
+					// Of full duplex the program shows one direction per line, and the sum of both in another.
+					if way == traffic.Bidir {
+						if r.Bytes == 0 || r.UpBitsPerSec == 0 || r.DownBitsPerSec == 0 {
+							t.Errorf("result: %d bytes, up %g, down %g", r.Bytes, r.UpBitsPerSec, r.DownBitsPerSec)
+						}
+					} else if r.Bytes != theirs || theirs == 0 {
+						t.Errorf("result has %d bytes, server counted %d:\n%s", r.Bytes, theirs, out)
+					}
+					// A server asked for an amount rounds it up to whole writes.
+					if bounded && way == traffic.Up && r.Bytes != spec.Bytes {
+						t.Errorf("%d bytes, want %d", r.Bytes, spec.Bytes)
+					}
+					if !strings.HasPrefix(r.Method, "iperf2, tcp, ") || r.ThroughputBitsPerSec <= 0 {
+						t.Errorf("method %q, throughput %g", r.Method, r.ThroughputBitsPerSec)
+					}
+				})
+			}
+			t.Run(fmt.Sprintf("udp streams=%d bytes=%v", streams, bounded), func(t *testing.T) {
+				port := freePort(t)
+				p := start(t, port, "iperf", "-s", "-u", "-p", fmt.Sprint(port), "-y", "C", "-P", fmt.Sprint(streams))
+				spec := traffic.Spec{
+					Test: traffic.UDP, Streams: streams, Duration: 300 * time.Millisecond, PacketBytes: 500, RateBitsPerSec: 20e6,
+				}
+				if bounded {
+					spec.Duration, spec.Bytes = 0, int64(streams)*100_000
+				}
+				r, err := Run(t.Context(), "iperf2", fmt.Sprintf("127.0.0.1:%d", port), spec, ClientOptions{}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out := p.wait()
+				var theirs, lost int64
+				for _, f := range csv(out) {
+					theirs += field(t, f, 7)
+					lost += field(t, f, 10)
+				}
+				// The datagram that ends a stream is in the program's figures and not in ours.
+				if want := r.Bytes + int64(streams*spec.PacketBytes); theirs != want || uint64(lost) != r.UDP.Lost {
+					t.Errorf("result has %d bytes, %d lost; server %d (want %d), %d lost:\n%s", r.Bytes, r.UDP.Lost, theirs, want, lost, out)
+				}
+				if bounded && (r.UDP.Sent != uint64(streams)*200 || r.UDP.Received+r.UDP.Lost != r.UDP.Sent) {
+					t.Errorf("%+v", r.UDP.DatagramCounts)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package iperf2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"time"
+
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/datagram"
+	"github.com/linerate/linerate/internal/traffic/engine"
+)
+
+// Means are what a client is given to make its connections with.
+type Means struct {
+	Out, In *engine.Phase // of the workers that send and that receive
+	// Dial connects data connection index by TCP; Adopt makes it one for workers.
+	Dial  func(ctx context.Context, index, port int) (*net.TCPConn, error)
+	Adopt func(conn *net.TCPConn, sends bool) (*engine.Conn, error)
+	// Socket is the UDP socket of a stream.
+	Socket func(ctx context.Context, index, port int) (*datagram.Socket, error)
+}
+
+// Test is one test at the client, ready to run.
+type Test struct {
+	senders, receivers []*engine.Worker
+	conns              []*engine.Conn
+	quota              *engine.Quota
+	datagrams          []*datagram.Sender
+	sockets            []*datagram.Socket
+	header             *datagramHeader
+	packetBytes        int
+	done               chan struct{}
+	stop               chan struct{} // ends waiting for done
+}
+
+// Open connects to a server of iperf 2 at port. The error is traffic.ErrBadSpec for what the protocol cannot do.
+func Open(ctx context.Context, spec traffic.Spec, port int, m Means) (*Test, error) {
+	if err := check(spec); err != nil {
+		return nil, err
+	}
+	t := &Test{stop: make(chan struct{})}
+	var err error
+	if spec.Test == traffic.UDP {
+		err = t.openUDP(ctx, spec, port, m)
+	} else {
+		err = t.openTCP(ctx, spec, port, m)
+	}
+	if err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// check refuses what cannot be said in this protocol.
+func check(spec traffic.Spec) error {
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("%w: iperf2 %s", traffic.ErrBadSpec, fmt.Sprintf(format, args...))
+	}
+	each := spec.Bytes / int64(spec.Streams)
+	switch {
+	case spec.Test != traffic.Stream && spec.Test != traffic.UDP:
+		return bad("has no test %s, only stream and udp", spec.Test)
+	case spec.Test == traffic.UDP && spec.Direction != traffic.Up:
+		return bad("sends datagrams from the client only: nothing in its protocol proves an address")
+	case spec.Test == traffic.UDP && spec.PacketBytes < markBytes+settingsBytes:
+		return bad("needs datagrams of %d bytes and more, not %d", markBytes+settingsBytes, spec.PacketBytes)
+	case spec.Bytes > 0 && spec.Direction != traffic.Up && each > math.MaxInt32:
+		return bad("cannot ask a server for more than %d bytes per stream", math.MaxInt32)
+	case spec.Bytes > 0 && spec.Test == traffic.Stream && each < settingsBytes:
+		return bad("streams have %d bytes at least", settingsBytes)
+	}
+	return nil
+}
+
+// settingsOf says a Spec in the words of the protocol. Amounts there are of each stream, rates too.
+func settingsOf(spec traffic.Spec, port int) settings {
+	return settings{
+		streams: spec.Streams, port: port, writeBytes: spec.PacketBytes,
+		bytes: spec.Bytes / int64(spec.Streams), duration: spec.Duration,
+		reverse: spec.Direction == traffic.Down, duplex: spec.Direction == traffic.Bidir,
+		rateBitsSec: spec.RateBitsPerSec / float64(spec.Streams),
+	}
+}
+
+func (t *Test) openTCP(ctx context.Context, spec traffic.Spec, port int, m Means) error {
+	sends, receives := spec.Direction != traffic.Down, spec.Direction != traffic.Up
+	if sends && spec.Bytes > 0 {
+		t.quota = engine.NewQuota(spec.Bytes - int64(spec.Streams)*settingsBytes)
+	}
+	var head [settingsBytes]byte
+	settingsOf(spec, port).put(head[:], false)
+	for i := range spec.Streams {
+		conn, err := m.Dial(ctx, i, port)
+		if err != nil {
+			return err
+		}
+		// The settings are payload; the server waits for them before it does anything.
+		if _, err := conn.Write(head[:]); err != nil {
+			_ = conn.Close() // the write is the error that tells
+			return fmt.Errorf("send settings: %w", err)
+		}
+		c, err := m.Adopt(conn, sends)
+		if err != nil {
+			return err
+		}
+		t.conns = append(t.conns, c)
+		if sends {
+			w, err := engine.NewStreamSender(m.Out, c, engine.StreamOptions{Send: spec.SendMethod, Limit: t.quota})
+			if err != nil {
+				return err
+			}
+			w.Bytes.Add(settingsBytes)
+			t.senders = append(t.senders, w)
+		}
+		if receives {
+			w, err := engine.NewStreamReceiver(m.In, c, engine.StreamOptions{Receive: spec.ReceiveMethod, Foreign: true})
+			if err != nil {
+				return err
+			}
+			t.receivers = append(t.receivers, w)
+		}
+	}
+	return nil
+}
+
+// datagramHeader writes the front of datagrams: a mark and, always the same, the settings.
+type datagramHeader struct {
+	front [markBytes + settingsBytes]byte
+	wall  time.Duration // wall clock less the monotonic clock of the marks
+}
+
+func newDatagramHeader(s settings, wall time.Duration) *datagramHeader {
+	h := &datagramHeader{wall: wall}
+	s.put(h.front[markBytes:], true)
+	return h
+}
+
+// Bytes is the length of mark and settings.
+func (h *datagramHeader) Bytes() int { return markBytes + settingsBytes }
+
+// Put writes both.
+func (h *datagramHeader) Put(p []byte, m datagram.Mark) {
+	copy(p, h.front[:])
+	mark{id: int64(m.Sequence), sent: m.Sent + h.wall}.put(p)
+}
+
+// Parse reads the mark of a datagram. The protocol does not tell a measured window from the rest.
+func (h *datagramHeader) Parse(p []byte) (datagram.Mark, bool) {
+	m, ok := parseMark(p)
+	if !ok || m.id == 0 {
+		return datagram.Mark{}, false
+	}
+	out := datagram.Mark{Sequence: uint64(m.id), Sent: m.sent - h.wall, Measured: true}
+	if m.id < 0 {
+		out.Sequence, out.End = uint64(-m.id), true
+	}
+	return out, true
+}
+
+// Senders are the workers that send.
+func (t *Test) Senders() []*engine.Worker { return t.senders }
+
+// Receivers are the workers that receive until the server ends.
+func (t *Test) Receivers() []*engine.Worker { return t.receivers }
+
+// Datagrams are the bodies of the senders of a test by UDP.
+func (t *Test) Datagrams() []*datagram.Sender { return t.datagrams }
+
+// Done is closed when the amount of the test was handed to the kernel; nil: time ends it.
+func (t *Test) Done() <-chan struct{} {
+	if t.quota != nil {
+		return t.quota.Done()
+	}
+	return t.done
+}
+
+// EndSending says that nothing more comes, on streams. The senders must have returned.
+func (t *Test) EndSending() error {
+	if len(t.datagrams) > 0 || len(t.senders) == 0 {
+		return nil
+	}
+	var failed error
+	for _, c := range t.conns {
+		failed = errors.Join(failed, c.CloseWrite())
+	}
+	return failed
+}
+
+// Close gives up all connections.
+func (t *Test) Close() {
+	select {
+	case <-t.stop:
+	default:
+		close(t.stop)
+	}
+	for _, w := range t.senders {
+		w.Close()
+	}
+	for _, w := range t.receivers {
+		w.Close()
+	}
+	for _, c := range t.conns {
+		c.Close()
+	}
+	for _, s := range t.sockets {
+		s.Close()
+	}
+}
+
+// Over tells whether a receiver that ended with err has received all that the server sends.
+func Over(err error) bool { return errors.Is(err, io.EOF) }

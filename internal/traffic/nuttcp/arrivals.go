@@ -1,0 +1,84 @@
+package nuttcp
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+)
+
+// Arrivals are the tests that wait for their data on one port: the data say nothing of their test, so their address has to do.
+type Arrivals struct {
+	mu      sync.Mutex
+	waiting []*arrival                  // oldest first
+	bound   map[netip.AddrPort]*arrival // UDP senders whose test is known
+}
+
+// arrival is what a test waits for: one connection, or datagrams.
+type arrival struct {
+	from   netip.Addr
+	conn   func(*net.TCPConn) // nil: datagrams
+	packet func(p []byte)
+}
+
+// NewArrivals makes the arrivals of one port.
+func NewArrivals() *Arrivals { return &Arrivals{bound: make(map[netip.AddrPort]*arrival)} }
+
+// TakeConn hands a connection to the test that waits for it; false: none does, and the connection is as it was. It does not block.
+func (a *Arrivals) TakeConn(conn *net.TCPConn) bool {
+	from := conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+	a.mu.Lock()
+	i := slices.IndexFunc(a.waiting, func(w *arrival) bool { return w.conn != nil && w.from == from })
+	if i < 0 {
+		a.mu.Unlock()
+		return false
+	}
+	w := a.waiting[i]
+	a.waiting = slices.Delete(a.waiting, i, i+1)
+	a.mu.Unlock()
+	w.conn(conn)
+	return true
+}
+
+// TakePacket hands a datagram to the test that waits for it; false: none does. A test has the one address that wrote to it first. One
+// goroutine calls it at a time; it does not block and does not keep p.
+func (a *Arrivals) TakePacket(p []byte, from netip.AddrPort) bool {
+	addr := from.Addr().Unmap()
+	a.mu.Lock()
+	w := a.bound[from]
+	if w == nil {
+		// What comes late of a test that is over must not be taken for the next one, which begins with a mark.
+		if !begins(p) {
+			a.mu.Unlock()
+			return false
+		}
+		i := slices.IndexFunc(a.waiting, func(w *arrival) bool { return w.packet != nil && w.from == addr })
+		if i < 0 {
+			a.mu.Unlock()
+			return false
+		}
+		w = a.waiting[i]
+		a.waiting = slices.Delete(a.waiting, i, i+1)
+		a.bound[from] = w
+	}
+	a.mu.Unlock()
+	w.packet(p)
+	return true
+}
+
+// expect adds an arrival until forget is called, which may be more than once.
+func (a *Arrivals) expect(w *arrival) (forget func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waiting = append(a.waiting, w)
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.waiting = slices.DeleteFunc(a.waiting, func(o *arrival) bool { return o == w })
+		for from, o := range a.bound {
+			if o == w {
+				delete(a.bound, from)
+			}
+		}
+	}
+}

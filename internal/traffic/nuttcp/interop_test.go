@@ -1,0 +1,120 @@
+package nuttcp
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/linerate/linerate/internal/traffic/admission"
+)
+
+// nextPort counts through ports that the kernel does not give to anybody by itself.
+var nextPort atomic.Int32
+
+// freePorts is the first of n ports in a row on which nobody listens at this moment.
+func freePorts(t *testing.T, n int) int {
+	t.Helper()
+search:
+	for range 100 {
+		first := 21000 + int(nextPort.Add(int32(n)))%9000
+		for port := first; port < first+n; port++ {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+			if err != nil {
+				continue search
+			}
+			_ = l.Close()
+			pc, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port))
+			if err != nil {
+				continue search
+			}
+			_ = pc.Close()
+		}
+		return first
+	}
+	t.Fatal("no ports are free")
+	return 0
+}
+
+// parsed reads the key=value output of -fparse; of keys that are there more than once the last one counts.
+func parsed(out string) map[string]float64 {
+	values := make(map[string]float64)
+	for _, m := range regexp.MustCompile(`(\w+)=([0-9.]+)`).FindAllStringSubmatch(out, -1) {
+		if v, err := strconv.ParseFloat(m[2], 64); err == nil {
+			values[m[1]] = v
+		}
+	}
+	return values
+}
+
+var loggedBytes = regexp.MustCompile(`(?:received|sent) (\d+) bytes`)
+
+// TestServerWithRealClient compares what nuttcp says of its tests with what the server counted.
+func TestServerWithRealClient(t *testing.T) {
+	program(t, "nuttcp")
+	for _, c := range []struct{ name, args string }{
+		{"tcp", "-n 64"}, {"tcp", "-T 0.3"}, {"tcp", "-T 0.5 -i 0.1"}, {"tcp", "-N 4 -n 63"}, {"tcp", "-N 4 -T 0.3"}, {"tcp", "-F -n 64"},
+		{"tcp down", "-r -n 64"}, {"tcp down", "-r -T 0.3"}, {"tcp down", "-r -N 4 -n 63"}, {"tcp down", "-r -N 4 -T 0.3"}, {"tcp down", "-r -F -n 64"},
+		{"tcp down", "-r -R 20m -T 0.3"}, {"tcp options", "-M 1000 -w 128 -D -c8 -n 16"},
+		{"udp", "-u -l 500 -R 10m -n 200"}, {"udp", "-u -l 500 -R 10m -T 0.5 -i 0.1"},
+		{"udp down", "-u -r -l 500 -R 10m -T 0.3"}, {"udp down", "-u -r -l 500 -R 10m -n 200"},
+	} {
+		// Both formats where lines differ: with intervals, of a receiver, of a sender, with datagrams. The client of udp goes on for two seconds
+		// after its end and burns a processor for its pacing, so there are few of those.
+		formats := []string{""}
+		if strings.Contains(c.args, "-i") || c.args == "-n 64" || c.args == "-r -n 64" {
+			formats = []string{"", "-fparse"}
+		}
+		for _, format := range formats {
+			t.Run(strings.TrimSpace(c.name+" "+c.args+" "+format), func(t *testing.T) {
+				s, j := serve(t, admission.Limits{}, nil)
+				port := freePorts(t, 4)
+				args := []string{"-P", fmt.Sprint(s.Addr().Port()), "-p", fmt.Sprint(port)}
+				args = append(args, strings.Fields(c.args+" "+format)...)
+				out := run(t, "nuttcp", append(args, "127.0.0.1")...)
+				line := j.await(t, 1, " bytes by ")[0]
+				if strings.Contains(line, "ended early") {
+					t.Error(line)
+				}
+				m := loggedBytes.FindStringSubmatch(line)
+				if m == nil {
+					t.Fatalf("no bytes in %q", line)
+				}
+				ours, _ := strconv.ParseFloat(m[1], 64)
+				theirs := math.NaN()
+				if format == "-fparse" {
+					theirs = parsed(out)["megabytes"]
+				} else if all := regexp.MustCompile(`([0-9.]+) MB /`).FindAllStringSubmatch(out, -1); len(all) > 0 {
+					theirs, _ = strconv.ParseFloat(all[len(all)-1][1], 64)
+				}
+				if ours == 0 || !(math.Abs(theirs-ours/megabyte) < 0.00011) {
+					t.Errorf("server counted %.0f bytes, %.4f MB; client shows %.4f:\n%s", ours, ours/megabyte, theirs, out)
+				}
+				if n := regexp.MustCompile(`-n (\d+)`).FindStringSubmatch(c.args); n != nil {
+					blocks, _ := strconv.Atoi(n[1])
+					block := 65536
+					if strings.Contains(c.args, "-u") {
+						block = 500
+					}
+					if ours != float64(blocks*block) {
+						t.Errorf("%.0f bytes, want %d", ours, blocks*block)
+					}
+				}
+				if strings.Contains(c.args, "-i 0.1") {
+					// The lines of the server that the client passes on; how many there are is for the scheduler to say.
+					lines := regexp.MustCompile(`(?m)^(megabytes=[0-9.]+ real_sec=|.* MB / +[0-9.]+ sec)`).FindAllString(out, -1)
+					if len(lines) < 2 {
+						t.Errorf("%d lines of intervals:\n%s", len(lines), out)
+					}
+				}
+				if strings.Contains(c.args, "-u") && !strings.Contains(out, "0.00 %loss") && parsed(out)["data_loss"] != 0 {
+					t.Errorf("loss:\n%s", out)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package nuttcp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/linerate/linerate/internal/traffic/engine"
+)
+
+// lookEvery bounds the sleep of a write and of the pacing, so that a sender sees the end of the test.
+const lookEvery = 100 * time.Millisecond
+
+// lockstep is the body of a worker that sends on several connections in turn, a block on each: the program reads them in this order and
+// takes the first one that ends for the end of all.
+type lockstep struct {
+	conns         []*net.TCPConn
+	block         []byte
+	amount        int64   // to send, together; 0: until the phase says stop
+	bitsPerSecond float64 // together; 0: as fast as it goes
+	done          chan struct{}
+	calls         int64
+}
+
+func newLockstep(conns []*net.TCPConn, p params) *lockstep {
+	return &lockstep{
+		conns: conns, block: engine.Pattern(p.blockBytes), amount: p.amount(), bitsPerSecond: p.bitsPerSecond(), done: make(chan struct{}),
+	}
+}
+
+// Loop sends block after block.
+func (l *lockstep) Loop(w *engine.Worker) error {
+	start := w.Now()
+	var sent int64
+	for i := 0; w.Phase.Is() != engine.Stopped; i = (i + 1) % len(l.conns) {
+		p := l.block
+		if l.amount > 0 {
+			p = p[:min(int64(len(p)), l.amount-sent)]
+		}
+		if len(p) == 0 {
+			close(l.done)
+			return nil
+		}
+		if err := l.write(w, l.conns[i], p); err != nil {
+			return fmt.Errorf("send data: %w", err)
+		}
+		sent += int64(len(p))
+		for l.bitsPerSecond > 0 && w.Phase.Is() != engine.Stopped {
+			due := time.Duration(float64(sent)*8e9/l.bitsPerSecond) - (w.Now() - start)
+			if due <= 0 {
+				break
+			}
+			time.Sleep(min(due, lookEvery))
+		}
+	}
+	return nil
+}
+
+// write writes all of p, or what it can until the phase says stop.
+func (l *lockstep) write(w *engine.Worker, conn *net.TCPConn, p []byte) error {
+	for len(p) > 0 && w.Phase.Is() != engine.Stopped {
+		// Fails on a closed connection only, as the write then does.
+		_ = conn.SetWriteDeadline(time.Now().Add(lookEvery))
+		n, err := conn.Write(p)
+		l.calls++
+		w.Bytes.Add(int64(n))
+		p = p[n:]
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Wake does nothing: the loop looks at its phase often enough.
+func (l *lockstep) Wake() {}
+
+// Close closes the connections; what is queued is still sent.
+func (l *lockstep) Close() { closeAll(l.conns) }
+
+func closeAll(conns []*net.TCPConn) {
+	for _, c := range conns {
+		_ = c.Close() // the second close of a connection is an error that nobody needs
+	}
+}
+
+// closeWrite says the end on all connections, in their order.
+func (l *lockstep) closeWrite() error {
+	var failed error
+	for _, c := range l.conns {
+		failed = errors.Join(failed, c.CloseWrite())
+	}
+	return failed
+}

@@ -1,0 +1,264 @@
+package nuttcp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/unit"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// ServerOptions say where to serve and whom.
+type ServerOptions struct {
+	Address string                         // host:port of the control connection; data ports are on the same host
+	Gate    *admission.Gate                // who may ask how much; nil: one with the default limits
+	Sample  func() (*host.Counters, error) // for the CPU time in reports; nil: they say 0
+	Log     func(string)                   // one plain sentence per client, from any goroutine; nil: nobody is told
+	// Shared gives the arrivals of a port that somebody else listens on with TCP and UDP; nil, or a nil answer: nobody does.
+	Shared func(port int) *Arrivals
+}
+
+// Server answers clients of nuttcp.
+type Server struct {
+	o       ServerOptions
+	timing  timing
+	tcp     *net.TCPListener
+	ports   ports
+	waiting chan struct{} // holds one for every control connection that has not asked yet
+
+	mu   sync.Mutex
+	turn map[turnKey]chan struct{} // holds one while a test of that address waits for its data on that port
+}
+
+// turnKey is what tests must take turns for.
+type turnKey struct {
+	from netip.Addr
+	port int
+}
+
+// timing is how long a server waits; tests have less patience.
+type timing struct {
+	ask     time.Duration // for what a client asks
+	arrive  time.Duration // for the data to begin, also for its turn
+	idle    time.Duration // for the next bytes of a connection
+	silent  time.Duration // for the next datagram
+	longest time.Duration // how long a server sends that was told neither a time nor an amount
+}
+
+var patience = timing{ask: 10 * time.Second, arrive: 10 * time.Second, idle: 30 * time.Second, silent: 5 * time.Second, longest: 10 * time.Second}
+
+// maxWaiting is how many control connections may be waited for at a time. Each is a goroutine of some kilobytes for timing.ask at most.
+const maxWaiting = 256
+
+// maxLine is the longest line that a client may send; its parameters are some 400 bytes.
+const maxLine = 1024
+
+// Listen opens the control port.
+func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
+	if o.Gate == nil {
+		o.Gate = admission.New(admission.Limits{})
+	}
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	h, _, err := net.SplitHostPort(o.Address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for nuttcp: %w", err)
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", o.Address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for nuttcp: %w", err)
+	}
+	s := &Server{
+		o: o, timing: patience, tcp: l.(*net.TCPListener), waiting: make(chan struct{}, maxWaiting), turn: make(map[turnKey]chan struct{}),
+	}
+	s.ports = ports{host: h, open: make(map[portKey]*dataPort), log: s.log}
+	return s, nil
+}
+
+// Addr is where the server listens.
+func (s *Server) Addr() netip.AddrPort { return s.tcp.Addr().(*net.TCPAddr).AddrPort() }
+
+// Serve answers until ctx ends; then everything is closed and the answer is nil.
+func (s *Server) Serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = s.tcp.Close() }) // the error of a second close says nothing
+	defer stop()
+	var all sync.WaitGroup
+	defer s.ports.all.Wait()
+	defer all.Wait()
+	for {
+		conn, err := s.tcp.AcceptTCP()
+		if err == nil {
+			all.Go(func() { s.serve(ctx, conn) })
+			continue
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if errors.Is(err, net.ErrClosed) {
+			cancel()
+			return fmt.Errorf("serve nuttcp: %w", err)
+		}
+		// The peer was gone before, or there are no descriptors left: worth another try in a moment.
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// serve answers one client, closes its connection, and tells the log.
+func (s *Server) serve(ctx context.Context, conn *net.TCPConn) {
+	from := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
+	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // only a closed connection refuses, and that is over
+	defer stop()
+	defer conn.Close()
+	in := bufio.NewReaderSize(conn, maxLine)
+	p, err := s.ask(conn, in)
+	if err != nil {
+		if ctx.Err() == nil {
+			s.log("nuttcp from %s: turned away: %v", from, err)
+		}
+		return
+	}
+	visit, err := s.o.Gate.Enter(from.Addr())
+	if err == nil {
+		err = s.affordable(p)
+	}
+	if err != nil {
+		refuse(conn, p, err)
+		s.log("nuttcp from %s: turned away: %v", from, err)
+		if visit != nil {
+			visit.Leave()
+		}
+		return
+	}
+	defer visit.Leave()
+	t := &session{Server: s, conn: conn, p: p, from: from.Addr(), visit: visit}
+	err = t.run(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	s.log("nuttcp from %s: %s%s", from, t.sentence(), suffix(err))
+}
+
+func suffix(err error) string {
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("; ended early: %v", err)
+}
+
+// ask reads what a client asks for. Until then it is nobody's visitor, so that who connects and says nothing takes no place from those who
+// do; it takes one of the places for waiting.
+func (s *Server) ask(conn *net.TCPConn, in *bufio.Reader) (params, error) {
+	select {
+	case s.waiting <- struct{}{}:
+		defer func() { <-s.waiting }()
+	default:
+		return params{}, fmt.Errorf("%d connections that have asked nothing are waiting already", maxWaiting)
+	}
+	_ = conn.SetDeadline(time.Now().Add(s.timing.ask)) // as in serve
+	greeting, err := in.ReadSlice('\n')
+	if !strings.HasPrefix(string(greeting), "HELO nuttcp ") {
+		switch {
+		case len(greeting) > 0:
+			return params{}, fmt.Errorf("the client speaks %s, not nuttcp", wire.Dialect(greeting[:min(len(greeting), 64)]))
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return params{}, fmt.Errorf("nothing came for %v", s.timing.ask)
+		}
+		return params{}, errors.New("closed before anything came")
+	}
+	if err != nil {
+		return params{}, fmt.Errorf("greeting: %w", err)
+	}
+	if _, err := conn.Write([]byte(hello)); err != nil {
+		return params{}, fmt.Errorf("greet: %w", err)
+	}
+	line, err := in.ReadSlice('\n')
+	switch {
+	case errors.Is(err, bufio.ErrBufferFull):
+		return params{}, fmt.Errorf("line longer than %d bytes", maxLine)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return params{}, fmt.Errorf("no parameters came within %v", s.timing.ask)
+	case err != nil:
+		return params{}, fmt.Errorf("parameters: %w", err)
+	}
+	p, err := parseParams(string(line))
+	if err != nil {
+		refuse(conn, p, err)
+	}
+	return p, err
+}
+
+// refuse tells a client why not. Its program shows no more than that there was an error; with -v and by other eyes it can be read.
+func refuse(conn *net.TCPConn, p params, err error) {
+	who := "nuttcp-r"
+	if !p.transmit {
+		who = "nuttcp-t"
+	}
+	_, _ = fmt.Fprintf(conn, "KO\n%s: v%s: Error: %v\nKO\n", who, version, err) // the connection is closed next, whatever comes of it
+}
+
+// affordable refuses what would be over the gate's limits for sure.
+func (s *Server) affordable(p params) error {
+	l := s.o.Gate.Limits()
+	if d := p.duration(); d > l.Duration {
+		return fmt.Errorf("a test of %v is longer than the %v that this host allows", d, l.Duration)
+	}
+	if n := p.amount(); n > l.Bytes {
+		return fmt.Errorf("%d bytes are more than the %d that this host allows", n, l.Bytes)
+	}
+	return nil
+}
+
+// takeTurn waits until no other test of this address waits for data on the port; done must be called when they have begun to arrive, and
+// may be more than once.
+func (s *Server) takeTurn(ctx context.Context, key turnKey) (done func(), err error) {
+	s.mu.Lock()
+	turn := s.turn[key]
+	if turn == nil {
+		turn = make(chan struct{}, 1)
+		s.turn[key] = turn
+	}
+	s.mu.Unlock()
+	select {
+	case turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-time.After(s.timing.arrive):
+		return nil, fmt.Errorf("another test of this address waits for its data on port %d", key.port)
+	}
+	return sync.OnceFunc(func() {
+		<-turn
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		// Who waits for this very channel has it; a newcomer makes another one, and at worst two tests begin together.
+		if s.turn[key] == turn && len(turn) == 0 {
+			delete(s.turn, key)
+		}
+	}), nil
+}
+
+func (s *Server) log(format string, args ...any) { s.o.Log(fmt.Sprintf(format, args...)) }
+
+// rate is n bytes in so much time, for people.
+func rate(n int64, d time.Duration) unit.BitRate {
+	return unit.BitRate(over(float64(n)*8, d.Seconds()))
+}

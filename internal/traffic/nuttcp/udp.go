@@ -1,0 +1,138 @@
+package nuttcp
+
+import (
+	"encoding/binary"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/linerate/linerate/internal/traffic/datagram"
+)
+
+const (
+	// tagBytes is the length of the marks BOD0 and BOD1, EOD0 to EOD4.
+	tagBytes = 4
+	// countAt is where a datagram says how many bytes were sent, where intervals are reported.
+	countAt    = 24
+	countBytes = 8
+	// lastTag is in front of all data: that of the mark before them.
+	lastTag = "BOD1\x00"
+	// beginGap lies between the marks of the beginning; the clock of the test starts with the second.
+	beginGap = 250 * time.Millisecond
+	// endMarks of the end are sent, endGap apart, in case that some are lost.
+	endMarks = 5
+	endGap   = 100 * time.Millisecond
+)
+
+// begins tells whether a datagram is a mark of the beginning.
+func begins(p []byte) bool { return len(p) == tagBytes && strings.HasPrefix(string(p), "BOD") }
+
+// ends tells whether it is one of the end.
+func ends(p []byte) bool { return len(p) == tagBytes && strings.HasPrefix(string(p), "EOD") }
+
+// header is the front of a datagram: the last mark of the beginning and, where there is room, how many bytes were sent with it.
+type header struct {
+	packetBytes int
+	counted     bool
+}
+
+func headerOf(p params) header {
+	return header{packetBytes: p.blockBytes, counted: p.interval > 0 && p.blockBytes >= countAt+countBytes}
+}
+
+// Bytes is the length of the header.
+func (h header) Bytes() int {
+	if h.counted {
+		return countAt + countBytes
+	}
+	return len(lastTag)
+}
+
+// Put writes a header. Numbers start at 0.
+func (h header) Put(p []byte, m datagram.Mark) {
+	copy(p, lastTag)
+	if h.counted {
+		clear(p[len(lastTag):countAt])
+		binary.LittleEndian.PutUint64(p[countAt:], (m.Sequence+1)*uint64(h.packetBytes))
+	}
+}
+
+// Parse reads a datagram. Without counts all numbers are 0, so that nothing but the first datagram is new: who has no counts must not ask.
+func (h header) Parse(p []byte) (datagram.Mark, bool) {
+	switch {
+	case ends(p):
+		return datagram.Mark{End: true}, true
+	case len(p) <= tagBytes || !strings.HasPrefix(string(p[:tagBytes]), "BOD"):
+		return datagram.Mark{}, false
+	case !h.counted:
+		return datagram.Mark{Measured: true}, true
+	case len(p) < countAt+countBytes:
+		return datagram.Mark{}, false
+	}
+	sent := binary.LittleEndian.Uint64(p[countAt:])
+	if sent == 0 || sent%uint64(h.packetBytes) != 0 {
+		return datagram.Mark{}, false
+	}
+	return datagram.Mark{Sequence: sent/uint64(h.packetBytes) - 1, Measured: true}, true
+}
+
+// tally is what arrived of one test by UDP at a server.
+type tally struct {
+	mu      sync.Mutex
+	header  header
+	started time.Time // last mark of the beginning, or first data
+	last    time.Time
+	begun   chan struct{} // closed with the first mark
+	ended   chan struct{} // closed with the first mark of the end
+	isBegun bool
+	isEnded bool
+	figures
+}
+
+func newTally(p params) *tally {
+	return &tally{header: headerOf(p), begun: make(chan struct{}), ended: make(chan struct{})}
+}
+
+// take counts one datagram.
+func (t *tally) take(p []byte) {
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.isEnded {
+		return
+	}
+	if !t.isBegun {
+		t.isBegun = true
+		close(t.begun)
+	}
+	t.calls++
+	switch {
+	case begins(p):
+		if t.packets == 0 {
+			t.started, t.last = now, now
+		}
+	case ends(p):
+		t.isEnded = true
+		t.last = now
+		close(t.ended)
+	default:
+		t.last = now
+		t.packets++
+		t.bytes += int64(len(p))
+		if t.header.counted && len(p) >= countAt+countBytes {
+			// The largest, because datagrams may overtake one another. Bounded, because anybody may have written it.
+			if n := binary.LittleEndian.Uint64(p[countAt:]); n < 1<<62 {
+				t.sentBytes = max(t.sentBytes, int64(n))
+			}
+		}
+	}
+}
+
+// now is what has arrived so far, and when the last datagram did. Elapsed is up to that.
+func (t *tally) now() (figures, time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	f := t.figures
+	f.elapsed = t.last.Sub(t.started)
+	return f, t.last
+}
