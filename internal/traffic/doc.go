@@ -15,6 +15,10 @@
 // Workers are spread over the CPUs that the process may use: senders from the first on, receivers from the last, both ends of a
 // transaction alike. Each also gets a logical processor of the Go scheduler, so that it is the kernel alone that decides who runs.
 //
+// The path MTU is searched by a worker of the near side alone, against the far echo server; one idle connection beside it shows what both
+// handshakes offered. A load test is four tests, [Spec.LoadPhases], that its caller runs one after the other and [AssembleLoad] puts together:
+// a far side knows nothing of it.
+//
 // Bidirectional tests use separate connections for each direction, so every connection has one sender.
 //
 // # Control protocol
@@ -54,6 +58,5 @@
 //
 // Raw threads, struct tcp_info and ICMP are Linux only; elsewhere workers go through package net and the result says so in its Method. A far side
 // refuses what is outside its [Limits]. Only the token of a data connection is checked, once, when it opens: payload is neither authenticated nor
-// encrypted, so who sits on the path can disturb a test or add bytes to it. On a host with several addresses the UDP echo answers from the one that
-// its routes prefer, which a pinger that asked another does not accept.
+// encrypted, so who sits on the path can disturb a test or add bytes to it.
 package traffic

@@ -139,7 +139,7 @@ func (r *Responder) play(ctx context.Context, s *session, spec Spec) (resultBody
 // admitEchoes lets the echo server answer the near host for the time of the test, where the test may need it.
 func (r *Responder) admitEchoes(spec Spec, t timing) (accepted acceptBody, revoke func(), err error) {
 	revoke = func() {}
-	if spec.Test != Ping && spec.Test != UDP && spec.ProbeGap == 0 {
+	if spec.Test != Ping && spec.Test != UDP && spec.Test != MTU && spec.ProbeGap == 0 {
 		return accepted, revoke, nil
 	}
 	ip, err := netip.ParseAddr(r.PeerIP)

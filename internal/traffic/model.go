@@ -46,7 +46,7 @@ type Spec struct {
 	RateBitsPerSec    float64 `json:"rate_bits_per_second,omitempty"`
 	RatePacketsPerSec float64 `json:"rate_packets_per_second,omitempty"`
 
-	RequestBytes  int           `json:"request_bytes,omitempty"`         // rr, crr, ping
+	RequestBytes  int           `json:"request_bytes,omitempty"`         // rr, crr, ping; of stream: of the pings beside it
 	ResponseBytes int           `json:"response_bytes,omitempty"`        // rr, crr
 	PacketBytes   int           `json:"packet_bytes,omitempty"`          // udp: payload of one datagram, its header included
 	Gap           time.Duration `json:"gap_nanoseconds,omitempty"`       // ping: between packets

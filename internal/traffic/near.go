@@ -98,6 +98,9 @@ func drive(ctx context.Context, s *session, link Link, spec Spec, progress func(
 		over = errors.Is(err, ErrFar)
 		return nil, err
 	}
+	if side.search != nil && side.search.err != nil {
+		return nil, side.search.err
+	}
 	stopOnce()
 	var far resultBody
 	if err := s.await(ctx, s.timing.setup, msgResult, &far); err != nil {
@@ -108,6 +111,9 @@ func drive(ctx context.Context, s *session, link Link, spec Spec, progress func(
 	line.finish(far.Parts)
 	r := assemble(c, link, methodOf(spec, side.workers), started, far, line.intervals)
 	r.LocalAddress, r.RemoteAddress = ends.local, ends.remote
+	if side.search != nil {
+		r.searched(side.search.found)
+	}
 	return r, nil
 }
 
@@ -134,6 +140,7 @@ type cast struct {
 	workers []*engine.Worker
 	pinger  *echo.Pinger // body of the last worker, of a test with pings; nil: there are none
 	udp     *exchange    // of a udp test; nil: it is none
+	search  *pathSearch  // of a mtu test; nil: it is none
 }
 
 // connect opens what the near side of a test needs.
@@ -148,6 +155,8 @@ func (l Link) connect(ctx context.Context, s *session, spec Spec, p *engine.Phas
 		side, err = l.openDatagrams(ctx, s, spec, p, accepted, ends)
 	case CRR:
 		side.workers, err = l.newConnectors(spec, p, accepted, ends)
+	case MTU:
+		side, err = l.openSearch(ctx, spec, p, accepted, ends)
 	default:
 		side.workers, err = l.openConnections(ctx, spec, p, ends)
 	}
@@ -243,6 +252,9 @@ func (l Link) newPinger(ctx context.Context, spec Spec, p *engine.Phase, accepte
 	if spec.Test != Ping {
 		o.Bytes, o.Gap = probeBytes, spec.ProbeGap
 	}
+	if spec.Test == Stream && spec.RequestBytes != 0 {
+		o.Bytes = spec.RequestBytes // a phase of a load test, whose pings are all of one size
+	}
 	if ip, err := netip.ParseAddr(l.PeerIP); err == nil {
 		o.IP = ip
 	}
@@ -310,6 +322,9 @@ func newWorker(spec Spec, p *engine.Phase, conn *net.TCPConn, near bool, index i
 	c, err := engine.Adopt(conn, spec.connOptions(role != engine.Receiver))
 	if err != nil {
 		return nil, err
+	}
+	if spec.Test == MTU {
+		return newHolder(role, p, c), nil
 	}
 	var w *engine.Worker
 	transaction := engine.TransactionOptions{RequestBytes: spec.RequestBytes, ResponseBytes: spec.ResponseBytes, BusyPoll: spec.BusyPoll}

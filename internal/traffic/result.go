@@ -43,6 +43,9 @@ func assemble(c *conductor, link Link, method string, started time.Time, far res
 	}
 	r.path()
 	r.cost(near)
+	if c.pinger != nil {
+		r.troubles(c.pinger.Troubles())
+	}
 	return r
 }
 

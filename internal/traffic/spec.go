@@ -78,7 +78,8 @@ func (s Spec) Normalize() (Spec, error) {
 		// The round trips that find out who answers warm the path up; there is no ramp to wait for.
 		s.WarmUp = max(s.WarmUp, 0)
 	case MTU:
-		s.WarmUp = max(s.WarmUp, 0)
+		// It ends when it knows; the window only shows what both hosts counted at its beginning.
+		s.WarmUp, s.Duration = 0, minInterval
 	default:
 		return s, fmt.Errorf("%w: no test %q", ErrBadSpec, s.Test)
 	}
@@ -154,6 +155,10 @@ func checkMessages(s Spec) string {
 	case RR, CRR:
 		if s.RequestBytes < 1 || s.RequestBytes > maxMessageBytes || s.ResponseBytes < 1 || s.ResponseBytes > maxMessageBytes {
 			return fmt.Sprintf("request and response must be within 1 to %d bytes", maxMessageBytes)
+		}
+	case Stream:
+		if s.RequestBytes != 0 && (s.ProbeGap == 0 || s.RequestBytes < minPingBytes || s.RequestBytes > maxPingBytes) {
+			return fmt.Sprintf("pings of %d bytes beside a stream are not within %d to %d, or there are none", s.RequestBytes, minPingBytes, maxPingBytes)
 		}
 	case Ping, Load:
 		if s.RequestBytes < minPingBytes || s.RequestBytes > maxPingBytes {
@@ -250,6 +255,8 @@ func (s Spec) Connections() int {
 		return 2 * s.Streams
 	case s.Test == Stream || s.Test == RR:
 		return s.Streams
+	case s.Test == MTU:
+		return 1 // its handshake tells the segment sizes
 	}
 	return 0
 }

@@ -1,0 +1,99 @@
+package traffic
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/traffic/echo"
+)
+
+func TestMTU(t *testing.T) {
+	if err := sys.Probes()[0].Check(); errors.Is(err, sys.ErrNotSupported) {
+		t.Skip("searches need Linux")
+	}
+	server, err := echo.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	w := newWorld(t)
+	w.far.Echo = server
+	r := run(t, w, Spec{Test: MTU, Duration: time.Hour}, nil)
+	// The loopback interface takes one byte more than the longest packet that there is.
+	want := PathMTU{UpBytes: 65535, DownBytes: 65535, LocalMTUBytes: 65536, MSSBytes: r.MSSBytes, LocalMSSBytes: r.MTU.LocalMSSBytes, RemoteMSSBytes: r.MTU.RemoteMSSBytes}
+	if diff := cmp.Diff(&want, r.MTU); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if r.MTUBytes != 65535 || r.MSSBytes < 1000 || r.Method != "udp echo" || want.LocalMSSBytes < r.MSSBytes {
+		t.Errorf("%+v %+v", r, r.MTU)
+	}
+	if r.DurationSeconds > 5 {
+		t.Errorf("took %v s", r.DurationSeconds)
+	}
+}
+
+func TestMTUWithoutAnswer(t *testing.T) {
+	w := newWorld(t)
+	w.link.PeerIP = "nobody"
+	done := w.serve(t.Context())
+	if _, err := Run(t.Context(), w.link, Spec{Test: MTU}, nil); !errors.Is(err, ErrNoAnswer) {
+		t.Errorf("near: %v", err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("far: %v", err)
+	}
+}
+
+func TestSearchedTellsWhatWasFound(t *testing.T) {
+	end := func(snd, adv, pmtu int) End {
+		return End{TCP: []TCPInfo{{SndMSSBytes: snd, AdvMSSBytes: adv, PMTUBytes: pmtu, TimestampsOK: true}}}
+	}
+	r := &Result{Ends: Ends{Local: end(1348, 1448, 1500), Remote: end(1208, 1448, 1500)}, LocalAddress: "192.0.2.1"}
+	r.searched(echo.PathMTU{
+		Method: "udp echo", Up: echo.PathSide{Bytes: 1400, Exact: true, Interface: 1500, Reported: 1400},
+		Down:     echo.PathSide{Bytes: 1300, Interface: 9000, BlackHole: true},
+		Troubles: []echo.Trouble{{Text: "fragmentation needed", By: netip.MustParseAddr("192.0.2.9"), MTU: 1400, Count: 2}},
+	})
+	want := &PathMTU{
+		UpBytes: 1400, DownBytes: 1300, BlackHoleDown: true, LocalMTUBytes: 1500, RemoteMTUBytes: 9000, MSSBytes: 1208, ReportedMTUBytes: 1400,
+		LocalMSSBytes: 1460, RemoteMSSBytes: 1460, MSSClampedUp: true, MSSClampedDown: true,
+	}
+	if diff := cmp.Diff(want, r.MTU); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	text := strings.Join(r.Warnings, "\n")
+	if r.MTUBytes != 1300 || !strings.Contains(text, "path mtu down: broken off") || !strings.Contains(text, "192.0.2.9 says: fragmentation needed (the next link takes 1400 bytes), 2 times") {
+		t.Errorf("%d, %q", r.MTUBytes, r.Warnings)
+	}
+}
+
+func TestClamped(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		adv, snd, pmtu int
+		timestamps     bool
+		window         int64
+		want           bool
+	}{
+		{"as offered", 1448, 1448, 1500, true, 65160, false},
+		{"without timestamps", 1460, 1460, 1500, false, 65160, false},
+		{"over ipv6", 1428, 1428, 1500, true, 65160, false},
+		{"offers more than the other takes", 8948, 1448, 1500, true, 65160, false},
+		{"over ipv6, offers more than the other takes", 8928, 1428, 1500, true, 65160, false},
+		{"by a tunnel", 1448, 1348, 1500, true, 65160, true},
+		{"by the other's own path", 1448, 1348, 1400, true, 65160, false},
+		{"by half the window, as over loopback", 65483, 32741, 65535, true, 65482, false},
+		{"of jumbo frames", 8948, 1448, 9000, true, 65160, true},
+		{"not told", 0, 1448, 1500, true, 65160, false},
+	} {
+		if got := clamped(TCPInfo{AdvMSSBytes: c.adv}, TCPInfo{SndMSSBytes: c.snd, PMTUBytes: c.pmtu, TimestampsOK: c.timestamps, MaxSndWndBytes: c.window}); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
