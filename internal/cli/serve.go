@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,18 +15,29 @@ import (
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/dialect"
+	"github.com/linerate/linerate/internal/unit"
 	"github.com/linerate/linerate/internal/wire"
 )
+
+// serveFlags are what `serve` was asked for.
+type serveFlags struct {
+	listen, key   string
+	tuning, stdio bool
+	accept        string
+	maxDuration   time.Duration
+	maxBytes      string
+	maxRate       string
+	maxClients    int
+	atOnce        int
+}
 
 // Tuning is off unless it is asked for on this side: who may measure a host is a smaller question than who may change
 // it, and the answer belongs to whoever runs it.
 func (a *app) serveCommand() *cobra.Command {
-	var (
-		listen string
-		key    string
-		tuning bool
-		stdio  bool
-	)
+	var f serveFlags
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Answer tests from other hosts; print the line to paste on the other side",
@@ -31,38 +45,108 @@ func (a *app) serveCommand() *cobra.Command {
 printed; both sides derive mutual TLS 1.3 authentication from it. Nobody without the key
 gets an answer. Caps on time, bytes and clients always apply.
 
+Tests that fill the link run one after the other, first come, first served; who waits is
+told how many come first. --at-once lets several run together, to measure many senders
+into one host. ping and mtu run beside them.
+
+Other programs can be answered on their own ports with --accept; they know no key, and can
+run tests within the same caps and nothing else.
+
 Nothing on this host can be changed from afar unless --allow-tuning is given, and then only
 through this host's own journal: when the other side vanishes, every trial is taken back.`,
-		Example: "  linerate serve\n  linerate serve --allow-tuning --listen 192.0.2.7:7070",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, err := a.serverOptions(tuning)
-			if err != nil {
-				return err
-			}
-			if stdio {
-				return a.serveStdio(cmd.Context(), o)
-			}
-			k, err := a.serveKey(key)
-			if err != nil {
-				return err
-			}
-			l, err := wire.Listen(cmd.Context(), listen, k)
-			if err != nil {
-				return err
-			}
-			defer l.Close()
-			if err := a.announce(l, k, tuning); err != nil {
-				return err
-			}
-			o.Listener = l
-			return peer.Serve(cmd.Context(), o)
-		},
+		Example: `  linerate serve
+  linerate serve --allow-tuning --listen 192.0.2.7:7070
+  linerate serve --accept iperf3,iperf2=5002 --max-duration 1m --max-rate 1Gb/s`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), f) },
 	}
-	c.Flags().StringVar(&listen, "listen", ":7070", "address to listen on, HOST:PORT; control and data use the same port")
-	c.Flags().StringVar(&key, "key", "", "use this key instead of a new one (also LINERATE_KEY)")
-	c.Flags().BoolVar(&tuning, "allow-tuning", false, "let the other side change settings of this host, as trials in this host's journal")
-	c.Flags().BoolVar(&stdio, "stdio", false, "speak over standard input and output; this is what ssh:// targets start")
+	c.Flags().StringVar(&f.listen, "listen", ":7070", "address to listen on, HOST:PORT; control and data use the same port")
+	c.Flags().StringVar(&f.key, "key", "", "use this key instead of a new one (also LINERATE_KEY)")
+	c.Flags().BoolVar(&f.tuning, "allow-tuning", false, "let the other side change settings of this host, as trials in this host's journal")
+	c.Flags().BoolVar(&f.stdio, "stdio", false, "speak over standard input and output; this is what ssh:// targets start")
+	c.Flags().StringVar(&f.accept, "accept", "", "also answer these programs: NAME[=PORT],... of iperf3, iperf2, ttcp, nuttcp, sockperf, stamp")
+	c.Flags().DurationVar(&f.maxDuration, "max-duration", 10*time.Minute, "longest test")
+	c.Flags().StringVar(&f.maxBytes, "max-bytes", "", "most bytes of one test, such as 500G (default 1 TB)")
+	c.Flags().StringVar(&f.maxRate, "max-rate", "", "fastest test, such as 1Gb/s (default: as fast as it goes)")
+	c.Flags().IntVar(&f.maxClients, "max-clients", 1024, "clients connected at once")
+	c.Flags().IntVar(&f.atOnce, "at-once", 1, "tests that may fill the link at the same time")
 	return c
+}
+
+// serve answers until ctx ends.
+func (a *app) serve(ctx context.Context, f serveFlags) error {
+	o, limits, err := a.serverOptions(f)
+	if err != nil {
+		return err
+	}
+	o.Gate = admission.New(limits)
+	if f.stdio {
+		if f.accept != "" {
+			return usageError{errors.New("serve: --accept does not go with --stdio")}
+		}
+		return a.serveStdio(ctx, o)
+	}
+	k, err := a.serveKey(f.key)
+	if err != nil {
+		return err
+	}
+	// An idle server of a thousand clients is mostly what the collector has not yet looked at. It allocates nothing while it measures, so collecting
+	// four times as often costs a moment per client that comes, and a third less memory.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(25)
+	}
+	l, err := wire.Listen(ctx, f.listen, k)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	others, err := a.listenDialects(ctx, f, o)
+	if err != nil {
+		return err
+	}
+	if err := a.announce(l, k, f.tuning); err != nil {
+		return err
+	}
+	for _, p := range others.Places() {
+		fmt.Fprintf(a.out, "accepting %s on %s\n", p.Dialect, p.Address)
+	}
+	o.Listener = l
+	servers := []func(context.Context) error{func(ctx context.Context) error { return peer.Serve(ctx, o) }}
+	if len(others.Places()) > 0 {
+		servers = append(servers, others.Serve)
+	}
+	return serveAll(ctx, servers...)
+}
+
+// serveAll runs servers until ctx ends or one of them cannot go on; then all end.
+func serveAll(ctx context.Context, servers ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, len(servers))
+	for _, serve := range servers {
+		go func() { ended <- serve(ctx) }()
+	}
+	var errs []error
+	for range servers {
+		errs = append(errs, <-ended)
+		cancel()
+	}
+	return errors.Join(errs...)
+}
+
+// listenDialects opens the ports of the other programs, on the addresses that --listen names; without --accept there are none.
+func (a *app) listenDialects(ctx context.Context, f serveFlags, o peer.ServerOptions) (*dialect.Servers, error) {
+	var accept []dialect.Acceptance
+	if f.accept != "" {
+		var err error
+		if accept, err = dialect.ParseAccept(f.accept); err != nil {
+			return nil, usageError{err}
+		}
+	}
+	host, _, err := net.SplitHostPort(f.listen)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--listen %q: want HOST:PORT", f.listen)}
+	}
+	return dialect.Listen(ctx, accept, dialect.Options{Host: host, Gate: o.Gate, Sample: o.Root.Counters, Log: o.Log})
 }
 
 func (a *app) serveKey(flag string) (wire.Key, error) {
@@ -76,25 +160,70 @@ func (a *app) serveKey(flag string) (wire.Key, error) {
 	return wire.NewKey(), nil
 }
 
-// serverOptions is what this host offers: tests always, its knobs only when allowed.
+// serverOptions is what this host offers: tests always, its knobs only when allowed; and the limits that hold for all who ask.
 //
 // The journal is opened when the first client wants to change something and not at start, so that a server that only
 // answers tests does not lock out `linerate set` on its own host. Lease, since trials live no longer than the
 // connection that made them.
-func (a *app) serverOptions(tuning bool) (peer.ServerOptions, error) {
+func (a *app) serverOptions(f serveFlags) (peer.ServerOptions, admission.Limits, error) {
+	native, all, err := f.limits()
+	if err != nil {
+		return peer.ServerOptions{}, all, usageError{err}
+	}
 	dir, err := a.stateDir()
 	if err != nil {
-		return peer.ServerOptions{}, err
+		return peer.ServerOptions{}, all, err
 	}
 	return peer.ServerOptions{
-		Backend: knob.NewLive(), Version: version, AllowTuning: tuning,
+		Backend: knob.NewLive(), Version: version, AllowTuning: f.tuning,
+		MaxClients: f.maxClients, AtOnce: f.atOnce, Limits: native,
 		OpenJournal: func() (*journal.Journal, error) {
 			return journal.Open(journalOptions(dir, journal.Lease, peer.FarSide))
 		},
 		History: a.history,
 		Log:     func(message string) { fmt.Fprintf(a.err, "%s %s\n", time.Now().Format(time.TimeOnly), message) },
-	}, nil
+	}, all, nil
 }
+
+// limits are what the flags allow: one test of ours, and all tests of all programs together.
+func (f serveFlags) limits() (traffic.Limits, admission.Limits, error) {
+	native := traffic.Limits{MaxDuration: f.maxDuration}
+	all := admission.Limits{
+		Duration: f.maxDuration,
+		// Beside the heavy ones, light ones of ours and reflectors run.
+		Clients: f.atOnce + maxBeside, ClientsPerSource: f.atOnce + maxBeside/2,
+	}
+	switch {
+	case f.maxDuration < 100*time.Millisecond:
+		return native, all, fmt.Errorf("--max-duration %v is shorter than the shortest test, 100ms", f.maxDuration)
+	case f.maxClients < 1:
+		return native, all, fmt.Errorf("--max-clients %d: want at least 1", f.maxClients)
+	case f.atOnce < 1 || f.atOnce > maxAtOnce:
+		return native, all, fmt.Errorf("--at-once %d: want 1 to %d", f.atOnce, maxAtOnce)
+	}
+	if f.maxBytes != "" {
+		n, err := unit.ParseBytes(f.maxBytes)
+		if err != nil || n < 1 {
+			return native, all, fmt.Errorf("--max-bytes %q: want an amount such as 500G", f.maxBytes)
+		}
+		native.MaxBytes, all.Bytes = int64(n), int64(n)
+	}
+	if f.maxRate != "" {
+		r, err := unit.ParseBitRate(f.maxRate)
+		if err != nil || r <= 0 {
+			return native, all, fmt.Errorf("--max-rate %q: want a rate such as 1Gb/s", f.maxRate)
+		}
+		native.MaxBitsPerSecond, all.BitsPerSecond = float64(r), float64(r)
+	}
+	return native, all, nil
+}
+
+const (
+	// maxAtOnce bounds --at-once; each heavy test may have a thread for every stream.
+	maxAtOnce = 64
+	// maxBeside is how many tests may be served beside those that fill the link.
+	maxBeside = 32
+)
 
 // serveStdio answers the one client at the other end of ssh; its messages have standard output to themselves.
 //

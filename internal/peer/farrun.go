@@ -23,6 +23,7 @@ type runState struct {
 // farRun is one admitted test.
 type farRun struct {
 	spec   traffic.Spec // normalized
+	limits traffic.Limits
 	queue  *wire.DataQueue
 	box    *mailbox
 	start  *time.Timer // gives the place free when no test starts
@@ -70,6 +71,11 @@ func (c *session) openRun(ctx context.Context, opening call) (any, error) {
 		visit.Leave()
 		leave()
 		return nil, err
+	}
+	// No test moves more than its source has left.
+	r.limits = c.Limits
+	if left := visit.Left(); r.limits.MaxBytes == 0 || left < r.limits.MaxBytes {
+		r.limits.MaxBytes = left
 	}
 	// The place is given free by whichever is first: the end of the test, its closing, or the client's not starting it. The queue goes first, since
 	// it may hold the listening port in a state that is for this test only.
@@ -192,7 +198,7 @@ func (c *session) testMessage(ctx context.Context, m wire.Message) {
 		Accept:   r.queue.Accept,
 		Sample:   c.Root.Counters,
 		HostName: c.HostName,
-		Limits:   c.Limits,
+		Limits:   r.limits,
 		Echo:     c.Echo,
 		PeerIP:   c.ip,
 	}

@@ -18,6 +18,9 @@ const (
 	// retellEvery is how often a client that waits hears of it although nothing has changed, so that it knows that the far side has not
 	// forgotten it.
 	retellEvery = 10 * time.Second
+	// tellAfter is how long a client waits before it hears of it at all: the end of the last test and the beginning of the next one of the same
+	// user overlap by some milliseconds, which is not worth a word.
+	tellAfter = 250 * time.Millisecond
 	// maxLight is how many light tests may run at once. Each is some dozens of packets a second, so the bound is against mistakes.
 	maxLight = 64
 )
@@ -61,7 +64,7 @@ func newQueue(places int) *queue {
 }
 
 // enter waits for a place, for admissionWait at most, and gives what leaves it again, which counts once. tell hears how many tests come
-// first, at once if there are any and whenever that changes; it may block, which holds up nobody else. Errors are ErrBusy or the context's.
+// first, soon if there are any and whenever that changes; it may block, which holds up nobody else. Errors are ErrBusy or the context's.
 func (q *queue) enter(ctx context.Context, source netip.Prefix, w weight, tell func(before int)) (leave func(), err error) {
 	t := &ticket{source: source, weight: w, turn: make(chan struct{}), moved: make(chan struct{}, 1)}
 	q.mu.Lock()
@@ -69,21 +72,23 @@ func (q *queue) enter(ctx context.Context, source netip.Prefix, w weight, tell f
 	q.advance()
 	q.mu.Unlock()
 	leave = sync.OnceFunc(func() { q.leave(t) })
-	bound, again := time.NewTimer(admissionWait), time.NewTicker(retellEvery)
+	bound, again := time.NewTimer(admissionWait), time.NewTicker(tellAfter)
 	defer bound.Stop()
 	defer again.Stop()
+	told := false
 	for {
-		select {
-		case <-t.turn: // before all else: who can go need not be told to wait
-			return leave, nil
-		default:
-		}
 		select {
 		case <-t.turn:
 			return leave, nil
 		case <-t.moved:
-			tell(q.ahead(t))
+			if told {
+				tell(q.ahead(t))
+			}
 		case <-again.C:
+			if !told {
+				told = true
+				again.Reset(retellEvery)
+			}
 			tell(q.ahead(t))
 		case <-bound.C:
 			return nil, q.giveUp(t, fmt.Errorf("%w: other tests were running there for %s", ErrBusy, admissionWait))

@@ -239,6 +239,8 @@ func rejected(r wire.Rejection) string {
 	switch {
 	case errors.Is(r.Err, wire.ErrWrongKey):
 		return fmt.Sprintf("%s turned away: it has another key", r.Remote)
+	case errors.Is(r.Err, wire.ErrNotLinerate) && r.Dialect == "linerate data":
+		return fmt.Sprintf("%s turned away: its data connection does not begin as it has to; is it another release of linerate?", r.Remote)
 	case errors.Is(r.Err, wire.ErrNotLinerate):
 		return fmt.Sprintf("%s turned away: it speaks %s", r.Remote, r.Dialect)
 	}

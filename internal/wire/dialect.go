@@ -2,59 +2,83 @@ package wire
 
 import (
 	"bytes"
+	"encoding/binary"
 	"strings"
 )
 
 // dialectHeadBytes is how much of a stranger's first bytes is looked at.
 const dialectHeadBytes = 64
 
-// Dialect guesses from the first bytes of a connection what its sender speaks, for messages to people: "HTTP", "SSH", "TLS",
-// "iperf3", "iperf2", "nothing but zeros", … and "something unknown".
+// Dialect guesses from the first bytes of a connection, or of a datagram, what its sender speaks, for messages to people: "HTTP", "SSH", "TLS",
+// "iperf3", "iperf2", "nuttcp", "ttcp", "sockperf", "netperf", "STAMP", "nothing but zeros", … and "something unknown".
 func Dialect(head []byte) string {
-	// Clear beginnings come first; what is told by a single byte or a set of letters would match too much before them.
-	text := string(head)
-	switch {
-	case len(head) == 0:
+	head = head[:min(len(head), dialectHeadBytes)]
+	if len(head) == 0 {
 		return "nothing"
-	case strings.HasPrefix(text, dataMagic[:min(len(text), len(dataMagic))]):
-		return "linerate data"
-	case strings.HasPrefix(text, "SSH-"):
-		return "SSH"
-	case strings.HasPrefix(text, "HTTP/") || hasHTTPMethod(text):
-		return "HTTP"
-	case strings.HasPrefix(text, "HELO nuttcp"):
-		return "nuttcp"
-	case strings.HasPrefix(text, "220 ") || strings.HasPrefix(text, "220-"):
-		return "SMTP or FTP"
-	case len(head) >= 3 && (head[0] == 0x16 || head[0] == 0x15) && head[1] == 3:
-		return "TLS"
-	case isIperf3Cookie(head):
-		return "iperf3"
-	case len(head) == 1 && (head[0] == 9 || head[0] == 0xff):
-		return "iperf3" // the server's state bytes PARAM_EXCHANGE and ACCESS_DENIED in answer to 37 bytes
-	case len(head) >= 4 && head[0]&0x40 != 0 && head[1] == 1 && head[2] == 0:
-		return "iperf2" // flags word: extended header present, its length in the low half
-	case strings.HasPrefix("0123456789012345678901234567890123456789", text[:min(len(text), 40)]) && len(text) >= 4:
-		return "iperf2"
-	case len(bytes.Trim(head, "\x00")) == 0:
-		return "nothing but zeros"
+	}
+	// Clear beginnings come first; what is told by a single byte or by numbers in their places would match too much before them.
+	for _, d := range dialects {
+		if d.speaks(head) {
+			return d.name
+		}
 	}
 	return "something unknown"
 }
 
-// hasHTTPMethod tells a request line of HTTP.
-func hasHTTPMethod(text string) bool {
-	for _, method := range []string{"GET ", "HEAD ", "POST ", "PUT ", "OPTIONS ", "CONNECT ", "DELETE ", "PRI * HTTP/2"} {
-		if strings.HasPrefix(text, method) {
+// dialects are asked in this order.
+var dialects = []struct {
+	name   string
+	speaks func(head []byte) bool
+}{
+	{"linerate data", func(b []byte) bool { return strings.HasPrefix(string(b), dataMagic[:min(len(b), len(dataMagic))]) }},
+	{"SSH", func(b []byte) bool { return strings.HasPrefix(string(b), "SSH-") }},
+	{"HTTP", isHTTP},
+	// The greeting of a control connection, and the first and last datagrams of a test.
+	{"nuttcp", func(b []byte) bool { return hasPrefix(b, "HELO nuttcp", "BOD0", "BOD1", "EOD0") }},
+	{"SMTP or FTP", func(b []byte) bool { return hasPrefix(b, "220 ", "220-") }},
+	// A record of type handshake or alert (RFC 8446 §5.1).
+	{"TLS", func(b []byte) bool { return len(b) >= 3 && (b[0] == 0x16 || b[0] == 0x15) && b[1] == 3 }},
+	{"iperf3", isIperf3},
+	{"iperf2", isIperf2},
+	// The classic pattern: all printable characters in order, over and over.
+	{"ttcp", func(b []byte) bool { return len(b) >= 8 && strings.HasPrefix(ttcpPattern, string(b)) }},
+	{"nothing but zeros", func(b []byte) bool { return len(bytes.Trim(b, "\x00")) == 0 }},
+	{"netperf", isNetperf},
+	{"sockperf", isSockperf},
+	{"STAMP", isSTAMP},
+}
+
+// ttcpPattern is the first bytes of what ttcp and nuttcp send.
+const ttcpPattern = " !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`"
+
+func hasPrefix(b []byte, prefixes ...string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(string(b), p) {
 			return true
 		}
 	}
 	return false
 }
 
-// isIperf3Cookie tells the 36 characters of lower-case base 32 and the NUL that an iperf3 client sends first, or a good part of them.
-func isIperf3Cookie(head []byte) bool {
-	cookie := head[:min(len(head), 36)]
+// isHTTP tells a request line, a status line, or the preface of HTTP/2 (RFC 9113 §3.4).
+func isHTTP(b []byte) bool {
+	return hasPrefix(b, "HTTP/", "GET ", "HEAD ", "POST ", "PUT ", "OPTIONS ", "CONNECT ", "DELETE ", "PATCH ", "TRACE ", "PRI * HTTP/2")
+}
+
+// isIperf3 tells the 36 characters of lower-case base 32 and the NUL that a client sends first, or a good part of them; the server's single state byte
+// in answer to 37 bytes; and the hello of a UDP stream with its answer, as text since 3.12, before as a number in either byte order.
+func isIperf3(b []byte) bool {
+	switch len(b) {
+	case 1:
+		return b[0] == 9 || b[0] == 11 || b[0] >= 0xfe // PARAM_EXCHANGE, SERVER_TERMINATE, SERVER_ERROR, ACCESS_DENIED
+	case 4:
+		if n := binary.LittleEndian.Uint32(b); hasPrefix(b, "9876", "6789") || n == 123456789 || n == 987654321 {
+			return true
+		}
+		n := binary.BigEndian.Uint32(b)
+		return n == 123456789 || n == 987654321
+	}
+	cookie := b[:min(len(b), 36)]
 	if len(cookie) < 16 {
 		return false
 	}
@@ -63,5 +87,52 @@ func isIperf3Cookie(head []byte) bool {
 			return false
 		}
 	}
-	return len(head) <= 36 || head[36] == 0
+	return len(b) <= 36 || b[36] == 0
+}
+
+// isIperf2 tells the settings of a client, which begin with a word of flags that says that an extended header is there and in its low half how long it
+// is (0x4001 in the high half), at once over TCP and behind 16 bytes of numbering over UDP; or the payload of a server that sends: digits.
+func isIperf2(b []byte) bool {
+	settings := func(b []byte) bool {
+		return len(b) >= 4 && b[0]&0x40 != 0 && b[1] == 1 && b[2] <= 1 && b[3]&1 == 0 && b[3] != 0
+	}
+	switch {
+	case settings(b):
+		return true
+	case len(b) >= 20 && settings(b[16:]):
+		return binary.BigEndian.Uint32(b[8:]) < 1_000_000 // microseconds of the sender's clock
+	}
+	const digits = "0123456789012345678901234567890123456789"
+	return len(b) >= 4 && strings.HasPrefix(digits, string(b[:min(len(b), 40)]))
+}
+
+// isNetperf tells a request on a control connection: 656 bytes of words in network order, of which the first is its type and the second is unused. These
+// types come first on a connection: the settings that precede a test, and the tests.
+func isNetperf(b []byte) bool {
+	if len(b) < 16 || binary.BigEndian.Uint32(b[4:]) != 0 {
+		return false
+	}
+	switch binary.BigEndian.Uint32(b) {
+	case 1, 2, 4, 5, 6, 10, 13, 16, 19, 34, 70, 73, 94, 97, 300, 600:
+		return true
+	}
+	return false
+}
+
+// isSockperf tells a message header: 64 bits of number, 16 of flags (1 from the client, 2 an answer is wanted, 4 warm-up), 32 of length.
+func isSockperf(b []byte) bool {
+	if len(b) < 14 {
+		return false
+	}
+	flags, length := binary.BigEndian.Uint16(b[8:]), binary.BigEndian.Uint32(b[10:])
+	return binary.BigEndian.Uint64(b) < 1<<40 && flags >= 1 && flags <= 7 && length >= 14 && length <= 65507
+}
+
+// isSTAMP tells a test packet of a sender (RFC 8762 §4.2.1) or of TWAMP light: number, NTP time of this century, an error estimate whose multiplier is
+// not zero, and, where there is more, zeros up to byte 44.
+func isSTAMP(b []byte) bool {
+	if len(b) < 14 || binary.BigEndian.Uint32(b) >= 1<<24 || b[4] < 0xc0 || b[13] == 0 {
+		return false
+	}
+	return len(b) < 44 || len(bytes.Trim(b[16:44], "\x00")) == 0
 }

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 )
 
@@ -77,6 +78,13 @@ func (k Key) tlsConfig(role, peerRole string) (*tls.Config, error) {
 	}
 	want := peer.Public().(ed25519.PublicKey)
 	return &tls.Config{
+		// Before anything is computed: a stranger's web browser or scanner is told apart by what it asks for. Only servers are asked.
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			if !slices.Contains(hello.SupportedProtos, alpn) {
+				return nil, errForeignProtocol
+			}
+			return nil, nil
+		},
 		MinVersion:             tls.VersionTLS13,
 		Certificates:           []tls.Certificate{own},
 		NextProtos:             []string{alpn},
