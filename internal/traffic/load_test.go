@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic/echo"
 )
 
 func TestLoadPhasesAreTestsOfTheirOwn(t *testing.T) {
@@ -119,5 +120,44 @@ func TestAssembleLoadOfWhatThereIs(t *testing.T) {
 	phases[0] = nil
 	if _, err := AssembleLoad(Spec{Test: Load}, phases); !errors.Is(err, ErrNoAnswer) {
 		t.Errorf("no idle phase: %v", err)
+	}
+}
+
+// TestLoadOverLoopback runs the phases as a caller does, each against a far side that knows nothing of the others.
+func TestLoadOverLoopback(t *testing.T) {
+	spec := Spec{Test: Load, Duration: time.Second, Gap: 2 * time.Millisecond, SendMethod: "copy", ReceiveMethod: "copy", RequestBytes: 100}
+	phases, err := spec.LoadPhases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var results []*Result
+	for _, p := range phases {
+		w := newWorld(t)
+		server, err := echo.Listen(t.Context(), "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Close()
+		w.far.Echo = server
+		results = append(results, run(t, w, p.Spec, nil))
+	}
+	r, err := AssembleLoad(spec, results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Load.Idle.Count < 20 || r.Load.RoundTripsPerMinute <= 0 || r.Load.UpBitsPerSec <= 0 || r.Load.DownBitsPerSec <= 0 || r.Load.BothBitsPerSec <= 0 {
+		t.Errorf("%+v", r.Load)
+	}
+	for i, d := range []*Distribution{r.Load.Up, r.Load.Down, r.Load.Both} {
+		if d == nil || d.Count == 0 {
+			t.Errorf("phase %d: %+v", i+1, d)
+		}
+	}
+	seen := map[string]int{}
+	for _, p := range r.Load.Curve {
+		seen[p.Phase]++
+	}
+	if len(seen) != 4 {
+		t.Errorf("curve %+v", r.Load.Curve)
 	}
 }

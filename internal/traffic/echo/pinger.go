@@ -22,6 +22,8 @@ const (
 	// side waits for the start.
 	tries   = 3
 	tryWait = 500 * time.Millisecond
+	// stampWait is time for the kernel to begin taking times.
+	stampWait = 5 * time.Millisecond
 )
 
 // HeaderBytes is the smallest ping.
@@ -226,9 +228,13 @@ func NewPinger(ctx context.Context, p *engine.Phase, o PingOptions) (*engine.Wor
 				}
 				s.takeAnswer(w, min(left, 50*time.Millisecond))
 			}
-			// The kernel begins to take times with the first socket that asks, some packets late; so those of one answer are no proof.
+			// The kernel begins to take times some milliseconds after the first socket of the host has asked for them (net/core/dev.c,
+			// net_enable_timestamp), so that the first answer may well come without.
 			if s.stamps {
 				break
+			}
+			if w.Transactions.Load() > 0 {
+				time.Sleep(stampWait)
 			}
 		}
 		if w.Transactions.Load() > 0 {
