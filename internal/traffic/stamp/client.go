@@ -32,6 +32,8 @@ type ClientOptions struct {
 	Key      []byte                         // of the HMAC, known to the reflector; empty: unauthenticated
 	PTP      bool                           // write timestamps in PTP's format instead of NTP's
 	SSID     uint16                         // session identifier; 0: none
+
+	query func() clockState // tests only; nil: the kernel
 }
 
 // Report is a result with what only STAMP can tell.
@@ -261,6 +263,9 @@ func newSender(sock *socket, spec traffic.Spec, o ClientOptions) *sender {
 		socket: sock, spec: spec, auth: newAuthenticator(o.Key), format: format(o.PTP), ssid: o.SSID, clock: clock{query: queryClock},
 		packet: make([]byte, spec.RequestBytes), in: make([]byte, 1<<16), waiting: make([]sending, underWay),
 		every: (expected + maxSamples - 1) / maxSamples, rtt: newHistogram(), began: sys.Monotonic(),
+	}
+	if o.query != nil {
+		s.clock.query = o.query
 	}
 	s.up.samples = make([]int64, 0, expected/s.every+1)
 	s.down.samples = make([]int64, 0, expected/s.every+1)

@@ -79,7 +79,7 @@ func TestReflectorAnswersAnIndependentSender(t *testing.T) {
 func TestReflectorIsSilentToWrongKeys(t *testing.T) {
 	journal := &journal{}
 	s, stop := startServer(t, ServerOptions{Key: testKey, Log: journal.log})
-	for _, a := range append(pythonSender(t, "auth", s, 1, "00ff"), pythonSender(t, "open", s, 1, "--size", "120")...) {
+	for _, a := range append(pythonSender(t, "auth", s, 1, "00ff", "--timeout", "0.5"), pythonSender(t, "open", s, 1, "--size", "120", "--timeout", "0.5")...) {
 		if a.Error == "" {
 			t.Errorf("answered: %+v", a)
 		}

@@ -2,7 +2,7 @@
 
   peer.py reflect MODE [KEYHEX] [--stateless] [--drop-up N] [--drop-down N] [--clock NANOS] [--sync] [--port P]
       prints the port it listens on and reflects until its standard input ends
-  peer.py send MODE HOST PORT COUNT [KEYHEX] [--size N] [--ptp] [--tlv HEX] [--dup N]
+  peer.py send MODE HOST PORT COUNT [KEYHEX] [--size N] [--ptp] [--tlv HEX] [--timeout SECONDS]
       sends COUNT packets, one after the answer to the other, and prints what came back, one line of JSON each
 
 MODE: light (TWAMP Light without padding: 14 bytes up, 38 down) | light41 | open | auth
@@ -85,7 +85,7 @@ def reflect(mode, key):
 
 def send(mode, host, port, count, key):
     s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    s.settimeout(2)
+    s.settimeout(float(option("--timeout", "5")))
     s.connect((host, port))
     stamp, unstamp, estimate = ntp, unntp, 0x8001
     if "--ptp" in sys.argv:
