@@ -181,6 +181,19 @@ func SetFragmentation(fd int, f Fragmentation) error {
 	return setIP(fd, unix.IP_MTU_DISCOVER, unix.IPV6_MTU_DISCOVER, mode, "mtu_discover")
 }
 
+// RefreshRoute connects a socket to where it is connected already. Setting an option of IP makes the kernel forget the route of the socket until
+// the next datagram, and with it what [PathMTU] tells.
+func RefreshRoute(fd int) error {
+	remote, err := RemoteAddress(fd)
+	if err != nil {
+		return err
+	}
+	if err := unix.Connect(fd, sockaddr(remote)); err != nil {
+		return fmt.Errorf("connect udp socket to %s: %w", remote, err)
+	}
+	return nil
+}
+
 // PathMTU is IP_MTU: what the kernel knows of the path that a connected socket takes, in bytes of whole IP packets.
 func PathMTU(fd int) (int, error) {
 	remote, err := RemoteAddress(fd)

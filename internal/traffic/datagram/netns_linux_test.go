@@ -244,7 +244,10 @@ func TestFragments(t *testing.T) {
 			t.Error("the kernel cuts at the MTU and not after fragmenting")
 		}
 
-		c, d := socketPair(t, SocketOptions{DontFragment: true})
+		c, d := socketPair(t, SocketOptions{DontFragment: true, TOS: 0x10})
+		if mtu := c.PathMTU(); mtu != 1500 {
+			t.Errorf("path MTU %d", mtu)
+		}
 		f := newFlow(t, c, d, SendOptions{Bytes: 1473, Packets: 1}, ReceiveOptions{})
 		if err := f.ws.Run(-1); !errors.Is(err, ErrTooLong) {
 			t.Errorf("%v, want ErrTooLong", err)

@@ -54,9 +54,9 @@ func (p *pacer) take(now time.Duration) (packets int, wait time.Duration) {
 		return 0, time.Duration(ready-at) + 1
 	}
 	planned := p.gap * float64(p.burst)
-	if late := at - p.due; late > float64(credit)+planned {
-		p.forgiven += late
-		p.due = at
+	if excess := at - p.due - planned - float64(credit); excess > 0 {
+		p.forgiven += excess
+		p.due += excess
 	}
 	p.due += planned
 	p.next = at + planned*catchUp

@@ -105,6 +105,9 @@ func (s *Socket) prepare(o SocketOptions) (err error) {
 	if o.TOS != 0 {
 		steps = append(steps, func() error { return sys.SetTOS(s.fd, o.TOS) })
 	}
+	if o.TOS != 0 || o.DontFragment {
+		steps = append(steps, func() error { return sys.RefreshRoute(s.fd) })
+	}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
