@@ -142,6 +142,21 @@ const (
 // control is one end of a control connection. Every call has its own time, and a message that comes byte by byte has no more of it.
 type control struct {
 	conn net.Conn
+	done <-chan struct{} // closed when nothing more is to be read; nil: never
+}
+
+// readBy sets the deadline of the next read.
+func (c control) readBy(within time.Duration) error {
+	if err := c.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
+		return err
+	}
+	// Whoever closes done also puts the deadline into the past, which the line above may just have undone.
+	select {
+	case <-c.done:
+		return c.conn.SetReadDeadline(time.Unix(1, 0))
+	default:
+		return nil
+	}
 }
 
 // writeState sends one state.
@@ -154,7 +169,7 @@ func (c control) writeState(s state, within time.Duration) error {
 
 // readState reads one state; io.EOF is a connection that was closed between two messages.
 func (c control) readState(within time.Duration) (state, error) {
-	if err := c.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
+	if err := c.readBy(within); err != nil {
 		return 0, fmt.Errorf("read state: %w", err)
 	}
 	var b [1]byte
@@ -173,7 +188,7 @@ func (c control) writeMessage(body []byte, within time.Duration) error {
 
 // readMessage reads what writeMessage sent, of at most limit bytes.
 func (c control) readMessage(limit int, within time.Duration) ([]byte, error) {
-	if err := c.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
+	if err := c.readBy(within); err != nil {
 		return nil, err
 	}
 	return readMessage(c.conn, limit)
@@ -208,7 +223,7 @@ func (c control) writeError(code serverCode) {
 // readError reads what follows serverError.
 func (c control) readError(within time.Duration) (serverCode, int32, error) {
 	var b [8]byte
-	if err := c.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
+	if err := c.readBy(within); err != nil {
 		return 0, 0, err
 	}
 	if _, err := io.ReadFull(c.conn, b[:]); err != nil {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"time"
+
+	"github.com/linerate/linerate/internal/traffic/datagram"
 )
 
 // The first datagram of a UDP stream and its answer. Until 3.11 they were the numbers 123456789 and 987654321 in the byte order of the
@@ -25,7 +27,8 @@ func isReply(p []byte) bool {
 // isHello tells whether a datagram asks for a stream.
 func isHello(p []byte) bool { return len(p) == len(hello) }
 
-// header is the front of a datagram: seconds and microseconds of the sender's monotonic clock, and the sequence number.
+// header is the front of a datagram: seconds and microseconds of the sender's monotonic clock, and the sequence number. It is a
+// [datagram.Header].
 type header struct {
 	wide bool // 8 bytes of sequence number instead of 4
 }
@@ -38,26 +41,64 @@ func (h header) Bytes() int {
 	return 12
 }
 
-func (h header) put(p []byte, sequence uint64, sent time.Duration) {
-	binary.BigEndian.PutUint32(p, uint32(sent/time.Second))
-	binary.BigEndian.PutUint32(p[4:], uint32(sent%time.Second/time.Microsecond))
+// Put writes a header.
+func (h header) Put(p []byte, m datagram.Mark) {
+	binary.BigEndian.PutUint32(p, uint32(m.Sent/time.Second))
+	binary.BigEndian.PutUint32(p[4:], uint32(m.Sent%time.Second/time.Microsecond))
 	if h.wide {
-		binary.BigEndian.PutUint64(p[8:], sequence)
+		binary.BigEndian.PutUint64(p[8:], m.Sequence)
 	} else {
-		binary.BigEndian.PutUint32(p[8:], uint32(sequence))
+		binary.BigEndian.PutUint32(p[8:], uint32(m.Sequence))
 	}
 }
 
-func (h header) parse(p []byte) (sequence uint64, sent time.Duration, ok bool) {
+// Parse reads a header. It does not tell the omitted seconds from the others, so every datagram is a measured one. Sequences count from 1;
+// 0 is a datagram of something else.
+func (h header) Parse(p []byte) (datagram.Mark, bool) {
 	if len(p) < h.Bytes() {
-		return 0, 0, false
+		return datagram.Mark{}, false
 	}
-	sent = time.Duration(binary.BigEndian.Uint32(p))*time.Second + time.Duration(binary.BigEndian.Uint32(p[4:]))*time.Microsecond
+	m := datagram.Mark{
+		Sent:     time.Duration(binary.BigEndian.Uint32(p))*time.Second + time.Duration(binary.BigEndian.Uint32(p[4:]))*time.Microsecond,
+		Measured: true,
+	}
 	if h.wide {
-		sequence = binary.BigEndian.Uint64(p[8:])
+		m.Sequence = binary.BigEndian.Uint64(p[8:])
 	} else {
-		sequence = uint64(binary.BigEndian.Uint32(p[8:]))
+		m.Sequence = uint64(binary.BigEndian.Uint32(p[8:]))
 	}
-	// Sequences count from 1; 0 is a datagram of something else.
-	return sequence, sent, sequence > 0
+	return m, m.Sequence > 0
+}
+
+// receiving gives the header for one receiver: a short sequence number is made whole again, which takes memory of those before.
+func (h header) receiving() datagram.Header {
+	if h.wide {
+		return h
+	}
+	return &unwrapped{header: h}
+}
+
+// unwrapped follows a sequence number of 32 bits over its end, which a million packets per second reach after 72 minutes.
+type unwrapped struct {
+	header
+	highest uint64
+}
+
+// Parse reads a header; the sequence number is the one nearest to the highest so far.
+func (u *unwrapped) Parse(p []byte) (datagram.Mark, bool) {
+	if len(p) < u.Bytes() {
+		return datagram.Mark{}, false
+	}
+	m, _ := u.header.Parse(p) // 0 is a good number here, after the first round
+	ahead := int32(uint32(m.Sequence) - uint32(u.highest))
+	switch {
+	case ahead < 0 && uint64(-int64(ahead)) > u.highest:
+		return datagram.Mark{}, false // before the first
+	case ahead > 0:
+		u.highest += uint64(ahead)
+		m.Sequence = u.highest
+	default:
+		m.Sequence = u.highest - uint64(-int64(ahead))
+	}
+	return m, m.Sequence > 0
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/linerate/linerate/internal/traffic/datagram"
 )
 
 // What iperf3 3.12 (Debian 12) put on the wire, byte for byte.
@@ -136,7 +138,7 @@ func TestResultsSeenOnTheWire(t *testing.T) {
 
 func TestResultsSurviveTheWire(t *testing.T) {
 	want := results{
-		CPUTotal: 12.5, CPUUser: 2.5, CPUSystem: 10, HasRetransmits: -1, Congestion: "cubic", Output: "a \"line\"\n",
+		TellsOmitted: true, CPUTotal: 12.5, CPUUser: 2.5, CPUSystem: 10, HasRetransmits: -1, Congestion: "cubic", Output: "a \"line\"\n",
 		Streams: []streamResult{
 			{ID: 1, Bytes: 1 << 60, Retransmits: -1, EndSeconds: 1.5},
 			{ID: 3, Bytes: 7, Retransmits: 12, JitterSeconds: 1e-5, Errors: 3, Packets: 1 << 40, OmittedErrors: 1, OmittedPackets: 9, EndSeconds: 1.25},
@@ -242,7 +244,7 @@ func TestControlMessages(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()
-	near, far := control{a}, control{b}
+	near, far := control{conn: a}, control{conn: b}
 	sent := make(chan error, 1)
 	go func() {
 		err := near.writeState(accessDenied, time.Second)
@@ -289,17 +291,34 @@ func TestDatagramsSeenOnTheWire(t *testing.T) {
 		{false, "\x00\x0025\x00\nPU\x00\x00\x00\x01", 1, 12853*time.Second + 675925*time.Microsecond},
 	} {
 		h := header{wide: c.wide}
-		sequence, sent, ok := h.parse([]byte(c.wire + "\x81\x88"))
-		if sequence != c.sequence || sent != c.sent || !ok {
-			t.Errorf("%q: %d at %v, %v", c.wire, sequence, sent, ok)
+		m, ok := h.Parse([]byte(c.wire + "\x81\x88"))
+		if m.Sequence != c.sequence || m.Sent != c.sent || !m.Measured || !ok {
+			t.Errorf("%q: %+v, %v", c.wire, m, ok)
 		}
 		p := make([]byte, h.Bytes())
-		if n := testing.AllocsPerRun(10, func() { h.put(p, sequence, sent) }); n != 0 || string(p) != c.wire {
+		if n := testing.AllocsPerRun(10, func() { h.Put(p, m) }); n != 0 || string(p) != c.wire {
 			t.Errorf("written %q with %v allocations, want %q", p, n, c.wire)
 		}
 	}
-	if _, _, ok := (header{wide: true}).parse([]byte(hello)); ok {
+	if _, ok := (header{wide: true}).Parse(hello); ok {
 		t.Error("a hello is taken for data")
+	}
+}
+
+// TestShortSequenceNumbersGoOn follows them over their end, with datagrams in disorder there.
+func TestShortSequenceNumbersGoOn(t *testing.T) {
+	short := header{}
+	p := make([]byte, short.Bytes())
+	h := short.receiving()
+	for _, n := range []uint64{1, 5, 3, 1 << 31, 1<<32 - 2, 1<<32 + 1, 1<<32 - 1, 1 << 32, 1<<32 + 7, 6 << 30, 15 << 29, 8 << 30, 1<<33 + 2} {
+		short.Put(p, datagram.Mark{Sequence: n})
+		if m, ok := h.Parse(p); !ok || m.Sequence != n {
+			t.Errorf("%d is read as %d, %v", n, m.Sequence, ok)
+		}
+	}
+	short.Put(p, datagram.Mark{Sequence: 1<<32 - 1})
+	if m, ok := short.receiving().Parse(p); ok {
+		t.Errorf("a number before the first is read as %d", m.Sequence)
 	}
 }
 
@@ -400,16 +419,19 @@ func FuzzHeader(f *testing.F) {
 	f.Add([]byte("9876"), false)
 	f.Fuzz(func(t *testing.T, p []byte, wide bool) {
 		h := header{wide}
-		sequence, sent, ok := h.parse(p)
+		m, ok := h.Parse(p)
+		again := h.receiving()
+		if _, same := again.Parse(p); same && !ok {
+			t.Errorf("%x is read by the receiver alone", p)
+		}
 		if !ok {
 			return
 		}
 		// Microseconds over a million are nonsense that must not crash; else the way back is exact.
 		out := make([]byte, h.Bytes())
-		h.put(out, sequence, sent)
-		again, sentAgain, ok := h.parse(out)
-		if !ok || again != sequence || sentAgain != sent && sent/time.Second < 1<<32 {
-			t.Errorf("%x: %d at %v, again %d at %v", p, sequence, sent, again, sentAgain)
+		h.Put(out, m)
+		if back, ok := h.Parse(out); !ok || back != m && m.Sent/time.Second < 1<<32 {
+			t.Errorf("%x: %+v, again %+v", p, m, back)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // results are what one end tells the other after a test.
@@ -14,6 +15,18 @@ type results struct {
 	Congestion                   string
 	Output                       string // of the server, where the client asked for it
 	Streams                      []streamResult
+	TellsOmitted                 bool // read: the other end knows of omitted datagrams (3.14)
+}
+
+// forOld gives the results for a program before 3.14, which takes its own count of the omitted datagrams off Packets but nothing off Errors: its loss would
+// otherwise be that of the whole test over the datagrams of a part of it.
+func (r results) forOld() results {
+	r.Streams = slices.Clone(r.Streams)
+	for i := range r.Streams {
+		r.Streams[i].Errors -= r.Streams[i].OmittedErrors
+		r.Streams[i].OmittedErrors = 0
+	}
+	return r
 }
 
 // streamResult is one stream as one end saw it. What it means depends on which end sends, see account.
@@ -94,6 +107,7 @@ func decodeResults(body []byte, streams int) (results, error) {
 			OmittedErrors: s.count("omitted_errors"), OmittedPackets: s.count("omitted_packets"),
 			StartSeconds: s.number("start_time"), EndSeconds: s.number("end_time"),
 		}
+		r.TellsOmitted = r.TellsOmitted || s.has("omitted_packets")
 		index := max(one.ID-2, 0)
 		if one.ID < 1 || one.ID == 2 || index >= streams {
 			return results{}, fmt.Errorf("results: no stream %d", one.ID)

@@ -1,0 +1,257 @@
+package iperf3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+// bytesAckedEnd is the length of struct tcp_info with tcpi_bytes_acked (Linux 4.1).
+const bytesAckedEnd = 128
+
+// reading is what had been moved at one moment, as far as this end can see it.
+type reading struct {
+	at      time.Duration // since the start
+	up      int64         // TCP: acknowledged by the far kernels where ours counts that; otherwise handed to ours
+	down    int64         // received
+	packets int64         // received
+}
+
+func (c *client) read() reading {
+	r := reading{at: c.load.now()}
+	for _, f := range c.load.flows {
+		n := f.worker.Bytes.Load()
+		switch {
+		case !f.sends:
+			r.down += n
+			r.packets += f.worker.Packets.Load()
+		case f.worker.Conn != nil && f.tcp.Last.Has(bytesAckedEnd):
+			r.up += int64(f.tcp.Last.BytesAcked)
+		default:
+			r.up += n
+		}
+	}
+	return r
+}
+
+// play lets the data flow until the time is over or the amount has gone through.
+func (c *client) play(ctx context.Context) error {
+	l := &c.load
+	c.startedAt = time.Now()
+	l.start(allowedCPUs(c.spec.NearCPUs))
+	c.last = c.read()
+	c.marked = c.last
+	c.next = c.c.listen(24 * time.Hour) // the run has its own end; this is only a bound
+	nextCut := c.spec.Interval
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case st := <-c.next:
+			c.next = nil
+			return c.unexpected(st)
+		case broken := <-l.failed:
+			return c.explain(ctx, broken)
+		case <-timer.C:
+		}
+		now := l.now()
+		if !l.measuring && now >= l.p.Omit {
+			l.observe()
+			c.cut()
+			l.measure()
+			c.marked = c.read()
+			c.last = c.marked
+			nextCut = now + c.spec.Interval
+		}
+		// The measured part has its whole time, also where it begins late.
+		end := l.marked + c.spec.Duration
+		if l.measuring && (now >= end || c.spec.Bytes > 0 && c.amountDone()) {
+			if c.spec.Bytes > 0 && now >= end {
+				c.warnings = append(c.warnings, fmt.Sprintf("not all of %d bytes went through within %v", c.spec.Bytes, c.spec.Duration))
+			}
+			break
+		}
+		if now >= nextCut {
+			// From the last edge that was due, not from now: being late once does not shift all later intervals.
+			nextCut += c.spec.Interval
+			l.observe()
+			c.cut()
+		}
+		due := min(nextCut, l.p.Omit)
+		if l.measuring {
+			due = min(nextCut, end)
+		}
+		if c.spec.Bytes > 0 {
+			due = min(due, now+pollEvery)
+		}
+		timer.Reset(due - l.now())
+	}
+	c.end = c.read()
+	return nil
+}
+
+// amountDone tells whether everything was handed to this kernel that is to be sent, and everything has come that was to come.
+func (c *client) amountDone() bool {
+	var down int64
+	receives := false
+	for _, f := range c.load.flows {
+		switch {
+		case !f.sends:
+			receives = true
+			down += f.worker.Bytes.Load() - f.mark.bytes
+		case f.sender != nil:
+			select {
+			case <-f.sender.Idle():
+			default:
+				return false
+			}
+		default:
+			select {
+			case <-c.quota.Done():
+			default:
+				return false
+			}
+		}
+	}
+	return !receives || down >= c.spec.Bytes
+}
+
+// cut ends the running interval.
+func (c *client) cut() {
+	r := c.read()
+	seconds := (r.at - c.last.at).Seconds()
+	// A rest that is only rounding is no interval, but a whole test may be as short.
+	if seconds <= 0 || seconds < 0.005 && len(c.intervals) > 0 {
+		return
+	}
+	i := traffic.Interval{
+		StartSeconds: c.last.at.Seconds(), EndSeconds: r.at.Seconds(), Omitted: !c.load.measuring,
+		ThroughputBitsPerSec: float64(r.up-c.last.up+r.down-c.last.down) * 8 / seconds,
+		PacketsPerSec:        float64(r.packets-c.last.packets) / seconds,
+	}
+	flows := 0.0
+	for _, f := range c.load.flows {
+		if !f.sends || f.worker.Conn == nil {
+			continue
+		}
+		p, ok := f.tcp.Cut()
+		if !ok {
+			continue
+		}
+		flows++
+		i.RTTSeconds += p.RTTSeconds
+		i.RTTVarSeconds += p.RTTVarSeconds
+		i.CwndBytes += p.CwndBytes
+		i.SsthreshBytes += p.SsthreshBytes
+		i.DeliveryRateBitsPerSec += p.DeliveryRateBitsPerSec
+		i.RwndLimitedRatio += p.RwndLimitedSeconds / seconds
+		i.SndbufLimitedRatio += p.SndbufLimitedSeconds / seconds
+		i.RetransmitsTotal += p.RetransmittedSegments
+	}
+	if flows > 0 {
+		i.RTTSeconds /= flows
+		i.RTTVarSeconds /= flows
+		i.RwndLimitedRatio /= flows
+		i.SndbufLimitedRatio /= flows
+	}
+	c.last = r
+	c.intervals = append(c.intervals, i)
+	c.progress(i)
+}
+
+// unexpected makes an error of what the server said in the middle of the test.
+func (c *client) unexpected(st step) error {
+	switch {
+	case st.err != nil && errors.Is(st.err, io.EOF):
+		return fmt.Errorf("%w: the server closed the control connection", traffic.ErrPeerGone)
+	case st.err != nil:
+		return gone(st.err)
+	}
+	return c.refused(st.state)
+}
+
+// explain waits a moment for the server's own account of a stream that broke: "connection reset" is only its shadow.
+func (c *client) explain(ctx context.Context, broken streamError) error {
+	wait := time.NewTimer(quietAfter)
+	defer wait.Stop()
+	select {
+	case st := <-c.next:
+		c.next = nil
+		return c.unexpected(st)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-wait.C:
+		return fmt.Errorf("%w: %w", traffic.ErrPeerGone, broken)
+	}
+}
+
+// finish ends the test at the far side and exchanges results.
+func (c *client) finish(ctx context.Context) error {
+	l := &c.load
+	l.stopSending()
+	c.settled = max(l.settle(ctx), c.end.at)
+	l.shut()
+	if c.spec.Bytes > 0 {
+		c.end = c.read() // of an amount, all of it counts
+	}
+	// The last interval ends with the measured part; what the far kernel acknowledged since then is in the result.
+	c.cut()
+	c.after = c.sample()
+	if l.p.sending() && !sleep(ctx, l.p.reads()) {
+		return context.Cause(ctx)
+	}
+	if err := c.c.writeState(testEnd, writeWithin); err != nil {
+		return gone(err)
+	}
+	switch st := <-c.next; {
+	case st.err == nil && st.state == exchangeResults:
+		c.next = nil
+	default:
+		c.next = nil
+		return c.unexpected(st)
+	}
+	quiet := quietAfter
+	if l.p.UDP {
+		quiet = quietDatagrams
+	}
+	arrived := l.drain(ctx, quiet, func(*flow) (int64, int64, bool) { return 0, 0, false })
+	body, err := l.report(c.settled, max(arrived, c.end.at), func(*flow) int64 { return 0 }).encode()
+	if err != nil {
+		return err
+	}
+	if err := c.c.writeMessage(body, writeWithin); err != nil {
+		return gone(err)
+	}
+	if body, err = c.c.readMessage(maxServerResultsBytes, answerWithin); err != nil {
+		return gone(fmt.Errorf("read results: %w", err))
+	}
+	if c.far, err = decodeResults(body, l.p.all()); err != nil {
+		return fmt.Errorf("%w: %w", traffic.ErrProtocol, err)
+	}
+	// By now the server has said what it sent, and what is still missing of it has had the time of a whole exchange.
+	c.final = l.tallies()
+	if err := c.expect(displayResults); err != nil {
+		return err
+	}
+	if err := c.c.writeState(iperfDone, writeWithin); err != nil {
+		return gone(err)
+	}
+	return nil
+}
+
+// sending tells whether the client sends on any stream.
+func (p params) sending() bool { return p.Bidir || !p.Reverse }
+
+// reads is the time that the far program gets to read what has arrived.
+func (p params) reads() time.Duration {
+	if p.UDP {
+		return readDatagrams
+	}
+	return readStream
+}

@@ -1,0 +1,200 @@
+package iperf3
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/admission"
+)
+
+// printed is what is looked at of the program's -J.
+type printed struct {
+	Error string `json:"error"`
+	End   struct {
+		Streams []struct {
+			UDP map[string]any `json:"udp"`
+		} `json:"streams"`
+		SumSent     sum `json:"sum_sent"`
+		SumReceived sum `json:"sum_received"`
+		Sum         sum `json:"sum"`
+		SumReverse  sum `json:"sum_sent_bidir_reverse"`
+	} `json:"end"`
+	ServerText string `json:"server_output_text"`
+}
+
+type sum struct {
+	Bytes   float64 `json:"bytes"`
+	Seconds float64 `json:"seconds"`
+	Lost    float64 `json:"lost_packets"`
+	Packets float64 `json:"packets"`
+}
+
+// TestRealClients runs the program against our server: protocols, directions, numbers of streams, forms of output and ways to end.
+func TestRealClients(t *testing.T) {
+	program(t)
+	directions := map[string][]string{"up": nil, "reverse": {"-R"}, "bidir": {"--bidir"}}
+	kinds := map[string][]string{"tcp": nil, "udp": {"-u", "-b", "5M", "-l", "200"}}
+	var cases [][]string
+	for _, kind := range kinds {
+		for _, direction := range directions {
+			for _, streams := range []string{"1", "4"} {
+				for _, more := range [][]string{{"-n", "150K"}, {"-n", "150K", "-J"}} {
+					cases = append(cases, concat(kind, direction, []string{"-P", streams}, more))
+				}
+			}
+			cases = append(cases,
+				concat(kind, direction, []string{"-k", "40", "-J", "--get-server-output"}),
+				concat(kind, direction, []string{"-t", "1", "-J", "-b", "5M"}),
+				concat(kind, direction, []string{"-t", "1", "-O", "1", "-P", "2", "-J", "-b", "5M"}))
+		}
+	}
+	cases = append(cases,
+		[]string{"-u", "-b", "20M", "-l", "200", "--udp-counters-64bit", "-n", "200K", "-J"},
+		[]string{"-u", "-b", "20M", "-l", "200", "--udp-counters-64bit", "-R", "-n", "200K", "-J"},
+		[]string{"-u", "-b", "0", "-l", "1400", "-n", "1M", "-J"},
+		[]string{"-n", "1M", "-w", "64K", "-M", "1000", "-N", "-S", "16", "-C", "reno", "-b", "200M", "-J"},
+		[]string{"-n", "1M", "-l", "1000", "-Z", "-T", "title", "--extra-data", "x", "-J"},
+		[]string{"-R", "-n", "1M", "-l", "16K", "-C", "reno", "-b", "100M", "-J"},
+		[]string{"-n", "150K", "--get-server-output"},
+		[]string{"-t", "1", "-i", "0.2", "-4"},
+	)
+	for _, args := range cases {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			t.Parallel()
+			addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
+			out, err := realClient(t, addr, args...)
+			if err != nil {
+				t.Fatalf("%v:\n%s", err, out)
+			}
+			line := fmt.Sprint(args)
+			udp := strings.Contains(line, "-u ")
+			kind := "tcp"
+			if udp {
+				kind = "udp"
+			}
+			eventually(t, "the log line", func() bool { return said.has(kind, "stream") })
+			if strings.Contains(line, "server-output") && !strings.Contains(out, "linerate, answering") {
+				t.Errorf("no server output:\n%s", out)
+			}
+			if !strings.Contains(line, "-J") {
+				if !strings.Contains(out, "iperf Done.") || !strings.Contains(out, "receiver") {
+					t.Errorf("not done:\n%s", out)
+				}
+				return
+			}
+			var p printed
+			if err := json.Unmarshal([]byte(out), &p); err != nil {
+				t.Fatalf("%v:\n%s", err, out)
+			}
+			if p.Error != "" || p.End.SumReceived.Bytes <= 0 && !udp || udp && p.End.Sum.Packets <= 0 {
+				t.Errorf("error %q, %+v", p.Error, p.End)
+			}
+			// What the client sends we read to the last byte, so both ends count the same.
+			up := !strings.Contains(line, "-R")
+			if up && !udp && !strings.Contains(line, "-O") && p.End.SumSent.Bytes != p.End.SumReceived.Bytes {
+				t.Errorf("sent %.0f bytes, received %.0f", p.End.SumSent.Bytes, p.End.SumReceived.Bytes)
+			}
+			// Unpaced, or on a busy machine, some do not fit the socket; more than there were never.
+			if udp && p.End.Sum.Lost > p.End.Sum.Packets {
+				t.Errorf("lost %v of %v packets", p.End.Sum.Lost, p.End.Sum.Packets)
+			}
+		})
+	}
+}
+
+func concat(lists ...[]string) (all []string) {
+	for _, l := range lists {
+		all = append(all, l...)
+	}
+	return all
+}
+
+// TestRealServers runs our client against the program.
+func TestRealServers(t *testing.T) {
+	program(t)
+	for _, test := range []traffic.Test{traffic.Stream, traffic.UDP} {
+		for _, direction := range []traffic.Direction{traffic.Up, traffic.Down, traffic.Bidir} {
+			for _, streams := range []int{1, 4} {
+				for name, change := range map[string]func(*traffic.Spec){
+					"amount": func(s *traffic.Spec) { s.Bytes = 200_000 },
+					"time":   func(s *traffic.Spec) { s.Duration = 500 * time.Millisecond },
+					"warm-up": func(s *traffic.Spec) {
+						s.Duration, s.WarmUp = 500*time.Millisecond, time.Second
+					},
+				} {
+					if streams == 4 && name == "warm-up" {
+						continue
+					}
+					t.Run(fmt.Sprintf("%s %s %d %s", test, direction, streams, name), func(t *testing.T) {
+						t.Parallel()
+						s := traffic.Spec{Test: test, Direction: direction, Streams: streams, Interval: 200 * time.Millisecond, RateBitsPerSec: 20e6}
+						if test == traffic.UDP {
+							s.RateBitsPerSec, s.PacketBytes = 5e6, 200
+						}
+						change(&s)
+						addr, _, _ := realServer(t, "-1")
+						checkRun(t, addr.String(), s)
+					})
+				}
+			}
+		}
+	}
+}
+
+// TestRealServerOverIPv6 and with every option of the connections.
+func TestRealServerOverIPv6(t *testing.T) {
+	t.Parallel()
+	addr, _, _ := realServer(t, "-1")
+	noDelay := true
+	checkRun(t, fmt.Sprintf("[::1]:%d", addr.Port()), traffic.Spec{
+		Test: traffic.Stream, Bytes: 1 << 20, WindowBytes: 128 << 10, MSSBytes: 1000, TOS: 16, Congestion: "reno", NoDelay: &noDelay,
+		RateBitsPerSec: 200e6,
+	})
+}
+
+// checkRun runs our client and looks whether its result makes sense.
+func checkRun(t *testing.T, target string, s traffic.Spec) *traffic.Result {
+	t.Helper()
+	var seen []traffic.Interval
+	r, err := Run(t.Context(), target, s, ClientOptions{HostName: "near"}, func(i traffic.Interval) { seen = append(seen, i) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := json.Marshal(r)
+	fail := func(format string, args ...any) {
+		t.Helper()
+		t.Errorf("%s\n%s", fmt.Sprintf(format, args...), text)
+	}
+	if r.Bytes <= 0 || r.ThroughputBitsPerSec <= 0 || math.IsInf(r.ThroughputBitsPerSec, 0) || r.DurationSeconds <= 0 {
+		fail("nothing measured")
+	}
+	if !strings.HasPrefix(r.Method, "iperf3, ") || r.LocalAddress == "" || r.RemoteAddress == "" || r.Ends.Local.Host != "near" {
+		fail("method %q, addresses %s and %s", r.Method, r.LocalAddress, r.RemoteAddress)
+	}
+	if len(seen) != len(r.Intervals) || len(seen) == 0 {
+		fail("%d intervals seen, %d in the result", len(seen), len(r.Intervals))
+	}
+	if s.Direction == traffic.Bidir && (r.UpBitsPerSec <= 0 || r.DownBitsPerSec <= 0) {
+		fail("one direction carried nothing")
+	}
+	if s.Test == traffic.UDP {
+		if r.UDP == nil || r.UDP.Sent == 0 || r.UDP.Sent != r.UDP.Received+r.UDP.Lost || r.LossRatio == nil {
+			fail("datagrams do not add up: %+v", r.UDP)
+		}
+		var lost uint64
+		for _, l := range r.Losses {
+			lost += l.Packets
+		}
+		if r.UDP != nil && lost != r.UDP.Lost {
+			fail("%d packets lost, %d explained", r.UDP.Lost, lost)
+		}
+	} else if r.RetransmitsTotal == nil || r.CongestionControl == "" {
+		fail("nothing known of the connections")
+	}
+	return r
+}

@@ -1,0 +1,277 @@
+package iperf3
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/stats"
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/account"
+	"github.com/linerate/linerate/internal/traffic/datagram"
+)
+
+// maxStealShare of the time of all CPUs already moves a throughput by more than what is looked for.
+const maxStealShare = 0.02
+
+// result puts together what both ends counted.
+func (c *client) result() *traffic.Result {
+	s := c.spec
+	r := &traffic.Result{
+		Test: s.Test, Direction: s.Direction, StartTime: c.startedAt, Streams: s.Streams,
+		WarmUpSeconds: c.load.marked.Seconds(), DurationSeconds: (c.end.at - c.load.marked).Seconds(),
+		Intervals: c.intervals, LocalAddress: c.local.WithZone("").String(), RemoteAddress: c.remote.WithZone("").String(),
+		Ends: traffic.Ends{Local: c.localEnd(), Remote: traffic.End{Drops: []traffic.Drop{}}},
+	}
+	r.Warnings = c.warnings
+	if c.load.p.Omit == 0 {
+		r.WarmUpSeconds = 0 // some microseconds of our own work
+	}
+	if r.Intervals == nil {
+		r.Intervals = []traffic.Interval{}
+	}
+	c.methods(r)
+	c.throughput(r)
+	if c.load.p.UDP {
+		c.datagrams(r)
+	} else {
+		c.connections(r)
+	}
+	c.pacing(r)
+	if gigabytes := float64(r.Bytes) / 1e9; gigabytes > 0 && r.Ends.Local.CPUSeconds > 0 {
+		r.Ends.Local.CPUSecondsPerGigabyte = r.Ends.Local.CPUSeconds / gigabytes
+	}
+	return r
+}
+
+// methods names the dialect and what moved the data at this end.
+func (c *client) methods(r *traffic.Result) {
+	kind := "tcp"
+	if c.load.p.UDP {
+		kind = "udp"
+	}
+	var used []string
+	for _, f := range c.load.flows {
+		m := f.worker.Method
+		if !slices.Contains(used, m) {
+			used = append(used, m)
+		}
+		switch {
+		case c.load.p.UDP:
+		case f.sends:
+			r.SendMethod = m
+		default:
+			r.ReceiveMethod = m
+		}
+	}
+	r.Method = fmt.Sprintf("iperf3, %s, %s", kind, strings.Join(used, "+"))
+}
+
+// throughput is what the receivers counted: the far end all that came until it heard of the end, this one what came while it measured. A
+// stream that is sent from here took until the far kernel had everything.
+func (c *client) throughput(r *traffic.Result) {
+	var up, sent int64
+	for _, f := range c.load.flows {
+		if f.sends {
+			up += c.far.Streams[f.index].Bytes
+			sent += c.final[f.index].bytes - f.mark.bytes
+		}
+	}
+	down := c.end.down - c.marked.down
+	downSeconds := (c.end.at - c.load.marked).Seconds()
+	upSeconds := downSeconds
+	if !c.load.p.UDP {
+		upSeconds = (c.settled - c.load.marked).Seconds()
+	}
+	rate := func(bytes int64, seconds float64) float64 {
+		if seconds <= 0 {
+			return 0
+		}
+		return float64(bytes) * 8 / seconds
+	}
+	r.UpBitsPerSec, r.DownBitsPerSec = rate(up, upSeconds), rate(down, downSeconds)
+	r.ThroughputBitsPerSec = r.UpBitsPerSec + r.DownBitsPerSec
+	r.Bytes = up + down
+	if c.spec.Direction != traffic.Bidir {
+		r.UpBitsPerSec, r.DownBitsPerSec = 0, 0
+	}
+	if c.spec.Direction == traffic.Up {
+		r.DurationSeconds = upSeconds
+	}
+	if !c.load.p.UDP && c.load.p.Omit == 0 && up < sent {
+		r.Warnings = append(r.Warnings, fmt.Sprintf(
+			"the far end counted %d bytes fewer than it acknowledged: iperf3 closes its connections before it has read everything", sent-up))
+	}
+}
+
+// connections is what the kernels say of TCP streams, from the side that sends.
+func (c *client) connections(r *traffic.Result) {
+	var retransmits uint64
+	known := true
+	for _, f := range c.load.flows {
+		if !f.sends {
+			n := c.far.Streams[f.index].Retransmits
+			known = known && c.far.HasRetransmits == 1 && n >= 0
+			retransmits += uint64(max(n, 0))
+		}
+		if !f.tcp.Known() {
+			known = known && !f.sends
+			continue
+		}
+		t := f.tcp.Report(f.sends)
+		r.Ends.Local.TCP = append(r.Ends.Local.TCP, t)
+		if f.sends {
+			retransmits += t.RetransSegs
+			r.MSSBytes = max(r.MSSBytes, t.SndMSSBytes)
+			r.CongestionControl = t.CongestionControl
+		}
+		// The smallest is the one that a path with several routes would hide.
+		if r.MTUBytes == 0 || t.PMTUBytes < r.MTUBytes {
+			r.MTUBytes = t.PMTUBytes
+		}
+	}
+	if known {
+		r.RetransmitsTotal = &retransmits
+	}
+	if r.CongestionControl == "" {
+		r.CongestionControl = c.far.Congestion
+	}
+}
+
+// datagrams is what became of the datagrams. What is lost in the omitted seconds is left out where the far end tells it apart.
+func (c *client) datagrams(r *traffic.Result) {
+	var up, down traffic.DatagramCounts
+	var own [2]account.SocketDrops
+	var batch datagram.Batch
+	untold := false
+	for _, f := range c.load.flows {
+		far := c.far.Streams[f.index]
+		if f.sends {
+			sent := f.sender.Sent()
+			batch = sent.Batch
+			lost := sent.AllPackets - (far.Packets - far.Errors) - far.OmittedErrors
+			untold = untold || c.load.p.Omit > 0 && !c.far.TellsOmitted && lost > 0
+			add(&up, sent.Packets, lost)
+			up.JitterSeconds += far.JitterSeconds / float64(c.spec.Streams)
+			own[0].Sent += uint64(sent.MeasuredSocketErrors)
+			continue
+		}
+		got := c.final[f.index].got
+		batch = got.Batch
+		all := max(far.Packets, int64(got.HighestSequence))
+		add(&down, all-f.mark.packets, all-got.UniquePackets-f.mark.lost)
+		down.Duplicates += uint64(max(got.Duplicates-f.mark.got.Duplicates, 0))
+		down.Reordered += uint64(max(got.Reordered-f.mark.got.Reordered, 0))
+		down.JitterSeconds += got.JitterSeconds / float64(c.spec.Streams)
+		own[1].Received += uint64(max(got.SocketDrops-f.mark.got.SocketDrops, 0))
+		if c.spec.Streams == 1 && got.DelayVariation.Count > 0 {
+			down.DelayVariation = distribution(got.DelayVariation)
+		}
+	}
+	if untold {
+		r.Warnings = append(r.Warnings, "the far end does not tell losses of the warm-up apart: they count as losses of the test")
+	}
+	r.UDP = &traffic.Datagrams{Batch: string(batch)}
+	counters := r.Ends.Local.Counters
+	switch c.spec.Direction {
+	case traffic.Up:
+		r.UDP.DatagramCounts = up
+		r.Losses = account.Losses(up.Lost, own[0], counters, nil)
+	case traffic.Down:
+		r.UDP.DatagramCounts = down
+		r.Losses = account.Losses(down.Lost, own[1], nil, counters)
+	default:
+		r.UDP.DatagramCounts = traffic.DatagramCounts{
+			Sent: up.Sent + down.Sent, Received: up.Received + down.Received, Lost: up.Lost + down.Lost,
+			Duplicates: down.Duplicates, Reordered: down.Reordered, JitterSeconds: (up.JitterSeconds + down.JitterSeconds) / 2,
+		}
+		r.UDP.Up, r.UDP.Down = &up, &down
+		r.Losses = append(account.Losses(up.Lost, own[0], counters, nil), account.Losses(down.Lost, own[1], nil, counters)...)
+	}
+	total := r.UDP.DatagramCounts
+	if total.Sent > 0 {
+		ratio := float64(total.Lost) / float64(total.Sent)
+		r.LossRatio = &ratio
+	}
+	if r.DurationSeconds > 0 {
+		r.PacketsPerSec = float64(total.Received) / r.DurationSeconds
+	}
+}
+
+// add counts the datagrams of one stream. Those that arrive twice make iperf3 count less than nothing as lost.
+func add(d *traffic.DatagramCounts, sent, lost int64) {
+	sent = max(sent, 0)
+	lost = min(max(lost, 0), sent)
+	d.Sent += uint64(sent)
+	d.Lost += uint64(lost)
+	d.Received += uint64(sent - lost)
+}
+
+// pacing tells how well this end kept a rate. That of the far end is only to be seen in what arrives.
+func (c *client) pacing(r *traffic.Result) {
+	target := c.load.p.BitsPerSec * float64(c.spec.Streams)
+	seconds := (c.end.at - c.load.marked).Seconds()
+	if target == 0 || !c.load.p.sending() || seconds <= 0 {
+		return
+	}
+	p := &traffic.Pacing{TargetBitsPerSec: target, Method: "kernel"}
+	for _, f := range c.load.flows {
+		if !f.sends {
+			continue
+		}
+		p.AchievedBitsPerSec += float64(c.final[f.index].bytes-f.mark.bytes) * 8 / seconds
+		if f.sender == nil {
+			continue
+		}
+		p.Method = "user"
+		if gaps := f.sender.Sent().Gaps; c.spec.Streams == 1 && gaps.Count > 0 {
+			p.Gaps = distribution(gaps)
+		}
+	}
+	r.Pacing = p
+}
+
+// localEnd is what this host spent and dropped.
+func (c *client) localEnd() traffic.End {
+	e := traffic.End{Host: c.o.HostName, Drops: []traffic.Drop{}}
+	for _, f := range c.load.flows {
+		if f.worker.CPU >= 0 {
+			e.Placement = append(e.Placement, traffic.Placement{Stream: f.index, CPU: f.worker.CPU})
+		}
+	}
+	if c.before == nil || c.after == nil {
+		return e
+	}
+	d := host.Sub(c.before, c.after)
+	e.CPUs, e.Counters = d.CPUs, make(map[string]uint64)
+	for name, v := range d.Values {
+		if v != 0 {
+			e.Counters[name] = v
+		}
+	}
+	e.Drops = account.Drops(e.Counters)
+	// The counters are read around the whole test. Of the time outside the measured part the same share is taken off.
+	share := 1.0
+	if inside := (c.end.at - c.load.marked).Seconds(); inside > 0 && d.Seconds > inside {
+		share = inside / d.Seconds
+	}
+	for _, cpu := range d.CPUs {
+		if cpu.CPU != -1 { // the kernel's own sum of all CPUs, the line "cpu" of /proc/stat
+			continue
+		}
+		e.UserSeconds, e.SystemSeconds = cpu.User*share, cpu.System*share
+		e.SoftIRQSeconds, e.IRQSeconds = cpu.SoftIRQ*share, cpu.IRQ*share
+		e.CPUSeconds = e.UserSeconds + e.SystemSeconds + e.SoftIRQSeconds + e.IRQSeconds
+		if all := cpu.User + cpu.System + cpu.IRQ + cpu.SoftIRQ + cpu.Steal + cpu.Idle; all > 0 && cpu.Steal/all > maxStealShare {
+			c.warnings = append(c.warnings, fmt.Sprintf("the hypervisor took %.1f %% of the CPU time of this host for others", 100*cpu.Steal/all))
+		}
+	}
+	return e
+}
+
+func distribution(l stats.Latencies) *traffic.Distribution {
+	return &traffic.Distribution{
+		Count: l.Count, Min: l.Min, Mean: l.Mean, P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999, Max: l.Max, StdDev: l.StdDev,
+	}
+}

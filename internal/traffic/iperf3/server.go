@@ -1,0 +1,263 @@
+package iperf3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/datagram"
+)
+
+// Patience of the server with what has not proved to be a client yet, and with clients between two steps of the protocol.
+const (
+	cookieWithin  = 3 * time.Second
+	paramsWithin  = 5 * time.Second
+	streamsWithin = 15 * time.Second // all of them, a round trip each
+	resultsWithin = 15 * time.Second // a client may read its own streams empty before it answers
+	doneWithin    = 5 * time.Second
+	writeWithin   = 5 * time.Second
+	// overtime is how long after its announced end a client may still say that its test is over. The program itself waits for 40 s.
+	overtime = 30 * time.Second
+	// Connections that have not sent a whole cookie, in all and of one address. Each holds a descriptor and 10 KB for as long as cookieWithin.
+	maxStrangers          = 512
+	maxStrangersPerSource = 64
+)
+
+// ServerOptions say where a server listens, whom it serves and who hears of it.
+type ServerOptions struct {
+	Address string          // HOST:PORT, TCP and UDP; ":5201" is every address
+	Gate    *admission.Gate // nil: one of its own with the default limits
+	// Sample reads the counters of this host; where given, the log says what this host dropped during a test.
+	Sample func() (*host.Counters, error)
+	Log    func(string) // one plain sentence per client, without newline; called from several goroutines; nil: nobody listens
+}
+
+// Server runs tests for iperf3 clients, several at a time.
+type Server struct {
+	options ServerOptions
+	tcp     *net.TCPListener
+	udp     *net.UDPConn
+	clients sync.WaitGroup
+
+	mu        sync.Mutex
+	sessions  map[cookie]*session
+	strangers map[netip.Addr]int
+	waiting   int // sum of strangers
+}
+
+// Listen opens the server's port, for TCP and for UDP. [Server.Serve] closes it.
+func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
+	if o.Gate == nil {
+		o.Gate = admission.New(admission.Limits{})
+	}
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", o.Address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for iperf3: %w", err)
+	}
+	s := &Server{
+		options: o, tcp: listener.(*net.TCPListener), //nolint:forcetypeassert // network "tcp" gives nothing else
+		sessions: make(map[cookie]*session), strangers: make(map[netip.Addr]int),
+	}
+	// The same port, which the kernel may just have chosen.
+	name, _, err := net.SplitHostPort(o.Address)
+	if err == nil {
+		s.udp, err = datagram.Listen(ctx, "udp", net.JoinHostPort(name, strconv.Itoa(int(s.Addr().Port()))))
+	}
+	if err != nil {
+		_ = listener.Close() // nothing came in yet
+		return nil, fmt.Errorf("listen for iperf3: %w", err)
+	}
+	return s, nil
+}
+
+// Addr is where the server listens, with TCP and UDP alike.
+func (s *Server) Addr() netip.AddrPort {
+	a := s.tcp.Addr().(*net.TCPAddr).AddrPort()
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+}
+
+// Serve runs until ctx ends and then returns nil, when every test has ended and every connection is closed. Another error is of the listener.
+func (s *Server) Serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer s.clients.Wait()
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() {
+		// Closing what only waits is how it is woken; there is nothing to lose.
+		_ = s.tcp.Close()
+		_ = s.udp.Close()
+	})
+	defer stop()
+	failed := make(chan error, 2)
+	s.clients.Go(func() { failed <- s.hellos(); cancel() })
+	s.clients.Go(func() { failed <- s.accept(ctx); cancel() })
+	<-ctx.Done()
+	s.clients.Wait()
+	for range cap(failed) {
+		if err := <-failed; err != nil && !errors.Is(err, net.ErrClosed) {
+			return fmt.Errorf("serve iperf3: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *Server) accept(ctx context.Context) error {
+	var number uint64
+	for {
+		conn, err := s.tcp.AcceptTCP()
+		if errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		if err != nil {
+			// Out of descriptors, or a client that left the queue: a moment later it may work again.
+			if !sleep(ctx, 50*time.Millisecond) {
+				return nil
+			}
+			continue
+		}
+		from := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
+		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
+		if !s.meet(from.Addr()) {
+			_ = conn.Close() // too many that say nothing; a client tries again
+			continue
+		}
+		number++
+		a := arrival{conn, from, number}
+		s.clients.Go(func() { s.serve(ctx, a) })
+	}
+}
+
+// arrival is a connection and its place in the order of all that were accepted.
+type arrival struct {
+	conn   *net.TCPConn
+	from   netip.AddrPort
+	number uint64
+}
+
+// meet counts one more connection that has not said what it is; false: there are too many.
+func (s *Server) meet(from netip.Addr) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting >= maxStrangers || s.strangers[from] >= maxStrangersPerSource {
+		return false
+	}
+	s.waiting++
+	s.strangers[from]++
+	return true
+}
+
+func (s *Server) met(from netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting--
+	if s.strangers[from]--; s.strangers[from] == 0 {
+		delete(s.strangers, from)
+	}
+}
+
+// serve finds out what a connection is: a stream of a test, or a new client.
+func (s *Server) serve(ctx context.Context, a arrival) {
+	conn, from := a.conn, a.from
+	// One AfterFunc for the whole life of the connection: a deadline would be set anew by whoever reads next.
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
+	_ = conn.SetReadDeadline(time.Now().Add(cookieWithin)) // the connection is new; if it is broken, the read says so
+	c, err := readCookie(conn)
+	s.met(from.Addr())
+	stop()
+	if err != nil || ctx.Err() != nil {
+		_ = conn.Close()
+		var stranger *strangerError
+		switch {
+		case ctx.Err() != nil:
+		case errors.As(err, &stranger):
+			s.log(from, "turned away: %v", stranger)
+		default:
+			s.log(from, "turned away: no whole cookie of iperf3 within %v", cookieWithin)
+		}
+		return
+	}
+	if t, mine := s.enlist(ctx, c, a); mine {
+		defer s.forget(t)
+		t.serve(ctx)
+	}
+}
+
+// enlist hands a connection to the test that its cookie names, or makes a new one of it; mine tells the latter.
+func (s *Server) enlist(ctx context.Context, c cookie, a arrival) (t *session, mine bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t, known := s.sessions[c]; known {
+		if t.opening && !t.p.UDP && t.missing > 0 {
+			t.missing--
+			t.conns <- a // has room for as many as were missing
+			return t, false
+		}
+		// A stream too many, or too late: the program says so in the same way.
+		_ = control{conn: a.conn}.writeState(accessDenied, time.Second) // best effort, as is closing
+		_ = a.conn.Close()
+		return nil, false
+	}
+	t = &session{server: s, c: control{a.conn, ctx.Done()}, cookie: c, from: a.from}
+	s.sessions[c] = t
+	return t, true
+}
+
+func (s *Server) forget(t *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.sessions, t.cookie)
+}
+
+// hellos routes the first datagrams of UDP streams: the connected sockets of running streams take all others.
+func (s *Server) hellos() error {
+	var p [64]byte
+	for {
+		n, from, err := s.udp.ReadFromUDPAddrPort(p[:])
+		if errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		// An ICMP error of an earlier answer, or a datagram that no client sends: not worth a word, as anybody can forge it.
+		if err != nil || !isHello(p[:n]) {
+			continue
+		}
+		s.route(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()))
+	}
+}
+
+// route gives a hello to the test of that address that is opening streams, the one that waits longest if there are several. All others get
+// no answer: whoever forges an address makes us send nothing to it.
+func (s *Server) route(from netip.AddrPort) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var oldest *session
+	for _, t := range s.sessions {
+		if !t.opening || !t.p.UDP || t.from.Addr() != from.Addr() {
+			continue
+		}
+		if t.greeted[from] {
+			return // said twice; its answer is on the way
+		}
+		if t.missing > 0 && (oldest == nil || t.since.Before(oldest.since)) {
+			oldest = t
+		}
+	}
+	if oldest != nil {
+		oldest.greeted[from] = true
+		oldest.missing--
+		oldest.greetings <- from // has room for as many as were missing
+	}
+}
+
+func (s *Server) log(from netip.AddrPort, format string, args ...any) {
+	s.options.Log(fmt.Sprintf("iperf3 %s: %s", from, fmt.Sprintf(format, args...)))
+}

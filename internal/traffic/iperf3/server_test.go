@@ -1,0 +1,531 @@
+package iperf3
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/admission"
+)
+
+// TestOurClientWithOurServer runs everything that both have.
+func TestOurClientWithOurServer(t *testing.T) {
+	for _, test := range []traffic.Test{traffic.Stream, traffic.UDP} {
+		for _, direction := range []traffic.Direction{traffic.Up, traffic.Down, traffic.Bidir} {
+			for _, streams := range []int{1, 4} {
+				t.Run(fmt.Sprintf("%s %s %d", test, direction, streams), func(t *testing.T) {
+					t.Parallel()
+					addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
+					s := traffic.Spec{Test: test, Direction: direction, Streams: streams, Bytes: 256_000}
+					if test == traffic.UDP {
+						s.RateBitsPerSec, s.PacketBytes = 10e6, 500
+					}
+					r := checkRun(t, addr.String(), s)
+					if len(r.Warnings) > 0 {
+						t.Errorf("warnings %q", r.Warnings)
+					}
+					if test == traffic.Stream && direction == traffic.Up && r.Bytes != s.Bytes {
+						t.Errorf("%d bytes arrived of %d", r.Bytes, s.Bytes)
+					}
+					eventually(t, "the log line", func() bool {
+						return said.has("linerate", map[traffic.Test]string{traffic.Stream: "tcp", traffic.UDP: "udp"}[test])
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestOverIPv6 listens on every address, as servers do, and is asked over both versions.
+func TestOverIPv6(t *testing.T) {
+	t.Parallel()
+	addr, _ := ourServer(t, ":0", admission.Limits{})
+	for _, target := range []string{"127.0.0.1", "::1"} {
+		for _, s := range []traffic.Spec{
+			{Test: traffic.Stream, Bytes: 100_000},
+			{Test: traffic.UDP, Bytes: 100_000, PacketBytes: 1000, RateBitsPerSec: 10e6},
+		} {
+			checkRun(t, net.JoinHostPort(target, strconv.Itoa(int(addr.Port()))), s)
+		}
+	}
+	for _, version := range []string{"-4", "-6"} {
+		to := netip.AddrPortFrom(netip.IPv6Loopback(), addr.Port())
+		if version == "-4" {
+			to = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), addr.Port())
+		}
+		for _, kind := range [][]string{{"-n", "100K"}, {"-u", "-n", "50K", "-b", "10M", "-l", "500"}} {
+			if out, err := realClient(t, to, append(kind, version)...); err != nil {
+				t.Errorf("%s %v: %v:\n%s", version, kind, err, out)
+			}
+		}
+	}
+}
+
+// TestManyClientsAtOnce has more clients than the program serves, which is one.
+func TestManyClientsAtOnce(t *testing.T) {
+	t.Parallel()
+	addr, _ := ourServer(t, "127.0.0.1:0", admission.Limits{})
+	program(t)
+	done := make(chan error, 6)
+	for i := range cap(done) {
+		go func() {
+			args := []string{"-n", "200K"}
+			if i%2 == 1 {
+				args = []string{"-u", "-b", "5M", "-l", "500", "-n", "100K"}
+			}
+			if i%3 == 2 {
+				args = append(args, "-R")
+			}
+			out, err := exec.CommandContext(t.Context(), "iperf3", append(args, "-c", "127.0.0.1", "-p", strconv.Itoa(int(addr.Port())))...).CombinedOutput()
+			if err != nil {
+				err = fmt.Errorf("%v: %w: %s", args, err, out)
+			}
+			done <- err
+		}()
+	}
+	for range cap(done) {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestBusyServersSayNo(t *testing.T) {
+	t.Parallel()
+	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{Clients: 1})
+	first := dialParams(t, addr, `{"tcp":true,"time":1,"parallel":1}`)
+	expectState(t, first, createStreams)
+	out, err := realClient(t, addr, "-n", "1K")
+	if err == nil || !strings.Contains(out, "busy") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	_, err = Run(t.Context(), addr.String(), traffic.Spec{Test: traffic.Stream, Bytes: 1000}, ClientOptions{}, nil)
+	if !errors.Is(err, traffic.ErrRefused) {
+		t.Errorf("our client: %v", err)
+	}
+	if !said.has("turned away") {
+		t.Errorf("the log says %s", said)
+	}
+	_ = first.Close()
+	eventually(t, "room for the next", func() bool {
+		_, err := realClient(t, addr, "-n", "1K")
+		return err == nil
+	})
+	// And the program to us.
+	real, _, _ := realServer(t)
+	holder, err := net.Dial("tcp", real.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer holder.Close()
+	if _, err := holder.Write([]byte(seenCookie)); err != nil {
+		t.Fatal(err)
+	}
+	expectState(t, holder, paramExchange)
+	if _, err := holder.Write([]byte("\x00\x00\x00\x80" + strings.Replace(seenParams, "102400", "999999", 1))); err != nil {
+		t.Fatal(err)
+	}
+	expectState(t, holder, createStreams)
+	if _, err = Run(t.Context(), real.String(), traffic.Spec{Test: traffic.Stream, Bytes: 1000}, ClientOptions{}, nil); !errors.Is(err, traffic.ErrRefused) {
+		t.Errorf("the program: %v", err)
+	}
+}
+
+// TestLimitsAreKept asks for more than is granted and sees what the program prints.
+func TestLimitsAreKept(t *testing.T) {
+	t.Parallel()
+	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{Duration: 5 * time.Second, Bytes: 3 << 20, BitsPerSecond: 1e12})
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-t", "20"}, "longer than"},
+		{[]string{"-n", "10M"}, "bytes are more than"},
+		{[]string{"-b", "2T", "-n", "1K"}, "this host allows"},
+		{[]string{"-t", "3"}, "bytes"}, // runs into its budget
+		{[]string{"-t", "3", "-R"}, "bytes"},
+	} {
+		out, err := realClient(t, addr, c.args...)
+		if err == nil || !strings.Contains(out, "error") {
+			t.Errorf("%v: %v:\n%s", c.args, err, out)
+		}
+		eventually(t, fmt.Sprint(c.args), func() bool { return said.has("refused", c.want) })
+	}
+}
+
+// TestClientsThatGoAway are killed in the middle of a test: by the client, by us, and the server by us.
+func TestClientsThatGoAway(t *testing.T) {
+	t.Parallel()
+	path := program(t)
+	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
+	for _, args := range [][]string{{"-b", "10M"}, {"-b", "10M", "-R"}, {"-u", "-b", "1M"}, {"-u", "-b", "1M", "-R"}} {
+		ctx, kill := context.WithCancel(t.Context())
+		cmd := exec.CommandContext(ctx, path, append(args, "-t", "30", "-c", "127.0.0.1", "-p", strconv.Itoa(int(addr.Port())), "-J")...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		// It runs as soon as the server has streams; the program itself prints nothing before its end.
+		time.Sleep(300 * time.Millisecond)
+		kill()
+		_ = cmd.Wait() // killed, as was the plan
+	}
+	eventually(t, "four that went away", func() bool { return strings.Count(said.String(), "broken off") == 4 })
+	if out, err := realClient(t, addr, "-n", "1K"); err != nil {
+		t.Errorf("the next client: %v:\n%s", err, out)
+	}
+	real, _, process := realServer(t)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := Run(t.Context(), real.String(), traffic.Spec{
+			Test: traffic.Stream, Duration: 30 * time.Second, Interval: 100 * time.Millisecond, RateBitsPerSec: 10e6,
+		}, ClientOptions{}, func(i traffic.Interval) {
+			if i.StartSeconds == 0 || i.StartSeconds < 0.15 {
+				_ = process.Kill() // its parent waits for it
+			}
+		})
+		ended <- err
+	}()
+	if err := <-ended; !errors.Is(err, traffic.ErrPeerGone) && !errors.Is(err, traffic.ErrFar) {
+		t.Errorf("a killed server: %v", err)
+	}
+}
+
+// TestCancelledRuns end at once, at both ends.
+func TestCancelledRuns(t *testing.T) {
+	t.Parallel()
+	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
+	for _, test := range []traffic.Test{traffic.Stream, traffic.UDP} {
+		stop := errors.New("enough")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		_, err := Run(ctx, addr.String(), traffic.Spec{Test: test, Duration: time.Minute, Interval: 100 * time.Millisecond, RateBitsPerSec: 1e6},
+			ClientOptions{}, func(traffic.Interval) { cancel(stop) })
+		if !errors.Is(err, stop) {
+			t.Errorf("%s: %v", test, err)
+		}
+	}
+	eventually(t, "both in the log", func() bool { return strings.Count(said.String(), errTerminated.Error()) == 2 })
+}
+
+// TestByteByByte is a client whose every byte is a segment of its own.
+func TestByteByByte(t *testing.T) {
+	t.Parallel()
+	addr, _ := ourServer(t, "127.0.0.1:0", admission.Limits{})
+	c, err := net.Dial("tcp", addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	slowly := func(s string) {
+		t.Helper()
+		for i := range len(s) {
+			if _, err := c.Write([]byte{s[i]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	slowly(seenCookie)
+	expectState(t, c, paramExchange)
+	slowly("\x00\x00\x00\x80" + seenParams)
+	expectState(t, c, createStreams)
+	data, err := net.Dial("tcp", addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer data.Close()
+	fmt.Fprint(data, seenCookie)
+	expectState(t, c, testStart)
+	expectState(t, c, testRunning)
+	fmt.Fprint(data, strings.Repeat("x", 5000))
+	slowly("\x04")
+	expectState(t, c, exchangeResults)
+	results := `{"cpu_util_total":0,"cpu_util_user":0,"cpu_util_system":0,"sender_has_retransmits":-1,"streams":[{"id":1,"bytes":5000,"retransmits":-1,"jitter":0,"errors":0,"packets":0}]}`
+	slowly(string(binary.BigEndian.AppendUint32(nil, uint32(len(results)))) + results)
+	body, err := (control{conn: c}).readMessage(1<<20, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := decodeResults(body, 1); err != nil || r.Streams[0].Bytes != 5000 {
+		t.Errorf("%s: %v", body, err)
+	}
+	expectState(t, c, displayResults)
+	slowly("\x10")
+}
+
+// TestStrangers are whatever finds an open port: each is closed with a reason in the log, and clients are served meanwhile.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
+	var open []net.Conn
+	say := func(s string) net.Conn {
+		c, err := net.Dial("tcp", addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, c)
+		fmt.Fprint(c, s)
+		return c
+	}
+	say("")         // says nothing, ever
+	say(seenCookie) // and stalls
+	say("qwmfdye")  // half a cookie
+	say("GET / HTTP/1.1\r\n\r\n")
+	say("\x40\x01\x00\x78" + strings.Repeat("\x00", 56)) // iperf2
+	say(strings.Repeat("\xff", 5000))
+	say(strings.Replace(seenCookie, "q", "a", 1) + "\x7f\xff\xff\xff{")                 // a length of 2 GiB
+	say(strings.Replace(seenCookie, "q", "b", 1) + "\x00\x00\x00\x05[1,2]")             // no object
+	say(strings.Replace(seenCookie, "q", "c", 1) + "\x00\x00\x00\x0f{\"udp\":true}   ") // a length of datagrams is missing
+	dialParams(t, addr, `{"tcp":true,"parallel":128}`)                                  // opens no stream
+	if out, err := realClient(t, addr, "-n", "100K"); err != nil {
+		t.Errorf("a client beside them: %v:\n%s", err, out)
+	}
+	for _, want := range []string{"speaks HTTP", "speaks iperf2", "speaks something unknown", "are more than 8192", "parameters: json", "datagrams of 0 bytes"} {
+		eventually(t, want, func() bool { return said.has(want) })
+	}
+	eventually(t, "the silent ones are closed", func() bool { return strings.Count(said.String(), "no whole cookie") == 2 })
+	// Closed from the far side, all but those that may still open streams.
+	for _, c := range open[2:7] {
+		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		if _, err := io.Copy(io.Discard, c); errors.Is(err, context.DeadlineExceeded) {
+			t.Error("a stranger is still connected")
+		}
+	}
+	for _, c := range open {
+		_ = c.Close()
+	}
+}
+
+// TestHellosFromNowhere are datagrams without a control connection: they get no answer.
+func TestHellosFromNowhere(t *testing.T) {
+	t.Parallel()
+	addr, _ := ourServer(t, "127.0.0.1:0", admission.Limits{})
+	ask := func() error {
+		c, err := net.Dial("udp", addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		for _, p := range []string{"9876", "", "x", strings.Repeat("9876", 100)} {
+			fmt.Fprint(c, p)
+		}
+		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		_, err = c.Read(make([]byte, 10))
+		return err
+	}
+	if ask() == nil {
+		t.Error("an answer to somebody unknown")
+	}
+	dialParams(t, addr, `{"tcp":true}`) // a client, but not of UDP
+	if ask() == nil {
+		t.Error("an answer to a client of TCP")
+	}
+	c := dialParams(t, addr, `{"udp":true,"len":100,"parallel":1}`)
+	expectState(t, c, createStreams)
+	u, err := net.Dial("udp", addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	answered := make([]byte, 10)
+	fmt.Fprint(u, "9876")
+	_ = u.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if n, err := u.Read(answered); err != nil || string(answered[:n]) != "6789" {
+		t.Errorf("%q, %v", answered[:n], err)
+	}
+	expectState(t, c, testStart)
+	if ask() == nil {
+		t.Error("an answer after the last stream was opened")
+	}
+}
+
+// TestLostAnswers repeats a hello while other streams are still missing.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	addr, _ := ourServer(t, "127.0.0.1:0", admission.Limits{})
+	c := dialParams(t, addr, `{"udp":true,"len":100,"parallel":2}`)
+	expectState(t, c, createStreams)
+	u, err := net.Dial("udp", addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	for range 3 {
+		fmt.Fprint(u, "9876")
+		_ = u.SetReadDeadline(time.Now().Add(5 * time.Second))
+		p := make([]byte, 10)
+		if n, err := u.Read(p); err != nil || string(p[:n]) != "6789" {
+			t.Errorf("%q, %v", p[:n], err)
+		}
+	}
+}
+
+// TestMemoryStaysFlat throws garbage at the server and looks at what is left.
+func TestMemoryStaysFlat(t *testing.T) {
+	addr, _ := ourServer(t, "127.0.0.1:0", admission.Limits{})
+	throw := func(n int) {
+		for i := range n {
+			c, err := net.Dial("tcp", addr.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			cookie := newCookie()
+			switch i % 3 {
+			case 0:
+				fmt.Fprint(c, strings.Repeat("\x01", 100))
+			case 1:
+				fmt.Fprintf(c, "%s\x00\x00\x20\x00%s", cookie[:], strings.Repeat("{", 8192))
+			default:
+				fmt.Fprintf(c, "%s\x00\x00\x00\x0d{\"udp\":false}", cookie[:])
+			}
+			_ = c.(*net.TCPConn).CloseWrite()
+			_, _ = io.Copy(io.Discard, c)
+			_ = c.Close()
+		}
+	}
+	inUse := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	throw(50)
+	before := inUse()
+	throw(600)
+	if after := inUse(); after > before+2<<20 {
+		t.Errorf("%d bytes of heap before, %d after 600 strangers", before, after)
+	}
+}
+
+// TestClientsNameWhatAnswers is our client against servers of other things.
+func TestClientsNameWhatAnswers(t *testing.T) {
+	t.Parallel()
+	for banner, want := range map[string]string{
+		"SSH-2.0-OpenSSH_9.2p1\r\n":        "SSH answers there",
+		"HTTP/1.1 400 Bad Request\r\n\r\n": "HTTP answers there",
+		"":                                 "closed without an answer",
+		"\x09\x0a\x0d":                     "EXCHANGE_RESULTS at the wrong time",
+		"\x09\x0a\x01\x02\x0b":             "server was stopped",
+		"\x09\xfe\x00\x00\x00\x1b\x00\x00\x00\x00": "total rate",
+		"\x09\xfe\x00\x00\x00\xc8\x00\x00\x00\x6f": "errno 111",
+		"\xff": "busy",
+	} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go func() {
+					_, _ = c.Write([]byte(banner))
+					_ = c.(*net.TCPConn).CloseWrite()
+					_, _ = io.Copy(io.Discard, c)
+					_ = c.Close()
+				}()
+			}
+		}()
+		_, err = Run(t.Context(), l.Addr().String(), traffic.Spec{Test: traffic.Stream, Bytes: 1000}, ClientOptions{}, nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", banner, err, want)
+		}
+		_ = l.Close()
+	}
+	if _, err := Run(t.Context(), "127.0.0.1:1", traffic.Spec{Test: traffic.Stream}, ClientOptions{}, nil); !errors.Is(err, traffic.ErrPeerGone) {
+		t.Errorf("nobody there: %v", err)
+	}
+}
+
+func TestWhatTheProtocolHasNoWordsFor(t *testing.T) {
+	for name, s := range map[string]traffic.Spec{
+		"rr":      {Test: traffic.RR},
+		"streams": {Test: traffic.Stream, Streams: 129},
+		"warm-up": {Test: traffic.Stream, WarmUp: 20 * time.Minute},
+		"probes":  {Test: traffic.Stream, ProbeGap: time.Millisecond},
+		"cpus":    {Test: traffic.Stream, FarCPUs: []int{1}},
+		"window":  {Test: traffic.Stream, WindowBytes: 1 << 30},
+		"nothing": {},
+	} {
+		if _, err := Run(t.Context(), "127.0.0.1:1", s, ClientOptions{}, nil); !errors.Is(err, traffic.ErrBadSpec) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTargets(t *testing.T) {
+	for target, want := range map[string]string{
+		"host": "host:5201", "host:99": "host:99", "::1": "[::1]:5201", "[::1]": "[::1]:5201", "[::1]:7": "[::1]:7", "10.0.0.1": "10.0.0.1:5201",
+	} {
+		if got := address(target); got != want {
+			t.Errorf("%s: %s, want %s", target, got, want)
+		}
+	}
+}
+
+// TestWhatTheHostSaw gives counters to both ends.
+func TestWhatTheHostSaw(t *testing.T) {
+	t.Parallel()
+	var n uint64
+	sample := func() (*host.Counters, error) {
+		n++
+		return &host.Counters{
+			Time: time.Now(), Values: map[string]uint64{"nic.eth0.rx_dropped": 3 * n, "Tcp.RetransSegs": n},
+			CPUs: []host.CPUTimes{{CPU: -1, User: float64(n), System: 2 * float64(n), Idle: 5 * float64(n)}},
+		}, nil
+	}
+	addr, _ := ourServer(t, "127.0.0.1:0", admission.Limits{})
+	r, err := Run(t.Context(), addr.String(), traffic.Spec{Test: traffic.UDP, Bytes: 50_000, RateBitsPerSec: 10e6}, ClientOptions{Sample: sample}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := r.Ends.Local
+	if l.CPUSeconds <= 0 || l.CPUSeconds > 3 || len(l.Drops) != 1 || l.Drops[0].Total != 3 || l.Counters["Tcp.RetransSegs"] != 1 || l.CPUSecondsPerGigabyte <= 0 {
+		t.Errorf("%+v", l)
+	}
+	if r.Pacing == nil || r.Pacing.Method != "user" || r.Pacing.AchievedBitsPerSec <= 0 {
+		t.Errorf("pacing %+v", r.Pacing)
+	}
+	if _, err := json.Marshal(r); err != nil {
+		t.Error(err)
+	}
+}
+
+// dialParams is a client up to its parameters.
+func dialParams(t *testing.T, addr netip.AddrPort, params string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	cookie := newCookie()
+	if _, err := c.Write(cookie[:]); err != nil {
+		t.Fatal(err)
+	}
+	expectState(t, c, paramExchange)
+	if err := (control{conn: c}).writeMessage([]byte(params), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func expectState(t *testing.T, c net.Conn, want state) {
+	t.Helper()
+	if s, err := (control{conn: c}).readState(10 * time.Second); err != nil || s != want {
+		t.Fatalf("the server says %v, %v; want %v", s, err, want)
+	}
+}
