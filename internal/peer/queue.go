@@ -36,31 +36,34 @@ const (
 
 // queue admits tests in turn. Two heavy tests at once measure each other, so there is one place unless the user of this host asked for more.
 //
-// Whose turn it is: a source that has nothing running and waits comes before one that has, and among equals the one that has waited longest.
-// So clients are served first come, first served, but a source that opens many connections waits once for each of its tests while
-// others pass between them. A source is an address, or the /64 of an IPv6 one: whoever has one address of a /64 has them all.
+// Whose turn it is: sources share the places evenly, and first come is first served within that. This is start-time fair queueing (Goyal, Vin and Cheng,
+// 1996) with every test of weight one: a test gets as its tag the number of its source's last tag plus one, or the tag of the test that was started last
+// if that is more, and the lowest tag goes first. So a source that opens many connections waits once for each of its tests while others pass between
+// them, and nobody waits for ever. A source is an address, or the /64 of an IPv6 one: whoever has one address of a /64 has them all.
 type queue struct {
 	places int // for heavy tests
 
 	mu      sync.Mutex
-	running map[netip.Prefix]int // heavy and alone, by source
-	heavies int                  // sum of running
-	lights  int
-	alone   bool
-	waiting []*ticket // in order of arrival
+	tags    map[netip.Prefix]int // the next tag of sources that had a test, until nobody is here any more
+	started int                  // tag of the test that was started last
+	heavies int                  // that run, alone or not
+	lights  int                  // that run
+	alone   bool                 // the one that runs needs the host to itself
+	waiting []*ticket            // in order of arrival
 }
 
 // ticket is one test that waits.
 type ticket struct {
 	source netip.Prefix
 	weight weight
+	tag    int           // the lowest goes first
 	turn   chan struct{} // closed when it may run
 	moved  chan struct{} // one place: before has changed
 	before int           // tests that run or come first; under the queue's lock
 }
 
 func newQueue(places int) *queue {
-	return &queue{places: max(places, 1), running: make(map[netip.Prefix]int)}
+	return &queue{places: max(places, 1), tags: make(map[netip.Prefix]int)}
 }
 
 // enter waits for a place, for admissionWait at most, and gives what leaves it again, which counts once. tell hears how many tests come
@@ -68,6 +71,11 @@ func newQueue(places int) *queue {
 func (q *queue) enter(ctx context.Context, source netip.Prefix, w weight, tell func(before int)) (leave func(), err error) {
 	t := &ticket{source: source, weight: w, turn: make(chan struct{}), moved: make(chan struct{}, 1)}
 	q.mu.Lock()
+	t.tag = q.started
+	if w != light { // a light one takes nothing that its source would have to account for
+		t.tag = max(t.tag, q.tags[source])
+		q.tags[source] = t.tag + 1
+	}
 	q.waiting = append(q.waiting, t)
 	q.advance()
 	q.mu.Unlock()
@@ -117,15 +125,11 @@ func (q *queue) giveUp(t *ticket, why error) error {
 func (q *queue) leave(t *ticket) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch t.weight {
-	case light:
+	if t.weight == light {
 		q.lights--
-	default:
+	} else {
 		q.heavies--
 		q.alone = q.alone && t.weight != alone
-		if q.running[t.source]--; q.running[t.source] == 0 {
-			delete(q.running, t.source)
-		}
 	}
 	q.advance()
 }
@@ -138,7 +142,7 @@ func (q *queue) advance() {
 		// Nobody passes a test that needs the host to itself, or it would never find it empty.
 		if first := slices.IndexFunc(order, func(t *ticket) bool { return t.weight == alone }); next < 0 || first >= 0 && first < next {
 			q.place(order)
-			return
+			break
 		}
 		t := order[next]
 		q.waiting = slices.DeleteFunc(q.waiting, func(o *ticket) bool { return o == t })
@@ -146,10 +150,15 @@ func (q *queue) advance() {
 			q.lights++
 		} else {
 			q.heavies++
-			q.running[t.source]++
 			q.alone = t.weight == alone
+			q.started = max(q.started, t.tag)
 		}
 		close(t.turn)
+	}
+	// Whoever comes to an empty host is equal to all others.
+	if q.heavies == 0 && len(q.waiting) == 0 {
+		clear(q.tags)
+		q.started = 0
 	}
 }
 
@@ -166,18 +175,10 @@ func (q *queue) fits(t *ticket) bool {
 	return q.heavies < q.places
 }
 
-// order gives those who wait in the order of their turns: by how many heavy tests of their source run or wait before them, then by arrival.
+// order gives those who wait in the order of their turns.
 func (q *queue) order() []*ticket {
-	rank := make(map[*ticket]int, len(q.waiting))
-	perSource := make(map[netip.Prefix]int, len(q.waiting))
-	for _, t := range q.waiting {
-		if t.weight != light { // a light one takes nothing that its source would have to account for
-			rank[t] = q.running[t.source] + perSource[t.source]
-			perSource[t.source]++
-		}
-	}
 	order := slices.Clone(q.waiting)
-	slices.SortStableFunc(order, func(a, b *ticket) int { return rank[a] - rank[b] })
+	slices.SortStableFunc(order, func(a, b *ticket) int { return a.tag - b.tag })
 	return order
 }
 

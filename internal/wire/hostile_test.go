@@ -1,0 +1,214 @@
+package wire_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// hostile are the ways in which strangers meet a port; each may end early, when the other side has closed.
+var hostile = map[string]func(c net.Conn, token wire.Token){
+	"silence":    func(net.Conn, wire.Token) {},
+	"half close": func(c net.Conn, _ wire.Token) { _ = c.(*net.TCPConn).CloseWrite() },
+	"garbage": func(c net.Conn, _ wire.Token) {
+		b := make([]byte, 4096)
+		for i := range b {
+			b[i] = byte(rand.Uint32())
+		}
+		_, _ = c.Write(b)
+	},
+	"every dialect": func(c net.Conn, _ wire.Token) {
+		for _, heads := range firstBytes { // maps come in random order
+			_, _ = io.WriteString(c, heads[0])
+			return
+		}
+	},
+	"cut preface":     func(c net.Conn, token wire.Token) { _, _ = c.Write(wire.AppendPreface(nil, token, 0)[:9]) },
+	"unknown token":   func(c net.Conn, _ wire.Token) { _, _ = c.Write(wire.AppendPreface(nil, wire.NewToken(), 0)) },
+	"index too large": func(c net.Conn, token wire.Token) { _, _ = c.Write(wire.AppendPreface(nil, token, 0xffff)) },
+	"one too many":    func(c net.Conn, token wire.Token) { _, _ = c.Write(wire.AppendPreface(nil, token, 0)) },
+	"cut hello":       func(c net.Conn, _ wire.Token) { _, _ = io.WriteString(c, "\x16\x03\x01\x02\x00\x01\x00") },
+	"oversized record": func(c net.Conn, _ wire.Token) {
+		_, _ = io.WriteString(c, "\x16\x03\x01\xff\xff"+strings.Repeat("x", 1<<16))
+	},
+	"slow hello": func(c net.Conn, _ wire.Token) {
+		for _, b := range []byte("\x16\x03\x01\x40\x00\x01" + strings.Repeat("\x00", 4096)) {
+			if _, err := c.Write([]byte{b}); err != nil {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	},
+	"TLS of others": func(c net.Conn, _ wire.Token) {
+		_ = tls.Client(c, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}).Handshake()
+	},
+	"TLS without a key": func(c net.Conn, _ wire.Token) {
+		s := tls.Client(c, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"linerate/1"}})
+		_ = s.Handshake()
+		_, _ = s.Write(make([]byte, 1<<14))
+	},
+}
+
+// TestListenerAmongHostiles serves one honest client while hundreds of strangers do what they can. Each of them must be turned away, and in the end
+// nothing may be left of them.
+func TestListenerAmongHostiles(t *testing.T) {
+	const each = 25
+	key := wire.NewKey()
+	l := listen(t, key)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.Handle(func(m wire.Message) { go c.Send(context.Background(), m.Type, m.Body) }, func() {})
+		}
+	}()
+	q := l.Expect(wire.NewToken(), 1)
+	defer q.Close()
+	taken, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), 0, wire.DataOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	if accepted, _, err := q.Accept(bounded(t)); err != nil {
+		t.Fatal(err)
+	} else {
+		defer accepted.Close()
+	}
+	before := runtime.NumGoroutine()
+	var strangers sync.WaitGroup
+	for name, attack := range hostile {
+		for range each {
+			strangers.Go(func() {
+				c, err := net.Dial("tcp", l.Addr().String())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer c.Close()
+				attack(c, q.Token())
+				_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+				if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("%s: still connected", name)
+				}
+			})
+		}
+	}
+	over := make(chan struct{})
+	go func() { strangers.Wait(); close(over) }()
+	for served := 0; ; served++ {
+		c, err := wire.Dial(bounded(t), l.Addr().String(), key)
+		if err != nil {
+			t.Fatalf("the honest client, %d times served, is kept out: %v", served, err)
+		}
+		if err := c.Send(t.Context(), "ping", served); err != nil {
+			t.Fatal(err)
+		}
+		if m := receive(t, c); string(m.Body) != fmt.Sprint(served) {
+			t.Fatalf("the honest client got %+v", m)
+		}
+		c.Close()
+		select {
+		case <-over:
+		default:
+			continue
+		}
+		break
+	}
+	sum := uint64(0)
+	for _, n := range l.Rejected() {
+		sum += n
+	}
+	if want := uint64(each * len(hostile)); sum < want {
+		t.Errorf("%d rejections counted for %d strangers: %v", sum, want, l.Rejected())
+	}
+	for end := time.Now().Add(30 * time.Second); runtime.NumGoroutine() > before+10; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d goroutines before and %d after", before, runtime.NumGoroutine())
+		}
+	}
+}
+
+// TestHandshakesGiveWay has one source hold every place for a handshake and not go on. An honest client must get through without waiting for the
+// end of them all.
+func TestHandshakesGiveWay(t *testing.T) {
+	key := wire.NewKey()
+	l := listen(t, key)
+	crowded := make(chan struct{}, 1)
+	l.OnReject(func(r wire.Rejection) {
+		if strings.Contains(r.Err.Error(), "gave way") {
+			select {
+			case crowded <- struct{}{}:
+			default:
+			}
+		}
+	})
+	for range wire.MaxHandshakes {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "\x16\x03\x01\x02\x00\x01"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			c.Handle(func(wire.Message) {}, func() {})
+		}
+	}()
+	c, err := wire.Dial(bounded(t), l.Addr().String(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	select {
+	case <-crowded:
+	default:
+		// All strangers may not have come to their handshake when the honest one did; then there was nobody to give way.
+		t.Log("nobody had to give way")
+	}
+}
+
+// TestHalfOpenAreShared fills the listener from one address; a client from another must find room.
+func TestHalfOpenAreShared(t *testing.T) {
+	key := wire.NewKey()
+	l := listen(t, key)
+	for range wire.MaxHalfOpen + 10 {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	other, err := d.DialContext(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Skipf("needs a second loopback address: %v", err)
+	}
+	defer other.Close()
+	// It says nothing and is still not the one that goes: its source has one, the other a thousand.
+	late, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	_ = other.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+	if _, err := other.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the only connection of its source gave way: %v", err)
+	}
+}
