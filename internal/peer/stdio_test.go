@@ -94,6 +94,9 @@ func FuzzSession(f *testing.F) {
 	f.Add("knob.read", []byte(`{"id":1,"body":{"knob":"sysctl:a/../../etc"}}`))
 	f.Add("change.apply", []byte(`{"id":2,"body":{"for_nanoseconds":-1,"settings":[{"knob":"","value":""}]}}`))
 	f.Add("test.start", []byte(`{"spec":{"test":"stream","streams":-1}}`))
+	f.Add("test.start", []byte(`{"spec":{"test":"rr","duration_nanoseconds":200000000}}`))
+	f.Add("run.open", []byte(`{"id":3,"body":{"spec":{"test":"ping"}}}`))
+	f.Add("run.open", []byte(`{"id":4,"body":{"spec":{"test":"stream","window_bytes":65536,"mss_bytes":1}}}`))
 	f.Fuzz(func(t *testing.T, typ string, body []byte) {
 		if !json.Valid(body) || typ == "" {
 			t.Skip()
@@ -116,7 +119,7 @@ func FuzzSession(f *testing.F) {
 			body raw
 		}{
 			{"hello", `{"id":1001,"body":{"protocol":1}}`},
-			{"run.open", `{"id":1002}`},
+			{"run.open", `{"id":1002,"body":{"spec":{"test":"rr","duration_nanoseconds":200000000}}}`},
 			{typ, raw(body)},
 			{"run.close", `{"id":1003}`},
 		} {

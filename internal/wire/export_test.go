@@ -2,6 +2,7 @@ package wire
 
 import (
 	"io"
+	"net"
 	"time"
 )
 
@@ -32,3 +33,10 @@ func NewConnBeating(rw io.ReadWriteCloser, every time.Duration) *Conn {
 
 // ReadFrame is readFrame with the widest limit.
 func ReadFrame(r io.Reader) (Message, int, error) { return readFrame(r, MaxMessageBytes) }
+
+// SocketOf is the present listening socket.
+func SocketOf(l *Listener) *net.TCPListener {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.socket
+}

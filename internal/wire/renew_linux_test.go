@@ -4,6 +4,7 @@ package wire_test
 
 import (
 	"errors"
+	"net"
 	"os"
 	"runtime"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linerate/linerate/internal/sys"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -50,6 +52,111 @@ func loopbackUp() error {
 	}
 	lo.SetUint16(unix.IFF_UP)
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
+}
+
+// socketOption reads one option of a socket.
+func socketOption(t *testing.T, conn *net.TCPConn, level, name int) (value int) {
+	t.Helper()
+	raw, err := conn.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { value, _ = unix.GetsockoptInt(int(fd), level, name) })
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return value
+}
+
+// windowScale is the scale that this end of a connection has announced.
+func windowScale(t *testing.T, conn *net.TCPConn) (scale int) {
+	t.Helper()
+	raw, err := conn.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) {
+			info, infoErr := sys.ReadTCPInfo(int(fd))
+			if scale = int(info.RcvWScale); infoErr != nil {
+				t.Error(infoErr)
+			}
+		})
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return scale
+}
+
+// TestListenOptions has connections with options of their own between ordinary ones: what the far end of each has is what its test asked for, and
+// nothing of it stays.
+func TestListenOptions(t *testing.T) {
+	l := listen(t, wire.NewKey())
+	accept := func(q *wire.DataQueue) *net.TCPConn {
+		t.Helper()
+		near, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), 0, wire.DataOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { near.Close() })
+		far, _, err := q.Accept(bounded(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { far.Close() })
+		return far
+	}
+	type seen struct{ Buffer, Scale, MSS int }
+	look := func(c *net.TCPConn) seen {
+		return seen{
+			socketOption(t, c, unix.SOL_SOCKET, unix.SO_RCVBUF), windowScale(t, c),
+			socketOption(t, c, unix.IPPROTO_TCP, unix.TCP_MAXSEG),
+		}
+	}
+	plain := l.Expect(wire.NewToken(), 1)
+	defer plain.Close()
+	before := look(accept(plain))
+	q, err := l.ExpectWith(wire.NewToken(), 1, wire.ListenOptions{WindowBytes: 16 << 10, MSSBytes: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.ExpectWith(wire.NewToken(), 1, wire.ListenOptions{MSSBytes: 600}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("a second test with options: %v", err)
+	}
+	got := look(accept(q))
+	// The kernel doubles what is asked for (socket(7)), and takes 12 bytes of a segment for timestamps.
+	if got.Buffer != 32<<10 || got.MSS > 1000 || got.MSS < 1000-12 || got.Scale >= before.Scale {
+		t.Errorf("with options %+v, without %+v", got, before)
+	}
+	q.Close()
+	again := l.Expect(wire.NewToken(), 1)
+	defer again.Close()
+	if after := look(accept(again)); after != before {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+	if _, err := l.ExpectWith(wire.NewToken(), 1, wire.ListenOptions{MSSBytes: 1}); err == nil {
+		t.Error("a segment of one byte was taken")
+	}
+	last := l.Expect(wire.NewToken(), 1)
+	defer last.Close()
+	if after := look(accept(last)); after != before {
+		t.Errorf("after refused options %+v, before %+v", after, before)
+	}
+}
+
+// TestRenewKeepsAnUnchangedSocket shows that nothing is replaced, and so nobody reset, as long as a fresh socket would be the same.
+func TestRenewKeepsAnUnchangedSocket(t *testing.T) {
+	l := listen(t, wire.NewKey())
+	inode := wire.SocketOf(l)
+	if err := l.Renew(); err != nil {
+		t.Fatal(err)
+	}
+	if wire.SocketOf(l) != inode {
+		t.Error("the socket was replaced")
+	}
+	if err := wire.ForceRenew(l); err != nil {
+		t.Fatal(err)
+	}
+	if wire.SocketOf(l) == inode {
+		t.Error("the socket was not replaced")
+	}
 }
 
 // TestNetnsRenewTakesUpDefaults shows what Renew is for: an accepted socket has the buffer that was the default when its listener was made.

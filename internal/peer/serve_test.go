@@ -1,0 +1,206 @@
+package peer_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// start runs a test that lasts until the function it gives is called, which returns its error; it returns when the test is under way.
+func start(t *testing.T, c *peer.Client, spec traffic.Spec) (end func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	running, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		started := sync.OnceFunc(func() { close(running) })
+		_, err := c.Run(ctx, spec, func(traffic.Interval) { started() })
+		done <- err
+	}()
+	select {
+	case <-running:
+	case err := <-done:
+		t.Fatal(err)
+	}
+	return func() error { cancel(); return <-done }
+}
+
+func TestSeveralTestsAtOnce(t *testing.T) {
+	t.Parallel()
+	f := serve(t, func(o *peer.ServerOptions) { o.AtOnce = 2 })
+	first, second := f.connect(f.addr, peer.ConnectOptions{}), f.connect(f.addr, peer.ConnectOptions{})
+	endFirst, endSecond := start(t, first, long), start(t, second, long)
+	// The third has to wait, and a ping need not.
+	waits := make(chan string, 8)
+	third := f.connect(f.addr, peer.ConnectOptions{Notify: func(text string) { waits <- text }})
+	if _, err := third.Run(t.Context(), traffic.Spec{Test: traffic.Ping, Duration: short.Duration, Interval: short.Interval}, nil); err != nil {
+		t.Errorf("ping beside two tests: %v", err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := third.Run(t.Context(), short, nil)
+		done <- err
+	}()
+	if text := <-waits; !strings.Contains(text, "2 before you") {
+		t.Errorf("told %q", text)
+	}
+	if err := endFirst(); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("after one had ended: %v", err)
+	}
+	if err := endSecond(); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestOptionsOfTheListener(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil)
+	c := f.connect(f.addr, peer.ConnectOptions{})
+	for _, spec := range []traffic.Spec{
+		{Test: traffic.Stream, Duration: short.Duration, Interval: short.Interval, WindowBytes: 64 << 10, MSSBytes: 1000},
+		short, // as if nothing had been
+	} {
+		if _, err := c.Run(t.Context(), spec, nil); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestLimitsAreToldAtTheNearEnd(t *testing.T) {
+	f := serve(t, func(o *peer.ServerOptions) {
+		o.Limits = traffic.Limits{MaxDuration: time.Second, MaxBitsPerSecond: 1e9}
+		o.Gate = admission.New(admission.Limits{ClientsPerSource: 1})
+	})
+	c := f.connect(f.addr, peer.ConnectOptions{})
+	for name, spec := range map[string]traffic.Spec{
+		"longer than the 1s": {Test: traffic.RR, Duration: 2 * time.Second},
+		"ask for a rate":     {Test: traffic.Stream, Duration: short.Duration, Interval: short.Interval},
+	} {
+		if _, err := c.Run(t.Context(), spec, nil); !errors.Is(err, traffic.ErrRefused) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// The gate's places are for all servers of this host together.
+	end := start(t, c, traffic.Spec{Test: traffic.Ping, Duration: time.Second, Interval: 100 * time.Millisecond})
+	other := f.connect(f.addr, peer.ConnectOptions{})
+	_, err := other.Run(t.Context(), traffic.Spec{Test: traffic.Ping, Duration: short.Duration, Interval: short.Interval}, nil)
+	if !errors.Is(err, peer.ErrBusy) || !strings.Contains(err.Error(), "of this source") {
+		t.Errorf("a second test of one source: %v", err)
+	}
+	_ = end()
+}
+
+func TestIdleClientsAreClosed(t *testing.T) {
+	t.Parallel()
+	f := serve(t, func(o *peer.ServerOptions) { o.IdleWait = 300 * time.Millisecond })
+	told := make(chan string, 1)
+	c := f.connect(f.addr, peer.ConnectOptions{Notify: func(text string) { told <- text }})
+	// A test that lasts longer is no idleness.
+	spec := traffic.Spec{Test: traffic.RR, Duration: 700 * time.Millisecond, Interval: 100 * time.Millisecond}
+	if _, err := c.Run(t.Context(), spec, nil); err != nil {
+		t.Fatal(err)
+	}
+	<-c.Done()
+	if text := <-told; !strings.Contains(text, "nothing was asked for in 300ms") {
+		t.Errorf("told %q", text)
+	}
+	f.await("asked for nothing")
+}
+
+func TestPlacesForOtherSources(t *testing.T) {
+	t.Parallel()
+	f := serve(t, func(o *peer.ServerOptions) { o.MaxClients = 64 })
+	for range 63 {
+		f.connect(f.addr, peer.ConnectOptions{})
+	}
+	_, err := peer.Connect(t.Context(), f.addr, peer.ConnectOptions{Key: f.key.String()})
+	if !errors.Is(err, peer.ErrBusy) || !strings.Contains(err.Error(), "63 clients of this source") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestHoldersOfTheKeyMisbehave sends what no client of ours does. Each must lose its connection, and an honest one not notice.
+func TestHoldersOfTheKeyMisbehave(t *testing.T) {
+	f := serve(t, nil)
+	hello := func(c *wire.Conn) error { return c.Send(t.Context(), "hello", raw(`{"id":1,"body":{"protocol":1}}`)) }
+	open := func(c *wire.Conn, test string) error {
+		if err := c.Send(t.Context(), "run.open", raw(`{"id":2,"body":{"spec":{"test":"`+test+`"}}}`)); err != nil {
+			return err
+		}
+		for range 2 { // the answers to hello and to this
+			if _, err := c.Receive(t.Context()); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	honest := f.connect(f.addr, peer.ConnectOptions{})
+	for name, misbehave := range map[string]func(c *wire.Conn) error{
+		"a flood of calls": func(c *wire.Conn) error {
+			for i := range 200 {
+				if err := c.Send(t.Context(), "snapshot", call{uint64(i)}); err != nil {
+					return nil // it has been closed
+				}
+			}
+			return nil
+		},
+		"too much at once": func(c *wire.Conn) error {
+			return c.Send(t.Context(), "change.apply", raw(`{"id":3,"body":{"reason":"`+strings.Repeat("x", 300<<10)+`"}}`))
+		},
+		"a call that is none": func(c *wire.Conn) error { return c.Send(t.Context(), "snapshot", raw(`[]`)) },
+		"a heavy test instead of a light one": func(c *wire.Conn) error {
+			if err := open(c, "ping"); err != nil {
+				return err
+			}
+			return c.Send(t.Context(), "test.start", raw(`{"spec":{"test":"stream"}}`))
+		},
+		"a test that starts twice": func(c *wire.Conn) error {
+			if err := open(c, "rr"); err != nil {
+				return err
+			}
+			for range 2 {
+				if err := c.Send(t.Context(), "test.start", raw(`{"spec":{"test":"rr"}}`)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	} {
+		for range 5 {
+			c, err := wire.Dial(t.Context(), f.addr, f.key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := hello(c); err != nil {
+				t.Fatal(err)
+			}
+			if err := misbehave(c); err != nil && !errors.Is(err, wire.ErrPeerGone) {
+				t.Errorf("%s: %v", name, err)
+			}
+			select {
+			case <-c.Done():
+			case <-time.After(30 * time.Second):
+				t.Errorf("%s: still connected", name)
+			}
+			c.Close()
+		}
+	}
+	if _, err := honest.Run(t.Context(), short, nil); err != nil {
+		t.Errorf("after all that: %v", err)
+	}
+}
+
+// call is a call without a body.
+type call struct {
+	ID uint64 `json:"id"`
+}
