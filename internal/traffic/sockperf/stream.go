@@ -34,6 +34,7 @@ type stream struct {
 	patience patience
 	buf      []byte // filled up to have, from the start of a message on
 	have     int
+	base     time.Time     // of now
 	began    time.Duration // when the oldest byte in buf came, or the last message ended
 
 	messages, answered, in, out int64
@@ -52,10 +53,9 @@ func serveStream(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, vi
 	// Raw blocking calls want a thread of their own; it goes back to the pool with the client.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	s := &stream{ctx: ctx, end: end, visit: visit, patience: p, buf: make([]byte, 2*MaxMessageBytes), began: sys.Monotonic()}
-	began := s.began
+	s := &stream{ctx: ctx, end: end, visit: visit, patience: p, buf: make([]byte, 2*MaxMessageBytes), base: time.Now()}
 	err = s.serve()
-	seconds := (sys.Monotonic() - began).Seconds()
+	seconds := s.now().Seconds()
 	text := fmt.Sprintf("sockperf %s over tcp: %d messages, %d answered, %d bytes in and %d out in %.1f s (%.0f answers/s)",
 		from, s.messages, s.answered, s.in, s.out, seconds, float64(s.answered)/max(seconds, 1e-9))
 	if err != nil {
@@ -64,11 +64,14 @@ func serveStream(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, vi
 	return text
 }
 
+// now is the time since the client came; it costs no system call.
+func (s *stream) now() time.Duration { return time.Since(s.base) }
+
 // serve returns nil when the client has closed its connection at the end of a message, or just reset it, as sockperf does.
 func (s *stream) serve() error {
 	for {
 		n, err := s.end.read(s.buf[s.have:])
-		now := sys.Monotonic()
+		now := s.now()
 		switch {
 		case s.ctx.Err() != nil:
 			return errStopped
@@ -168,7 +171,7 @@ func (s *stream) shift(replies int) {
 
 // send writes all of p, as long as the client takes some of it now and then.
 func (s *stream) send(p []byte) error {
-	last := sys.Monotonic()
+	last := s.now()
 	for len(p) > 0 {
 		n, err := s.end.write(p)
 		s.out += int64(max(n, 0))
@@ -176,14 +179,14 @@ func (s *stream) send(p []byte) error {
 		case s.ctx.Err() != nil:
 			return errStopped
 		case errors.Is(err, sys.ErrTimeout):
-			if sys.Monotonic()-last > s.patience.answer {
+			if s.now()-last > s.patience.answer {
 				return fmt.Errorf("%w within %v", errStuck, s.patience.answer)
 			}
 			continue
 		case err != nil:
 			return fmt.Errorf("send: %w", err)
 		}
-		last = sys.Monotonic()
+		last = s.now()
 		p = p[n:]
 	}
 	return nil

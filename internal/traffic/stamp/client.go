@@ -262,14 +262,13 @@ func newSender(sock *socket, spec traffic.Spec, o ClientOptions) *sender {
 	s := &sender{
 		socket: sock, spec: spec, auth: newAuthenticator(o.Key), format: format(o.PTP), ssid: o.SSID, clock: clock{query: queryClock},
 		packet: make([]byte, spec.RequestBytes), in: make([]byte, 1<<16), waiting: make([]sending, underWay),
-		every: (expected + maxSamples - 1) / maxSamples, rtt: newHistogram(), began: sys.Monotonic(),
+		every: (expected + maxSamples - 1) / maxSamples, rtt: newHistogram(), base: time.Now(),
 	}
 	if o.query != nil {
 		s.clock.query = o.query
 	}
 	s.up.samples = make([]int64, 0, expected/s.every+1)
 	s.down.samples = make([]int64, 0, expected/s.every+1)
-	s.cut = edge{at: s.began}
 	putPadding(s.packet[s.auth.layout().bytes:], engine.Pattern(max(0, spec.RequestBytes-s.auth.layout().bytes-tlvHeaderBytes)))
 	return s
 }

@@ -1,10 +1,6 @@
 package stamp
 
-import (
-	"time"
-
-	"github.com/linerate/linerate/internal/sys"
-)
+import "time"
 
 // clockState is what the system says of its real-time clock.
 type clockState struct {
@@ -22,15 +18,14 @@ const clockEvery = time.Second
 // clock keeps the state of this host's clock at hand. It is for one goroutine.
 type clock struct {
 	state clockState
-	read  time.Duration // when; 0: never
+	read  time.Time // when
 	query func() clockState
 }
 
 // now is the state, a second old at most.
 func (c *clock) now() clockState {
-	at := sys.Monotonic()
-	if c.read == 0 || at-c.read > clockEvery {
-		c.state, c.read = c.query(), max(at, 1)
+	if time.Since(c.read) > clockEvery {
+		c.state, c.read = c.query(), time.Now()
 	}
 	return c.state
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/stats"
-	"github.com/linerate/linerate/internal/sys"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -47,7 +46,7 @@ type sender struct {
 
 	every int64 // which samples are kept
 	emit  func(traffic.Interval)
-	began time.Duration
+	base  time.Time     // of now
 	open  time.Duration // the measured part
 	shut  time.Duration
 	cut   edge
@@ -133,8 +132,8 @@ func (s *sender) mark(ctx context.Context) (mark, error) {
 		m.tries++
 		m.sequence = s.sequence
 		s.send(false)
-		for until := sys.Monotonic() + greetWait; ; {
-			left := until - sys.Monotonic()
+		for until := s.now() + greetWait; ; {
+			left := until - s.now()
 			if left <= 0 {
 				break
 			}
@@ -157,7 +156,7 @@ func (s *sender) span(ctx context.Context, d time.Duration, measured bool) error
 	if d <= 0 {
 		return nil
 	}
-	now := sys.Monotonic()
+	now := s.now()
 	end, next := now+d, now
 	s.cut = s.count
 	s.cut.at = now
@@ -165,7 +164,7 @@ func (s *sender) span(ctx context.Context, d time.Duration, measured bool) error
 		s.open = now
 	}
 	for {
-		now = sys.Monotonic()
+		now = s.now()
 		cut := s.cut.at + s.spec.Interval
 		// A remainder of less than a tenth of an interval belongs to the one before; its mean would be noise.
 		if end-cut < s.spec.Interval/10 {
@@ -186,14 +185,14 @@ func (s *sender) span(ctx context.Context, d time.Duration, measured bool) error
 			s.send(measured)
 			next = max(next+s.spec.Gap, now)
 		}
-		s.take(min(max(min(next, end, cut)-sys.Monotonic(), 0), lookEvery))
+		s.take(min(max(min(next, end, cut)-s.now(), 0), lookEvery))
 	}
 }
 
 // settle waits for the answers that are still under way.
 func (s *sender) settle(ctx context.Context) error {
-	for until := sys.Monotonic() + stragglers; s.answered < s.sent; {
-		left := until - sys.Monotonic()
+	for until := s.now() + stragglers; s.answered < s.sent; {
+		left := until - s.now()
 		if left <= 0 {
 			break
 		}
@@ -215,7 +214,9 @@ func (s *sender) send(measured bool) {
 	if measured {
 		s.sent++
 	}
-	w.at, w.unix = sys.Monotonic(), unixNanos()
+	// One reading of both clocks, so that they are of the same instant.
+	at := time.Now()
+	w.at, w.unix = at.Sub(s.base), at.UnixNano()
 	putTimestamp(r.timestamp[:], w.unix, s.format, state.taiOffset)
 	r.put(s.packet, l)
 	if s.auth != nil {
@@ -231,7 +232,7 @@ func (s *sender) take(wait time.Duration) {
 	n, a, err := s.socket.receive(s.in, wait)
 	switch {
 	case err == nil:
-		s.judge(s.in[:n], a, sys.Monotonic())
+		s.judge(s.in[:n], a, s.now())
 	case !quiet(err):
 		s.network = err // the network's word on some packet, which stays unanswered
 	}
@@ -305,10 +306,13 @@ func (s *sender) roundTrip(w *sending, a arrival, now time.Duration, t2, t3 int6
 	return whole - inside
 }
 
+// now is the monotonic time since the test began; it costs no system call.
+func (s *sender) now() time.Duration { return time.Since(s.base) }
+
 // interval reports what came since the last one.
 func (s *sender) interval(now time.Duration, omitted bool) {
 	n := s.count.answered - s.cut.answered
-	i := traffic.Interval{StartSeconds: (s.cut.at - s.began).Seconds(), EndSeconds: (now - s.began).Seconds(), Omitted: omitted}
+	i := traffic.Interval{StartSeconds: s.cut.at.Seconds(), EndSeconds: now.Seconds(), Omitted: omitted}
 	if n > 0 {
 		i.TransactionsPerSec = float64(n) / (now - s.cut.at).Seconds()
 		i.RTTSeconds = float64(s.count.rttNanos-s.cut.rttNanos) / float64(n) / 1e9

@@ -6,9 +6,9 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"time"
 
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/sys"
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
@@ -82,13 +82,14 @@ func (s *Server) Serve(ctx context.Context) error {
 // reflect is the loop. It allocates for new sessions only.
 func (s *Server) reflect(ctx context.Context) error {
 	buf := make([]byte, 1<<16)
-	defer func() { s.r.sweep(sys.Monotonic(), true) }()
+	base := time.Now() // reading the time since then costs no system call
+	defer func() { s.r.sweep(time.Since(base), true) }()
 	for {
 		n, a, err := s.socket.receive(buf, wakeEvery)
 		if ctx.Err() != nil {
 			return nil
 		}
-		now := sys.Monotonic()
+		now := time.Since(base)
 		s.r.sweep(now, false)
 		if err != nil {
 			if s.socket.fatal(err) {
