@@ -35,7 +35,7 @@ func (c *conductor) windowOver(now time.Duration) bool {
 	case c.udp != nil:
 		// What was lost never comes, so it is the senders that say when all is said.
 		c.nextLook = now + longestLook/4
-		return c.tellSent() && (!c.udp.receives() || c.udp.theirs != nil)
+		return c.tellSent() && (!c.udp.Receives() || c.udp.Heard())
 	}
 	c.look(now)
 	return (!c.receives() || c.window.full > 0) && (!c.sends() || c.peerFull)
@@ -71,20 +71,20 @@ func (c *conductor) drain(now time.Duration) {
 		c.finish()
 		return
 	}
-	if c.tellSent() && c.udp.drained(now) {
+	if c.tellSent() && c.udp.Drained(now) {
 		c.finish()
 	}
 }
 
 // tellSent tells the other side what was sent, once, when all of it is; false: it is not yet.
 func (c *conductor) tellSent() bool {
-	if !c.udp.told && c.udp.idle() {
-		c.udp.told = true
-		if c.udp.sends() {
-			c.session.post(msgSent, c.udp.tell())
+	if !c.told && c.udp.Idle() {
+		c.told = true
+		if c.udp.Sends() {
+			c.session.post(msgSent, sentBody{c.udp.Tell()})
 		}
 	}
-	return c.udp.told
+	return c.told
 }
 
 // exceeded tells when the other side moves more than this host allows, whatever its Spec has promised; only the far side is set limits.

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/traffic/datagram"
+	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -336,4 +340,90 @@ func TestUnknownCongestionControl(t *testing.T) {
 		t.Errorf("near: %v", err)
 	}
 	<-done
+}
+
+// TestDatagramsBreak has one side of a udp test end in the middle, in several ways.
+func TestDatagramsBreak(t *testing.T) {
+	onlyLinux(t)
+	long := Spec{Test: UDP, Duration: 30 * time.Second, Interval: 100 * time.Millisecond, RateBitsPerSec: 1e6, Direction: Bidir}
+	for _, c := range []struct {
+		name string
+		do   func(w *world, cancelFar func())
+		want error
+	}{
+		{"the far side gives up", func(_ *world, cancel func()) { cancel() }, ErrFar},
+		{"the channel breaks", func(w *world, _ func()) { _ = w.farControl.Close() }, ErrPeerGone},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.withEcho(t)
+			before := openDescriptors()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			done := w.serve(ctx)
+			once := sync.OnceFunc(func() { c.do(w, cancel) })
+			_, err := Run(t.Context(), w.link, long, func(Interval) { once() })
+			if !errors.Is(err, c.want) {
+				t.Errorf("near: %v", err)
+			}
+			if err := <-done; err == nil {
+				t.Error("far: no error")
+			}
+			if after := openDescriptors(); after > before {
+				t.Errorf("%d descriptors open before, %d after", before, after)
+			}
+		})
+	}
+}
+
+// TestHelloGoesUnheard has a far side whose UDP port leads nowhere, as behind a firewall.
+func TestHelloGoesUnheard(t *testing.T) {
+	w := newWorld(t)
+	w.withEcho(t)
+	w.link.timing, w.far.timing = &impatient, &impatient
+	w.link.Echo = "127.0.0.1:9" // discard, where nobody listens
+	done := w.serve(t.Context())
+	_, err := Run(t.Context(), w.link, shortSpec(UDP), nil)
+	if !errors.Is(err, ErrNoAnswer) && !errors.Is(err, ErrFar) {
+		t.Errorf("near: %v", err)
+	}
+	if err := <-done; err == nil {
+		t.Error("far: no error")
+	}
+}
+
+// TestStrangersGetNothing sends hellos with a wrong token, and from a wrong address, to a far side that waits for some.
+func TestStrangersGetNothing(t *testing.T) {
+	onlyLinux(t)
+	w := newWorld(t)
+	w.withEcho(t)
+	w.far.timing = &impatient
+	w.far.PeerIP = "127.0.0.2" // the near end that is expected is another one
+	done := make(chan error, 1)
+	go func() { done <- w.far.Respond(t.Context(), shortSpec(UDP)) }()
+	s := script{t, w.nearControl}
+	var accepted acceptBody
+	if err := decode(s.expect(msgAccept), &accepted); err != nil {
+		t.Fatal(err)
+	}
+	socket, err := datagram.Dial(netip.AddrPortFrom(loopback, uint16(accepted.EchoPort)), datagram.SocketOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	var p [echo.HelloBytes]byte
+	for _, token := range []echo.Token{echo.Token(accepted.EchoToken), {1, 2, 3}} {
+		echo.PutHello(p[:], token, 0)
+		if err := socket.Send(p[:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := socket.Receive(p[:], 200*time.Millisecond); err == nil {
+		t.Errorf("%d bytes for a stranger", n)
+	}
+	s.expect(msgError)
+	s.send(msgStop, nil)
+	if err := <-done; !errors.Is(err, ErrPeerGone) {
+		t.Errorf("far: %v", err)
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/linerate/linerate/internal/stats"
 	"github.com/linerate/linerate/internal/sys"
 	"github.com/linerate/linerate/internal/traffic/account"
+	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/engine"
 	"github.com/linerate/linerate/internal/wire"
@@ -38,6 +39,7 @@ type part struct {
 	Transactions int64   `json:"transactions,omitempty"`
 	RTTSum       float64 `json:"rtt_sum_seconds,omitempty"` // over Transactions
 	Packets      int64   `json:"packets,omitempty"`         // datagrams received here
+	Missing      int64   `json:"missing,omitempty"`         // datagrams that came not, so far; less than 0 when more of older ones came late
 	Probes       int64   `json:"probes,omitempty"`          // answered pings beside the test
 	ProbeSum     float64 `json:"probe_sum_seconds,omitempty"`
 
@@ -52,12 +54,26 @@ type part struct {
 	Retransmits   uint64  `json:"retransmits_total,omitempty"`
 }
 
+// plausible tells whether an interval of the other side can be; the figures of one that cannot would make infinities of rates.
+func (p part) plausible() bool {
+	const most = 1e18 // of anything, in any unit
+	for _, f := range []float64{
+		p.Start, p.RTTSum, p.ProbeSum, p.RTT, p.RTTVar, p.Cwnd, p.Ssthresh, p.DeliveryRate, p.RwndLimited, p.SndbufLimited,
+	} {
+		if f < 0 || f > most {
+			return false
+		}
+	}
+	return p.End-p.Start >= shortestPart.Seconds()/1000 && p.End < most && p.Bytes >= 0 && p.Transactions >= 0 && p.Packets >= 0 && p.Probes >= 0
+}
+
 // reading is what the workers had counted at one moment.
 type reading struct {
 	at           time.Duration
 	bytes        int64 // received
 	sent         int64
 	packets      int64 // received
+	missing      int64 // datagrams that came not, so far
 	verified     int64
 	transactions int64
 	rttNanos     int64
@@ -83,9 +99,11 @@ type conductor struct {
 	pinger  *echo.Pinger // body of one of them; nil: none
 	phase   *engine.Phase
 	failed  chan error
-	udp     *exchange // of a udp test; nil: it is none
-	limits  Limits    // that the far side holds the test to while it runs, see exceeded
-	started bool      // the workers were
+	udp     *datagram.Exchange // of a udp test; nil: it is none
+	pathMTU int                // bytes, that the kernel believes in, of a udp test; 0: not known
+	told    bool               // of a udp test: the other side knows what was sent here
+	limits  Limits             // that the far side holds the test to while it runs, see exceeded
+	started bool               // the workers were
 
 	base      time.Time
 	first     reading // before anything moved
@@ -117,7 +135,7 @@ type conductor struct {
 
 func newConductor(spec Spec, near bool, s *session, sample func() (*host.Counters, error), side cast, p *engine.Phase) *conductor {
 	return &conductor{
-		spec: spec, near: near, session: s, sample: sample, workers: side.workers, pinger: side.pinger, udp: side.udp, phase: p,
+		spec: spec, near: near, session: s, sample: sample, workers: side.workers, pinger: side.pinger, udp: side.udp, pathMTU: side.pathMTU, phase: p,
 		failed: make(chan error, len(side.workers)),
 		flows:  make([]account.Flow, len(side.workers)),
 		onPart: func(part) {}, farParts: func(part) {},
@@ -249,6 +267,9 @@ func (c *conductor) handle(m wire.Message) (over bool, err error) {
 		if err := decode(m, &p); err != nil {
 			return false, err
 		}
+		if !p.plausible() {
+			return false, fmt.Errorf("%w: %s message with impossible figures", ErrProtocol, msgInterval)
+		}
 		c.farParts(p)
 	case m.Type == msgSteady && c.near:
 		c.farSteady = true
@@ -269,7 +290,9 @@ func (c *conductor) handle(m wire.Message) (over bool, err error) {
 		if err := decode(m, &b); err != nil {
 			return false, err
 		}
-		return false, c.udp.hear(b)
+		if err := c.udp.Hear(b.Streams); err != nil {
+			return false, fmt.Errorf("%w: %w", ErrProtocol, err)
+		}
 	case m.Type == msgStop && !c.near && c.phase.Is() == engine.Tail:
 		return true, nil
 	default:
@@ -393,6 +416,9 @@ func (c *conductor) read() reading {
 		r.transactions += w.Transactions.Load()
 		r.rttNanos += w.RTTNanos.Load()
 	}
+	if c.udp != nil {
+		r.missing = c.udp.Missing()
+	}
 	return r
 }
 
@@ -463,6 +489,7 @@ func (c *conductor) cut(r reading, inWindow bool) {
 		Transactions: r.transactions - c.last.transactions,
 		RTTSum:       float64(r.rttNanos-c.last.rttNanos) / 1e9,
 		Packets:      r.packets - c.last.packets,
+		Missing:      r.missing - c.last.missing,
 		Probes:       r.probes - c.last.probes,
 		ProbeSum:     float64(r.probeNanos-c.last.probeNanos) / 1e9,
 	}

@@ -1,9 +1,6 @@
 package traffic
 
 import (
-	"time"
-
-	"github.com/linerate/linerate/internal/stats"
 	"github.com/linerate/linerate/internal/traffic/account"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 )
@@ -27,66 +24,26 @@ type udpReceived struct {
 	Batch       string  `json:"batch,omitempty"`
 }
 
-// sums adds up what the two kinds of workers of a side report; nil where it has none of a kind.
-func (x *exchange) sums() (*udpSent, *udpReceived) {
+// accountOf is what x has come to, as it travels; nil where this side does not send, or not receive.
+func accountOf(x *datagram.Exchange) (*udpSent, *udpReceived) {
+	s, r := x.Totals()
 	var sent *udpSent
-	for _, s := range x.sent {
-		if sent == nil {
-			sent = &udpSent{Batch: string(s.Batch), Pacing: s.Pacing}
-		}
-		sent.Packets += s.Packets
-		sent.Bytes += s.Bytes
-		sent.SocketErrors += s.MeasuredSocketErrors
-		sent.Gaps = wider(sent.Gaps, s.Gaps)
-	}
-	var received *udpReceived
-	var first, last time.Duration
-	for i, g := range x.got {
-		if received == nil {
-			received = &udpReceived{Batch: string(g.Batch)}
-		}
-		theirs := int64(0)
-		if i < len(x.theirs) {
-			theirs = x.theirs[i].Packets
-		}
-		received.Sent += uint64(theirs)
-		received.Received += uint64(g.Packets)
-		// A packet so late that nobody can tell it from a copy was not lost.
-		received.Lost += uint64(max(0, theirs-g.Packets-g.Late))
-		received.Duplicates += uint64(g.Duplicates)
-		received.Reordered += uint64(g.Reordered)
-		received.JitterSeconds += g.JitterSeconds / float64(len(x.got))
-		received.DelayVariation = wider(received.DelayVariation, g.DelayVariation)
-		received.Bytes += g.Bytes
-		received.SocketDrops += socketDrops(g)
-		if g.Packets > 0 {
-			if first == 0 || g.FirstAt < first {
-				first = g.FirstAt
-			}
-			last = max(last, g.LastAt)
+	if s != nil {
+		sent = &udpSent{
+			Packets: s.Packets, Bytes: s.Bytes, SocketErrors: s.SocketErrors, Gaps: plainDistribution(s.Gaps),
+			Pacing: s.Pacing, Batch: string(s.Batch),
 		}
 	}
-	if received != nil {
-		received.Seconds = (last - first).Seconds()
+	if r == nil {
+		return sent, nil
 	}
-	return sent, received
-}
-
-// socketDrops is how many measured packets the socket had no room for. A socket that merges packets counts the merged ones as one, and then the hole
-// that the drop has left says how many there were.
-func socketDrops(g datagram.Received) int64 {
-	if g.Merged && g.MeasuredSocketDrops > 0 {
-		return max(g.MeasuredSocketDrops, g.GapsAtSocket)
+	return sent, &udpReceived{
+		DatagramCounts: DatagramCounts{
+			Sent: uint64(r.Sent), Received: uint64(r.Packets), Lost: uint64(r.Lost), Duplicates: uint64(r.Duplicates), Reordered: uint64(r.Reordered),
+			JitterSeconds: r.JitterSeconds, DelayVariation: plainDistribution(r.DelayVariation),
+		},
+		Bytes: r.Bytes, Seconds: r.Time.Seconds(), SocketDrops: r.SocketDrops, Batch: string(r.Batch),
 	}
-	return g.MeasuredSocketDrops
-}
-
-// wider is the distribution with the longer tail. Those of several streams cannot be merged, and the worst one is what a user asks for.
-func wider(d *Distribution, l stats.Latencies) *Distribution {
-	if l.Count == 0 || d != nil && d.P99 >= l.P99 {
-		return d
-	}
-	return plainDistribution(l)
 }
 
 // datagrams fills in what became of the datagrams of both directions.

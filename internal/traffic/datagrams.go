@@ -22,12 +22,6 @@ const (
 	answerEvery = 20 * time.Millisecond
 )
 
-// datagramPort is one socket of a udp test and the direction that it carries, by the index of the socket.
-type datagramPort struct {
-	sender   *datagram.Sender   // nil: this end receives on it
-	receiver *datagram.Receiver // nil: this end sends on it
-}
-
 // socketOptions are those of both ends of socket index.
 func (s Spec) socketOptions(index int, near bool) datagram.SocketOptions {
 	o := datagram.SocketOptions{WindowBytes: s.WindowBytes, TOS: s.TOS, DontFragment: s.DontFragment, BusyPoll: s.BusyPoll}
@@ -54,15 +48,15 @@ func (s Spec) sendOptions(index int) datagram.SendOptions {
 }
 
 // newDatagramWorkers makes the workers of one side on sockets; when it fails they stay the caller's.
-func newDatagramWorkers(spec Spec, p *engine.Phase, sockets []*datagram.Socket, near bool) ([]*engine.Worker, []datagramPort, error) {
-	workers, ports := make([]*engine.Worker, len(sockets)), make([]datagramPort, len(sockets))
+func newDatagramWorkers(spec Spec, p *engine.Phase, sockets []*datagram.Socket, near bool) ([]*engine.Worker, []datagram.Port, error) {
+	workers, ports := make([]*engine.Worker, len(sockets)), make([]datagram.Port, len(sockets))
 	for i, socket := range sockets {
 		var err error
 		if spec.nearSends(i) == near {
-			workers[i], ports[i].sender, err = datagram.NewSender(p, socket, spec.sendOptions(i))
+			workers[i], ports[i].Sender, err = datagram.NewSender(p, socket, spec.sendOptions(i))
 		} else {
 			o := datagram.ReceiveOptions{Bytes: spec.PacketBytes, Batch: datagram.Batch(spec.Batch), Verify: true}
-			workers[i], ports[i].receiver, err = datagram.NewReceiver(p, socket, o)
+			workers[i], ports[i].Receiver, err = datagram.NewReceiver(p, socket, o)
 		}
 		if err != nil {
 			if errors.Is(err, datagram.ErrBadOptions) {
@@ -242,144 +236,4 @@ func (g *greeter) repeat() {
 			g.answer(s, index)
 		}
 	}
-}
-
-// sentStream is what one sender tells the receiver of its stream, in test.sent.
-type sentStream struct {
-	Packets    int64 `json:"packets"`     // of the measured window
-	AllPackets int64 `json:"all_packets"` // with those of the warm-up
-}
-
-type sentBody struct {
-	Streams []sentStream `json:"streams"`
-}
-
-// exchange follows the datagrams of one side of a udp test from the end of its window until all that was sent has come, or will not.
-type exchange struct {
-	ports   []datagramPort
-	workers []*engine.Worker
-	mtu     int // that the kernel believes to fit the path; 0: not known
-
-	told    bool         // test.sent went out, or there is nothing to tell
-	theirs  []sentStream // what the other side sent; nil: not told yet
-	arrived int64        // datagrams of all kinds at the last look
-	quietAt time.Duration
-	over    bool
-	got     []datagram.Received // by socket, in the end
-	sent    []datagram.Sent
-}
-
-// drainQuiet is for how long nothing must arrive before what is missing is given up: longer than queues of a path are, and than a scheduler stalls.
-const drainQuiet = 300 * time.Millisecond
-
-func (x *exchange) sends() bool    { return x.count(true) > 0 }
-func (x *exchange) receives() bool { return x.count(false) > 0 }
-
-func (x *exchange) count(senders bool) (n int) {
-	for _, p := range x.ports {
-		if (p.sender != nil) == senders {
-			n++
-		}
-	}
-	return n
-}
-
-// idle tells whether all senders have handed their last packet to the kernel.
-func (x *exchange) idle() bool {
-	for _, p := range x.ports {
-		if p.sender == nil {
-			continue
-		}
-		select {
-		case <-p.sender.Idle():
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// tell is the body of test.sent; the senders must be idle.
-func (x *exchange) tell() sentBody {
-	var b sentBody
-	for _, p := range x.ports {
-		if p.sender != nil {
-			sent := p.sender.Sent()
-			x.sent = append(x.sent, sent)
-			b.Streams = append(b.Streams, sentStream{sent.Packets, sent.AllPackets})
-		}
-	}
-	return b
-}
-
-// hear takes the other side's test.sent.
-func (x *exchange) hear(b sentBody) error {
-	if x.theirs != nil || !x.receives() || len(b.Streams) != x.count(false) {
-		return fmt.Errorf("%w: %s message about %d streams out of place", ErrProtocol, msgSent, len(b.Streams))
-	}
-	for _, s := range b.Streams {
-		if s.Packets < 0 || s.AllPackets < s.Packets {
-			return fmt.Errorf("%w: %s message says %d of %d packets", ErrProtocol, msgSent, s.Packets, s.AllPackets)
-		}
-	}
-	// Its way was another than that of the datagrams, so some of them may still come: the quiet counts from here.
-	x.theirs, x.quietAt = b.Streams, 0
-	return nil
-}
-
-// drained tells at now whether everything has come that will: all that was flagged, or nothing more for a while.
-func (x *exchange) drained(now time.Duration) bool {
-	if !x.receives() {
-		return true
-	}
-	var arrived, all int64
-	for _, w := range x.workers {
-		if w.Role == engine.Receiver {
-			arrived += w.Packets.Load()
-		}
-	}
-	if arrived != x.arrived || x.quietAt == 0 {
-		x.arrived, x.quietAt = arrived, now+drainQuiet
-	}
-	if x.theirs == nil {
-		return false
-	}
-	for _, s := range x.theirs {
-		all += s.AllPackets
-	}
-	if now >= x.quietAt {
-		x.look()
-		return true
-	}
-	// The tallies count copies as well, so they only say when it is worth looking closely.
-	return arrived >= all && x.complete()
-}
-
-// look asks every receiver what it has. Each takes some milliseconds, so they are asked together.
-func (x *exchange) look() {
-	got := make([]datagram.Received, len(x.ports))
-	var wg sync.WaitGroup
-	for i, p := range x.ports {
-		if p.receiver != nil {
-			wg.Go(func() { got[i] = p.receiver.Received() })
-		}
-	}
-	wg.Wait()
-	x.got = x.got[:0]
-	for i, p := range x.ports {
-		if p.receiver != nil {
-			x.got = append(x.got, got[i])
-		}
-	}
-}
-
-// complete tells whether every flagged datagram is here.
-func (x *exchange) complete() bool {
-	x.look()
-	for i, got := range x.got {
-		if got.Packets < x.theirs[i].Packets {
-			return false
-		}
-	}
-	return true
 }

@@ -16,8 +16,7 @@
 // transaction alike. Each also gets a logical processor of the Go scheduler, so that it is the kernel alone that decides who runs.
 //
 // The path MTU is searched by a worker of the near side alone, against the far echo server; one idle connection beside it shows what both
-// handshakes offered. A load test is four tests, [Spec.LoadPhases], that its caller runs one after the other and [AssembleLoad] puts together:
-// a far side knows nothing of it.
+// handshakes offered. A load test is four tests, which package loop runs one after the other and puts together: neither side here knows of it.
 //
 // Bidirectional tests use separate connections for each direction, so every connection has one sender.
 //

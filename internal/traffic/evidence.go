@@ -64,13 +64,13 @@ func (e *End) spend(cpus []host.CPUTimes, share float64) {
 	e.CPUSeconds = all.Busy() * share
 }
 
-// perUnit spreads the cost over what was carried.
-func (e *End) perUnit(bytes int64, packets uint64) {
+// perUnit spreads the cost over what was carried in scale times the time that it was counted in.
+func (e *End) perUnit(bytes int64, packets uint64, scale float64) {
 	if bytes > 0 {
-		e.CPUSecondsPerGigabyte = e.CPUSeconds / (float64(bytes) / 1e9)
+		e.CPUSecondsPerGigabyte = scale * e.CPUSeconds / (float64(bytes) / 1e9)
 	}
 	if packets > 0 {
-		e.CPUSecondsPerMillion = e.CPUSeconds / (float64(packets) / 1e6)
+		e.CPUSecondsPerMillion = scale * e.CPUSeconds / (float64(packets) / 1e6)
 	}
 }
 

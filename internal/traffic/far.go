@@ -107,13 +107,13 @@ func (r *Responder) play(ctx context.Context, s *session, spec Spec) (resultBody
 		if sockets, quiet, err = r.hearHellos(ctx, s, spec, echo.Token(accepted.EchoToken)); err != nil {
 			break
 		}
-		side.udp = &exchange{}
-		if side.workers, side.udp.ports, err = newDatagramWorkers(spec, p, sockets, false); err != nil {
+		var ports []datagram.Port
+		if side.workers, ports, err = newDatagramWorkers(spec, p, sockets, false); err != nil {
 			quiet() // before the sockets that it reads are closed
 			closeSockets(sockets)
 			break
 		}
-		side.udp.workers = side.workers
+		side.udp = datagram.NewExchange(side.workers, ports)
 	case spec.Connections() > 0:
 		side.workers, err = r.collect(ctx, s, spec, p)
 	}

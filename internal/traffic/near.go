@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/engine"
 	"github.com/linerate/linerate/internal/wire"
@@ -108,6 +109,9 @@ func drive(ctx context.Context, s *session, link Link, spec Spec, progress func(
 		return nil, err
 	}
 	over = true
+	if err := far.check(); err != nil {
+		return nil, err
+	}
 	line.finish(far.Parts)
 	r := assemble(c, link, methodOf(spec, side.workers), started, far, line.intervals)
 	r.LocalAddress, r.RemoteAddress = ends.local, ends.remote
@@ -138,9 +142,10 @@ func ipOf(a net.Addr) string {
 // cast are the workers of one side of a test and what the conductor needs to know of them.
 type cast struct {
 	workers []*engine.Worker
-	pinger  *echo.Pinger // body of the last worker, of a test with pings; nil: there are none
-	udp     *exchange    // of a udp test; nil: it is none
-	search  *pathSearch  // of a mtu test; nil: it is none
+	pinger  *echo.Pinger       // body of the last worker, of a test with pings; nil: there are none
+	udp     *datagram.Exchange // of a udp test; nil: it is none
+	pathMTU int                // bytes, that the kernel believes in, of a udp test; 0: not known
+	search  *pathSearch        // of a mtu test; nil: it is none
 }
 
 // connect opens what the near side of a test needs.
@@ -218,7 +223,7 @@ func (l Link) openDatagrams(ctx context.Context, s *session, spec Spec, p *engin
 		closeSockets(sockets)
 		return cast{}, err
 	}
-	return cast{workers: workers, udp: &exchange{ports: ports, workers: workers, mtu: sockets[0].PathMTU()}}, nil
+	return cast{workers: workers, udp: datagram.NewExchange(workers, ports), pathMTU: sockets[0].PathMTU()}, nil
 }
 
 // newConnectors makes the workers of a crr test.

@@ -34,7 +34,7 @@ func assemble(c *conductor, link Link, method string, started time.Time, far res
 		r.pace(c.spec, near, far)
 	case UDP:
 		r.datagrams(c.spec, near, far)
-		r.MTUBytes = c.udp.mtu
+		r.MTUBytes = c.pathMTU
 		r.VerifiedBytes = near.Verified + far.Verified
 	case RR, CRR:
 		r.TransactionsPerSec = perSecond(near.Transactions, near.Seconds)
@@ -42,7 +42,7 @@ func assemble(c *conductor, link Link, method string, started time.Time, far res
 		r.pings(c)
 	}
 	r.path()
-	r.cost(near)
+	r.cost(near, far)
 	if c.pinger != nil {
 		r.troubles(c.pinger.Troubles())
 	}
@@ -66,7 +66,7 @@ func (r *Result) bulk(near, far resultBody) {
 
 // cost spreads the processor time of both ends over what was carried: payload, and packets. Those are datagrams, segments that the
 // senders sent, or the messages of transactions.
-func (r *Result) cost(near resultBody) {
+func (r *Result) cost(near, far resultBody) {
 	var packets uint64
 	switch {
 	case r.UDP != nil:
@@ -80,8 +80,15 @@ func (r *Result) cost(near resultBody) {
 	default:
 		packets = 2 * uint64(max(0, near.Transactions))
 	}
-	r.Ends.Local.perUnit(r.Bytes, packets)
-	r.Ends.Remote.perUnit(r.Bytes, packets)
+	// Each end's time is of its own window, and the windows are not the same where the ends wait for each other: what counts is the share.
+	for _, e := range []struct {
+		end    *End
+		window float64
+	}{{&r.Ends.Local, near.Window}, {&r.Ends.Remote, far.Window}} {
+		if e.window > 0 {
+			e.end.perUnit(r.Bytes, packets, r.DurationSeconds/e.window)
+		}
+	}
 }
 
 // pings fills in what came back.
@@ -134,14 +141,14 @@ func (c *conductor) distribution() *Distribution {
 
 // distributionOf is a histogram in plain words; nil when it is empty.
 func distributionOf(h *stats.Histogram) *Distribution {
-	l := h.Snapshot()
+	return plainDistribution(h.Snapshot())
+}
+
+// plainDistribution is a summary in plain words; nil when it is of nothing.
+func plainDistribution(l stats.Latencies) *Distribution {
 	if l.Count == 0 {
 		return nil
 	}
-	return plainDistribution(l)
-}
-
-func plainDistribution(l stats.Latencies) *Distribution {
 	return &Distribution{
 		Count: l.Count, Min: l.Min, Mean: l.Mean, P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999, Max: l.Max, StdDev: l.StdDev,
 	}
@@ -152,7 +159,7 @@ func (c *conductor) body(name string) resultBody {
 	open, shut := c.window.open, c.window.shut
 	b := resultBody{
 		End: c.end(name), Bytes: c.arrived(), Transactions: shut.transactions - open.transactions,
-		Verified: shut.verified - open.verified, Seconds: (shut.at - open.at).Seconds(), Parts: c.parts,
+		Verified: shut.verified - open.verified, Seconds: (shut.at - open.at).Seconds(), Window: (shut.at - open.at).Seconds(), Parts: c.parts,
 	}
 	for _, w := range c.workers {
 		switch w.Role {
@@ -170,7 +177,7 @@ func (c *conductor) body(name string) resultBody {
 		c.warn("only %d of %d bytes came within %v", b.Bytes, c.spec.Bytes, c.spec.Duration)
 	}
 	if c.udp != nil {
-		b.UDPSent, b.UDPReceived = c.udp.sums()
+		b.UDPSent, b.UDPReceived = accountOf(c.udp)
 	}
 	b.Warnings = c.doubts(b.End, name)
 	return b

@@ -107,6 +107,7 @@ func (s Spec) interval(own, far part) Interval {
 		}
 	case UDP:
 		i.ThroughputBitsPerSec = rate(own) + rate(far)
+		i.LostPacketsTotal = uint64(max(0, own.Missing+far.Missing))
 		i.PacketsPerSec = perSecond(own.Packets, own.End-own.Start) + perSecond(far.Packets, far.End-far.Start)
 	default:
 		if own.Transactions > 0 {

@@ -15,7 +15,7 @@ func TestWhichCountersAreDrops(t *testing.T) {
 		"softnet.dropped": true, "softnet.0.dropped": false, "softnet.time_squeeze": false,
 		"qdisc.eth0.drops": true, "qdisc.eth0.overlimits": false, "qdisc.eth0.requeues": false,
 		"TcpExt.TCPBacklogDrop": true, "TcpExt.ListenDrops": true, "TcpExt.TCPRcvQDrop": true, "TcpExt.PruneCalled": true,
-		"TcpExt.LockDroppedIcmps": false, "TcpExt.TCPTimeouts": false, "Tcp.RetransSegs": false,
+		"TcpExt.LockDroppedIcmps": false, "TcpExt.TCPDeferAcceptDrop": false, "TcpExt.TCPTimeouts": false, "Tcp.RetransSegs": false,
 		"Udp.RcvbufErrors": true, "Udp.InErrors": false, "Ip.InDiscards": true,
 		"nic.eth0.rx_crc_errors": false, "nic.eth0.rx_bytes": false,
 	} {

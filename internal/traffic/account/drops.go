@@ -44,6 +44,9 @@ var dropCounters = []struct{ prefix, suffix string }{
 
 // isDrop tells whether a counter of host.Counters counts packets that died.
 func isDrop(name string) bool {
+	if name == "TcpExt.TCPDeferAcceptDrop" {
+		return false // an acknowledgement that the kernel sets aside on purpose, until data come (TCP_DEFER_ACCEPT)
+	}
 	for _, d := range dropCounters {
 		if d.suffix == "" && name == d.prefix || d.suffix != "" && strings.HasPrefix(name, d.prefix) && strings.HasSuffix(name, d.suffix) {
 			return true

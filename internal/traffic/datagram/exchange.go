@@ -165,6 +165,17 @@ func (x *Exchange) complete() bool {
 	return true
 }
 
+// Missing is [Receiver.Missing] of all streams together.
+func (x *Exchange) Missing() int64 {
+	var n int64
+	for _, p := range x.ports {
+		if p.Receiver != nil {
+			n += p.Receiver.Missing()
+		}
+	}
+	return n
+}
+
 // SentTotals is what the senders of one side did in the window, all streams together.
 type SentTotals struct {
 	Packets, Bytes int64

@@ -99,6 +99,7 @@ type Receiver struct {
 
 	ended   chan struct{}
 	endOnce sync.Once
+	missing atomic.Int64
 
 	// How another goroutine gets a consistent picture without the loop ever waiting for it: it asks, and the loop answers after its next call.
 	readers sync.Mutex
@@ -150,6 +151,10 @@ func (r *Receiver) end() { close(r.ended) }
 
 // Ended is closed when a datagram with an End mark has come.
 func (r *Receiver) Ended() <-chan struct{} { return r.ended }
+
+// Missing is how many packets before the latest one have not come so far, in and outside the measured window. Any goroutine may ask at any time,
+// at no cost. Those that come late make it smaller again.
+func (r *Receiver) Missing() int64 { return r.missing.Load() }
 
 // Received is what came so far. Any goroutine may call it at any time; while the worker runs it takes up to 20 ms. The loop never waits for it.
 func (r *Receiver) Received() Received {
@@ -223,6 +228,9 @@ func (r *Receiver) round(w *engine.Worker) error {
 			dropped = dropped || rose
 		}
 		w.Packets.Store(r.got.AllPackets)
+		if r.got.UniquePackets > 0 {
+			r.missing.Store(int64(r.got.HighestSequence-r.got.LowestSequence) + 1 - r.got.UniquePackets)
+		}
 		w.Bytes.Store(r.bytes)
 		r.in.rest(n, dropped)
 	}

@@ -1,0 +1,166 @@
+package traffic
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/traffic/datagram"
+	"github.com/linerate/linerate/internal/traffic/engine"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// stillConductor is a conductor in the middle of a test that moves nothing, on a channel that leads nowhere.
+func stillConductor(t testing.TB, spec Spec, near bool, stage engine.Stage) *conductor {
+	t.Helper()
+	spec, err := spec.Normalize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &session{ctx: t.Context(), out: make(chan outgoing, 64), timing: impatient}
+	p := &engine.Phase{}
+	p.Set(stage)
+	side := cast{}
+	if spec.Test == UDP {
+		side.udp = datagram.NewExchange(nil, make([]datagram.Port, spec.sockets()))
+	}
+	c := newConductor(spec, near, s, nil, side, p)
+	c.base, c.started = time.Now(), true
+	return c
+}
+
+func TestMessagesOutOfPlace(t *testing.T) {
+	stream, udp := Spec{Test: Stream}, Spec{Test: UDP, Streams: 2}
+	amount := Spec{Test: Stream, Bytes: 100}
+	for _, c := range []struct {
+		name  string
+		spec  Spec
+		near  bool
+		stage engine.Stage
+		typ   string
+		body  string
+		want  bool // in place
+	}{
+		{"near opens unasked", stream, true, engine.Warm, msgOpened, ``, false},
+		{"far is told that it opened", stream, false, engine.Warm, msgOpened, ``, false},
+		{"mark to the near side", stream, true, engine.Warm, msgMark, ``, false},
+		{"mark in the window", stream, false, engine.Measured, msgMark, ``, false},
+		{"full of no amount", stream, true, engine.Measured, msgFull, ``, false},
+		{"full of an amount", amount, true, engine.Measured, msgFull, ``, true},
+		{"full before the window", amount, false, engine.Warm, msgFull, ``, false},
+		{"sent of a stream", stream, true, engine.Measured, msgSent, `{"streams":[]}`, false},
+		{"sent", udp, false, engine.Measured, msgSent, `{"streams":[{"packets":1,"all_packets":2},{}]}`, true},
+		{"sent before the window", udp, false, engine.Warm, msgSent, `{"streams":[{},{}]}`, false},
+		{"sent of too few streams", udp, false, engine.Tail, msgSent, `{"streams":[{}]}`, false},
+		{"sent of too many streams", udp, false, engine.Tail, msgSent, `{"streams":[{},{},{}]}`, false},
+		{"sent less than nothing", udp, false, engine.Tail, msgSent, `{"streams":[{"packets":-1},{}]}`, false},
+		{"sent more in the window than at all", udp, false, engine.Tail, msgSent, `{"streams":[{"packets":2,"all_packets":1},{}]}`, false},
+		{"sent garbage", udp, false, engine.Tail, msgSent, `"all of it"`, false},
+		{"an interval", stream, true, engine.Measured, msgInterval, `{"measured":true,"start_seconds":1,"end_seconds":2,"bytes":5}`, true},
+		{"an interval of no length", stream, true, engine.Measured, msgInterval, `{"start_seconds":1,"end_seconds":1}`, false},
+		{"an interval of less than nothing", stream, true, engine.Measured, msgInterval, `{"end_seconds":1,"bytes":-1}`, false},
+		{"stop before the end", stream, false, engine.Measured, msgStop, ``, false},
+		{"a result on the way", stream, true, engine.Measured, msgResult, `{}`, false},
+	} {
+		con := stillConductor(t, c.spec, c.near, c.stage)
+		_, err := con.handle(wire.Message{Type: c.typ, Body: json.RawMessage(c.body)})
+		if c.want != (err == nil) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if err != nil && !errors.Is(err, ErrProtocol) && !errors.Is(err, errStopped) {
+			t.Errorf("%s: %v is no broken protocol", c.name, err)
+		}
+	}
+	con := stillConductor(t, udp, false, engine.Tail)
+	for i, want := range []bool{true, false} {
+		_, err := con.handle(wire.Message{Type: msgSent, Body: json.RawMessage(`{"streams":[{},{}]}`)})
+		if want != (err == nil) {
+			t.Errorf("sent, time %d: %v", i+1, err)
+		}
+	}
+}
+
+// messageTypes are all types that a fuzzer should try, one that does not exist included.
+var messageTypes = []string{
+	msgAccept, msgReady, msgGo, msgSteady, msgMark, msgOpened, msgInterval, msgBeat, msgFull, msgSent, msgDone, msgStop, msgResult, msgError, "test.nonsense",
+}
+
+// FuzzHandle gives any message to either side in any phase: it is acted on or refused, and never more.
+func FuzzHandle(f *testing.F) {
+	for i := range messageTypes {
+		f.Add(byte(i), byte(i), true, []byte(`{"streams":[{"packets":1,"all_packets":2}],"message":"x","measured":true,"end_seconds":1}`))
+	}
+	f.Add(byte(6), byte(1), true, []byte(`{"start_seconds":1e-300,"end_seconds":2e-300,"bytes":9223372036854775807}`))
+	f.Fuzz(func(t *testing.T, typ, stage byte, near bool, body []byte) {
+		for _, spec := range []Spec{{Test: Stream, Direction: Bidir}, {Test: UDP}, {Test: Stream, Bytes: 10}, {Test: RR}} {
+			c := stillConductor(t, spec, near, engine.Stage(stage%3))
+			c.marked = true
+			line := timeline{spec: c.spec, emit: func(i Interval) {
+				if _, err := json.Marshal(i); err != nil {
+					t.Fatal(err)
+				}
+			}}
+			c.farParts = line.addFar
+			_, err := c.handle(wire.Message{Type: messageTypes[int(typ)%len(messageTypes)], Body: body})
+			if err != nil && !errors.Is(err, ErrProtocol) && !errors.Is(err, errStopped) && !errors.Is(err, ErrFar) && !errors.Is(err, ErrRefused) {
+				t.Fatal(err)
+			}
+			line.addOwn(part{Measured: true, End: 1})
+			line.finish(nil)
+		}
+	})
+}
+
+// FuzzFarResult makes results out of what a far side may claim: it is refused, or the result can be printed.
+func FuzzFarResult(f *testing.F) {
+	for _, s := range []string{
+		`{}`, `{"bytes":1000,"seconds":1,"window_seconds":1,"end":{"tcp":[{"sender":true,"bytes_acked":5}]}}`,
+		`{"udp_received":{"sent_packets_total":10,"received_packets_total":3,"lost_packets_total":7,"seconds":0.5},"seconds":1}`,
+		`{"seconds":1e-320,"bytes":1}`, `{"parts":[{"end_seconds":1e308}]}`, `{"udp_sent":{"bytes":-5}}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var far resultBody
+		if decode(wire.Message{Type: msgResult, Body: raw}, &far) != nil || far.check() != nil {
+			return
+		}
+		for _, spec := range []Spec{
+			{Test: Stream, Direction: Bidir, RateBitsPerSec: 1e6}, {Test: UDP, RateBitsPerSec: 1e6}, {Test: UDP, Direction: Bidir}, {Test: RR}, {Test: Stream, Bytes: 10},
+		} {
+			c := stillConductor(t, spec, true, engine.Stopped)
+			line := timeline{spec: c.spec, emit: func(Interval) {}}
+			line.finish(far.Parts)
+			r := assemble(c, Link{HostName: "near"}, "fuzz", time.Now(), far, line.intervals)
+			if _, err := json.Marshal(r); err != nil {
+				t.Fatal(err)
+			}
+			var explained uint64
+			for _, l := range r.Losses {
+				explained += l.Packets
+			}
+			if r.UDP != nil && explained != r.UDP.Lost {
+				t.Fatalf("lost %d, explained %+v", r.UDP.Lost, r.Losses)
+			}
+		}
+	})
+}
+
+// FuzzAccept gives what a far side may answer to test.start to those who use it.
+func FuzzAccept(f *testing.F) {
+	f.Add([]byte(`{"echo_token":"AAAAAAAAAAAAAAAAAAAAAA==","echo_port":7070}`))
+	f.Add([]byte(`{"accept_ports":[1,2],"accept_token":"AA=="}`))
+	f.Add([]byte(`{"echo_port":-1}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var a acceptBody
+		if decode(wire.Message{Type: msgAccept, Body: raw}, &a) != nil {
+			return
+		}
+		link := Link{PeerIP: "127.0.0.1"}
+		if to, ok := link.echoAddress(t.Context(), a); ok && (to.Port() == 0 || !strings.HasPrefix(to.String(), "127.0.0.1:")) {
+			t.Fatalf("%+v leads to %v", a, to)
+		}
+	})
+}
