@@ -296,14 +296,15 @@ func (d *dropCount) begin(s *Socket) bool {
 	return err == nil
 }
 
-// note takes the count that came with a message, and says whether it rose since the message before. Zero may be "not told", and is no news either way.
-func (d *dropCount) note(drops uint32) (rose bool) {
-	if drops == 0 || int32(drops-d.message) <= 0 {
-		return false
+// note takes the count that came with a message, and says by how much it rose since the message before. Zero may be "not told", and is no news either way.
+func (d *dropCount) note(drops uint32) (rose int64) {
+	rose = int64(int32(drops - d.message))
+	if drops == 0 || rose <= 0 {
+		return 0
 	}
 	d.message = drops
 	d.advance(drops)
-	return true
+	return rose
 }
 
 // advance moves on to a newer value. The queue of the socket makes the counts of messages older than what the socket itself says.

@@ -131,6 +131,6 @@ func (i *inbox) judge(err error) judgement {
 type dropCount struct{}
 
 func (d *dropCount) begin(*Socket) bool                          { return false }
-func (d *dropCount) note(uint32) bool                            { return false }
+func (d *dropCount) note(uint32) int64                           { return 0 }
 func (d *dropCount) measure()                                    {}
 func (d *dropCount) read(*Socket) (total, measured, after int64) { return 0, 0, 0 }

@@ -138,6 +138,33 @@ func TestLossAtTheReceiverIsWhatTheKernelCounts(t *testing.T) {
 	}
 }
 
+// TestLossInTheWindowIsToldApart overruns the buffer in the warm-up and in the measured window.
+func TestLossInTheWindowIsToldApart(t *testing.T) {
+	for _, batch := range []Batch{BatchSingle, BatchMMsg, BatchGSO} {
+		t.Run(string(batch), func(t *testing.T) {
+			a, b := socketPair(t, SocketOptions{WindowBytes: 2048})
+			f := newFlow(t, a, b, SendOptions{Bytes: 64, Batch: batch}, ReceiveOptions{Batch: batch})
+			lossy := func(r Received) bool { return r.SocketDrops > 100 }
+			f.start()
+			f.settle(lossy)
+			f.phase.Set(engine.Measured)
+			f.settle(func(r Received) bool { return r.MeasuredSocketDrops > 100 })
+			f.phase.Set(engine.Tail)
+			<-f.sender.Idle()
+			sent := f.sender.Sent()
+			f.settle(func(r Received) bool { return r.UniquePackets+r.LostAtSocket(sent) >= sent.AllPackets })
+			sent, got := f.stop()
+			if all := sent.AllPackets - got.UniquePackets; all != got.LostAtSocket(sent) {
+				t.Errorf("%d packets lost, %d at the socket", all, got.LostAtSocket(sent))
+			}
+			lost, at := sent.Packets-got.Packets, got.MeasuredLostAtSocket(sent.FirstMeasured, sent.NextSequence)
+			if lost != at || lost == 0 || lost == sent.AllPackets-got.UniquePackets {
+				t.Errorf("%d measured packets lost, %d at the socket: sent %+v, received %+v", lost, at, sent, got)
+			}
+		})
+	}
+}
+
 // TestLossOnThePathIsWhatTheFirewallCounts lets nftables drop every tenth packet.
 func TestLossOnThePathIsWhatTheFirewallCounts(t *testing.T) {
 	inNamespace(t, func(t *testing.T) {

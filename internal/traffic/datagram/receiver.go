@@ -54,8 +54,10 @@ type Received struct {
 	DropsAfterLast                   int64 // of SocketDrops: after the last message that came through
 	DropsKnown                       bool  // whether this kernel tells
 	Merged                           bool
-	GapsAtSocket                     int64 // packets missing between two that came, where the socket's drop count rose
+	GapsAtSocket                     int64 // packets missing between two that came, where the socket's drop count rose; no more than it rose by unless Merged
 	DropsBeforeFirst                 bool  // the drop count rose before the first packet came
+
+	window windowDrops
 
 	KernelTime bool // whether arrival times are the kernel's; otherwise they are when the program saw the packet
 	Batch      Batch
@@ -77,6 +79,39 @@ func (r Received) LostAtSocket(sent Sent) int64 {
 	}
 	if r.DropsAfterLast > 0 && sent.NextSequence > r.HighestSequence {
 		lost += int64(sent.NextSequence - r.HighestSequence - 1)
+	}
+	return lost
+}
+
+// windowDrops is what is known of drops around the measured window.
+type windowDrops struct {
+	first   uint64 // sequence number of the first measured packet that came
+	after   uint64 // the packets from here to first did not come before it
+	dropped int64  // by how much the drop count rose right before first
+	gaps    int64  // of GapsAtSocket: behind first
+}
+
+// MeasuredLostAtSocket is [Received.LostAtSocket] for the measured packets, of which the sender says the first number, and the one after the last.
+func (r Received) MeasuredLostAtSocket(first, next uint64) int64 {
+	if r.SocketDrops == 0 || next <= first {
+		return 0
+	}
+	// A drop is one packet, unless the kernel merges.
+	most := func(packets uint64, drops int64) int64 {
+		if r.Merged {
+			return int64(packets)
+		}
+		return min(int64(packets), drops)
+	}
+	if r.Packets == 0 {
+		return most(next-first, r.SocketDrops)
+	}
+	lost := r.window.gaps
+	if from := max(first, r.window.after); r.window.dropped > 0 && from < r.window.first {
+		lost += most(r.window.first-from, r.window.dropped)
+	}
+	if r.DropsAfterLast > 0 && next > r.HighestSequence {
+		lost += most(next-r.HighestSequence-1, r.DropsAfterLast)
 	}
 	return lost
 }
@@ -264,7 +299,8 @@ func (r *Receiver) message(w *engine.Worker, m message, now time.Time, mono time
 		arrived -= time.Duration(now.UnixNano() - m.arrivedNanos)
 		r.got.KernelTime = true
 	}
-	dropped = r.drops.note(m.drops)
+	drops := r.drops.note(m.drops)
+	dropped = drops > 0
 	if m.truncated {
 		r.got.Strays++
 		return dropped, nil
@@ -273,25 +309,24 @@ func (r *Receiver) message(w *engine.Worker, m message, now time.Time, mono time
 	if m.segmentBytes > 0 {
 		size = m.segmentBytes
 	}
-	gap := dropped // what was dropped is missing before the first of several
 	for rest := m.payload; ; {
 		p := rest[:min(size, len(rest))]
-		if r.packet(p, arrived, gap) && r.check != nil {
+		if r.packet(p, arrived, drops) && r.check != nil {
 			ok, n := r.check.sample(p)
 			if !ok {
 				return dropped, ErrCorrupt
 			}
 			w.Verified.Add(int64(n))
 		}
-		gap = false
+		drops = 0 // what was dropped is missing before the first of several
 		if rest = rest[len(p):]; len(rest) == 0 {
 			return dropped, nil
 		}
 	}
 }
 
-// packet counts one packet, and tells whether it is one of data. Gap: the socket had dropped something right before it.
-func (r *Receiver) packet(p []byte, arrived time.Duration, gap bool) (data bool) {
+// packet counts one packet, and tells whether it is one of data. The socket had dropped so many messages right before it.
+func (r *Receiver) packet(p []byte, arrived time.Duration, drops int64) (data bool) {
 	m, ok := r.header.Parse(p)
 	if !ok || len(p) > r.longest { // the room for merged messages takes longer ones too
 		r.got.Strays++
@@ -314,17 +349,32 @@ func (r *Receiver) packet(p []byte, arrived time.Duration, gap bool) (data bool)
 	fresh := !r.seen.any
 	a := r.seen.note(m.Sequence)
 	r.got.HighestSequence = r.seen.highest
+	var hole int64 // packets that died in the socket right before this one
 	switch {
-	case !gap || a != inOrder:
+	case drops == 0 || a != inOrder:
 	case fresh:
 		r.got.DropsBeforeFirst = true
 	default:
-		r.got.GapsAtSocket += int64(m.Sequence - before - 1)
+		hole = int64(m.Sequence - before - 1)
+		if !r.got.Merged {
+			hole = min(hole, drops)
+		}
 	}
+	r.got.GapsAtSocket += hole
 	if a == inOrder || a == reordered {
 		r.got.UniquePackets++
 	}
 	if m.Measured {
+		if r.got.FirstAt == 0 {
+			r.got.FirstAt = arrived
+			r.drops.measure()
+			r.got.window = windowDrops{first: m.Sequence, dropped: drops}
+			if !fresh {
+				r.got.window.after = before + 1
+			}
+		} else {
+			r.got.window.gaps += hole
+		}
 		r.measured(a, m, len(p), arrived)
 	}
 	return true
@@ -332,10 +382,6 @@ func (r *Receiver) packet(p []byte, arrived time.Duration, gap bool) (data bool)
 
 // measured counts one packet of the measured window.
 func (r *Receiver) measured(a arrival, m Mark, size int, arrived time.Duration) {
-	if r.got.FirstAt == 0 {
-		r.got.FirstAt = arrived
-		r.drops.measure()
-	}
 	r.got.LastAt = arrived
 	switch a {
 	case duplicate:
