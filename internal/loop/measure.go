@@ -20,25 +20,25 @@ func Measure(ctx context.Context, run Runner, spec traffic.Spec, progress func(t
 	if spec.Test != traffic.Load {
 		return run(ctx, spec, progress)
 	}
-	phases, err := spec.LoadPhases()
+	phases, err := loadPhases(spec)
 	if err != nil {
 		return nil, err
 	}
 	var at float64 // seconds of the phases before
 	results := make([]*traffic.Result, len(phases))
 	for i, p := range phases {
-		r, err := run(ctx, p.Spec, shifted(progress, at))
+		r, err := run(ctx, p.spec, shifted(progress, at))
 		switch {
 		// The idle path is what everything is compared with: without it the other phases need not run.
 		case errors.Is(err, traffic.ErrNoAnswer) && i > 0:
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("%s test, %s: %w", spec.Test, p.Name, err)
+			return nil, fmt.Errorf("%s test, %s: %w", spec.Test, p.name, err)
 		}
 		results[i] = r
 		at += r.WarmUpSeconds + r.DurationSeconds
 	}
-	return traffic.AssembleLoad(spec, results)
+	return assembleLoad(spec, results)
 }
 
 // shifted passes intervals on, later by the given seconds.

@@ -41,6 +41,9 @@ func (l Limits) filled() Limits {
 
 // Refuse gives the reason, one plain sentence, why a normalized Spec is over the limits; empty: it is not.
 func (l Limits) Refuse(s Spec) string {
+	if s.Test == Load {
+		return "a load test is several tests, which the near side runs one after the other"
+	}
 	l = l.filled()
 	if d := max(s.WarmUp, 0) + s.Duration; d > l.MaxDuration {
 		return fmt.Sprintf("a test of %v is longer than the %v this host allows", d, l.MaxDuration)

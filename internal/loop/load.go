@@ -1,4 +1,4 @@
-package traffic
+package loop
 
 import (
 	"cmp"
@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic"
 )
 
-// The phases of a load test, in their order: [LoadPoint.Phase].
+// The phases of a load test, in their order: traffic.LoadPoint.Phase.
 const (
-	PhaseIdle = "idle"
-	PhaseUp   = "up"
-	PhaseDown = "down"
-	PhaseBoth = "both"
+	phaseIdle = "idle"
+	phaseUp   = "up"
+	phaseDown = "down"
+	phaseBoth = "both"
 )
 
 const (
@@ -25,73 +26,68 @@ const (
 	loadSteps = 10
 	// shortestPhase has 25 pings at the default gap, and their 90th percentile two above it.
 	shortestPhase = 250 * time.Millisecond
+	// shortestStep is the shortest interval that tests have.
+	shortestStep = 100 * time.Millisecond
 )
 
-// LoadPhase is one test of the several that a load test consists of.
-type LoadPhase struct {
-	Name string
-	Spec Spec
+// loadPhase is one test of the several that a load test consists of.
+type loadPhase struct {
+	name string
+	spec traffic.Spec
 }
 
-// LoadPhases are the tests that a load test consists of: pings alone, then beside streams up, down, and both ways. They share its duration in
+// loadPhases are the tests that a load test consists of: pings alone, then beside streams up, down, and both ways. They share its duration in
 // equal parts, of a quarter of a second at least. Run them one after the other, each with its own connections, and give the results to
-// [AssembleLoad]: a far side has to know nothing of load tests. Errors are [ErrBadSpec].
-func (s Spec) LoadPhases() ([]LoadPhase, error) {
-	if s.Test != Load {
-		return nil, fmt.Errorf("%w: %s has no phases", ErrBadSpec, s.Test)
-	}
+// assembleLoad: a far side has to know nothing of load tests. Errors are traffic.ErrBadSpec.
+func loadPhases(s traffic.Spec) ([]loadPhase, error) {
 	s, err := s.Normalize()
 	if err != nil {
 		return nil, err
 	}
 	each := max(s.Duration/4, shortestPhase)
 	gap := min(s.Gap, each)
-	interval := min(s.Interval, max(each/loadSteps, minInterval))
+	interval := min(s.Interval, max(each/loadSteps, shortestStep))
 	// What a stream has no use for stays out of it.
 	stream := s
-	stream.Test, stream.Gap, stream.ProbeGap = Stream, 0, gap
+	stream.Test, stream.Gap, stream.ProbeGap = traffic.Stream, 0, gap
 	stream.Duration, stream.WarmUp, stream.Interval = each, min(loadWarmUp, each/2), interval
-	phases := []LoadPhase{{PhaseIdle, Spec{
-		Test: Ping, Direction: Up, Streams: 1, Duration: each, Interval: interval, RequestBytes: s.RequestBytes, Gap: gap, TOS: s.TOS,
+	phases := []loadPhase{{phaseIdle, traffic.Spec{
+		Test: traffic.Ping, Direction: traffic.Up, Streams: 1, Duration: each, Interval: interval, RequestBytes: s.RequestBytes, Gap: gap, TOS: s.TOS,
 	}}}
 	for _, p := range []struct {
 		name      string
-		direction Direction
-	}{{PhaseUp, Up}, {PhaseDown, Down}, {PhaseBoth, Bidir}} {
+		direction traffic.Direction
+	}{{phaseUp, traffic.Up}, {phaseDown, traffic.Down}, {phaseBoth, traffic.Bidir}} {
 		stream.Direction = p.direction
-		phases = append(phases, LoadPhase{p.name, stream})
+		phases = append(phases, loadPhase{p.name, stream})
 	}
 	return phases, nil
 }
 
-// AssembleLoad makes the result of a load test out of those of its phases, in the order of [Spec.LoadPhases]. A phase that did not come to a
-// result is nil, and missing; without the idle one, or without any loaded one, there is no result, and the error is [ErrNoAnswer].
-func AssembleLoad(spec Spec, phases []*Result) (*Result, error) {
-	spec, err := spec.Normalize()
-	if err != nil {
-		return nil, err
-	}
-	names := []string{PhaseIdle, PhaseUp, PhaseDown, PhaseBoth}
+// assembleLoad makes the result of a load test out of those of its phases, in the order of loadPhases. A phase that did not come to a
+// result is nil, and missing; without the idle one, or without any loaded one, there is no result, and the error is traffic.ErrNoAnswer.
+func assembleLoad(spec traffic.Spec, phases []*traffic.Result) (*traffic.Result, error) {
+	names := []string{phaseIdle, phaseUp, phaseDown, phaseBoth}
 	if len(phases) != len(names) || phases[0] == nil || phases[0].RTT == nil {
-		return nil, fmt.Errorf("%s test: %w while the path is idle", spec.Test, ErrNoAnswer)
+		return nil, fmt.Errorf("%s test: %w while the path is idle", spec.Test, traffic.ErrNoAnswer)
 	}
 	idle := phases[0]
-	l := &LoadResult{Idle: idle.RTT}
-	r := &Result{
-		Test: Load, Direction: Up, Method: idle.Method, StartTime: idle.StartTime, Streams: spec.Streams, Load: l, Intervals: []Interval{},
-		Ends: Ends{Local: End{Host: idle.Ends.Local.Host, Drops: []Drop{}}, Remote: End{Host: idle.Ends.Remote.Host, Drops: []Drop{}}},
+	l := &traffic.LoadResult{Idle: idle.RTT}
+	r := &traffic.Result{
+		Test: traffic.Load, Direction: traffic.Up, Method: idle.Method, StartTime: idle.StartTime, Streams: spec.Streams, Load: l, Intervals: []traffic.Interval{},
+		Ends: traffic.Ends{Local: traffic.End{Host: idle.Ends.Local.Host, Drops: []traffic.Drop{}}, Remote: traffic.End{Host: idle.Ends.Remote.Host, Drops: []traffic.Drop{}}},
 	}
-	var worse *Result
+	var worse *traffic.Result
 	for i, p := range phases {
 		if p == nil {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("load %s: not measured", names[i]))
 			continue
 		}
-		r.addPhase(names[i], p)
+		addPhase(r, names[i], p)
 		if i == 0 {
 			continue
 		}
-		into, rate := l.phase(names[i])
+		into, rate := loadSlot(l, names[i])
 		*into, *rate = p.RTT, p.ThroughputBitsPerSec
 		if p.RTT == nil {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("load %s: no ping was answered", names[i]))
@@ -102,7 +98,7 @@ func AssembleLoad(spec Spec, phases []*Result) (*Result, error) {
 		}
 	}
 	if worse == nil {
-		return nil, fmt.Errorf("%s test: %w under load", spec.Test, ErrNoAnswer)
+		return nil, fmt.Errorf("%s test: %w under load", spec.Test, traffic.ErrNoAnswer)
 	}
 	r.RTT = worse.RTT
 	// The 90th percentile, since a queue that is full for a tenth of the time is what people notice; idle the median, since what is above it is the
@@ -114,24 +110,24 @@ func AssembleLoad(spec Spec, phases []*Result) (*Result, error) {
 	return r, nil
 }
 
-// phase is where one loaded phase belongs.
-func (l *LoadResult) phase(name string) (**Distribution, *float64) {
+// loadSlot is where one loaded phase belongs.
+func loadSlot(l *traffic.LoadResult, name string) (**traffic.Distribution, *float64) {
 	switch name {
-	case PhaseUp:
+	case phaseUp:
 		return &l.Up, &l.UpBitsPerSec
-	case PhaseDown:
+	case phaseDown:
 		return &l.Down, &l.DownBitsPerSec
 	}
 	return &l.Both, &l.BothBitsPerSec
 }
 
 // addPhase appends one phase to the whole.
-func (r *Result) addPhase(name string, p *Result) {
+func addPhase(r *traffic.Result, name string, p *traffic.Result) {
 	// Phases follow each other with a pause in which connections are opened; the curve shows their own times, one after the other.
 	at := r.DurationSeconds + r.WarmUpSeconds
 	for _, i := range p.Intervals {
-		point := LoadPoint{AtSeconds: at + i.StartSeconds, Phase: name, RTTSeconds: cmp.Or(i.ProbeRTTSeconds, i.RTTSeconds), ThroughputBitsPerSec: i.ThroughputBitsPerSec}
-		if name != PhaseIdle {
+		point := traffic.LoadPoint{AtSeconds: at + i.StartSeconds, Phase: name, RTTSeconds: cmp.Or(i.ProbeRTTSeconds, i.RTTSeconds), ThroughputBitsPerSec: i.ThroughputBitsPerSec}
+		if name != phaseIdle {
 			point.RTTSeconds = i.ProbeRTTSeconds // not the connection's own: it leaves out what waits in this host
 		}
 		r.Load.Curve = append(r.Load.Curve, point)
@@ -149,15 +145,15 @@ func (r *Result) addPhase(name string, p *Result) {
 		}
 		r.RetransmitsTotal = &sum
 	}
-	if name == PhaseIdle {
+	if name == phaseIdle {
 		r.LossRatio = p.LossRatio
 	}
 	r.MTUBytes, r.MSSBytes = cmp.Or(r.MTUBytes, p.MTUBytes), cmp.Or(r.MSSBytes, p.MSSBytes)
 	r.CongestionControl = cmp.Or(r.CongestionControl, p.CongestionControl)
 	r.LocalAddress, r.RemoteAddress = cmp.Or(r.LocalAddress, p.LocalAddress), cmp.Or(r.RemoteAddress, p.RemoteAddress)
 	r.SendMethod, r.ReceiveMethod = cmp.Or(r.SendMethod, p.SendMethod), cmp.Or(r.ReceiveMethod, p.ReceiveMethod)
-	r.Ends.Local.add(p.Ends.Local)
-	r.Ends.Remote.add(p.Ends.Remote)
+	addEnd(&r.Ends.Local, p.Ends.Local)
+	addEnd(&r.Ends.Remote, p.Ends.Remote)
 	for _, w := range p.Warnings {
 		if w = "load " + name + ": " + w; !slices.Contains(r.Warnings, w) {
 			r.Warnings = append(r.Warnings, w)
@@ -165,8 +161,8 @@ func (r *Result) addPhase(name string, p *Result) {
 	}
 }
 
-// add takes in what one host saw and spent in a further phase. Connections and placements are of one phase only, and stay out.
-func (e *End) add(o End) {
+// addEnd takes in what one host saw and spent in a further phase. Connections and placements are of one phase only, and stay out.
+func addEnd(e *traffic.End, o traffic.End) {
 	e.CPUSeconds += o.CPUSeconds
 	e.UserSeconds += o.UserSeconds
 	e.SystemSeconds += o.SystemSeconds
@@ -179,13 +175,15 @@ func (e *End) add(o End) {
 		e.Counters[name] += n
 	}
 	for _, d := range o.Drops {
-		if i := slices.IndexFunc(e.Drops, func(x Drop) bool { return x.Place == d.Place }); i >= 0 {
+		if i := slices.IndexFunc(e.Drops, func(x traffic.Drop) bool { return x.Place == d.Place }); i >= 0 {
 			e.Drops[i].Total += d.Total
 		} else {
 			e.Drops = append(e.Drops, d)
 		}
 	}
-	slices.SortFunc(e.Drops, func(a, b Drop) int { return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Place, b.Place)) })
+	slices.SortFunc(e.Drops, func(a, b traffic.Drop) int {
+		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Place, b.Place))
+	})
 	for _, c := range o.CPUs {
 		if i := slices.IndexFunc(e.CPUs, func(x host.CPUTimes) bool { return x.CPU == c.CPU }); i >= 0 {
 			x := &e.CPUs[i]
