@@ -47,6 +47,7 @@ type client struct {
 	cookie   cookie
 	load     load
 	quota    *engine.Quota
+	silent   int // UDP streams whose hello was not answered
 	next     <-chan step
 
 	startedAt     time.Time
@@ -206,7 +207,7 @@ func (c *client) prepare(ctx context.Context) error {
 	}
 	c.before = c.sample()
 	if err := c.expect(testStart); err != nil {
-		return err
+		return c.unheard(err)
 	}
 	return c.expect(testRunning)
 }
@@ -316,7 +317,14 @@ func (c *client) openUDP(ctx context.Context, to netip.AddrPort, i int, sends bo
 	if err != nil {
 		return err
 	}
-	if err := greet(ctx, sock); err != nil {
+	answered, err := greet(ctx, sock)
+	if !answered {
+		c.silent++
+	}
+	if err == nil && c.silent == 2 {
+		err = c.unheard(traffic.ErrPeerGone)
+	}
+	if err != nil {
 		sock.Close()
 		return err
 	}
@@ -332,9 +340,17 @@ func (c *client) openUDP(ctx context.Context, to netip.AddrPort, i int, sends bo
 	return c.load.addUDP(sock, sends, u)
 }
 
+// unheard adds to an error that datagrams were not answered, which is the cause as a rule.
+func (c *client) unheard(err error) error {
+	if c.silent == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: %d hellos over UDP were not answered: a firewall may let only TCP through", err, c.silent)
+}
+
 // greet says hello until the server answers. A server of the program answers once: if that one answer is lost, nothing more will come, and
-// whether the hello had come the control connection tells when it goes on.
-func greet(ctx context.Context, sock *datagram.Socket) error {
+// whether the hello had come the control connection tells when it goes on. So one stream without an answer is no error yet.
+func greet(ctx context.Context, sock *datagram.Socket) (answered bool, err error) {
 	// Larger than an answer, so that data that overtake it are not mistaken for one.
 	var p [64]byte
 	for range helloTries {
@@ -343,17 +359,17 @@ func greet(ctx context.Context, sock *datagram.Socket) error {
 		for until := time.Now().Add(helloEvery); err == nil && time.Now().Before(until); {
 			var n int
 			if n, err = sock.Receive(p[:], time.Until(until)); err == nil && isReply(p[:n]) {
-				return nil
+				return true, nil
 			}
 		}
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return false, ctx.Err()
 		}
 		if err != nil && !errors.Is(err, sys.ErrTimeout) && !sleep(ctx, helloEvery/10) {
-			return ctx.Err()
+			return false, ctx.Err()
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // sample reads the counters of this host; without them the test still has a result, so a failure is a warning.

@@ -291,7 +291,11 @@ func TestDatagramsSeenOnTheWire(t *testing.T) {
 		{false, "\x00\x0025\x00\nPU\x00\x00\x00\x01", 1, 12853*time.Second + 675925*time.Microsecond},
 	} {
 		h := header{wide: c.wide}
-		m, ok := h.Parse([]byte(c.wire + "\x81\x88"))
+		in, r := []byte(c.wire+"\x81\x88"), h.receiving()
+		if n := testing.AllocsPerRun(10, func() { _, _ = r.Parse(in) }); n != 0 {
+			t.Errorf("%v allocations per datagram", n)
+		}
+		m, ok := h.Parse(in)
 		if m.Sequence != c.sequence || m.Sent != c.sent || !m.Measured || !ok {
 			t.Errorf("%q: %+v, %v", c.wire, m, ok)
 		}

@@ -164,7 +164,7 @@ func (c *client) datagrams(r *traffic.Result) {
 		down.Duplicates += uint64(max(got.Duplicates-f.mark.got.Duplicates, 0))
 		down.Reordered += uint64(max(got.Reordered-f.mark.got.Reordered, 0))
 		down.JitterSeconds += got.JitterSeconds / float64(c.spec.Streams)
-		own[1].Received += uint64(max(got.SocketDrops-f.mark.got.SocketDrops, 0))
+		own[1].Received += uint64(max(dropped(got)-dropped(f.mark.got), 0))
 		if c.spec.Streams == 1 && got.DelayVariation.Count > 0 {
 			down.DelayVariation = distribution(got.DelayVariation)
 		}
@@ -187,7 +187,7 @@ func (c *client) datagrams(r *traffic.Result) {
 			Duplicates: down.Duplicates, Reordered: down.Reordered, JitterSeconds: (up.JitterSeconds + down.JitterSeconds) / 2,
 		}
 		r.UDP.Up, r.UDP.Down = &up, &down
-		r.Losses = append(account.Losses(up.Lost, own[0], counters, nil), account.Losses(down.Lost, own[1], nil, counters)...)
+		r.Losses = merge(account.Losses(up.Lost, own[0], counters, nil), account.Losses(down.Lost, own[1], nil, counters))
 	}
 	total := r.UDP.DatagramCounts
 	if total.Sent > 0 {
@@ -197,6 +197,27 @@ func (c *client) datagrams(r *traffic.Result) {
 	if r.DurationSeconds > 0 {
 		r.PacketsPerSec = float64(total.Received) / r.DurationSeconds
 	}
+}
+
+// dropped is how many datagrams the receiving socket had no room for.
+func dropped(got datagram.Received) int64 {
+	if got.Merged {
+		return got.GapsAtSocket // the socket counts what the kernel had merged as one
+	}
+	return got.SocketDrops
+}
+
+// merge joins the losses of both directions, those of the same place and source into one.
+func merge(up, down []traffic.Loss) []traffic.Loss {
+	for _, d := range down {
+		i := slices.IndexFunc(up, func(u traffic.Loss) bool { return u.Place == d.Place && u.Source == d.Source })
+		if i < 0 {
+			up = append(up, d)
+			continue
+		}
+		up[i].Packets += d.Packets
+	}
+	return up
 }
 
 // add counts the datagrams of one stream. Those that arrive twice make iperf3 count less than nothing as lost.

@@ -25,7 +25,8 @@ const (
 	writeWithin   = 5 * time.Second
 	// overtime is how long after its announced end a client may still say that its test is over. The program itself waits for 40 s.
 	overtime = 30 * time.Second
-	// Connections that have not sent a whole cookie, in all and of one address. Each holds a descriptor and 10 KB for as long as cookieWithin.
+	// Connections that are no stream and no admitted client yet, in all and of one address. Each holds a descriptor and some 20 KB for as
+	// long as cookieWithin and paramsWithin together.
 	maxStrangers          = 512
 	maxStrangersPerSource = 64
 )
@@ -132,7 +133,7 @@ func (s *Server) accept(ctx context.Context) error {
 			continue
 		}
 		number++
-		a := arrival{conn, from, number}
+		a := arrival{conn, from, number, sync.OnceFunc(func() { s.met(from.Addr()) })}
 		s.clients.Go(func() { s.serve(ctx, a) })
 	}
 }
@@ -142,9 +143,10 @@ type arrival struct {
 	conn   *net.TCPConn
 	from   netip.AddrPort
 	number uint64
+	known  func() // to be called when it is a stranger no more, or is closed; once is enough
 }
 
-// meet counts one more connection that has not said what it is; false: there are too many.
+// meet counts one more connection of which nothing is known; false: there are too many.
 func (s *Server) meet(from netip.Addr) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,12 +169,12 @@ func (s *Server) met(from netip.Addr) {
 
 // serve finds out what a connection is: a stream of a test, or a new client.
 func (s *Server) serve(ctx context.Context, a arrival) {
+	defer a.known()
 	conn, from := a.conn, a.from
 	// One AfterFunc for the whole life of the connection: a deadline would be set anew by whoever reads next.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	_ = conn.SetReadDeadline(time.Now().Add(cookieWithin)) // the connection is new; if it is broken, the read says so
 	c, err := readCookie(conn)
-	s.met(from.Addr())
 	stop()
 	if err != nil || ctx.Err() != nil {
 		_ = conn.Close()
@@ -207,7 +209,7 @@ func (s *Server) enlist(ctx context.Context, c cookie, a arrival) (t *session, m
 		_ = a.conn.Close()
 		return nil, false
 	}
-	t = &session{server: s, c: control{a.conn, ctx.Done()}, cookie: c, from: a.from}
+	t = &session{server: s, admitted: a.known, c: control{a.conn, ctx.Done()}, cookie: c, from: a.from}
 	s.sessions[c] = t
 	return t, true
 }

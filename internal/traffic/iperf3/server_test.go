@@ -166,6 +166,43 @@ func TestLimitsAreKept(t *testing.T) {
 	}
 }
 
+// TestRateLimit ends what comes in too fast and paces what goes out.
+func TestRateLimit(t *testing.T) {
+	t.Parallel()
+	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{BitsPerSecond: 20e6})
+	if out, err := realClient(t, addr, "-t", "5"); err == nil || !strings.Contains(out, "error") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	eventually(t, "the reason", func() bool { return said.has("refused", "faster") })
+	r, err := Run(t.Context(), addr.String(), traffic.Spec{Test: traffic.Stream, Direction: traffic.Down, Bytes: 1 << 20}, ClientOptions{}, nil)
+	if err != nil || r.Bytes < 1<<20 {
+		t.Errorf("paced: %+v, %v", r, err)
+	}
+}
+
+// TestDatagramsThatGetNoAnswer has a server whose UDP port is shut.
+func TestDatagramsThatGetNoAnswer(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		_, _ = c.Write([]byte("\x09\x0a"))
+		_, _ = io.Copy(io.Discard, c)
+	}()
+	_, err = Run(t.Context(), l.Addr().String(), traffic.Spec{Test: traffic.UDP, Streams: 3, Bytes: 10_000}, ClientOptions{}, nil)
+	if err == nil || !strings.Contains(err.Error(), "over UDP were not answered") {
+		t.Error(err)
+	}
+}
+
 // TestClientsThatGoAway are killed in the middle of a test: by the client, by us, and the server by us.
 func TestClientsThatGoAway(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -19,16 +20,18 @@ import (
 // session is one test at the server.
 type session struct {
 	server *Server
-	c      control
-	cookie cookie
-	from   netip.AddrPort
-	p      params
-	load   load
-	visit  *admission.Visit
-	spent  int64       // payload bytes, of what visit allows
-	next   <-chan step // the client's next state
-	before *host.Counters
-	text   output
+	// admitted is to be called when the gate has let the client in.
+	admitted func()
+	c        control
+	cookie   cookie
+	from     netip.AddrPort
+	p        params
+	load     load
+	visit    *admission.Visit
+	spent    int64       // payload bytes, of what visit allows
+	next     <-chan step // the client's next state
+	before   *host.Counters
+	text     output
 	// What the client has opened, until it has workers:
 	arrived []arrival
 	socks   []*datagram.Socket
@@ -155,6 +158,7 @@ func (t *session) enter() error {
 		return err
 	}
 	t.visit = visit
+	t.admitted()
 	limits, p := gate.Limits(), t.p
 	if d := p.Omit + p.Time; d > limits.Duration {
 		return refuse(codeDuration, "a test of %v is longer than the %v this host allows", d, limits.Duration)
@@ -164,6 +168,10 @@ func (t *session) enter() error {
 	}
 	if left := visit.Left(); p.Bytes > left {
 		return refuse(codeTotalRate, "%d bytes are more than the %d this host still allows", p.Bytes, left)
+	}
+	// What is sent from here keeps to the limit by itself; what comes in is only counted.
+	if share := limits.BitsPerSecond / float64(p.all()); p.BitsPerSec == 0 && !math.IsInf(share, 1) {
+		t.p.BitsPerSec = share
 	}
 	return nil
 }
