@@ -110,7 +110,8 @@ func (s *Socket) newOutbox(batch Batch, bytes, packets int) *outbox {
 	if batch == BatchGSO {
 		o.segments = s.segments(bytes)
 	}
-	o.messages = (packets + o.segments - 1) / o.segments
+	// With room for the case that the kernel turns out not to cut.
+	o.messages = max((packets+o.segments-1)/o.segments, min(packets, mmsgMessages))
 	o.box = sys.NewOutbox(o.messages)
 	return o
 }

@@ -112,6 +112,9 @@ func NewSender(p *engine.Phase, s *Socket, o SendOptions) (*engine.Worker, *Send
 		b.sent.Pacing = "own"
 		b.gaps = stats.NewHistogram()
 	}
+	if o.Batch == BatchAuto && b.pace.burst == 1 {
+		batch = BatchSingle // there is nothing to batch, and the result should not say that there was
+	}
 	b.sent.FirstSequence, b.sent.NextSequence = o.First, o.First
 	b.sent.Batch, b.sent.BurstPackets, b.sent.TargetGap = batch, b.pace.burst, time.Duration(gap)
 	b.out = s.newOutbox(batch, o.Bytes, b.pace.burst)
@@ -128,17 +131,29 @@ func (o SendOptions) gap(h Header) (float64, error) {
 	switch {
 	case o.Bytes < h.Bytes() || o.Bytes > MaxBytes:
 		return 0, fmt.Errorf("%w: %d bytes of payload, where %d to %d are possible", ErrBadOptions, o.Bytes, h.Bytes(), MaxBytes)
-	case o.BitRate < 0 || o.PacketRate < 0 || o.Packets < 0 || o.PayloadBytes < 0:
-		return 0, fmt.Errorf("%w: negative rate or amount", ErrBadOptions)
+	case o.Packets < 0 || o.PayloadBytes < 0:
+		return 0, fmt.Errorf("%w: negative amount", ErrBadOptions)
+	case !(o.BitRate >= 0) || !(o.PacketRate >= 0): // so put that NaN is refused too
+		return 0, fmt.Errorf("%w: a rate of %v bits or %v packets per second", ErrBadOptions, o.BitRate, o.PacketRate)
 	case o.BitRate > 0 && o.PacketRate > 0:
 		return 0, fmt.Errorf("%w: both a bit rate and a packet rate", ErrBadOptions)
-	case o.BitRate > 0:
-		return 1e9 * float64(o.Bytes) * 8 / o.BitRate, nil
-	case o.PacketRate > 0:
-		return 1e9 / o.PacketRate, nil
 	}
-	return 0, nil
+	packets := o.PacketRate
+	if o.BitRate > 0 {
+		packets = o.BitRate / float64(8*o.Bytes)
+	}
+	if packets == 0 {
+		return 0, nil
+	}
+	gap := float64(time.Second) / packets
+	if gap > float64(longestGap) {
+		return 0, fmt.Errorf("%w: more than %v between packets", ErrBadOptions, longestGap)
+	}
+	return gap, nil
 }
+
+// longestGap is the lowest rate: nobody waits longer for a packet.
+const longestGap = time.Hour
 
 // limit is the amount in packets; 0: none.
 func (o SendOptions) limit() int64 {

@@ -2,6 +2,7 @@ package datagram
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -169,6 +170,8 @@ func TestImpossibleOptions(t *testing.T) {
 		"too long":               {Bytes: MaxBytes + 1},
 		"both rates":             {Bytes: 64, BitRate: 1, PacketRate: 1},
 		"negative rate":          {Bytes: 64, BitRate: -1},
+		"no rate at all":         {Bytes: 64, BitRate: math.NaN()},
+		"a packet a day":         {Bytes: 64, PacketRate: 1.0 / 86400},
 		"negative amount":        {Bytes: 64, Packets: -1},
 		"unknown batch":          {Bytes: 64, Batch: "dozen"},
 	} {
