@@ -25,7 +25,8 @@ type message struct {
 	control [controlWords]uint64
 }
 
-// forReceive gets m ready to take a packet into p.
+// forReceive gets m ready to take a packet into p. The kernel writes lengths and flags back into the header, so nothing of an earlier call may
+// be left in it.
 func (m *message) forReceive(p []byte) {
 	m.iov.Base = unsafe.SliceData(p)
 	m.iov.SetLen(len(p))
@@ -89,15 +90,16 @@ func networkOrder(v uint16) uint16 {
 	return binary.BigEndian.Uint16(b[:])
 }
 
-// controls calls f with the level, type and data of each control message; data are valid until the next call on m.
+// controls walks the control messages, cmsg(3), by hand: the functions of package unix allocate a slice for each packet. It calls f with the level, type and data of each control message; data are valid until the next call on m.
 func (m *message) controls(f func(level, typ int32, data []byte)) {
 	all := unsafe.Slice((*byte)(unsafe.Pointer(&m.control)), unsafe.Sizeof(m.control))
 	all = all[:min(uint64(m.header.Controllen), uint64(len(all)))]
 	for len(all) >= unix.SizeofCmsghdr {
 		h := (*unix.Cmsghdr)(unsafe.Pointer(unsafe.SliceData(all)))
 		length := int(h.Len)
+		// MSG_CTRUNC cuts the last message short when room was scarce; what is not whole is not there.
 		if length < unix.SizeofCmsghdr || length > len(all) {
-			return // the kernel writes no such thing
+			return
 		}
 		f(h.Level, h.Type, all[unix.CmsgLen(0):length])
 		all = all[min(unix.CmsgSpace(length-unix.CmsgLen(0)), len(all)):]
@@ -127,6 +129,9 @@ type errorQueue struct {
 }
 
 // next gives the oldest notice, valid until the next call; nil: there is none.
+//
+// Reading it also clears the error that the next ordinary call on the socket would otherwise have returned, if it was the last (net/core/skbuff.c,
+// sock_dequeue_err_skb).
 func (q *errorQueue) next(fd int) *notice {
 	n, errno := q.message.receive(fd, q.payload[:], unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
 	if errno != 0 {
@@ -168,6 +173,7 @@ func (n *notice) extended(data []byte) {
 	if n.errno == unix.EMSGSIZE {
 		n.mtu = int(e.Info)
 	}
+	// SO_EE_OFFENDER: the address of who sent the ICMP message comes right behind; of this host's own errors it has family 0.
 	if offender := data[size:]; len(offender) >= unix.SizeofSockaddrInet4 {
 		var raw unix.RawSockaddrInet6
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&raw)), unsafe.Sizeof(raw)), offender)

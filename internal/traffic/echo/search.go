@@ -95,7 +95,8 @@ func SearchPathMTU(ctx context.Context, o SearchOptions) (PathMTU, error) {
 	return PathMTU{}, fmt.Errorf("search path mtu: %w", errors.Join(tried...))
 }
 
-// search is one search; one goroutine owns it.
+// search is one search; one goroutine owns it. Both directions are searched at once over one socket: their probes do not disturb each other, and a
+// silent path costs its waits only once.
 type search struct {
 	socket   prober
 	token    Token
@@ -116,6 +117,9 @@ type prober interface {
 }
 
 // side is the state of one direction. Every size up to low passes, as far as is known, and none from high on.
+//
+// That sizes are ordered so is what makes a search of it: a hop that takes a packet takes every shorter one. Chance breaks the order, when it loses
+// a short one three times; a longer one that passes then corrects it.
 type side struct {
 	on        bool
 	kind      byte
@@ -151,7 +155,8 @@ const (
 	failed
 )
 
-// probeStep is the distance of the ids of a probe's tries, so that each answer tells which size and try it is of.
+// probeStep is the distance of the ids of a probe's tries: the lower half of an id is the probe's, the upper the try's. An answer to an early try
+// that comes after a later one was sent is as good as its own.
 const probeStep = 1 << 32
 
 func newSearch(socket prober, token Token, v6, both bool) *search {
@@ -196,8 +201,10 @@ func (s *search) greet(ctx context.Context) error {
 		}
 		return err
 	}
-	// Four times covers what the queues that this search itself fills add on a path that is otherwise idle.
+	// Four times covers what the queues that this search itself fills add on a path that is otherwise idle. The least covers what a busy host adds,
+	// and slow answers count as losses only when all tries are slow.
 	s.wait = min(max(4*s.trip, leastProbeWait), longestProbeWait)
+	// The request went up, and its answer, as short, came down.
 	s.up.low = s.headers + probeHeaderBytes
 	s.down.low = s.up.low
 	return nil
@@ -229,7 +236,8 @@ func (d *side) plan() {
 	case d.high > maxPacket:
 		add(maxPacket)
 	case d.low < d.high-1:
-		// The largest that the interface takes, what the path named, and next to it, beside the usual ones.
+		// The largest that may pass is the one that most paths pass, and its answer ends the search in one round trip. Beside it the usual sizes, and
+		// what the path named with the next larger one, so that a true report ends it in another.
 		add(d.high - 1)
 		for _, size := range d.hints {
 			add(size)
@@ -261,6 +269,7 @@ func (d *side) conclude() {
 		return
 	}
 	before := d.low
+	// What passed first, because it overrules what a shorter one seemed to say.
 	for _, p := range d.probes {
 		if p.state == passed {
 			d.low = max(d.low, p.size)
@@ -297,6 +306,7 @@ func (s *search) round(ctx context.Context) {
 		s.down.probes[i].first = s.id
 	}
 	for try := range uint64(probeTries) {
+		// All that is open at once, then one wait for all: the time of a round does not grow with its sizes.
 		sent := time.Now()
 		for _, d := range []*side{&s.up, &s.down} {
 			for i := range d.probes {
@@ -337,6 +347,7 @@ func (d *side) decided() bool {
 // send sends one probe.
 func (s *search) send(d *side, p *probe, try uint64) {
 	id := p.first + try*probeStep
+	// Upwards the request itself has the size; downwards it is as short as can be, and names the size that it wants back.
 	payload := s.packet[:probeHeaderBytes]
 	if d.kind == kindHeard {
 		payload = s.packet[:p.size-s.headers]
@@ -387,6 +398,7 @@ func (s *search) take(e event, sent time.Time) {
 		}
 	case a.status == probeCannot:
 		s.down.on, s.down.probes = false, nil
+	// An answer of another length is not the packet that was asked for: no proof that a packet of that size gets through.
 	case len(e.payload) == p.size-s.headers:
 		p.state = passed
 	}
@@ -407,6 +419,7 @@ func (s *search) trouble(e event) {
 			}
 		}
 	}
+	// Kept for the reader, also when it is about a round that is over.
 	s.troubles.add(e.trouble)
 }
 

@@ -32,7 +32,7 @@ type Server struct {
 	padding []byte // what probes are filled with; never a byte that somebody else sent
 
 	mu     sync.Mutex
-	tokens map[Token]*registration
+	tokens map[Token]*registration // a lock and a look-up per packet: some tens of nanoseconds beside two system calls
 }
 
 // registration is one test that is answered.

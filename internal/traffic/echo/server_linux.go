@@ -152,6 +152,7 @@ func (s *serverSocket) serve(server *Server) {
 
 // receive waits for at least one packet and gives how many came.
 func (s *serverSocket) receive() (int, unix.Errno) {
+	// All of them anew, also those that the last call left untouched: telling them apart would cost as much.
 	for i := range s.in {
 		s.messages[i].forReceive(s.buffers[i])
 		s.in[i] = multiMessage{header: s.messages[i].header}
@@ -178,6 +179,7 @@ func (s *serverSocket) answer(server *Server, n int) {
 			s.probe(server, m, p, r.bytes)
 			continue
 		}
+		// The answer is the packet itself with its own control messages: buffer, address and IP_PKTINFO are where recvmmsg put them.
 		m.iov.SetLen(r.bytes)
 		s.out[out] = multiMessage{header: m.header}
 		out++
@@ -245,6 +247,7 @@ func (s *serverSocket) probe(server *Server, m *message, request []byte, size in
 	if errno != unix.EMSGSIZE {
 		return // sent, or lost
 	}
+	// A refusal by this host is in the error queue with the interface's MTU (ip_local_error), behind whatever the network said before.
 	mtu := 0
 	for n := s.queue.next(s.fd); n != nil; n = s.queue.next(s.fd) {
 		s.note(server, n)

@@ -108,7 +108,7 @@ func (s *echoSocket) next(wait time.Duration) event {
 	}
 	n, errno := s.message.receive(s.fd, s.buf, 0)
 	if errno == unix.EAGAIN {
-		return event{}
+		return event{} // wakeEvery has passed: what poll saw had a wrong checksum
 	}
 	if errno != 0 {
 		return event{trouble: Trouble{Text: errno.Error(), Count: 1}}
@@ -141,6 +141,7 @@ func (s *echoSocket) noticed(n *notice) event {
 		return event{}
 	}
 	e := event{trouble: Trouble{Text: n.text(), By: n.by, MTU: n.mtu, Count: 1}, tooBig: n.errno == unix.EMSGSIZE, local: n.local}
+	// The ICMP message brought the beginning of our packet back, from behind its IP header on.
 	head := 0
 	if s.icmp != nil {
 		head = icmpHeaderBytes
