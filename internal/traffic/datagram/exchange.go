@@ -20,6 +20,9 @@ type Port struct {
 type Tally struct {
 	Packets    int64 `json:"packets"`     // of the measured window
 	AllPackets int64 `json:"all_packets"` // with those of the warm-up
+	// The sequence number of the first measured packet, and the one after the last of all; they tell holes at the edges of the window apart.
+	FirstMeasured uint64 `json:"first_measured"`
+	NextSequence  uint64 `json:"next_sequence"`
 }
 
 // ErrOutOfPlace is an account of the other side that cannot be.
@@ -84,7 +87,7 @@ func (x *Exchange) Tell() []Tally {
 		if p.Sender != nil {
 			sent := p.Sender.Sent()
 			x.sent = append(x.sent, sent)
-			tallies = append(tallies, Tally{sent.Packets, sent.AllPackets})
+			tallies = append(tallies, Tally{sent.Packets, sent.AllPackets, sent.FirstMeasured, sent.NextSequence})
 		}
 	}
 	return tallies
@@ -214,7 +217,7 @@ func (x *Exchange) Totals() (*SentTotals, *ReceivedTotals) {
 		if received == nil {
 			received = &ReceivedTotals{Batch: g.Batch}
 		}
-		received.add(g, x.theirs[i].Packets)
+		received.add(g, x.theirs[i])
 		received.JitterSeconds += g.JitterSeconds / float64(len(x.got))
 		if g.Packets > 0 {
 			if first == 0 || g.FirstAt < first {
@@ -229,22 +232,20 @@ func (x *Exchange) Totals() (*SentTotals, *ReceivedTotals) {
 	return sent, received
 }
 
-// add counts one stream of which the other side sent so many packets.
-func (r *ReceivedTotals) add(g Received, sent int64) {
+// add counts one stream, of which the other side sent what theirs says.
+func (r *ReceivedTotals) add(g Received, theirs Tally) {
+	sent := theirs.Packets
 	r.Sent += sent
 	r.Packets += g.Packets
 	// A packet so late that nobody can tell it from a copy was not lost.
-	r.Lost += max(0, sent-g.Packets-g.Late)
+	lost := max(0, sent-g.Packets-g.Late)
+	r.Lost += lost
 	r.Duplicates += g.Duplicates
 	r.Reordered += g.Reordered
 	r.Bytes += g.Bytes
 	r.DelayVariation = wider(r.DelayVariation, g.DelayVariation)
-	// A socket that merges packets counts the merged ones as one, and then the hole that the drop has left says how many there were.
-	if g.Merged && g.MeasuredSocketDrops > 0 {
-		r.SocketDrops += max(g.MeasuredSocketDrops, g.GapsAtSocket)
-	} else {
-		r.SocketDrops += g.MeasuredSocketDrops
-	}
+	// What theirs says comes from the network; with numbers that cannot be, the socket is still not to blame for more than was lost.
+	r.SocketDrops += min(max(0, g.MeasuredLostAtSocket(theirs.FirstMeasured, theirs.NextSequence)), lost)
 }
 
 // wider is the distribution with the longer tail. Those of several streams cannot be merged, and the worst one is what a user asks for.

@@ -414,3 +414,30 @@ func TestLocalPort(t *testing.T) {
 		t.Errorf("buffers of %d and %d bytes", send, receive)
 	}
 }
+
+// TestTotalsBlameTheSocketForWhatItDropped follows a merged stream that overruns a tiny buffer to the end, as both sides of a test do.
+func TestTotalsBlameTheSocketForWhatItDropped(t *testing.T) {
+	a, b := socketPair(t, SocketOptions{WindowBytes: 2048})
+	f := newFlow(t, a, b, SendOptions{Bytes: 64}, ReceiveOptions{})
+	out := NewExchange([]*engine.Worker{f.ws}, []Port{{Sender: f.sender}})
+	in := NewExchange([]*engine.Worker{f.wr}, []Port{{Receiver: f.receiver}})
+	f.start()
+	f.settle(func(r Received) bool { return r.SocketDrops > 0 })
+	f.phase.Set(engine.Measured)
+	f.settle(func(r Received) bool { return r.MeasuredSocketDrops > 0 })
+	f.phase.Set(engine.Tail)
+	<-f.sender.Idle()
+	if err := in.Hear(out.Tell()); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	for !in.Drained(time.Since(start)) {
+		time.Sleep(time.Millisecond)
+	}
+	f.stop()
+	sent, _ := out.Totals()
+	_, got := in.Totals()
+	if got.Sent != sent.Packets || got.Lost != got.SocketDrops || got.Lost != sent.Packets-got.Packets || got.Lost == 0 {
+		t.Errorf("sent %+v, received %+v", sent, got)
+	}
+}
