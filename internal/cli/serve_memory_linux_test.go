@@ -20,7 +20,7 @@ import (
 
 // TestServeHoldsAThousandClients connects a thousand clients from this process to a `linerate serve` in another, and asks the kernel what they cost it.
 func TestServeHoldsAThousandClients(t *testing.T) {
-	const clients, bound = 1000, 20 << 20
+	const clients, bound = 1000, 20_000_000
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil || files.Max < clients+200 {
 		t.Skipf("needs %d descriptors, the hard limit is %d (%v)", clients+200, files.Max, err)

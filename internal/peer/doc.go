@@ -14,7 +14,13 @@
 // message. Reading (snapshot, history, knobs) needs no more than the key; tests are within traffic.Limits; changing needs --allow-tuning, and a
 // client takes back what was made from afar and never what was changed on the host itself.
 //
-// One throughput test runs at a time; whoever comes meanwhile waits a bounded time and is told. One client at a time may tune, and only
+// Heavy tests (all but ping and mtu) run one at a time unless ServerOptions.AtOnce says otherwise. Who has to wait is told how many come first, for five
+// minutes at most; sources share the places evenly, and within that first come is first served. A test whose window or segment size the listening socket
+// must have is alone on the host. What would be refused in the end is refused before it waits. One admission.Gate counts the tests of all programs that
+// this host answers, and no test moves more than its source has left there.
+//
+// A client that is connected and does nothing has no goroutine but the sleeping reader of its channel. It is closed after an hour without a word,
+// and one source has at most 63 in 64 of the places for clients. One client at a time may tune, and only
 // where serve was started with --allow-tuning. When a connection ends, for whatever reason, the trials made through it are
 // taken back before anything else; when serve itself dies, the journal's guard does the same. A client that stays but forgets its trial has it
 // taken back when its lease is over; the guard's own deadline lies later by more than any call may take, because what it ends is all of serve.
@@ -33,11 +39,12 @@
 //	change.apply  {reason, for, settings}     → {ids}
 //	change.undo   {ids}                       → {outcomes}
 //	change.commit {ids}                       → {}
-//	run.open                                  → {token}, then package traffic's own test.* messages both ways
+//	run.open      {spec}                      → {token}, then package traffic's own test.* messages both ways
 //	run.close                                 → {}
 //	cancel        {cancel: id}                the call with that id is no longer wanted
 //
-// The far side sends "answer" {id, body, fault} and, while a call waits, "note" {id, text}. A fault names the kinds of its
+// The far side sends "answer" {id, body, fault} and, while a call waits, "note" {id, text}, again every ten seconds so that the client knows that it is not
+// forgotten; a note without an id says why the connection ends. A fault names the kinds of its
 // error, so that errors.Is finds the same sentinels on both hosts.
 //
 // # Units
@@ -51,6 +58,7 @@
 //
 // # Limits
 //
-// Data connections go to the address that the control channel reached, or for ssh to the host name that `ssh -G` tells; behind a jump host
-// they need a way of their own. Only TCP targets and ssh are there; foreign dialects are not.
+// What a test of this package moves is bounded but not charged to its source at the gate, because package traffic tells the bytes of a test to its near side
+// only; tests of other programs are charged. Data connections go to the address that the control channel reached, or for ssh to the host name that `ssh -G` tells; behind a jump host
+// they need a way of their own. Hosts that speak other dialects are no Clients: package dialect measures them.
 package peer

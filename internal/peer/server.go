@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// defaultMaxClients is how many clients may be connected at once. An idle one costs about 15 KiB; a test that runs more, so those come one after
+	// defaultMaxClients is how many clients may be connected at once. An idle one costs about 17 KB; a test that runs more, so those come one after
 	// the other.
 	defaultMaxClients = 1024
 	// othersShare is the part of the places that one source cannot take, so that a host which connects again and again in error does not

@@ -46,7 +46,7 @@ func ParseTarget(text string) (Target, error) {
 			}
 			return Target{SSH: &t}, nil
 		case "iperf3", "iperf", "iperf2", "ttcp", "nuttcp", "stamp", "sockperf":
-			return bad("tests against %s are not supported yet; run `linerate serve` there, or use ssh://", scheme)
+			return bad("%s can be measured and nothing else; run `linerate serve` there, or use ssh://", scheme)
 		}
 		return bad("%s:// is not known; the forms are HOST[:PORT] and ssh://[USER@]HOST[:PORT]", scheme)
 	}

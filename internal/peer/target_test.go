@@ -40,7 +40,7 @@ func TestParseTarget(t *testing.T) {
 		"me@far":                 "ssh://me@far",
 		"-oProxyCommand=x":       "no host name",
 		"far host":               "no host name",
-		"iperf3://far":           "not supported yet",
+		"iperf3://far":           "measured and nothing else",
 		"http://far":             "not known",
 		"ssh://":                 "no host",
 		"ssh://-oProxyCommand=x": "must not begin",
