@@ -49,6 +49,7 @@ func Confident(ctx context.Context, run func(ctx context.Context) (*traffic.Resu
 	var reasons []string
 	var last *traffic.Result
 	var c traffic.Confidence
+	// One round after the other, and nothing between them: what drifts from round to round is part of what the interval has to hold.
 	for len(rounds) < mostRounds && len(reasons) < mostDisturbed {
 		r, err := run(ctx)
 		if err != nil {
@@ -117,6 +118,8 @@ func unusable(figure float64) string {
 
 // interval is the confidence interval of the mean of all rounds, and whether it is narrow enough to stop.
 func interval(rounds []round) traffic.Confidence {
+	// Logarithms, because noise on a host multiplies: a stolen slice costs a share of a round, whatever its rate is. The interval of the figure
+	// itself is then not quite symmetric, and never below zero.
 	logs := make([]float64, len(rounds))
 	for i, r := range rounds {
 		logs[i] = math.Log(r.figure)

@@ -45,6 +45,7 @@ func loadPhases(s traffic.Spec) ([]loadPhase, error) {
 		return nil, err
 	}
 	each := max(s.Duration/4, shortestPhase)
+	// Interim results are the points of the curve, so they come more often than people need them on a screen.
 	gap := min(s.Gap, each)
 	interval := min(s.Interval, max(each/loadSteps, shortestStep))
 	// What a stream has no use for stays out of it.
@@ -73,6 +74,7 @@ func assembleLoad(spec traffic.Spec, phases []*traffic.Result) (*traffic.Result,
 	}
 	idle := phases[0]
 	l := &traffic.LoadResult{Idle: idle.RTT}
+	// What is absent of the whole: a throughput, since the sum over phases would be of nothing, and connections, which were others in each.
 	r := &traffic.Result{
 		Test: traffic.Load, Direction: traffic.Up, Method: idle.Method, StartTime: idle.StartTime, Streams: spec.Streams, Load: l, Intervals: []traffic.Interval{},
 		Ends: traffic.Ends{Local: traffic.End{Host: idle.Ends.Local.Host, Drops: []traffic.Drop{}}, Remote: traffic.End{Host: idle.Ends.Remote.Host, Drops: []traffic.Drop{}}},
@@ -134,6 +136,7 @@ func addPhase(r *traffic.Result, name string, p *traffic.Result) {
 		i.StartSeconds, i.EndSeconds = i.StartSeconds+at, i.EndSeconds+at
 		r.Intervals = append(r.Intervals, i)
 	}
+	// Sums of all phases, so that cost per gigabyte and losses are those of the whole load.
 	r.DurationSeconds += p.DurationSeconds
 	r.WarmUpSeconds += p.WarmUpSeconds
 	r.Bytes += p.Bytes
@@ -148,6 +151,7 @@ func addPhase(r *traffic.Result, name string, p *traffic.Result) {
 	if name == phaseIdle {
 		r.LossRatio = p.LossRatio
 	}
+	// What does not change from phase to phase is that of the first which knows it.
 	r.MTUBytes, r.MSSBytes = cmp.Or(r.MTUBytes, p.MTUBytes), cmp.Or(r.MSSBytes, p.MSSBytes)
 	r.CongestionControl = cmp.Or(r.CongestionControl, p.CongestionControl)
 	r.LocalAddress, r.RemoteAddress = cmp.Or(r.LocalAddress, p.LocalAddress), cmp.Or(r.RemoteAddress, p.RemoteAddress)

@@ -99,8 +99,9 @@ func (r *Result) searched(found echo.PathMTU) {
 		UpBytes: found.Up.Bytes, DownBytes: found.Down.Bytes, BlackHoleUp: found.Up.BlackHole, BlackHoleDown: found.Down.BlackHole,
 		LocalMTUBytes: found.Up.Interface, RemoteMTUBytes: found.Down.Interface,
 	}
-	// The smaller, because that is the one a connection through both has to live with.
+	// The smaller, because that is the one a connection has to live with; which direction it was of shows in the sizes.
 	m.ReportedMTUBytes = smaller(found.Up.Reported, found.Down.Reported)
+	// The search learns it from the refusal of a packet that is too big; loopback takes the longest that there is.
 	if m.LocalMTUBytes == 0 {
 		m.LocalMTUBytes = interfaceMTU(r.LocalAddress)
 	}
