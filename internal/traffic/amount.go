@@ -94,7 +94,7 @@ func (c *conductor) exceeded(r reading) error {
 		return fmt.Errorf("%w: more than the %d bytes this host allows", errRefusing, most)
 	}
 	// A second's worth may come at once, since buffers on the way fill and empty, and headers of others are no payload of the test.
-	if most := c.limits.MaxBitsPerSecond; most > 0 && c.spec.bulk() && float64(moved)*8 > most*1.1*(r.at.Seconds()+1) {
+	if most := c.limits.MaxBitsPerSecond; most > 0 && c.spec.Bulk() && float64(moved)*8 > most*1.1*(r.at.Seconds()+1) {
 		return fmt.Errorf("%w: more than the %.6g bits per second this host allows", errRefusing, most)
 	}
 	if most := c.limits.MaxPacketsPerSecond; most > 0 && float64(r.packets) > most*1.1*(r.at.Seconds()+1) {
@@ -103,8 +103,8 @@ func (c *conductor) exceeded(r reading) error {
 	return nil
 }
 
-// place is the CPU for worker w with this index; -1: none in particular.
-func (s Spec) place(w *engine.Worker, index int, near bool, allowed []int) int {
+// placeOf is the CPU for worker w with this index; -1: none in particular.
+func placeOf(s Spec, w *engine.Worker, index int, near bool, allowed []int) int {
 	list := s.FarCPUs
 	if near {
 		list = s.NearCPUs

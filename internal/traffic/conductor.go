@@ -212,7 +212,7 @@ func (c *conductor) start() {
 		allowed = nil // not told, or not on this system: run unpinned
 	}
 	for i, w := range c.workers {
-		cpu := c.spec.place(w, i, c.near, allowed)
+		cpu := placeOf(c.spec, w, i, c.near, allowed)
 		go func() {
 			if err := w.Run(cpu); err != nil {
 				c.failed <- gone(err)
@@ -373,13 +373,13 @@ func (c *conductor) warmEnough(now time.Duration) bool {
 	if c.spec.WarmUp >= 0 {
 		return now >= c.spec.WarmUp
 	}
-	if now >= c.spec.steadyBound() {
-		c.warn("no steady state within %v: measured all the same", c.spec.steadyBound())
+	if now >= c.spec.SteadyBound() {
+		c.warn("no steady state within %v: measured all the same", c.spec.SteadyBound())
 		return true
 	}
 	// Only a receiver can tell: what a sender hands to its kernel settles long before what arrives.
-	needOwn := !c.spec.bulk() || c.spec.Direction != Up
-	needFar := c.spec.bulk() && c.spec.Direction != Down
+	needOwn := !c.spec.Bulk() || c.spec.Direction != Up
+	needFar := c.spec.Bulk() && c.spec.Direction != Down
 	return (!needOwn || c.ownSteady) && (!needFar || c.farSteady)
 }
 
@@ -446,7 +446,7 @@ func (c *conductor) bin() error {
 		return nil
 	}
 	work := float64(r.bytes - c.binEdge.bytes)
-	if !c.spec.bulk() {
+	if !c.spec.Bulk() {
 		work = float64(r.transactions - c.binEdge.transactions)
 	}
 	c.series = append(c.series, work/elapsed)

@@ -140,7 +140,7 @@ func merge(up, down []Loss) []Loss {
 
 // pace fills in how well a rate was kept.
 func (r *Result) pace(spec Spec, near, far resultBody) {
-	target := spec.bitRate()
+	target := spec.BitRate()
 	if target == 0 {
 		return
 	}

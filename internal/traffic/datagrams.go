@@ -23,7 +23,7 @@ const (
 )
 
 // socketOptions are those of both ends of socket index.
-func (s Spec) socketOptions(index int, near bool) datagram.SocketOptions {
+func socketOptions(s Spec, index int, near bool) datagram.SocketOptions {
 	o := datagram.SocketOptions{WindowBytes: s.WindowBytes, TOS: s.TOS, DontFragment: s.DontFragment, BusyPoll: s.BusyPoll}
 	if near && s.SourcePort != 0 {
 		o.LocalPort = s.SourcePort + index
@@ -32,7 +32,7 @@ func (s Spec) socketOptions(index int, near bool) datagram.SocketOptions {
 }
 
 // sendOptions share rate and amount among the streams of a direction: what does not divide goes to the first ones.
-func (s Spec) sendOptions(index int) datagram.SendOptions {
+func sendOptions(s Spec, index int) datagram.SendOptions {
 	n := int64(s.Streams)
 	o := datagram.SendOptions{
 		Bytes: s.PacketBytes, Batch: datagram.Batch(s.Batch),
@@ -52,8 +52,8 @@ func newDatagramWorkers(spec Spec, p *engine.Phase, sockets []*datagram.Socket, 
 	workers, ports := make([]*engine.Worker, len(sockets)), make([]datagram.Port, len(sockets))
 	for i, socket := range sockets {
 		var err error
-		if spec.nearSends(i) == near {
-			workers[i], ports[i].Sender, err = datagram.NewSender(p, socket, spec.sendOptions(i))
+		if spec.NearSends(i) == near {
+			workers[i], ports[i].Sender, err = datagram.NewSender(p, socket, sendOptions(spec, i))
 		} else {
 			o := datagram.ReceiveOptions{Bytes: spec.PacketBytes, Batch: datagram.Batch(spec.Batch), Verify: true}
 			workers[i], ports[i].Receiver, err = datagram.NewReceiver(p, socket, o)
@@ -79,7 +79,7 @@ func closeSockets(sockets []*datagram.Socket) {
 // sayHello opens the near sockets and proves their addresses to the far side, which answers each hello from the socket that will carry the stream.
 // Every router and firewall on the way has then seen packets in both directions.
 func (l Link) sayHello(ctx context.Context, spec Spec, to netip.AddrPort, token echo.Token) ([]*datagram.Socket, error) {
-	sockets, errs := make([]*datagram.Socket, spec.sockets()), make([]error, spec.sockets())
+	sockets, errs := make([]*datagram.Socket, spec.Sockets()), make([]error, spec.Sockets())
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	free := make(chan struct{}, helloThreads)
@@ -89,7 +89,7 @@ func (l Link) sayHello(ctx context.Context, spec Spec, to netip.AddrPort, token 
 			free <- struct{}{}
 			defer func() { <-free }()
 			var err error
-			if sockets[i], err = datagram.Dial(to, spec.socketOptions(i, true)); err == nil {
+			if sockets[i], err = datagram.Dial(to, socketOptions(spec, i, true)); err == nil {
 				err = hello(ctx, sockets[i], token, i)
 			}
 			if err != nil {
@@ -139,16 +139,16 @@ func hello(ctx context.Context, s *datagram.Socket, token echo.Token, index int)
 // hearHellos takes in the sockets of the far side: one for each near end that has proved its address, on the port of the echo server. It
 // answers hellos until stop is called, because an answer can be lost; stop waits until nobody reads from the sockets any more.
 func (r *Responder) hearHellos(ctx context.Context, s *session, spec Spec, token echo.Token) (sockets []*datagram.Socket, stop func(), err error) {
-	expected, err := r.Echo.Expect(token, spec.sockets())
+	expected, err := r.Echo.Expect(token, spec.Sockets())
 	if err != nil {
 		return nil, nil, err
 	}
 	defer expected.Close()
-	ctx, cancel := context.WithTimeoutCause(ctx, s.timing.setup, fmt.Errorf("wait for hellos over udp: %w: not all of %d within %v", ErrPeerGone, spec.sockets(), s.timing.setup))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timing.setup, fmt.Errorf("wait for hellos over udp: %w: not all of %d within %v", ErrPeerGone, spec.Sockets(), s.timing.setup))
 	defer cancel()
 	var answering greeter
 	stop = answering.start(token)
-	sockets = make([]*datagram.Socket, spec.sockets())
+	sockets = make([]*datagram.Socket, spec.Sockets())
 	fail := func(err error) ([]*datagram.Socket, func(), error) {
 		stop()
 		closeSockets(sockets)
@@ -157,7 +157,7 @@ func (r *Responder) hearHellos(ctx context.Context, s *session, spec Spec, token
 	for range sockets {
 		select {
 		case a := <-expected.Arrivals():
-			socket, err := datagram.Connected(a.To, a.From, spec.socketOptions(a.Index, false))
+			socket, err := datagram.Connected(a.To, a.From, socketOptions(spec, a.Index, false))
 			if err != nil {
 				return fail(fmt.Errorf("answer stream %d over udp: %w", a.Index, err))
 			}

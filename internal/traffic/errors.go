@@ -10,13 +10,14 @@ import (
 
 	"github.com/linerate/linerate/internal/sys"
 	"github.com/linerate/linerate/internal/traffic/echo"
+	"github.com/linerate/linerate/internal/traffic/plan"
 	"github.com/linerate/linerate/internal/wire"
 )
 
 // Errors of a test. All errors of this package wrap one of them, or the context's.
 var (
 	// ErrBadSpec is a Spec that makes no sense on any host.
-	ErrBadSpec = errors.New("bad test specification")
+	ErrBadSpec = plan.ErrBadSpec
 	// ErrRefused is a Spec that the far side does not want to run; the text is its reason.
 	ErrRefused = errors.New("refused by the far end")
 	// ErrPeerGone is a far or near side that went away in the middle of a test; the same value as the channel's own.

@@ -40,7 +40,7 @@ func (r *Responder) Respond(ctx context.Context, spec Spec) error {
 	// for tests, nor the threads and connections of this one.
 	limit := 2 * t.setup
 	if err == nil {
-		limit = spec.longest(t)
+		limit = longest(spec, t)
 	}
 	s := newSession(ctx, r.Control, t, limit, msgStop)
 	defer s.close()
@@ -128,7 +128,7 @@ func (r *Responder) play(ctx context.Context, s *session, spec Spec) (resultBody
 	}
 	quiet()
 	c := newConductor(spec, false, s, r.Sample, side, p)
-	c.limits = r.Limits.filled()
+	c.limits = r.Limits.Filled()
 	c.onPart = func(p part) { s.tryPost(msgInterval, p) }
 	if err := c.run(ctx); err != nil {
 		return resultBody{}, err
@@ -151,7 +151,7 @@ func (r *Responder) admitEchoes(spec Spec, t timing) (accepted acceptBody, revok
 		return accepted, revoke, nil // the kernel may answer pings
 	}
 	// For this address only, which the control channel's TCP handshake has proved to be its client's.
-	token, err := r.Echo.Register(ip, spec.longest(t))
+	token, err := r.Echo.Register(ip, longest(spec, t))
 	if err != nil {
 		return accepted, revoke, err
 	}
@@ -170,7 +170,7 @@ func (r *Responder) newAcceptors(spec Spec, p *engine.Phase, accepted *acceptBod
 	for range spec.Streams {
 		w, acceptor, err := engine.NewAcceptor(p, engine.AcceptOptions{
 			From: from, Prefix: accepted.AcceptToken, RequestBytes: spec.RequestBytes, ResponseBytes: spec.ResponseBytes,
-			Conn: spec.connOptions(true),
+			Conn: connOptions(spec, true),
 		})
 		if err != nil {
 			closeWorkers(workers)
@@ -212,7 +212,7 @@ func (r *Responder) collect(ctx context.Context, s *session, spec Spec, p *engin
 			}
 		}
 	}()
-	workers, quota := make([]*engine.Worker, n), spec.quota()
+	workers, quota := make([]*engine.Worker, n), quotaOf(spec)
 	fail := func(err error) ([]*engine.Worker, error) {
 		cancel()
 		for a := range arrivals {

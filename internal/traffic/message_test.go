@@ -24,7 +24,7 @@ func stillConductor(t testing.TB, spec Spec, near bool, stage engine.Stage) *con
 	p.Set(stage)
 	side := cast{}
 	if spec.Test == UDP {
-		side.udp = datagram.NewExchange(nil, make([]datagram.Port, spec.sockets()))
+		side.udp = datagram.NewExchange(nil, make([]datagram.Port, spec.Sockets()))
 	}
 	c := newConductor(spec, near, s, nil, side, p)
 	c.base, c.started = time.Now(), true

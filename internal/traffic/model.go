@@ -4,67 +4,64 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/traffic/engine"
+	"github.com/linerate/linerate/internal/traffic/plan"
 )
 
-// Test names what is measured.
-type Test string
+// What a test can be asked for is in package plan; these are its names for everybody who runs one.
+type (
+	// Spec is one test to run.
+	Spec = plan.Spec
+	// Test names what is measured.
+	Test = plan.Test
+	// Direction is seen from the near side: up is near to far.
+	Direction = plan.Direction
+	// Limits are what a far side grants to anybody who may run tests at all.
+	Limits = plan.Limits
+)
 
-// The tests of this version.
+// The tests.
 const (
-	Stream Test = "stream" // bulk TCP
-	RR     Test = "rr"     // TCP request/response, one in flight per connection
-	CRR    Test = "crr"    // connect, request, response, close, again and again
-	UDP    Test = "udp"    // datagrams in bulk: rate, loss, reordering, delay variation, and where each lost packet died
-	Ping   Test = "ping"   // round trip of single packets, ICMP echo or a UDP echo of our own
-	MTU    Test = "mtu"    // largest packet that passes unfragmented, each way
-	Load   Test = "load"   // round trip idle, and while each direction is full
+	Stream = plan.Stream
+	RR     = plan.RR
+	CRR    = plan.CRR
+	UDP    = plan.UDP
+	Ping   = plan.Ping
+	MTU    = plan.MTU
+	Load   = plan.Load
 )
-
-// Direction is seen from the near side: up is near to far.
-type Direction string
 
 // The directions.
 const (
-	Up    Direction = "up"
-	Down  Direction = "down" // --reverse
-	Bidir Direction = "bidir"
+	Up    = plan.Up
+	Down  = plan.Down
+	Bidir = plan.Bidir
 )
 
-// Spec is one test to run; it travels to the far end as JSON, so both ends know the same. What a test has no use for must be zero, so that
-// nobody believes to have set what was ignored; [Spec.Normalize] checks.
-type Spec struct {
-	Test      Test          `json:"test"`
-	Direction Direction     `json:"direction"`
-	Streams   int           `json:"streams"`
-	Duration  time.Duration `json:"duration_nanoseconds"` // measured part, after the warm-up; with Bytes the longest that it may take
-	WarmUp    time.Duration `json:"warm_up_nanoseconds"`  // cut from the front; <0: find the steady state; with Bytes none
-	Interval  time.Duration `json:"interval_nanoseconds"` // of interim results
+// Bounds of a Spec that hold on every host.
+const (
+	MaxStreams     = plan.MaxStreams
+	MinPacketBytes = plan.MinPacketBytes
+	MaxPacketBytes = plan.MaxPacketBytes
+)
 
-	// Bytes makes a test of an amount instead of a time: payload of each direction, shared among its streams. 0: time decides. stream, udp.
-	Bytes int64 `json:"bytes,omitempty"`
-	// Rates are of the payload of each direction, shared among its streams; 0: as fast as it goes. Of stream and udp; packets of udp only.
-	RateBitsPerSec    float64 `json:"rate_bits_per_second,omitempty"`
-	RatePacketsPerSec float64 `json:"rate_packets_per_second,omitempty"`
+// longest is how long a test may take from start to result when nothing is wrong.
+func longest(s Spec, t timing) time.Duration {
+	warm := s.WarmUp
+	if warm < 0 {
+		warm = s.SteadyBound()
+	}
+	return 2*t.setup + warm + s.Duration + t.slack
+}
 
-	RequestBytes  int           `json:"request_bytes,omitempty"`         // rr, crr, ping; of stream: of the pings beside it
-	ResponseBytes int           `json:"response_bytes,omitempty"`        // rr, crr
-	PacketBytes   int           `json:"packet_bytes,omitempty"`          // udp: payload of one datagram, its header included
-	Gap           time.Duration `json:"gap_nanoseconds,omitempty"`       // ping: between packets
-	ProbeGap      time.Duration `json:"probe_gap_nanoseconds,omitempty"` // between the pings that run beside the test; 0: none
-
-	SendMethod    engine.SendMethod    `json:"send_method,omitempty"`    // stream
-	ReceiveMethod engine.ReceiveMethod `json:"receive_method,omitempty"` // stream
-	Batch         string               `json:"batch,omitempty"`          // udp: "gso", "mmsg", "single"; empty: the fastest that works
-	BusyPoll      bool                 `json:"busy_poll,omitempty"`      // rr, udp: spin instead of sleeping
-
-	Congestion   string `json:"congestion_control,omitempty"` // of the sending ends; empty: the host's own
-	WindowBytes  int    `json:"window_bytes,omitempty"`       // socket buffers of both ends, as asked for; 0: tuned by the kernel
-	MSSBytes     int    `json:"mss_bytes,omitempty"`          // TCP_MAXSEG before connecting; 0: the kernel's
-	NoDelay      *bool  `json:"no_delay,omitempty"`           // TCP_NODELAY; nil: on for rr and crr, off for stream
-	TOS          int    `json:"tos,omitempty"`                // IP TOS or IPv6 traffic class of all data packets
-	DontFragment bool   `json:"dont_fragment,omitempty"`      // udp
-	SourcePort   int    `json:"source_port,omitempty"`        // near port of the first data connection, plus its index for the others; 0: any
-
-	NearCPUs []int `json:"near_cpus,omitempty"` // for the workers of the near side, in turn; empty: chosen
-	FarCPUs  []int `json:"far_cpus,omitempty"`  // the same on the far side
+// roleOf tells what one side does on connection index.
+func roleOf(s Spec, near bool, index int) engine.Role {
+	switch {
+	case !s.Bulk() && near:
+		return engine.Requester
+	case !s.Bulk():
+		return engine.Responder
+	case s.NearSends(index) == near:
+		return engine.Sender
+	}
+	return engine.Receiver
 }

@@ -51,7 +51,7 @@ func Run(ctx context.Context, link Link, spec Spec, progress func(Interval)) (*R
 	if reason := unusable(spec.NearCPUs); reason != "" {
 		return nil, fmt.Errorf("%w: %s", ErrBadSpec, reason)
 	}
-	s := newSession(ctx, link.Control, t, spec.longest(t), msgResult, msgError)
+	s := newSession(ctx, link.Control, t, longest(spec, t), msgResult, msgError)
 	defer s.close()
 	result, err := drive(ctx, s, link, spec, progress)
 	if err != nil {
@@ -184,11 +184,11 @@ func (l Link) openConnections(ctx context.Context, spec Spec, p *engine.Phase, e
 	defer cancel()
 	// All at once: one after the other would cost a round trip each, thirteen seconds for 128 of them at 100 ms.
 	workers, errs := make([]*engine.Worker, n), make([]error, n)
-	quota := spec.quota()
+	quota := quotaOf(spec)
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
-			conn, err := l.Dial(ctx, i, spec.dataOptions(i))
+			conn, err := l.Dial(ctx, i, dataOptions(spec, i))
 			if err == nil {
 				ends.note(conn.LocalAddr(), conn.RemoteAddr())
 				workers[i], err = newWorker(spec, p, conn, true, i, quota)
@@ -240,7 +240,7 @@ func (l Link) newConnectors(spec Spec, p *engine.Phase, accepted acceptBody, end
 	for _, port := range accepted.AcceptPorts {
 		w, err := engine.NewConnector(p, engine.ConnectOptions{
 			To: netip.AddrPortFrom(ip, port), Prefix: accepted.AcceptToken,
-			RequestBytes: spec.RequestBytes, ResponseBytes: spec.ResponseBytes, Conn: spec.connOptions(true),
+			RequestBytes: spec.RequestBytes, ResponseBytes: spec.ResponseBytes, Conn: connOptions(spec, true),
 		})
 		if err != nil {
 			closeWorkers(workers)
@@ -307,24 +307,11 @@ func firstError(errs []error) error {
 	return first
 }
 
-// role tells what one side does on connection index.
-func (s Spec) role(near bool, index int) engine.Role {
-	switch {
-	case !s.bulk() && near:
-		return engine.Requester
-	case !s.bulk():
-		return engine.Responder
-	case s.nearSends(index) == near:
-		return engine.Sender
-	}
-	return engine.Receiver
-}
-
 // newWorker makes the worker of one side for connection index, which it takes over. The senders of one side share the quota; nil: no amount
 // was asked for.
 func newWorker(spec Spec, p *engine.Phase, conn *net.TCPConn, near bool, index int, quota *engine.Quota) (*engine.Worker, error) {
-	role := spec.role(near, index)
-	c, err := engine.Adopt(conn, spec.connOptions(role != engine.Receiver))
+	role := roleOf(spec, near, index)
+	c, err := engine.Adopt(conn, connOptions(spec, role != engine.Receiver))
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 
 // connOptions are the socket options of one end of a TCP data connection; sends tells whether this end sends data that a congestion
 // control has to pace.
-func (s Spec) connOptions(sends bool) engine.ConnOptions {
+func connOptions(s Spec, sends bool) engine.ConnOptions {
 	o := engine.ConnOptions{NoDelay: s.Test != Stream, WindowBytes: s.WindowBytes, MSSBytes: s.MSSBytes, TOS: s.TOS}
 	if s.NoDelay != nil {
 		o.NoDelay = *s.NoDelay
@@ -24,16 +24,16 @@ func (s Spec) connOptions(sends bool) engine.ConnOptions {
 }
 
 // dataOptions are those of connection index that must be known before it connects.
-func (s Spec) dataOptions(index int) wire.DataOptions {
-	o := wire.DataOptions{Control: engine.DialControl(s.connOptions(false))}
+func dataOptions(s Spec, index int) wire.DataOptions {
+	o := wire.DataOptions{Control: engine.DialControl(connOptions(s, false))}
 	if s.SourcePort != 0 {
 		o.LocalPort = s.SourcePort + index
 	}
 	return o
 }
 
-// quota is what the senders of one side share of an amount; nil: there is none.
-func (s Spec) quota() *engine.Quota {
+// quotaOf is what the senders of one side share of an amount; nil: there is none.
+func quotaOf(s Spec) *engine.Quota {
 	if s.Bytes == 0 {
 		return nil
 	}

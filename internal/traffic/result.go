@@ -132,7 +132,7 @@ func (r *Result) path() {
 func (c *conductor) distribution() *Distribution {
 	all := stats.NewHistogram()
 	for _, w := range c.workers {
-		if w.RTT != nil && (w.Role != engine.Pinger || c.spec.Test == Ping || c.spec.bulk()) {
+		if w.RTT != nil && (w.Role != engine.Pinger || c.spec.Test == Ping || c.spec.Bulk()) {
 			all.Merge(w.RTT)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/traffic/datagram"
+	"github.com/linerate/linerate/internal/traffic/plan"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -76,15 +77,15 @@ type resultBody struct {
 // check refuses figures of a far side that cannot be, and that would make infinities of sums and rates.
 func (b *resultBody) check() error {
 	const longest = 1e7 // seconds: a hundred days
-	plausible := b.Bytes >= 0 && b.Bytes <= maxAmount && b.Transactions >= 0 && b.Verified >= 0 && b.Verified <= maxAmount
+	plausible := b.Bytes >= 0 && b.Bytes <= plan.MaxAmount && b.Transactions >= 0 && b.Verified >= 0 && b.Verified <= plan.MaxAmount
 	for _, seconds := range []float64{b.Seconds, b.Window} {
 		plausible = plausible && (seconds == 0 || seconds >= shortestPart.Seconds()/1000 && seconds < longest)
 	}
 	if u := b.UDPReceived; u != nil {
-		plausible = plausible && u.Bytes >= 0 && u.Bytes <= maxAmount && u.Seconds >= 0 && u.Seconds < longest && u.Sent < 1<<50
+		plausible = plausible && u.Bytes >= 0 && u.Bytes <= plan.MaxAmount && u.Seconds >= 0 && u.Seconds < longest && u.Sent < 1<<50
 	}
 	if u := b.UDPSent; u != nil {
-		plausible = plausible && u.Bytes >= 0 && u.Bytes <= maxAmount
+		plausible = plausible && u.Bytes >= 0 && u.Bytes <= plan.MaxAmount
 	}
 	if e := b.End; !(e.CPUSeconds >= 0 && e.CPUSeconds < 1e12) {
 		plausible = false

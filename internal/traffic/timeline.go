@@ -1,5 +1,7 @@
 package traffic
 
+import "github.com/linerate/linerate/internal/traffic/plan"
+
 // timeline pairs the intervals of both sides and hands them on in order. The near side's clock rules; a far part that is late is waited
 // for until a later one shows that it will not come, or the test is over.
 type timeline struct {
@@ -41,7 +43,7 @@ func (t *timeline) finish(all []part) {
 	}
 	t.flush(true)
 	for i, own := range t.own {
-		t.intervals[i] = t.spec.interval(own, t.far[partKey{own.Measured, own.Index}])
+		t.intervals[i] = join(t.spec, own, t.far[partKey{own.Measured, own.Index}])
 	}
 }
 
@@ -50,8 +52,8 @@ func (t *timeline) put(p part) {
 		t.far = make(map[partKey]part)
 	}
 	k := partKey{p.Measured, p.Index}
-	// No test has more than maxIntervals (Spec.check); what is far beyond that is a far side that makes them up to fill our memory.
-	if _, known := t.far[k]; !known && len(t.far) >= 2*maxIntervals {
+	// No test has more than plan.MaxIntervals (package plan); what is far beyond that is a far side that makes them up to fill our memory.
+	if _, known := t.far[k]; !known && len(t.far) >= 2*plan.MaxIntervals {
 		return
 	}
 	t.far[k] = p
@@ -69,14 +71,14 @@ func (t *timeline) flush(all bool) {
 		if !ok && !all && !(t.anyFar && t.newest.after(k)) {
 			return
 		}
-		i := t.spec.interval(own, far)
+		i := join(t.spec, own, far)
 		t.intervals = append(t.intervals, i)
 		t.emit(i)
 	}
 }
 
-// interval joins what both sides saw: the receiver's bytes over the receiver's time, the sender's view of the connection.
-func (s Spec) interval(own, far part) Interval {
+// join makes an interval of what both sides saw: the receiver's bytes over the receiver's time, the sender's view of the connection.
+func join(s Spec, own, far part) Interval {
 	i := Interval{StartSeconds: own.Start, EndSeconds: own.End, Omitted: !own.Measured}
 	rate := func(p part) float64 {
 		if p.End <= p.Start {

@@ -1,4 +1,4 @@
-package traffic
+package plan
 
 import (
 	"fmt"
@@ -19,8 +19,8 @@ type Limits struct {
 	MaxPacketsPerSecond float64       // datagrams of each direction of one test; default none
 }
 
-// filled is l with its defaults in place.
-func (l Limits) filled() Limits {
+// Filled is l with its defaults in place.
+func (l Limits) Filled() Limits {
 	if l.MaxDuration == 0 {
 		l.MaxDuration = 10 * time.Minute
 	}
@@ -44,7 +44,7 @@ func (l Limits) Refuse(s Spec) string {
 	if s.Test == Load {
 		return "a load test is several tests, which the near side runs one after the other"
 	}
-	l = l.filled()
+	l = l.Filled()
 	if d := max(s.WarmUp, 0) + s.Duration; d > l.MaxDuration {
 		return fmt.Sprintf("a test of %v is longer than the %v this host allows", d, l.MaxDuration)
 	}
@@ -65,8 +65,8 @@ func (l Limits) Refuse(s Spec) string {
 
 // refuseRate is the part of Refuse about speed. A test without a rate would go as fast as it can, so it is asked for one.
 func (l Limits) refuseRate(s Spec) string {
-	if most := l.MaxBitsPerSecond; most > 0 && s.bulk() {
-		switch r := s.bitRate(); {
+	if most := l.MaxBitsPerSecond; most > 0 && s.Bulk() {
+		switch r := s.BitRate(); {
 		case r == 0:
 			return fmt.Sprintf("this host allows %.6g bits per second: ask for a rate", most)
 		case r > most:
@@ -74,7 +74,7 @@ func (l Limits) refuseRate(s Spec) string {
 		}
 	}
 	if most := l.MaxPacketsPerSecond; most > 0 && s.Test == UDP {
-		switch r := s.packetRate(); {
+		switch r := s.PacketRate(); {
 		case r == 0:
 			return fmt.Sprintf("this host allows %.6g packets per second: ask for a rate", most)
 		case r > most:
@@ -84,16 +84,16 @@ func (l Limits) refuseRate(s Spec) string {
 	return ""
 }
 
-// bitRate is the payload in bits per second that each direction asks for; 0: as fast as it goes.
-func (s Spec) bitRate() float64 {
+// BitRate is the payload in bits per second that each direction asks for; 0: as fast as it goes.
+func (s Spec) BitRate() float64 {
 	if s.RatePacketsPerSec > 0 {
 		return s.RatePacketsPerSec * float64(s.PacketBytes) * 8
 	}
 	return s.RateBitsPerSec
 }
 
-// packetRate is the datagrams per second that each direction asks for; 0: as fast as it goes.
-func (s Spec) packetRate() float64 {
+// PacketRate is the datagrams per second that each direction asks for; 0: as fast as it goes.
+func (s Spec) PacketRate() float64 {
 	if s.RatePacketsPerSec == 0 && s.Test == UDP {
 		return s.RateBitsPerSec / float64(s.PacketBytes*8)
 	}

@@ -1,4 +1,4 @@
-package traffic
+package plan
 
 import (
 	"encoding/json"
@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
 func TestNormalizeFillsIn(t *testing.T) {
@@ -80,7 +78,7 @@ func TestNormalizeRefuses(t *testing.T) {
 		{Spec{Test: Ping, Gap: time.Minute}, "gap 1m0s"},
 		{Spec{Test: CRR, Direction: Down}, "crr has no direction"},
 		{Spec{Test: CRR, SourcePort: 4000}, "crr has no choice of ports"},
-		{Spec{Test: UDP, PacketBytes: 23}, "datagrams of 23 bytes"},
+		{Spec{Test: UDP, PacketBytes: 15}, "datagrams of 15 bytes"},
 		{Spec{Test: UDP, PacketBytes: 65508}, "datagrams of 65508 bytes"},
 		{Spec{Test: UDP, Batch: "bulk"}, `no batch "bulk"`},
 		{Spec{Test: UDP, RateBitsPerSec: -1}, "a rate of -1 bits per second"},
@@ -152,33 +150,6 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func TestConnectionsAndRoles(t *testing.T) {
-	for _, c := range []struct {
-		spec        Spec
-		near, far   []engine.Role
-		connections int
-	}{
-		{Spec{Test: Stream, Streams: 2}, []engine.Role{engine.Sender, engine.Sender}, []engine.Role{engine.Receiver, engine.Receiver}, 2},
-		{Spec{Test: Stream, Streams: 1, Direction: Down}, []engine.Role{engine.Receiver}, []engine.Role{engine.Sender}, 1},
-		{Spec{Test: Stream, Streams: 1, Direction: Bidir}, []engine.Role{engine.Sender, engine.Receiver}, []engine.Role{engine.Receiver, engine.Sender}, 2},
-		{Spec{Test: RR, Streams: 2}, []engine.Role{engine.Requester, engine.Requester}, []engine.Role{engine.Responder, engine.Responder}, 2},
-		{Spec{Test: Ping}, nil, nil, 0},
-	} {
-		s, err := c.spec.Normalize()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := s.Connections(); got != c.connections {
-			t.Errorf("%+v: %d connections", c.spec, got)
-		}
-		for i := range c.near {
-			if s.role(true, i) != c.near[i] || s.role(false, i) != c.far[i] {
-				t.Errorf("%+v: connection %d is %v to %v", c.spec, i, s.role(true, i), s.role(false, i))
-			}
-		}
-	}
-}
-
 // FuzzSpec feeds what may come over the control channel. A Spec that passes is within bounds that no allocation or timer chokes on.
 func FuzzSpec(f *testing.F) {
 	for _, s := range []Spec{
@@ -187,28 +158,31 @@ func FuzzSpec(f *testing.F) {
 		{Test: Ping, Gap: time.Millisecond, WarmUp: -1},
 		{Test: Stream, Duration: 1<<63 - 1, WarmUp: 1<<63 - 1},
 	} {
-		b, err := json.Marshal(StartBody{Spec: s})
+		b, err := json.Marshal(s)
 		if err != nil {
 			f.Fatal(err)
 		}
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var body StartBody
-		if json.Unmarshal(b, &body) != nil {
+		var raw Spec
+		if json.Unmarshal(b, &raw) != nil {
 			return
 		}
-		s, err := body.Spec.Normalize()
+		s, err := raw.Normalize()
 		if err != nil {
 			if !errors.Is(err, ErrBadSpec) {
-				t.Fatalf("%+v: %v", body.Spec, err)
+				t.Fatalf("%+v: %v", raw, err)
 			}
 			return
 		}
 		if n := s.Connections(); n < 0 || n > 2*MaxStreams {
 			t.Fatalf("%+v: %d connections", s, n)
 		}
-		if s.longest(patience) <= s.Duration || s.RequestBytes < 0 || s.ResponseBytes < 0 {
+		if n := s.Sockets(); n < 0 || n > 2*MaxStreams || s.SteadyBound() <= 0 || s.RequestBytes < 0 || s.ResponseBytes < 0 {
+			t.Fatalf("%+v", s)
+		}
+		if !(s.BitRate() >= 0 && s.PacketRate() >= 0) {
 			t.Fatalf("%+v", s)
 		}
 		again, err := s.Normalize()

@@ -1,11 +1,10 @@
-package traffic
+package plan
 
 import (
 	"cmp"
 	"fmt"
 	"time"
 
-	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
@@ -13,16 +12,16 @@ import (
 const (
 	MaxStreams       = 1024
 	MaxPacketBytes   = 65507   // largest payload of UDP over IPv4: 65535 less 20 and 8 bytes of headers
-	MinPacketBytes   = 24      // sequence number, sending time and flags must fit
+	MinPacketBytes   = 16      // what a datagram says about itself must fit; 18 fill the shortest Ethernet frame
 	maxMessageBytes  = 1 << 20 // of one request or response
 	minInterval      = 100 * time.Millisecond
 	maxInterval      = 24 * time.Hour // as long as the longest test; sums with the clock must not overflow
-	minPingBytes     = echo.HeaderBytes
-	maxPingBytes     = 65000 // under the 65507 of UDP over IPv4
+	MinPingBytes     = 24             // a token of 16 bytes and a sequence number of 8
+	maxPingBytes     = 65000          // under the 65507 of UDP over IPv4
 	minGap           = 100 * time.Microsecond
 	maxSteadyWait    = 5 * time.Second // longest search for a steady state
-	maxIntervals     = 20_000          // they all travel in one message at the end
-	maxAmount        = 1 << 50         // bytes of one direction: a day at 100 Gb/s
+	MaxIntervals     = 20_000          // they all travel in one message at the end
+	MaxAmount        = 1 << 50         // bytes of one direction: a day at 100 Gb/s
 	maxRate          = 1e13            // bits or packets per second; above it the gap of a schedule has no digits left
 	minRate          = 1               // one bit or packet per second
 	maxWindowBytes   = 1 << 30         // the largest window that TCP can announce (RFC 7323 §2.2)
@@ -104,7 +103,7 @@ func checkCommon(s Spec) string {
 		return fmt.Sprintf("no direction %q", s.Direction)
 	}
 	switch {
-	case !s.bulk() && s.Direction != Up:
+	case !s.Bulk() && s.Direction != Up:
 		return fmt.Sprintf("%s has no direction: the near side always asks", s.Test)
 	case s.Streams < 1 || s.Streams > MaxStreams:
 		return fmt.Sprintf("%d streams are not within 1 to %d", s.Streams, MaxStreams)
@@ -117,8 +116,8 @@ func checkCommon(s Spec) string {
 	case s.Interval < minInterval || s.Interval > maxInterval:
 		return fmt.Sprintf("interval %v is not within %v to %v", s.Interval, minInterval, maxInterval)
 	}
-	if n := (max(s.WarmUp, 0) + s.Duration) / s.Interval; n > maxIntervals {
-		return fmt.Sprintf("%d intervals of %v are more than %d", n, s.Interval, maxIntervals)
+	if n := (max(s.WarmUp, 0) + s.Duration) / s.Interval; n > MaxIntervals {
+		return fmt.Sprintf("%d intervals of %v are more than %d", n, s.Interval, MaxIntervals)
 	}
 	return ""
 }
@@ -133,13 +132,13 @@ func checkAmounts(s Spec) string {
 		return ""
 	}
 	switch {
-	case s.Bytes < 0 || s.Bytes > maxAmount:
-		return fmt.Sprintf("an amount of %d bytes is not within 1 to %d", s.Bytes, int64(maxAmount))
-	case s.Bytes > 0 && !s.bulk():
+	case s.Bytes < 0 || s.Bytes > MaxAmount:
+		return fmt.Sprintf("an amount of %d bytes is not within 1 to %d", s.Bytes, int64(MaxAmount))
+	case s.Bytes > 0 && !s.Bulk():
 		return fmt.Sprintf("%s runs for a time, not for an amount", s.Test)
 	case s.Bytes > 0 && s.Bytes < int64(s.Streams):
 		return fmt.Sprintf("%d bytes are not enough for %d streams", s.Bytes, s.Streams)
-	case s.RateBitsPerSec != 0 && !s.bulk():
+	case s.RateBitsPerSec != 0 && !s.Bulk():
 		return fmt.Sprintf("%s runs at no rate", s.Test)
 	case s.RatePacketsPerSec != 0 && s.Test != UDP:
 		return fmt.Sprintf("%s runs at no packet rate", s.Test)
@@ -157,12 +156,12 @@ func checkMessages(s Spec) string {
 			return fmt.Sprintf("request and response must be within 1 to %d bytes", maxMessageBytes)
 		}
 	case Stream:
-		if s.RequestBytes != 0 && (s.ProbeGap == 0 || s.RequestBytes < minPingBytes || s.RequestBytes > maxPingBytes) {
-			return fmt.Sprintf("pings of %d bytes beside a stream are not within %d to %d, or there are none", s.RequestBytes, minPingBytes, maxPingBytes)
+		if s.RequestBytes != 0 && (s.ProbeGap == 0 || s.RequestBytes < MinPingBytes || s.RequestBytes > maxPingBytes) {
+			return fmt.Sprintf("pings of %d bytes beside a stream are not within %d to %d, or there are none", s.RequestBytes, MinPingBytes, maxPingBytes)
 		}
 	case Ping, Load:
-		if s.RequestBytes < minPingBytes || s.RequestBytes > maxPingBytes {
-			return fmt.Sprintf("a ping of %d bytes is not within %d to %d", s.RequestBytes, minPingBytes, maxPingBytes)
+		if s.RequestBytes < MinPingBytes || s.RequestBytes > maxPingBytes {
+			return fmt.Sprintf("a ping of %d bytes is not within %d to %d", s.RequestBytes, MinPingBytes, maxPingBytes)
 		}
 		if s.Gap < minGap || s.Gap > s.Duration {
 			return fmt.Sprintf("gap %v is not within %v and the duration", s.Gap, minGap)
@@ -223,7 +222,7 @@ func checkSocket(s Spec) string {
 		return fmt.Sprintf("a type of service of %d is not within 0 to 255", s.TOS)
 	case s.SourcePort != 0 && (s.Test == Ping || s.Test == CRR):
 		return fmt.Sprintf("%s has no choice of ports", s.Test) // crr needs a new one for every connection
-	case s.SourcePort != 0 && (s.SourcePort < lowestSourcePort || s.SourcePort+max(s.Connections(), s.sockets()) > 1<<16):
+	case s.SourcePort != 0 && (s.SourcePort < lowestSourcePort || s.SourcePort+max(s.Connections(), s.Sockets()) > 1<<16):
 		return fmt.Sprintf("source ports from %d on are not within %d to 65535", s.SourcePort, lowestSourcePort)
 	}
 	for _, list := range [][]int{s.NearCPUs, s.FarCPUs} {
@@ -239,8 +238,8 @@ func checkSocket(s Spec) string {
 	return ""
 }
 
-// bulk tells the tests that push data one way or both.
-func (s Spec) bulk() bool { return s.Test == Stream || s.Test == UDP }
+// Bulk tells the tests that push data one way or both.
+func (s Spec) Bulk() bool { return s.Test == Stream || s.Test == UDP }
 
 // overTCP tells the tests whose data go over TCP connections.
 func (s Spec) overTCP() bool {
@@ -261,8 +260,8 @@ func (s Spec) Connections() int {
 	return 0
 }
 
-// sockets is the number of UDP sockets that each side needs. Each carries one direction, as connections do, and up ones come first.
-func (s Spec) sockets() int {
+// Sockets is the number of UDP sockets that each side needs. Each carries one direction, as connections do, and up ones come first.
+func (s Spec) Sockets() int {
 	switch {
 	case s.Test != UDP:
 		return 0
@@ -272,21 +271,12 @@ func (s Spec) sockets() int {
 	return s.Streams
 }
 
-// nearSends tells whether connection index carries its bulk data from near to far. For rr it is the near side that asks.
-func (s Spec) nearSends(index int) bool {
+// NearSends tells whether connection index carries its bulk data from near to far. For rr it is the near side that asks.
+func (s Spec) NearSends(index int) bool {
 	return s.Direction == Up || s.Direction == Bidir && index < s.Streams
 }
 
-// steadyBound is how long a search for the steady state may last; a short test does not wait longer than it measures.
-func (s Spec) steadyBound() time.Duration {
+// SteadyBound is how long a search for the steady state may last; a short test does not wait longer than it measures.
+func (s Spec) SteadyBound() time.Duration {
 	return min(maxSteadyWait, max(s.Duration, time.Second))
-}
-
-// longest is how long a test may take from start to result when nothing is wrong.
-func (s Spec) longest(t timing) time.Duration {
-	warm := s.WarmUp
-	if warm < 0 {
-		warm = s.steadyBound()
-	}
-	return 2*t.setup + warm + s.Duration + t.slack
 }
