@@ -33,7 +33,7 @@
 //
 // # Limits
 //
-// Nothing is kept on disk: a restart forgives. When more than [maxSources] sources have moved bytes within one window, the one that moved least is
+// Nothing is kept on disk: a restart forgives. When more than [maxSources] sources have moved bytes within one window, one that moved little is
 // forgotten in favour of a newcomer, who inherits what that one had moved. Time is the monotonic clock, which on Linux stands still while
 // the host sleeps.
 package admission

@@ -11,6 +11,9 @@ import (
 // maxSources is how many sources a Gate remembers for what they moved in their window: 4096 of about 100 bytes.
 const maxSources = 4096
 
+// handful is how many accounts are compared when one has to be forgotten.
+const handful = 32
+
 // rateBurst is how much of [Limits.BitsPerSecond] a visit may be ahead; it covers the granularity of whoever calls [Visit.Pause].
 const rateBurst = 100 * time.Millisecond
 
@@ -148,24 +151,29 @@ func (a *account) roll(now time.Duration) {
 	}
 }
 
-// forget makes room for one account and returns what the newcomer inherits: nothing where a window was over, else what the poorest
-// had moved. Sources with a visit are never forgotten; there are at most Limits.Clients of them.
+// forget makes room for one account and returns what the newcomer inherits: nothing where a window was over, else what the poorest of a
+// handful had moved. Go walks a map from a random place on, so the handful is a sample, and a newcomer costs the same however many there are. Sources
+// with a visit are never forgotten; there are at most Limits.Clients of them.
 func (g *Gate) forget(now time.Duration) account {
 	var victim source
 	var poorest *account
-	freed := false
+	looked := 0
 	for key, a := range g.sources {
 		a.roll(now)
 		switch {
 		case a.visits > 0:
+			continue
 		case a.moved == 0:
 			delete(g.sources, key)
-			freed = true
+			return account{}
 		case poorest == nil || a.moved < poorest.moved:
 			victim, poorest = key, a
 		}
+		if looked++; looked == handful {
+			break
+		}
 	}
-	if freed || poorest == nil {
+	if poorest == nil {
 		return account{}
 	}
 	delete(g.sources, victim)

@@ -108,9 +108,10 @@ func TestSessionsCount(t *testing.T) {
 func TestSessionsAreBounded(t *testing.T) {
 	var lines []string
 	r := newTestReflector(nil, func(s string) { lines = append(lines, s) })
+	request, p := packetOf(44, 9)[:44], make([]byte, 44)
 	for i := range uint32(100_000) {
 		from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 4000)
-		p := packetOf(44, 9)
+		copy(p, request)
 		r.answer(p, 44, arrival{from: from}, time.Duration(i))
 		if got := binary.BigEndian.Uint32(p); i >= maxSessions && got != 9 {
 			t.Fatalf("source %d got number %d", i, got)
