@@ -40,26 +40,26 @@ type ClientOptions struct {
 
 // client is one test from the near side.
 type client struct {
-	spec     traffic.Spec
+	spec     traffic.Spec // normalized
 	o        ClientOptions
-	progress func(traffic.Interval)
+	progress func(traffic.Interval) // never nil
 	c        control
 	cookie   cookie
 	load     load
-	quota    *engine.Quota
-	silent   int // UDP streams whose hello was not answered
-	next     <-chan step
+	quota    *engine.Quota // of a TCP test of an amount
+	silent   int           // UDP streams whose hello was not answered
+	next     <-chan step   // what the server says during the run
 
 	startedAt     time.Time
-	before, after *host.Counters
+	before, after *host.Counters // of this host; nil: not read
 	intervals     []traffic.Interval
-	last, marked  reading // edges of the running interval and of the measured part
-	end           reading
+	last, marked  reading       // edges of the running interval and of the measured part
+	end           reading       // when the measured part was over
 	settled       time.Duration // when the far kernels had everything, since the start
 	final         []tally       // of the streams, with what came late
-	far           results
+	far           results       // what the server reported
 	warnings      []string
-	local, remote netip.Addr
+	local, remote netip.Addr // of the control connection, and so of the data
 }
 
 // Run tests against an iperf3 server, or one that speaks like it, at HOST or HOST:PORT; the port is 5201 if none is given. Of the tests it
@@ -112,6 +112,7 @@ func paramsOf(s traffic.Spec) (params, error) {
 	bad := func(format string, args ...any) (params, error) {
 		return params{}, fmt.Errorf("%w: %s", traffic.ErrBadSpec, fmt.Sprintf(format, args...))
 	}
+	// Up: the client ends the test by its own clock, and the server must not give up before.
 	whole := func(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 	warm := whole(s.WarmUp)
 	if s.WarmUp < 0 {
@@ -131,6 +132,7 @@ func paramsOf(s traffic.Spec) (params, error) {
 	case len(s.FarCPUs) > 0:
 		return bad("iperf3 does not let us choose the processors of its workers")
 	}
+	// Rates are of each stream on the wire and of the whole direction in a Spec.
 	p := params{
 		UDP: s.Test == traffic.UDP, Omit: warm, Time: whole(s.Duration), Bytes: s.Bytes, Streams: s.Streams,
 		Reverse: s.Direction == traffic.Down, Bidir: s.Direction == traffic.Bidir, BlockBytes: defaultBlock,
@@ -141,7 +143,7 @@ func paramsOf(s traffic.Spec) (params, error) {
 		p.Time, p.Omit = 0, 0
 	}
 	if p.UDP {
-		p.BlockBytes, p.WideCounters = s.PacketBytes, true
+		p.BlockBytes, p.WideCounters = s.PacketBytes, true // every version since 3.1 has them
 		if s.RatePacketsPerSec > 0 {
 			p.BitsPerSec = s.RatePacketsPerSec * float64(8*s.PacketBytes) / float64(s.Streams)
 		}
@@ -216,9 +218,9 @@ func (c *client) prepare(ctx context.Context) error {
 func (c *client) greeting() error {
 	s, err := c.c.readState(answerWithin)
 	switch {
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF): // as servers do that want 37 other bytes
 		return fmt.Errorf("%w: connection closed without an answer to the cookie of iperf3", traffic.ErrPeerGone)
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(err, os.ErrDeadlineExceeded): // as servers do that only listen
 		return fmt.Errorf("%w: no answer to the cookie of iperf3 within %v", traffic.ErrPeerGone, answerWithin)
 	case err != nil:
 		return gone(err)

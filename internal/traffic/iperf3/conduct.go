@@ -46,7 +46,7 @@ func (c *client) play(ctx context.Context) error {
 	c.last = c.read()
 	c.marked = c.last
 	c.next = c.c.listen(24 * time.Hour) // the run has its own end; this is only a bound
-	nextCut := c.spec.Interval
+	nextCut := c.spec.Interval          // since the start, as all times here
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -62,6 +62,7 @@ func (c *client) play(ctx context.Context) error {
 		}
 		now := l.now()
 		if !l.measuring && now >= l.p.Omit {
+			// The warm-up's last interval ends here, however short; the intervals of the measured part count from its edge.
 			l.observe()
 			c.cut()
 			l.measure()
@@ -111,7 +112,7 @@ func (c *client) amountDone() bool {
 			default:
 				return false
 			}
-		default:
+		default: // one quota for all connections
 			select {
 			case <-c.quota.Done():
 			default:
@@ -135,6 +136,7 @@ func (c *client) cut() {
 		ThroughputBitsPerSec: float64(r.up-c.last.up+r.down-c.last.down) * 8 / seconds,
 		PacketsPerSec:        float64(r.packets-c.last.packets) / seconds,
 	}
+	// What the kernel says is the sender's view: sums where it is bytes or packets, means where it is times or shares.
 	flows := 0.0
 	for _, f := range c.load.flows {
 		if !f.sends || f.worker.Conn == nil {
@@ -203,22 +205,23 @@ func (c *client) finish(ctx context.Context) error {
 	// The last interval ends with the measured part; what the far kernel acknowledged since then is in the result.
 	c.cut()
 	c.after = c.sample()
-	if l.p.sending() && !sleep(ctx, l.p.reads()) {
+	reads, quiet := readStream, quietAfter
+	if l.p.UDP {
+		reads, quiet = readDatagrams, quietDatagrams
+	}
+	if l.p.sending() && !sleep(ctx, reads) {
 		return context.Cause(ctx)
 	}
 	if err := c.c.writeState(testEnd, writeWithin); err != nil {
 		return gone(err)
 	}
+	// The read that waited through the run gets the answer.
 	switch st := <-c.next; {
 	case st.err == nil && st.state == exchangeResults:
 		c.next = nil
 	default:
 		c.next = nil
 		return c.unexpected(st)
-	}
-	quiet := quietAfter
-	if l.p.UDP {
-		quiet = quietDatagrams
 	}
 	arrived := l.drain(ctx, quiet, func(*flow) (int64, int64, bool) { return 0, 0, false })
 	body, err := l.report(c.settled, max(arrived, c.end.at), func(*flow) int64 { return 0 }).encode()
@@ -247,11 +250,3 @@ func (c *client) finish(ctx context.Context) error {
 
 // sending tells whether the client sends on any stream.
 func (p params) sending() bool { return p.Bidir || !p.Reverse }
-
-// reads is the time that the far program gets to read what has arrived.
-func (p params) reads() time.Duration {
-	if p.UDP {
-		return readDatagrams
-	}
-	return readStream
-}

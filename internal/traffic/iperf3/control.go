@@ -20,49 +20,32 @@ type state int8
 
 // The states that travel. The program knows some more that it keeps to itself.
 const (
-	testStart       state = 1
-	testRunning     state = 2
-	testEnd         state = 4 // by the client, as clientTerminate and iperfDone
-	paramExchange   state = 9
-	createStreams   state = 10
-	serverTerminate state = 11
-	clientTerminate state = 12
-	exchangeResults state = 13
-	displayResults  state = 14
-	iperfDone       state = 16
-	accessDenied    state = -1
+	testStart       state = 1  // all streams are there
+	testRunning     state = 2  // go; follows at once
+	testEnd         state = 4  // by the client, as clientTerminate and iperfDone
+	paramExchange   state = 9  // send me your parameters
+	createStreams   state = 10 // open your streams; the server waits for them already
+	serverTerminate state = 11 // the server was stopped
+	clientTerminate state = 12 // the client was stopped
+	exchangeResults state = 13 // send me your results, then read mine
+	displayResults  state = 14 // that was all
+	iperfDone       state = 16 // both may close
+	accessDenied    state = -1 // busy with another test
 	serverError     state = -2 // followed by a code of the program and an errno, 4 bytes each
 )
 
 // String names a state as the program does.
 func (s state) String() string {
-	switch s {
-	case testStart:
-		return "TEST_START"
-	case testRunning:
-		return "TEST_RUNNING"
-	case testEnd:
-		return "TEST_END"
-	case paramExchange:
-		return "PARAM_EXCHANGE"
-	case createStreams:
-		return "CREATE_STREAMS"
-	case serverTerminate:
-		return "SERVER_TERMINATE"
-	case clientTerminate:
-		return "CLIENT_TERMINATE"
-	case exchangeResults:
-		return "EXCHANGE_RESULTS"
-	case displayResults:
-		return "DISPLAY_RESULTS"
-	case iperfDone:
-		return "IPERF_DONE"
-	case accessDenied:
-		return "ACCESS_DENIED"
-	case serverError:
-		return "SERVER_ERROR"
+	name, ok := map[state]string{
+		testStart: "TEST_START", testRunning: "TEST_RUNNING", testEnd: "TEST_END", paramExchange: "PARAM_EXCHANGE",
+		createStreams: "CREATE_STREAMS", serverTerminate: "SERVER_TERMINATE", clientTerminate: "CLIENT_TERMINATE",
+		exchangeResults: "EXCHANGE_RESULTS", displayResults: "DISPLAY_RESULTS", iperfDone: "IPERF_DONE",
+		accessDenied: "ACCESS_DENIED", serverError: "SERVER_ERROR",
+	}[s]
+	if !ok {
+		return fmt.Sprintf("state %d", int8(s))
 	}
-	return fmt.Sprintf("state %d", int8(s))
+	return name
 }
 
 // cookieBytes is the length of a cookie: 36 characters and a NUL.
@@ -268,45 +251,29 @@ const (
 
 // String says what a code means.
 func (c serverCode) String() string {
-	switch c {
-	case codeDuration:
-		return "the test is longer than the server allows"
-	case codeStreams:
-		return "too many streams"
-	case codeBlock:
-		return "block size out of range"
-	case codeBuffer:
-		return "socket buffer too large"
-	case codeOmit:
-		return "omitted time out of range"
-	case codeNoSCTP:
-		return "no SCTP here"
-	case codeDatagram:
-		return "datagram size out of range"
-	case codeTOS:
-		return "type of service out of range"
-	case codeTotalRate:
-		return "the total rate is over the server's limit"
-	case codeParams:
-		return "the server does not understand the parameters"
-	case codeResults:
-		return "the server does not understand the results"
-	case codeDenied:
-		return "the server is busy"
-	case codeWindow:
-		return "window size cannot be set"
-	case codeProtocol:
-		return "no such protocol"
-	case codeCongestion:
-		return "congestion control cannot be set at the server"
-	case codeAuth:
-		return "the server asks for a user and a password"
-	case codeStreamSetup:
-		return "a stream cannot be opened"
-	case codeStreamWrite:
-		return "a stream of the server cannot send"
-	case codeStreamRead:
-		return "a stream of the server cannot receive"
+	text, ok := map[serverCode]string{
+		codeDuration:    "the test is longer than the server allows",
+		codeStreams:     "too many streams",
+		codeBlock:       "block size out of range",
+		codeBuffer:      "socket buffer too large",
+		codeOmit:        "omitted time out of range",
+		codeNoSCTP:      "no SCTP here",
+		codeDatagram:    "datagram size out of range",
+		codeTOS:         "type of service out of range",
+		codeTotalRate:   "the total rate is over the server's limit",
+		codeParams:      "the server does not understand the parameters",
+		codeResults:     "the server does not understand the results",
+		codeDenied:      "the server is busy",
+		codeWindow:      "window size cannot be set",
+		codeProtocol:    "no such protocol",
+		codeCongestion:  "congestion control cannot be set at the server",
+		codeAuth:        "the server asks for a user and a password",
+		codeStreamSetup: "a stream cannot be opened",
+		codeStreamWrite: "a stream of the server cannot send",
+		codeStreamRead:  "a stream of the server cannot receive",
+	}[c]
+	if !ok {
+		return fmt.Sprintf("error %d of iperf3", int32(c))
 	}
-	return fmt.Sprintf("error %d of iperf3", int32(c))
+	return text
 }

@@ -2,9 +2,7 @@ package iperf3
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync"
 	"time"
@@ -29,19 +27,19 @@ const (
 
 // flow is one stream at this end.
 type flow struct {
-	index    int
-	sends    bool
+	index    int  // in the order of opening, from 0 on; the same at both ends
+	sends    bool // from here
 	worker   *engine.Worker
 	sender   *datagram.Sender   // of UDP
 	receiver *datagram.Receiver // of UDP
 
-	tcp  account.Flow
-	mark tally // what had been counted when the measured part began
+	tcp  account.Flow // what the kernel says of the connection
+	mark tally        // what had been counted when the measured part began
 }
 
 // tally is what one stream counted since the start.
 type tally struct {
-	bytes   int64
+	bytes   int64 // payload; of datagrams each once
 	packets int64 // sent, or the highest sequence number received
 	lost    int64 // of packets, as far as the receiver knows
 	got     datagram.Received
@@ -62,12 +60,12 @@ func (f *flow) tally() tally {
 type load struct {
 	p        params
 	flows    []*flow
-	out, in  engine.Phase // of the flows that send from here, that receive here
-	failed   chan streamError
-	giveBack func()
+	out, in  engine.Phase     // of the flows that send from here, that receive here: senders stop first
+	failed   chan streamError // has room for all
+	giveBack func()           // the processors lent for the workers; nil: they do not run
 
-	started   time.Time
-	measuring bool
+	started   time.Time     // when the workers were started
+	measuring bool          // the omitted seconds are over
 	marked    time.Duration // when the measured part began, since started
 	cpu       cpuTimes      // of the process at that moment
 }
@@ -86,22 +84,22 @@ func (e streamError) Unwrap() error { return e.err }
 
 // tcpOptions are what one end chooses for its connections besides what the parameters say.
 type tcpOptions struct {
-	send    engine.SendMethod
-	receive engine.ReceiveMethod
-	quota   *engine.Quota // shared by the senders of this end; nil: until the test ends
+	send    engine.SendMethod    // empty: the fastest that works here
+	receive engine.ReceiveMethod // the same
+	quota   *engine.Quota        // shared by the senders of this end; nil: until the test ends
 }
 
 // udpOptions are the same for its sockets.
 type udpOptions struct {
-	batch   datagram.Batch
-	bytes   int64   // to send on this stream; 0: until the test ends
-	packets float64 // per second, instead of the rate of the parameters; 0: that one
+	batch   datagram.Batch // empty: the fastest that works here
+	bytes   int64          // to send on this stream; 0: until the test ends
+	packets float64        // per second, instead of the rate of the parameters; 0: that one
 }
 
 // addTCP makes the next stream of a connection, which it takes over.
 func (l *load) addTCP(conn *net.TCPConn, sends bool, o tcpOptions) error {
 	c := engine.ConnOptions{NoDelay: l.p.NoDelay, WindowBytes: l.p.WindowBytes, TOS: l.p.TOS}
-	if sends {
+	if sends { // the receiving end has no say in either
 		c.Congestion, c.PacingBytesPerSec = l.p.Congestion, l.p.pace()/8
 	}
 	adopted, err := engine.Adopt(conn, c)
@@ -171,7 +169,7 @@ func (l *load) start(cpus []int) {
 	if l.p.Omit == 0 {
 		l.measure()
 	}
-	for _, sends := range []bool{false, true} {
+	for _, sends := range []bool{false, true} { // as promised: receivers first
 		for _, f := range l.flows {
 			if f.sends != sends {
 				continue
@@ -331,6 +329,7 @@ func (l *load) expected(f *flow, far results) (bytes, packets int64, ok bool) {
 func (l *load) halt() {
 	l.out.Set(engine.Stopped)
 	l.in.Set(engine.Stopped)
+	// The phase first: a worker that is woken finds the test over and takes the end of its connection for no failure.
 	for _, f := range l.flows {
 		f.worker.Wake()
 	}
@@ -388,9 +387,6 @@ func (l *load) report(sentUntil, receivedUntil time.Duration, sent func(*flow) i
 	}
 	return r
 }
-
-// isEnd tells whether a stream ended because the other side closed it, which is no failure by itself: the control connection has the word.
-func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 
 // allowedCPUs are the CPUs to spread workers over: those asked for, or all that this process may use; none where that is not known.
 func allowedCPUs(chosen []int) []int {

@@ -9,14 +9,13 @@ import (
 
 // Bounds of the program, which its client keeps to and its server checks.
 const (
-	maxStreams       = 128
-	maxOmitSeconds   = 600
-	maxTimeSeconds   = 86400
-	maxBlockBytes    = 1 << 20 // of a TCP block
-	minDatagramBytes = 16
-	maxDatagramBytes = 65507
+	maxStreams       = 128       // MAX_STREAMS, of each direction
+	maxOmitSeconds   = 600       // MAX_OMIT_TIME
+	maxTimeSeconds   = 86400     // MAX_TIME, a day
+	maxBlockBytes    = 1 << 20   // MAX_BLOCKSIZE, of a TCP block
+	maxDatagramBytes = 65507     // MAX_UDP_BLOCKSIZE, the payload that IPv4 carries
 	maxBufferBytes   = 512 << 20 // MAX_TCP_BUFFER
-	defaultBlock     = 128 << 10
+	defaultBlock     = 128 << 10 // DEFAULT_TCP_BLKSIZE
 	// version is what we say we are. Servers and clients of all versions only print it.
 	version = "3.12 (linerate)"
 )
@@ -27,70 +26,61 @@ type params struct {
 	Omit          time.Duration // whole seconds, as Time
 	Time          time.Duration // 0: bounded by Bytes or Blocks, or by the client's patience
 	Bytes         int64         // of all streams of one direction together; 0: not bounded by them
-	Blocks        int64
-	Streams       int
-	Reverse       bool
-	Bidir         bool
-	BlockBytes    int     // of one write, or of a datagram's payload
-	BitsPerSec    float64 // 0: as fast as it goes
-	PacingBits    float64 // fqrate: SO_MAX_PACING_RATE, bits per second
-	WindowBytes   int
-	MSSBytes      int
-	NoDelay       bool
-	TOS           int
-	Congestion    string
-	DontFragment  bool
-	WideCounters  bool // datagrams carry 8 bytes of sequence number
-	ServerOutput  bool // the server's own words come with its results
-	ClientVersion string
+	Blocks        int64         // writes or datagrams, as Bytes; only the client counts them
+	Streams       int           // of each direction
+	Reverse       bool          // the server sends
+	Bidir         bool          // both send, each on streams of its own
+	BlockBytes    int           // of one write, or of a datagram's payload
+	BitsPerSec    float64       // 0: as fast as it goes
+	PacingBits    float64       // fqrate: SO_MAX_PACING_RATE, bits per second
+	WindowBytes   int           // SO_SNDBUF and SO_RCVBUF; 0: the host's
+	MSSBytes      int           // TCP_MAXSEG, which the client sets for both directions
+	NoDelay       bool          // TCP_NODELAY of the data connections
+	TOS           int           // of all data packets
+	Congestion    string        // of the sending ends; empty: the host's
+	DontFragment  bool          // of datagrams
+	WideCounters  bool          // datagrams carry 8 bytes of sequence number
+	ServerOutput  bool          // the server's own words come with its results
+	ClientVersion string        // for the log
 
-	sctp, auth bool // asked for, and not to be had
+	sctp bool // asked for, and not to be had
 }
 
 // paramsJSON is what goes out. The order of keys and which are left out follow the program.
 type paramsJSON struct {
-	TCP           bool    `json:"tcp,omitempty"`
-	UDP           bool    `json:"udp,omitempty"`
-	Omit          int64   `json:"omit"`
-	Time          int64   `json:"time"`
-	Num           int64   `json:"num"`
-	BlockCount    int64   `json:"blockcount"`
-	MSS           int     `json:"MSS,omitempty"`
-	NoDelay       bool    `json:"nodelay,omitempty"`
-	Parallel      int     `json:"parallel"`
-	Reverse       bool    `json:"reverse,omitempty"`
-	Bidirectional bool    `json:"bidirectional,omitempty"`
-	Window        int     `json:"window,omitempty"`
-	Len           int     `json:"len"`
-	Bandwidth     uint64  `json:"bandwidth,omitempty"`
-	FQRate        uint64  `json:"fqrate,omitempty"`
-	PacingTimer   int     `json:"pacing_timer"` // microseconds, only for servers that pace by a timer
-	TOS           int     `json:"TOS,omitempty"`
-	Congestion    string  `json:"congestion,omitempty"`
-	ServerOutput  flagInt `json:"get_server_output,omitempty"`
-	WideCounters  flagInt `json:"udp_counters_64bit,omitempty"`
-	DontFragment  flagInt `json:"dont_fragment,omitempty"`
-	ClientVersion string  `json:"client_version"`
-}
-
-// flagInt is a flag that the protocol writes as 1.
-type flagInt int
-
-func flagOf(on bool) flagInt {
-	if on {
-		return 1
-	}
-	return 0
+	TCP           bool   `json:"tcp,omitempty"`
+	UDP           bool   `json:"udp,omitempty"`
+	Omit          int64  `json:"omit"`
+	Time          int64  `json:"time"`
+	Num           int64  `json:"num"`
+	BlockCount    int64  `json:"blockcount"`
+	MSS           int    `json:"MSS,omitempty"`
+	NoDelay       bool   `json:"nodelay,omitempty"`
+	Parallel      int    `json:"parallel"`
+	Reverse       bool   `json:"reverse,omitempty"`
+	Bidirectional bool   `json:"bidirectional,omitempty"`
+	Window        int    `json:"window,omitempty"`
+	Len           int    `json:"len"`
+	Bandwidth     uint64 `json:"bandwidth,omitempty"`
+	FQRate        uint64 `json:"fqrate,omitempty"`
+	PacingTimer   int    `json:"pacing_timer"` // microseconds, only for servers that pace by a timer
+	TOS           int    `json:"TOS,omitempty"`
+	Congestion    string `json:"congestion,omitempty"`
+	ServerOutput  int    `json:"get_server_output,omitempty"`
+	WideCounters  int    `json:"udp_counters_64bit,omitempty"`
+	DontFragment  int    `json:"dont_fragment,omitempty"`
+	ClientVersion string `json:"client_version"`
 }
 
 // encode makes the message of the parameters.
 func (p params) encode() ([]byte, error) {
+	one := map[bool]int{true: 1} // these flags are numbers in the protocol
 	return json.Marshal(paramsJSON{
 		TCP: !p.UDP, UDP: p.UDP, Omit: int64(p.Omit / time.Second), Time: int64(p.Time / time.Second),
 		Num: p.Bytes, BlockCount: p.Blocks, MSS: p.MSSBytes, NoDelay: p.NoDelay, Parallel: p.Streams,
 		Reverse: p.Reverse, Bidirectional: p.Bidir, Window: p.WindowBytes, Len: p.BlockBytes,
 		Bandwidth: uint64(p.BitsPerSec), FQRate: uint64(p.PacingBits), PacingTimer: 1000, TOS: p.TOS, Congestion: p.Congestion,
-		ServerOutput: flagOf(p.ServerOutput), WideCounters: flagOf(p.WideCounters), DontFragment: flagOf(p.DontFragment),
+		ServerOutput: one[p.ServerOutput], WideCounters: one[p.WideCounters], DontFragment: one[p.DontFragment],
 		ClientVersion: version,
 	})
 }
@@ -122,7 +112,7 @@ func decodeParams(body []byte) (params, error) {
 		BlockBytes: int(o.whole("len", math.MaxInt32)), BitsPerSec: max(o.number("bandwidth"), 0), PacingBits: max(o.number("fqrate"), 0),
 		WindowBytes: int(o.whole("window", math.MaxInt32)), MSSBytes: int(o.whole("MSS", math.MaxInt32)), TOS: int(o.whole("TOS", math.MaxInt32)),
 		Congestion: o.text("congestion", 64), ClientVersion: o.text("client_version", 64),
-		sctp: o.flag("sctp"), auth: o.has("authtoken"),
+		sctp: o.flag("sctp"),
 	}
 	if p.Streams == 0 {
 		p.Streams = 1

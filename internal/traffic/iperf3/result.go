@@ -71,7 +71,7 @@ func (c *client) methods(r *traffic.Result) {
 // throughput is what the receivers counted: the far end all that came until it heard of the end, this one what came while it measured. A
 // stream that is sent from here took until the far kernel had everything.
 func (c *client) throughput(r *traffic.Result) {
-	var up, sent int64
+	var up, sent int64 // sent counts what this kernel was given
 	for _, f := range c.load.flows {
 		if f.sends {
 			up += c.far.Streams[f.index].Bytes
@@ -122,7 +122,7 @@ func (c *client) connections(r *traffic.Result) {
 		t := f.tcp.Report(f.sends)
 		r.Ends.Local.TCP = append(r.Ends.Local.TCP, t)
 		if f.sends {
-			retransmits += t.RetransSegs
+			retransmits += t.RetransSegs // segments, as the far end counts its own
 			r.MSSBytes = max(r.MSSBytes, t.SndMSSBytes)
 			r.CongestionControl = t.CongestionControl
 		}
@@ -150,6 +150,7 @@ func (c *client) datagrams(r *traffic.Result) {
 		if f.sends {
 			sent := f.sender.Sent()
 			batch = sent.Batch
+			// Of all that was ever sent, less what came and what was lost before the mark: what is lost at the very end has no gap behind it.
 			lost := sent.AllPackets - (far.Packets - far.Errors) - far.OmittedErrors
 			untold = untold || c.load.p.Omit > 0 && !c.far.TellsOmitted && lost > 0
 			add(&up, sent.Packets, lost)
@@ -159,6 +160,7 @@ func (c *client) datagrams(r *traffic.Result) {
 		}
 		got := c.final[f.index].got
 		batch = got.Batch
+		// The sender's own count where it is higher: see above.
 		all := max(far.Packets, int64(got.HighestSequence))
 		add(&down, all-f.mark.packets, all-got.UniquePackets-f.mark.lost)
 		down.Duplicates += uint64(max(got.Duplicates-f.mark.got.Duplicates, 0))

@@ -8,14 +8,31 @@ import (
 	"slices"
 )
 
-// results are what one end tells the other after a test.
+// results are what one end tells the other after a test. Keys are those of the protocol.
 type results struct {
-	CPUTotal, CPUUser, CPUSystem float64 // of the process, per cent of one CPU over the test
-	HasRetransmits               int     // 1: Retransmits of the streams that it sends are real; 0: they are not; -1: it only receives
-	Congestion                   string
-	Output                       string // of the server, where the client asked for it
-	Streams                      []streamResult
-	TellsOmitted                 bool // read: the other end knows of omitted datagrams (3.14)
+	CPUTotal       float64        `json:"cpu_util_total"` // of the process, per cent of one CPU over the test
+	CPUUser        float64        `json:"cpu_util_user"`
+	CPUSystem      float64        `json:"cpu_util_system"`
+	HasRetransmits int            `json:"sender_has_retransmits"`       // 1: Retransmits of the streams that it sends are real; 0: they are not; -1: it only receives
+	Congestion     string         `json:"congestion_used,omitempty"`    // of the first connection; empty: datagrams
+	Output         string         `json:"server_output_text,omitempty"` // of the server, where the client asked for it
+	Streams        []streamResult `json:"streams"`                      // in the order in which they were opened
+
+	TellsOmitted bool `json:"-"` // read: the other end knows of omitted datagrams (3.14)
+}
+
+// streamResult is one stream as one end saw it. Of datagrams the counts are since the start, the omitted seconds included.
+type streamResult struct {
+	ID             int     `json:"id"`              // see streamID
+	Bytes          int64   `json:"bytes"`           // payload in the measured part
+	Retransmits    int64   `json:"retransmits"`     // segments, of the sender; -1: not known
+	JitterSeconds  float64 `json:"jitter"`          // receiver of datagrams, RFC 1889
+	Errors         int64   `json:"errors"`          // datagrams lost
+	OmittedErrors  int64   `json:"omitted_errors"`  // of Errors: before the measured part (3.14)
+	Packets        int64   `json:"packets"`         // datagrams sent, or the highest sequence number received
+	OmittedPackets int64   `json:"omitted_packets"` // of Packets (3.14)
+	StartSeconds   float64 `json:"start_time"`      // since the measured part began: 0
+	EndSeconds     float64 `json:"end_time"`        // when the sender stopped, or when the receiver had its last byte
 }
 
 // forOld gives the results for a program before 3.14, which takes its own count of the omitted datagrams off Packets but nothing off Errors: its loss would
@@ -29,57 +46,8 @@ func (r results) forOld() results {
 	return r
 }
 
-// streamResult is one stream as one end saw it. What it means depends on which end sends, see account.
-type streamResult struct {
-	ID             int
-	Bytes          int64
-	Retransmits    int64   // -1: not known
-	JitterSeconds  float64 // receiver of datagrams
-	Errors         int64   // datagrams lost, since the start
-	Packets        int64   // datagrams sent, or the highest sequence number received, since the start
-	OmittedErrors  int64   // of Errors: before the measured part (3.14)
-	OmittedPackets int64   // of Packets
-	StartSeconds   float64
-	EndSeconds     float64
-}
-
-type resultsJSON struct {
-	CPUTotal       float64            `json:"cpu_util_total"`
-	CPUUser        float64            `json:"cpu_util_user"`
-	CPUSystem      float64            `json:"cpu_util_system"`
-	HasRetransmits int                `json:"sender_has_retransmits"`
-	Congestion     string             `json:"congestion_used,omitempty"`
-	Output         string             `json:"server_output_text,omitempty"`
-	Streams        []streamResultJSON `json:"streams"`
-}
-
-type streamResultJSON struct {
-	ID             int     `json:"id"`
-	Bytes          int64   `json:"bytes"`
-	Retransmits    int64   `json:"retransmits"`
-	Jitter         float64 `json:"jitter"`
-	Errors         int64   `json:"errors"`
-	OmittedErrors  int64   `json:"omitted_errors"`
-	Packets        int64   `json:"packets"`
-	OmittedPackets int64   `json:"omitted_packets"`
-	StartTime      float64 `json:"start_time"`
-	EndTime        float64 `json:"end_time"`
-}
-
 // encode makes the message of the results. -1 goes out as it is: 3.12 reads both that and its own 2^64-1.
-func (r results) encode() ([]byte, error) {
-	out := resultsJSON{
-		CPUTotal: r.CPUTotal, CPUUser: r.CPUUser, CPUSystem: r.CPUSystem,
-		HasRetransmits: r.HasRetransmits, Congestion: r.Congestion, Output: r.Output, Streams: []streamResultJSON{},
-	}
-	for _, s := range r.Streams {
-		out.Streams = append(out.Streams, streamResultJSON{
-			ID: s.ID, Bytes: s.Bytes, Retransmits: s.Retransmits, Jitter: s.JitterSeconds, Errors: s.Errors, OmittedErrors: s.OmittedErrors,
-			Packets: s.Packets, OmittedPackets: s.OmittedPackets, StartTime: s.StartSeconds, EndTime: s.EndSeconds,
-		})
-	}
-	return json.Marshal(out)
-}
+func (r results) encode() ([]byte, error) { return json.Marshal(r) }
 
 // decodeResults reads the results of the other end of a test with the given number of streams. Every stream must be there, once.
 func decodeResults(body []byte, streams int) (results, error) {

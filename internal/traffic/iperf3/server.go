@@ -25,10 +25,10 @@ const (
 	writeWithin   = 5 * time.Second
 	// overtime is how long after its announced end a client may still say that its test is over. The program itself waits for 40 s.
 	overtime = 30 * time.Second
-	// Connections that are no stream and no admitted client yet, in all and of one address. Each holds a descriptor and some 20 KB for as
+	// Connections that are no stream and no admitted client yet, in all and of one address. Each holds a descriptor and some 10 KB for as
 	// long as cookieWithin and paramsWithin together.
-	maxStrangers          = 512
-	maxStrangersPerSource = 64
+	maxStrangers          = 1024
+	maxStrangersPerSource = 300 // more than the 256 streams that a client may open at once
 )
 
 // ServerOptions say where a server listens, whom it serves and who hears of it.
@@ -44,11 +44,11 @@ type ServerOptions struct {
 type Server struct {
 	options ServerOptions
 	tcp     *net.TCPListener
-	udp     *net.UDPConn
-	clients sync.WaitGroup
+	udp     *net.UDPConn   // hears hellos; streams have sockets of their own at the same port
+	clients sync.WaitGroup // every goroutine of the server
 
 	mu        sync.Mutex
-	sessions  map[cookie]*session
+	sessions  map[cookie]*session // also those that are no tests yet
 	strangers map[netip.Addr]int
 	waiting   int // sum of strangers
 }

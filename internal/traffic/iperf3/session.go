@@ -37,12 +37,12 @@ type session struct {
 	socks   []*datagram.Socket
 
 	// Of the server's lock:
-	opening   bool
-	since     time.Time
-	missing   int
-	conns     chan arrival
-	greetings chan netip.AddrPort
-	greeted   map[netip.AddrPort]bool
+	opening   bool                    // streams may come
+	since     time.Time               // when they were asked for
+	missing   int                     // how many have still to come
+	conns     chan arrival            // TCP streams that came
+	greetings chan netip.AddrPort     // UDP streams that said hello
+	greeted   map[netip.AddrPort]bool // the same, as long as more may come
 }
 
 // step is what the other end said next.
@@ -88,6 +88,7 @@ func (t *session) serve(ctx context.Context) {
 	if err != nil && ctx.Err() != nil {
 		err = errClosing
 	}
+	// What the client hears is the program's word for it, so that it prints a sentence; the log has ours.
 	var no *refusal
 	var busy *admission.BusyError
 	switch {
@@ -160,6 +161,7 @@ func (t *session) enter() error {
 	t.visit = visit
 	t.admitted()
 	limits, p := gate.Limits(), t.p
+	// Without a time of its own a test is bounded by the visit's deadline alone.
 	if d := p.Omit + p.Time; d > limits.Duration {
 		return refuse(codeDuration, "a test of %v is longer than the %v this host allows", d, limits.Duration)
 	}
@@ -300,12 +302,13 @@ func (t *session) play(ctx context.Context) error {
 			}
 			return st.unexpected()
 		case broken := <-l.failed:
-			if isEnd(broken.err) {
-				continue // the control connection tells whether that is right
+			if errors.Is(broken, io.EOF) {
+				continue // it was closed; the control connection tells whether that is right
 			}
 			return t.explain(broken)
 		case <-timer.C:
 		}
+		// Whatever is due, in the order in which it matters; the timer is only the hint that something is.
 		now := l.now()
 		if !l.measuring && now >= l.p.Omit {
 			l.measure()
@@ -373,6 +376,7 @@ func (t *session) finish(ctx context.Context) error {
 	if !l.measuring {
 		l.measure() // over before it began: nothing was measured
 	}
+	// A client that receives reads on until it sees the end of its streams, ours at least; that of the program is told by the state alone.
 	l.stopSending()
 	l.shut()
 	l.endStreams()
