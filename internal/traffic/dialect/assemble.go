@@ -144,6 +144,9 @@ func (c *conductor) datagrams() (drops account.SocketDrops) {
 			}
 		}
 	}
+	for _, d := range c.test.Arrivals() {
+		drops.Received += uint64(d.Received().SocketDrops)
+	}
 	if pacing != "" {
 		r.Pacing = &traffic.Pacing{TargetBitsPerSec: target, AchievedBitsPerSec: bits, Method: "user", Gaps: distribution(gaps)}
 	}

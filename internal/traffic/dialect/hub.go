@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/linerate/linerate/internal/sys"
 	"github.com/linerate/linerate/internal/traffic/iperf2"
+	"github.com/linerate/linerate/internal/traffic/nuttcp"
 	"github.com/linerate/linerate/internal/traffic/ttcp"
 )
 
@@ -38,6 +41,7 @@ type hub struct {
 	udp     *net.UDPConn
 	iperf2  *iperf2.Server // nil: not accepted here
 	ttcp    *ttcp.Server
+	nuttcp  *nuttcp.Arrivals // of data; nobody waits there when nuttcp is not accepted at all
 	peeking chan struct{}
 
 	bound map[netip.AddrPort]binding // by the reader of the UDP socket alone
@@ -66,11 +70,12 @@ func openHub(ctx context.Context, address string, o Options) (*hub, error) {
 	}
 	return &hub{
 		o: o, tcp: tcp, udp: pc.(*net.UDPConn),
-		peeking: make(chan struct{}, maxPeeking), bound: make(map[netip.AddrPort]binding),
+		nuttcp: nuttcp.NewArrivals(), peeking: make(chan struct{}, maxPeeking), bound: make(map[netip.AddrPort]binding),
 	}, nil
 }
 
-func (h *hub) addr() netip.AddrPort { return h.tcp.Addr().(*net.TCPAddr).AddrPort() }
+// Addr is where the hub listens, with TCP and UDP.
+func (h *hub) Addr() netip.AddrPort { return h.tcp.Addr().(*net.TCPAddr).AddrPort() }
 
 // join makes the hub hand over to one more dialect. The servers share what the hub got: address, gate and log.
 func (h *hub) join(name string) {
@@ -111,39 +116,49 @@ func (h *hub) Serve(ctx context.Context) error {
 	}
 	all.Wait()
 	if err := context.Cause(ctx); !errors.Is(err, net.ErrClosed) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("serve %s: %w", h.addr(), err)
+		return fmt.Errorf("serve %s: %w", h.Addr(), err)
 	}
 	return nil
 }
 
 // dispatch finds out what a connection is and hands it over.
 func (h *hub) dispatch(ctx context.Context, conn *net.TCPConn) {
-	if h.iperf2 == nil {
-		h.ttcp.ServeConn(ctx, conn)
+	// Who is waited for by nuttcp may be a client of iperf 2 all the same, at the same time; or it waits itself, for data from here.
+	patience := peekFor
+	waited := h.nuttcp.Expects(conn)
+	if waited {
+		patience = gatherFor
+	} else if h.iperf2 == nil || h.ttcp == nil {
+		// Nothing to choose, and the server looks at the first bytes itself.
+		h.serve(ctx, conn, h.iperf2 != nil)
 		return
 	}
-	if h.ttcp == nil {
-		h.iperf2.ServeConn(ctx, conn)
-		return
-	}
-	head, err := h.peek(ctx, conn)
+	head, err := h.peek(ctx, conn, patience)
 	switch {
-	case errors.Is(err, sys.ErrNotSupported):
-		h.iperf2.ServeConn(ctx, conn) // which receives anything
-	case err != nil:
-		if ctx.Err() == nil {
-			h.o.Log(fmt.Sprintf("port %d tcp from %s: turned away: %v", h.addr().Port(), conn.RemoteAddr(), err))
-		}
+	case ctx.Err() != nil:
 		_ = conn.Close() // it is of no more use to anybody
-	case iperf2.LooksLike(head):
-		h.iperf2.ServeConn(ctx, conn)
+	case waited && !iperf2.LooksLike(head) && h.nuttcp.TakeConn(conn):
+	case errors.Is(err, sys.ErrNotSupported):
+		h.serve(ctx, conn, h.iperf2 != nil) // which receives anything
+	case err != nil:
+		h.o.Log(fmt.Sprintf("port %d tcp from %s: turned away: %v", h.Addr().Port(), conn.RemoteAddr(), err))
+		_ = conn.Close() // as above
 	default:
+		h.serve(ctx, conn, h.ttcp == nil || h.iperf2 != nil && iperf2.LooksLike(head))
+	}
+}
+
+// serve hands a connection to one of the two that receive here.
+func (h *hub) serve(ctx context.Context, conn *net.TCPConn, toIperf2 bool) {
+	if toIperf2 {
+		h.iperf2.ServeConn(ctx, conn)
+	} else {
 		h.ttcp.ServeConn(ctx, conn)
 	}
 }
 
 // peek waits for the first bytes of a connection and leaves them where they are.
-func (h *hub) peek(ctx context.Context, conn *net.TCPConn) ([]byte, error) {
+func (h *hub) peek(ctx context.Context, conn *net.TCPConn, patience time.Duration) ([]byte, error) {
 	select {
 	case h.peeking <- struct{}{}:
 		defer func() { <-h.peeking }()
@@ -152,16 +167,15 @@ func (h *hub) peek(ctx context.Context, conn *net.TCPConn) ([]byte, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) }) // only a closed connection refuses
 	defer stop()
-	_ = conn.SetReadDeadline(time.Now().Add(peekFor)) // as above
+	_ = conn.SetReadDeadline(time.Now().Add(patience)) // as above
 	p := make([]byte, peekBytes)
 	n, err := peek(conn, p, 1)
-	if errors.Is(err, sys.ErrNotSupported) {
-		return nil, err
-	}
-	if err != nil {
-		return nil, fmt.Errorf("nothing came for %v: %w", peekFor, err)
-	}
-	if n < peekBytes {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = fmt.Errorf("nothing came for %v", patience)
+	case errors.Is(err, io.EOF):
+		err = errors.New("closed before anything came")
+	case err == nil && n < peekBytes:
 		// What is no settings may be shorter, so there is no sense in waiting for long.
 		_ = conn.SetReadDeadline(time.Now().Add(gatherFor)) // as above
 		if more, err := peek(conn, p, peekBytes); err == nil {
@@ -169,7 +183,7 @@ func (h *hub) peek(ctx context.Context, conn *net.TCPConn) ([]byte, error) {
 		}
 	}
 	_ = conn.SetReadDeadline(time.Time{}) // as above
-	return p[:n], ctx.Err()
+	return p[:n], err
 }
 
 // packets reads the UDP socket until it is closed.
@@ -194,6 +208,9 @@ func (h *hub) packets() error {
 
 // packet hands a datagram to the dialect that its address began with.
 func (h *hub) packet(p []byte, from netip.AddrPort) {
+	if h.nuttcp.TakePacket(p, from) {
+		return
+	}
 	now := time.Now()
 	b, ok := h.bound[from]
 	if !ok || now.Sub(b.heard) > boundFor {

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -127,21 +128,25 @@ func serve(t *testing.T, accept []Acceptance, limits admission.Limits) (*Servers
 	return s, j
 }
 
+// nextPort counts through ports that the kernel does not give to anybody by itself.
+var nextPort atomic.Int32
+
 // freePort is a port that nobody listens on, with TCP or UDP, at this moment.
 func freePort(t *testing.T) int {
 	t.Helper()
-	for range 20 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for range 100 {
+		port := 12000 + os.Getpid()%40*200 + int(nextPort.Add(1))%200
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
-			t.Fatal(err)
+			continue
 		}
-		port := l.Addr().(*net.TCPAddr).Port
-		pc, err := net.ListenPacket("udp", l.Addr().String())
 		_ = l.Close()
-		if err == nil {
-			_ = pc.Close()
-			return port
+		pc, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
 		}
+		_ = pc.Close()
+		return port
 	}
 	t.Fatal("no port is free for both TCP and UDP")
 	return 0

@@ -7,6 +7,10 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/traffic/iperf2"
+	"github.com/linerate/linerate/internal/traffic/iperf3"
+	"github.com/linerate/linerate/internal/traffic/nuttcp"
+	"github.com/linerate/linerate/internal/traffic/sockperf"
+	"github.com/linerate/linerate/internal/traffic/stamp"
 	"github.com/linerate/linerate/internal/traffic/ttcp"
 )
 
@@ -20,8 +24,12 @@ type known struct {
 
 // dialects are all there are, in the order in which they are shown.
 var dialects = []known{
+	{name: "iperf3", port: iperf3.DefaultPort, run: runIperf3},
 	{name: "iperf2", port: iperf2.DefaultPort, shares: true, run: runIperf2},
 	{name: "ttcp", port: ttcp.DefaultPort, shares: true, run: runTTCP},
+	{name: "nuttcp", port: nuttcp.DefaultPort, run: runNuttcp},
+	{name: "sockperf", port: sockperf.DefaultPort, run: runSockperf},
+	{name: "stamp", port: stamp.DefaultPort, run: runSTAMP},
 }
 
 // Names are the names of all dialects.

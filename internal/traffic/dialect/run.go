@@ -14,6 +14,10 @@ import (
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/engine"
 	"github.com/linerate/linerate/internal/traffic/iperf2"
+	"github.com/linerate/linerate/internal/traffic/iperf3"
+	"github.com/linerate/linerate/internal/traffic/nuttcp"
+	"github.com/linerate/linerate/internal/traffic/sockperf"
+	"github.com/linerate/linerate/internal/traffic/stamp"
 	"github.com/linerate/linerate/internal/traffic/ttcp"
 )
 
@@ -21,6 +25,7 @@ import (
 type ClientOptions struct {
 	Sample   func() (*host.Counters, error) // of this host; nil: no cost and no drops in the result
 	HostName string                         // of this host; empty: not told
+	DataPort int                            // nuttcp: first port of the data, the client's to choose; 0: the program's own
 }
 
 // Run runs one test against the server of another program. The scheme is the name of its dialect, the target HOST or HOST:PORT. Progress gets
@@ -47,8 +52,9 @@ type test interface {
 	// Senders move data until their phase is Stopped, Receivers until the far end has sent everything.
 	Senders() []*engine.Worker
 	Receivers() []*engine.Worker
-	// Datagrams are the bodies of the senders of a test by UDP, in their order.
+	// Datagrams are the bodies of the senders of a test by UDP, in their order, and Arrivals those of its receivers.
 	Datagrams() []*datagram.Sender
+	Arrivals() []*datagram.Receiver
 	// Done is closed when the amount of the test was sent; nil: time ends it.
 	Done() <-chan struct{}
 	// EndSending says that nothing more comes, once the senders have returned.
@@ -64,6 +70,11 @@ type means struct {
 	Dial    func(ctx context.Context, index, port int) (*net.TCPConn, error)
 	Adopt   func(conn *net.TCPConn, sends bool) (*engine.Conn, error)
 	Socket  func(ctx context.Context, index, port int) (*datagram.Socket, error)
+}
+
+// runIperf3 runs a test against iperf3.
+func runIperf3(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*traffic.Result, error) {
+	return iperf3.Run(ctx, target, spec, iperf3.ClientOptions{Sample: o.Sample, HostName: o.HostName}, progress)
 }
 
 // runIperf2 runs a test against iperf 2.
@@ -83,6 +94,31 @@ func runTTCP(ctx context.Context, target string, spec traffic.Spec, o ClientOpti
 		return nil, err
 	}
 	return c.run(ctx, func(m means) (test, error) { return ttcp.Open(ctx, c.spec, c.port, ttcp.Means(m)) })
+}
+
+// runNuttcp runs a test against nuttcp.
+func runNuttcp(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*traffic.Result, error) {
+	c, err := newConductor("nuttcp", target, nuttcp.DefaultPort, spec, o, progress)
+	if err != nil {
+		return nil, err
+	}
+	c.over = nuttcp.Over
+	data := o.DataPort
+	if data == 0 {
+		data = nuttcp.DefaultDataPort
+	}
+	control := net.JoinHostPort(c.host, strconv.Itoa(c.port))
+	return c.run(ctx, func(m means) (test, error) { return nuttcp.Open(ctx, c.spec, control, data, nuttcp.Means(m)) })
+}
+
+// runSockperf runs a test against sockperf.
+func runSockperf(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*traffic.Result, error) {
+	return sockperf.Run(ctx, target, spec, sockperf.ClientOptions{Sample: o.Sample, HostName: o.HostName}, progress)
+}
+
+// runSTAMP runs a test against a reflector.
+func runSTAMP(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*traffic.Result, error) {
+	return stamp.Run(ctx, target, spec, stamp.ClientOptions{Sample: o.Sample, HostName: o.HostName}, progress)
 }
 
 // splitTarget reads HOST or HOST:PORT; an IPv6 address with a port is in brackets.

@@ -11,6 +11,10 @@ import (
 
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/iperf3"
+	"github.com/linerate/linerate/internal/traffic/nuttcp"
+	"github.com/linerate/linerate/internal/traffic/sockperf"
+	"github.com/linerate/linerate/internal/traffic/stamp"
 )
 
 // Options say where to serve and whom.
@@ -24,6 +28,7 @@ type Options struct {
 // server is one listener and what answers on it.
 type server interface {
 	Serve(ctx context.Context) error
+	Addr() netip.AddrPort
 }
 
 // Place is where one dialect is answered.
@@ -84,9 +89,40 @@ func (b *builder) add(ctx context.Context, a Acceptance) error {
 			b.servers = append(b.servers, h)
 		}
 		h.join(a.Dialect)
-		b.places = append(b.places, Place{a.Dialect, h.addr()})
-	default:
-		return errors.New("no such dialect")
+		b.places = append(b.places, Place{a.Dialect, h.Addr()})
+		return nil
+	}
+	s, err := b.open(ctx, a)
+	if err != nil {
+		return err
+	}
+	b.servers = append(b.servers, s)
+	b.places = append(b.places, Place{a.Dialect, s.Addr()})
+	return nil
+}
+
+// open listens for a dialect that has a port of its own.
+func (b *builder) open(ctx context.Context, a Acceptance) (server, error) {
+	at := b.address(a.Port)
+	switch a.Dialect {
+	case "iperf3":
+		return iperf3.Listen(ctx, iperf3.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
+	case "nuttcp":
+		return nuttcp.Listen(ctx, nuttcp.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log, Shared: b.arrivals})
+	case "sockperf":
+		return sockperf.Listen(ctx, sockperf.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
+	case "stamp":
+		return stamp.Listen(ctx, stamp.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
+	}
+	return nil, errors.New("no such dialect")
+}
+
+// arrivals are those of nuttcp on a port that a hub listens on; nil: none does. It is asked when all ports are open, so nobody writes any more.
+func (b *builder) arrivals(port int) *nuttcp.Arrivals {
+	for _, h := range b.hubs {
+		if int(h.Addr().Port()) == port {
+			return h.nuttcp
+		}
 	}
 	return nil
 }

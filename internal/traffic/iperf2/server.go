@@ -29,6 +29,7 @@ type Server struct {
 	tcp     *net.TCPListener // nil when somebody else listens
 	udp     *net.UDPConn
 	flows   *flowTable
+	parties parties
 	waiting chan struct{} // holds one for every connection that has said nothing yet
 	started time.Time     // base of the monotonic clock of arrivals
 }
@@ -56,6 +57,7 @@ func NewServer(o ServerOptions) *Server {
 	}
 	s := &Server{o: o, timing: patience, started: time.Now(), waiting: make(chan struct{}, maxWaiting)}
 	s.flows = newFlowTable(s.log)
+	s.parties.open = make(map[partyKey]*party)
 	return s
 }
 

@@ -82,11 +82,11 @@ func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.Add
 	if asked.bounce {
 		return fmt.Errorf("%w: the client asks for --bounceback, which is not served here", errDialect)
 	}
-	visit, err := s.o.Gate.Enter(from.Addr())
+	visit, leave, err := s.parties.join(s.o.Gate, from.Addr(), asked.streams)
 	if err != nil {
 		return err
 	}
-	defer visit.Leave()
+	defer leave()
 	t := &transfer{Server: s, conn: conn, from: from, visit: visit}
 	switch {
 	case asked.reverse && !asked.duplex:

@@ -24,9 +24,22 @@ type arrival struct {
 // NewArrivals makes the arrivals of one port.
 func NewArrivals() *Arrivals { return &Arrivals{bound: make(map[netip.AddrPort]*arrival)} }
 
+// Expects tells whether a test waits for a connection of this one's address.
+func (a *Arrivals) Expects(conn *net.TCPConn) bool {
+	from := remoteAddr(conn)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(a.waiting, func(w *arrival) bool { return w.conn != nil && w.from == from })
+}
+
+// remoteAddr is the address of the other end.
+func remoteAddr(conn *net.TCPConn) netip.Addr {
+	return conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+}
+
 // TakeConn hands a connection to the test that waits for it; false: none does, and the connection is as it was. It does not block.
 func (a *Arrivals) TakeConn(conn *net.TCPConn) bool {
-	from := conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+	from := remoteAddr(conn)
 	a.mu.Lock()
 	i := slices.IndexFunc(a.waiting, func(w *arrival) bool { return w.conn != nil && w.from == from })
 	if i < 0 {

@@ -145,6 +145,9 @@ func (t *Test) Receivers() []*engine.Worker { return nil }
 // Datagrams is the body of the sender of a test by UDP.
 func (t *Test) Datagrams() []*datagram.Sender { return t.datagrams }
 
+// Arrivals are none: datagrams only leave.
+func (t *Test) Arrivals() []*datagram.Receiver { return nil }
+
 // Done is closed when the amount of the test was handed to the kernel; nil: time ends it.
 func (t *Test) Done() <-chan struct{} {
 	switch {

@@ -1,0 +1,70 @@
+package dialect
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+// TestNuttcpRealServer runs our client against nuttcp.
+func TestNuttcpRealServer(t *testing.T) {
+	program(t, "nuttcp")
+	for _, c := range []struct {
+		name string
+		spec traffic.Spec
+		want int64
+	}{
+		{"tcp up", traffic.Spec{Test: traffic.Stream, Bytes: 10_000_000}, 10_000_000},
+		{"tcp up time", traffic.Spec{Test: traffic.Stream, Duration: 300 * time.Millisecond}, 0},
+		{"tcp up 4", traffic.Spec{Test: traffic.Stream, Streams: 4, Bytes: 10_000_000}, 10_000_000},
+		{"tcp up 4 time", traffic.Spec{Test: traffic.Stream, Streams: 4, Duration: 300 * time.Millisecond}, 0},
+		{"tcp down", traffic.Spec{Test: traffic.Stream, Direction: traffic.Down, Bytes: 100 * blockBytes}, 100 * blockBytes},
+		{"tcp down time", traffic.Spec{Test: traffic.Stream, Direction: traffic.Down, Duration: 300 * time.Millisecond}, 0},
+		{"tcp down 4", traffic.Spec{Test: traffic.Stream, Direction: traffic.Down, Streams: 4, Bytes: 100 * blockBytes}, 100 * blockBytes},
+		{"udp up", traffic.Spec{Test: traffic.UDP, PacketBytes: 500, RateBitsPerSec: 10e6, Duration: 300 * time.Millisecond}, 0},
+		{"udp up bytes", traffic.Spec{Test: traffic.UDP, PacketBytes: 500, RateBitsPerSec: 10e6, Bytes: 100_000}, 100_000},
+		{"udp down", traffic.Spec{Test: traffic.UDP, Direction: traffic.Down, PacketBytes: 500, RateBitsPerSec: 2e6, Duration: 300 * time.Millisecond}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			port, data := freePort(t), freePort(t)
+			start(t, port, "nuttcp", "-S", "-1", "--nofork", "-P", fmt.Sprint(port))
+			r, err := Run(t.Context(), "nuttcp", fmt.Sprintf("127.0.0.1:%d", port), c.spec, ClientOptions{DataPort: data}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkNuttcp(t, r, c.want)
+		})
+	}
+}
+
+const blockBytes = 65536
+
+func checkNuttcp(t *testing.T, r *traffic.Result, want int64) {
+	t.Helper()
+	if r.Bytes <= 0 || r.ThroughputBitsPerSec <= 0 || want > 0 && r.Bytes != want {
+		t.Errorf("%d bytes, want %d; %g bit/s", r.Bytes, want, r.ThroughputBitsPerSec)
+	}
+	if len(r.Warnings) > 0 {
+		t.Errorf("warnings: %q", r.Warnings)
+	}
+	if r.Test == traffic.UDP && (r.UDP == nil || r.UDP.Sent == 0 || r.UDP.Lost != 0 || r.LossRatio == nil) {
+		t.Errorf("udp: %+v", r.UDP)
+	}
+}
+
+var loggedBytes = regexp.MustCompile(`(?:received|sent) (?:\d+(?: of \d+)? datagrams, )?(\d+) bytes`)
+
+// logged is the number of bytes in a line of a server.
+func logged(t *testing.T, line string) int64 {
+	t.Helper()
+	m := loggedBytes.FindStringSubmatch(line)
+	if m == nil {
+		t.Fatalf("no bytes in %q", line)
+	}
+	n, _ := strconv.ParseInt(m[1], 10, 64)
+	return n
+}

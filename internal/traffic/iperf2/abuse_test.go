@@ -1,0 +1,171 @@
+package iperf2
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/traffic/admission"
+)
+
+var loopback = netip.MustParseAddrPort("127.0.0.1:9")
+
+func dial(t *testing.T, s *Server) *net.TCPConn {
+	t.Helper()
+	c, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c.(*net.TCPConn)
+}
+
+// TestStrangersAreNamed: whoever waits for an answer that will never come is turned away, and the log says what it spoke.
+func TestStrangersAreNamed(t *testing.T) {
+	s, j := serve(t, admission.Limits{}, func(s *Server) { s.timing.settings = 300 * time.Millisecond })
+	for _, c := range []struct{ name, sends, want string }{
+		{"browser", "GET / HTTP/1.1\r\nHost: example.net\r\n\r\n" + strings.Repeat(" ", 60), "speaks HTTP"},
+		{"tls", "\x16\x03\x01\x02\x00\x01" + strings.Repeat("x", 60), "speaks TLS"},
+		{"ssh", "SSH-2.0-OpenSSH_9.2p1 Debian" + strings.Repeat(" ", 60), "speaks SSH"},
+		{"iperf3", "abcdefghijklmnopqrstuvwxyz234567abcd\x00" + strings.Repeat("\x00", 60), "speaks iperf3"},
+		{"nuttcp", "HELO nuttcp v6.1.2\n" + strings.Repeat(" ", 60), "speaks nuttcp"},
+		{"slow", "@\x01", "only 2 bytes came"},
+		{"silent", "", "nothing came"},
+		{"bounceback", "\x00\x80\x00\x00" + strings.Repeat("\x00", 96), "--bounceback"},
+	} {
+		conn := dial(t, s)
+		if _, err := io.WriteString(conn, c.sends); err != nil {
+			t.Fatal(err)
+		}
+		j.await(t, 1, c.want)
+		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+		if _, err := io.Copy(io.Discard, conn); err != nil && !strings.Contains(err.Error(), "reset") {
+			t.Errorf("%s: the connection is not closed: %v", c.name, err)
+		}
+	}
+	// And the server serves on.
+	conn := dial(t, s)
+	_, _ = conn.Write(make([]byte, 1000))
+	_ = conn.CloseWrite()
+	j.await(t, 1, "received 1000 bytes")
+}
+
+// TestIdleConnectionsTakeNoPlaces: those who say nothing do not keep others out.
+func TestIdleConnectionsTakeNoPlaces(t *testing.T) {
+	s, j := serve(t, admission.Limits{Clients: 1}, nil)
+	for range 20 {
+		dial(t, s)
+	}
+	conn := dial(t, s)
+	_, _ = conn.Write(make([]byte, 500))
+	_ = conn.CloseWrite()
+	j.await(t, 1, "received 500 bytes")
+}
+
+// TestOnePlacePerTest: the connections of one test visit together, those of another one do not.
+func TestOnePlacePerTest(t *testing.T) {
+	s, j := serve(t, admission.Limits{Clients: 1}, nil)
+	head := make([]byte, settingsBytes)
+	settings{streams: 4, bytes: 1000}.put(head, false)
+	for range 5 {
+		conn := dial(t, s)
+		_, _ = conn.Write(head)
+	}
+	j.await(t, 1, "1 test is being served")
+}
+
+func TestBudgets(t *testing.T) {
+	s, j := serve(t, admission.Limits{Bytes: 1 << 20}, nil)
+	conn := dial(t, s)
+	go func() { _, _ = conn.Write(make([]byte, 64<<20)) }()
+	j.await(t, 1, "1.049 MB that this host allows per test are used up")
+	head := make([]byte, settingsBytes)
+	settings{reverse: true, bytes: 1 << 30, streams: 1}.put(head, false)
+	conn = dial(t, s)
+	_, _ = conn.Write(head)
+	if n, _ := io.Copy(io.Discard, conn); n > 1<<20 {
+		t.Errorf("%d bytes sent to a client that may have %d", n, 1<<20)
+	}
+}
+
+// TestNothingIsReflected: an answer is never longer than the datagram that asked for it, and nobody is sent data.
+func TestNothingIsReflected(t *testing.T) {
+	s, j := serve(t, admission.Limits{}, nil)
+	c, err := net.Dial("udp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	in := make([]byte, 2000)
+	for _, n := range []int{bareMarkBytes, 55, 56, 76, 500} {
+		out := make([]byte, n)
+		mark{id: 1, wide: true}.put(append(out, 0, 0, 0, 0)[:markBytes])
+		_, _ = c.Write(out)
+		copy(out, []byte{0xff, 0xff, 0xff, 0xfe})
+		_, _ = c.Write(out)
+		_ = c.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+		got, err := c.Read(in)
+		if got > n || n < reportBytes && err == nil {
+			t.Errorf("%d bytes in answer to %d", got, n)
+		}
+		if n >= reportBytes && err != nil {
+			t.Errorf("no report for a datagram of %d bytes: %v", n, err)
+		}
+	}
+	out := make([]byte, 500)
+	mark{id: 1}.put(out)
+	settings{reverse: true, duration: time.Second}.put(out[markBytes:], true)
+	c2, err := net.Dial("udp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c2.Close()
+	for range 3 {
+		_, _ = c2.Write(out)
+	}
+	j.await(t, 1, "nothing proves that the address is its own")
+	_ = c2.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+	if n, err := c2.Read(in); err == nil {
+		t.Errorf("%d bytes for a client that asked for datagrams", n)
+	}
+}
+
+// TestForgedAddressesTakeNoPlaceFromTests fills the table with addresses that send one datagram each while a test runs.
+func TestForgedAddressesTakeNoPlaceFromTests(t *testing.T) {
+	table := newFlowTable(func(string, ...any) {})
+	p := make([]byte, 100)
+	honest := netip.MustParseAddrPort("192.0.2.1:1000")
+	for i := range 10 * maxFlows {
+		mark{id: int64(i + 1)}.put(p)
+		table.take(p, honest, 0)
+		mark{id: 1}.put(p)
+		table.take(p, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 5), 0)
+	}
+	if f := table.flows[honest]; len(table.flows) > maxFlows || f == nil || f.received != 10*maxFlows {
+		t.Errorf("%d flows; the honest one: %+v", len(table.flows), f)
+	}
+}
+
+// TestEarlyDeath ends a client in the middle, in both directions, and the server in the middle of a test.
+func TestEarlyDeath(t *testing.T) {
+	s, j := serve(t, admission.Limits{}, nil)
+	conn := dial(t, s)
+	_, _ = conn.Write(make([]byte, 100_000))
+	_ = conn.SetLinger(0)
+	_ = conn.Close()
+	j.await(t, 1, "ended early")
+	head := make([]byte, settingsBytes)
+	settings{reverse: true, duration: time.Minute, streams: 1}.put(head, false)
+	conn = dial(t, s)
+	_, _ = conn.Write(head)
+	_, _ = io.CopyN(io.Discard, conn, 1<<20)
+	_ = conn.Close()
+	j.await(t, 2, "ended early")
+	conn = dial(t, s) // left open: the end of the server must not wait for it
+	_, _ = conn.Write(append(head, make([]byte, 1000)...))
+	_, _ = fmt.Fprint(conn, "more")
+}

@@ -1,0 +1,394 @@
+package nuttcp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/datagram"
+	"github.com/linerate/linerate/internal/traffic/engine"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// Means are what a client is given to make its connections with.
+type Means struct {
+	Out, In *engine.Phase // of the workers that send and that receive
+	// Dial connects data connection index by TCP; Adopt makes it one for workers.
+	Dial  func(ctx context.Context, index, port int) (*net.TCPConn, error)
+	Adopt func(conn *net.TCPConn, sends bool) (*engine.Conn, error)
+	// Socket is the UDP socket of a stream.
+	Socket func(ctx context.Context, index, port int) (*datagram.Socket, error)
+}
+
+// Test is one test at the client, ready to run.
+type Test struct {
+	p       params
+	control *net.TCPConn
+	in      *bufio.Reader
+
+	senders, receivers []*engine.Worker
+	conns              []*engine.Conn // of one sender, or of receivers
+	steps              *lockstep      // of several senders
+	quota              *engine.Quota
+	socket             *datagram.Socket
+	sender             *datagram.Sender
+	receiver           *datagram.Receiver
+}
+
+// Patience of a client.
+const (
+	askPatience    = 10 * time.Second
+	reportPatience = 20 * time.Second // a server of the program waits up to 2.5 s for the marks of the end
+	maxReport      = 1 << 20          // a line of 100 bytes per interval, of a day in steps of ten seconds
+	listenPatience = 2 * time.Second
+	listenDelay    = 20 * time.Millisecond
+)
+
+// Open connects to a server of nuttcp whose control port is port; data go to dataPort and up. The error is traffic.ErrBadSpec for what the
+// protocol cannot do.
+func Open(ctx context.Context, spec traffic.Spec, target string, dataPort int, m Means) (*Test, error) {
+	p, err := paramsOf(spec, dataPort)
+	if err != nil {
+		return nil, err
+	}
+	t := &Test{p: p}
+	if err := t.begin(ctx, target); err != nil {
+		t.Close()
+		return nil, err
+	}
+	switch {
+	case p.udp && p.transmit:
+		err = t.sendUDP(ctx, spec, m)
+	case p.udp:
+		err = t.receiveUDP(ctx, spec, m)
+	case p.transmit:
+		err = t.sendTCP(ctx, spec, m)
+	default:
+		err = t.receiveTCP(ctx, spec, m)
+	}
+	if err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// blockBytes is the length of a write of a test by TCP, the program's own.
+const blockBytes = 64 << 10
+
+// paramsOf says a Spec in the words of the protocol, or refuses what cannot be said.
+func paramsOf(spec traffic.Spec, dataPort int) (params, error) {
+	bad := func(format string, args ...any) (params, error) {
+		return params{}, fmt.Errorf("%w: nuttcp %s", traffic.ErrBadSpec, fmt.Sprintf(format, args...))
+	}
+	p := params{
+		blockBytes: blockBytes, blocks: unlimitedBlock, windowBytes: spec.WindowBytes, streams: spec.Streams, rateKbit: unlimitedRate, port: dataPort,
+		transmit: spec.Direction == traffic.Up, seconds: spec.Duration.Seconds(), udp: spec.Test == traffic.UDP,
+		// So that no connection comes in from outside: the receiver connects where that is us.
+		reverse: spec.Direction == traffic.Down && spec.Test == traffic.Stream,
+		format:  formatDefault, mssBytes: spec.MSSBytes, tos: spec.TOS, noDelay: spec.NoDelay != nil && *spec.NoDelay,
+	}
+	if p.udp {
+		p.blockBytes = spec.PacketBytes
+		// It makes datagrams say how many there were. The program ends a test in whose first interval nothing came, so it is a long one.
+		p.interval = max(1, spec.Duration.Seconds())
+	}
+	switch {
+	case spec.Test != traffic.Stream && spec.Test != traffic.UDP:
+		return bad("has no test %s, only stream and udp", spec.Test)
+	case spec.Direction == traffic.Bidir:
+		return bad("moves data in one direction at a time")
+	case spec.Streams > maxStreams || p.udp && spec.Streams > 1:
+		return bad("takes %d connections of TCP at most, and one stream of UDP, not %d", maxStreams, spec.Streams)
+	case p.udp && p.blockBytes < countAt+countBytes:
+		return bad("needs datagrams of %d bytes and more to count them, not %d", countAt+countBytes, p.blockBytes)
+	}
+	if spec.Bytes > 0 {
+		p.blocks = spec.Bytes / int64(p.blockBytes)
+		switch {
+		case spec.Bytes%int64(p.blockBytes) != 0 && !p.transmit:
+			return bad("servers send whole blocks: the amount must be a multiple of %d bytes", p.blockBytes)
+		case p.blocks >= unlimitedBlock:
+			return bad("cannot count %d blocks", p.blocks)
+		}
+		p.blocks = max(1, p.blocks)
+		p.seconds = 0
+	}
+	if r := max(spec.RateBitsPerSec, spec.RatePacketsPerSec*float64(p.blockBytes)*8); r > 0 {
+		p.rateKbit = int64(math.Round(r / 1000))
+		if p.rateKbit < 1 || p.rateKbit >= unlimitedRate {
+			return bad("rates are whole kbit/s, which %g bit/s is not", r)
+		}
+	}
+	return p, p.check()
+}
+
+// begin connects to the control port, greets and asks.
+func (t *Test) begin(ctx context.Context, target string) error {
+	d := net.Dialer{Timeout: askPatience}
+	conn, err := d.DialContext(ctx, "tcp", target)
+	if err != nil {
+		return fmt.Errorf("connect to nuttcp: %w", err)
+	}
+	t.control = conn.(*net.TCPConn)
+	t.in = bufio.NewReaderSize(t.control, 4096)
+	stop := context.AfterFunc(ctx, func() { _ = t.control.SetDeadline(time.Unix(1, 0)) }) // only a closed connection refuses
+	defer stop()
+	_ = t.control.SetDeadline(time.Now().Add(askPatience)) // as above
+	if _, err := io.WriteString(t.control, hello); err != nil {
+		return fmt.Errorf("%w: greet nuttcp: %w", traffic.ErrPeerGone, err)
+	}
+	line, err := t.in.ReadSlice('\n')
+	if !strings.HasPrefix(string(line), "HELO nuttcp ") {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case len(line) > 0:
+			return fmt.Errorf("%w: %s answers in %s, not nuttcp", traffic.ErrProtocol, target, wire.Dialect(line[:min(len(line), 64)]))
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return fmt.Errorf("%w: %s does not answer a nuttcp client", traffic.ErrPeerGone, target)
+		}
+		return fmt.Errorf("%w: %s hangs up on a nuttcp client: %w", traffic.ErrPeerGone, target, err)
+	}
+	if _, err := io.WriteString(t.control, t.p.line()); err != nil {
+		return fmt.Errorf("%w: ask nuttcp: %w", traffic.ErrPeerGone, err)
+	}
+	line, err = t.in.ReadSlice('\n')
+	switch {
+	case strings.HasPrefix(string(line), "OK"):
+		return nil
+	case strings.HasPrefix(string(line), "KO"):
+		var f far
+		for range 4 {
+			line, err := t.in.ReadSlice('\n')
+			if err != nil {
+				break
+			}
+			f.read(strings.TrimSpace(string(line)))
+		}
+		if f.refusal == "" {
+			f.refusal = "it does not say why"
+		}
+		return fmt.Errorf("%w: nuttcp: %s", traffic.ErrRefused, f.refusal)
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case err != nil:
+		return fmt.Errorf("%w: nuttcp does not say yes: %w", traffic.ErrPeerGone, err)
+	}
+	return fmt.Errorf("%w: nuttcp says %q", traffic.ErrProtocol, clip(string(line)))
+}
+
+// dial connects a data connection. The server of the program says OK first and listens then.
+func (t *Test) dial(ctx context.Context, index int, m Means) (*net.TCPConn, error) {
+	for until := time.Now().Add(listenPatience); ; {
+		conn, err := m.Dial(ctx, index, t.p.port+index)
+		if !errors.Is(err, syscall.ECONNREFUSED) || time.Now().After(until) {
+			return conn, err
+		}
+		if err := sleep(ctx, listenDelay); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (t *Test) sendTCP(ctx context.Context, spec traffic.Spec, m Means) error {
+	var conns []*net.TCPConn
+	for i := range t.p.streams {
+		c, err := t.dial(ctx, i, m)
+		if err != nil {
+			closeAll(conns)
+			return err
+		}
+		conns = append(conns, c)
+	}
+	if len(conns) > 1 {
+		t.steps = newLockstep(conns, t.p)
+		t.steps.amount, t.steps.bitsPerSecond = spec.Bytes, spec.RateBitsPerSec
+		w := engine.New(engine.Sender, m.Out, t.steps)
+		w.Method = "copy, in turn"
+		t.senders = []*engine.Worker{w}
+		return nil
+	}
+	c, err := m.Adopt(conns[0], true)
+	if err != nil {
+		return err
+	}
+	t.conns = []*engine.Conn{c}
+	if spec.Bytes > 0 {
+		t.quota = engine.NewQuota(spec.Bytes)
+	}
+	w, err := engine.NewStreamSender(m.Out, c, engine.StreamOptions{Send: spec.SendMethod, Limit: t.quota})
+	if err != nil {
+		return err
+	}
+	t.senders = []*engine.Worker{w}
+	return nil
+}
+
+func (t *Test) receiveTCP(ctx context.Context, spec traffic.Spec, m Means) error {
+	for i := range t.p.streams {
+		conn, err := t.dial(ctx, i, m)
+		if err != nil {
+			return err
+		}
+		c, err := m.Adopt(conn, false)
+		if err != nil {
+			return err
+		}
+		t.conns = append(t.conns, c)
+		w, err := engine.NewStreamReceiver(m.In, c, engine.StreamOptions{Receive: spec.ReceiveMethod, Foreign: true})
+		if err != nil {
+			return err
+		}
+		t.receivers = append(t.receivers, w)
+	}
+	return nil
+}
+
+// Senders are the workers that send.
+func (t *Test) Senders() []*engine.Worker { return t.senders }
+
+// Receivers are the workers that receive until the server ends.
+func (t *Test) Receivers() []*engine.Worker { return t.receivers }
+
+// Datagrams are the bodies of the senders of a test by UDP.
+func (t *Test) Datagrams() []*datagram.Sender {
+	if t.sender == nil {
+		return nil
+	}
+	return []*datagram.Sender{t.sender}
+}
+
+// Arrivals are the bodies of its receivers.
+func (t *Test) Arrivals() []*datagram.Receiver {
+	if t.receiver == nil {
+		return nil
+	}
+	return []*datagram.Receiver{t.receiver}
+}
+
+// Done is closed when the amount of the test was handed to the kernel; nil: time ends it.
+func (t *Test) Done() <-chan struct{} {
+	switch {
+	case t.quota != nil:
+		return t.quota.Done()
+	case t.steps != nil && t.steps.amount > 0:
+		return t.steps.done
+	case t.sender != nil:
+		// Without an amount it is closed when the time is over, and says nothing new.
+		return t.sender.Idle()
+	}
+	return nil
+}
+
+// EndSending says that nothing more comes. The senders must have returned.
+func (t *Test) EndSending() error {
+	switch {
+	case t.sender != nil:
+		return t.endUDP()
+	case t.steps != nil:
+		return t.steps.closeWrite()
+	case len(t.senders) > 0:
+		return t.conns[0].CloseWrite()
+	}
+	return nil
+}
+
+// Finish reads the server's report and fills it in.
+func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
+	f, err := t.readReport(ctx)
+	if err != nil {
+		return err
+	}
+	if t.p.udp {
+		t.finishUDP(f, r)
+		return nil
+	}
+	if t.p.transmit {
+		r.DurationSeconds = f.seconds
+		r.Bytes = f.bytes
+		// The report has four digits; what this end's kernel was acknowledged has all of them.
+		var sent int64
+		for _, w := range t.senders {
+			sent += w.Bytes.Load()
+		}
+		if d := sent - f.bytes; d >= -reportError && d <= reportError {
+			r.Bytes = sent
+		} else {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%d bytes were sent and the server counted %d", sent, f.bytes))
+		}
+		// Two digits of a second are too few for short tests; the conductor's own time serves those.
+		if r.DurationSeconds < 1 {
+			r.DurationSeconds = 0
+		}
+		return nil
+	}
+	if f.retrans >= 0 {
+		n := uint64(f.retrans)
+		r.RetransmitsTotal = &n
+	}
+	return nil
+}
+
+// reportError is by how much the figure of a report may be off: half of the last digit of a MB.
+const reportError = megabyte/20_000 + 1
+
+// readReport reads the server's words to their end.
+func (t *Test) readReport(ctx context.Context) (far, error) {
+	stop := context.AfterFunc(ctx, func() { _ = t.control.SetDeadline(time.Unix(1, 0)) }) // only a closed connection refuses
+	defer stop()
+	_ = t.control.SetReadDeadline(time.Now().Add(reportPatience)) // as above
+	f := far{retrans: -1}
+	for left := maxReport; left > 0; {
+		line, err := t.in.ReadSlice('\n')
+		left -= len(line)
+		f.read(strings.TrimSpace(string(line)))
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if ctx.Err() != nil {
+			return f, context.Cause(ctx)
+		}
+		if err != nil {
+			return f, fmt.Errorf("%w: report of nuttcp: %w", traffic.ErrPeerGone, err)
+		}
+	}
+	switch {
+	case f.refusal != "":
+		return f, fmt.Errorf("%w: nuttcp: %s", traffic.ErrFar, f.refusal)
+	case !f.known:
+		return f, fmt.Errorf("%w: no report of nuttcp", traffic.ErrPeerGone)
+	}
+	return f, nil
+}
+
+// Close gives up all connections.
+func (t *Test) Close() {
+	for _, w := range t.senders {
+		w.Close()
+	}
+	for _, w := range t.receivers {
+		w.Close()
+	}
+	for _, c := range t.conns {
+		c.Close()
+	}
+	if t.socket != nil {
+		t.socket.Close()
+	}
+	if t.control != nil {
+		_ = t.control.Close() // the second close of a connection is an error that nobody needs
+	}
+}
+
+// Over tells whether a receiver that ended with err has received all that the server sends.
+func Over(err error) bool { return errors.Is(err, io.EOF) }
