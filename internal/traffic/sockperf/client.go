@@ -70,8 +70,6 @@ func fit(spec traffic.Spec) (traffic.Spec, []string, error) {
 		return spec, nil, bad("the sockperf client does not spin")
 	case len(spec.FarCPUs) > 0:
 		return spec, nil, bad("a sockperf server cannot be told its CPUs")
-	case spec.WindowBytes != 0 || spec.MSSBytes != 0 || spec.TOS != 0:
-		return spec, nil, bad("the sockperf client leaves window, segment size and type of service to the host")
 	case spec.NoDelay != nil && !*spec.NoDelay:
 		return spec, nil, bad("ping-pong with Nagle's algorithm would measure the delay of acknowledgements")
 	case spec.RequestBytes > MaxMessageBytes:
@@ -162,17 +160,20 @@ func describe(r *traffic.Result, ends []*endpoint, before []sys.TCPInfo) {
 
 // dial opens connection index.
 func (m *meter) dial(ctx context.Context, target string, index int) (end *endpoint, local, remote netip.Addr, err error) {
-	d := net.Dialer{Timeout: firstWaitTCP}
-	if m.spec.SourcePort != 0 {
-		d.LocalAddr = &net.TCPAddr{Port: m.spec.SourcePort + index}
+	o := engine.ConnOptions{
+		NoDelay: true, Congestion: m.spec.Congestion, WindowBytes: m.spec.WindowBytes, MSSBytes: m.spec.MSSBytes, TOS: m.spec.TOS,
 	}
+	if m.spec.SourcePort != 0 {
+		o.LocalPort = m.spec.SourcePort + index
+	}
+	d := net.Dialer{Timeout: firstWaitTCP, Control: engine.DialControl(o)}
 	conn, err := d.DialContext(ctx, "tcp", address(target))
 	if err != nil {
 		return nil, local, remote, fmt.Errorf("connect: %w", err)
 	}
 	tcp := conn.(*net.TCPConn) // what the dialer makes for "tcp"
 	local, remote = ipOf(tcp.LocalAddr().(*net.TCPAddr).AddrPort()), ipOf(tcp.RemoteAddr().(*net.TCPAddr).AddrPort())
-	end, err = adoptTCP(tcp, engine.ConnOptions{NoDelay: true, Congestion: m.spec.Congestion})
+	end, err = adoptTCP(tcp, o)
 	return end, local, remote, err
 }
 
@@ -183,7 +184,7 @@ func (m *meter) pings(ctx context.Context, target string, r *traffic.Result) err
 	if err != nil {
 		return err
 	}
-	end, err := openUDP(to)
+	end, err := openUDP(to, m.spec.TOS)
 	if err != nil {
 		return err
 	}

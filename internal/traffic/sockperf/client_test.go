@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -31,12 +33,17 @@ func TestClientWithOwnServer(t *testing.T) {
 		spec         traffic.Spec
 	}{
 		{"rr over IPv6", s.Addr().String(), traffic.Spec{Test: traffic.RR, Streams: 3}},
+		{"rr with options", s4Loopback(s4), traffic.Spec{Test: traffic.RR, TOS: 0x10, WindowBytes: 1 << 16, MSSBytes: 1000}},
+		{"ping with a type of service", s4Loopback(s4), traffic.Spec{Test: traffic.Ping, Gap: time.Millisecond, TOS: 0x10}},
 		{"ping over IPv6", s.Addr().String(), traffic.Spec{Test: traffic.Ping, Gap: time.Millisecond}},
-		{"ping, server on all addresses", net.JoinHostPort("127.0.0.1", strings.TrimPrefix(s4.Addr().String(), "[::]:")), traffic.Spec{Test: traffic.Ping, Gap: time.Millisecond, RequestBytes: 1000}},
+		{"ping, server on all addresses", s4Loopback(s4), traffic.Spec{Test: traffic.Ping, Gap: time.Millisecond, RequestBytes: 1000}},
 		// 127.0.0.2 answers only if the server takes care of the address that was asked.
 		{"ping, another address of the host", net.JoinHostPort("127.0.0.2", strings.TrimPrefix(s4.Addr().String(), "[::]:")), traffic.Spec{Test: traffic.Ping, Gap: time.Millisecond}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.spec.TOS != 0 && runtime.GOOS != "linux" {
+				t.Skip("socket options are set on bare descriptors only")
+			}
 			c.spec.Duration, c.spec.WarmUp = 300*time.Millisecond, 100*time.Millisecond
 			var seen []traffic.Interval
 			r, err := Run(t.Context(), c.target, c.spec, ClientOptions{Sample: sample, HostName: "near"}, func(i traffic.Interval) { seen = append(seen, i) })
@@ -61,6 +68,11 @@ func TestClientWithOwnServer(t *testing.T) {
 	journal.await(t, "over udp", "answered")
 }
 
+// s4Loopback is where a server on all addresses listens for IPv4 of this host.
+func s4Loopback(s *Server) string {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), s.Addr().Port()).String()
+}
+
 func TestBadSpecsAreRefused(t *testing.T) {
 	off := false
 	for _, c := range []struct {
@@ -73,7 +85,6 @@ func TestBadSpecsAreRefused(t *testing.T) {
 		{traffic.Spec{Test: traffic.RR, RequestBytes: 1 << 17, ResponseBytes: 1 << 17}, "65507"},
 		{traffic.Spec{Test: traffic.RR, BusyPoll: true}, "spin"},
 		{traffic.Spec{Test: traffic.RR, NoDelay: &off}, "Nagle"},
-		{traffic.Spec{Test: traffic.RR, TOS: 4}, "type of service"},
 		{traffic.Spec{Test: traffic.RR, FarCPUs: []int{1}}, "CPUs"},
 	} {
 		_, err := Run(t.Context(), "127.0.0.1:9", c.spec, ClientOptions{}, nil)
@@ -172,7 +183,7 @@ func TestRoundsDoNotAllocate(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations per round trip over tcp, both ends together", n)
 	}
-	udp, err := openUDP(s.Addr())
+	udp, err := openUDP(s.Addr(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

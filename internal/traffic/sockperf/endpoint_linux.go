@@ -20,7 +20,7 @@ type endpoint struct {
 	closed bool
 }
 
-// adoptTCP takes a connection away from package net, also when that fails.
+// adoptTCP takes a connection away from package net, also when that fails. What must be set before connecting has been.
 func adoptTCP(conn *net.TCPConn, o engine.ConnOptions) (*endpoint, error) {
 	fd, err := sys.TakeOver(conn)
 	if err != nil {
@@ -41,14 +41,18 @@ func adoptTCP(conn *net.TCPConn, o engine.ConnOptions) (*endpoint, error) {
 	return e, nil
 }
 
-// openUDP opens a socket that is connected to one address.
-func openUDP(to netip.AddrPort) (*endpoint, error) {
+// openUDP opens a socket that is connected to one address and sends with a type of service.
+func openUDP(to netip.AddrPort, tos int) (*endpoint, error) {
 	fd, err := sys.OpenUDP(to)
 	if err != nil {
 		return nil, err
 	}
 	e := &endpoint{fd: fd}
-	if err := sys.SetTimeout(fd, wakeEvery); err != nil {
+	err = sys.SetTimeout(fd, wakeEvery)
+	if err == nil && tos != 0 {
+		err = sys.SetTOS(fd, tos)
+	}
+	if err != nil {
 		e.close()
 		return nil, err
 	}

@@ -33,7 +33,10 @@ func adoptTCP(conn *net.TCPConn, o engine.ConnOptions) (*endpoint, error) {
 }
 
 // openUDP opens a socket that is connected to one address.
-func openUDP(to netip.AddrPort) (*endpoint, error) {
+func openUDP(to netip.AddrPort, tos int) (*endpoint, error) {
+	if tos != 0 {
+		return nil, &sys.UnsupportedError{Feature: "choice of the type of service"}
+	}
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
 	if err != nil {
 		return nil, err

@@ -98,8 +98,8 @@ func fit(spec traffic.Spec, authenticated bool) (traffic.Spec, error) {
 		return spec, bad("stamp carries the test ping, not %s", spec.Test)
 	case spec.RequestBytes > maxPacketBytes:
 		return spec, bad("a packet of %d bytes is larger than the %d of UDP", spec.RequestBytes, maxPacketBytes)
-	case spec.TOS != 0 || spec.SourcePort != 0 || len(spec.FarCPUs) > 0 || len(spec.NearCPUs) > 0 || spec.BusyPoll:
-		return spec, bad("the stamp sender leaves type of service, port and processors to the host")
+	case spec.SourcePort != 0 || len(spec.FarCPUs) > 0 || len(spec.NearCPUs) > 0 || spec.BusyPoll:
+		return spec, bad("the stamp sender leaves port and processors to the host")
 	}
 	least := baseBytes
 	if authenticated {
@@ -118,7 +118,7 @@ func measure(ctx context.Context, target string, spec traffic.Spec, o ClientOpti
 	if err != nil {
 		return nil, err
 	}
-	sock, err := dial(to)
+	sock, err := dial(to, spec.TOS)
 	if err != nil {
 		return nil, err
 	}

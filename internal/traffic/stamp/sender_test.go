@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -236,6 +237,9 @@ func TestBothEndsOfOurs(t *testing.T) {
 				return &host.Counters{Time: time.Now(), Values: map[string]uint64{"Udp.InDatagrams": n}, CPUs: []host.CPUTimes{{CPU: -1, User: float64(n)}}}, nil
 			}
 			spec := traffic.Spec{Test: traffic.Ping, Duration: 300 * time.Millisecond, WarmUp: 100 * time.Millisecond, Gap: 2 * time.Millisecond, Interval: 100 * time.Millisecond, RequestBytes: c.bytes}
+			if runtime.GOOS == "linux" {
+				spec.TOS = 0x10
+			}
 			var seen []traffic.Interval
 			r, err := Measure(t.Context(), target, spec, ClientOptions{Key: c.key, PTP: c.ptp, SSID: 5, HostName: "near", Sample: sample, query: sure}, func(i traffic.Interval) { seen = append(seen, i) })
 			if err != nil {
@@ -296,7 +300,7 @@ func TestBadSpecsAreRefused(t *testing.T) {
 // TestSendingDoesNotAllocate counts a packet and its answer.
 func TestSendingDoesNotAllocate(t *testing.T) {
 	s, _ := startServer(t, ServerOptions{Key: testKey})
-	sock, err := dial(s.Addr())
+	sock, err := dial(s.Addr(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

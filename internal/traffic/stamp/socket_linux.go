@@ -46,13 +46,20 @@ func adopt(conn *net.UDPConn) (*socket, error) {
 	return prepare(&socket{fd: fd})
 }
 
-// dial opens a socket that is connected to one address.
-func dial(to netip.AddrPort) (*socket, error) {
+// dial opens a socket that is connected to one address and sends with a type of service.
+func dial(to netip.AddrPort, tos int) (*socket, error) {
 	fd, err := sys.OpenUDP(to)
 	if err != nil {
 		return nil, err
 	}
-	return prepare(&socket{fd: fd, connected: true})
+	s, err := prepare(&socket{fd: fd, connected: true})
+	if err == nil && tos != 0 {
+		if err = sys.SetTOS(fd, tos); err != nil {
+			s.close()
+			return nil, err
+		}
+	}
+	return s, err
 }
 
 // prepare asks for all that a packet can tell.

@@ -23,7 +23,10 @@ type socket struct {
 func adopt(conn *net.UDPConn) (*socket, error) { return &socket{conn: conn}, nil }
 
 // dial opens a socket that is connected to one address.
-func dial(to netip.AddrPort) (*socket, error) {
+func dial(to netip.AddrPort, tos int) (*socket, error) {
+	if tos != 0 {
+		return nil, &sys.UnsupportedError{Feature: "choice of the type of service"}
+	}
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
 	if err != nil {
 		return nil, err
