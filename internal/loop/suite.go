@@ -6,18 +6,34 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// Suite is what `measure` runs when no test is named: round trip, transactions, and bulk both ways, each for at most each.
+// The shares of the suite, which together with the search for a steady state and the opening of connections stay under twenty seconds.
+const (
+	suiteShort  = time.Second     // dozens of pings, thousands of transactions, a thousand datagrams
+	suiteStream = 2 * time.Second // of each direction; the search for its steady state may double it
+	suiteLoad   = 3 * time.Second // four phases, and half as long again to fill the queues
+)
+
+// suiteDatagramRate is payload bits per second of each direction: what a path carries that is any use, so that loss at it means something is
+// wrong, and 900 datagrams a second, so that one lost in a thousand shows.
+const suiteDatagramRate = 10e6
+
+// Suite is what `measure` runs when no test is named: round trip, transactions with and without connecting, datagrams, bulk both ways, the
+// path MTU, and the round trip under load, each for at most each.
 //
-// The order is from the lightest to the heaviest test, so that no queue of one stands in the way of the next. Ping
-// and transactions need less time than bulk: a second of the one and two of the other give dozens to thousands of
-// samples.
+// The order is from the lightest to the heaviest test, so that no queue of one stands in the way of the next. The path MTU comes before bulk,
+// as a black hole explains a stream that hangs.
 func Suite(each, interval time.Duration, streams int) []traffic.Spec {
-	stream := traffic.Spec{Test: traffic.Stream, Streams: streams, Duration: each, WarmUp: -1, Interval: interval}
+	short := min(each, suiteShort)
+	stream := traffic.Spec{Test: traffic.Stream, Streams: streams, Duration: min(each, suiteStream), WarmUp: -1, Interval: interval}
 	up, down := stream, stream
 	up.Direction, down.Direction = traffic.Up, traffic.Down
 	return []traffic.Spec{
-		{Test: traffic.Ping, Direction: traffic.Up, Streams: 1, Duration: min(each, time.Second), Interval: interval, Gap: 50 * time.Millisecond, RequestBytes: 56},
-		{Test: traffic.RR, Direction: traffic.Up, Streams: 1, Duration: min(each, 2*time.Second), Interval: interval, RequestBytes: 1, ResponseBytes: 1},
+		{Test: traffic.Ping, Direction: traffic.Up, Streams: 1, Duration: short, Interval: interval, Gap: min(20*time.Millisecond, short), RequestBytes: 56},
+		{Test: traffic.RR, Direction: traffic.Up, Streams: 1, Duration: short, Interval: interval, RequestBytes: 1, ResponseBytes: 1},
+		{Test: traffic.CRR, Direction: traffic.Up, Streams: 1, Duration: short, Interval: interval, RequestBytes: 1, ResponseBytes: 1},
+		{Test: traffic.UDP, Direction: traffic.Bidir, Streams: 1, Duration: short, Interval: interval, RateBitsPerSec: suiteDatagramRate},
+		{Test: traffic.MTU, Direction: traffic.Up, Streams: 1, Duration: short, Interval: interval},
 		up, down,
+		{Test: traffic.Load, Direction: traffic.Up, Streams: streams, Duration: min(each, suiteLoad), Interval: interval, Gap: min(10*time.Millisecond, short)},
 	}
 }
