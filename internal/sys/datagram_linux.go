@@ -236,7 +236,17 @@ func SetReceiveDetails(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1); err != nil {
 		return fmt.Errorf("set so_rxq_ovfl: %w", err)
 	}
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1); err != nil {
+	return SetReceiveTimes(fd, true)
+}
+
+// SetReceiveTimes switches the times of arrival on or off (SO_TIMESTAMPNS). They cost a clock reading for every datagram that the host receives, on
+// the CPU that brings it in.
+func SetReceiveTimes(fd int, on bool) error {
+	v := 0
+	if on {
+		v = 1
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, v); err != nil {
 		return fmt.Errorf("set so_timestampns: %w", err)
 	}
 	return nil

@@ -207,7 +207,11 @@ const (
 	bookBytes  = 768                  // what the kernel books for a small message beside its payload
 )
 
-func (s *Socket) newInbox(batch Batch, bytes int) (*inbox, Batch, error) {
+func (s *Socket) newInbox(o ReceiveOptions) (*inbox, Batch, error) {
+	batch, bytes := o.Batch, o.Bytes
+	if err := sys.SetReceiveTimes(s.fd, !o.OwnTime); err != nil {
+		return nil, "", err
+	}
 	if batch == BatchAuto || batch == BatchGSO {
 		err := Probe().Receive
 		if err == nil {

@@ -90,11 +90,11 @@ type inbox struct {
 }
 
 // newInbox makes the buffer one byte longer than the longest datagram, to see what is too long.
-func (s *Socket) newInbox(batch Batch, bytes int) (*inbox, Batch, error) {
-	if batch != BatchAuto && batch != BatchSingle {
-		return nil, "", fmt.Errorf("receive in batches (%s): %w", batch, sys.ErrNotSupported)
+func (s *Socket) newInbox(o ReceiveOptions) (*inbox, Batch, error) {
+	if o.Batch != BatchAuto && o.Batch != BatchSingle {
+		return nil, "", fmt.Errorf("receive in batches (%s): %w", o.Batch, sys.ErrNotSupported)
 	}
-	return &inbox{conn: s.conn, payload: make([]byte, bytes+1), bytes: bytes}, BatchSingle, nil
+	return &inbox{conn: s.conn, payload: make([]byte, o.Bytes+1), bytes: o.Bytes}, BatchSingle, nil
 }
 
 func (i *inbox) receive() (int, error) {

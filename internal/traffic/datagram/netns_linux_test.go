@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linerate/linerate/internal/sys"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
@@ -439,5 +440,22 @@ func TestTotalsBlameTheSocketForWhatItDropped(t *testing.T) {
 	_, got := in.Totals()
 	if got.Sent != sent.Packets || got.Lost != got.SocketDrops || got.Lost != sent.Packets-got.Packets || got.Lost == 0 {
 		t.Errorf("sent %+v, received %+v", sent, got)
+	}
+}
+
+// TestArrivalTimes are the kernel's unless asked otherwise; both lie between sending and counting.
+func TestArrivalTimes(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		a, b := socketPair(t, SocketOptions{WindowBytes: 1 << 20})
+		before := sys.Monotonic()
+		_, got := flood(t, a, b, SendOptions{Bytes: 64, Packets: 100, PacketRate: 10000}, ReceiveOptions{OwnTime: own})
+		after := sys.Monotonic()
+		if got.KernelTime == own {
+			t.Errorf("own time %v: kernel's time %v", own, got.KernelTime)
+		}
+		// The realtime clock may be slewed meanwhile, by 500 ppm at most.
+		if slew := time.Millisecond; got.FirstAt < before-slew || got.LastAt > after+slew || got.LastAt <= got.FirstAt {
+			t.Errorf("arrived from %v to %v, sent and counted from %v to %v", got.FirstAt, got.LastAt, before, after)
+		}
 	}
 }

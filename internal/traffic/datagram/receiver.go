@@ -19,6 +19,9 @@ type ReceiveOptions struct {
 	Header     Header     // nil: NativeHeader
 	Accountant Accountant // counts by rules of its own; nil: none
 	Verify     bool       // compare samples of the payload after the header with what a [Sender] sends; both ends must be ours
+	// OwnTime takes the time when the program sees a packet for its arrival instead of the kernel's. At hundreds of thousands of packets per
+	// second that saves several per cent of the CPU that brings them in, and makes delays some tens of microseconds coarser.
+	OwnTime bool
 }
 
 // Accountant counts packets by the rules of a dialect. It is called in the receiving thread for every packet with a good header, the End ones included; it
@@ -161,7 +164,7 @@ func NewReceiver(p *engine.Phase, s *Socket, o ReceiveOptions) (*engine.Worker, 
 	if _, err := ParseBatch(string(o.Batch)); err != nil {
 		return nil, nil, err
 	}
-	in, batch, err := s.newInbox(o.Batch, o.Bytes)
+	in, batch, err := s.newInbox(o)
 	if err != nil {
 		return nil, nil, err
 	}
