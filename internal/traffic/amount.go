@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
@@ -51,7 +52,7 @@ func (c *conductor) look(now time.Duration) {
 	got := r.bytes - c.window.open.bytes
 	if got >= c.spec.Bytes {
 		c.window.full = r.at
-		c.session.post(msgFull, nil)
+		c.session.Post(channel.Full, nil)
 		return
 	}
 	wait := longestLook
@@ -81,7 +82,7 @@ func (c *conductor) tellSent() bool {
 	if !c.told && c.udp.Idle() {
 		c.told = true
 		if c.udp.Sends() {
-			c.session.post(msgSent, sentBody{c.udp.Tell()})
+			c.session.Post(channel.Sent, sentBody{c.udp.Tell()})
 		}
 	}
 	return c.told

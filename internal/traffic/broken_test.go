@@ -10,14 +10,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/wire"
 )
 
 // impatient is for tests in which somebody says nothing.
-var impatient = timing{
-	setup: 500 * time.Millisecond, silence: 400 * time.Millisecond, grace: 200 * time.Millisecond, slack: time.Second, beat: 50 * time.Millisecond,
+var impatient = channel.Timing{
+	Setup: 500 * time.Millisecond, Silence: 400 * time.Millisecond, Grace: 200 * time.Millisecond, Slack: time.Second, Beat: 50 * time.Millisecond,
 }
 
 // script plays one side of a test by hand.
@@ -45,7 +46,7 @@ func (s script) expect(typ string) wire.Message {
 		if m.Type == typ {
 			return m
 		}
-		if m.Type != msgBeat && m.Type != msgInterval {
+		if m.Type != channel.Beat && m.Type != channel.Interval {
 			s.t.Errorf("script: %s instead of %s", m.Type, typ)
 			return m
 		}
@@ -73,7 +74,7 @@ func (w *world) playFar(t *testing.T, spec Spec, then func(script, []*net.TCPCon
 		defer close(done)
 		s := script{t, w.farControl}
 		s.expect(MsgStart)
-		s.send(msgAccept, acceptBody{})
+		s.send(channel.Accept, acceptBody{})
 		var conns []*net.TCPConn
 		for range spec.Connections() {
 			c, _, err := w.accept(t.Context())
@@ -84,8 +85,8 @@ func (w *world) playFar(t *testing.T, spec Spec, then func(script, []*net.TCPCon
 			defer c.Close()
 			conns = append(conns, c)
 		}
-		s.send(msgReady, nil)
-		s.expect(msgGo)
+		s.send(channel.Ready, nil)
+		s.expect(channel.Go)
 		then(s, conns)
 	}()
 	return done
@@ -118,20 +119,20 @@ func TestFarEndBreaks(t *testing.T) {
 		{"says why", upWithData, func(s script, conns []*net.TCPConn) {
 			_ = conns[0].Close()
 			_ = conns[1].Close()
-			s.send(msgError, errorBody{Message: "out of coffee"})
-			s.expect(msgStop)
+			s.send(channel.Error, channel.ErrorBody{Message: "out of coffee"})
+			s.expect(channel.Stop)
 		}, ErrFar, "out of coffee"},
 		{"talks nonsense", upWithData, func(s script, _ []*net.TCPConn) {
 			s.send("test.nonsense", nil)
-			s.expect(msgStop)
+			s.expect(channel.Stop)
 		}, ErrProtocol, "test.nonsense"},
 		{"sends a broken interval", upWithData, func(s script, _ []*net.TCPConn) {
-			s.send(msgInterval, "not an interval")
-			s.expect(msgStop)
+			s.send(channel.Interval, "not an interval")
+			s.expect(channel.Stop)
 		}, ErrProtocol, "test.interval"},
 		{"sends a result too early", upWithData, func(s script, _ []*net.TCPConn) {
-			s.send(msgResult, resultBody{})
-			s.expect(msgStop)
+			s.send(channel.Result, resultBody{})
+			s.expect(channel.Stop)
 		}, ErrProtocol, "test.result"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -162,11 +163,11 @@ func TestStalledStreamEndsOnTime(t *testing.T) {
 	w := newWorld(t)
 	spec := shortSpec(Stream)
 	done := w.playFar(t, spec, func(s script, _ []*net.TCPConn) {
-		s.expect(msgMark)
-		s.send(msgOpened, nil)
-		s.send(msgDone, nil)
-		s.expect(msgStop)
-		s.send(msgResult, resultBody{Seconds: 0.3})
+		s.expect(channel.Mark)
+		s.send(channel.Opened, nil)
+		s.send(channel.Done, nil)
+		s.expect(channel.Stop)
+		s.send(channel.Result, resultBody{Seconds: 0.3})
 	})
 	r, err := Run(t.Context(), w.link, spec, nil)
 	if err != nil {
@@ -199,74 +200,74 @@ func TestNearEndBreaks(t *testing.T) {
 		text string
 	}{
 		{"goes before it connects", func(s script, w *world) {
-			s.expect(msgAccept)
+			s.expect(channel.Accept)
 			_ = s.control.Close()
 		}, ErrPeerGone, ""},
 		{"never connects", func(s script, _ *world) {
-			s.expect(msgAccept)
-			s.expect(msgError)
-			s.send(msgStop, nil)
+			s.expect(channel.Accept)
+			s.expect(channel.Error)
+			s.send(channel.Stop, nil)
 		}, ErrPeerGone, "accept data connections"},
 		{"changes its mind", func(s script, _ *world) {
-			s.expect(msgAccept)
-			s.send(msgStop, nil)
-			s.expect(msgError)
-		}, errStopped, ""},
+			s.expect(channel.Accept)
+			s.send(channel.Stop, nil)
+			s.expect(channel.Error)
+		}, channel.ErrStopped, ""},
 		{"connects twice", func(s script, w *world) {
-			s.expect(msgAccept)
+			s.expect(channel.Accept)
 			c, err := w.dial(s.t.Context(), 1, wire.DataOptions{})
 			if err != nil {
 				s.t.Error(err)
 			}
 			defer c.Close()
-			s.expect(msgError)
-			s.send(msgStop, nil)
+			s.expect(channel.Error)
+			s.send(channel.Stop, nil)
 		}, ErrProtocol, "data connection 1 is out of place"},
 		{"never starts", func(s script, w *world) {
-			s.expect(msgAccept)
+			s.expect(channel.Accept)
 			dialAll(w, s.t, 1)
-			s.expect(msgReady)
-			s.expect(msgError)
-			s.send(msgStop, nil)
+			s.expect(channel.Ready)
+			s.expect(channel.Error)
+			s.send(channel.Stop, nil)
 		}, ErrPeerGone, "wait for test.go"},
 		{"dies while sending", func(s script, w *world) {
-			s.expect(msgAccept)
+			s.expect(channel.Accept)
 			conns := dialAll(w, s.t, 1)
-			s.expect(msgReady)
-			s.send(msgGo, nil)
-			s.expect(msgBeat)
+			s.expect(channel.Ready)
+			s.send(channel.Go, nil)
+			s.expect(channel.Beat)
 			_ = conns[0].SetLinger(0)
 			_ = conns[0].Close()
 			_ = s.control.Close()
 		}, ErrPeerGone, ""},
 		{"hangs", func(s script, w *world) {
-			s.expect(msgAccept)
+			s.expect(channel.Accept)
 			dialAll(w, s.t, 1)
-			s.expect(msgReady)
-			s.send(msgGo, nil)
-			s.expect(msgError)
-			s.send(msgStop, nil)
+			s.expect(channel.Ready)
+			s.send(channel.Go, nil)
+			s.expect(channel.Error)
+			s.send(channel.Stop, nil)
 		}, ErrPeerGone, "silent for"},
 		{"stops before its time", func(s script, w *world) {
-			s.expect(msgAccept)
+			s.expect(channel.Accept)
 			dialAll(w, s.t, 1)
-			s.expect(msgReady)
-			s.send(msgGo, nil)
-			s.send(msgMark, nil)
-			s.expect(msgOpened)
-			s.send(msgStop, nil)
-			s.expect(msgError)
-		}, errStopped, ""},
+			s.expect(channel.Ready)
+			s.send(channel.Go, nil)
+			s.send(channel.Mark, nil)
+			s.expect(channel.Opened)
+			s.send(channel.Stop, nil)
+			s.expect(channel.Error)
+		}, channel.ErrStopped, ""},
 		{"opens the window twice", func(s script, w *world) {
-			s.expect(msgAccept)
+			s.expect(channel.Accept)
 			dialAll(w, s.t, 1)
-			s.expect(msgReady)
-			s.send(msgGo, nil)
-			s.send(msgMark, nil)
-			s.expect(msgOpened)
-			s.send(msgMark, nil)
-			s.expect(msgError)
-			s.send(msgStop, nil)
+			s.expect(channel.Ready)
+			s.send(channel.Go, nil)
+			s.send(channel.Mark, nil)
+			s.expect(channel.Opened)
+			s.send(channel.Mark, nil)
+			s.expect(channel.Error)
+			s.send(channel.Stop, nil)
 		}, ErrProtocol, "test.mark"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -293,14 +294,14 @@ func TestBadSpecIsRefused(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- w.far.Respond(t.Context(), Spec{Test: "quantum"}) }()
 	s := script{t, w.nearControl}
-	var body errorBody
-	if err := decode(s.expect(msgError), &body); err != nil {
+	var body channel.ErrorBody
+	if err := channel.Decode(s.expect(channel.Error), &body); err != nil {
 		t.Fatal(err)
 	}
 	if !body.Refused || !strings.Contains(body.Message, `no test "quantum"`) {
 		t.Errorf("%+v", body)
 	}
-	s.send(msgStop, nil)
+	s.send(channel.Stop, nil)
 	if err := <-done; !errors.Is(err, ErrBadSpec) {
 		t.Errorf("far: %v", err)
 	}
@@ -323,7 +324,7 @@ func TestDialFails(t *testing.T) {
 	if _, err := Run(t.Context(), w.link, spec, nil); !errors.Is(err, refused) {
 		t.Errorf("near: %v", err)
 	}
-	if err := <-done; !errors.Is(err, errStopped) {
+	if err := <-done; !errors.Is(err, channel.ErrStopped) {
 		t.Errorf("far: %v", err)
 	}
 	if after := openDescriptors(); after > before {
@@ -403,7 +404,7 @@ func TestStrangersGetNothing(t *testing.T) {
 	go func() { done <- w.far.Respond(t.Context(), shortSpec(UDP)) }()
 	s := script{t, w.nearControl}
 	var accepted acceptBody
-	if err := decode(s.expect(msgAccept), &accepted); err != nil {
+	if err := channel.Decode(s.expect(channel.Accept), &accepted); err != nil {
 		t.Fatal(err)
 	}
 	socket, err := datagram.Dial(netip.AddrPortFrom(loopback, uint16(accepted.EchoPort)), datagram.SocketOptions{})
@@ -421,8 +422,8 @@ func TestStrangersGetNothing(t *testing.T) {
 	if n, err := socket.Receive(p[:], 200*time.Millisecond); err == nil {
 		t.Errorf("%d bytes for a stranger", n)
 	}
-	s.expect(msgError)
-	s.send(msgStop, nil)
+	s.expect(channel.Error)
+	s.send(channel.Stop, nil)
 	if err := <-done; !errors.Is(err, ErrPeerGone) {
 		t.Errorf("far: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/linerate/linerate/internal/stats"
 	"github.com/linerate/linerate/internal/sys"
 	"github.com/linerate/linerate/internal/traffic/account"
+	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/engine"
@@ -93,7 +94,7 @@ type window struct {
 type conductor struct {
 	spec    Spec
 	near    bool
-	session *session
+	session *channel.Session
 	sample  func() (*host.Counters, error)
 	workers []*engine.Worker
 	pinger  *echo.Pinger // body of one of them; nil: none
@@ -133,7 +134,7 @@ type conductor struct {
 	warnings  []string
 }
 
-func newConductor(spec Spec, near bool, s *session, sample func() (*host.Counters, error), side cast, p *engine.Phase) *conductor {
+func newConductor(spec Spec, near bool, s *channel.Session, sample func() (*host.Counters, error), side cast, p *engine.Phase) *conductor {
 	return &conductor{
 		spec: spec, near: near, session: s, sample: sample, workers: side.workers, pinger: side.pinger, udp: side.udp, pathMTU: side.pathMTU, phase: p,
 		failed: make(chan error, len(side.workers)),
@@ -156,7 +157,7 @@ func (c *conductor) run(ctx context.Context) error {
 	// What the kernel counted before, such as the first bytes of a data connection that say whose it is, is in no interval.
 	c.first = c.read()
 	c.last, c.binEdge = c.first, c.first
-	c.nextBeat, c.nextBin, c.nextPart = c.session.timing.beat, binLength, c.spec.Interval
+	c.nextBeat, c.nextBin, c.nextPart = c.session.Timing.Beat, binLength, c.spec.Interval
 	// An amount is sent from the opening of the window on, so that the receiver counts all of it.
 	if c.spec.Bytes == 0 {
 		c.start()
@@ -167,11 +168,11 @@ func (c *conductor) run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-c.session.ctx.Done():
-			return c.session.cause()
+		case <-c.session.Done():
+			return c.session.Cause()
 		case err := <-c.failed:
 			return c.explain(ctx, err)
-		case m := <-c.session.in:
+		case m := <-c.session.In:
 			c.heard = c.now()
 			if over, err := c.handle(m); over || err != nil {
 				return err
@@ -215,7 +216,7 @@ func (c *conductor) start() {
 		cpu := placeOf(c.spec, w, i, c.near, allowed)
 		go func() {
 			if err := w.Run(cpu); err != nil {
-				c.failed <- gone(err)
+				c.failed <- channel.Gone(err)
 			}
 		}()
 	}
@@ -240,15 +241,15 @@ func (c *conductor) settled() bool {
 
 // explain waits a moment for the other side's own account of a connection that broke: "connection reset" is only its shadow.
 func (c *conductor) explain(ctx context.Context, broken error) error {
-	patient := time.NewTimer(c.session.timing.grace / 4)
+	patient := time.NewTimer(c.session.Timing.Grace / 4)
 	defer patient.Stop()
 	for {
 		select {
-		case m := <-c.session.in:
-			if m.Type == msgError || m.Type == msgStop {
-				return unexpected(m)
+		case m := <-c.session.In:
+			if m.Type == channel.Error || m.Type == channel.Stop {
+				return channel.Unexpected(m)
 			}
-		case <-c.session.ctx.Done():
+		case <-c.session.Done():
 			return broken
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -261,42 +262,42 @@ func (c *conductor) explain(ctx context.Context, broken error) error {
 // handle acts on one message of the other side; over means that this side's part is played.
 func (c *conductor) handle(m wire.Message) (over bool, err error) {
 	switch {
-	case m.Type == msgBeat:
-	case m.Type == msgInterval && c.near:
+	case m.Type == channel.Beat:
+	case m.Type == channel.Interval && c.near:
 		var p part
-		if err := decode(m, &p); err != nil {
+		if err := channel.Decode(m, &p); err != nil {
 			return false, err
 		}
 		if !p.plausible() {
-			return false, fmt.Errorf("%w: %s message with impossible figures", ErrProtocol, msgInterval)
+			return false, fmt.Errorf("%w: %s message with impossible figures", ErrProtocol, channel.Interval)
 		}
 		c.farParts(p)
-	case m.Type == msgSteady && c.near:
+	case m.Type == channel.Steady && c.near:
 		c.farSteady = true
-	case m.Type == msgDone && c.near:
+	case m.Type == channel.Done && c.near:
 		c.farDone = true
 	// The phase is part of each rule: a second mark would open the window anew and throw away what was measured.
-	case m.Type == msgMark && !c.near && c.phase.Is() == engine.Warm:
+	case m.Type == channel.Mark && !c.near && c.phase.Is() == engine.Warm:
 		c.window.before = c.counters()
 		c.open()
-		c.session.post(msgOpened, nil)
-	case m.Type == msgOpened && c.near && c.marked && c.phase.Is() == engine.Warm:
+		c.session.Post(channel.Opened, nil)
+	case m.Type == channel.Opened && c.near && c.marked && c.phase.Is() == engine.Warm:
 		c.warmUp = c.now()
 		c.open()
-	case m.Type == msgFull && c.spec.Bytes > 0 && c.spec.Test == Stream && c.phase.Is() >= engine.Measured:
+	case m.Type == channel.Full && c.spec.Bytes > 0 && c.spec.Test == Stream && c.phase.Is() >= engine.Measured:
 		c.peerFull = true
-	case m.Type == msgSent && c.udp != nil && c.phase.Is() >= engine.Measured:
+	case m.Type == channel.Sent && c.udp != nil && c.phase.Is() >= engine.Measured:
 		var b sentBody
-		if err := decode(m, &b); err != nil {
+		if err := channel.Decode(m, &b); err != nil {
 			return false, err
 		}
 		if err := c.udp.Hear(b.Streams); err != nil {
 			return false, fmt.Errorf("%w: %w", ErrProtocol, err)
 		}
-	case m.Type == msgStop && !c.near && c.phase.Is() == engine.Tail:
+	case m.Type == channel.Stop && !c.near && c.phase.Is() == engine.Tail:
 		return true, nil
 	default:
-		return false, unexpected(m)
+		return false, channel.Unexpected(m)
 	}
 	return false, nil
 }
@@ -326,10 +327,10 @@ func (c *conductor) wakeAt() time.Duration {
 // tick does what is due at now.
 func (c *conductor) tick(now time.Duration) error {
 	if now >= c.nextBeat {
-		c.nextBeat = now + c.session.timing.beat
+		c.nextBeat = now + c.session.Timing.Beat
 		// A beat that finds 64 messages waiting is not missed: the channel is what is slow, and they are signs of life too.
-		c.session.tryPost(msgBeat, nil)
-		if quiet := now - c.heard; quiet > c.session.timing.silence {
+		c.session.TryPost(channel.Beat, nil)
+		if quiet := now - c.heard; quiet > c.session.Timing.Silence {
 			return fmt.Errorf("%w: silent for %v", ErrPeerGone, quiet.Round(time.Millisecond))
 		}
 	}
@@ -346,7 +347,7 @@ func (c *conductor) tick(now time.Duration) error {
 			// receives, its counters are older than the first packet of the window.
 			c.marked, c.markedAt = true, now
 			c.window.before = c.counters()
-			c.session.post(msgMark, nil)
+			c.session.Post(channel.Mark, nil)
 			return nil
 		}
 	case engine.Measured:
@@ -454,7 +455,7 @@ func (c *conductor) bin() error {
 	if c.phase.Is() == engine.Warm && c.spec.WarmUp < 0 && !c.ownSteady && steady(c.series) {
 		c.ownSteady = true
 		if !c.near {
-			c.session.post(msgSteady, nil)
+			c.session.Post(channel.Steady, nil)
 		}
 	}
 	return nil
@@ -557,7 +558,7 @@ func (c *conductor) finish() {
 	c.window.after = c.counters()
 	c.over = true
 	if !c.near {
-		c.session.post(msgDone, nil)
+		c.session.Post(channel.Done, nil)
 	}
 }
 

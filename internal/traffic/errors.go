@@ -1,17 +1,9 @@
 package traffic
 
 import (
-	"errors"
-	"fmt"
-	"io"
-	"net"
-	"os"
-	"syscall"
-
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/plan"
-	"github.com/linerate/linerate/internal/wire"
 )
 
 // Errors of a test. All errors of this package wrap one of them, or the context's.
@@ -19,31 +11,15 @@ var (
 	// ErrBadSpec is a Spec that makes no sense on any host.
 	ErrBadSpec = plan.ErrBadSpec
 	// ErrRefused is a Spec that the far side does not want to run; the text is its reason.
-	ErrRefused = errors.New("refused by the far end")
+	ErrRefused = channel.ErrRefused
 	// ErrPeerGone is a far or near side that went away in the middle of a test; the same value as the channel's own.
-	ErrPeerGone = wire.ErrPeerGone
+	ErrPeerGone = channel.ErrPeerGone
 	// ErrFar is a test that broke on the far side; the text is its reason.
-	ErrFar = errors.New("far end")
+	ErrFar = channel.ErrFar
 	// ErrProtocol is a message that has no place in a test.
-	ErrProtocol = errors.New("control protocol broken")
+	ErrProtocol = channel.ErrProtocol
 	// ErrStalled is a test that is long past its end and still not over.
-	ErrStalled = errors.New("test did not end in time")
-	// ErrNoAnswer is a ping that nothing on the far side answers.
+	ErrStalled = channel.ErrStalled
+	// ErrNoAnswer is a ping, or a hello over UDP, that nothing on the far side answers.
 	ErrNoAnswer = echo.ErrNoAnswer
 )
-
-// gone marks an error as the disappearance of the other side when it is one.
-func gone(err error) error {
-	if err == nil || errors.Is(err, ErrPeerGone) {
-		return err
-	}
-	for _, end := range []error{
-		io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, net.ErrClosed, os.ErrDeadlineExceeded, sys.ErrTimeout,
-		syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED, syscall.ETIMEDOUT, syscall.EHOSTUNREACH, syscall.ENETUNREACH,
-	} {
-		if errors.Is(err, end) {
-			return fmt.Errorf("%w: %w", ErrPeerGone, err)
-		}
-	}
-	return err
-}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/engine"
@@ -24,26 +25,26 @@ type Responder struct {
 	Echo     *echo.Server // answers UDP pings; nil: ICMP only
 	PeerIP   string       // of the near host; the only address that Echo answers. Empty: ICMP only
 
-	timing *timing // tests only; nil: patience
+	timing *channel.Timing // tests only; nil: that of every real test
 }
 
 // Respond plays the far side of one test, from the message that the near side sent with [MsgStart] on, whose Spec the caller hands over. When it
 // returns, its last message is sent and the near side's last one is read, so the channel is ready for the next test, unless the
 // error is [ErrPeerGone]. A test that the near side stopped early is an error as well, but not [ErrPeerGone].
 func (r *Responder) Respond(ctx context.Context, spec Spec) error {
-	t := patience
+	t := channel.Patience
 	if r.timing != nil {
 		t = *r.timing
 	}
 	spec, err := spec.Normalize()
 	// The watchdog is over everything, whatever the other side says or leaves unsaid: a near side that only beats cannot keep the one place
 	// for tests, nor the threads and connections of this one.
-	limit := 2 * t.setup
+	limit := 2 * t.Setup
 	if err == nil {
 		limit = longest(spec, t)
 	}
-	s := newSession(ctx, r.Control, t, limit, msgStop)
-	defer s.close()
+	s := channel.New(ctx, r.Control, t, limit, channel.Stop)
+	defer s.Close()
 	var body resultBody
 	refused := err != nil
 	if err == nil {
@@ -55,13 +56,13 @@ func (r *Responder) Respond(ctx context.Context, spec Spec) error {
 		}
 	}
 	if err == nil {
-		s.post(msgResult, body)
+		s.Post(channel.Result, body)
 		return nil
 	}
 	// The near side answers every error with a stop. Without waiting for it, it would be the first message of the next test.
-	s.post(msgError, errorBody{Message: plainReason(err), Refused: refused})
-	if !errors.Is(err, errStopped) {
-		s.farewell(msgStop)
+	s.Post(channel.Error, channel.ErrorBody{Message: plainReason(err), Refused: refused})
+	if !errors.Is(err, channel.ErrStopped) {
+		s.Farewell(channel.Stop)
 	}
 	if errors.Is(err, errRefusing) {
 		return fmt.Errorf("%s test refused: %w", spec.Test, err)
@@ -83,12 +84,12 @@ func plainReason(err error) string {
 }
 
 // play is Respond between a Spec that was found good and the result.
-func (r *Responder) play(ctx context.Context, s *session, spec Spec) (resultBody, error) {
+func (r *Responder) play(ctx context.Context, s *channel.Session, spec Spec) (resultBody, error) {
 	if reason := unusable(spec.FarCPUs); reason != "" {
 		return resultBody{}, fmt.Errorf("%w: %s", errRefusing, reason)
 	}
 	p := &engine.Phase{}
-	accepted, revoke, err := r.admitEchoes(spec, s.timing)
+	accepted, revoke, err := r.admitEchoes(spec, s.Timing)
 	if err != nil {
 		return resultBody{}, err
 	}
@@ -99,7 +100,7 @@ func (r *Responder) play(ctx context.Context, s *session, spec Spec) (resultBody
 			return resultBody{}, err
 		}
 	}
-	s.post(msgAccept, accepted)
+	s.Post(channel.Accept, accepted)
 	quiet := func() {} // ends the answering of hellos
 	switch {
 	case spec.Test == UDP:
@@ -120,8 +121,8 @@ func (r *Responder) play(ctx context.Context, s *session, spec Spec) (resultBody
 	if err != nil {
 		return resultBody{}, err
 	}
-	s.post(msgReady, nil)
-	if err := s.await(ctx, s.timing.setup, msgGo, nil); err != nil {
+	s.Post(channel.Ready, nil)
+	if err := s.Await(ctx, s.Timing.Setup, channel.Go, nil); err != nil {
 		quiet()
 		closeWorkers(side.workers)
 		return resultBody{}, err
@@ -129,7 +130,7 @@ func (r *Responder) play(ctx context.Context, s *session, spec Spec) (resultBody
 	quiet()
 	c := newConductor(spec, false, s, r.Sample, side, p)
 	c.limits = r.Limits.Filled()
-	c.onPart = func(p part) { s.tryPost(msgInterval, p) }
+	c.onPart = func(p part) { s.TryPost(channel.Interval, p) }
 	if err := c.run(ctx); err != nil {
 		return resultBody{}, err
 	}
@@ -137,7 +138,7 @@ func (r *Responder) play(ctx context.Context, s *session, spec Spec) (resultBody
 }
 
 // admitEchoes lets the echo server answer the near host for the time of the test, where the test may need it.
-func (r *Responder) admitEchoes(spec Spec, t timing) (accepted acceptBody, revoke func(), err error) {
+func (r *Responder) admitEchoes(spec Spec, t channel.Timing) (accepted acceptBody, revoke func(), err error) {
 	revoke = func() {}
 	if spec.Test != Ping && spec.Test != UDP && spec.Test != MTU && spec.ProbeGap == 0 {
 		return accepted, revoke, nil
@@ -183,9 +184,9 @@ func (r *Responder) newAcceptors(spec Spec, p *engine.Phase, accepted *acceptBod
 }
 
 // collect takes in the data connections. The near side may give up meanwhile, so the channel is watched.
-func (r *Responder) collect(ctx context.Context, s *session, spec Spec, p *engine.Phase) ([]*engine.Worker, error) {
+func (r *Responder) collect(ctx context.Context, s *channel.Session, spec Spec, p *engine.Phase) ([]*engine.Worker, error) {
 	n := spec.Connections()
-	actx, cancel := context.WithTimeoutCause(ctx, s.timing.setup, fmt.Errorf("accept data connections: %w: nothing within %v", ErrPeerGone, s.timing.setup))
+	actx, cancel := context.WithTimeoutCause(ctx, s.Timing.Setup, fmt.Errorf("accept data connections: %w: nothing within %v", ErrPeerGone, s.Timing.Setup))
 	defer cancel()
 	type arrival struct {
 		conn  *net.TCPConn
@@ -242,12 +243,12 @@ func (r *Responder) collect(ctx context.Context, s *session, spec Spec, p *engin
 			}
 			workers[a.index] = w
 			got++
-		case m := <-s.in:
-			if m.Type != msgBeat {
-				return fail(unexpected(m))
+		case m := <-s.In:
+			if m.Type != channel.Beat {
+				return fail(channel.Unexpected(m))
 			}
-		case <-s.ctx.Done():
-			return fail(s.cause())
+		case <-s.Done():
+			return fail(s.Cause())
 		case <-actx.Done():
 			return fail(context.Cause(actx))
 		}

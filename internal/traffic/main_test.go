@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -58,8 +59,8 @@ type world struct {
 }
 
 // shortPatience keeps the tests of broken peers fast.
-var shortPatience = timing{
-	setup: 5 * time.Second, silence: 2 * time.Second, grace: time.Second, slack: 5 * time.Second, beat: 50 * time.Millisecond,
+var shortPatience = channel.Timing{
+	Setup: 5 * time.Second, Silence: 2 * time.Second, Grace: time.Second, Slack: 5 * time.Second, Beat: 50 * time.Millisecond,
 }
 
 func newWorld(t testing.TB) *world {
@@ -134,7 +135,7 @@ func (w *world) serve(ctx context.Context) <-chan error {
 			return
 		}
 		var start StartBody
-		if err := decode(m, &start); err != nil {
+		if err := channel.Decode(m, &start); err != nil {
 			done <- err
 			return
 		}

@@ -3,6 +3,7 @@ package traffic
 import (
 	"time"
 
+	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/engine"
 	"github.com/linerate/linerate/internal/traffic/plan"
 )
@@ -45,12 +46,12 @@ const (
 )
 
 // longest is how long a test may take from start to result when nothing is wrong.
-func longest(s Spec, t timing) time.Duration {
+func longest(s Spec, t channel.Timing) time.Duration {
 	warm := s.WarmUp
 	if warm < 0 {
 		warm = s.SteadyBound()
 	}
-	return 2*t.setup + warm + s.Duration + t.slack
+	return 2*t.Setup + warm + s.Duration + t.Slack
 }
 
 // roleOf tells what one side does on connection index.

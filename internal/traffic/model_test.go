@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/engine"
@@ -54,7 +55,7 @@ func TestEveryTestEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if longest(s, patience) <= s.Duration+max(0, s.WarmUp) {
+		if longest(s, channel.Patience) <= s.Duration+max(0, s.WarmUp) {
 			t.Errorf("%+v", s)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/engine"
@@ -28,7 +29,7 @@ type Link struct {
 	Sample   func() (*host.Counters, error) // counters of this host; nil: none
 	HostName string                         // of this host
 
-	timing *timing // tests only; nil: patience
+	timing *channel.Timing // tests only; nil: that of every real test
 }
 
 // Run drives one test and returns its result. progress, when not nil, is called with every finished interval, in order, from the goroutine of
@@ -41,7 +42,7 @@ func Run(ctx context.Context, link Link, spec Spec, progress func(Interval)) (*R
 	if progress == nil {
 		progress = func(Interval) {}
 	}
-	t := patience
+	t := channel.Patience
 	if link.timing != nil {
 		t = *link.timing
 	}
@@ -51,8 +52,8 @@ func Run(ctx context.Context, link Link, spec Spec, progress func(Interval)) (*R
 	if reason := unusable(spec.NearCPUs); reason != "" {
 		return nil, fmt.Errorf("%w: %s", ErrBadSpec, reason)
 	}
-	s := newSession(ctx, link.Control, t, longest(spec, t), msgResult, msgError)
-	defer s.close()
+	s := channel.New(ctx, link.Control, t, longest(spec, t), channel.Result, channel.Error)
+	defer s.Close()
 	result, err := drive(ctx, s, link, spec, progress)
 	if err != nil {
 		return nil, fmt.Errorf("%s test: %w", spec.Test, err)
@@ -61,18 +62,18 @@ func Run(ctx context.Context, link Link, spec Spec, progress func(Interval)) (*R
 }
 
 // drive is Run between the opening of the session and its end. Whatever happens, test.stop is the last message it posts.
-func drive(ctx context.Context, s *session, link Link, spec Spec, progress func(Interval)) (*Result, error) {
-	stopOnce := sync.OnceFunc(func() { s.post(msgStop, nil) })
+func drive(ctx context.Context, s *channel.Session, link Link, spec Spec, progress func(Interval)) (*Result, error) {
+	stopOnce := sync.OnceFunc(func() { s.Post(channel.Stop, nil) })
 	over := false // the far side has sent its last message
 	defer func() {
 		stopOnce()
 		if !over {
-			s.farewell(msgResult, msgError)
+			s.Farewell(channel.Result, channel.Error)
 		}
 	}()
-	s.post(MsgStart, StartBody{Spec: spec})
+	s.Post(MsgStart, StartBody{Spec: spec})
 	var accepted acceptBody
-	if err := s.await(ctx, s.timing.setup, msgAccept, &accepted); err != nil {
+	if err := s.Await(ctx, s.Timing.Setup, channel.Accept, &accepted); err != nil {
 		over = errors.Is(err, ErrRefused) || errors.Is(err, ErrFar)
 		return nil, err
 	}
@@ -83,7 +84,7 @@ func drive(ctx context.Context, s *session, link Link, spec Spec, progress func(
 		over = errors.Is(err, ErrRefused) || errors.Is(err, ErrFar)
 		return nil, err
 	}
-	if err := s.await(ctx, s.timing.setup, msgReady, nil); err != nil {
+	if err := s.Await(ctx, s.Timing.Setup, channel.Ready, nil); err != nil {
 		closeWorkers(side.workers)
 		over = errors.Is(err, ErrRefused) || errors.Is(err, ErrFar)
 		return nil, err
@@ -94,7 +95,7 @@ func drive(ctx context.Context, s *session, link Link, spec Spec, progress func(
 	c.onPart, c.farParts = line.addOwn, line.addFar
 	started := time.Now()
 	// The far side starts half a round trip later. That is inside the warm-up, or, without one, a start that the result shows as it was.
-	s.post(msgGo, nil)
+	s.Post(channel.Go, nil)
 	if err := c.run(ctx); err != nil {
 		over = errors.Is(err, ErrFar)
 		return nil, err
@@ -104,7 +105,7 @@ func drive(ctx context.Context, s *session, link Link, spec Spec, progress func(
 	}
 	stopOnce()
 	var far resultBody
-	if err := s.await(ctx, s.timing.setup, msgResult, &far); err != nil {
+	if err := s.Await(ctx, s.Timing.Setup, channel.Result, &far); err != nil {
 		over = errors.Is(err, ErrFar)
 		return nil, err
 	}
@@ -149,11 +150,11 @@ type cast struct {
 }
 
 // connect opens what the near side of a test needs.
-func (l Link) connect(ctx context.Context, s *session, spec Spec, p *engine.Phase, accepted acceptBody, ends *endpoints) (side cast, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.timing.setup, fmt.Errorf("open data connections: %w: nothing within %v", ErrPeerGone, s.timing.setup))
+func (l Link) connect(ctx context.Context, s *channel.Session, spec Spec, p *engine.Phase, accepted acceptBody, ends *endpoints) (side cast, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.Timing.Setup, fmt.Errorf("open data connections: %w: nothing within %v", ErrPeerGone, s.Timing.Setup))
 	defer cancel()
 	// The far side may give up meanwhile, and then there is nothing to open any more.
-	defer context.AfterFunc(s.spoken, cancel)()
+	defer context.AfterFunc(s.Spoken, cancel)()
 	switch spec.Test {
 	case Ping:
 	case UDP:
@@ -208,14 +209,14 @@ func (l Link) openConnections(ctx context.Context, spec Spec, p *engine.Phase, e
 }
 
 // openDatagrams opens the sockets of a udp test.
-func (l Link) openDatagrams(ctx context.Context, s *session, spec Spec, p *engine.Phase, accepted acceptBody, ends *endpoints) (cast, error) {
+func (l Link) openDatagrams(ctx context.Context, s *channel.Session, spec Spec, p *engine.Phase, accepted acceptBody, ends *endpoints) (cast, error) {
 	to, ok := l.echoAddress(ctx, accepted)
 	if !ok || len(accepted.EchoToken) != echo.TokenBytes {
 		return cast{}, fmt.Errorf("open streams over udp: %w: the far end named no address", ErrProtocol)
 	}
 	sockets, err := l.sayHello(ctx, spec, to, echo.Token(accepted.EchoToken))
 	if err != nil {
-		return cast{}, s.insteadOf(err)
+		return cast{}, s.InsteadOf(err)
 	}
 	ends.note(net.UDPAddrFromAddrPort(sockets[0].LocalAddr()), net.UDPAddrFromAddrPort(sockets[0].RemoteAddr()))
 	workers, ports, err := newDatagramWorkers(spec, p, sockets, true)

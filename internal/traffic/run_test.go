@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/echo"
 )
 
@@ -185,7 +186,7 @@ func TestPingWithoutAnswer(t *testing.T) {
 	if err == nil || !errors.Is(err, ErrNoAnswer) {
 		t.Errorf("near: %v", err)
 	}
-	if err := <-done; !errors.Is(err, errStopped) {
+	if err := <-done; !errors.Is(err, channel.ErrStopped) {
 		t.Errorf("far: %v", err)
 	}
 }
@@ -213,7 +214,7 @@ func TestChannelStaysInStep(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if err := <-done; !errors.Is(err, errStopped) || errors.Is(err, ErrPeerGone) {
+	if err := <-done; !errors.Is(err, channel.ErrStopped) || errors.Is(err, ErrPeerGone) {
 		t.Errorf("far: %v", err)
 	}
 
