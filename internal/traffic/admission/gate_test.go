@@ -149,7 +149,7 @@ func TestPauseKeepsTheRate(t *testing.T) {
 func TestLimitsHaveDefaultsAndCanBeLifted(t *testing.T) {
 	d := New(Limits{}).Limits()
 	if d.Clients != 16 || d.ClientsPerSource != 8 || d.Duration != 10*time.Minute || d.Bytes != 1e12 || d.SourceBytes != 4e12 ||
-		d.SourceWindow != time.Hour || !math.IsInf(d.BitsPerSecond, 1) || d.PacketsPerSecond != 50_000 {
+		d.SourceWindow != time.Hour || !math.IsInf(d.BitsPerSecond, 1) || d.PacketsPerSecond != 200_000 {
 		t.Errorf("defaults %+v", d)
 	}
 	g, c := newTestGate(Limits{
