@@ -230,17 +230,16 @@ func SetBusyPoll(fd int, d time.Duration) error {
 	return nil
 }
 
-// SetReceiveDetails switches on what an [Inbox] tells about each message: the time of arrival (SO_TIMESTAMPNS) and how many datagrams the socket dropped
-// before it (SO_RXQ_OVFL).
-func SetReceiveDetails(fd int) error {
+// SetReceiveDrops lets an [Inbox] tell of each message how many datagrams the socket had dropped before it (SO_RXQ_OVFL, Linux 2.6.33).
+func SetReceiveDrops(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1); err != nil {
 		return fmt.Errorf("set so_rxq_ovfl: %w", err)
 	}
-	return SetReceiveTimes(fd, true)
+	return nil
 }
 
-// SetReceiveTimes switches the times of arrival on or off (SO_TIMESTAMPNS). They cost a clock reading for every datagram that the host receives, on
-// the CPU that brings it in.
+// SetReceiveTimes lets an [Inbox] tell of each message when it arrived, or not (SO_TIMESTAMPNS). As long as one socket of the host wants to know,
+// every packet that the host receives costs a clock reading on the CPU that brings it in.
 func SetReceiveTimes(fd int, on bool) error {
 	v := 0
 	if on {

@@ -58,7 +58,7 @@ func TestMessagesGoAndCome(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in, out, _ := datagramPair(t, c.ip)
-			if err := SetReceiveDetails(in); err != nil {
+			if err := SetReceiveTimes(in, true); err != nil {
 				t.Fatal(err)
 			}
 			if err := SetReceiveMerged(in, c.merge); err != nil {
@@ -123,7 +123,7 @@ func TestDropsAreCounted(t *testing.T) {
 	if err := SetReceiveBufferBytes(in, 1); err != nil { // the kernel's smallest
 		t.Fatal(err)
 	}
-	if err := SetReceiveDetails(in); err != nil {
+	if err := SetReceiveDrops(in); err != nil {
 		t.Fatal(err)
 	}
 	const sent = 100
@@ -156,7 +156,10 @@ func TestDropsAreCounted(t *testing.T) {
 // TestBatchesAllocateNothing covers the whole way of a batch.
 func TestBatchesAllocateNothing(t *testing.T) {
 	in, out, _ := datagramPair(t, "127.0.0.1")
-	if err := SetReceiveDetails(in); err != nil {
+	if err := SetReceiveDrops(in); err != nil {
+		t.Fatal(err)
+	}
+	if err := SetReceiveTimes(in, true); err != nil {
 		t.Fatal(err)
 	}
 	payload, scratch := make([]byte, 640), make([]byte, ErrorScratchBytes)

@@ -92,7 +92,7 @@ func (s *Socket) prepare(o SocketOptions) (err error) {
 	steps := []func() error{
 		func() error { return sys.SetTimeout(s.fd, wakeEvery) },
 		func() error { return sys.SetReceiveErrors(s.fd) },
-		func() error { return sys.SetReceiveDetails(s.fd) },
+		func() error { return sys.SetReceiveDrops(s.fd) },
 	}
 	if o.DontFragment {
 		steps = append(steps, func() error { return sys.SetFragmentation(s.fd, sys.FragmentNever) })
