@@ -56,28 +56,42 @@ func (s *Server) head(conn *net.TCPConn) ([]byte, error) {
 		return nil, fmt.Errorf("%d connections that have said nothing are waiting already", maxWaiting)
 	}
 	_ = conn.SetReadDeadline(time.Now().Add(s.timing.settings)) // as in ServeConn
-	head := make([]byte, settingsBytes)
-	n, err := io.ReadFull(conn, head)
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded) && n == 0:
-		return nil, fmt.Errorf("nothing came for %v", s.timing.settings)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, fmt.Errorf("only %d bytes came in %v", n, s.timing.settings)
-	case err != nil && n == 0:
-		return nil, errors.New("closed before anything came")
+	head := make([]byte, 0, settingsBytes)
+	for len(head) < settingsBytes {
+		n, err := conn.Read(head[len(head):settingsBytes])
+		head = head[:len(head)+n]
+		// Somebody who speaks something else waits for an answer that will never come, so it is told by a closed connection, and the log says what it was.
+		if name := wire.Dialect(head); len(head) >= tellingBytes && foreign(name) {
+			return nil, fmt.Errorf("%w: the client speaks %s, not iperf2", errDialect, name)
+		}
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded) && len(head) == 0:
+			return nil, fmt.Errorf("nothing came for %v", s.timing.settings)
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return nil, fmt.Errorf("only %d bytes came in %v", len(head), s.timing.settings)
+		case err != nil && len(head) == 0:
+			return nil, errors.New("closed before anything came")
+		case err != nil:
+			return head, nil // a stream may be shorter than the settings
+		}
 	}
-	// A stream may be shorter than the settings.
-	return head[:n], nil
+	return head, nil
+}
+
+// tellingBytes is how much of a beginning is enough to tell what it is.
+const tellingBytes = 16
+
+// foreign tells whether who speaks like this is no client of ours. What nobody knows may be one: older versions begin with payload.
+func foreign(dialect string) bool {
+	switch dialect {
+	case "iperf2", "something unknown", "nothing but zeros":
+		return false
+	}
+	return true
 }
 
 // transfer does what the client asks for.
 func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, start time.Time, head []byte) error {
-	// Somebody who speaks something else waits for an answer that will never come, so it is told by a closed connection, and the log says what it was.
-	switch name := wire.Dialect(head); name {
-	case "iperf2", "something unknown", "nothing but zeros":
-	default:
-		return fmt.Errorf("%w: the client speaks %s, not iperf2", errDialect, name)
-	}
 	asked := parseSettings(head)
 	if asked.bounce {
 		return fmt.Errorf("%w: the client asks for --bounceback, which is not served here", errDialect)

@@ -148,7 +148,7 @@ func (t *Test) begin(ctx context.Context, target string) error {
 		return fmt.Errorf("%w: greet nuttcp: %w", traffic.ErrPeerGone, err)
 	}
 	line, err := t.in.ReadSlice('\n')
-	if !strings.HasPrefix(string(line), "HELO nuttcp ") {
+	if !strings.HasPrefix(string(line), greets) {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)

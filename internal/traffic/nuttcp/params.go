@@ -18,8 +18,11 @@ const (
 // version is what both ends of this package say they are: the one that was watched.
 const version = "6.1.2"
 
-// hello is the first line of both ends.
-const hello = "HELO nuttcp v" + version + "\n"
+// hello is the first line of both ends; greets is what it begins with in every version.
+const (
+	hello  = greets + "v" + version + "\n"
+	greets = "HELO nuttcp "
+)
 
 // Bounds of what a server takes and a client asks for.
 const (

@@ -175,17 +175,24 @@ func (s *Server) ask(conn *net.TCPConn, in *bufio.Reader) (params, error) {
 		return params{}, fmt.Errorf("%d connections that have asked nothing are waiting already", maxWaiting)
 	}
 	_ = conn.SetDeadline(time.Now().Add(s.timing.ask)) // as in serve
-	greeting, err := in.ReadSlice('\n')
-	if !strings.HasPrefix(string(greeting), "HELO nuttcp ") {
-		switch {
-		case len(greeting) > 0:
-			return params{}, fmt.Errorf("the client speaks %s, not nuttcp", wire.Dialect(greeting[:min(len(greeting), 64)]))
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			return params{}, fmt.Errorf("nothing came for %v", s.timing.ask)
-		}
+	// The first bytes tell; who speaks something else may never send the end of a line.
+	_, err := in.Peek(1)
+	first, _ := in.Peek(in.Buffered()) // cannot fail: they are there
+	switch {
+	case len(first) > 0 && !strings.HasPrefix(string(first), greets[:min(len(greets), len(first))]):
+		return params{}, fmt.Errorf("the client speaks %s, not nuttcp", wire.Dialect(first[:min(len(first), 64)]))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return params{}, fmt.Errorf("nothing came for %v", s.timing.ask)
+	case err != nil:
 		return params{}, errors.New("closed before anything came")
 	}
-	if err != nil {
+	greeting, err := in.ReadSlice('\n')
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return params{}, fmt.Errorf("no greeting came within %v", s.timing.ask)
+	case err == nil && !strings.HasPrefix(string(greeting), greets):
+		return params{}, fmt.Errorf("greeting %q", clip(string(greeting)))
+	case err != nil:
 		return params{}, fmt.Errorf("greeting: %w", err)
 	}
 	if _, err := conn.Write([]byte(hello)); err != nil {
