@@ -18,6 +18,7 @@ const canSpin = true
 type Conn struct {
 	fd     int
 	pacing float64 // payload bytes per second; 0: none
+	window bool    // buffers were asked for by hand
 	once   sync.Once
 }
 
@@ -27,7 +28,7 @@ func Adopt(conn *net.TCPConn, o ConnOptions) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{fd: fd, pacing: o.PacingBytesPerSec}
+	c := &Conn{fd: fd, pacing: o.PacingBytesPerSec, window: o.WindowBytes > 0}
 	if err := o.apply(fd); err != nil {
 		c.Close()
 		return nil, err
@@ -128,6 +129,9 @@ func (c *Conn) discard(n int) (int, error) { return sys.ReadTruncated(c.fd, n) }
 // readNow and writeNow never sleep.
 func (c *Conn) readNow(p []byte) (int, error)  { return sys.ReadNow(c.fd, p) }
 func (c *Conn) writeNow(p []byte) (int, error) { return sys.WriteNow(c.fd, p) }
+
+func (c *Conn) receiveBuffer() (int, error) { return sys.ReceiveBufferBytes(c.fd) }
+func (c *Conn) setLowWater(bytes int) error { return sys.SetReceiveLowWater(c.fd, bytes) }
 
 // CloseWrite tells the other end that nothing more comes, after all that was sent; dialects without a control channel end a test with it.
 func (c *Conn) CloseWrite() error { return sys.ShutdownWrite(c.fd) }

@@ -23,6 +23,7 @@ const canSpin = false
 type Conn struct {
 	conn   *net.TCPConn
 	pacing float64 // always 0: there is no SO_MAX_PACING_RATE here
+	window bool    // of no meaning: there is no low water mark here
 }
 
 // Adopt prepares a connection. It is closed when that fails.
@@ -90,6 +91,10 @@ func (c *Conn) write(p []byte) (int, error) { return mapTimeout(c.conn.Write(p))
 func (c *Conn) discard(int) (int, error)     { return 0, sys.ErrNotSupported }
 func (c *Conn) readNow([]byte) (int, error)  { return 0, sys.ErrNotSupported }
 func (c *Conn) writeNow([]byte) (int, error) { return 0, sys.ErrNotSupported }
+
+// receiveBuffer and setLowWater are, too; a receiver does without.
+func (c *Conn) receiveBuffer() (int, error) { return 0, sys.ErrNotSupported }
+func (c *Conn) setLowWater(int) error       { return sys.ErrNotSupported }
 
 // CloseWrite tells the other end that nothing more comes, after all that was sent.
 func (c *Conn) CloseWrite() error {

@@ -36,26 +36,33 @@ func probeStream() StreamSupport {
 	}
 }
 
-// chooseSend settles how to send: the asked way if it works, or the cheapest that does.
-func chooseSend(m SendMethod) (SendMethod, error) {
-	switch m {
-	case SendAuto:
-		s := ProbeStream()
-		switch {
-		case s.Sendfile == nil:
-			return SendSendfile, nil
-		case s.Splice == nil:
-			return SendSplice, nil
-		}
-		return SendCopy, nil
-	case SendCopy:
-		return m, nil
-	case SendSendfile:
-		return m, wrap("send by sendfile", ProbeStream().Sendfile)
-	case SendSplice:
-		return m, wrap("send by splice", ProbeStream().Splice)
+// openSource settles how to send, the asked way or the cheapest that works, and makes the source and tells the size of its calls.
+func openSource(m SendMethod, conn *Conn) (method SendMethod, from source, call int, err error) {
+	candidates := []SendMethod{m}
+	if m == SendAuto {
+		candidates = []SendMethod{SendSplice, SendSendfile, SendCopy}
 	}
-	return m, fmt.Errorf("send by %q: %w", string(m), sys.ErrNotSupported)
+	for _, method = range candidates {
+		// What works in general may still be refused to one more worker: users are allowed so many pages in pipes, and so many descriptors.
+		if err = ProbeStream().sends(method); err == nil {
+			if from, call, err = newSource(method, conn); err == nil {
+				return method, from, call, nil
+			}
+		}
+	}
+	return m, nil, 0, fmt.Errorf("send by %s: %w", method, err)
+}
+
+func (s StreamSupport) sends(m SendMethod) error {
+	switch m {
+	case SendCopy:
+		return nil
+	case SendSendfile:
+		return s.Sendfile
+	case SendSplice:
+		return s.Splice
+	}
+	return sys.ErrNotSupported
 }
 
 // chooseReceive settles how to receive.
@@ -69,16 +76,12 @@ func chooseReceive(m ReceiveMethod) (ReceiveMethod, error) {
 	case ReceiveCopy:
 		return m, nil
 	case ReceiveTruncate:
-		return m, wrap("receive by truncation", ProbeStream().Truncate)
+		if err := ProbeStream().Truncate; err != nil {
+			return m, fmt.Errorf("receive by %s: %w", m, err)
+		}
+		return m, nil
 	}
-	return m, fmt.Errorf("receive by %q: %w", string(m), sys.ErrNotSupported)
-}
-
-func wrap(op string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", op, err)
+	return m, fmt.Errorf("receive by %s: %w", m, sys.ErrNotSupported)
 }
 
 // errUnverified is a probe that did not come to its end.

@@ -20,7 +20,7 @@ func probeMethods(send SendMethod, receive ReceiveMethod) error {
 	p := &Phase{}
 	quota := NewQuota(probeBytes)
 	sender := New(Sender, p, &streamSender{conn: near, from: from, call: call, limit: quota, woken: make(chan struct{}, 1)})
-	r := &streamReceiver{conn: far, call: truncateBytes, in: make([]byte, sampleBytes), check: newVerifier(false), truncate: receive == ReceiveTruncate}
+	r := &streamReceiver{conn: far, call: truncateBytes, in: make([]byte, sampleBytes), check: newVerifier(false), truncate: receive == ReceiveTruncate, gather: lowWater{off: true}}
 	receiver := New(Receiver, p, r)
 
 	ended := make(chan error, 1)

@@ -50,11 +50,7 @@ type StreamOptions struct {
 // NewStreamSender makes the worker that sends bulk data on conn as fast as it goes: byte n of the stream is byte n of the repeated [Pattern]. A method that this
 // system does not have is [sys.ErrNotSupported], one that harms the payload here [ErrCorrupt]; conn stays the caller's then.
 func NewStreamSender(p *Phase, conn *Conn, o StreamOptions) (*Worker, error) {
-	method, err := chooseSend(o.Send)
-	if err != nil {
-		return nil, err
-	}
-	from, call, err := newSource(method, conn)
+	method, from, call, err := openSource(o.Send, conn)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +72,7 @@ func NewStreamReceiver(p *Phase, conn *Conn, o StreamOptions) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &streamReceiver{conn: conn, check: newVerifier(o.Foreign), truncate: method == ReceiveTruncate}
+	r := &streamReceiver{conn: conn, check: newVerifier(o.Foreign), truncate: method == ReceiveTruncate, gather: lowWater{conn: conn, off: conn.window}}
 	r.call = copyBytes
 	if r.truncate {
 		r.call = truncateBytes
@@ -117,6 +113,9 @@ type streamSender struct {
 	limit   *Quota
 	claimed int           // of limit, and not sent yet
 	woken   chan struct{} // ends the sleep of a sender that has nothing left to send
+
+	shared   bool // with other streams on one thread: never sleep
+	finished bool // nothing is left to send
 }
 
 func (s *streamSender) Wake() {
@@ -149,6 +148,7 @@ func (s *streamSender) round(w *Worker) error {
 			s.claimed = s.limit.claim(s.call)
 		}
 		if s.claimed == 0 {
+			s.finished = true
 			s.rest()
 			return nil
 		}
@@ -172,6 +172,9 @@ func (s *streamSender) round(w *Worker) error {
 
 // rest waits for the end of the test when the quota is used up.
 func (s *streamSender) rest() {
+	if s.shared {
+		return
+	}
 	late := time.NewTimer(wakeEvery)
 	defer late.Stop()
 	select {
@@ -186,6 +189,7 @@ type streamReceiver struct {
 	in       []byte // where copied bytes go
 	truncate bool
 	check    verifier
+	gather   lowWater
 }
 
 func (r *streamReceiver) Wake()  { r.conn.Wake() }
@@ -203,25 +207,30 @@ func (r *streamReceiver) Loop(w *Worker) error {
 // round is one call for whatever has arrived.
 func (r *streamReceiver) round(w *Worker) error {
 	due := r.check.due()
+	asked := len(r.in)
 	var n int
 	var err error
 	if r.truncate && !due {
-		n, err = r.conn.discard(r.call)
+		asked = r.call
+		n, err = r.conn.discard(asked)
 	} else {
 		n, err = r.conn.read(r.in)
 	}
 	w.Bytes.Add(int64(n))
-	switch {
-	case due && n > 0:
-		compared, err := r.check.check(r.in[:n])
-		w.Verified.Add(int64(compared))
-		if err != nil {
-			return fmt.Errorf("receive data: %w", err)
-		}
-	default:
-		r.check.skip(n)
-	}
 	if err != nil && !errors.Is(err, sys.ErrTimeout) {
+		return fmt.Errorf("receive data: %w", err)
+	}
+	r.gather.drained(n, asked)
+	if total := w.Bytes.Load(); total-r.gather.bytes >= gatherAfter {
+		r.gather.follow(w.Now(), total)
+	}
+	if !due || n == 0 {
+		r.check.skip(n)
+		return nil
+	}
+	compared, err := r.check.check(r.in[:n])
+	w.Verified.Add(int64(compared))
+	if err != nil {
 		return fmt.Errorf("receive data: %w", err)
 	}
 	return nil

@@ -8,8 +8,10 @@ import (
 )
 
 const (
-	referenceBytes = 4 * patternPeriod // of one call that goes by reference
-	truncateBytes  = 1 << 20
+	// referenceBytes of one call that goes by reference: as many pages as a pipe holds that even a user with hundreds of them is allowed
+	// (fs.pipe-user-pages-soft, 64 MiB).
+	referenceBytes = 128 << 10
+	truncateBytes  = 1 << 20 // nothing is copied, so only what has come bounds the call
 )
 
 // newSource makes the source of a method and tells the size of its calls.

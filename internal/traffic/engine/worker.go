@@ -57,6 +57,9 @@ type Worker struct {
 	body Body
 	done chan struct{}
 	base time.Time // only for its monotonic reading: time.Since of it is one vDSO call
+
+	carrier *carrier // the thread that it shares, see Multiplex; nil: its own
+	seat    int      // among those of the carrier
 }
 
 // New makes a worker around a body. It does not run yet; [Worker.Close] gives it up.
@@ -71,17 +74,24 @@ func (w *Worker) Now() time.Duration { return time.Since(w.base) }
 // it, so the pinning to cpu (-1: none) is never inherited. The error is nil when the test ended first.
 func (w *Worker) Run(cpu int) error {
 	defer close(w.done)
+	err := w.run(cpu)
+	if w.Phase.Is() >= Tail {
+		return nil // whatever the other side did after its window is no failure of this one
+	}
+	return err
+}
+
+func (w *Worker) run(cpu int) error {
+	if w.carrier != nil {
+		return w.carrier.run(w, cpu)
+	}
 	// Never unlocked: the Go runtime ends a thread whose goroutine returns while it is locked.
 	runtime.LockOSThread()
 	// A CPU can go offline or leave our cpuset at any time. Unpinned is slower, not wrong.
 	if cpu >= 0 && sys.Pin(cpu) == nil {
 		w.CPU = cpu
 	}
-	err := w.body.Loop(w)
-	if w.Phase.Is() >= Tail {
-		return nil // whatever the other side did after its window is no failure of this one
-	}
-	return err
+	return w.body.Loop(w)
 }
 
 // Done is closed when Run has returned.

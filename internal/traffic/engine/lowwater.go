@@ -1,0 +1,69 @@
+package engine
+
+import "time"
+
+const (
+	// A receiver that is woken for every segment that comes spends more on waking than on the data, and while it reads the kernel cannot acknowledge: the data
+	// wait in the backlog of a locked socket. So a fast stream is let gather before its reader wakes, for this long at most,
+	gatherTime = 200 * time.Microsecond
+	// this much at most,
+	maxGatherBytes = 1 << 20
+	// never more than this part of the receive buffer, so that the window which the other end sees stays what it is without,
+	gatherShare = 16
+	// and not at all where it would be less than the largest segment that the kernel puts together.
+	minGatherBytes = 64 << 10
+	// The rate is looked at after so much time and so many bytes at least: a stream that needs longer for them is none to gather.
+	gatherEvery = 5 * time.Millisecond
+	gatherAfter = 1 << 20
+)
+
+// gatherBytes is the low water mark for a stream of a rate in bytes per second with a receive buffer; 1 is none.
+func gatherBytes(rate float64, bufferBytes int) int {
+	n := int(min(rate*gatherTime.Seconds(), float64(bufferBytes/gatherShare), maxGatherBytes))
+	if n < minGatherBytes {
+		return 1
+	}
+	return n
+}
+
+// lowWater keeps the low water mark of one receiver in step with its rate.
+type lowWater struct {
+	conn  *Conn
+	off   bool          // not to be touched: the buffer was asked for by hand, or the system refused
+	mark  int           // bytes that are set; 0 and 1: none
+	at    time.Duration // of the last look
+	bytes int64         // received until then
+}
+
+// follow looks at the rate from time to time.
+func (l *lowWater) follow(now time.Duration, received int64) {
+	if l.off || now-l.at < gatherEvery {
+		return
+	}
+	rate := float64(received-l.bytes) / (now - l.at).Seconds()
+	l.at, l.bytes = now, received
+	buffer, err := l.conn.receiveBuffer()
+	if err != nil {
+		l.off = true
+		return
+	}
+	// A small change is not worth a call.
+	if want := gatherBytes(rate, buffer); want > l.mark+l.mark/4 || want < l.mark-l.mark/4 {
+		l.set(want)
+	}
+}
+
+// drained takes the mark back when a read of up to asked bytes came back with less: the stream has become slow, and its last bytes must not wait for more.
+func (l *lowWater) drained(got, asked int) {
+	if l.mark > 1 && got < min(l.mark, asked) {
+		l.set(1)
+	}
+}
+
+func (l *lowWater) set(mark int) {
+	if l.conn.setLowWater(mark) != nil {
+		l.off = true
+		return
+	}
+	l.mark = mark
+}
