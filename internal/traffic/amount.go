@@ -49,7 +49,7 @@ func (c *conductor) look(now time.Duration) {
 		return
 	}
 	r := c.read()
-	got := r.bytes - c.window.open.bytes
+	got := r.bytes - c.first.bytes // what the far side sent before this one opened its window is part of it
 	if got >= c.spec.Bytes {
 		c.window.full = r.at
 		c.session.Post(channel.Full, nil)

@@ -26,6 +26,9 @@ const (
 	steadyBins = 10
 	// steadyDrift is the relative change over a series that is not taken for a trend, however sure it is.
 	steadyDrift = 0.10
+	// crowding is what every worker adds to the silence that is no end: with thousands of threads on a few CPUs the two conductors wait for each of
+	// them, here and there.
+	crowding = 20 * time.Millisecond
 	// shortestPart keeps a rest of an interval that is only rounding from being reported as one.
 	shortestPart = 5 * time.Millisecond
 )
@@ -104,7 +107,7 @@ type conductor struct {
 	pathMTU int                // bytes, that the kernel believes in, of a udp test; 0: not known
 	told    bool               // of a udp test: the other side knows what was sent here
 	limits  Limits             // that the far side holds the test to while it runs, see exceeded
-	started bool               // the workers were
+	started []bool             // by worker
 
 	base      time.Time
 	first     reading // before anything moved
@@ -138,7 +141,7 @@ func newConductor(spec Spec, near bool, s *channel.Session, sample func() (*host
 	return &conductor{
 		spec: spec, near: near, session: s, sample: sample, workers: side.workers, pinger: side.pinger, udp: side.udp, pathMTU: side.pathMTU, phase: p,
 		failed: make(chan error, len(side.workers)),
-		flows:  make([]account.Flow, len(side.workers)),
+		flows:  make([]account.Flow, len(side.workers)), started: make([]bool, len(side.workers)),
 		onPart: func(part) {}, farParts: func(part) {},
 	}
 }
@@ -158,10 +161,7 @@ func (c *conductor) run(ctx context.Context) error {
 	c.first = c.read()
 	c.last, c.binEdge = c.first, c.first
 	c.nextBeat, c.nextBin, c.nextPart = c.session.Timing.Beat, binLength, c.spec.Interval
-	// An amount is sent from the opening of the window on, so that the receiver counts all of it.
-	if c.spec.Bytes == 0 {
-		c.start()
-	}
+	c.start(func(i int) bool { return !c.held(i) })
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -197,22 +197,31 @@ func (c *conductor) halt() {
 		w.Wake()
 	}
 	// Closing only when the thread has ended: a descriptor that is closed under a blocked call may be given to somebody else before the call returns.
-	for _, w := range c.workers {
-		if c.started {
+	for i, w := range c.workers {
+		if c.started[i] {
 			<-w.Done()
 		}
 		w.Close()
 	}
 }
 
-// start lets the workers run, each on its CPU.
-func (c *conductor) start() {
-	c.started = true
+// held tells whether worker i waits for the window to open: what it sends belongs to the window to the last byte or packet, and the other side
+// has read its counters by then.
+func (c *conductor) held(i int) bool {
+	return c.workers[i].Role == engine.Sender && (c.spec.Bytes > 0 || c.udp != nil && c.spec.WarmUp == 0)
+}
+
+// start lets workers run, each on its CPU.
+func (c *conductor) start(which func(i int) bool) {
 	allowed, err := sys.AllowedCPUs()
 	if err != nil {
 		allowed = nil // not told, or not on this system: run unpinned
 	}
 	for i, w := range c.workers {
+		if !which(i) {
+			continue
+		}
+		c.started[i] = true
 		cpu := placeOf(c.spec, w, i, c.near, allowed)
 		go func() {
 			if err := w.Run(cpu); err != nil {
@@ -330,7 +339,7 @@ func (c *conductor) tick(now time.Duration) error {
 		c.nextBeat = now + c.session.Timing.Beat
 		// A beat that finds 64 messages waiting is not missed: the channel is what is slow, and they are signs of life too.
 		c.session.TryPost(channel.Beat, nil)
-		if quiet := now - c.heard; quiet > c.session.Timing.Silence {
+		if quiet := now - c.heard; quiet > c.session.Timing.Silence+time.Duration(len(c.workers))*crowding {
 			return fmt.Errorf("%w: silent for %v", ErrPeerGone, quiet.Round(time.Millisecond))
 		}
 	}
@@ -424,7 +433,7 @@ func (c *conductor) read() reading {
 }
 
 // received is the payload that worker i has received. The kernel's count is the truer one: data that arrived but were not read yet are in it.
-// Of an amount, though, the first bytes can be there before the window opens here, and must be counted.
+// Of an amount, though, every byte that is read counts, and the kernel began to count before.
 func (c *conductor) received(i int) int64 {
 	if f := &c.flows[i]; c.spec.Bytes == 0 && f.TellsReceived() {
 		return int64(f.Last.BytesReceived)
@@ -535,9 +544,7 @@ func (c *conductor) open() {
 	c.last, c.binEdge = c.window.open, c.window.open
 	c.nextPart = c.window.open.at + c.spec.Interval
 	c.nextBin = c.window.open.at + binLength
-	if !c.started {
-		c.start()
-	}
+	c.start(c.held)
 }
 
 // shut ends the measured window, in the opposite order.

@@ -14,10 +14,11 @@
 // that window. What the receiver counted is the result; what the sender counted is evidence. Package account says how the kernel's word and the
 // hosts' counters become both.
 //
-// An amount ([Spec.Bytes]) has no warm-up: the workers start when the window opens, on the far side before the near side is told, and it closes
+// An amount ([Spec.Bytes]) has no warm-up: its senders start when the window opens, on the far side before the near side is told, and it closes
 // when all of it has come. Its time is the receiver's, and the near side's begins when it asks.
 //
-// Datagrams that are sent in the window are flagged, and both sides have read their counters before the first of them can come. When the
+// Datagrams that are sent in the window are flagged, and both sides have read their counters before the first of them can come; without a warm-up
+// no others are sent at all. When the
 // window is over a sender stops and says how many it flagged; the receiver waits until it has them all, or until nothing has come for 300 ms, and
 // reads its counters once more (package datagram, Exchange). So the loss is exact to the packet, and explained by what died on either host; the
 // rest died on the path.
@@ -36,7 +37,7 @@
 //
 //	n→f test.start  {spec}        f→n test.accept {…}         spec is within limits, connections may come
 //	n opens its data connections  f→n test.ready              all of them are here
-//	n→f test.go                   both sides start, but for an amount
+//	n→f test.go                   both sides start, but for senders of amounts or datagrams
 //	f→n test.steady               the far receiver has reached its steady state (only when asked to find it)
 //	n→f test.mark                 the near counters are read: open the window
 //	f→n test.opened               the far window is open; the near one opens now

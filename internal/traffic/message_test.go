@@ -40,7 +40,7 @@ func stillConductor(t testing.TB, spec Spec, near bool, stage engine.Stage) *con
 		side.udp = datagram.NewExchange(nil, make([]datagram.Port, spec.Sockets()))
 	}
 	c := newConductor(spec, near, s, nil, side, p)
-	c.base, c.started = time.Now(), true
+	c.base = time.Now()
 	return c
 }
 

@@ -51,7 +51,7 @@ func longest(s Spec, t channel.Timing) time.Duration {
 	if warm < 0 {
 		warm = s.SteadyBound()
 	}
-	return 2*t.Setup + warm + s.Duration + t.Slack
+	return 2*t.Setup + warm + s.Duration + t.Slack + time.Duration(2*s.Streams)*crowding
 }
 
 // roleOf tells what one side does on connection index.

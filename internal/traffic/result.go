@@ -185,10 +185,10 @@ func (c *conductor) body(name string) resultBody {
 
 // arrived is the payload that this side received inside its window.
 func (c *conductor) arrived() int64 {
-	counted := c.window.shut.bytes - c.window.open.bytes
 	if c.spec.Bytes > 0 {
-		return counted
+		return c.window.shut.bytes - c.first.bytes
 	}
+	counted := c.window.shut.bytes - c.window.open.bytes
 	var exact int64
 	for i, w := range c.workers {
 		if w.Role != engine.Receiver {

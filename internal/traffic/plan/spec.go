@@ -67,6 +67,9 @@ func (s Spec) Normalize() (Spec, error) {
 		if s.PacketBytes == 0 {
 			s.PacketBytes = 1400 // fits every path that carries IPv6 in a tunnel or two
 		}
+		// Datagrams have no ramp to wait for. Without a warm-up the first packet of the test is the first of the window, and the counters of both
+		// hosts hold no others.
+		s.WarmUp = max(s.WarmUp, 0)
 	case Ping, Load:
 		if s.RequestBytes == 0 {
 			s.RequestBytes = 56

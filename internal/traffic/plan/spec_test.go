@@ -27,7 +27,7 @@ func TestNormalizeFillsIn(t *testing.T) {
 		},
 		{
 			Spec{Test: UDP, WarmUp: -1},
-			Spec{Test: UDP, Direction: Up, Streams: 1, Duration: 10 * time.Second, WarmUp: -1, Interval: time.Second, PacketBytes: 1400},
+			Spec{Test: UDP, Direction: Up, Streams: 1, Duration: 10 * time.Second, Interval: time.Second, PacketBytes: 1400},
 		},
 		{
 			Spec{Test: Ping, WarmUp: -1, Duration: time.Second},
