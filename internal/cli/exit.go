@@ -12,6 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -80,7 +81,8 @@ func exitStatus(err error) int {
 	case errors.As(err, &status):
 		return status.status
 	case errors.As(err, &usage), errors.Is(err, knob.ErrUnknown), errors.As(err, &outOfRange),
-		errors.Is(err, peer.ErrTarget), errors.Is(err, peer.ErrNoKey), errors.Is(err, wire.ErrBadKey):
+		errors.Is(err, peer.ErrTarget), errors.Is(err, peer.ErrNoKey), errors.Is(err, wire.ErrBadKey),
+		errors.Is(err, traffic.ErrBadSpec):
 		return exitUsage
 	case errors.Is(err, journal.ErrLocked):
 		return exitLocked

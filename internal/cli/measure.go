@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,27 +17,38 @@ import (
 // Ten seconds are what iperf3 and netperf take by default, so that figures can be put side by side.
 func (a *app) measureCommand() *cobra.Command {
 	var (
-		target targetFlags
-		load   loadFlags
-		test   string
-		warmUp time.Duration
+		target    targetFlags
+		load      loadFlags
+		test      testFlags
+		confident bool
 	)
 	c := &cobra.Command{
 		Use:   "measure TARGET",
 		Short: "Measure what the path to another host carries",
-		Long: `Measure throughput (stream), request/response rate (rr) and round trip (ping) to a host that
-runs ` + "`linerate serve`" + `, or to ssh://[USER@]HOST, where it is started over your own ssh.
-Without --test a short suite of all three runs, both directions.
+		Long: `Measure the path to a host that runs ` + "`linerate serve`" + `, or to ssh://[USER@]HOST, where it is started
+over your own ssh. Without --test a suite of all tests runs in under 20 seconds.
+
+  stream   bulk TCP: throughput, retransmissions, what held the flow
+  rr       request and response over one connection: transactions per second, percentiles
+  crr      the same with a new connection each time
+  udp      datagrams at a rate: loss and where each packet died, reordering, delay variation
+  ping     round trip of single packets
+  mtu      largest packet that passes, each way; finds black holes
+  load     round trip idle, and while each direction is full
 
 The figure is payload counted at the receiver, after the warm-up. Both ends are sampled around
-every test: where packets died and what the transfer cost in CPU time are part of the result.`,
-		Example: "  linerate measure 192.0.2.7 --key KEY\n  linerate measure ssh://db2 --test stream --parallel 4 --reverse",
-		Args:    cobra.ExactArgs(1),
+every test: where packets died and what the transfer cost in CPU time are part of the result.
+
+iperf3://HOST[:PORT] measures against another program's server; so do iperf2, ttcp, nuttcp,
+sockperf and stamp. No key is needed, and what the far end cannot tell is absent.`,
+		Example: "  linerate measure 192.0.2.7 --key KEY\n  linerate measure ssh://db2 --test stream --parallel 4 --reverse\n" +
+			"  linerate measure 192.0.2.7 --key KEY --test udp --rate 100M --length 200\n  linerate measure iperf3://192.0.2.7",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := load.check(); err != nil {
 				return err
 			}
-			specs, err := specsFor(test, load, warmUp)
+			specs, err := specsFor(args[0], test, load)
 			if err != nil {
 				return err
 			}
@@ -44,16 +57,16 @@ every test: where packets died and what the transfer cost in CPU time are part o
 				return err
 			}
 			defer p.Done()
-			client, err := a.connect(cmd.Context(), args[0], target, p)
+			run, closeRun, err := a.runner(cmd.Context(), args[0], target, p)
 			if err != nil {
 				return err
 			}
-			defer client.Close()
+			defer closeRun()
 			var results []traffic.Result
 			var missing []string
 			for _, spec := range specs {
 				p.Status("%s %s", spec.Test, spec.Direction)
-				r, err := client.Run(cmd.Context(), spec, func(i traffic.Interval) { a.interim(p, spec, i) })
+				r, err := a.measured(cmd.Context(), run, spec, confident, p)
 				// One test that gets no answer (echoes are often filtered) must not hide the others of the suite.
 				if errors.Is(err, traffic.ErrNoAnswer) && len(specs) > 1 {
 					missing = append(missing, err.Error())
@@ -78,47 +91,59 @@ every test: where packets died and what the transfer cost in CPU time are part o
 	}
 	target.add(c)
 	load.add(c, 10*time.Second, true)
-	c.Flags().StringVar(&test, "test", "", "one test instead of the suite: stream, rr, ping")
-	c.Flags().DurationVar(&warmUp, "warm-up", -1, "cut this from the front of a test; negative: until the rate is steady")
+	test.add(c)
+	c.Flags().BoolVar(&confident, "confidence", false, "repeat the test until its 95 % interval is within ±2.5 %, 30 times at the most")
 	return c
 }
 
 // specsFor turns flags into tests. The suite gives each test a short, fixed share, so that the whole screen is there in under 20 s.
 //
-// The suite has directions and warm-ups of its own, so flags about those are refused rather than ignored; of --duration each test takes
+// The suite has directions and options of its own, so flags about those are refused rather than ignored; of --duration each test takes
 // three seconds at the most.
-func specsFor(test string, l loadFlags, warmUp time.Duration) ([]traffic.Spec, error) {
-	if test == "" {
-		if l.reverse || l.bidir || warmUp >= 0 {
-			return nil, usagef("--reverse, --bidir and --warm-up need --test: the suite measures both directions")
-		}
+func specsFor(target string, t testFlags, l loadFlags) ([]traffic.Spec, error) {
+	if t.test != "" {
+		spec, err := t.spec(l)
+		return []traffic.Spec{spec}, err
+	}
+	if l.reverse || l.bidir {
+		return nil, usagef("--reverse and --bidir need --test: the suite measures both directions")
+	}
+	if name := t.named(); name != "" {
+		return nil, usagef("%s needs --test: the suite chooses for itself", name)
+	}
+	if scheme, _, ok := foreignTarget(target); ok {
 		l.duration = min(l.duration, 3*time.Second)
-		specs := loop.Suite(l.duration, l.interval, l.parallel)
-		return specs, nil
+		return foreignSuite(scheme, l), nil
 	}
-	spec := traffic.Spec{
-		Test: traffic.Test(test), Direction: l.direction(), Streams: l.parallel,
-		Duration: l.duration, Interval: l.interval, WarmUp: warmUp,
+	return loop.Suite(min(l.duration, 3*time.Second), l.interval, l.parallel), nil
+}
+
+// testRunner runs one test against the target of a command.
+type testRunner func(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error)
+
+// runner opens the way to a target.
+func (a *app) runner(ctx context.Context, target string, flags targetFlags, p *progress) (testRunner, func(), error) {
+	if scheme, address, ok := foreignTarget(target); ok {
+		return foreignRunner(scheme, address), func() {}, nil
 	}
-	switch spec.Test {
-	case traffic.Stream:
-	// One byte each way is the smallest transaction, whose rate is one over the round trip as a program sees it
-	// (netperf's TCP_RR does the same).
-	case traffic.RR:
-		spec.RequestBytes, spec.ResponseBytes = 1, 1
-	// 56 bytes of payload are those of ping(8); ten a second are no load on any path.
-	case traffic.Ping:
-		spec.RequestBytes, spec.Gap = 56, 100*time.Millisecond
-	default:
-		return nil, usagef("--test %q: not one of stream, rr, ping", test)
+	client, err := a.connect(ctx, target, flags, p)
+	if err != nil {
+		return nil, nil, err
 	}
-	if spec.Test != traffic.Stream {
-		if l.reverse || l.bidir {
-			return nil, usagef("--reverse and --bidir are for --test stream: a %s has both directions in it", test)
-		}
-		spec.WarmUp = max(warmUp, 0)
+	return client.Run, func() { _ = client.Close() }, nil // it has said all it had to say
+}
+
+// measured runs one test, or repeats it until the figure is sure.
+func (a *app) measured(ctx context.Context, run testRunner, spec traffic.Spec, confident bool, p *progress) (*traffic.Result, error) {
+	once := func(ctx context.Context) (*traffic.Result, error) {
+		return loop.Measure(ctx, run, spec, func(i traffic.Interval) { a.interim(p, spec, i) })
 	}
-	return []traffic.Spec{spec}, nil
+	if !confident {
+		return once(ctx)
+	}
+	return loop.Confident(ctx, once, func(round int, c traffic.Confidence) {
+		p.Step("round %d: 95 %% interval ±%s", round, unit.FormatPercent(c.HalfWidthRatio))
+	})
 }
 
 // interim tells one interval while a test runs.
@@ -134,13 +159,20 @@ func (a *app) interim(p *progress, spec traffic.Spec, i traffic.Interval) {
 	if i.Omitted {
 		omitted = "  (warm-up)"
 	}
-	switch {
-	case spec.Test == traffic.Stream:
-		tell("%s %s  %5.1f s  %s  rtt %s%s", spec.Test, spec.Direction, i.EndSeconds,
-			unit.BitRate(i.ThroughputBitsPerSec), unit.FormatSeconds(i.RTTSeconds), omitted)
-	case spec.Test == traffic.RR:
+	switch spec.Test {
+	case traffic.Stream:
+		text := fmt.Sprintf("%s %s  %5.1f s  %s  rtt %s", spec.Test, spec.Direction, i.EndSeconds,
+			unit.BitRate(i.ThroughputBitsPerSec), unit.FormatSeconds(i.RTTSeconds))
+		if i.ProbeRTTSeconds > 0 {
+			text += "  ping " + unit.FormatSeconds(i.ProbeRTTSeconds)
+		}
+		tell("%s%s", text, omitted)
+	case traffic.UDP:
+		tell("%s %s  %5.1f s  %s  %s packets/s  %d lost%s", spec.Test, spec.Direction, i.EndSeconds,
+			unit.BitRate(i.ThroughputBitsPerSec), unit.FormatCount(i.PacketsPerSec), i.LostPacketsTotal, omitted)
+	case traffic.RR, traffic.CRR:
 		tell("%s  %5.1f s  %s transactions/s%s", spec.Test, i.EndSeconds, unit.FormatCount(i.TransactionsPerSec), omitted)
 	default:
-		tell("%s  %5.1f s  round trip %s%s", spec.Test, i.EndSeconds, unit.FormatSeconds(i.RTTSeconds), omitted)
+		tell("%s  %5.1f s  round trip %s%s", spec.Test, i.EndSeconds, unit.FormatSeconds(max(i.RTTSeconds, i.ProbeRTTSeconds)), omitted)
 	}
 }

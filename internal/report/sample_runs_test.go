@@ -35,10 +35,10 @@ func sampleRuns() map[string]traffic.Result {
 		{Place: traffic.OnPath, Packets: 150},
 	}
 	mtu := base(traffic.MTU)
-	mtu.Method, mtu.MTU = "icmp echo", &traffic.PathMTU{UpBytes: 1400, BlackHoleUp: true, LocalMTUBytes: 1500, RemoteMTUBytes: 9000, ReportedMTUBytes: 1400, MSSBytes: 1348}
+	mtu.Method, mtu.MTU = "icmp echo", &traffic.PathMTU{UpBytes: 1400, BlackHoleUp: true, LocalMTUBytes: 1500, RemoteMTUBytes: 9000, ReportedMTUBytes: 1400, MSSBytes: 1348, LocalMSSBytes: 1460, RemoteMSSBytes: 8960, MSSClampedUp: true}
 	load := base(traffic.Load)
 	load.Method, load.RTT = "icmp echo", spread(0.02)
-	load.Load = &traffic.LoadResult{Idle: spread(0.02), Up: spread(0.12), Down: spread(0.04), UpBitsPerSec: 20e6, DownBitsPerSec: 90e6, AddedSeconds: 0.1, RoundTripsPerMinute: 500}
+	load.Load = &traffic.LoadResult{Idle: spread(0.02), Up: spread(0.12), Down: spread(0.04), Both: spread(0.1), BothBitsPerSec: 100e6, UpBitsPerSec: 20e6, DownBitsPerSec: 90e6, AddedSeconds: 0.1, RoundTripsPerMinute: 500}
 	for i := range 200 {
 		phase, rtt := "idle", 0.02
 		if i >= 100 {

@@ -102,12 +102,24 @@ func describeMTU(add describer, m traffic.PathMTU) {
 		add("router says", "%d bytes", m.ReportedMTUBytes)
 	}
 	if m.MSSBytes > 0 {
-		add("tcp segment", "%d bytes of payload", m.MSSBytes)
+		text := fmt.Sprintf("%d bytes of payload", m.MSSBytes)
+		if m.LocalMSSBytes > 0 && m.RemoteMSSBytes > 0 {
+			text += fmt.Sprintf("; this end offered %d, the far one %d", m.LocalMSSBytes, m.RemoteMSSBytes)
+		}
+		for _, clamped := range []struct {
+			is   bool
+			name string
+		}{{m.MSSClampedUp, "near"}, {m.MSSClampedDown, "far"}} {
+			if clamped.is {
+				text += fmt.Sprintf("; somebody on the path lowered the %s offer", clamped.name)
+			}
+		}
+		add("tcp segment", "%s", text)
 	}
 }
 
 func describeLoad(add describer, l traffic.LoadResult) {
-	add("under load", "%s more than idle, %s round trips a minute", unit.FormatSeconds(l.AddedSeconds), unit.FormatCount(math.Round(l.RoundTripsPerMinute)))
+	add("under load", "%s more than idle at the 90th percentile, %s round trips a minute", unit.FormatSeconds(l.AddedSeconds), unit.FormatCount(math.Round(l.RoundTripsPerMinute)))
 	one := func(name string, d *traffic.Distribution, load float64) {
 		if d == nil {
 			return
@@ -121,6 +133,7 @@ func describeLoad(add describer, l traffic.LoadResult) {
 	one("idle", l.Idle, 0)
 	one("up", l.Up, l.UpBitsPerSec)
 	one("down", l.Down, l.DownBitsPerSec)
+	one("both", l.Both, l.BothBitsPerSec)
 	// One curve for each phase, all on one scale, so that the eye compares them.
 	highest := 0.0
 	for _, c := range l.Curve {

@@ -1,0 +1,209 @@
+package cli
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/engine"
+	"github.com/linerate/linerate/internal/unit"
+)
+
+// testNames are the tests as people type them, in the order of the help.
+const testNames = "stream, rr, crr, udp, ping, mtu or load"
+
+// testFlags say how one test is run. Words that iperf3 has are iperf3's.
+type testFlags struct {
+	test             string
+	warmUp           time.Duration
+	bytes            string
+	rate, packetRate string
+	length           string
+	request, respond string
+	gap, probe       time.Duration
+	send, receive    string
+	copying          bool
+	batch            string
+	busyPoll         bool
+	congestion       string
+	window           string
+	mss              int
+	noDelay          bool
+	tos              string
+	dontFragment     bool
+	sourcePort       int
+	cpus             string
+
+	set *pflag.FlagSet // what was typed
+}
+
+func (t *testFlags) add(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&t.test, "test", "", "one test instead of the suite: "+testNames)
+	f.DurationVar(&t.warmUp, "warm-up", -1, "cut this from the front of a test; negative: until the rate is steady")
+	f.StringVar(&t.bytes, "bytes", "", "stream, udp: move this much instead of running for a time, as in 900M; --duration is then the longest it may take")
+	f.StringVar(&t.rate, "rate", "", "stream, udp: payload bits per second of each direction, as in 100M or 1.5G; default as fast as it goes")
+	f.StringVar(&t.packetRate, "packet-rate", "", "udp: datagrams per second instead, as in 50k")
+	f.StringVar(&t.length, "length", "", "udp: payload of one datagram in bytes, 16 to 65507 (default 1400); ping, load: of one ping (default 56)")
+	f.StringVar(&t.request, "request", "", "rr, crr: bytes of a request (default 1)")
+	f.StringVar(&t.respond, "response", "", "rr, crr: bytes of a response (default 1)")
+	f.DurationVar(&t.gap, "gap", 0, "ping, load: time between two pings (default 100ms, 10ms for load)")
+	f.DurationVar(&t.probe, "probe", 0, "ping at this gap beside the test, and show the round trip under its load")
+	f.StringVar(&t.send, "send", "", "stream: how bytes are handed to the kernel: copy, sendfile or splice; default the cheapest that works")
+	f.StringVar(&t.receive, "receive", "", "stream: how they are taken from it: copy or truncate; default the cheapest that works")
+	f.BoolVar(&t.copying, "copy", false, "stream: copy every byte at both ends, as most programs do; the same as --send copy --receive copy")
+	f.StringVar(&t.batch, "batch", "", "udp: datagrams per system call: gso, mmsg or single; default the fastest that works")
+	f.BoolVar(&t.busyPoll, "busy-poll", false, "rr, udp: spin on the socket instead of sleeping in it; costs a CPU at each end")
+	f.StringVar(&t.congestion, "cc", "", "congestion control of this test's connections, as in net.ipv4.tcp_available_congestion_control")
+	f.StringVar(&t.window, "window", "", "socket buffers at both ends, as in 4M; default tuned by the kernel")
+	f.IntVar(&t.mss, "mss", 0, "largest TCP segment, bytes; default the kernel's")
+	f.BoolVar(&t.noDelay, "no-delay", false, "switch Nagle's algorithm off (or on, with =false); default off for rr and crr")
+	f.StringVar(&t.tos, "tos", "", "IP type of service or IPv6 traffic class of data packets, 0 to 255 or 0x…")
+	f.BoolVar(&t.dontFragment, "dont-fragment", false, "udp: datagrams that do not fit are lost instead of being cut up")
+	f.IntVar(&t.sourcePort, "source-port", 0, "local port of the first data connection, plus one for each other: the same ports meet the same receive queues")
+	f.StringVar(&t.cpus, "cpu", "", "CPUs of the test's threads, NEAR or NEAR/FAR, each a list as in 0-3,8; default chosen")
+	t.set = f
+}
+
+// named tells whether a flag about a single test was typed, and which.
+func (t *testFlags) named() string {
+	var first string
+	t.set.Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "warm-up", "bytes", "rate", "packet-rate", "length", "request", "response", "gap", "probe", "send", "receive", "copy", "batch",
+			"busy-poll", "cc", "window", "mss", "no-delay", "tos", "dont-fragment", "source-port", "cpu", "confidence":
+			if first == "" {
+				first = "--" + f.Name
+			}
+		}
+	})
+	return first
+}
+
+// spec makes the test that the flags ask for. What the test has no use for is refused by the Spec itself, in its own words.
+func (t *testFlags) spec(l loadFlags) (traffic.Spec, error) {
+	s := traffic.Spec{
+		Test: traffic.Test(t.test), Direction: l.direction(), Streams: l.parallel, Interval: l.interval,
+		WarmUp: t.warmUp, Gap: t.gap, ProbeGap: t.probe,
+		SendMethod: engine.SendMethod(t.send), ReceiveMethod: engine.ReceiveMethod(t.receive), Batch: t.batch, BusyPoll: t.busyPoll,
+		Congestion: t.congestion, MSSBytes: t.mss, DontFragment: t.dontFragment, SourcePort: t.sourcePort,
+	}
+	// With an amount the time is only a bound; ten seconds of default would end most of them early.
+	if t.bytes == "" || t.set.Changed("duration") {
+		s.Duration = l.duration
+	}
+	if t.set.Changed("no-delay") {
+		s.NoDelay = &t.noDelay
+	}
+	if t.copying {
+		if t.send != "" || t.receive != "" {
+			return s, usagef("--copy says both --send and --receive; give it or them")
+		}
+		s.SendMethod, s.ReceiveMethod = engine.SendCopy, engine.ReceiveCopy
+	}
+	var err error
+	if s.Bytes, err = amount("--bytes", t.bytes); err != nil {
+		return s, err
+	}
+	for _, f := range []struct {
+		name, text string
+		into       *int
+	}{
+		{"--window", t.window, &s.WindowBytes}, {"--request", t.request, &s.RequestBytes}, {"--response", t.respond, &s.ResponseBytes},
+	} {
+		n, err := amount(f.name, f.text)
+		if err != nil {
+			return s, err
+		}
+		*f.into = int(min(n, 1<<40)) // where an int has 64 bits; more is refused as too much just the same
+	}
+	length, err := amount("--length", t.length)
+	if err != nil {
+		return s, err
+	}
+	switch s.Test {
+	case traffic.Ping, traffic.Load:
+		s.RequestBytes = max(s.RequestBytes, int(length))
+		if t.gap == 0 && s.Test == traffic.Ping {
+			s.Gap = 100 * time.Millisecond // ten a second are no load on any path
+		}
+	default:
+		s.PacketBytes = int(length)
+	}
+	if s.RateBitsPerSec, s.RatePacketsPerSec, err = t.rates(); err != nil {
+		return s, err
+	}
+	if s.TOS, err = parseTOS(t.tos); err != nil {
+		return s, err
+	}
+	if s.NearCPUs, s.FarCPUs, err = parseCPUs(t.cpus); err != nil {
+		return s, err
+	}
+	if !t.set.Changed("warm-up") && s.Test != traffic.Stream && s.Test != traffic.RR && s.Test != traffic.CRR {
+		s.WarmUp = 0 // there is no ramp to wait for
+	}
+	if _, err := s.Normalize(); err != nil {
+		return s, usageError{err}
+	}
+	return s, nil
+}
+
+func (t *testFlags) rates() (bits, packets float64, err error) {
+	if t.rate != "" {
+		r, err := unit.ParseBitRate(t.rate)
+		if err != nil {
+			return 0, 0, usagef("--rate: %w", err)
+		}
+		bits = float64(r)
+	}
+	if t.packetRate != "" {
+		if packets, err = unit.ParseCount(t.packetRate); err != nil {
+			return 0, 0, usagef("--packet-rate: %w", err)
+		}
+	}
+	return bits, packets, nil
+}
+
+// amount reads a flag that is a number of bytes; an empty one is none.
+func amount(name, text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := unit.ParseBytes(text)
+	if err != nil {
+		return 0, usagef("%s: %w", name, err)
+	}
+	if n <= 0 {
+		return 0, usagef("%s %s: must be more than nothing", name, text)
+	}
+	return int64(n), nil
+}
+
+// parseTOS reads a type of service as people write it, in any of the bases that a leading 0x or 0 tells.
+func parseTOS(text string) (int, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 0, 8)
+	if err != nil {
+		return 0, usagef("--tos %s: write a number from 0 to 255, or 0x00 to 0xff", text)
+	}
+	return int(n), nil
+}
+
+// parseCPUs reads NEAR or NEAR/FAR.
+func parseCPUs(text string) (near, far []int, err error) {
+	nearText, farText, _ := strings.Cut(text, "/")
+	if near, err = sys.ParseCPUList(nearText); err == nil {
+		far, err = sys.ParseCPUList(farText)
+	}
+	if err != nil {
+		return nil, nil, usagef("--cpu %s: %w", text, err)
+	}
+	return near, far, nil
+}
