@@ -1,0 +1,137 @@
+package ttcp
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/datagram"
+)
+
+// TestNuttcpWithoutServer: the client of nuttcp that finds no server sends bare bytes by itself, and shows what it sent.
+func TestNuttcpWithoutServer(t *testing.T) {
+	program(t, "nuttcp")
+	for _, amount := range []string{"-n64", "-T0.3"} {
+		s, j := serve(t, admission.Limits{}, nil)
+		// Its control port is one on which nobody listens.
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		nobody := l.Addr().(*net.TCPAddr).Port
+		_ = l.Close()
+		out := run(t, "nuttcp", "-t", "-P", fmt.Sprint(nobody), "-p", fmt.Sprint(s.Addr().Port()), amount, "127.0.0.1")
+		line := j.await(t, 1, "received")[0]
+		m := regexp.MustCompile(`([0-9.]+) MB`).FindStringSubmatch(out)
+		n := regexp.MustCompile(`received (\d+) bytes`).FindStringSubmatch(line)
+		if m == nil || n == nil {
+			t.Fatalf("%s\n%s", line, out)
+		}
+		var megabytes float64
+		var bytes int64
+		_, _ = fmt.Sscan(m[1], &megabytes)
+		_, _ = fmt.Sscan(n[1], &bytes)
+		if d := megabytes - float64(bytes)/(1<<20); bytes == 0 || d > 0.0001 || d < -0.0001 || amount == "-n64" && bytes != 64<<16 {
+			t.Errorf("received %d bytes, the sender says %g MB", bytes, megabytes)
+		}
+	}
+}
+
+func TestDatagrams(t *testing.T) {
+	s, j := serve(t, admission.Limits{}, func(s *Server) { s.timing.forget = 300 * time.Millisecond })
+	c, err := net.Dial("udp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, n := range []int{4, 500, 500, 100, 4, 4, 4} {
+		_, _ = c.Write(make([]byte, n))
+	}
+	j.await(t, 1, "received 3 datagrams, 1100 bytes")
+	// The same sender once more, which vanishes.
+	for range 5 {
+		_, _ = c.Write(make([]byte, 100))
+	}
+	j.await(t, 1, "received 5 datagrams, 500 bytes")
+	j.await(t, 1, "without saying the end")
+	_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	if n, err := c.Read(make([]byte, 10)); err == nil {
+		t.Errorf("answered with %d bytes", n)
+	}
+}
+
+func TestStrangersAndLimits(t *testing.T) {
+	s, j := serve(t, admission.Limits{Clients: 1, Bytes: 1 << 20}, func(s *Server) { s.timing.idle = 500 * time.Millisecond })
+	dial := func() *net.TCPConn {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		return c.(*net.TCPConn)
+	}
+	for range 20 {
+		dial() // says nothing and takes no place
+	}
+	for head, want := range map[string]string{
+		"GET / HTTP/1.1\r\nHost: example.net\r\n\r\n":  "speaks HTTP",
+		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03": "speaks TLS",
+		"abcdefghijklmnopqrstuvwxyz234567abcd\x00":     "speaks iperf3",
+		"HELO nuttcp v6.1.2\n":                         "speaks nuttcp",
+	} {
+		_, _ = io.WriteString(dial(), head)
+		j.await(t, 1, want)
+	}
+	c := dial()
+	_, _ = c.Write(make([]byte, 1000))
+	j.await(t, 1, "ended early after 1000 bytes")
+	c = dial()
+	go func() { _, _ = c.Write(make([]byte, 64<<20)) }()
+	j.await(t, 1, "are used up")
+	c = dial()
+	_, _ = c.Write(make([]byte, 1000))
+	_ = c.SetLinger(0)
+	_ = c.Close()
+	j.await(t, 2, "ended early after 1000 bytes")
+	c = dial()
+	_, _ = c.Write(make([]byte, 777))
+	_ = c.CloseWrite()
+	j.await(t, 1, "received 777 bytes")
+}
+
+func TestForgedAddressesTakeNoPlaceFromTests(t *testing.T) {
+	table := newFlowTable(func(string, ...any) {})
+	honest := netip.MustParseAddrPort("192.0.2.1:1000")
+	for i := range 10 * maxFlows {
+		table.take(100, honest, 0)
+		table.take(100, netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 5), 0)
+	}
+	if f := table.flows[honest]; len(table.flows) > maxFlows || f == nil || f.packets != 10*maxFlows {
+		t.Errorf("%d flows; the honest one: %+v", len(table.flows), f)
+	}
+	if n := testing.AllocsPerRun(100, func() { table.take(100, honest, 0) }); n != 0 {
+		t.Errorf("%v allocations per datagram", n)
+	}
+}
+
+func FuzzDatagrams(f *testing.F) {
+	f.Add([]byte{4, 200, 200, 4, 4, 0})
+	f.Fuzz(func(t *testing.T, sizes []byte) {
+		var told int
+		table := newFlowTable(func(string, ...any) { told++ })
+		for i, n := range sizes {
+			table.take(int(n), netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, n & 3}), 5), time.Duration(i))
+		}
+		bare{}.Parse(sizes)
+		bare{}.Put(sizes, datagram.Mark{})
+		table.sweep(1<<40, time.Second)
+		if len(table.flows) != 0 || told > len(sizes) {
+			t.Errorf("%d flows left, %d sentences for %d datagrams", len(table.flows), told, len(sizes))
+		}
+	})
+}
