@@ -254,16 +254,3 @@ func iperf3Paced(name, rate string, flags ...string) program {
 		return 1 - math.Abs(achieved/target-1), 0, nil
 	}}
 }
-
-// iperf2Connects opens connections one after the other, as many as take about the time given at the rate of such a machine, and divides by the
-// time it took. It sends nothing over them, so it does less than we do.
-func iperf2Connects() program {
-	return program{name: "iperf2 --connect-only", needs: "iperf", run: func(ctx context.Context, w *world, seconds float64) (float64, float64, error) {
-		n := int(5000 * seconds)
-		start := time.Now()
-		if _, err := w.run(ctx, "iperf", "-c", farIP, "-p", iperf2Port, "--connect-only="+strconv.Itoa(n)); err != nil {
-			return 0, 0, err
-		}
-		return float64(n) / time.Since(start).Seconds(), 0, nil
-	}}
-}

@@ -60,8 +60,9 @@ func rows(exe, key, self string) []row {
 		row{test: "udp, 64 bytes", unit: "k/s", scale: thousand, goal: goalDatagrams, programs: append([]program{ours(packets, udp...)}, flood...)},
 		row{test: "udp, 64 bytes, no GSO", unit: "k/s", scale: thousand, goal: goalNoOffload,
 			programs: append([]program{ours(packets, with(udp, "--batch", "mmsg")...)}, flood...)},
+		// None of the peers connects, asks, is answered and closes (iperf2 --connect-only asks nothing), so a plain loop stands in for them.
 		row{test: "crr", unit: "k/s", scale: thousand, goal: goalConnection, programs: []program{
-			ours(transactions, "--test", "crr", "--warm-up", "100ms"), plain(self, "crr"), iperf2Connects(),
+			ours(transactions, "--test", "crr", "--warm-up", "100ms"), plain(self, "crr"),
 		}},
 	)
 	for _, rate := range []string{"10M", "100M", "1G"} {
