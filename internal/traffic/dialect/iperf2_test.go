@@ -39,6 +39,7 @@ func TestIperf2RealServer(t *testing.T) {
 		for _, bounded := range []bool{true, false} {
 			for _, way := range []traffic.Direction{traffic.Up, traffic.Down, traffic.Bidir} {
 				t.Run(fmt.Sprintf("tcp streams=%d bytes=%v %s", streams, bounded, way), func(t *testing.T) {
+					t.Parallel()
 					port := freePort(t)
 					p := start(t, port, "iperf", "-s", "-p", fmt.Sprint(port), "-y", "C", "-P", fmt.Sprint(streams))
 					spec := traffic.Spec{Test: traffic.Stream, Direction: way, Streams: streams, Duration: 300 * time.Millisecond}
@@ -72,6 +73,7 @@ func TestIperf2RealServer(t *testing.T) {
 				})
 			}
 			t.Run(fmt.Sprintf("udp streams=%d bytes=%v", streams, bounded), func(t *testing.T) {
+				t.Parallel()
 				port := freePort(t)
 				p := start(t, port, "iperf", "-s", "-u", "-p", fmt.Sprint(port), "-y", "C", "-P", fmt.Sprint(streams))
 				spec := traffic.Spec{

@@ -131,11 +131,11 @@ func serve(t *testing.T, accept []Acceptance, limits admission.Limits) (*Servers
 // nextPort counts through ports that the kernel does not give to anybody by itself.
 var nextPort atomic.Int32
 
-// freePort is a port that nobody listens on, with TCP or UDP, at this moment.
+// freePort is a port that nobody listens on, with TCP or UDP, at this moment. The three after it are nobody else's in this test.
 func freePort(t *testing.T) int {
 	t.Helper()
 	for range 100 {
-		port := 12000 + os.Getpid()%40*200 + int(nextPort.Add(1))%200
+		port := 12000 + os.Getpid()%20*800 + int(nextPort.Add(4))%800
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			continue

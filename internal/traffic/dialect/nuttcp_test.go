@@ -30,6 +30,7 @@ func TestNuttcpRealServer(t *testing.T) {
 		{"udp down", traffic.Spec{Test: traffic.UDP, Direction: traffic.Down, PacketBytes: 500, RateBitsPerSec: 2e6, Duration: 300 * time.Millisecond}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			port, data := freePort(t), freePort(t)
 			start(t, port, "nuttcp", "-S", "-1", "--nofork", "-P", fmt.Sprint(port))
 			r, err := Run(t.Context(), "nuttcp", fmt.Sprintf("127.0.0.1:%d", port), c.spec, ClientOptions{DataPort: data}, nil)

@@ -69,8 +69,9 @@ func TestServerWithRealClient(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("udp -P %d %s", streams, amount), func(t *testing.T) {
 				s, j := serve(t, admission.Limits{}, nil)
-				args := []string{"-u", "-c", "127.0.0.1", "-p", fmt.Sprint(s.Addr().Port()), "-b", "20m", "-l", "500", "-P", fmt.Sprint(streams)}
-				args = append(args, strings.Fields(amount)...)
+				// So slow that all of it fits into the socket while the server waits for a processor.
+				args := []string{"-u", "-c", "127.0.0.1", "-p", fmt.Sprint(s.Addr().Port()), "-b", fmt.Sprintf("%dm", 4/streams), "-l", "500", "-P", fmt.Sprint(streams)}
+				args = append(args, strings.Fields(strings.Replace(amount, "1M", "30K", 1))...)
 				out := run(t, "iperf", args...)
 				lines := j.await(t, streams, "received")
 				if strings.Contains(out, "did not receive ack") {

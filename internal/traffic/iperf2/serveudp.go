@@ -13,6 +13,9 @@ import (
 // received least: forged addresses, which send one datagram each, only take places from one another.
 const maxFlows = 256
 
+// firstIDs bounds the number that a bare datagram may begin a test with; those before it may have been lost.
+const firstIDs = 1 << 16
+
 // flow is one UDP test at the server.
 type flow struct {
 	count
@@ -57,6 +60,10 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 	case f == nil && m.id < 0:
 		return report{}, false // of a test that is long over, or never was
 	case f == nil || f.ended && m.id == 1:
+		// Without settings a beginning has to look like one: anything else can be anybody's datagram.
+		if !m.wide && m.id > firstIDs {
+			return report{}, false
+		}
 		if m.id > 0 && len(p) >= markBytes {
 			if s := parseSettings(p[markBytes:]); s.reverse || s.duplex {
 				// One sentence per client is what is promised: it goes on asking until it hears something.

@@ -60,8 +60,8 @@ func TestServerWithRealClient(t *testing.T) {
 		{"tcp", "-n 64"}, {"tcp", "-T 0.3"}, {"tcp", "-T 0.5 -i 0.1"}, {"tcp", "-N 4 -n 63"}, {"tcp", "-N 4 -T 0.3"}, {"tcp", "-F -n 64"},
 		{"tcp down", "-r -n 64"}, {"tcp down", "-r -T 0.3"}, {"tcp down", "-r -N 4 -n 63"}, {"tcp down", "-r -N 4 -T 0.3"}, {"tcp down", "-r -F -n 64"},
 		{"tcp down", "-r -R 20m -T 0.3"}, {"tcp options", "-M 1000 -w 128 -D -c8 -n 16"},
-		{"udp", "-u -l 500 -R 10m -n 200"}, {"udp", "-u -l 500 -R 10m -T 0.5 -i 0.1"},
-		{"udp down", "-u -r -l 500 -R 10m -T 0.3"}, {"udp down", "-u -r -l 500 -R 10m -n 200"},
+		{"udp", "-u -l 500 -R 4m -n 200"}, {"udp", "-u -l 500 -R 4m -T 0.5 -i 0.1"},
+		{"udp down", "-u -r -l 500 -R 4m -T 0.3"}, {"udp down", "-u -r -l 500 -R 4m -n 200"},
 	} {
 		// Both formats where lines differ: with intervals, of a receiver, of a sender, with datagrams. The client of udp goes on for two seconds
 		// after its end and burns a processor for its pacing, so there are few of those.
@@ -71,6 +71,9 @@ func TestServerWithRealClient(t *testing.T) {
 		}
 		for _, format := range formats {
 			t.Run(strings.TrimSpace(c.name+" "+c.args+" "+format), func(t *testing.T) {
+				if strings.HasPrefix(c.name, "udp") {
+					t.Parallel() // most of their time the clients wait
+				}
 				s, j := serve(t, admission.Limits{}, nil)
 				port := freePorts(t, 4)
 				args := []string{"-P", fmt.Sprint(s.Addr().Port()), "-p", fmt.Sprint(port)}
