@@ -10,7 +10,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
-// Bounds of what a reflector remembers, and of how much a flood from forged sources can write into a log: a sentence per session and quiet time.
+// Bounds of what a reflector remembers. How much a flood from forged sources can write into a log is bounded by admission.LimitLines.
 const (
 	maxSessions  = 1024
 	sessionQuiet = 60 * time.Second // after which a session is over; its sender starts anew at zero
@@ -93,8 +93,10 @@ func (r *reflector) judge(p []byte, n int, a arrival, now time.Duration) (int, w
 		return 0, reservedPort
 	case r.auth != nil && !r.auth.verifies(p[:n]):
 		return 0, unauthenticated
-	case (a.from.Port() == DefaultPort || a.from.Port() == r.port) && n >= l.received+8 && !allZero(p[l.received:l.received+8]):
-		// Two reflectors whose packets somebody forged would keep each other busy for ever. A sender has zeros where a reflector writes T2.
+	case n >= l.received+8 && !allZero(p[l.received:l.received+8]) &&
+		(a.from.Port() == DefaultPort || a.from.Port() == r.port || momentApart(p, l)):
+		// Two reflectors whose packets somebody forged would keep each other busy for ever. A sender of STAMP has zeros where a reflector writes T2;
+		// one of TWAMP Light may have random padding there, so from other ports, where a reflector may be as well, it has to look like a T2.
 		return 0, looksReflected
 	}
 	length := n
@@ -126,6 +128,13 @@ func (r *reflector) judge(p []byte, n int, a arrival, now time.Duration) (int, w
 		reflectTLVs(p[l.bytes:n], r.auth, r.sent[:], r.answered[:])
 	}
 	return length, reflected
+}
+
+// momentApart tells whether T3 and T2 of what would be a reflector's packet lie within two seconds, as they do when one clock wrote both. Random
+// bytes do so five times in 2^32. The seconds come first in either format of timestamps.
+func momentApart(p []byte, l *layout) bool {
+	apart := int32(binary.BigEndian.Uint32(p[l.timestamp:]) - binary.BigEndian.Uint32(p[l.received:]))
+	return apart >= -2 && apart <= 2
 }
 
 // leave writes the time into an answer at which it leaves, and the HMAC over all. It is the last thing before the packet is sent.

@@ -52,8 +52,8 @@ func TestAnswersDoNotGrow(t *testing.T) {
 // TestReflectorsDoNotAnswerEachOther forges the packet that would start an endless conversation.
 func TestReflectorsDoNotAnswerEachOther(t *testing.T) {
 	a, b := newTestReflector(nil, nil), newTestReflector(nil, nil)
-	for _, port := range []uint16{DefaultPort, a.port} {
-		from := arrival{from: netip.AddrPortFrom(stranger.Addr(), port), at: golden2020}
+	for _, port := range []uint16{DefaultPort, a.port, 8620} {
+		from := arrival{from: netip.AddrPortFrom(stranger.Addr(), port), at: unixNanos()}
 		p := packetOf(100, 1)
 		n := a.answer(p, 100, from, 1)
 		if n != 100 {
@@ -63,6 +63,18 @@ func TestReflectorsDoNotAnswerEachOther(t *testing.T) {
 		if n := b.answer(p, n, from, 1); n != 0 {
 			t.Errorf("an answer from port %d answered with %d bytes", port, n)
 		}
+	}
+}
+
+// TestRandomPaddingIsReflected asks like a TWAMP Light sender whose padding is not zero: it is no reflector.
+func TestRandomPaddingIsReflected(t *testing.T) {
+	r := newTestReflector(nil, nil)
+	p := packetOf(100, 1)
+	for i := shortRequest; i < 100; i++ {
+		p[i] = byte(i * 37)
+	}
+	if n := r.answer(p, 100, arrival{from: stranger}, 1); n != 100 {
+		t.Errorf("answered with %d bytes", n)
 	}
 }
 

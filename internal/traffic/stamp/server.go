@@ -20,7 +20,7 @@ type ServerOptions struct {
 	Address   string                         // host:port; an empty host is all addresses, port 0 a free one
 	Gate      *admission.Gate                // nil: one with the default limits, of this server alone
 	Sample    func() (*host.Counters, error) // not called: the protocol has no room for a reflector's evidence
-	Log       func(string)                   // one sentence per session, when it has been quiet for a minute; nil: silence
+	Log       func(string)                   // one sentence per session, when it has been quiet for a minute, and admission.ClientLines in a minute at most; nil: silence
 	Key       []byte                         // of the HMAC: only authenticated packets are reflected; empty: only unauthenticated ones
 	Stateless bool                           // copy sequence numbers instead of counting; senders cannot tell then which way lost packets
 	Trusted   []netip.Prefix                 // sources that get a whole base packet in answer to a shorter one of TWAMP Light; loopback always does
@@ -47,14 +47,11 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 		return nil, fmt.Errorf("listen for stamp on udp %s: %w", o.Address, err)
 	}
 	r := &reflector{
-		gate: o.Gate, log: o.Log, auth: newAuthenticator(o.Key), clock: clock{query: queryClock}, trusted: o.Trusted, stateless: o.Stateless,
+		gate: o.Gate, log: admission.LimitLines(o.Log, admission.ClientLines, "stamp"), auth: newAuthenticator(o.Key), clock: clock{query: queryClock}, trusted: o.Trusted, stateless: o.Stateless,
 		port: local.Port(), sessions: make(map[sessionKey]*session),
 	}
 	if r.gate == nil {
 		r.gate = admission.New(admission.Limits{})
-	}
-	if r.log == nil {
-		r.log = func(string) {}
 	}
 	return &Server{socket: s, addr: netip.AddrPortFrom(local.Addr().Unmap(), local.Port()), r: r}, nil
 }
