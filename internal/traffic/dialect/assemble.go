@@ -32,6 +32,7 @@ func (c *conductor) assemble(before, after *host.Counters) {
 			r.Ends.Local.Placement = append(r.Ends.Local.Placement, traffic.Placement{Stream: i, CPU: f.CPU})
 		}
 	}
+	// What the far end measured is the receiver's time; where it tells none, this end's is up to the last acknowledgement.
 	if r.DurationSeconds == 0 {
 		r.DurationSeconds = c.stopped.Seconds()
 	}
@@ -45,6 +46,7 @@ func (c *conductor) assemble(before, after *host.Counters) {
 	c.path()
 	drops := c.datagrams()
 	c.cost(before, after)
+	// The far end's counters are nobody's to read, so what this end cannot explain has died on the path or over there.
 	if r.UDP != nil && r.UDP.Lost > 0 {
 		sender, receiver := r.Ends.Local.Counters, map[string]uint64(nil)
 		if c.spec.Direction == traffic.Down {

@@ -98,6 +98,7 @@ func (c *conductor) run(ctx context.Context, open func(means) (test, error)) (*t
 		return nil, err
 	}
 	c.test = t
+	// Deferred calls run last in first out: workers have ended before their connections are closed, and processors go back after both.
 	defer t.Close()
 	for _, w := range t.Senders() {
 		c.flows = append(c.flows, &flow{Worker: w})
@@ -114,6 +115,7 @@ func (c *conductor) run(ctx context.Context, open func(means) (test, error)) (*t
 	if err != nil {
 		return nil, err
 	}
+	// The far end's report comes first and the counters second: what it cost to receive the last bytes belongs to the test.
 	finish := t.Finish(ctx, c.result)
 	after := c.counters()
 	if finish != nil {
@@ -164,6 +166,7 @@ func (c *conductor) conduct(ctx context.Context) error {
 		case <-tick.C:
 			c.cut(c.elapsed())
 		case <-done:
+			// A closed channel would be chosen again and again.
 			done = nil
 			c.out.Set(engine.Stopped)
 		case <-sendUntil.C:
@@ -182,6 +185,7 @@ func (c *conductor) conduct(ctx context.Context) error {
 					return fmt.Errorf("%s: %w", c.name, gone(e.err))
 				}
 			default:
+				// A sender returns when its phase says so, or for a reason; one that has sent its amount waits for the phase.
 				sending--
 				if e.err != nil {
 					return fmt.Errorf("%s: %w", c.name, gone(e.err))
@@ -263,6 +267,7 @@ func settled(w *engine.Worker) bool {
 func (c *conductor) halt() {
 	c.out.Set(engine.Stopped)
 	c.in.Set(engine.Stopped)
+	// Only those that did not end by themselves: waking shuts a connection in both directions, which would cut off what is still on its way.
 	for _, f := range c.flows {
 		if f.running {
 			f.Wake()

@@ -133,6 +133,7 @@ func (h *hub) dispatch(ctx context.Context, conn *net.TCPConn) {
 		h.serve(ctx, conn, h.iperf2 != nil)
 		return
 	}
+	// Who is waited for may say nothing at all, when the data of its test flow the other way: then silence is the answer.
 	head, err := h.peek(ctx, conn, patience)
 	switch {
 	case ctx.Err() != nil:
@@ -213,6 +214,7 @@ func (h *hub) packet(p []byte, from netip.AddrPort) {
 	}
 	now := time.Now()
 	b, ok := h.bound[from]
+	// Asked once per address and not per datagram: those in the middle of a test of ttcp look like anything, also like iperf 2.
 	if !ok || now.Sub(b.heard) > boundFor {
 		if !ok && len(h.bound) >= maxBound {
 			// Whoever is forgotten is told by its next datagram again, as its first one was.

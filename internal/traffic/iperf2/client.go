@@ -89,6 +89,7 @@ func settingsOf(spec traffic.Spec, port int) settings {
 
 func (t *Test) openTCP(ctx context.Context, spec traffic.Spec, port int, m Means) error {
 	sends, receives := spec.Direction != traffic.Down, spec.Direction != traffic.Up
+	// Shared, so a fast stream sends more of it than a slow one; the program gives each stream the same.
 	if sends && spec.Bytes > 0 {
 		t.quota = engine.NewQuota(spec.Bytes - int64(spec.Streams)*settingsBytes)
 	}
@@ -114,6 +115,7 @@ func (t *Test) openTCP(ctx context.Context, spec traffic.Spec, port int, m Means
 			if err != nil {
 				return err
 			}
+			// They are in what the server counts, and the kernel acknowledges them like the rest.
 			w.Bytes.Add(settingsBytes)
 			t.senders = append(t.senders, w)
 		}

@@ -85,6 +85,8 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 		return report{}, false
 	}
 	// The program counts the first datagram that says the end as one of the test.
+	// Its number is the count of all datagrams, itself included. It goes on counting when it is repeated, so a first one that was lost is in
+	// the total and in the loss.
 	total := -m.id
 	f.add(mark{id: total, sent: m.sent}, len(p), now)
 	f.ended, f.report = true, f.count.report(total)

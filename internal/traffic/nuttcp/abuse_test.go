@@ -172,10 +172,10 @@ func TestTwoAtOnce(t *testing.T) {
 	j.await(t, 1, "received 2000 bytes")
 }
 
-// TestDataOfStrangers: only the address of the control connection may bring data. Here all are the same one, so a connection that nobody waits for is it.
+// TestDataOfStrangers: only connections that a test waits for are taken. The second one to the same port comes while the test waits on another.
 func TestDataOfStrangers(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, nil)
-	p := params{blockBytes: 1000, blocks: unlimitedBlock, streams: 1, rateKbit: unlimitedRate, port: freePorts(t, 1), transmit: true, seconds: 5}
+	p := params{blockBytes: 1000, blocks: unlimitedBlock, streams: 2, rateKbit: unlimitedRate, port: freePorts(t, 2), transmit: true, seconds: 5}
 	ask(t, s, p.line())
 	var conns []net.Conn
 	for range 2 {

@@ -97,6 +97,7 @@ func paramsOf(spec traffic.Spec, dataPort int) (params, error) {
 		reverse: spec.Direction == traffic.Down && spec.Test == traffic.Stream,
 		format:  formatDefault, mssBytes: spec.MSSBytes, tos: spec.TOS, noDelay: spec.NoDelay != nil && *spec.NoDelay,
 	}
+	// The program takes one rate and one amount for all streams together, as a Spec does.
 	if p.udp {
 		p.blockBytes = spec.PacketBytes
 		// It makes datagrams say how many there were. The program ends a test in whose first interval nothing came, so it is a long one.
@@ -112,6 +113,7 @@ func paramsOf(spec traffic.Spec, dataPort int) (params, error) {
 	case p.udp && p.blockBytes < countAt+countBytes:
 		return bad("needs datagrams of %d bytes and more to count them, not %d", countAt+countBytes, p.blockBytes)
 	}
+	// What this end sends may end within a block: the server counts to the end of the stream, whatever nbuf says.
 	if spec.Bytes > 0 {
 		p.blocks = spec.Bytes / int64(p.blockBytes)
 		switch {
@@ -210,6 +212,8 @@ func (t *Test) sendTCP(ctx context.Context, spec traffic.Spec, m Means) error {
 		}
 		conns = append(conns, c)
 	}
+	// One connection gets the fastest sender there is. Several must be fed in turn: the program's server ends with the first that ends, so
+	// that streams which run ahead would lose what they are ahead by.
 	if len(conns) > 1 {
 		t.steps = newLockstep(conns, t.p)
 		t.steps.amount, t.steps.bitsPerSecond = spec.Bytes, spec.RateBitsPerSec
@@ -235,6 +239,7 @@ func (t *Test) sendTCP(ctx context.Context, spec traffic.Spec, m Means) error {
 }
 
 func (t *Test) receiveTCP(ctx context.Context, spec traffic.Spec, m Means) error {
+	// The server sends in turn; receiving on all of them at once never makes it wait for a connection that is not read.
 	for i := range t.p.streams {
 		conn, err := t.dial(ctx, i, m)
 		if err != nil {
@@ -326,7 +331,7 @@ func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
 		} else {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%d bytes were sent and the server counted %d", sent, f.bytes))
 		}
-		// Two digits of a second are too few for short tests; the conductor's own time serves those.
+		// The receiver's time is the better one, since it does not hold what it took to open and to close. Two digits of a second are too few for short tests; the conductor's own time serves those.
 		if r.DurationSeconds < 1 {
 			r.DurationSeconds = 0
 		}

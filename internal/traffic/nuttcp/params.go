@@ -90,12 +90,15 @@ var errParams = errors.New("parameters")
 func parseParams(line string) (params, error) {
 	p := params{blocks: unlimitedBlock, rateKbit: unlimitedRate}
 	seen := make(map[string]bool)
+	// Keys are looked up by name and in any order. The program's own server reads by position; being more generous costs nothing, because what
+	// is taken is checked afterwards, all of it.
 	for item := range strings.SplitSeq(strings.TrimSpace(line), ",") {
 		key, value, ok := strings.Cut(item, "=")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		if !ok || key == "" {
 			return params{}, fmt.Errorf("%w: %q is no key = value", errParams, clip(item))
 		}
+		// The second one would silently win over what a reader of the log believes was asked for.
 		if seen[key] {
 			return params{}, fmt.Errorf("%w: %s is there twice", errParams, clip(key))
 		}
@@ -155,6 +158,7 @@ func (p *params) set(key, value string) (err error) {
 		p.format, err = strconv.Atoi(value)
 	case "traceroute":
 		p.traceroute, err = parseFlag(value)
+	// A host to run the test against on the client's behalf, which would lend this server's address to anybody.
 	case "thirdparty":
 		p.thirdParty = value != "_NULL_"
 	case "multicast":
@@ -162,6 +166,7 @@ func (p *params) set(key, value string) (err error) {
 	case "datamss":
 		p.mssBytes, err = strconv.Atoi(value)
 	case "tos":
+		// Alone among the numbers it is written in base 16.
 		var n uint64
 		n, err = strconv.ParseUint(value, 16, 8)
 		p.tos = int(n)
@@ -198,6 +203,7 @@ func (p params) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", errParams, fmt.Sprintf(format, args...))
 	}
+	// Nothing is allocated by these numbers but a block to send; they are bounded so that sums and products of them cannot wrap.
 	most := maxBlockBytes
 	if p.udp {
 		most = maxPacketBytes
@@ -233,7 +239,8 @@ func (p params) check() error {
 	return nil
 }
 
-// amount is how many bytes the sender is to send; 0: time ends the test.
+// amount is how many bytes the sender is to send, nbuf blocks of buflen; 0: time ends the test. The flag nbuf_bytes on the wire only says that
+// the user had asked in bytes: the client has divided already.
 func (p params) amount() int64 {
 	if p.blocks >= unlimitedBlock {
 		return 0

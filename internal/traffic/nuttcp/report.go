@@ -47,6 +47,9 @@ func (f figures) drops(packetBytes int) (missing, sent int64) {
 	return max(0, sent-f.packets), sent
 }
 
+// The lines below are as 6.1.2 writes them, to the blank: its client passes the lines of intervals on to its user, or to a script, and finds
+// the figures of the report by their places in a line.
+
 // intervalLine tells of one interval as the format asks; total is everything since the start.
 func intervalLine(p params, part, total figures) string {
 	var b strings.Builder
@@ -56,6 +59,8 @@ func intervalLine(p params, part, total figures) string {
 		} else {
 			fmt.Fprintf(&b, "%10.4f MB / %6.2f sec = %9.4f Mbps", f.megabytes(), f.elapsed.Seconds(), f.mbps())
 		}
+		// Of TCP the program adds "0 retrans" here: its own receiving socket's count, which says nothing of the sender's, so it is left out, as
+		// it is itself with several connections.
 		if !p.udp || f.sentBytes == 0 {
 			return
 		}
@@ -124,6 +129,7 @@ func report(p params, f figures) string {
 	seconds := f.elapsed.Seconds()
 	kilobytes := float64(f.bytes) / kilobyte
 	perCall, calls := over(seconds*1000, float64(f.calls)), over(float64(f.calls), seconds)
+	// What the client shows as %RX or %TX.
 	share := int(math.Round(100 * over(f.cpu, seconds)))
 	minutes, rest := int(seconds)/60, int(seconds)%60
 	var b strings.Builder
@@ -165,6 +171,7 @@ func (r *far) read(line string) {
 		return
 	}
 	fields := strings.Fields(text)
+	// Bounded so that no sum or conversion of what a stranger writes can overflow.
 	number := func(i int) float64 {
 		if i >= len(fields) {
 			return math.NaN()
@@ -192,7 +199,7 @@ func (r *far) read(line string) {
 		if v := number(2); !math.IsNaN(v) {
 			r.retrans = int64(v)
 		}
-	// "v6.1.2: Error: …"
+	// "v6.1.2: Error: …", which comes between the two KO of a refusal, or alone when a test breaks
 	case strings.Contains(text, "Error: "):
 		_, r.refusal, _ = strings.Cut(text, "Error: ")
 		r.refusal = clip(r.refusal)

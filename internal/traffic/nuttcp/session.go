@@ -35,6 +35,7 @@ type session struct {
 
 // run runs the test and sends the report. It returns when everything but the control connection is closed.
 func (t *session) run(ctx context.Context) error {
+	// Around everything, so that the cost is never less than what the test was.
 	before := t.sample()
 	var err error
 	switch {
@@ -47,6 +48,7 @@ func (t *session) run(ctx context.Context) error {
 	default:
 		err = t.sendTCP(ctx)
 	}
+	// With data, the client gets a report of what there was, and the log says why it is short.
 	if err != nil && t.got.bytes == 0 {
 		t.say(fmt.Sprintf("KO\nnuttcp-r: v%s: Error: %v\nKO\n", version, err))
 		return err
@@ -137,6 +139,8 @@ func (t *session) connections(ctx context.Context, listen bool) (conns []*net.TC
 			conns = nil
 		}
 	}()
+	// Who is connected to listens first: the client begins with its sockets when it reads OK, and so it is told before this end connects and
+	// after it listens.
 	if !listen {
 		if err := t.okay(); err != nil {
 			return nil, err
@@ -250,6 +254,8 @@ func (t *session) receiveTCP(ctx context.Context) error {
 	defer closeAll(conns)
 	stop := context.AfterFunc(ctx, func() { wakeAll(conns) })
 	defer stop()
+	// One goroutine per connection instead of one for all in turn: a connection that is held up does not hold up the others, and when all have
+	// ended everything that was sent has been counted.
 	start := time.Now()
 	ended := make(chan error, len(conns))
 	for _, c := range conns {
@@ -289,6 +295,7 @@ func (t *session) reportUntil(start time.Time, now func() figures, wait func(tic
 	}
 	var last figures
 	err := wait(tick, func() error {
+		// Differences of running totals, so that the intervals add up to the total whatever the clock of the ticker does.
 		total := now()
 		part := total
 		part.bytes -= last.bytes
@@ -364,7 +371,7 @@ func (t *session) sendTCP(ctx context.Context) error {
 	if err == nil {
 		err = body.closeWrite()
 	}
-	// The other end closes when it has read everything.
+	// The other end closes when it has read everything, so the time up to then is what the bytes took, and not what it took to queue them.
 	for _, c := range conns {
 		_ = c.SetReadDeadline(time.Now().Add(t.timing.silent)) // as in sink
 		_, _ = io.Copy(io.Discard, io.LimitReader(c, callBytes))
@@ -375,6 +382,7 @@ func (t *session) sendTCP(ctx context.Context) error {
 
 // drive runs a sending worker until its time or its amount is over, and charges the visit for what it sends.
 func (t *session) drive(ctx context.Context, phase *engine.Phase, w *engine.Worker, done <-chan struct{}) error {
+	// A test without an end would be a gift to whoever wants to load this host; the gate's own limit comes on top of all.
 	limit := t.p.duration()
 	if limit == 0 && t.p.amount() == 0 {
 		limit = t.timing.longest
@@ -441,6 +449,7 @@ func (t *session) receiveUDP(ctx context.Context) error {
 	case <-time.After(t.timing.arrive):
 		return fmt.Errorf("no datagram within %v", t.timing.arrive)
 	}
+	// The end may be lost, all five of it, or the client may be gone: silence ends a test, too.
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
 	var charged int64
@@ -493,6 +502,7 @@ func (t *session) sendUDP(ctx context.Context) error {
 			}
 		}
 	}
+	// From here on a worker with its pacing and batches, as in a test of our own.
 	h := headerOf(t.p)
 	var phase engine.Phase
 	w, sender, err := datagram.NewSender(&phase, s, datagram.SendOptions{
@@ -505,6 +515,7 @@ func (t *session) sendUDP(ctx context.Context) error {
 	err = t.drive(ctx, &phase, w, sender.Idle())
 	sent := sender.Sent()
 	t.got = figures{
+		// What the kernel refused was never on the wire, and the client counts the difference to what it received as loss.
 		bytes: (sent.AllPackets - sent.SocketErrors) * int64(t.p.blockBytes), packets: sent.AllPackets, calls: sent.AllPackets,
 		elapsed: time.Since(start), retrans: -1,
 	}

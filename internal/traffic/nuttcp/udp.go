@@ -98,6 +98,7 @@ func (t *tally) take(p []byte) {
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	// Marks of the end are repeated, and data that they overtook would have to be told from those of the next test.
 	if t.isEnded {
 		return
 	}
@@ -107,6 +108,7 @@ func (t *tally) take(p []byte) {
 	}
 	t.calls++
 	switch {
+	// The clock starts with the last mark before the data; one that comes later has been overtaken.
 	case begins(p):
 		if t.packets == 0 {
 			t.started, t.last = now, now
