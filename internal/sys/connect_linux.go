@@ -65,15 +65,17 @@ func OpenStream(to netip.Addr) (fd int, err error) {
 	return fd, nil
 }
 
-// Connect connects a blocking socket. [ErrTimeout] is a connection that did not come about within the time of [SetTimeout].
+// Connect connects a blocking socket. [ErrTimeout] is a connection that did not come about within the time of [SetTimeout]; the kernel goes on trying, and
+// another call waits on.
 func Connect(fd int, to *Address) error {
 	for {
 		_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&to.raw)), uintptr(to.length))
 		switch errno {
 		case 0, unix.EISCONN: // a signal had interrupted a connect that went on without us
 			return nil
-		case unix.EINTR, unix.EALREADY:
-		case unix.EINPROGRESS: // SO_SNDTIMEO has passed
+		case unix.EINTR:
+		// SO_SNDTIMEO has passed: in this call, or once more in a later one that went on waiting (inet_stream_connect).
+		case unix.EINPROGRESS, unix.EALREADY:
 			return ErrTimeout
 		default:
 			return errno

@@ -1,0 +1,61 @@
+package sys_test
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/sys"
+)
+
+// TestConnectGivesUpEveryTime connects to a listener whose queue is full, so that SYNs are dropped: each call must come back after the time of SetTimeout,
+// not only the first, or the end of a test waits for the kernel to give up after two minutes.
+func TestConnectGivesUpEveryTime(t *testing.T) {
+	at := netip.MustParseAddr("127.0.0.1")
+	open := func() int {
+		fd, err := sys.OpenStream(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = sys.Close(fd) })
+		if err := sys.SetTimeout(fd, 20*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		return fd
+	}
+	listener := open()
+	if err := sys.Listen(listener, netip.AddrPortFrom(at, 0), 0); err != nil {
+		t.Fatal(err)
+	}
+	port, err := sys.LocalPort(listener)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := sys.AddressOf(netip.AddrPortFrom(at, port))
+	for range 8 {
+		if err = sys.Connect(open(), &to); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, sys.ErrTimeout) {
+		t.Skipf("the queue of the listener does not fill up: %v", err)
+	}
+	fd := open()
+	ended := make(chan error, 3)
+	go func() {
+		for range cap(ended) {
+			ended <- sys.Connect(fd, &to)
+		}
+	}()
+	for i := range cap(ended) {
+		select {
+		case err := <-ended:
+			if !errors.Is(err, sys.ErrTimeout) {
+				t.Errorf("call %d: %v", i, err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("call %d still sleeps", i)
+		}
+	}
+}
