@@ -10,7 +10,8 @@ import (
 const (
 	// maxPrefixBytes bounds what every request of a connection test starts with.
 	maxPrefixBytes = 64
-	// requestPatience is how long an acceptor waits for the whole of a request, so that a stranger who sends it byte by byte cannot keep it.
+	// requestPatience is how long an acceptor waits for the prefix of a request, so that a stranger who sends it byte by byte cannot keep it, and after it for
+	// each further piece.
 	requestPatience = time.Second
 	// maxExchangeBytes bounds request and response of a connection test.
 	maxExchangeBytes = 1 << 20

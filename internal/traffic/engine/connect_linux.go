@@ -237,14 +237,22 @@ func (a *Acceptor) round(w *Worker) error {
 	return nil
 }
 
-// request reads a whole request and tells whether it is one of ours.
+// request reads a whole request and tells whether it is one of ours. Who has shown the prefix is no stranger any more, and may take as long as the path
+// does, with nothing for requestPatience at most; who has not is given requestPatience in all.
 func (a *Acceptor) request(w *Worker) bool {
-	// As a rule all of it is there already, and the clock is not asked.
+	// As a rule all of it is there already.
 	n, err := sys.Read(a.conn, a.in)
-	for start := w.Now(); err == nil && n < len(a.in) && w.Now()-start < requestPatience; {
+	for heard := w.Now(); n < len(a.in) && w.Now()-heard < requestPatience && w.Phase.Is() != Stopped; {
+		// A timeout is a round trip that is longer than wakeEvery, or a segment that is sent again.
+		if err != nil && !errors.Is(err, sys.ErrTimeout) {
+			return false
+		}
 		var more int
 		more, err = sys.Read(a.conn, a.in[n:])
 		n += more
+		if more > 0 && n >= len(a.prefix) && bytes.HasPrefix(a.in, a.prefix) {
+			heard = w.Now()
+		}
 	}
 	return n == len(a.in) && bytes.HasPrefix(a.in, a.prefix)
 }
