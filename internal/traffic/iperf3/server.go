@@ -37,12 +37,13 @@ type ServerOptions struct {
 	Gate    *admission.Gate // nil: one of its own with the default limits
 	// Sample reads the counters of this host; where given, the log says what this host dropped during a test.
 	Sample func() (*host.Counters, error)
-	Log    func(string) // one plain sentence per client, without newline; called from several goroutines; nil: nobody listens
+	Log    func(string) // one plain sentence per client, without newline, with bounds per minute (see admission.LimitLines); called from several goroutines; nil: nobody listens
 }
 
 // Server runs tests for iperf3 clients, several at a time.
 type Server struct {
 	options ServerOptions
+	away    func(string) // the log of those that are turned away or do not get far, of which anybody can make any number
 	tcp     *net.TCPListener
 	udp     *net.UDPConn   // hears hellos; streams have sockets of their own at the same port
 	clients sync.WaitGroup // every goroutine of the server
@@ -58,16 +59,15 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	if o.Gate == nil {
 		o.Gate = admission.New(admission.Limits{})
 	}
-	if o.Log == nil {
-		o.Log = func(string) {}
-	}
+	away := admission.LimitLines(o.Log, admission.StrangerLines, "iperf3")
+	o.Log = admission.LimitLines(o.Log, admission.ClientLines, "iperf3")
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", o.Address)
 	if err != nil {
 		return nil, fmt.Errorf("listen for iperf3: %w", err)
 	}
 	s := &Server{
-		options: o, tcp: listener.(*net.TCPListener), //nolint:forcetypeassert // network "tcp" gives nothing else
+		options: o, away: away, tcp: listener.(*net.TCPListener), //nolint:forcetypeassert // network "tcp" gives nothing else
 		sessions: make(map[cookie]*session), strangers: make(map[netip.Addr]int),
 	}
 	// The same port, which the kernel may just have chosen.
@@ -182,9 +182,9 @@ func (s *Server) serve(ctx context.Context, a arrival) {
 		switch {
 		case ctx.Err() != nil:
 		case errors.As(err, &stranger):
-			s.log(from, "turned away: %v", stranger)
+			s.turn(from, "turned away: %v", stranger)
 		default:
-			s.log(from, "turned away: no whole cookie of iperf3 within %v", cookieWithin)
+			s.turn(from, "turned away: no whole cookie of iperf3 within %v", cookieWithin)
 		}
 		return
 	}
@@ -260,6 +260,16 @@ func (s *Server) route(from netip.AddrPort) {
 	}
 }
 
+// log tells of a test.
 func (s *Server) log(from netip.AddrPort, format string, args ...any) {
-	s.options.Log(fmt.Sprintf("iperf3 %s: %s", from, fmt.Sprintf(format, args...)))
+	s.options.Log(sentence(from, format, args...))
+}
+
+// turn tells of a client that came to no test.
+func (s *Server) turn(from netip.AddrPort, format string, args ...any) {
+	s.away(sentence(from, format, args...))
+}
+
+func sentence(from netip.AddrPort, format string, args ...any) string {
+	return fmt.Sprintf("iperf3 %s: %s", from, fmt.Sprintf(format, args...))
 }

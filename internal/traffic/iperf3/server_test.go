@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
@@ -300,6 +301,30 @@ func TestByteByByte(t *testing.T) {
 }
 
 // TestStrangers are whatever finds an open port: each is closed with a reason in the log, and clients are served meanwhile.
+// TestScanDoesNotFloodTheLog lets many strangers come by: some are named, the rest is not worth a line each.
+func TestScanDoesNotFloodTheLog(t *testing.T) {
+	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
+	for range 3 * admission.StrangerLines {
+		conn, err := net.Dial("tcp", addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Write([]byte("GET / HTTP/1.1\r\n\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("not turned away: %v", err)
+		}
+		_ = conn.Close()
+	}
+	// The line is written after the connection is closed, so the last of them may still be on its way.
+	eventually(t, "lines", func() bool { return strings.Count(said.String(), "turned away") >= admission.StrangerLines })
+	if n := strings.Count(said.String(), "turned away"); n != admission.StrangerLines {
+		t.Errorf("%d lines for %d strangers", n, 3*admission.StrangerLines)
+	}
+}
+
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
@@ -333,7 +358,7 @@ func TestStrangers(t *testing.T) {
 	// Closed from the far side, all but those that may still open streams.
 	for _, c := range open[2:7] {
 		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
-		if _, err := io.Copy(io.Discard, c); errors.Is(err, context.DeadlineExceeded) {
+		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Error("a stranger is still connected")
 		}
 	}

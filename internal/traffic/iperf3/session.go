@@ -89,21 +89,25 @@ func (t *session) serve(ctx context.Context) {
 		err = errClosing
 	}
 	// What the client hears is the program's word for it, so that it prints a sentence; the log has ours.
+	tell := t.server.turn // who was not let in is one of any number
+	if t.visit != nil {
+		tell = t.server.log
+	}
 	var no *refusal
 	var busy *admission.BusyError
 	switch {
 	case err == nil:
 	case errors.As(err, &busy):
 		_ = t.c.writeState(accessDenied, time.Second) // best effort: it is turned away either way
-		t.server.log(t.from, "turned away: %s", busy.Reason)
+		t.server.turn(t.from, "turned away: %s", busy.Reason)
 	case errors.As(err, &no):
 		t.c.writeError(no.code)
-		t.server.log(t.from, "refused: %v", no)
+		tell(t.from, "refused: %v", no)
 	case errors.Is(err, errClosing):
 		_ = t.c.writeState(serverTerminate, time.Second) // best effort
-		t.server.log(t.from, "broken off: %v", err)
+		tell(t.from, "broken off: %v", err)
 	default:
-		t.server.log(t.from, "broken off: %v", err)
+		tell(t.from, "broken off: %v", err)
 	}
 	_ = t.c.conn.Close() // everything was said
 	if t.next != nil {
