@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Bounds of the book. They also bound how much a flood from forged sources can write into a log: 32 sentences per five seconds.
+// Bounds of the book. How much a flood from forged sources can write into a log is bounded by admission.LimitLines.
 const (
 	maxGuests  = 32              // sources with a page of their own; the others share the common one
 	guestQuiet = 5 * time.Second // after which a source is said to have gone

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 	"sync"
 	"time"
@@ -23,6 +24,10 @@ const (
 	idleWait    = 30 * time.Second // between messages
 	answerWait  = 10 * time.Second // for the client to take an answer
 	acceptPause = 50 * time.Millisecond
+	// maxSilent is how many connections that have said nothing may be waited for at a time, and maxSilentPerSource how many of one address.
+	// Each is a descriptor and a goroutine of some kilobytes for firstWait at most.
+	maxSilent          = 256
+	maxSilentPerSource = 64
 )
 
 // ServerOptions say where a Server listens and what it grants.
@@ -30,7 +35,7 @@ type ServerOptions struct {
 	Address string                         // host:port, of UDP and TCP alike; an empty host is all addresses, port 0 a free one
 	Gate    *admission.Gate                // nil: one with the default limits, of this server alone
 	Sample  func() (*host.Counters, error) // not called: the protocol has no room for a server's evidence
-	Log     func(string)                   // one sentence per client; may be called from several goroutines; nil: silence
+	Log     func(string)                   // one sentence per client, with bounds per minute (see admission.LimitLines); may be called from several goroutines; nil: silence
 
 	patience *patience // tests only; nil: the constants above
 }
@@ -41,21 +46,29 @@ type patience struct{ first, idle, answer time.Duration }
 // Server answers sockperf clients. Make one with [Listen].
 type Server struct {
 	gate     *admission.Gate
-	log      func(string)
+	log      func(string) // of clients over TCP
+	logUDP   func(string) // of sources over UDP, which prove nothing: they must not silence the others
+	away     func(string) // of those that are turned away
 	patience patience
 	listener *net.TCPListener
 	echo     *udpEcho
 	addr     netip.AddrPort
+
+	mu     sync.Mutex
+	silent map[netip.Addr]int // connections that have said nothing yet
+	quiet  int                // sum of silent
 }
 
 // Listen opens both sockets. The Server answers once [Server.Serve] runs, which also closes it.
 func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
-	s := &Server{gate: o.Gate, log: o.Log, patience: patience{firstWait, idleWait, answerWait}}
+	s := &Server{
+		gate: o.Gate, patience: patience{firstWait, idleWait, answerWait}, silent: make(map[netip.Addr]int),
+		log:    admission.LimitLines(o.Log, admission.ClientLines, "sockperf over tcp"),
+		logUDP: admission.LimitLines(o.Log, admission.ClientLines, "sockperf over udp"),
+		away:   admission.LimitLines(o.Log, admission.StrangerLines, "sockperf over tcp"),
+	}
 	if s.gate == nil {
 		s.gate = admission.New(admission.Limits{})
-	}
-	if s.log == nil {
-		s.log = func(string) {}
 	}
 	if o.patience != nil {
 		s.patience = *o.patience
@@ -123,7 +136,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	})
 	wg.Go(func() {
 		defer cancel()
-		echoErr = s.echo.run(ctx, s.gate, newBook(s.log))
+		echoErr = s.echo.run(ctx, s.gate, newBook(s.logUDP))
 	})
 	wg.Go(func() {
 		defer cancel()
@@ -158,15 +171,73 @@ func (s *Server) accept(ctx context.Context, wg *sync.WaitGroup) error {
 		}
 		from := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
 		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
-		visit, err := s.gate.Enter(from.Addr())
-		if err != nil {
+		if !s.meet(from.Addr()) {
 			_ = conn.Close() // nobody has been promised anything
-			s.log(fmt.Sprintf("sockperf %s over tcp: turned away: %v", from, err))
+			s.turnAway(from, errors.New("too many connections that have said nothing are waiting already"))
 			continue
 		}
-		wg.Go(func() {
-			defer visit.Leave()
-			s.log(serveStream(ctx, conn, from, visit, s.patience))
-		})
+		wg.Go(func() { s.serveConn(ctx, conn, from) })
 	}
+}
+
+// meet counts one more connection that has said nothing; false: there are too many.
+func (s *Server) meet(from netip.Addr) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.quiet >= maxSilent || s.silent[from] >= maxSilentPerSource {
+		return false
+	}
+	s.quiet++
+	s.silent[from]++
+	return true
+}
+
+func (s *Server) met(from netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.quiet--
+	if s.silent[from]--; s.silent[from] == 0 {
+		delete(s.silent, from)
+	}
+}
+
+// serveConn serves one connection to its end and closes it. Until its first bytes are there it is nobody's visitor, so that who connects and says
+// nothing takes no place from clients of this dialect or another.
+func (s *Server) serveConn(ctx context.Context, conn *net.TCPConn, from netip.AddrPort) {
+	head, err := s.head(ctx, conn)
+	s.met(from.Addr())
+	var visit *admission.Visit
+	if err == nil {
+		visit, err = s.gate.Enter(from.Addr())
+	}
+	if err != nil {
+		_ = conn.Close() // as in accept
+		if ctx.Err() == nil {
+			s.turnAway(from, err)
+		}
+		return
+	}
+	defer visit.Leave()
+	s.log(serveStream(ctx, conn, from, visit, s.patience, head))
+}
+
+// head reads the first bytes of a connection, without a thread of its own.
+func (s *Server) head(ctx context.Context, conn *net.TCPConn) ([]byte, error) {
+	// Only a closed connection refuses a deadline, as the read then does.
+	_ = conn.SetReadDeadline(time.Now().Add(s.patience.first))
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	head := make([]byte, 256) // a whole message as a rule, and enough to tell another dialect
+	n, err := conn.Read(head)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, fmt.Errorf("%w within %v", errSilent, s.patience.first)
+	case err != nil:
+		return nil, fmt.Errorf("it left before anything came: %w", err)
+	}
+	return head[:n], nil
+}
+
+func (s *Server) turnAway(from netip.AddrPort, why error) {
+	s.away(fmt.Sprintf("sockperf %s over tcp: turned away: %v", from, why))
 }

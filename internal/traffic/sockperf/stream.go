@@ -40,8 +40,8 @@ type stream struct {
 	messages, answered, in, out int64
 }
 
-// serveStream serves one connection to its end and tells in a sentence what became of it.
-func serveStream(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, visit *admission.Visit, p patience) string {
+// serveStream serves one connection, of which head was read already, to its end and tells in a sentence what became of it.
+func serveStream(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, visit *admission.Visit, p patience, head []byte) string {
 	end, err := adoptTCP(conn, engine.ConnOptions{NoDelay: true})
 	if err != nil {
 		return fmt.Sprintf("sockperf %s over tcp: %v", from, err)
@@ -54,7 +54,7 @@ func serveStream(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, vi
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	s := &stream{ctx: ctx, end: end, visit: visit, patience: p, buf: make([]byte, 2*MaxMessageBytes), base: time.Now()}
-	err = s.serve()
+	err = s.serve(head)
 	seconds := s.now().Seconds()
 	text := fmt.Sprintf("sockperf %s over tcp: %d messages, %d answered, %d bytes in and %d out in %.1f s (%.0f answers/s)",
 		from, s.messages, s.answered, s.in, s.out, seconds, float64(s.answered)/max(seconds, 1e-9))
@@ -68,9 +68,15 @@ func serveStream(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, vi
 func (s *stream) now() time.Duration { return time.Since(s.base) }
 
 // serve returns nil when the client has closed its connection at the end of a message, or just reset it, as sockperf does.
-func (s *stream) serve() error {
+func (s *stream) serve(head []byte) error {
 	for {
-		n, err := s.end.read(s.buf[s.have:])
+		var n int
+		var err error
+		if len(head) > 0 {
+			n, head = copy(s.buf, head), nil
+		} else {
+			n, err = s.end.read(s.buf[s.have:])
+		}
 		now := s.now()
 		switch {
 		case s.ctx.Err() != nil:

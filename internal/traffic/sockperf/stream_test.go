@@ -136,6 +136,9 @@ func TestTooManyClientsAreTurnedAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer second.Close()
+	if _, err := second.Write(newMessage(30)); err != nil {
+		t.Fatal(err)
+	}
 	journal.await(t, "turned away", "1 test is being served", second.LocalAddr().String())
 	roundTrip(t, first, newMessage(30))
 	stop()
@@ -196,4 +199,37 @@ func FuzzStream(f *testing.F) {
 			t.Fatalf("%x answered with %x, want %x", in, got, want)
 		}
 	})
+}
+
+// TestSilentConnectionsTakeNoPlace lets many connect and say nothing: a client is served all the same, and the log stays short.
+func TestSilentConnectionsTakeNoPlace(t *testing.T) {
+	journal := newJournal()
+	s, _ := startServer(t, ServerOptions{Log: journal.log, Gate: admission.New(admission.Limits{Clients: 1})})
+	var closed int
+	for range 2 * maxSilentPerSource {
+		conn, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	journal.await(t, "turned away", "too many connections that have said nothing")
+	journal.mu.Lock()
+	for _, line := range journal.lines {
+		if strings.Contains(line, "too many connections") {
+			closed++
+		}
+	}
+	journal.mu.Unlock()
+	if closed > admission.StrangerLines {
+		t.Errorf("%d lines of strangers", closed)
+	}
+	// Another address of loopback: this one has all of its places taken.
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	conn, err := d.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Skip("loopback has one address only here: ", err)
+	}
+	defer conn.Close()
+	roundTrip(t, conn, newMessage(30))
 }
