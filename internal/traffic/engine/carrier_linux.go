@@ -36,9 +36,6 @@ func Multiplex(workers []*Worker, cpus int) (threads int) {
 	return len(workers) - len(streams) + cpus
 }
 
-// streamsPerThread is from how many streams per CPU on they share threads.
-const streamsPerThread = 4
-
 // streamBody is a body whose rounds need not sleep.
 type streamBody interface {
 	Body
@@ -76,8 +73,8 @@ func (c *carrier) carry(cpu int) {
 	}
 	p, err := sys.NewPoller(min(len(c.members), pollerEvents))
 	if err == nil {
-		defer p.Close()
 		err = c.loop(p, cpu)
+		p.Close() // first: whoever waits for the members finds no descriptor of ours left
 	}
 	for i := range c.members {
 		c.end(&c.members[i], err)

@@ -1,5 +1,8 @@
 package engine
 
+// streamsPerThread is from how many streams per CPU on they share threads, where they can, see Multiplex.
+const streamsPerThread = 4
+
 // CPUOf spreads workers over the CPUs that this process may use. Senders count from the first CPU on and receivers from the last, so that
 // two ends on one machine, as in a practice world, copy on different CPUs. The two ends of a transaction never run at the same time, so
 // there they share a CPU: waking an idle one costs an interrupt between CPUs, in a virtual machine 30 µs and more. -1: do not pin.

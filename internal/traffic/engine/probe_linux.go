@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"net"
 )
 
@@ -17,6 +18,11 @@ func probeMethods(send SendMethod, receive ReceiveMethod) error {
 		return err
 	}
 	defer from.close()
+	return probeSource(from, call, near, far, receive)
+}
+
+// probeSource sends probeBytes out of one source and compares what comes at the other end.
+func probeSource(from source, call int, near, far *Conn, receive ReceiveMethod) error {
 	p := &Phase{}
 	quota := NewQuota(probeBytes)
 	sender := New(Sender, p, &streamSender{conn: near, from: from, call: call, limit: quota, woken: make(chan struct{}, 1)})
@@ -24,7 +30,14 @@ func probeMethods(send SendMethod, receive ReceiveMethod) error {
 	receiver := New(Receiver, p, r)
 
 	ended := make(chan error, 1)
-	go func() { ended <- sender.Run(-1) }()
+	go func() {
+		err := sender.Run(-1)
+		if err != nil {
+			near.Wake() // a way to send that this host refuses is known at once: nobody waits for its data
+		}
+		ended <- err
+	}()
+	var err error
 	for i := 0; receiver.Bytes.Load() < probeBytes && err == nil && receiver.Now() < probePatience; i++ {
 		// Every byte is compared where all are copied; truncation has to be right about what it skips, so every other call is.
 		r.check.dueAt = 0
@@ -35,8 +48,9 @@ func probeMethods(send SendMethod, receive ReceiveMethod) error {
 	}
 	p.Set(Stopped)
 	sender.Wake()
-	if sendErr := <-ended; err == nil {
-		err = sendErr
+	// Why the sender could not says more than that nothing came.
+	if sendErr := <-ended; sendErr != nil && !errors.Is(err, ErrCorrupt) {
+		return sendErr
 	}
 	if err == nil && receiver.Bytes.Load() < probeBytes {
 		err = errUnverified

@@ -1,0 +1,48 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// refusingSource is a way to send that the kernel refuses.
+type refusingSource struct{ err error }
+
+func (s refusingSource) send(int, int) (int, error) { return 0, s.err }
+func (s refusingSource) close()                     {}
+
+// changingSource sends one bit wrong in every piece.
+type changingSource struct {
+	conn  *Conn
+	wrong []byte
+}
+
+func (s *changingSource) send(at, n int) (int, error) {
+	copy(s.wrong, ring()[at:at+n])
+	s.wrong[0] ^= 1
+	return s.conn.write(s.wrong[:n])
+}
+func (s *changingSource) close() {}
+
+// TestProbeOfWhatIsRefused ends with the kernel's answer and does not wait for data that will never come: three such waits are longer than the far end of a
+// test waits for its start. A payload that was changed is told from one that did not come.
+func TestProbeOfWhatIsRefused(t *testing.T) {
+	refusal := errors.New("function not implemented")
+	for _, receive := range []ReceiveMethod{ReceiveCopy, ReceiveTruncate} {
+		near, far := connPair(t, ConnOptions{})
+		ended := make(chan error, 1)
+		start := time.Now()
+		go func() { ended <- probeSource(refusingSource{refusal}, copyBytes, near, far, receive) }()
+		if err := <-ended; !errors.Is(err, refusal) {
+			t.Errorf("%s: %v", receive, err)
+		}
+		if waited := time.Since(start); waited >= probePatience {
+			t.Errorf("%s: waited all of its %v, though nothing could come", receive, waited)
+		}
+		near, far = connPair(t, ConnOptions{})
+		if err := probeSource(&changingSource{near, make([]byte, copyBytes)}, copyBytes, near, far, receive); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: a changed payload: %v", receive, err)
+		}
+	}
+}
