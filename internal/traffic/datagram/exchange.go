@@ -44,6 +44,9 @@ type Exchange struct {
 // drainQuiet is for how long nothing must arrive before what is missing is given up: longer than queues of a path are, and than a scheduler stalls.
 const drainQuiet = 300 * time.Millisecond
 
+// mostPackets is more than a stream can send in years; sums over the streams of a test stay in range below it.
+const mostPackets = 1 << 50
+
 // NewExchange follows ports, whose workers are given as well.
 func NewExchange(workers []*engine.Worker, ports []Port) *Exchange {
 	return &Exchange{ports: ports, workers: workers}
@@ -99,7 +102,7 @@ func (x *Exchange) Hear(theirs []Tally) error {
 		return fmt.Errorf("%w: of %d streams", ErrOutOfPlace, len(theirs))
 	}
 	for _, t := range theirs {
-		if t.Packets < 0 || t.AllPackets < t.Packets {
+		if t.Packets < 0 || t.AllPackets < t.Packets || t.AllPackets > mostPackets {
 			return fmt.Errorf("%w: %d of %d packets", ErrOutOfPlace, t.Packets, t.AllPackets)
 		}
 	}

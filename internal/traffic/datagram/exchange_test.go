@@ -97,7 +97,7 @@ func TestExchangeGivesUp(t *testing.T) {
 		w.Close()
 	}()
 	x := NewExchange([]*engine.Worker{w}, []Port{{Receiver: r}})
-	for _, bad := range [][]Tally{nil, {{}, {}}, {{Packets: -1}}, {{Packets: 2, AllPackets: 1}}} {
+	for _, bad := range [][]Tally{nil, {{}, {}}, {{Packets: -1}}, {{Packets: 2, AllPackets: 1}}, {{AllPackets: mostPackets + 1}}} {
 		if err := x.Hear(bad); !errors.Is(err, ErrOutOfPlace) {
 			t.Errorf("%+v: %v", bad, err)
 		}

@@ -231,7 +231,8 @@ func (s *Sender) round(w *engine.Worker, measured bool) error {
 		m.Sequence++
 	}
 	s.time(now, n, measured)
-	for at := 0; at < n && w.Phase.Is() != engine.Stopped; {
+	// Not in the tail: who waits for this sender to be idle would wait as long as the send buffer has no room.
+	for at := 0; at < n && w.Phase.Is() < engine.Tail; {
 		sent, err := s.out.send(at, n)
 		if err != nil {
 			if sent, err = s.refused(err, at, n); err != nil {

@@ -163,6 +163,48 @@ func TestCorruptPayloadIsAnError(t *testing.T) {
 	}
 }
 
+// TestEveryPlaceIsCompared changes the packet at one place of every merged message.
+func TestEveryPlaceIsCompared(t *testing.T) {
+	for _, segments := range []int{2, 16, 32, 46, 64} {
+		c := newChecker(64, nativeHeaderBytes)
+		right, wrong := engine.Pattern(64), engine.Pattern(64)
+		wrong[nativeHeaderBytes] ^= 1
+		for place := range segments {
+			found := false
+			for i := range checkEvery * segments {
+				p := right
+				if i%segments == place {
+					p = wrong
+				}
+				ok, _ := c.sample(p)
+				found = found || !ok
+			}
+			if !found {
+				t.Errorf("packet %d of %d is never compared", place, segments)
+			}
+		}
+	}
+}
+
+// TestTailEndsABurst has the window end while packets wait for room in the send buffer: they are not sent, and not counted.
+func TestTailEndsABurst(t *testing.T) {
+	a, _ := socketPair(t, SocketOptions{})
+	p := &engine.Phase{}
+	p.Set(engine.Tail)
+	w, s, err := NewSender(p, a, SendOptions{Bytes: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.clock = newClock()
+	if err := s.round(w, true); err != nil {
+		t.Fatal(err)
+	}
+	if sent := s.Sent(); sent.AllPackets != 0 || sent.Packets != 0 || sent.NextSequence != sent.FirstSequence {
+		t.Errorf("sent %+v", sent)
+	}
+	w.Close()
+}
+
 func TestImpossibleOptions(t *testing.T) {
 	a, _ := socketPair(t, SocketOptions{})
 	for name, o := range map[string]SendOptions{
