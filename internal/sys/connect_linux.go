@@ -84,10 +84,10 @@ func Connect(fd int, to *Address) error {
 }
 
 // Disconnect takes a connected socket back to where it was before [Connect], by a reset if the connection still stood (connect(2) with AF_UNSPEC). Its
-// options stay, its port is given back.
+// options stay, its port is given back. It never sleeps, so the scheduler of Go does not hear of it.
 func Disconnect(fd int) error {
 	var none [unix.SizeofSockaddrInet4]byte // AF_UNSPEC is zero
-	if _, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&none)), uintptr(len(none))); errno != 0 {
+	if _, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&none)), uintptr(len(none))); errno != 0 {
 		return errno
 	}
 	return nil

@@ -120,11 +120,32 @@ func control(apply func(fd int) error) func(network, address string, c syscall.R
 	}
 }
 
-func (c *Conn) read(p []byte) (int, error)  { return sys.Read(c.fd, p) }
-func (c *Conn) write(p []byte) (int, error) { return sys.Write(c.fd, p) }
+func (c *Conn) read(p []byte) (int, error)  { return read(c.fd, p) }
+func (c *Conn) write(p []byte) (int, error) { return write(c.fd, p) }
 
 // discard takes up to n bytes without looking at them.
-func (c *Conn) discard(n int) (int, error) { return sys.ReadTruncated(c.fd, n) }
+func (c *Conn) discard(n int) (int, error) {
+	if scheduler.keep.Load() {
+		return sys.ReadTruncatedKept(c.fd, n)
+	}
+	return sys.ReadTruncated(c.fd, n)
+}
+
+// read sleeps the way that suits the number of workers.
+func read(fd int, p []byte) (int, error) {
+	if scheduler.keep.Load() {
+		return sys.ReadKept(fd, p)
+	}
+	return sys.Read(fd, p)
+}
+
+// write does as read.
+func write(fd int, p []byte) (int, error) {
+	if scheduler.keep.Load() {
+		return sys.WriteKept(fd, p)
+	}
+	return sys.Write(fd, p)
+}
 
 // readNow and writeNow never sleep.
 func (c *Conn) readNow(p []byte) (int, error)  { return sys.ReadNow(c.fd, p) }

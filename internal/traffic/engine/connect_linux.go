@@ -80,7 +80,7 @@ func (c *connector) Loop(w *Worker) error {
 func (c *connector) round(w *Worker) error {
 	start := w.Now()
 	for {
-		err := sys.Connect(c.fd, &c.to)
+		err := connect(c.fd, &c.to)
 		if err == nil {
 			break
 		}
@@ -112,8 +112,8 @@ func (c *connector) round(w *Worker) error {
 	return nil
 }
 
-func (c *connector) read(p []byte) (int, error)  { return sys.Read(c.fd, p) }
-func (c *connector) write(p []byte) (int, error) { return sys.Write(c.fd, p) }
+func (c *connector) read(p []byte) (int, error)  { return read(c.fd, p) }
+func (c *connector) write(p []byte) (int, error) { return write(c.fd, p) }
 
 // Acceptor is the far side of a connection test: a listening socket of its own.
 type Acceptor struct {
@@ -216,7 +216,7 @@ func (a *Acceptor) Loop(w *Worker) error {
 
 // round answers one connection. Only the listening socket can fail it: what a single client does is that client's matter.
 func (a *Acceptor) round(w *Worker) error {
-	conn, err := sys.Accept(a.fd, &a.peer)
+	conn, err := accept(a.fd, &a.peer)
 	if errors.Is(err, sys.ErrTimeout) || w.Phase.Is() == Stopped {
 		if conn >= 0 {
 			_ = sys.Close(conn) // nobody waits for an answer any more
@@ -241,14 +241,14 @@ func (a *Acceptor) round(w *Worker) error {
 // does, with nothing for requestPatience at most; who has not is given requestPatience in all.
 func (a *Acceptor) request(w *Worker) bool {
 	// As a rule all of it is there already.
-	n, err := sys.Read(a.conn, a.in)
+	n, err := read(a.conn, a.in)
 	for heard := w.Now(); n < len(a.in) && w.Now()-heard < requestPatience && w.Phase.Is() != Stopped; {
 		// A timeout is a round trip that is longer than wakeEvery, or a segment that is sent again.
 		if err != nil && !errors.Is(err, sys.ErrTimeout) {
 			return false
 		}
 		var more int
-		more, err = sys.Read(a.conn, a.in[n:])
+		more, err = read(a.conn, a.in[n:])
 		n += more
 		if more > 0 && n >= len(a.prefix) && bytes.HasPrefix(a.in, a.prefix) {
 			heard = w.Now()
@@ -257,4 +257,20 @@ func (a *Acceptor) request(w *Worker) bool {
 	return n == len(a.in) && bytes.HasPrefix(a.in, a.prefix)
 }
 
-func (a *Acceptor) write(p []byte) (int, error) { return sys.Write(a.conn, p) }
+func (a *Acceptor) write(p []byte) (int, error) { return write(a.conn, p) }
+
+// connect sleeps the way that suits the number of workers, as read does.
+func connect(fd int, to *sys.Address) error {
+	if scheduler.keep.Load() {
+		return sys.ConnectKept(fd, to)
+	}
+	return sys.Connect(fd, to)
+}
+
+// accept does as connect.
+func accept(fd int, from *sys.Address) (int, error) {
+	if scheduler.keep.Load() {
+		return sys.AcceptKept(fd, from)
+	}
+	return sys.Accept(fd, from)
+}

@@ -3,7 +3,12 @@ package engine
 import (
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
+
+// keepAtMost is how many workers may sleep in system calls without giving their logical processor back. The scheduler wakes each of them a hundred
+// times a second to see whether others should run, which a few do not notice and hundreds would do little else than.
+const keepAtMost = 16
 
 // spareProcessors are left for the conductor, the control channel and the rest of the program.
 const spareProcessors = 2
@@ -20,6 +25,7 @@ type processors struct {
 	mu   sync.Mutex
 	own  int // GOMAXPROCS when nothing is lent
 	lent int
+	keep atomic.Bool // workers may keep their logical processor while they sleep, see sys.ReadKept
 }
 
 // LendProcessors raises GOMAXPROCS for n workers until the returned function is called, once.
@@ -38,6 +44,11 @@ func (p *processors) change(by int) {
 		p.own = runtime.GOMAXPROCS(0)
 	}
 	p.lent += by
+	// Before there are fewer processors and after there are more: nobody must keep one that others wait for.
+	defer p.keep.Store(p.lent > 0 && p.lent <= keepAtMost)
+	if by < 0 {
+		p.keep.Store(false)
+	}
 	want := p.own
 	if p.lent > 0 {
 		want = max(p.own, p.lent+spareProcessors)

@@ -116,6 +116,7 @@ type streamSender struct {
 
 	shared   bool // with other streams on one thread: never sleep
 	finished bool // nothing is left to send
+	full     bool // the last call took all of what it was given
 }
 
 func (s *streamSender) Wake() {
@@ -156,6 +157,7 @@ func (s *streamSender) round(w *Worker) error {
 	}
 	// A timeout is no failure: it is the chance to look at the phase, which a peer with a closed window would otherwise keep us from.
 	n, err := s.from.send(s.at, want)
+	s.full = n == want
 	if n > 0 {
 		w.Bytes.Add(int64(n))
 		s.at = (s.at + n) % patternPeriod
@@ -190,6 +192,7 @@ type streamReceiver struct {
 	truncate bool
 	check    verifier
 	gather   lowWater
+	full     bool // the last call brought as much as was asked for
 }
 
 func (r *streamReceiver) Wake()  { r.conn.Wake() }
@@ -216,6 +219,7 @@ func (r *streamReceiver) round(w *Worker) error {
 	} else {
 		n, err = r.conn.read(r.in)
 	}
+	r.full = n == asked
 	w.Bytes.Add(int64(n))
 	if err != nil && !errors.Is(err, sys.ErrTimeout) {
 		return fmt.Errorf("receive data: %w", err)

@@ -93,7 +93,11 @@ func (s *pipeSource) send(at, n int) (int, error) {
 		s.queued = queued
 	}
 	// What is queued goes first, whatever was asked for: it is the next piece of the stream.
-	sent, err := sys.Splice(s.read, s.conn.fd, min(n, s.queued))
+	splice := sys.Splice
+	if scheduler.keep.Load() {
+		splice = sys.SpliceKept
+	}
+	sent, err := splice(s.read, s.conn.fd, min(n, s.queued))
 	s.queued -= sent
 	return sent, err
 }

@@ -1,0 +1,93 @@
+package sys
+
+import (
+	"io"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Calls that keep their logical processor.
+//
+// The Go scheduler is told of an ordinary system call before and after. Of one that sleeps for more than 20 µs it takes the logical processor
+// away, and the thread that watches for that (sysmon) stays awake every 20 µs as long as it finds such calls. In a ping-pong, where every
+// answer takes longer than that, this costs a context switch for every second transaction. A kept call sleeps without telling: the
+// thread keeps its processor, which must be one that nobody else waits for (see package engine, LendProcessors).
+//
+// The scheduler may still want the thread, to stop the world for a garbage collection. It sends a signal then, and the call returns
+// [ErrTimeout] instead of being repeated here, so that the caller comes by a place where it can be stopped. A call with a timeout of
+// [SetTimeout] is never restarted by the kernel (signal(7)).
+
+// ReadKept is [Read] that keeps its logical processor; [ErrTimeout] also after a signal.
+func ReadKept(fd int, p []byte) (int, error) {
+	n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	switch {
+	case errno == 0 && n == 0 && len(p) > 0:
+		return 0, io.EOF
+	case errno == 0:
+		return int(n), nil
+	}
+	return 0, keptError(errno)
+}
+
+// WriteKept is [Write] that keeps its logical processor; [ErrTimeout] also after a signal.
+func WriteKept(fd int, p []byte) (int, error) {
+	n, _, errno := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+	if errno == 0 {
+		return int(n), nil
+	}
+	return 0, keptError(errno)
+}
+
+// ReadTruncatedKept is [ReadTruncated] that keeps its logical processor; [ErrTimeout] also after a signal.
+func ReadTruncatedKept(fd, n int) (int, error) {
+	got, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), 0, uintptr(n), unix.MSG_TRUNC, 0, 0)
+	switch {
+	case errno == 0 && got == 0 && n > 0:
+		return 0, io.EOF
+	case errno == 0:
+		return int(got), nil
+	}
+	return 0, keptError(errno)
+}
+
+// SpliceKept is [Splice] that keeps its logical processor; [ErrTimeout] also after a signal.
+func SpliceKept(pipe, socket, n int) (int, error) {
+	moved, _, errno := unix.RawSyscall6(unix.SYS_SPLICE, uintptr(pipe), 0, uintptr(socket), 0, uintptr(n), unix.SPLICE_F_MOVE)
+	if errno == 0 {
+		return int(moved), nil
+	}
+	return 0, keptError(errno)
+}
+
+// AcceptKept is [Accept] that keeps its logical processor; [ErrTimeout] also after a signal or a connection that was reset while it waited.
+func AcceptKept(fd int, from *Address) (int, error) {
+	from.length = uint32(len(from.raw))
+	conn, _, errno := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&from.raw)), uintptr(unsafe.Pointer(&from.length)), unix.SOCK_CLOEXEC, 0, 0)
+	switch errno {
+	case 0:
+		return int(conn), nil
+	case unix.ECONNABORTED:
+		return -1, ErrTimeout
+	}
+	return -1, keptError(errno)
+}
+
+// ConnectKept is [Connect] that keeps its logical processor; [ErrTimeout] also after a signal.
+func ConnectKept(fd int, to *Address) error {
+	_, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&to.raw)), uintptr(to.length))
+	switch errno {
+	case 0, unix.EISCONN: // as in Connect
+		return nil
+	case unix.EINPROGRESS, unix.EALREADY:
+		return ErrTimeout
+	}
+	return keptError(errno)
+}
+
+func keptError(errno unix.Errno) error {
+	if errno == unix.EAGAIN || errno == unix.EINTR {
+		return ErrTimeout
+	}
+	return errno
+}
