@@ -59,3 +59,17 @@ func TestLimitedLogFromManyGoroutines(t *testing.T) {
 	}
 	LimitLines(nil, 1, "nobody")("nothing")
 }
+
+func TestSentencesStayOneLine(t *testing.T) {
+	for from, want := range map[string]string{
+		"a: b, 12 µs … ok":              "a: b, 12 µs … ok",
+		"a\nfake line\x1b[2J\r\x00\x7f": "a fake line.[2J...",
+		"\u0085\u009b31m\u2028x\xff":    "..31m.x.",
+	} {
+		var got string
+		LimitLines(func(s string) { got = s }, 1, "")(from)
+		if got != want {
+			t.Errorf("%q became %q, want %q", from, got, want)
+		}
+	}
+}
