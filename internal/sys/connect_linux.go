@@ -93,8 +93,15 @@ func Disconnect(fd int) error {
 	return nil
 }
 
-// Listen makes a blocking TCP socket accept connections at an address; port 0 lets the kernel choose, see [LocalPort].
+// Listen makes a blocking TCP socket accept connections at an address; port 0 lets the kernel choose, see [LocalPort]. The unspecified address of IPv6
+// takes IPv4 as well.
 func Listen(fd int, at netip.AddrPort, backlog int) error {
+	if at.Addr() == netip.IPv6Unspecified() {
+		// A host may have it otherwise (net.ipv6.bindv6only).
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0); err != nil {
+			return fmt.Errorf("clear ipv6_v6only: %w", err)
+		}
+	}
 	if err := unix.Bind(fd, sockaddr(at)); err != nil {
 		return fmt.Errorf("bind %s: %w", at, err)
 	}

@@ -6,8 +6,41 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/linerate/linerate/internal/sys"
 )
+
+// TestListenEverywhere takes a connection over IPv4 on a host whose IPv6 sockets would by themselves take none.
+func TestListenEverywhere(t *testing.T) {
+	fd, err := sys.OpenStream(netip.IPv6Unspecified())
+	if errors.Is(err, sys.ErrNotSupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sys.Close(fd) }()
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := sys.Listen(fd, netip.AddrPortFrom(netip.IPv6Unspecified(), 0), 1); err != nil {
+		t.Fatal(err)
+	}
+	port, err := sys.LocalPort(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err := sys.OpenStream(netip.MustParseAddr("127.0.0.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sys.Close(near) }()
+	to := sys.AddressOf(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port))
+	if err := sys.Connect(near, &to); err != nil {
+		t.Error(err)
+	}
+}
 
 // TestConnectGivesUpEveryTime connects to a listener whose queue is full, so that SYNs are dropped: each call must come back after the time of SetTimeout,
 // not only the first, or the end of a test waits for the kernel to give up after two minutes.
