@@ -47,8 +47,9 @@ func (b *Outbox) Set(i int, p []byte, segmentBytes int) {
 	h.SetControllen(segmentSpace)
 }
 
-// Send sends the first n messages and tells how many went. The error belongs to the first that did not, and comes with the next call if others
-// went before it. [ErrTimeout] means that none went within the time of [SetTimeout]; other errors are bare errnos.
+// Send sends the first n messages and tells how many went. An error belongs to the first of them. When another message is refused
+// the kernel tells only how many went before it, and forgets why: the next call tries it again, so a drop that lasts shows then and one that does not is
+// made good. [ErrTimeout] means that none went within the time of [SetTimeout]; other errors are bare errnos.
 //
 // As long as the send buffer has room the scheduler of Go does not hear of the call: a hundred packets take long enough for it to give the
 // logical processor of the thread away, and to look at it fifty thousand times a second. Waiting for room does tell it.
