@@ -23,6 +23,9 @@ const (
 	searchRounds = 24
 )
 
+// maxHints bounds the sizes of a round: a path has few hops that name one, and whoever names thousands wants this host to send that many packets.
+const maxHints = 32
+
 // usualSizes are tried first: what links, tunnels and the minima of the protocols leave. IPv6 needs 1280 and IPv4 576 (RFC 8200, RFC 791); PPPoE
 // leaves 1492, 6in4 1480, GRE 1476, WireGuard 1420 and 1440, IPsec about 1400; IP over InfiniBand has 2044, jumbo frames 9000.
 var usualSizes = []int{576, 1280, 1400, 1420, 1440, 1476, 1480, 1492, 1500, 2044, 9000}
@@ -427,7 +430,9 @@ func (s *search) trouble(e event) {
 func (d *side) named(mtu int) {
 	if mtu = max(mtu, unnamed); mtu != d.hop {
 		d.hop = mtu
-		d.hints = append(d.hints, mtu, mtu+1)
+		if len(d.hints) < maxHints {
+			d.hints = append(d.hints, mtu, mtu+1)
+		}
 	}
 }
 

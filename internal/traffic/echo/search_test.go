@@ -231,3 +231,17 @@ func FuzzProbeAnswer(f *testing.F) {
 		}
 	})
 }
+
+// TestManyHintsAreFewProbes is told of another MTU with every packet, as by somebody who makes them up.
+func TestManyHintsAreFewProbes(t *testing.T) {
+	d := side{on: true, low: 68, high: maxPacket}
+	for mtu := range 10_000 {
+		d.named(100 + mtu)
+	}
+	if d.plan(); len(d.probes) < 2 || len(d.probes) > maxHints+2 {
+		t.Errorf("%d probes", len(d.probes))
+	}
+	if d.hop != 100+9999 {
+		t.Errorf("the last word was lost: %d", d.hop)
+	}
+}
