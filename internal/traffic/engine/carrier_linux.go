@@ -163,8 +163,8 @@ func (c *carrier) turn(p *sys.Poller, m *member) error {
 	return nil
 }
 
-// turnRounds of one stream before the next is served: a megabyte, which fills the pipe of a fast stream and takes a fraction of a millisecond.
-const turnRounds = 8
+// turnRounds of one stream before the next is served: two megabytes, which fill the window of a fast stream and take half a millisecond.
+const turnRounds = 16
 
 func (s *streamSender) share() error {
 	s.shared = true

@@ -5,11 +5,12 @@ import "time"
 const (
 	// A receiver that is woken for every segment that comes spends more on waking than on the data, and while it reads the kernel cannot acknowledge: the data
 	// wait in the backlog of a locked socket. So a fast stream is let gather before its reader wakes, for this long at most,
-	gatherTime = 200 * time.Microsecond
+	gatherTime = 500 * time.Microsecond
 	// this much at most,
 	maxGatherBytes = 1 << 20
-	// never more than this part of the receive buffer, so that the window which the other end sees stays what it is without,
-	gatherShare = 16
+	// never more than this part of the receive buffer, so that the window which the other end sees stays nearly what it is without (buffers under 512 KiB, which
+	// are the ones that limit, are left alone),
+	gatherShare = 8
 	// and not at all where it would be less than the largest segment that the kernel puts together.
 	minGatherBytes = 64 << 10
 	// The rate is looked at after so much time and so many bytes at least: a stream that needs longer for them is none to gather.

@@ -277,13 +277,12 @@ func TestGathering(t *testing.T) {
 		buffer, want  int
 	}{
 		{0, 6 << 20, 1},
-		{1e9, 6 << 20, 1},               // 25 kB in 200 µs
-		{10e9, 6 << 20, 250_000},        // bounded by time
-		{40e9, 6 << 20, 6 << 20 / 16},   // bounded by the buffer
-		{40e9, 32 << 20, 1_000_000},     // bounded by time
-		{100e9, 64 << 20, 1 << 20},      // bounded outright
-		{40e9, 131072, 1},               // too small a buffer
-		{40e9, 1 << 20, minGatherBytes}, // just large enough
+		{1e9, 6 << 20, 1},                 // 62.5 kB in 500 µs
+		{8e9, 6 << 20, 500_000},           // bounded by time
+		{40e9, 6 << 20, 6 << 20 / 8},      // bounded by the buffer
+		{40e9, 32 << 20, 1 << 20},         // bounded outright
+		{40e9, 131072, 1},                 // too small a buffer
+		{40e9, 512 << 10, minGatherBytes}, // just large enough
 	} {
 		if got := gatherBytes(c.bitsPerSecond/8, c.buffer); got != c.want {
 			t.Errorf("%.0f bit/s with %d bytes: %d, want %d", c.bitsPerSecond, c.buffer, got, c.want)
