@@ -119,7 +119,7 @@ func (c *connector) write(p []byte) (int, error) { return write(c.fd, p) }
 type Acceptor struct {
 	port    uint16
 	fd      int
-	from    netip.Addr
+	from    netip.Addr // without a zone, which is a matter of the socket: accept does not tell it
 	prefix  []byte
 	out, in []byte
 	peer    sys.Address
@@ -149,7 +149,7 @@ func NewAcceptor(p *Phase, o AcceptOptions) (*Worker, *Acceptor, error) {
 		return nil, nil, err
 	}
 	a := &Acceptor{
-		fd: fd, conn: -1, last: -1, from: o.From.Unmap(), prefix: bytes.Clone(o.Prefix),
+		fd: fd, conn: -1, last: -1, from: o.From.Unmap().WithZone(""), prefix: bytes.Clone(o.Prefix),
 		out: Pattern(o.ResponseBytes), in: make([]byte, len(o.Prefix)+o.RequestBytes),
 	}
 	if err := a.listen(at, o.Conn); err != nil {

@@ -40,3 +40,30 @@ func TestSlowRequestIsAnswered(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestZoneOfTheAskedIsNoMatter answers a near end whose address was given with its zone, as link-local ones are.
+func TestZoneOfTheAskedIsNoMatter(t *testing.T) {
+	at := netip.MustParseAddr("::1")
+	p := &Phase{}
+	p.Set(Measured)
+	far, a, err := NewAcceptor(p, AcceptOptions{Address: at, From: at.WithZone("lo"), RequestBytes: 1, ResponseBytes: 1})
+	if err != nil {
+		t.Skipf("no ipv6 here: %v", err)
+	}
+	defer far.Close()
+	near, err := NewConnector(p, ConnectOptions{To: netip.AddrPortFrom(at, a.Port()), RequestBytes: 1, ResponseBytes: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer near.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- far.Run(-1) }()
+	if err := near.body.(*connector).round(near); err != nil {
+		t.Error(err)
+	}
+	p.Set(Stopped)
+	far.Wake()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
