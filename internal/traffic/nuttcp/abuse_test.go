@@ -190,3 +190,34 @@ func TestDataOfStrangers(t *testing.T) {
 		_ = c.Close()
 	}
 }
+
+// TestWhoIsGoneIsSentNothingMore asks for a minute of data and hangs up: the server must not go on sending to an address at which nobody waits.
+func TestWhoIsGoneIsSentNothingMore(t *testing.T) {
+	for _, udp := range []bool{false, true} {
+		s, j := serve(t, admission.Limits{}, nil)
+		port := freePorts(t, 1)
+		p := params{blockBytes: 500, blocks: unlimitedBlock, seconds: 60, streams: 1, rateKbit: 100, port: port, udp: udp}
+		at := fmt.Sprintf("127.0.0.1:%d", port)
+		var arrive io.Closer
+		if udp {
+			c, err := net.ListenPacket("udp", at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			arrive = c
+		} else {
+			l, err := net.Listen("tcp", at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			arrive = l
+		}
+		conn, _, got := ask(t, s, p.line())
+		if !strings.HasPrefix(got, "OK") {
+			t.Fatalf("answered %q", got)
+		}
+		_ = conn.Close()
+		j.await(t, 1, "the client closed its control connection")
+		_ = arrive.Close()
+	}
+}

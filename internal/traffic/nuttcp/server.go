@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -23,7 +24,7 @@ type ServerOptions struct {
 	Address string                         // host:port of the control connection; data ports are on the same host
 	Gate    *admission.Gate                // who may ask how much; nil: one with the default limits
 	Sample  func() (*host.Counters, error) // for the CPU time in reports; nil: they say 0
-	Log     func(string)                   // one plain sentence per client, from any goroutine; nil: nobody is told
+	Log     func(string)                   // one plain sentence per client, with bounds per minute (see admission.LimitLines), from any goroutine; nil: nobody is told
 	// Shared gives the arrivals of a port that somebody else listens on with TCP and UDP; nil, or a nil answer: nobody does.
 	Shared func(port int) *Arrivals
 }
@@ -35,6 +36,9 @@ type Server struct {
 	tcp     *net.TCPListener
 	ports   ports
 	waiting chan struct{} // holds one for every control connection that has not asked yet
+
+	// Sentences have bounds per minute. Anybody can be turned away any number of times, which must not silence the others.
+	log, away func(format string, args ...any)
 
 	mu   sync.Mutex
 	turn map[turnKey]chan struct{} // holds one while a test of that address waits for its data on that port
@@ -68,9 +72,6 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	if o.Gate == nil {
 		o.Gate = admission.New(admission.Limits{})
 	}
-	if o.Log == nil {
-		o.Log = func(string) {}
-	}
 	h, _, err := net.SplitHostPort(o.Address)
 	if err != nil {
 		return nil, fmt.Errorf("listen for nuttcp: %w", err)
@@ -80,10 +81,15 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for nuttcp: %w", err)
 	}
+	say := func(perMinute int) func(string, ...any) {
+		limited := admission.LimitLines(o.Log, perMinute, "nuttcp")
+		return func(format string, args ...any) { limited(fmt.Sprintf(format, args...)) }
+	}
 	s := &Server{
+		log: say(admission.ClientLines), away: say(admission.StrangerLines),
 		o: o, timing: patience, tcp: l.(*net.TCPListener), waiting: make(chan struct{}, maxWaiting), turn: make(map[turnKey]chan struct{}),
 	}
-	s.ports = ports{host: h, open: make(map[portKey]*dataPort), log: s.log}
+	s.ports = ports{host: h, open: make(map[portKey]*dataPort), log: s.away}
 	return s, nil
 }
 
@@ -121,11 +127,11 @@ func (s *Server) Serve(ctx context.Context) error {
 }
 
 // serve answers one client, closes its connection, and tells the log.
-func (s *Server) serve(ctx context.Context, conn *net.TCPConn) {
+func (s *Server) serve(serving context.Context, conn *net.TCPConn) {
 	from := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
 	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(serving)
+	defer cancel(nil)
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // only a closed connection refuses, and that is over
 	defer stop()
 	defer conn.Close()
@@ -133,7 +139,7 @@ func (s *Server) serve(ctx context.Context, conn *net.TCPConn) {
 	p, err := s.ask(conn, in)
 	if err != nil {
 		if ctx.Err() == nil {
-			s.log("nuttcp from %s: turned away: %v", from, err)
+			s.away("nuttcp from %s: turned away: %v", from, err)
 		}
 		return
 	}
@@ -143,20 +149,38 @@ func (s *Server) serve(ctx context.Context, conn *net.TCPConn) {
 	}
 	if err != nil {
 		refuse(conn, p, err)
-		s.log("nuttcp from %s: turned away: %v", from, err)
+		s.away("nuttcp from %s: turned away: %v", from, err)
 		if visit != nil {
 			visit.Leave()
 		}
 		return
 	}
 	defer visit.Leave()
+	_ = conn.SetReadDeadline(time.Time{}) // as above
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		// Nothing is to come; what ends is the connection, and with it the test. A client that is gone must not be sent to for as long as it had asked.
+		_, _ = io.Copy(io.Discard, in)
+		cancel(errGone)
+	}()
+	defer func() {
+		_ = conn.Close() // wakes the watch; everything was said
+		<-watched
+	}()
 	t := &session{Server: s, conn: conn, p: p, from: from.Addr(), visit: visit}
 	err = t.run(ctx)
-	if ctx.Err() != nil {
+	if serving.Err() != nil {
 		return
+	}
+	if err != nil && errors.Is(context.Cause(ctx), errGone) {
+		err = errGone // whatever came of it
 	}
 	s.log("nuttcp from %s: %s%s", from, t.sentence(), suffix(err))
 }
+
+// errGone is a client that left before its test was over.
+var errGone = errors.New("the client closed its control connection")
 
 func suffix(err error) string {
 	if err == nil {
@@ -262,8 +286,6 @@ func (s *Server) takeTurn(ctx context.Context, key turnKey) (done func(), err er
 		}
 	}), nil
 }
-
-func (s *Server) log(format string, args ...any) { s.o.Log(fmt.Sprintf(format, args...)) }
 
 // rate is n bytes in so much time, for people.
 func rate(n int64, d time.Duration) unit.BitRate {
