@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/iperf2"
 	"github.com/linerate/linerate/internal/traffic/nuttcp"
 	"github.com/linerate/linerate/internal/traffic/ttcp"
@@ -43,6 +44,7 @@ type hub struct {
 	ttcp    *ttcp.Server
 	nuttcp  *nuttcp.Arrivals // of data; nobody waits there when nuttcp is not accepted at all
 	peeking chan struct{}
+	away    func(string) // a log of those that are turned away, of which anybody can make any number
 
 	bound map[netip.AddrPort]binding // by the reader of the UDP socket alone
 }
@@ -69,7 +71,8 @@ func openHub(ctx context.Context, address string, o Options) (*hub, error) {
 		return nil, err
 	}
 	return &hub{
-		o: o, tcp: tcp, udp: pc.(*net.UDPConn),
+		away: admission.LimitLines(o.Log, admission.StrangerLines, "port "+port),
+		o:    o, tcp: tcp, udp: pc.(*net.UDPConn),
 		nuttcp: nuttcp.NewArrivals(), peeking: make(chan struct{}, maxPeeking), bound: make(map[netip.AddrPort]binding),
 	}, nil
 }
@@ -142,7 +145,7 @@ func (h *hub) dispatch(ctx context.Context, conn *net.TCPConn) {
 	case errors.Is(err, sys.ErrNotSupported):
 		h.serve(ctx, conn, h.iperf2 != nil) // which receives anything
 	case err != nil:
-		h.o.Log(fmt.Sprintf("port %d tcp from %s: turned away: %v", h.Addr().Port(), conn.RemoteAddr(), err))
+		h.away(fmt.Sprintf("port %d tcp from %s: turned away: %v", h.Addr().Port(), conn.RemoteAddr(), err))
 		_ = conn.Close() // as above
 	default:
 		h.serve(ctx, conn, h.ttcp == nil || h.iperf2 != nil && iperf2.LooksLike(head))

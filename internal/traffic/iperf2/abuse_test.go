@@ -173,3 +173,23 @@ func TestEarlyDeath(t *testing.T) {
 	_, _ = conn.Write(append(head, make([]byte, 1000)...))
 	_, _ = fmt.Fprint(conn, "more")
 }
+
+// TestForgedFlowsDoNotFloodTheLog asks for datagrams, and begins and ends tests, from a thousand addresses each, as forged datagrams can.
+func TestForgedFlowsDoNotFloodTheLog(t *testing.T) {
+	for _, reverse := range []bool{false, true} {
+		var lines []string
+		s := NewServer(ServerOptions{Log: func(line string) { lines = append(lines, line) }})
+		p := make([]byte, markBytes+settingsBytes)
+		settings{reverse: reverse}.put(p[markBytes:], true)
+		for i := range uint16(1000) {
+			from := netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), i)
+			for _, id := range []int64{1, -2} {
+				mark{id: id}.put(p)
+				s.flows.take(p, from, 1)
+			}
+		}
+		if len(lines) != admission.ClientLines {
+			t.Errorf("reverse %v: %d lines", reverse, len(lines))
+		}
+	}
+}

@@ -32,6 +32,10 @@ type Server struct {
 	parties parties
 	waiting chan struct{} // holds one for every connection that has said nothing yet
 	started time.Time     // base of the monotonic clock of arrivals
+
+	// Sentences have bounds per minute. Anybody can be turned away any number of times, and anybody can forge sources of datagrams: neither may
+	// silence the others.
+	log, logUDP, away func(format string, args ...any)
 }
 
 // maxWaiting is how many connections may be waited for at a time. Each is a goroutine of some kilobytes for timing.settings at most.
@@ -52,11 +56,14 @@ func NewServer(o ServerOptions) *Server {
 	if o.Gate == nil {
 		o.Gate = admission.New(admission.Limits{})
 	}
-	if o.Log == nil {
-		o.Log = func(string) {}
+	s := &Server{
+		log:    sayer(o.Log, admission.ClientLines, "iperf2 over tcp"),
+		logUDP: sayer(o.Log, admission.ClientLines, "iperf2 over udp"),
+		away:   sayer(o.Log, admission.StrangerLines, "iperf2 over tcp"),
+		o:      o,
+		timing: patience, started: time.Now(), waiting: make(chan struct{}, maxWaiting),
 	}
-	s := &Server{o: o, timing: patience, started: time.Now(), waiting: make(chan struct{}, maxWaiting)}
-	s.flows = newFlowTable(s.log)
+	s.flows = newFlowTable(s.logUDP)
 	s.parties.open = make(map[partyKey]*party)
 	return s
 }
@@ -163,4 +170,8 @@ func (s *Server) Sweep() { s.flows.sweep(s.now(), s.timing.forget) }
 
 func (s *Server) now() time.Duration { return time.Since(s.started) }
 
-func (s *Server) log(format string, args ...any) { s.o.Log(fmt.Sprintf(format, args...)) }
+// sayer is a log of at most perMinute sentences.
+func sayer(log func(string), perMinute int, who string) func(format string, args ...any) {
+	limited := admission.LimitLines(log, perMinute, who)
+	return func(format string, args ...any) { limited(fmt.Sprintf(format, args...)) }
+}

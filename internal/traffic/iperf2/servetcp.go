@@ -27,11 +27,13 @@ func (s *Server) ServeConn(ctx context.Context, conn *net.TCPConn) {
 	defer conn.Close()
 	start := time.Now()
 	head, err := s.head(conn)
+	tell := s.away
 	if err == nil {
+		tell = s.log
 		err = s.transfer(ctx, conn, from, start, head)
 	}
 	if err != nil && ctx.Err() == nil {
-		s.log("iperf2 tcp from %s: ended early: %v", from, err)
+		tell("iperf2 tcp from %s: ended early: %v", from, err)
 	}
 }
 

@@ -35,6 +35,10 @@ type Server struct {
 	flows   *flowTable
 	waiting chan struct{} // holds one for every connection that has sent nothing yet
 	started time.Time     // base of the monotonic clock of arrivals
+
+	// Sentences have bounds per minute. Anybody can be turned away any number of times, and anybody can forge sources of datagrams: neither may
+	// silence the others.
+	log, logUDP, away func(format string, args ...any)
 }
 
 // maxWaiting is how many connections may be waited for at a time. Each is a goroutine of some kilobytes for timing.idle at most.
@@ -53,11 +57,14 @@ func NewServer(o ServerOptions) *Server {
 	if o.Gate == nil {
 		o.Gate = admission.New(admission.Limits{})
 	}
-	if o.Log == nil {
-		o.Log = func(string) {}
+	s := &Server{
+		log:    sayer(o.Log, admission.ClientLines, "ttcp over tcp"),
+		logUDP: sayer(o.Log, admission.ClientLines, "ttcp over udp"),
+		away:   sayer(o.Log, admission.StrangerLines, "ttcp over tcp"),
+		o:      o,
+		timing: patience, started: time.Now(), waiting: make(chan struct{}, maxWaiting),
 	}
-	s := &Server{o: o, timing: patience, started: time.Now(), waiting: make(chan struct{}, maxWaiting)}
-	s.flows = newFlowTable(s.log)
+	s.flows = newFlowTable(s.logUDP)
 	return s
 }
 
@@ -161,7 +168,7 @@ func (s *Server) ServeConn(ctx context.Context, conn *net.TCPConn) {
 	seconds := time.Since(start).Seconds()
 	switch {
 	case err != nil && total == 0:
-		s.log("ttcp tcp from %s: turned away: %v", from, err)
+		s.away("ttcp tcp from %s: turned away: %v", from, err)
 	case err != nil:
 		s.log("ttcp tcp from %s: ended early after %d bytes in %.2f s: %v", from, total, seconds, err)
 	default:
@@ -248,7 +255,11 @@ func waits(dialect string) bool {
 // now is the time since the server was made.
 func (s *Server) now() time.Duration { return time.Since(s.started) }
 
-func (s *Server) log(format string, args ...any) { s.o.Log(fmt.Sprintf(format, args...)) }
+// sayer is a log of at most perMinute sentences.
+func sayer(log func(string), perMinute int, who string) func(format string, args ...any) {
+	limited := admission.LimitLines(log, perMinute, who)
+	return func(format string, args ...any) { limited(fmt.Sprintf(format, args...)) }
+}
 
 // rate is n bytes in so many seconds, for people.
 func rate(n int64, seconds float64) unit.BitRate {

@@ -135,3 +135,17 @@ func FuzzDatagrams(f *testing.F) {
 		}
 	})
 }
+
+// TestForgedFlowsDoNotFloodTheLog begins and ends tests from a thousand addresses, as forged datagrams can.
+func TestForgedFlowsDoNotFloodTheLog(t *testing.T) {
+	var lines []string
+	s := NewServer(ServerOptions{Log: func(line string) { lines = append(lines, line) }})
+	for i := range uint16(1000) {
+		from := netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), i)
+		s.TakePacket(100, from)
+		s.TakePacket(edgeBytes, from)
+	}
+	if len(lines) != admission.ClientLines {
+		t.Errorf("%d lines", len(lines))
+	}
+}
