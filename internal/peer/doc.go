@@ -17,7 +17,7 @@
 // Heavy tests (all but ping and mtu) run one at a time unless ServerOptions.AtOnce says otherwise. Who has to wait is told how many come first, for five
 // minutes at most; sources share the places evenly, and within that first come is first served. A test whose window or segment size the listening socket
 // must have is alone on the host. What would be refused in the end is refused before it waits. One admission.Gate counts the tests of all programs that
-// this host answers, and no test moves more than its source has left there.
+// this host answers and their bytes, and no test moves more than its source has left there; answers to pings alone are bounded by their rate and not charged.
 //
 // A client that is connected and does nothing has no goroutine but the sleeping reader of its channel. It is closed after an hour without a word,
 // and one source has at most 63 in 64 of the places for clients. One client at a time may tune, and only
@@ -58,7 +58,6 @@
 //
 // # Limits
 //
-// What a test of this package moves is bounded but not charged to its source at the gate, because package traffic tells the bytes of a test to its near side
-// only; tests of other programs are charged. Data connections go to the address that the control channel reached, or for ssh to the host name that `ssh -G` tells; behind a jump host
+// Data connections go to the address that the control channel reached, or for ssh to the host name that `ssh -G` tells; behind a jump host
 // they need a way of their own. Hosts that speak other dialects are no Clients: package dialect measures them.
 package peer

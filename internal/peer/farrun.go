@@ -27,7 +27,8 @@ type farRun struct {
 	queue  *wire.DataQueue
 	box    *mailbox
 	start  *time.Timer // gives the place free when no test starts
-	free   func()      // closes the queue and gives the place free, once
+	spend  func(bytes int64) error
+	free   func() // closes the queue and gives the place free, once
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when the responder has returned; nil while none was started
 }
@@ -76,6 +77,19 @@ func (c *session) openRun(ctx context.Context, opening call) (any, error) {
 	r.limits = c.Limits
 	if left := visit.Left(); r.limits.MaxBytes == 0 || left < r.limits.MaxBytes {
 		r.limits.MaxBytes = left
+	}
+	r.spend = func(n int64) error {
+		err := visit.Spend(n)
+		// The gate's clock runs from the admission on, traffic's limits from the start of the test, and those hold here: a test of the longest time that
+		// is allowed must not be ended at its very end.
+		if err == nil || visit.Left() > 0 {
+			return nil
+		}
+		var over *admission.BudgetError
+		if errors.As(err, &over) {
+			return errors.New(over.Reason) // without the address, which the client knows
+		}
+		return err
 	}
 	// The place is given free by whichever is first: the end of the test, its closing, or the client's not starting it. The queue goes first, since
 	// it may hold the listening port in a state that is for this test only.
@@ -199,6 +213,7 @@ func (c *session) testMessage(ctx context.Context, m wire.Message) {
 		Sample:   c.Root.Counters,
 		HostName: c.HostName,
 		Limits:   r.limits,
+		Spend:    r.spend,
 		Echo:     c.Echo,
 		PeerIP:   c.ip,
 	}

@@ -100,6 +100,31 @@ func TestLimitsAreToldAtTheNearEnd(t *testing.T) {
 	_ = end()
 }
 
+// TestBytesAreChargedToTheirSource has a source whose budget is enough for one test and a half.
+func TestBytesAreChargedToTheirSource(t *testing.T) {
+	t.Parallel()
+	gate := admission.New(admission.Limits{SourceBytes: 3e6})
+	f := serve(t, func(o *peer.ServerOptions) { o.Gate = gate })
+	c := f.connect(f.addr, peer.ConnectOptions{})
+	amount := traffic.Spec{Test: traffic.Stream, Streams: 2, Bytes: 2e6}
+	if _, err := c.Run(t.Context(), amount, nil); err != nil {
+		t.Fatal(err)
+	}
+	// What is known to be too much is not even begun.
+	if _, err := c.Run(t.Context(), amount, nil); !errors.Is(err, traffic.ErrRefused) || !strings.Contains(err.Error(), "2000000 bytes are more than the 1000000") {
+		t.Errorf("an amount over the rest of the budget: %v", err)
+	}
+	// Another connection of the same source is the same source.
+	other := f.connect(f.addr, peer.ConnectOptions{})
+	_, err := other.Run(t.Context(), short, nil)
+	if !errors.Is(err, traffic.ErrRefused) || !strings.HasSuffix(err.Error(), "the 3 MB that this host allows a source per 1h0m0s are used up") {
+		t.Errorf("a test that uses up the budget: %v", err)
+	}
+	if _, err := c.Run(t.Context(), short, nil); !errors.Is(err, peer.ErrBusy) || !strings.Contains(err.Error(), "has moved the 3 MB") {
+		t.Errorf("a test with the budget used up: %v", err)
+	}
+}
+
 func TestIdleClientsAreClosed(t *testing.T) {
 	t.Parallel()
 	f := serve(t, func(o *peer.ServerOptions) { o.IdleWait = 300 * time.Millisecond })

@@ -90,6 +90,10 @@ func (c *conductor) tellSent() bool {
 
 // exceeded tells when the other side moves more than this host allows, whatever its Spec has promised; only the far side is set limits.
 func (c *conductor) exceeded(r reading) error {
+	// The purse comes first: whose budget is used up gets to read that, and not the bound that follows from what was left of it.
+	if err := c.charge(r); err != nil {
+		return fmt.Errorf("%w: %w", errRefusing, err)
+	}
 	moved := max(r.bytes-c.first.bytes, r.sent)
 	if most := c.limits.MaxBytes; most > 0 && moved > most {
 		return fmt.Errorf("%w: more than the %d bytes this host allows", errRefusing, most)
@@ -102,6 +106,26 @@ func (c *conductor) exceeded(r reading) error {
 		return fmt.Errorf("%w: more than the %.6g packets per second this host allows", errRefusing, most)
 	}
 	return nil
+}
+
+// charge hands on what was moved since it was last called. Transactions count with the payload of both messages.
+func (c *conductor) charge(r reading) error {
+	if c.spend == nil {
+		return nil
+	}
+	moved := r.bytes - c.first.bytes + r.sent - c.first.sent
+	moved += (r.transactions - c.first.transactions) * int64(c.spec.RequestBytes+c.spec.ResponseBytes)
+	n := max(0, moved-c.charged)
+	c.charged += n
+	return c.spend(n)
+}
+
+// settleUp charges what was moved since the last look, however the test ended: a near side that stops early, again and again, would else move much for
+// nothing. It is too late to end the test for it, so an error is of no consequence here; the next test meets it.
+func (c *conductor) settleUp() {
+	if c.spend != nil {
+		_ = c.charge(c.read())
+	}
 }
 
 // placeOf is the CPU for worker w with this index; -1: none in particular.

@@ -107,6 +107,8 @@ type conductor struct {
 	pathMTU int                // bytes, that the kernel believes in, of a udp test; 0: not known
 	told    bool               // of a udp test: the other side knows what was sent here
 	limits  Limits             // that the far side holds the test to while it runs, see exceeded
+	spend   func(int64) error  // charges the far side's moved bytes to somebody, see charge; nil: nobody pays
+	charged int64              // bytes that spend was told of
 	started []bool             // by worker
 
 	base      time.Time
@@ -160,6 +162,7 @@ func (c *conductor) run(ctx context.Context) error {
 	// What the kernel counted before, such as the first bytes of a data connection that say whose it is, is in no interval.
 	c.first = c.read()
 	c.last, c.binEdge = c.first, c.first
+	defer c.settleUp()
 	c.nextBeat, c.nextBin, c.nextPart = c.session.Timing.Beat, binLength, c.spec.Interval
 	c.start(func(i int) bool { return !c.held(i) })
 	timer := time.NewTimer(0)
@@ -361,8 +364,7 @@ func (c *conductor) tick(now time.Duration) error {
 		}
 	case engine.Measured:
 		if c.windowOver(now) {
-			c.shut()
-			return nil
+			return c.shut()
 		}
 	case engine.Tail:
 		c.drain(now)
@@ -548,8 +550,11 @@ func (c *conductor) open() {
 }
 
 // shut ends the measured window, in the opposite order.
-func (c *conductor) shut() {
+func (c *conductor) shut() error {
 	c.window.shut = c.read()
+	if err := c.exceeded(c.window.shut); err != nil {
+		return err
+	}
 	c.phase.Set(engine.Tail)
 	for i, w := range c.workers {
 		if w.Conn != nil {
@@ -558,6 +563,7 @@ func (c *conductor) shut() {
 	}
 	c.cut(c.window.shut, true)
 	c.drain(c.window.shut.at)
+	return nil
 }
 
 // finish reads the counters that belong to the closed window and tells the other side.

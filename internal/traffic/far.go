@@ -24,6 +24,9 @@ type Responder struct {
 	Limits   Limits
 	Echo     *echo.Server // answers UDP pings; nil: ICMP only
 	PeerIP   string       // of the near host; the only address that Echo answers. Empty: ICMP only
+	// Spend is told the payload bytes that were moved since it was last told, sent and received together; its error ends the test and is the reason that
+	// the near side reads. Answers to pings are not in it. Nil: nobody counts.
+	Spend func(bytes int64) error
 
 	timing *channel.Timing // tests only; nil: that of every real test
 }
@@ -129,7 +132,7 @@ func (r *Responder) play(ctx context.Context, s *channel.Session, spec Spec) (re
 	}
 	quiet()
 	c := newConductor(spec, false, s, r.Sample, side, p)
-	c.limits = r.Limits.Filled()
+	c.limits, c.spend = r.Limits.Filled(), r.Spend
 	c.onPart = func(p part) { s.TryPost(channel.Interval, p) }
 	if err := c.run(ctx); err != nil {
 		return resultBody{}, err

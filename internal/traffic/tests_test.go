@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -241,5 +242,76 @@ func TestRefusals(t *testing.T) {
 	near.NearCPUs = []int{8191}
 	if _, err := Run(t.Context(), newWorld(t).link, near, nil); !errors.Is(err, ErrBadSpec) {
 		t.Errorf("near processor: %v", err)
+	}
+}
+
+// TestEveryByteIsCharged compares what the far side charges with what the test is known to have moved.
+func TestEveryByteIsCharged(t *testing.T) {
+	const amount = 3_000_000
+	for name, c := range map[string]struct {
+		spec Spec
+		want func(*Result) int64 // at the least
+		most int64               // 0: none
+	}{
+		"an amount up": {Spec{Test: Stream, Streams: 2, Bytes: amount}, func(*Result) int64 { return amount }, amount},
+		"one way down": {Spec{Test: Stream, Direction: Down, Duration: 200 * time.Millisecond}, func(r *Result) int64 { return r.Bytes }, 0},
+		"both ways":    {Spec{Test: Stream, Direction: Bidir, Bytes: amount}, func(*Result) int64 { return 2 * amount }, 2 * amount},
+		"transactions": {
+			Spec{Test: RR, Duration: 100 * time.Millisecond, RequestBytes: 100, ResponseBytes: 900},
+			func(r *Result) int64 { return int64(r.TransactionsPerSec*r.DurationSeconds+0.5) * 1000 }, 0,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			var charged int64
+			calls := 0
+			w.far.Spend = func(n int64) error {
+				calls++
+				charged += n
+				if n < 0 {
+					t.Errorf("%d bytes given back", n)
+				}
+				return nil
+			}
+			r := run(t, w, c.spec, nil)
+			if want := c.want(r); want == 0 || charged < want || c.most > 0 && charged > c.most || calls < 2 {
+				t.Errorf("charged %d bytes in %d calls, the test has moved %d", charged, calls, want)
+			}
+		})
+	}
+}
+
+// TestNoMoreThanThePurseHolds has a far side that pays until a sum is reached, and a near side that gives up and is charged all the same.
+func TestNoMoreThanThePurseHolds(t *testing.T) {
+	w := newWorld(t)
+	var charged int64
+	w.far.Spend = func(n int64) error {
+		if charged += n; charged > 1_000_000 {
+			return errors.New("your million is used up")
+		}
+		return nil
+	}
+	served := w.serve(t.Context())
+	_, err := Run(t.Context(), w.link, Spec{Test: Stream, Duration: 10 * time.Second}, nil)
+	if !errors.Is(err, ErrRefused) || !strings.HasSuffix(err.Error(), "your million is used up") {
+		t.Errorf("near side: %v", err)
+	}
+	if err := <-served; err == nil || !strings.Contains(err.Error(), "your million is used up") {
+		t.Errorf("far side: %v", err)
+	}
+
+	charged = 0
+	w = newWorld(t)
+	w.far.Spend = func(n int64) error {
+		charged += n
+		return nil
+	}
+	served = w.serve(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
+	if _, err := Run(ctx, w.link, Spec{Test: Stream, Duration: 10 * time.Second, Interval: 100 * time.Millisecond}, func(Interval) { cancel() }); !errors.Is(err, context.Canceled) {
+		t.Fatalf("near side: %v", err)
+	}
+	if err := <-served; err == nil || charged == 0 {
+		t.Errorf("far side: %v, %d bytes charged", err, charged)
 	}
 }
