@@ -30,15 +30,15 @@ type Server struct {
 	udp     *net.UDPConn
 	flows   *flowTable
 	parties parties
-	waiting chan struct{} // holds one for every connection that has said nothing yet
-	started time.Time     // base of the monotonic clock of arrivals
+	waiting *admission.Anteroom // holds one for every connection that has said nothing yet
+	started time.Time           // base of the monotonic clock of arrivals
 
 	// Sentences have bounds per minute. Anybody can be turned away any number of times, and anybody can forge sources of datagrams: neither may
 	// silence the others.
 	log, logUDP, away func(format string, args ...any)
 }
 
-// maxWaiting is how many connections may be waited for at a time. Each is a goroutine of some kilobytes for timing.settings at most.
+// maxWaiting is how many connections may be waited for at a time, a quarter of them of one source. Each is a goroutine of some kilobytes for timing.settings at most.
 const maxWaiting = 256
 
 // timing is how long a server waits; tests have less patience.
@@ -61,7 +61,7 @@ func NewServer(o ServerOptions) *Server {
 		logUDP: sayer(o.Log, admission.ClientLines, "iperf2 over udp"),
 		away:   sayer(o.Log, admission.StrangerLines, "iperf2 over tcp"),
 		o:      o,
-		timing: patience, started: time.Now(), waiting: make(chan struct{}, maxWaiting),
+		timing: patience, started: time.Now(), waiting: admission.NewAnteroom(maxWaiting, maxWaiting/4),
 	}
 	s.flows = newFlowTable(s.logUDP)
 	s.parties.open = make(map[partyKey]*party)

@@ -51,12 +51,11 @@ var errDialect = errors.New("another dialect")
 // head reads the first bytes of a connection. Until they are there the client is nobody's visitor, so that who connects and says nothing
 // takes no place from those who do; it takes one of the places for waiting.
 func (s *Server) head(conn *net.TCPConn) ([]byte, error) {
-	select {
-	case s.waiting <- struct{}{}:
-		defer func() { <-s.waiting }()
-	default:
-		return nil, fmt.Errorf("%d connections that have said nothing are waiting already", maxWaiting)
+	leave, ok := s.waiting.Enter(conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr())
+	if !ok {
+		return nil, errors.New("too many connections that have said nothing are waiting already")
 	}
+	defer leave()
 	_ = conn.SetReadDeadline(time.Now().Add(s.timing.settings)) // as in ServeConn
 	head := make([]byte, 0, settingsBytes)
 	for len(head) < settingsBytes {

@@ -35,7 +35,7 @@ type Server struct {
 	timing  timing
 	tcp     *net.TCPListener
 	ports   ports
-	waiting chan struct{} // holds one for every control connection that has not asked yet
+	waiting *admission.Anteroom // holds one for every control connection that has not asked yet
 
 	// Sentences have bounds per minute. Anybody can be turned away any number of times, which must not silence the others.
 	log, away func(format string, args ...any)
@@ -61,7 +61,7 @@ type timing struct {
 
 var patience = timing{ask: 10 * time.Second, arrive: 10 * time.Second, idle: 30 * time.Second, silent: 5 * time.Second, longest: 10 * time.Second}
 
-// maxWaiting is how many control connections may be waited for at a time. Each is a goroutine of some kilobytes for timing.ask at most.
+// maxWaiting is how many control connections may be waited for at a time, a quarter of them of one source. Each is a goroutine of some kilobytes for timing.ask at most.
 const maxWaiting = 256
 
 // maxLine is the longest line that a client may send; its parameters are some 400 bytes.
@@ -87,7 +87,7 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	}
 	s := &Server{
 		log: say(admission.ClientLines), away: say(admission.StrangerLines),
-		o: o, timing: patience, tcp: l.(*net.TCPListener), waiting: make(chan struct{}, maxWaiting), turn: make(map[turnKey]chan struct{}),
+		o: o, timing: patience, tcp: l.(*net.TCPListener), waiting: admission.NewAnteroom(maxWaiting, maxWaiting/4), turn: make(map[turnKey]chan struct{}),
 	}
 	s.ports = ports{host: h, open: make(map[portKey]*dataPort), log: s.away}
 	return s, nil
@@ -192,12 +192,11 @@ func suffix(err error) string {
 // ask reads what a client asks for. Until then it is nobody's visitor, so that who connects and says nothing takes no place from those who
 // do; it takes one of the places for waiting.
 func (s *Server) ask(conn *net.TCPConn, in *bufio.Reader) (params, error) {
-	select {
-	case s.waiting <- struct{}{}:
-		defer func() { <-s.waiting }()
-	default:
-		return params{}, fmt.Errorf("%d connections that have asked nothing are waiting already", maxWaiting)
+	leave, ok := s.waiting.Enter(conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr())
+	if !ok {
+		return params{}, errors.New("too many connections that have asked nothing are waiting already")
 	}
+	defer leave()
 	_ = conn.SetDeadline(time.Now().Add(s.timing.ask)) // as in serve
 	// The first bytes tell; who speaks something else may never send the end of a line.
 	_, err := in.Peek(1)

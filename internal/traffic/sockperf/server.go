@@ -24,7 +24,7 @@ const (
 	idleWait    = 30 * time.Second // between messages
 	answerWait  = 10 * time.Second // for the client to take an answer
 	acceptPause = 50 * time.Millisecond
-	// maxSilent is how many connections that have said nothing may be waited for at a time, and maxSilentPerSource how many of one address.
+	// maxSilent is how many connections that have said nothing may be waited for at a time, and maxSilentPerSource how many of one source.
 	// Each is a descriptor and a goroutine of some kilobytes for firstWait at most.
 	maxSilent          = 256
 	maxSilentPerSource = 64
@@ -53,16 +53,13 @@ type Server struct {
 	listener *net.TCPListener
 	echo     *udpEcho
 	addr     netip.AddrPort
-
-	mu     sync.Mutex
-	silent map[netip.Addr]int // connections that have said nothing yet
-	quiet  int                // sum of silent
+	silent   *admission.Anteroom // connections that have said nothing yet
 }
 
 // Listen opens both sockets. The Server answers once [Server.Serve] runs, which also closes it.
 func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	s := &Server{
-		gate: o.Gate, patience: patience{firstWait, idleWait, answerWait}, silent: make(map[netip.Addr]int),
+		gate: o.Gate, patience: patience{firstWait, idleWait, answerWait}, silent: admission.NewAnteroom(maxSilent, maxSilentPerSource),
 		log:    admission.LimitLines(o.Log, admission.ClientLines, "sockperf over tcp"),
 		logUDP: admission.LimitLines(o.Log, admission.ClientLines, "sockperf over udp"),
 		away:   admission.LimitLines(o.Log, admission.StrangerLines, "sockperf over tcp"),
@@ -171,41 +168,21 @@ func (s *Server) accept(ctx context.Context, wg *sync.WaitGroup) error {
 		}
 		from := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
 		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
-		if !s.meet(from.Addr()) {
+		met, ok := s.silent.Enter(from.Addr())
+		if !ok {
 			_ = conn.Close() // nobody has been promised anything
 			s.turnAway(from, errors.New("too many connections that have said nothing are waiting already"))
 			continue
 		}
-		wg.Go(func() { s.serveConn(ctx, conn, from) })
+		wg.Go(func() { s.serveConn(ctx, conn, from, met) })
 	}
 }
 
-// meet counts one more connection that has said nothing; false: there are too many.
-func (s *Server) meet(from netip.Addr) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.quiet >= maxSilent || s.silent[from] >= maxSilentPerSource {
-		return false
-	}
-	s.quiet++
-	s.silent[from]++
-	return true
-}
-
-func (s *Server) met(from netip.Addr) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.quiet--
-	if s.silent[from]--; s.silent[from] == 0 {
-		delete(s.silent, from)
-	}
-}
-
-// serveConn serves one connection to its end and closes it. Until its first bytes are there it is nobody's visitor, so that who connects and says
+// serveConn serves one connection to its end and closes it; met is to be called when it has said something. Until its first bytes are there it is nobody's visitor, so that who connects and says
 // nothing takes no place from clients of this dialect or another.
-func (s *Server) serveConn(ctx context.Context, conn *net.TCPConn, from netip.AddrPort) {
+func (s *Server) serveConn(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, met func()) {
 	head, err := s.head(ctx, conn)
-	s.met(from.Addr())
+	met()
 	var visit *admission.Visit
 	if err == nil {
 		visit, err = s.gate.Enter(from.Addr())

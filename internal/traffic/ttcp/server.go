@@ -33,15 +33,15 @@ type Server struct {
 	tcp     *net.TCPListener // nil when somebody else listens
 	udp     *net.UDPConn
 	flows   *flowTable
-	waiting chan struct{} // holds one for every connection that has sent nothing yet
-	started time.Time     // base of the monotonic clock of arrivals
+	waiting *admission.Anteroom // holds one for every connection that has sent nothing yet
+	started time.Time           // base of the monotonic clock of arrivals
 
 	// Sentences have bounds per minute. Anybody can be turned away any number of times, and anybody can forge sources of datagrams: neither may
 	// silence the others.
 	log, logUDP, away func(format string, args ...any)
 }
 
-// maxWaiting is how many connections may be waited for at a time. Each is a goroutine of some kilobytes for timing.idle at most.
+// maxWaiting is how many connections may be waited for at a time, a quarter of them of one source. Each is a goroutine of some kilobytes for timing.idle at most.
 const maxWaiting = 256
 
 // timing is how long a server waits; tests have less patience.
@@ -62,7 +62,7 @@ func NewServer(o ServerOptions) *Server {
 		logUDP: sayer(o.Log, admission.ClientLines, "ttcp over udp"),
 		away:   sayer(o.Log, admission.StrangerLines, "ttcp over tcp"),
 		o:      o,
-		timing: patience, started: time.Now(), waiting: make(chan struct{}, maxWaiting),
+		timing: patience, started: time.Now(), waiting: admission.NewAnteroom(maxWaiting, maxWaiting/4),
 	}
 	s.flows = newFlowTable(s.logUDP)
 	return s
@@ -182,12 +182,11 @@ const callBytes = 128 << 10
 // head reads the first bytes of a connection. Until they are there the sender is nobody's visitor, so that who connects and says nothing
 // takes no place from those who do; it takes one of the places for waiting.
 func (s *Server) head(conn *net.TCPConn, p []byte) (int, error) {
-	select {
-	case s.waiting <- struct{}{}:
-		defer func() { <-s.waiting }()
-	default:
-		return 0, fmt.Errorf("%d connections that have sent nothing are waiting already", maxWaiting)
+	leave, ok := s.waiting.Enter(conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr())
+	if !ok {
+		return 0, errors.New("too many connections that have sent nothing are waiting already")
 	}
+	defer leave()
 	_ = conn.SetReadDeadline(time.Now().Add(s.timing.idle)) // as in ServeConn
 	n, err := conn.Read(p)
 	switch name := wire.Dialect(p[:min(n, 64)]); {
