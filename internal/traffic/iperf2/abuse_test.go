@@ -193,3 +193,26 @@ func TestForgedFlowsDoNotFloodTheLog(t *testing.T) {
 		}
 	}
 }
+
+// TestManyConnectionsAtOnce opens as many as a test may have before any of them says something: all are greeted.
+func TestManyConnectionsAtOnce(t *testing.T) {
+	s, _ := serve(t, admission.Limits{}, nil)
+	var conns []net.Conn
+	for range maxStreams {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+		conns = append(conns, c)
+	}
+	p := make([]byte, settingsBytes)
+	settings{streams: maxStreams, bytes: settingsBytes}.put(p, false)
+	for i, c := range conns {
+		_, _ = c.Write(p) // a connection that was turned away is found by the read
+		if _, err := io.ReadFull(c, make([]byte, greetingBytes)); err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+	}
+}

@@ -38,8 +38,8 @@ type Server struct {
 	log, logUDP, away func(format string, args ...any)
 }
 
-// maxWaiting is how many connections may be waited for at a time, a quarter of them of one source. Each is a goroutine of some kilobytes for timing.settings at most.
-const maxWaiting = 256
+// maxWaiting is how many connections may be waited for at a time, of one source as many as two tests have connections. Each is a goroutine of some kilobytes for timing.settings at most.
+const maxWaiting = 4 * maxStreams
 
 // timing is how long a server waits; tests have less patience.
 type timing struct {
@@ -61,7 +61,7 @@ func NewServer(o ServerOptions) *Server {
 		logUDP: sayer(o.Log, admission.ClientLines, "iperf2 over udp"),
 		away:   sayer(o.Log, admission.StrangerLines, "iperf2 over tcp"),
 		o:      o,
-		timing: patience, started: time.Now(), waiting: admission.NewAnteroom(maxWaiting, maxWaiting/4),
+		timing: patience, started: time.Now(), waiting: admission.NewAnteroom(maxWaiting, 2*maxStreams),
 	}
 	s.flows = newFlowTable(s.logUDP)
 	s.parties.open = make(map[partyKey]*party)
