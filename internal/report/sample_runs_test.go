@@ -26,8 +26,8 @@ func sampleRuns() map[string]traffic.Result {
 	udp := base(traffic.UDP)
 	udp.Direction, udp.Method, udp.ThroughputBitsPerSec, udp.PacketsPerSec, udp.LossRatio = traffic.Bidir, "udp", 200e6, 17857, p(0.0125)
 	udp.UpBitsPerSec, udp.DownBitsPerSec = 100e6, 100e6
-	one := traffic.DatagramCounts{Sent: 20000, Received: 19750, Lost: 250, Duplicates: 3, Reordered: 7, JitterSeconds: 12e-6, DelayVariation: spread(80e-6)}
-	udp.UDP = &traffic.Datagrams{DatagramCounts: traffic.DatagramCounts{Sent: 40000, Received: 39500, Lost: 500, Duplicates: 6, Reordered: 14, JitterSeconds: 12e-6},
+	one := traffic.DatagramCounts{Sent: 20000, Received: 19750, Lost: 250, Duplicates: p(uint64(3)), Reordered: p(uint64(7)), JitterSeconds: 12e-6, DelayVariation: spread(80e-6)}
+	udp.UDP = &traffic.Datagrams{DatagramCounts: traffic.DatagramCounts{Sent: 40000, Received: 39500, Lost: 500, Duplicates: p(uint64(6)), Reordered: p(uint64(14)), JitterSeconds: 12e-6},
 		Batch: "gso", Up: &one, Down: &one}
 	udp.Pacing = &traffic.Pacing{TargetBitsPerSec: 100e6, AchievedBitsPerSec: 99.9e6, Gaps: spread(112e-6), Method: "own"}
 	udp.Losses = []traffic.Loss{
@@ -54,5 +54,14 @@ func sampleRuns() map[string]traffic.Result {
 	crr := base(traffic.CRR)
 	crr.TransactionsPerSec, crr.RTT = 9800, spread(100e-6)
 	crr.Confidence = &traffic.Confidence{Rounds: 4, Mean: 9800, Low: 9700, High: 9900, HalfWidthRatio: 0.0102, Reached: true}
-	return map[string]traffic.Result{"udp": udp, "mtu": mtu, "load": load, "stream": stream, "crr": crr}
+	// A reflector that counts, with clocks that are known to be right on the way up only; and it tells nothing of its own host.
+	ping := base(traffic.Ping)
+	ping.Method, ping.RTT, ping.LossRatio, ping.Ends.Remote = "stamp, unauthenticated", spread(0.02), p(0.02), traffic.End{Drops: []traffic.Drop{}}
+	ping.UDP = &traffic.Datagrams{DatagramCounts: traffic.DatagramCounts{Sent: 100, Received: 98, Lost: 2, JitterSeconds: 12e-6}}
+	ping.OneWay = &traffic.OneWayResult{
+		Up:   traffic.OneWay{Delay: spread(0.01), DelayErrorSeconds: 2e-6, DelayVariation: spread(80e-6), Lost: p(uint64(2))},
+		Down: traffic.OneWay{DelayVariation: spread(90e-6), Lost: p(uint64(0))},
+	}
+	ping.Hops = &traffic.HopCounts{Up: 5}
+	return map[string]traffic.Result{"ping": ping, "udp": udp, "mtu": mtu, "load": load, "stream": stream, "crr": crr}
 }

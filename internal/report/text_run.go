@@ -21,6 +21,9 @@ func (p *printer) detail(r traffic.Result, alone bool) {
 	if r.UDP != nil {
 		describeDatagrams(add, *r.UDP)
 	}
+	if r.OneWay != nil {
+		describeOneWay(add, *r.OneWay, r.Hops)
+	}
 	if r.MTU != nil {
 		describeMTU(add, *r.MTU)
 	}
@@ -54,9 +57,15 @@ type describer func(name, format string, args ...any)
 func describeDatagrams(add describer, d traffic.Datagrams) {
 	one := func(name string, c traffic.DatagramCounts) {
 		// Counts in full: whoever compares them with the counters of a switch needs every digit.
-		add(name, "%d sent, %d received, %d lost (%s), %d duplicates, %d out of order", c.Sent, c.Received, c.Lost,
-			unit.FormatPercent(ratio(c.Lost, c.Sent)), c.Duplicates, c.Reordered)
-		text := "jitter " + unit.FormatSeconds(c.JitterSeconds)
+		text := fmt.Sprintf("%d sent, %d received, %d lost (%s)", c.Sent, c.Received, c.Lost, unit.FormatPercent(ratio(c.Lost, c.Sent)))
+		if c.Duplicates != nil {
+			text += fmt.Sprintf(", %d duplicates", *c.Duplicates)
+		}
+		if c.Reordered != nil {
+			text += fmt.Sprintf(", %d out of order", *c.Reordered)
+		}
+		add(name, "%s", text)
+		text = "jitter " + unit.FormatSeconds(c.JitterSeconds)
 		if v := c.DelayVariation; v != nil {
 			text += fmt.Sprintf(", delay over the smallest p50 %s, p99 %s, max %s",
 				unit.FormatSeconds(v.P50), unit.FormatSeconds(v.P99), unit.FormatSeconds(v.Max))
@@ -79,6 +88,35 @@ func ratio(a, b uint64) float64 {
 		return 0
 	}
 	return float64(a) / float64(b)
+}
+
+// describeOneWay shows what is known of each direction; of what is not, nothing.
+func describeOneWay(add describer, o traffic.OneWayResult, hops *traffic.HopCounts) {
+	if hops == nil {
+		hops = &traffic.HopCounts{}
+	}
+	one := func(name string, w traffic.OneWay, hops int) {
+		var parts []string
+		if d := w.Delay; d != nil {
+			parts = append(parts, fmt.Sprintf("delay p50 %s, p99 %s, max %s (±%s by the clocks)",
+				unit.FormatSeconds(d.P50), unit.FormatSeconds(d.P99), unit.FormatSeconds(d.Max), unit.FormatSeconds(w.DelayErrorSeconds)))
+		}
+		if v := w.DelayVariation; v != nil {
+			parts = append(parts, fmt.Sprintf("over the smallest p50 %s, p99 %s, max %s",
+				unit.FormatSeconds(v.P50), unit.FormatSeconds(v.P99), unit.FormatSeconds(v.Max)))
+		}
+		if w.Lost != nil {
+			parts = append(parts, fmt.Sprintf("%d lost", *w.Lost))
+		}
+		if hops > 0 {
+			parts = append(parts, fmt.Sprintf("%d hops", hops))
+		}
+		if len(parts) > 0 {
+			add(name, "%s", strings.Join(parts, "; "))
+		}
+	}
+	one("one way up", o.Up, hops.Up)
+	one("one way down", o.Down, hops.Down)
 }
 
 func describeMTU(add describer, m traffic.PathMTU) {

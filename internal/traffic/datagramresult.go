@@ -39,7 +39,7 @@ func accountOf(x *datagram.Exchange) (*udpSent, *udpReceived) {
 	}
 	return sent, &udpReceived{
 		DatagramCounts: DatagramCounts{
-			Sent: uint64(r.Sent), Received: uint64(r.Packets), Lost: uint64(r.Lost), Duplicates: uint64(r.Duplicates), Reordered: uint64(r.Reordered),
+			Sent: uint64(r.Sent), Received: uint64(r.Packets), Lost: uint64(r.Lost), Duplicates: known(r.Duplicates), Reordered: known(r.Reordered),
 			JitterSeconds: r.JitterSeconds, DelayVariation: plainDistribution(r.DelayVariation),
 		},
 		Bytes: r.Bytes, Seconds: r.Time.Seconds(), SocketDrops: r.SocketDrops, Batch: string(r.Batch),
@@ -104,9 +104,23 @@ func (d DatagramCounts) with(o DatagramCounts) DatagramCounts {
 	d.Sent += o.Sent
 	d.Received += o.Received
 	d.Lost += o.Lost
-	d.Duplicates += o.Duplicates
-	d.Reordered += o.Reordered
+	d.Duplicates, d.Reordered = sumKnown(d.Duplicates, o.Duplicates), sumKnown(d.Reordered, o.Reordered)
 	return d
+}
+
+// known is a count that was told.
+func known(n int64) *uint64 {
+	u := uint64(n)
+	return &u
+}
+
+// sumKnown is nil where one of the counts is not known: the other alone is no total.
+func sumKnown(a, b *uint64) *uint64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	sum := *a + *b
+	return &sum
 }
 
 // explain finds out where the packets of one direction died.

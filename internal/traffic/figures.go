@@ -36,6 +36,8 @@ type Result struct {
 	Losses               []Loss        `json:"losses,omitempty"`     // where packets died; together they are UDP.Lost, to the packet
 	MTU                  *PathMTU      `json:"mtu,omitempty"`        // mtu
 	Load                 *LoadResult   `json:"load,omitempty"`       // load
+	OneWay               *OneWayResult `json:"one_way,omitempty"`    // ping of a far end that timestamps and numbers what it answers
+	Hops                 *HopCounts    `json:"hops,omitempty"`       // ping of a far end that tells the TTL of what came
 	Confidence           *Confidence   `json:"confidence,omitempty"` // where the test was repeated
 	Intervals            []Interval    `json:"intervals"`
 	Ends                 Ends          `json:"ends"`
@@ -71,10 +73,10 @@ type DatagramCounts struct {
 	Sent           uint64        `json:"sent_packets_total"`
 	Received       uint64        `json:"received_packets_total"` // each once
 	Lost           uint64        `json:"lost_packets_total"`
-	Duplicates     uint64        `json:"duplicate_packets_total"`
-	Reordered      uint64        `json:"reordered_packets_total"`   // came after one that was sent later (RFC 4737 §3)
-	JitterSeconds  float64       `json:"jitter_seconds"`            // RFC 3550 §6.4.1, mean over the streams
-	DelayVariation *Distribution `json:"delay_variation,omitempty"` // of one-way delay over its smallest (RFC 5481 §4.2)
+	Duplicates     *uint64       `json:"duplicate_packets_total,omitempty"` // nil: the receiver does not tell
+	Reordered      *uint64       `json:"reordered_packets_total,omitempty"` // came after one that was sent later (RFC 4737 §3); nil: the receiver does not tell
+	JitterSeconds  float64       `json:"jitter_seconds"`                    // RFC 3550 §6.4.1, mean over the streams
+	DelayVariation *Distribution `json:"delay_variation,omitempty"`         // of one-way delay over its smallest (RFC 5481 §4.2)
 }
 
 // Pacing tells how well a rate was kept.
@@ -138,6 +140,26 @@ type LoadPoint struct {
 	ThroughputBitsPerSec float64 `json:"throughput_bits_per_second,omitempty"`
 }
 
+// OneWayResult is each direction of a ping by itself.
+type OneWayResult struct {
+	Up   OneWay `json:"up"`
+	Down OneWay `json:"down"`
+}
+
+// OneWay is what is known of one direction; all of it may be unknown.
+type OneWay struct {
+	Delay             *Distribution `json:"delay,omitempty"`               // nil: not both clocks are known to be right
+	DelayErrorSeconds float64       `json:"delay_error_seconds,omitempty"` // by which every value of Delay may be wrong, as both ends say of their clocks
+	DelayVariation    *Distribution `json:"delay_variation,omitempty"`     // of delay over its smallest (RFC 5481 §4.2), for which clocks need not be right
+	Lost              *uint64       `json:"lost_packets_total,omitempty"`  // nil: nobody can tell which way lost them
+}
+
+// HopCounts is how many routers packets passed on their way; 0: not known.
+type HopCounts struct {
+	Up   int `json:"up,omitempty"`
+	Down int `json:"down,omitempty"`
+}
+
 // Confidence is how sure the mean of a repeated test is: an interval of 95 % confidence, in the unit of the test's first figure.
 type Confidence struct {
 	Rounds         int     `json:"rounds"`
@@ -178,7 +200,7 @@ type Ends struct {
 // End is what one host saw and spent during the test.
 type End struct {
 	Host                  string            `json:"host,omitempty"`
-	CPUSeconds            float64           `json:"cpu_seconds"` // whole host in the measured window, all classes but idle and steal
+	CPUSeconds            float64           `json:"cpu_seconds,omitempty"` // whole host in the measured window, all classes but idle and steal; absent: not told
 	CPUSecondsPerGigabyte float64           `json:"cpu_seconds_per_gigabyte,omitempty"`
 	CPUSecondsPerMillion  float64           `json:"cpu_seconds_per_million_packets,omitempty"` // packets of the test's payload: datagrams, segments, transactions' messages
 	UserSeconds           float64           `json:"user_seconds,omitempty"`                    // CPUSeconds by class, as the kernel's tick sees them

@@ -46,7 +46,7 @@ func TestDatagramsAllWays(t *testing.T) {
 				w.withEcho(t)
 				r := run(t, w, spec, nil)
 				u := r.UDP
-				if u == nil || u.Sent == 0 || u.Received+u.Lost != u.Sent || u.Duplicates != 0 {
+				if u == nil || u.Sent == 0 || u.Received+u.Lost != u.Sent || u.Duplicates == nil || *u.Duplicates != 0 || u.Reordered == nil {
 					t.Fatalf("%+v", u)
 				}
 				if (direction == Bidir) != (u.Up != nil && u.Down != nil) {

@@ -96,6 +96,10 @@ func TestIperf2RealServer(t *testing.T) {
 				if want := r.Bytes + int64(streams*spec.PacketBytes); theirs != want || uint64(lost) != r.UDP.Lost {
 					t.Errorf("result has %d bytes, %d lost; server %d (want %d), %d lost:\n%s", r.Bytes, r.UDP.Lost, theirs, want, lost, out)
 				}
+				// Of doubled ones the protocol says nothing.
+				if r.UDP.Duplicates != nil || r.UDP.Reordered == nil {
+					t.Errorf("duplicates %v, reordered %v", r.UDP.Duplicates, r.UDP.Reordered)
+				}
 				if bounded && (r.UDP.Sent != uint64(streams)*200 || r.UDP.Received+r.UDP.Lost != r.UDP.Sent) {
 					t.Errorf("%+v", r.UDP.DatagramCounts)
 				}

@@ -63,7 +63,7 @@ func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
 		return nil
 	}
 	r.UDP = &traffic.Datagrams{}
-	silent := 0
+	silent, reordered := 0, uint64(0)
 	for i, s := range t.sockets {
 		sent := t.datagrams[i].Sent()
 		got, err := t.ask(ctx, s, int64(sent.NextSequence))
@@ -78,7 +78,7 @@ func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
 		// The datagram that ended the test is in the server's figures, though it is none of it. Duplicates are not in this protocol.
 		received := uint64(max(0, got.datagrams-got.lost-1))
 		r.UDP.Received += min(received, uint64(sent.AllPackets))
-		r.UDP.Reordered += uint64(got.reordered)
+		reordered += uint64(got.reordered)
 		r.UDP.JitterSeconds += got.jitter.Seconds() / float64(len(t.sockets))
 		r.Bytes += max(0, got.bytes-int64(t.packetBytes))
 		r.DurationSeconds = max(r.DurationSeconds, got.duration.Seconds())
@@ -86,7 +86,7 @@ func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
 	if silent > 0 {
 		return fmt.Errorf("%w: no report of %d of %d streams", traffic.ErrPeerGone, silent, len(t.sockets))
 	}
-	r.UDP.Lost = r.UDP.Sent - r.UDP.Received
+	r.UDP.Lost, r.UDP.Reordered = r.UDP.Sent-r.UDP.Received, &reordered
 	return nil
 }
 

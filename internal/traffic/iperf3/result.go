@@ -142,6 +142,7 @@ func (c *client) connections(r *traffic.Result) {
 // datagrams is what became of the datagrams. What is lost in the omitted seconds is left out where the far end tells it apart.
 func (c *client) datagrams(r *traffic.Result) {
 	var up, down traffic.DatagramCounts
+	var duplicates, reordered uint64
 	var own [2]account.SocketDrops
 	var batch datagram.Batch
 	untold := false
@@ -163,8 +164,9 @@ func (c *client) datagrams(r *traffic.Result) {
 		// The sender's own count where it is higher: see above.
 		all := max(far.Packets, int64(got.HighestSequence))
 		add(&down, all-f.mark.packets, all-got.UniquePackets-f.mark.lost)
-		down.Duplicates += uint64(max(got.Duplicates-f.mark.got.Duplicates, 0))
-		down.Reordered += uint64(max(got.Reordered-f.mark.got.Reordered, 0))
+		duplicates += uint64(max(got.Duplicates-f.mark.got.Duplicates, 0))
+		reordered += uint64(max(got.Reordered-f.mark.got.Reordered, 0))
+		down.Duplicates, down.Reordered = &duplicates, &reordered // of what goes up, the far end tells neither
 		down.JitterSeconds += got.JitterSeconds / float64(c.spec.Streams)
 		own[1].Received += uint64(max(dropped(got)-dropped(f.mark.got), 0))
 		if c.spec.Streams == 1 && got.DelayVariation.Count > 0 {
@@ -186,7 +188,7 @@ func (c *client) datagrams(r *traffic.Result) {
 	default:
 		r.UDP.DatagramCounts = traffic.DatagramCounts{
 			Sent: up.Sent + down.Sent, Received: up.Received + down.Received, Lost: up.Lost + down.Lost,
-			Duplicates: down.Duplicates, Reordered: down.Reordered, JitterSeconds: (up.JitterSeconds + down.JitterSeconds) / 2,
+			JitterSeconds: (up.JitterSeconds + down.JitterSeconds) / 2,
 		}
 		r.UDP.Up, r.UDP.Down = &up, &down
 		r.Losses = merge(account.Losses(up.Lost, own[0], counters, nil), account.Losses(down.Lost, own[1], nil, counters))

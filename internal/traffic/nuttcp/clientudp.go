@@ -138,7 +138,8 @@ func (t *Test) finishUDP(f far, r *traffic.Result) {
 		r.DurationSeconds = f.seconds
 	} else {
 		got := t.receiver.Received()
-		u.Received, u.Duplicates, u.Reordered = uint64(got.UniquePackets), uint64(got.Duplicates), uint64(got.Reordered)
+		duplicates, reordered := uint64(got.Duplicates), uint64(got.Reordered)
+		u.Received, u.Duplicates, u.Reordered = uint64(got.UniquePackets), &duplicates, &reordered
 		u.Sent = max(theirs, u.Received)
 		if !exact {
 			// The counts in the datagrams know better, but for what was lost at the very end.

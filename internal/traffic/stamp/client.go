@@ -60,7 +60,7 @@ func Run(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
 	if err != nil {
 		return nil, err
 	}
-	return r.Result, nil
+	return r.result(), nil
 }
 
 // Measure sends a packet per Spec.Gap to the reflector at HOST[:PORT], test ping. Spec.RequestBytes is the length of a packet, 44 bytes (authenticated 112) at least: what is more is extra

@@ -20,9 +20,10 @@ func (s *sender) fill(r *Report, greeting, begin, end mark) {
 	r.Up, r.Down = s.up.report(), s.down.report()
 	s.delays(r)
 	s.split(r, greeting, begin, end, uint64(lost))
+	duplicates, reordered := uint64(s.duplicates), s.up.reordered+s.down.reordered
 	r.UDP = &traffic.Datagrams{DatagramCounts: traffic.DatagramCounts{
-		Sent: uint64(s.sent), Received: uint64(s.answered), Lost: uint64(lost), Duplicates: uint64(s.duplicates),
-		Reordered: s.up.reordered + s.down.reordered, JitterSeconds: s.whole.jitter / 1e9,
+		Sent: uint64(s.sent), Received: uint64(s.answered), Lost: uint64(lost), Duplicates: &duplicates,
+		Reordered: &reordered, JitterSeconds: s.whole.jitter / 1e9,
 	}}
 	if r.Up.Lost != nil {
 		arrived := uint64(s.sent) - *r.Up.Lost
@@ -42,13 +43,25 @@ func (s *sender) fill(r *Report, greeting, begin, end mark) {
 	}
 }
 
+// result is what of the report fits a result of package traffic.
+func (r *Report) result() *traffic.Result {
+	way := func(w OneWay) traffic.OneWay {
+		return traffic.OneWay{Delay: w.Delay, DelayErrorSeconds: w.DelayError, DelayVariation: w.DelayVariation, Lost: w.Lost}
+	}
+	r.OneWay = &traffic.OneWayResult{Up: way(r.Up), Down: way(r.Down)}
+	if r.Hops != nil {
+		r.Result.Hops = &traffic.HopCounts{Up: *r.Hops} // answers come with a TTL that only the reflector knows the start of
+	}
+	return r.Result
+}
+
 // wantedHops is the TTL or hop limit that packets leave with.
 const wantedHops = 255
 
 // counts is what is known of one way of a reflector that counts.
 func counts(w OneWay, sent, received uint64) *traffic.DatagramCounts {
 	return &traffic.DatagramCounts{
-		Sent: sent, Received: received, Lost: sent - received, Reordered: *w.Reordered, JitterSeconds: w.JitterSeconds, DelayVariation: w.DelayVariation,
+		Sent: sent, Received: received, Lost: sent - received, Reordered: w.Reordered, JitterSeconds: w.JitterSeconds, DelayVariation: w.DelayVariation,
 	}
 }
 

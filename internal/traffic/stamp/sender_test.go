@@ -128,6 +128,10 @@ func TestReportOfAKnownPath(t *testing.T) {
 		t.Errorf("hops %v, warnings %q", r.Hops, r.Warnings)
 	}
 
+	if w := r.result().OneWay; w.Up.Delay != r.Up.Delay || *w.Up.Lost != 1 || w.Down.DelayVariation != r.Down.DelayVariation || r.Result.Hops.Up != 5 || r.Result.Hops.Down != 0 {
+		t.Errorf("as a result: %+v, hops %+v", w, r.Result.Hops)
+	}
+
 	// A clock that is off changes delays, which only the vouched-for show; nothing else.
 	p.offset = -time.Hour
 	for name, c := range map[string]struct {
