@@ -48,10 +48,10 @@ type Server struct {
 	udp     *net.UDPConn   // hears hellos; streams have sockets of their own at the same port
 	clients sync.WaitGroup // every goroutine of the server
 
-	mu        sync.Mutex
-	sessions  map[cookie]*session // also those that are no tests yet
-	strangers map[netip.Addr]int
-	waiting   int // sum of strangers
+	strangers *admission.Anteroom
+
+	mu       sync.Mutex
+	sessions map[cookie]*session // also those that are no tests yet
 }
 
 // Listen opens the server's port, for TCP and for UDP. [Server.Serve] closes it.
@@ -68,7 +68,7 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	}
 	s := &Server{
 		options: o, away: away, tcp: listener.(*net.TCPListener), //nolint:forcetypeassert // network "tcp" gives nothing else
-		sessions: make(map[cookie]*session), strangers: make(map[netip.Addr]int),
+		sessions: make(map[cookie]*session), strangers: admission.NewAnteroom(maxStrangers, maxStrangersPerSource),
 	}
 	// The same port, which the kernel may just have chosen.
 	name, _, err := net.SplitHostPort(o.Address)
@@ -128,12 +128,13 @@ func (s *Server) accept(ctx context.Context) error {
 		}
 		from := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
 		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
-		if !s.meet(from.Addr()) {
+		known, ok := s.strangers.Enter(from.Addr())
+		if !ok {
 			_ = conn.Close() // too many that say nothing; a client tries again
 			continue
 		}
 		number++
-		a := arrival{conn, from, number, sync.OnceFunc(func() { s.met(from.Addr()) })}
+		a := arrival{conn, from, number, sync.OnceFunc(known)}
 		s.clients.Go(func() { s.serve(ctx, a) })
 	}
 }
@@ -144,27 +145,6 @@ type arrival struct {
 	from   netip.AddrPort
 	number uint64
 	known  func() // to be called when it is a stranger no more, or is closed; once is enough
-}
-
-// meet counts one more connection of which nothing is known; false: there are too many.
-func (s *Server) meet(from netip.Addr) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.waiting >= maxStrangers || s.strangers[from] >= maxStrangersPerSource {
-		return false
-	}
-	s.waiting++
-	s.strangers[from]++
-	return true
-}
-
-func (s *Server) met(from netip.Addr) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.waiting--
-	if s.strangers[from]--; s.strangers[from] == 0 {
-		delete(s.strangers, from)
-	}
 }
 
 // serve finds out what a connection is: a stream of a test, or a new client.
