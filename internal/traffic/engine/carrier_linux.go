@@ -141,10 +141,10 @@ func (c *carrier) round(p *sys.Poller) error {
 	return nil
 }
 
-// turn serves one stream, as long as it is in flow but for so many rounds at most. Its error is one of the thread, not of the stream.
+// turn serves one stream, as long as it is in flow but for turnBytes at most. Its error is one of the thread, not of the stream.
 func (c *carrier) turn(p *sys.Poller, m *member) error {
 	var err error
-	for range turnRounds {
+	for start := m.w.Bytes.Load(); m.w.Bytes.Load()-start < turnBytes; {
 		if err = m.body.round(m.w); err != nil || !m.body.more() {
 			break
 		}
@@ -163,8 +163,8 @@ func (c *carrier) turn(p *sys.Poller, m *member) error {
 	return nil
 }
 
-// turnRounds of one stream before the next is served: two megabytes, which fill the window of a fast stream and take half a millisecond.
-const turnRounds = 16
+// turnBytes of one stream are moved before the next is served: they fill the window of a fast stream and take half a millisecond.
+const turnBytes = 2 << 20
 
 func (s *streamSender) share() error {
 	s.shared = true

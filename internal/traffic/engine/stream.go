@@ -10,8 +10,12 @@ import (
 
 // Sizes of one system call, in bytes.
 const (
-	copyBytes    = 2 * patternPeriod // 136 KiB keep the copy inside a second-level cache and make the cost of the call itself vanish beside it
-	maxCallBytes = 1 << 20           // the most that StreamOptions.BufferBytes may ask for
+	copyBytes = 2 * patternPeriod // 136 KiB keep a receiver's copy inside a second-level cache and make the cost of the call itself vanish beside it
+	// A sender gives more at a time: acknowledgements that come while a call runs wait for its end and are then taken together, at the cost of one, and congestion
+	// controls that model the path (BBR) see what it can carry instead of how often the two ends wake each other. On a veth pair: 20 Gb/s copying with 136 KiB,
+	// 43 with 544 KiB; with 1 MiB the call is larger than the room in the socket, and 18.
+	sendBytes    = 8 * patternPeriod
+	maxCallBytes = 1 << 20 // the most that StreamOptions.BufferBytes may ask for
 	// pacedCall is how much of a paced stream one call hands over: what is counted as sent then has left some milliseconds later.
 	pacedCall    = 10 * time.Millisecond
 	minPacedCall = 4 << 10
@@ -149,7 +153,7 @@ func (s *streamSender) round(w *Worker) error {
 			s.claimed = s.limit.claim(s.call)
 		}
 		if s.claimed == 0 {
-			s.finished = true
+			s.finished, s.full = true, false
 			s.rest()
 			return nil
 		}

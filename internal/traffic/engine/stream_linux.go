@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	// referenceBytes of one call that goes by reference: as many pages as a pipe holds that even a user with hundreds of them is allowed
-	// (fs.pipe-user-pages-soft, 64 MiB).
-	referenceBytes = 128 << 10
+	// pipeBytes are as much as anybody may put into one pipe (fs.pipe-max-size). A user may have 64 MiB in pipes altogether (fs.pipe-user-pages-soft);
+	// beyond that they get smallPipeBytes, or nothing and another method.
+	pipeBytes      = 1 << 20
+	smallPipeBytes = 128 << 10
 	truncateBytes  = 1 << 20 // nothing is copied, so only what has come bounds the call
 )
 
@@ -22,15 +23,20 @@ func newSource(m SendMethod, conn *Conn) (source, int, error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		return &fileSource{conn: conn, file: file}, referenceBytes, nil
+		return &fileSource{conn: conn, file: file}, sendBytes, nil
 	case SendSplice:
-		read, write, err := sys.OpenPipe(referenceBytes)
+		call := sendBytes
+		read, write, err := sys.OpenPipe(pipeBytes)
+		if err != nil {
+			call = smallPipeBytes
+			read, write, err = sys.OpenPipe(smallPipeBytes)
+		}
 		if err != nil {
 			return nil, 0, err
 		}
-		return &pipeSource{conn: conn, ring: ring(), read: read, write: write}, referenceBytes, nil
+		return &pipeSource{conn: conn, ring: ring(), read: read, write: write}, call, nil
 	}
-	return &copySource{conn: conn, ring: ring()}, copyBytes, nil
+	return &copySource{conn: conn, ring: ring()}, sendBytes, nil
 }
 
 // patternFile is the payload as a file in memory, of which one is enough for all senders of this process: they read it at offsets of their own.

@@ -7,5 +7,5 @@ const truncateBytes = copyBytes
 
 // newSource makes the one source there is.
 func newSource(_ SendMethod, conn *Conn) (source, int, error) {
-	return &copySource{conn: conn, ring: ring()}, copyBytes, nil
+	return &copySource{conn: conn, ring: ring()}, sendBytes, nil
 }

@@ -59,7 +59,7 @@ func TestStreamMethods(t *testing.T) {
 					}
 					size := call
 					if size == 0 {
-						size = copyBytes
+						size = sendBytes
 					}
 					pump(t, ws, wr, min(4*sampleEvery, 2000*int64(size)))
 					if v := wr.Verified.Load(); v == 0 || v > wr.Bytes.Load() {
