@@ -32,12 +32,12 @@ func main() {
 
 // options are the flags.
 type options struct {
-	linerate, out    string
-	rounds           int
-	duration         float64
-	only             string
-	nearCPU, farCPU  string
-	play, port, addr string
+	linerate, out   string
+	rounds          int
+	duration        float64
+	only            string
+	nearCPU, farCPU string
+	play, port      string
 }
 
 func run(ctx context.Context, args []string, out, progress io.Writer) error {

@@ -181,7 +181,9 @@ func (a *app) serverOptions(f serveFlags) (peer.ServerOptions, admission.Limits,
 			return journal.Open(journalOptions(dir, journal.Lease, peer.FarSide))
 		},
 		History: a.history,
-		Log:     func(message string) { fmt.Fprintf(a.err, "%s %s\n", time.Now().Format(time.TimeOnly), admission.OneLine(message)) },
+		Log: func(message string) {
+			fmt.Fprintf(a.err, "%s %s\n", time.Now().Format(time.TimeOnly), admission.OneLine(message))
+		},
 	}, all, nil
 }
 

@@ -210,15 +210,3 @@ func program(t *testing.T, name string) string {
 	}
 	return path
 }
-
-// run runs a program to its end, which must come within ten seconds, and gives its output.
-func run(t *testing.T, name string, args ...string) string {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, program(t, name), args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
-	}
-	return string(out)
-}

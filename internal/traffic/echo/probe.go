@@ -76,9 +76,6 @@ func (r *registration) probed(p []byte) reply {
 	return reply{bytes: int(size), probe: true}
 }
 
-// putCannot turns an answer into the one that says that no packet of a named size can be sent.
-func putCannot(p []byte) { binary.BigEndian.PutUint32(p[32:], probeCannot) }
-
 // putTooBig turns an answer into the one that says that the size asked for does not leave this host.
 func putTooBig(p []byte, mtu int) {
 	binary.BigEndian.PutUint32(p[32:], probeTooBig)

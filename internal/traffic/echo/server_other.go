@@ -3,6 +3,7 @@
 package echo
 
 import (
+	"encoding/binary"
 	"errors"
 	"net"
 	"net/netip"
@@ -54,3 +55,6 @@ func (s *serverSocket) serve(server *Server) {
 		}
 	}
 }
+
+// putCannot turns an answer into the one that says that no packet of a named size can be sent.
+func putCannot(p []byte) { binary.BigEndian.PutUint32(p[32:], probeCannot) }
