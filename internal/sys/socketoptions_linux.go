@@ -8,25 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SetStreamTOS sets the type of service of what a socket sends, 0 to 255: DSCP in the upper six bits, and on datagrams ECN in the lower two (TCP keeps those
-// to itself).
-func SetStreamTOS(fd, tos int) error {
-	family, err := sockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN, "so_domain")
-	if err != nil {
-		return err
-	}
-	// An IPv6 socket may carry IPv4 to a mapped address, and then the IPv4 field counts (ipv6(7)).
-	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TOS, tos); err != nil {
-		return fmt.Errorf("set ip_tos to %d: %w", tos, err)
-	}
-	if family == unix.AF_INET6 {
-		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, tos); err != nil {
-			return fmt.Errorf("set ipv6_tclass to %d: %w", tos, err)
-		}
-	}
-	return nil
-}
-
 // SetMaxSegmentBytes bounds the payload of one segment, in both directions: it is what the handshake announces, so it must be set before connect or
 // on the listening socket. The kernel takes 88 to 32767.
 func SetMaxSegmentBytes(fd, bytes int) error {
@@ -96,18 +77,6 @@ func SetReceiveLowWater(fd, bytes int) error {
 func SetDeferAccept(fd int, d time.Duration) error {
 	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_DEFER_ACCEPT, int(max(d, time.Second)/time.Second)); err != nil {
 		return fmt.Errorf("set tcp_defer_accept to %v: %w", d, err)
-	}
-	return nil
-}
-
-// SetQuickAck makes the kernel acknowledge at once (true), or late, with the next data (false). It holds until the kernel thinks otherwise.
-func SetQuickAck(fd int, on bool) error {
-	v := 0
-	if on {
-		v = 1
-	}
-	if err := unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_QUICKACK, v); err != nil {
-		return fmt.Errorf("set tcp_quickack: %w", err)
 	}
 	return nil
 }

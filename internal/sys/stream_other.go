@@ -31,9 +31,6 @@ func Splice(int, int, int) (int, error) { return 0, errRawSocket }
 // ShutdownWrite is not supported.
 func ShutdownWrite(int) error { return errRawSocket }
 
-// SetStreamTOS is not supported.
-func SetStreamTOS(int, int) error { return errRawSocket }
-
 // SetMaxSegmentBytes is not supported.
 func SetMaxSegmentBytes(int, int) error { return errRawSocket }
 
@@ -54,6 +51,3 @@ func SetReceiveLowWater(int, int) error { return errRawSocket }
 
 // SetDeferAccept is not supported.
 func SetDeferAccept(int, time.Duration) error { return errRawSocket }
-
-// SetQuickAck is not supported.
-func SetQuickAck(int, bool) error { return errRawSocket }

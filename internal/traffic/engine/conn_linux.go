@@ -70,7 +70,7 @@ func (o ConnOptions) applyShared(fd int) error {
 		}
 	}
 	if o.TOS != 0 {
-		if err := sys.SetStreamTOS(fd, o.TOS); err != nil {
+		if err := sys.SetTOS(fd, o.TOS); err != nil {
 			return err
 		}
 	}
