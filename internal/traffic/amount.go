@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/linerate/linerate/internal/sys"
 	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
@@ -141,4 +142,21 @@ func placeOf(s Spec, w *engine.Worker, index int, near bool, allowed []int) int 
 		return list[index%len(list)]
 	}
 	return w.Place(allowed, index)
+}
+
+// threads lets many streams share threads, and tells how many threads the workers need.
+func (c *conductor) threads() int {
+	// The senders of an amount start one by one, when the window opens; those of a shared thread start together.
+	if c.spec.Test != Stream || c.spec.Bytes > 0 {
+		return len(c.workers)
+	}
+	cpus := len(c.spec.FarCPUs)
+	if c.near {
+		cpus = len(c.spec.NearCPUs)
+	}
+	if cpus == 0 {
+		allowed, _ := sys.AllowedCPUs() // not told: one thread, which Multiplex makes of none
+		cpus = len(allowed)
+	}
+	return engine.Multiplex(c.workers, cpus)
 }

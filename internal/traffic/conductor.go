@@ -153,7 +153,7 @@ func newConductor(spec Spec, near bool, s *channel.Session, sample func() (*host
 func (c *conductor) run(ctx context.Context) error {
 	// Before the workers start: each would otherwise wait for a logical processor in its first system call already. halt runs before
 	// the processors go back, because deferred calls run last in first out.
-	defer engine.LendProcessors(len(c.workers))()
+	defer engine.LendProcessors(c.threads())()
 	defer c.halt()
 	if c.goodbye != nil {
 		defer c.goodbye() // first of all: a connection that ends without a word before looks like a failure
