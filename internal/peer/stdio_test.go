@@ -99,7 +99,7 @@ func FuzzSession(f *testing.F) {
 	f.Add("run.open", []byte(`{"id":4,"body":{"spec":{"test":"stream","window_bytes":65536,"mss_bytes":1}}}`))
 	f.Fuzz(func(t *testing.T, typ string, body []byte) {
 		if !json.Valid(body) || typ == "" {
-			t.Skip()
+			return
 		}
 		x, y := net.Pipe()
 		done := make(chan error, 1)
