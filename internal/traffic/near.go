@@ -151,8 +151,14 @@ type cast struct {
 
 // connect opens what the near side of a test needs.
 func (l Link) connect(ctx context.Context, s *channel.Session, spec Spec, p *engine.Phase, accepted acceptBody, ends *endpoints) (side cast, err error) {
+	asked := ctx
 	ctx, cancel := context.WithTimeoutCause(ctx, s.Timing.Setup, fmt.Errorf("open data connections: %w: nothing within %v", ErrPeerGone, s.Timing.Setup))
 	defer cancel()
+	defer func() {
+		if err != nil && asked.Err() == nil {
+			err = s.InsteadOf(err) // what was cancelled because the far side had gone or given up tells only that it was cancelled
+		}
+	}()
 	// The far side may give up meanwhile, and then there is nothing to open any more.
 	defer context.AfterFunc(s.Spoken, cancel)()
 	switch spec.Test {
@@ -216,7 +222,7 @@ func (l Link) openDatagrams(ctx context.Context, s *channel.Session, spec Spec, 
 	}
 	sockets, err := l.sayHello(ctx, spec, to, echo.Token(accepted.EchoToken))
 	if err != nil {
-		return cast{}, s.InsteadOf(err)
+		return cast{}, err
 	}
 	ends.note(net.UDPAddrFromAddrPort(sockets[0].LocalAddr()), net.UDPAddrFromAddrPort(sockets[0].RemoteAddr()))
 	workers, ports, err := newDatagramWorkers(spec, p, sockets, true)

@@ -198,6 +198,9 @@ func (s *Session) InsteadOf(err error) error {
 	if s.Spoken.Err() == nil {
 		return err
 	}
+	if s.ctx.Err() != nil {
+		err = context.Cause(s.ctx) // the channel broke, and whatever else ended then is only its shadow
+	}
 	return s.said(err)
 }
 

@@ -118,6 +118,10 @@ func TestBrokenChannel(t *testing.T) {
 	if err := s.Cause(); !errors.Is(err, ErrPeerGone) || !errors.Is(err, io.EOF) {
 		t.Errorf("%v", err)
 	}
+	// What was cancelled because of that is the end of the channel as well.
+	if err := s.InsteadOf(context.Canceled); !errors.Is(err, ErrPeerGone) {
+		t.Errorf("%v", err)
+	}
 	s.Post(Go, nil) // returns
 	s.Farewell(Result)
 }
