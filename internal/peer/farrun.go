@@ -58,7 +58,7 @@ func (c *session) openRun(ctx context.Context, opening call) (any, error) {
 	}
 	// An address that is not known (ssh without one) is a source like any other to the gate.
 	from, _ := netip.ParseAddr(c.ip)
-	visit, err := c.Gate.Enter(from)
+	visit, err := c.Gate.EnterKnown(from) // who comes this far has shown the key
 	if err != nil {
 		leave()
 		var busy *admission.BusyError

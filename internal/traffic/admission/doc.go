@@ -6,9 +6,13 @@
 //
 //   - [Gate.Enter] is for tests that last: a source, once it has proved its address (a TCP handshake, a token sent back), becomes a [Visit].
 //     The gate bounds how many there are, how many of one source, how long each lasts, how many bytes it moves and how fast; and how many
-//     bytes a source moves in all its visits of a window of time.
+//     bytes a source moves in all its visits of a window of time. [Gate.EnterKnown] is the same for holders of the host's key, whose places
+//     strangers cannot take.
 //   - [Gate.Allow] is for reflectors that keep no state: every packet may come from a forged source, so each source has a bucket of packets
 //     and one of bytes, and all sources together have one that is as large as those of [Limits.Clients] sources.
+//
+// Around it stand an [Anteroom] for connections that have not said yet what they want, [Turns] for moments of a protocol that only one test of a
+// source can be in, and [LimitLines] and [OneLine] for the log, which strangers must neither fill nor forge.
 //
 // A source is an IPv4 address or the /64 of an IPv6 one: whoever has one address of a /64 has them all.
 //

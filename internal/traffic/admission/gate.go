@@ -42,16 +42,26 @@ type Gate struct {
 	start  time.Time // of the gate's clock, for its monotonic reading only
 
 	mu      sync.Mutex
-	clients int
+	clients [classes]int
 	sources map[source]*account
 	packets buckets
 
 	testNow func() time.Duration // tests only; nil: the monotonic clock
 }
 
+// class is how well a visitor is known. Each class has all the places of [Limits] to itself, so that strangers, however many, take none from those
+// who hold the host's key, not even where both come from one address.
+type class int
+
+const (
+	stranger class = iota
+	known
+	classes
+)
+
 // account is what one source has open and has moved.
 type account struct {
-	visits int
+	visits [classes]int
 	moved  int64         // in the running window
 	until  time.Duration // end of that window; 0: none is running
 }
@@ -82,6 +92,7 @@ type Visit struct {
 
 	// All of these belong to the gate's lock.
 	account *account
+	class   class
 	key     source
 	moved   int64
 	began   time.Duration
@@ -89,19 +100,25 @@ type Visit struct {
 	left    bool
 }
 
-// Enter admits one more test of a source, or says in a [*BusyError] why not. Whoever gets a Visit must [Visit.Leave] it. An address that has not
-// proved itself must not enter: forged ones would take all the places.
-func (g *Gate) Enter(from netip.Addr) (*Visit, error) {
+// Enter admits one more test of a source that nobody knows, or says in a [*BusyError] why not. Whoever gets a Visit must [Visit.Leave] it. An address
+// that has not proved itself must not enter: forged ones would take all the places.
+func (g *Gate) Enter(from netip.Addr) (*Visit, error) { return g.enter(from, stranger) }
+
+// EnterKnown is [Gate.Enter] for a source that has shown the host's key. Its tests are bounded as those of strangers are, but counted apart from
+// them; what it moves counts together with what strangers of its address have moved.
+func (g *Gate) EnterKnown(from netip.Addr) (*Visit, error) { return g.enter(from, known) }
+
+func (g *Gate) enter(from netip.Addr, as class) (*Visit, error) {
 	key := sourceOf(from)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.now()
-	if g.clients >= g.limits.Clients {
-		return nil, &BusyError{From: from, Reason: fmt.Sprintf("%s being served, the most this host allows", are(g.clients, "test is", "tests are"))}
+	if n := g.clients[as]; n >= g.limits.Clients {
+		return nil, &BusyError{From: from, Reason: fmt.Sprintf("%s being served, the most this host allows", are(n, "test is", "tests are"))}
 	}
 	a := g.accountOf(key, now)
-	if a.visits >= g.limits.ClientsPerSource {
-		return nil, &BusyError{From: from, Reason: fmt.Sprintf("%s of this source being served, the most this host allows", are(a.visits, "test", "tests"))}
+	if n := a.visits[as]; n >= g.limits.ClientsPerSource {
+		return nil, &BusyError{From: from, Reason: fmt.Sprintf("%s of this source being served, the most this host allows", are(n, "test", "tests"))}
 	}
 	if a.moved >= g.limits.SourceBytes {
 		wait := a.until - now
@@ -109,9 +126,9 @@ func (g *Gate) Enter(from netip.Addr) (*Visit, error) {
 			"this source has moved the %s that this host allows per %v; again in %v", bytesText(g.limits.SourceBytes), g.limits.SourceWindow, wait.Round(time.Second),
 		)}
 	}
-	g.clients++
-	a.visits++
-	return &Visit{gate: g, from: from, deadline: deadline(g.limits.Duration), account: a, key: key, began: now, paid: now}, nil
+	g.clients[as]++
+	a.visits[as]++
+	return &Visit{gate: g, from: from, deadline: deadline(g.limits.Duration), account: a, class: as, key: key, began: now, paid: now}, nil
 }
 
 // deadline is d from now, or the zero time when that is beyond what a time can hold or anybody will wait for.
@@ -153,7 +170,7 @@ func (a *account) roll(now time.Duration) {
 
 // forget makes room for one account and returns what the newcomer inherits: nothing where a window was over, else what the poorest of a
 // handful had moved. Go walks a map from a random place on, so the handful is a sample, and a newcomer costs the same however many there are. Sources
-// with a visit are never forgotten; there are at most Limits.Clients of them.
+// with a visit are never forgotten; there are at most twice Limits.Clients of them.
 func (g *Gate) forget(now time.Duration) account {
 	var victim source
 	var poorest *account
@@ -161,7 +178,7 @@ func (g *Gate) forget(now time.Duration) account {
 	for key, a := range g.sources {
 		a.roll(now)
 		switch {
-		case a.visits > 0:
+		case a.visits != [classes]int{}:
 			continue
 		case a.moved == 0:
 			delete(g.sources, key)
@@ -258,11 +275,11 @@ func (v *Visit) Leave() {
 		return
 	}
 	v.left = true
-	g.clients--
-	v.account.visits--
+	g.clients[v.class]--
+	v.account.visits[v.class]--
 	v.account.roll(g.now())
 	// Whoever has moved nothing needs no memory of it.
-	if v.account.visits == 0 && v.account.moved == 0 {
+	if v.account.visits == [classes]int{} && v.account.moved == 0 {
 		delete(g.sources, v.key)
 	}
 }

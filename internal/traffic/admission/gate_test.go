@@ -175,6 +175,34 @@ func TestLimitsHaveDefaultsAndCanBeLifted(t *testing.T) {
 	}
 }
 
+// TestStrangersTakeNoPlaceOfKeyHolders fills a gate with strangers of every address, that of the key holder too.
+func TestStrangersTakeNoPlaceOfKeyHolders(t *testing.T) {
+	g, _ := newTestGate(Limits{Clients: 3, ClientsPerSource: 2, SourceBytes: 1000})
+	visits := []*Visit{mustEnter(t, g, alice), mustEnter(t, g, alice), mustEnter(t, g, bob)}
+	for i := range 2 {
+		v, err := g.EnterKnown(alice)
+		if err != nil {
+			t.Fatalf("key holder %d: %v", i, err)
+		}
+		visits = append(visits, v)
+	}
+	var busy *BusyError
+	if _, err := g.EnterKnown(alice); !errors.As(err, &busy) || !strings.Contains(err.Error(), "2 tests of this source") {
+		t.Errorf("a third one with the key: %v", err)
+	}
+	// Bytes have no class: the address has moved them.
+	_ = visits[0].Spend(1001) // a BudgetError, as is meant here
+	for _, v := range visits {
+		v.Leave()
+	}
+	if _, err := g.EnterKnown(alice); !errors.As(err, &busy) || busy.RetryAfter == 0 {
+		t.Errorf("with the bytes used up: %v", err)
+	}
+	if g.clients != [classes]int{} {
+		t.Errorf("%v clients left behind", g.clients)
+	}
+}
+
 // TestMovedBytesAreBounded plays random visits of few sources and checks the promise: no source moves more in a window than its limit and what one
 // Spend is over it.
 func TestMovedBytesAreBounded(t *testing.T) {
@@ -290,8 +318,8 @@ func TestGateUnderRace(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if g.clients != 0 {
-		t.Errorf("%d clients left behind", g.clients)
+	if g.clients != [classes]int{} {
+		t.Errorf("%v clients left behind", g.clients)
 	}
 }
 

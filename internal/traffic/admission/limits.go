@@ -14,8 +14,8 @@ const Unlimited = -1
 // The defaults let an honest tester do anything that fits ten minutes and bound what a careless or hostile one can cost: a test of 10 s at
 // 400 Gb/s is 500 GB, half of what one may move.
 type Limits struct {
-	Clients          int           // tests at a time, of all sources; default 16
-	ClientsPerSource int           // tests at a time, of one source; default 8
+	Clients          int           // tests at a time, of all sources; default 16; as many again for those who hold the key
+	ClientsPerSource int           // tests at a time, of one source; default 8; as many again where it holds the key
 	Duration         time.Duration // of one test; default 10 min
 	Bytes            int64         // moved by one test, both directions together; default 1 TB
 	BitsPerSecond    float64       // of one test, both directions together; default Unlimited: measuring the full rate is what a server is for
