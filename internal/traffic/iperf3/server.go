@@ -19,7 +19,9 @@ import (
 const (
 	cookieWithin  = 3 * time.Second
 	paramsWithin  = 5 * time.Second
-	streamsWithin = 15 * time.Second // all of them, a round trip each
+	streamsWithin = 15 * time.Second // all of them over TCP, a round trip each
+	helloWithin   = 5 * time.Second  // each over UDP: others of the same address wait for their turn meanwhile
+	turnWithin    = 30 * time.Second // for tests of the same address that open their UDP streams before
 	resultsWithin = 15 * time.Second // a client may read its own streams empty before it answers
 	doneWithin    = 5 * time.Second
 	writeWithin   = 5 * time.Second
@@ -49,6 +51,8 @@ type Server struct {
 	clients sync.WaitGroup // every goroutine of the server
 
 	strangers *admission.Anteroom
+	// A hello says nothing of the test that it belongs to, so of each address one test at a time opens its UDP streams.
+	openers admission.Turns[netip.Addr]
 
 	mu       sync.Mutex
 	sessions map[cookie]*session // also those that are no tests yet
@@ -216,27 +220,24 @@ func (s *Server) hellos() error {
 	}
 }
 
-// route gives a hello to the test of that address that is opening streams, the one that waits longest if there are several. All others get
-// no answer: whoever forges an address makes us send nothing to it.
+// route gives a hello to the test of that address that is opening streams; openers sees to it that there is one at most. All others get no
+// answer: whoever forges an address makes us send nothing to it.
 func (s *Server) route(from netip.AddrPort) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var oldest *session
+	var opens *session
 	for _, t := range s.sessions {
-		if !t.opening || !t.p.UDP || t.from.Addr() != from.Addr() {
-			continue
-		}
 		if t.greeted[from] {
-			return // said twice; its answer is on the way
+			return // said twice, perhaps while the next test opens its streams; its answer is on the way
 		}
-		if t.missing > 0 && (oldest == nil || t.since.Before(oldest.since)) {
-			oldest = t
+		if t.opening && t.p.UDP && t.from.Addr() == from.Addr() && t.missing > 0 {
+			opens = t
 		}
 	}
-	if oldest != nil {
-		oldest.greeted[from] = true
-		oldest.missing--
-		oldest.greetings <- from // has room for as many as were missing
+	if opens != nil {
+		opens.greeted[from] = true
+		opens.missing--
+		opens.greetings <- from // has room for as many as were missing
 	}
 }
 

@@ -410,6 +410,52 @@ func TestHellosFromNowhere(t *testing.T) {
 	}
 }
 
+// TestUDPTestsOfOneAddressTakeTurns opens three at once: nothing in a hello tells whose it is, so the second is asked for its streams when the first
+// has all of its own, and one that leaves in between is passed over.
+func TestUDPTestsOfOneAddressTakeTurns(t *testing.T) {
+	t.Parallel()
+	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
+	var clients []net.Conn
+	for range 3 {
+		c := dialParams(t, addr, `{"udp":true,"len":100,"parallel":1,"reverse":true,"time":1}`)
+		clients = append(clients, c)
+		if len(clients) == 1 {
+			expectState(t, c, createStreams)
+		}
+	}
+	_ = clients[1].Close()
+	eventually(t, "the one that leaves is told of", func() bool { return said.has("broken off", "went away") })
+	if s, err := (control{conn: clients[2]}).readState(10 * time.Millisecond); err == nil {
+		t.Errorf("the third hears %v while the first has no streams", s)
+	}
+	var ports []net.Conn
+	for _, c := range []net.Conn{clients[0], clients[2]} {
+		if c != clients[0] {
+			expectState(t, c, createStreams)
+		}
+		u, err := net.Dial("udp", addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer u.Close()
+		fmt.Fprint(u, "9876")
+		expectState(t, c, testStart)
+		expectState(t, c, testRunning)
+		ports = append(ports, u)
+	}
+	// Each gets datagrams at the port that it has opened.
+	for i, u := range ports {
+		_ = u.SetReadDeadline(time.Now().Add(10 * time.Second))
+		p := make([]byte, 200)
+		for n := 0; n != 100; {
+			var err error
+			if n, err = u.Read(p); err != nil {
+				t.Fatalf("stream of test %d: %v", i, err)
+			}
+		}
+	}
+}
+
 // TestLostAnswers repeats a hello while other streams are still missing.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()

@@ -38,11 +38,10 @@ type session struct {
 
 	// Of the server's lock:
 	opening   bool                    // streams may come
-	since     time.Time               // when they were asked for
 	missing   int                     // how many have still to come
 	conns     chan arrival            // TCP streams that came
 	greetings chan netip.AddrPort     // UDP streams that said hello
-	greeted   map[netip.AddrPort]bool // the same, as long as more may come
+	greeted   map[netip.AddrPort]bool // the same, kept to the end of the test
 }
 
 // step is what the other end said next.
@@ -184,9 +183,15 @@ func (t *session) enter() error {
 
 // openStreams asks the client for its streams and makes workers of them, in the order in which they come.
 func (t *session) openStreams(ctx context.Context) error {
+	t.next = t.c.listen(24 * time.Hour) // the run has its own end; this is only a bound
+	pass, err := t.takeTurn(ctx)
+	if err != nil {
+		return err
+	}
+	defer pass()
 	s := t.server
 	s.mu.Lock()
-	t.missing, t.opening, t.since = t.p.all(), true, time.Now()
+	t.missing, t.opening = t.p.all(), true
 	t.conns = make(chan arrival, t.missing)
 	t.greetings, t.greeted = make(chan netip.AddrPort, t.missing), make(map[netip.AddrPort]bool)
 	s.mu.Unlock()
@@ -194,8 +199,11 @@ func (t *session) openStreams(ctx context.Context) error {
 	if err := t.say(createStreams); err != nil {
 		return err
 	}
-	t.next = t.c.listen(24 * time.Hour) // the run has its own end; this is only a bound
-	late := time.NewTimer(streamsWithin)
+	patience := streamsWithin
+	if t.p.UDP {
+		patience = helloWithin
+	}
+	late := time.NewTimer(patience)
 	defer late.Stop()
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
@@ -207,19 +215,50 @@ func (t *session) openStreams(ctx context.Context) error {
 			t.next = nil
 			return st.unexpected()
 		case <-late.C:
-			return fmt.Errorf("only %d of %d streams came within %v", n, t.p.all(), streamsWithin)
+			return fmt.Errorf("only %d of %d streams came within %v", n, t.p.all(), patience)
 		case a := <-t.conns:
 			t.arrived = append(t.arrived, a)
 		case from := <-t.greetings:
 			if err := t.greet(from); err != nil {
 				return refuse(codeStreamSetup, "stream %d: %v", streamID(n), err)
 			}
+			late.Reset(patience)
 		case <-again.C:
 			t.greetAgain()
 			n--
 		}
 	}
 	return t.makeWorkers()
+}
+
+// takeTurn waits until no other test of the client's address opens UDP streams; those of TCP say in their cookies whose they are. The next in turn
+// comes after close has shut the door on what is late.
+func (t *session) takeTurn(ctx context.Context) (pass func(), err error) {
+	if !t.p.UDP {
+		return func() {}, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, turnWithin, fmt.Errorf("other tests of this address were opening their streams for %v", turnWithin))
+	defer cancel()
+	ctx, stop := context.WithCancelCause(ctx)
+	heard := make(chan error, 1)
+	go func() {
+		select {
+		case st := <-t.next: // the only thing to say now is that it leaves
+			t.next = nil
+			err := st.unexpected()
+			stop(err)
+			heard <- err
+		case <-ctx.Done():
+			heard <- nil
+		}
+	}()
+	pass, err = t.server.openers.Take(ctx, t.from.Addr())
+	stop(nil)
+	if left := <-heard; left != nil && err == nil {
+		pass()
+		return nil, left
+	}
+	return pass, err
 }
 
 // makeWorkers turns what the client has opened into streams.
