@@ -42,9 +42,12 @@ func (c *client) read() reading {
 func (c *client) play(ctx context.Context) error {
 	l := &c.load
 	c.startedAt = time.Now()
-	l.start(allowedCPUs(c.spec.NearCPUs))
+	// Before anything moves: what comes in the moment between the start and a reading after it would be in no interval and in no result.
+	l.observe()
 	c.last = c.read()
+	c.last.at = 0
 	c.marked = c.last
+	l.start(allowedCPUs(c.spec.NearCPUs))
 	c.next = c.c.listen(24 * time.Hour) // the run has its own end; this is only a bound
 	nextCut := c.spec.Interval          // since the start, as all times here
 	timer := time.NewTimer(0)

@@ -79,7 +79,7 @@ func (c *client) throughput(r *traffic.Result) {
 		}
 	}
 	down := c.end.down - c.marked.down
-	downSeconds := (c.end.at - c.load.marked).Seconds()
+	downSeconds := (c.end.at - c.marked.at).Seconds() // of the two readings that the bytes are of
 	upSeconds := downSeconds
 	if !c.load.p.UDP {
 		upSeconds = (c.settled - c.load.marked).Seconds()
