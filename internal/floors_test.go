@@ -72,8 +72,9 @@ var floors = map[string]int{
 
 // testOnly packages may be imported by tests alone; they stand above everything they test.
 var testOnly = map[string]bool{
-	"internal":               true,
-	"internal/knob/knobtest": true,
+	"internal":                     true,
+	"internal/knob/knobtest":       true,
+	"internal/traffic/traffictest": true,
 }
 
 // mayExec lists who may start other programs: our own binary as a world's host or as the guard, and the user's ssh.

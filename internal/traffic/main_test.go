@@ -2,52 +2,21 @@ package traffic
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
 	"os"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic/channel"
+	"github.com/linerate/linerate/internal/traffic/traffictest"
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// TestMain fails the package when a test leaves goroutines of this package behind, and prints where they are.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if code == 0 {
-		if left := leftovers(); left != "" {
-			fmt.Fprintf(os.Stderr, "goroutines of this package outlive the tests:\n%s\n", left)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-// leftovers waits for goroutines that are just ending; it gives up after five seconds.
-func leftovers() string {
-	var found string
-	for range 500 {
-		buf := make([]byte, 1<<20)
-		buf = buf[:runtime.Stack(buf, true)]
-		found = ""
-		for g := range strings.SplitSeq(string(buf), "\n\n") {
-			if strings.Contains(g, "internal/traffic") && !strings.Contains(g, "TestMain") {
-				found += g + "\n\n"
-			}
-		}
-		if found == "" {
-			return ""
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return found
-}
+func TestMain(m *testing.M) { traffictest.Main(m) }
 
 // world is two sides of a test in one process: a pipe as control channel and real TCP connections over loopback.
 type world struct {

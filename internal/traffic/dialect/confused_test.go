@@ -34,7 +34,7 @@ func TestStrangersOnASharedPort(t *testing.T) {
 					t.Fatal(err)
 				}
 				_, _ = io.WriteString(conn, head+strings.Repeat(" ", 64-len(head)))
-				j.await(t, 1, "speaks "+what)
+				j.Await(t, 1, "speaks "+what)
 				_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 				if _, err := conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 					t.Errorf("%s: the connection is not closed: %v", what, err)

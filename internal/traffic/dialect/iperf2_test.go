@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
 // csv are the lines of iperf -y C that tell of a connection: fields by position.
@@ -34,7 +35,7 @@ func field(t *testing.T, f []string, i int) int64 {
 
 // TestIperf2RealServer runs our client against iperf and compares what both counted.
 func TestIperf2RealServer(t *testing.T) {
-	program(t, "iperf")
+	traffictest.Program(t, "iperf")
 	for _, streams := range []int{1, 4} {
 		for _, bounded := range []bool{true, false} {
 			for _, way := range []traffic.Direction{traffic.Up, traffic.Down, traffic.Bidir} {
@@ -50,7 +51,7 @@ func TestIperf2RealServer(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					out := p.wait()
+					out := p.Wait()
 					var theirs int64
 					for _, f := range csv(out) {
 						theirs += field(t, f, 7)
@@ -86,7 +87,7 @@ func TestIperf2RealServer(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				out := p.wait()
+				out := p.Wait()
 				var theirs, lost int64
 				for _, f := range csv(out) {
 					theirs += field(t, f, 7)

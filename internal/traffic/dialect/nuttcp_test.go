@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
 // TestNuttcpRealServer runs our client against nuttcp.
 func TestNuttcpRealServer(t *testing.T) {
-	program(t, "nuttcp")
+	traffictest.Program(t, "nuttcp")
 	for _, c := range []struct {
 		name string
 		spec traffic.Spec

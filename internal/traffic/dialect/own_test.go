@@ -44,7 +44,7 @@ func TestOneSharedPort(t *testing.T) {
 				if scheme == "nuttcp" {
 					said = "by " + proto
 				}
-				line := j.await(t, 1, said)[0]
+				line := j.Await(t, 1, said)[0]
 				want := spec.Bytes
 				if scheme == "iperf2" && test == traffic.UDP {
 					want += 500 // the datagram that says the end counts there

@@ -41,7 +41,7 @@ func TestStrangersAreNamed(t *testing.T) {
 		if _, err := io.WriteString(conn, c.sends); err != nil {
 			t.Fatal(err)
 		}
-		j.await(t, 1, c.want)
+		j.Await(t, 1, c.want)
 		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 		if _, err := io.Copy(io.Discard, conn); err != nil && !strings.Contains(err.Error(), "reset") {
 			t.Errorf("%s: the connection is not closed: %v", c.name, err)
@@ -51,7 +51,7 @@ func TestStrangersAreNamed(t *testing.T) {
 	conn := dial(t, s)
 	_, _ = conn.Write(make([]byte, 1000))
 	_ = conn.CloseWrite()
-	j.await(t, 1, "received 1000 bytes")
+	j.Await(t, 1, "received 1000 bytes")
 }
 
 // TestIdleConnectionsTakeNoPlaces: those who say nothing do not keep others out.
@@ -63,7 +63,7 @@ func TestIdleConnectionsTakeNoPlaces(t *testing.T) {
 	conn := dial(t, s)
 	_, _ = conn.Write(make([]byte, 500))
 	_ = conn.CloseWrite()
-	j.await(t, 1, "received 500 bytes")
+	j.Await(t, 1, "received 500 bytes")
 }
 
 // TestOnePlacePerTest: the connections of one test visit together, those of another one do not.
@@ -75,14 +75,14 @@ func TestOnePlacePerTest(t *testing.T) {
 		conn := dial(t, s)
 		_, _ = conn.Write(head)
 	}
-	j.await(t, 1, "1 test is being served")
+	j.Await(t, 1, "1 test is being served")
 }
 
 func TestBudgets(t *testing.T) {
 	s, j := serve(t, admission.Limits{Bytes: 1 << 20}, nil)
 	conn := dial(t, s)
 	go func() { _, _ = conn.Write(make([]byte, 64<<20)) }()
-	j.await(t, 1, "1.049 MB that this host allows per test are used up")
+	j.Await(t, 1, "1.049 MB that this host allows per test are used up")
 	head := make([]byte, settingsBytes)
 	settings{reverse: true, bytes: 1 << 30, streams: 1}.put(head, false)
 	conn = dial(t, s)
@@ -131,7 +131,7 @@ func TestNothingIsReflected(t *testing.T) {
 	for range 3 {
 		_, _ = c2.Write(out)
 	}
-	j.await(t, 1, "nothing proves that the address is its own")
+	j.Await(t, 1, "nothing proves that the address is its own")
 	_ = c2.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
 	if n, err := c2.Read(in); err == nil {
 		t.Errorf("%d bytes for a client that asked for datagrams", n)
@@ -161,14 +161,14 @@ func TestEarlyDeath(t *testing.T) {
 	_, _ = conn.Write(make([]byte, 100_000))
 	_ = conn.SetLinger(0)
 	_ = conn.Close()
-	j.await(t, 1, "ended early")
+	j.Await(t, 1, "ended early")
 	head := make([]byte, settingsBytes)
 	settings{reverse: true, duration: time.Minute, streams: 1}.put(head, false)
 	conn = dial(t, s)
 	_, _ = conn.Write(head)
 	_, _ = io.CopyN(io.Discard, conn, 1<<20)
 	_ = conn.Close()
-	j.await(t, 2, "ended early")
+	j.Await(t, 2, "ended early")
 	conn = dial(t, s) // left open: the end of the server must not wait for it
 	_, _ = conn.Write(append(head, make([]byte, 1000)...))
 	_, _ = fmt.Fprint(conn, "more")

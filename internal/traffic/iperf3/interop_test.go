@@ -10,6 +10,7 @@ import (
 
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
 // printed is what is looked at of the program's -J.
@@ -36,7 +37,7 @@ type sum struct {
 
 // TestRealClients runs the program against our server: protocols, directions, numbers of streams, forms of output and ways to end.
 func TestRealClients(t *testing.T) {
-	program(t)
+	traffictest.Program(t, "iperf3")
 	directions := map[string][]string{"up": nil, "reverse": {"-R"}, "bidir": {"--bidir"}}
 	kinds := map[string][]string{"tcp": nil, "udp": {"-u", "-b", "5M", "-l", "200"}}
 	var cases [][]string
@@ -77,7 +78,7 @@ func TestRealClients(t *testing.T) {
 			if udp {
 				kind = "udp"
 			}
-			eventually(t, "the log line", func() bool { return said.has(kind, "stream") })
+			said.Await(t, 1, kind, "stream")
 			if strings.Contains(line, "server-output") && !strings.Contains(out, "linerate, answering") {
 				t.Errorf("no server output:\n%s", out)
 			}
@@ -116,7 +117,7 @@ func concat(lists ...[]string) (all []string) {
 
 // TestRealServers runs our client against the program.
 func TestRealServers(t *testing.T) {
-	program(t)
+	traffictest.Program(t, "iperf3")
 	for _, test := range []traffic.Test{traffic.Stream, traffic.UDP} {
 		for _, direction := range []traffic.Direction{traffic.Up, traffic.Down, traffic.Bidir} {
 			for _, streams := range []int{1, 4} {
@@ -137,7 +138,7 @@ func TestRealServers(t *testing.T) {
 							s.RateBitsPerSec, s.PacketBytes = 5e6, 200
 						}
 						change(&s)
-						addr, _, _ := realServer(t, "-1")
+						addr, _ := realServer(t, "-1")
 						checkRun(t, addr.String(), s)
 					})
 				}
@@ -149,7 +150,7 @@ func TestRealServers(t *testing.T) {
 // TestRealServerOverIPv6 and with every option of the connections.
 func TestRealServerOverIPv6(t *testing.T) {
 	t.Parallel()
-	addr, _, _ := realServer(t, "-1")
+	addr, _ := realServer(t, "-1")
 	noDelay := true
 	checkRun(t, fmt.Sprintf("[::1]:%d", addr.Port()), traffic.Spec{
 		Test: traffic.Stream, Bytes: 1 << 20, WindowBytes: 128 << 10, MSSBytes: 1000, TOS: 16, Congestion: "reno", NoDelay: &noDelay,

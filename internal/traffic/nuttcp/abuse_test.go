@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
 // ask speaks the client's part up to the server's answer.
@@ -50,7 +51,7 @@ func TestStrangersAreNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _ = io.WriteString(conn, c.sends)
-		j.await(t, 1, c.want)
+		j.Await(t, 1, c.want)
 		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 		if _, err := io.Copy(io.Discard, conn); err != nil && !strings.Contains(err.Error(), "reset") {
 			t.Errorf("%q: the connection is not closed: %v", c.sends, err)
@@ -75,12 +76,12 @@ func TestRefusalsAreSaid(t *testing.T) {
 func TestNoData(t *testing.T) {
 	for _, udp := range []bool{false, true} {
 		s, j := serve(t, admission.Limits{}, func(s *Server) { s.timing.arrive, s.timing.silent = 200*time.Millisecond, 200*time.Millisecond })
-		p := params{blockBytes: 500, blocks: 10, streams: 1, rateKbit: unlimitedRate, port: freePorts(t, 1), transmit: true, udp: udp}
+		p := params{blockBytes: 500, blocks: 10, streams: 1, rateKbit: unlimitedRate, port: traffictest.FreePorts(t, 1), transmit: true, udp: udp}
 		_, in, got := ask(t, s, p.line())
 		if !strings.HasPrefix(got, "OK") {
 			t.Fatalf("answered %q", got)
 		}
-		j.await(t, 1, "within 200ms")
+		j.Await(t, 1, "within 200ms")
 		rest, _ := io.ReadAll(in)
 		if !strings.Contains(string(rest), "Error: ") {
 			t.Errorf("told %q", rest)
@@ -96,7 +97,7 @@ func TestNoData(t *testing.T) {
 // TestDeadClients ends a client in the middle of its test, in both directions of TCP and without the end of UDP.
 func TestDeadClients(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, func(s *Server) { s.timing.silent = 300 * time.Millisecond })
-	p := params{blockBytes: 500, blocks: unlimitedBlock, streams: 1, rateKbit: unlimitedRate, port: freePorts(t, 3), transmit: true, seconds: 30}
+	p := params{blockBytes: 500, blocks: unlimitedBlock, streams: 1, rateKbit: unlimitedRate, port: traffictest.FreePorts(t, 3), transmit: true, seconds: 30}
 	control, _, _ := ask(t, s, p.line())
 	data, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", p.port))
 	if err != nil {
@@ -106,7 +107,7 @@ func TestDeadClients(t *testing.T) {
 	_ = data.(*net.TCPConn).SetLinger(0)
 	_ = data.Close()
 	_ = control.Close()
-	j.await(t, 1, "ended early")
+	j.Await(t, 1, "ended early")
 
 	p.transmit, p.reverse, p.port = false, true, p.port+1
 	control, _, _ = ask(t, s, p.line())
@@ -116,7 +117,7 @@ func TestDeadClients(t *testing.T) {
 	_, _ = io.CopyN(io.Discard, data, 1<<20)
 	_ = data.Close()
 	_ = control.Close()
-	j.await(t, 2, "ended early")
+	j.Await(t, 2, "ended early")
 
 	p.transmit, p.reverse, p.udp, p.port = true, false, true, p.port+1
 	ask(t, s, p.line())
@@ -127,13 +128,13 @@ func TestDeadClients(t *testing.T) {
 	for _, d := range []string{"BOD0", "BOD1", "BOD1\x00 some data"} {
 		_, _ = io.WriteString(data, d)
 	}
-	j.await(t, 1, "no end of the test")
+	j.Await(t, 1, "no end of the test")
 }
 
 // TestBudget ends a test that moves more than it may.
 func TestBudget(t *testing.T) {
 	s, j := serve(t, admission.Limits{Bytes: 1 << 20}, nil)
-	p := params{blockBytes: 65536, blocks: unlimitedBlock, streams: 2, rateKbit: unlimitedRate, port: freePorts(t, 2), transmit: true, seconds: 30}
+	p := params{blockBytes: 65536, blocks: unlimitedBlock, streams: 2, rateKbit: unlimitedRate, port: traffictest.FreePorts(t, 2), transmit: true, seconds: 30}
 	ask(t, s, p.line())
 	for i := range 2 {
 		data, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", p.port+i))
@@ -143,13 +144,13 @@ func TestBudget(t *testing.T) {
 		defer data.Close()
 		go func() { _, _ = data.Write(make([]byte, 64<<20)) }()
 	}
-	j.await(t, 1, "are used up")
+	j.Await(t, 1, "are used up")
 }
 
 // TestTwoAtOnce: two tests of one address on one port begin one after the other and then run side by side.
 func TestTwoAtOnce(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, nil)
-	p := params{blockBytes: 1000, blocks: unlimitedBlock, streams: 1, rateKbit: unlimitedRate, port: freePorts(t, 1), transmit: true, seconds: 5}
+	p := params{blockBytes: 1000, blocks: unlimitedBlock, streams: 1, rateKbit: unlimitedRate, port: traffictest.FreePorts(t, 1), transmit: true, seconds: 5}
 	var data []net.Conn
 	for range 2 {
 		_, _, got := ask(t, s, p.line())
@@ -168,14 +169,14 @@ func TestTwoAtOnce(t *testing.T) {
 	for _, c := range data {
 		_ = c.Close()
 	}
-	j.await(t, 1, "received 1000 bytes")
-	j.await(t, 1, "received 2000 bytes")
+	j.Await(t, 1, "received 1000 bytes")
+	j.Await(t, 1, "received 2000 bytes")
 }
 
 // TestDataOfStrangers: only connections that a test waits for are taken. The second one to the same port comes while the test waits on another.
 func TestDataOfStrangers(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, nil)
-	p := params{blockBytes: 1000, blocks: unlimitedBlock, streams: 2, rateKbit: unlimitedRate, port: freePorts(t, 2), transmit: true, seconds: 5}
+	p := params{blockBytes: 1000, blocks: unlimitedBlock, streams: 2, rateKbit: unlimitedRate, port: traffictest.FreePorts(t, 2), transmit: true, seconds: 5}
 	ask(t, s, p.line())
 	var conns []net.Conn
 	for range 2 {
@@ -185,7 +186,7 @@ func TestDataOfStrangers(t *testing.T) {
 		}
 		conns = append(conns, c)
 	}
-	j.await(t, 1, "no test of this address waits")
+	j.Await(t, 1, "no test of this address waits")
 	for _, c := range conns {
 		_ = c.Close()
 	}
@@ -195,7 +196,7 @@ func TestDataOfStrangers(t *testing.T) {
 func TestWhoIsGoneIsSentNothingMore(t *testing.T) {
 	for _, udp := range []bool{false, true} {
 		s, j := serve(t, admission.Limits{}, nil)
-		port := freePorts(t, 1)
+		port := traffictest.FreePorts(t, 1)
 		p := params{blockBytes: 500, blocks: unlimitedBlock, seconds: 60, streams: 1, rateKbit: 100, port: port, udp: udp}
 		at := fmt.Sprintf("127.0.0.1:%d", port)
 		var arrive io.Closer
@@ -217,7 +218,7 @@ func TestWhoIsGoneIsSentNothingMore(t *testing.T) {
 			t.Fatalf("answered %q", got)
 		}
 		_ = conn.Close()
-		j.await(t, 1, "the client closed its control connection")
+		j.Await(t, 1, "the client closed its control connection")
 		_ = arrive.Close()
 	}
 }

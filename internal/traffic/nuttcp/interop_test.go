@@ -3,42 +3,14 @@ package nuttcp
 import (
 	"fmt"
 	"math"
-	"net"
 	"regexp"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
-
-// nextPort counts through ports that the kernel does not give to anybody by itself.
-var nextPort atomic.Int32
-
-// freePorts is the first of n ports in a row on which nobody listens at this moment.
-func freePorts(t *testing.T, n int) int {
-	t.Helper()
-search:
-	for range 100 {
-		first := 21000 + int(nextPort.Add(int32(n)))%9000
-		for port := first; port < first+n; port++ {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-			if err != nil {
-				continue search
-			}
-			_ = l.Close()
-			pc, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port))
-			if err != nil {
-				continue search
-			}
-			_ = pc.Close()
-		}
-		return first
-	}
-	t.Fatal("no ports are free")
-	return 0
-}
 
 // parsed reads the key=value output of -fparse; of keys that are there more than once the last one counts.
 func parsed(out string) map[string]float64 {
@@ -55,7 +27,7 @@ var loggedBytes = regexp.MustCompile(`(?:received|sent) (\d+) bytes`)
 
 // TestServerWithRealClient compares what nuttcp says of its tests with what the server counted.
 func TestServerWithRealClient(t *testing.T) {
-	program(t, "nuttcp")
+	traffictest.Program(t, "nuttcp")
 	for _, c := range []struct{ name, args string }{
 		{"tcp", "-n 64"}, {"tcp", "-T 0.3"}, {"tcp", "-T 0.5 -i 0.1"}, {"tcp", "-N 4 -n 63"}, {"tcp", "-N 4 -T 0.3"}, {"tcp", "-F -n 64"},
 		{"tcp down", "-r -n 64"}, {"tcp down", "-r -T 0.3"}, {"tcp down", "-r -N 4 -n 63"}, {"tcp down", "-r -N 4 -T 0.3"}, {"tcp down", "-r -F -n 64"},
@@ -75,11 +47,11 @@ func TestServerWithRealClient(t *testing.T) {
 					t.Parallel() // most of their time the clients wait
 				}
 				s, j := serve(t, admission.Limits{}, nil)
-				port := freePorts(t, 4)
+				port := traffictest.FreePorts(t, 4)
 				args := []string{"-P", fmt.Sprint(s.Addr().Port()), "-p", fmt.Sprint(port)}
 				args = append(args, strings.Fields(c.args+" "+format)...)
-				out := run(t, "nuttcp", append(args, "127.0.0.1")...)
-				line := j.await(t, 1, " bytes by ")[0]
+				out := traffictest.Run(t, "nuttcp", append(args, "127.0.0.1")...)
+				line := j.Await(t, 1, " bytes by ")[0]
 				if strings.Contains(line, "ended early") {
 					t.Error(line)
 				}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,11 +15,12 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/engine"
+	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
 func TestClientWithOwnServer(t *testing.T) {
-	journal := newJournal()
-	s, stop := startServer(t, ServerOptions{Log: journal.log, Address: "[::1]:0"})
+	said := new(traffictest.Log)
+	s, stop := startServer(t, ServerOptions{Log: said.Add, Address: "[::1]:0"})
 	s4, _ := startServer(t, ServerOptions{Address: ":0"})
 	n := uint64(0)
 	sample := func() (*host.Counters, error) {
@@ -65,7 +67,7 @@ func TestClientWithOwnServer(t *testing.T) {
 		})
 	}
 	stop()
-	journal.await(t, "over udp", "answered")
+	said.Await(t, 1, "over udp", "answered")
 }
 
 // s4Loopback is where a server on all addresses listens for IPv4 of this host.
@@ -115,7 +117,7 @@ func TestClientNamesWhatIsNoServer(t *testing.T) {
 	if _, err := Run(t.Context(), l.Addr().String(), rr, ClientOptions{}, nil); !errors.Is(err, traffic.ErrProtocol) || !strings.Contains(err.Error(), "SSH") {
 		t.Errorf("an ssh server: %v", err)
 	}
-	closed := "127.0.0.1:" + freePort(t)
+	closed := "127.0.0.1:" + strconv.Itoa(traffictest.FreePorts(t, 1))
 	if _, err := Run(t.Context(), closed, ping, ClientOptions{}, nil); !errors.Is(err, traffic.ErrNoAnswer) || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("a closed udp port: %v", err)
 	}

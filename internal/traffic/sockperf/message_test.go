@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
 func unhex(t *testing.T, s string) []byte {
@@ -60,8 +61,8 @@ var stranger = netip.MustParseAddrPort("192.0.2.7:4000")
 
 func TestJudgeDatagrams(t *testing.T) {
 	gate := admission.New(admission.Limits{PacketsPerSecond: 2})
-	journal := newJournal()
-	b := newBook(journal.log)
+	said := new(traffictest.Log)
+	b := newBook(said.Add)
 	ask := func(sequence uint64, claim, length int, f flags) []byte {
 		p := make([]byte, length)
 		header{sequence, f, uint32(claim)}.put(p)
@@ -90,13 +91,13 @@ func TestJudgeDatagrams(t *testing.T) {
 		}
 	}
 	b.sweep(2*time.Second, false)
-	if len(journal.lines) != 0 {
-		t.Errorf("said too early: %q", journal.lines)
+	if len(said.Lines()) != 0 {
+		t.Errorf("said too early: %q", said.Lines())
 	}
 	b.sweep(8*time.Second, false)
 	want := []string{"sockperf 192.0.2.7:4000 over udp: 4 messages of 156 bytes in all, 2 answered in 0.0 s, 2 lost on the way here; " +
 		"1 not answered: over the packets and bytes that this host answers a source or all of them; 4 not answered: no sockperf messages"}
-	if diff := cmp.Diff(want, journal.lines); diff != "" {
+	if diff := cmp.Diff(want, said.Lines()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -104,8 +105,8 @@ func TestJudgeDatagrams(t *testing.T) {
 // TestBookIsBounded lets a hundred thousand sources come by.
 func TestBookIsBounded(t *testing.T) {
 	gate := admission.New(admission.Limits{})
-	journal := newJournal()
-	b := newBook(journal.log)
+	said := new(traffictest.Log)
+	b := newBook(said.Add)
 	for i := range 100_000 {
 		from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 1)
 		judge(newMessage(20), from, gate, b, time.Duration(i+1)*time.Microsecond)
@@ -114,10 +115,10 @@ func TestBookIsBounded(t *testing.T) {
 		t.Errorf("%d pages", len(b.guests))
 	}
 	b.sweep(time.Hour, true)
-	if len(journal.lines) != maxGuests+1 || len(b.guests) != 0 {
-		t.Errorf("%d sentences, %d pages left", len(journal.lines), len(b.guests))
+	if len(said.Lines()) != maxGuests+1 || len(b.guests) != 0 {
+		t.Errorf("%d sentences, %d pages left", len(said.Lines()), len(b.guests))
 	}
-	journal.await(t, "further sources", "99968 messages")
+	said.Await(t, 1, "further sources", "99968 messages")
 }
 
 // FuzzDatagram feeds what anybody may send, and holds the answer to what it may be.

@@ -9,14 +9,15 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
 var impatient = &patience{first: 300 * time.Millisecond, idle: 600 * time.Millisecond, answer: 300 * time.Millisecond}
 
 // TestBadClientsAreClosedAndNamed plays what clients over TCP do wrong; afterwards the server serves on.
 func TestBadClientsAreClosedAndNamed(t *testing.T) {
-	journal := newJournal()
-	s, _ := startServer(t, ServerOptions{Log: journal.log, patience: impatient, Gate: admission.New(admission.Limits{Bytes: 10_000})})
+	said := new(traffictest.Log)
+	s, _ := startServer(t, ServerOptions{Log: said.Add, patience: impatient, Gate: admission.New(admission.Limits{Bytes: 10_000})})
 	message := func(length int) []byte {
 		p := make([]byte, max(length, HeaderBytes))
 		header{1, fromClient | wantsPong, uint32(length)}.put(p)
@@ -74,13 +75,13 @@ func TestBadClientsAreClosedAndNamed(t *testing.T) {
 			}
 			_ = conn.Close()
 			<-dripping
-			journal.await(t, append(c.words, conn.LocalAddr().String())...)
+			said.Await(t, 1, append(c.words, conn.LocalAddr().String())...)
 		})
 	}
 	// Who never takes its answers is cut off as well; that needs more bytes than the sockets hold.
 	t.Run("deaf", func(t *testing.T) {
-		journal := newJournal()
-		s, _ := startServer(t, ServerOptions{Log: journal.log, patience: impatient})
+		said := new(traffictest.Log)
+		s, _ := startServer(t, ServerOptions{Log: said.Add, patience: impatient})
 		conn, err := net.Dial("tcp", s.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -95,7 +96,7 @@ func TestBadClientsAreClosedAndNamed(t *testing.T) {
 				break
 			}
 		}
-		journal.await(t, "it does not take its answers within")
+		said.Await(t, 1, "it does not take its answers within")
 	})
 	t.Run("serves on", func(t *testing.T) {
 		conn, err := net.Dial("tcp", s.Addr().String())
@@ -123,8 +124,8 @@ func roundTrip(t *testing.T, conn net.Conn, message []byte) {
 }
 
 func TestTooManyClientsAreTurnedAway(t *testing.T) {
-	journal := newJournal()
-	s, stop := startServer(t, ServerOptions{Log: journal.log, Gate: admission.New(admission.Limits{Clients: 1})})
+	said := new(traffictest.Log)
+	s, stop := startServer(t, ServerOptions{Log: said.Add, Gate: admission.New(admission.Limits{Clients: 1})})
 	first, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -139,10 +140,10 @@ func TestTooManyClientsAreTurnedAway(t *testing.T) {
 	if _, err := second.Write(newMessage(30)); err != nil {
 		t.Fatal(err)
 	}
-	journal.await(t, "turned away", "1 test is being served", second.LocalAddr().String())
+	said.Await(t, 1, "turned away", "1 test is being served", second.LocalAddr().String())
 	roundTrip(t, first, newMessage(30))
 	stop()
-	journal.await(t, first.LocalAddr().String(), "2 messages, 2 answered, 60 bytes in and 60 out", "the server ends")
+	said.Await(t, 1, first.LocalAddr().String(), "2 messages, 2 answered, 60 bytes in and 60 out", "the server ends")
 }
 
 // FuzzStream feeds a connection in pieces and compares with what the messages say when they are taken one by one.
@@ -203,9 +204,8 @@ func FuzzStream(f *testing.F) {
 
 // TestSilentConnectionsTakeNoPlace lets many connect and say nothing: a client is served all the same, and the log stays short.
 func TestSilentConnectionsTakeNoPlace(t *testing.T) {
-	journal := newJournal()
-	s, _ := startServer(t, ServerOptions{Log: journal.log, Gate: admission.New(admission.Limits{Clients: 1})})
-	var closed int
+	said := new(traffictest.Log)
+	s, _ := startServer(t, ServerOptions{Log: said.Add, Gate: admission.New(admission.Limits{Clients: 1})})
 	for range 2 * maxSilentPerSource {
 		conn, err := net.Dial("tcp", s.Addr().String())
 		if err != nil {
@@ -213,15 +213,8 @@ func TestSilentConnectionsTakeNoPlace(t *testing.T) {
 		}
 		defer conn.Close()
 	}
-	journal.await(t, "turned away", "too many connections that have said nothing")
-	journal.mu.Lock()
-	for _, line := range journal.lines {
-		if strings.Contains(line, "too many connections") {
-			closed++
-		}
-	}
-	journal.mu.Unlock()
-	if closed > admission.StrangerLines {
+	said.Await(t, 1, "turned away", "too many connections that have said nothing")
+	if closed := len(said.Find("too many connections")); closed > admission.StrangerLines {
 		t.Errorf("%d lines of strangers", closed)
 	}
 	// Another address of loopback: this one has all of its places taken.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
 var testKey = []byte("a key of both ends")
@@ -39,8 +40,8 @@ func TestReflectorAnswersAnIndependentSender(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			journal := &journal{}
-			s, stop := startServer(t, ServerOptions{Key: c.key, Stateless: c.stateless, Log: journal.log, Address: ":0"})
+			said := new(traffictest.Log)
+			s, stop := startServer(t, ServerOptions{Key: c.key, Stateless: c.stateless, Log: said.Add, Address: ":0"})
 			for i, a := range pythonSender(t, c.mode, s, 5, c.args...) {
 				if a.Error != "" || a.Bytes != c.bytes || a.Seq != uint32(i) || a.Sender != uint32(i) || !a.Zero || !a.Echo || !a.Order || a.Multiplier == 0 {
 					t.Errorf("answer %d: %+v", i, a)
@@ -68,8 +69,8 @@ func TestReflectorAnswersAnIndependentSender(t *testing.T) {
 				}
 			}
 			stop()
-			if !c.stateless && !strings.Contains(journal.text(), ": 5 packets reflected") {
-				t.Errorf("said %q", journal.text())
+			if !c.stateless && !strings.Contains(said.String(), ": 5 packets reflected") {
+				t.Errorf("said %q", said.String())
 			}
 		})
 	}
@@ -77,16 +78,16 @@ func TestReflectorAnswersAnIndependentSender(t *testing.T) {
 
 // TestReflectorIsSilentToWrongKeys sends with a wrong key and with none.
 func TestReflectorIsSilentToWrongKeys(t *testing.T) {
-	journal := &journal{}
-	s, stop := startServer(t, ServerOptions{Key: testKey, Log: journal.log})
+	said := new(traffictest.Log)
+	s, stop := startServer(t, ServerOptions{Key: testKey, Log: said.Add})
 	for _, a := range append(pythonSender(t, "auth", s, 1, "00ff", "--timeout", "0.5"), pythonSender(t, "open", s, 1, "--size", "120", "--timeout", "0.5")...) {
 		if a.Error == "" {
 			t.Errorf("answered: %+v", a)
 		}
 	}
 	stop()
-	if !strings.Contains(journal.text(), "2 packets not reflected: without the right HMAC") {
-		t.Errorf("said %q", journal.text())
+	if !strings.Contains(said.String(), "2 packets not reflected: without the right HMAC") {
+		t.Errorf("said %q", said.String())
 	}
 }
 

@@ -6,81 +6,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
-	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
-// TestMain fails the package when a test leaves goroutines of this package or descriptors behind.
-func TestMain(m *testing.M) {
-	before := openDescriptors()
-	code := m.Run()
-	if code == 0 {
-		if left := leftovers(); left != "" {
-			fmt.Fprintf(os.Stderr, "goroutines of this package outlive the tests:\n%s\n", left)
-			code = 1
-		}
-		// The runtime keeps its poller and its urandom open, once it has them.
-		if after := openDescriptors(); after > before+4 {
-			fmt.Fprintf(os.Stderr, "%d descriptors before the tests, %d after\n", before, after)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-// openDescriptors counts this process's descriptors; -1 where that cannot be seen.
-func openDescriptors() int {
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		return -1
-	}
-	return len(entries)
-}
-
-// leftovers waits for goroutines that are just ending; it gives up after five seconds.
-func leftovers() string {
-	var found string
-	for range 500 {
-		buf := make([]byte, 1<<20)
-		buf = buf[:runtime.Stack(buf, true)]
-		found = ""
-		for g := range strings.SplitSeq(string(buf), "\n\n") {
-			if strings.Contains(g, "internal/traffic") && !strings.Contains(g, "TestMain") {
-				found += g + "\n\n"
-			}
-		}
-		if found == "" {
-			return ""
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	return found
-}
-
-// journal collects what a server says.
-type journal struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (j *journal) log(line string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.lines = append(j.lines, line)
-}
-
-func (j *journal) text() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return strings.Join(j.lines, "\n")
-}
+func TestMain(m *testing.M) { traffictest.Main(m) }
 
 // startServer serves on loopback until the test ends, and gives its address and a way to end it early.
 func startServer(t testing.TB, o ServerOptions) (s *Server, stop func()) {
@@ -91,47 +26,18 @@ func startServer(t testing.TB, o ServerOptions) (s *Server, stop func()) {
 	if o.Gate == nil {
 		o.Gate = admission.New(admission.Limits{PacketsPerSecond: 1e6})
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	s, err := Listen(ctx, o)
+	s, err := Listen(t.Context(), o)
 	if err != nil {
-		cancel()
 		t.Fatal(err)
 	}
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(ctx) }()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		select {
-		case err := <-done:
-			if err != nil {
-				t.Errorf("serve: %v", err)
-			}
-		case <-time.After(20 * time.Second):
-			t.Error("the server does not end")
-		}
-	})
-	t.Cleanup(stop)
-	return s, stop
-}
-
-// python finds the interpreter of the other side; without it the test is skipped, unless the run was told that it must be there.
-func python(t *testing.T) string {
-	t.Helper()
-	path, err := exec.LookPath("python3")
-	if err != nil {
-		if strings.Contains(os.Getenv("LINERATE_REQUIRE"), "peers") {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	return path
+	return s, traffictest.Serve(t, s)
 }
 
 // pythonReflector runs the reflector of the other side until the test ends and gives its address.
 func pythonReflector(t *testing.T, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	cmd := exec.CommandContext(ctx, python(t), append([]string{"testdata/peer.py", "reflect"}, args...)...)
+	cmd := exec.CommandContext(ctx, traffictest.Program(t, "python3"), append([]string{"testdata/peer.py", "reflect"}, args...)...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -181,7 +87,7 @@ func pythonSender(t *testing.T, mode string, s *Server, count int, args ...strin
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	args = append([]string{"testdata/peer.py", "send", mode, "127.0.0.1", fmt.Sprint(s.Addr().Port()), fmt.Sprint(count)}, args...)
-	cmd := exec.CommandContext(ctx, python(t), args...)
+	cmd := exec.CommandContext(ctx, traffictest.Program(t, "python3"), args...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -11,11 +11,12 @@ import (
 
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/datagram"
+	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
 // TestNuttcpWithoutServer: the client of nuttcp that finds no server sends bare bytes by itself, and shows what it sent.
 func TestNuttcpWithoutServer(t *testing.T) {
-	program(t, "nuttcp")
+	traffictest.Program(t, "nuttcp")
 	for _, amount := range []string{"-n64", "-T0.3"} {
 		s, j := serve(t, admission.Limits{}, nil)
 		// Its control port is one on which nobody listens.
@@ -25,8 +26,8 @@ func TestNuttcpWithoutServer(t *testing.T) {
 		}
 		nobody := l.Addr().(*net.TCPAddr).Port
 		_ = l.Close()
-		out := run(t, "nuttcp", "-t", "-P", fmt.Sprint(nobody), "-p", fmt.Sprint(s.Addr().Port()), amount, "127.0.0.1")
-		line := j.await(t, 1, "received")[0]
+		out := traffictest.Run(t, "nuttcp", "-t", "-P", fmt.Sprint(nobody), "-p", fmt.Sprint(s.Addr().Port()), amount, "127.0.0.1")
+		line := j.Await(t, 1, "received")[0]
 		m := regexp.MustCompile(`([0-9.]+) MB`).FindStringSubmatch(out)
 		n := regexp.MustCompile(`received (\d+) bytes`).FindStringSubmatch(line)
 		if m == nil || n == nil {
@@ -52,13 +53,13 @@ func TestDatagrams(t *testing.T) {
 	for _, n := range []int{4, 500, 500, 100, 4, 4, 4} {
 		_, _ = c.Write(make([]byte, n))
 	}
-	j.await(t, 1, "received 3 datagrams, 1100 bytes")
+	j.Await(t, 1, "received 3 datagrams, 1100 bytes")
 	// The same sender once more, which vanishes.
 	for range 5 {
 		_, _ = c.Write(make([]byte, 100))
 	}
-	j.await(t, 1, "received 5 datagrams, 500 bytes")
-	j.await(t, 1, "without saying the end")
+	j.Await(t, 1, "received 5 datagrams, 500 bytes")
+	j.Await(t, 1, "without saying the end")
 	_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 	if n, err := c.Read(make([]byte, 10)); err == nil {
 		t.Errorf("answered with %d bytes", n)
@@ -85,23 +86,23 @@ func TestStrangersAndLimits(t *testing.T) {
 		"HELO nuttcp v6.1.2\n":                         "speaks nuttcp",
 	} {
 		_, _ = io.WriteString(dial(), head)
-		j.await(t, 1, want)
+		j.Await(t, 1, want)
 	}
 	c := dial()
 	_, _ = c.Write(make([]byte, 1000))
-	j.await(t, 1, "ended early after 1000 bytes")
+	j.Await(t, 1, "ended early after 1000 bytes")
 	c = dial()
 	go func() { _, _ = c.Write(make([]byte, 64<<20)) }()
-	j.await(t, 1, "are used up")
+	j.Await(t, 1, "are used up")
 	c = dial()
 	_, _ = c.Write(make([]byte, 1000))
 	_ = c.SetLinger(0)
 	_ = c.Close()
-	j.await(t, 2, "ended early after 1000 bytes")
+	j.Await(t, 2, "ended early after 1000 bytes")
 	c = dial()
 	_, _ = c.Write(make([]byte, 777))
 	_ = c.CloseWrite()
-	j.await(t, 1, "received 777 bytes")
+	j.Await(t, 1, "received 777 bytes")
 }
 
 func TestForgedAddressesTakeNoPlaceFromTests(t *testing.T) {
