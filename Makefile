@@ -12,7 +12,7 @@ demo: build ## the whole loop in a private world on this machine; needs nothing 
 	./bin/linerate demo
 
 test: setup ## the whole test suite; what it needs and does not find is a failure, not a skip
-	LINERATE_REQUIRE=netns,sshd,peers $(GO) test -timeout 25m -p 1 -parallel 5 $(LINERATE_TEST_FLAGS) ./...
+	LINERATE_REQUIRE=netns,sshd,peers,nft $(GO) test -timeout 25m -p 1 -parallel 5 $(LINERATE_TEST_FLAGS) ./...
 
 bench: build setup ## side by side with iperf3, iperf, nuttcp and sockperf on a veth pair, as ratios in one run; needs root
 	$(GO) build -o bin/ ./bench
