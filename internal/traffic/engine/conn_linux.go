@@ -19,7 +19,9 @@ type Conn struct {
 	fd     int
 	pacing float64 // payload bytes per second; 0: none
 	window bool    // buffers were asked for by hand
-	once   sync.Once
+
+	mu     sync.Mutex // between Wake and Close: a descriptor that is closed may be somebody else's the next moment
+	closed bool
 }
 
 // Adopt takes a connection away from package net, which closes it, also when adopting fails.
@@ -157,18 +159,26 @@ func (c *Conn) setLowWater(bytes int) error { return sys.SetReceiveLowWater(c.fd
 // CloseWrite tells the other end that nothing more comes, after all that was sent; dialects without a control channel end a test with it.
 func (c *Conn) CloseWrite() error { return sys.ShutdownWrite(c.fd) }
 
-// Wake makes every blocked and every later call on the connection return.
+// Wake makes every blocked and every later call on the connection return. After Close it does nothing.
 func (c *Conn) Wake() {
-	// A connection that is gone already needs no waking, so the error says nothing new.
-	_ = sys.Shutdown(c.fd)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		// A connection that is gone already needs no waking, so the error says nothing new.
+		_ = sys.Shutdown(c.fd)
+	}
 }
 
-// Close drops what is still queued and closes; once is enough for the descriptor, and more would hit somebody else's.
+// Close drops what is still queued and closes; further calls do nothing.
 func (c *Conn) Close() {
-	c.once.Do(func() {
-		_ = sys.SetAbortOnClose(c.fd) // best effort: without it the kernel only sends longer
-		_ = sys.Close(c.fd)           // on Linux the descriptor is free whatever close says
-	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	c.closed = true
+	_ = sys.SetAbortOnClose(c.fd) // best effort: without it the kernel only sends longer
+	_ = sys.Close(c.fd)           // on Linux the descriptor is free whatever close says
 }
 
 // Info reads struct tcp_info.
