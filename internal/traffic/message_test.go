@@ -126,6 +126,37 @@ func FuzzHandle(f *testing.F) {
 	})
 }
 
+// TestFiguresThatContradictThemselves are refused: a far side could otherwise print a loss of billions, or less than none.
+func TestFiguresThatContradictThemselves(t *testing.T) {
+	for _, c := range []struct {
+		raw  string
+		want bool // they can be
+	}{
+		{`{}`, true},
+		{`{"udp_received":{"sent_packets_total":10,"received_packets_total":3,"lost_packets_total":7,"seconds":0.5,"jitter_seconds":0.001}}`, true},
+		{`{"udp_received":{"sent_packets_total":10,"received_packets_total":11}}`, false},
+		{`{"udp_received":{"sent_packets_total":10,"received_packets_total":3,"lost_packets_total":8}}`, false},
+		{`{"udp_received":{"lost_packets_total":18446744073709551615}}`, false},
+		{`{"udp_received":{"duplicate_packets_total":18446744073709551615}}`, false},
+		{`{"udp_received":{"jitter_seconds":-1}}`, false},
+		{`{"udp_received":{"socket_drops":-1}}`, false},
+		{`{"udp_received":{"delay_variation":{"max_seconds":1e300}}}`, false},
+		{`{"udp_sent":{"packets":5,"socket_errors":5,"gaps":{"min_seconds":0.001,"max_seconds":0.002}}}`, true},
+		{`{"udp_sent":{"packets":5,"socket_errors":6}}`, false},
+		{`{"udp_sent":{"packets":-1}}`, false},
+		{`{"udp_sent":{"gaps":{"min_seconds":2,"max_seconds":1}}}`, false},
+		{`{"seconds":-1}`, false},
+	} {
+		var far resultBody
+		if err := channel.Decode(wire.Message{Type: channel.Result, Body: []byte(c.raw)}, &far); err != nil {
+			t.Fatal(err)
+		}
+		if err := far.check(); c.want != (err == nil) {
+			t.Errorf("%s: %v", c.raw, err)
+		}
+	}
+}
+
 // FuzzFarResult makes results out of what a far side may claim: it is refused, or the result can be printed.
 func FuzzFarResult(f *testing.F) {
 	for _, s := range []string{

@@ -45,18 +45,44 @@ type resultBody struct {
 	Warnings      []string     `json:"warnings,omitempty"`
 }
 
+// mostPackets is above what a hundred days at a hundred million packets per second are, and far below where sums of 64 bits wrap.
+const mostPackets = 1 << 50
+
+// plausible refuses counts that contradict one another: what was lost and what came are together what was sent.
+func (u *udpReceived) plausible() bool {
+	counted := func(n *uint64) bool { return n == nil || *n < mostPackets }
+	return u.Sent < mostPackets && u.Received <= u.Sent && u.Lost <= u.Sent-u.Received && counted(u.Duplicates) && counted(u.Reordered) &&
+		u.SocketDrops >= 0 && u.SocketDrops < mostPackets && u.JitterSeconds >= 0 && u.JitterSeconds < longestDelay && u.DelayVariation.plausible()
+}
+
+// longestDelay is what no delay or gap between packets of a test exceeds, in seconds: a hundred days.
+const longestDelay = 1e7
+
+// plausible tells whether a far side's distribution can be one; nil is none, and that can be.
+func (d *Distribution) plausible() bool {
+	if d == nil {
+		return true
+	}
+	for _, seconds := range []float64{d.Min, d.Mean, d.P50, d.P90, d.P99, d.P999, d.Max, d.StdDev} {
+		if !(seconds >= 0 && seconds < longestDelay) { // so that what is no number is none either
+			return false
+		}
+	}
+	return d.Count < mostPackets && d.Min <= d.Max
+}
+
 // check refuses figures of a far side that cannot be, and that would make infinities of sums and rates.
 func (b *resultBody) check() error {
-	const longest = 1e7 // seconds: a hundred days
 	plausible := b.Bytes >= 0 && b.Bytes <= plan.MaxAmount && b.Transactions >= 0 && b.Verified >= 0 && b.Verified <= plan.MaxAmount
 	for _, seconds := range []float64{b.Seconds, b.Window} {
-		plausible = plausible && (seconds == 0 || seconds >= shortestPart.Seconds()/1000 && seconds < longest)
+		plausible = plausible && (seconds == 0 || seconds >= shortestPart.Seconds()/1000 && seconds < longestDelay)
 	}
 	if u := b.UDPReceived; u != nil {
-		plausible = plausible && u.Bytes >= 0 && u.Bytes <= plan.MaxAmount && u.Seconds >= 0 && u.Seconds < longest && u.Sent < 1<<50
+		plausible = plausible && u.Bytes >= 0 && u.Bytes <= plan.MaxAmount && u.Seconds >= 0 && u.Seconds < longestDelay && u.plausible()
 	}
 	if u := b.UDPSent; u != nil {
-		plausible = plausible && u.Bytes >= 0 && u.Bytes <= plan.MaxAmount
+		plausible = plausible && u.Bytes >= 0 && u.Bytes <= plan.MaxAmount && u.Packets >= 0 && u.Packets < mostPackets &&
+			u.SocketErrors >= 0 && u.SocketErrors <= u.Packets && u.Gaps.plausible()
 	}
 	if e := b.End; !(e.CPUSeconds >= 0 && e.CPUSeconds < 1e12) {
 		plausible = false
