@@ -35,6 +35,7 @@ var floors = map[string]int{
 	"internal/host":             2,
 	"internal/traffic/echo":     2, // single packets
 	"internal/traffic/datagram": 2, // UDP in bulk
+	"internal/traffic/service":  2, // the frame that servers for strangers stand in
 	"internal/traffic/channel":  2, // the messages of one test, and an end to every wait
 	"internal/traffic/plan":     2, // what a test can be asked for
 	"internal/traffic/account":  2, // what one host saw of a test's packets: the kernel's word on connections, places of loss

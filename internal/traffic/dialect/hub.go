@@ -8,13 +8,13 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/linerate/linerate/internal/sys"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/iperf2"
 	"github.com/linerate/linerate/internal/traffic/nuttcp"
+	"github.com/linerate/linerate/internal/traffic/service"
 	"github.com/linerate/linerate/internal/traffic/ttcp"
 )
 
@@ -30,21 +30,17 @@ const (
 	maxBound = 512
 	// boundFor is how long a silent UDP sender is remembered.
 	boundFor = 2 * time.Second
-	// receiveBufferBytes is asked for so that a burst at full rate survives a moment without the processor. The kernel grants what
-	// net.core.rmem_max allows.
-	receiveBufferBytes = 4 << 20
 )
 
 // hub is one port with one TCP and one UDP socket that several dialects share.
 type hub struct {
 	o       Options
-	tcp     *net.TCPListener
-	udp     *net.UDPConn
+	sockets *service.Sockets
 	iperf2  *iperf2.Server // nil: not accepted here
 	ttcp    *ttcp.Server
 	nuttcp  *nuttcp.Arrivals // of data; nobody waits there when nuttcp is not accepted at all
 	peeking chan struct{}
-	away    func(string) // a log of those that are turned away, of which anybody can make any number
+	away    func(format string, args ...any) // a log of those that are turned away, of which anybody can make any number
 
 	bound map[netip.AddrPort]binding // by the reader of the UDP socket alone
 }
@@ -57,28 +53,19 @@ type binding struct {
 
 // openHub listens on TCP and UDP.
 func openHub(ctx context.Context, address string, o Options) (*hub, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", address)
+	sockets, err := service.Listen(ctx, address, nil)
 	if err != nil {
-		return nil, err
-	}
-	tcp := l.(*net.TCPListener)
-	// The port of the TCP socket, for a port that the kernel chose.
-	_, port, _ := net.SplitHostPort(l.Addr().String()) // an address of package net always has a port
-	pc, err := lc.ListenPacket(ctx, "udp", net.JoinHostPort(o.Host, port))
-	if err != nil {
-		_ = tcp.Close() // nobody has come yet
 		return nil, err
 	}
 	return &hub{
-		away: admission.LimitLines(o.Log, admission.StrangerLines, "port "+port),
-		o:    o, tcp: tcp, udp: pc.(*net.UDPConn),
+		away: service.Limited(o.Log, admission.StrangerLines, fmt.Sprintf("port %d", sockets.Addr().Port())),
+		o:    o, sockets: sockets,
 		nuttcp: nuttcp.NewArrivals(), peeking: make(chan struct{}, maxPeeking), bound: make(map[netip.AddrPort]binding),
 	}, nil
 }
 
 // Addr is where the hub listens, with TCP and UDP.
-func (h *hub) Addr() netip.AddrPort { return h.tcp.Addr().(*net.TCPAddr).AddrPort() }
+func (h *hub) Addr() netip.AddrPort { return h.sockets.Addr() }
 
 // join makes the hub hand over to one more dialect. The servers share what the hub got: address, gate and log.
 func (h *hub) join(name string) {
@@ -92,33 +79,7 @@ func (h *hub) join(name string) {
 
 // Serve hands over until ctx ends; then everything is closed and the answer is nil.
 func (h *hub) Serve(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := context.AfterFunc(ctx, func() {
-		_ = h.tcp.Close() // both: the error of a second close says nothing
-		_ = h.udp.Close()
-	})
-	defer stop()
-	var all sync.WaitGroup
-	all.Go(func() { cancel(h.packets()) })
-	for {
-		conn, err := h.tcp.AcceptTCP()
-		if err == nil {
-			all.Go(func() { h.dispatch(ctx, conn) })
-			continue
-		}
-		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-			cancel(err)
-			break
-		}
-		// The peer was gone before, or there are no descriptors left: worth another try in a moment.
-		select {
-		case <-ctx.Done():
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-	all.Wait()
-	if err := context.Cause(ctx); !errors.Is(err, net.ErrClosed) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+	if err := h.sockets.Serve(ctx, service.Handler{Conn: h.dispatch, Packet: h.packet, Sweep: h.sweep}); err != nil {
 		return fmt.Errorf("serve %s: %w", h.Addr(), err)
 	}
 	return nil
@@ -145,7 +106,7 @@ func (h *hub) dispatch(ctx context.Context, conn *net.TCPConn) {
 	case errors.Is(err, sys.ErrNotSupported):
 		h.serve(ctx, conn, h.iperf2 != nil) // which receives anything
 	case err != nil:
-		h.away(fmt.Sprintf("port %d tcp from %s: turned away: %v", h.Addr().Port(), conn.RemoteAddr(), err))
+		h.away("port %d tcp from %s: turned away: %v", h.Addr().Port(), service.From(conn), err)
 		_ = conn.Close() // as above
 	default:
 		h.serve(ctx, conn, h.ttcp == nil || h.iperf2 != nil && iperf2.LooksLike(head))
@@ -169,9 +130,10 @@ func (h *hub) peek(ctx context.Context, conn *net.TCPConn, patience time.Duratio
 	default:
 		return nil, fmt.Errorf("%d connections that have said nothing are waiting already", maxPeeking)
 	}
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) }) // only a closed connection refuses
+	// Closed and not given a deadline that has passed: one of those below could come after it.
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	_ = conn.SetReadDeadline(time.Now().Add(patience)) // as above
+	_ = conn.SetReadDeadline(time.Now().Add(patience)) // only a closed connection refuses, as the read then does
 	p := make([]byte, peekBytes)
 	n, err := peek(conn, p, 1)
 	switch {
@@ -188,26 +150,6 @@ func (h *hub) peek(ctx context.Context, conn *net.TCPConn, patience time.Duratio
 	}
 	_ = conn.SetReadDeadline(time.Time{}) // as above
 	return p[:n], err
-}
-
-// packets reads the UDP socket until it is closed.
-func (h *hub) packets() error {
-	_ = h.udp.SetReadBuffer(receiveBufferBytes) // less is slower, not wrong
-	p := make([]byte, 64<<10)
-	for {
-		_ = h.udp.SetReadDeadline(time.Now().Add(time.Second)) // fails on a closed socket only, as the read then does
-		for {
-			n, from, err := h.udp.ReadFromUDPAddrPort(p)
-			if errors.Is(err, net.ErrClosed) {
-				return err
-			}
-			if err != nil {
-				break // the deadline
-			}
-			h.packet(p[:n], from)
-		}
-		h.sweep()
-	}
 }
 
 // packet hands a datagram to the dialect that its address began with.
@@ -233,7 +175,7 @@ func (h *hub) packet(p []byte, from netip.AddrPort) {
 // choose tells by a first datagram who shall have those of its address.
 func (h *hub) choose(p []byte) func([]byte, netip.AddrPort) {
 	if h.ttcp == nil || h.iperf2 != nil && iperf2.LooksLikeDatagram(p) {
-		return func(p []byte, from netip.AddrPort) { h.iperf2.ServePacket(h.udp, p, from) }
+		return func(p []byte, from netip.AddrPort) { h.iperf2.ServePacket(h.sockets.UDP, p, from) }
 	}
 	return func(p []byte, from netip.AddrPort) { h.ttcp.TakePacket(len(p), from) }
 }

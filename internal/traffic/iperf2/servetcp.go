@@ -12,6 +12,7 @@ import (
 
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/engine"
+	"github.com/linerate/linerate/internal/traffic/service"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -20,9 +21,9 @@ const callBytes = 128 << 10
 
 // ServeConn serves one TCP connection until it is over, closes it, and tells the log.
 func (s *Server) ServeConn(ctx context.Context, conn *net.TCPConn) {
-	from := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
-	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // only a closed connection refuses, and that is over
+	from := service.From(conn)
+	// Closed and not given a deadline that has passed: the loops below set deadlines of their own, one of which could come after it.
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	defer conn.Close()
 	start := time.Now()
@@ -51,12 +52,12 @@ var errDialect = errors.New("another dialect")
 // head reads the first bytes of a connection. Until they are there the client is nobody's visitor, so that who connects and says nothing
 // takes no place from those who do; it takes one of the places for waiting.
 func (s *Server) head(conn *net.TCPConn) ([]byte, error) {
-	leave, ok := s.waiting.Enter(conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr())
+	leave, ok := s.waiting.Enter(service.From(conn).Addr())
 	if !ok {
 		return nil, errors.New("too many connections that have said nothing are waiting already")
 	}
 	defer leave()
-	_ = conn.SetReadDeadline(time.Now().Add(s.timing.settings)) // as in ServeConn
+	_ = conn.SetReadDeadline(time.Now().Add(s.timing.settings)) // only a closed connection refuses, as the call then does
 	head := make([]byte, 0, settingsBytes)
 	for len(head) < settingsBytes {
 		n, err := conn.Read(head[len(head):settingsBytes])
@@ -109,10 +110,10 @@ func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.Add
 	case asked.duplex:
 		sent := make(chan error, 1)
 		go func() { sent <- t.send(ctx, asked) }()
-		return errors.Join(t.receive(start, len(head)), <-sent)
+		return errors.Join(t.receive(ctx, start, len(head)), <-sent)
 	}
 	if asked.extended {
-		_ = t.conn.SetWriteDeadline(start.Add(t.timing.settings)) // as in ServeConn
+		_ = t.conn.SetWriteDeadline(start.Add(t.timing.settings)) // only a closed connection refuses, as the call then does
 		if _, err := t.conn.Write(greeting()); err != nil {
 			return fmt.Errorf("greet: %w", err)
 		}
@@ -120,19 +121,19 @@ func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.Add
 	if asked.connect {
 		t.log("iperf2 tcp from %s: asks to be connected back to (-d or -r), which is not served here; --full-duplex is", t.from)
 	}
-	return t.receive(start, len(head))
+	return t.receive(ctx, start, len(head))
 }
 
 // receive reads to the end of the stream; what came before counts as payload, as the program counts it.
-func (t *transfer) receive(start time.Time, before int) error {
-	total, err := t.sink(int64(before))
+func (t *transfer) receive(ctx context.Context, start time.Time, before int) error {
+	total, err := t.sink(ctx, int64(before))
 	seconds := time.Since(start).Seconds()
 	t.log("iperf2 tcp from %s: received %d bytes in %.2f s, %s", t.from, total, seconds, rate(total, seconds))
 	return err
 }
 
 // sink reads until the other side ends its half.
-func (t *transfer) sink(total int64) (int64, error) {
+func (t *transfer) sink(ctx context.Context, total int64) (int64, error) {
 	if err := t.visit.Spend(total); err != nil {
 		return total, err
 	}
@@ -142,11 +143,11 @@ func (t *transfer) sink(total int64) (int64, error) {
 		// Renewed once a second and not for every read, so the connection may be idle for up to a second less than it is told.
 		if now := time.Now(); now.Sub(renewed) > time.Second {
 			renewed = now
-			_ = t.conn.SetReadDeadline(now.Add(t.timing.idle)) // as in ServeConn
+			_ = t.conn.SetReadDeadline(now.Add(t.timing.idle)) // only a closed connection refuses, as the call then does
 		}
 		n, err := t.conn.Read(p)
 		total += int64(n)
-		if err := t.spend(n); err != nil {
+		if err := t.spend(ctx, n); err != nil {
 			return total, err
 		}
 		switch {
@@ -161,14 +162,11 @@ func (t *transfer) sink(total int64) (int64, error) {
 }
 
 // spend counts bytes on the visit and rests as long as it wants.
-func (t *transfer) spend(n int) error {
+func (t *transfer) spend(ctx context.Context, n int) error {
 	if err := t.visit.Spend(int64(n)); err != nil {
 		return err
 	}
-	if d := t.visit.Pause(); d > 0 {
-		time.Sleep(d)
-	}
-	return nil
+	return service.Rest(ctx, t.visit.Pause())
 }
 
 // send writes what the client asked for and ends the half of this side.
@@ -188,7 +186,7 @@ func (t *transfer) send(ctx context.Context, asked settings) error {
 		return err
 	}
 	// Closing with something unread would make the kernel reset the connection and drop what is queued.
-	_ = t.conn.SetReadDeadline(time.Now().Add(t.timing.idle)) // as in ServeConn
+	_ = t.conn.SetReadDeadline(time.Now().Add(t.timing.idle)) // only a closed connection refuses, as the call then does
 	_, err = io.Copy(io.Discard, io.LimitReader(t.conn, callBytes))
 	return err
 }
@@ -216,9 +214,9 @@ func (t *transfer) source(ctx context.Context, amount int64, duration time.Durat
 		}
 		if now.Sub(renewed) > time.Second {
 			renewed = now
-			_ = t.conn.SetWriteDeadline(now.Add(t.timing.idle)) // as in ServeConn
+			_ = t.conn.SetWriteDeadline(now.Add(t.timing.idle)) // only a closed connection refuses, as the call then does
 		}
-		if err := t.spend(len(left)); err != nil {
+		if err := t.spend(ctx, len(left)); err != nil {
 			return total, err
 		}
 		n, err := t.conn.Write(left)
@@ -231,7 +229,9 @@ func (t *transfer) source(ctx context.Context, amount int64, duration time.Durat
 			if duration > 0 {
 				due = min(due, duration)
 			}
-			time.Sleep(due - time.Since(start))
+			if err := service.Rest(ctx, due-time.Since(start)); err != nil {
+				return total, err
+			}
 		}
 	}
 	return total, context.Cause(ctx)

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/datagram"
+	"github.com/linerate/linerate/internal/traffic/service"
 )
 
 // Patience of the server with what has not proved to be a client yet, and with clients between two steps of the protocol.
@@ -45,10 +45,10 @@ type ServerOptions struct {
 // Server runs tests for iperf3 clients, several at a time.
 type Server struct {
 	options ServerOptions
-	away    func(string) // the log of those that are turned away or do not get far, of which anybody can make any number
-	tcp     *net.TCPListener
-	udp     *net.UDPConn   // hears hellos; streams have sockets of their own at the same port
-	clients sync.WaitGroup // every goroutine of the server
+	away    func(string)     // the log of those that are turned away or do not get far, of which anybody can make any number
+	sockets *service.Sockets // UDP hears hellos; streams have sockets of their own at the same port
+	clients sync.WaitGroup   // every goroutine of the server
+	arrived uint64           // connections so far; of the goroutine that accepts
 
 	strangers *admission.Anteroom
 	// A hello says nothing of the test that it belongs to, so of each address one test at a time opens its UDP streams.
@@ -65,82 +65,51 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	}
 	away := admission.LimitLines(o.Log, admission.StrangerLines, "iperf3")
 	o.Log = admission.LimitLines(o.Log, admission.ClientLines, "iperf3")
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", o.Address)
+	sockets, err := service.Listen(ctx, o.Address, datagram.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen for iperf3: %w", err)
 	}
-	s := &Server{
-		options: o, away: away, tcp: listener.(*net.TCPListener), //nolint:forcetypeassert // network "tcp" gives nothing else
+	return &Server{
+		options: o, away: away, sockets: sockets,
 		sessions: make(map[cookie]*session), strangers: admission.NewAnteroom(maxStrangers, maxStrangersPerSource),
-	}
-	// The same port, which the kernel may just have chosen.
-	name, _, err := net.SplitHostPort(o.Address)
-	if err == nil {
-		s.udp, err = datagram.Listen(ctx, "udp", net.JoinHostPort(name, strconv.Itoa(int(s.Addr().Port()))))
-	}
-	if err != nil {
-		_ = listener.Close() // nothing came in yet
-		return nil, fmt.Errorf("listen for iperf3: %w", err)
-	}
-	return s, nil
+	}, nil
 }
 
 // Addr is where the server listens, with TCP and UDP alike.
-func (s *Server) Addr() netip.AddrPort {
-	a := s.tcp.Addr().(*net.TCPAddr).AddrPort()
-	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
-}
+func (s *Server) Addr() netip.AddrPort { return s.sockets.Addr() }
 
 // Serve runs until ctx ends and then returns nil, when every test has ended and every connection is closed. Another error is of the listener.
 func (s *Server) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer s.clients.Wait()
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() {
-		// Closing what only waits is how it is woken; there is nothing to lose.
-		_ = s.tcp.Close()
-		_ = s.udp.Close()
-	})
+	stop := context.AfterFunc(ctx, s.sockets.Close)
 	defer stop()
-	failed := make(chan error, 2)
-	s.clients.Go(func() { failed <- s.hellos(); cancel() })
-	s.clients.Go(func() { failed <- s.accept(ctx); cancel() })
-	<-ctx.Done()
+	// Not by Sockets.Serve: connections have to be counted in the order of their coming, before each has its goroutine.
+	var heard error
+	s.clients.Go(func() {
+		defer cancel()
+		heard = service.Receive(ctx, s.sockets.UDP, s.hear, nil)
+	})
+	accepted := service.Accept(ctx, s.sockets.TCP.AcceptTCP, func(conn *net.TCPConn) { s.accept(ctx, conn) })
+	cancel()
 	s.clients.Wait()
-	for range cap(failed) {
-		if err := <-failed; err != nil && !errors.Is(err, net.ErrClosed) {
-			return fmt.Errorf("serve iperf3: %w", err)
-		}
+	if err := errors.Join(accepted, heard); err != nil {
+		return fmt.Errorf("serve iperf3: %w", err)
 	}
 	return nil
 }
 
-func (s *Server) accept(ctx context.Context) error {
-	var number uint64
-	for {
-		conn, err := s.tcp.AcceptTCP()
-		if errors.Is(err, net.ErrClosed) {
-			return err
-		}
-		if err != nil {
-			// Out of descriptors, or a client that left the queue: a moment later it may work again.
-			if !sleep(ctx, 50*time.Millisecond) {
-				return nil
-			}
-			continue
-		}
-		from := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
-		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
-		known, ok := s.strangers.Enter(from.Addr())
-		if !ok {
-			_ = conn.Close() // too many that say nothing; a client tries again
-			continue
-		}
-		number++
-		a := arrival{conn, from, number, sync.OnceFunc(known)}
-		s.clients.Go(func() { s.serve(ctx, a) })
+// accept numbers a connection and serves it on a goroutine of its own, if there is room for one more stranger.
+func (s *Server) accept(ctx context.Context, conn *net.TCPConn) {
+	from := service.From(conn)
+	known, ok := s.strangers.Enter(from.Addr())
+	if !ok {
+		_ = conn.Close() // too many that say nothing; a client tries again
+		return
 	}
+	s.arrived++
+	a := arrival{conn, from, s.arrived, known}
+	s.clients.Go(func() { s.serve(ctx, a) })
 }
 
 // arrival is a connection and its place in the order of all that were accepted.
@@ -155,9 +124,9 @@ type arrival struct {
 func (s *Server) serve(ctx context.Context, a arrival) {
 	defer a.known()
 	conn, from := a.conn, a.from
-	// One AfterFunc for the whole life of the connection: a deadline would be set anew by whoever reads next.
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	_ = conn.SetReadDeadline(time.Now().Add(cookieWithin)) // the connection is new; if it is broken, the read says so
+	// After the deadline above, which could come behind this one otherwise and be waited for.
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	c, err := readCookie(conn)
 	stop()
 	if err != nil || ctx.Err() != nil {
@@ -204,19 +173,11 @@ func (s *Server) forget(t *session) {
 	delete(s.sessions, t.cookie)
 }
 
-// hellos routes the first datagrams of UDP streams: the connected sockets of running streams take all others.
-func (s *Server) hellos() error {
-	var p [64]byte
-	for {
-		n, from, err := s.udp.ReadFromUDPAddrPort(p[:])
-		if errors.Is(err, net.ErrClosed) {
-			return err
-		}
-		// An ICMP error of an earlier answer, or a datagram that no client sends: not worth a word, as anybody can forge it.
-		if err != nil || !isHello(p[:n]) {
-			continue
-		}
-		s.route(netip.AddrPortFrom(from.Addr().Unmap(), from.Port()))
+// hear takes the first datagrams of UDP streams: the connected sockets of running streams take all others. What no client sends is not worth a word, as
+// anybody can forge it.
+func (s *Server) hear(p []byte, from netip.AddrPort) {
+	if isHello(p) {
+		s.route(from)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+
+	"github.com/linerate/linerate/internal/traffic/service"
 )
 
 // Arrivals are the tests that wait for their data on one port: the data say nothing of their test, so their address has to do.
@@ -26,20 +28,15 @@ func NewArrivals() *Arrivals { return &Arrivals{bound: make(map[netip.AddrPort]*
 
 // Expects tells whether a test waits for a connection of this one's address.
 func (a *Arrivals) Expects(conn *net.TCPConn) bool {
-	from := remoteAddr(conn)
+	from := service.From(conn).Addr()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.ContainsFunc(a.waiting, func(w *arrival) bool { return w.conn != nil && w.from == from })
 }
 
-// remoteAddr is the address of the other end.
-func remoteAddr(conn *net.TCPConn) netip.Addr {
-	return conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
-}
-
 // TakeConn hands a connection to the test that waits for it; false: none does, and the connection is as it was. It does not block.
 func (a *Arrivals) TakeConn(conn *net.TCPConn) bool {
-	from := remoteAddr(conn)
+	from := service.From(conn).Addr()
 	a.mu.Lock()
 	i := slices.IndexFunc(a.waiting, func(w *arrival) bool { return w.conn != nil && w.from == from })
 	if i < 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/engine"
+	"github.com/linerate/linerate/internal/traffic/service"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -196,7 +197,7 @@ func (t *Test) dial(ctx context.Context, index int, m Means) (*net.TCPConn, erro
 		if !errors.Is(err, syscall.ECONNREFUSED) || time.Now().After(until) {
 			return conn, err
 		}
-		if err := sleep(ctx, listenDelay); err != nil {
+		if err := service.Rest(ctx, listenDelay); err != nil {
 			return nil, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/engine"
+	"github.com/linerate/linerate/internal/traffic/service"
 )
 
 // sendUDP makes the sender and says the beginning.
@@ -27,7 +28,7 @@ func (t *Test) sendUDP(ctx context.Context, spec traffic.Spec, m Means) error {
 		if mark == "BOD1" {
 			gap = beginGap
 		}
-		if err := sleep(ctx, gap); err != nil {
+		if err := service.Rest(ctx, gap); err != nil {
 			return err
 		}
 		// An error may be the network's word on the mark before; then this one was not sent, and the next attempt is the one that tells.
@@ -99,7 +100,7 @@ func (t *Test) receiveUDP(ctx context.Context, spec traffic.Spec, m Means) error
 	// The second mark and the data come a quarter of a second later, to the socket that is connected by then.
 	o := datagram.SocketOptions{WindowBytes: spec.WindowBytes, BusyPoll: spec.BusyPoll}
 	if o.WindowBytes == 0 {
-		o.WindowBytes = receiveBufferBytes // this end's buffer is no part of what is measured
+		o.WindowBytes = service.ReceiveBufferBytes // this end's buffer is no part of what is measured
 	}
 	s, err := datagram.Connected(here, from, o)
 	if err != nil {

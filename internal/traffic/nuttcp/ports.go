@@ -2,12 +2,13 @@ package nuttcp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strconv"
 	"sync"
-	"time"
+
+	"github.com/linerate/linerate/internal/traffic/service"
 )
 
 // ports are the data ports that a server listens on while somebody waits there.
@@ -30,10 +31,6 @@ type dataPort struct {
 	close func()
 	users int
 }
-
-// receiveBufferBytes is asked for so that a burst at full rate survives a moment without the processor. The kernel grants what
-// net.core.rmem_max allows.
-const receiveBufferBytes = 4 << 20
 
 // use listens on a port, together with whoever does already; leave must be called once.
 func (ps *ports) use(ctx context.Context, key portKey) (a *Arrivals, leave func(), err error) {
@@ -62,51 +59,39 @@ func (ps *ports) use(ctx context.Context, key portKey) (a *Arrivals, leave func(
 func (ps *ports) listen(ctx context.Context, key portKey, p *dataPort) error {
 	var lc net.ListenConfig
 	address := net.JoinHostPort(ps.host, strconv.Itoa(key.port))
+	// The socket is of all tests that use it, so it outlives the one that came first: close ends it, and has to be done with it when another test
+	// may want the port again.
+	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	if key.udp {
 		pc, err := lc.ListenPacket(ctx, "udp", address)
 		if err != nil {
+			cancel()
 			return fmt.Errorf("listen for data: %w", err)
 		}
-		p.close = func() { _ = pc.Close() } // nothing is held back
-		ps.all.Go(func() { readPackets(pc.(*net.UDPConn), p.Arrivals) })
+		// Strangers are not worth a word: anybody can send datagrams.
+		take := func(b []byte, from netip.AddrPort) { p.TakePacket(b, from) }
+		ps.all.Go(func() { _ = service.Receive(serving, pc.(*net.UDPConn), take, nil) }) // nobody but close ends it, which is no error
+		p.close = func() {
+			cancel()
+			_ = pc.Close() // nothing is held back
+		}
 		return nil
 	}
 	l, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
+		cancel()
 		return fmt.Errorf("listen for data: %w", err)
 	}
-	p.close = func() { _ = l.Close() } // as above
-	ps.all.Go(func() { ps.accept(l.(*net.TCPListener), p.Arrivals) })
-	return nil
-}
-
-// accept hands connections over until the listener is closed.
-func (ps *ports) accept(l *net.TCPListener, a *Arrivals) {
-	for {
-		conn, err := l.AcceptTCP()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err != nil:
-			time.Sleep(50 * time.Millisecond) // the peer was gone before, or there are no descriptors left
-		case !a.TakeConn(conn):
-			ps.log("nuttcp data from %s: turned away: no test of this address waits for a connection", conn.RemoteAddr())
+	take := func(conn *net.TCPConn) {
+		if !p.TakeConn(conn) {
+			ps.log("nuttcp data from %s: turned away: no test of this address waits for a connection", service.From(conn))
 			_ = conn.Close() // it is of no use to anybody
 		}
 	}
-}
-
-// readPackets hands datagrams over until the socket is closed.
-func readPackets(conn *net.UDPConn, a *Arrivals) {
-	_ = conn.SetReadBuffer(receiveBufferBytes) // less is slower, not wrong
-	p := make([]byte, 64<<10)
-	for {
-		n, from, err := conn.ReadFromUDPAddrPort(p)
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err == nil {
-			a.TakePacket(p[:n], from) // strangers are not worth a word: anybody can send datagrams
-		}
+	ps.all.Go(func() { _ = service.Accept(serving, l.(*net.TCPListener).AcceptTCP, take) }) // as above
+	p.close = func() {
+		cancel()
+		_ = l.Close() // as above
 	}
+	return nil
 }

@@ -10,11 +10,11 @@ import (
 	"net/netip"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/service"
 	"github.com/linerate/linerate/internal/unit"
 	"github.com/linerate/linerate/internal/wire"
 )
@@ -33,15 +33,14 @@ type ServerOptions struct {
 type Server struct {
 	o       ServerOptions
 	timing  timing
-	tcp     *net.TCPListener
+	sockets service.Sockets // of control, which is TCP alone
 	ports   ports
 	waiting *admission.Anteroom // holds one for every control connection that has not asked yet
 
 	// Sentences have bounds per minute. Anybody can be turned away any number of times, which must not silence the others.
 	log, away func(format string, args ...any)
 
-	mu   sync.Mutex
-	turn map[turnKey]chan struct{} // holds one while a test of that address waits for its data on that port
+	turns admission.Turns[turnKey] // taken while a test waits for its data
 }
 
 // turnKey is what tests must take turns for.
@@ -81,55 +80,31 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for nuttcp: %w", err)
 	}
-	say := func(perMinute int) func(string, ...any) {
-		limited := admission.LimitLines(o.Log, perMinute, "nuttcp")
-		return func(format string, args ...any) { limited(fmt.Sprintf(format, args...)) }
-	}
 	s := &Server{
-		log: say(admission.ClientLines), away: say(admission.StrangerLines),
-		o: o, timing: patience, tcp: l.(*net.TCPListener), waiting: admission.NewAnteroom(maxWaiting, maxWaiting/4), turn: make(map[turnKey]chan struct{}),
+		log:  service.Limited(o.Log, admission.ClientLines, "nuttcp"),
+		away: service.Limited(o.Log, admission.StrangerLines, "nuttcp"),
+		o:    o, timing: patience, sockets: service.Sockets{TCP: l.(*net.TCPListener)}, waiting: admission.NewAnteroom(maxWaiting, maxWaiting/4),
 	}
 	s.ports = ports{host: h, open: make(map[portKey]*dataPort), log: s.away}
 	return s, nil
 }
 
 // Addr is where the server listens.
-func (s *Server) Addr() netip.AddrPort { return s.tcp.Addr().(*net.TCPAddr).AddrPort() }
+func (s *Server) Addr() netip.AddrPort { return s.sockets.Addr() }
 
 // Serve answers until ctx ends; then everything is closed and the answer is nil.
 func (s *Server) Serve(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = s.tcp.Close() }) // the error of a second close says nothing
-	defer stop()
-	var all sync.WaitGroup
-	defer s.ports.all.Wait()
-	defer all.Wait()
-	for {
-		conn, err := s.tcp.AcceptTCP()
-		if err == nil {
-			all.Go(func() { s.serve(ctx, conn) })
-			continue
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		if errors.Is(err, net.ErrClosed) {
-			cancel()
-			return fmt.Errorf("serve nuttcp: %w", err)
-		}
-		// The peer was gone before, or there are no descriptors left: worth another try in a moment.
-		select {
-		case <-ctx.Done():
-		case <-time.After(50 * time.Millisecond):
-		}
+	err := s.sockets.Serve(ctx, service.Handler{Conn: s.serve})
+	s.ports.all.Wait() // their sockets were closed with the tests that used them
+	if err != nil {
+		return fmt.Errorf("serve nuttcp: %w", err)
 	}
+	return nil
 }
 
 // serve answers one client, closes its connection, and tells the log.
 func (s *Server) serve(serving context.Context, conn *net.TCPConn) {
-	from := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
-	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
+	from := service.From(conn)
 	ctx, cancel := context.WithCancelCause(serving)
 	defer cancel(nil)
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // only a closed connection refuses, and that is over
@@ -192,7 +167,7 @@ func suffix(err error) string {
 // ask reads what a client asks for. Until then it is nobody's visitor, so that who connects and says nothing takes no place from those who
 // do; it takes one of the places for waiting.
 func (s *Server) ask(conn *net.TCPConn, in *bufio.Reader) (params, error) {
-	leave, ok := s.waiting.Enter(conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr())
+	leave, ok := s.waiting.Enter(service.From(conn).Addr())
 	if !ok {
 		return params{}, errors.New("too many connections that have asked nothing are waiting already")
 	}
@@ -258,32 +233,12 @@ func (s *Server) affordable(p params) error {
 	return nil
 }
 
-// takeTurn waits until no other test of this address waits for data on the port; done must be called when they have begun to arrive, and
-// may be more than once.
+// takeTurn waits until no other test of this address waits for data on the port: nothing but the address and the port tells whose they are. done must be
+// called when they have begun to arrive, and may be more than once.
 func (s *Server) takeTurn(ctx context.Context, key turnKey) (done func(), err error) {
-	s.mu.Lock()
-	turn := s.turn[key]
-	if turn == nil {
-		turn = make(chan struct{}, 1)
-		s.turn[key] = turn
-	}
-	s.mu.Unlock()
-	select {
-	case turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case <-time.After(s.timing.arrive):
-		return nil, fmt.Errorf("another test of this address waits for its data on port %d", key.port)
-	}
-	return sync.OnceFunc(func() {
-		<-turn
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		// Who waits for this very channel has it; a newcomer makes another one, and at worst two tests begin together.
-		if s.turn[key] == turn && len(turn) == 0 {
-			delete(s.turn, key)
-		}
-	}), nil
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timing.arrive, fmt.Errorf("another test of this address waits for its data on port %d", key.port))
+	defer cancel()
+	return s.turns.Take(ctx, key)
 }
 
 // rate is n bytes in so much time, for people.

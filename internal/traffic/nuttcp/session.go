@@ -18,6 +18,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/engine"
+	"github.com/linerate/linerate/internal/traffic/service"
 )
 
 // session is one test at the server.
@@ -131,6 +132,14 @@ func (t *session) okay() error { return t.say("OK v" + version + "\n") }
 
 // connections brings the data connections about, this end listening or connecting as the client has it, and says OK when it is time to.
 func (t *session) connections(ctx context.Context, listen bool) (conns []*net.TCPConn, err error) {
+	// The turn first: who got it late has all of the time for its connections still.
+	if listen {
+		done, err := t.takeTurn(ctx, turnKey{t.from, t.p.port})
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, t.timing.arrive, fmt.Errorf("no data connection within %v", t.timing.arrive))
 	defer cancel()
 	defer func() {
@@ -154,11 +163,6 @@ func (t *session) connections(ctx context.Context, listen bool) (conns []*net.TC
 		}
 		return conns, nil
 	}
-	done, err := t.takeTurn(ctx, turnKey{t.from, t.p.port})
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	arrived := make([]chan *net.TCPConn, t.p.streams)
 	for i := range arrived {
 		// One connection is all that an arrival takes, so handing over never blocks.
@@ -237,10 +241,8 @@ func (t *session) connect(ctx context.Context, port int) (*net.TCPConn, error) {
 		if !errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, err
 		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		case <-time.After(20 * time.Millisecond):
+		if over := service.Rest(ctx, 20*time.Millisecond); over != nil {
+			return nil, fmt.Errorf("%w: %w", over, err)
 		}
 	}
 }
@@ -259,7 +261,7 @@ func (t *session) receiveTCP(ctx context.Context) error {
 	start := time.Now()
 	ended := make(chan error, len(conns))
 	for _, c := range conns {
-		go func() { ended <- t.sink(c) }()
+		go func() { ended <- t.sink(ctx, c) }()
 	}
 	err = t.reportUntil(start, func() figures {
 		return figures{bytes: t.bytes.Load(), calls: t.calls.Load(), elapsed: time.Since(start)}
@@ -318,7 +320,7 @@ func (t *session) reportUntil(start time.Time, now func() figures, wait func(tic
 const callBytes = 128 << 10
 
 // sink reads to the end of a connection.
-func (t *session) sink(conn *net.TCPConn) error {
+func (t *session) sink(ctx context.Context, conn *net.TCPConn) error {
 	p := make([]byte, callBytes)
 	var renewed time.Time
 	for {
@@ -333,8 +335,8 @@ func (t *session) sink(conn *net.TCPConn) error {
 		if err := t.visit.Spend(int64(n)); err != nil {
 			return err
 		}
-		if d := t.visit.Pause(); d > 0 {
-			time.Sleep(d)
+		if err := service.Rest(ctx, t.visit.Pause()); err != nil {
+			return err
 		}
 		switch {
 		case errors.Is(err, io.EOF):
@@ -497,7 +499,7 @@ func (t *session) sendUDP(ctx context.Context) error {
 			_ = s.Send([]byte(mark)) // lost or refused, what counts is the next one
 		}
 		if mark != "BOD1" {
-			if err := sleep(ctx, beginGap/2); err != nil {
+			if err := service.Rest(ctx, beginGap/2); err != nil {
 				return err
 			}
 		}
@@ -524,18 +526,9 @@ func (t *session) sendUDP(ctx context.Context) error {
 	}
 	for i := range endMarks {
 		_ = s.Send([]byte{'E', 'O', 'D', '0' + byte(i)}) // as above
-		if err := sleep(ctx, endGap); err != nil {
+		if err := service.Rest(ctx, endGap); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(d):
-		return nil
-	}
 }

@@ -7,12 +7,12 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/service"
 )
 
 // DefaultPort is the port of sockperf, of UDP and of TCP.
@@ -20,10 +20,9 @@ const DefaultPort = 11111
 
 // Patience with clients over TCP. A client that sends one message per second, the slowest that sockperf can be told to be, is never cut off.
 const (
-	firstWait   = 10 * time.Second // for the first byte of a connection, and for a message once it has begun
-	idleWait    = 30 * time.Second // between messages
-	answerWait  = 10 * time.Second // for the client to take an answer
-	acceptPause = 50 * time.Millisecond
+	firstWait  = 10 * time.Second // for the first byte of a connection, and for a message once it has begun
+	idleWait   = 30 * time.Second // between messages
+	answerWait = 10 * time.Second // for the client to take an answer
 	// maxSilent is how many connections that have said nothing may be waited for at a time, and maxSilentPerSource how many of one source.
 	// Each is a descriptor and a goroutine of some kilobytes for firstWait at most.
 	maxSilent          = 256
@@ -50,9 +49,8 @@ type Server struct {
 	logUDP   func(string) // of sources over UDP, which prove nothing: they must not silence the others
 	away     func(string) // of those that are turned away
 	patience patience
-	listener *net.TCPListener
+	sockets  *service.Sockets // of which echo has taken over UDP
 	echo     *udpEcho
-	addr     netip.AddrPort
 	silent   *admission.Anteroom // connections that have said nothing yet
 }
 
@@ -70,54 +68,24 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	if o.patience != nil {
 		s.patience = *o.patience
 	}
-	// A free port of UDP may be taken in TCP; then another one is free in both, almost surely within a few tries.
-	var err error
-	for range 10 {
-		if err = s.listen(ctx, o.Address); err == nil {
-			return s, nil
-		}
-		if _, port, perr := net.SplitHostPort(o.Address); perr != nil || port != "0" {
-			break
-		}
-	}
-	return nil, err
-}
-
-// listen opens UDP, and TCP at the same port.
-func (s *Server) listen(ctx context.Context, address string) error {
-	var lc net.ListenConfig
-	packets, err := lc.ListenPacket(ctx, "udp", address)
+	sockets, err := service.Listen(ctx, o.Address, nil)
 	if err != nil {
-		return fmt.Errorf("listen for sockperf on udp %s: %w", address, err)
+		return nil, fmt.Errorf("listen for sockperf: %w", err)
 	}
-	conn := packets.(*net.UDPConn) // what ListenPacket makes for "udp"
-	local := conn.LocalAddr().(*net.UDPAddr).AddrPort()
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		_ = conn.Close() // nothing came over it
-		return fmt.Errorf("listen for sockperf on %s: %w", address, err)
+	s.sockets = sockets
+	if s.echo, err = newUDPEcho(sockets.UDP); err != nil {
+		sockets.Close()
+		return nil, fmt.Errorf("listen for sockperf on udp %s: %w", sockets.Addr(), err)
 	}
-	address = net.JoinHostPort(host, strconv.Itoa(int(local.Port())))
-	streams, err := lc.Listen(ctx, "tcp", address)
-	if err != nil {
-		_ = conn.Close()
-		return fmt.Errorf("listen for sockperf on tcp %s: %w", address, err)
-	}
-	echo, err := newUDPEcho(conn)
-	if err != nil {
-		_ = streams.Close()
-		return fmt.Errorf("listen for sockperf on udp %s: %w", address, err)
-	}
-	s.listener, s.echo, s.addr = streams.(*net.TCPListener), echo, netip.AddrPortFrom(local.Addr().Unmap(), local.Port())
-	return nil
+	return s, nil
 }
 
 // Addr is where the server listens, over UDP and TCP.
-func (s *Server) Addr() netip.AddrPort { return s.addr }
+func (s *Server) Addr() netip.AddrPort { return s.sockets.Addr() }
 
 // Close gives up a server that never came to serve. After Serve it does nothing.
 func (s *Server) Close() {
-	_ = s.listener.Close() // neither socket has anything to lose
+	_ = s.sockets.TCP.Close() // neither socket has anything to lose
 	s.echo.close()
 }
 
@@ -128,7 +96,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	var wg sync.WaitGroup
 	var echoErr, acceptErr error
 	stop := context.AfterFunc(ctx, func() {
-		_ = s.listener.Close() // wakes Accept; it has nothing to lose
+		_ = s.sockets.TCP.Close() // wakes Accept; it has nothing to lose
 		s.echo.wake()
 	})
 	wg.Go(func() {
@@ -137,7 +105,10 @@ func (s *Server) Serve(ctx context.Context) error {
 	})
 	wg.Go(func() {
 		defer cancel()
-		acceptErr = s.accept(ctx, &wg)
+		err := service.Accept(ctx, s.sockets.TCP.AcceptTCP, func(conn *net.TCPConn) { s.accept(ctx, conn, &wg) })
+		if err != nil {
+			acceptErr = fmt.Errorf("serve sockperf: %w", err)
+		}
 	})
 	<-ctx.Done()
 	wg.Wait()
@@ -146,36 +117,16 @@ func (s *Server) Serve(ctx context.Context) error {
 	return errors.Join(echoErr, acceptErr)
 }
 
-// accept takes connections until ctx ends. The clients run in wg.
-func (s *Server) accept(ctx context.Context, wg *sync.WaitGroup) error {
-	for {
-		conn, err := s.listener.AcceptTCP()
-		switch {
-		case ctx.Err() != nil:
-			if err == nil {
-				_ = conn.Close() // came in the last moment
-			}
-			return nil
-		case errors.Is(err, net.ErrClosed):
-			return fmt.Errorf("accept sockperf clients: %w", err)
-		case err != nil:
-			// Out of descriptors, or a client that went away in the queue: the next may be luckier, after a moment.
-			select {
-			case <-ctx.Done():
-			case <-time.After(acceptPause):
-			}
-			continue
-		}
-		from := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
-		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
-		met, ok := s.silent.Enter(from.Addr())
-		if !ok {
-			_ = conn.Close() // nobody has been promised anything
-			s.turnAway(from, errors.New("too many connections that have said nothing are waiting already"))
-			continue
-		}
-		wg.Go(func() { s.serveConn(ctx, conn, from, met) })
+// accept takes a connection, if there is room for one more that has said nothing. It is served in wg.
+func (s *Server) accept(ctx context.Context, conn *net.TCPConn, wg *sync.WaitGroup) {
+	from := service.From(conn)
+	met, ok := s.silent.Enter(from.Addr())
+	if !ok {
+		_ = conn.Close() // nobody has been promised anything
+		s.turnAway(from, errors.New("too many connections that have said nothing are waiting already"))
+		return
 	}
+	wg.Go(func() { s.serveConn(ctx, conn, from, met) })
 }
 
 // serveConn serves one connection to its end and closes it; met is to be called when it has said something. Until its first bytes are there it is nobody's visitor, so that who connects and says

@@ -8,10 +8,10 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/service"
 	"github.com/linerate/linerate/internal/unit"
 	"github.com/linerate/linerate/internal/wire"
 )
@@ -30,8 +30,7 @@ type ServerOptions struct {
 type Server struct {
 	o       ServerOptions
 	timing  timing
-	tcp     *net.TCPListener // nil when somebody else listens
-	udp     *net.UDPConn
+	sockets *service.Sockets // nil when somebody else listens
 	flows   *flowTable
 	waiting *admission.Anteroom // holds one for every connection that has sent nothing yet
 	started time.Time           // base of the monotonic clock of arrivals
@@ -58,9 +57,9 @@ func NewServer(o ServerOptions) *Server {
 		o.Gate = admission.New(admission.Limits{})
 	}
 	s := &Server{
-		log:    sayer(o.Log, admission.ClientLines, "ttcp over tcp"),
-		logUDP: sayer(o.Log, admission.ClientLines, "ttcp over udp"),
-		away:   sayer(o.Log, admission.StrangerLines, "ttcp over tcp"),
+		log:    service.Limited(o.Log, admission.ClientLines, "ttcp over tcp"),
+		logUDP: service.Limited(o.Log, admission.ClientLines, "ttcp over udp"),
+		away:   service.Limited(o.Log, admission.StrangerLines, "ttcp over tcp"),
 		o:      o,
 		timing: patience, started: time.Now(), waiting: admission.NewAnteroom(maxWaiting, maxWaiting/4),
 	}
@@ -70,99 +69,50 @@ func NewServer(o ServerOptions) *Server {
 
 // Listen makes a server that listens on TCP and UDP. Port 0 is any port that is free for both.
 func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
-	var lc net.ListenConfig
+	sockets, err := service.Listen(ctx, o.Address, nil)
+	if err != nil {
+		return nil, fmt.Errorf("listen for ttcp: %w", err)
+	}
 	s := NewServer(o)
-	l, err := lc.Listen(ctx, "tcp", o.Address)
-	if err != nil {
-		return nil, fmt.Errorf("listen for ttcp: %w", err)
-	}
-	s.tcp = l.(*net.TCPListener)
-	pc, err := lc.ListenPacket(ctx, "udp", l.Addr().String())
-	if err != nil {
-		_ = l.Close() // nobody has come yet
-		return nil, fmt.Errorf("listen for ttcp: %w", err)
-	}
-	s.udp = pc.(*net.UDPConn)
+	s.sockets = sockets
 	return s, nil
 }
 
 // Addr is where the server listens, with TCP and UDP; the zero value for one that does not.
 func (s *Server) Addr() netip.AddrPort {
-	if s.tcp == nil {
+	if s.sockets == nil {
 		return netip.AddrPort{}
 	}
-	return s.tcp.Addr().(*net.TCPAddr).AddrPort()
+	return s.sockets.Addr()
 }
-
-// receiveBufferBytes is asked for so that a burst at full rate survives a moment without the processor. The kernel grants what
-// net.core.rmem_max allows.
-const receiveBufferBytes = 4 << 20
 
 // Serve receives until ctx ends; then everything is closed and the answer is nil.
 func (s *Server) Serve(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := context.AfterFunc(ctx, func() {
-		_ = s.tcp.Close() // both: the error of a second close says nothing
-		_ = s.udp.Close()
+	err := s.sockets.Serve(ctx, service.Handler{
+		Conn:   s.ServeConn,
+		Packet: func(p []byte, from netip.AddrPort) { s.TakePacket(len(p), from) },
+		Sweep:  s.Sweep,
 	})
-	defer stop()
-	var all sync.WaitGroup
-	all.Go(func() { cancel(s.packets()) })
-	for {
-		conn, err := s.tcp.AcceptTCP()
-		if err == nil {
-			all.Go(func() { s.ServeConn(ctx, conn) })
-			continue
-		}
-		if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-			cancel(err)
-			break
-		}
-		// The peer was gone before, or there are no descriptors left: worth another try in a moment.
-		select {
-		case <-ctx.Done():
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-	all.Wait()
-	if err := context.Cause(ctx); !errors.Is(err, net.ErrClosed) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+	s.flows.sweep(s.now(), 0) // those that end with the server are told of
+	if err != nil {
 		return fmt.Errorf("serve ttcp: %w", err)
 	}
 	return nil
 }
 
-// packets reads the UDP socket until it is closed.
-func (s *Server) packets() error {
-	_ = s.udp.SetReadBuffer(receiveBufferBytes) // less is slower, not wrong
-	p := make([]byte, 64<<10)
-	for {
-		_ = s.udp.SetReadDeadline(time.Now().Add(time.Second)) // fails on a closed socket only, as the read then does
-		for {
-			n, from, err := s.udp.ReadFromUDPAddrPort(p)
-			if errors.Is(err, net.ErrClosed) {
-				s.flows.sweep(s.now(), 0)
-				return err
-			}
-			if err != nil {
-				break // the deadline
-			}
-			s.TakePacket(n, from)
-		}
-		s.Sweep()
-	}
-}
-
 // ServeConn receives from one TCP connection until it is over, closes it, and tells the log.
 func (s *Server) ServeConn(ctx context.Context, conn *net.TCPConn) {
-	from := conn.RemoteAddr().(*net.TCPAddr).AddrPort()
-	from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // only a closed connection refuses, and that is over
+	from := service.From(conn)
+	// Closed and not given a deadline that has passed: the loops below set deadlines of their own, one of which could come after it.
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	defer conn.Close()
 	start := time.Now()
-	total, err := s.sink(conn, from.Addr())
-	if err != nil && ctx.Err() != nil {
+	total, err := s.sink(ctx, conn, from.Addr())
+	if ctx.Err() != nil {
+		if total == 0 {
+			return // it had not begun, and nobody is to blame
+		}
 		err = nil
 	}
 	seconds := time.Since(start).Seconds()
@@ -182,12 +132,12 @@ const callBytes = 128 << 10
 // head reads the first bytes of a connection. Until they are there the sender is nobody's visitor, so that who connects and says nothing
 // takes no place from those who do; it takes one of the places for waiting.
 func (s *Server) head(conn *net.TCPConn, p []byte) (int, error) {
-	leave, ok := s.waiting.Enter(conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr())
+	leave, ok := s.waiting.Enter(service.From(conn).Addr())
 	if !ok {
 		return 0, errors.New("too many connections that have sent nothing are waiting already")
 	}
 	defer leave()
-	_ = conn.SetReadDeadline(time.Now().Add(s.timing.idle)) // as in ServeConn
+	_ = conn.SetReadDeadline(time.Now().Add(s.timing.idle)) // only a closed connection refuses, as the call then does
 	n, err := conn.Read(p)
 	switch name := wire.Dialect(p[:min(n, 64)]); {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -202,7 +152,7 @@ func (s *Server) head(conn *net.TCPConn, p []byte) (int, error) {
 }
 
 // sink reads to the end of a connection.
-func (s *Server) sink(conn *net.TCPConn, from netip.Addr) (total int64, err error) {
+func (s *Server) sink(ctx context.Context, conn *net.TCPConn, from netip.Addr) (total int64, err error) {
 	p := make([]byte, callBytes)
 	n, err := s.head(conn, p)
 	if errors.Is(err, io.EOF) {
@@ -222,8 +172,8 @@ func (s *Server) sink(conn *net.TCPConn, from netip.Addr) (total int64, err erro
 		if err := visit.Spend(int64(n)); err != nil {
 			return total, err
 		}
-		if d := visit.Pause(); d > 0 {
-			time.Sleep(d)
+		if err := service.Rest(ctx, visit.Pause()); err != nil {
+			return total, err
 		}
 		switch {
 		case errors.Is(err, io.EOF):
@@ -236,7 +186,7 @@ func (s *Server) sink(conn *net.TCPConn, from netip.Addr) (total int64, err erro
 		// Renewed once a second and not for every read, so the connection may be idle for up to a second less than it is told.
 		if now := time.Now(); now.Sub(renewed) > time.Second {
 			renewed = now
-			_ = conn.SetReadDeadline(now.Add(s.timing.idle)) // as in ServeConn
+			_ = conn.SetReadDeadline(now.Add(s.timing.idle)) // only a closed connection refuses, as the call then does
 		}
 		n, err = conn.Read(p)
 	}
@@ -253,12 +203,6 @@ func waits(dialect string) bool {
 
 // now is the time since the server was made.
 func (s *Server) now() time.Duration { return time.Since(s.started) }
-
-// sayer is a log of at most perMinute sentences.
-func sayer(log func(string), perMinute int, who string) func(format string, args ...any) {
-	limited := admission.LimitLines(log, perMinute, who)
-	return func(format string, args ...any) { limited(fmt.Sprintf(format, args...)) }
-}
 
 // rate is n bytes in so many seconds, for people.
 func rate(n int64, seconds float64) unit.BitRate {

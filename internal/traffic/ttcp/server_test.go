@@ -105,6 +105,21 @@ func TestStrangersAndLimits(t *testing.T) {
 	j.Await(t, 1, "received 777 bytes")
 }
 
+// TestRestsEndWithTheServer ends a server while a test rests for its rate, which would take a quarter of an hour.
+func TestRestsEndWithTheServer(t *testing.T) {
+	s, said := serve(t, admission.Limits{Clients: 1, BitsPerSecond: 8}, nil)
+	for range 2 {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, _ = c.Write(make([]byte, 1000))
+		// The second one is turned away when the first has been let in, whichever that is.
+	}
+	said.Await(t, 1, "turned away")
+}
+
 func TestForgedAddressesTakeNoPlaceFromTests(t *testing.T) {
 	table := newFlowTable(func(string, ...any) {})
 	honest := netip.MustParseAddrPort("192.0.2.1:1000")

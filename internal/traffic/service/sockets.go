@@ -1,0 +1,109 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+)
+
+// Sockets are TCP and UDP at one port. Without UDP it is TCP alone.
+type Sockets struct {
+	TCP *net.TCPListener
+	UDP *net.UDPConn
+}
+
+// tries is how often a port that the kernel chose for TCP may turn out to be taken in UDP. Both choose at random among some ten thousand, so one
+// more try is almost always enough.
+const tries = 10
+
+// Listen opens TCP and UDP at one port. Port 0 is any port that is free for both. udp opens the second one; nil is the plain way.
+func Listen(ctx context.Context, address string, udp func(ctx context.Context, network, address string) (*net.UDPConn, error)) (*Sockets, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if udp == nil {
+		udp = listenPacket
+	}
+	for try := 1; ; try++ {
+		var lc net.ListenConfig
+		l, err := lc.Listen(ctx, "tcp", address)
+		if err != nil {
+			return nil, err
+		}
+		s := &Sockets{TCP: l.(*net.TCPListener)} //nolint:forcetypeassert // network "tcp" gives nothing else
+		// The host as it was given: an address that stands for all of both versions must do so for UDP as well.
+		s.UDP, err = udp(ctx, "udp", net.JoinHostPort(host, strconv.Itoa(int(s.Addr().Port()))))
+		if err == nil {
+			return s, nil
+		}
+		s.Close()
+		if port != "0" || try == tries {
+			return nil, err
+		}
+	}
+}
+
+func listenPacket(ctx context.Context, network, address string) (*net.UDPConn, error) {
+	var lc net.ListenConfig
+	pc, err := lc.ListenPacket(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return pc.(*net.UDPConn), nil //nolint:forcetypeassert // network "udp" gives nothing else
+}
+
+// Addr is where the sockets listen.
+func (s *Sockets) Addr() netip.AddrPort {
+	return unmapped(s.TCP.Addr().(*net.TCPAddr).AddrPort()) //nolint:forcetypeassert // a TCP listener has no other
+}
+
+// Close closes both. It is for sockets that came to no [Sockets.Serve], which closes them itself; a second time does nothing.
+func (s *Sockets) Close() {
+	_ = s.TCP.Close() // listeners hold nothing that could be lost
+	if s.UDP != nil {
+		_ = s.UDP.Close() // as above
+	}
+}
+
+// Handler is what a server does with what comes in.
+type Handler struct {
+	// Conn serves one connection to its end and closes it, on a goroutine of its own. Its context ends when the server does.
+	Conn func(ctx context.Context, conn *net.TCPConn)
+	// Packet takes one datagram; all come from one goroutine, and p is overwritten after it returns.
+	Packet func(p []byte, from netip.AddrPort)
+	// Sweep is called every second by the goroutine of Packet; nil: nothing has to be forgotten.
+	Sweep func()
+}
+
+// Serve hands over what comes in until ctx ends, and then gives nil. It closes the sockets and returns when every connection has been served.
+func (s *Sockets) Serve(ctx context.Context, h Handler) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, s.Close)
+	defer stop()
+	var all sync.WaitGroup
+	var received error
+	if s.UDP != nil {
+		all.Go(func() {
+			defer cancel()
+			received = Receive(ctx, s.UDP, h.Packet, h.Sweep)
+		})
+	}
+	accepted := Accept(ctx, s.TCP.AcceptTCP, func(conn *net.TCPConn) { all.Go(func() { h.Conn(ctx, conn) }) })
+	cancel()
+	all.Wait()
+	return errors.Join(accepted, received)
+}
+
+// From is the other end of a connection, with an IPv4 address as such even where a socket for both versions has it as IPv6.
+func From(conn *net.TCPConn) netip.AddrPort {
+	return unmapped(conn.RemoteAddr().(*net.TCPAddr).AddrPort()) //nolint:forcetypeassert // a TCP connection has no other
+}
+
+func unmapped(a netip.AddrPort) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+}
