@@ -46,6 +46,7 @@ func (a *Arrivals) TakeConn(conn *net.TCPConn) bool {
 	w := a.waiting[i]
 	a.waiting = slices.Delete(a.waiting, i, i+1)
 	a.mu.Unlock()
+	// Outside of the lock, since it is the code of a session.
 	w.conn(conn)
 	return true
 }
@@ -69,6 +70,7 @@ func (a *Arrivals) TakePacket(p []byte, from netip.AddrPort) bool {
 		}
 		w = a.waiting[i]
 		a.waiting = slices.Delete(a.waiting, i, i+1)
+		// From here on by port as well: a second test of this address is another sender.
 		a.bound[from] = w
 	}
 	a.mu.Unlock()

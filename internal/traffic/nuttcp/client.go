@@ -47,9 +47,10 @@ type Test struct {
 
 // Patience of a client.
 const (
-	askPatience    = 10 * time.Second
+	askPatience    = 10 * time.Second // for each step before the data
 	reportPatience = 20 * time.Second // a server of the program waits up to 2.5 s for the marks of the end
 	maxReport      = 1 << 20          // a line of 100 bytes per interval, of a day in steps of ten seconds
+	// A server of the program says OK a moment before it listens: refusals are taken for that moment, for so long and so often.
 	listenPatience = 2 * time.Second
 	listenDelay    = 20 * time.Millisecond
 )
@@ -62,6 +63,7 @@ func Open(ctx context.Context, spec traffic.Spec, target string, dataPort int, m
 		return nil, err
 	}
 	t := &Test{p: p}
+	// Control comes first in either direction: the server listens for data, or sends them, when it has said OK.
 	if err := t.begin(ctx, target); err != nil {
 		t.Close()
 		return nil, err
@@ -124,6 +126,7 @@ func paramsOf(spec traffic.Spec, dataPort int) (params, error) {
 			return bad("cannot count %d blocks", p.blocks)
 		}
 		p.blocks = max(1, p.blocks)
+		// A test of an amount has no time: whichever came first would end it.
 		p.seconds = 0
 	}
 	if r := max(spec.RateBitsPerSec, spec.RatePacketsPerSec*float64(p.blockBytes)*8); r > 0 {
@@ -143,6 +146,7 @@ func (t *Test) begin(ctx context.Context, target string) error {
 		return fmt.Errorf("connect to nuttcp: %w", err)
 	}
 	t.control = conn.(*net.TCPConn)
+	// ReadSlice below gives no line that is longer than this, so a server that is none cannot make it grow.
 	t.in = bufio.NewReaderSize(t.control, 4096)
 	stop := context.AfterFunc(ctx, func() { _ = t.control.SetDeadline(time.Unix(1, 0)) }) // only a closed connection refuses
 	defer stop()
@@ -171,6 +175,7 @@ func (t *Test) begin(ctx context.Context, target string) error {
 		return nil
 	case strings.HasPrefix(string(line), "KO"):
 		var f far
+		// The reason and the second KO, with room for versions that say more.
 		for range 4 {
 			line, err := t.in.ReadSlice('\n')
 			if err != nil {
@@ -219,6 +224,7 @@ func (t *Test) sendTCP(ctx context.Context, spec traffic.Spec, m Means) error {
 		t.steps = newLockstep(conns, t.p)
 		t.steps.amount, t.steps.bitsPerSecond = spec.Bytes, spec.RateBitsPerSec
 		w := engine.New(engine.Sender, m.Out, t.steps)
+		// The result says how it was sent: this is not the fast way, and a figure of it must not be taken for one.
 		w.Method = "copy, in turn"
 		t.senders = []*engine.Worker{w}
 		return nil
@@ -229,6 +235,7 @@ func (t *Test) sendTCP(ctx context.Context, spec traffic.Spec, m Means) error {
 	}
 	t.conns = []*engine.Conn{c}
 	if spec.Bytes > 0 {
+		// nbuf bounds a server that sends; one that receives takes what comes, so the amount is kept here.
 		t.quota = engine.NewQuota(spec.Bytes)
 	}
 	w, err := engine.NewStreamSender(m.Out, c, engine.StreamOptions{Send: spec.SendMethod, Limit: t.quota})
@@ -251,6 +258,7 @@ func (t *Test) receiveTCP(ctx context.Context, spec traffic.Spec, m Means) error
 			return err
 		}
 		t.conns = append(t.conns, c)
+		// Foreign, because the program fills its blocks with a text of its own: there is no pattern of ours to compare samples with.
 		w, err := engine.NewStreamReceiver(m.In, c, engine.StreamOptions{Receive: spec.ReceiveMethod, Foreign: true})
 		if err != nil {
 			return err
@@ -327,6 +335,7 @@ func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
 		for _, w := range t.senders {
 			sent += w.Bytes.Load()
 		}
+		// Within what rounding explains, both ends mean the same bytes.
 		if d := sent - f.bytes; d >= -reportError && d <= reportError {
 			r.Bytes = sent
 		} else {
@@ -338,6 +347,7 @@ func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
 		}
 		return nil
 	}
+	// Only a sender knows of retransmissions, and not every server can ask its system.
 	if f.retrans >= 0 {
 		n := uint64(f.retrans)
 		r.RetransmitsTotal = &n
@@ -354,6 +364,7 @@ func (t *Test) readReport(ctx context.Context) (far, error) {
 	defer stop()
 	_ = t.control.SetReadDeadline(time.Now().Add(reportPatience)) // as above
 	f := far{retrans: -1}
+	// The report has no length and no last line: it ends when the server closes.
 	for left := maxReport; left > 0; {
 		line, err := t.in.ReadSlice('\n')
 		left -= len(line)

@@ -22,6 +22,7 @@ func (t *Test) sendUDP(ctx context.Context, spec traffic.Spec, m Means) error {
 		return err
 	}
 	t.socket = s
+	// Two, so that one may be lost. The clock of the server starts with the later one.
 	for _, mark := range []string{"BOD0", "BOD1"} {
 		// The server says OK first and listens then.
 		gap := listenDelay
@@ -58,6 +59,7 @@ func (t *Test) endUDP() error {
 	for i := range endMarks {
 		// The last attempt is the one that tells: an error may be of an earlier datagram, reported by the network.
 		failed = t.socket.Send([]byte{'E', 'O', 'D', '0' + byte(i)})
+		// Not all at once: what drops the first, a queue that is full of data, would drop the others as well.
 		time.Sleep(endGap / endMarks)
 	}
 	return failed
@@ -84,6 +86,7 @@ func (t *Test) receiveUDP(ctx context.Context, spec traffic.Spec, m Means) error
 	defer stop()
 	_ = l.SetReadDeadline(time.Now().Add(askPatience)) // as above
 	var from netip.AddrPort
+	// A mark has four bytes. What is longer is cut, which tells as well that it is none.
 	for p := make([]byte, 64); ; {
 		n, a, err := l.ReadFromUDPAddrPort(p)
 		if ctx.Err() != nil {
@@ -93,6 +96,7 @@ func (t *Test) receiveUDP(ctx context.Context, spec traffic.Spec, m Means) error
 			return fmt.Errorf("%w: no datagram of nuttcp: %w", traffic.ErrPeerGone, err)
 		}
 		from = netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
+		// Not from a port that could be known before: the server sends from any. Its address is what the control connection has proved.
 		if from.Addr() == to.AddrPort().Addr().Unmap() && begins(p[:n]) {
 			break
 		}
@@ -114,6 +118,7 @@ func (t *Test) receiveUDP(ctx context.Context, spec traffic.Spec, m Means) error
 		return err
 	}
 	t.receivers, t.receiver = []*engine.Worker{w}, receiver
+	// The first mark of the end is the end, whatever the clock of this side says: the server stops when its own time is over.
 	go func() {
 		select {
 		case <-receiver.Ended():
@@ -134,6 +139,7 @@ func (t *Test) finishUDP(f far, r *traffic.Result) {
 	if t.sender != nil {
 		sent := t.sender.Sent()
 		u.Sent = uint64(sent.AllPackets)
+		// The figure is rounded, and rounded up it would tell of datagrams that nobody sent.
 		u.Received = min(theirs, u.Sent)
 		r.Bytes = int64(u.Received) * int64(t.p.blockBytes)
 		r.DurationSeconds = f.seconds
@@ -141,6 +147,7 @@ func (t *Test) finishUDP(f far, r *traffic.Result) {
 		got := t.receiver.Received()
 		duplicates, reordered := uint64(got.Duplicates), uint64(got.Reordered)
 		u.Received, u.Duplicates, u.Reordered = uint64(got.UniquePackets), &duplicates, &reordered
+		// As above, the other way round.
 		u.Sent = max(theirs, u.Received)
 		if !exact {
 			// The counts in the datagrams know better, but for what was lost at the very end.
@@ -151,6 +158,7 @@ func (t *Test) finishUDP(f far, r *traffic.Result) {
 		r.Bytes = got.Bytes
 		r.DurationSeconds = (got.LastAt - got.FirstAt).Seconds()
 	}
+	// Cannot wrap: the two are held to that above.
 	u.Lost = u.Sent - u.Received
 	if !exact {
 		r.Warnings = append(r.Warnings, fmt.Sprintf(

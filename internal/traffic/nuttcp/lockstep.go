@@ -32,6 +32,7 @@ func newLockstep(conns []*net.TCPConn, p params) *lockstep {
 
 // Loop sends block after block.
 func (l *lockstep) Loop(w *engine.Worker) error {
+	// Pacing is by what is due since the start and not by gaps: a write that took long is made up for, so the mean is what was asked for.
 	start := w.Now()
 	var sent int64
 	for i := 0; w.Phase.Is() != engine.Stopped; i = (i + 1) % len(l.conns) {
@@ -47,6 +48,7 @@ func (l *lockstep) Loop(w *engine.Worker) error {
 			return fmt.Errorf("send data: %w", err)
 		}
 		sent += int64(len(p))
+		// In short sleeps, because a low rate may want a long one and the phase can end in the middle of it.
 		for l.bitsPerSecond > 0 && w.Phase.Is() != engine.Stopped {
 			due := time.Duration(float64(sent)*8e9/l.bitsPerSecond) - (w.Now() - start)
 			if due <= 0 {
@@ -66,6 +68,7 @@ func (l *lockstep) write(w *engine.Worker, conn *net.TCPConn, p []byte) error {
 		n, err := conn.Write(p)
 		l.calls++
 		w.Bytes.Add(int64(n))
+		// What was written before the deadline counts, and the rest is tried again: a deadline of package net loses nothing.
 		p = p[n:]
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
@@ -88,6 +91,7 @@ func closeAll(conns []*net.TCPConn) {
 
 // closeWrite says the end on all connections, in their order.
 func (l *lockstep) closeWrite() error {
+	// Also after one has failed: the others still have data on their way.
 	var failed error
 	for _, c := range l.conns {
 		failed = errors.Join(failed, c.CloseWrite())

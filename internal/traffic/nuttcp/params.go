@@ -26,13 +26,13 @@ const (
 
 // Bounds of what a server takes and a client asks for.
 const (
-	maxStreams     = 64
-	maxBlockBytes  = 8 << 20
-	maxPacketBytes = 65507
+	maxStreams     = 64              // each is a descriptor and a goroutine here
+	maxBlockBytes  = 8 << 20         // of TCP; the one number that memory is taken for
+	maxPacketBytes = 65507           // what UDP over IPv4 carries
 	lowestPort     = 1024            // those below belong to services
-	minInterval    = 0.05            // seconds
-	unlimitedRate  = math.MaxUint32  // kbit/s
-	unlimitedBlock = math.MaxInt32   // blocks
+	minInterval    = 0.05            // seconds; each is a line to write
+	unlimitedRate  = math.MaxUint32  // kbit/s; the program's word for as fast as it goes, over TCP
+	unlimitedBlock = math.MaxInt32   // blocks; its word for until the time is over
 	maxSeconds     = 365 * 24 * 3600 // of timeout and interval
 )
 
@@ -48,24 +48,24 @@ const (
 
 // params are what a client asks for.
 type params struct {
-	blockBytes  int   // buflen: of one write or datagram
-	blocks      int64 // nbuf; unlimitedBlock: time ends the test
-	windowBytes int   // win
-	streams     int   // nstream
-	rateKbit    int64 // rate, of all streams together; unlimitedRate: none
-	port        int   // of the first data connection
-	transmit    bool  // trans: the client sends
-	seconds     float64
+	blockBytes  int     // buflen: of one write or datagram
+	blocks      int64   // nbuf; unlimitedBlock: time ends the test
+	windowBytes int     // win
+	streams     int     // nstream
+	rateKbit    int64   // rate, of all streams together; unlimitedRate: none
+	port        int     // of the first data connection
+	transmit    bool    // trans: the client sends
+	seconds     float64 // timeout; 0: the amount ends the test
 	udp         bool
 	interval    float64 // seconds; 0: no reports while it runs
 	reverse     bool    // the receiver connects, not the sender
-	format      int
-	traceroute  bool
-	thirdParty  bool
-	multicast   bool
-	mssBytes    int // datamss
-	tos         int
-	noDelay     bool
+	format      int     // bits, see above
+	traceroute  bool    // run traceroute to the client as well
+	thirdParty  bool    // run the test against some other host
+	multicast   bool    // send to a group
+	mssBytes    int     // datamss
+	tos         int     // of data sockets
+	noDelay     bool    // of data sockets
 }
 
 // line says the parameters as 6.1.2 does. That version's server takes them by scanf(3) with this very text, so every blank counts.
@@ -88,6 +88,7 @@ var errParams = errors.New("parameters")
 
 // parseParams reads the line of any version: older ones say less, and blanks do not matter. The first eight and udp must be there.
 func parseParams(line string) (params, error) {
+	// What an older version does not say is as if it had no bound there.
 	p := params{blocks: unlimitedBlock, rateKbit: unlimitedRate}
 	seen := make(map[string]bool)
 	// Keys are looked up by name and in any order. The program's own server reads by position; being more generous costs nothing, because what
@@ -134,12 +135,14 @@ func (p *params) set(key, value string) (err error) {
 	switch key {
 	case "buflen":
 		p.blockBytes, err = strconv.Atoi(value)
+	// It comes with the timeout as well: then it is the largest number there is, and the time ends the test.
 	case "nbuf":
 		p.blocks, err = strconv.ParseInt(value, 10, 64)
 	case "win":
 		p.windowBytes, err = strconv.Atoi(value)
 	case "nstream":
 		p.streams, err = strconv.Atoi(value)
+	// In units of 1000 bits per second. Over UDP the program says 1000, a megabit, where its user says nothing.
 	case "rate":
 		p.rateKbit, err = strconv.ParseInt(value, 10, 64)
 	case "port":
@@ -154,6 +157,7 @@ func (p *params) set(key, value string) (err error) {
 		p.interval, err = parseSeconds(value)
 	case "reverse":
 		p.reverse, err = parseFlag(value)
+	// Unknown bits are of newer versions and change how lines look, not what is measured, so they are kept and do nothing.
 	case "format":
 		p.format, err = strconv.Atoi(value)
 	case "traceroute":
@@ -211,6 +215,7 @@ func (p params) check() error {
 	switch {
 	case p.blockBytes < 1 || p.blockBytes > most:
 		return bad("buflen %d is not within 1 to %d", p.blockBytes, most)
+	// A mark is recognised by its four bytes of length, see begins.
 	case p.udp && p.blockBytes <= tagBytes:
 		return bad("datagrams of %d bytes cannot be told from the marks of the test", p.blockBytes)
 	case p.blocks < 1:
@@ -221,13 +226,14 @@ func (p params) check() error {
 		return bad("nstream %d is not within 1 to %d", p.streams, maxStreams)
 	case p.udp && p.streams != 1:
 		return bad("nstream %d with udp", p.streams)
+	// All of the ports are listened on or connected to, one per stream.
 	case p.port < lowestPort || p.port+p.streams-1 > math.MaxUint16:
 		return bad("port %d with nstream %d is not within %d to %d", p.port, p.streams, lowestPort, math.MaxUint16)
 	case p.rateKbit < 0:
 		return bad("rate %d", p.rateKbit)
 	case p.interval != 0 && p.interval < minInterval:
 		return bad("interval %g is under %g s", p.interval, minInterval)
-	case p.mssBytes < 0 || p.mssBytes > math.MaxInt16:
+	case p.mssBytes < 0 || p.mssBytes > math.MaxInt16: // TCP_MAXSEG takes no more, tcp(7)
 		return bad("datamss %d", p.mssBytes)
 	case p.traceroute:
 		return bad("traceroute is not served here")

@@ -36,6 +36,7 @@ type dataPort struct {
 func (ps *ports) use(ctx context.Context, key portKey) (a *Arrivals, leave func(), err error) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
+	// Tests of several addresses share a port as a rule, the one by default; their arrivals are told apart by address.
 	p := ps.open[key]
 	if p == nil {
 		p = &dataPort{Arrivals: NewArrivals()}
@@ -48,6 +49,7 @@ func (ps *ports) use(ctx context.Context, key portKey) (a *Arrivals, leave func(
 	return p.Arrivals, func() {
 		ps.mu.Lock()
 		defer ps.mu.Unlock()
+		// Closed with the lock held, so that a test which comes now finds either this socket or a free port.
 		if p.users--; p.users == 0 {
 			delete(ps.open, key)
 			p.close()

@@ -16,9 +16,9 @@ const (
 
 // figures are what a server tells of a test, or of a part of it.
 type figures struct {
-	bytes   int64
-	elapsed time.Duration
-	calls   int64
+	bytes   int64         // of payload, at this end
+	elapsed time.Duration // of the data alone, without what it took to arrange for them
+	calls   int64         // of the system, to read or to write; UDP: datagrams
 
 	// Of UDP, where the sender says how much it sent: sentBytes is how much that is, 0 where it does not.
 	packets, sentBytes int64
@@ -78,6 +78,7 @@ func intervalLine(p params, part, total figures) string {
 			}
 		}
 	}
+	// The interval first and the running total behind it, on one line: that is how both formats of the program have it.
 	one(part, "")
 	if p.format&formatTotals != 0 {
 		if p.format&formatParse != 0 {
@@ -127,10 +128,12 @@ func report(p params, f figures) string {
 		who = "nuttcp-t"
 	}
 	seconds := f.elapsed.Seconds()
+	// KB/sec are of 1024 bytes and Mbps of a million bits, side by side in one line.
 	kilobytes := float64(f.bytes) / kilobyte
 	perCall, calls := over(seconds*1000, float64(f.calls)), over(float64(f.calls), seconds)
 	// What the client shows as %RX or %TX.
 	share := int(math.Round(100 * over(f.cpu, seconds)))
+	// The last line is as csh(1) tells of a command's time, with minutes and seconds.
 	minutes, rest := int(seconds)/60, int(seconds)%60
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, who+": "+format+"\n", args...) }
@@ -150,6 +153,7 @@ func report(p params, f figures) string {
 		say("retrans = %d", f.retrans)
 	}
 	say("%d I/O calls, msec/call = %.2f, calls/sec = %.2f", f.calls, perCall, calls)
+	// Memory, faults and context switches would be of a process that serves one client; this one serves many, so they say 0.
 	say("%.1fuser %.1fsys %d:%02dreal %d%% 0i+0d 0maxrss 0+0pf 0+0csw", f.user, f.system, minutes, rest, share)
 	return b.String()
 }
@@ -166,6 +170,7 @@ type far struct {
 
 // read takes one line of a server's report; those that it does not know say nothing that is needed.
 func (r *far) read(line string) {
+	// "nuttcp-r: …" of a server that receives and "nuttcp-t: …" of one that transmits; lines of intervals have no such front.
 	_, text, ok := strings.Cut(line, ": ")
 	if !ok || !strings.HasPrefix(line, "nuttcp-") {
 		return

@@ -51,10 +51,10 @@ type turnKey struct {
 
 // timing is how long a server waits; tests have less patience.
 type timing struct {
-	ask     time.Duration // for what a client asks
+	ask     time.Duration // for what a client asks, which takes it two round trips
 	arrive  time.Duration // for the data to begin, also for its turn
-	idle    time.Duration // for the next bytes of a connection
-	silent  time.Duration // for the next datagram
+	idle    time.Duration // for the next bytes of a connection: longer than a path takes to come back, less than a forgotten test may hold its place
+	silent  time.Duration // for the next datagram: after the client's last mark none is to come, so this is what a lost end costs
 	longest time.Duration // how long a server sends that was told neither a time nor an amount
 }
 
@@ -107,6 +107,7 @@ func (s *Server) serve(serving context.Context, conn *net.TCPConn) {
 	from := service.From(conn)
 	ctx, cancel := context.WithCancelCause(serving)
 	defer cancel(nil)
+	// A deadline and no close: a test that fails because its server ends is still told so, see say.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // only a closed connection refuses, and that is over
 	defer stop()
 	defer conn.Close()
@@ -120,6 +121,7 @@ func (s *Server) serve(serving context.Context, conn *net.TCPConn) {
 	}
 	visit, err := s.o.Gate.Enter(from.Addr())
 	if err == nil {
+		// Asked for before it begins, because the client can be told so now: later it would see its data break off.
 		err = s.affordable(p)
 	}
 	if err != nil {
@@ -198,6 +200,7 @@ func (s *Server) ask(conn *net.TCPConn, in *bufio.Reader) (params, error) {
 	}
 	line, err := in.ReadSlice('\n')
 	switch {
+	// The reader has no more room than this, so what has no end is known by then and takes no memory.
 	case errors.Is(err, bufio.ErrBufferFull):
 		return params{}, fmt.Errorf("line longer than %d bytes", maxLine)
 	case errors.Is(err, os.ErrDeadlineExceeded):

@@ -29,9 +29,9 @@ type session struct {
 	from  netip.Addr
 	visit *admission.Visit
 
-	bytes, calls atomic.Int64 // so far
+	bytes, calls atomic.Int64 // so far, of all connections
 	got          figures      // in the end
-	introduced   bool
+	introduced   bool         // the client has read who we are, which comes before the first line of whatever kind
 }
 
 // run runs the test and sends the report. It returns when everything but the control connection is closed.
@@ -60,6 +60,7 @@ func (t *session) run(ctx context.Context) error {
 		out = introduction(t.p)
 	}
 	if t.p.interval > 0 && t.p.transmit {
+		// It ends the lines of intervals. A client that receives counts them by itself.
 		out += "DONE\n"
 	}
 	return errors.Join(err, t.say(out+report(t.p, t.got)))
@@ -67,6 +68,7 @@ func (t *session) run(ctx context.Context) error {
 
 // say writes to the client.
 func (t *session) say(text string) error {
+	// Lines are some hundred bytes: a client whose socket has no room for one does not read any more.
 	_ = t.conn.SetWriteDeadline(time.Now().Add(t.timing.ask)) // only a closed connection refuses, as the write then does
 	if _, err := t.conn.Write([]byte(text)); err != nil {
 		return fmt.Errorf("report: %w", err)
@@ -91,6 +93,7 @@ func (t *session) cost(before, after *host.Counters) {
 		return
 	}
 	for _, c := range host.Sub(before, after).CPUs {
+		// The sum of all processors. Interrupts are system time here: receiving is done in them for the most part.
 		if c.CPU == -1 {
 			t.got.user, t.got.system = c.User, c.System+c.SoftIRQ+c.IRQ
 			t.got.cpu = t.got.user + t.got.system
@@ -121,6 +124,7 @@ func (t *session) sentence() string {
 // bitsPerSecond is what this end sends at, all together: what was asked for, and no more than the gate allows; 0: as fast as it goes.
 func (t *session) bitsPerSecond() float64 {
 	asked, most := t.p.bitsPerSecond(), t.o.Gate.Limits().BitsPerSecond
+	// Above any link there is, the bound is infinite or as good as that; asking for a rate at all would pace.
 	if most < 1e15 && (asked == 0 || asked > most) {
 		return most
 	}
@@ -144,6 +148,7 @@ func (t *session) connections(ctx context.Context, listen bool) (conns []*net.TC
 	defer cancel()
 	defer func() {
 		if err != nil {
+			// Those that came before the error are of no test.
 			closeAll(conns)
 			conns = nil
 		}
@@ -199,6 +204,7 @@ func (t *session) connections(ctx context.Context, listen bool) (conns []*net.TC
 // expect waits on a data port, together with whoever listens there already.
 func (t *session) expect(ctx context.Context, port int, w *arrival) (forget func(), err error) {
 	if t.o.Shared != nil {
+		// The kernel gives a port to one listener, so on one that somebody has already the data come from there.
 		if a := t.o.Shared(port); a != nil {
 			return a.expect(w), nil
 		}
@@ -227,6 +233,7 @@ func (t *session) prepare(c *net.TCPConn) {
 // connect connects to a port of the client, which begins to listen only after it was told OK.
 func (t *session) connect(ctx context.Context, port int) (*net.TCPConn, error) {
 	o := engine.ConnOptions{WindowBytes: t.p.windowBytes, MSSBytes: t.p.mssBytes, TOS: t.p.tos}
+	// Some options must be set before the handshake, which says them: the window scale and the segment size.
 	d := net.Dialer{Control: engine.DialControl(o)}
 	for {
 		c, err := d.DialContext(ctx, "tcp", net.JoinHostPort(t.from.String(), strconv.Itoa(port)))
@@ -238,6 +245,7 @@ func (t *session) connect(ctx context.Context, port int) (*net.TCPConn, error) {
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
+		// Any other error will not go by: there is no way, or somebody refuses for good.
 		if !errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, err
 		}
@@ -249,6 +257,7 @@ func (t *session) connect(ctx context.Context, port int) (*net.TCPConn, error) {
 
 // receiveTCP receives until all connections have ended.
 func (t *session) receiveTCP(ctx context.Context) error {
+	// Who sends connects, so this end listens, unless the client has turned it round.
 	conns, err := t.connections(ctx, !t.p.reverse)
 	if err != nil {
 		return err
@@ -312,6 +321,7 @@ func (t *session) reportUntil(start time.Time, now func() figures, wait func(tic
 		}
 		return t.say(out)
 	})
+	// Whatever ended the wait: a test that broke off is reported for as far as it came.
 	t.got = now()
 	return err
 }
@@ -359,6 +369,7 @@ func wakeAll(conns []*net.TCPConn) {
 
 // sendTCP sends what was asked for.
 func (t *session) sendTCP(ctx context.Context) error {
+	// As in receiveTCP, with the roles exchanged.
 	conns, err := t.connections(ctx, t.p.reverse)
 	if err != nil {
 		return err
@@ -385,6 +396,7 @@ func (t *session) sendTCP(ctx context.Context) error {
 // drive runs a sending worker until its time or its amount is over, and charges the visit for what it sends.
 func (t *session) drive(ctx context.Context, phase *engine.Phase, w *engine.Worker, done <-chan struct{}) error {
 	// A test without an end would be a gift to whoever wants to load this host; the gate's own limit comes on top of all.
+	// An amount alone may take as long as the gate allows, because the path sets its pace.
 	limit := t.p.duration()
 	if limit == 0 && t.p.amount() == 0 {
 		limit = t.timing.longest
@@ -394,10 +406,13 @@ func (t *session) drive(ctx context.Context, phase *engine.Phase, w *engine.Work
 	}
 	over := time.NewTimer(limit)
 	defer over.Stop()
+	// Often enough that a fast sender is not far over its bytes when it is stopped: at 100 Gbit/s a quarter of a GB.
 	charge := time.NewTicker(20 * time.Millisecond)
 	defer charge.Stop()
+	// There is no warm-up in the protocol: everything counts.
 	phase.Set(engine.Measured)
 	result := make(chan error, 1)
+	// On no processor in particular: a server does not know who else needs one.
 	go func() { result <- w.Run(-1) }()
 	var charged int64
 	spend := func() error {
@@ -414,10 +429,12 @@ func (t *session) drive(ctx context.Context, phase *engine.Phase, w *engine.Work
 			failed = spend()
 		case <-over.C:
 			phase.Set(engine.Stopped)
+		// The worker would see that it has nothing to send; nil, so that a closed channel is not taken again and again.
 		case <-done:
 			done = nil
 			phase.Set(engine.Stopped)
 		case err := <-result:
+			// What was sent since the last look is charged as well, or many short tests would be free.
 			return errors.Join(failed, err, spend())
 		}
 		if failed != nil {
@@ -435,6 +452,7 @@ func (t *session) receiveUDP(ctx context.Context) error {
 	}
 	defer done()
 	got := newTally(t.p)
+	// The socket is there before OK is said: the program sends its first mark at once.
 	forget, err := t.expect(ctx, t.p.port, &arrival{from: t.from, packet: got.take})
 	if err != nil {
 		return err
@@ -445,7 +463,7 @@ func (t *session) receiveUDP(ctx context.Context) error {
 	}
 	select {
 	case <-got.begun:
-		done()
+		done() // from here on they are known by their port, and the next test of this address may begin
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-time.After(t.timing.arrive):
@@ -488,12 +506,14 @@ func (t *session) sendUDP(ctx context.Context) error {
 	if err := t.okay(); err != nil {
 		return err
 	}
+	// To the address of the control connection and no other: a handshake has proved that whoever asked is there.
 	s, err := datagram.Dial(netip.AddrPortFrom(t.from, uint16(t.p.port)), datagram.SocketOptions{WindowBytes: t.p.windowBytes, TOS: t.p.tos})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	// The client opens its socket only after it was told OK; the program gives it some ten milliseconds, too.
+	// A rest before each mark and none behind the last: the data follow it at once.
 	for _, mark := range []string{"", "BOD0", "BOD1"} {
 		if mark != "" {
 			_ = s.Send([]byte(mark)) // lost or refused, what counts is the next one

@@ -53,6 +53,7 @@ func (h header) Put(p []byte, m datagram.Mark) {
 	copy(p, lastTag)
 	if h.counted {
 		clear(p[len(lastTag):countAt])
+		// The count is of what was sent with this datagram and not before it, so the first one says its own length.
 		binary.LittleEndian.PutUint64(p[countAt:], (m.Sequence+1)*uint64(h.packetBytes))
 	}
 }
@@ -69,6 +70,7 @@ func (h header) Parse(p []byte) (datagram.Mark, bool) {
 	case len(p) < countAt+countBytes:
 		return datagram.Mark{}, false
 	}
+	// All datagrams of a test are of one length, so bytes sent tell the number of this one. What does not divide is none of the test.
 	sent := binary.LittleEndian.Uint64(p[countAt:])
 	if sent == 0 || sent%uint64(h.packetBytes) != 0 {
 		return datagram.Mark{}, false
@@ -78,10 +80,10 @@ func (h header) Parse(p []byte) (datagram.Mark, bool) {
 
 // tally is what arrived of one test by UDP at a server.
 type tally struct {
-	mu      sync.Mutex
+	mu      sync.Mutex // the port takes datagrams, the session asks how many
 	header  header
-	started time.Time // last mark of the beginning, or first data
-	last    time.Time
+	started time.Time     // last mark of the beginning, or first data
+	last    time.Time     // arrival, of whatever kind
 	begun   chan struct{} // closed with the first mark
 	ended   chan struct{} // closed with the first mark of the end
 	isBegun bool
@@ -135,6 +137,7 @@ func (t *tally) now() (figures, time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.figures
+	// Not up to now: a client that is gone would make its rate fall for as long as its silence is borne.
 	f.elapsed = t.last.Sub(t.started)
 	return f, t.last
 }

@@ -18,8 +18,8 @@ import (
 type asker struct {
 	end      *endpoint
 	message  []byte
-	answer   []byte
-	sequence uint64
+	answer   []byte // as long as a message: over TCP nothing but the length says where the next begins
+	sequence uint64 // of the last message
 }
 
 // Wake and Close are of [engine.Body].
@@ -65,6 +65,7 @@ func (a *asker) greet(ctx context.Context, w *engine.Worker) error {
 func (a *asker) round(w *engine.Worker, until time.Duration) error {
 	a.sequence++
 	binary.BigEndian.PutUint64(a.message, a.sequence)
+	// Before the write and not after: what the kernel takes to accept the message is part of what a program waits for.
 	start := w.Now()
 	if err := transfer(w, a.end.write, a.message, until); err != nil {
 		return fmt.Errorf("send message: %w", err)
@@ -73,6 +74,7 @@ func (a *asker) round(w *engine.Worker, until time.Duration) error {
 		return fmt.Errorf("receive answer: %w", err)
 	}
 	d := w.Now() - start
+	// With one message under way any other number is an answer to nobody, and the stream cannot be trusted from there on.
 	if h, ok := parseHeader(a.answer); !ok || !h.answers(a.sequence, len(a.message)) {
 		return foreign(a.answer)
 	}
@@ -96,10 +98,12 @@ func transfer(w *engine.Worker, call func([]byte) (int, error), p []byte, until 
 		if n == len(p) {
 			return nil
 		}
+		// A call that timed out may have moved a part, which is not moved again.
 		p = p[n:]
 		if err != nil && !errors.Is(err, sys.ErrTimeout) {
 			return err
 		}
+		// The end of a test is no failure of its last round trip; Loop looks at the phase as well and says nothing of it.
 		if w.Phase.Is() == engine.Stopped || until != 0 && w.Now() >= until {
 			return sys.ErrTimeout
 		}
@@ -149,6 +153,7 @@ func (p *pinger) Close() { p.end.close() }
 func (p *pinger) greet(ctx context.Context, w *engine.Worker) error {
 	var cause error
 	for range firstTries {
+		// A refusal of the message before comes back with this one, so an error here does not end the search.
 		sent := p.send(w)
 		for until := w.Now() + firstWaitUDP; w.Now() < until; {
 			if ctx.Err() != nil {
@@ -179,10 +184,12 @@ func (p *pinger) Loop(w *engine.Worker) error {
 		switch w.Phase.Is() {
 		case engine.Stopped:
 			return nil
+		// No more messages, only answers.
 		case engine.Tail:
 			if quit == 0 {
 				quit = now + stragglers
 			}
+			// All are in, or the rest is lost.
 			if now >= quit || p.answered == p.sent {
 				return nil
 			}
@@ -204,6 +211,7 @@ func (p *pinger) Loop(w *engine.Worker) error {
 func (p *pinger) send(w *engine.Worker) error {
 	p.sequence++
 	binary.BigEndian.PutUint64(p.message, p.sequence)
+	// Whoever waited in this place has waited for underWay messages: it is lost, and its answer finds another number here.
 	s := &p.waiting[p.sequence%underWay]
 	*s = sending{sequence: p.sequence, measured: w.Phase.Is() == engine.Measured, at: w.Now()}
 	if s.measured {
@@ -217,6 +225,7 @@ func (p *pinger) send(w *engine.Worker) error {
 func (p *pinger) take(w *engine.Worker, answer []byte) bool {
 	now := w.Now()
 	h, ok := parseHeader(answer)
+	// Number 0 is never sent, and would match a place where nothing waits.
 	if !ok || len(answer) != len(p.message) || h.sequence == 0 || !h.answers(h.sequence, len(p.message)) {
 		return false
 	}

@@ -26,8 +26,8 @@ type book struct {
 type guest struct {
 	from                        netip.AddrPort
 	began, seen                 time.Duration
-	messages, answered, refused int64
-	malformed, unsent           int64
+	messages, answered, refused int64 // refused: by the gate
+	malformed, unsent           int64 // unsent: by the kernel
 	bytes                       int64
 	first, highest              uint64 // sequence numbers
 }
@@ -38,6 +38,7 @@ func newBook(log func(string)) *book {
 
 // page finds or opens the page of a source.
 func (b *book) page(from netip.AddrPort, now time.Duration) *guest {
+	// A comparison instead of a look into the map, for every datagram of a burst but its first.
 	if b.last != nil && b.last.from == from {
 		b.last.seen = now
 		return b.last
@@ -49,6 +50,7 @@ func (b *book) page(from netip.AddrPort, now time.Duration) *guest {
 		g = &guest{from: from, began: now}
 		b.guests[from] = g
 	default:
+		// The clock that is handed in never says 0, so 0 is a page on which nothing stands yet.
 		if b.others.began == 0 {
 			b.others.began = now
 		}
@@ -80,10 +82,12 @@ func (b *book) sweep(now time.Duration, end bool) {
 		if end || now-g.seen > guestQuiet {
 			b.log(g.sentence(from.String()))
 			delete(b.guests, from)
+			// Whoever it was, its page may be the one that is gone.
 			b.last = nil
 		}
 	}
 	if b.others.began != 0 && (end || now-b.others.seen > guestQuiet) {
+		// As one sentence: there may be any number of them, and forged sources are most likely there.
 		b.log(b.others.sentence("further sources"))
 		b.others = guest{}
 	}

@@ -144,6 +144,7 @@ func describe(r *traffic.Result, ends []*endpoint, before []sys.TCPInfo) {
 	var retransmits uint64
 	for i, end := range ends {
 		info, err := end.info()
+		// Not on this system: nothing is said rather than 0.
 		if err != nil || before[i].Length == 0 {
 			return
 		}
@@ -166,6 +167,7 @@ func (m *meter) dial(ctx context.Context, target string, index int) (end *endpoi
 	if m.spec.SourcePort != 0 {
 		o.LocalPort = m.spec.SourcePort + index
 	}
+	// No Nagle, as the program has it: a message that waits for the acknowledgement of the one before would measure just that.
 	d := net.Dialer{Timeout: firstWaitTCP, Control: engine.DialControl(o)}
 	conn, err := d.DialContext(ctx, "tcp", address(target))
 	if err != nil {
@@ -184,6 +186,7 @@ func (m *meter) pings(ctx context.Context, target string, r *traffic.Result) err
 	if err != nil {
 		return err
 	}
+	// Connected, so that the kernel says when nobody listens there, and drops what others send.
 	end, err := openUDP(to, m.spec.TOS)
 	if err != nil {
 		return err
@@ -243,6 +246,7 @@ func ipOf(a netip.AddrPort) netip.Addr { return a.Addr().Unmap().WithZone("") }
 // newMessage makes a message that asks; only its sequence number changes.
 func newMessage(bytes int) []byte {
 	p := engine.Pattern(bytes)
+	// No warm-up flag, ever: a server does not answer those, and what this client leaves out it leaves out by its own clock.
 	header{flags: fromClient | wantsPong, length: uint32(bytes)}.put(p)
 	return p
 }

@@ -57,7 +57,9 @@ func newUDPEcho(conn *net.UDPConn) (*udpEcho, error) {
 	if err != nil {
 		return nil, err
 	}
+	// 4 MiB of room for datagrams, of which only what was used is ever in memory.
 	e := &udpEcho{fd: fd, anyAddr: local.IsUnspecified(), used: batch, want: batch, base: time.Now(), data: make([]byte, batch*slotBytes)}
+	// So that the loop looks at its context even when the shutdown of wake came between its look and its call.
 	err = sys.SetTimeout(fd, wakeEvery)
 	if err == nil && e.anyAddr {
 		err = wantPacketInfo(fd, local.Is4())
@@ -138,6 +140,7 @@ func (e *udpEcho) answer(n int, gate *admission.Gate, b *book) {
 		}
 		s.iov.SetLen(len(p))
 		out := &e.out[answers]
+		// The whole header of the request is that of the answer: its source is now the destination, its bytes are turned in place.
 		out.Hdr = m.Hdr
 		e.answerFrom(out, s)
 		e.whose[answers] = b.page(from, now)
@@ -191,6 +194,7 @@ func (e *udpEcho) send(n int) {
 		switch {
 		case errno == syscall.EINTR:
 		case errno != 0:
+			// The call reports an error only for its first datagram, so that is the one to leave out.
 			e.whose[at].unsent++
 			at++
 		default:

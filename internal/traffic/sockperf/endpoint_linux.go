@@ -64,6 +64,7 @@ func (e *endpoint) read(p []byte) (int, error) { return sys.Read(e.fd, p) }
 
 // readWithin waits for d at most, to the microsecond.
 func (e *endpoint) readWithin(p []byte, d time.Duration) (int, error) {
+	// Not by the timeout of the socket, which the kernel rounds up to its ticks: up to 10 ms where they are longest.
 	ready, err := sys.Poll(e.fd, d)
 	if err != nil {
 		return 0, err

@@ -4,7 +4,7 @@ import "encoding/binary"
 
 // The bounds of a message.
 const (
-	HeaderBytes     = 14
+	HeaderBytes     = 14    // sequence number, flags and length; also the shortest message
 	MaxMessageBytes = 65507 // the payload of the largest IPv4 datagram; sockperf keeps to it over TCP as well
 )
 
@@ -35,6 +35,7 @@ func parseHeader(p []byte) (h header, ok bool) {
 		flags:    flags(binary.BigEndian.Uint16(p[8:])),
 		length:   binary.BigEndian.Uint32(p[10:]),
 	}
+	// The field has 32 bits, so a length from a stranger could ask for 4 GB to be waited for.
 	return h, h.length >= HeaderBytes && h.length <= MaxMessageBytes
 }
 

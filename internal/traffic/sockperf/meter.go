@@ -46,6 +46,7 @@ func (m *meter) run(ctx context.Context, r *traffic.Result) error {
 	if len(cpus) == 0 {
 		cpus, _ = sys.AllowedCPUs() // unpinned is slower, not wrong
 	}
+	// Room for all: none must wait to tell when nobody listens any more.
 	failed := make(chan error, len(m.workers))
 	var wg sync.WaitGroup
 	defer func() {
@@ -72,6 +73,7 @@ func (m *meter) run(ctx context.Context, r *traffic.Result) error {
 	if err := m.span(ctx, m.spec.WarmUp, failed, r, true); err != nil {
 		return err
 	}
+	// Read before the window opens and after it shuts, because reading takes milliseconds that must not lie inside.
 	before := m.counters(r)
 	if m.opened != nil {
 		m.opened()
@@ -80,6 +82,7 @@ func (m *meter) run(ctx context.Context, r *traffic.Result) error {
 	open := m.count()
 	m.cut = open
 	err := m.span(ctx, m.spec.Duration, failed, r, false)
+	// Nothing new is counted from here on; answers to what was sent inside still are.
 	m.phase.Set(engine.Tail)
 	shut := m.count()
 	if err != nil {

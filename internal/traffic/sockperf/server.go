@@ -133,6 +133,7 @@ func (s *Server) accept(ctx context.Context, conn *net.TCPConn, wg *sync.WaitGro
 // nothing takes no place from clients of this dialect or another.
 func (s *Server) serveConn(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, met func()) {
 	head, err := s.head(ctx, conn)
+	// The head is there or never will be: either way it waits no more.
 	met()
 	var visit *admission.Visit
 	if err == nil {

@@ -37,7 +37,7 @@ type stream struct {
 	base     time.Time     // of now
 	began    time.Duration // when the oldest byte in buf came, or the last message ended
 
-	messages, answered, in, out int64
+	messages, answered, in, out int64 // in and out: bytes
 }
 
 // serveStream serves one connection, of which head was read already, to its end and tells in a sentence what became of it.
@@ -73,6 +73,7 @@ func (s *stream) serve(head []byte) error {
 		var n int
 		var err error
 		if len(head) > 0 {
+			// The buffer is larger than any head, so nothing of it is left over.
 			n, head = copy(s.buf, head), nil
 		} else {
 			n, err = s.end.read(s.buf[s.have:])
@@ -144,6 +145,7 @@ func (s *stream) turnAll(now time.Duration) (replies int, err error) {
 		if s.have-at < length {
 			break
 		}
+		// Whole messages that do not ask are counted and forgotten: of those under load every n-th asks.
 		if h.asks() {
 			turn(s.buf[at:])
 			copy(s.buf[replies:], s.buf[at:at+length])
@@ -156,12 +158,14 @@ func (s *stream) turnAll(now time.Duration) (replies int, err error) {
 	if at > 0 {
 		s.began = now // of what is left, or of the wait for the next
 	}
+	// Unfinished bytes move down to where the answers end; copy takes care of places that overlap.
 	s.have = replies + copy(s.buf[replies:], s.buf[at:s.have])
 	return replies, nil
 }
 
 // malformed names what else may have been spoken.
 func (s *stream) malformed(at int, h header) error {
+	// Only at the beginning: in the middle of a stream what looks like another dialect is chance.
 	if s.messages == 0 {
 		if guess := wire.Dialect(s.buf[:min(s.have, 64)]); guess != "something unknown" {
 			return fmt.Errorf("no sockperf: the client speaks %s", guess)
@@ -177,6 +181,7 @@ func (s *stream) shift(replies int) {
 
 // send writes all of p, as long as the client takes some of it now and then.
 func (s *stream) send(p []byte) error {
+	// Some progress is asked for and not all of it in time: a slow path takes a burst of answers slowly.
 	last := s.now()
 	for len(p) > 0 {
 		n, err := s.end.write(p)
