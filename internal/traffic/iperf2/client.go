@@ -32,8 +32,8 @@ type Test struct {
 	datagrams          []*datagram.Sender
 	sockets            []*datagram.Socket
 	header             *datagramHeader
-	packetBytes        int
-	done               chan struct{}
+	packetBytes        int           // of a datagram, the last one included
+	done               chan struct{} // closed when all amounts are sent; nil: there are none
 	stop               chan struct{} // ends waiting for done
 }
 
@@ -61,6 +61,7 @@ func check(spec traffic.Spec) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: iperf2 %s", traffic.ErrBadSpec, fmt.Sprintf(format, args...))
 	}
+	// Amounts of the protocol are of each stream, in a word of 32 bits whose negative half is for times.
 	each := spec.Bytes / int64(spec.Streams)
 	switch {
 	case spec.Test != traffic.Stream && spec.Test != traffic.UDP:

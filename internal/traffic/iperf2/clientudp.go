@@ -20,6 +20,7 @@ const (
 func (t *Test) openUDP(ctx context.Context, spec traffic.Spec, port int, m Means) error {
 	t.packetBytes = spec.PacketBytes
 	now := time.Now()
+	// Marks have the time of day, because a server may compare it with its own; workers stamp with the monotonic clock.
 	t.header = newDatagramHeader(settingsOf(spec, port), time.Duration(now.UnixNano())-sys.Monotonic())
 	share := float64(spec.Streams)
 	for i := range spec.Streams {
@@ -92,7 +93,9 @@ func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
 
 // ask says the end on a stream until the server reports.
 func (t *Test) ask(ctx context.Context, s *datagram.Socket, next int64) (report, error) {
+	// As long as those before: a path that drops the long ones must not look as if it had let the test through.
 	out := make([]byte, t.packetBytes)
+	// More than the longest report of any version, so that nothing of it is cut.
 	in := make([]byte, 2048)
 	for try := range reportTries {
 		if ctx.Err() != nil {

@@ -81,6 +81,7 @@ func parseSettings(p []byte) settings {
 	}
 	s.streams, s.port = int(word(1)), int(word(2))
 	s.writeBytes = int(word(3))
+	// One word for both: bytes, or hundredths of a second below zero.
 	if amount := int32(word(5)); amount < 0 {
 		s.duration = -time.Duration(amount) * 10 * time.Millisecond
 	} else {
@@ -90,6 +91,7 @@ func parseSettings(p []byte) settings {
 		upper := word(8) >> 16
 		s.reverse, s.duplex = upper&upperReverse != 0, upper&upperDuplex != 0
 	}
+	// The lower half comes first, as in marks and unlike in reports.
 	s.rateBitsSec = float64(uint64(word(13))<<32 | uint64(word(12)))
 	return s
 }
@@ -129,7 +131,7 @@ func (s settings) put(p []byte, datagram bool) {
 	word(8, upper<<16)
 	word(9, versionMajor)
 	word(10, versionMinor)
-	rate := uint64(s.rateBitsSec)
+	rate := uint64(s.rateBitsSec) // lower half first, as above
 	word(12, uint32(rate))
 	word(13, uint32(rate>>32))
 }
@@ -170,6 +172,7 @@ func parseMark(p []byte) (mark, bool) {
 	m := mark{id: int64(int32(low)), sent: time.Duration(seconds)*time.Second + time.Duration(micros)*time.Microsecond}
 	if len(p) >= markBytes+4 && looksLikeSettings(p[markBytes:]) && binary.BigEndian.Uint32(p[markBytes:])&flagWide != 0 {
 		m.wide = true
+		// The upper half stands behind the time, where older versions have nothing.
 		m.id = int64(uint64(binary.BigEndian.Uint32(p[12:]))<<32 | uint64(low))
 	}
 	return m, true

@@ -32,6 +32,7 @@ type party struct {
 
 // join admits one connection of a test with so many; leave must be called once.
 func (ps *parties) join(gate *admission.Gate, from netip.Addr, streams int) (visit *admission.Visit, leave func(), err error) {
+	// A number from a stranger; more than that would let any number of connections in for one visit.
 	streams = max(1, min(streams, maxStreams))
 	key := partyKey{from, streams}
 	ps.mu.Lock()

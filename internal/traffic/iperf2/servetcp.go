@@ -43,7 +43,7 @@ type transfer struct {
 	*Server
 	conn  *net.TCPConn
 	from  netip.AddrPort
-	visit *admission.Visit
+	visit *admission.Visit // shared with the other connections of its party
 }
 
 // errDialect is a client that speaks something else.
@@ -109,6 +109,7 @@ func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.Add
 		return t.send(ctx, asked)
 	case asked.duplex:
 		sent := make(chan error, 1)
+		// Both at once on one connection, each half with its own end.
 		go func() { sent <- t.send(ctx, asked) }()
 		return errors.Join(t.receive(ctx, start, len(head)), <-sent)
 	}

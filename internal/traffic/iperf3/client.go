@@ -139,6 +139,7 @@ func paramsOf(s traffic.Spec) (params, error) {
 		BitsPerSec: s.RateBitsPerSec / float64(s.Streams), WindowBytes: s.WindowBytes, MSSBytes: s.MSSBytes,
 		NoDelay: s.NoDelay != nil && *s.NoDelay, TOS: s.TOS, Congestion: s.Congestion, DontFragment: s.DontFragment,
 	}
+	// An amount has no time and, as it counts from its first byte, nothing to omit.
 	if s.Bytes > 0 {
 		p.Time, p.Omit = 0, 0
 	}
@@ -323,6 +324,7 @@ func (c *client) openUDP(ctx context.Context, to netip.AddrPort, i int, sends bo
 	if !answered {
 		c.silent++
 	}
+	// One answer may be lost; two are a firewall, and each further stream would cost three seconds more.
 	if err == nil && c.silent == 2 {
 		err = c.unheard(traffic.ErrPeerGone)
 	}

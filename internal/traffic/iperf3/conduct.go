@@ -92,10 +92,12 @@ func (c *client) play(ctx context.Context) error {
 			due = min(nextCut, end)
 		}
 		if c.spec.Bytes > 0 {
+			// Nobody tells when an amount has arrived, so that is looked for.
 			due = min(due, now+pollEvery)
 		}
 		timer.Reset(due - l.now())
 	}
+	// Before anything is stopped: what comes from here on is of the end of the test and not of its rate.
 	c.end = c.read()
 	return nil
 }
@@ -173,6 +175,7 @@ func (c *client) cut() {
 // unexpected makes an error of what the server said in the middle of the test.
 func (c *client) unexpected(st step) error {
 	switch {
+	// As when the program is killed there: it has no state for that.
 	case st.err != nil && errors.Is(st.err, io.EOF):
 		return fmt.Errorf("%w: the server closed the control connection", traffic.ErrPeerGone)
 	case st.err != nil:

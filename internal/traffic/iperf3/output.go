@@ -16,8 +16,8 @@ const maxOutputLines = 3600
 // output is the server's own account of a test, in lines much like those of the program.
 type output struct {
 	lines []string
-	from  time.Duration
-	sum   [2]int64 // bytes received and sent until from
+	from  time.Duration // end of the last line, since the start of the workers
+	sum   [2]int64      // bytes received and sent until from
 }
 
 // line adds what was moved since the last one.
@@ -31,6 +31,7 @@ func (o *output) line(l *load, now time.Duration) {
 		}
 	}
 	seconds := (now - o.from).Seconds()
+	// Two lines may be due at one moment: the end of the omitted seconds and a whole second.
 	if seconds <= 0 || !l.p.ServerOutput || len(o.lines) >= maxOutputLines {
 		return
 	}
@@ -40,9 +41,11 @@ func (o *output) line(l *load, now time.Duration) {
 	}
 	for i, role := range []string{"received", "sent"} {
 		moved := sum[i] - o.sum[i]
+		// Of the two directions those that the test has: the other one would be a row of zeros.
 		if i == 0 && l.p.Reverse && !l.p.Bidir || i == 1 && !l.p.Reverse && !l.p.Bidir {
 			continue
 		}
+		// All streams in one line, under the name that the program gives to sums: who reads its output for the rate finds it.
 		o.lines = append(o.lines, fmt.Sprintf("[SUM] %6.2f-%-6.2f sec  %10s  %10s  %s%s\n",
 			o.from.Seconds(), now.Seconds(), unit.Bytes(moved), unit.BitRate(float64(moved)*8/seconds), role, omitted))
 	}

@@ -28,6 +28,7 @@ func (c *client) result() *traffic.Result {
 	if c.load.p.Omit == 0 {
 		r.WarmUpSeconds = 0 // some microseconds of our own work
 	}
+	// An empty list, because a reader of the JSON must not find null in its place.
 	if r.Intervals == nil {
 		r.Intervals = []traffic.Interval{}
 	}
@@ -53,6 +54,7 @@ func (c *client) methods(r *traffic.Result) {
 	}
 	var used []string
 	for _, f := range c.load.flows {
+		// In both directions there are two of them, and one sentence tells of both.
 		m := f.worker.Method
 		if !slices.Contains(used, m) {
 			used = append(used, m)
@@ -93,12 +95,14 @@ func (c *client) throughput(r *traffic.Result) {
 	r.UpBitsPerSec, r.DownBitsPerSec = rate(up, upSeconds), rate(down, downSeconds)
 	r.ThroughputBitsPerSec = r.UpBitsPerSec + r.DownBitsPerSec
 	r.Bytes = up + down
+	// With one direction the total is all there is to say.
 	if c.spec.Direction != traffic.Bidir {
 		r.UpBitsPerSec, r.DownBitsPerSec = 0, 0
 	}
 	if c.spec.Direction == traffic.Up {
 		r.DurationSeconds = upSeconds
 	}
+	// Without omitted seconds only: with them both ends begin to count at moments of their own, and a difference means nothing.
 	if !c.load.p.UDP && c.load.p.Omit == 0 && up < sent {
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
 			"the far end counted %d bytes fewer than it acknowledged: iperf3 closes its connections before it has read everything", sent-up))
@@ -112,10 +116,12 @@ func (c *client) connections(r *traffic.Result) {
 	for _, f := range c.load.flows {
 		if !f.sends {
 			n := c.far.Streams[f.index].Retransmits
+			// Only the far kernel knows of what it had to send again, and a program that cannot ask it says -1, or that it has none.
 			known = known && c.far.HasRetransmits == 1 && n >= 0
 			retransmits += uint64(max(n, 0))
 		}
 		if !f.tcp.Known() {
+			// Of a connection that only receives the kernel need not tell anything: the sum is of the senders.
 			known = known && !f.sends
 			continue
 		}
@@ -134,6 +140,7 @@ func (c *client) connections(r *traffic.Result) {
 	if known {
 		r.RetransmitsTotal = &retransmits
 	}
+	// Nothing was sent from here, so it is the far end that has one.
 	if r.CongestionControl == "" {
 		r.CongestionControl = c.far.Congestion
 	}
@@ -154,6 +161,7 @@ func (c *client) datagrams(r *traffic.Result) {
 			// Of all that was ever sent, less what came and what was lost before the mark: what is lost at the very end has no gap behind it.
 			lost := sent.AllPackets - (far.Packets - far.Errors) - far.OmittedErrors
 			untold = untold || c.load.p.Omit > 0 && !c.far.TellsOmitted && lost > 0
+			// What was sent is of the measured part alone, and the loss as well as the far end lets it be told.
 			add(&up, sent.Packets, lost)
 			up.JitterSeconds += far.JitterSeconds / float64(c.spec.Streams)
 			own[0].Sent += uint64(sent.MeasuredSocketErrors)
@@ -226,6 +234,7 @@ func merge(up, down []traffic.Loss) []traffic.Loss {
 
 // add counts the datagrams of one stream. Those that arrive twice make iperf3 count less than nothing as lost.
 func add(d *traffic.DatagramCounts, sent, lost int64) {
+	// The far end is believed only as far as it can be true.
 	sent = max(sent, 0)
 	lost = min(max(lost, 0), sent)
 	d.Sent += uint64(sent)
@@ -240,6 +249,7 @@ func (c *client) pacing(r *traffic.Result) {
 	if target == 0 || !c.load.p.sending() || seconds <= 0 {
 		return
 	}
+	// TCP is paced by the kernel (SO_MAX_PACING_RATE), datagrams by the worker, which then knows the gaps.
 	p := &traffic.Pacing{TargetBitsPerSec: target, Method: "kernel"}
 	for _, f := range c.load.flows {
 		if !f.sends {

@@ -73,6 +73,7 @@ func (t *session) serve(ctx context.Context) {
 	stop := context.AfterFunc(ctx, func() { _ = t.c.conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	err := t.run(ctx)
+	// In this order: workers first, so that nothing uses what is closed below.
 	t.load.halt()
 	for _, s := range t.socks {
 		s.Close()
@@ -163,6 +164,7 @@ func (t *session) enter() error {
 	}
 	t.visit = visit
 	t.admitted()
+	// What is refused now the client is told in a sentence; what is found out later breaks its test off.
 	limits, p := gate.Limits(), t.p
 	// Without a time of its own a test is bounded by the visit's deadline alone.
 	if d := p.Omit + p.Time; d > limits.Duration {
@@ -192,6 +194,7 @@ func (t *session) openStreams(ctx context.Context) error {
 	s := t.server
 	s.mu.Lock()
 	t.missing, t.opening = t.p.all(), true
+	// Room for all that may come, so that who hands over never waits with the lock of the server held.
 	t.conns = make(chan arrival, t.missing)
 	t.greetings, t.greeted = make(chan netip.AddrPort, t.missing), make(map[netip.AddrPort]bool)
 	s.mu.Unlock()
@@ -331,6 +334,7 @@ func (s step) unexpected() error {
 // play lets the data flow until the client says that the test is over.
 func (t *session) play(ctx context.Context) error {
 	l := &t.load
+	// Ten times a second, or a fast client would be far over its bytes before it is stopped; a line per second, as the program writes them.
 	nextSpend, nextLine := 100*time.Millisecond, time.Second
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -367,10 +371,12 @@ func (t *session) play(ctx context.Context) error {
 			if err := t.spend(); err != nil {
 				return err
 			}
+			// The workers do not rest for the visit, so a debt of more than a second is not paid any more.
 			if t.visit.Pause() > time.Second {
 				return refuse(codeTotalRate, "it goes faster than the %.3g b/s this host allows", t.server.options.Gate.Limits().BitsPerSecond)
 			}
 		}
+		// The end is the client's to say, and one that forgets it would hold its place for as long as the gate lets it.
 		if l.p.Time > 0 && now > l.p.Omit+l.p.Time+overtime {
 			return refuse(codeDuration, "it did not end %v after its time", overtime)
 		}
@@ -437,6 +443,7 @@ func (t *session) finish(ctx context.Context) error {
 	arrived := l.drain(ctx, quietAfter, func(f *flow) (int64, int64, bool) { return l.expected(f, far) })
 	t.spend() // it cannot be refused any more, but counts for the source's next test
 	own := l.report(ended, max(ended, arrived), func(f *flow) int64 { return far.Streams[f.index].Packets })
+	// Versions before 3.14 have no words for the losses of the omitted seconds, see forOld.
 	told := own
 	if !far.TellsOmitted {
 		told = own.forOld()

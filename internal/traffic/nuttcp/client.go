@@ -34,7 +34,7 @@ type Means struct {
 type Test struct {
 	p       params
 	control *net.TCPConn
-	in      *bufio.Reader
+	in      *bufio.Reader // of control
 
 	senders, receivers []*engine.Worker
 	conns              []*engine.Conn // of one sender, or of receivers

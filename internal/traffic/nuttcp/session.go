@@ -268,6 +268,7 @@ func (t *session) receiveTCP(ctx context.Context) error {
 	// One goroutine per connection instead of one for all in turn: a connection that is held up does not hold up the others, and when all have
 	// ended everything that was sent has been counted.
 	start := time.Now()
+	// Room for all, so that none of them is left behind waiting to tell.
 	ended := make(chan error, len(conns))
 	for _, c := range conns {
 		go func() { ended <- t.sink(ctx, c) }()

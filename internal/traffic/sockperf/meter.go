@@ -22,9 +22,9 @@ type meter struct {
 	workers      []*engine.Worker
 	opened, shut func() // at the edges of the measured window; nil: nothing to do
 
-	transactions int64 // inside the measured window
-	began        time.Duration
-	cut          edge
+	transactions int64         // inside the measured window
+	began        time.Duration // on the monotonic clock, as all instants here
+	cut          edge          // where the last interval ended
 }
 
 // edge is what the workers had counted at one instant.

@@ -68,6 +68,7 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 	if o.patience != nil {
 		s.patience = *o.patience
 	}
+	// UDP and TCP at one port: a client is told one, whichever it uses.
 	sockets, err := service.Listen(ctx, o.Address, nil)
 	if err != nil {
 		return nil, fmt.Errorf("listen for sockperf: %w", err)
@@ -95,6 +96,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer cancel()
 	var wg sync.WaitGroup
 	var echoErr, acceptErr error
+	// Not by Sockets.Serve: its loop takes one datagram per call, and this server has a thread of its own for whole batches.
 	stop := context.AfterFunc(ctx, func() {
 		_ = s.sockets.TCP.Close() // wakes Accept; it has nothing to lose
 		s.echo.wake()
