@@ -134,3 +134,27 @@ func TestImpossibleSpecs(t *testing.T) {
 		}
 	}
 }
+
+// TestSilentConnectionsLeavePlaces lets one address connect and say nothing, more often than there are places for it: another one is served all the same.
+func TestSilentConnectionsLeavePlaces(t *testing.T) {
+	port := uint16(freePort(t))
+	_, said := serve(t, []Acceptance{{"iperf2", port}, {"ttcp", port}}, admission.Limits{})
+	at := fmt.Sprintf("127.0.0.1:%d", port)
+	for range maxPeeking {
+		conn, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+	}
+	said.Await(t, 1, "too many connections that have said nothing")
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	conn, err := d.Dial("tcp", at)
+	if err != nil {
+		t.Skip("loopback has one address only here: ", err)
+	}
+	defer conn.Close()
+	_, _ = conn.Write(make([]byte, 1000))
+	_ = conn.(*net.TCPConn).CloseWrite()
+	said.Await(t, 1, "127.0.0.2", "received 1000 bytes")
+}

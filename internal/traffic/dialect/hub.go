@@ -24,7 +24,8 @@ const (
 	gatherFor = 200 * time.Millisecond
 	// peekBytes is what is looked at: enough to tell settings of iperf 2.
 	peekBytes = 24
-	// maxPeeking is how many connections that have said nothing are waited for at a time.
+	// maxPeeking is how many connections that have said nothing are waited for at a time, a quarter of them of one source. Each is a descriptor
+	// and a goroutine of some kilobytes for peekFor at most.
 	maxPeeking = 256
 	// maxBound is how many addresses of UDP senders are remembered with their dialect.
 	maxBound = 512
@@ -39,7 +40,7 @@ type hub struct {
 	iperf2  *iperf2.Server // nil: not accepted here
 	ttcp    *ttcp.Server
 	nuttcp  *nuttcp.Arrivals // of data; nobody waits there when nuttcp is not accepted at all
-	peeking chan struct{}
+	peeking *admission.Anteroom
 	away    func(format string, args ...any) // a log of those that are turned away, of which anybody can make any number
 
 	bound map[netip.AddrPort]binding // by the reader of the UDP socket alone
@@ -60,7 +61,7 @@ func openHub(ctx context.Context, address string, o Options) (*hub, error) {
 	return &hub{
 		away: service.Limited(o.Log, admission.StrangerLines, fmt.Sprintf("port %d", sockets.Addr().Port())),
 		o:    o, sockets: sockets,
-		nuttcp: nuttcp.NewArrivals(), peeking: make(chan struct{}, maxPeeking), bound: make(map[netip.AddrPort]binding),
+		nuttcp: nuttcp.NewArrivals(), peeking: admission.NewAnteroom(maxPeeking, maxPeeking/4), bound: make(map[netip.AddrPort]binding),
 	}, nil
 }
 
@@ -124,12 +125,11 @@ func (h *hub) serve(ctx context.Context, conn *net.TCPConn, toIperf2 bool) {
 
 // peek waits for the first bytes of a connection and leaves them where they are.
 func (h *hub) peek(ctx context.Context, conn *net.TCPConn, patience time.Duration) ([]byte, error) {
-	select {
-	case h.peeking <- struct{}{}:
-		defer func() { <-h.peeking }()
-	default:
-		return nil, fmt.Errorf("%d connections that have said nothing are waiting already", maxPeeking)
+	leave, ok := h.peeking.Enter(service.From(conn).Addr())
+	if !ok {
+		return nil, errors.New("too many connections that have said nothing are waiting already")
 	}
+	defer leave()
 	// Closed and not given a deadline that has passed: one of those below could come after it.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()

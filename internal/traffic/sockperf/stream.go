@@ -14,6 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/sys"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/engine"
+	"github.com/linerate/linerate/internal/traffic/service"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -209,16 +210,9 @@ func (s *stream) account(n int64) error {
 		return err
 	}
 	pause := s.visit.Pause()
-	if pause == 0 {
-		return nil
-	}
-	t := time.NewTimer(pause)
-	defer t.Stop()
-	select {
-	case <-s.ctx.Done():
+	if service.Rest(s.ctx, pause) != nil {
 		return errStopped
-	case <-t.C:
-		s.began += pause // which was not the client's
-		return nil
 	}
+	s.began += pause // which was not the client's
+	return nil
 }
