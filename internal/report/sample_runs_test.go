@@ -36,6 +36,7 @@ func sampleRuns() map[string]traffic.Result {
 	}
 	mtu := base(traffic.MTU)
 	mtu.Method, mtu.MTU = "icmp echo", &traffic.PathMTU{UpBytes: 1400, BlackHoleUp: true, LocalMTUBytes: 1500, RemoteMTUBytes: 9000, ReportedMTUBytes: 1400, MSSBytes: 1348, LocalMSSBytes: 1460, RemoteMSSBytes: 8960, MSSClampedUp: true}
+	mtu.Ends.Local.Drops = []traffic.Drop{{Place: "Ip.OutDiscards", Total: 24}} // its own packets that were too large: told of the path, not as lost
 	load := base(traffic.Load)
 	load.Method, load.RTT = "icmp echo", spread(0.02)
 	load.Load = &traffic.LoadResult{Idle: spread(0.02), Up: spread(0.12), Down: spread(0.04), Both: spread(0.1), BothBitsPerSec: 100e6, UpBitsPerSec: 20e6, DownBitsPerSec: 90e6, AddedSeconds: 0.1, RoundTripsPerMinute: 500}
@@ -51,6 +52,15 @@ func sampleRuns() map[string]traffic.Result {
 	stream.ThroughputBitsPerSec, stream.Bytes, stream.CongestionControl, stream.MSSBytes, stream.MTUBytes = 41e9, 10e9, "cubic", 1448, 1500
 	stream.Confidence = &traffic.Confidence{Rounds: 30, Mean: 40.8e9, Low: 38e9, High: 43e9, HalfWidthRatio: 0.061}
 	stream.Pacing = &traffic.Pacing{TargetBitsPerSec: 50e9, AchievedBitsPerSec: 41e9, Method: "SO_MAX_PACING_RATE"}
+	// A few kilobytes to another program's server: nothing can be said of the cost of a gigabyte, nor of how they were received.
+	few := base(traffic.Stream)
+	few.Method, few.SendMethod, few.ThroughputBitsPerSec, few.Bytes = "iperf3, tcp, splice", "splice", 8e6, 2000
+	few.Pacing = &traffic.Pacing{TargetBitsPerSec: 8e6, AchievedBitsPerSec: 8e6, Method: "user+SO_MAX_PACING_RATE"}
+	few.Ends.Local.CPUSecondsPerGigabyte, few.Ends.Local.CPUSecondsPerMillion = 133674761.54, 133674.76
+	// A slow test on a busy host: a cost of many digits.
+	slow := base(traffic.Stream)
+	slow.Method, slow.ReceiveMethod, slow.ThroughputBitsPerSec, slow.Bytes = "tcp", "copy", 8e6, 2e6
+	slow.Ends.Local.CPUSecondsPerGigabyte, slow.Ends.Local.CPUSecondsPerMillion = 753.19, 28437.5
 	crr := base(traffic.CRR)
 	crr.TransactionsPerSec, crr.RTT = 9800, spread(100e-6)
 	crr.Confidence = &traffic.Confidence{Rounds: 4, Mean: 9800, Low: 9700, High: 9900, HalfWidthRatio: 0.0102, Reached: true}
@@ -63,5 +73,5 @@ func sampleRuns() map[string]traffic.Result {
 		Down: traffic.OneWay{DelayVariation: spread(90e-6), Lost: p(uint64(0))},
 	}
 	ping.Hops = &traffic.HopCounts{Up: 5}
-	return map[string]traffic.Result{"ping": ping, "udp": udp, "mtu": mtu, "load": load, "stream": stream, "crr": crr}
+	return map[string]traffic.Result{"ping": ping, "udp": udp, "mtu": mtu, "load": load, "stream": stream, "crr": crr, "few": few, "slow": slow}
 }

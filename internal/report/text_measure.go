@@ -49,7 +49,7 @@ func (p *printer) tests(tests []traffic.Result) {
 			resent = unit.FormatCount(float64(*r.RetransmitsTotal))
 		}
 		t.row(r.Test, directionText(r), streams, unit.FormatSeconds(r.DurationSeconds), cell{resultText(r), p.s.bold}, p50, p99, resent,
-			costText(r.Ends.Local), costText(r.Ends.Remote))
+			costText(r, r.Ends.Local), costText(r, r.Ends.Remote))
 	}
 	t.print(p, "  ")
 
@@ -72,7 +72,8 @@ func (p *printer) graves(tests []traffic.Result) {
 		for _, l := range r.Losses {
 			t.row(r.Test, directionText(r), "", l.Place, unit.FormatCount(float64(l.Packets)), l.Source)
 		}
-		if len(r.Losses) > 0 {
+		// The search for the path MTU sends packets that are meant not to fit; every counter on their way tells of them once more.
+		if len(r.Losses) > 0 || r.Test == traffic.MTU {
 			continue
 		}
 		for _, e := range []struct {
@@ -113,7 +114,11 @@ func resultText(r traffic.Result) string {
 	case traffic.CRR:
 		return unit.FormatCount(r.TransactionsPerSec) + " conn/s"
 	case traffic.UDP:
-		text := fmt.Sprintf("%s, %s packets/s", unit.BitRate(r.ThroughputBitsPerSec), unit.FormatCount(r.PacketsPerSec))
+		rate := unit.BitRate(r.ThroughputBitsPerSec).String()
+		if r.Direction == traffic.Bidir {
+			rate += " in all" // of each direction it is told below, as the line would become too wide
+		}
+		text := fmt.Sprintf("%s, %s packets/s", rate, unit.FormatCount(r.PacketsPerSec))
 		if r.LossRatio != nil {
 			text += ", " + unit.FormatPercent(*r.LossRatio) + " lost"
 		}
@@ -137,12 +142,24 @@ func resultText(r traffic.Result) string {
 	return ""
 }
 
+// leastCosted is the payload from which on the cost of a gigabyte is told. CPU time is the whole host's, in ticks of 10 ms, and divided by a few
+// kilobytes it says nothing of them.
+const leastCosted = 1e6
+
 // costText gives the processor time per gigabyte of one end, empty when it was not measured.
 //
 // A bare number, because the unit is in the heading.
-func costText(e traffic.End) string {
-	if e.CPUSecondsPerGigabyte <= 0 {
+func costText(r traffic.Result, e traffic.End) string {
+	if e.CPUSecondsPerGigabyte <= 0 || r.Bytes > 0 && r.Bytes < leastCosted {
 		return ""
 	}
-	return fmt.Sprintf("%.2f", e.CPUSecondsPerGigabyte)
+	return perUnitText(e.CPUSecondsPerGigabyte)
+}
+
+// perUnitText gives a number of seconds with what digits it deserves.
+func perUnitText(seconds float64) string {
+	if seconds < 100 {
+		return fmt.Sprintf("%.2f", seconds)
+	}
+	return fmt.Sprintf("%.0f", seconds)
 }

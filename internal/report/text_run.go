@@ -19,7 +19,7 @@ func (p *printer) detail(r traffic.Result, alone bool) {
 		lines = append(lines, [2]string{name, fmt.Sprintf(format, args...)})
 	}
 	if r.UDP != nil {
-		describeDatagrams(add, *r.UDP)
+		describeDatagrams(add, *r.UDP, r.UpBitsPerSec, r.DownBitsPerSec)
 	}
 	if r.OneWay != nil {
 		describeOneWay(add, *r.OneWay, r.Hops)
@@ -54,10 +54,15 @@ func (p *printer) detail(r traffic.Result, alone bool) {
 
 type describer func(name, format string, args ...any)
 
-func describeDatagrams(add describer, d traffic.Datagrams) {
-	one := func(name string, c traffic.DatagramCounts) {
+// describeDatagrams tells what became of the datagrams; the rates are those of each direction where both were sent.
+func describeDatagrams(add describer, d traffic.Datagrams, up, down float64) {
+	one := func(name string, rate float64, c traffic.DatagramCounts) {
+		text := ""
+		if rate > 0 {
+			text = unit.BitRate(rate).String() + ": "
+		}
 		// Counts in full: whoever compares them with the counters of a switch needs every digit.
-		text := fmt.Sprintf("%d sent, %d received, %d lost (%s)", c.Sent, c.Received, c.Lost, unit.FormatPercent(ratio(c.Lost, c.Sent)))
+		text += fmt.Sprintf("%d sent, %d received, %d lost (%s)", c.Sent, c.Received, c.Lost, unit.FormatPercent(ratio(c.Lost, c.Sent)))
 		if c.Duplicates != nil {
 			text += fmt.Sprintf(", %d duplicates", *c.Duplicates)
 		}
@@ -73,10 +78,10 @@ func describeDatagrams(add describer, d traffic.Datagrams) {
 		add("", "%s", text)
 	}
 	if d.Up != nil && d.Down != nil {
-		one("up", *d.Up)
-		one("down", *d.Down)
+		one("up", up, *d.Up)
+		one("down", down, *d.Down)
 	} else {
-		one("datagrams", d.DatagramCounts)
+		one("datagrams", 0, d.DatagramCounts)
 	}
 	if d.Batch != "" {
 		add("batch", "%s", d.Batch)
@@ -223,12 +228,24 @@ func describePacing(add describer, c traffic.Pacing) {
 		text += fmt.Sprintf(" (%+.2f %%)", 100*(c.AchievedBitsPerSec/c.TargetBitsPerSec-1))
 	}
 	if c.Method != "" {
-		text += ", paced by " + c.Method
+		text += ", paced by " + pacerText(c.Method)
 	}
 	add("pacing", "%s", text)
 	if g := c.Gaps; g != nil {
 		add("", "between sends p50 %s, p99 %s, max %s", unit.FormatSeconds(g.P50), unit.FormatSeconds(g.P99), unit.FormatSeconds(g.Max))
 	}
+}
+
+// pacerText says who kept the rate: the document has short words for programs.
+func pacerText(method string) string {
+	pacer, beside, both := strings.Cut(method, "+")
+	if pacer == "own" || pacer == "user" {
+		pacer = "linerate's own clock"
+	}
+	if both {
+		pacer += " and " + beside
+	}
+	return pacer
 }
 
 func describeConfidence(add describer, r traffic.Result, c traffic.Confidence) {
@@ -252,8 +269,16 @@ func describeConfidence(add describer, r traffic.Result, c traffic.Confidence) {
 func describeRun(add describer, r traffic.Result) {
 	if r.Method != "" {
 		text := r.Method
-		if r.SendMethod != "" || r.ReceiveMethod != "" {
-			text += fmt.Sprintf("; sent by %s, received by %s", nameOr(r.SendMethod, "?"), nameOr(r.ReceiveMethod, "?"))
+		// Of another program's server one of them is not known, and then not told.
+		var ways []string
+		if r.SendMethod != "" {
+			ways = append(ways, "sent by "+r.SendMethod)
+		}
+		if r.ReceiveMethod != "" {
+			ways = append(ways, "received by "+r.ReceiveMethod)
+		}
+		if len(ways) > 0 {
+			text += "; " + strings.Join(ways, ", ")
 		}
 		if r.VerifiedBytes > 0 {
 			text += fmt.Sprintf("; %s of payload compared", unit.Bytes(r.VerifiedBytes))
@@ -282,11 +307,12 @@ func describeRun(add describer, r traffic.Result) {
 		}
 		text := fmt.Sprintf("%.2f CPU s (user %.2f, system %.2f, softirq %.2f, irq %.2f)",
 			e.end.CPUSeconds, e.end.UserSeconds, e.end.SystemSeconds, e.end.SoftIRQSeconds, e.end.IRQSeconds)
-		if e.end.CPUSecondsPerGigabyte > 0 {
-			text += fmt.Sprintf(", %.2f s per GB", e.end.CPUSecondsPerGigabyte)
+		if cost := costText(r, e.end); cost != "" {
+			text += ", " + cost + " s per GB"
 		}
-		if e.end.CPUSecondsPerMillion > 0 {
-			text += fmt.Sprintf(", %.2f s per million packets", e.end.CPUSecondsPerMillion)
+		// A few pings are not what the host's time went into.
+		if e.end.CPUSecondsPerMillion > 0 && r.Test != traffic.Ping && !(r.Bytes > 0 && r.Bytes < leastCosted) {
+			text += ", " + perUnitText(e.end.CPUSecondsPerMillion) + " s per million packets"
 		}
 		if cpus := placementText(e.end.Placement); cpus != "" {
 			text += ", on " + cpus
