@@ -1,8 +1,12 @@
 package traffic
 
 import (
+	"cmp"
+	"fmt"
+
 	"github.com/linerate/linerate/internal/traffic/account"
 	"github.com/linerate/linerate/internal/traffic/datagram"
+	"github.com/linerate/linerate/internal/unit"
 )
 
 // udpSent is what the senders of one side did in the window, all streams together.
@@ -80,8 +84,12 @@ func (r *Result) datagrams(spec Spec, near, far resultBody) {
 		explain(down, far, near),
 	)
 	for _, b := range []resultBody{near, far} {
-		if b.UDPSent != nil && r.UDP.Batch == "" {
-			r.UDP.Batch = b.UDPSent.Batch
+		if b.UDPSent == nil {
+			continue
+		}
+		r.UDP.Batch = cmp.Or(r.UDP.Batch, b.UDPSent.Batch)
+		if b.UDPSent.Bytes < spec.Bytes {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("only %d of %d bytes were sent within %v", b.UDPSent.Bytes, spec.Bytes, spec.Duration))
 		}
 	}
 	r.pace(spec, near, far)
@@ -181,4 +189,11 @@ func (r *Result) pace(spec Spec, near, far resultBody) {
 		p.AchievedBitsPerSec += perSecond(8*sent, b.Seconds)
 	}
 	r.Pacing = p
+	if p.AchievedBitsPerSec < leastKept*p.TargetBitsPerSec {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("only %v of the %v asked for were sent", unit.BitRate(p.AchievedBitsPerSec), unit.BitRate(p.TargetBitsPerSec)))
+	}
 }
+
+// leastKept is the share of a rate below which the result is not what was asked for. A few per cent go by the ends of a short window, where one more
+// or less of few datagrams counts.
+const leastKept = 0.95

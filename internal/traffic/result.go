@@ -16,7 +16,7 @@ func assemble(c *conductor, link Link, method string, started time.Time, far res
 		Test: c.spec.Test, Direction: c.spec.Direction, Method: method,
 		StartTime: started, WarmUpSeconds: c.warmUp.Seconds(), Streams: c.spec.Streams,
 		Intervals: intervals, Ends: Ends{Local: near.End, Remote: far.End},
-		Warnings: append(near.Warnings, far.Warnings...),
+		Warnings: joined(near.Warnings, far.Warnings),
 	}
 	if r.Intervals == nil {
 		r.Intervals = []Interval{}
@@ -47,6 +47,17 @@ func assemble(c *conductor, link Link, method string, started time.Time, far res
 		r.troubles(c.pinger.Troubles())
 	}
 	return r
+}
+
+// joined are the sentences of both ends, each once: two ends of one name, as in two namespaces of a host, doubt the same thing.
+func joined(near, far []string) []string {
+	all := slices.Clone(near)
+	for _, w := range far {
+		if !slices.Contains(all, w) {
+			all = append(all, w)
+		}
+	}
+	return all
 }
 
 // bulk fills in what the receivers counted.
