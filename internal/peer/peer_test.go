@@ -366,6 +366,10 @@ func TestPeerVanishesMidTest(t *testing.T) {
 			if !errors.Is(err, wire.ErrPeerGone) {
 				t.Errorf("got %v", err)
 			}
+			var h interface{ Hint() string }
+			if !errors.As(err, &h) || !strings.Contains(h.Hint(), "linerate serve") {
+				t.Errorf("%v does not say what to do", err)
+			}
 			f.await("took back trial")
 			if v := f.value(rmem); v != "4096 131072 6291456" {
 				t.Errorf("the trial left %q", v)
@@ -376,6 +380,20 @@ func TestPeerVanishesMidTest(t *testing.T) {
 				t.Errorf("after the lost test: %v", err)
 			}
 		})
+	}
+}
+
+// TestServerEndsMidTest checks that a server that is ended in the middle of a test is gone for the near end, also where it still had time to say
+// which signal ended it. Which of the two comes first is up to the schedulers, hence the rounds.
+func TestServerEndsMidTest(t *testing.T) {
+	for range 8 {
+		f := serve(t, nil)
+		c := f.connect(f.addr, peer.ConnectOptions{})
+		ping := traffic.Spec{Test: traffic.Ping, Duration: 10 * time.Second, Interval: 100 * time.Millisecond, Gap: 10 * time.Millisecond}
+		once := sync.OnceFunc(func() { go f.stop() })
+		if _, err := c.Run(t.Context(), ping, func(traffic.Interval) { once() }); !errors.Is(err, wire.ErrPeerGone) {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 

@@ -48,7 +48,7 @@ func ParseTarget(text string) (Target, error) {
 		case "iperf3", "iperf", "iperf2", "ttcp", "nuttcp", "stamp", "sockperf":
 			return bad("%s can be measured and nothing else; run `linerate serve` there, or use ssh://", scheme)
 		}
-		return bad("%s:// is not known; the forms are HOST[:PORT] and ssh://[USER@]HOST[:PORT]", scheme)
+		return bad("%s:// is not known; the forms are HOST[:PORT] and ssh://[USER@]HOST[:PORT], and for measure alone those of other programs, as in iperf3://HOST[:PORT]", scheme)
 	}
 	host, port := text, strconv.Itoa(DefaultPort)
 	literal := text

@@ -41,7 +41,7 @@ func TestParseTarget(t *testing.T) {
 		"-oProxyCommand=x":       "no host name",
 		"far host":               "no host name",
 		"iperf3://far":           "measured and nothing else",
-		"http://far":             "not known",
+		"http://far":             "iperf3://HOST[:PORT]",
 		"ssh://":                 "no host",
 		"ssh://-oProxyCommand=x": "must not begin",
 		"ssh://-x@far":           "must not begin",
