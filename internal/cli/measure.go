@@ -62,31 +62,24 @@ sockperf and stamp. No key is needed, and what the far end cannot tell is absent
 				return err
 			}
 			defer closeRun()
-			var results []traffic.Result
-			var missing []string
-			for _, spec := range specs {
+			results, missing, broken := measureAll(specs, func(spec traffic.Spec) (*traffic.Result, error) {
 				p.Status("%s %s", spec.Test, spec.Direction)
-				r, err := a.measured(cmd.Context(), run, spec, confident, p)
-				// One test that gets no answer (echoes are often filtered) must not hide the others of the suite.
-				if errors.Is(err, traffic.ErrNoAnswer) && len(specs) > 1 {
-					missing = append(missing, err.Error())
-					continue
-				}
-				if err != nil {
-					return err
-				}
-				results = append(results, *r)
-			}
+				return a.measured(cmd.Context(), run, spec, confident, p)
+			})
 			p.Done()
+			if len(results) == 0 {
+				return broken
+			}
+			// What broke the suite off is told after what it had found until then.
 			doc := report.NewMeasure(a.envelope(""), args[0], results)
 			doc.Warnings = append(doc.Warnings, missing...)
 			if err := a.print(doc, func(s report.Style) error { return report.MeasureText(a.out, doc, s) }); err != nil {
 				return err
 			}
-			if len(missing) > 0 {
+			if broken == nil && len(missing) > 0 {
 				return statusError{status: exitPartial}
 			}
-			return nil
+			return broken
 		},
 	}
 	target.add(c)
@@ -94,6 +87,30 @@ sockperf and stamp. No key is needed, and what the far end cannot tell is absent
 	test.add(c)
 	c.Flags().BoolVar(&confident, "confidence", false, "repeat the test until its 95 % interval is within ±2.5 %, 30 times at the most")
 	return c
+}
+
+// measureAll runs tests one after the other. One of several that gets no answer (echoes are often filtered), or that the far end does not want to
+// run, must not hide the others: it is missing. Any other error breaks off. Without any result there is always an error.
+func measureAll(specs []traffic.Spec, measure func(traffic.Spec) (*traffic.Result, error)) (results []traffic.Result, missing []string, broken error) {
+	var first error
+	for _, spec := range specs {
+		r, err := measure(spec)
+		switch {
+		case err == nil:
+			results = append(results, *r)
+		case len(specs) > 1 && (errors.Is(err, traffic.ErrNoAnswer) || errors.Is(err, traffic.ErrRefused)):
+			if first == nil {
+				first = err
+			}
+			missing = append(missing, fmt.Sprintf("%s %s: %v", spec.Test, spec.Direction, err))
+		default:
+			return results, missing, err
+		}
+	}
+	if len(results) == 0 {
+		return nil, missing, first
+	}
+	return results, missing, nil
 }
 
 // specsFor turns flags into tests. The suite gives each test a short, fixed share, so that the whole screen is there in under 20 s.
@@ -173,6 +190,14 @@ func (a *app) interim(p *progress, spec traffic.Spec, i traffic.Interval) {
 	case traffic.RR, traffic.CRR:
 		tell("%s  %5.1f s  %s transactions/s%s", spec.Test, i.EndSeconds, unit.FormatCount(i.TransactionsPerSec), omitted)
 	default:
-		tell("%s  %5.1f s  round trip %s%s", spec.Test, i.EndSeconds, unit.FormatSeconds(max(i.RTTSeconds, i.ProbeRTTSeconds)), omitted)
+		text := fmt.Sprintf("%s  %5.1f s", spec.Test, i.EndSeconds)
+		if rtt := max(i.RTTSeconds, i.ProbeRTTSeconds); rtt > 0 {
+			text += "  round trip " + unit.FormatSeconds(rtt)
+		}
+		// Of the load test: what fills the path meanwhile.
+		if i.ThroughputBitsPerSec > 0 {
+			text += " at " + unit.BitRate(i.ThroughputBitsPerSec).String()
+		}
+		tell("%s%s", text, omitted)
 	}
 }
