@@ -73,7 +73,7 @@ Start with ` + "`linerate demo`" + `: the whole loop in a private world on this 
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(explainFlag)
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.json, "json", false, "print one JSON document on standard output and nothing else")
 	flags.StringVar(&a.state, "state", "", "directory for the journal and the runs (also LINERATE_STATE; default /var/lib/linerate for root, else $XDG_STATE_HOME/linerate)")

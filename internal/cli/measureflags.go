@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -45,7 +46,8 @@ type testFlags struct {
 func (t *testFlags) add(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&t.test, "test", "", "one test instead of the suite: "+testNames)
-	f.DurationVar(&t.warmUp, "warm-up", -1, "cut this from the front of a test; negative: until the rate is steady")
+	f.DurationVar(&t.warmUp, "warm-up", -1, "cut this from the front of a test; default or negative: until the rate is steady")
+	f.Lookup("warm-up").DefValue = "0s" // no figure of the help: a negative one says nothing
 	f.StringVar(&t.bytes, "bytes", "", "stream, udp: move this much instead of running for a time, as in 900M; --duration is then the longest it may take")
 	f.StringVar(&t.rate, "rate", "", "stream, udp: payload bits per second of each direction, as in 100M or 1.5G; default as fast as it goes")
 	f.StringVar(&t.packetRate, "packet-rate", "", "udp: datagrams per second instead, as in 50k")
@@ -106,6 +108,9 @@ func (t *testFlags) spec(l loadFlags) (traffic.Spec, error) {
 		}
 		s.SendMethod, s.ReceiveMethod = engine.SendCopy, engine.ReceiveCopy
 	}
+	if err := t.known(); err != nil {
+		return s, err
+	}
 	var err error
 	if s.Bytes, err = amount("--bytes", t.bytes); err != nil {
 		return s, err
@@ -151,6 +156,24 @@ func (t *testFlags) spec(l loadFlags) (traffic.Spec, error) {
 		return s, usageError{err}
 	}
 	return s, nil
+}
+
+// known refuses words that nothing goes by, with those that there are.
+func (t *testFlags) known() error {
+	for _, w := range []struct {
+		flag, what, word string
+		words            []string
+	}{
+		{"test", "test", t.test, strings.Fields(strings.NewReplacer(",", "", " or ", " ").Replace(testNames))},
+		{"batch", "batch", t.batch, []string{"gso", "mmsg", "single"}},
+		{"send", "way to send", t.send, []string{string(engine.SendCopy), string(engine.SendSendfile), string(engine.SendSplice)}},
+		{"receive", "way to receive", t.receive, []string{string(engine.ReceiveCopy), string(engine.ReceiveTruncate)}},
+	} {
+		if w.word != "" && !slices.Contains(w.words, w.word) {
+			return usagef("--%s: no %s %q; there are %s", w.flag, w.what, w.word, strings.Join(w.words, ", "))
+		}
+	}
+	return nil
 }
 
 func (t *testFlags) rates() (bits, packets float64, err error) {
@@ -203,7 +226,7 @@ func parseCPUs(text string) (near, far []int, err error) {
 		far, err = sys.ParseCPUList(farText)
 	}
 	if err != nil {
-		return nil, nil, usagef("--cpu %s: %w", text, err)
+		return nil, nil, usagef("--cpu %s: write a list as in 0-3,8, or two with a slash between them, NEAR/FAR", text)
 	}
 	return near, far, nil
 }

@@ -46,7 +46,6 @@ func (l *loadFlags) add(c *cobra.Command, duration time.Duration, bidir bool) {
 	c.Flags().BoolVar(&l.reverse, "reverse", false, "the other side sends")
 	if bidir {
 		c.Flags().BoolVar(&l.bidir, "bidir", false, "both sides send at the same time")
-		c.MarkFlagsMutuallyExclusive("reverse", "bidir")
 	}
 }
 
@@ -57,6 +56,8 @@ func (l *loadFlags) check() error {
 		return usagef("--duration %v: must be longer than nothing", l.duration)
 	case l.interval <= 0:
 		return usagef("--interval %v: must be longer than nothing", l.interval)
+	case l.reverse && l.bidir:
+		return usagef("--reverse and --bidir: give one of them; --bidir sends both ways already")
 	case l.parallel < 1 || l.parallel > traffic.MaxStreams:
 		return usagef("--parallel %d: must be from 1 to %d", l.parallel, traffic.MaxStreams)
 	}
