@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/loop"
+	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/unit"
@@ -141,6 +142,10 @@ type testRunner func(ctx context.Context, spec traffic.Spec, progress func(traff
 // runner opens the way to a target.
 func (a *app) runner(ctx context.Context, target string, flags targetFlags, p *progress) (testRunner, func(), error) {
 	if scheme, address, ok := foreignTarget(target); ok {
+		// The form of an address is that of our own targets. Without a host the dialects would ask this one.
+		if _, err := peer.ParseTarget(address); err != nil {
+			return nil, nil, err
+		}
 		return foreignRunner(scheme, address), func() {}, nil
 	}
 	client, err := a.connect(ctx, target, flags, p)

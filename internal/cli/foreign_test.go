@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"bytes"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/linerate/linerate/internal/traffic/dialect"
+)
+
+// TestForeignServerNotThere checks that in every dialect a server that is not there is unreachable, with one sentence and what to do.
+func TestForeignServerNotThere(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free := l.Addr().String()
+	l.Close()
+	for _, name := range dialect.Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out, errs bytes.Buffer
+			status := Main([]string{"linerate", "measure", name + "://" + free, "--duration", "200ms"}, strings.NewReader(""), &out, &errs)
+			if status != exitUnreachable || out.Len() != 0 || !strings.Contains(errs.String(), "\ntry: ") || strings.Contains(errs.String(), "dial tcp") {
+				t.Errorf("status %d, printed %q, said %q", status, out.String(), errs.String())
+			}
+		})
+	}
+}
+
+// TestForeignTargetMistyped checks that an address without a host does not mean this one.
+func TestForeignTargetMistyped(t *testing.T) {
+	for _, target := range []string{"iperf3://", "iperf2://:5001", "stamp://far:99999", "nuttcp://far:", "ttcp://me@far"} {
+		var out, errs bytes.Buffer
+		status := Main([]string{"linerate", "measure", target}, strings.NewReader(""), &out, &errs)
+		if status != exitUsage || !strings.Contains(errs.String(), "bad target") {
+			t.Errorf("%s: status %d, said %q", target, status, errs.String())
+		}
+	}
+}
