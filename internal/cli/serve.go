@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"runtime/debug"
+	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +19,7 @@ import (
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/dialect"
@@ -96,18 +101,15 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	}
 	l, err := wire.Listen(ctx, f.listen, k)
 	if err != nil {
-		return err
+		return listenError(err, "--listen :PORT")
 	}
 	defer l.Close()
 	others, err := a.listenDialects(ctx, f, o)
 	if err != nil {
-		return err
+		return listenError(err, "--accept NAME=PORT")
 	}
-	if err := a.announce(l, k, f.tuning); err != nil {
+	if err := a.announce(l, k, f, others.Places()); err != nil {
 		return err
-	}
-	for _, p := range others.Places() {
-		fmt.Fprintf(a.out, "accepting %s on %s\n", p.Dialect, p.Address)
 	}
 	o.Listener = l
 	servers := []func(context.Context) error{func(ctx context.Context) error { return peer.Serve(ctx, o) }}
@@ -115,6 +117,19 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		servers = append(servers, others.Serve)
 	}
 	return serveAll(ctx, servers...)
+}
+
+// listenError adds what to do about a port that cannot be had.
+func listenError(err error, flag string) error {
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return flagError{err, fmt.Sprintf("does another server run here already? %s takes another port", flag)}
+	case errors.Is(err, fs.ErrPermission):
+		return flagError{err, fmt.Sprintf("ports below 1024 are root's; %s takes another one", flag)}
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return flagError{err, "--listen wants an address of this host, or none"}
+	}
+	return err
 }
 
 // serveAll runs servers until ctx ends or one of them cannot go on; then all end.
@@ -144,7 +159,7 @@ func (a *app) listenDialects(ctx context.Context, f serveFlags, o peer.ServerOpt
 	}
 	host, _, err := net.SplitHostPort(f.listen)
 	if err != nil {
-		return nil, usageError{fmt.Errorf("--listen %q: want HOST:PORT", f.listen)}
+		return nil, err // was looked at before
 	}
 	return dialect.Listen(ctx, accept, dialect.Options{Host: host, Gate: o.Gate, Sample: o.Root.Counters, Log: o.Log})
 }
@@ -153,7 +168,7 @@ func (a *app) serveKey(flag string) (wire.Key, error) {
 	if text := a.key(flag); text != "" {
 		k, err := wire.ParseKey(text)
 		if err != nil {
-			return k, usageError{err}
+			return k, usageError{flagError{err, "leave --key out: serve makes a key and prints it"}}
 		}
 		return k, nil
 	}
@@ -170,8 +185,9 @@ func (a *app) serverOptions(f serveFlags) (peer.ServerOptions, admission.Limits,
 	if err != nil {
 		return peer.ServerOptions{}, all, usageError{err}
 	}
+	// A server that only answers tests has nothing to keep, and runs also where there is no home.
 	dir, err := a.stateDir()
-	if err != nil {
+	if err != nil && f.tuning {
 		return peer.ServerOptions{}, all, err
 	}
 	return peer.ServerOptions{
@@ -195,7 +211,13 @@ func (f serveFlags) limits() (traffic.Limits, admission.Limits, error) {
 		// Beside the heavy ones, light ones of ours and reflectors run.
 		Clients: f.atOnce + maxBeside, ClientsPerSource: f.atOnce + maxBeside/2,
 	}
+	_, port, err := net.SplitHostPort(f.listen)
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
 	switch {
+	case err != nil:
+		return native, all, fmt.Errorf("--listen %s: want HOST:PORT or :PORT, with a port from 0 to 65535", f.listen)
 	case f.maxDuration < 100*time.Millisecond:
 		return native, all, fmt.Errorf("--max-duration %v is shorter than the shortest test, 100ms", f.maxDuration)
 	case f.maxClients < 1:
@@ -239,16 +261,36 @@ func (a *app) serveStdio(ctx context.Context, o peer.ServerOptions) error {
 	return peer.ServeStdio(ctx, in, out, o)
 }
 
-// announce prints the lines a person needs on the other side. The first line is also what scripts wait for.
+// announce prints what a person or a program needs on the other side. The first line is also what scripts wait for; with --json there is one document
+// and nothing else on standard output, and what happens later is told on standard error.
 //
 // The key is printed in full, once, on the terminal of whoever started the server; it is worth nothing when the
 // server ends.
-func (a *app) announce(l *wire.Listener, k wire.Key, tuning bool) error {
-	allow := ""
-	if !tuning {
-		allow = " (tests only; --allow-tuning lets it tune this host too)"
+func (a *app) announce(l *wire.Listener, k wire.Key, f serveFlags, places []dialect.Place) error {
+	// A server that was told its address knows what the other side has to type.
+	host, _, _ := net.SplitHostPort(f.listen)
+	if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+		host = "THIS-HOST"
 	}
-	_, err := fmt.Fprintf(a.out, "listening on %s%s\non the other host:\n  linerate measure THIS-HOST:%d --key %s\n",
-		l.Addr(), allow, l.Port(), k)
-	return err
+	doc := report.NewServe(a.envelope(""))
+	doc.Listen, doc.Port, doc.Key, doc.AllowTuning = l.Addr().String(), l.Port(), k.String(), f.tuning
+	doc.Command = fmt.Sprintf("linerate measure %s --key %s", net.JoinHostPort(host, strconv.Itoa(l.Port())), k)
+	for _, p := range places {
+		doc.Accepting = append(doc.Accepting, report.ServeDialect{Dialect: p.Dialect, Listen: fmt.Sprint(p.Address)})
+	}
+	return a.print(doc, func(report.Style) error {
+		allow := "tests only; --allow-tuning lets it tune this host too"
+		if f.tuning {
+			allow = "whoever has the key may also tune this host, on trial"
+		}
+		if _, err := fmt.Fprintf(a.out, "listening on %s (%s)\non the other host:\n  %s\n", doc.Listen, allow, doc.Command); err != nil {
+			return err
+		}
+		for _, p := range doc.Accepting {
+			if _, err := fmt.Fprintf(a.out, "accepting %s on %s\n", p.Dialect, p.Listen); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -21,6 +21,7 @@ const (
 	SchemaHistory  = "linerate.history/1"
 	SchemaKnobs    = "linerate.knobs/1"
 	SchemaLab      = "linerate.lab/1"
+	SchemaServe    = "linerate.serve/1"
 	SchemaError    = "linerate.error/1"
 )
 
@@ -181,6 +182,26 @@ func NewLab(e Envelope, o LabOutcome) *LabDocument {
 	fillSlices(d)
 	return d
 }
+
+// ServeDocument is linerate.serve/1: where a server listens and what the other side has to know. It is printed once, before the first client.
+type ServeDocument struct {
+	Envelope
+	Listen      string         `json:"listen"` // address and port that was opened
+	Port        int            `json:"port"`
+	Key         string         `json:"key"`
+	AllowTuning bool           `json:"allow_tuning"`
+	Command     string         `json:"command"` // the line to paste on the other host
+	Accepting   []ServeDialect `json:"accepting,omitempty"`
+}
+
+// ServeDialect is another program whose clients are answered.
+type ServeDialect struct {
+	Dialect string `json:"dialect"`
+	Listen  string `json:"listen"`
+}
+
+// NewServe makes a serve document; the caller fills in the rest.
+func NewServe(e Envelope) *ServeDocument { return &ServeDocument{Envelope: e.of(SchemaServe)} }
 
 // ErrorDocument is linerate.error/1: one object on standard error when a command with --json fails.
 //

@@ -76,7 +76,11 @@ func samples(t *testing.T) []sample {
 		{Scenario: "path-loss", Title: "The path loses packets and the sender's congestion control takes each loss for congestion", About: "Another.", Expected: "path-loss", Tunable: true},
 		{Scenario: "healthy", Title: "Nothing is wrong", About: "No fault.", Expected: "healthy"},
 	})
+	serve := report.NewServe(envelope())
+	serve.Listen, serve.Port, serve.Key, serve.Command = "[::]:7070", 7070, "HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z", "linerate measure THIS-HOST:7070 --key HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z"
+	serve.Accepting = []report.ServeDialect{{Dialect: "iperf3", Listen: "[::]:5201"}}
 	all := []sample{
+		{"serve", serve, nil},
 		{"inspect", inspect, func(w io.Writer, s report.Style) error { return report.InspectText(w, inspect, s) }},
 		{"measure", measure, func(w io.Writer, s report.Style) error { return report.MeasureText(w, measure, s) }},
 		{"diagnose", diagnosis, func(w io.Writer, s report.Style) error { return report.DiagnoseText(w, diagnosis, s) }},

@@ -50,6 +50,7 @@ var documents = []struct {
 	{SchemaExplain, ExplainDocument{}},
 	{SchemaScenarios, LabListDocument{}},
 	{SchemaLab, LabDocument{}},
+	{SchemaServe, ServeDocument{}},
 	{SchemaError, ErrorDocument{}},
 }
 
