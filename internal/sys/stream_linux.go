@@ -143,6 +143,14 @@ func Splice(pipe, socket, n int) (int, error) {
 	}
 }
 
+// ShutdownRead ends the receiving direction of a stream, of which the other end is told nothing, and wakes every thread that sleeps in a read of it.
+func ShutdownRead(fd int) error {
+	if err := unix.Shutdown(fd, unix.SHUT_RD); err != nil {
+		return fmt.Errorf("shut down receiving: %w", err)
+	}
+	return nil
+}
+
 // ShutdownWrite ends the sending direction of a stream; what is queued is still delivered.
 func ShutdownWrite(fd int) error {
 	if err := unix.Shutdown(fd, unix.SHUT_WR); err != nil {

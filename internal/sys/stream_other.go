@@ -28,6 +28,9 @@ func SpliceMemory(int, []byte) (int, error) { return 0, errRawSocket }
 // Splice is not supported.
 func Splice(int, int, int) (int, error) { return 0, errRawSocket }
 
+// ShutdownRead is not supported.
+func ShutdownRead(int) error { return errRawSocket }
+
 // ShutdownWrite is not supported.
 func ShutdownWrite(int) error { return errRawSocket }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"runtime"
 	"slices"
 	"strings"
@@ -130,6 +131,32 @@ func TestAmounts(t *testing.T) {
 				t.Errorf("took %v s", r.DurationSeconds)
 			}
 		})
+	}
+}
+
+// TestChosenPortsAreFreeAgain repeats tests from one port at once: neither end may leave a connection behind that is still remembered.
+func TestChosenPortsAreFreeAgain(t *testing.T) {
+	onlyLinux(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	_ = l.Close()
+	w := newWorld(t)
+	for _, spec := range []Spec{
+		{Test: Stream, Direction: Up}, {Test: Stream, Direction: Down}, {Test: Stream, Direction: Bidir}, {Test: RR}, {Test: Stream, Bytes: 1e6}, {Test: Stream, Bytes: 1e6, Direction: Down},
+	} {
+		spec.Duration, spec.SourcePort = 100*time.Millisecond, port
+		if spec.Bytes > 0 {
+			spec.Duration = 10 * time.Second
+		}
+		for range 3 {
+			r := run(t, w, spec, nil)
+			if r.Bytes == 0 && r.TransactionsPerSec == 0 {
+				t.Errorf("%+v: %+v", spec, r)
+			}
+		}
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/linerate/linerate/internal/sys"
 )
 
 // TokenBytes is the length of a Token.
@@ -73,9 +75,20 @@ type DataOptions struct {
 	Control   func(network, address string, c syscall.RawConn) error // called before the socket connects, as in net.Dialer; nil: not
 }
 
+// reuse is Control for a port that is chosen: connections of it to others, or of earlier tests, may still be remembered, and none of that is in the way of
+// a new one.
+func (o DataOptions) reuse(network, address string, c syscall.RawConn) error {
+	// Best effort: where it is not supported, bind says what is the matter.
+	_ = c.Control(func(fd uintptr) { _ = sys.SetReuseAddress(int(fd)) })
+	if o.Control == nil {
+		return nil
+	}
+	return o.Control(network, address, c)
+}
+
 // DialData opens data connection number index (0 … MaxDataConns-1) of the test that token stands for. Options of the socket are the system's
 // own apart from Go's TCP_NODELAY and what o says; the others are the caller's to set. A token that the far end does not expect shows as
-// the end of the connection. Errors are *Error of kind ErrUnreachable or ErrPeerGone.
+// the end of the connection. Errors are *Error of kind ErrUnreachable, ErrPortTaken or ErrPeerGone.
 func DialData(ctx context.Context, addr string, token Token, index int, o DataOptions) (*net.TCPConn, error) {
 	if index < 0 || index >= MaxDataConns {
 		return nil, fmt.Errorf("open data connection to %s: index %d is not in 0…%d", addr, index, MaxDataConns-1)
@@ -85,6 +98,7 @@ func DialData(ctx context.Context, addr string, token Token, index int, o DataOp
 	d := net.Dialer{KeepAlive: -1, Control: o.Control}
 	if o.LocalPort != 0 {
 		d.LocalAddr = &net.TCPAddr{Port: o.LocalPort}
+		d.Control = o.reuse
 	}
 	conn, err := dialTCP(ctx, op, addr, d)
 	if err != nil {

@@ -67,8 +67,10 @@ func dialTCP(ctx context.Context, op, addr string, d net.Dialer) (*net.TCPConn, 
 	_, port, _ := net.SplitHostPort(addr)
 	var dns *net.DNSError
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		e.Advice = fmt.Sprintf("is local port %d taken? Leave it to the system, or wait for the connection that has it", localPort(d.LocalAddr))
+	case d.LocalAddr != nil && (errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)):
+		// The second is of a port whose earlier connection to the same peer is still remembered (TIME_WAIT).
+		e.Kind = ErrPortTaken
+		e.Advice = fmt.Sprintf("choose another port than %d, or wait a minute for the connection that has it", localPort(d.LocalAddr))
 	case errors.As(err, &dns):
 		e.Advice = "is the name spelled right, and does this host's resolver know it?"
 	case isTimeout(err):

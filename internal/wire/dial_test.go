@@ -143,7 +143,7 @@ func TestDataConnectionFromAChosenPort(t *testing.T) {
 		t.Errorf("connected from port %d instead of %d; control called: %v", got, port, called)
 	}
 	var e *wire.Error
-	if _, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), 1, o); !errors.As(err, &e) || !strings.Contains(e.Advice, text) {
+	if _, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), 1, o); !errors.As(err, &e) || !errors.Is(err, wire.ErrPortTaken) || !strings.Contains(e.Advice, text) {
 		t.Errorf("a port that is taken: %v", err)
 	}
 }

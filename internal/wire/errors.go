@@ -12,6 +12,8 @@ import (
 var (
 	// ErrUnreachable: no connection came about: unknown host, closed port, no route, or no answer in time.
 	ErrUnreachable = errors.New("peer unreachable")
+	// ErrPortTaken: the port of this end that was asked for has a connection already.
+	ErrPortTaken = errors.New("local port taken")
 	// ErrWrongKey: a linerate answers, but it was started with another key.
 	ErrWrongKey = errors.New("wrong key")
 	// ErrNotLinerate: something answers, but it does not speak this protocol.

@@ -159,13 +159,15 @@ func (c *Conn) setLowWater(bytes int) error { return sys.SetReceiveLowWater(c.fd
 // CloseWrite tells the other end that nothing more comes, after all that was sent; dialects without a control channel end a test with it.
 func (c *Conn) CloseWrite() error { return sys.ShutdownWrite(c.fd) }
 
-// Wake makes every blocked and every later call on the connection return. After Close it does nothing.
+// Wake makes every blocked and every later call on the connection return: of readers at once, of writers within wakeEvery. Only the reading direction is
+// shut, because the end of the other one would be a FIN, and the end that sends the first of them keeps its port for a minute (TIME_WAIT): a test from
+// chosen ports could not be repeated. After Close it does nothing.
 func (c *Conn) Wake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
 		// A connection that is gone already needs no waking, so the error says nothing new.
-		_ = sys.Shutdown(c.fd)
+		_ = sys.ShutdownRead(c.fd)
 	}
 }
 

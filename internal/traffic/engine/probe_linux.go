@@ -33,7 +33,7 @@ func probeSource(from source, call int, near, far *Conn, receive ReceiveMethod) 
 	go func() {
 		err := sender.Run(-1)
 		if err != nil {
-			near.Wake() // a way to send that this host refuses is known at once: nobody waits for its data
+			_ = near.CloseWrite() // a way to send that this host refuses is known at once: nobody waits for its data
 		}
 		ended <- err
 	}()

@@ -238,7 +238,9 @@ func TestSharedThread(t *testing.T) {
 		}
 		go func() { into <- w.Run(-1) }()
 	}
-	ws[0].Conn.Wake() // shuts the connection down under both its ends
+	if err := ws[0].Conn.CloseWrite(); err != nil { // the sender can send no more, and the receiver finds the end of the stream
+		t.Fatal(err)
+	}
 	for range 2 {
 		if err := <-broken; err == nil {
 			t.Error("a broken stream ended without an error")
