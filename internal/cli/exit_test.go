@@ -41,6 +41,14 @@ func TestTuneErrorKeepsStatus(t *testing.T) {
 	}
 }
 
+// TestBadSpecSays checks that a test that cannot be is told by its reason alone.
+func TestBadSpecSays(t *testing.T) {
+	_, err := traffic.Spec{Test: traffic.RR, Direction: traffic.Up, Streams: 1, Duration: 1e9, Interval: 1e9, RequestBytes: 1, ResponseBytes: 1, RateBitsPerSec: 1e6}.Normalize()
+	if got := oneSentence(err); got != "rr runs at no rate" || exitStatus(err) != exitUsage {
+		t.Errorf("%v says %q with status %d", err, got, exitStatus(err))
+	}
+}
+
 // TestTuneFlags checks that a tune refuses what no segment can mean before it opens or connects anything.
 func TestTuneFlags(t *testing.T) {
 	f := tuneFlags{goal: "throughput", allow: "d1", budget: 1e9}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -158,7 +159,11 @@ func (a *app) runner(ctx context.Context, target string, flags targetFlags, p *p
 // measured runs one test, or repeats it until the figure is sure.
 func (a *app) measured(ctx context.Context, run testRunner, spec traffic.Spec, confident bool, p *progress) (*traffic.Result, error) {
 	once := func(ctx context.Context) (*traffic.Result, error) {
-		return loop.Measure(ctx, run, spec, func(i traffic.Interval) { a.interim(p, spec, i) })
+		r, err := loop.Measure(ctx, run, spec, func(i traffic.Interval) { a.interim(p, spec, i) })
+		if spec.Congestion != "" && errors.Is(err, fs.ErrNotExist) {
+			err = flagError{err, "net.ipv4.tcp_available_congestion_control lists what --cc can be on this host"}
+		}
+		return r, err
 	}
 	if !confident {
 		return once(ctx)
