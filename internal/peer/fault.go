@@ -16,10 +16,17 @@ var (
 	// ErrTuningOff: serve was started without --allow-tuning. It is an fs.ErrPermission.
 	ErrTuningOff error = tuningOff{}
 	// ErrBusy: too many clients are connected, or another test was running for longer than a client waits.
-	ErrBusy = errors.New("far end is busy")
+	ErrBusy error = busy{}
 	// ErrVersion: the other end's linerate speaks another version of the protocol.
 	ErrVersion = errors.New("versions do not fit")
 )
+
+type busy struct{}
+
+func (busy) Error() string { return "far end is busy" }
+func (busy) Hint() string {
+	return "try again later, or let more in where it runs: serve takes --max-clients and --at-once"
+}
 
 type tuningOff struct{}
 

@@ -332,7 +332,8 @@ func TestClientsAreCounted(t *testing.T) {
 	f := serve(t, func(o *peer.ServerOptions) { o.MaxClients = 1 })
 	first := f.connect(f.addr, peer.ConnectOptions{})
 	_, err := peer.Connect(t.Context(), f.addr, peer.ConnectOptions{Key: f.key.String()})
-	if !errors.Is(err, peer.ErrBusy) {
+	var h interface{ Hint() string }
+	if !errors.Is(err, peer.ErrBusy) || !errors.As(err, &h) || !strings.Contains(h.Hint(), "--max-clients") {
 		t.Errorf("got %v", err)
 	}
 	first.Close()

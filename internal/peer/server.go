@@ -252,7 +252,7 @@ func (s *server) admit(c *session) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.clients >= s.MaxClients {
-		return fmt.Errorf("%w: %d clients are connected, and no more are let in", ErrBusy, s.clients)
+		return fmt.Errorf("%w: no more clients are let in than the %d connected", ErrBusy, s.clients)
 	}
 	if n := s.sources[c.source]; n > 0 && n >= s.MaxClients-s.MaxClients/othersShare {
 		return fmt.Errorf("%w: %d clients of this source are connected; the other places are for others", ErrBusy, n)
