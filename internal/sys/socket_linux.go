@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -127,11 +129,20 @@ func SetCongestion(fd int, name string) error {
 	if err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, name); err != nil {
 		// ENOENT reads "no such file or directory", which helps nobody here; fs.ErrNotExist keeps its meaning for programs.
 		if errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("set congestion control %q: %w on this kernel", name, fs.ErrNotExist)
+			return fmt.Errorf("set congestion control %q: %w on this kernel%s", name, fs.ErrNotExist, offered())
 		}
 		return fmt.Errorf("set congestion control %q: %w", name, err)
 	}
 	return nil
+}
+
+// offered names the congestion controls that are loaded; the kernel may have others as modules. Empty: that cannot be read.
+func offered() string {
+	names, err := os.ReadFile("/proc/sys/net/ipv4/tcp_available_congestion_control")
+	if err != nil {
+		return ""
+	}
+	return ", which has " + strings.Join(strings.Fields(string(names)), ", ")
 }
 
 func sockoptInt(fd, level, option int, name string) (int, error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/linerate/linerate/internal/sys"
 	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/engine"
+	"github.com/linerate/linerate/internal/unit"
 )
 
 const (
@@ -101,7 +102,7 @@ func (c *conductor) exceeded(r reading) error {
 	}
 	// A second's worth may come at once, since buffers on the way fill and empty, and headers of others are no payload of the test.
 	if most := c.limits.MaxBitsPerSecond; most > 0 && c.spec.Bulk() && float64(moved)*8 > most*1.1*(r.at.Seconds()+1) {
-		return fmt.Errorf("%w: more than the %.6g bits per second this host allows", errRefusing, most)
+		return fmt.Errorf("%w: more than the %v this host allows", errRefusing, unit.BitRate(most))
 	}
 	if most := c.limits.MaxPacketsPerSecond; most > 0 && float64(r.packets) > most*1.1*(r.at.Seconds()+1) {
 		return fmt.Errorf("%w: more than the %.6g packets per second this host allows", errRefusing, most)

@@ -74,7 +74,7 @@ func ParseKey(text string) (Key, error) {
 		n++
 	}
 	if n != keyLength {
-		return Key{}, fmt.Errorf("parse key: %w: %d characters instead of %d", ErrBadKey, n, keyLength)
+		return Key{}, fmt.Errorf("parse key: %w: %d characters instead of the %d that `linerate serve` prints", ErrBadKey, n, keyLength)
 	}
 	sum, weighted := syndromes(word[:])
 	if sum != 0 || weighted != 0 {

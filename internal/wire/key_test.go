@@ -68,9 +68,9 @@ func TestKeyTypingSlips(t *testing.T) {
 func TestKeyRefusals(t *testing.T) {
 	plain := strings.ReplaceAll(wire.NewKey().String(), "-", "")
 	for name, c := range map[string]struct{ typed, want string }{
-		"empty":     {"", "0 characters instead of 28"},
-		"cut":       {plain[:27], "27 characters instead of 28"},
-		"too long":  {plain + "0", "29 characters instead of 28"},
+		"empty":     {"", "0 characters instead of the 28"},
+		"cut":       {plain[:27], "27 characters instead of the 28"},
+		"too long":  {plain + "0", "29 characters instead of the 28"},
 		"no letter": {plain[:8] + "U" + plain[9:], "'U' in group 3"},
 		"not ASCII": {plain[:4] + "ä" + plain[5:], "'ä' in group 2"},
 		"all zero":  {strings.Repeat("0", 28), "all characters are 0"},

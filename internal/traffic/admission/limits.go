@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/linerate/linerate/internal/unit"
 )
 
 // Unlimited is the value of a field of [Limits] that bounds nothing.
@@ -68,8 +70,12 @@ func rate(v, fallback float64) float64 {
 	return v
 }
 
-// bytesText writes a number of bytes for people: 4 TB, 1.5 GB, 12 bytes. Decimal prefixes, as rates have them.
+// bytesText writes a number of bytes for people: 4 TB, 1.5 GB, 12 bytes. Decimal prefixes, as rates have them, but for what is round in the binary ones only:
+// who allowed 100M reads 100 MiB.
 func bytesText(n int64) string {
+	if n%(1<<10) == 0 && n%1000 != 0 {
+		return unit.Bytes(n).String()
+	}
 	v, units := float64(n), []string{"kB", "MB", "GB", "TB", "PB", "EB"}
 	if v < 1000 {
 		return fmt.Sprintf("%d bytes", n)

@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"time"
+
+	"github.com/linerate/linerate/internal/unit"
 )
 
 // Limits are what a far side grants to anybody who may run tests at all. The zero value of a field is its default.
@@ -45,7 +47,11 @@ func (l Limits) Refuse(s Spec) string {
 		return "a load test is several tests, which the near side runs one after the other"
 	}
 	l = l.Filled()
-	if d := max(s.WarmUp, 0) + s.Duration; d > l.MaxDuration {
+	switch d := max(s.WarmUp, 0) + s.Duration; {
+	case d <= l.MaxDuration:
+	case s.Bytes > 0:
+		return fmt.Sprintf("an amount that may take %v takes longer than the %v this host allows: ask for a shorter duration with it", d, l.MaxDuration)
+	default:
 		return fmt.Sprintf("a test of %v is longer than the %v this host allows", d, l.MaxDuration)
 	}
 	if s.Streams > l.MaxStreams {
@@ -58,7 +64,7 @@ func (l Limits) Refuse(s Spec) string {
 		return fmt.Sprintf("a ping every %v is more often than every %v, which this host allows", gap, l.MinGap)
 	}
 	if s.Bytes > l.MaxBytes {
-		return fmt.Sprintf("%d bytes are more than the %d this host allows", s.Bytes, l.MaxBytes)
+		return fmt.Sprintf("%v are more than the %v this host allows", unit.Bytes(s.Bytes), unit.Bytes(l.MaxBytes))
 	}
 	return l.refuseRate(s)
 }
@@ -68,9 +74,9 @@ func (l Limits) refuseRate(s Spec) string {
 	if most := l.MaxBitsPerSecond; most > 0 && s.Bulk() {
 		switch r := s.BitRate(); {
 		case r == 0:
-			return fmt.Sprintf("this host allows %.6g bits per second: ask for a rate", most)
+			return fmt.Sprintf("this host allows %v: ask for that rate or less", unit.BitRate(most))
 		case r > most:
-			return fmt.Sprintf("%.6g bits per second are more than the %.6g this host allows", r, most)
+			return fmt.Sprintf("%v are more than the %v this host allows", unit.BitRate(r), unit.BitRate(most))
 		}
 	}
 	if most := l.MaxPacketsPerSecond; most > 0 && s.Test == UDP {

@@ -83,7 +83,7 @@ func (s Spec) Normalize() (Spec, error) {
 		// It ends when it knows; the window only shows what both hosts counted at its beginning.
 		s.WarmUp, s.Duration = 0, minInterval
 	default:
-		return s, fmt.Errorf("%w: no test %q", ErrBadSpec, s.Test)
+		return s, fmt.Errorf("%w: no test %q: there are stream, rr, crr, udp, ping, mtu and load", ErrBadSpec, s.Test)
 	}
 	return s, s.check()
 }
