@@ -206,8 +206,9 @@ func (c *client) datagrams(r *traffic.Result) {
 		ratio := float64(total.Lost) / float64(total.Sent)
 		r.LossRatio = &ratio
 	}
-	if r.DurationSeconds > 0 {
-		r.PacketsPerSec = float64(total.Received) / r.DurationSeconds
+	// The far sender goes on until it hears of the end, so of what comes down only the window's packets make a rate.
+	if window := c.end.at - c.marked.at; window > 0 {
+		r.PacketsPerSec = float64(int64(up.Received)+c.end.packets-c.marked.packets) / window.Seconds()
 	}
 }
 
