@@ -84,7 +84,7 @@ func TestLimitsAreToldAtTheNearEnd(t *testing.T) {
 	c := f.connect(f.addr, peer.ConnectOptions{})
 	for name, spec := range map[string]traffic.Spec{
 		"longer than the 1s": {Test: traffic.RR, Duration: 2 * time.Second},
-		"ask for a rate":     {Test: traffic.Stream, Duration: short.Duration, Interval: short.Interval},
+		"ask for that rate":  {Test: traffic.Stream, Duration: short.Duration, Interval: short.Interval},
 	} {
 		if _, err := c.Run(t.Context(), spec, nil); !errors.Is(err, traffic.ErrRefused) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
