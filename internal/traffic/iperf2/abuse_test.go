@@ -82,7 +82,7 @@ func TestBudgets(t *testing.T) {
 	s, j := serve(t, admission.Limits{Bytes: 1 << 20}, nil)
 	conn := dial(t, s)
 	go func() { _, _ = conn.Write(make([]byte, 64<<20)) }()
-	j.Await(t, 1, "1.049 MB that this host allows per test are used up")
+	j.Await(t, 1, "that this host allows per test are used up")
 	head := make([]byte, settingsBytes)
 	settings{reverse: true, bytes: 1 << 30, streams: 1}.put(head, false)
 	conn = dial(t, s)

@@ -39,7 +39,7 @@ func TestBadClientsAreClosedAndNamed(t *testing.T) {
 		{"bad after good", append(message(20), message(3)...), 0, []string{"1 messages", "a message of 3 bytes after 20"}},
 		{"http", []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), 0, []string{"the client speaks HTTP"}},
 		{"tls", []byte("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03aaaaaaa"), 0, []string{"the client speaks TLS"}},
-		{"too much", bytes.Repeat(message(1000), 11), 0, []string{"10 kB that this host allows per test are used up"}},
+		{"too much", bytes.Repeat(message(1000), 11), 0, []string{"that this host allows per test are used up"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			conn, err := net.Dial("tcp", s.Addr().String())
