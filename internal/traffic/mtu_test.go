@@ -99,3 +99,14 @@ func TestClamped(t *testing.T) {
 		}
 	}
 }
+
+func TestSegmentsThatDidNotComeAbout(t *testing.T) {
+	for _, c := range []struct {
+		asked, got int
+		want       bool // a warning
+	}{{0, 1448, false}, {1460, 1448, false}, {1000, 988, false}, {9000, 0, false}, {9000, 8988, false}, {9000, 8948, true}, {9000, 1448, true}} {
+		if got := smallerSegments(c.asked, c.got); c.want != (got != "") {
+			t.Errorf("asked for %d, got %d: %q", c.asked, c.got, got)
+		}
+	}
+}

@@ -2,12 +2,22 @@ package traffic
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/linerate/linerate/internal/stats"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
+
+// smallerSegments says that segments of the size asked for did not come about: TCP_MAXSEG only ever lowers what the path and the hosts agree on. Timestamps take
+// their bytes out of what was asked for, which is no news; 0 is not asked, or not known.
+func smallerSegments(asked, got int) string {
+	if got == 0 || got >= asked-timestampBytes {
+		return ""
+	}
+	return fmt.Sprintf("segments of %d bytes were asked for, and %d is the most that this path and both hosts take", asked, got)
+}
 
 // assemble makes the result out of what both sides counted.
 func assemble(c *conductor, link Link, method string, started time.Time, far resultBody, intervals []Interval) *Result {
@@ -42,6 +52,9 @@ func assemble(c *conductor, link Link, method string, started time.Time, far res
 		r.pings(c)
 	}
 	r.path()
+	if w := smallerSegments(c.spec.MSSBytes, r.MSSBytes); w != "" {
+		r.Warnings = append(r.Warnings, w)
+	}
 	r.cost(near, far)
 	if c.pinger != nil {
 		r.troubles(c.pinger.Troubles())
