@@ -158,3 +158,21 @@ func TestSilentConnectionsLeavePlaces(t *testing.T) {
 	_ = conn.(*net.TCPConn).CloseWrite()
 	said.Await(t, 1, "127.0.0.2", "received 1000 bytes")
 }
+
+// TestConnectionsThatBreakBeforeTheirFirstByte: reset by the client, and open when the server ends. Either makes looking at their first bytes fail.
+func TestConnectionsThatBreakBeforeTheirFirstByte(t *testing.T) {
+	port := uint16(freePort(t))
+	_, said := serve(t, []Acceptance{{"iperf2", port}, {"ttcp", port}}, admission.Limits{})
+	for _, reset := range []bool{true, false} {
+		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if reset {
+			_ = c.(*net.TCPConn).SetLinger(0)
+			_ = c.Close()
+			said.Await(t, 1, "turned away", c.LocalAddr().String())
+		}
+	}
+}

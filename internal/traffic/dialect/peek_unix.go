@@ -30,5 +30,5 @@ func peek(conn *net.TCPConn, p []byte, want int) (n int, err error) {
 	if err == nil {
 		err = failed
 	}
-	return n, err
+	return max(n, 0), err // a call that fails says -1
 }
