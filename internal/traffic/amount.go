@@ -15,6 +15,8 @@ const (
 	// shortestLook, which is 1 % of what 25 MB take at 10 Gb/s.
 	shortestLook = 200 * time.Microsecond
 	longestLook  = 10 * time.Millisecond
+	// shortAmount is a time of an amount in which the two ends' opening their windows one after the other is no small part.
+	shortAmount = 10 * shortestLook
 	// drainStep is how often the end of a udp test is looked for.
 	drainStep = 10 * time.Millisecond
 )

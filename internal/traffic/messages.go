@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/datagram"
@@ -75,7 +76,7 @@ func (d *Distribution) plausible() bool {
 func (b *resultBody) check() error {
 	plausible := b.Bytes >= 0 && b.Bytes <= plan.MaxAmount && b.Transactions >= 0 && b.Verified >= 0 && b.Verified <= plan.MaxAmount
 	for _, seconds := range []float64{b.Seconds, b.Window} {
-		plausible = plausible && (seconds == 0 || seconds >= shortestPart.Seconds()/1000 && seconds < longestDelay)
+		plausible = plausible && (seconds == 0 || seconds >= time.Nanosecond.Seconds() && seconds < longestDelay)
 	}
 	if u := b.UDPReceived; u != nil {
 		plausible = plausible && u.Bytes >= 0 && u.Bytes <= plan.MaxAmount && u.Seconds >= 0 && u.Seconds < longestDelay && u.plausible()

@@ -75,10 +75,16 @@ func joined(near, far []string) []string {
 
 // bulk fills in what the receivers counted.
 func (r *Result) bulk(near, far resultBody) {
-	down, up := perSecond(near.Bytes, near.Seconds)*8, perSecond(far.Bytes, far.Seconds)*8
+	// The far side counts from the moment it opens its window, and an amount may have come in before that. Where so little time is left that this matters, the
+	// time counts in which the near side sent and heard that all had come: too long by a way back, never too short.
+	upSeconds := far.Seconds
+	if upSeconds < shortAmount.Seconds() {
+		upSeconds = max(upSeconds, near.Window)
+	}
+	down, up := perSecond(near.Bytes, near.Seconds)*8, perSecond(far.Bytes, upSeconds)*8
 	switch r.Direction {
 	case Up:
-		r.Bytes, r.DurationSeconds, r.ThroughputBitsPerSec = far.Bytes, far.Seconds, up
+		r.Bytes, r.DurationSeconds, r.ThroughputBitsPerSec = far.Bytes, upSeconds, up
 	case Down:
 		r.Bytes, r.DurationSeconds, r.ThroughputBitsPerSec = near.Bytes, near.Seconds, down
 	case Bidir:
@@ -196,7 +202,7 @@ func (c *conductor) body(name string) resultBody {
 	switch {
 	case c.window.full > 0:
 		// The near side asks for what it receives, so its time begins when it asks: what came on the way back was sent in that time.
-		b.Seconds = (c.window.full - cmp.Or(c.markedAt, open.at)).Seconds()
+		b.Seconds = max(0, (c.window.full - cmp.Or(c.markedAt, open.at)).Seconds())
 	case c.spec.Bytes > 0 && c.spec.Test == Stream && c.receives():
 		c.warn("only %d of %d bytes came within %v", b.Bytes, c.spec.Bytes, c.spec.Duration)
 	}

@@ -160,6 +160,21 @@ func TestChosenPortsAreFreeAgain(t *testing.T) {
 	}
 }
 
+// TestSmallAmountsHaveARate sends what may be there before the far side has opened its window.
+func TestSmallAmountsHaveARate(t *testing.T) {
+	onlyLinux(t)
+	w := newWorld(t)
+	for _, direction := range []Direction{Up, Down, Bidir} {
+		for _, bytes := range []int64{1, 1000, 100_000} {
+			r := run(t, w, Spec{Test: Stream, Direction: direction, Bytes: bytes, Duration: 10 * time.Second}, nil)
+			// No loopback moves a megabyte in less than its memory takes to be written, 1 Tb/s at most.
+			if r.ThroughputBitsPerSec <= 0 || r.ThroughputBitsPerSec > 1e12 || r.DurationSeconds <= 0 {
+				t.Errorf("%s, %d bytes: %g b/s in %g s", direction, bytes, r.ThroughputBitsPerSec, r.DurationSeconds)
+			}
+		}
+	}
+}
+
 func TestAmountThatTakesTooLong(t *testing.T) {
 	w := newWorld(t)
 	spec := shortSpec(Stream)
