@@ -194,17 +194,18 @@ type inbox struct {
 	scratch []byte
 
 	hot    bool          // messages come faster than one per call
-	nap    time.Duration // between calls while hot; halved whenever the socket dropped something
+	nap    time.Duration // between calls while hot; halved when the socket dropped something, and longer again when it did not
 	window int           // receive buffer in bytes
 }
 
 // How a receiver rests while messages come fast. Waiting in the socket would have the kernel wake the thread for nearly every message, which costs the
 // sender's CPU more than the message where both ends are on one host, and else the CPU of the interrupt. So the receiver looks every now and then instead.
 const (
-	longestNap = 50 * time.Microsecond
-	shortest   = 5 * time.Microsecond // shorter naps are not worth their timer
-	napShare   = 3                    // a nap may fill so much of the receive buffer: one in napShare
-	bookBytes  = 768                  // what the kernel books for a small message beside its payload
+	longestNap  = 50 * time.Microsecond
+	shortestNap = 10 * time.Microsecond // shorter ones are not worth their timer
+	napGrowth   = 64                    // a nap without a drop makes the next one longer by one in napGrowth
+	napShare    = 3                     // a nap may fill so much of the receive buffer: one in napShare
+	bookBytes   = 768                   // what the kernel books for a small message beside its payload
 )
 
 func (s *Socket) newInbox(o ReceiveOptions) (*inbox, Batch, error) {
@@ -243,17 +244,21 @@ func (s *Socket) newInbox(o ReceiveOptions) (*inbox, Batch, error) {
 // receive waits for messages, for wakeEvery at most, and tells how many there are.
 func (i *inbox) receive() (int, error) {
 	n, err := i.box.Receive(i.fd, i.most, !i.spin && !i.hot)
-	i.hot = n > 1
+	// A single message after a nap is a lull; only none at all sends the receiver back to waiting, where every message costs a wake-up.
+	i.hot = n > 1 || i.hot && n == 1
 	return n, err
 }
 
 // rest is called when the n messages of the last call are dealt with.
 func (i *inbox) rest(n int, dropped bool) {
+	// Most drops are the scheduler's doing and not that of the nap, so it is never given up: the wake-ups that came instead would slow the sender down for
+	// the rest of the test.
+	i.nap = min(i.nap+i.nap/napGrowth, longestNap)
 	if dropped {
-		i.nap /= 2
+		i.nap = max(i.nap/2, shortestNap)
 	}
 	// A call that filled all its buffers has left more behind.
-	if !i.hot || i.spin || n == i.most || i.nap < shortest {
+	if !i.hot || i.spin || n == i.most {
 		return
 	}
 	booked := 0
