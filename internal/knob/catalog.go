@@ -2,7 +2,7 @@ package knob
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,8 +12,13 @@ import (
 	"sync"
 )
 
-//go:embed catalogue.json
-var catalogueData []byte
+// catalogueFiles holds one file per kind of knob.
+//
+//go:embed catalogue/*.json
+var catalogueFiles embed.FS
+
+// catalogueOrder is the order in which the kinds are listed: by how often somebody looks for one.
+var catalogueOrder = []string{KindSysctl, KindLink, KindEthtool, KindRoute}
 
 // Catalog is a set of definitions, in the order of the data file: by subject, not by name. It is safe for concurrent use.
 //
@@ -30,7 +35,15 @@ func Catalogue() *Catalog { return builtIn() }
 
 // builtIn is a constant that the language cannot express as one.
 var builtIn = sync.OnceValue(func() *Catalog {
-	c, err := ParseCatalog(catalogueData)
+	var all [][]byte
+	for _, kind := range catalogueOrder {
+		data, err := catalogueFiles.ReadFile("catalogue/" + kind + ".json")
+		if err != nil {
+			panic("built-in catalogue: " + err.Error())
+		}
+		all = append(all, data)
+	}
+	c, err := ParseCatalog(all...)
 	if err != nil {
 		// The data is part of this program and its tests parse it.
 		panic("built-in catalogue: " + err.Error())
@@ -38,17 +51,21 @@ var builtIn = sync.OnceValue(func() *Catalog {
 	return c
 })
 
-// ParseCatalog reads a catalogue: a JSON array of definitions. Unknown keys, doubled names and definitions that contradict themselves
+// ParseCatalog reads a catalogue: JSON arrays of definitions, one after the other. Unknown keys, doubled names and definitions that contradict themselves
 // are errors.
 //
 // It is exported for tests and for tools that check a catalogue before it is built in; the program itself reads no
 // catalogue from disk, because what a knob may do must not depend on a file that somebody can edit.
-func ParseCatalog(data []byte) (*Catalog, error) {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
+func ParseCatalog(parts ...[]byte) (*Catalog, error) {
 	c := &Catalog{exact: make(map[ID]int)}
-	if err := dec.Decode(&c.definitions); err != nil {
-		return nil, fmt.Errorf("parse catalogue: %w", err)
+	for _, data := range parts {
+		dec := json.NewDecoder(bytes.NewReader(data))
+		dec.DisallowUnknownFields()
+		var definitions []Definition
+		if err := dec.Decode(&definitions); err != nil {
+			return nil, fmt.Errorf("parse catalogue: %w", err)
+		}
+		c.definitions = append(c.definitions, definitions...)
 	}
 	for i, d := range c.definitions {
 		if err := d.check(); err != nil {

@@ -5,7 +5,7 @@
 // An [ID] names one tunable by the field's own name with its kind in front; [ParseID] gives the one canonical spelling. A [Value] is
 // the text of its setting. A [Definition] is what linerate knows about a tunable or a family of them: what it does, form and range,
 // the default and where that was read, who shares it, what changing it disturbs, when a change takes effect, the symptom that asks
-// for it and what it can cost. The [Catalog] holds all definitions; it is a data file (catalogue.json), not code. A [Backend] reads
+// for it and what it can cost. The [Catalog] holds all definitions; it is data (catalogue/KIND.json), not code. A [Backend] reads
 // and writes: [Live] the running system, [Memory] a host that exists in a test, [DryRun] what would be written.
 // One suite (package knobtest) holds for all of them.
 //

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/linerate/linerate/internal/nl"
@@ -22,13 +20,24 @@ import (
 type Live struct {
 	root    string // /proc/sys
 	catalog *Catalog
+	kinds   map[string]accessor // of every kind but sysctl
+}
 
-	// routes serialises the read-change-write of a route: two metrics of one route changed at once would lose one of them.
-	routes sync.Mutex
+// accessor reads and writes the knobs of one kind. Errors are plain: [Live] says whose they are. A well-formed attribute that it does not know is
+// ErrNotSupported, a subject that is not there fs.ErrNotExist. Its methods may be called from any goroutine, and act in the namespace of the calling thread.
+type accessor interface {
+	read(subject, attribute string) (Value, error)
+	write(subject, attribute string, v Value) error // v is canonical where the catalogue knows the knob
 }
 
 // NewLive gives the backend of the running system.
-func NewLive() Backend { return &Live{root: "/proc/sys", catalog: Catalogue()} }
+func NewLive() Backend {
+	return &Live{root: "/proc/sys", catalog: Catalogue(), kinds: map[string]accessor{
+		KindLink:    linkKnobs{},
+		KindEthtool: ethtoolKnobs{},
+		KindRoute:   &routeKnobs{},
+	}}
+}
 
 // Here tells where the calling thread stands. The test is the one that matters: the kernel shows the table of the network core's
 // host-wide settings in the first network namespace only. (In a namespace of an unprivileged user older kernels show no net/core at all.)
@@ -124,97 +133,27 @@ func (l *Live) form(id ID, v Value) (Value, error) {
 	return squeeze(v), nil
 }
 
-// A link, a feature or a metric that is none of those listed is not supported and not "unknown": the name is well
-// formed, and another version may have it.
 func (l *Live) read(id ID) (Value, error) {
-	subject, attribute := id.split()
-	switch {
-	case id.Kind() == KindSysctl:
+	if id.Kind() == KindSysctl {
 		return l.readSysctl(id)
-	case id.Kind() == KindLink && (attribute == "mtu" || attribute == "txqueuelen"):
-		link, err := withClient(func(c *nl.Client) (nl.Link, error) { return c.LinkByName(subject) })
-		if attribute == "mtu" {
-			return Value(strconv.Itoa(link.MTU)), err
-		}
-		return Value(strconv.Itoa(link.TxQueueLen)), err
-	case id.Kind() == KindEthtool && strings.HasPrefix(attribute, "feature."):
-		return readFeature(subject, strings.TrimPrefix(attribute, "feature."))
-	case id.Kind() == KindRoute:
-		return readRoute(subject, nl.RouteMetric(attribute))
 	}
-	return "", fmt.Errorf("%w: no way to read this kind of knob", ErrNotSupported)
+	k, ok := l.kinds[id.Kind()]
+	if !ok {
+		return "", fmt.Errorf("%w: no way to read this kind of knob", ErrNotSupported)
+	}
+	return k.read(id.split())
 }
 
 func (l *Live) write(id ID, v Value) error {
-	subject, attribute := id.split()
-	switch {
-	case id.Kind() == KindSysctl:
+	if id.Kind() == KindSysctl {
 		return l.writeSysctl(id, v)
-	case id.Kind() == KindLink && (attribute == "mtu" || attribute == "txqueuelen"):
-		n, err := strconv.Atoi(string(v))
-		if err != nil {
-			return &RangeError{Value: v, Allowed: "an integer"}
-		}
-		return do(func(c *nl.Client) error {
-			if attribute == "mtu" {
-				return c.SetMTU(subject, n)
-			}
-			return c.SetTxQueueLen(subject, n)
-		})
-	case id.Kind() == KindEthtool && strings.HasPrefix(attribute, "feature."):
-		on, ok := parseBool(string(v))
-		if !ok {
-			return &RangeError{Value: v, Allowed: "on or off"}
-		}
-		return do(func(c *nl.Client) error { return c.SetFeature(subject, strings.TrimPrefix(attribute, "feature."), on) })
-	case id.Kind() == KindRoute:
-		n, err := strconv.Atoi(string(v))
-		if err != nil {
-			return &RangeError{Value: v, Allowed: "an integer"}
-		}
-		l.routes.Lock()
-		defer l.routes.Unlock()
-		return do(func(c *nl.Client) error { return c.SetRouteMetric(subject, nl.RouteMetric(attribute), n) })
 	}
-	return fmt.Errorf("%w: no way to write this kind of knob", ErrNotSupported)
-}
-
-func readFeature(link, feature string) (Value, error) {
-	features, err := withClient(func(c *nl.Client) (map[string]nl.Feature, error) { return c.Features(link) })
-	if err != nil {
-		return "", err
+	k, ok := l.kinds[id.Kind()]
+	if !ok {
+		return fmt.Errorf("%w: no way to write this kind of knob", ErrNotSupported)
 	}
-	f, ok := features[feature]
-	switch {
-	case !ok:
-		return "", fmt.Errorf("%w: the kernel knows no feature %s", fs.ErrNotExist, feature)
-	case f.On:
-		return "on", nil
-	}
-	return "off", nil
-}
-
-// readRoute reads a metric of the route in use: of several to one destination the one with the lowest priority value.
-func readRoute(destination string, m nl.RouteMetric) (Value, error) {
-	switch m {
-	case nl.MetricWindow, nl.MetricMTU, nl.MetricAdvMSS, nl.MetricInitCwnd, nl.MetricInitRwnd, nl.MetricQuickack:
-	default:
-		return "", fmt.Errorf("%w: route attribute %s", ErrNotSupported, m)
-	}
-	routes, err := withClient(func(c *nl.Client) ([]nl.Route, error) { return c.Routes() })
-	if err != nil {
-		return "", err
-	}
-	var found *nl.Route
-	for i, r := range routes {
-		if r.Destination == destination && (found == nil || r.Priority < found.Priority) {
-			found = &routes[i]
-		}
-	}
-	if found == nil {
-		return "", fmt.Errorf("%w: no such route in the main table", fs.ErrNotExist)
-	}
-	return Value(strconv.Itoa(found.Metric(m))), nil
+	subject, attribute := id.split()
+	return k.write(subject, attribute, v)
 }
 
 // withClient runs a request on a client of its own: it costs three sockets and is in the namespace of the calling thread for certain.
