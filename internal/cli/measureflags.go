@@ -66,7 +66,7 @@ func (t *testFlags) add(c *cobra.Command) {
 	f.IntVar(&t.mss, "mss", 0, "largest TCP segment, bytes; default the kernel's")
 	f.BoolVar(&t.noDelay, "no-delay", false, "switch Nagle's algorithm off (or on, with =false); default off for rr and crr")
 	f.StringVar(&t.tos, "tos", "", "IP type of service or IPv6 traffic class of data packets, 0 to 255 or 0x…")
-	f.BoolVar(&t.dontFragment, "dont-fragment", false, "udp: datagrams that do not fit are lost instead of being cut up")
+	f.BoolVar(&t.dontFragment, "dont-fragment", false, "udp: never cut datagrams up; those that do not fit are lost on the way, or end the test where this host knows it")
 	f.IntVar(&t.sourcePort, "source-port", 0, "local port of the first data connection, plus one for each other: the same ports meet the same receive queues")
 	f.StringVar(&t.cpus, "cpu", "", "CPUs of the test's threads, NEAR or NEAR/FAR, each a list as in 0-3,8; default chosen")
 	t.set = f

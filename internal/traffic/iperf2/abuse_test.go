@@ -194,6 +194,24 @@ func TestForgedFlowsDoNotFloodTheLog(t *testing.T) {
 	}
 }
 
+// TestRefusedOnce: who asks for datagrams says so again and again, also with numbers that begin a test.
+func TestRefusedOnce(t *testing.T) {
+	var lines []string
+	s := NewServer(ServerOptions{Log: func(line string) { lines = append(lines, line) }})
+	p := make([]byte, markBytes+settingsBytes)
+	settings{reverse: true}.put(p[markBytes:], true)
+	for i := range 60 {
+		mark{id: int64(1 + i%2)}.put(p)
+		if _, due := s.flows.take(p, loopback, 1); due {
+			t.Error("a report is due")
+		}
+	}
+	s.flows.sweep(time.Hour, time.Second)
+	if len(lines) != 1 || len(s.flows.flows) != 0 {
+		t.Errorf("%d flows left, and told: %q", len(s.flows.flows), lines)
+	}
+}
+
 // TestManyConnectionsAtOnce opens as many as a test may have before any of them says something: all are greeted.
 func TestManyConnectionsAtOnce(t *testing.T) {
 	s, _ := serve(t, admission.Limits{}, nil)

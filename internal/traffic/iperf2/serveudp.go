@@ -22,6 +22,8 @@ type flow struct {
 	heard  time.Duration // its last datagram, of whatever kind
 	ended  bool
 	report report
+	// refused is a client that was turned away. It says the same first datagram again and again, and is told of once.
+	refused bool
 }
 
 // flowTable holds the UDP tests of a server by their addresses.
@@ -57,6 +59,9 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 	defer t.mu.Unlock()
 	f := t.flows[from]
 	switch {
+	case f != nil && f.refused:
+		f.heard = now
+		return report{}, false
 	case f == nil && m.id < 0:
 		return report{}, false // of a test that is long over, or never was
 	case f == nil || f.ended && m.id == 1:
@@ -96,7 +101,7 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 
 // refuse notes a client that wants to be sent datagrams, so that it is told of once.
 func (t *flowTable) refuse(from netip.AddrPort, now time.Duration) {
-	t.insert(from, &flow{heard: now, ended: true})
+	t.insert(from, &flow{heard: now, refused: true})
 	t.log("iperf2 udp from %s: turned away: it asks for datagrams (-R or --full-duplex) and nothing proves that the address is its own", from)
 }
 
