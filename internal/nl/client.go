@@ -101,6 +101,37 @@ func (c *Client) LinkInfo(name string) (LinkInfo, error) {
 	return v, wrap("read link information", name, err)
 }
 
+// Pause reads the flow control settings. Devices without them, nearly all virtual ones, answer ErrNotSupported.
+func (c *Client) Pause(name string) (Pause, error) {
+	v, err := c.k.pause(name)
+	return v, wrap("read pause of", name, err)
+}
+
+// EEE reads Energy-Efficient Ethernet. Links that know none answer ErrNotSupported.
+func (c *Client) EEE(name string) (EEE, error) {
+	v, err := c.k.eee(name)
+	return v, wrap("read eee of", name, err)
+}
+
+// FEC reads the forward error correction (Linux 5.13). Links below 10 Gb/s answer ErrNotSupported.
+func (c *Client) FEC(name string) (FEC, error) {
+	v, err := c.k.fec(name)
+	return v, wrap("read fec of", name, err)
+}
+
+// RSS reads hash function, length of the key and indirection table of receive side scaling (Linux 6.3). Devices that spread nothing
+// answer ErrNotSupported, or with some drivers a function without key and table.
+func (c *Client) RSS(name string) (RSS, error) {
+	v, err := c.k.rss(name)
+	return v, wrap("read rss of", name, err)
+}
+
+// PrivateFlags reads the switches that only this driver has, by the driver's names. Drivers without answer ErrNotSupported.
+func (c *Client) PrivateFlags(name string) (map[string]bool, error) {
+	v, err := c.k.privateFlags(name)
+	return v, wrap("read private flags of", name, err)
+}
+
 // Driver names driver, firmware and bus address.
 func (c *Client) Driver(name string) (DriverInfo, error) {
 	v, err := c.k.driver(name)
@@ -141,6 +172,42 @@ func (c *Client) SetMAC(name, mac string) error {
 // ErrNotApplied, one that the driver fixes ErrNotSupported, an unknown name fs.ErrNotExist.
 func (c *Client) SetFeature(name, feature string, on bool) error {
 	return wrap("set feature "+feature+" of", name, c.k.setFeature(name, feature, on))
+}
+
+// SetRing sets the number of descriptors of one direction, "rx" or "tx".
+//
+// Like SetChannel, SetCoalesce and SetPause it reads back: it is nil when the driver rounded the number, and callers who need to know
+// what holds now read it; it is ErrNotApplied when another value was asked for and nothing changed. A value that is set already is not sent,
+// since drivers stop the card for every change. A number above the driver's maximum is EINVAL with the kernel's sentence.
+func (c *Client) SetRing(name, direction string, descriptors uint32) error {
+	return wrap("set "+direction+" ring of", name, c.k.setRing(name, direction, descriptors))
+}
+
+// SetChannel sets a queue count: kind is "combined", "rx" or "tx". See SetRing for what is read back.
+func (c *Client) SetChannel(name, kind string, n uint32) error {
+	return wrap("set "+kind+" channels of", name, c.k.setChannel(name, kind, n))
+}
+
+// SetCoalesce sets one interrupt moderation parameter by the key that Coalesce gives it. A key that no kernel has is fs.ErrNotExist,
+// one that the driver has not ErrNotSupported. See SetRing for what is read back.
+func (c *Client) SetCoalesce(name, key string, v uint32) error {
+	return wrap("set coalescing "+key+" of", name, c.k.setCoalesce(name, key, v))
+}
+
+// SetPause sets the flow control. A link that negotiates is renegotiated by it and down for seconds on many cards.
+// See SetRing for what is read back.
+func (c *Client) SetPause(name string, p Pause) error {
+	return wrap("set pause of", name, c.k.setPause(name, p))
+}
+
+// SetEEE switches Energy-Efficient Ethernet on or off and reads it back. The link is renegotiated and down for seconds on most cards.
+func (c *Client) SetEEE(name string, on bool) error {
+	return wrap("set eee of", name, c.k.setEEE(name, on))
+}
+
+// SetPrivateFlag switches one of the driver's own flags and reads it back. An unknown flag is fs.ErrNotExist.
+func (c *Client) SetPrivateFlag(name, flag string, on bool) error {
+	return wrap("set private flag "+flag+" of", name, c.k.setPrivateFlag(name, flag, on))
 }
 
 // ReplaceRoute makes the route to r.Destination with r.Priority what r says: next hop, interface, source when given, and all metrics

@@ -86,11 +86,7 @@ func uint32s(data []byte) (map[uint16]uint32, error) {
 // rings reads ETHTOOL_MSG_RINGS_GET (5.7): descriptors, not bytes. Mini and jumbo rings, which no present driver
 // fills, are left out.
 func (k *kernel) rings(name string) (rx, tx Ring, err error) {
-	data, err := k.ask(unix.ETHTOOL_MSG_RINGS_GET, name, nil)
-	if err != nil {
-		return Ring{}, Ring{}, err
-	}
-	v, err := uint32s(data)
+	v, err := k.readGroup(groupRings, name)
 	if err != nil {
 		return Ring{}, Ring{}, err
 	}
@@ -102,11 +98,7 @@ func (k *kernel) rings(name string) (rx, tx Ring, err error) {
 // channels reads ETHTOOL_MSG_CHANNELS_GET (5.7). Most drivers have combined channels only, some have separate ones
 // for each direction, and a few count both; so all are passed on.
 func (k *kernel) channels(name string) (Channels, error) {
-	data, err := k.ask(unix.ETHTOOL_MSG_CHANNELS_GET, name, nil)
-	if err != nil {
-		return Channels{}, err
-	}
-	v, err := uint32s(data)
+	v, err := k.readGroup(groupChannels, name)
 	if err != nil {
 		return Channels{}, err
 	}
@@ -152,11 +144,7 @@ var coalesceNames = map[uint16]string{
 // coalesce reads ETHTOOL_MSG_COALESCE_GET (5.7). A parameter that the driver does not have is left out of the answer,
 // so that an absent key is not a zero.
 func (k *kernel) coalesce(name string) (map[string]uint32, error) {
-	data, err := k.ask(unix.ETHTOOL_MSG_COALESCE_GET, name, nil)
-	if err != nil {
-		return nil, err
-	}
-	v, err := uint32s(data)
+	v, err := k.readGroup(groupCoalesce, name)
 	if err != nil {
 		return nil, err
 	}
@@ -322,6 +310,22 @@ func parseBitset(ad *netlink.AttributeDecoder) (map[string]bool, error) {
 	return out, nil
 }
 
+// oneBit is a bitset that changes the one bit it names: with a mask, which lists what counts, and in the long form,
+// which needs no numbers.
+func oneBit(ae *netlink.AttributeEncoder, attr uint16, name string, on bool) {
+	ae.Nested(attr, func(set *netlink.AttributeEncoder) error {
+		set.Nested(unix.ETHTOOL_A_BITSET_BITS, func(bits *netlink.AttributeEncoder) error {
+			bits.Nested(unix.ETHTOOL_A_BITSET_BITS_BIT, func(bit *netlink.AttributeEncoder) error {
+				bit.String(unix.ETHTOOL_A_BITSET_BIT_NAME, name)
+				bit.Flag(unix.ETHTOOL_A_BITSET_BIT_VALUE, on)
+				return nil
+			})
+			return nil
+		})
+		return nil
+	})
+}
+
 func (k *kernel) setFeature(name, feature string, on bool) error {
 	before, err := k.features(name)
 	if err != nil {
@@ -342,17 +346,7 @@ func (k *kernel) setFeature(name, feature string, on bool) error {
 	// The reply is left out: it would come as a second message besides the acknowledgement, and says less than a read-back.
 	_, err = k.ethtoolRequest(unix.ETHTOOL_MSG_FEATURES_SET, name, unix.ETHTOOL_FLAG_OMIT_REPLY, netlink.Request|netlink.Acknowledge,
 		func(ae *netlink.AttributeEncoder) {
-			ae.Nested(unix.ETHTOOL_A_FEATURES_WANTED, func(set *netlink.AttributeEncoder) error {
-				set.Nested(unix.ETHTOOL_A_BITSET_BITS, func(bits *netlink.AttributeEncoder) error {
-					bits.Nested(unix.ETHTOOL_A_BITSET_BITS_BIT, func(bit *netlink.AttributeEncoder) error {
-						bit.String(unix.ETHTOOL_A_BITSET_BIT_NAME, feature)
-						bit.Flag(unix.ETHTOOL_A_BITSET_BIT_VALUE, on)
-						return nil
-					})
-					return nil
-				})
-				return nil
-			})
+			oneBit(ae, unix.ETHTOOL_A_FEATURES_WANTED, feature, on)
 		})
 	if err != nil {
 		return err

@@ -20,6 +20,11 @@ func (*kernel) features(string) (map[string]Feature, error)   { return nil, ErrN
 func (*kernel) channels(string) (Channels, error)             { return Channels{}, ErrNotSupported }
 func (*kernel) linkMode(string) (float64, string, error)      { return 0, "", ErrNotSupported }
 func (*kernel) linkInfo(string) (LinkInfo, error)             { return LinkInfo{}, ErrNotSupported }
+func (*kernel) pause(string) (Pause, error)                   { return Pause{}, ErrNotSupported }
+func (*kernel) eee(string) (EEE, error)                       { return EEE{}, ErrNotSupported }
+func (*kernel) fec(string) (FEC, error)                       { return FEC{}, ErrNotSupported }
+func (*kernel) rss(string) (RSS, error)                       { return RSS{}, ErrNotSupported }
+func (*kernel) privateFlags(string) (map[string]bool, error)  { return nil, ErrNotSupported }
 func (*kernel) driver(string) (DriverInfo, error)             { return DriverInfo{}, ErrNotSupported }
 func (*kernel) statistics(string) (map[string]uint64, error)  { return nil, ErrNotSupported }
 func (*kernel) setMTU(string, int) error                      { return ErrNotSupported }
@@ -27,6 +32,12 @@ func (*kernel) setTxQueueLen(string, int) error               { return ErrNotSup
 func (*kernel) setUp(string, bool) error                      { return ErrNotSupported }
 func (*kernel) setMAC(string, string) error                   { return ErrNotSupported }
 func (*kernel) setFeature(string, string, bool) error         { return ErrNotSupported }
+func (*kernel) setRing(string, string, uint32) error          { return ErrNotSupported }
+func (*kernel) setChannel(string, string, uint32) error       { return ErrNotSupported }
+func (*kernel) setCoalesce(string, string, uint32) error      { return ErrNotSupported }
+func (*kernel) setPause(string, Pause) error                  { return ErrNotSupported }
+func (*kernel) setEEE(string, bool) error                     { return ErrNotSupported }
+func (*kernel) setPrivateFlag(string, string, bool) error     { return ErrNotSupported }
 func (*kernel) replaceRoute(Route) error                      { return ErrNotSupported }
 func (*kernel) setRouteMetric(string, RouteMetric, int) error { return ErrNotSupported }
 func (*kernel) addRoute(Route) error                          { return ErrNotSupported }

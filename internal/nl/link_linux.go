@@ -138,21 +138,72 @@ func parseLink(data []byte) (Link, error) {
 			l.ParentIndex = int(ad.Int32())
 		case unix.IFLA_MASTER:
 			l.MasterIndex = int(ad.Uint32())
+		case unix.IFLA_GRO_MAX_SIZE:
+			l.GROMaxBytes = int(ad.Uint32())
+		case unix.IFLA_GSO_MAX_SIZE:
+			l.GSOMaxBytes = int(ad.Uint32())
+		case unix.IFLA_GRO_IPV4_MAX_SIZE:
+			l.GROIPv4MaxBytes = int(ad.Uint32())
+		case unix.IFLA_GSO_IPV4_MAX_SIZE:
+			l.GSOIPv4MaxBytes = int(ad.Uint32())
 		case unix.IFLA_LINKINFO:
-			ad.Nested(func(nad *netlink.AttributeDecoder) error {
-				for nad.Next() {
-					if nad.Type() == unix.IFLA_INFO_KIND {
-						l.Kind = nad.String()
-					}
-				}
-				return nil
-			})
+			ad.Nested(l.parseInfo)
 		}
 	}
 	if err := ad.Err(); err != nil {
 		return Link{}, fmt.Errorf("link message: %w", err)
 	}
 	return l, nil
+}
+
+// parseInfo reads IFLA_LINKINFO. What its nest IFLA_INFO_DATA means depends on the kind, which the kernel happens to
+// send first; nothing promises that, so that the data waits until both are there.
+func (l *Link) parseInfo(ad *netlink.AttributeDecoder) error {
+	var data []byte
+	for ad.Next() {
+		switch ad.Type() {
+		case unix.IFLA_INFO_KIND:
+			l.Kind = ad.String()
+		case unix.IFLA_INFO_DATA:
+			data = ad.Bytes()
+		}
+	}
+	if l.Kind != "vlan" && l.Kind != "bond" {
+		return nil
+	}
+	info, err := netlink.NewAttributeDecoder(data)
+	if err != nil {
+		return fmt.Errorf("%s data: %w", l.Kind, err)
+	}
+	for info.Next() {
+		switch typ := info.Type(); {
+		case l.Kind == "vlan" && typ == unix.IFLA_VLAN_ID:
+			l.VLANID = int(info.Uint16())
+		case l.Kind == "vlan" && typ == unix.IFLA_VLAN_PROTOCOL:
+			// The one attribute here in network byte order: it is the EtherType as it stands in the frame.
+			if b := info.Bytes(); len(b) == 2 {
+				l.VLANProtocol = vlanProtocol(binary.BigEndian.Uint16(b))
+			}
+		case l.Kind == "bond" && typ == unix.IFLA_BOND_MODE:
+			if m := int(info.Uint8()); m < len(bondModes) {
+				l.BondMode = bondModes[m]
+			}
+		}
+	}
+	return info.Err()
+}
+
+// bondModes are BOND_MODE_* of linux/if_bonding.h in the words of ip-link(8).
+var bondModes = []string{"balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb"}
+
+func vlanProtocol(etherType uint16) string {
+	switch etherType {
+	case unix.ETH_P_8021Q:
+		return "802.1Q"
+	case unix.ETH_P_8021AD:
+		return "802.1ad"
+	}
+	return fmt.Sprintf("0x%04x", etherType)
 }
 
 // addresses sends a header without a family (AF_UNSPEC), which asks for all of them in one dump.

@@ -28,6 +28,17 @@ type Link struct {
 	Qdisc       string
 	ParentIndex int // the other end of a veth (possibly an index in another namespace), the device below a VLAN; 0: none
 	MasterIndex int // bridge or bond it is a port of; 0: none
+
+	VLANID       int    // 1 to 4094 of a VLAN device; 0: none, or a priority tag only
+	VLANProtocol string // of a VLAN device: 802.1Q or 802.1ad, as ip-link(8) writes them
+	BondMode     string // of a bond: balance-rr, active-backup, balance-xor, broadcast, 802.3ad, balance-tlb, balance-alb
+
+	// The largest packet that the stack merges (GRO) or hands down in one piece (GSO), in bytes, headers included; 0: the kernel does
+	// not tell. The plain ones hold for IPv6, and for IPv4 too until Linux 6.3 gave it values of its own.
+	GROMaxBytes     int
+	GSOMaxBytes     int
+	GROIPv4MaxBytes int
+	GSOIPv4MaxBytes int
 }
 
 // Address is one address of a link in CIDR form.
@@ -100,6 +111,41 @@ type Feature struct{ On, Fixed bool }
 
 // Channels are the queue counts of a card.
 type Channels struct{ Rx, MaxRx, Tx, MaxTx, Other, MaxOther, Combined, MaxCombined uint32 }
+
+// Pause is the flow control of a link (IEEE 802.3 annex 31B).
+//
+// With Autoneg, Rx and Tx say what is offered; what holds follows from the offers of both ends (802.3 table 28B-3), and
+// most drivers then report that instead.
+type Pause struct {
+	Autoneg bool // negotiated with the other end rather than forced
+	Rx      bool // stops sending when told to
+	Tx      bool // tells the other end to stop
+}
+
+// EEE is Energy-Efficient Ethernet (IEEE 802.3az): the transmitter sleeps between packets and takes microseconds to wake.
+type EEE struct {
+	Enabled                bool   // wanted on this end
+	Active                 bool   // both ends agreed: the link does sleep
+	TxLPI                  bool   // the transmitter of this end enters low-power idle
+	TxLPITimerMicroseconds uint32 // idle time before it does; 0: at once, or the driver does not tell
+}
+
+// FEC is the forward error correction of a link, in the words of ethtool(8): off, rs (clause 91 and 108), baser (clause 74), llrs.
+type FEC struct {
+	Auto   bool     // the driver chooses, by what module and cable want
+	Modes  []string // configured, sorted; empty: none
+	Active string   // in use; empty: no link, or not told
+}
+
+// RSS is how a card spreads flows over its receive queues: the hash of a packet's addresses picks an entry of the table, and
+// that names the queue.
+//
+// The key itself is not kept: who knows it can aim all of his flows at one queue.
+type RSS struct {
+	HashFunction string   // toeplitz, xor or crc32; empty: the driver does not tell
+	KeyBytes     int      // length of the hash key
+	Indirection  []uint32 // queue of each entry; empty: no table
+}
 
 // LinkInfo tells how the medium is attached.
 type LinkInfo struct {

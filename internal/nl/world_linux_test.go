@@ -34,6 +34,8 @@ func TestNetnsVeth(t *testing.T) {
 		want := Link{
 			Index: l.Index, Name: "near.100", Kind: "veth", MAC: "02:00:00:00:00:01", MTU: 9000, MinMTU: 68, MaxMTU: 65535, TxQueueLen: 77,
 			TxQueues: l.TxQueues, RxQueues: l.RxQueues, Up: true, Carrier: true, Qdisc: l.Qdisc, ParentIndex: l.ParentIndex,
+			// GSO_LEGACY_MAX_SIZE and GRO_LEGACY_MAX_SIZE of linux/netdevice.h; the others are younger than some kernels.
+			GSOMaxBytes: 65536, GROMaxBytes: l.GROMaxBytes, GROIPv4MaxBytes: l.GROIPv4MaxBytes, GSOIPv4MaxBytes: l.GSOIPv4MaxBytes,
 		}
 		if diff := cmp.Diff(want, l); diff != "" {
 			t.Errorf("link (-want +got):\n%s", diff)
