@@ -119,7 +119,7 @@ func (c *Client) FEC(name string) (FEC, error) {
 	return v, wrap("read fec of", name, err)
 }
 
-// RSS reads hash function, length of the key and indirection table of receive side scaling (Linux 6.3). Devices that spread nothing
+// RSS reads hash function, length of the key and indirection table of receive side scaling. Devices that spread nothing
 // answer ErrNotSupported, or with some drivers a function without key and table.
 func (c *Client) RSS(name string) (RSS, error) {
 	v, err := c.k.rss(name)

@@ -7,9 +7,12 @@
 // # Model
 //
 // A [Client] is a set of sockets in one network namespace: rtnetlink, generic netlink (family "ethtool") and one datagram socket for
-// the two old ioctls that netlink still lacks (statistics by name, driver information). [Link], [Address], [Route], [Qdisc],
-// [Feature], [Ring] and [Channels] are copies of what the kernel said at one moment; nothing is cached between calls. Every failed
-// call is an [*Error] that keeps the errno and the kernel's own sentence (extended acknowledgement, since Linux 4.12).
+// the old ioctl, which alone has statistics by name and driver information, and which older kernels need for more. [Link], [Address],
+// [Route], [Qdisc], [Feature], [Ring], [Channels], [Pause], [EEE], [FEC] and [RSS] are copies of what the kernel said at one moment;
+// nothing is cached between calls. Every failed call is an [*Error] that keeps the errno and the kernel's own sentence (extended acknowledgement, since Linux 4.12).
+//
+// Drivers round what they are told: rings to powers of two, microseconds to the steps of a timer, everything to a maximum. A write
+// therefore reads back and says [ErrNotApplied] when nothing changed; what the driver made of the number is for the caller to read.
 //
 // Reading and parsing are apart: the codec works on bytes alone and is fuzzed. Attributes that a newer kernel adds are ignored,
 // attributes that an older kernel lacks leave zero. A route is never rebuilt from [Route] alone: a change starts from the
@@ -18,13 +21,15 @@
 // # Units
 //
 // Bytes for MTU, window, backlog and burst; packets for queue lengths and qdisc packets; segments for initial windows; bits per
-// second for link speed; microseconds or frames for coalescing parameters, as in their names.
+// second for link speed; microseconds or frames for coalescing parameters, as in their names; descriptors for rings, which are not bytes
+// and on some cards not packets either.
 //
 // # Sources
 //
 // rtnetlink(7); include/uapi/linux/{rtnetlink,if_link,pkt_sched,ethtool,ethtool_netlink}.h of Linux 6.18;
-// https://docs.kernel.org/networking/ethtool-netlink.html. The ethtool family exists since Linux 5.6; rings, channels, coalescing
-// and features since 5.7; older kernels answer [ErrNotSupported].
+// https://docs.kernel.org/networking/ethtool-netlink.html. The ethtool family exists since Linux 5.6; rings, channels, coalescing,
+// pause, EEE, private flags and features are in it since 5.7, FEC since 5.13, RSS since 6.3. Before the family, rings, channels,
+// coalescing, pause and RSS are asked for by ioctl; the others answer [ErrNotSupported].
 //
 // # Limits
 //

@@ -156,6 +156,7 @@ func TestNetnsPermission(t *testing.T) {
 			"mtu":     weak.SetMTU("v0", 1400),
 			"feature": weak.SetFeature("v0", "tx-tcp-segmentation", false),
 			"veth":    weak.AddVeth("x", "y", -1),
+			"channel": weak.SetChannel("v0", "rx", 1<<20), // permission is asked before the number is looked at
 		} {
 			if !errors.Is(err, fs.ErrPermission) {
 				t.Errorf("%s: %v; want fs.ErrPermission", what, err)
