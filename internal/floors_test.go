@@ -29,6 +29,8 @@ var floors = map[string]int{
 	"internal/procfs": 1,
 	"internal/bus":    1,
 
+	"internal/moderation": 1, // what interrupts cost and carry: arithmetic alone
+
 	"internal/traffic/engine":    1, // threads and sockets; knows of no test
 	"internal/traffic/admission": 1, // who may ask how much of a server
 
