@@ -111,7 +111,7 @@ func TestBytesAreChargedToTheirSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What is known to be too much is not even begun.
-	if _, err := c.Run(t.Context(), amount, nil); !errors.Is(err, traffic.ErrRefused) || !strings.Contains(err.Error(), "2000000 bytes are more than the 1000000") {
+	if _, err := c.Run(t.Context(), amount, nil); !errors.Is(err, traffic.ErrRefused) || !strings.Contains(err.Error(), "1.91 MiB are more than the 977 KiB") {
 		t.Errorf("an amount over the rest of the budget: %v", err)
 	}
 	// Another connection of the same source is the same source.
