@@ -28,6 +28,7 @@ var floors = map[string]int{
 	"internal/wire":   1,
 	"internal/procfs": 1,
 	"internal/bus":    1,
+	"internal/owner":  1, // who else manages a host, by the marks they leave
 
 	"internal/moderation": 1, // what interrupts cost and carry: arithmetic alone
 
@@ -42,6 +43,7 @@ var floors = map[string]int{
 	"internal/traffic/plan":     2, // what a test can be asked for
 	"internal/traffic/account":  2, // what one host saw of a test's packets: the kernel's word on connections, places of loss
 
+	"internal/capture": 3, // one host in a file that can be sent to a stranger
 	"internal/knob":    3,
 	"internal/traffic": 3,
 

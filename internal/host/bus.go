@@ -9,7 +9,7 @@ import (
 // file that was looked at.
 func machine(src *source, s *Snapshot) bus.Machine {
 	return bus.Machine{
-		Tree:  bus.Tree{Read: src.read, List: src.list, Link: src.link, Resolve: src.resolve},
+		Tree:  bus.Tree{Read: src.wakeful, List: src.list, Link: src.link, Resolve: src.resolve},
 		Guest: s.VirtualMachine(),
 		// {current,max}_link_{speed,width} came with Linux 4.13 (sysfs-bus-pci).
 		ShowsLinks: procfs.KernelAtLeast(s.Kernel, 4, 13),

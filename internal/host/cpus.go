@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -17,7 +18,7 @@ func readCPUs(src *source, said *notes) []CPU {
 		return nil
 	}
 	processors := procfs.ParseCPUInfo(b)
-	nodes := readNodes(src)
+	nodes, steal := readNodes(src), readSteal(src)
 	var cpus []CPU
 	for _, p := range processors {
 		c := CPU{ID: p.Number, Model: p.Model, CurrentMHz: p.MHz, NUMANode: nodes[p.Number]}
@@ -30,9 +31,31 @@ func readCPUs(src *source, said *notes) []CPU {
 		if khz, ok := src.number(dir + "scaling_cur_freq"); ok {
 			c.CurrentMHz = int(khz / 1000)
 		}
+		if khz, ok := src.number(dir + "scaling_max_freq"); ok {
+			c.LimitMHz = int(khz / 1000)
+		}
+		c.FrequencyDriver = src.optional(dir + "scaling_driver")
+		c.StealRatio = steal[c.ID]
 		cpus = append(cpus, c)
 	}
 	return cpus
+}
+
+// readSteal gives the share of its time since boot that each CPU was kept from running, from /proc/stat; what is lower than one in a thousand is left
+// out.
+func readSteal(src *source) map[int]float64 {
+	ratios := make(map[int]float64)
+	b, err := src.read("proc/stat")
+	if err != nil {
+		return ratios // Counters says so.
+	}
+	times, _ := procfs.ParseStat(b, procfs.NewCounts(0)) // What it has is used.
+	for _, t := range times {
+		if total := CPUTimes(t).Total(); total > 0 && t.Steal >= total/1000 {
+			ratios[t.CPU] = math.Round(t.Steal/total*1e4) / 1e4
+		}
+	}
+	return ratios
 }
 
 // readNodes gives the NUMA node of each CPU, from /sys/devices/system/node/node*/cpulist.

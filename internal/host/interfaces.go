@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +36,7 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 	} else {
 		links = linksFromSysfs(src, said)
 	}
+	table := readInterruptTable(src, said)
 	counters := procfs.NewCounts(procfs.DevColumns * len(links))
 	if b, err := src.net("dev"); err == nil {
 		_ = procfs.ParseDev(b, counters) // What it has is used; Counters reports a broken file.
@@ -58,6 +60,12 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 		}
 		if !dev.Virtual {
 			dev.Bus = readBus(src, m, l.Name, e.Bus, own)
+			dev.Card = e.Card
+		}
+		if !dev.Virtual && own {
+			device, _ := src.resolve("sys/class/net/" + l.Name + "/device")
+			dev.Card = readCard(src, device, e.Card)
+			dev.Interrupts = readInterrupts(src, table, l.Name, device)
 		}
 		if dev.Counters == nil {
 			dev.Counters = counters.OfInterface(l.Name)
@@ -70,6 +78,7 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 		addFrom6(src, interfaces, said)
 	}
 	slices.SortStableFunc(interfaces, func(a, b Interface) int { return cmp.Compare(a.Index, b.Index) })
+	readLayers(src, interfaces, links, own)
 	return interfaces, nil
 }
 
@@ -210,12 +219,17 @@ func fromSysfs(src *source, dev *Interface) {
 			dev.NUMANode = &n
 		}
 	}
+	dev.NAPI = readNAPI(src, dir)
+	dev.Asleep = hasDevice && src.suspended(device)
 	// In Mb/s. -1 and 65535 (before Linux 3.1 the field had 16 bits) both say unknown.
-	if mbps, ok := src.number(dir + "speed"); ok && mbps > 0 && mbps != 65535 && mbps != 1<<32-1 {
-		dev.SpeedBitsPerSec = float64(mbps) * 1e6
-	}
-	if duplex := src.optional(dir + "duplex"); duplex == "full" || duplex == "half" {
-		dev.Duplex = duplex
+	// Both are asked of the driver, which a sleeping card must be spared.
+	if !dev.Asleep {
+		if mbps, ok := src.number(dir + "speed"); ok && mbps > 0 && mbps != 65535 && mbps != 1<<32-1 {
+			dev.SpeedBitsPerSec = float64(mbps) * 1e6
+		}
+		if duplex := src.optional(dir + "duplex"); duplex == "full" || duplex == "half" {
+			dev.Duplex = duplex
+		}
 	}
 	dev.Queues = readQueues(src, dir+"queues")
 	// Whatever is in the directory: kernels add statistics, and one that nobody here knows yet is still one that a person may.
@@ -242,8 +256,12 @@ func readQueues(src *source, dir string) []Queue {
 		switch {
 		case strings.HasPrefix(name, "rx-"):
 			q.RPSCPUs = src.optional(dir + "/" + name + "/rps_cpus")
+			if n, ok := src.number(dir + "/" + name + "/rps_flow_cnt"); ok && n > 0 && n <= math.MaxUint32 {
+				q.RFSEntries = uint32(n)
+			}
 		case strings.HasPrefix(name, "tx-"):
 			q.XPSCPUs = src.optional(dir + "/" + name + "/xps_cpus")
+			q.XPSRxQueues = src.optional(dir + "/" + name + "/xps_rxqs")
 		default:
 			continue
 		}

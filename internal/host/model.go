@@ -18,7 +18,8 @@ type Snapshot struct {
 	CPUs           []CPU       `json:"cpus"`
 	Settings       []Setting   `json:"settings"`
 	Routes         []Route     `json:"routes,omitempty"`
-	Warnings       []string    `json:"warnings,omitempty"` // what could not be read, one sentence each, with the kernel's words
+	Platform
+	Warnings []string `json:"warnings,omitempty"` // what could not be read, one sentence each, with the kernel's words
 }
 
 // Interface is one network interface. A nil pointer or empty field means not known; it never means zero.
@@ -49,6 +50,13 @@ type Interface struct {
 	Addresses       []string           `json:"addresses,omitempty"` // CIDR
 	Qdisc           string             `json:"qdisc,omitempty"`
 	Counters        map[string]uint64  `json:"counters,omitempty"` // /sys/class/net/X/statistics names
+	Layers
+	// Asleep: the device is powered down for as long as nobody needs it. It was not woken to be asked, so little is known of it.
+	Asleep     bool        `json:"asleep,omitempty"`
+	Card       *Card       `json:"card,omitempty"` // nil: software, or nothing is known
+	Interrupts []Interrupt `json:"interrupts,omitempty"`
+	NAPI       *NAPI       `json:"napi,omitempty"`
+	Losses     []Loss      `json:"losses,omitempty"`
 }
 
 // Bus is where a card sits and what the slot carries. Capacities are nominal, after line coding and before any protocol of the bus: per
@@ -92,6 +100,9 @@ type Queue struct {
 	Name    string `json:"name"`               // rx-0, tx-0
 	RPSCPUs string `json:"rps_cpus,omitempty"` // hex mask as the kernel prints it
 	XPSCPUs string `json:"xps_cpus,omitempty"`
+	// RFSEntries is how many flows of this queue the kernel follows to the CPU of their reader; 0: none (RFS is off).
+	RFSEntries  uint32 `json:"rfs_entries,omitempty"`
+	XPSRxQueues string `json:"xps_rxqs,omitempty"` // hex mask: packets go out where the flow's came in (since Linux 4.18)
 }
 
 // Channels are the queue counts of a card: queues that serve both directions are combined. A channel is an interrupt and the queues
@@ -114,6 +125,11 @@ type CPU struct {
 	CurrentMHz int    `json:"current_megahertz,omitempty"`
 	MaxMHz     int    `json:"max_megahertz,omitempty"`
 	Governor   string `json:"governor,omitempty"`
+	// LimitMHz is the highest clock that somebody allows (scaling_max_freq), FrequencyDriver who sets it.
+	LimitMHz        int    `json:"limit_megahertz,omitempty"`
+	FrequencyDriver string `json:"frequency_driver,omitempty"`
+	// StealRatio is the share of the time since boot in which the hypervisor let others run here though there was work.
+	StealRatio float64 `json:"steal_ratio,omitempty"`
 }
 
 // Setting is one tunable as read: the knob's name (design §5) and its value in canonical form (fields separated by one blank).

@@ -45,6 +45,7 @@ func (src *source) snapshot(ctx context.Context) (*Snapshot, error) {
 		return nil, err
 	}
 	s.Routes = readRoutes(src, t, s.Arch, &said)
+	s.Platform = readPlatform(src, s, &said)
 	s.Warnings = said.sentences
 	return s, nil
 }

@@ -31,6 +31,12 @@ type toldLink struct {
 	Up         bool   `json:"up"`
 	Carrier    bool   `json:"carrier"`
 	Qdisc      string `json:"qdisc,omitempty"`
+
+	ParentIndex  int    `json:"parent_index,omitempty"` // IFLA_LINK: what it was made on, or the other end of a veth
+	MasterIndex  int    `json:"master_index,omitempty"` // IFLA_MASTER
+	VLANID       int    `json:"vlan_id,omitempty"`
+	VLANProtocol string `json:"vlan_protocol,omitempty"`
+	BondMode     string `json:"bond_mode,omitempty"`
 }
 
 // toldAddress is one address of linerate/addresses.json.
@@ -51,6 +57,8 @@ type toldEthtool struct {
 	Features        map[string]Feature `json:"features,omitempty"`
 	Channels        *Channels          `json:"channels,omitempty"`
 	Statistics      map[string]uint64  `json:"statistics,omitempty"`
+	// Card has what inspect says of the hardware alone, in the same words.
+	Card *Card `json:"card,omitempty"`
 
 	refused []refusal // what the kernel or the driver answered no to
 }
@@ -122,6 +130,9 @@ func (src *source) tell() *told {
 // ethtool gives what ethtool's netlink family tells about one interface.
 func (src *source) ethtool(t *told, name string) toldEthtool {
 	if src.live() {
+		if src.asleep(name) {
+			return toldEthtool{}
+		}
 		return src.askEthtool(name)
 	}
 	return t.ethtool[name]
@@ -139,6 +150,9 @@ func (src *source) qdiscs() ([]toldQdisc, error) {
 // driverStatistics gives the driver's own counters of one interface.
 func (src *source) driverStatistics(name string) (map[string]uint64, error) {
 	if src.live() {
+		if src.asleep(name) {
+			return nil, nil
+		}
 		return src.askStatistics(name)
 	}
 	var all map[string]toldEthtool

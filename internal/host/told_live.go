@@ -45,7 +45,8 @@ func (src *source) askLink(name string) (toldLink, error) {
 func fromLink(l nl.Link) toldLink {
 	return toldLink{
 		Index: l.Index, Name: l.Name, Kind: l.Kind, MAC: l.MAC, MTUBytes: l.MTU, TxQueueLen: l.TxQueueLen,
-		Up: l.Up, Carrier: l.Carrier, Qdisc: l.Qdisc,
+		Up: l.Up, Carrier: l.Carrier, Qdisc: l.Qdisc, ParentIndex: l.ParentIndex, MasterIndex: l.MasterIndex,
+		VLANID: l.VLANID, VLANProtocol: l.VLANProtocol, BondMode: l.BondMode,
 	}
 }
 
@@ -92,6 +93,9 @@ func (src *source) askEthtool(name string) toldEthtool {
 	}
 	if d, err := client.Driver(name); refuse("driver", err) {
 		e.Driver, e.Bus = d.Driver, d.Bus
+		if d.Bus != "" {
+			e.Card = askCard(client, name, d)
+		}
 	}
 	if speed, duplex, err := client.LinkMode(name); refuse("speed", err) {
 		e.SpeedBitsPerSec, e.Duplex = speed, duplex
@@ -114,6 +118,30 @@ func (src *source) askEthtool(name string) toldEthtool {
 		}
 	}
 	return e
+}
+
+// askCard asks for what only hardware has. Nothing is said of what a driver does not answer: most have none of some of these.
+func askCard(client *nl.Client, name string, d nl.DriverInfo) *Card {
+	c := &Card{FirmwareVersion: d.Firmware, DriverVersion: d.Version}
+	if p, err := client.Pause(name); err == nil {
+		c.Pause = &Pause{Autoneg: p.Autoneg, Rx: p.Rx, Tx: p.Tx}
+	}
+	if e, err := client.EEE(name); err == nil {
+		c.EEE = &EEE{Enabled: e.Enabled, Active: e.Active, TxLPI: e.TxLPI, TxLPITimerInSeconds: float64(e.TxLPITimerMicroseconds) / 1e6}
+	}
+	if f, err := client.FEC(name); err == nil {
+		c.FEC = &FEC{Auto: f.Auto, Modes: f.Modes, Active: f.Active}
+	}
+	if r, err := client.RSS(name); err == nil {
+		c.RSS = spread(r)
+	}
+	if flags, err := client.PrivateFlags(name); err == nil && len(flags) > 0 {
+		c.PrivateFlags = flags
+	}
+	if c.empty() {
+		return nil
+	}
+	return c
 }
 
 // askQdiscs lists the queueing disciplines of all interfaces (RTM_GETQDISC), inner ones too. Their statistics are in the same answer, so a

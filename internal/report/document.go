@@ -85,8 +85,9 @@ type InspectDocument struct {
 	CPUs       []host.CPU       `json:"cpus"`
 	Settings   []host.Setting   `json:"settings"`
 	Routes     []host.Route     `json:"routes,omitempty"`
-	Ceilings   []host.Ceiling   `json:"ceilings"`
-	Warnings   []string         `json:"warnings,omitempty"` // what could not be read
+	host.Platform
+	Ceilings []host.Ceiling `json:"ceilings"`
+	Warnings []string       `json:"warnings,omitempty"` // what could not be read
 }
 
 // MeasureDocument is linerate.measure/1: tests against one target.

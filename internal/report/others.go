@@ -19,7 +19,7 @@ const (
 func NewInspect(e Envelope, s *host.Snapshot) *InspectDocument {
 	d := &InspectDocument{
 		Envelope: e.of(SchemaInspect).describe(s), Interfaces: slices.Clone(s.Interfaces), CPUs: slices.Clone(s.CPUs),
-		Settings: slices.Clone(s.Settings), Routes: slices.Clone(s.Routes), Ceilings: host.Ceilings(s), Warnings: slices.Clone(s.Warnings),
+		Settings: slices.Clone(s.Settings), Routes: slices.Clone(s.Routes), Platform: s.Platform, Ceilings: host.Ceilings(s), Warnings: slices.Clone(s.Warnings),
 	}
 	fillSlices(d)
 	return d

@@ -1,0 +1,105 @@
+package host
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/linerate/linerate/internal/nl"
+)
+
+// errAsleep is what is answered instead of asking what would wake a device.
+var errAsleep = errors.New("the device is asleep (power/runtime_status), and asking would wake it")
+
+// asleep tells that the device behind an interface, or a bridge above it, is powered down until somebody needs it
+// (Documentation/ABI/testing/sysfs-devices-power: runtime_status). Asking ethtool or reading the configuration space would wake it, since the
+// kernel powers it up for the answer (ethnl_ops_begin, pci_config_pm_runtime_get). What looks at a host must not change it.
+func (src *source) asleep(name string) bool {
+	device, ok := src.resolve("sys/class/net/" + name + "/device")
+	return ok && src.suspended(device)
+}
+
+// suspended asks the device and everything above it: what is below a sleeping bridge cannot be reached without waking it.
+func (src *source) suspended(device string) bool {
+	for dir := device; strings.HasPrefix(dir, "sys/devices/"); dir = parent(dir) {
+		switch src.optional(dir + "/power/runtime_status") {
+		case "suspended", "suspending":
+			return true
+		}
+	}
+	return false
+}
+
+// wakeful reads for package bus, and refuses what would wake a sleeping device: its configuration space and the attributes that are computed from it.
+func (src *source) wakeful(name string) ([]byte, error) {
+	switch path.Base(name) {
+	case "config", "current_link_speed", "current_link_width", "max_link_speed", "max_link_width":
+		if src.suspended(parent(name)) {
+			return nil, &fs.PathError{Op: "read", Path: "/" + name, Err: errAsleep}
+		}
+	}
+	return src.read(name)
+}
+
+// readCard adds what sysfs tells of the hardware to what ethtool told (sysfs-bus-pci). Of a virtio card the PCI function is one directory up.
+func readCard(src *source, device string, told *Card) *Card {
+	var c Card
+	if told != nil {
+		c = *told
+	}
+	id := func(dir, vendor, product string) string {
+		v, p := src.optional(dir+"/"+vendor), src.optional(dir+"/"+product)
+		if !strings.HasPrefix(v, "0x") || !strings.HasPrefix(p, "0x") {
+			return ""
+		}
+		return v[2:] + ":" + p[2:]
+	}
+	if device != "" {
+		function := device
+		if strings.HasPrefix(path.Base(device), "virtio") {
+			function = parent(device)
+		}
+		if c.PCIID = id(function, "vendor", "device"); c.PCIID != "" {
+			c.Subsystem = id(function, "subsystem_vendor", "subsystem_device")
+		}
+		if physical, ok := src.resolve(device + "/physfn"); ok {
+			c.VirtualFunction = path.Base(physical)
+		}
+		// Both ends of a link have to agree, so the card's own directory says enough; the files are there where the kernel may decide
+		// (since Linux 5.5).
+		names, _ := src.list(function + "/link")
+		for _, name := range names {
+			state, isState := strings.CutSuffix(name, "_aspm")
+			if isState && src.optional(function+"/link/"+name) == "1" {
+				c.ASPM = append(c.ASPM, strings.ReplaceAll(state, "_", "."))
+			}
+		}
+	}
+	if c.empty() {
+		return nil
+	}
+	return &c
+}
+
+// empty tells that there is nothing to say, so that documents have no empty object.
+func (c *Card) empty() bool {
+	return c.FirmwareVersion == "" && c.DriverVersion == "" && c.PCIID == "" && c.VirtualFunction == "" && len(c.ASPM) == 0 &&
+		c.Pause == nil && c.EEE == nil && c.FEC == nil && c.RSS == nil && len(c.PrivateFlags) == 0
+}
+
+// spread summarises an indirection table: how many of its entries each queue has.
+func spread(r nl.RSS) *RSS {
+	s := &RSS{HashFunction: r.HashFunction, KeyBytes: r.KeyBytes, Entries: len(r.Indirection)}
+	entries := make(map[uint32]int)
+	for _, queue := range r.Indirection {
+		entries[queue]++
+	}
+	for queue, n := range entries {
+		s.Shares = append(s.Shares, RSSShare{Queue: queue, Entries: n})
+	}
+	slices.SortFunc(s.Shares, func(a, b RSSShare) int { return cmp.Compare(a.Queue, b.Queue) })
+	return s
+}

@@ -1,0 +1,91 @@
+package host
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/procfs"
+)
+
+// readInterruptTable reads /proc/interrupts once for all cards. The kernel takes a while over it on large hosts (a line for each interrupt,
+// a column for each CPU), which is why readings of the counters leave it alone.
+func readInterruptTable(src *source, said *notes) map[int]procfs.Interrupt {
+	b, err := src.read("proc/interrupts")
+	if err != nil {
+		if src.live() {
+			said.add("interrupts", err)
+		}
+		return nil
+	}
+	table, err := procfs.ParseInterrupts(b)
+	said.add("interrupts", err)
+	return table
+}
+
+// readInterrupts gives the interrupts of one card, by number. Which they are: msi_irqs of its PCI function (sysfs-bus-pci, since
+// Linux 3.2), for a virtio card one directory up; else the one line of its slot, and on buses without either those that bear its name.
+func readInterrupts(src *source, table map[int]procfs.Interrupt, name, device string) []Interrupt {
+	if len(table) == 0 || device == "" {
+		return nil
+	}
+	var numbers []int
+	for _, dir := range []string{device, parent(device)} {
+		names, _ := src.list(dir + "/msi_irqs")
+		for _, n := range names {
+			if irq, err := strconv.Atoi(n); err == nil {
+				numbers = append(numbers, irq)
+			}
+		}
+		if len(numbers) > 0 || !strings.HasPrefix(dir[strings.LastIndexByte(dir, '/')+1:], "virtio") {
+			break
+		}
+	}
+	if line, ok := src.number(device + "/irq"); ok && line > 0 && len(numbers) == 0 {
+		numbers = append(numbers, int(line))
+	}
+	if len(numbers) == 0 {
+		for irq, i := range table {
+			if slices.ContainsFunc(strings.Split(i.Name, ", "), func(action string) bool { return belongs(action, name) }) {
+				numbers = append(numbers, irq)
+			}
+		}
+	}
+	slices.Sort(numbers)
+	var found []Interrupt
+	for _, irq := range numbers {
+		// A card allocates more vectors than it uses; those without a line have no handler.
+		line, ok := table[irq]
+		if !ok {
+			continue
+		}
+		dir := fmt.Sprintf("proc/irq/%d/", irq)
+		i := Interrupt{Number: irq, Name: line.Name, Affinity: src.optional(dir + "smp_affinity_list"), EffectiveAffinity: src.optional(dir + "effective_affinity_list")}
+		for _, c := range line.Counts {
+			i.Counts = append(i.Counts, CPUCount{CPU: c.CPU, Total: c.Count})
+		}
+		found = append(found, i)
+	}
+	return found
+}
+
+// belongs tells whether an interrupt named after interfaces is that of this one: eth1 has eth1 and eth1-rx-0, and not eth10.
+func belongs(action, name string) bool {
+	rest, ok := strings.CutPrefix(action, name)
+	return ok && (rest == "" || rest[0] == '-' || rest[0] == ':')
+}
+
+// readNAPI reads how an interface polls (sysfs-class-net: napi_defer_hard_irqs, gro_flush_timeout in nanoseconds, threaded). Nil: no interface
+// here has a say in it, or the kernel is older than 5.9, which had the timeout alone.
+func readNAPI(src *source, dir string) *NAPI {
+	rounds, ok := src.number(dir + "napi_defer_hard_irqs")
+	if !ok {
+		return nil
+	}
+	n := &NAPI{DeferHardIRQs: uint64(max(rounds, 0)), Threaded: src.optional(dir+"threaded") == "1"}
+	if ns, ok := src.number(dir + "gro_flush_timeout"); ok {
+		n.GROFlushTimeoutSeconds = float64(ns) / 1e9
+	}
+	return n
+}

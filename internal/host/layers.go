@@ -1,0 +1,130 @@
+package host
+
+import (
+	"slices"
+	"strings"
+)
+
+// readLayers fills in what each interface is made of, once all are known. Two sources tell it, and neither all of it:
+//
+// sysfs has a link lower_NAME or upper_NAME for every pair that the kernel keeps together (since Linux 3.13: VLANs, bonds, bridges, teams, macvlans;
+// netdev_adjacent_sysfs_add in net/core/dev.c). rtnetlink has the master of a port (IFLA_MASTER) and the interface that one was made
+// on (IFLA_LINK), which is the only word on tunnels.
+func readLayers(src *source, interfaces []Interface, links []toldLink, own bool) {
+	position := make(map[int]int, len(interfaces)) // by interface index
+	for i, dev := range interfaces {
+		position[dev.Index] = i
+	}
+	if own {
+		layersFromSysfs(src, interfaces)
+	}
+	for _, l := range links {
+		i, ok := position[l.Index]
+		if !ok {
+			continue
+		}
+		dev := &interfaces[i]
+		dev.Kind, dev.VLANID, dev.VLANProtocol, dev.BondMode = readKind(src, dev, l, own), l.VLANID, l.VLANProtocol, l.BondMode
+		if master, ok := position[l.MasterIndex]; ok && l.MasterIndex != 0 {
+			join(interfaces, master, i) // a port is below its bond or bridge
+		}
+		if parent, ok := position[l.ParentIndex]; ok && l.ParentIndex != 0 && parent != i {
+			switch {
+			case l.Kind == "veth":
+				// The index may be one of another namespace; the two ends name each other.
+				if slices.ContainsFunc(links, func(p toldLink) bool { return p.Index == l.ParentIndex && p.Kind == "veth" && p.ParentIndex == l.Index }) {
+					dev.Peer = interfaces[parent].Name
+				}
+			// What a VLAN or macvlan that was moved into this namespace was made on is in another one, and its index may be anybody's here.
+			// sysfs knows; where it cannot be asked the index is believed.
+			case !own || len(dev.Below) == 0 && !adjacent[l.Kind]:
+				join(interfaces, i, parent)
+			}
+		}
+	}
+	for i := range interfaces {
+		slices.Sort(interfaces[i].Below)
+		slices.Sort(interfaces[i].Above)
+	}
+	names := make(map[string]int, len(interfaces))
+	for i, dev := range interfaces {
+		names[dev.Name] = i
+	}
+	for i := range interfaces {
+		interfaces[i].Carriers = carriers(interfaces, names, i)
+	}
+}
+
+// adjacent are the kinds that sysfs tells about: where it shows nothing below one of these, what it was made on is in another namespace.
+var adjacent = map[string]bool{"vlan": true, "macvlan": true, "macvtap": true, "ipvlan": true, "ipvtap": true, "macsec": true, "vrf": true}
+
+func layersFromSysfs(src *source, interfaces []Interface) {
+	for i := range interfaces {
+		names, _ := src.list("sys/class/net/" + interfaces[i].Name) // An interface that has just gone has no layers.
+		for _, name := range names {
+			lower, ok := strings.CutPrefix(name, "lower_")
+			if !ok {
+				continue
+			}
+			if j := slices.IndexFunc(interfaces, func(d Interface) bool { return d.Name == lower }); j >= 0 {
+				join(interfaces, i, j)
+			}
+		}
+	}
+}
+
+// join notes once that one interface rests on another.
+func join(interfaces []Interface, above, below int) {
+	up, down := &interfaces[above], &interfaces[below]
+	if !slices.Contains(up.Below, down.Name) {
+		up.Below = append(up.Below, down.Name)
+	}
+	if !slices.Contains(down.Above, up.Name) {
+		down.Above = append(down.Above, up.Name)
+	}
+}
+
+// readKind says what an interface is, in the word that ip(8) has for it. tun and tap are one driver: bit 1 of its flags is IFF_TAP
+// (linux/if_tun.h).
+func readKind(src *source, dev *Interface, l toldLink, own bool) string {
+	switch {
+	case l.Kind == "tun" || l.Kind == "" && dev.Driver == "tun":
+		if !own {
+			return "tun"
+		}
+		if flags, ok := src.number("sys/class/net/" + dev.Name + "/tun_flags"); ok && flags&2 != 0 {
+			return "tap"
+		}
+		return "tun"
+	case l.Kind != "":
+		return l.Kind
+	case dev.Name == "lo":
+		return "loopback"
+	case !dev.Virtual:
+		return "physical"
+	}
+	return ""
+}
+
+// carriers takes all layers off: what is left of an interface are the cards below it. Rings of interfaces, which a kernel refuses and an
+// archive may claim, end at what has been seen.
+func carriers(interfaces []Interface, position map[string]int, top int) []string {
+	var found []string
+	seen := map[int]bool{top: true}
+	for next := []int{top}; len(next) > 0; {
+		i := next[0]
+		next = next[1:]
+		if i != top && !interfaces[i].Virtual {
+			found = append(found, interfaces[i].Name)
+			continue
+		}
+		for _, name := range interfaces[i].Below {
+			if j := position[name]; !seen[j] {
+				seen[j] = true
+				next = append(next, j)
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}

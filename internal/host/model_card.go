@@ -1,0 +1,104 @@
+package host
+
+// Layers says what an interface is made of. Names are those of other interfaces of the same snapshot; what is in another network
+// namespace is not among them. Directly above and below only; Carriers are what is left when all layers are taken off.
+type Layers struct {
+	// Kind is physical, loopback, tun, tap, or the kernel's word: vlan, bond, bridge, veth, dummy, vxlan, gre, macvlan, …; empty: software
+	// that does not say what it is.
+	Kind         string   `json:"kind,omitempty"`
+	VLANID       int      `json:"vlan_id,omitempty"`
+	VLANProtocol string   `json:"vlan_protocol,omitempty"` // 802.1Q or 802.1ad
+	BondMode     string   `json:"bond_mode,omitempty"`     // balance-rr, active-backup, 802.3ad, …
+	Peer         string   `json:"peer,omitempty"`          // the other end of a veth
+	Below        []string `json:"below,omitempty"`         // of a bond its members, of a VLAN the interface that carries it
+	Above        []string `json:"above,omitempty"`
+	Carriers     []string `json:"carriers,omitempty"` // the physical cards that everything goes through in the end; none for a card itself
+}
+
+// Card is what only hardware has. Each part may be missing by itself: drivers implement what they like.
+type Card struct {
+	FirmwareVersion string `json:"firmware_version,omitempty"`
+	DriverVersion   string `json:"driver_version,omitempty"` // of drivers in the kernel's tree it is the kernel's release
+	// PCIID is vendor:device as lspci -n prints it (sysfs-bus-pci: vendor, device); Subsystem tells the boards of one chip apart.
+	PCIID     string `json:"pci_id,omitempty"`
+	Subsystem string `json:"pci_subsystem_id,omitempty"`
+	// VirtualFunction is the address of the physical function that this one is a part of (SR-IOV): rates and queues are shared with it.
+	VirtualFunction string          `json:"virtual_function_of,omitempty"`
+	ASPM            []string        `json:"aspm,omitempty"` // link states that save power and cost microseconds to leave: l0s, l1, l1.1, … ; those enabled
+	Pause           *Pause          `json:"pause,omitempty"`
+	EEE             *EEE            `json:"eee,omitempty"`
+	FEC             *FEC            `json:"fec,omitempty"`
+	RSS             *RSS            `json:"rss,omitempty"`
+	PrivateFlags    map[string]bool `json:"private_flags,omitempty"` // the driver's own switches, by its own names
+}
+
+// Pause is flow control by pause frames (IEEE 802.3 annex 31B) as configured; what was negotiated depends on the other end too.
+type Pause struct {
+	Autoneg bool `json:"autonegotiated"`
+	Rx      bool `json:"rx"` // stops sending when told to
+	Tx      bool `json:"tx"` // tells the other end to stop
+}
+
+// EEE is Energy-Efficient Ethernet (IEEE 802.3az): the transmitter sleeps between packets and takes microseconds to wake.
+type EEE struct {
+	Enabled             bool    `json:"enabled"`
+	Active              bool    `json:"active"` // both ends agreed
+	TxLPI               bool    `json:"tx_low_power_idle"`
+	TxLPITimerInSeconds float64 `json:"tx_low_power_idle_timer_seconds,omitempty"`
+}
+
+// FEC is forward error correction, in the words of ethtool(8): off, rs, baser, llrs. It costs some 100 to 250 ns of latency.
+type FEC struct {
+	Auto   bool     `json:"auto"`
+	Modes  []string `json:"modes,omitempty"`
+	Active string   `json:"active,omitempty"`
+}
+
+// RSS is how a card spreads flows over its receive queues. The table has a few hundred entries that say the same few numbers; how many of them
+// each queue has is what matters.
+type RSS struct {
+	HashFunction string     `json:"hash_function,omitempty"`
+	KeyBytes     int        `json:"key_bytes,omitempty"`
+	Entries      int        `json:"indirection_entries,omitempty"`
+	Shares       []RSSShare `json:"shares,omitempty"` // of the queues that get anything, by number
+}
+
+// RSSShare is one receive queue's part of the table. Flows fall evenly on entries, so it is the queue's share of many flows.
+type RSSShare struct {
+	Queue   uint32 `json:"queue"`
+	Entries int    `json:"entries"`
+}
+
+// Interrupt is one interrupt of a card. Sets of CPUs are lists such as "0-3,8".
+type Interrupt struct {
+	Number int    `json:"irq"`
+	Name   string `json:"name,omitempty"` // eth0-TxRx-3; empty: not in use now
+	// Affinity is what was asked for, EffectiveAffinity what the interrupt controller made of it (since Linux 4.15): mostly one CPU.
+	Affinity          string     `json:"affinity_cpus,omitempty"`
+	EffectiveAffinity string     `json:"effective_affinity_cpus,omitempty"`
+	Counts            []CPUCount `json:"counts,omitempty"` // of the CPUs that served it since boot
+}
+
+// CPUCount is what was counted on one CPU since boot.
+type CPUCount struct {
+	CPU   int    `json:"cpu"`
+	Total uint64 `json:"interrupts_total"`
+}
+
+// NAPI is how an interface polls (Documentation/networking/napi.rst): after a poll that found little it may leave its interrupt off
+// for a number of rounds, looking again by timer, which trades latency for interrupts.
+type NAPI struct {
+	DeferHardIRQs          uint64  `json:"defer_hard_irqs"` // rounds; since Linux 5.9
+	GROFlushTimeoutSeconds float64 `json:"gro_flush_timeout_seconds"`
+	Threaded               bool    `json:"threaded"` // polls in threads of its own instead of the softirq; since Linux 5.12
+}
+
+// Loss is one counter of an interface that stands for packets lost or damaged and is not zero, with what its driver means by it. Counts are
+// since the driver was loaded, or since it was last told to forget.
+type Loss struct {
+	Counter string `json:"counter"` // as in statistics or ethtool -S
+	Total   uint64 `json:"packets_total"`
+	Class   string `json:"class"` // ring-full, no-buffer, bus, damaged, …; package nicstat
+	Meaning string `json:"meaning"`
+	Source  string `json:"source"`
+}

@@ -1,0 +1,58 @@
+package host
+
+import "github.com/linerate/linerate/internal/owner"
+
+// Platform is what surrounds the cards and bears on their speed: queues in front of them, processors' sleep, tables that can be full, file
+// systems that come over the network, and other programs that turn the same knobs.
+type Platform struct {
+	Qdiscs []Qdisc       `json:"qdiscs,omitempty"`
+	Idle   *Idle         `json:"idle,omitempty"`
+	Tables []Table       `json:"tables,omitempty"`
+	Mounts []Mount       `json:"mounts,omitempty"` // NFS alone
+	Owners []owner.Owner `json:"owners,omitempty"`
+}
+
+// Qdisc is one queueing discipline with its totals (tc -s qdisc). The kernel counts in 32 bits, so the figures of a busy host wrap; a parent
+// counts its children's drops as well.
+type Qdisc struct {
+	Interface    string `json:"interface"`
+	Kind         string `json:"kind"`
+	Handle       string `json:"handle,omitempty"` // as tc writes it: "8001:"; empty: the kernel's own, which has none
+	Parent       string `json:"parent"`           // "root", or the class it hangs on: "8001:1"
+	Drops        uint64 `json:"drops_total"`
+	Requeues     uint64 `json:"requeues_total"`   // taken back because the card's ring was full
+	Overlimits   uint64 `json:"overlimits_total"` // had to wait, which is a shaper's work and no fault
+	BacklogBytes uint64 `json:"backlog_bytes"`
+}
+
+// Idle is how the processors sleep (Documentation/admin-guide/pm/cpuidle.rst). A packet that arrives waits for the processor to wake up.
+type Idle struct {
+	Driver   string      `json:"driver,omitempty"` // intel_idle, acpi_idle, haltpoll, …
+	Governor string      `json:"governor,omitempty"`
+	States   []IdleState `json:"states"` // lightest first
+}
+
+// IdleState is one way to sleep, as the first processor has it.
+type IdleState struct {
+	Name           string  `json:"name"` // POLL, C1, C1E, C6, …
+	LatencySeconds float64 `json:"exit_latency_seconds"`
+	// Disabled are the processors that may not use it, as a list: "0-3,8". Empty: all may.
+	Disabled string `json:"disabled_cpus,omitempty"`
+}
+
+// Table is something of the kernel's that can be full: what comes then is dropped or refused.
+type Table struct {
+	// Name is conntrack, neighbours-ipv4, neighbours-ipv6, tcp-sockets, tcp-orphans, tcp-time-wait, udp-sockets, tcp-memory or udp-memory;
+	// memory is counted in pages.
+	Name    string `json:"name"`
+	Entries uint64 `json:"entries"`
+	Limit   uint64 `json:"limit,omitempty"` // 0: none, or not known
+}
+
+// Mount is an NFS mount with the options that are in force, which are what client and server agreed on and not what fstab says.
+type Mount struct {
+	Source  string `json:"source"`
+	Path    string `json:"path"`
+	Type    string `json:"type"` // nfs (versions 2 and 3) or nfs4
+	Options string `json:"options"`
+}

@@ -1,0 +1,216 @@
+package host
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/owner"
+	"github.com/linerate/linerate/internal/procfs"
+)
+
+// readPlatform reads what surrounds the cards.
+func readPlatform(src *source, s *Snapshot, said *notes) Platform {
+	return Platform{
+		Qdiscs: readQdiscs(src, said), Idle: readIdle(src, s.CPUs), Tables: readTables(src, s), Mounts: readMounts(src), Owners: readOwners(src),
+	}
+}
+
+func readQdiscs(src *source, said *notes) []Qdisc {
+	told, err := src.qdiscs()
+	said.add("queueing disciplines", err)
+	var qdiscs []Qdisc
+	for _, q := range told {
+		qdiscs = append(qdiscs, Qdisc{
+			Interface: q.Interface, Kind: q.Kind, Handle: handleText(q.Handle), Parent: handleText(q.Parent),
+			Drops: q.Drops, Requeues: q.Requeues, Overlimits: q.Overlimits, BacklogBytes: q.BacklogBytes,
+		})
+	}
+	return qdiscs
+}
+
+// handleText writes a handle as tc(8) does: major and minor in hexadecimal, the minor of a discipline's own handle left out.
+func handleText(h uint32) string {
+	const root = 0xffffffff // TC_H_ROOT
+	major, minor := h>>16, h&0xffff
+	switch {
+	case h == root:
+		return "root"
+	case h == 0:
+		return ""
+	case major == 0:
+		return fmt.Sprintf(":%x", minor)
+	case minor == 0:
+		return fmt.Sprintf("%x:", major)
+	}
+	return fmt.Sprintf("%x:%x", major, minor)
+}
+
+// readIdle reads the idle states of the first processor, and of each processor which of them it may not use. They are the same for all but on
+// machines with two kinds of core. Nil: the kernel has no cpuidle here, as in most virtual machines.
+func readIdle(src *source, cpus []CPU) *Idle {
+	if len(cpus) == 0 {
+		return nil
+	}
+	const dir = "sys/devices/system/cpu/cpuidle/"
+	idle := &Idle{Driver: src.optional(dir + "current_driver")}
+	if idle.Governor = src.optional(dir + "current_governor"); idle.Governor == "" {
+		idle.Governor = src.optional(dir + "current_governor_ro") // before Linux 5.9
+	}
+	for n := 0; ; n++ {
+		state := fmt.Sprintf("sys/devices/system/cpu/cpu%d/cpuidle/state%d/", cpus[0].ID, n)
+		name := src.optional(state + "name")
+		if name == "" {
+			break
+		}
+		s := IdleState{Name: name}
+		if us, ok := src.number(state + "latency"); ok {
+			s.LatencySeconds = float64(us) / 1e6
+		}
+		var disabled []int
+		for _, cpu := range cpus {
+			if off, ok := src.number(fmt.Sprintf("sys/devices/system/cpu/cpu%d/cpuidle/state%d/disable", cpu.ID, n)); ok && off != 0 {
+				disabled = append(disabled, cpu.ID)
+			}
+		}
+		s.Disabled = cpuList(disabled)
+		idle.States = append(idle.States, s)
+	}
+	if len(idle.States) == 0 {
+		return nil
+	}
+	return idle
+}
+
+// cpuList writes ascending numbers as the kernel does: "0-3,8".
+func cpuList(cpus []int) string {
+	var b strings.Builder
+	for i := 0; i < len(cpus); {
+		last := i
+		for last+1 < len(cpus) && cpus[last+1] == cpus[last]+1 {
+			last++
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(cpus[i]))
+		if last > i {
+			b.WriteByte('-')
+			b.WriteString(strconv.Itoa(cpus[last]))
+		}
+		i = last + 1
+	}
+	return b.String()
+}
+
+// readTables reads how full the kernel's tables are. Conntrack and sockets are those of the thread's network namespace; neighbours and the memory of
+// sockets are the machine's, and so are their limits.
+func readTables(src *source, s *Snapshot) []Table {
+	var tables []Table
+	add := func(name string, entries uint64, limit string) {
+		l, known := s.sysctlNumber(limit)
+		// Memory has three thresholds, of which the last is where sockets starve.
+		if triple, ok := s.Setting("sysctl:" + limit); ok && !known {
+			_, _, l, _ = Triple(triple)
+		}
+		tables = append(tables, Table{Name: name, Entries: entries, Limit: uint64(max(l, 0))})
+	}
+	if n, ok := procfs.ParseUint([]byte(src.optional("proc/sys/net/netfilter/nf_conntrack_count"))); ok {
+		add("conntrack", n, "net.netfilter.nf_conntrack_max")
+	}
+	for _, neighbours := range []struct{ name, file, limit string }{
+		{"neighbours-ipv4", "stat/arp_cache", "net.ipv4.neigh.default.gc_thresh3"},
+		{"neighbours-ipv6", "stat/ndisc_cache", "net.ipv6.neigh.default.gc_thresh3"},
+	} {
+		b, err := src.net(neighbours.file)
+		if err != nil {
+			continue // There in the first network namespace alone.
+		}
+		if n, err := procfs.ParseNeighbourEntries(b); err == nil {
+			add(neighbours.name, n, neighbours.limit)
+		}
+	}
+	set := procfs.NewCounts(16)
+	if b, err := src.net("sockstat"); err == nil {
+		_ = procfs.ParseSockstat(b, set) // What it has is used; Counters reports a broken file.
+	}
+	for _, sockets := range []struct{ name, count, limit string }{
+		{"tcp-sockets", "sockets.tcp_inuse", ""},
+		{"tcp-orphans", "sockets.tcp_orphan", "net.ipv4.tcp_max_orphans"},
+		{"tcp-time-wait", "sockets.tcp_tw", "net.ipv4.tcp_max_tw_buckets"},
+		{"tcp-memory", "tcpmem.pages", "net.ipv4.tcp_mem"},
+		{"udp-sockets", "sockets.udp_inuse", ""},
+		{"udp-memory", "udpmem.pages", "net.ipv4.udp_mem"},
+	} {
+		if n, ok := set.Values[sockets.count]; ok {
+			add(sockets.name, n, sockets.limit)
+		}
+	}
+	return tables
+}
+
+// readMounts reads the NFS mounts that this process sees. Of the list of all mounts nothing but these is kept, in an archive neither.
+func readMounts(src *source) []Mount {
+	b, err := src.aside("proc/self/mounts")
+	if err != nil {
+		b, err = src.aside("proc/mounts")
+	}
+	if err != nil {
+		return nil // Not archived: there is no Linux without the file.
+	}
+	var mounts []Mount
+	var kept strings.Builder
+	for line := range strings.Lines(string(b)) {
+		for _, m := range procfs.ParseNFSMounts([]byte(line)) {
+			mounts = append(mounts, Mount(m))
+			kept.WriteString(line)
+		}
+	}
+	if src.recorder != nil && kept.Len() > 0 {
+		src.recorder.file("proc/mounts", []byte(kept.String()))
+	}
+	return mounts
+}
+
+// aside reads a file that an archive must not hold whole.
+func (src *source) aside(name string) ([]byte, error) {
+	rec := src.recorder
+	src.recorder = nil
+	b, err := src.read(name)
+	src.recorder = rec
+	return b, err
+}
+
+// maxProcesses bounds the search for programs. Those that manage a host are started when it boots, so they are among the first.
+const maxProcesses = 4096
+
+// readOwners finds who else manages the host. Of the processes' names none is kept but those that are looked for.
+func readOwners(src *source) []owner.Owner {
+	wanted, running := owner.Processes(), make(map[string]bool)
+	names, _ := src.list("proc") // An archive may hold sys alone.
+	var pids []int
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	for _, pid := range pids[:min(len(pids), maxProcesses)] {
+		file := fmt.Sprintf("proc/%d/comm", pid) // since Linux 2.6.33
+		b, err := src.aside(file)
+		if err != nil {
+			continue // gone, or hidden (hidepid)
+		}
+		if name := strings.TrimSpace(string(b)); wanted[name] {
+			running[name] = true
+			if src.recorder != nil {
+				src.recorder.file(file, []byte(name+"\n"))
+			}
+		}
+	}
+	return owner.Find(owner.Tree{
+		Exists: src.exists, Text: src.optional,
+		List: func(dir string) []string { names, _ := src.list(dir); return names },
+	}, running)
+}

@@ -1,0 +1,110 @@
+package owner
+
+import "strings"
+
+// Tree is how the host is read; names are slash-separated and relative ("run/tuned"). All three are needed.
+type Tree struct {
+	Exists func(name string) bool
+	Text   func(name string) string   // a small file without blanks around it; empty where there is none
+	List   func(name string) []string // the names in a directory, sorted
+}
+
+// Owner is one program that manages something of the host.
+type Owner struct {
+	Name    string `json:"name"`    // irqbalance, tuned, NetworkManager, systemd-networkd, …
+	Running bool   `json:"running"` // has a process now; the others write when the host boots or a link comes
+	// Manages is what it may write, in a few words: "interrupt affinity".
+	Manages string `json:"manages"`
+	// Profile is its choice of settings, where it has one: the active profile of TuneD. Empty: none, or not known.
+	Profile string `json:"profile,omitempty"`
+	Marks   string `json:"marks"` // what it was known by: paths and the process's name, with ", " between them
+}
+
+// known is one program: process names (cut to 15 bytes as the kernel has them), and marks of which any one is enough.
+type known struct {
+	name, manages string
+	processes     []string
+	marks         []string // a path; one that ends in "/*.EXT" is there when a file of that kind is
+	profile       string   // a file with one word
+}
+
+// programs are those that write knobs of the network, in the order in which they are told. Marks are of something active: a package
+// that is merely installed leaves files in /usr, at which nobody looks.
+var programs = [...]known{
+	{name: "irqbalance", manages: "interrupt affinity", processes: []string{"irqbalance"}, marks: []string{"run/irqbalance.pid"}},
+	{name: "tuned", manages: "sysctls, rings, channels, coalescing, governors and idle states, by profile", processes: []string{"tuned"},
+		marks: []string{"run/tuned/tuned.pid"}, profile: "etc/tuned/active_profile"},
+	{name: "tuned-ppd", manages: "the active profile of TuneD", processes: []string{"tuned-ppd"}},
+	{name: "power-profiles-daemon", manages: "governors and energy preference", processes: []string{"power-profiles-"}},
+	{name: "bpftune", manages: "sysctls of TCP buffers, congestion control, neighbours and net.core", processes: []string{"bpftune"}},
+	{name: "NetworkManager", manages: "addresses, routes, MTU and ethtool settings of its connections", processes: []string{"NetworkManager"},
+		marks: []string{"run/NetworkManager/NetworkManager.pid"}},
+	{name: "systemd-networkd", manages: "addresses, routes, MTU and queueing disciplines", processes: []string{"systemd-network"},
+		marks: []string{"run/systemd/netif/state"}},
+	{name: "wicked", manages: "addresses, routes and MTU", processes: []string{"wickedd"}},
+	{name: "connman", manages: "addresses and routes", processes: []string{"connmand"}},
+	{name: "dhcpcd", manages: "addresses, routes and MTU", processes: []string{"dhcpcd"}},
+	{name: "dhclient", manages: "addresses, routes and MTU", processes: []string{"dhclient"}},
+	{name: "netplan", manages: "the configuration of NetworkManager or systemd-networkd, at boot", marks: []string{"etc/netplan/*.yaml"}},
+	{name: "cloud-init", manages: "the network's configuration, at boot", marks: []string{"run/cloud-init/result.json", "run/cloud-init/status.json"}},
+	{name: "ifupdown", manages: "addresses, routes and MTU, at boot", marks: []string{"run/network/ifstate"}},
+	{name: "firewalld", manages: "packet filters", processes: []string{"firewalld"}},
+	{name: "dockerd", manages: "bridges, veths, forwarding and packet filters", processes: []string{"dockerd"}},
+	{name: "kubelet", manages: "sysctls and packet filters of a Kubernetes node", processes: []string{"kubelet"}},
+	{name: "openvswitch", manages: "the ports and queues of its switches", processes: []string{"ovs-vswitchd"}},
+}
+
+// Processes gives every process name that Find asks about, so that a reader of /proc need keep no others.
+func Processes() map[string]bool {
+	names := make(map[string]bool)
+	for _, p := range programs {
+		for _, process := range p.processes {
+			names[process] = true
+		}
+	}
+	return names
+}
+
+// Find tells who else manages the host. running has the names of processes that are there (/proc/PID/comm); Processes lists those
+// that matter.
+func Find(t Tree, running map[string]bool) []Owner {
+	var owners []Owner
+	for _, p := range programs {
+		o := Owner{Name: p.name, Manages: p.manages}
+		var marks []string
+		for _, process := range p.processes {
+			if running[process] {
+				o.Running = true
+				marks = append(marks, "process "+process)
+			}
+		}
+		for _, mark := range p.marks {
+			if there(t, mark) {
+				marks = append(marks, "/"+mark)
+			}
+		}
+		// The file of the active profile outlives its program; alone it says nothing.
+		if len(marks) == 0 {
+			continue
+		}
+		if p.profile != "" {
+			o.Profile = t.Text(p.profile)
+		}
+		o.Marks = strings.Join(marks, ", ")
+		owners = append(owners, o)
+	}
+	return owners
+}
+
+func there(t Tree, mark string) bool {
+	dir, ending, isPattern := strings.Cut(mark, "/*")
+	if !isPattern {
+		return t.Exists(mark)
+	}
+	for _, name := range t.List(dir) {
+		if strings.HasSuffix(name, ending) && t.Exists(dir+"/"+name) {
+			return true
+		}
+	}
+	return false
+}
