@@ -18,7 +18,7 @@ import (
 var catalogueFiles embed.FS
 
 // catalogueOrder is the order in which the kinds are listed: by how often somebody looks for one.
-var catalogueOrder = []string{KindSysctl, KindLink, KindEthtool, KindRoute}
+var catalogueOrder = []string{KindSysctl, KindLink, KindEthtool, KindQueue, KindQdisc, KindIRQ, KindRoute, KindModule, KindNFS}
 
 // Catalog is a set of definitions, in the order of the data file: by subject, not by name. It is safe for concurrent use.
 //
@@ -101,11 +101,11 @@ func (d Definition) check() error {
 		return errors.New("form ints needs a count of at least 2")
 	case d.Disturbance < DisturbsNothing || d.Disturbance > DisturbsHost:
 		return fmt.Errorf("disturbance %d", d.Disturbance)
-	case !slices.Contains([]Form{FormInt, FormInts, FormBool, FormSwitch, FormWord, FormRanges, FormMask, FormText}, d.Form):
+	case !slices.Contains([]Form{FormInt, FormInts, FormBool, FormSwitch, FormWord, FormList, FormRanges, FormMask, FormText}, d.Form):
 		return fmt.Errorf("form %q", d.Form)
 	case !slices.Contains([]Scope{ScopeGlobal, ScopeNamespace, ScopeDevice, ScopeRoute, ScopeSocket}, d.Scope):
 		return fmt.Errorf("scope %q", d.Scope)
-	case !slices.Contains([]Effect{EffectNow, EffectNewSockets, EffectAtListen, EffectNewQdisc}, d.Effect):
+	case !slices.Contains([]Effect{EffectNow, EffectNewSockets, EffectAtListen, EffectNewQdisc, EffectAtLoad, EffectAtMount}, d.Effect):
 		return fmt.Errorf("effect %q", d.Effect)
 	}
 	return nil
@@ -151,6 +151,10 @@ func matches(pattern, id ID) bool {
 		ps, pa := pattern.split()
 		ss, sa := id.split()
 		p, s = []string{ps, pa}, []string{ss, sa}
+		// An interface and one of its queues, each with a star of its own.
+		if id.Kind() == KindQueue {
+			p, s = strings.Split(pattern.rest(), "/"), strings.Split(id.rest(), "/")
+		}
 	}
 	if len(p) != len(s) || len(p) == 0 {
 		return false

@@ -17,6 +17,8 @@ const (
 	EffectNewSockets Effect = "new sockets"
 	EffectAtListen   Effect = "at listen" // sockets that call listen(2) afterwards: the service has to be restarted
 	EffectNewQdisc   Effect = "new qdisc" // queueing disciplines made afterwards
+	EffectAtLoad     Effect = "at load"   // when the module is loaded again
+	EffectAtMount    Effect = "at mount"  // when the file system is mounted again
 )
 
 // Form is the grammar of a value.
@@ -29,6 +31,7 @@ const (
 	FormBool   Form = "bool"   // 0 or 1
 	FormSwitch Form = "switch" // on or off
 	FormWord   Form = "word"   // one word, of Choices if there are any
+	FormList   Form = "list"   // numbers parted by commas, in their order: one per adapter
 	FormRanges Form = "ranges" // numbers and ranges parted by commas: 80,8000-8080; may be empty
 	FormMask   Form = "mask"   // CPU mask, hexadecimal in groups of 32 bits parted by commas
 	FormText   Form = "text"   // anything on one line
@@ -81,6 +84,8 @@ func (d Definition) Allowed() string {
 		return "0 or 1"
 	case FormSwitch:
 		return "on or off"
+	case FormList:
+		return "integers" + d.span() + " parted by commas" + unit
 	case FormRanges:
 		return "numbers and ranges" + d.span() + " parted by commas, like 80,8000-8080"
 	case FormMask:
@@ -168,6 +173,8 @@ func (d Definition) normalize(v Value, ranged bool) (Value, error) {
 		return s, nil
 	case FormMask:
 		return normalizeMask(s, refuse)
+	case FormList:
+		return d.normalizeList(s, ranged, refuse)
 	case FormRanges:
 		return d.normalizeRanges(s, ranged, refuse)
 	}

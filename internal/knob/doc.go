@@ -17,6 +17,11 @@
 //	link:eth0/mtu, link:eth0/txqueuelen
 //	ethtool:eth0/feature.rx-gro               feature names are the kernel's; tso, gso, gro, lro, sg, rx and tx are understood
 //	route:10.0.0.0/8/initcwnd                 a route of the main table: prefix, address, or "default" (IPv4); "::/0" is the IPv6 default
+//	queue:eth0/rx-0/rps_cpus                  files of a queue in sysfs; bql_limit_max and bql_limit_min are those of byte_queue_limits
+//	irq:45/affinity                           the set that was asked for; effective_affinity is where the interrupts go
+//	qdisc:eth0/root                           the kind of the discipline at the root
+//	module:e1000e/copybreak                   a module parameter; a dash in it is written as the kernel does, as an underscore
+//	nfs:/mnt/x/rsize                          an option of a mount
 //
 // # Values
 //
@@ -25,12 +30,14 @@
 //
 // # Sources
 //
-// Documentation/networking/ip-sysctl.rst, Documentation/admin-guide/sysctl/net.rst, ip-route(8), ethtool(8); defaults were read on
-// Linux 6.18 where the definition says so.
+// Documentation/networking/ip-sysctl.rst, Documentation/admin-guide/sysctl/net.rst, Documentation/ABI/testing/sysfs-class-net{,-queues},
+// Documentation/core-api/irq/irq-affinity.rst, ip-route(8), ethtool(8), nfs(5); defaults were read on Linux 6.18 where the definition says so.
 //
 // # Limits
 //
-// Live is Linux only so far: kinds sysctl, link, ethtool (features) and route. It works in the network namespace of the calling
-// thread. A sysctl that the kernel keeps for the whole host is absent or read-only in other network namespaces ([Place]).
+// Live is Linux only so far: kinds sysctl, link, ethtool, queue, qdisc, irq, route and module. It works in the network namespace of the
+// calling thread; what is a file of sysfs (queues, some of link) only where /sys shows that namespace. A qdisc is known by its kind:
+// parameters that are not the default are lost when it is replaced. Interrupts and modules belong to the whole host. A sysctl that the
+// kernel keeps for the whole host is absent or read-only in other network namespaces ([Place]).
 // Only package journal may call Write.
 package knob

@@ -26,7 +26,7 @@ const (
 
 // kinds lists all, with whether the subject is the name of a network interface.
 //
-// Kinds that no backend handles yet (queue, irq, module, registry, …) are parsed nevertheless, so that they can stand
+// Kinds that no backend handles yet (nfs, registry, ipadm, …) are parsed nevertheless, so that they can stand
 // in the catalogue and in documents of other hosts; reading them is ErrNotSupported and not ErrUnknown.
 var kinds = map[string]bool{
 	KindSysctl: false, KindLink: true, KindEthtool: true, KindRoute: false, KindQueue: true, KindIRQ: false, KindQdisc: true,
@@ -103,6 +103,9 @@ func parseID(s string) (ID, error) {
 				attribute = "feature." + full
 			}
 		}
+	case KindModule:
+		// The kernel's own spelling; modprobe(8) takes a dash for the same name.
+		subject, attribute = strings.ReplaceAll(subject, "-", "_"), strings.ReplaceAll(attribute, "-", "_")
 	case KindRoute:
 		var err error
 		if subject, err = routeSubject(subject); err != nil {

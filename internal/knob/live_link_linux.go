@@ -1,17 +1,28 @@
 package knob
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"strconv"
 
 	"github.com/linerate/linerate/internal/nl"
 )
 
-// linkKnobs are attributes of an interface that rtnetlink carries.
-type linkKnobs struct{}
+// linkKnobs are attributes of an interface that rtnetlink or sysfs carries.
+type linkKnobs struct{ sysfs sysfs }
+
+// inSysfs are those that are files of the interface's directory, by the name of the file.
+func inSysfs(attribute string) bool {
+	return attribute == "napi_defer_hard_irqs" || attribute == "gro_flush_timeout" || attribute == "threaded"
+}
 
 // An attribute that is none of those listed is not supported and not "unknown": the name is well formed, and another version may have it.
-func (linkKnobs) read(name, attribute string) (Value, error) {
+func (k linkKnobs) read(name, attribute string) (Value, error) {
+	if inSysfs(attribute) {
+		v, err := k.sysfs.readAttribute(name, attribute)
+		return v, k.explain(name, attribute, err)
+	}
 	if attribute != "mtu" && attribute != "txqueuelen" {
 		return "", fmt.Errorf("%w: link attribute %s", ErrNotSupported, attribute)
 	}
@@ -22,7 +33,10 @@ func (linkKnobs) read(name, attribute string) (Value, error) {
 	return Value(strconv.Itoa(link.TxQueueLen)), err
 }
 
-func (linkKnobs) write(name, attribute string, v Value) error {
+func (k linkKnobs) write(name, attribute string, v Value) error {
+	if inSysfs(attribute) {
+		return k.explain(name, attribute, k.sysfs.writeAttribute(name, attribute, v))
+	}
 	if attribute != "mtu" && attribute != "txqueuelen" {
 		return fmt.Errorf("%w: link attribute %s", ErrNotSupported, attribute)
 	}
@@ -36,4 +50,22 @@ func (linkKnobs) write(name, attribute string, v Value) error {
 		}
 		return c.SetTxQueueLen(name, n)
 	})
+}
+
+func (k linkKnobs) check(name, attribute string) error {
+	if !inSysfs(attribute) {
+		return nil
+	}
+	return k.explain(name, attribute, k.sysfs.checkAttribute(name, attribute))
+}
+
+// explain tells an interface that is not there from one whose kernel has no such file: threaded came with 5.12, the other two with 5.4.
+func (k linkKnobs) explain(name, attribute string, err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if dirErr := k.sysfs.hasDirectory(name, "."); dirErr != nil {
+		return dirErr
+	}
+	return fmt.Errorf("%w: this kernel has no %s", ErrNotSupported, attribute)
 }

@@ -30,12 +30,22 @@ type accessor interface {
 	write(subject, attribute string, v Value) error // v is canonical where the catalogue knows the knob
 }
 
+// checker is an accessor that can tell without writing whether a write would be refused for other reasons than the value.
+type checker interface {
+	check(subject, attribute string) error
+}
+
 // NewLive gives the backend of the running system.
 func NewLive() Backend {
+	const sys = sysfs("/sys")
 	return &Live{root: "/proc/sys", catalog: Catalogue(), kinds: map[string]accessor{
-		KindLink:    linkKnobs{},
+		KindLink:    linkKnobs{sysfs: sys},
 		KindEthtool: ethtoolKnobs{},
 		KindRoute:   &routeKnobs{},
+		KindQueue:   queueKnobs{sysfs: sys},
+		KindQdisc:   qdiscKnobs{},
+		KindIRQ:     irqKnobs{root: "/proc/irq"},
+		KindModule:  moduleKnobs{root: "/sys/module", catalog: Catalogue()},
 	}}
 }
 
@@ -80,8 +90,14 @@ func (l *Live) Write(ctx context.Context, id ID, v Value) error {
 	return nil
 }
 
-// refusal keeps a container from changing what all of the host shares: some such files (vm, kernel) can be written from there.
+// refusal keeps a container from changing what all of the host shares: some such files (vm, kernel) can be written from there. Interrupts
+// and modules are the host's, known to the catalogue or not.
 func (l *Live) refusal(id ID) error {
+	if kind := id.Kind(); kind == KindIRQ || kind == KindModule {
+		if here := Here(); here.Known && !here.InitialNetNS {
+			return ErrGlobal
+		}
+	}
 	if d, ok := l.catalog.Lookup(id); ok && d.Refusal(Here()) != nil {
 		return ErrGlobal
 	}
@@ -89,7 +105,7 @@ func (l *Live) refusal(id ID) error {
 }
 
 // CheckWrite implements Checker: the knob may be changed from here and is there, the value has the
-// right form, and the file of a sysctl lets this process write.
+// right form, and where it is a file the file lets this process write.
 //
 // access(2) asks for the real user and not for the effective one; linerate is never installed set-user-id, so that
 // they are the same.
@@ -106,6 +122,9 @@ func (l *Live) CheckWrite(ctx context.Context, id ID, v Value) error {
 		if errno := syscall.Access(l.file(id), wOK); errno != nil {
 			err = l.sysctlError(id, errno)
 		}
+	}
+	if k, ok := l.kinds[id.Kind()].(checker); ok && err == nil {
+		err = k.check(id.split())
 	}
 	if err != nil {
 		return l.fail("check", id, err)
@@ -192,10 +211,16 @@ func (l *Live) fail(op string, id ID, err error) error {
 	place := Here()
 	inContainer := place.Known && !place.InitialNetNS
 	switch {
-	case known && d.Scope == ScopeGlobal && inContainer && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)):
+	case errors.Is(err, ErrGlobal),
+		known && d.Scope == ScopeGlobal && inContainer && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)):
 		e.hint = hintGlobal
-	case errors.Is(err, ErrReadOnly) && errors.Is(err, syscall.EROFS):
+	case errors.Is(err, ErrReadOnly) && errors.Is(err, syscall.EROFS) && id.Kind() == KindSysctl:
 		e.hint = "/proc/sys is mounted read-only here, as in an unprivileged container: change it on the host"
+	case errors.Is(err, ErrReadOnly) && errors.Is(err, syscall.EROFS):
+		e.hint = "the file system is mounted read-only here, as in an unprivileged container: change it on the host"
+	case errors.Is(err, ErrReadOnly) && id.Kind() == KindModule:
+		module, parameter := id.split()
+		e.hint = fmt.Sprintf("takes effect when the module is loaded again: options %s %s=VALUE in a file of /etc/modprobe.d", module, parameter)
 	case errors.Is(err, ErrReadOnly):
 		e.hint = "the kernel offers this setting for reading only here"
 	case errors.Is(err, fs.ErrPermission):

@@ -88,7 +88,7 @@ func liveFixture(t *testing.T) knobtest.Fixture {
 			"sysctl:net.ipv4.no_such_setting", "link:eth9/mtu", "ethtool:eth9/feature.rx-gro",
 			"ethtool:v1/feature.no-such-feature", "route:10.77.0.0/16/window",
 		},
-		Unsupported: "irq:45/affinity",
+		Unsupported: "ipadm:tcp/recv_buf",
 		Foreign: func(t *testing.T, s knob.Setting) {
 			ns.Do(t, func() { foreignWrite(t, s) })
 		},

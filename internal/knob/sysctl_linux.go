@@ -3,9 +3,10 @@ package knob
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // The kernel gives a sysctl in the answer to the first read only: a second read at a later offset is the end of the file, so that a
@@ -79,27 +80,9 @@ func (l *Live) writeSysctl(id ID, v Value) error {
 	return nil
 }
 
-// sysctlError tells a file that nobody may write from one that this process may not write.
-//
-// A file of mode 0444 is read-only for everybody, root with all capabilities included; one of mode 0644 is refused
-// for want of a capability, and "run it as root" helps. Files of mode 0200 (route/flush) are switches and no
-// settings.
+// sysctlError sorts what opening or using the file of a sysctl answered.
 func (l *Live) sysctlError(id ID, err error) error {
-	switch {
-	case errors.Is(err, syscall.EROFS):
-		return fmt.Errorf("%w: %w", ErrReadOnly, err)
-	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
-		const anyWrite, anyRead = 0o222, 0o444
-		info, statErr := os.Stat(l.file(id))
-		switch {
-		case statErr != nil:
-		case info.Mode().Perm()&anyWrite == 0:
-			return fmt.Errorf("%w: %w", ErrReadOnly, err)
-		case info.Mode().Perm()&anyRead == 0:
-			return fmt.Errorf("%w: can only be written", ErrNotSupported)
-		}
-	}
-	return err
+	return pseudoError(unix.AT_FDCWD, l.file(id), err)
 }
 
 // retry repeats an interrupted call.

@@ -11,12 +11,12 @@ import (
 // squeeze trims a value and turns every run of blanks, tabs and line ends into one blank: the kernel parts numbers with tabs.
 func squeeze(v Value) Value { return Value(strings.Join(strings.Fields(string(v)), " ")) }
 
-// Both the words of ethtool(8) and the digits of sysctls are taken for both forms; what is written is the form's own.
+// The words of ethtool(8), the digits of sysctls and the letters of module parameters are taken for both forms; what is written is the form's own.
 func parseBool(s string) (on, ok bool) {
 	switch strings.ToLower(s) {
-	case "1", "on", "yes", "true":
+	case "1", "on", "yes", "true", "y":
 		return true, true
-	case "0", "off", "no", "false":
+	case "0", "off", "no", "false", "n":
 		return false, true
 	}
 	return false, false
@@ -92,4 +92,17 @@ func (d Definition) normalizeRanges(s Value, ranged bool, refuse error) (Value, 
 		}
 	}
 	return Value(strings.Join(texts, ",")), nil
+}
+
+// normalizeList keeps the order, which says whose each number is.
+func (d Definition) normalizeList(s Value, ranged bool, refuse error) (Value, error) {
+	parts := strings.Split(string(s), ",")
+	for i, part := range parts {
+		n, err := strconv.ParseInt(strings.TrimSpace(part), 10, 64)
+		if err != nil || ranged && (d.Min != nil && n < *d.Min || d.Max != nil && n > *d.Max) {
+			return "", refuse
+		}
+		parts[i] = strconv.FormatInt(n, 10)
+	}
+	return Value(strings.Join(parts, ",")), nil
 }

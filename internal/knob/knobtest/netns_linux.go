@@ -14,7 +14,10 @@ import (
 )
 
 // NetNS is a fresh network namespace that lives as long as its test.
-type NetNS struct{ fd int }
+type NetNS struct {
+	fd     int
+	mounts int // a mount namespace in which /sys shows the network namespace; -1: that of the process
+}
 
 // NewNetNS makes one, or skips the test with the reason, or fails it when LINERATE_REQUIRE names netns.
 //
@@ -22,11 +25,26 @@ type NetNS struct{ fd int }
 // /proc/self, because only this one thread is inside.
 func NewNetNS(t *testing.T) *NetNS {
 	t.Helper()
-	var fd int
+	return newNetNS(t, false)
+}
+
+// NewNetNSWithSysfs makes one with a /sys of its own, which shows the interfaces of the namespace: a sysfs belongs to the network
+// namespace in which it was mounted.
+func NewNetNSWithSysfs(t *testing.T) *NetNS {
+	t.Helper()
+	return newNetNS(t, true)
+}
+
+func newNetNS(t *testing.T, sysfs bool) *NetNS {
+	t.Helper()
+	n := &NetNS{fd: -1, mounts: -1}
 	var err error
 	onThread(func() {
 		if err = unix.Unshare(unix.CLONE_NEWNET); err == nil {
-			fd, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			n.fd, err = unix.Open("/proc/thread-self/ns/net", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		}
+		if sysfs && err == nil {
+			n.mounts, err = mountSysfs()
 		}
 	})
 	if err != nil {
@@ -35,8 +53,28 @@ func NewNetNS(t *testing.T) *NetNS {
 		}
 		t.Skipf("needs a network namespace: %v", err)
 	}
-	t.Cleanup(func() { _ = syscall.Close(fd) })
-	return &NetNS{fd: fd}
+	t.Cleanup(func() {
+		_ = syscall.Close(n.fd)
+		if n.mounts >= 0 {
+			_ = syscall.Close(n.mounts)
+		}
+	})
+	return n
+}
+
+// mountSysfs gives this thread a mount namespace of its own with a fresh /sys and opens it.
+func mountSysfs() (fd int, err error) {
+	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+		return -1, err
+	}
+	// A new mount namespace copies the propagation of the old one, which systemd makes shared: without this the machine would get our /sys.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return -1, err
+	}
+	if err := unix.Mount("sysfs", "/sys", "sysfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return -1, err
+	}
+	return unix.Open("/proc/thread-self/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }
 
 // FD is a descriptor of the namespace.
@@ -51,13 +89,27 @@ func (n *NetNS) Do(t *testing.T, f func()) {
 	t.Helper()
 	var err error
 	onThread(func() {
-		if err = unix.Setns(n.fd, unix.CLONE_NEWNET); err == nil {
+		if err = n.enter(); err == nil {
 			f()
 		}
 	})
 	if err != nil {
 		t.Fatalf("enter network namespace: %v", err)
 	}
+}
+
+// enter moves the thread. The kernel lets only a thread with a root and working directory of its own (CLONE_FS) into another mount
+// namespace, and the threads of a process share them.
+func (n *NetNS) enter() error {
+	if n.mounts >= 0 {
+		if err := unix.Unshare(unix.CLONE_FS); err != nil {
+			return err
+		}
+		if err := unix.Setns(n.mounts, unix.CLONE_NEWNS); err != nil {
+			return err
+		}
+	}
+	return unix.Setns(n.fd, unix.CLONE_NEWNET)
 }
 
 // A goroutine that ends while it is locked takes its thread along (package runtime), which is the only clean way out
