@@ -94,28 +94,31 @@ func byAttribute(words []byte) map[uint16]uint32 {
 
 // changeGroup sets some numbers of a group and reads them back.
 //
-// Only what is to change is sent; the kernel takes the rest from the driver under its lock, so that nobody's change of
+// Only what differs is sent: a number that reads back otherwise than it was set (pause, which shows what was negotiated) must not
+// be set to what it reads as because another one of the group changes. The kernel takes the rest from the driver under its lock, so that nobody's change of
 // another number is undone by ours. The ioctl takes the whole struct and leaves that window open.
 func (k *kernel) changeGroup(g group, name string, want map[uint16]uint32) error {
 	before, err := k.readGroup(g, name)
 	if err != nil {
 		return err
 	}
-	differs := false
+	change := make(map[uint16]uint32, len(want))
 	for attr, v := range want {
 		is, ok := before[attr]
 		if !ok {
 			return fmt.Errorf("%w: the driver has no such setting", ErrNotSupported)
 		}
-		differs = differs || is != v
+		if is != v {
+			change[attr] = v
+		}
 	}
-	if !differs {
+	if len(change) == 0 {
 		return nil
 	}
 	if k.predatesNetlink() {
-		err = k.writeOld(g, name, want)
+		err = k.writeOld(g, name, change)
 	} else {
-		_, err = k.ethtoolRequest(g.set, name, 0, netlink.Request|netlink.Acknowledge, func(ae *netlink.AttributeEncoder) { g.encode(ae, want) })
+		_, err = k.ethtoolRequest(g.set, name, 0, netlink.Request|netlink.Acknowledge, func(ae *netlink.AttributeEncoder) { g.encode(ae, change) })
 	}
 	if err != nil {
 		return err
@@ -124,7 +127,7 @@ func (k *kernel) changeGroup(g group, name string, want map[uint16]uint32) error
 	if err != nil {
 		return fmt.Errorf("read back: %w", err)
 	}
-	return moved(before, after, want)
+	return moved(before, after, change)
 }
 
 // encode writes the attributes in ascending order, so that the same change is always the same message.
