@@ -24,11 +24,12 @@ var floors = map[string]int{
 	"internal/durable": 0,
 	"internal/sys":     0,
 
-	"internal/nl":     1,
-	"internal/wire":   1,
-	"internal/procfs": 1,
-	"internal/bus":    1,
-	"internal/owner":  1, // who else manages a host, by the marks they leave
+	"internal/nl":      1,
+	"internal/wire":    1,
+	"internal/procfs":  1,
+	"internal/bus":     1,
+	"internal/nicstat": 1, // what the counters of cards mean
+	"internal/owner":   1, // who else manages a host, by the marks they leave
 
 	"internal/moderation": 1, // what interrupts cost and carry: arithmetic alone
 

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/nicstat"
 	"github.com/linerate/linerate/internal/nl"
 )
 
@@ -102,4 +104,31 @@ func spread(r nl.RSS) *RSS {
 	}
 	slices.SortFunc(s.Shares, func(a, b RSSShare) int { return cmp.Compare(a.Queue, b.Queue) })
 	return s
+}
+
+// readSymptoms looks up every counter that is not zero, the driver's own among them. Only cards on a bus have those: see askStatistics.
+func readSymptoms(src *source, dev *Interface) []Symptom {
+	counters := maps.Clone(dev.Counters)
+	if !dev.Virtual {
+		// A driver that repeats the common ones under their names means the same by them. That there are none is Counters' to say.
+		own, _ := src.driverStatistics(dev.Name)
+		if counters == nil {
+			counters = own
+		} else {
+			maps.Copy(counters, own)
+		}
+	}
+	var found []Symptom
+	for name, n := range counters {
+		if n == 0 {
+			continue
+		}
+		if e, ok := nicstat.Lookup(dev.Driver, name); ok {
+			found = append(found, Symptom{Counter: name, Total: n, Class: string(e.Class), Meaning: e.Meaning, Source: e.Source})
+		}
+	}
+	slices.SortFunc(found, func(a, b Symptom) int {
+		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Counter, b.Counter))
+	})
+	return found
 }

@@ -67,6 +67,9 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 			dev.Card = readCard(src, device, e.Card)
 			dev.Interrupts = readInterrupts(src, table, l.Name, device)
 		}
+		if own {
+			dev.Symptoms = readSymptoms(src, &dev)
+		}
 		if dev.Counters == nil {
 			dev.Counters = counters.OfInterface(l.Name)
 		}

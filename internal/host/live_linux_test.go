@@ -257,7 +257,7 @@ func TestNetnsSave(t *testing.T) {
 	// What moves between two readings is not compared.
 	moving := cmp.FilterPath(func(p cmp.Path) bool {
 		f, ok := p.Last().(cmp.StructField)
-		return ok && slices.Contains([]string{"Time", "Counters", "CurrentMHz", "StealRatio", "Entries", "Counts"}, f.Name())
+		return ok && slices.Contains([]string{"Time", "Counters", "CurrentMHz", "StealRatio", "Entries", "Counts", "Symptoms"}, f.Name())
 	}, cmp.Ignore())
 	unmoved := cmpopts.IgnoreSliceElements(func(s host.Setting) bool { return strings.Contains(s.Knob, "nf_conntrack") })
 	if diff := cmp.Diff(live, archived, moving, unmoved, cmpopts.EquateEmpty()); diff != "" {

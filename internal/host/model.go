@@ -56,7 +56,7 @@ type Interface struct {
 	Card       *Card       `json:"card,omitempty"` // nil: software, or nothing is known
 	Interrupts []Interrupt `json:"interrupts,omitempty"`
 	NAPI       *NAPI       `json:"napi,omitempty"`
-	Losses     []Loss      `json:"losses,omitempty"`
+	Symptoms   []Symptom   `json:"symptoms,omitempty"` // most frequent first
 }
 
 // Bus is where a card sits and what the slot carries. Capacities are nominal, after line coding and before any protocol of the bus: per

@@ -93,12 +93,12 @@ type NAPI struct {
 	Threaded               bool    `json:"threaded"` // polls in threads of its own instead of the softirq; since Linux 5.12
 }
 
-// Loss is one counter of an interface that stands for packets lost or damaged and is not zero, with what its driver means by it. Counts are
-// since the driver was loaded, or since it was last told to forget.
-type Loss struct {
-	Counter string `json:"counter"` // as in statistics or ethtool -S
-	Total   uint64 `json:"packets_total"`
-	Class   string `json:"class"` // ring-full, no-buffer, bus, damaged, …; package nicstat
+// Symptom is one counter of an interface that stands for packets lost, damaged or held back and is not zero, with what its driver means by it.
+// Counts are since the driver was loaded. Two counters may count the same packets: cards tell their troubles at several places.
+type Symptom struct {
+	Counter string `json:"counter"`     // as in /sys/class/net/X/statistics or ethtool -S
+	Total   uint64 `json:"count_total"` // packets, or events where the meaning says so
+	Class   string `json:"class"`       // ring-full, no-memory, bus, damaged, …; package nicstat
 	Meaning string `json:"meaning"`
-	Source  string `json:"source"`
+	Source  string `json:"source"` // where the meaning is written
 }

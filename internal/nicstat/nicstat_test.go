@@ -1,0 +1,71 @@
+package nicstat
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestLookup(t *testing.T) {
+	for _, c := range []struct {
+		driver, name string
+		class        Class // empty: not known
+		part         string
+	}{
+		{"e1000", "rx_missed_errors", RingFull, "MPC"},
+		{"never heard of", "rx_missed_errors", RingFull, "receive ring was full"},
+		{"ixgbe", "rx_no_dma_resources", RingFull, "descriptor"},
+		{"ixgbe", "rx_crc_errors", Damaged, "checksum"}, // the common one
+		{"igb", "rx_queue_17_drops", RingFull, "RQDPC"},
+		{"mlx5_core", "rx_prio3_discards", Bus, "priority"},
+		{"ena", "queue_0_rx_page_alloc_fail", NoMemory, "page"},
+		{"ena", "bw_in_allowance_exceeded", Allowance, "receive"},
+		{"ice", "rx_dropped", RingFull, "descriptor"},
+		{"veth", "rx_dropped", Software, "kernel dropped"},
+		{"vmxnet3", "pkts rx OOB", RingFull, "buffer"},
+		{"e1000", "rx_packets", "", ""},
+		{"", "", "", ""},
+	} {
+		e, ok := Lookup(c.driver, c.name)
+		if ok != (c.class != "") || e.Class != c.class || !strings.Contains(e.Meaning, c.part) || ok && e.Source == "" {
+			t.Errorf("%s %s: %+v %v", c.driver, c.name, e, ok)
+		}
+	}
+}
+
+// TestDictionary: meanings stand behind a number on one line, so they begin small, end without a full stop and are not long.
+func TestDictionary(t *testing.T) {
+	d, err := parse(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, driver := range []string{"e1000", "e1000e", "igb", "ixgbe", "i40e", "ice", "mlx5_core", "bnxt_en", "virtio_net", "vmxnet3", "r8169", "tg3", "ena"} {
+		if !slices.Contains(Drivers(), driver) {
+			t.Errorf("%s has no entries", driver)
+		}
+	}
+	for driver, counters := range d {
+		for name, e := range counters {
+			if strings.HasSuffix(e.Meaning, ".") || strings.ContainsAny(e.Meaning[:1], "ABCDEFGHIJKLMNOPQRSTUVWXYZ") || len(e.Meaning) > 170 {
+				t.Errorf("%s %s: %q", driver, name, e.Meaning)
+			}
+			if pattern(name) != name {
+				t.Errorf("%s %s has digits and can never be found", driver, name)
+			}
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	for _, bad := range []string{
+		`{`,
+		`[{"drivers":["x"],"source":"s","counters":[{"name":"a","class":"no-such","meaning":"m"}]}]`,
+		`[{"drivers":["x"],"source":"","counters":[{"name":"a","class":"bus","meaning":"m"}]}]`,
+		`[{"drivers":["x"],"source":"s","counters":[{"name":"a","class":"bus","meaning":""}]}]`,
+		`[{"drivers":["x"],"source":"s","counters":[{"name":"a","class":"bus","meaning":"m"},{"name":"a","class":"bus","meaning":"m"}]}]`,
+	} {
+		if d, err := parse([]byte(bad)); err == nil {
+			t.Errorf("%s: taken: %v", bad, d)
+		}
+	}
+}
