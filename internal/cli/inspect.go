@@ -1,25 +1,52 @@
 package cli
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/internal/capture"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/report"
 )
 
-// --root is how a host is looked at from afar and later: somebody sends a tarball of /proc and /sys.
+// inspectFlags say where a host is read from and whether it is kept.
+type inspectFlags struct {
+	root, from string // at most one of them; neither: this host
+	capture    string
+	force      bool
+}
+
+// --from and --root are how a host is looked at from afar and later: somebody sends a capture, or a tarball of /proc and /sys.
 func (a *app) inspectCommand() *cobra.Command {
-	var root string
+	var f inspectFlags
 	c := &cobra.Command{
 		Use:   "inspect",
 		Short: "Show what this host has, and the ceilings that follow",
 		Long: `Show interfaces with driver, bus, link, rings, coalescing, features and queues; the TCP and
 core settings; the processors; and the rates that none of them lets you pass.
 
-Reads only. With --root it reads an unpacked copy of /proc and /sys instead of this host.`,
-		Example: "  linerate inspect\n  linerate inspect --json | jq .ceilings",
+Reads only. With --from it reads a capture instead of this host, with --root an unpacked
+copy of /proc and /sys.
+
+--capture writes what was read into one text file that can be sent to a stranger: addresses,
+names, serial numbers and identifiers are replaced, the same one by the same, by a key that is
+random and not kept; settings, counters and sizes are as they are. What is printed is then what
+the reader of the file will see. A file that exists is left alone unless --force is given.`,
+		Example: "  linerate inspect\n  linerate inspect --json | jq .ceilings\n" +
+			"  linerate inspect --capture slow.capture\n  linerate inspect --from slow.capture",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			snapshot, err := host.Root{Dir: root}.Snapshot(cmd.Context())
+			for _, name := range []string{"from", "capture"} {
+				if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+					return usagef("--%s: name a file", name)
+				}
+			}
+			snapshot, err := a.inspected(cmd.Context(), f)
 			if err != nil {
 				return err
 			}
@@ -27,6 +54,129 @@ Reads only. With --root it reads an unpacked copy of /proc and /sys instead of t
 			return a.print(doc, func(s report.Style) error { return report.InspectText(a.out, doc, s) })
 		},
 	}
-	c.Flags().StringVar(&root, "root", "", "directory that holds copies of /proc and /sys to read instead of this host")
+	flags := c.Flags()
+	flags.StringVar(&f.root, "root", "", "directory that holds copies of /proc and /sys to read instead of this host")
+	flags.StringVar(&f.from, "from", "", "capture `FILE` to read instead of this host")
+	flags.StringVar(&f.capture, "capture", "", "write what was read, scrubbed, into this new `FILE`")
+	flags.BoolVar(&f.force, "force", false, "let --capture replace a file")
 	return c
+}
+
+// inspected reads what the flags say, and keeps it if they say so.
+func (a *app) inspected(ctx context.Context, f inspectFlags) (*host.Snapshot, error) {
+	switch {
+	case f.root != "" && f.from != "":
+		return nil, usagef("--from and --root: one of them says what is read")
+	case f.force && f.capture == "":
+		return nil, usagef("--force: it is for --capture, which is not there")
+	case f.capture == "-":
+		return nil, usagef("--capture -: standard output has the document; name a file")
+	}
+	// A file that is in the way is found before the work is done.
+	if err := f.free(); err != nil {
+		return nil, err
+	}
+	if f.from == "" && f.capture == "" {
+		return host.Root{Dir: f.root}.Snapshot(ctx)
+	}
+	var taken *capture.Capture
+	take := func(root host.Root) error {
+		var err error
+		taken, err = capture.Take(ctx, root)
+		return err
+	}
+	if f.from != "" {
+		read, err := readCapture(f.from)
+		if err != nil {
+			return nil, err
+		}
+		if f.capture == "" {
+			return read.Snapshot(ctx)
+		}
+		if err := read.Unpacked(take); err != nil {
+			return nil, err
+		}
+	} else if err := take(host.Root{Dir: f.root}); err != nil {
+		return nil, err
+	}
+	snapshot, err := taken.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return snapshot, f.keep(taken)
+}
+
+func readCapture(name string) (*capture.Capture, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("read capture: %w", err)
+	}
+	defer f.Close()
+	c, err := capture.Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("read capture %s: %w", name, err)
+	}
+	return c, nil
+}
+
+// existsError says that a file is in the way, and what to do.
+type existsError struct{ error }
+
+func (e existsError) Unwrap() error { return e.error }
+
+// Hint is what to do next.
+func (existsError) Hint() string { return "another name, or --force to replace the file" }
+
+// free tells whether the capture can be written where it should be.
+func (f inspectFlags) free() error {
+	if f.capture == "" {
+		return nil
+	}
+	info, err := os.Stat(f.capture)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("write capture: %w", err)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("write capture %s: it is there and is no file", f.capture)
+	case !f.force:
+		return existsError{fmt.Errorf("write capture %s: %w", f.capture, fs.ErrExist)}
+	}
+	return nil
+}
+
+// keep writes the capture beside its place and moves it there, so that a full disk leaves no half of one, and none where a whole one was. It is for
+// its owner alone until they send it.
+func (f inspectFlags) keep(c *capture.Capture) (err error) {
+	beside, err := os.CreateTemp(filepath.Dir(f.capture), ".linerate-capture-*") // mode 0600
+	if err != nil {
+		return fmt.Errorf("write capture: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(beside.Name()) // The first error is the one to tell.
+		}
+	}()
+	_, err = c.WriteTo(beside)
+	if err = errors.Join(err, beside.Close()); err != nil {
+		return fmt.Errorf("write capture: %w", err)
+	}
+	// Somebody may have made a file of that name meanwhile; a link to it cannot replace it, a renaming would.
+	if !f.force {
+		if err = os.Link(beside.Name(), f.capture); err == nil {
+			return os.Remove(beside.Name())
+		}
+		if errors.Is(err, fs.ErrExist) {
+			return existsError{fmt.Errorf("write capture %s: %w", f.capture, fs.ErrExist)}
+		}
+		// File systems without hard links (FAT) have no such way: look once more, then rename.
+		if err = f.free(); err != nil {
+			return err
+		}
+	}
+	if err = os.Rename(beside.Name(), f.capture); err != nil {
+		return fmt.Errorf("write capture: %w", err)
+	}
+	return nil
 }

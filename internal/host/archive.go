@@ -1,22 +1,51 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
+
+// Entry is one thing of an archive in memory: a file with Content, a symbolic link with Target, or a directory that is there for its name alone.
+type Entry struct {
+	Name      string // slash-separated, below the archive's directory: proc/stat
+	Content   []byte // of a file
+	Target    string // of a symbolic link, as written in it; empty for others
+	Directory bool
+}
+
+// WarningsFile is where an archive keeps what the host did not answer when it was made: the files that could not be read are not there to be refused
+// again. A list of sentences as JSON; [Root.Snapshot] of an archive does not look at it.
+const WarningsFile = "linerate/warnings.json"
 
 // Save writes everything that a Snapshot and a reading of the Counters look at into dir as an archive that Root{Dir: dir} reads. dir is made if
 // need be and should be empty. What could not be read is not in it. The copy holds host name, addresses and hardware
 // addresses of the host; it holds no keys, no contents of connections and no serial numbers.
 func (r Root) Save(ctx context.Context, dir string) error {
+	return r.record(ctx, &recorder{dir: dir})
+}
+
+// Copy gives the same archive in memory, sorted by name. It is for whoever must not leave the host's own names and addresses on a disk before they
+// are replaced.
+func (r Root) Copy(ctx context.Context) ([]Entry, error) {
+	rec := &recorder{entries: make(map[string]Entry)}
+	if err := r.record(ctx, rec); err != nil {
+		return nil, err
+	}
+	return slices.SortedFunc(maps.Values(rec.entries), func(a, b Entry) int { return strings.Compare(a.Name, b.Name) }), nil
+}
+
+func (r Root) record(ctx context.Context, rec *recorder) error {
 	if r.Dir == "" && !liveSupported {
 		return fmt.Errorf("save archive: %w", errors.ErrUnsupported)
 	}
@@ -27,13 +56,13 @@ func (r Root) Save(ctx context.Context, dir string) error {
 	defer src.close()
 	// Whatever is read from here on is copied: the archive holds exactly what the readers look at, and a reader that learns to look at one more file
 	// has it in the next archive without anybody thinking of it.
-	rec := &recorder{dir: dir}
 	src.recorder = rec
 	s, err := src.snapshot(ctx)
 	if err != nil {
 		return fmt.Errorf("save archive: %w", err)
 	}
-	if _, err := src.counters(); err != nil {
+	// A copy of /proc/sys alone is worth a Snapshot though it has no counters: there is then nothing more to copy.
+	if _, err := src.counters(); err != nil && src.live() {
 		return fmt.Errorf("save archive: %w", err)
 	}
 	if err := rec.saveTold(ctx, src, s); err != nil {
@@ -42,10 +71,12 @@ func (r Root) Save(ctx context.Context, dir string) error {
 	return rec.err
 }
 
-// recorder copies what a source reads. It keeps the first error and does nothing after it, so that reading need not care whether it is recorded.
+// recorder copies what a source reads, into a directory or into memory. It keeps the first error and does nothing after it, so that reading need
+// not care whether it is recorded.
 type recorder struct {
-	dir string
-	err error
+	dir     string
+	entries map[string]Entry // nil: into dir
+	err     error
 }
 
 // saveTold writes the linerate directory.
@@ -62,6 +93,15 @@ func (rec *recorder) saveTold(ctx context.Context, src *source, s *Snapshot) err
 		all[l.Name] = e
 	}
 	qdiscs, qdiscErr := src.qdiscs()
+	warnings := s.Warnings
+	if !src.live() {
+		warnings = nil
+		_ = src.decode(path.Base(WarningsFile), &warnings) // An archive that was copied by hand has none.
+	}
+	var warningsErr error
+	if len(warnings) == 0 {
+		warningsErr = errNotTold
+	}
 	parts := []struct {
 		name string
 		body any
@@ -73,6 +113,7 @@ func (rec *recorder) saveTold(ctx context.Context, src *source, s *Snapshot) err
 		{"routes.json", t.routes, t.routesErr},
 		{"ethtool.json", all, t.linksErr},
 		{"qdiscs.json", qdiscs, qdiscErr},
+		{path.Base(WarningsFile), warnings, warningsErr},
 	}
 	for _, p := range parts {
 		if p.err != nil {
@@ -98,6 +139,10 @@ func (rec *recorder) file(name string, content []byte) {
 	if rec.err != nil {
 		return
 	}
+	if rec.entries != nil {
+		rec.entries[name] = Entry{Name: name, Content: bytes.Clone(content)} // Readers use their buffer again.
+		return
+	}
 	to := filepath.Join(rec.dir, filepath.FromSlash(name))
 	rec.try(os.MkdirAll(filepath.Dir(to), 0o755))
 	if rec.err == nil {
@@ -107,6 +152,10 @@ func (rec *recorder) file(name string, content []byte) {
 
 // directory makes an empty directory, so that its name is in its parent's list.
 func (rec *recorder) directory(name string) {
+	if rec.entries != nil {
+		rec.entries[name] = Entry{Name: name, Directory: true}
+		return
+	}
 	if rec.err == nil {
 		rec.try(os.MkdirAll(filepath.Join(rec.dir, filepath.FromSlash(name)), 0o755))
 	}
@@ -115,6 +164,10 @@ func (rec *recorder) directory(name string) {
 // symlink writes one symbolic link of /sys.
 func (rec *recorder) symlink(name, target string) {
 	if rec.err != nil {
+		return
+	}
+	if rec.entries != nil {
+		rec.entries[name] = Entry{Name: name, Target: target}
 		return
 	}
 	to := filepath.Join(rec.dir, filepath.FromSlash(name))

@@ -1,0 +1,222 @@
+package capture
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"math/bits"
+	"net/netip"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// shownConfig is how much of a device's configuration space is kept, in bytes: the lists of capabilities that are read lie in it (PCI Local Bus
+// 3.0). What is behind belongs to PCI Express and has the device's serial number, which network cards make of their hardware address.
+const shownConfig = 256
+
+// content replaces what has to be in one file, by what the kernel has in a file of that name.
+func (s *scrubber) content(name string, in []byte) []byte {
+	base := path.Base(name)
+	switch {
+	case name == "proc/sys/kernel/hostname", name == "proc/sys/kernel/domainname":
+		return []byte(s.trimmed(in, s.hostName))
+	case name == "proc/sys/kernel/osrelease", base == "version", base == "firmware_version":
+		return in // Four numbers with dots between them are a version here.
+	case base == "config" && strings.HasPrefix(name, "sys/"):
+		return in[:min(len(in), shownConfig)]
+	case secret(base):
+		return []byte(s.trimmed(in, s.serial))
+	case base == "ifalias":
+		return []byte(s.trimmed(in, func(text string) string { return s.replace.name("alias", text) }))
+	case strings.HasPrefix(name, "linerate/") && strings.HasSuffix(name, ".json"):
+		return s.document(in)
+	case strings.HasPrefix(name, "proc/net/") && (base == "route" || base == "ipv6_route" || base == "if_inet6"):
+		return []byte(s.lines(in, func(line string) string { return s.tableLine(base, line) }))
+	case mounts(name):
+		return []byte(s.lines(in, s.mountLine))
+	case name == "proc/cmdline":
+		return []byte(s.trimmed(in, s.commandLine))
+	case name == "proc/cpuinfo":
+		return []byte(s.lines(in, s.processorLine))
+	}
+	return []byte(s.text(string(in)))
+}
+
+// trimmed replaces a value and leaves the blanks around it, as long as there is a value.
+func (s *scrubber) trimmed(in []byte, replace func(string) string) string {
+	value := strings.TrimSpace(string(in))
+	if value == "" {
+		return string(in)
+	}
+	before, after, _ := strings.Cut(string(in), value)
+	return before + replace(value) + after
+}
+
+func (s *scrubber) lines(in []byte, replace func(string) string) string {
+	var out strings.Builder
+	for line := range strings.Lines(string(in)) {
+		body := strings.TrimRight(line, "\n")
+		out.WriteString(replace(body) + line[len(body):])
+	}
+	return out.String()
+}
+
+// secret tells the attributes that name one single thing and nothing else (sysfs-class-net, /sys/class/dmi/id).
+func secret(base string) bool {
+	switch base {
+	case "phys_port_id", "phys_switch_id", "wwid", "unique_id", "machine-id", "vpd":
+		return true
+	}
+	return strings.HasSuffix(base, "serial") || strings.HasSuffix(base, "asset_tag") || strings.HasSuffix(base, "serial_number")
+}
+
+// serial replaces a serial number; UUIDs and runs of digits keep their form.
+func (s *scrubber) serial(text string) string {
+	if to, ok := s.identifier(text); ok {
+		return to
+	}
+	return s.replace.name("serial", text)
+}
+
+// tableLine replaces the addresses of one line of /proc/net/route, ipv6_route and if_inet6, which are hexadecimal.
+func (s *scrubber) tableLine(table, line string) string {
+	fields := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' })
+	// The fields are put back where they were: the columns are of a fixed width.
+	replaceField := func(i int, to string) {
+		if i < len(fields) && len(to) == len(fields[i]) {
+			line = put(line, i, to)
+		}
+	}
+	switch {
+	case table == "route" && len(fields) >= 8:
+		mask, err := strconv.ParseUint(fields[7], 16, 32)
+		if err != nil {
+			return s.text(line) // The heading.
+		}
+		replaceField(1, s.number4(fields[1], bits.OnesCount32(uint32(mask))))
+		replaceField(2, s.number4(fields[2], -1))
+	case table == "ipv6_route" && len(fields) >= 5:
+		replaceField(0, s.digits6(fields[0], fields[1]))
+		replaceField(2, s.digits6(fields[2], fields[3]))
+		replaceField(4, s.digits6(fields[4], ""))
+	case table == "if_inet6" && len(fields) >= 1:
+		replaceField(0, s.digits6(fields[0], ""))
+	}
+	return s.interfaceName(line)
+}
+
+// put replaces the field with that number by one of the same length.
+func put(line string, number int, to string) string {
+	at := 0
+	for i := 0; ; i++ {
+		at += len(line[at:]) - len(strings.TrimLeft(line[at:], " \t"))
+		if i == number {
+			return line[:at] + to + line[at+len(to):]
+		}
+		if next := strings.IndexAny(line[at:], " \t"); next >= 0 {
+			at += next
+			continue
+		}
+		return line
+	}
+}
+
+// number4 replaces an IPv4 address printed as one number of the machine (%08X). length is that of its prefix, -1: an address.
+func (s *scrubber) number4(text string, length int) string {
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b) != 4 {
+		return text
+	}
+	if !s.bigEndian {
+		b = []byte{b[3], b[2], b[1], b[0]}
+	}
+	to := s.sized(netip.AddrFrom4([4]byte(b)), length).As4()
+	if !s.bigEndian {
+		to = [4]byte{to[3], to[2], to[1], to[0]}
+	}
+	return strings.ToUpper(hex.EncodeToString(to[:]))
+}
+
+// digits6 replaces an IPv6 address of 32 digits; length is the hexadecimal text of its prefix length, empty: an address.
+func (s *scrubber) digits6(text, length string) string {
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b) != 16 {
+		return text
+	}
+	n := -1
+	if size, err := strconv.ParseUint(length, 16, 8); err == nil && size <= 128 {
+		n = int(size)
+	}
+	to := s.sized(netip.AddrFrom16([16]byte(b)), n).As16()
+	return hex.EncodeToString(to[:])
+}
+
+func (s *scrubber) sized(a netip.Addr, length int) netip.Addr {
+	if length < 0 {
+		return s.replace.addr(a)
+	}
+	return s.replace.prefix(netip.PrefixFrom(a, length)).Addr()
+}
+
+// processorLine keeps all of /proc/cpuinfo but the serial number that some boards have there.
+func (s *scrubber) processorLine(line string) string {
+	key, value, ok := strings.Cut(line, ":")
+	if ok && strings.EqualFold(strings.TrimSpace(key), "serial") && strings.TrimSpace(value) != "" {
+		return key + ": " + s.serial(strings.TrimSpace(value))
+	}
+	return line
+}
+
+// document replaces the texts of a JSON document, keys included, since interfaces are keys. Numbers stay as they are printed.
+func (s *scrubber) document(in []byte) []byte {
+	d := json.NewDecoder(bytes.NewReader(in))
+	d.UseNumber()
+	var body any
+	if err := d.Decode(&body); err != nil {
+		return []byte(s.text(string(in)))
+	}
+	out, err := json.MarshalIndent(s.value("", body), "", "\t")
+	if err != nil {
+		return []byte(s.text(string(in)))
+	}
+	return append(out, '\n')
+}
+
+// value replaces what is below one key.
+func (s *scrubber) value(key string, v any) any {
+	switch v := v.(type) {
+	case string:
+		return s.keyed(key, v)
+	case []any:
+		for i := range v {
+			v[i] = s.value(key, v[i])
+		}
+	case map[string]any:
+		to := make(map[string]any, len(v))
+		for k, below := range v {
+			to[s.text(k)] = s.value(k, below)
+		}
+		return to
+	}
+	return v
+}
+
+// keyed replaces a text by what its key says that it is.
+func (s *scrubber) keyed(key, text string) string {
+	switch {
+	case text == "":
+		return ""
+	case strings.HasSuffix(key, "version"), strings.HasPrefix(key, "firmware"), key == "kernel":
+		return text
+	case key == "alias", key == "ssid":
+		return s.replace.name(key, text)
+	case key == "source": // of a mount
+		return s.source(text)
+	case key == "path" && strings.HasPrefix(text, "/"):
+		return s.directories(text)
+	case secret(key):
+		return s.serial(text)
+	}
+	return s.text(text)
+}

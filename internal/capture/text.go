@@ -1,0 +1,132 @@
+package capture
+
+import (
+	"encoding/hex"
+	"net/netip"
+	"strings"
+)
+
+// tokenByte tells the bytes that addresses, identifiers and names are made of. The percent sign is that of a zone.
+func tokenByte(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '.' || c == ':' || c == '-' || c == '_' || c == '%'
+}
+
+// text replaces whatever looks like an address or an identifier, and the learned names, in text of any kind. It is applied to everything that no
+// closer rule is known for: to be replaced without need is the smaller harm.
+func (s *scrubber) text(in string) string {
+	var out strings.Builder
+	for i := 0; i < len(in); {
+		if !tokenByte(in[i]) {
+			out.WriteByte(in[i])
+			i++
+			continue
+		}
+		end := i
+		for end < len(in) && tokenByte(in[end]) {
+			end++
+		}
+		// A prefix length belongs to the address before it: what is replaced must stay a network.
+		if length := end + digits(in, end+1); end < len(in) && in[end] == '/' && length > end {
+			if p, err := netip.ParsePrefix(in[i : length+1]); err == nil {
+				out.WriteString(s.replace.prefix(p).String())
+				i = length + 1
+				continue
+			}
+		}
+		out.WriteString(s.token(in[i:end]))
+		i = end
+	}
+	return out.String()
+}
+
+// digits counts the decimal digits in text from at on.
+func digits(text string, at int) int {
+	n := 0
+	for at+n < len(text) && text[at+n] >= '0' && text[at+n] <= '9' {
+		n++
+	}
+	return n
+}
+
+// token replaces one run of token bytes.
+func (s *scrubber) token(in string) string {
+	// Sentences and tables put their own punctuation behind.
+	core := strings.TrimRight(in, ".:-%")
+	if strings.HasSuffix(in, "::") && !strings.HasSuffix(in, ":::") {
+		core = in // "fe80::" ends with its own colons.
+	}
+	tail := in[len(core):]
+	if to, ok := s.identifier(core); ok {
+		return to + tail
+	}
+	if a, err := netip.ParseAddr(core); err == nil {
+		return s.replace.addr(a).String() + tail
+	}
+	if ap, err := netip.ParseAddrPort(core); err == nil {
+		return netip.AddrPortFrom(s.replace.addr(ap.Addr()), ap.Port()).String() + tail
+	}
+	if parts := strings.Split(core, "-"); len(parts) == 2 {
+		from, err1 := netip.ParseAddr(parts[0])
+		to, err2 := netip.ParseAddr(parts[1])
+		if err1 == nil && err2 == nil {
+			return s.replace.addr(from).String() + "-" + s.replace.addr(to).String() + tail
+		}
+	}
+	if to, ok := s.names[core]; ok {
+		return to + tail
+	}
+	return s.interfaceName(core) + tail
+}
+
+// identifier replaces a token that is one by its form: UUID, hardware address, or 32 hexadecimal digits, which is how Linux writes a machine id.
+func (s *scrubber) identifier(core string) (string, bool) {
+	if len(core) == 36 && core[8] == '-' && core[13] == '-' && core[18] == '-' && core[23] == '-' && hexadecimal(strings.ReplaceAll(core, "-", "")) {
+		return s.replace.identifier(core), true
+	}
+	if len(core) == 32 && hexadecimal(core) {
+		return s.replace.identifier(core), true
+	}
+	// Ethernet, EUI-64 and InfiniBand.
+	if n := strings.Count(core, ":") + 1; (n == 6 || n == 8 || n == 20) && len(core) == 3*n-1 {
+		if b, err := hex.DecodeString(strings.ReplaceAll(core, ":", "")); err == nil && len(b) == n {
+			return colons(s.replace.mac(b)), true
+		}
+	}
+	return "", false
+}
+
+func colons(b []byte) string {
+	var out strings.Builder
+	for i, octet := range b {
+		if i > 0 {
+			out.WriteByte(':')
+		}
+		out.WriteString(hex.EncodeToString([]byte{octet}))
+	}
+	return out.String()
+}
+
+func hexadecimal(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool {
+		return !(r >= '0' && r <= '9' || r >= 'a' && r <= 'f' || r >= 'A' && r <= 'F')
+	})
+}
+
+// enx begins the name that systemd gives a card by its hardware address (systemd.net-naming-scheme).
+const enx = "enx"
+
+// interfaceName replaces a hardware address in the name of an interface, wherever in the token the name stands: a setting has it between dots.
+func (s *scrubber) interfaceName(in string) string {
+	const length = 12
+	at := strings.Index(in, enx)
+	if at < 0 {
+		return in
+	}
+	from := at + len(enx)
+	if len(in) >= from+length && hexadecimal(in[from:from+length]) {
+		if b, err := hex.DecodeString(in[from : from+length]); err == nil {
+			return in[:from] + hex.EncodeToString(s.replace.mac(b)) + s.interfaceName(in[from+length:])
+		}
+	}
+	return in[:from] + s.interfaceName(in[from:])
+}
