@@ -126,10 +126,25 @@ func (c *conductor) charge(r reading) error {
 
 // settleUp charges what was moved since the last look, however the test ended: a near side that stops early, again and again, would else move much for
 // nothing. It is too late to end the test for it, so an error is of no consequence here; the next test meets it.
+//
+// It comes after [conductor.halt], as what a call was still moving is in no count before the call returns. The connections are closed by then, so what came in is
+// that of the last reading.
 func (c *conductor) settleUp() {
-	if c.spend != nil {
-		_ = c.charge(c.read())
+	if c.spend == nil {
+		return
 	}
+	r := c.parting
+	r.sent, r.transactions = 0, 0
+	for _, w := range c.workers {
+		switch {
+		case w.Role == engine.Sender:
+			r.sent += w.Bytes.Load()
+		case w.Role == engine.Pinger && c.spec.Test != Ping: // beside the test, and no part of it
+		default:
+			r.transactions += w.Transactions.Load()
+		}
+	}
+	_ = c.charge(r)
 }
 
 // placeOf is the CPU for worker w with this index; -1: none in particular.

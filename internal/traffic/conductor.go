@@ -114,6 +114,7 @@ type conductor struct {
 	base      time.Time
 	first     reading // before anything moved
 	last      reading // edge of the running interval
+	parting   reading // when the workers were told to stop
 	binEdge   reading
 	series    []float64      // receive rate or transaction rate per bin, since the start or, once measured, since the mark
 	flows     []account.Flow // by worker
@@ -154,6 +155,7 @@ func (c *conductor) run(ctx context.Context) error {
 	// Before the workers start: each would otherwise wait for a logical processor in its first system call already. halt runs before
 	// the processors go back, because deferred calls run last in first out.
 	defer engine.LendProcessors(c.threads())()
+	defer c.settleUp()
 	defer c.halt()
 	if c.goodbye != nil {
 		defer c.goodbye() // first of all: a connection that ends without a word before looks like a failure
@@ -162,7 +164,6 @@ func (c *conductor) run(ctx context.Context) error {
 	// What the kernel counted before, such as the first bytes of a data connection that say whose it is, is in no interval.
 	c.first = c.read()
 	c.last, c.binEdge = c.first, c.first
-	defer c.settleUp()
 	c.nextBeat, c.nextBin, c.nextPart = c.session.Timing.Beat, binLength, c.spec.Interval
 	c.start(func(i int) bool { return !c.held(i) })
 	timer := time.NewTimer(0)
@@ -192,8 +193,9 @@ func (c *conductor) run(ctx context.Context) error {
 	}
 }
 
-// halt stops the workers, wakes the sleeping ones and waits for all.
+// halt takes a last reading, stops the workers, wakes the sleeping ones and waits for all.
 func (c *conductor) halt() {
+	c.parting = c.read()
 	// The phase first: a worker that is woken finds the test over and takes the end of its connection for no failure.
 	c.phase.Set(engine.Stopped)
 	for _, w := range c.workers {
