@@ -59,30 +59,38 @@ func (ethtoolKnobs) read(name, attribute string) (Value, error) {
 }
 
 func (ethtoolKnobs) write(name, attribute string, v Value) error {
-	return do(func(c *nl.Client) error {
-		group, key, _ := strings.Cut(attribute, ".")
-		switch {
-		case group == "ring" || group == "channels" || group == "coalesce" && !coalesceSwitch(key):
-			return writeNumber(c, name, group, key, v)
-		case group == "coalesce":
-			return writeSwitch(v, func(on bool) error {
-				n := uint32(0)
-				if on {
-					n = 1
-				}
-				return c.SetCoalesce(name, key, n)
-			})
-		case group == "pause":
-			return writeSwitch(v, func(on bool) error { return writePause(c, name, key, on) })
-		case attribute == "eee":
-			return writeSwitch(v, func(on bool) error { return c.SetEEE(name, on) })
-		case group == "flag":
-			return writeSwitch(v, func(on bool) error { return c.SetPrivateFlag(name, key, on) })
-		case group == "feature":
-			return writeSwitch(v, func(on bool) error { return c.SetFeature(name, key, on) })
-		}
-		return fmt.Errorf("%w: ethtool attribute %s", ErrNotSupported, attribute)
-	})
+	err := do(func(c *nl.Client) error { return writeEthtool(c, name, attribute, v) })
+	if errors.Is(err, syscall.EBUSY) {
+		// Some settings change only while the interface is down, or while no program is attached to its queues. Taking it down
+		// is for the user to decide.
+		return fmt.Errorf("%w: not in the present state of the interface: %w", ErrNotSupported, err)
+	}
+	return err
+}
+
+func writeEthtool(c *nl.Client, name, attribute string, v Value) error {
+	group, key, _ := strings.Cut(attribute, ".")
+	switch {
+	case group == "ring" || group == "channels" || group == "coalesce" && !coalesceSwitch(key):
+		return writeNumber(c, name, group, key, v)
+	case group == "coalesce":
+		return writeSwitch(v, func(on bool) error {
+			n := uint32(0)
+			if on {
+				n = 1
+			}
+			return c.SetCoalesce(name, key, n)
+		})
+	case group == "pause":
+		return writeSwitch(v, func(on bool) error { return writePause(c, name, key, on) })
+	case attribute == "eee":
+		return writeSwitch(v, func(on bool) error { return c.SetEEE(name, on) })
+	case group == "flag":
+		return writeSwitch(v, func(on bool) error { return c.SetPrivateFlag(name, key, on) })
+	case group == "feature":
+		return writeSwitch(v, func(on bool) error { return c.SetFeature(name, key, on) })
+	}
+	return fmt.Errorf("%w: ethtool attribute %s", ErrNotSupported, attribute)
 }
 
 // onOff is the canonical text of a switch.

@@ -178,7 +178,8 @@ func (c *Client) SetFeature(name, feature string, on bool) error {
 //
 // Like SetChannel, SetCoalesce and SetPause it reads back: it is nil when the driver rounded the number, and callers who need to know
 // what holds now read it; it is ErrNotApplied when another value was asked for and nothing changed. A value that is set already is not sent,
-// since drivers stop the card for every change. A number above the driver's maximum is EINVAL with the kernel's sentence.
+// since drivers stop the card for every change. Somebody else who sets the number back at the same moment makes it look as if nothing had
+// changed. A number above the driver's maximum is EINVAL with the kernel's sentence.
 func (c *Client) SetRing(name, direction string, descriptors uint32) error {
 	return wrap("set "+direction+" ring of", name, c.k.setRing(name, direction, descriptors))
 }

@@ -155,6 +155,8 @@ func TestNetnsCoalesce(t *testing.T) {
 			{"switch", c.SetCoalesce("tap0", "adaptive-rx", 2), unix.ERANGE},
 			{"no device", c.SetCoalesce("tap9", "rx-frames", 5), fs.ErrNotExist},
 			{"rings", c.SetRing("tap0", "rx", 256), ErrNotSupported},
+			{"rss", second(c.RSS("tap0")), ErrNotSupported},
+			{"rss of no device", second(c.RSS("tap9")), fs.ErrNotExist},
 			{"pause", c.SetPause("tap0", Pause{Rx: true}), ErrNotSupported},
 		} {
 			if !errors.Is(tc.err, tc.is) {

@@ -21,12 +21,13 @@ func (k *kernel) rss(name string) (RSS, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_RSS_GET, name, nil)
 	switch {
 	case errors.Is(err, ErrNotSupported):
-		// Kernels up to 6.2 have the family and not this message, and answer as a driver without it does: the ioctl knows
-		// which of the two it is. If it fails as well, the first answer is the better one, for its sentence.
-		if r, olderr := k.oldRSS(name); olderr == nil {
-			return r, nil
+		// Kernels up to 6.2 have the family and not this message, and answer as a driver without it does, even when there is no such link:
+		// the ioctl knows which of the three it is. Where it has nothing to add the first answer stays, for its sentence.
+		r, olderr := k.oldRSS(name)
+		if errors.Is(&Error{Err: olderr}, ErrNotSupported) {
+			return RSS{}, err
 		}
-		return RSS{}, err
+		return r, olderr
 	case err != nil:
 		return RSS{}, err
 	}
