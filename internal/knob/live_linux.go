@@ -36,7 +36,7 @@ type checker interface {
 }
 
 // NewLive gives the backend of the running system.
-func NewLive() Backend {
+func NewLive() *Live {
 	const sys = sysfs("/sys")
 	return &Live{root: "/proc/sys", catalog: Catalogue(), kinds: map[string]accessor{
 		KindLink:    linkKnobs{sysfs: sys},
@@ -46,6 +46,7 @@ func NewLive() Backend {
 		KindQdisc:   qdiscKnobs{},
 		KindIRQ:     irqKnobs{root: "/proc/irq"},
 		KindModule:  moduleKnobs{root: "/sys/module", catalog: Catalogue()},
+		KindNFS:     nfsKnobs{mounts: "/proc/thread-self/mounts"},
 	}}
 }
 
@@ -221,6 +222,8 @@ func (l *Live) fail(op string, id ID, err error) error {
 	case errors.Is(err, ErrReadOnly) && id.Kind() == KindModule:
 		module, parameter := id.split()
 		e.hint = fmt.Sprintf("takes effect when the module is loaded again: options %s %s=VALUE in a file of /etc/modprobe.d", module, parameter)
+	case errors.Is(err, ErrReadOnly) && id.Kind() == KindNFS:
+		e.hint = "change the options in /etc/fstab and mount it again"
 	case errors.Is(err, ErrReadOnly):
 		e.hint = "the kernel offers this setting for reading only here"
 	case errors.Is(err, fs.ErrPermission):

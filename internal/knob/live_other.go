@@ -8,7 +8,7 @@ import "context"
 type Live struct{}
 
 // NewLive gives the backend of the running system.
-func NewLive() Backend { return &Live{} }
+func NewLive() *Live { return &Live{} }
 
 // Read answers ErrNotSupported.
 func (*Live) Read(_ context.Context, id ID) (Value, error) {
@@ -23,6 +23,11 @@ func (*Live) Write(_ context.Context, id ID, _ Value) error {
 // CheckWrite answers ErrNotSupported.
 func (*Live) CheckWrite(_ context.Context, id ID, _ Value) error {
 	return &Error{Op: "check", Knob: id, Err: ErrNotSupported}
+}
+
+// Instances answers ErrNotSupported.
+func (*Live) Instances(_ context.Context, d Definition) ([]ID, error) {
+	return nil, &Error{Op: "list", Knob: d.Pattern, Err: ErrNotSupported}
 }
 
 // Here tells where this process stands; on this operating system it is not known.

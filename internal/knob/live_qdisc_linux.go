@@ -52,6 +52,8 @@ func (k qdiscKnobs) replaceable(name, attribute string, v Value) error {
 	case now == "mq" && v != "mq":
 		return fmt.Errorf("%w: mq is the root, and each of its children carries a discipline for one queue: set "+
 			"sysctl:net.core.default_qdisc, then write mq again", ErrNotSupported)
+	case now == "noop":
+		return fmt.Errorf("%w: the interface has never been up and has no discipline yet", ErrNotSupported)
 	case !slices.Contains(byKind, string(now)):
 		return fmt.Errorf("%w: %s is the root, and its parameters would be lost", ErrNotSupported, now)
 	}

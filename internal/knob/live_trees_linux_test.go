@@ -167,3 +167,46 @@ func TestSysfsThatIsNotOurs(t *testing.T) {
 		}
 	}
 }
+
+const sampleMounts = `sysfs /sys sysfs rw 0 0
+filer:/a /mnt/my\040data nfs4 rw,relatime,vers=4.2,rsize=1048576,wsize=524288,hard,proto=tcp,nconnect=4,addr=192.0.2.1 0 0
+filer:/b /mnt/b nfs rw,vers=3,rsize=8192,wsize=8192 0 0
+filer:/c /mnt/b nfs rw,vers=3,rsize=32768 0 0
+short line
+`
+
+func TestNFS(t *testing.T) {
+	k := nfsKnobs{mounts: filepath.Join(tree(t, map[string]string{"mounts": sampleMounts}), "mounts")}
+	for _, tc := range []struct{ point, option, want, answer string }{
+		{"/mnt/my data", "rsize", "1048576", "ok"},
+		{"/mnt/my data", "nconnect", "4", "ok"},
+		{"/mnt/b", "rsize", "32768", "ok"}, // the one on top
+		{"/mnt/b", "nconnect", "1", "ok"},
+		{"/mnt/b", "wsize", "", "not supported"},
+		{"/sys", "rsize", "", "not there"},
+	} {
+		v, err := k.read(tc.point, tc.option)
+		if got := answer(t, err); got != tc.answer || string(v) != tc.want {
+			t.Errorf("%s %s: %q, %v; want %q and %s", tc.point, tc.option, v, err, tc.want, tc.answer)
+		}
+	}
+	if got := answer(t, k.write("/mnt/b", "rsize", "65536")); got != "read-only" {
+		t.Errorf("write: %s", got)
+	}
+	if got := answer(t, k.check("/mnt/none", "rsize")); got != "not there" {
+		t.Errorf("write of a missing mount: %s", got)
+	}
+}
+
+// No table of mounts makes the parser fail, and every mount has a place.
+func FuzzParseNFSMounts(f *testing.F) {
+	f.Add(sampleMounts)
+	f.Add("a \\040 nfs ,,=,x= 0 0")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, m := range parseNFSMounts(text) {
+			if m.point == "" || m.options == nil {
+				t.Fatalf("%+v", m)
+			}
+		}
+	})
+}

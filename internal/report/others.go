@@ -2,6 +2,7 @@ package report
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/host"
@@ -38,15 +39,42 @@ func NewUndo(e Envelope, outcomes []journal.Outcome) *UndoDocument {
 	return d
 }
 
-// KnobsDocument is linerate.knobs/1: a part of the catalogue.
+// KnobsDocument is linerate.knobs/1: a part of the catalogue, and what the host that it was made on has of it.
 type KnobsDocument struct {
 	Envelope
-	Knobs []knob.Definition `json:"knobs"`
+	Knobs []KnobEntry `json:"knobs"`
 }
 
-// NewKnobs makes a document of catalogue entries.
-func NewKnobs(e Envelope, definitions []knob.Definition) *KnobsDocument {
-	d := &KnobsDocument{Envelope: e.of(SchemaKnobs), Knobs: slices.Clone(definitions)}
+// KnobEntry is one definition and, where they were asked for, the values of the host.
+type KnobEntry struct {
+	knob.Definition
+	Current []KnobNow `json:"current,omitempty"` // one for each knob that the definition is about; absent: not asked for, or none here
+}
+
+// KnobNow is one knob of a host.
+//
+// The value is a pointer, because an empty list is a value: absent means that it could not be read, and then Unread says why.
+type KnobNow struct {
+	Knob    knob.ID      `json:"knob"`
+	Value   *knob.Value  `json:"value,omitempty"`
+	Unread  string       `json:"unread,omitempty"`              // why there is no value
+	SetBy   *knob.Origin `json:"set_by,omitempty"`              // the line of a configuration file that sets it when the host starts
+	Changed bool         `json:"changed_since_start,omitempty"` // the value is another one than that line gives
+}
+
+// NewKnobs makes a document of catalogue entries. Now has the values of the host by the name of the definition; nil where nobody asked.
+func NewKnobs(e Envelope, definitions []knob.Definition, now map[knob.ID][]KnobNow) *KnobsDocument {
+	d := &KnobsDocument{Envelope: e.of(SchemaKnobs)}
+	for _, def := range definitions {
+		current := slices.Clone(now[def.Pattern])
+		for i, k := range current {
+			// The words of TuneD for "at least" (>2048) are no value to compare with.
+			if k.SetBy != nil && k.Value != nil && !strings.HasPrefix(string(k.SetBy.Value), ">") {
+				current[i].Changed = !def.Equal(*k.Value, k.SetBy.Value)
+			}
+		}
+		d.Knobs = append(d.Knobs, KnobEntry{Definition: def, Current: current})
+	}
 	fillSlices(d)
 	return d
 }

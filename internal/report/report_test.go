@@ -69,8 +69,10 @@ func samples(t *testing.T) []sample {
 	entry, _ := diagnose.Explain(diagnose.PathLoss)
 	reserved, _ := diagnose.Explain("bufferbloat")
 	explain, explainReserved := report.NewExplain(envelope(), entry), report.NewExplain(envelope(), reserved)
-	one := report.NewKnobs(envelope(), sampleKnobs()[:1])
-	several := report.NewKnobs(envelope(), sampleKnobs())
+	one := report.NewKnobs(envelope(), sampleKnobs()[:1], nil)
+	oneHere := report.NewKnobs(envelope(), sampleKnobs()[:1], sampleNow())
+	severalHere := report.NewKnobs(envelope(), sampleKnobs(), sampleNow())
+	several := report.NewKnobs(envelope(), sampleKnobs(), nil)
 	scenarios := report.NewLabList(envelope(), []report.LabEntry{
 		{Scenario: "receive-window", Title: "The receiver's buffers are those of an old default", About: "A long story.", Expected: "receive-window-limited", Tunable: true, Knobs: []string{"sysctl:net.ipv4.tcp_rmem"}},
 		{Scenario: "path-loss", Title: "The path loses packets and the sender's congestion control takes each loss for congestion", About: "Another.", Expected: "path-loss", Tunable: true},
@@ -90,6 +92,8 @@ func samples(t *testing.T) []sample {
 		{"explain", explain, func(w io.Writer, s report.Style) error { return report.ExplainText(w, explain, s) }},
 		{"explain-reserved", explainReserved, func(w io.Writer, s report.Style) error { return report.ExplainText(w, explainReserved, s) }},
 		{"knob", one, func(w io.Writer, s report.Style) error { return report.KnobsText(w, one, s) }},
+		{"knob-here", oneHere, func(w io.Writer, s report.Style) error { return report.KnobsText(w, oneHere, s) }},
+		{"knobs-here", severalHere, func(w io.Writer, s report.Style) error { return report.KnobsText(w, severalHere, s) }},
 		{"knobs", several, func(w io.Writer, s report.Style) error { return report.KnobsText(w, several, s) }},
 		{"lab-list", scenarios, func(w io.Writer, s report.Style) error { return report.LabListText(w, scenarios, s) }},
 		{"error", report.NewError("connect 192.0.2.7:7070: connection refused", "run `linerate serve` on the other host", 12), nil},

@@ -243,3 +243,16 @@ func sampleKnobs() []knob.Definition {
 			Disturbance: knob.DisturbsNewSockets, Effect: knob.EffectNewQdisc, Symptom: "Drops at the qdisc.", Risk: "Delay.", Source: "ip-link(8)"},
 	}
 }
+
+// sampleNow is what a host has of the sample knobs: one value that differs from its file, several that are alike, and one that cannot be read.
+func sampleNow() map[knob.ID][]report.KnobNow {
+	value := func(s knob.Value) *knob.Value { return &s }
+	return map[knob.ID][]report.KnobNow{
+		"sysctl:net.ipv4.tcp_rmem": {{Knob: "sysctl:net.ipv4.tcp_rmem", Value: value("4096 131072 6291456"),
+			SetBy: &knob.Origin{File: "/etc/sysctl.d/99-net.conf", Line: 3, Value: "4096 87380 6291456", By: "sysctl"}}},
+		"link:*/txqueuelen": {
+			{Knob: "link:eth0/txqueuelen", Value: value("1000")}, {Knob: "link:eth1/txqueuelen", Value: value("1000")},
+			{Knob: "link:lo/txqueuelen", Value: value("")}, {Knob: "link:wg0/txqueuelen", Unread: "operation not permitted"},
+		},
+	}
+}

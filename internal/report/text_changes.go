@@ -1,6 +1,8 @@
 package report
 
 import (
+	"cmp"
+	"fmt"
 	"io"
 	"strings"
 
@@ -79,17 +81,67 @@ func UndoText(w io.Writer, d *UndoDocument, s Style) error {
 func KnobsText(w io.Writer, d *KnobsDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	if len(d.Knobs) == 1 {
-		p.knob(d.Knobs[0])
+		p.knob(d.Knobs[0].Definition)
+		p.current(d.Knobs[0].Current)
 		return p.err
 	}
-	t := newTable("knob", "default", "what")
+	t := newTable("knob", "here", "default", "what")
 	for _, k := range d.Knobs {
-		t.row(k.Pattern, k.Default, k.Title)
+		t.row(k.Pattern, k.here(), k.Default, k.Title)
 	}
 	t.print(p, "")
 	p.line("")
 	p.line("%s", s.dim("linerate knobs NAME tells everything about one"))
 	return p.err
+}
+
+// here puts the values of a host into one cell: those of many interfaces and queues are mostly the same.
+func (k KnobEntry) here() string {
+	var values []string
+	times := make(map[string]int)
+	for _, c := range k.Current {
+		if c.Value == nil {
+			continue
+		}
+		v := cmp.Or(string(*c.Value), "empty")
+		if times[v]++; times[v] == 1 {
+			values = append(values, v)
+		}
+	}
+	const shown = 2
+	for i, v := range values[:min(shown, len(values))] {
+		if times[v] > 1 {
+			values[i] = fmt.Sprintf("%s ×%d", v, times[v])
+		}
+	}
+	if len(values) > shown {
+		return fmt.Sprintf("%s, %d others", strings.Join(values[:shown], ", "), len(values)-shown)
+	}
+	return strings.Join(values, ", ")
+}
+
+// current lists the values of a host, each with the line that sets it at the start.
+func (p *printer) current(now []KnobNow) {
+	if len(now) == 0 {
+		return
+	}
+	p.line("")
+	t := newTable("here", "value", "set by")
+	for _, k := range now {
+		v := any(cell{k.Unread, p.s.yellow})
+		if k.Value != nil {
+			v = cmp.Or(string(*k.Value), "empty")
+		}
+		by := ""
+		if k.SetBy != nil {
+			by = fmt.Sprintf("%s:%d", k.SetBy.File, k.SetBy.Line)
+			if k.Changed {
+				by += fmt.Sprintf(" says %s: changed since", k.SetBy.Value)
+			}
+		}
+		t.row(k.Knob, v, by)
+	}
+	t.print(p, "  ")
 }
 
 // disturbances is indexed by knob.Disturbance, d0 to d4.

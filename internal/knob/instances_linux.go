@@ -1,0 +1,140 @@
+package knob
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/nl"
+)
+
+// Instances lists the knobs of this host that a definition is about: the one that it names, or one for each interface, queue, route, interrupt
+// or mount that its pattern fits. A knob that has a definition of its own is left to that one. Whether they can be read is for Read to say.
+func (l *Live) Instances(ctx context.Context, d Definition) ([]ID, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &Error{Op: "list", Knob: d.Pattern, Err: err}
+	}
+	if !strings.Contains(string(d.Pattern), "*") {
+		return []ID{d.Pattern}, nil
+	}
+	all, err := l.instances(d.Pattern)
+	if err != nil {
+		return nil, &Error{Op: "list", Knob: d.Pattern, Err: err}
+	}
+	var own []ID
+	for _, id := range all {
+		if best, ok := l.catalog.Lookup(id); ok && best.Pattern == d.Pattern {
+			own = append(own, id)
+		}
+	}
+	return own, nil
+}
+
+func (l *Live) instances(pattern ID) ([]ID, error) {
+	subject, attribute := pattern.split()
+	of := func(subjects []string) []ID {
+		out := make([]ID, len(subjects))
+		for i, s := range subjects {
+			out[i] = ID(pattern.Kind() + ":" + s + "/" + attribute)
+		}
+		return out
+	}
+	switch pattern.Kind() {
+	case KindSysctl:
+		return l.sysctlInstances(pattern)
+	case KindRoute:
+		routes, err := withClient(func(c *nl.Client) ([]nl.Route, error) { return c.Routes() })
+		var to []string
+		for _, r := range routes {
+			if !slices.Contains(to, r.Destination) {
+				to = append(to, r.Destination)
+			}
+		}
+		return of(to), err
+	case KindIRQ:
+		numbers, err := interrupts("/proc/irq")
+		return of(numbers), err
+	case KindNFS:
+		points, err := nfsMounts("/proc/thread-self/mounts")
+		var at []string
+		for _, m := range points {
+			at = append(at, m.point)
+		}
+		return of(at), err
+	case KindLink, KindQdisc, KindEthtool, KindQueue:
+		links, err := withClient(func(c *nl.Client) ([]nl.Link, error) { return c.Links() })
+		if err != nil {
+			return nil, err
+		}
+		switch list := names(links); {
+		case pattern.Kind() == KindQueue:
+			_, queue, _ := strings.Cut(subject, "/")
+			return of(queues(links, strings.TrimSuffix(queue, "-*"))), nil
+		case strings.Contains(attribute, "*"):
+			return nil, fmt.Errorf("%w: %s stands for whatever a driver offers", ErrNotSupported, attribute)
+		default:
+			return of(list), nil
+		}
+	}
+	return nil, fmt.Errorf("%w: no way to list this kind of knob", ErrNotSupported)
+}
+
+// sysctlInstances looks into the directory where the star stands.
+func (l *Live) sysctlInstances(pattern ID) ([]ID, error) {
+	elements := pattern.Path()
+	star := slices.Index(elements, "*")
+	if star < 0 {
+		return nil, fmt.Errorf("%w: a star within a word", ErrNotSupported)
+	}
+	entries, err := os.ReadDir(filepath.Join(l.root, filepath.Join(elements[:star]...)))
+	if err != nil {
+		return nil, err
+	}
+	var out []ID
+	for _, e := range entries {
+		one := slices.Clone(elements)
+		one[star] = e.Name()
+		out = append(out, SysctlID(one...))
+	}
+	return out, nil
+}
+
+// queues gives eth0/rx-0 and so on. Their number is that which rtnetlink tells, so that no sysfs is needed to name them; of queues that are
+// allocated and not in use the kernel shows no files.
+func queues(links []nl.Link, direction string) []string {
+	var out []string
+	for _, l := range links {
+		n := l.RxQueues
+		if direction == "tx" {
+			n = l.TxQueues
+		}
+		for i := range n {
+			out = append(out, fmt.Sprintf("%s/%s-%d", l.Name, direction, i))
+		}
+	}
+	return out
+}
+
+// interrupts lists the numbers in ascending order.
+func interrupts(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var numbers []int
+	for _, e := range entries {
+		if n, err := strconv.Atoi(e.Name()); err == nil && e.IsDir() {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	out := make([]string, len(numbers))
+	for i, n := range numbers {
+		out[i] = strconv.Itoa(n)
+	}
+	return out, nil
+}

@@ -1,0 +1,77 @@
+package knob
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Nearest names the knobs whose names look most like a text that is none: at most n, best first; none when nothing comes close. The
+// text is held against the whole name, the name without its kind, and its last word, since people leave out what they take for granted.
+func (c *Catalog) Nearest(text string, n int) []ID {
+	text = strings.ToLower(strings.TrimSpace(text))
+	type candidate struct {
+		id       ID
+		distance int
+	}
+	var near []candidate
+	for _, d := range c.definitions {
+		best := -1
+		for _, name := range shortNames(d.Pattern) {
+			// Texts are at least as far apart as their lengths, so that a long one costs nothing.
+			most := len(name) / 3
+			if len(text) > len(name)+most || len(name) > len(text)+most {
+				continue
+			}
+			if apart := distance(text, name); apart <= most && (best < 0 || apart < best) {
+				best = apart
+			}
+		}
+		if best >= 0 {
+			near = append(near, candidate{d.Pattern, best})
+		}
+	}
+	slices.SortStableFunc(near, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
+	var out []ID
+	for _, k := range near[:min(n, len(near))] {
+		out = append(out, k.id)
+	}
+	return out
+}
+
+// shortNames are the ways in which somebody may name a knob: tcp_rmem, net.ipv4.tcp_rmem, sysctl:net.ipv4.tcp_rmem.
+func shortNames(id ID) []string {
+	attribute := id.Attribute()
+	names := []string{string(id), id.rest(), attribute, attribute[strings.LastIndexByte(attribute, '.')+1:]}
+	for i, name := range names {
+		names[i] = strings.ToLower(name)
+	}
+	return names
+}
+
+// distance is how many letters have to be put in, taken out, changed, or swapped with their neighbour to make one text of the other (optimal
+// string alignment, a restricted Damerau-Levenshtein distance): swaps are what hurried fingers do.
+func distance(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	var before []int // the row before the last one
+	last := make([]int, len(y)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(x); i++ {
+		row := make([]int, len(y)+1)
+		row[0] = i
+		for j := 1; j <= len(y); j++ {
+			change := 1
+			if x[i-1] == y[j-1] {
+				change = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+change)
+			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(y)]
+}
