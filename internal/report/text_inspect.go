@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/linerate/linerate/internal/host"
@@ -24,17 +25,21 @@ var shownSettings = []string{
 func InspectText(w io.Writer, d *InspectDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	p.line("%s", s.bold(clean(hostLine(d.Host, len(d.CPUs)))))
+	if owners := ownersText(d.Owners); owners != "" {
+		p.wrapped("", owners)
+	}
 
 	p.line("")
 	p.head("INTERFACES")
-	t := newTable("name", "driver", "state", "link", ">mtu", "qdisc", "rings rx/tx", "offloads off", "addresses")
-	for _, i := range d.Interfaces {
-		t.row(i.Name, i.Driver, state(i), linkText(i), i.MTUBytes, i.Qdisc, ringText(i.Rings), offText(i.Features), strings.Join(i.Addresses, " "))
+	t := newTable("name", "driver", "state", "link", ">mtu", "qdisc", "rings rx/tx", "offloads off", "carries", "addresses")
+	for _, l := range layers(d.Interfaces) {
+		t.row(l.name(), l.driver(), l.each(state), l.each(linkText), l.each(mtuText), l.each(qdiscText), ringText(l.members[0].Rings),
+			offText(l.members[0].Features), carries(l.members[0], d.Interfaces), l.addresses())
 	}
 	t.print(p, "  ")
+	inspectTroubles(p, d)
+	inspectHardware(p, d)
 
-	p.line("")
-	p.head("SETTINGS")
 	t = newTable()
 	shown := 0
 	for _, name := range shownSettings {
@@ -45,7 +50,11 @@ func InspectText(w io.Writer, d *InspectDocument, s Style) error {
 			}
 		}
 	}
-	t.print(p, "  ")
+	if len(d.Settings) > 0 {
+		p.line("")
+		p.head("SETTINGS")
+		t.print(p, "  ")
+	}
 	if more := len(d.Settings) - shown; more > 0 {
 		p.line("  %s", s.dim(fmt.Sprintf("and %d more with --json", more)))
 	}
@@ -62,6 +71,70 @@ func InspectText(w io.Writer, d *InspectDocument, s Style) error {
 	}
 	p.notes("NOT READ", d.Warnings)
 	return p.err
+}
+
+// inspectTroubles prints the counters that tell of packets lost, damaged or held back; nothing on a host without any.
+func inspectTroubles(p *printer, d *InspectDocument) {
+	t := newTable("where", "counter", ">count", "meaning")
+	t.wrap = true
+	for _, i := range d.Interfaces {
+		for n, s := range i.Symptoms {
+			if n == maxSymptoms {
+				t.row(i.Name, "", "", fmt.Sprintf("and %d more with --json", len(i.Symptoms)-n))
+				break
+			}
+			t.row(i.Name, s.Counter, s.Total, s.Meaning)
+		}
+	}
+	for _, q := range d.Qdiscs {
+		// A parent repeats what its children dropped.
+		if q.Drops > 0 && q.Parent == "root" {
+			t.row(q.Interface, "qdisc "+q.Kind, q.Drops, "dropped by the queueing discipline before the card: its limit, or its way to keep queues short")
+		}
+	}
+	if len(t.rows) > 0 {
+		p.line("")
+		p.head("LOST OR HELD BACK SINCE BOOT")
+		t.print(p, "  ")
+	}
+}
+
+// maxSymptoms is how many counters of one card the first screen has room for.
+const maxSymptoms = 6
+
+// inspectHardware prints a sentence for each card, and one each for processors, tables and file servers.
+func inspectHardware(p *printer, d *InspectDocument) {
+	t := newTable("", "")
+	t.head, t.wrap = nil, true
+	// The ports of one card have one sentence, unless somebody set them differently.
+	names := make(map[string]string)
+	var texts []string
+	for _, i := range d.Interfaces {
+		text := cardText(i)
+		if names[text] == "" {
+			texts = append(texts, text)
+		}
+		names[text] = strings.TrimSpace(names[text] + " " + i.Name)
+	}
+	for _, text := range texts {
+		if text != "" {
+			t.row(names[text], text)
+		}
+	}
+	if text := processorText(d.CPUs, d.Idle); text != "" {
+		t.row("processors", text)
+	}
+	if text := tablesText(d.Tables); text != "" {
+		t.row("tables", text)
+	}
+	for _, m := range d.Mounts {
+		t.row("nfs", m.Path+" from "+m.Source+": "+mountText(m.Options))
+	}
+	if len(t.rows) > 0 {
+		p.line("")
+		p.head("HARDWARE AND KERNEL")
+		t.print(p, "  ")
+	}
 }
 
 // notes prints sentences that qualify the rest; nothing when there are none.
@@ -113,6 +186,8 @@ func systemName(goos string) string {
 // state is up only with a carrier: an interface that is merely switched on carries nothing.
 func state(i host.Interface) string {
 	switch {
+	case i.Asleep:
+		return "asleep"
 	case !i.Up:
 		return "down"
 	case !i.Carrier:
@@ -131,6 +206,10 @@ func linkText(i host.Interface) string {
 	}
 	return strings.TrimSpace(unit.BitRate(i.SpeedBitsPerSec).String() + " " + i.Duplex)
 }
+
+func mtuText(i host.Interface) string { return strconv.Itoa(i.MTUBytes) }
+
+func qdiscText(i host.Interface) string { return i.Qdisc }
 
 // ringText gives the descriptor rings as present of largest possible, receive first.
 func ringText(r *host.Rings) string {
