@@ -316,6 +316,12 @@ func TestEveryByteIsCharged(t *testing.T) {
 				return nil
 			}
 			r := run(t, w, c.spec, nil)
+			// On a busy machine the first packets of a connection can die in the backlog of a socket whose reader is not running; they come again after 200 ms,
+			// which is all of the window.
+			for again := 0; again < 5 && c.want(r) == 0; again++ {
+				charged, calls = 0, 0
+				r = run(t, w, c.spec, nil)
+			}
 			if want := c.want(r); want == 0 || charged < want || c.most > 0 && charged > c.most || calls < 2 {
 				t.Errorf("charged %d bytes in %d calls, the test has moved %d", charged, calls, want)
 			}
