@@ -157,6 +157,13 @@ func (c *Client) SetTxQueueLen(name string, packets int) error {
 	return wrap("set txqueuelen of", name, c.k.setTxQueueLen(name, packets))
 }
 
+// SetSizeLimit sets one of the limits on merged and split packets in bytes, and reads it back. More than 65536 ("BIG TCP") is for IPv6
+// since Linux 5.19 and for IPv4 since 6.3, and for GSO as far as the driver goes; programs that read raw packets may not
+// be ready for them. A kernel without the limit is ErrNotSupported, one that the driver cannot is EINVAL.
+func (c *Client) SetSizeLimit(name string, which SizeLimit, bytes int) error {
+	return wrap("set "+string(which)+" of", name, c.k.setSizeLimit(name, which, bytes))
+}
+
 // SetUp brings a link up.
 func (c *Client) SetUp(name string) error { return wrap("set up", name, c.k.setUp(name, true)) }
 

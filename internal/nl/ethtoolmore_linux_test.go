@@ -3,6 +3,7 @@ package nl
 import (
 	"encoding/binary"
 	"errors"
+	"io/fs"
 	"slices"
 	"testing"
 
@@ -67,6 +68,45 @@ func TestParseLinkInfo(t *testing.T) {
 	if _, err := parseLink(short); err == nil {
 		t.Error("a VLAN number of one byte was accepted")
 	}
+}
+
+func TestNetnsSizeLimits(t *testing.T) {
+	inNetNS(t, func(c *Client) {
+		must(t, c.AddVeth("v0", "v1", -1))
+		read := func(which SizeLimit) int {
+			t.Helper()
+			l, err := c.LinkByName("v0")
+			must(t, err)
+			return l.SizeLimit(which)
+		}
+		for _, which := range []SizeLimit{LimitGRO, LimitGSO, LimitGROIPv4, LimitGSOIPv4} {
+			was := read(which)
+			if was == 0 { // a kernel before 6.3
+				if err := c.SetSizeLimit("v0", which, 4096); !errors.Is(err, ErrNotSupported) {
+					t.Errorf("%s: %v", which, err)
+				}
+				continue
+			}
+			for _, bytes := range []int{40000, was} {
+				must(t, c.SetSizeLimit("v0", which, bytes))
+				if got := read(which); got != bytes {
+					t.Errorf("%s: %d after setting %d", which, got, bytes)
+				}
+			}
+			if err := c.SetSizeLimit("v0", which, 1<<30); !errors.Is(err, unix.EINVAL) {
+				t.Errorf("%s: a gigabyte: %v", which, err)
+			}
+		}
+		if err := c.SetSizeLimit("v0", "size", 1); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("unknown limit: %v", err)
+		}
+		if err := c.SetSizeLimit("nope", LimitGRO, 1); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("no link: %v", err)
+		}
+		if read("size") != 0 {
+			t.Error("an unknown limit has a value")
+		}
+	})
 }
 
 func fecMessage(t testing.TB, auto byte, active uint32, modes ...string) []byte {

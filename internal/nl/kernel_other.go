@@ -29,6 +29,7 @@ func (*kernel) driver(string) (DriverInfo, error)             { return DriverInf
 func (*kernel) statistics(string) (map[string]uint64, error)  { return nil, ErrNotSupported }
 func (*kernel) setMTU(string, int) error                      { return ErrNotSupported }
 func (*kernel) setTxQueueLen(string, int) error               { return ErrNotSupported }
+func (*kernel) setSizeLimit(string, SizeLimit, int) error     { return ErrNotSupported }
 func (*kernel) setUp(string, bool) error                      { return ErrNotSupported }
 func (*kernel) setMAC(string, string) error                   { return ErrNotSupported }
 func (*kernel) setFeature(string, string, bool) error         { return ErrNotSupported }

@@ -288,6 +288,37 @@ func (k *kernel) setTxQueueLen(name string, packets int) error {
 	return k.setUint32(name, unix.IFLA_TXQLEN, packets)
 }
 
+// setSizeLimit reads back because a kernel that does not know an attribute of RTM_NEWLINK leaves it aside without a word.
+func (k *kernel) setSizeLimit(name string, which SizeLimit, bytes int) error {
+	attr, ok := map[SizeLimit]uint16{
+		LimitGRO: unix.IFLA_GRO_MAX_SIZE, LimitGSO: unix.IFLA_GSO_MAX_SIZE,
+		LimitGROIPv4: unix.IFLA_GRO_IPV4_MAX_SIZE, LimitGSOIPv4: unix.IFLA_GSO_IPV4_MAX_SIZE,
+	}[which]
+	if !ok {
+		return errNoWord("size limit", string(which))
+	}
+	before, err := k.linkByName(name)
+	switch {
+	case err != nil:
+		return err
+	case before.SizeLimit(which) == 0:
+		return fmt.Errorf("%w: this kernel has no %s", ErrNotSupported, which)
+	case before.SizeLimit(which) == bytes:
+		return nil
+	}
+	if err := k.setUint32(name, attr, bytes); err != nil {
+		return err
+	}
+	after, err := k.linkByName(name)
+	if err != nil {
+		return fmt.Errorf("read back: %w", err)
+	}
+	if after.SizeLimit(which) == before.SizeLimit(which) {
+		return ErrNotApplied
+	}
+	return nil
+}
+
 // setUint32 refuses what would be cut to 32 bits on its way into the attribute and then mean another value.
 func (k *kernel) setUint32(name string, attr uint16, v int) error {
 	if v < 0 || int64(v) > 1<<32-1 {

@@ -41,6 +41,33 @@ type Link struct {
 	GSOIPv4MaxBytes int
 }
 
+// SizeLimit names one of the four limits of a link on packets that the stack merges or splits, in the word of ip-link(8).
+type SizeLimit string
+
+// The limits that SetSizeLimit writes, in bytes with headers. Setting a plain one to 65536 or less sets that of IPv4 too
+// (netif_set_gso_max_size, netif_set_gro_max_size).
+const (
+	LimitGRO     SizeLimit = "gro_max_size"
+	LimitGSO     SizeLimit = "gso_max_size"
+	LimitGROIPv4 SizeLimit = "gro_ipv4_max_size"
+	LimitGSOIPv4 SizeLimit = "gso_ipv4_max_size"
+)
+
+// SizeLimit gives one of the limits, 0 when the kernel does not tell it.
+func (l Link) SizeLimit(which SizeLimit) int {
+	switch which {
+	case LimitGRO:
+		return l.GROMaxBytes
+	case LimitGSO:
+		return l.GSOMaxBytes
+	case LimitGROIPv4:
+		return l.GROIPv4MaxBytes
+	case LimitGSOIPv4:
+		return l.GSOIPv4MaxBytes
+	}
+	return 0
+}
+
 // Address is one address of a link in CIDR form.
 type Address struct {
 	Index int
