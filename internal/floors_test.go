@@ -48,7 +48,9 @@ var floors = map[string]int{
 	"internal/knob":    3,
 	"internal/traffic": 3,
 
-	"internal/journal": 4,
+	"internal/journal":  4,
+	"internal/bootconf": 4, // what the files of a host set when it starts
+	"internal/advice":   4, // what has become of old settings
 
 	// Foreign dialects: they give results of package traffic and know nothing of one another.
 	"internal/traffic/iperf3":   4,

@@ -83,7 +83,7 @@ Start with ` + "`linerate demo`" + `: the whole loop in a private world on this 
 	for _, c := range []*cobra.Command{
 		a.inspectCommand(), a.serveCommand(), a.measureCommand(), a.diagnoseCommand(), a.tuneCommand(),
 		a.setCommand(), a.undoCommand(), a.confirmCommand(), a.historyCommand(), a.recoverCommand(),
-		a.knobsCommand(), a.demoCommand(), a.labCommand(), a.versionCommand(),
+		a.knobsCommand(), a.checkAdviceCommand(), a.demoCommand(), a.labCommand(), a.versionCommand(),
 		a.guardCommand(), a.labHostCommand(),
 	} {
 		if c.Args == nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/advice"
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/tune"
@@ -47,6 +48,7 @@ var documents = []struct {
 	{SchemaHistory, HistoryDocument{}},
 	{SchemaUndo, UndoDocument{}},
 	{SchemaKnobs, KnobsDocument{}},
+	{SchemaCheckAdvice, AdviceDocument{}},
 	{SchemaExplain, ExplainDocument{}},
 	{SchemaScenarios, LabListDocument{}},
 	{SchemaLab, LabDocument{}},
@@ -60,9 +62,11 @@ var documents = []struct {
 // new ones come with new rules.
 var enums = map[reflect.Type][]string{
 	reflect.TypeFor[diagnose.Severity](): {string(diagnose.Info), string(diagnose.Notice), string(diagnose.Warning), string(diagnose.Critical)},
-	reflect.TypeFor[tune.Verdict]():      {string(tune.Kept), string(tune.RevertedWorse), string(tune.RevertedUnproven), string(tune.Refused)},
-	reflect.TypeFor[tune.Side]():         {string(tune.Near), string(tune.Far)},
-	reflect.TypeFor[tune.State]():        {string(tune.StateTrial), string(tune.StateCommitted), string(tune.StateUndone)},
+	reflect.TypeFor[advice.Verdict](): {string(advice.Harmful), string(advice.Removed), string(advice.Ignored), string(advice.NowDefault),
+		string(advice.StillRight), string(advice.Unknown)},
+	reflect.TypeFor[tune.Verdict](): {string(tune.Kept), string(tune.RevertedWorse), string(tune.RevertedUnproven), string(tune.Refused)},
+	reflect.TypeFor[tune.Side]():    {string(tune.Near), string(tune.Far)},
+	reflect.TypeFor[tune.State]():   {string(tune.StateTrial), string(tune.StateCommitted), string(tune.StateUndone)},
 	reflect.TypeFor[tune.Phase](): {string(tune.PhasePilot), string(tune.PhaseLevels), string(tune.PhaseTrial),
 		string(tune.PhaseConfirmation), string(tune.PhaseAblation)},
 	reflect.TypeFor[journal.State](): {string(journal.Trial), string(journal.Committed), string(journal.Persisted), string(journal.Undone), "dry-run"},

@@ -1,0 +1,207 @@
+package advice
+
+import (
+	"regexp"
+	"strings"
+)
+
+// linuxTrees and freebsdTrees are the first parts of the names of sysctls by which the two systems are told apart. Their trees share
+// no first two parts except below vm, where Linux has the longer list here.
+//
+// Sources: Documentation/admin-guide/sysctl and Documentation/networking/ip-sysctl.rst; sysctl(8) of FreeBSD.
+var (
+	linuxTrees = []string{
+		"net.core.", "net.ipv4.", "net.ipv6.", "net.netfilter.", "net.nf_conntrack", "net.bridge.", "net.unix.", "net.mptcp.", "net.sctp.",
+		"kernel.", "fs.", "sunrpc.", "user.", "vm.swappiness", "vm.dirty_", "vm.min_free_kbytes", "vm.overcommit_", "vm.zone_reclaim_mode",
+		"vm.max_map_count", "vm.vfs_cache_pressure", "vm.nr_hugepages", "vm.drop_caches", "dev.raid.", "dev.cdrom.",
+	}
+	freebsdTrees = []string{
+		"net.inet.", "net.inet6.", "net.isr.", "net.link.", "net.iflib.", "net.route.", "net.bpf.", "net.local.", "net.graph.", "net.pf.",
+		"kern.", "hw.", "dev.", "vm.", "security.", "machdep.", "debug.", "compat.",
+	}
+)
+
+// sysctlOS says whose sysctl a dotted name is; false for what is no sysctl of either.
+func sysctlOS(name string) (OS, bool) {
+	for _, p := range linuxTrees {
+		if strings.HasPrefix(name, p) {
+			return Linux, true
+		}
+	}
+	for _, p := range freebsdTrees {
+		if strings.HasPrefix(name, p) {
+			return FreeBSD, true
+		}
+	}
+	return "", false
+}
+
+// sysctl adds a sysctl by its name in either notation. FreeBSD's kernel settings at boot (loader.conf) have names of the same form.
+func (r *reader) sysctl(name, value string) bool {
+	name = strings.TrimPrefix(strings.TrimSpace(name), "-") // sysctl.d: carry on when it fails
+	name = strings.TrimPrefix(name, "/proc/sys/")
+	if first := strings.IndexAny(name, "./"); first >= 0 && name[first] == '/' {
+		// In the notation with slashes a dot belongs to the name of an interface.
+		parts := strings.Split(name, "/")
+		for i, p := range parts {
+			parts[i] = strings.ReplaceAll(p, ".", "/")
+		}
+		name = strings.Join(parts, ".")
+	}
+	o, ok := sysctlOS(name)
+	if !ok || value == "" {
+		return false
+	}
+	r.add(o, "sysctl:"+name, value)
+	return true
+}
+
+// assignmentLine is NAME = VALUE, with a comment behind it or not.
+var assignmentLine = regexp.MustCompile(`^(-?[A-Za-z_][\w./*%-]*)\s*=\s*("[^"]*"|'[^']*'|[^#]*)`)
+
+// split takes a line of the form NAME = VALUE apart.
+func split(text string) (name, value string, ok bool) {
+	m := assignmentLine.FindStringSubmatch(text)
+	if m == nil {
+		return "", "", false
+	}
+	value = strings.TrimSpace(m[2])
+	if len(value) > 1 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {
+		value = value[1 : len(value)-1]
+	}
+	return m[1], strings.TrimSpace(value), true
+}
+
+// assignment reads sysctl.conf, sysctl.d, loader.conf, rc.conf and the ifcfg files of Red Hat.
+func (r *reader) assignment(text string) bool {
+	name, value, ok := split(text)
+	if !ok {
+		return false
+	}
+	if r.sysctl(name, value) {
+		return true
+	}
+	device, isInterface := strings.CutPrefix(name, "ifconfig_")
+	switch {
+	case isInterface: // rc.conf of FreeBSD
+		r.interfaceWords(FreeBSD, device, strings.Fields(value))
+	case name == "MTU" || name == "MTUBytes": // ifcfg-eth0, systemd.link
+		r.add("", "link:*/mtu", value)
+	case name == "ETHTOOL_OPTS":
+		words := strings.Fields(value)
+		if len(words) > 0 && !strings.HasPrefix(words[0], "-") {
+			words = append([]string{"-s", "*"}, words...) // the old form: arguments of -s alone
+		}
+		r.ethtool(command{words: append([]string{"ethtool"}, words...)})
+	case strings.HasSuffix(name, "_load"): // a module in loader.conf
+		r.add(FreeBSD, "kldload:"+strings.TrimSuffix(name, "_load"), value)
+	default:
+		return false
+	}
+	return true
+}
+
+// kernelOptionLine is a line of a FreeBSD kernel configuration: capital letters, which no module of Linux has.
+var kernelOptionLine = regexp.MustCompile(`^(?:options|device)\s+([A-Z][A-Z0-9_]+)(?:=(\S+))?\s*(?:#.*)?$`)
+
+func (r *reader) kernelOption(text string) bool {
+	m := kernelOptionLine.FindStringSubmatch(text)
+	if m != nil {
+		r.add(FreeBSD, "option:"+m[1], m[2])
+	}
+	return m != nil
+}
+
+// moduleOptionsLine is a line of modprobe.d or the older modules.conf.
+var moduleOptionsLine = regexp.MustCompile(`^options\s+([a-z][\w-]*)\s+(.+)$`)
+
+func (r *reader) moduleOptions(text string) bool {
+	m := moduleOptionsLine.FindStringSubmatch(text)
+	return m != nil && r.moduleParameters(m[1], strings.Fields(m[2]))
+}
+
+// moduleParameters adds NAME=VALUE words behind the name of a module; underscores and dashes are the same in such a name.
+func (r *reader) moduleParameters(module string, words []string) bool {
+	module = strings.TrimSuffix(module[strings.LastIndex(module, "/")+1:], ".ko")
+	module = strings.ReplaceAll(module, "-", "_")
+	found := false
+	for _, w := range words {
+		if name, value, ok := strings.Cut(w, "="); ok && name != "" && value != "" {
+			r.add(Linux, "module:"+module+"/"+name, strings.Trim(value, `"'`))
+			found = true
+		}
+	}
+	return found
+}
+
+// etcSystemLine is a line of /etc/system, which has a module in front of the variable of all but the kernel itself.
+var etcSystemLine = regexp.MustCompile(`^set\s+(\w+):(\w+)\s*=\s*(\w+)`)
+
+func (r *reader) etcSystem(text string) bool {
+	m := etcSystemLine.FindStringSubmatch(text)
+	if m != nil {
+		r.add(Solaris, "system:"+m[1]+"/"+m[2], m[3])
+	}
+	return m != nil
+}
+
+// driverConfLine is an entry of a driver's file on Solaris and illumos (driver.conf(5)): it ends in a semicolon.
+var driverConfLine = regexp.MustCompile(`^(\w+)\s*=\s*([\w,]+)\s*;`)
+
+func (r *reader) driverConf(text string) bool {
+	m := driverConfLine.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	if _, ok := bareNames()["driver"][m[1]]; !ok {
+		return false
+	}
+	r.add(Solaris, bareNames()["driver"][m[1]], m[2])
+	return true
+}
+
+// hostnameLine is the content of hostname.IF on Solaris 10: an address or a name, and the MTU.
+var hostnameLine = regexp.MustCompile(`^\S+\s+mtu\s+(\d+)$`)
+
+func (r *reader) hostname(text string) bool {
+	m := hostnameLine.FindStringSubmatch(text)
+	if m != nil {
+		r.add("", "link:*/mtu", m[1])
+	}
+	return m != nil
+}
+
+// namedLine is a statement of named.conf.
+var namedLine = regexp.MustCompile(`^([a-z][a-z-]+)\s+("[^"]*"|\S+?)\s*;`)
+
+func (r *reader) named(text string) bool {
+	m := namedLine.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	if _, ok := bareNames()["named"][m[1]]; !ok {
+		return false
+	}
+	r.add("", "named:"+m[1], strings.Trim(m[2], `"`))
+	return true
+}
+
+// bareLine is a name and a value without a command or a file around them, as people pass them on: "TcpWindowSize 131400".
+var bareLine = regexp.MustCompile(`^([A-Za-z_][\w.-]*)\s*[=: ]\s*("[^"]*"|[\w.,]+)$`)
+
+// bare reads such a line when the name alone says what it is of.
+func (r *reader) bare(text string) bool {
+	m := bareLine.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	for _, kind := range []string{"module", "registry", "ndd"} {
+		if name, ok := bareNames()[kind][m[1]]; ok {
+			r.add(bareOS[kind], name, strings.Trim(m[2], `"`))
+			return true
+		}
+	}
+	return false
+}
+
+var bareOS = map[string]OS{"module": Linux, "registry": Windows, "ndd": Solaris}

@@ -1,0 +1,404 @@
+package advice
+
+import (
+	"net"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// reads is the form of a reader of one program: the command, and the command whose output it is fed with.
+type reads func(r *reader, c, from command) bool
+
+// commandTable finds the reader of a program by its name; nil when its arguments mean nothing to us.
+func commandTable(name string) reads {
+	switch name {
+	case "sysctl", "sysrc":
+		return (*reader).sysctlCommand
+	case "ethtool":
+		return func(r *reader, c, _ command) bool { return r.ethtool(c) }
+	case "ip":
+		return (*reader).ip
+	case "ifconfig":
+		return (*reader).ifconfig
+	case "route":
+		return (*reader).route
+	case "tc":
+		return (*reader).tc
+	case "mii-tool":
+		return (*reader).miiTool
+	case "modprobe", "insmod":
+		return (*reader).modprobe
+	case "mount", "mount_nfs":
+		return (*reader).mount
+	case "echo", "printf":
+		return (*reader).echo
+	case "tee":
+		return (*reader).tee
+	case "ndd":
+		return (*reader).ndd
+	case "ipadm":
+		return (*reader).ipadm
+	case "dladm":
+		return (*reader).dladm
+	case "netsh":
+		return (*reader).netsh
+	case "reg":
+		return (*reader).reg
+	}
+	return nil
+}
+
+// pairs calls f for each name and value in words that alternate.
+func pairs(words []string, f func(name, value string)) {
+	for i := 0; i+1 < len(words); i += 2 {
+		f(words[i], words[i+1])
+	}
+}
+
+// sysctlCommand reads sysctl(8) of Linux and FreeBSD and sysrc(8): every word with an equals sign is a setting.
+func (r *reader) sysctlCommand(c, _ command) bool {
+	for _, w := range c.words[1:] {
+		name, value, ok := strings.Cut(w, "=")
+		if !ok || strings.HasPrefix(w, "--") {
+			continue
+		}
+		if device, isInterface := strings.CutPrefix(name, "ifconfig_"); isInterface {
+			r.interfaceWords(FreeBSD, device, strings.Fields(value))
+			continue
+		}
+		if !r.sysctl(name, value) {
+			r.add("", "sysctl:"+name, value)
+		}
+	}
+	return true
+}
+
+// ethtoolSections maps the options of ethtool(8) to the part of the card that they set, as ethtool knobs are named.
+var ethtoolSections = map[string]string{
+	"-K": "feature.", "--features": "feature.", "--offload": "feature.",
+	"-G": "ring.", "--set-ring": "ring.",
+	"-C": "coalesce.", "--coalesce": "coalesce.",
+	"-L": "channels.", "--set-channels": "channels.",
+	"-A": "pause.", "--pause": "pause.",
+	"--set-eee": "",
+}
+
+// ethtool reads the options that set something. Reading options are of its form and set nothing.
+func (r *reader) ethtool(c command) bool {
+	if len(c.words) < 3 {
+		return len(c.words) > 0
+	}
+	option, device, rest := c.words[1], c.words[2], c.words[3:]
+	if section, ok := ethtoolSections[option]; ok {
+		pairs(rest, func(name, value string) {
+			r.add(Linux, "ethtool:"+device+"/"+section+strings.ToLower(name), value)
+		})
+	} else if option == "-s" || option == "--change" {
+		r.linkModes(device, rest)
+	}
+	return true
+}
+
+// linkModes reads the words of ethtool -s. Speed, duplex and autonegotiation are one setting, because what the one does depends on
+// the others: link.forced when autonegotiation is off, else link.advertised.
+func (r *reader) linkModes(device string, words []string) {
+	var speed, duplex, autoneg string
+	pairs(words, func(name, value string) {
+		switch strings.ToLower(name) {
+		case "speed":
+			speed = value
+		case "duplex":
+			duplex = strings.ToLower(value)
+		case "autoneg":
+			autoneg = strings.ToLower(value)
+		case "advertise":
+			r.add(Linux, "ethtool:"+device+"/link.advertised", value)
+		}
+	})
+	if speed == "" && duplex == "" && autoneg == "" {
+		return
+	}
+	value := strings.Trim(speed+"/"+duplex, "/")
+	if autoneg == "off" {
+		r.add(Linux, "ethtool:"+device+"/link.forced", value)
+	} else {
+		r.add(Linux, "ethtool:"+device+"/link.advertised", strings.TrimSpace(value+" autonegotiation"))
+	}
+}
+
+// ip reads `ip link set` and `ip route add|change|replace|append`.
+func (r *reader) ip(c, _ command) bool {
+	words := c.words[1:]
+	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
+		words = words[1:]
+	}
+	if len(words) < 2 {
+		return true
+	}
+	switch {
+	case strings.HasPrefix("link", words[0]) && words[1] == "set":
+		words = words[2:]
+		if len(words) > 0 && words[0] == "dev" {
+			words = words[1:]
+		}
+		if len(words) > 1 {
+			r.interfaceWords(Linux, words[0], words[1:])
+		}
+	case strings.HasPrefix("route", words[0]) && (words[1] == "add" || words[1] == "change" || words[1] == "replace" || words[1] == "append"):
+		r.routeWords(words[2:])
+	}
+	return true
+}
+
+// routeMetrics are the metrics of a route that are settings of ours, in the words of ip-route(8) and route(8).
+var routeMetrics = map[string]string{
+	"window": "window", "initcwnd": "initcwnd", "initrwnd": "initrwnd", "mtu": "mtu", "advmss": "advmss", "mss": "advmss", "quickack": "quickack", "rto_min": "rto_min",
+}
+
+// routeWords reads a destination and the metrics behind it.
+func (r *reader) routeWords(words []string) {
+	for len(words) > 0 && (strings.HasPrefix(words[0], "-") || words[0] == "to" || words[0] == "unicast") {
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return
+	}
+	destination := words[0]
+	if at := slices.Index(words, "netmask"); at > 0 && at+1 < len(words) {
+		destination = withMask(destination, words[at+1])
+	}
+	for i := 1; i+1 < len(words); i++ {
+		metric, ok := routeMetrics[words[i]]
+		if !ok {
+			continue
+		}
+		value := words[i+1]
+		if value == "lock" && i+2 < len(words) {
+			value = words[i+2]
+		}
+		r.add(Linux, "route:"+destination+"/"+metric, value)
+	}
+}
+
+// withMask writes an address and a mask as a prefix; what is neither stays an address.
+func withMask(address, mask string) string {
+	a, err := netip.ParseAddr(address)
+	m, maskErr := netip.ParseAddr(mask)
+	if err != nil || maskErr != nil || !a.Is4() || !m.Is4() {
+		return address
+	}
+	b := m.As4()
+	ones, bits := net.IPv4Mask(b[0], b[1], b[2], b[3]).Size()
+	if bits == 0 {
+		return address // the ones of the mask are not together
+	}
+	return netip.PrefixFrom(a, ones).String()
+}
+
+// route reads route(8) of net-tools.
+func (r *reader) route(c, _ command) bool {
+	words := c.words[1:]
+	for len(words) > 0 && (strings.HasPrefix(words[0], "-") || words[0] == "add") {
+		words = words[1:]
+	}
+	r.routeWords(words)
+	return true
+}
+
+// ifconfig reads ifconfig(8) of every system.
+func (r *reader) ifconfig(c, _ command) bool {
+	if len(c.words) > 2 {
+		o := OS("")
+		if strings.HasPrefix(c.words[1], "e1000g") {
+			o = Solaris // the name of a driver that no other system has
+		}
+		r.interfaceWords(o, c.words[1], c.words[2:])
+	}
+	return true
+}
+
+// interfaceFlags are words of FreeBSD's ifconfig(8) that turn something on, or off with a dash in front.
+var interfaceFlags = map[string]bool{
+	"polling": true, "tso": true, "tso4": true, "tso6": true, "lro": true, "rxcsum": true, "txcsum": true, "rxcsum6": true, "txcsum6": true,
+}
+
+// interfaceWords reads what ifconfig, ip link set and rc.conf say behind the name of an interface.
+func (r *reader) interfaceWords(o OS, device string, words []string) {
+	for i, w := range words {
+		value := ""
+		if i+1 < len(words) {
+			value = words[i+1]
+		}
+		flag := strings.TrimPrefix(w, "-")
+		switch {
+		case w == "mtu" && value != "":
+			r.add(o, "link:"+device+"/mtu", value)
+		case (w == "txqueuelen" || w == "qlen" || w == "txqlen") && value != "":
+			r.add(Linux, "link:"+device+"/txqueuelen", value)
+		case interfaceFlags[flag]:
+			state := "on"
+			if flag != w {
+				state = "off"
+			}
+			r.add(FreeBSD, "ifconfig:"+device+"/"+flag, state)
+		case w == "media" && value != "":
+			r.add(FreeBSD, "ifconfig:"+device+"/media", value)
+		}
+	}
+}
+
+// tc reads the kind of a root queueing discipline.
+func (r *reader) tc(c, _ command) bool {
+	words := c.words[1:]
+	if len(words) < 4 || words[0] != "qdisc" || words[1] == "del" || words[1] == "show" {
+		return true
+	}
+	device, root := "", false
+	for i := 2; i < len(words); i++ {
+		switch words[i] {
+		case "dev":
+			if i+1 < len(words) {
+				i++
+				device = words[i]
+			}
+		case "handle", "parent":
+			i++
+		case "root":
+			root = true
+		default:
+			if device != "" && root {
+				r.add(Linux, "qdisc:"+device+"/root", words[i])
+			}
+			return true
+		}
+	}
+	return true
+}
+
+// miiTool reads mii-tool -F and -A, which name a medium like 100baseTx-FD and then the interface.
+func (r *reader) miiTool(c, _ command) bool {
+	for i, w := range c.words {
+		name, medium, attached := strings.Cut(w, "=")
+		forced := name == "-F" || name == "--force"
+		if !forced || len(c.words) < 3 {
+			continue
+		}
+		if !attached {
+			medium = c.words[i+1]
+		}
+		speed := medium[:len(medium)-len(strings.TrimLeft(medium, "0123456789"))]
+		duplex := "half"
+		if strings.HasSuffix(strings.ToUpper(medium), "-FD") {
+			duplex = "full"
+		}
+		r.add(Linux, "ethtool:"+c.words[len(c.words)-1]+"/link.forced", speed+"/"+duplex)
+	}
+	return true
+}
+
+// modprobe reads parameters on the command line of modprobe and insmod.
+func (r *reader) modprobe(c, _ command) bool {
+	words := c.words[1:]
+	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
+		words = words[1:]
+	}
+	if len(words) > 1 {
+		r.moduleParameters(words[0], words[1:])
+	}
+	return true
+}
+
+// mount reads the options of an NFS mount.
+func (r *reader) mount(c, _ command) bool {
+	for i, w := range c.words {
+		if w == "-o" && i+1 < len(c.words) {
+			r.nfsOptions(c.words[len(c.words)-1], c.words[i+1])
+		}
+	}
+	return true
+}
+
+// mountedLine is a line of fstab: device, mount point, type, options.
+var mountedLine = regexp.MustCompile(`^\S+:\S+\s+(/\S*)\s+nfs[34]?\s+(\S+)`)
+
+func (r *reader) mounted(text string) bool {
+	m := mountedLine.FindStringSubmatch(text)
+	if m != nil {
+		r.nfsOptions(m[1], m[2])
+	}
+	return m != nil
+}
+
+func (r *reader) nfsOptions(point, options string) {
+	for _, o := range strings.Split(options, ",") {
+		name, value, ok := strings.Cut(o, "=")
+		switch {
+		case ok && (name == "rsize" || name == "wsize" || name == "nconnect" || name == "proto"):
+			r.add("", "nfs:"+point+"/"+name, value)
+		case o == "udp" || o == "tcp":
+			r.add("", "nfs:"+point+"/proto", o)
+		}
+	}
+}
+
+// echo reads what is written into a file below /proc or /sys, and what is appended to a file of settings.
+func (r *reader) echo(c, _ command) bool {
+	if c.target == "" {
+		return true
+	}
+	return r.written(strings.Join(echoed(c), " "), c.target)
+}
+
+// tee reads echo VALUE | tee FILE.
+func (r *reader) tee(c, from command) bool {
+	if name := from.name(); name != "echo" && name != "printf" {
+		return true
+	}
+	target := c.words[len(c.words)-1]
+	return len(c.words) < 2 || r.written(strings.Join(echoed(from), " "), target)
+}
+
+// echoed is what echo prints.
+func echoed(c command) []string {
+	words := c.words[1:]
+	for len(words) > 0 && (words[0] == "-n" || words[0] == "-e") {
+		words = words[1:]
+	}
+	return words
+}
+
+// written interprets a value that goes into a file.
+func (r *reader) written(value, file string) bool {
+	parts := strings.Split(strings.TrimPrefix(file, "/"), "/")
+	switch {
+	case strings.HasPrefix(file, "/proc/sys/"):
+		return r.sysctl(file, value)
+	case strings.HasPrefix(file, "/sys/class/net/") && len(parts) == 5: // sys class net eth0 mtu
+		name := "link:" + parts[3] + "/" + parts[4]
+		if parts[4] == "tx_queue_len" {
+			name = "link:" + parts[3] + "/txqueuelen"
+		}
+		r.add(Linux, name, value)
+	case strings.HasPrefix(file, "/sys/class/net/") && len(parts) == 7 && parts[4] == "queues":
+		r.add(Linux, "queue:"+parts[3]+"/"+parts[5]+"/"+parts[6], value)
+	case strings.HasPrefix(file, "/proc/irq/") && len(parts) == 4:
+		r.add(Linux, "irq:"+parts[2]+"/affinity", value)
+	case strings.HasPrefix(file, "/sys/module/") && len(parts) == 5 && parts[3] == "parameters":
+		r.add(Linux, "module:"+parts[2]+"/"+parts[4], value)
+	default:
+		// echo "net.ipv4.tcp_sack = 0" >> /etc/sysctl.conf: the text itself is the setting.
+		return r.assignment(value) || r.moduleOptions(value)
+	}
+	return true
+}
+
+// number reads a number of a command line of Windows, decimal or 0x.
+func number(s string) string {
+	if n, err := strconv.ParseUint(s, 0, 64); err == nil {
+		return strconv.FormatUint(n, 10)
+	}
+	return s
+}

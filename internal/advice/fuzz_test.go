@@ -1,0 +1,82 @@
+package advice
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// FuzzParse: whatever a text holds, every setting stands on a line of it, has a name and a verdict, and is UTF-8; and the same text
+// gives the same settings again.
+func FuzzParse(f *testing.F) {
+	text, err := os.ReadFile("testdata/writeups.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(text)
+	for _, seed := range []string{
+		"", "\n", "=", "a=", "=a", ".=.", "net.ipv4. = 1", "net.ipv4.tcp_rmem = -1 x 99999999999999999999", "sysctl", "sysctl -w", "sysctl -w =",
+		"ethtool -K", "ethtool -K eth0 tso", "ethtool -s eth0 speed", "ip", "ip link set", "ip link set dev", "ip route add", "route add window 4",
+		"tc qdisc add dev eth0", "mii-tool -F", "mii-tool -F=100 eth0", "echo > /sys/class/net//", "echo 1 >", "echo | tee", "> x", "| |", "'", `"`, `\`,
+		"mount -o", "ndd -set", "ipadm set-prop -p tcp", "dladm set-linkprop -p mtu", "netsh int tcp set", "netsh int tcp set heuristics disabled",
+		"reg add X /v", "[HKLM]\n=\n@=1\n\"\"=dword:zz", "options", "options e1000 a", "options e1000 InterruptThrottleRate=,,", "MaxFrameSize=;",
+		"set ip:x=1", "version \"", "ifconfig_em0=", "ETHTOOL_OPTS=", "MTU=", "x:/ /m nfs ,", "route add 1.2.3.4 netmask 255.0.255.0 window 9",
+		"net/ipv4/conf/eth0.1/rp_filter = 1", "# # # sysctl -w net.ipv4.tcp_sack=0", "\xff\xfe[\x00", "\ufeff", "sudo sudo -n", "do do do",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		a, err := Parse(data)
+		if err != nil {
+			return
+		}
+		all := Target{}.Judge(a)
+		if len(all) != len(a.Settings)+len(a.Unread) {
+			t.Fatalf("%d judgements of %d settings and %d other lines", len(all), len(a.Settings), len(a.Unread))
+		}
+		for i, j := range all {
+			switch {
+			case j.Line < 1 || j.Line > a.Lines || i > 0 && j.Line < all[i-1].Line:
+				t.Fatalf("line %d of %d", j.Line, a.Lines)
+			case j.Verdict.Rank() < 0 || j.Why == "" || j.For == "":
+				t.Fatalf("no judgement: %+v", j)
+			case j.Verdict != Unknown && j.Source == "":
+				t.Fatalf("no source: %+v", j)
+			case !utf8.ValidString(j.Text + j.Knob + j.Value):
+				t.Fatalf("no UTF-8: %+v", j)
+			case strings.ContainsAny(j.Value, "\n\t"):
+				t.Fatalf("value %q", j.Value)
+			}
+		}
+	})
+}
+
+// FuzzRelease: a release is read or refused, and is not older than itself.
+func FuzzRelease(f *testing.F) {
+	for _, seed := range []string{"6.18.44-generic", "2.6.13", "5.11", "xp", "2008r2", "", "x", "1..2", "99999999999999999999.1", "14.1-RELEASE-p3"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, o := range Systems() {
+			r, err := ParseRelease(o, s)
+			if err == nil && (len(r) == 0 || r.before(r)) {
+				t.Fatalf("%q of %s is %v", s, o, r)
+			}
+		}
+	})
+}
+
+// FuzzWords: no command is empty, and no word holds a line end.
+func FuzzWords(f *testing.F) {
+	for _, seed := range []string{"a b", `a "b c" 'd'`, "a|b||c&&d;e&", "a 2>&1 >f", `reg add HKLM\A\b`, "a#b #c", `"`, "> > x", "echo a>b"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, c := range splitCommands(s) {
+			if len(c.words) == 0 || len(c.unwrap().words) == 0 {
+				t.Fatalf("empty command in %q", s)
+			}
+		}
+	})
+}

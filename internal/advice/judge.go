@@ -1,0 +1,247 @@
+package advice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/knob"
+)
+
+// Target is what advice is judged for.
+type Target struct {
+	OS      OS                                // empty: each setting for the system it belongs to
+	Release map[OS]Release                    // by system; the newest where there is none
+	Present func(knob.ID) (knob.Value, error) // reads a present value of this host; nil: not asked
+}
+
+// FromBackend makes the function for Target.Present of a backend, whose Read is all that is called.
+func FromBackend(ctx context.Context, b knob.Backend) func(knob.ID) (knob.Value, error) {
+	return func(id knob.ID) (knob.Value, error) { return b.Read(ctx, id) }
+}
+
+// Judge gives a judgement for every setting of the advice, in its order, and one of Unknown for every line that was not understood.
+func (t Target) Judge(a Advice) []Judgement {
+	usual := t.OS
+	if usual == "" {
+		usual = a.usualOS()
+	}
+	all := make([]Judgement, 0, len(a.Settings)+len(a.Unread))
+	for _, s := range a.Settings {
+		all = append(all, t.judge(s, usual))
+	}
+	for _, s := range a.Unread {
+		all = append(all, Judgement{Setting: s, For: usual, Verdict: Unknown, Why: "Looks like a setting, in no form that is known here."})
+	}
+	slices.SortStableFunc(all, func(x, y Judgement) int { return x.Line - y.Line })
+	return all
+}
+
+// usualOS is the system that most settings of a text belong to, Linux when none is more frequent. Lines that any system could have,
+// like ifconfig, are then taken for its.
+func (a Advice) usualOS() OS {
+	count := map[OS]int{}
+	for _, s := range a.Settings {
+		count[s.OS]++
+	}
+	best := Linux
+	for _, o := range Systems() {
+		if count[o] > count[best] {
+			best = o
+		}
+	}
+	return best
+}
+
+// judge decides about one setting. A list of values for several cards is judged value by value, and the worst counts.
+func (t Target) judge(s Setting, usual OS) Judgement {
+	o := t.OS
+	switch {
+	case o == "" && s.OS != "":
+		o = s.OS
+	case o == "":
+		o = usual
+	}
+	j := Judgement{Setting: s, For: o}
+	if s.OS != "" && !o.covers(s.OS) {
+		j.Verdict, j.Source = Ignored, "the names of the settings of both systems"
+		j.Why = fmt.Sprintf("A setting of %s; %s has none of that name.", s.OS.name(), o.name())
+		j.Today = elsewhere(s, o)
+		return j
+	}
+	values := []string{s.Value}
+	kind, _, _ := strings.Cut(s.Knob, ":")
+	if kind == knob.KindModule || kind == "driver" {
+		values = strings.Split(s.Value, ",")
+	}
+	worst := t.value(j, values[0])
+	for _, v := range values[1:] {
+		// In a list for several cards the default stands for "not this one", and says nothing about the others.
+		if one := t.value(j, v); worst.Verdict == NowDefault || one.Verdict != NowDefault && one.Verdict.Rank() > worst.Verdict.Rank() {
+			worst = one
+		}
+	}
+	j = worst
+	j.Value = s.Value
+	if id, err := knob.ParseID(s.Knob); err == nil && t.Present != nil && o == Linux {
+		// A knob that this host has not, or does not show to this user, has no present value to tell.
+		j.Current, _ = t.Present(id)
+	}
+	return j
+}
+
+// value applies facts and catalogue to one value.
+func (t Target) value(j Judgement, value string) Judgement {
+	release := t.Release[j.For]
+	f, known := factOf(j.For, j.Knob)
+	j.Value = value
+	if r, ok := f.rule(release, value, j.For, func(r rule) bool {
+		return !r.asksValue() && (r.Verdict == Removed || r.Verdict == Ignored && (r.Since != "" || r.Before != ""))
+	}); ok {
+		return j.by(r)
+	}
+	d, listed := knob.Definition{}, false
+	if j.For == Linux {
+		d, listed = definition(j.Knob)
+	}
+	if listed {
+		var refused *knob.RangeError
+		if _, err := d.Normalize(knob.Value(value)); errors.As(err, &refused) {
+			j.Verdict, j.Source = Ignored, d.Source
+			j.Why = fmt.Sprintf("The kernel does not take this value: it wants %s.", refused.Allowed)
+			return j
+		}
+	}
+	if special := specials[j.Knob]; special != nil {
+		if r, ok := special(value); ok {
+			return j.by(r)
+		}
+	}
+	if r, ok := f.rule(release, value, j.For, rule.asksValue); ok {
+		return j.by(r)
+	}
+	if out, ok := j.againstDefault(f, d, release); ok {
+		return out
+	}
+	if r, ok := f.rule(release, value, j.For, func(r rule) bool { return !r.asksValue() }); ok {
+		return j.by(r)
+	}
+	switch {
+	case listed:
+		j.Verdict, j.Source, j.Default = StillRight, d.Source, d.Default
+		j.Why = "Exists and has its effect; worth it only with its symptom: " + lowerFirst(d.Symptom)
+		j.Today = "linerate knobs " + strings.TrimPrefix(j.Knob, "sysctl:")
+	case known:
+		j.Verdict, j.Source = StillRight, f.Source
+		j.Why = "Exists, and the value differs from the default of this release."
+		j.Today = f.Today
+	default:
+		j.Verdict, j.Why = Unknown, "Nothing is known here about this setting."
+	}
+	return j
+}
+
+// by fills in what a rule says.
+func (j Judgement) by(r rule) Judgement {
+	j.Verdict, j.Why, j.Today, j.Source, j.Since = r.Verdict, r.Why, r.Today, r.Source, r.Since
+	return j
+}
+
+// rule finds the first rule of a class that fits.
+func (f fact) rule(release Release, value string, o OS, class func(rule) bool) (rule, bool) {
+	for _, r := range f.Rules {
+		if class(r) && r.fits(f.Field, release, value, o) {
+			return r, true
+		}
+	}
+	return rule{}, false
+}
+
+func (r rule) fits(field int, release Release, value string, o OS) bool {
+	if since, err := ParseRelease(o, r.Since); r.Since != "" && (err != nil || release.before(since)) {
+		return false
+	}
+	if end, err := ParseRelease(o, r.Before); r.Before != "" && (err != nil || !release.before(end)) {
+		return false
+	}
+	if len(r.Values) > 0 && !slices.ContainsFunc(r.Values, func(v string) bool { return strings.EqualFold(v, value) }) {
+		return false
+	}
+	if r.Below == nil && r.Above == nil {
+		return true
+	}
+	n, ok := numberAt(value, field)
+	return ok && (r.Below == nil || n < *r.Below) && (r.Above == nil || n > *r.Above)
+}
+
+// numberAt reads one of several numbers.
+func numberAt(value string, field int) (int64, bool) {
+	fields := strings.Fields(value)
+	if field < 0 || field >= len(fields) {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(fields[field], 0, 64)
+	return n, err == nil
+}
+
+// againstDefault compares with the default of the release: the same is NowDefault, and less is Harmful where the fact says why.
+func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (Judgement, bool) {
+	was, since, source := d.Default, "", d.Source
+	if was != "" && d.DefaultOn != "" {
+		source = strings.TrimPrefix(source+"; default read on "+d.DefaultOn, "; ")
+	}
+	for i, h := range f.Defaults {
+		from, err := ParseRelease(j.For, h.Since)
+		if err != nil || release.before(from) {
+			continue
+		}
+		was, since, source = h.Value, h.Since, f.Source
+		if i == 0 {
+			since = "" // the oldest that is known need not be the first
+		}
+	}
+	if was == "" {
+		return j, false
+	}
+	j.Default = was
+	same := strings.EqualFold(was, j.Value)
+	if d.Pattern != "" {
+		same = d.Equal(knob.Value(was), knob.Value(j.Value))
+	}
+	asSince := ""
+	if since != "" {
+		asSince = fmt.Sprintf(" since %s %s", j.For.name(), since)
+	}
+	if same {
+		j.Verdict, j.Source, j.Since = NowDefault, source, since
+		j.Why = fmt.Sprintf("That is the default%s.", asSince)
+		j.Today = "leave it out"
+		return j, true
+	}
+	mine, ok := numberAt(j.Value, f.Field)
+	theirs, known := numberAt(was, f.Field)
+	if ok && known && f.Lower != "" && mine <= theirs {
+		if mine == theirs {
+			return j, false
+		}
+		j.Verdict, j.Source, j.Since = Harmful, source, since
+		j.Why = fmt.Sprintf("%s: %d, where the default%s is %d.", f.Lower, mine, asSince, theirs)
+		j.Today = "leave it out"
+		if f.Today != "" {
+			j.Today = f.Today
+		}
+		return j, true
+	}
+	return j, false
+}
+
+// lowerFirst continues a sentence behind a colon. Names in capitals stay as they are.
+func lowerFirst(s string) string {
+	if len(s) < 2 || s[0] < 'A' || s[0] > 'Z' || s[1] < 'a' || s[1] > 'z' {
+		return s
+	}
+	return strings.ToLower(s[:1]) + s[1:]
+}

@@ -1,0 +1,94 @@
+package advice
+
+import "strings"
+
+// ndd reads `ndd -set /dev/tcp PARAMETER VALUE` of Solaris; -get sets nothing.
+func (r *reader) ndd(c, _ command) bool {
+	w := c.words
+	if len(w) >= 5 && w[1] == "-set" {
+		r.add(Solaris, "ndd:"+strings.TrimPrefix(w[2], "/dev/")+"/"+w[3], w[4])
+	}
+	return true
+}
+
+// ipadm reads `ipadm set-prop -p NAME=VALUE PROTOCOL` and `ipadm set-ifprop -p mtu=… -m ipv4 INTERFACE`.
+func (r *reader) ipadm(c, _ command) bool {
+	if len(c.words) < 2 {
+		return true
+	}
+	last := c.words[len(c.words)-1]
+	switch c.words[1] {
+	case "set-prop":
+		r.properties(c, func(name, value string) { r.add(Solaris, "ipadm:"+last+"/"+name, value) })
+	case "set-ifprop":
+		r.properties(c, func(name, value string) { r.add(Solaris, "ipadm:"+last+"/"+name, value) })
+	}
+	return true
+}
+
+// dladm reads `dladm set-linkprop -p NAME=VALUE LINK`.
+func (r *reader) dladm(c, _ command) bool {
+	if len(c.words) > 2 && c.words[1] == "set-linkprop" {
+		last := c.words[len(c.words)-1]
+		r.properties(c, func(name, value string) { r.add(Solaris, "dladm:"+last+"/"+name, value) })
+	}
+	return true
+}
+
+// properties gives the NAME=VALUE of every -p.
+func (r *reader) properties(c command, f func(name, value string)) {
+	for i, w := range c.words {
+		if (w == "-p" || w == "--prop") && i+1 < len(c.words) {
+			if name, value, ok := strings.Cut(c.words[i+1], "="); ok {
+				f(name, value)
+			}
+		}
+	}
+}
+
+// netsh reads `netsh interface tcp set CONTEXT NAME=VALUE …` and its abbreviations, heuristics without a name, and the MTU of
+// `netsh interface ipv4 set subinterface`.
+func (r *reader) netsh(c, _ command) bool {
+	var words []string
+	for _, w := range c.words[1:] {
+		words = append(words, strings.ToLower(w))
+	}
+	if len(words) < 4 || !strings.HasPrefix("interface", words[0]) || words[2] != "set" {
+		return true
+	}
+	context := words[1]
+	if context == "ipv4" {
+		context = "ip"
+	}
+	for _, w := range words[4:] {
+		name, value, ok := strings.Cut(w, "=")
+		switch {
+		case ok && name != "store" && name != "template":
+			r.add(Windows, "netsh:"+context+"/"+name, value)
+		case !ok && words[3] == "heuristics":
+			r.add(Windows, "netsh:"+context+"/heuristics", w)
+		}
+	}
+	return true
+}
+
+// reg reads `reg add KEY /v NAME /t TYPE /d DATA`.
+func (r *reader) reg(c, _ command) bool {
+	w := c.words
+	if len(w) < 3 || !strings.EqualFold(w[1], "add") {
+		return true
+	}
+	name, data := "", ""
+	for i := 3; i+1 < len(w); i++ {
+		switch strings.ToLower(w[i]) {
+		case "/v":
+			name = w[i+1]
+		case "/d":
+			data = w[i+1]
+		}
+	}
+	if name != "" && data != "" {
+		r.add(Windows, "registry:"+shortHive(w[2])+`\`+name, number(data))
+	}
+	return true
+}

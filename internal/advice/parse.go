@@ -1,0 +1,105 @@
+package advice
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/linerate/linerate/internal/knob"
+)
+
+// Parse reads a text of any mixture of forms. The error is ErrNotText or ErrTooLong.
+func Parse(data []byte) (Advice, error) {
+	text, err := decode(data)
+	if err != nil {
+		return Advice{}, err
+	}
+	r := &reader{script: strings.HasPrefix(text, "#!")}
+	lines, physical := logicalLines(text)
+	r.advice.Lines = physical
+	for _, l := range lines {
+		r.read(l)
+	}
+	return r.advice, nil
+}
+
+// reader goes through a text from top to bottom. What it remembers between lines is the key of a registry file.
+type reader struct {
+	advice Advice
+	script bool   // the text begins with #!, so that # always begins a comment
+	key    string // registry key that values belong to, HKLM\…
+	line   line
+}
+
+// add records a setting of the present line. Names that package knob can parse get its spelling.
+func (r *reader) add(o OS, name, value string) {
+	if id, err := knob.ParseID(name); err == nil {
+		name = string(id)
+	}
+	r.advice.Settings = append(r.advice.Settings, Setting{
+		Line: r.line.number, Text: r.line.text, OS: o, Knob: name, Value: strings.Join(strings.Fields(value), " "),
+	})
+}
+
+// read takes one logical line. The forms are tried from the most particular to the most general; each says whether the line is of
+// its form, also when it sets nothing.
+func (r *reader) read(l line) {
+	r.line = l
+	if l.text == "" || r.registry(l.text) {
+		return
+	}
+	commands, ok := r.uncommented(l.text)
+	if !ok {
+		return
+	}
+	r.line.text = strings.TrimSpace(l.text)
+	known := false
+	for i, c := range commands {
+		var from command
+		if c.piped && i > 0 {
+			from = commands[i-1]
+		}
+		known = r.command(c.unwrap(), from.unwrap()) || known
+	}
+	if known {
+		return
+	}
+	for _, form := range []func(string) bool{r.kernelOption, r.moduleOptions, r.etcSystem, r.driverConf, r.mounted, r.named, r.assignment, r.hostname, r.bare} {
+		if form(r.line.text) {
+			return
+		}
+	}
+	if looksLikeSetting.MatchString(r.line.text) {
+		r.advice.Unread = append(r.advice.Unread, Setting{Line: l.number, Text: r.line.text})
+	}
+}
+
+// looksLikeSetting tells an assignment that nobody understood from a sentence: one word, an equals sign, and something behind it.
+var looksLikeSetting = regexp.MustCompile(`^[\w./:*-]+\s*=\s*\S`)
+
+// prompt is what a shell writes in front of a command, in texts that were copied from a terminal: "# ", "Solaris# ", "root@host:~# ",
+// "[root@host ~]# ", "$", "C:\>", "PS C:\> ".
+var prompt = regexp.MustCompile(`^(?:PS )?(?:\[[^\]]*\]|[\w.@~:/\\-]*)\s?[#$%>]\s*`)
+
+// uncommented gives the commands of a line, or says that the line is a comment.
+//
+// "# sysctl -w …" is a comment in a script and a prompt in a transcript. In a text that begins with #! it is a comment; elsewhere it
+// is a prompt when a command that we know follows, because that is how instructions are written down.
+func (r *reader) uncommented(text string) ([]command, bool) {
+	if p := prompt.FindString(text); p != "" && !r.script {
+		rest := splitCommands(text[len(p):])
+		if len(rest) > 0 && commandTable(rest[0].unwrap().name()) != nil {
+			return rest, true
+		}
+	}
+	switch {
+	case text[0] == '#', text[0] == ';', strings.HasPrefix(text, "//"), text[0] == '*', strings.HasPrefix(strings.ToLower(text), "rem "):
+		return nil, false
+	}
+	return splitCommands(text), true
+}
+
+// command hands a command to who understands it.
+func (r *reader) command(c, from command) bool {
+	f := commandTable(c.name())
+	return f != nil && f(r, c, from)
+}

@@ -1,0 +1,60 @@
+package advice
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// registryKey and registryValue are the two kinds of lines of a file that regedit writes.
+// Source: "How to add, modify, or delete registry subkeys and values by using a .reg file", learn.microsoft.com.
+var (
+	registryKey   = regexp.MustCompile(`^\[-?(HK[A-Z_]+(?:\\[^\]]*)?)\]$`)
+	registryValue = regexp.MustCompile(`^(?:"((?:[^"\\]|\\.)*)"|@)\s*=\s*(.*)$`)
+)
+
+// registry reads a line of a .reg file. Values count only below a key, so that no other form is taken for one.
+func (r *reader) registry(text string) bool {
+	if m := registryKey.FindStringSubmatch(text); m != nil {
+		r.key = shortHive(m[1])
+		return true
+	}
+	if r.key == "" {
+		return false
+	}
+	if text[0] == ';' {
+		return true
+	}
+	m := registryValue.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	if m[1] != "" {
+		r.add(Windows, "registry:"+r.key+`\`+m[1], registryNumber(m[2]))
+	}
+	return true
+}
+
+// registryNumber gives a dword in decimal digits and leaves other types as they are. A value of "-" is a deletion.
+func registryNumber(s string) string {
+	s = strings.TrimSpace(s)
+	digits, ok := strings.CutPrefix(strings.ToLower(s), "dword:")
+	if !ok {
+		return strings.Trim(s, `"`)
+	}
+	n, err := strconv.ParseUint(digits, 16, 32)
+	if err != nil {
+		return s
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// shortHive abbreviates the names of the hives as reg.exe does.
+func shortHive(key string) string {
+	for long, short := range map[string]string{"HKEY_LOCAL_MACHINE": "HKLM", "HKEY_CURRENT_USER": "HKCU", "HKEY_USERS": "HKU"} {
+		if rest, ok := strings.CutPrefix(key, long); ok {
+			return short + rest
+		}
+	}
+	return key
+}

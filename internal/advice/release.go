@@ -1,0 +1,63 @@
+package advice
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Release is a version number of a system, most significant part first. The zero value stands for the newest.
+type Release []int
+
+// windowsReleases maps the names under which Windows is sold to the numbers of its kernel. The server of a pair is listed under its
+// year; source: "Operating System Version", learn.microsoft.com/windows/win32/sysinfo.
+var windowsReleases = map[string]Release{
+	"2000": {5, 0}, "xp": {5, 1}, "2003": {5, 2}, "vista": {6, 0}, "2008": {6, 0}, "7": {6, 1}, "2008r2": {6, 1},
+	"8": {6, 2}, "2012": {6, 2}, "8.1": {6, 3}, "2012r2": {6, 3}, "10": {10, 0}, "11": {10, 0},
+	"2016": {10, 0}, "2019": {10, 0}, "2022": {10, 0}, "2025": {10, 0},
+}
+
+// ParseRelease reads a release of a system: 6.18 or 6.18.44-generic (Linux), 14.1-RELEASE (FreeBSD), 11.4 or 5.11 (Solaris, the
+// second as uname says it), xp, 2003, 7, 10 or 6.1 (Windows, by name or by number of the kernel).
+func ParseRelease(o OS, s string) (Release, error) {
+	text := strings.ToLower(strings.TrimSpace(s))
+	if r, ok := windowsReleases[strings.ReplaceAll(text, " ", "")]; ok && o == Windows {
+		return r, nil
+	}
+	var r Release
+	for _, part := range strings.Split(text, ".") {
+		digits := part[:len(part)-len(strings.TrimLeft(part, "0123456789"))]
+		n, err := strconv.Atoi(digits)
+		if err != nil || n > 1<<20 {
+			break
+		}
+		r = append(r, n)
+		if digits != part {
+			break // what follows the last number is the maker's own: -generic, -RELEASE, rc3
+		}
+	}
+	if len(r) == 0 {
+		return nil, fmt.Errorf("release %q: does not begin with a number like 6.18", s)
+	}
+	if o.family() == Solaris && len(r) > 1 && r[0] == 5 {
+		r = r[1:] // SunOS 5.11 is Solaris 11
+	}
+	return r, nil
+}
+
+// before reports whether r is older than other. The newest is older than nothing.
+func (r Release) before(other Release) bool {
+	if len(r) == 0 {
+		return false
+	}
+	for i, n := range other {
+		mine := 0
+		if i < len(r) {
+			mine = r[i]
+		}
+		if mine != n {
+			return mine < n
+		}
+	}
+	return false
+}

@@ -1,0 +1,70 @@
+package advice
+
+import (
+	"fmt"
+	"strings"
+)
+
+// specials are the settings whose value has to be computed with before anything can be said.
+var specials = map[string]func(value string) (rule, bool){"sysctl:net.ipv4.tcp_mem": tcpMemory}
+
+// pageBytes is the size of a page on nearly every machine that tuning advice is written for.
+const pageBytes = 4096
+
+// tcpMemory judges tcp_mem, which counts pages of the whole host and is taken for bytes of one connection again and again.
+//
+// The kernel sets the middle one to a sixteenth of the memory that can hold buffers, since Linux 3.4 or so (commit b66e91ccbc34), which
+// tells from what size of host on given numbers are lower than what it would have chosen.
+func tcpMemory(value string) (rule, bool) {
+	low, ok := numberAt(value, 0)
+	pressure, ok2 := numberAt(value, 1)
+	high, ok3 := numberAt(value, 2)
+	if !ok || !ok2 || !ok3 || low <= 0 || pressure <= 0 || pressure > 1<<40 || high > 1<<40 {
+		return rule{}, false
+	}
+	const source = "Documentation/networking/ip-sysctl.rst (tcp_mem, in pages); commit b66e91ccbc34 (the defaults)"
+	host := pressure * 16 * pageBytes >> 30 // GiB of memory at which the kernel would choose the same
+	switch {
+	case strings.Contains(value, "87380") || strings.Contains(value, "16384 ") && low == pageBytes:
+		return rule{Verdict: Harmful, Source: source, Today: "leave it out",
+			Why: fmt.Sprintf("The numbers are those of tcp_rmem or tcp_wmem, in bytes. Here they count pages of the whole host: TCP is under memory pressure from %d MiB on.", pressure*pageBytes>>20)}, true
+	case high >= 4<<30/pageBytes*64: // 256 GiB
+		return rule{Verdict: Harmful, Source: source, Today: "leave it out",
+			Why: fmt.Sprintf("Counts pages, not bytes: this lets TCP take %d GiB before it is limited, which on most hosts is no limit at all.", high*pageBytes>>30)}, true
+	}
+	return rule{Verdict: Harmful, Source: source, Today: "leave it out",
+		Why: fmt.Sprintf("A cap in pages for all connections together (pressure at %d MiB), which the kernel works out from the memory of the host. This one is lower than the default on every host with more than %d GiB, and makes no single connection faster.", pressure*pageBytes>>20, max(host, 1))}, true
+}
+
+// elsewhere names the counterpart of a setting on another system, where there is one that does the same.
+func elsewhere(s Setting, o OS) string {
+	bare := s.Knob[strings.LastIndexAny(s.Knob, `/\:.`)+1:]
+	return counterparts[strings.ToLower(bare)][o.family()]
+}
+
+// receive, send and ceiling are what the systems call the same three things.
+var (
+	receive = map[OS]string{
+		Linux: "net.ipv4.tcp_rmem (its default grows by itself)", FreeBSD: "net.inet.tcp.recvbuf_max",
+		Solaris: "ipadm set-prop -p recv_buf=BYTES tcp", Windows: "netsh int tcp set global autotuninglevel=normal (the default)",
+	}
+	send = map[OS]string{
+		Linux: "net.ipv4.tcp_wmem (its default grows by itself)", FreeBSD: "net.inet.tcp.sendbuf_max",
+		Solaris: "ipadm set-prop -p send_buf=BYTES tcp", Windows: "nothing: the send buffer follows the connection",
+	}
+	ceiling = map[OS]string{
+		Linux: "net.core.rmem_max and net.core.wmem_max", FreeBSD: "kern.ipc.maxsockbuf", Solaris: "ipadm set-prop -p max_buf=BYTES tcp",
+	}
+	scaling = map[OS]string{
+		Linux: "net.ipv4.tcp_window_scaling=1 (the default)", FreeBSD: "net.inet.tcp.rfc1323=1 (the default)",
+		Solaris: "ipadm set-prop -p _wscale_always=1 tcp (the default)", Windows: "netsh int tcp set global autotuninglevel=normal (the default)",
+	}
+)
+
+// counterparts maps the last part of a name to what has its effect elsewhere.
+var counterparts = map[string]map[OS]string{
+	"tcp_rmem": receive, "recvspace": receive, "tcp_recv_hiwat": receive, "recv_buf": receive, "tcpwindowsize": receive, "recvbuf_max": receive,
+	"tcp_wmem": send, "sendspace": send, "tcp_xmit_hiwat": send, "send_buf": send, "sendbuf_max": send,
+	"rmem_max": ceiling, "wmem_max": ceiling, "maxsockbuf": ceiling, "tcp_max_buf": ceiling, "max_buf": ceiling, "globalmaxtcpwindowsize": ceiling,
+	"tcp_window_scaling": scaling, "rfc1323": scaling, "tcp1323opts": scaling, "tcp_wscale_always": scaling,
+}

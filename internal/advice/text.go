@@ -1,0 +1,88 @@
+package advice
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// MaxBytes is the longest text that is read. The longest collections of settings that people pass around have some hundred kilobytes.
+const MaxBytes = 1 << 20
+
+// ErrNotText is the answer to a file that holds no text: a program, an image, an archive.
+var ErrNotText = errors.New("not a text")
+
+// ErrTooLong is the answer to a text of more than MaxBytes.
+var ErrTooLong = errors.New("longer than 1 MiB, which no list of settings is")
+
+// decode gives the text of a file.
+//
+// regedit exports UTF-16 with a byte order mark. Bytes that are no UTF-8 come from older Latin encodings, in comments; one
+// replacement character for each keeps the rest readable. Typographic quotes and dashes come from web pages, and what was meant
+// is plain.
+func decode(data []byte) (string, error) {
+	if len(data) > MaxBytes {
+		return "", ErrTooLong
+	}
+	text := string(data)
+	switch {
+	case strings.HasPrefix(text, "\xff\xfe"):
+		text = fromUTF16(data[2:], binary.LittleEndian)
+	case strings.HasPrefix(text, "\xfe\xff"):
+		text = fromUTF16(data[2:], binary.BigEndian)
+	}
+	text = strings.TrimPrefix(text, "\ufeff")
+	strange := 0
+	for _, r := range text {
+		switch {
+		case r == 0:
+			return "", ErrNotText
+		case r == utf8.RuneError, unicode.IsControl(r) && !strings.ContainsRune("\n\r\t\f\x1b", r):
+			strange++
+		}
+	}
+	// A tenth is more than a text in an old encoding has in its lines of settings, and far less than any compressed file.
+	if strange > 0 && strange*10 > utf8.RuneCountInString(text) {
+		return "", ErrNotText
+	}
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u00a0", " ", "“", `"`, "”", `"`, "‘", "'", "’", "'", "–", "-").Replace(text)
+	return strings.ToValidUTF8(text, "\ufffd"), nil
+}
+
+func fromUTF16(data []byte, order binary.ByteOrder) string {
+	units := make([]uint16, len(data)/2)
+	for i := range units {
+		units[i] = order.Uint16(data[2*i:])
+	}
+	return string(utf16.Decode(units))
+}
+
+// line is one logical line: lines that end in a backslash go on in the next one.
+type line struct {
+	number int
+	text   string
+}
+
+func logicalLines(text string) (all []line, physical int) {
+	if text == "" {
+		return nil, 0
+	}
+	open := false // the line before ended in a backslash
+	for i, t := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		physical++
+		t = strings.TrimSpace(t)
+		goesOn := strings.HasSuffix(t, `\`)
+		t = strings.TrimSpace(strings.TrimSuffix(t, `\`))
+		if open {
+			last := &all[len(all)-1]
+			last.text = strings.TrimSpace(last.text + " " + t)
+		} else {
+			all = append(all, line{i + 1, t})
+		}
+		open = goesOn
+	}
+	return all, physical
+}

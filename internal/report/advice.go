@@ -1,0 +1,70 @@
+package report
+
+import "github.com/linerate/linerate/internal/advice"
+
+// SchemaCheckAdvice is the document of old advice, judged.
+const SchemaCheckAdvice = "linerate.check-advice/1"
+
+// AdviceDocument is linerate.check-advice/1: what has become of each setting in a text, in the order of the text.
+type AdviceDocument struct {
+	Envelope
+	File     string            `json:"file"`               // "-" is standard input
+	OS       string            `json:"os,omitempty"`       // the system that was asked for; absent: each setting for its own
+	Releases map[string]string `json:"releases,omitempty"` // by system, where one was given or known; otherwise the newest
+	Lines    int               `json:"lines_total"`
+	Verdicts AdviceCounts      `json:"verdicts"`
+	Settings []AdviceSetting   `json:"settings"`
+}
+
+// AdviceCounts says how many settings got which verdict.
+type AdviceCounts struct {
+	Harmful    int `json:"harmful_total"`
+	Removed    int `json:"removed_total"`
+	Ignored    int `json:"ignored_total"`
+	NowDefault int `json:"now_default_total"`
+	StillRight int `json:"still_right_total"`
+	Unknown    int `json:"unknown_total"`
+}
+
+// AdviceSetting is one judged setting. Knob and value are absent for a line that was not understood.
+type AdviceSetting struct {
+	Line    int            `json:"line"` // counted from 1
+	Text    string         `json:"text"` // the line as written
+	Knob    string         `json:"knob,omitempty"`
+	Value   string         `json:"value,omitempty"`
+	OS      string         `json:"os"` // the system that it was judged for
+	Verdict advice.Verdict `json:"verdict"`
+	Why     string         `json:"why"`
+	Since   string         `json:"since,omitempty"`   // release from which on the verdict holds
+	Today   string         `json:"today,omitempty"`   // what has the wanted effect now
+	Source  string         `json:"source,omitempty"`  // where that is known from
+	Default string         `json:"default,omitempty"` // default of the target
+	Current string         `json:"current,omitempty"` // present value on this host, when it was asked for
+}
+
+// NewCheckAdvice makes a document of judged settings, in the order of the text.
+func NewCheckAdvice(e Envelope, file string, lines int, os advice.OS, releases map[string]string, judged []advice.Judgement) *AdviceDocument {
+	d := &AdviceDocument{Envelope: e.of(SchemaCheckAdvice), File: file, OS: string(os), Releases: releases, Lines: lines}
+	for _, j := range judged {
+		d.Settings = append(d.Settings, AdviceSetting{
+			Line: j.Line, Text: j.Text, Knob: j.Knob, Value: j.Value, OS: string(j.For), Verdict: j.Verdict, Why: j.Why,
+			Since: j.Since, Today: j.Today, Source: j.Source, Default: j.Default, Current: string(j.Current),
+		})
+		switch j.Verdict {
+		case advice.Harmful:
+			d.Verdicts.Harmful++
+		case advice.Removed:
+			d.Verdicts.Removed++
+		case advice.Ignored:
+			d.Verdicts.Ignored++
+		case advice.NowDefault:
+			d.Verdicts.NowDefault++
+		case advice.StillRight:
+			d.Verdicts.StillRight++
+		default:
+			d.Verdicts.Unknown++
+		}
+	}
+	fillSlices(d)
+	return d
+}

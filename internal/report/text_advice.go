@@ -1,0 +1,128 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/linerate/linerate/internal/advice"
+)
+
+// adviceWords are the verdicts as people read them.
+var adviceWords = map[advice.Verdict]string{
+	advice.Harmful: "harmful", advice.Removed: "removed", advice.Ignored: "ignored",
+	advice.NowDefault: "now the default", advice.StillRight: "still right", advice.Unknown: "not judged",
+}
+
+// AdviceText writes judged advice: the counts, and then each setting, worst first.
+//
+// A reader acts on the worst and may stop at the first that is right; the numbers of the lines lead back to the text.
+// Settings of one verdict stay in its order.
+func AdviceText(w io.Writer, d *AdviceDocument, s Style) error {
+	p := &printer{w: w, s: s}
+	if len(d.Settings) == 0 {
+		p.line("%s: no setting found in %s", clean(d.File), counted(d.Lines, "line"))
+		return p.err
+	}
+	p.head(fmt.Sprintf("%s: %s, %s", clean(d.File), counted(len(d.Settings), "setting"), d.judgedFor()))
+	p.line("%s", d.Verdicts.text(s))
+	settings := slices.Clone(d.Settings)
+	slices.SortStableFunc(settings, func(a, b AdviceSetting) int { return b.Verdict.Rank() - a.Verdict.Rank() })
+	last := advice.Verdict("")
+	for _, x := range settings {
+		if x.Verdict != last {
+			p.line("")
+			p.line("%s", s.bold(adviceColour(s, x.Verdict)(adviceWords[x.Verdict])))
+			last = x.Verdict
+		}
+		p.advice(x)
+	}
+	return p.err
+}
+
+// counted is a number with its noun.
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// judgedFor names the systems, with their releases where they are known.
+func (d *AdviceDocument) judgedFor() string {
+	var names []string
+	for _, x := range d.Settings {
+		name := x.OS
+		if r := d.Releases[x.OS]; r != "" {
+			name += " " + clean(r)
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return "judged for " + strings.Join(names, ", ")
+}
+
+// text lists the counts that are not zero, worst first.
+func (c AdviceCounts) text(s Style) string {
+	var parts []string
+	for _, x := range []struct {
+		n       int
+		verdict advice.Verdict
+	}{{c.Harmful, advice.Harmful}, {c.Removed, advice.Removed}, {c.Ignored, advice.Ignored}, {c.NowDefault, advice.NowDefault},
+		{c.StillRight, advice.StillRight}, {c.Unknown, advice.Unknown}} {
+		if x.n > 0 {
+			parts = append(parts, adviceColour(s, x.verdict)(fmt.Sprintf("%d %s", x.n, adviceWords[x.verdict])))
+		}
+	}
+	return strings.Join(parts, " · ")
+}
+
+// adviceColour chooses the paint of a verdict.
+func adviceColour(s Style, v advice.Verdict) func(string) string {
+	switch v {
+	case advice.Harmful:
+		return s.red
+	case advice.Removed, advice.Ignored:
+		return s.yellow
+	case advice.StillRight:
+		return s.green
+	}
+	return s.dim
+}
+
+// advice prints one setting: the line, the reason, today's form, and where it is known from.
+func (p *printer) advice(x AdviceSetting) {
+	what := x.Text
+	if x.Knob != "" {
+		what = strings.TrimPrefix(x.Knob, "sysctl:")
+		if x.Value != "" {
+			what += " = " + x.Value
+		}
+	}
+	p.line("  line %d  %s", x.Line, p.s.bold(oneLine(what)))
+	why := x.Why
+	if x.Current != "" {
+		why += " On this host it is " + x.Current + " now."
+	}
+	p.wrapped("      ", why)
+	if x.Today != "" {
+		p.wrapped("      ", "today: "+x.Today)
+	}
+	if x.Source != "" {
+		for _, line := range broken("source: "+x.Source, textWidth-6) {
+			p.line("      %s", p.s.dim(line))
+		}
+	}
+}
+
+// oneLine makes a text safe and short enough to stand on a line with others.
+func oneLine(text string) string {
+	runes := []rune(strings.Join(strings.Fields(clean(text)), " "))
+	const longest = 120
+	if len(runes) > longest {
+		return string(runes[:longest-1]) + "…"
+	}
+	return string(runes)
+}
