@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/internal/bootconf"
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/report"
 )
@@ -82,7 +83,7 @@ func asked(pattern string) knob.ID {
 // A queue that is allocated and not in use, an interface that goes away in between: what a list names and a read does not find is left
 // out. A knob that has no star in its name was asked for and says that it is not there.
 func currentKnobs(ctx context.Context, definitions []knob.Definition, only knob.ID) (map[knob.ID][]report.KnobNow, error) {
-	live, boot := knob.NewLive(), knob.ReadBoot(os.DirFS("/"))
+	live, boot := knob.NewLive(), bootconf.Read(os.DirFS("/"))
 	now := make(map[knob.ID][]report.KnobNow)
 	for _, d := range definitions {
 		ids, err := []knob.ID{only}, error(nil)
@@ -102,8 +103,8 @@ func currentKnobs(ctx context.Context, definitions []knob.Definition, only knob.
 			if err != nil {
 				k.Value, k.Unread = nil, why(err)
 			}
-			if o, ok := boot.Origin(id); ok {
-				k.SetBy = &o
+			if line, ok := boot.Line(id); ok {
+				k.SetBy = &line
 			}
 			now[d.Pattern] = append(now[d.Pattern], k)
 		}

@@ -136,6 +136,9 @@ func (c *Catalog) Lookup(id ID) (Definition, bool) {
 
 func wildcards(i int, c *Catalog) int { return strings.Count(string(c.definitions[i].Pattern), "*") }
 
+// Fits tells whether a knob is one of those that a pattern means, in which * stands for one part of a name or for a piece of it.
+func (id ID) Fits(pattern ID) bool { return matches(pattern, id) }
+
 // matches compares part by part: * stands for any text within one element of a sysctl's path, within a subject, or within an attribute.
 //
 // Sysctls are compared by path element and not by dots, because an element may hold dots of its own (the directory of

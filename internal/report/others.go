@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/bootconf"
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/journal"
@@ -55,11 +56,11 @@ type KnobEntry struct {
 //
 // The value is a pointer, because an empty list is a value: absent means that it could not be read, and then Unread says why.
 type KnobNow struct {
-	Knob    knob.ID      `json:"knob"`
-	Value   *knob.Value  `json:"value,omitempty"`
-	Unread  string       `json:"unread,omitempty"`              // why there is no value
-	SetBy   *knob.Origin `json:"set_by,omitempty"`              // the line of a configuration file that sets it when the host starts
-	Changed bool         `json:"changed_since_start,omitempty"` // the value is another one than that line gives
+	Knob    knob.ID        `json:"knob"`
+	Value   *knob.Value    `json:"value,omitempty"`
+	Unread  string         `json:"unread,omitempty"`              // why there is no value
+	SetBy   *bootconf.Line `json:"set_by,omitempty"`              // the line of a configuration file that sets it when the host starts
+	Changed bool           `json:"changed_since_start,omitempty"` // the value is another one than that line gives
 }
 
 // NewKnobs makes a document of catalogue entries. Now has the values of the host by the name of the definition; nil where nobody asked.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/linerate/linerate/internal/bootconf"
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/journal"
@@ -249,7 +250,7 @@ func sampleNow() map[knob.ID][]report.KnobNow {
 	value := func(s knob.Value) *knob.Value { return &s }
 	return map[knob.ID][]report.KnobNow{
 		"sysctl:net.ipv4.tcp_rmem": {{Knob: "sysctl:net.ipv4.tcp_rmem", Value: value("4096 131072 6291456"),
-			SetBy: &knob.Origin{File: "/etc/sysctl.d/99-net.conf", Line: 3, Value: "4096 87380 6291456", By: "sysctl"}}},
+			SetBy: &bootconf.Line{File: "/etc/sysctl.d/99-net.conf", Number: 3, Value: "4096 87380 6291456", By: "sysctl"}}},
 		"link:*/txqueuelen": {
 			{Knob: "link:eth0/txqueuelen", Value: value("1000")}, {Knob: "link:eth1/txqueuelen", Value: value("1000")},
 			{Knob: "link:lo/txqueuelen", Value: value("")}, {Knob: "link:wg0/txqueuelen", Unread: "operation not permitted"},

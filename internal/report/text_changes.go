@@ -134,7 +134,7 @@ func (p *printer) current(now []KnobNow) {
 		}
 		by := ""
 		if k.SetBy != nil {
-			by = fmt.Sprintf("%s:%d", k.SetBy.File, k.SetBy.Line)
+			by = fmt.Sprintf("%s:%d", k.SetBy.File, k.SetBy.Number)
 			if k.Changed {
 				by += fmt.Sprintf(" says %s: changed since", k.SetBy.Value)
 			}
