@@ -16,6 +16,9 @@
 //	                                          element is written as a slash
 //	link:eth0/mtu, link:eth0/txqueuelen
 //	ethtool:eth0/feature.rx-gro               feature names are the kernel's; tso, gso, gro, lro, sg, rx and tx are understood
+//	ethtool:eth0/ring.rx                      also ring.tx, channels.{combined,rx,tx}, pause.{rx,tx,autoneg}, eee
+//	ethtool:eth0/coalesce.rx-usecs            interrupt moderation in the words of ethtool(8) -C
+//	ethtool:eth0/flag.rx_cqe_compress         private flags of the driver; those with a blank in their name cannot be written so
 //	route:10.0.0.0/8/initcwnd                 a route of the main table: prefix, address, or "default" (IPv4); "::/0" is the IPv6 default
 //	queue:eth0/rx-0/rps_cpus                  files of a queue in sysfs; bql_limit_max and bql_limit_min are those of byte_queue_limits
 //	irq:45/affinity                           the set that was asked for; effective_affinity is where the interrupts go

@@ -18,6 +18,8 @@ import (
 // what holds then is for the caller to read.
 type ethtoolKnobs struct{}
 
+// read asks for the whole group that a knob is in, which is how the kernel answers, and takes its own from it. Numbers of one group that
+// are read one after the other may come from two moments.
 func (ethtoolKnobs) read(name, attribute string) (Value, error) {
 	return withClient(func(c *nl.Client) (Value, error) {
 		group, key, _ := strings.Cut(attribute, ".")
@@ -58,6 +60,7 @@ func (ethtoolKnobs) read(name, attribute string) (Value, error) {
 	})
 }
 
+// write leaves ranges to kernel and driver: an original outside of them must go back.
 func (ethtoolKnobs) write(name, attribute string, v Value) error {
 	err := do(func(c *nl.Client) error { return writeEthtool(c, name, attribute, v) })
 	if errors.Is(err, syscall.EBUSY) {
@@ -121,7 +124,7 @@ func readNumber(c *nl.Client, name, group, key string) (current, most uint32, er
 			"combined": {ch.Combined, ch.MaxCombined}, "rx": {ch.Rx, ch.MaxRx}, "tx": {ch.Tx, ch.MaxTx},
 		}, cerr
 	case "coalesce":
-		return readCoalesce(c, name, key)
+		return readCoalesce(c, name, key) // no driver tells a maximum for these
 	}
 	n, ok := numbers[key]
 	switch {
@@ -152,6 +155,7 @@ func readCoalesce(c *nl.Client, name, key string) (current, most uint32, err err
 	return 0, 0, fmt.Errorf("%w: no driver has a moderation parameter %s", fs.ErrNotExist, key)
 }
 
+// writeNumber says what would have been taken when the driver says no.
 func writeNumber(c *nl.Client, name, group, key string, v Value) error {
 	n, err := strconv.ParseUint(string(v), 10, 32)
 	if err != nil {
@@ -221,6 +225,7 @@ func writePause(c *nl.Client, name, key string, on bool) error {
 	return c.SetPause(name, p)
 }
 
+// readFeature gives what is in effect. What was wanted and waits for another feature reads as off.
 func readFeature(c *nl.Client, link, feature string) (Value, error) {
 	features, err := c.Features(link)
 	if err != nil {

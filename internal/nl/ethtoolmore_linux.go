@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// eee reads ETHTOOL_MSG_EEE_GET (5.7).
+// eee reads ETHTOOL_MSG_EEE_GET (5.7). The modes that both ends advertise are left out: what matters to a measurement is whether the
+// link sleeps, which is the bit "active".
 func (k *kernel) eee(name string) (EEE, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_EEE_GET, name, nil)
 	if err != nil {
@@ -26,6 +27,9 @@ func (k *kernel) eee(name string) (EEE, error) {
 }
 
 // setEEE sends the switch alone; which speeds are advertised stays as it is.
+//
+// Only the wish is read back. Whether the link sleeps is known when it is up again and the other end has answered, seconds
+// later.
 func (k *kernel) setEEE(name string, on bool) error {
 	before, err := k.eee(name)
 	if err != nil || before.Enabled == on {
@@ -47,7 +51,8 @@ func (k *kernel) setEEE(name string, on bool) error {
 	return nil
 }
 
-// fec reads ETHTOOL_MSG_FEC_GET (5.13).
+// fec reads ETHTOOL_MSG_FEC_GET (5.13). There is no way by ioctl here: cards with FEC are younger than most kernels without
+// the message, and the old struct told configured and active mode with different meanings from driver to driver.
 func (k *kernel) fec(name string) (FEC, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_FEC_GET, name, nil)
 	if err != nil {
@@ -108,7 +113,8 @@ func parseFEC(data []byte) (FEC, error) {
 	return f, nil
 }
 
-// privateFlags reads ETHTOOL_MSG_PRIVFLAGS_GET (5.7).
+// privateFlags reads ETHTOOL_MSG_PRIVFLAGS_GET (5.7). Names come with the bits, as with features: their numbers are the
+// driver's and change with its version.
 func (k *kernel) privateFlags(name string) (map[string]bool, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_PRIVFLAGS_GET, name, nil)
 	if err != nil {
@@ -138,6 +144,8 @@ func parsePrivateFlags(data []byte) (map[string]bool, error) {
 	return flags, nil
 }
 
+// setPrivateFlag does not send a flag that is set already: unlike a feature it has no wish apart from its state,
+// so that there would be nothing to change.
 func (k *kernel) setPrivateFlag(name, flag string, on bool) error {
 	before, err := k.privateFlags(name)
 	if err != nil {

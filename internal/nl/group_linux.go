@@ -73,7 +73,7 @@ func (k *kernel) predatesNetlink() bool {
 	return errors.Is(err, ErrNotSupported)
 }
 
-// oldWords asks by SIOCETHTOOL. The struct is zeros but for the command: drivers fill in what they know.
+// oldWords asks by SIOCETHTOOL, which every kernel to this day answers; that is how this way is tested on present ones. The struct is zeros but for the command: drivers fill in what they know.
 func (k *kernel) oldWords(g group, name string) ([]byte, error) {
 	buf := make([]byte, 4*g.oldWords)
 	binary.NativeEndian.PutUint32(buf, g.oldGet)
@@ -95,8 +95,9 @@ func byAttribute(words []byte) map[uint16]uint32 {
 // changeGroup sets some numbers of a group and reads them back.
 //
 // Only what differs is sent: a number that reads back otherwise than it was set (pause, which shows what was negotiated) must not
-// be set to what it reads as because another one of the group changes. The kernel takes the rest from the driver under its lock, so that nobody's change of
-// another number is undone by ours. The ioctl takes the whole struct and leaves that window open.
+// be set to what it reads as because another one of the group changes. The kernel takes the rest from the driver under its
+// lock, so that nobody's change of another number is undone by ours. The ioctl takes the whole struct and leaves that window
+// open.
 func (k *kernel) changeGroup(g group, name string, want map[uint16]uint32) error {
 	before, err := k.readGroup(g, name)
 	if err != nil {
@@ -157,6 +158,8 @@ func moved(before, after, want map[uint16]uint32) error {
 	return ErrNotApplied
 }
 
+// writeOld writes the struct back as it was read but for what changes: the ioctl knows no "leave as it is", a zero would be
+// taken for a wish.
 func (k *kernel) writeOld(g group, name string, want map[uint16]uint32) error {
 	words, err := k.oldWords(g, name)
 	if err != nil {
@@ -178,6 +181,8 @@ func errNoWord(what, word string) error {
 	return fmt.Errorf("%w: the kernel knows no %s %q", fs.ErrNotExist, what, word)
 }
 
+// setRing leaves the mini and jumbo rings alone, which the read does not show either. The kernel compares with the maximum before the
+// driver is asked (ethnl_set_rings), so that a number above it disturbs nothing.
 func (k *kernel) setRing(name, direction string, descriptors uint32) error {
 	attr, ok := map[string]uint16{"rx": unix.ETHTOOL_A_RINGS_RX, "tx": unix.ETHTOOL_A_RINGS_TX}[direction]
 	if !ok {
@@ -186,6 +191,8 @@ func (k *kernel) setRing(name, direction string, descriptors uint32) error {
 	return k.changeGroup(groupRings, name, map[uint16]uint32{attr: descriptors})
 }
 
+// setChannel changes one count and leaves the others as they are. The kernel refuses what would leave a direction without
+// a queue, or take one away that an AF_XDP socket or an entry of the RSS table uses, and says which.
 func (k *kernel) setChannel(name, kind string, n uint32) error {
 	attr, ok := map[string]uint16{
 		"rx": unix.ETHTOOL_A_CHANNELS_RX_COUNT, "tx": unix.ETHTOOL_A_CHANNELS_TX_COUNT, "combined": unix.ETHTOOL_A_CHANNELS_COMBINED_COUNT,
@@ -196,11 +203,13 @@ func (k *kernel) setChannel(name, kind string, n uint32) error {
 	return k.changeGroup(groupChannels, name, map[uint16]uint32{attr: n})
 }
 
+// setCoalesce looks the key up from behind: 27 names are no reason for a second map that could differ from the first.
 func (k *kernel) setCoalesce(name, key string, v uint32) error {
 	for attr, n := range coalesceNames {
 		if n != key {
 			continue
 		}
+		// The kernel takes any byte but 0 for "on" (ethnl_update_bool32), and 256 would be cut to 0 on its way there.
 		if slices.Contains(groupCoalesce.bytes, attr) && v > 1 {
 			return fmt.Errorf("%w: %s is a switch: want 0 or 1", unix.ERANGE, key)
 		}
@@ -209,7 +218,8 @@ func (k *kernel) setCoalesce(name, key string, v uint32) error {
 	return errNoWord("coalescing parameter", key)
 }
 
-// pause reads ETHTOOL_MSG_PAUSE_GET (5.7).
+// pause reads ETHTOOL_MSG_PAUSE_GET (5.7). The counters of pause frames that the message may carry are not asked for: they
+// are among the statistics of the driver, under names of its own.
 func (k *kernel) pause(name string) (Pause, error) {
 	v, err := k.readGroup(groupPause, name)
 	if err != nil {
@@ -220,6 +230,8 @@ func (k *kernel) pause(name string) (Pause, error) {
 	}, nil
 }
 
+// setPause is refused by some drivers when negotiation is on and rx and tx differ from what they offer; others take it
+// and offer what they always do, which the read-back shows.
 func (k *kernel) setPause(name string, p Pause) error {
 	return k.changeGroup(groupPause, name, map[uint16]uint32{
 		unix.ETHTOOL_A_PAUSE_AUTONEG: digit(p.Autoneg), unix.ETHTOOL_A_PAUSE_RX: digit(p.Rx), unix.ETHTOOL_A_PAUSE_TX: digit(p.Tx),

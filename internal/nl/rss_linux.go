@@ -16,7 +16,7 @@ const (
 	rssKey          = 5 // bytes
 )
 
-// rss reads ETHTOOL_MSG_RSS_GET (6.3) of context 0, the one that all packets use that no rule sends elsewhere.
+// rss reads ETHTOOL_MSG_RSS_GET (6.3), of context 0, the one that all packets use that no rule sends elsewhere.
 func (k *kernel) rss(name string) (RSS, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_RSS_GET, name, nil)
 	switch {
@@ -62,6 +62,7 @@ func parseRxfh(b []byte) (RSS, error) {
 	if len(b) < sizeRxfh {
 		return RSS{}, errShort
 	}
+	// In 64 bits: four times the largest count does not fit into 32, and a sum that wraps would pass the check.
 	entries, key := int64(u32(b[8:])), int64(u32(b[12:]))
 	if int64(len(b)-sizeRxfh) < 4*entries+key {
 		return RSS{}, fmt.Errorf("rss: table of %d entries and key of %d bytes in %d", entries, key, len(b)-sizeRxfh)
@@ -81,7 +82,7 @@ func parseRSS(data []byte) (RSS, error) {
 		case rssHashFunction:
 			r.HashFunction = hashFunction(ad.Uint32())
 		case rssKey:
-			r.KeyBytes = len(ad.Bytes())
+			r.KeyBytes = len(ad.Bytes()) // the key itself goes no further than here
 		case rssIndirection:
 			r.Indirection = table(ad.Bytes())
 		}
