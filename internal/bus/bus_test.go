@@ -139,6 +139,7 @@ func TestOtherBuses(t *testing.T) {
 		"sys/devices/pci0000:00/0000:00:03.0/virtio0/subsystem->": "../../../../bus/virtio",
 		"sys/devices/pnp0/00:05/subsystem->":                      "../../../bus/pnp",
 		"sys/devices/vif-0/subsystem->":                           "../../bus/xen",
+		"sys/devices/eisa0/00:03/subsystem->":                     "../../../bus/eisa",
 		"sys/devices/lone/uevent":                                 "",
 		"sys/bus/usb/devices/2-1:1.0->":                           "sys/devices/usb/2-1/2-1:1.0",
 	}
@@ -147,6 +148,7 @@ func TestOtherBuses(t *testing.T) {
 		"sys/devices/pci0000:00/0000:00:03.0/virtio0": {Kind: "virtio", Address: "0000:00:03.0"},
 		"sys/devices/pnp0/00:05":                      {Kind: "isa", Address: "00:05"},
 		"sys/devices/vif-0":                           {Kind: "xen", Address: "vif-0"},
+		"sys/devices/eisa0/00:03":                     {Kind: "eisa", Address: "00:03", Width: 32, CapacityBitsPerSec: eisaRate, MaxCapacityBitsPerSec: eisaRate},
 	} {
 		got, ok := m.machine().Slot(device)
 		if diff := cmp.Diff(want, got); diff != "" || !ok {
@@ -183,12 +185,16 @@ func TestParseWords(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]struct {
-		mhz float64
-		x   bool
-		ok  bool
-	}{"33 MHz PCI": {33, false, true}, "133 MHz PCI-X": {133, true, true}, "133 MHz PCI-X 266": {133, true, true}, "8.0 GT/s PCIe": {}, "AGP 4x": {}, "": {}} {
-		if mhz, x, ok := parseSlotSpeed(text); mhz != want.mhz || x != want.x || ok != want.ok {
-			t.Errorf("parseSlotSpeed(%q) = %v %v %v", text, mhz, x, ok)
+		transfers float64
+		x         bool
+		ok        bool
+	}{
+		"33 MHz PCI": {pciClock, false, true}, "66 MHz PCI": {2 * pciClock, false, true}, "50 MHz PCI": {50e6, false, true}, "66 MHz PCI-X": {2 * pciClock, true, true},
+		"100 MHz PCI-X": {100e6, true, true}, "133 MHz PCI-X": {4 * pciClock, true, true}, "133 MHz PCI-X 266": {8 * pciClock, true, true},
+		"133 MHz PCI-X 533": {16 * pciClock, true, true}, "8.0 GT/s PCIe": {}, "AGP 4x": {}, "": {},
+	} {
+		if transfers, x, ok := parseSlotSpeed(text); transfers != want.transfers || x != want.x || ok != want.ok {
+			t.Errorf("parseSlotSpeed(%q) = %v %v %v", text, transfers, x, ok)
 		}
 	}
 }
@@ -237,7 +243,7 @@ func FuzzConfig(f *testing.F) {
 		if l, ok := linkFromConfig(config); ok && (l.speed <= 0 || l.width < 1 || l.width > 32) {
 			t.Errorf("link %+v", l)
 		}
-		secondaryClock(config)
+		secondaryTransfers(config)
 	})
 }
 
@@ -247,8 +253,8 @@ func FuzzWords(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
-		if mhz, _, ok := parseSlotSpeed(in); ok && !(mhz > 0 && mhz <= 1000) {
-			t.Errorf("slot %v", mhz)
+		if transfers, _, ok := parseSlotSpeed(in); ok && !(transfers > 0 && transfers <= 4e9) {
+			t.Errorf("slot %v", transfers)
 		}
 		if gt := parseTransfers(in); !(gt >= 0 && gt <= 1024) {
 			t.Errorf("transfers %v", gt)

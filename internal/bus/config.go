@@ -79,21 +79,30 @@ func linkFromConfig(config []byte) (link, bool) {
 	return l, l.speed > 0 && l.width > 0
 }
 
-// secondaryClock reads bits 8:6 of the secondary status in a PCI-X bridge's capability (PCI_X_BRIDGE_SSTATUS in pci_regs.h): the mode that
-// its lower bus runs in, as a clock in MHz; 0 is conventional. A further bit of PCI-X 2.0 says that data go at twice the clock or more; the
-// clock stays the same, so it is not looked at and the answer is on the low side.
-func secondaryClock(bridge []byte) (mhz float64, ok bool) {
+// secondaryTransfers reads bits 9:6 of the secondary status in a PCI-X bridge's capability (PCI_X_SSTATUS_FREQ in pci_regs.h): the mode that its
+// lower bus runs in, as transfers per second. The low two bits are the clock, 66, 100 or 133 MHz, of which 0 is conventional PCI; the high two
+// are plain, with error correction, two or four transfers in each clock (pcix_bus_speed in drivers/pci/probe.c).
+func secondaryTransfers(bridge []byte) (transfers float64, ok bool) {
 	x := capability(bridge, capabilityPCIX)
 	if len(x) < 4 {
 		return 0, false
 	}
-	switch binary.LittleEndian.Uint16(x[2:]) >> 6 & 7 {
+	mode := binary.LittleEndian.Uint16(x[2:]) >> 6 & 0xf
+	switch mode & 3 {
 	case 1:
-		return 66, true
+		transfers = clockHertz(66)
 	case 2:
-		return 100, true
+		transfers = clockHertz(100)
 	case 3:
-		return 133, true
+		transfers = clockHertz(133)
+	default:
+		return 0, false
 	}
-	return 0, false
+	switch mode >> 2 {
+	case 2:
+		transfers *= 2
+	case 3:
+		transfers *= 4
+	}
+	return transfers, true
 }

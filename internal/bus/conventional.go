@@ -22,57 +22,64 @@ func (m Machine) readConventional(device string, config []byte, s *Slot) {
 	if hasLink || !m.provenConventional(config) || !behind && m.hasExpress() {
 		return
 	}
-	// What every PCI bus can do, unless something below says more.
-	width, mhz, maxMHz := 32, 33.0, 33.0
+	// What every PCI bus can do, unless something below says more: width in bits, transfers per second now and at best.
+	width, now, best := 32, pciClock, pciClock
 	fast := func(c []byte, at int) bool {
 		return c != nil && binary.LittleEndian.Uint16(c[at:])&status66MHz != 0
 	}
 	if fast(config, configStatus) {
-		maxMHz = 66
+		best = 2 * pciClock
 		if behind && fast(m.readConfig(bridge), configSecondaryStatus) && m.allFast(device, fast) {
-			mhz = 66
+			now = best
 		}
 	}
-	// PCI-X status of a device: bit 16 says that it has 64 data lines, bit 17 that it can do 133 MHz (PCI_X_STATUS in pci_regs.h).
+	// PCI-X status of a device: bit 16 says that it has 64 data lines, bit 17 that it can do 133 MHz, bits 30 and 31 that it can take two and
+	// four transfers in a clock (PCI_X_STATUS in pci_regs.h).
 	if x := capability(config, capabilityPCIX); len(x) >= 8 {
 		status := binary.LittleEndian.Uint32(x[4:])
 		if status&(1<<16) != 0 {
 			width = 64
 		}
-		maxMHz = 66
-		if status&(1<<17) != 0 {
-			maxMHz = 133
+		switch {
+		case status&(1<<31) != 0:
+			best = 16 * pciClock
+		case status&(1<<30) != 0:
+			best = 8 * pciClock
+		case status&(1<<17) != 0:
+			best = 4 * pciClock
+		default:
+			best = 2 * pciClock
 		}
-		if now, ok := secondaryClock(m.readConfig(bridge)); behind && ok {
-			mhz, s.Kind = now, "pci-x"
+		if transfers, ok := secondaryTransfers(m.readConfig(bridge)); behind && ok {
+			now, s.Kind = transfers, "pci-x"
 		}
 	}
-	if now, best, isX, ok := m.slotClock(device); ok {
-		mhz = now
-		if best > 0 {
-			maxMHz = min(max(maxMHz, now), best)
+	if slotNow, slotBest, isX, ok := m.slotTransfers(device); ok {
+		now = slotNow
+		if slotBest > 0 {
+			best = min(max(best, now), slotBest)
 		}
 		if isX {
 			s.Kind = "pci-x"
 		}
 	}
 	s.Width = width
-	s.CapacityBitsPerSec = parallelRate(width, mhz)
-	s.MaxCapacityBitsPerSec = max(parallelRate(width, maxMHz), s.CapacityBitsPerSec)
+	s.CapacityBitsPerSec = float64(width) * now
+	s.MaxCapacityBitsPerSec = float64(width) * max(best, now)
 	s.SharedWith = m.neighbours(device)
 }
 
-// parallelRate is width × clock in bits per second; the names 33, 66 and 133 MHz stand for thirds of 100 MHz.
-func parallelRate(width int, mhz float64) float64 {
+// clockHertz is the clock that a name in MHz stands for: 33, 66 and 133 are thirds of 100 MHz.
+func clockHertz(mhz float64) float64 {
 	switch mhz {
 	case 33:
-		return float64(width) * pciClock
+		return pciClock
 	case 66:
-		return float64(width) * pciClock * 2
+		return 2 * pciClock
 	case 133:
-		return float64(width) * pciClock * 4
+		return 4 * pciClock
 	}
-	return float64(width) * mhz * 1e6
+	return mhz * 1e6
 }
 
 // hasExpress tells whether anything in this machine has a PCIe link.
@@ -118,9 +125,9 @@ func (m Machine) neighbours(device string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == self || !isPCIAddress(name) })
 }
 
-// slotClock looks the device up among the slots that a hot-plug or slot driver knows (/sys/bus/pci/slots/NAME/address is "0000:02:01",
-// without a function: a slot holds the whole card). Most machines have no such driver for their parallel bus.
-func (m Machine) slotClock(device string) (now, best float64, isX, ok bool) {
+// slotTransfers looks the device up among the slots that a hot-plug or slot driver knows (/sys/bus/pci/slots/NAME/address is "0000:02:01",
+// without a function: a slot holds the whole card). Most machines have no such driver for their parallel bus. Answers are transfers per second.
+func (m Machine) slotTransfers(device string) (now, best float64, isX, ok bool) {
 	slot, _, _ := strings.Cut(path.Base(device), ".")
 	names, err := m.Tree.List("sys/bus/pci/slots")
 	if err != nil {
@@ -139,16 +146,23 @@ func (m Machine) slotClock(device string) (now, best float64, isX, ok bool) {
 	return 0, 0, false, false
 }
 
-// parseSlotSpeed reads "33 MHz PCI", "133 MHz PCI-X", "133 MHz PCI-X 266" (drivers/pci/slot.c) in MHz. PCIe and AGP answer in other words and
-// are refused. The 266 is a data rate, the clock remains 133 MHz.
-func parseSlotSpeed(text string) (mhz float64, isX, ok bool) {
+// parseSlotSpeed reads "33 MHz PCI", "133 MHz PCI-X", "133 MHz PCI-X 266" (drivers/pci/slot.c) in transfers per second. The second number is that of
+// PCI-X 2.0: 266 is two transfers in each clock, 533 is four. PCIe and AGP answer in other words and are refused.
+func parseSlotSpeed(text string) (transfers float64, isX, ok bool) {
 	number, rest, found := strings.Cut(text, " MHz PCI")
 	if !found {
 		return 0, false, false
 	}
-	n, err := strconv.ParseFloat(number, 64)
-	if err != nil || !(n > 0 && n <= 1000) {
+	mhz, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(mhz > 0 && mhz <= 1000) {
 		return 0, false, false
 	}
-	return n, strings.HasPrefix(rest, "-X"), true
+	transfers = clockHertz(mhz)
+	switch rest {
+	case "-X 266":
+		transfers *= 2
+	case "-X 533":
+		transfers *= 4
+	}
+	return transfers, strings.HasPrefix(rest, "-X"), true
 }

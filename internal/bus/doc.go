@@ -1,4 +1,4 @@
-// Package bus tells where a card sits and what its slot carries: PCI Express, PCI-X, conventional PCI, USB, virtio.
+// Package bus tells where a card sits and what its slot carries: PCI Express, PCI-X, conventional PCI, EISA, ISA, USB, virtio.
 //
 // # Model
 //
@@ -13,14 +13,14 @@
 // # Units
 //
 // Capacities are nominal bits per second, after line coding and before any protocol of the bus (packet headers, arbitration,
-// descriptors): what a card gets out of it is less, and package host says how much less. They are per direction for PCIe, for both
+// descriptors): what a card gets out of it is less, and [Slot.Efficiency] says how much less. They are per direction for PCIe, for both
 // directions together for PCI, PCI-X and USB 2. Speeds of PCIe are gigatransfers per second and lane, clocks are megahertz.
 //
 // # Sources
 //
 // Documentation/ABI/testing/sysfs-bus-pci and sysfs-bus-usb; drivers/pci/{pci-sysfs,probe,slot}.c and
 // include/uapi/linux/pci_regs.h; PCI Local Bus Specification 3.0; PCI-X
-// Addendum 2.0; PCI Express Base Specification 5.0 and 6.0; USB 2.0 and 3.2.
+// Addendum 2.0; EISA Specification 3.12; PCI Express Base Specification 5.0 and 6.0; USB 2.0 and 3.2.
 //
 // # Limits
 //

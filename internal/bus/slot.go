@@ -43,7 +43,7 @@ type Machine struct {
 
 // Slot is where a card sits and what its way to the processor carries; package comment: units. Zero means not known.
 type Slot struct {
-	Kind                  string  // pcie, pci-x, pci, usb, virtio, isa, or the kernel's own word for the bus (xen, vmbus, platform, …)
+	Kind                  string  // pcie, pci-x, pci, usb, virtio, eisa, isa, or the kernel's own word for the bus (xen, vmbus, platform, …)
 	Address               string  // 0000:03:00.0, 1-1.2, …
 	CapacityBitsPerSec    float64 // as negotiated now, by the narrowest link of the way
 	MaxCapacityBitsPerSec float64 // what card and slot could do
@@ -59,7 +59,7 @@ type Slot struct {
 }
 
 // buses are the directories of /sys/bus that network cards are found in.
-var buses = [...]string{"pci", "virtio", "usb", "platform", "vmbus", "xen"}
+var buses = [...]string{"pci", "virtio", "usb", "platform", "vmbus", "xen", "eisa"}
 
 // Locate gives the real path of the device with that address, on whatever bus it is. It is for where /sys/class/net belongs to another
 // network namespace: /sys/bus is not divided by them. False: no such device, or an address that is none.
@@ -88,6 +88,8 @@ func (m Machine) Slot(device string) (Slot, bool) {
 		m.readPCI(device, &s)
 	case "usb":
 		m.readUSB(device, &s)
+	case "eisa":
+		s.Width, s.CapacityBitsPerSec, s.MaxCapacityBitsPerSec = 32, eisaRate, eisaRate
 	case "pnp":
 		s.Kind = "isa" // What plug and play configures without a bus of its own sits on ISA or its successor on the board, LPC.
 	case "virtio":
