@@ -27,6 +27,10 @@ func (s *scrubber) content(name string, in []byte) []byte {
 		return in[:min(len(in), shownConfig)]
 	case secret(base):
 		return []byte(s.trimmed(in, s.serial))
+	case base == "environ":
+		return environment(in)
+	case base == "cgroup":
+		return []byte(s.lines(in, s.groupLine))
 	case base == "ifalias":
 		return []byte(s.trimmed(in, func(text string) string { return s.replace.name("alias", text) }))
 	case strings.HasPrefix(name, "linerate/") && strings.HasSuffix(name, ".json"):
@@ -159,6 +163,47 @@ func (s *scrubber) sized(a netip.Addr, length int) netip.Addr {
 	return s.replace.prefix(netip.PrefixFrom(a, length)).Addr()
 }
 
+// environment keeps of a process's environment what says that it is in a container.
+func environment(in []byte) []byte {
+	var kept []byte
+	for variable := range bytes.SplitSeq(in, []byte{0}) {
+		if bytes.HasPrefix(variable, []byte("container=")) {
+			kept = append(append(kept, variable...), 0)
+		}
+	}
+	return kept
+}
+
+// groupWords begin the elements of a control group's path that say what made it. What follows them is the name or the number of one container.
+var groupWords = []string{
+	"docker", "lxc", "kubepods", "libpod", "containerd", "machine.slice", "system.slice", "user.slice", "init.scope", "burstable", "besteffort",
+}
+
+// groupLine replaces, in a line of /proc/PID/cgroup (NUMBER:CONTROLLERS:PATH), the names in the path.
+func (s *scrubber) groupLine(line string) string {
+	fields := strings.SplitN(line, ":", 3)
+	if len(fields) < 3 {
+		return s.text(line)
+	}
+	parts := strings.Split(fields[2], "/")
+	for i, p := range parts {
+		word := ""
+		for _, w := range groupWords {
+			if strings.HasPrefix(p, w) {
+				word = w
+			}
+		}
+		switch {
+		case p == word, p == "..":
+		case word != "":
+			parts[i] = word + "-" + s.replace.name("group", p)
+		default:
+			parts[i] = s.replace.name("group", p)
+		}
+	}
+	return fields[0] + ":" + fields[1] + ":" + strings.Join(parts, "/")
+}
+
 // processorLine keeps all of /proc/cpuinfo but the serial number that some boards have there.
 func (s *scrubber) processorLine(line string) string {
 	key, value, ok := strings.Cut(line, ":")
@@ -194,10 +239,24 @@ func (s *scrubber) value(key string, v any) any {
 		}
 	case map[string]any:
 		to := make(map[string]any, len(v))
+		if _, mount := v["options"].(string); mount {
+			return s.mount(v)
+		}
 		for k, below := range v {
 			to[s.text(k)] = s.value(k, below)
 		}
 		return to
+	}
+	return v
+}
+
+// mount replaces a mounted file system in a document: source, path and options as in the kernel's tables.
+func (s *scrubber) mount(v map[string]any) map[string]any {
+	replace := map[string]func(string) string{"source": s.source, "path": s.directories, "options": s.options}
+	for key, with := range replace {
+		if text, ok := v[key].(string); ok {
+			v[key] = with(text)
+		}
 	}
 	return v
 }
@@ -211,10 +270,6 @@ func (s *scrubber) keyed(key, text string) string {
 		return text
 	case key == "alias", key == "ssid":
 		return s.replace.name(key, text)
-	case key == "source": // of a mount
-		return s.source(text)
-	case key == "path" && strings.HasPrefix(text, "/"):
-		return s.directories(text)
 	case secret(key):
 		return s.serial(text)
 	}

@@ -23,11 +23,11 @@ const header = "linerate capture 1"
 const explanation = `# What one host said of its network side. Addresses, names, serial numbers and identifiers are replaced, the same one by the same.
 # Read it with: linerate inspect --from FILE`
 
-// What a capture may be at most. A host with 64 queues and 40 VLANs is 1 MiB in 15,000 entries; the bounds are for files that somebody made to be
+// What a capture may be at most. A host with 64 queues and 40 VLANs has 0.4 MiB in 3,500 entries; the bounds are for files that somebody made to be
 // large.
 const (
 	maxBytes   = 64 << 20
-	maxEntries = 250_000
+	maxEntries = 100_000
 	maxName    = 1024 // bytes of a whole path
 	maxDepth   = 40   // elements of a path; the kernel's own device paths have about twenty
 )
@@ -111,7 +111,7 @@ func word(name string) string {
 }
 
 // Read reads a capture that anybody may have made. It refuses, with the number of the line and ErrFormat, whatever WriteTo could not have written: a
-// file that ends early, paths and links that leave the archive, entries below a link or twice, more than 64 MiB or 250,000 entries. The error does not name the file: whoever opened it does.
+// file that ends early, paths and links that leave the archive, entries below a link or twice, more than 64 MiB or 100,000 entries. The error does not name the file: whoever opened it does.
 func Read(r io.Reader) (*Capture, error) {
 	b, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
 	if err != nil {

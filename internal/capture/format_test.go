@@ -110,7 +110,7 @@ func TestBounds(t *testing.T) {
 		fmt.Fprintf(&b, "f%d =\n", i)
 	}
 	b.WriteString("end\n")
-	if _, err := Read(strings.NewReader(b.String())); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "more than 250000 entries") {
+	if _, err := Read(strings.NewReader(b.String())); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "more than 100000 entries") {
 		t.Errorf("error %v", err)
 	}
 	if _, err := Read(endless{}); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "longer than 64 MiB") {

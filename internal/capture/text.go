@@ -78,12 +78,13 @@ func (s *scrubber) token(in string) string {
 	return s.interfaceName(core) + tail
 }
 
-// identifier replaces a token that is one by its form: UUID, hardware address, or 32 hexadecimal digits, which is how Linux writes a machine id.
+// identifier replaces a token that is one by its form: UUID, hardware address, or 32, 40 or 64 hexadecimal
+// digits, which are machines, commits and containers.
 func (s *scrubber) identifier(core string) (string, bool) {
 	if len(core) == 36 && core[8] == '-' && core[13] == '-' && core[18] == '-' && core[23] == '-' && hexadecimal(strings.ReplaceAll(core, "-", "")) {
 		return s.replace.identifier(core), true
 	}
-	if len(core) == 32 && hexadecimal(core) {
+	if n := len(core); (n == 32 || n == 40 || n == 64) && hexadecimal(core) {
 		return s.replace.identifier(core), true
 	}
 	// Ethernet, EUI-64 and InfiniBand.

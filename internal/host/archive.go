@@ -150,6 +150,19 @@ func (rec *recorder) file(name string, content []byte) {
 	}
 }
 
+// listed writes an empty file in place of one that was seen in a directory, unless it was read before.
+func (rec *recorder) listed(name string) {
+	if rec.entries != nil {
+		if _, ok := rec.entries[name]; !ok {
+			rec.file(name, nil)
+		}
+		return
+	}
+	if _, err := os.Lstat(filepath.Join(rec.dir, filepath.FromSlash(name))); errors.Is(err, fs.ErrNotExist) {
+		rec.file(name, nil)
+	}
+}
+
 // directory makes an empty directory, so that its name is in its parent's list.
 func (rec *recorder) directory(name string) {
 	if rec.entries != nil {
@@ -186,6 +199,12 @@ func (src *source) recorded(name string, content []byte) {
 	if src.recorder == nil {
 		return
 	}
+	// The environment of the first process is where containers are given their passwords. One of its variables is looked at.
+	if path.Base(name) == "environ" {
+		content = slices.Concat(slices.DeleteFunc(bytes.SplitAfter(bytes.Clone(content), []byte{0}), func(variable []byte) bool {
+			return !bytes.HasPrefix(variable, []byte("container="))
+		})...)
+	}
 	for _, own := range []string{"proc/thread-self/net/", "proc/self/net/"} {
 		if rest, ok := strings.CutPrefix(name, own); ok {
 			src.recorder.file("proc/net/"+rest, content)
@@ -209,7 +228,8 @@ func (src *source) recordedExists(name string, info fs.FileInfo) {
 	}
 }
 
-// recordedList copies the names in a directory: links as links, directories as empty ones. Files come when they are read.
+// recordedList copies the names in a directory: links as links, directories and files of /sys as empty ones. What is in files comes when they are read; of
+// some nothing but their name is (msi_irqs).
 func (src *source) recordedList(name string, entries []fs.DirEntry) {
 	if src.recorder == nil {
 		return
@@ -222,8 +242,11 @@ func (src *source) recordedList(name string, entries []fs.DirEntry) {
 		switch {
 		case e.Type()&fs.ModeSymlink != 0:
 			src.link(entry)
-		case e.IsDir() && strings.HasPrefix(name, "sys/"):
+		case !strings.HasPrefix(name, "sys/"):
+		case e.IsDir():
 			src.recorder.directory(entry)
+		default:
+			src.recorder.listed(entry)
 		}
 	}
 }

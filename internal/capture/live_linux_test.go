@@ -1,0 +1,53 @@
+package capture
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/linerate/linerate/internal/host"
+)
+
+// TestLive: of the running system the capture has what the system says of itself, but for what changes while one looks.
+func TestLive(t *testing.T) {
+	s := testScrubber()
+	before, err := host.Root{}.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := take(t.Context(), host.Root{}, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := c.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before.Name = s.hostName(before.Name)
+	want, got := steady(before), steady(after)
+	if diff := cmp.Diff(string(sorted(t, s.document(indented(t, want)))), string(sorted(t, indented(t, got)))); diff != "" {
+		t.Errorf("scrubbed document, document of the capture (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(len(before.Warnings), len(after.Warnings), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("warnings %q, then %q", before.Warnings, after.Warnings)
+	}
+}
+
+// steady leaves of a snapshot what two readings in a row agree about.
+func steady(s *host.Snapshot) *host.Snapshot {
+	c := *s
+	c.Time, c.Warnings, c.Platform = time.Time{}, nil, host.Platform{Mounts: c.Mounts, Owners: c.Owners}
+	for i := range c.CPUs {
+		c.CPUs[i].CurrentMHz, c.CPUs[i].StealRatio = 0, 0
+	}
+	for i := range c.Interfaces {
+		dev := &c.Interfaces[i]
+		dev.Counters, dev.Symptoms = nil, nil
+		for j := range dev.Interrupts {
+			dev.Interrupts[j].Counts = nil
+		}
+	}
+	return &c
+}
