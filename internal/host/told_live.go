@@ -93,7 +93,11 @@ func (src *source) askEthtool(name string) toldEthtool {
 	}
 	if d, err := client.Driver(name); refuse("driver", err) {
 		e.Driver, e.Bus = d.Driver, d.Bus
-		if d.Bus != "" {
+		// The driver of tun and tap, which is no hardware, says which of the two it is where others say their bus (tun_get_drvinfo).
+		if d.Bus == "tun" || d.Bus == "tap" {
+			e.Bus = ""
+		}
+		if e.Bus != "" {
 			e.Card = askCard(client, name, d)
 		}
 	}
