@@ -174,11 +174,16 @@ func writeNumber(c *nl.Client, name, group, key string, v Value) error {
 		// The driver rounds to what is set already, its maximum mostly.
 		return &RangeError{Value: v, Allowed: "a number that the driver does not round to the present one", Err: err}
 	case errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ERANGE):
-		// The maximum is the driver's own and can be told. A number below it that is refused all the same (queues that a
-		// filter or an XDP program needs) has its reason in the kernel's sentence.
-		if _, most, rerr := readNumber(c, name, group, key); rerr == nil && most > 0 && n > uint64(most) {
-			return &RangeError{Value: v, Allowed: fmt.Sprintf("at most %d, the maximum of this driver", most), Err: err}
+		// The catalogue's range is that of the kernel's family and would mislead here. Some drivers tell their maximum; a number below it
+		// is refused for what the kernel's sentence says: the queues that a filter or an XDP program needs.
+		allowed := "a number that this driver takes"
+		if _, most, rerr := readNumber(c, name, group, key); rerr == nil && most > 0 {
+			allowed = fmt.Sprintf("at most %d, the maximum of this driver", most)
+			if n <= uint64(most) {
+				allowed = fmt.Sprintf("a number up to %d that goes with the other settings", most)
+			}
 		}
+		return &RangeError{Value: v, Allowed: allowed, Err: err}
 	}
 	return err
 }

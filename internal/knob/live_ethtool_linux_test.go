@@ -141,6 +141,7 @@ func TestNetnsEthtoolRefusals(t *testing.T) {
 		text  []string
 	}{
 		{"ethtool:v0/channels.rx", "1000000", knob.ErrInvalid, []string{"at most ", "maximum of this driver", "exceeds maximum"}},
+		{"ethtool:v0/channels.rx", "0", knob.ErrInvalid, []string{"that goes with the other settings", "no RX or TX channel"}},
 		{"ethtool:v0/channels.combined", "1", knob.ErrNotSupported, nil},
 		{"ethtool:v0/pause.rx", "on", knob.ErrNotSupported, []string{"pause of v0"}},
 		{"ethtool:v0/eee", "off", knob.ErrNotSupported, nil},

@@ -9,7 +9,8 @@
 // A [Client] is a set of sockets in one network namespace: rtnetlink, generic netlink (family "ethtool") and one datagram socket for
 // the old ioctl, which alone has statistics by name and driver information, and which older kernels need for more. [Link], [Address],
 // [Route], [Qdisc], [Feature], [Ring], [Channels], [Pause], [EEE], [FEC] and [RSS] are copies of what the kernel said at one moment;
-// nothing is cached between calls. Every failed call is an [*Error] that keeps the errno and the kernel's own sentence (extended acknowledgement, since Linux 4.12).
+// nothing is cached between calls. Every failed call is an [*Error] that keeps the errno and the kernel's own sentence (extended
+// acknowledgement, since Linux 4.12).
 //
 // Drivers round what they are told: rings to powers of two, microseconds to the steps of a timer, everything to a maximum. A write
 // therefore reads back and says [ErrNotApplied] when nothing changed; what the driver made of the number is for the caller to read.

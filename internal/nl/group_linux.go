@@ -73,7 +73,8 @@ func (k *kernel) predatesNetlink() bool {
 	return errors.Is(err, ErrNotSupported)
 }
 
-// oldWords asks by SIOCETHTOOL, which every kernel to this day answers; that is how this way is tested on present ones. The struct is zeros but for the command: drivers fill in what they know.
+// oldWords asks by SIOCETHTOOL, which every kernel to this day answers; that is how this way is tested on present ones. The
+// struct is zeros but for the command: drivers fill in what they know.
 func (k *kernel) oldWords(g group, name string) ([]byte, error) {
 	buf := make([]byte, 4*g.oldWords)
 	binary.NativeEndian.PutUint32(buf, g.oldGet)
