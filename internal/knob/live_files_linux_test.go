@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -45,6 +46,10 @@ func fileFixture(t *testing.T) knobtest.Fixture {
 			{Knob: "link:v0.100/napi_defer_hard_irqs", A: "2", B: "0"},
 			{Knob: "link:v0.100/gro_flush_timeout", A: "20000", B: "0"},
 			{Knob: "link:v0.100/threaded", A: "1", B: "0"},
+			{Knob: "link:v1/gso_max_size", A: "200000", B: "100000"},
+			{Knob: "link:v1/gro_max_size", A: "200000", B: "100000"},
+			{Knob: "link:v1/gso_ipv4_max_size", A: "60000", B: "100000"},
+			{Knob: "link:v1/gro_ipv4_max_size", A: "60000", B: "100000"},
 			{Knob: "qdisc:v1/root", A: "pfifo", B: "pfifo_fast"},
 		},
 		Messy: []knobtest.Messy{
@@ -58,6 +63,8 @@ func fileFixture(t *testing.T) knobtest.Fixture {
 			{Knob: "queue:v0.100/rx-0/rps_cpus", Value: "1," + knob.Value(strings.Repeat("00000000,", 400)) + "0"},
 			{Knob: "link:v0.100/napi_defer_hard_irqs", Value: "-1"},
 			{Knob: "link:v0.100/gro_flush_timeout", Value: "soon"},
+			{Knob: "link:v1/gso_max_size", Value: "16"},
+			{Knob: "link:v1/gso_max_size", Value: "99999999"},
 			{Knob: "qdisc:v1/root", Value: "no_such_discipline"},
 			{Knob: "qdisc:v1/root", Value: "htb"},
 		},
@@ -94,6 +101,17 @@ func fileFixture(t *testing.T) knobtest.Fixture {
 // foreignFile does what a shell would.
 func foreignFile(t *testing.T, s knob.Setting) {
 	file := filepath.Join("/sys/class/net", s.Knob.Subject(), s.Knob.Attribute())
+	if strings.HasSuffix(s.Knob.Attribute(), "_max_size") {
+		n, err := strconv.Atoi(string(s.Value))
+		c, dialErr := nl.Dial()
+		if dialErr == nil {
+			err = errors.Join(err, c.SetSizeLimit(s.Knob.Subject(), nl.SizeLimit(s.Knob.Attribute()), n), c.Close())
+		}
+		if err = errors.Join(err, dialErr); err != nil {
+			t.Error(err)
+		}
+		return
+	}
 	switch s.Knob.Kind() {
 	case knob.KindQueue:
 		name, queue, _ := strings.Cut(s.Knob.Subject(), "/")
@@ -114,6 +132,8 @@ func foreignFile(t *testing.T, s knob.Setting) {
 }
 
 func TestNetnsLiveFiles(t *testing.T) { knobtest.Suite(t, fileFixture) }
+
+func TestNetnsDryRunOverLiveFiles(t *testing.T) { dryRunOver(t, fileFixture) }
 
 // A sysfs that shows another namespace is not believed, neither for reading nor for writing, whatever the interface is called.
 func TestNetnsForeignSysfs(t *testing.T) {

@@ -17,27 +17,45 @@ func inSysfs(attribute string) bool {
 	return attribute == "napi_defer_hard_irqs" || attribute == "gro_flush_timeout" || attribute == "threaded"
 }
 
+// inLink are those that rtnetlink carries.
+func inLink(attribute string) bool {
+	switch nl.SizeLimit(attribute) {
+	case "mtu", "txqueuelen", nl.LimitGRO, nl.LimitGSO, nl.LimitGROIPv4, nl.LimitGSOIPv4:
+		return true
+	}
+	return false
+}
+
 // An attribute that is none of those listed is not supported and not "unknown": the name is well formed, and another version may have it.
 func (k linkKnobs) read(name, attribute string) (Value, error) {
 	if inSysfs(attribute) {
 		v, err := k.sysfs.readAttribute(name, attribute)
 		return v, k.explain(name, attribute, err)
 	}
-	if attribute != "mtu" && attribute != "txqueuelen" {
+	if !inLink(attribute) {
 		return "", fmt.Errorf("%w: link attribute %s", ErrNotSupported, attribute)
 	}
 	link, err := withClient(func(c *nl.Client) (nl.Link, error) { return c.LinkByName(name) })
-	if attribute == "mtu" {
-		return Value(strconv.Itoa(link.MTU)), err
+	if err != nil {
+		return "", err
 	}
-	return Value(strconv.Itoa(link.TxQueueLen)), err
+	switch attribute {
+	case "mtu":
+		return Value(strconv.Itoa(link.MTU)), nil
+	case "txqueuelen":
+		return Value(strconv.Itoa(link.TxQueueLen)), nil
+	}
+	if limit := link.SizeLimit(nl.SizeLimit(attribute)); limit != 0 {
+		return Value(strconv.Itoa(limit)), nil
+	}
+	return "", fmt.Errorf("%w: this kernel has no %s", ErrNotSupported, attribute)
 }
 
 func (k linkKnobs) write(name, attribute string, v Value) error {
 	if inSysfs(attribute) {
 		return k.explain(name, attribute, k.sysfs.writeAttribute(name, attribute, v))
 	}
-	if attribute != "mtu" && attribute != "txqueuelen" {
+	if !inLink(attribute) {
 		return fmt.Errorf("%w: link attribute %s", ErrNotSupported, attribute)
 	}
 	n, err := strconv.Atoi(string(v))
@@ -45,10 +63,13 @@ func (k linkKnobs) write(name, attribute string, v Value) error {
 		return &RangeError{Value: v, Allowed: "an integer"}
 	}
 	return do(func(c *nl.Client) error {
-		if attribute == "mtu" {
+		switch attribute {
+		case "mtu":
 			return c.SetMTU(name, n)
+		case "txqueuelen":
+			return c.SetTxQueueLen(name, n)
 		}
-		return c.SetTxQueueLen(name, n)
+		return c.SetSizeLimit(name, nl.SizeLimit(attribute), n)
 	})
 }
 
