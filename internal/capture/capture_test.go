@@ -184,7 +184,7 @@ func TestNothingLeaks(t *testing.T) {
 		for _, kept := range []string{
 			"tcp_rmem = 4096\t131072\t33554432", "127.0.0.1/8", "ff02::1", "5.10.0.7", "0x800007", "isolcpus=2-7", "rsize=1048576", "vers=4.2", "Xeon",
 			"MemTotal:       65800000 kB", "tcp_congestion_control = cubic", "0000:03:00.0", "224.0.0.251", "255.255.255.0", "1-1.2.3.4",
-			"12:cpuset:/docker/group-", "/kubepods/burstable/group-", `environ == "container=lxc\x00"`, "0::/",
+			"12:cpuset:/docker/group-", "/kubepods/burstable/group-", `environ == "container=lxc\x00"`, "0::/", "[etc/netplan]\nfile-",
 		} {
 			if !strings.Contains(text, kept) {
 				t.Errorf("%q is gone from the capture", kept)
@@ -230,6 +230,31 @@ func TestAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// TestUnpacked: the directory is there while it is used, with everything in it, and gone afterwards whatever came of it.
+func TestUnpacked(t *testing.T) {
+	c := planted(t)
+	var dir string
+	failed := errors.New("failed")
+	err := c.Unpacked(func(root host.Root) error {
+		dir = root.Dir
+		info, err := os.Stat(dir)
+		if err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%v %v: others may look in", info, err)
+		}
+		target, err := os.Readlink(filepath.Join(dir, "sys", "class", "net", "bond0"))
+		if err != nil || target != "../../devices/virtual/net/bond0" {
+			t.Errorf("link to %q, %v", target, err)
+		}
+		return failed
+	})
+	if !errors.Is(err, failed) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left: %v", dir, err)
 	}
 }
 

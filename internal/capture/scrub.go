@@ -40,6 +40,10 @@ func (s *scrubber) scrub(entries []host.Entry) []host.Entry {
 			to.Target = s.path(e.Target)
 		default:
 			to.Content = s.content(e.Name, e.Content)
+			// Of files that somebody named it matters that there is one of its kind.
+			if len(e.Content) == 0 && strings.HasPrefix(e.Name, "etc/") {
+				to.Name = path.Join(path.Dir(to.Name), s.replace.name("file", path.Base(e.Name))+path.Ext(e.Name))
+			}
 		}
 		out = append(out, to)
 	}

@@ -3,6 +3,7 @@ package capture
 import (
 	"encoding/hex"
 	"net/netip"
+	"regexp"
 	"strings"
 )
 
@@ -113,21 +114,19 @@ func hexadecimal(text string) bool {
 	})
 }
 
-// enx begins the name that systemd gives a card by its hardware address (systemd.net-naming-scheme).
-const enx = "enx"
+// byAddress finds the names that systemd gives to cards by their hardware address: Ethernet, wireless LAN, modem (systemd.net-naming-scheme).
+var byAddress = regexp.MustCompile(`(en|wl|ww)x[0-9a-f]{12}`)
 
 // interfaceName replaces a hardware address in the name of an interface, wherever in the token the name stands: a setting has it between dots.
 func (s *scrubber) interfaceName(in string) string {
-	const length = 12
-	at := strings.Index(in, enx)
-	if at < 0 {
+	if !strings.Contains(in, "x") {
 		return in
 	}
-	from := at + len(enx)
-	if len(in) >= from+length && hexadecimal(in[from:from+length]) {
-		if b, err := hex.DecodeString(in[from : from+length]); err == nil {
-			return in[:from] + hex.EncodeToString(s.replace.mac(b)) + s.interfaceName(in[from+length:])
+	return byAddress.ReplaceAllStringFunc(in, func(name string) string {
+		b, err := hex.DecodeString(name[len("enx"):])
+		if err != nil {
+			return name
 		}
-	}
-	return in[:from] + s.interfaceName(in[from:])
+		return name[:len("enx")] + hex.EncodeToString(s.replace.mac(b))
+	})
 }

@@ -72,6 +72,10 @@ func (a *app) inspected(ctx context.Context, f inspectFlags) (*host.Snapshot, er
 	case f.capture == "-":
 		return nil, usagef("--capture -: standard output has the document; name a file")
 	}
+	progress, err := a.newProgress()
+	if err != nil {
+		return nil, err
+	}
 	// A file that is in the way is found before the work is done.
 	if err := f.free(); err != nil {
 		return nil, err
@@ -103,7 +107,11 @@ func (a *app) inspected(ctx context.Context, f inspectFlags) (*host.Snapshot, er
 	if err != nil {
 		return nil, err
 	}
-	return snapshot, f.keep(taken)
+	if err := f.keep(taken); err != nil {
+		return nil, err
+	}
+	progress.Step("%s: %d files and links; look through it before you send it", f.capture, taken.Len())
+	return snapshot, nil
 }
 
 func readCapture(name string) (*capture.Capture, error) {
