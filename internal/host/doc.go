@@ -22,14 +22,23 @@
 // DIR/linerate holds what only netlink tells, each file optional:
 //
 //	linerate/host.json       {"time":"RFC 3339","arch":"GOARCH"}
-//	linerate/links.json      [{"index","name","kind","mac","mtu_bytes","tx_queue_length_packets","up","carrier","qdisc"}]
+//	linerate/links.json      [{"index","name","kind","mac","mtu_bytes","tx_queue_length_packets","up","carrier","qdisc","parent_index",
+//	                         "master_index","vlan_id","vlan_protocol","bond_mode"}]
 //	linerate/addresses.json  [{"index","cidr"}]
 //	linerate/routes.json     [Route as in linerate.inspect/1]
-//	linerate/ethtool.json    {"eth0":{"driver","bus","speed_bits_per_second","duplex","rings","coalesce","features","channels","statistics"}}
+//	linerate/ethtool.json    {"eth0":{"driver","bus","speed_bits_per_second","duplex","rings","coalesce","features","channels","statistics",
+//	                         "card": Card as in linerate.inspect/1}}
 //	linerate/qdiscs.json     [{"interface","kind","parent","handle","drops_total","requeues_total","overlimits_total","backlog_bytes"}]
+//
+// Two things are copied in part: of /proc/mounts the NFS mounts alone, of the processes' names those of programs that manage hosts.
 //
 // [Root.Save] writes such an archive, and so does cp -a of the same files. An archive is never followed out of its directory,
 // whatever its links say: it may come from anybody, and a link to /etc/shadow in it must not end up in a report.
+//
+// # Sleep
+//
+// A device that is runtime-suspended is not woken: what would need it awake (ethtool, configuration space, speed) stays unknown and the interface
+// says Asleep. /sys tells, so where it shows another network namespace nothing is known of sleep and the card is asked.
 //
 // # Units
 //
