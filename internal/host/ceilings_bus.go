@@ -21,7 +21,11 @@ func busCeiling(s *Snapshot, dev *Interface) (Ceiling, bool) {
 		width = 16
 		nominal = bus.ISARate(width, bus.ISAClock)
 	}
-	share, why, ok := bus.Slot{Kind: b.Kind, Width: width, CapacityBitsPerSec: nominal}.Efficiency(0)
+	payload := 0
+	if dev.Card != nil {
+		payload = dev.Card.PayloadBytes
+	}
+	share, why, ok := bus.Slot{Kind: b.Kind, Width: width, CapacityBitsPerSec: nominal}.Efficiency(payload)
 	if nominal <= 0 || !ok {
 		return Ceiling{}, false
 	}

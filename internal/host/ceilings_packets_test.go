@@ -167,3 +167,20 @@ func TestOldBuses(t *testing.T) {
 		t.Errorf("a bus of which nothing is known: %+v", got)
 	}
 }
+
+// TestPayloadOfPackets: packets of 128 bytes cost a PCIe link a twelfth of what packets of 256 bytes carry; what is not known is said to be assumed.
+func TestPayloadOfPackets(t *testing.T) {
+	slot := func(payload int) host.Ceiling {
+		return ceiling(t, card(func(_ *host.Snapshot, dev *host.Interface) {
+			dev.Bus = &host.Bus{Kind: "pcie", CapacityBitsPerSec: 16e9, Width: 4, SpeedGigatransfers: 5}
+			dev.Card = &host.Card{PayloadBytes: payload}
+		}), "bus:eth0")
+	}
+	small, large, unknown := slot(128), slot(256), slot(0)
+	if !near(small.BitsPerSec, 16e9*128/152*0.93, 1e-9) || !near(large.BitsPerSec, 16e9*256/280*0.93, 1e-9) || unknown.BitsPerSec != large.BitsPerSec {
+		t.Errorf("%v, %v, %v", small.BitsPerSec, large.BitsPerSec, unknown.BitsPerSec)
+	}
+	if strings.Contains(large.Why, "assumed") || !strings.Contains(unknown.Why, "assumed") {
+		t.Errorf("%q and %q", large.Why, unknown.Why)
+	}
+}
