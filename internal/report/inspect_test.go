@@ -25,7 +25,7 @@ func serverSnapshot() *host.Snapshot {
 			NAPI:       &host.NAPI{DeferHardIRQs: 2, GROFlushTimeoutSeconds: 20e-6},
 			Queues:     []host.Queue{{Name: "rx-0", RPSCPUs: "f"}, {Name: "rx-1", RPSCPUs: "0"}, {Name: "tx-0", XPSCPUs: "00000000,00000001"}},
 			Card: &host.Card{
-				FirmwareVersion: "3.30", PCIID: "8086:10fb", PayloadBytes: 256, ReadRequestBytes: 512, ASPM: []string{"l1"}, Pause: &host.Pause{Rx: true, Tx: true},
+				FirmwareVersion: "3.30", PCIID: "8086:10fb", ASPM: []string{"l1"}, Pause: &host.Pause{Rx: true, Tx: true},
 				RSS:          &host.RSS{HashFunction: "toeplitz", Entries: 128, Shares: []host.RSSShare{{Queue: 0, Entries: 96}, {Queue: 1, Entries: 32}}},
 				PrivateFlags: map[string]bool{"legacy-rx": true, "vf-ipsec": false},
 			},

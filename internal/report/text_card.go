@@ -26,9 +26,6 @@ func cardText(i host.Interface) string {
 		if c.VirtualFunction != "" {
 			add("a virtual function of %s", c.VirtualFunction)
 		}
-		if c.PayloadBytes > 0 && c.ReadRequestBytes > 0 {
-			add("packets of %d bytes, reads of %d", c.PayloadBytes, c.ReadRequestBytes)
-		}
 		if c.FirmwareVersion != "" {
 			add("firmware %s", c.FirmwareVersion)
 		}
