@@ -152,6 +152,13 @@ func TestNormalize(t *testing.T) {
 		{"sysctl:net.ipv4.ip_local_reserved_ports", "9-1", "", "numbers"},
 		{"sysctl:net.ipv4.ip_local_reserved_ports", "65536", "", "numbers"},
 		{"sysctl:net.ipv4.ip_local_reserved_ports", "\n", "", ""},
+		{"module:e1000/InterruptThrottleRate", "3000, 03000,0", "3000,3000,0", ""}, // in the order of the adapters
+		{"module:e1000/InterruptThrottleRate", "3000,", "", "integers from 0 to 100000 parted by commas (interrupts per second)"},
+		{"module:e1000/InterruptThrottleRate", "100001", "", "integers from 0"},
+		{"module:nf_conntrack/acct", "Y\n", "1", ""},
+		{"irq:24/affinity", "3,0-1", "0-1,3", ""},
+		{"queue:eth0/rx-0/rps_cpus", "00000000,0000000F", "f", ""},
+		{"qdisc:eth0/root", "htb", "", "one of fq, fq_codel"},
 		{"link:eth0/mtu", "9000", "9000", ""},
 		{"link:eth0/mtu", "67", "", "an integer from 68 to 65535 (bytes)"},
 	} {

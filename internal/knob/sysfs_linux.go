@@ -21,39 +21,48 @@ type sysfs string
 // openInterface opens the directory of a network interface. The caller closes it.
 //
 // A sysfs shows the network namespace that it was mounted in, which need not be that of the thread: an "eth0" there may be the host's, while
-// rtnetlink means the container's. Writing it would change a foreign interface. So the directory is believed only when its names are
-// those that rtnetlink tells in this thread, and the interface has the same index and address. (Two namespaces that have nothing
-// but a loopback cannot be told apart by that; their loopbacks have nothing to tune either.)
+// rtnetlink means the container's. Writing it would change a foreign interface. So the directory is believed only when it has the index and
+// the address that rtnetlink tells in this thread. Where a write depends on it, and where an interface has no address of its own, as a
+// loopback, all names must agree as well: bridges of containers give the same addresses in every namespace. (Two namespaces
+// that have nothing but a loopback cannot be told apart by that; their loopbacks have nothing to tune either.)
 //
 // What is opened is the directory and not a path, so that a rename between the check and the use changes nothing. Interfaces come and go
 // between the two lists: a few attempts keep that from being taken for another namespace.
-func (s sysfs) openInterface(name string) (dir int, err error) {
+func (s sysfs) openInterface(name string, toWrite bool) (dir int, err error) {
 	for range 3 {
-		links, err := withClient(func(c *nl.Client) ([]nl.Link, error) { return c.Links() })
+		link, err := withClient(func(c *nl.Client) (nl.Link, error) { return c.LinkByName(name) })
 		if err != nil {
 			return -1, err
 		}
-		i := slices.IndexFunc(links, func(l nl.Link) bool { return l.Name == name })
-		if i < 0 {
-			return -1, fmt.Errorf("%w: no such interface", fs.ErrNotExist)
-		}
-		shown, err := s.interfaces()
-		if err != nil {
-			return -1, err
-		}
-		if !slices.Equal(shown, names(links)) {
-			continue
+		if toWrite || strings.Trim(link.MAC, "0:") == "" {
+			same, err := s.sameNames()
+			if err != nil {
+				return -1, err
+			}
+			if !same {
+				continue
+			}
 		}
 		dir, err := unix.Open(filepath.Join(string(s), "class/net", name), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 		if err != nil {
-			continue // gone since it was listed: rtnetlink will say so
+			continue // gone since it was asked for: rtnetlink will say so
 		}
-		if isLink(dir, links[i]) {
+		if isLink(dir, link) {
 			return dir, nil
 		}
 		_ = unix.Close(dir) // a path only: nothing to lose
 	}
-	return -1, fmt.Errorf("%w: %s shows the interfaces of another network namespace", ErrNotSupported, s)
+	return -1, fmt.Errorf("%w: %s shows the interfaces of another network namespace, or is no sysfs", ErrNotSupported, s)
+}
+
+// sameNames tells whether rtnetlink and sysfs name the same interfaces.
+func (s sysfs) sameNames() (bool, error) {
+	shown, err := s.interfaces()
+	if err != nil {
+		return false, err
+	}
+	links, err := withClient(func(c *nl.Client) ([]nl.Link, error) { return c.Links() })
+	return slices.Equal(shown, names(links)), err
 }
 
 // interfaces lists the names, sorted. Files between the directories (bonding_masters) are none.
@@ -92,7 +101,7 @@ func isLink(dir int, l nl.Link) bool {
 
 // readAttribute gives a file of an interface's directory.
 func (s sysfs) readAttribute(name, file string) (Value, error) {
-	dir, err := s.openInterface(name)
+	dir, err := s.openInterface(name, false)
 	if err != nil {
 		return "", err
 	}
@@ -102,7 +111,7 @@ func (s sysfs) readAttribute(name, file string) (Value, error) {
 
 // writeAttribute sets one.
 func (s sysfs) writeAttribute(name, file string, v Value) error {
-	dir, err := s.openInterface(name)
+	dir, err := s.openInterface(name, true)
 	if err != nil {
 		return err
 	}
@@ -112,7 +121,7 @@ func (s sysfs) writeAttribute(name, file string, v Value) error {
 
 // checkAttribute tells whether this process may set one.
 func (s sysfs) checkAttribute(name, file string) error {
-	dir, err := s.openInterface(name)
+	dir, err := s.openInterface(name, true)
 	if err != nil {
 		return err
 	}
@@ -122,7 +131,7 @@ func (s sysfs) checkAttribute(name, file string) error {
 
 // hasDirectory is nil when the interface has a directory of that name.
 func (s sysfs) hasDirectory(name, directory string) error {
-	dir, err := s.openInterface(name)
+	dir, err := s.openInterface(name, false)
 	if err != nil {
 		return err
 	}
