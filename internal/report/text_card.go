@@ -65,6 +65,9 @@ func busText(b *host.Bus) string {
 	case b.Width > 0:
 		text += fmt.Sprintf(", %d bits", b.Width)
 	}
+	if b.MaxPayloadBytes > 0 && b.MaxReadRequestBytes > 0 {
+		text += fmt.Sprintf(" in packets of %d bytes, read in %d", b.MaxPayloadBytes, b.MaxReadRequestBytes)
+	}
 	if b.CapacityBitsPerSec > 0 && b.MaxCapacityBitsPerSec > b.CapacityBitsPerSec {
 		text += fmt.Sprintf(" (%s; card and slot could do %s)", unit.BitRate(b.CapacityBitsPerSec), unit.BitRate(b.MaxCapacityBitsPerSec))
 	}
