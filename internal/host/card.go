@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/bus"
 	"github.com/linerate/linerate/internal/nicstat"
 	"github.com/linerate/linerate/internal/nl"
 )
@@ -47,7 +48,7 @@ func (src *source) wakeful(name string) ([]byte, error) {
 }
 
 // readCard adds what sysfs tells of the hardware to what ethtool told (sysfs-bus-pci). Of a virtio card the PCI function is one directory up.
-func readCard(src *source, device string, told *Card) *Card {
+func readCard(src *source, m bus.Machine, device string, told *Card) *Card {
 	var c Card
 	if told != nil {
 		c = *told
@@ -66,6 +67,9 @@ func readCard(src *source, device string, told *Card) *Card {
 		}
 		if c.PCIID = id(function, "vendor", "device"); c.PCIID != "" {
 			c.Subsystem = id(function, "subsystem_vendor", "subsystem_device")
+		}
+		if sizes, ok := m.Control(function); ok {
+			c.PayloadBytes, c.PayloadSupportedBytes, c.ReadRequestBytes = sizes.PayloadBytes, sizes.PayloadSupportedBytes, sizes.ReadRequestBytes
 		}
 		if physical, ok := src.resolve(device + "/physfn"); ok {
 			c.VirtualFunction = path.Base(physical)
@@ -88,7 +92,7 @@ func readCard(src *source, device string, told *Card) *Card {
 
 // empty tells that there is nothing to say, so that documents have no empty object.
 func (c *Card) empty() bool {
-	return c.FirmwareVersion == "" && c.DriverVersion == "" && c.PCIID == "" && c.VirtualFunction == "" && len(c.ASPM) == 0 &&
+	return c.FirmwareVersion == "" && c.DriverVersion == "" && c.PCIID == "" && c.VirtualFunction == "" && c.PayloadBytes == 0 && len(c.ASPM) == 0 &&
 		c.Pause == nil && c.EEE == nil && c.FEC == nil && c.RSS == nil && len(c.PrivateFlags) == 0
 }
 

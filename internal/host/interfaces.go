@@ -64,7 +64,7 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 		}
 		if !dev.Virtual && own {
 			device, _ := src.resolve("sys/class/net/" + l.Name + "/device")
-			dev.Card = readCard(src, device, e.Card)
+			dev.Card = readCard(src, m, device, e.Card)
 			dev.Interrupts = readInterrupts(src, table, l.Name, device)
 		}
 		if own {

@@ -23,13 +23,18 @@ type Card struct {
 	PCIID     string `json:"pci_id,omitempty"`
 	Subsystem string `json:"pci_subsystem_id,omitempty"`
 	// VirtualFunction is the address of the physical function that this one is a part of (SR-IOV): rates and queues are shared with it.
-	VirtualFunction string          `json:"virtual_function_of,omitempty"`
-	ASPM            []string        `json:"aspm,omitempty"` // link states that save power and cost microseconds to leave: l0s, l1, l1.1, … ; those enabled
-	Pause           *Pause          `json:"pause,omitempty"`
-	EEE             *EEE            `json:"eee,omitempty"`
-	FEC             *FEC            `json:"fec,omitempty"`
-	RSS             *RSS            `json:"rss,omitempty"`
-	PrivateFlags    map[string]bool `json:"private_flags,omitempty"` // the driver's own switches, by its own names
+	VirtualFunction string `json:"virtual_function_of,omitempty"`
+	// The largest payload of a packet on PCIe as set (MPS) and as the card could do it, and how much it asks for at once when it reads memory (MRRS).
+	// Root alone may read them.
+	PayloadBytes          int             `json:"payload_bytes,omitempty"`
+	PayloadSupportedBytes int             `json:"payload_supported_bytes,omitempty"`
+	ReadRequestBytes      int             `json:"read_request_bytes,omitempty"`
+	ASPM                  []string        `json:"aspm,omitempty"` // link states that save power and cost microseconds to leave: l0s, l1, l1.1, … ; those enabled
+	Pause                 *Pause          `json:"pause,omitempty"`
+	EEE                   *EEE            `json:"eee,omitempty"`
+	FEC                   *FEC            `json:"fec,omitempty"`
+	RSS                   *RSS            `json:"rss,omitempty"`
+	PrivateFlags          map[string]bool `json:"private_flags,omitempty"` // the driver's own switches, by its own names
 }
 
 // Pause is flow control by pause frames (IEEE 802.3 annex 31B) as configured; what was negotiated depends on the other end too.

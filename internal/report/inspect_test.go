@@ -19,13 +19,13 @@ func serverSnapshot() *host.Snapshot {
 		return host.Interface{
 			Name: name, Index: index, Driver: "ixgbe", Up: true, Carrier: true, MTUBytes: 9000, SpeedBitsPerSec: 10e9, Duplex: "full", Qdisc: "mq",
 			Rings:      &host.Rings{Rx: host.Ring{Current: 512, Max: 8192}, Tx: host.Ring{Current: 512, Max: 8192}},
-			Bus:        &host.Bus{Kind: "pcie", Address: address, Width: 4, SpeedGigatransfers: 5, CapacityBitsPerSec: 16e9, MaxCapacityBitsPerSec: 32e9, MaxPayloadBytes: 256, MaxReadRequestBytes: 512},
+			Bus:        &host.Bus{Kind: "pcie", Address: address, Width: 4, SpeedGigatransfers: 5, CapacityBitsPerSec: 16e9, MaxCapacityBitsPerSec: 32e9},
 			Layers:     host.Layers{Kind: "physical", Above: []string{"bond0"}},
 			Interrupts: []host.Interrupt{{Number: 60, Name: name + "-TxRx-0", Counts: []host.CPUCount{{CPU: 0, Total: 900}}}, {Number: 61, Name: name + "-TxRx-1", Counts: []host.CPUCount{{CPU: 3, Total: 100}}}},
 			NAPI:       &host.NAPI{DeferHardIRQs: 2, GROFlushTimeoutSeconds: 20e-6},
 			Queues:     []host.Queue{{Name: "rx-0", RPSCPUs: "f"}, {Name: "rx-1", RPSCPUs: "0"}, {Name: "tx-0", XPSCPUs: "00000000,00000001"}},
 			Card: &host.Card{
-				FirmwareVersion: "3.30", PCIID: "8086:10fb", ASPM: []string{"l1"}, Pause: &host.Pause{Rx: true, Tx: true},
+				FirmwareVersion: "3.30", PCIID: "8086:10fb", PayloadBytes: 256, ReadRequestBytes: 512, ASPM: []string{"l1"}, Pause: &host.Pause{Rx: true, Tx: true},
 				RSS:          &host.RSS{HashFunction: "toeplitz", Entries: 128, Shares: []host.RSSShare{{Queue: 0, Entries: 96}, {Queue: 1, Entries: 32}}},
 				PrivateFlags: map[string]bool{"legacy-rx": true, "vf-ipsec": false},
 			},

@@ -26,6 +26,9 @@ func cardText(i host.Interface) string {
 		if c.VirtualFunction != "" {
 			add("a virtual function of %s", c.VirtualFunction)
 		}
+		if c.PayloadBytes > 0 && c.ReadRequestBytes > 0 {
+			add("packets of %d bytes, reads of %d", c.PayloadBytes, c.ReadRequestBytes)
+		}
 		if c.FirmwareVersion != "" {
 			add("firmware %s", c.FirmwareVersion)
 		}
@@ -64,9 +67,6 @@ func busText(b *host.Bus) string {
 		text += fmt.Sprintf(" x%d at %g GT/s", b.Width, b.SpeedGigatransfers)
 	case b.Width > 0:
 		text += fmt.Sprintf(", %d bits", b.Width)
-	}
-	if b.MaxPayloadBytes > 0 && b.MaxReadRequestBytes > 0 {
-		text += fmt.Sprintf(" in packets of %d bytes, read in %d", b.MaxPayloadBytes, b.MaxReadRequestBytes)
 	}
 	if b.CapacityBitsPerSec > 0 && b.MaxCapacityBitsPerSec > b.CapacityBitsPerSec {
 		text += fmt.Sprintf(" (%s; card and slot could do %s)", unit.BitRate(b.CapacityBitsPerSec), unit.BitRate(b.MaxCapacityBitsPerSec))
