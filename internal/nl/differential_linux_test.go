@@ -43,6 +43,11 @@ func agree(t *testing.T, c *Client, name string) (n int) {
 	if m, err := c.Coalesce(name); err == nil {
 		out, _ := otherSays(t, "ethtool", "-c", name)
 		for key, value := range pairs(out) {
+			// With adaptive moderation the numbers move from one moment to the next.
+			if direction, _, _ := strings.Cut(key, "-"); m["adaptive-"+direction] != 0 {
+				continue
+			}
+			// ethtool prints another word than it takes.
 			if v, ok := m[strings.ReplaceAll(key, "-frame-", "-frames-")]; ok {
 				same(key, v, value)
 			}
