@@ -53,7 +53,7 @@ func (k irqKnobs) write(number, attribute string, v Value) error {
 	return err
 }
 
-func (k irqKnobs) check(number, attribute string) error {
+func (k irqKnobs) check(number, attribute string, _ Value) error {
 	file, err := k.file(number, attribute)
 	if err != nil {
 		return err

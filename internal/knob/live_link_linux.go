@@ -73,7 +73,7 @@ func (k linkKnobs) write(name, attribute string, v Value) error {
 	})
 }
 
-func (k linkKnobs) check(name, attribute string) error {
+func (k linkKnobs) check(name, attribute string, _ Value) error {
 	if !inSysfs(attribute) {
 		return nil
 	}

@@ -30,9 +30,9 @@ type accessor interface {
 	write(subject, attribute string, v Value) error // v is canonical where the catalogue knows the knob
 }
 
-// checker is an accessor that can tell without writing whether a write would be refused for other reasons than the value.
+// checker is an accessor that can tell without writing whether a write would be refused, as far as it is not the kernel alone that knows.
 type checker interface {
-	check(subject, attribute string) error
+	check(subject, attribute string, v Value) error
 }
 
 // NewLive gives the backend of the running system.
@@ -117,7 +117,7 @@ func (l *Live) CheckWrite(ctx context.Context, id ID, v Value) error {
 	if _, err := l.Read(ctx, id); err != nil {
 		return &Error{Op: "check", Knob: id, Err: cause(err), hint: hintOf(err)}
 	}
-	_, err := l.form(id, v)
+	v, err := l.form(id, v)
 	if err == nil && id.Kind() == KindSysctl {
 		const wOK = 2
 		if errno := syscall.Access(l.file(id), wOK); errno != nil {
@@ -125,7 +125,8 @@ func (l *Live) CheckWrite(ctx context.Context, id ID, v Value) error {
 		}
 	}
 	if k, ok := l.kinds[id.Kind()].(checker); ok && err == nil {
-		err = k.check(id.split())
+		subject, attribute := id.split()
+		err = k.check(subject, attribute, v)
 	}
 	if err != nil {
 		return l.fail("check", id, err)

@@ -58,7 +58,7 @@ func (k moduleKnobs) write(module, parameter string, v Value) error {
 	return err
 }
 
-func (k moduleKnobs) check(module, parameter string) error {
+func (k moduleKnobs) check(module, parameter string, _ Value) error {
 	file, err := k.file(module, parameter)
 	if err != nil {
 		return err

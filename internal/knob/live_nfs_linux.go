@@ -49,7 +49,7 @@ func (k nfsKnobs) write(point, option string, _ Value) error {
 	return fmt.Errorf("%w: takes effect when the file system is mounted again", ErrReadOnly)
 }
 
-func (k nfsKnobs) check(point, option string) error { return k.write(point, option, "") }
+func (k nfsKnobs) check(point, option string, _ Value) error { return k.write(point, option, "") }
 
 func nfsMounts(file string) ([]nfsMount, error) {
 	text, err := os.ReadFile(file)

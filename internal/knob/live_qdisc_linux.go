@@ -26,7 +26,7 @@ func (qdiscKnobs) read(name, attribute string) (Value, error) {
 }
 
 func (k qdiscKnobs) write(name, attribute string, v Value) error {
-	if err := k.replaceable(name, attribute, v); err != nil {
+	if err := k.check(name, attribute, v); err != nil {
 		return err
 	}
 	err := do(func(c *nl.Client) error { return c.ReplaceQdisc(name, string(v)) })
@@ -38,11 +38,11 @@ func (k qdiscKnobs) write(name, attribute string, v Value) error {
 	return err
 }
 
-// replaceable refuses what the old kind alone could not bring back, and what would give up the queues of a card.
+// check refuses what the old kind alone could not bring back, and what would give up the queues of a card.
 //
 // Under mq every transmit queue has a discipline, and a lock, of its own; anything else at the root puts one lock in front of all of them.
 // The way to change those below is sysctl:net.core.default_qdisc, and then mq anew.
-func (k qdiscKnobs) replaceable(name, attribute string, v Value) error {
+func (k qdiscKnobs) check(name, attribute string, v Value) error {
 	now, err := k.read(name, attribute)
 	switch {
 	case err != nil:

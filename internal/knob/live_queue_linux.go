@@ -49,7 +49,7 @@ func (k queueKnobs) write(subject, attribute string, v Value) error {
 	return k.explain(name, file, k.sysfs.writeAttribute(name, file, v))
 }
 
-func (k queueKnobs) check(subject, attribute string) error {
+func (k queueKnobs) check(subject, attribute string, _ Value) error {
 	name, file, err := k.file(subject, attribute)
 	if err != nil {
 		return err

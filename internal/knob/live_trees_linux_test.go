@@ -77,7 +77,7 @@ func TestInterrupts(t *testing.T) {
 			t.Errorf("%s %s: %q, %v; want %q and %s", tc.irq, tc.attribute, v, err, tc.want, tc.answer)
 		}
 	}
-	if err := errors.Join(k.check("24", "affinity"), k.write("24", "affinity", "1")); err != nil {
+	if err := errors.Join(k.check("24", "affinity", "1"), k.write("24", "affinity", "1")); err != nil {
 		t.Error(err)
 	}
 	if v, err := k.read("24", "affinity"); err != nil || squeeze(v) != "1" {
@@ -126,7 +126,7 @@ func TestModules(t *testing.T) {
 		{"e1000", "InterruptThrottleRate", "3000", "not there"},
 		{"a/b", "x", "1", "not there"},
 	} {
-		checked, err := k.check(tc.module, tc.parameter), k.write(tc.module, tc.parameter, Value(tc.value))
+		checked, err := k.check(tc.module, tc.parameter, "1"), k.write(tc.module, tc.parameter, Value(tc.value))
 		if a, b := answer(t, err), answer(t, checked); a != tc.answer || b != tc.answer {
 			t.Errorf("write %s %s: %v, foreseen %v; want %s", tc.module, tc.parameter, err, checked, tc.answer)
 		}
@@ -193,7 +193,7 @@ func TestNFS(t *testing.T) {
 	if got := answer(t, k.write("/mnt/b", "rsize", "65536")); got != "read-only" {
 		t.Errorf("write: %s", got)
 	}
-	if got := answer(t, k.check("/mnt/none", "rsize")); got != "not there" {
+	if got := answer(t, k.check("/mnt/none", "rsize", "65536")); got != "not there" {
 		t.Errorf("write of a missing mount: %s", got)
 	}
 }
