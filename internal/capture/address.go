@@ -191,7 +191,7 @@ func (r *replacer) addr6(a netip.Addr) netip.Addr {
 	if a.IsMulticast() && fixed == 0 {
 		return a
 	}
-	// Bits 7 and 6 of an address in fc00::/7 say who gave the prefix (RFC 4193): fd stays fd.
+	// The eighth bit of an address in fc00::/7 says who gave the prefix (RFC 4193 §3.1): fd stays fd.
 	if from[0]&0xfe == 0xfc {
 		fixed = 8
 	}

@@ -21,6 +21,9 @@ func (s *scrubber) content(name string, in []byte) []byte {
 	switch {
 	case name == "proc/sys/kernel/hostname", name == "proc/sys/kernel/domainname":
 		return []byte(s.trimmed(in, s.hostName))
+	case name == "proc/version":
+		release, _, _ := bytes.Cut(in, []byte(" (")) // Who built the kernel, and where, stands in brackets.
+		return append(bytes.TrimRight(release, "\n"), '\n')
 	case name == "proc/sys/kernel/osrelease", base == "version", base == "firmware_version":
 		return in // Four numbers with dots between them are a version here.
 	case base == "config" && strings.HasPrefix(name, "sys/"):
