@@ -163,6 +163,11 @@ func TestForms(t *testing.T) {
 		{".reg", "Windows Registry Editor Version 5.00\n\n[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\Tcpip\\Parameters]\n\"TcpWindowSize\"=dword:0003ebc0\n; a comment", `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TcpWindowSize = 256960: ignored`},
 		{"reg add", `reg add "HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" /v EnableTCPChimney /t REG_DWORD /d 0x1 /f`, `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\EnableTCPChimney = 1: ignored`},
 		{"netsh", `C:\>netsh int tcp set global autotuninglevel=disabled`, "netsh:tcp/autotuninglevel = disabled: harmful"},
+		{"placeholders", "route add <net> ... window <bytes>", "route:net/window = bytes: harmful"},
+		{"same by another name", "net.nf_conntrack_max = 1048576", "net.nf_conntrack_max = 1048576: still-right"},
+		{"not of the network", "kernel.sysrq = 0", "kernel.sysrq = 0: unknown"},
+		{"value of no kind", "ifconfig em0 mtu large", "link:em0/mtu = large: ignored"},
+		{"value of no kind elsewhere", "ifconfig e1000g0 mtu large", "link:e1000g0/mtu = large: unknown"},
 		{"bytes for pages", "net.ipv4.tcp_mem = 4096 87380 4194304", "net.ipv4.tcp_mem = 4096 87380 4194304: harmful"},
 		{"not a setting of ours", "net.ipv4.no_such_thing = 1", "net.ipv4.no_such_thing = 1: unknown"},
 		{"of no form", "vendor_turbo=yes", ": unknown"},
@@ -182,7 +187,7 @@ func TestNothing(t *testing.T) {
 		"", "\n\n", "# net.ipv4.tcp_sack = 0", "; net.ipv4.tcp_sack = 0", "#!/bin/sh\n# sysctl -w net.ipv4.tcp_sack=0\n",
 		"ethtool -k eth0", "ethtool -S eth0 | grep drop", "sysctl -p", "sysctl net.ipv4.tcp_sack", "ip route show", "tc -s qdisc show dev eth0",
 		"ndd -get /dev/tcp tcp_max_buf", "echo done", "echo done > /tmp/log", "The default window is 64 KiB.", "modprobe e1000", "tee",
-		"[Unit]", "dladm show-linkprop -p mtu e1000g1", "netsh int tcp show global", "reg query HKLM", "mount", "route -n", "ifconfig eth0 up",
+		"[Unit]", "mii-tool x -F", "mii-tool -F", "ethtool -s eth0", "ip link set", "reg add X /v", "dladm show-linkprop -p mtu e1000g1", "netsh int tcp show global", "reg query HKLM", "mount", "route -n", "ifconfig eth0 up",
 	} {
 		a, err := Parse([]byte(text))
 		if err != nil || len(a.Settings)+len(a.Unread) > 0 {
@@ -275,6 +280,17 @@ func TestRefused(t *testing.T) {
 		if _, err := Parse([]byte(c.data)); err != c.want {
 			t.Errorf("%.20q: %v, want %v", c.data, err, c.want)
 		}
+	}
+}
+
+// TestLongLine: a line of very many settings costs what its settings cost, and not their number times its length.
+func TestLongLine(t *testing.T) {
+	a, err := Parse([]byte("options e1000 " + strings.Repeat("XsumRX=0 ", 1000)))
+	if err != nil || len(a.Settings) != 1000 {
+		t.Fatalf("%d settings, %v", len(a.Settings), err)
+	}
+	if n := len(a.Settings[999].Text); n > 500 {
+		t.Errorf("each setting carries %d bytes of its line", n)
 	}
 }
 

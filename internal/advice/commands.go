@@ -166,6 +166,10 @@ func (r *reader) routeWords(words []string) {
 	if len(words) == 0 {
 		return
 	}
+	// Instructions leave the values to the reader: route add <net> window <bytes>.
+	for i, w := range words {
+		words[i] = strings.Trim(w, "<>")
+	}
 	destination := words[0]
 	if at := slices.Index(words, "netmask"); at > 0 && at+1 < len(words) {
 		destination = withMask(destination, words[at+1])
@@ -283,7 +287,7 @@ func (r *reader) miiTool(c, _ command) bool {
 	for i, w := range c.words {
 		name, medium, attached := strings.Cut(w, "=")
 		forced := name == "-F" || name == "--force"
-		if !forced || len(c.words) < 3 {
+		if !forced || len(c.words) < 3 || !attached && i+1 >= len(c.words) {
 			continue
 		}
 		if !attached {

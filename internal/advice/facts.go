@@ -31,6 +31,8 @@ type fact struct {
 	Rules    []rule    `json:"rules,omitempty"`
 	Today    string    `json:"today,omitempty"`  // for verdicts that come from the defaults
 	Source   string    `json:"source,omitempty"` // for the same
+
+	pattern string // Knob in small letters
 }
 
 // history is a default and the release from which on it held. Lists begin with the oldest.
@@ -67,6 +69,9 @@ var facts = sync.OnceValue(func() []fact {
 		if err == nil {
 			var some []fact
 			some, err = parseFacts(data)
+			for i := range some {
+				some[i].pattern = strings.ToLower(some[i].Knob)
+			}
 			all = append(all, some...)
 		}
 		if err != nil {
@@ -126,8 +131,9 @@ func (f fact) check() error {
 
 // factOf finds what is known of a setting on a system.
 func factOf(o OS, name string) (fact, bool) {
+	name = strings.ToLower(name)
 	for _, f := range facts() {
-		if (f.OS == "" || o.covers(f.OS)) && globs(strings.ToLower(f.Knob), strings.ToLower(name)) {
+		if (f.OS == "" || o.covers(f.OS)) && globs(f.pattern, name) {
 			return f, true
 		}
 	}

@@ -76,6 +76,8 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 	kind, _, _ := strings.Cut(s.Knob, ":")
 	if kind == knob.KindModule || kind == "driver" {
 		values = strings.Split(s.Value, ",")
+		slices.Sort(values)
+		values = slices.Compact(values)
 	}
 	worst := t.value(j, values[0])
 	for _, v := range values[1:] {
@@ -134,14 +136,23 @@ func (t Target) value(j Judgement, value string) Judgement {
 		j.Verdict, j.Source, j.Default = StillRight, d.Source, d.Default
 		j.Why = "Exists and has its effect; worth it only with its symptom: " + lowerFirst(d.Symptom)
 		j.Today = "linerate knobs " + strings.TrimPrefix(j.Knob, "sysctl:")
-	case known:
+	case known && f.Source != "":
 		j.Verdict, j.Source = StillRight, f.Source
 		j.Why = "Exists, and the value differs from the default of this release."
 		j.Today = f.Today
+	case known:
+		j.Verdict, j.Why = Unknown, "The setting is known, and nothing about this value."
+	case j.For == Linux && beside(j.Knob):
+		j.Verdict, j.Why = Unknown, "No setting of the network."
 	default:
 		j.Verdict, j.Why = Unknown, "Nothing is known here about this setting."
 	}
 	return j
+}
+
+// beside reports whether a sysctl of Linux belongs to another part of the system, as half of every sysctl.conf does.
+func beside(name string) bool {
+	return strings.HasPrefix(name, "sysctl:kernel.") || strings.HasPrefix(name, "sysctl:fs.") || strings.HasPrefix(name, "sysctl:vm.")
 }
 
 // by fills in what a rule says.
@@ -189,16 +200,16 @@ func numberAt(value string, field int) (int64, bool) {
 
 // againstDefault compares with the default of the release: the same is NowDefault, and less is Harmful where the fact says why.
 func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (Judgement, bool) {
-	was, since, source := d.Default, "", d.Source
+	was, since, source, read := d.Default, "", d.Source, ""
 	if was != "" && d.DefaultOn != "" {
-		source = strings.TrimPrefix(source+"; default read on "+d.DefaultOn, "; ")
+		read = " (read on " + d.DefaultOn + ")"
 	}
 	for i, h := range f.Defaults {
 		from, err := ParseRelease(j.For, h.Since)
 		if err != nil || release.before(from) {
 			continue
 		}
-		was, since, source = h.Value, h.Since, f.Source
+		was, since, source, read = h.Value, h.Since, f.Source, ""
 		if i == 0 {
 			since = "" // the oldest that is known need not be the first
 		}
@@ -211,7 +222,7 @@ func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (J
 	if d.Pattern != "" {
 		same = d.Equal(knob.Value(was), knob.Value(j.Value))
 	}
-	asSince := ""
+	asSince := read
 	if since != "" {
 		asSince = fmt.Sprintf(" since %s %s", j.For.name(), since)
 	}

@@ -55,7 +55,7 @@ func (o OS) family() OS {
 // Setting is one setting that a text asks for, before anybody has judged it.
 type Setting struct {
 	Line  int    // first line in the text, counted from 1
-	Text  string // the line as it stands there, without blanks around
+	Text  string // the line as it stands there, without blanks around; a very long one is cut
 	OS    OS     // whose setting it is by its name or its command; empty when several systems have it
 	Knob  string // name in the notation of package knob, or one of its kin; see the documentation of the package
 	Value string // as written, without quotes; several numbers are parted by one blank

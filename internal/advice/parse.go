@@ -28,6 +28,17 @@ type reader struct {
 	script bool   // the text begins with #!, so that # always begins a comment
 	key    string // registry key that values belong to, HKLM\…
 	line   line
+	shown  string // the line as settings carry it
+}
+
+// shortened cuts a line to what a reader needs to find it again. Every setting of a line carries it, so that a file of one line with
+// a hundred thousand settings would otherwise take gigabytes.
+func shortened(text string) string {
+	const longest = 400
+	if len(text) <= longest {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longest], "") + "…"
 }
 
 // add records a setting of the present line. Names that package knob can parse get its spelling.
@@ -36,14 +47,14 @@ func (r *reader) add(o OS, name, value string) {
 		name = string(id)
 	}
 	r.advice.Settings = append(r.advice.Settings, Setting{
-		Line: r.line.number, Text: r.line.text, OS: o, Knob: name, Value: strings.Join(strings.Fields(value), " "),
+		Line: r.line.number, Text: r.shown, OS: o, Knob: name, Value: strings.Join(strings.Fields(value), " "),
 	})
 }
 
 // read takes one logical line. The forms are tried from the most particular to the most general; each says whether the line is of
 // its form, also when it sets nothing.
 func (r *reader) read(l line) {
-	r.line = l
+	r.line, r.shown = l, shortened(l.text)
 	if l.text == "" || r.registry(l.text) {
 		return
 	}
@@ -51,7 +62,6 @@ func (r *reader) read(l line) {
 	if !ok {
 		return
 	}
-	r.line.text = strings.TrimSpace(l.text)
 	known := false
 	for i, c := range commands {
 		var from command
@@ -69,7 +79,7 @@ func (r *reader) read(l line) {
 		}
 	}
 	if looksLikeSetting.MatchString(r.line.text) {
-		r.advice.Unread = append(r.advice.Unread, Setting{Line: l.number, Text: r.line.text})
+		r.advice.Unread = append(r.advice.Unread, Setting{Line: l.number, Text: r.shown})
 	}
 }
 

@@ -14,7 +14,7 @@ const pageBytes = 4096
 // tcpMemory judges tcp_mem, which counts pages of the whole host and is taken for bytes of one connection again and again.
 //
 // The kernel sets the middle one to a sixteenth of the memory that can hold buffers, since Linux 3.4 or so (commit b66e91ccbc34), which
-// tells from what size of host on given numbers are lower than what it would have chosen.
+// tells from what size of host on given numbers are lower than what it would have chosen. The last one is 3/32 of that memory.
 func tcpMemory(value string) (rule, bool) {
 	low, ok := numberAt(value, 0)
 	pressure, ok2 := numberAt(value, 1)
@@ -28,9 +28,9 @@ func tcpMemory(value string) (rule, bool) {
 	case strings.Contains(value, "87380") || strings.Contains(value, "16384 ") && low == pageBytes:
 		return rule{Verdict: Harmful, Source: source, Today: "leave it out",
 			Why: fmt.Sprintf("The numbers are those of tcp_rmem or tcp_wmem, in bytes. Here they count pages of the whole host: TCP is under memory pressure from %d MiB on.", pressure*pageBytes>>20)}, true
-	case high >= 4<<30/pageBytes*64: // 256 GiB
+	case high >= 16<<30/pageBytes:
 		return rule{Verdict: Harmful, Source: source, Today: "leave it out",
-			Why: fmt.Sprintf("Counts pages, not bytes: this lets TCP take %d GiB before it is limited, which on most hosts is no limit at all.", high*pageBytes>>30)}, true
+			Why: fmt.Sprintf("Counts pages, not bytes: this lets TCP take %d GiB before it is limited, which the kernel itself allows on hosts of %d GiB and more. On a smaller one it is no limit at all.", high*pageBytes>>30, high*pageBytes*32/3>>30)}, true
 	}
 	return rule{Verdict: Harmful, Source: source, Today: "leave it out",
 		Why: fmt.Sprintf("A cap in pages for all connections together (pressure at %d MiB), which the kernel works out from the memory of the host. This one is lower than the default on every host with more than %d GiB, and makes no single connection faster.", pressure*pageBytes>>20, max(host, 1))}, true

@@ -66,23 +66,30 @@ type line struct {
 	text   string
 }
 
+// logicalLines joins what belongs together, and counts the lines of the text as an editor does.
 func logicalLines(text string) (all []line, physical int) {
 	if text == "" {
 		return nil, 0
 	}
-	open := false // the line before ended in a backslash
-	for i, t := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
-		physical++
-		t = strings.TrimSpace(t)
-		goesOn := strings.HasSuffix(t, `\`)
-		t = strings.TrimSpace(strings.TrimSuffix(t, `\`))
-		if open {
-			last := &all[len(all)-1]
-			last.text = strings.TrimSpace(last.text + " " + t)
-		} else {
-			all = append(all, line{i + 1, t})
+	var parts []string // of the logical line that is being read
+	first := 0
+	end := func() {
+		if len(parts) > 0 {
+			all = append(all, line{first, strings.TrimSpace(strings.Join(parts, " "))})
+			parts = nil
 		}
-		open = goesOn
 	}
+	for _, t := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		physical++
+		if len(parts) == 0 {
+			first = physical
+		}
+		part, goesOn := strings.CutSuffix(strings.TrimSpace(t), `\`)
+		parts = append(parts, strings.TrimSpace(part))
+		if !goesOn {
+			end()
+		}
+	}
+	end()
 	return all, physical
 }
