@@ -14,7 +14,8 @@
 // keeps its thread (runtime.LockOSThread) from before the call until after it; nothing here starts another goroutine.
 //
 // The text formats of /proc are those of package procfs, the judgement of slots is package bus, netlink is package nl: this package alone
-// knows where the three come from, how they agree and what is said when they do not.
+// knows where the three come from, how they agree and what is said when they do not. What the counters of a driver mean is package nicstat, who
+// else manages the host package owner.
 //
 // # Archive
 //
