@@ -191,6 +191,10 @@ func (r *replacer) addr6(a netip.Addr) netip.Addr {
 	if a.IsMulticast() && fixed == 0 {
 		return a
 	}
+	// What is in no block is given to nobody; it must not be moved into one that has a meaning.
+	if fixed == 0 {
+		fixed = 16
+	}
 	// The eighth bit of an address in fc00::/7 says who gave the prefix (RFC 4193 §3.1): fd stays fd.
 	if from[0]&0xfe == 0xfc {
 		fixed = 8
