@@ -121,7 +121,7 @@ func (l *Live) CheckWrite(ctx context.Context, id ID, v Value) error {
 	if err == nil && id.Kind() == KindSysctl {
 		const wOK = 2
 		if errno := syscall.Access(l.file(id), wOK); errno != nil {
-			err = l.sysctlError(id, errno)
+			err = l.sysctlError(id, errno, true)
 		}
 	}
 	if k, ok := l.kinds[id.Kind()].(checker); ok && err == nil {

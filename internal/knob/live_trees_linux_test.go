@@ -210,3 +210,30 @@ func FuzzParseNFSMounts(f *testing.F) {
 		}
 	})
 }
+
+// Who may not read a file is told that, and not that it is read-only; what nobody may write is told so to root too.
+func TestPermissionsOfFiles(t *testing.T) {
+	root := tree(t, map[string]string{"shown!": "1", "switch": "1", "secret": "1"})
+	for name, mode := range map[string]fs.FileMode{"switch": 0o200, "secret": 0o400} {
+		if err := os.Chmod(filepath.Join(root, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range []struct {
+		file    string
+		writing bool
+		want    string
+	}{
+		{"shown", true, "read-only"}, {"shown", false, "not permitted"},
+		{"switch", false, "not supported"}, {"switch", true, "not permitted"},
+		{"secret", false, "not permitted"}, {"secret", true, "read-only"},
+		{"nowhere", false, "not permitted"},
+	} {
+		if got := answer(t, pseudoError(unix.AT_FDCWD, filepath.Join(root, tc.file), unix.EACCES, tc.writing)); got != tc.want {
+			t.Errorf("%s, writing %v: %s; want %s", tc.file, tc.writing, got, tc.want)
+		}
+	}
+	if got := answer(t, pseudoError(unix.AT_FDCWD, root, unix.EROFS, true)); got != "read-only" {
+		t.Errorf("read-only file system: %s", got)
+	}
+}

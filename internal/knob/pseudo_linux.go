@@ -19,7 +19,7 @@ const pseudoBuffer = 64 << 10
 func readPseudo(dir int, path string) (Value, error) {
 	fd, err := retry(func() (int, error) { return unix.Openat(dir, path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0) })
 	if err != nil {
-		return "", pseudoError(dir, path, err)
+		return "", pseudoError(dir, path, err, false)
 	}
 	defer func() { _ = unix.Close(fd) }() // opened for reading: nothing to lose
 	buf := make([]byte, pseudoBuffer)
@@ -34,7 +34,7 @@ func readPseudo(dir int, path string) (Value, error) {
 func writePseudo(dir int, path string, v Value) error {
 	fd, err := retry(func() (int, error) { return unix.Openat(dir, path, unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0) })
 	if err != nil {
-		return pseudoError(dir, path, err)
+		return pseudoError(dir, path, err, true)
 	}
 	text := []byte(v + "\n")
 	n, err := retry(func() (int, error) { return unix.Write(fd, text) })
@@ -53,17 +53,17 @@ func writePseudo(dir int, path string, v Value) error {
 // checkPseudo tells what opening such a file for writing would answer, without opening it.
 func checkPseudo(dir int, path string) error {
 	if err := unix.Faccessat(dir, path, unix.W_OK, 0); err != nil {
-		return pseudoError(dir, path, err)
+		return pseudoError(dir, path, err, true)
 	}
 	return nil
 }
 
-// pseudoError tells a file that nobody may write from one that this process may not write.
+// pseudoError tells a file that nobody may write, or read, from one that this process may not.
 //
 // A file of mode 0444 is read-only for everybody, root with all capabilities included; one of mode 0644 is refused
 // for want of a capability, and "run it as root" helps. Files of mode 0200 (route/flush) are switches and no
-// settings.
-func pseudoError(dir int, path string, err error) error {
+// settings, those of mode 0400 are shown to root alone.
+func pseudoError(dir int, path string, err error, writing bool) error {
 	switch {
 	case errors.Is(err, unix.EROFS):
 		return fmt.Errorf("%w: %w", ErrReadOnly, err)
@@ -72,9 +72,9 @@ func pseudoError(dir int, path string, err error) error {
 		var st unix.Stat_t
 		switch {
 		case unix.Fstatat(dir, path, &st, 0) != nil:
-		case st.Mode&anyWrite == 0:
+		case writing && st.Mode&anyWrite == 0:
 			return fmt.Errorf("%w: %w", ErrReadOnly, err)
-		case st.Mode&anyRead == 0:
+		case !writing && st.Mode&anyRead == 0:
 			return fmt.Errorf("%w: can only be written", ErrNotSupported)
 		}
 	}

@@ -31,14 +31,14 @@ func (l *Live) readSysctl(id ID) (Value, error) {
 	// Raw calls: the runtime's poller has no business with pseudo files, and its buffering would split the read.
 	fd, err := retry(func() (int, error) { return syscall.Open(l.file(id), syscall.O_RDONLY|syscall.O_CLOEXEC, 0) })
 	if err != nil {
-		return "", l.sysctlError(id, err)
+		return "", l.sysctlError(id, err, false)
 	}
 	defer func() { _ = syscall.Close(fd) }() // opened for reading: nothing to lose
 	for size := sysctlBuffer; size <= sysctlBufferMax; size *= 4 {
 		buf := make([]byte, size)
 		n, err := retry(func() (int, error) { return syscall.Pread(fd, buf, 0) })
 		if err != nil {
-			return "", l.sysctlError(id, err)
+			return "", l.sysctlError(id, err, false)
 		}
 		if n < size {
 			return Value(buf[:n]), nil
@@ -53,7 +53,7 @@ func (l *Live) writeSysctl(id ID, v Value) error {
 	}
 	fd, err := retry(func() (int, error) { return syscall.Open(l.file(id), syscall.O_WRONLY|syscall.O_CLOEXEC, 0) })
 	if err != nil {
-		return l.sysctlError(id, err)
+		return l.sysctlError(id, err, true)
 	}
 	text := []byte(v + "\n")
 	// One call carries the whole value: what comes at a later offset is ignored without an error (kernel.sysctl_writes_strict). Lists
@@ -73,7 +73,7 @@ func (l *Live) writeSysctl(id ID, v Value) error {
 		// The file was opened, so that it is the value which names something that is not there: a congestion control, a qdisc.
 		return &RangeError{Value: v, Allowed: "a name that the running kernel has or can load"}
 	case err != nil:
-		return l.sysctlError(id, err)
+		return l.sysctlError(id, err, true)
 	case n < len(text)-1:
 		return &RangeError{Value: v, Allowed: fmt.Sprintf("a value that the kernel takes whole; it took %d of %d bytes", n, len(text))}
 	}
@@ -81,8 +81,8 @@ func (l *Live) writeSysctl(id ID, v Value) error {
 }
 
 // sysctlError sorts what opening or using the file of a sysctl answered.
-func (l *Live) sysctlError(id ID, err error) error {
-	return pseudoError(unix.AT_FDCWD, l.file(id), err)
+func (l *Live) sysctlError(id ID, err error, writing bool) error {
+	return pseudoError(unix.AT_FDCWD, l.file(id), err, writing)
 }
 
 // retry repeats an interrupted call.
