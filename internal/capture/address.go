@@ -53,6 +53,7 @@ func (r *replacer) shuffle(kind string, moves func(byte) bool) [256]byte {
 			from = append(from, byte(i))
 		}
 	}
+	// Sorted by a keyed hash: every order is as likely as any other, and the key decides.
 	rank := make(map[byte]uint64, len(from))
 	for _, octet := range from {
 		sum := r.sum(kind, string(rune(octet)))
@@ -135,6 +136,7 @@ func (r *replacer) addr(a netip.Addr) netip.Addr {
 	return to
 }
 
+// addr4 replaces an address that is neither unspecified nor loopback. How many leading bits are settled by its class is in fixed.
 func (r *replacer) addr4(a netip.Addr) netip.Addr {
 	b := a.As4()
 	from := b
@@ -172,6 +174,7 @@ var embeds = [...]struct {
 	at    int // byte
 }{{netip.MustParsePrefix("64:ff9b::/96"), 12}, {netip.MustParsePrefix("2002::/16"), 2}}
 
+// addr6 does the same for IPv6. Embedded addresses of IPv4 are replaced as such, so that they still are the same ones.
 func (r *replacer) addr6(a netip.Addr) netip.Addr {
 	b := a.As16()
 	from := b
@@ -239,7 +242,8 @@ func (r *replacer) mac(b []byte) []byte {
 		return b
 	}
 	sum := r.sum("mac", string(b))
-	to := slices.Clone(sum[:len(b)])
+	to := slices.Clone(sum[:len(b)]) // InfiniBand's 20 bytes are the longest.
+	// The two low bits of the first octet (IEEE 802): group and local.
 	to[0] = to[0]&^3 | 2 | b[0]&1
 	return to
 }

@@ -60,6 +60,7 @@ func (s *scrubber) trimmed(in []byte, replace func(string) string) string {
 	return before + replace(value) + after
 }
 
+// lines replaces a table line by line. The last one may lack its newline, and then still does.
 func (s *scrubber) lines(in []byte, replace func(string) string) string {
 	var out strings.Builder
 	for line := range strings.Lines(string(in)) {
@@ -159,6 +160,7 @@ func (s *scrubber) digits6(text, length string) string {
 	return hex.EncodeToString(to[:])
 }
 
+// sized replaces an address whose prefix length is known from another field; negative: there is none, it is a host's.
 func (s *scrubber) sized(a netip.Addr, length int) netip.Addr {
 	if length < 0 {
 		return s.replace.addr(a)
@@ -219,7 +221,7 @@ func (s *scrubber) processorLine(line string) string {
 // document replaces the texts of a JSON document, keys included, since interfaces are keys. Numbers stay as they are printed.
 func (s *scrubber) document(in []byte) []byte {
 	d := json.NewDecoder(bytes.NewReader(in))
-	d.UseNumber()
+	d.UseNumber() // Counters have 64 bits, a float64 has 53.
 	var body any
 	if err := d.Decode(&body); err != nil {
 		return []byte(s.text(string(in)))

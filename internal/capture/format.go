@@ -69,6 +69,8 @@ func (c *Capture) WriteTo(w io.Writer) (int64, error) {
 	return n, nil
 }
 
+// writeEntry takes the shortest form that gives every byte back. The order of the cases is that of what rules the others out: a quoted text can be
+// anything, so it stands before the plain forms that could not hold it.
 func writeEntry(b *bytes.Buffer, e host.Entry) {
 	name := word(path.Base(e.Name))
 	text := string(e.Content)
@@ -87,6 +89,7 @@ func writeEntry(b *bytes.Buffer, e host.Entry) {
 		for line := range strings.Lines(text) {
 			b.WriteString("\t" + line)
 		}
+	// Blanks at the ends of a line are what editors and mail programs take away.
 	case strings.TrimSpace(body) != body:
 		fmt.Fprintf(b, "%s %s %s\n", name, opQuoted, strconv.Quote(text))
 	default:
@@ -139,12 +142,14 @@ const (
 	isDirectory
 )
 
+// parser reads the lines of a capture one by one. All of the text is in memory already, bounded by Read; what it builds is of the same order, since every
+// entry has taken at least three bytes of it.
 type parser struct {
 	rest    string
 	number  int // of the line that was taken last, from 1
 	dir     string
 	entries []host.Entry
-	kind    map[string]kind
+	kind    map[string]kind // of every path so far, directories in between included
 }
 
 // next takes a line without its newline. A last line without one is a sign of a file cut off, and is not taken.
@@ -158,7 +163,9 @@ func (p *parser) next() (string, bool) {
 	return strings.TrimSuffix(line, "\r"), true
 }
 
+// parse reads the whole file. Its errors are the second half of a sentence that begins with the line; Read makes the first.
 func (p *parser) parse() error {
+	// A file of another kind, be it of gigabytes without a newline, is recognised by its first line and told so in the words of the user.
 	first, ok := p.next()
 	if first != header {
 		if ok && strings.HasPrefix(first, strings.TrimSuffix(header, "1")) {
@@ -263,6 +270,7 @@ func cutWord(line string) (name, rest string, err error) {
 	return name, strings.TrimPrefix(line[len(quoted):], " "), err
 }
 
+// unword undoes word for what takes the rest of a line.
 func unword(text string) (string, error) {
 	if !strings.HasPrefix(text, `"`) {
 		return text, nil
@@ -285,6 +293,7 @@ func (p *parser) add(e host.Entry) error {
 	if p.kind[e.Name] != 0 {
 		return fmt.Errorf("%.80q is there twice, or is a directory too", e.Name)
 	}
+	// What is above an entry is a directory and nothing else: an entry below a link would be written wherever the link leads.
 	for dir := path.Dir(e.Name); dir != "."; dir = path.Dir(dir) {
 		switch p.kind[dir] {
 		case isFile, isLink:

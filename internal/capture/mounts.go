@@ -103,6 +103,7 @@ func (s *scrubber) source(text string) string {
 	return s.server(server) + ":" + s.directories(rest)
 }
 
+// server replaces the server of a mount: as an address if it is one, so that it stays the one in addr=, else as the name of a host.
 func (s *scrubber) server(name string) string {
 	if address(name) {
 		return s.text(name)
@@ -142,7 +143,7 @@ func (s *scrubber) options(text string) string {
 		case key == "username" || key == "user" || key == "domain" || key == "cruid" || key == "name" || key == "password" || key == "pass":
 			parts[i] = key + "=" + s.replace.name("user", value)
 		case strings.Contains(value, "/"):
-			elements := strings.Split(value, ":")
+			elements := strings.Split(value, ":") // overlayfs has several directories in one option
 			for j, e := range elements {
 				elements[j] = s.directories(e)
 			}
@@ -170,6 +171,7 @@ func (s *scrubber) commandLine(text string) string {
 	fields := strings.Fields(text)
 	for i, f := range fields {
 		key, _, ok := strings.Cut(f, "=")
+		// The key alone stays: that a parameter was given is worth knowing, and what it is called is the kernel's or a module's word.
 		switch {
 		case tuning[key]:
 		case ok:

@@ -60,6 +60,7 @@ func (s *scrubber) token(in string) string {
 	if to, ok := s.identifier(core); ok {
 		return to + tail
 	}
+	// netip is strict: four numbers without leading zeros, or an IPv6 address in any of its forms. A time of day and a place on a PCI bus are neither.
 	if a, err := netip.ParseAddr(core); err == nil {
 		return s.replace.addr(a).String() + tail
 	}
@@ -97,6 +98,7 @@ func (s *scrubber) identifier(core string) (string, bool) {
 	return "", false
 }
 
+// colons writes a hardware address as the kernel does (%pM).
 func colons(b []byte) string {
 	var out strings.Builder
 	for i, octet := range b {
@@ -108,6 +110,7 @@ func colons(b []byte) string {
 	return out.String()
 }
 
+// hexadecimal tells whether there is nothing but hexadecimal digits in a text; none at all counts as well.
 func hexadecimal(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool {
 		return !(r >= '0' && r <= '9' || r >= 'a' && r <= 'f' || r >= 'A' && r <= 'F')
