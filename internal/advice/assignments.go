@@ -48,6 +48,7 @@ func (r *reader) sysctl(name, value string) bool {
 		}
 		name = strings.Join(parts, ".")
 	}
+	// An empty value is a template that the reader was to fill in.
 	o, ok := sysctlOS(name)
 	if !ok || value == "" {
 		return false
@@ -85,6 +86,7 @@ func (r *reader) assignment(text string) bool {
 	switch {
 	case isInterface: // rc.conf of FreeBSD
 		r.interfaceWords(FreeBSD, device, strings.Fields(value))
+	// The file's name, and with it the interface, is not in the text.
 	case name == "MTU" || name == "MTUBytes": // ifcfg-eth0, systemd.link
 		r.add("", "link:*/mtu", value)
 	case name == "ETHTOOL_OPTS":
@@ -124,6 +126,7 @@ func (r *reader) moduleOptions(text string) bool {
 func (r *reader) moduleParameters(module string, words []string) bool {
 	module = strings.TrimSuffix(module[strings.LastIndex(module, "/")+1:], ".ko")
 	module = strings.ReplaceAll(module, "-", "_")
+	// Words without an equals sign belong to something else: modprobe e1000 && …, or a comment.
 	found := false
 	for _, w := range words {
 		if name, value, ok := strings.Cut(w, "="); ok && name != "" && value != "" {
@@ -153,6 +156,7 @@ func (r *reader) driverConf(text string) bool {
 	if m == nil {
 		return false
 	}
+	// An assignment with a semicolon is in half of all languages: only names that are known count.
 	if _, ok := bareNames()["driver"][m[1]]; !ok {
 		return false
 	}
@@ -179,6 +183,7 @@ func (r *reader) named(text string) bool {
 	if m == nil {
 		return false
 	}
+	// Two words and a semicolon are in every configuration language: only statements that are known count.
 	if _, ok := bareNames()["named"][m[1]]; !ok {
 		return false
 	}
@@ -195,6 +200,7 @@ func (r *reader) bare(text string) bool {
 	if m == nil {
 		return false
 	}
+	// A sysctl has its tree in front and needs no guess; these three have names that are met alone.
 	for _, kind := range []string{"module", "registry", "ndd"} {
 		if name, ok := bareNames()[kind][m[1]]; ok {
 			r.add(bareOS[kind], name, strings.Trim(m[2], `"`))

@@ -12,6 +12,10 @@ import (
 // reads is the form of a reader of one program: the command, and the command whose output it is fed with.
 type reads func(r *reader, c, from command) bool
 
+// The readers of programs answer true when the command is of their form, also when it sets nothing: a text full of `ethtool -k` and
+// `sysctl -p` is understood, and none of it is advice. What an option means that is not read here is left to the program; a reader
+// that guessed would put words into the text's mouth.
+
 // commandTable finds the reader of a program by its name; nil when its arguments mean nothing to us.
 func commandTable(name string) reads {
 	switch name {
@@ -61,6 +65,7 @@ func pairs(words []string, f func(name, value string)) {
 // sysctlCommand reads sysctl(8) of Linux and FreeBSD and sysrc(8): every word with an equals sign is a setting.
 func (r *reader) sysctlCommand(c, _ command) bool {
 	for _, w := range c.words[1:] {
+		// Both programs take settings anywhere between their options, and -w is no longer needed on either system.
 		name, value, ok := strings.Cut(w, "=")
 		if !ok || strings.HasPrefix(w, "--") {
 			continue
@@ -69,6 +74,7 @@ func (r *reader) sysctlCommand(c, _ command) bool {
 			r.interfaceWords(FreeBSD, device, strings.Fields(value))
 			continue
 		}
+		// A name of no tree that we know stays a setting: its author meant one, and the judgement says that it is unknown.
 		if !r.sysctl(name, value) {
 			r.add("", "sysctl:"+name, value)
 		}
@@ -87,6 +93,8 @@ var ethtoolSections = map[string]string{
 }
 
 // ethtool reads the options that set something. Reading options are of its form and set nothing.
+//
+// Several settings in one command are several settings here, since each has a verdict of its own.
 func (r *reader) ethtool(c command) bool {
 	if len(c.words) < 3 {
 		return len(c.words) > 0
@@ -132,12 +140,14 @@ func (r *reader) linkModes(device string, words []string) {
 // ip reads `ip link set` and `ip route add|change|replace|append`.
 func (r *reader) ip(c, _ command) bool {
 	words := c.words[1:]
+	// Options of ip(8) stand in front of the object: -4, -6, -batch.
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
 		words = words[1:]
 	}
 	if len(words) < 2 {
 		return true
 	}
+	// ip(8) takes every unambiguous beginning of an object: ip l set, ip ro add.
 	switch {
 	case strings.HasPrefix("link", words[0]) && words[1] == "set":
 		words = words[2:]
@@ -180,6 +190,7 @@ func (r *reader) routeWords(words []string) {
 			continue
 		}
 		value := words[i+1]
+		// "mtu lock 1400" forbids path MTU discovery to change it.
 		if value == "lock" && i+2 < len(words) {
 			value = words[i+2]
 		}
@@ -260,6 +271,7 @@ func (r *reader) tc(c, _ command) bool {
 	if len(words) < 4 || words[0] != "qdisc" || words[1] == "del" || words[1] == "show" {
 		return true
 	}
+	// tc wants the place first and the kind behind it; everything behind the kind belongs to the kind.
 	device, root := "", false
 	for i := 2; i < len(words); i++ {
 		switch words[i] {
@@ -284,6 +296,7 @@ func (r *reader) tc(c, _ command) bool {
 
 // miiTool reads mii-tool -F and -A, which name a medium like 100baseTx-FD and then the interface.
 func (r *reader) miiTool(c, _ command) bool {
+	// The medium may be attached or not, and the interface is the last word.
 	for i, w := range c.words {
 		name, medium, attached := strings.Cut(w, "=")
 		forced := name == "-F" || name == "--force"
@@ -337,6 +350,7 @@ func (r *reader) mounted(text string) bool {
 }
 
 func (r *reader) nfsOptions(point, options string) {
+	// Of the many options only those are settings of the transfer; the others are about caching and meaning.
 	for _, o := range strings.Split(options, ",") {
 		name, value, ok := strings.Cut(o, "=")
 		switch {
@@ -376,6 +390,7 @@ func echoed(c command) []string {
 
 // written interprets a value that goes into a file.
 func (r *reader) written(value, file string) bool {
+	// Places are recognised by their depth, as the kernel's trees are: /sys/class/net/IF/NAME, and the queues two levels below.
 	parts := strings.Split(strings.TrimPrefix(file, "/"), "/")
 	switch {
 	case strings.HasPrefix(file, "/proc/sys/"):

@@ -58,6 +58,7 @@ func (a Advice) usualOS() OS {
 
 // judge decides about one setting. A list of values for several cards is judged value by value, and the worst counts.
 func (t Target) judge(s Setting, usual OS) Judgement {
+	// A system that was asked for counts for every line; else a line counts for the system that its name or command belongs to.
 	o := t.OS
 	switch {
 	case o == "" && s.OS != "":
@@ -97,6 +98,8 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 
 // value applies facts and catalogue to one value.
 func (t Target) value(j Judgement, value string) Judgement {
+	// The order is that of certainty. Whether a setting exists does not depend on its value; a value out of range is refused whatever it
+	// was for; only then can a value be good or bad, the default or less; and what is left is in the catalogue, or unknown.
 	release := t.Release[j.For]
 	f, known := factOf(j.For, j.Knob)
 	j.Value = value
@@ -110,6 +113,7 @@ func (t Target) value(j Judgement, value string) Judgement {
 		d, listed = definition(j.Knob)
 	}
 	if listed {
+		// A sysctl or a card answers EINVAL, and the old value stays: the advice has no effect, and nothing breaks.
 		var refused *knob.RangeError
 		if _, err := d.Normalize(knob.Value(value)); errors.As(err, &refused) {
 			j.Verdict, j.Source = Ignored, d.Source
@@ -133,6 +137,7 @@ func (t Target) value(j Judgement, value string) Judgement {
 	}
 	switch {
 	case listed:
+		// Existing is not helping: the catalogue's symptom says when to touch it, which old pages leave out.
 		j.Verdict, j.Source, j.Default = StillRight, d.Source, d.Default
 		j.Why = "Exists and has its effect; worth it only with its symptom: " + lowerFirst(d.Symptom)
 		j.Today = "linerate knobs " + strings.TrimPrefix(j.Knob, "sysctl:")
@@ -172,6 +177,7 @@ func (f fact) rule(release Release, value string, o OS, class func(rule) bool) (
 }
 
 func (r rule) fits(field int, release Release, value string, o OS) bool {
+	// A rule whose release cannot be read for this system fits nothing; the check of the facts makes sure that there is none.
 	if since, err := ParseRelease(o, r.Since); r.Since != "" && (err != nil || release.before(since)) {
 		return false
 	}
@@ -232,6 +238,7 @@ func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (J
 		j.Today = "leave it out"
 		return j, true
 	}
+	// Old advice was written to raise something. Where the default has overtaken it, following it lowers.
 	mine, ok := numberAt(j.Value, f.Field)
 	theirs, known := numberAt(was, f.Field)
 	if ok && known && f.Lower != "" && mine <= theirs {

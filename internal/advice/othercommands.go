@@ -4,6 +4,7 @@ import "strings"
 
 // ndd reads `ndd -set /dev/tcp PARAMETER VALUE` of Solaris; -get sets nothing.
 func (r *reader) ndd(c, _ command) bool {
+	// The driver is part of the name: tcp_max_buf of /dev/tcp and of another module are two parameters.
 	w := c.words
 	if len(w) >= 5 && w[1] == "-set" {
 		r.add(Solaris, "ndd:"+strings.TrimPrefix(w[2], "/dev/")+"/"+w[3], w[4])
@@ -16,6 +17,7 @@ func (r *reader) ipadm(c, _ command) bool {
 	if len(c.words) < 2 {
 		return true
 	}
+	// The last word is the protocol or the interface that the property belongs to; -t (until reboot) makes no other setting of it.
 	last := c.words[len(c.words)-1]
 	switch c.words[1] {
 	case "set-prop":
@@ -56,6 +58,7 @@ func (r *reader) netsh(c, _ command) bool {
 	if len(words) < 4 || !strings.HasPrefix("interface", words[0]) || words[2] != "set" {
 		return true
 	}
+	// "int tcp", "interface ip" and "int ipv4" are what people type.
 	context := words[1]
 	if context == "ipv4" {
 		context = "ip"
@@ -78,6 +81,7 @@ func (r *reader) reg(c, _ command) bool {
 	if len(w) < 3 || !strings.EqualFold(w[1], "add") {
 		return true
 	}
+	// Options come in any order and in either case; a value without data is set to nothing and says nothing.
 	name, data := "", ""
 	for i := 3; i+1 < len(w); i++ {
 		switch strings.ToLower(w[i]) {
