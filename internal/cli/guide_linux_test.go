@@ -79,8 +79,10 @@ func typeAll(t *testing.T, commands []string) {
 	if err := os.Symlink(self, filepath.Join(bin, "linerate")); err != nil {
 		t.Fatal(err)
 	}
+	here := t.TempDir() // where the commands of a page leave their files
 	for _, command := range commands {
 		c := running.Near().Exec(t.Context(), "sh", "-ec", command)
+		c.Dir = here
 		var stdout, stderr bytes.Buffer
 		c.Env = []string{"LINERATE_KEY=" + key, "LINERATE_STATE=" + filepath.Join(state, "near"), "PATH=" + bin + ":" + os.Getenv("PATH")}
 		c.Stdout, c.Stderr = &stdout, &stderr
