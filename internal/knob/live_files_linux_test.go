@@ -78,17 +78,7 @@ func fileFixture(t *testing.T) knobtest.Fixture {
 			ns.Do(t, func() { foreignFile(t, s) })
 		},
 		Device: "queue:v0.100/rx-0/rps_cpus",
-		Vanish: func(t *testing.T) {
-			ns.Do(t, func() {
-				c, err := nl.Dial()
-				if err == nil {
-					err = errors.Join(c.DeleteLink("v1"), c.Close())
-				}
-				if err != nil {
-					t.Error(err)
-				}
-			})
-		},
+		Vanish: func(t *testing.T) { deleteLink(t, ns, "v1") },
 	}
 	// A veth has as many transmit queues as there are processors, and one alone has no map.
 	if runtime.NumCPU() > 1 {

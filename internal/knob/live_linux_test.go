@@ -94,18 +94,22 @@ func liveFixture(t *testing.T) knobtest.Fixture {
 			ns.Do(t, func() { foreignWrite(t, s) })
 		},
 		Device: "link:v0.100/mtu",
-		Vanish: func(t *testing.T) {
-			ns.Do(t, func() {
-				c, err := nl.Dial()
-				if err == nil {
-					err = errors.Join(c.DeleteLink("v1"), c.Close())
-				}
-				if err != nil {
-					t.Error(err)
-				}
-			})
-		},
+		Vanish: func(t *testing.T) { deleteLink(t, ns, "v1") },
 	}
+}
+
+// deleteLink takes an interface of a namespace away, and with a veth its other end.
+func deleteLink(t *testing.T, ns *knobtest.NetNS, name string) {
+	t.Helper()
+	ns.Do(t, func() {
+		c, err := nl.Dial()
+		if err == nil {
+			err = errors.Join(c.DeleteLink(name), c.Close())
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // otherAlgorithm is a congestion control besides reno that this kernel has loaded.
