@@ -56,7 +56,7 @@ func (t *testFlags) add(c *cobra.Command) {
 	f.StringVar(&t.respond, "response", "", "rr, crr: bytes of a response (default 1)")
 	f.DurationVar(&t.gap, "gap", 0, "ping, load: time between two pings (default 100ms, 10ms for load)")
 	f.DurationVar(&t.probe, "probe", 0, "ping at this gap beside the test, and show the round trip under its load")
-	f.StringVar(&t.send, "send", "", "stream: how bytes are handed to the kernel: copy, sendfile or splice; default the cheapest that works")
+	f.StringVar(&t.send, "send", "", "stream: how bytes are handed to the kernel: copy, sendfile or splice; default the fastest on the sending host")
 	f.StringVar(&t.receive, "receive", "", "stream: how they are taken from it: copy or truncate; default the cheapest that works")
 	f.BoolVar(&t.copying, "copy", false, "stream: copy every byte at both ends, as most programs do; the same as --send copy --receive copy")
 	f.StringVar(&t.batch, "batch", "", "udp: datagrams per system call: gso, mmsg or single; default the fastest that works")

@@ -2,6 +2,9 @@ package engine
 
 import (
 	"net"
+	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -152,6 +155,20 @@ func write(fd int, p []byte) (int, error) {
 // readNow and writeNow never sleep.
 func (c *Conn) readNow(p []byte) (int, error)  { return sys.ReadNow(c.fd, p) }
 func (c *Conn) writeNow(p []byte) (int, error) { return sys.WriteNow(c.fd, p) }
+
+// keepQueueShort bounds what a sender that is not paced queues in front of the congestion window, unless the host has set a lower bound for all connections.
+func (c *Conn) keepQueueShort() {
+	if c.pacing > 0 {
+		return // has one that suits its rate
+	}
+	text, err := os.ReadFile("/proc/sys/net/ipv4/tcp_notsent_lowat")
+	if err != nil {
+		return // older than Linux 3.12, or hidden: what the option would change is unknown
+	}
+	if most, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32); err == nil && most > unsentBytes {
+		_ = sys.SetUnsentLowWater(c.fd, unsentBytes) // without it the sender is slower, not wrong
+	}
+}
 
 func (c *Conn) receiveBuffer() (int, error) { return sys.ReceiveBufferBytes(c.fd) }
 func (c *Conn) setLowWater(bytes int) error { return sys.SetReceiveLowWater(c.fd, bytes) }

@@ -57,6 +57,9 @@ func (o ConnOptions) apply(conn *net.TCPConn) error {
 	return nil
 }
 
+// keepQueueShort does nothing: package net has no such option.
+func (c *Conn) keepQueueShort() {}
+
 // early refuses what package net cannot set before the handshake. A window is left to Adopt: it takes effect later, but it does.
 func (o ConnOptions) early() error {
 	switch {

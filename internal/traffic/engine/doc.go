@@ -11,8 +11,11 @@
 // Streams send by copy, or by reference out of a pipe or a file in memory, and receive by copy or by dropping the bytes in the kernel (MSG_TRUNC).
 // [ProbeStream] tries each way over loopback, once per process, and compares what arrives; what fails there is not used. In the test itself the payload is
 // a pattern of one fixed period, whatever the calls of either end are, so a receiver knows what byte n must be: it copies a sample of every two
-// megabytes, compares it, and ends with [ErrCorrupt] when something was lost, doubled or changed. A fast stream is let gather some hundred kilobytes before its reader
-// wakes. Many streams per CPU share a thread. A [Quota] ends a run by amount.
+// megabytes, compares it, and ends with [ErrCorrupt] when something was lost, doubled or changed. A [Quota] ends a run by amount.
+//
+// What a fast stream costs is mostly not its bytes but who wakes whom, and on which CPU the next segment is sent. So a copying sender makes calls of megabytes out of
+// a pattern that stays in the cache, with a short queue in front of the window; a receiver lets some hundred kilobytes gather before it wakes; and more than a few streams per
+// CPU share a thread, which serves one after the other in turns of megabytes.
 //
 // Transactions sleep for their answer, or spin for it. [NewConnector] and [NewAcceptor] do one transaction per connection.
 //
@@ -22,8 +25,9 @@
 //
 // # Sources
 //
-// tcp(7) for MSG_TRUNC, TCP_INFO, TCP_DEFER_ACCEPT and TCP_MAXSEG; socket(7) for SO_LINGER, SO_RCVLOWAT, SO_RCVTIMEO and SO_SNDTIMEO; splice(2), vmsplice(2),
-// sendfile(2), memfd_create(2); epoll(7). Sizes and thresholds were found by measurement between two network namespaces on Linux 6.18; each says what it did.
+// tcp(7) for MSG_TRUNC, TCP_INFO, TCP_DEFER_ACCEPT and TCP_MAXSEG; socket(7) for SO_LINGER, SO_RCVLOWAT, SO_RCVTIMEO and SO_SNDTIMEO; TCP_NOTSENT_LOWAT: tcp(7) and
+// Documentation/networking/ip-sysctl.rst of Linux (tcp_notsent_lowat); splice(2), vmsplice(2),
+// sendfile(2), sendmsg(2), memfd_create(2); epoll(7). Sizes and thresholds were found by measurement between two network namespaces on Linux 6.18; each says what it did.
 //
 // # Limits
 //

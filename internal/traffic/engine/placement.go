@@ -1,7 +1,11 @@
 package engine
 
-// streamsPerThread is from how many streams per CPU on they share threads, where they can, see Multiplex.
-const streamsPerThread = 4
+// So many streams per CPU have threads of their own; more share them, where they can, see Multiplex. A thread that sends on several streams in turn is as fast as one
+// for each; receivers gather more when each sleeps for itself.
+const (
+	sendersPerThread   = 2
+	receiversPerThread = 4
+)
 
 // CPUOf spreads workers over the CPUs that this process may use. Senders count from the first CPU on and receivers from the last, so that
 // two ends on one machine, as in a practice world, copy on different CPUs. The two ends of a transaction never run at the same time, so

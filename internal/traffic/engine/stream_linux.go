@@ -36,8 +36,29 @@ func newSource(m SendMethod, conn *Conn) (source, int, error) {
 		}
 		return &pipeSource{conn: conn, ring: ring(), read: read, write: write}, call, nil
 	}
-	return &copySource{conn: conn, ring: ring()}, sendBytes, nil
+	return &copySource{conn: conn, ring: sys.NewRing(ring()[:patternPeriod], max(copySendBytes, maxCallBytes))}, copySendBytes, nil
 }
+
+// copySource is sendmsg(2) from memory.
+type copySource struct {
+	conn *Conn
+	ring *sys.Ring
+	now  bool // never sleep, see linger
+}
+
+func (s *copySource) send(at, n int) (int, error) {
+	wait := sys.WaitTold
+	switch {
+	case s.now:
+		wait = sys.WaitNone
+	case scheduler.keep.Load():
+		wait = sys.WaitKept
+	}
+	return s.ring.Write(s.conn.fd, at, n, wait)
+}
+
+func (s *copySource) linger(on bool) { s.now = !on }
+func (s *copySource) close()         {}
 
 // patternFile is the payload as a file in memory, of which one is enough for all senders of this process: they read it at offsets of their own.
 var patternFile sharedFile

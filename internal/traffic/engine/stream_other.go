@@ -5,6 +5,15 @@ package engine
 // truncateBytes is never used: there is no truncating receive here.
 const truncateBytes = copyBytes
 
+// copySource is write(2).
+type copySource struct {
+	conn *Conn
+	ring []byte
+}
+
+func (s *copySource) send(at, n int) (int, error) { return s.conn.write(s.ring[at : at+n]) }
+func (s *copySource) close()                      {}
+
 // newSource makes the one source there is.
 func newSource(_ SendMethod, conn *Conn) (source, int, error) {
 	return &copySource{conn: conn, ring: ring()}, sendBytes, nil
