@@ -3,6 +3,7 @@ package sys
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -48,4 +49,14 @@ func OnlineCPUs() ([]int, error) {
 		return nil, fmt.Errorf("read online cpus: %w", err)
 	}
 	return ParseCPUList(string(b))
+}
+
+// ProcessTimes is the processor time that this process has used so far, of all its threads, those that have ended too (getrusage(2)); both are 0 if
+// the kernel does not say.
+func ProcessTimes() (user, system time.Duration) {
+	var r unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
+		return 0, 0
+	}
+	return time.Duration(r.Utime.Nano()), time.Duration(r.Stime.Nano())
 }

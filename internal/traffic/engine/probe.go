@@ -18,8 +18,8 @@ type StreamSupport struct {
 	Fastest  SendMethod // what [SendAuto] takes
 }
 
-// ProbeStream moves some megabytes over loopback by each method and compares every byte, then lets copying and the cheaper of the ways by reference that work race
-// each other; once per process, within some ten milliseconds.
+// ProbeStream moves some megabytes over loopback by each method and compares every byte, then lets copying and the better of the ways by reference race
+// each other; once per process, within a tenth of a second.
 func ProbeStream() StreamSupport { return probed() }
 
 var probed = sync.OnceValue(probeStream)
@@ -44,16 +44,18 @@ func probeStream() StreamSupport {
 	if s.sends(rival) != nil {
 		return s
 	}
-	// Copying is what most programs do, and what a card's path to memory has to carry anyway, so it takes more than noise to leave it.
-	if race(rival) > clearlyFaster*race(SendCopy) {
+	copying, referring := race(SendCopy, rival)
+	// Copying is what most programs do, so it takes more than noise to leave it.
+	if referring > 0 && copying > clearlyCheaper*referring {
 		s.Fastest = rival
 	}
 	return s
 }
 
-// clearlyFaster is by what factor sending by reference has to be faster than copying to be preferred. Which it is depends on the processor and its hypervisor: on
-// one virtual machine splice made 1.2 times what copying made, on another, where looking up pages is dear, half.
-const clearlyFaster = 1.15
+// clearlyCheaper is how many times the CPU time of sending by reference copying has to take to be left. Which way is the cheaper depends on the processor and its
+// hypervisor: on one virtual machine splice made 1.2 times what copying made, on another, where looking up pages is dear, half. Single races on a busy
+// machine differ by as much as 1.2.
+const clearlyCheaper = 1.3
 
 // chooseSend settles how to send, the asked way or the fastest.
 func chooseSend(m SendMethod) (SendMethod, error) {

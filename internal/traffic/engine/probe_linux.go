@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net"
 	"time"
+
+	"github.com/linerate/linerate/internal/sys"
 )
 
 // probeMethods sends probeBytes from one socket to another by the given methods.
@@ -59,22 +61,29 @@ func probeSource(from source, call int, near, far *Conn, receive ReceiveMethod) 
 	return err
 }
 
-// Of so many laps, of so much time each, the best counts: what else the machine does can only make one slower.
+// Of so many laps, of so much time each, the best counts: what else the machine does can only make one dearer.
 const (
-	raceLaps = 3
+	raceLaps = 5
 	raceTime = 8 * time.Millisecond
 )
 
-// race is the most that a method sends over loopback, in bytes per second; 0 if it fails.
-func race(send SendMethod) float64 {
-	var best float64
-	for range raceLaps {
-		best = max(best, lap(send))
+// race is what a byte costs by either method over loopback, in nanoseconds of this process's CPU time for both ends; 0 if it fails. Time on the wall would say what
+// else runs on the machine. Where the CPU is the limit both rank the methods alike, and elsewhere only the cost matters.
+func race(one, other SendMethod) (costOne, costOther float64) {
+	best := func(so, lap float64) float64 {
+		if lap > 0 && (so == 0 || lap < so) {
+			return lap
+		}
+		return so
 	}
-	return best
+	for range raceLaps {
+		costOne = best(costOne, raceLap(one))
+		costOther = best(costOther, raceLap(other))
+	}
+	return costOne, costOther
 }
 
-func lap(send SendMethod) float64 {
+func raceLap(send SendMethod) (nanosPerByte float64) {
 	near, far, err := loopback()
 	if err != nil {
 		return 0
@@ -89,20 +98,29 @@ func lap(send SendMethod) float64 {
 	defer sender.Close()
 	r := &streamReceiver{conn: far, call: truncateBytes, in: make([]byte, copyBytes), check: newVerifier(true), truncate: true, gather: lowWater{conn: far}}
 	receiver := New(Receiver, p, r)
+	used := cpuTime()
 	ended := make(chan struct{})
 	go func() {
-		_ = sender.Run(-1) // who fails is the slower one
+		_ = sender.Run(-1) // who fails sends nothing more
 		_ = near.CloseWrite()
 		close(ended)
 	}()
 	for err == nil && receiver.Now() < raceTime {
 		err = r.round(receiver)
 	}
-	rate := float64(receiver.Bytes.Load()) / receiver.Now().Seconds()
+	used = cpuTime() - used
 	p.Set(Stopped)
 	far.Close() // the sender sleeps for room that nobody makes any more
 	<-ended
-	return rate
+	if n := receiver.Bytes.Load(); n > 0 {
+		return float64(used.Nanoseconds()) / float64(n)
+	}
+	return 0
+}
+
+func cpuTime() time.Duration {
+	user, system := sys.ProcessTimes()
+	return user + system
 }
 
 // loopback is one TCP connection of this host with itself.
