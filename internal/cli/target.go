@@ -41,7 +41,7 @@ type loadFlags struct {
 // The words are those of iperf3 (--parallel, --reverse, --bidir), which most hands know.
 func (l *loadFlags) add(c *cobra.Command, duration time.Duration, bidir bool) {
 	c.Flags().DurationVar(&l.duration, "duration", duration, "how long each test measures, after its warm-up")
-	c.Flags().DurationVar(&l.interval, "interval", time.Second, "how often to tell an interim result")
+	c.Flags().DurationVar(&l.interval, "interval", 0, "how often to tell an interim result (default 1s; n seconds in a test of n hours)")
 	c.Flags().IntVar(&l.parallel, "parallel", 1, "connections at the same time")
 	c.Flags().BoolVar(&l.reverse, "reverse", false, "the other side sends")
 	if bidir {
@@ -54,7 +54,7 @@ func (l *loadFlags) check() error {
 	switch {
 	case l.duration <= 0:
 		return usagef("--duration %v: must be longer than nothing", l.duration)
-	case l.interval <= 0:
+	case l.interval < 0:
 		return usagef("--interval %v: must be longer than nothing", l.interval)
 	case l.reverse && l.bidir:
 		return usagef("--reverse and --bidir: give one of them; --bidir sends both ways already")

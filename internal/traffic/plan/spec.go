@@ -52,7 +52,8 @@ func (s Spec) Normalize() (Spec, error) {
 		s.Duration = 10 * time.Second
 	}
 	if s.Interval == 0 {
-		s.Interval = time.Second
+		// Nobody reads hours of seconds, and they all travel in one message: a test of n hours is told every n seconds.
+		s.Interval = time.Second * max(1, (max(s.WarmUp, 0)+s.Duration+time.Hour-1)/time.Hour)
 	}
 	switch s.Test {
 	case Stream:
@@ -120,7 +121,7 @@ func checkCommon(s Spec) string {
 		return fmt.Sprintf("interval %v is not within %v to %v", s.Interval, minInterval, maxInterval)
 	}
 	if n := (max(s.WarmUp, 0) + s.Duration) / s.Interval; n > MaxIntervals {
-		return fmt.Sprintf("%d intervals of %v are more than %d", n, s.Interval, MaxIntervals)
+		return fmt.Sprintf("%d intervals of %v (--interval) are more than %d", n, s.Interval, MaxIntervals)
 	}
 	return ""
 }

@@ -18,6 +18,14 @@ func TestNormalizeFillsIn(t *testing.T) {
 			Spec{Test: Stream, Direction: Up, Streams: 1, Duration: 10 * time.Second, Interval: time.Second},
 		},
 		{
+			Spec{Test: Stream, Duration: 24 * time.Hour},
+			Spec{Test: Stream, Direction: Up, Streams: 1, Duration: 24 * time.Hour, Interval: 24 * time.Second},
+		},
+		{
+			Spec{Test: Stream, Duration: time.Hour},
+			Spec{Test: Stream, Direction: Up, Streams: 1, Duration: time.Hour, Interval: time.Second},
+		},
+		{
 			Spec{Test: RR, WarmUp: -1, Streams: 3},
 			Spec{Test: RR, Direction: Up, Streams: 3, Duration: 10 * time.Second, WarmUp: -1, Interval: time.Second, RequestBytes: 1, ResponseBytes: 1},
 		},
