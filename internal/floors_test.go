@@ -25,11 +25,13 @@ var floors = map[string]int{
 	"internal/sys":     0,
 
 	"internal/nl":      1,
+	"internal/nl/tc":   1, // the options of queueing disciplines: bytes and words, no socket
 	"internal/wire":    1,
 	"internal/procfs":  1,
 	"internal/bus":     1,
 	"internal/nicstat": 1, // what the counters of cards mean
 	"internal/owner":   1, // who else manages a host, by the marks they leave
+	"internal/hostfs":  1, // the files of a host: the running system, a directory, memory
 
 	"internal/moderation": 1, // what interrupts cost and carry: arithmetic alone
 
@@ -45,6 +47,7 @@ var floors = map[string]int{
 	"internal/traffic/account":  2, // what one host saw of a test's packets: the kernel's word on connections, places of loss
 
 	"internal/capture": 3, // one host in a file that can be sent to a stranger
+	"internal/ceiling": 3, // the rates that a host cannot pass: arithmetic on a snapshot
 	"internal/knob":    3,
 	"internal/traffic": 3,
 
@@ -95,7 +98,7 @@ var mayExec = map[string]bool{
 
 // onlyIn holds imports that belong to one room.
 var onlyIn = map[string][]string{
-	"github.com/mdlayher/netlink":   {"internal/nl"},
+	"github.com/mdlayher/netlink":   {"internal/nl", "internal/nl/tc"},
 	"github.com/mdlayher/genetlink": {"internal/nl"},
 	"github.com/spf13/cobra":        {"internal/cli"},
 }

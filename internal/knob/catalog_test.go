@@ -158,7 +158,7 @@ func TestNormalize(t *testing.T) {
 		{"module:nf_conntrack/acct", "Y\n", "1", ""},
 		{"irq:24/affinity", "3,0-1", "0-1,3", ""},
 		{"queue:eth0/rx-0/rps_cpus", "00000000,0000000F", "f", ""},
-		{"qdisc:eth0/root", "htb", "", "one of fq, fq_codel"},
+		{"qdisc:eth0/root", "htb", "", "one of bfifo, cake, fq, fq_codel"},
 		{"link:eth0/mtu", "9000", "9000", ""},
 		{"link:eth0/mtu", "67", "", "an integer from 68 to 65535 (bytes)"},
 	} {

@@ -43,7 +43,7 @@ func NewLive() *Live {
 		KindEthtool: ethtoolKnobs{},
 		KindRoute:   &routeKnobs{},
 		KindQueue:   queueKnobs{sysfs: sys},
-		KindQdisc:   qdiscKnobs{},
+		KindQdisc:   &qdiscKnobs{},
 		KindIRQ:     irqKnobs{root: "/proc/irq"},
 		KindModule:  moduleKnobs{root: "/sys/module", catalog: Catalogue()},
 		KindNFS:     nfsKnobs{mounts: "/proc/thread-self/mounts"},

@@ -288,3 +288,26 @@ func (c *Client) ReplaceTBF(name string, t TBF) error {
 func (c *Client) ReplaceQdisc(name, kind string) error {
 	return wrap("replace root qdisc of", name, c.k.replaceQdisc(name, kind))
 }
+
+// QdiscTree lists the queueing disciplines of one link with their options, the root first. A link without any (noqueue) has an empty list.
+func (c *Client) QdiscTree(name string) ([]QdiscNode, error) {
+	v, err := c.k.qdiscTree(name)
+	return v, wrap("read qdiscs of", name, err)
+}
+
+// ChangeQdisc changes parameters of a discipline that stands: n has its kind, handle and parent, and only the options that change. Its queue stays.
+// A handle of 0, which is that of a discipline nobody has made, is refused by the kernel.
+func (c *Client) ChangeQdisc(name string, n QdiscNode) error {
+	return wrap("change qdisc of", name, c.k.changeQdisc(name, n))
+}
+
+// PutQdisc makes a new discipline in a place, whatever stood there: packets that wait in the old one are lost. The handle must be one that is not in use.
+// With a handle of 0 the kernel gives one, and changes a discipline of the same kind instead of making one.
+func (c *Client) PutQdisc(name string, n QdiscNode) error {
+	return wrap("replace qdisc of", name, c.k.newQdisc(name, n))
+}
+
+// DeleteRootQdisc takes away what stands at the root, and the kernel gives the link what it would have had at the start.
+func (c *Client) DeleteRootQdisc(name string) error {
+	return wrap("delete qdisc of", name, c.k.deleteRootQdisc(name))
+}

@@ -93,6 +93,9 @@ func TestNetnsSizeLimits(t *testing.T) {
 					t.Errorf("%s: %d after setting %d", which, got, bytes)
 				}
 			}
+			if which == LimitGRO && read(LimitGROIPv4) == 0 {
+				continue // a kernel before 6.3 takes any number for this one
+			}
 			if err := c.SetSizeLimit("v0", which, 1<<30); !errors.Is(err, unix.EINVAL) {
 				t.Errorf("%s: a gigabyte: %v", which, err)
 			}

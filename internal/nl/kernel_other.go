@@ -50,3 +50,7 @@ func (*kernel) setMaster(string, string) error                { return ErrNotSup
 func (*kernel) deleteLink(string) error                       { return ErrNotSupported }
 func (*kernel) replaceTBF(string, TBF) error                  { return ErrNotSupported }
 func (*kernel) replaceQdisc(string, string) error             { return ErrNotSupported }
+func (*kernel) qdiscTree(string) ([]QdiscNode, error)         { return nil, ErrNotSupported }
+func (*kernel) changeQdisc(string, QdiscNode) error           { return ErrNotSupported }
+func (*kernel) newQdisc(string, QdiscNode) error              { return ErrNotSupported }
+func (*kernel) deleteRootQdisc(string) error                  { return ErrNotSupported }

@@ -198,5 +198,19 @@ type Qdisc struct {
 	Packets        uint64
 }
 
+// RootParent is the parent of the discipline at the root of a link (TC_H_ROOT).
+const RootParent uint32 = 0xffffffff
+
+// QdiscNode is one queueing discipline of a link as it is made: where it stands and what it was told. Package tc reads the options.
+//
+// Handles have a number in their upper half; a discipline that the kernel gave a link by itself has the handle 0 until somebody
+// replaces it. The parent of a child of mq is the handle of mq with the number of the transmit queue, counted from 1, in the lower half.
+type QdiscNode struct {
+	Kind    string
+	Handle  uint32
+	Parent  uint32 // RootParent, or a class of another discipline
+	Options []byte // the attribute TCA_OPTIONS; nil: none
+}
+
 // DriverInfo names the driver behind a link.
 type DriverInfo struct{ Driver, Version, Firmware, Bus string }

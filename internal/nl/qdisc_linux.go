@@ -132,24 +132,114 @@ func (k *kernel) replaceTBF(name string, t TBF) error {
 func (k *kernel) replaceQdisc(name, kind string) error { return k.setQdisc(name, kind, nil) }
 
 // setQdisc makes or replaces the root of a link. The handle stays 0, so that the kernel gives the next free one.
-// Whatever stood there is destroyed with its queue: packets that waited in it are lost, which is why no knob of
-// disturbance class d1 comes here.
 func (k *kernel) setQdisc(name, kind string, options func(*netlink.AttributeEncoder) error) error {
-	index, err := k.index(name)
+	var body []byte
+	if options != nil {
+		ae := netlink.NewAttributeEncoder()
+		if err := options(ae); err != nil {
+			return err
+		}
+		var err error
+		if body, err = ae.Encode(); err != nil {
+			return err
+		}
+	}
+	return k.putQdisc(name, QdiscNode{Kind: kind, Parent: rootHandle, Options: body}, netlink.Create|netlink.Replace)
+}
+
+// putQdisc sends RTM_NEWQDISC. What the kernel makes of it depends on the flags and on whether the handle is that of the discipline which stands there
+// (tc_modify_qdisc in net/sched/sch_api.c):
+//
+//   - no flags and the handle of the present one: its parameters change, its queue stays;
+//   - create and replace, and a handle that is not in use, or none and another kind: a new one takes its place, and packets that waited in the old one
+//     are lost;
+//   - create and replace, no handle and the same kind: its parameters change, unless the kernel made it by itself.
+func (k *kernel) putQdisc(name string, n QdiscNode, flags netlink.HeaderFlags) error {
+	h, err := k.tcHeader(name, n.Handle, n.Parent)
 	if err != nil {
 		return err
 	}
-	h := make([]byte, sizeTcMsg)
-	binary.NativeEndian.PutUint32(h[4:], uint32(index))
-	binary.NativeEndian.PutUint32(h[12:], rootHandle)
 	req, err := encode(h, func(ae *netlink.AttributeEncoder) {
-		ae.String(unix.TCA_KIND, kind)
-		if options != nil {
-			ae.Nested(unix.TCA_OPTIONS, options)
+		ae.String(unix.TCA_KIND, n.Kind)
+		if n.Options != nil {
+			// Without the flag for nests: the options of a fifo are none, and tc(8) sends none either.
+			ae.Bytes(unix.TCA_OPTIONS, n.Options)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	return k.change(unix.RTM_NEWQDISC, netlink.Create|netlink.Replace, req)
+	return k.change(unix.RTM_NEWQDISC, flags, req)
+}
+
+func (k *kernel) changeQdisc(name string, n QdiscNode) error { return k.putQdisc(name, n, 0) }
+
+func (k *kernel) newQdisc(name string, n QdiscNode) error {
+	return k.putQdisc(name, n, netlink.Create|netlink.Replace)
+}
+
+func (k *kernel) deleteRootQdisc(name string) error {
+	h, err := k.tcHeader(name, 0, rootHandle)
+	if err != nil {
+		return err
+	}
+	return k.change(unix.RTM_DELQDISC, 0, h)
+}
+
+// tcHeader is struct tcmsg for one link.
+func (k *kernel) tcHeader(name string, handle, parent uint32) ([]byte, error) {
+	index, err := k.index(name)
+	if err != nil {
+		return nil, err
+	}
+	h := make([]byte, sizeTcMsg)
+	binary.NativeEndian.PutUint32(h[4:], uint32(index))
+	binary.NativeEndian.PutUint32(h[8:], handle)
+	binary.NativeEndian.PutUint32(h[12:], parent)
+	return h, nil
+}
+
+// qdiscTree picks one link out of the dump of all: the kernel filters a dump of classes by link, and one of disciplines not (tc_dump_qdisc).
+func (k *kernel) qdiscTree(name string) ([]QdiscNode, error) {
+	index, err := k.index(name)
+	if err != nil {
+		return nil, err
+	}
+	msgs, err := k.dump(unix.RTM_GETQDISC, make([]byte, sizeTcMsg))
+	if err != nil {
+		return nil, err
+	}
+	var out []QdiscNode
+	for _, m := range msgs {
+		if m.Header.Type != unix.RTM_NEWQDISC || len(m.Data) < sizeTcMsg || int(int32(u32(m.Data[4:]))) != index {
+			continue
+		}
+		n, err := parseQdiscNode(m.Data)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
+// parseQdiscNode keeps the options as they are: what they mean is known to package tc.
+func parseQdiscNode(data []byte) (QdiscNode, error) {
+	ad, err := attributes(data, sizeTcMsg)
+	if err != nil {
+		return QdiscNode{}, fmt.Errorf("qdisc message: %w", err)
+	}
+	n := QdiscNode{Handle: u32(data[8:]), Parent: u32(data[12:])}
+	for ad.Next() {
+		switch ad.Type() {
+		case unix.TCA_KIND:
+			n.Kind = ad.String()
+		case unix.TCA_OPTIONS:
+			n.Options = ad.Bytes()
+		}
+	}
+	if err := ad.Err(); err != nil {
+		return QdiscNode{}, fmt.Errorf("qdisc message: %w", err)
+	}
+	return n, nil
 }
