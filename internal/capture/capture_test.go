@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/linerate/linerate/internal/ceiling"
 	"github.com/linerate/linerate/internal/host"
 )
 
@@ -49,9 +50,9 @@ func TestHosts(t *testing.T) {
 			}
 			var got struct {
 				Snapshot *host.Snapshot `json:"snapshot"`
-				Ceilings []host.Ceiling `json:"ceilings"`
+				Ceilings []ceiling.Rate `json:"ceilings"`
 			}
-			got.Snapshot, got.Ceilings = s, host.Ceilings(s)
+			got.Snapshot, got.Ceilings = s, ceiling.All(s)
 			b := indented(t, got)
 			golden := filepath.Join("testdata", "hosts", name+".golden.json")
 			if *update {
@@ -87,34 +88,28 @@ func TestScrubbedDocument(t *testing.T) {
 	for name, c := range roots {
 		t.Run(name, func(t *testing.T) {
 			s := newScrubber([keyBytes]byte{1, 2, 3})
-			err := c.Unpacked(func(root host.Root) error {
-				before, err := root.Snapshot(t.Context())
-				if err != nil {
-					return err
-				}
-				taken, err := take(t.Context(), root, s)
-				if err != nil {
-					return err
-				}
-				// What is sent is the text.
-				back, err := Read(bytes.NewReader(taken.Bytes()))
-				if err != nil {
-					return err
-				}
-				after, err := back.Snapshot(t.Context())
-				if err != nil {
-					return err
-				}
-				after.Warnings = fresh(after.Warnings, before.Warnings, s)
-				before.Name = s.hostName(before.Name)
-				want := s.document(indented(t, before))
-				if diff := cmp.Diff(string(sorted(t, want)), string(sorted(t, indented(t, after)))); diff != "" {
-					t.Errorf("scrubbed document, document of the capture (-want +got):\n%s", diff)
-				}
-				return nil
-			})
+			before, err := c.Root().Snapshot(t.Context())
 			if err != nil {
 				t.Fatal(err)
+			}
+			taken, err := take(t.Context(), c.Root(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// What is sent is the text.
+			back, err := Read(bytes.NewReader(taken.Bytes()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := back.Snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			after.Warnings = fresh(after.Warnings, before.Warnings, s)
+			before.Name = s.hostName(before.Name)
+			want := s.document(indented(t, before))
+			if diff := cmp.Diff(string(sorted(t, want)), string(sorted(t, indented(t, after)))); diff != "" {
+				t.Errorf("scrubbed document, document of the capture (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -170,30 +165,22 @@ var secrets = []string{
 // TestNothingLeaks: of all that was planted nothing is left, neither in the text nor in what is made of it; and what matters for speed is as it was.
 func TestNothingLeaks(t *testing.T) {
 	c := planted(t)
-	err := c.Unpacked(func(root host.Root) error {
-		s := newScrubber([keyBytes]byte{9})
-		var entries []host.Entry
-		// Files that no reader looks at today are scrubbed all the same: one may tomorrow.
-		entries = append(entries, c.entries...)
-		text := string((&Capture{entries: s.scrub(entries)}).Bytes())
-		for _, secret := range secrets {
-			if i := strings.Index(strings.ToLower(text), strings.ToLower(secret)); i >= 0 {
-				t.Errorf("%q is in the capture: …%q…", secret, text[max(0, i-60):min(len(text), i+60)])
-			}
+	s := newScrubber([keyBytes]byte{9})
+	// Files that no reader looks at today are scrubbed all the same: one may tomorrow.
+	text := string((&Capture{entries: s.scrub(c.entries)}).Bytes())
+	for _, secret := range secrets {
+		if i := strings.Index(strings.ToLower(text), strings.ToLower(secret)); i >= 0 {
+			t.Errorf("%q is in the capture: …%q…", secret, text[max(0, i-60):min(len(text), i+60)])
 		}
-		for _, kept := range []string{
-			"tcp_rmem = 4096\t131072\t33554432", "127.0.0.1/8", "ff02::1", "5.10.0.7", "0x800007", "isolcpus=2-7", "rsize=1048576", "vers=4.2", "Xeon",
-			"MemTotal:       65800000 kB", "tcp_congestion_control = cubic", "0000:03:00.0", "224.0.0.251", "255.255.255.0", "1-1.2.3.4",
-			"12:cpuset:/docker/group-", "/kubepods/burstable/group-", `environ == "container=lxc\x00"`, "0::/", "version = Linux version 5.10.0.7\n", "[etc/netplan]\nfile-",
-		} {
-			if !strings.Contains(text, kept) {
-				t.Errorf("%q is gone from the capture", kept)
-			}
+	}
+	for _, kept := range []string{
+		"tcp_rmem = 4096\t131072\t33554432", "127.0.0.1/8", "ff02::1", "5.10.0.7", "0x800007", "isolcpus=2-7", "rsize=1048576", "vers=4.2", "Xeon",
+		"MemTotal:       65800000 kB", "tcp_congestion_control = cubic", "0000:03:00.0", "224.0.0.251", "255.255.255.0", "1-1.2.3.4",
+		"12:cpuset:/docker/group-", "/kubepods/burstable/group-", `environ == "container=lxc\x00"`, "0::/", "version = Linux version 5.10.0.7\n", "[etc/netplan]\nfile-",
+	} {
+		if !strings.Contains(text, kept) {
+			t.Errorf("%q is gone from the capture", kept)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -201,60 +188,29 @@ func TestNothingLeaks(t *testing.T) {
 func TestAgain(t *testing.T) {
 	for name, c := range hosts(t) {
 		t.Run(name, func(t *testing.T) {
-			err := c.Unpacked(func(root host.Root) error {
-				again, err := Take(t.Context(), root)
-				if err != nil {
-					return err
-				}
-				before, err := c.Snapshot(t.Context())
-				if err != nil {
-					return err
-				}
-				after, err := again.Snapshot(t.Context())
-				if err != nil {
-					return err
-				}
-				if diff := cmp.Diff(host.Ceilings(before), host.Ceilings(after)); diff != "" {
-					t.Errorf("ceilings (-first +second):\n%s", diff)
-				}
-				if diff := cmp.Diff(before.Settings, after.Settings); diff != "" {
-					t.Errorf("settings (-first +second):\n%s", diff)
-				}
-				if len(before.Interfaces) != len(after.Interfaces) || len(before.Routes) != len(after.Routes) || len(before.Warnings) != len(after.Warnings) {
-					t.Errorf("interfaces, routes, warnings: %d %d %d, then %d %d %d", len(before.Interfaces), len(before.Routes), len(before.Warnings),
-						len(after.Interfaces), len(after.Routes), len(after.Warnings))
-				}
-				return nil
-			})
+			again, err := Take(t.Context(), c.Root())
 			if err != nil {
 				t.Fatal(err)
 			}
+			before, err := c.Snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := again.Snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(ceiling.All(before), ceiling.All(after)); diff != "" {
+				t.Errorf("ceilings (-first +second):\n%s", diff)
+			}
+			if diff := cmp.Diff(before.Settings, after.Settings); diff != "" {
+				t.Errorf("settings (-first +second):\n%s", diff)
+			}
+			if len(before.Interfaces) != len(after.Interfaces) || len(before.Routes) != len(after.Routes) || len(before.Warnings) != len(after.Warnings) {
+				t.Errorf("interfaces, routes, warnings: %d %d %d, then %d %d %d", len(before.Interfaces), len(before.Routes), len(before.Warnings),
+					len(after.Interfaces), len(after.Routes), len(after.Warnings))
+			}
 		})
-	}
-}
-
-// TestUnpacked: the directory is there while it is used, with everything in it, and gone afterwards whatever came of it.
-func TestUnpacked(t *testing.T) {
-	c := planted(t)
-	var dir string
-	failed := errors.New("failed")
-	err := c.Unpacked(func(root host.Root) error {
-		dir = root.Dir
-		info, err := os.Stat(dir)
-		if err != nil || info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%v %v: others may look in", info, err)
-		}
-		target, err := os.Readlink(filepath.Join(dir, "sys", "class", "net", "bond0"))
-		if err != nil || target != "../../devices/virtual/net/bond0" {
-			t.Errorf("link to %q, %v", target, err)
-		}
-		return failed
-	})
-	if !errors.Is(err, failed) {
-		t.Errorf("error %v", err)
-	}
-	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s is left: %v", dir, err)
 	}
 }
 

@@ -35,6 +35,5 @@
 // # Limits
 //
 // 64 MiB, 100,000 entries, paths of 1024 bytes. Names that people give to interfaces and to tuning profiles are not replaced. A host name
-// that is also a word of the kernel (vm, cubic) is replaced only where it stands as a name. Reading unpacks into a directory
-// (in /dev/shm unless TMPDIR says where), so it needs a file system that has symbolic links and takes colons in names; Windows has neither for ordinary users.
+// that is also a word of the kernel (vm, cubic) is replaced only where it stands as a name.
 package capture

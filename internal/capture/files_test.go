@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/hostfs"
 )
 
 // scrubbed gives what becomes of files, by name, on a host that is made of nothing else.
 func scrubbed(files map[string]string) (*scrubber, map[string]string) {
 	s := testScrubber()
-	var entries []host.Entry
+	var entries []hostfs.Entry
 	for name, content := range files {
-		entries = append(entries, host.Entry{Name: name, Content: []byte(content)})
+		entries = append(entries, hostfs.Entry{Name: name, Content: []byte(content)})
 	}
 	out := make(map[string]string)
 	for _, e := range s.scrub(entries) {

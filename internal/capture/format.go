@@ -13,7 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/hostfs"
 )
 
 // header is the first line of every capture. A later format changes the number and nothing else in it.
@@ -49,7 +49,7 @@ func (c *Capture) WriteTo(w io.Writer) (int64, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\n%s\n", header, explanation)
 	// A directory's own entries stay together below one heading, so it is the directory that is sorted by first.
-	entries := slices.SortedFunc(slices.Values(c.entries), func(a, b host.Entry) int {
+	entries := slices.SortedFunc(slices.Values(c.entries), func(a, b hostfs.Entry) int {
 		if byDirectory := strings.Compare(path.Dir(a.Name), path.Dir(b.Name)); byDirectory != 0 {
 			return byDirectory
 		}
@@ -71,7 +71,7 @@ func (c *Capture) WriteTo(w io.Writer) (int64, error) {
 
 // writeEntry takes the shortest form that gives every byte back. The order of the cases is that of what rules the others out: a quoted text can be
 // anything, so it stands before the plain forms that could not hold it.
-func writeEntry(b *bytes.Buffer, e host.Entry) {
+func writeEntry(b *bytes.Buffer, e hostfs.Entry) {
 	name := word(path.Base(e.Name))
 	text := string(e.Content)
 	body, whole := strings.CutSuffix(text, "\n")
@@ -148,7 +148,7 @@ type parser struct {
 	rest    string
 	number  int // of the line that was taken last, from 1
 	dir     string
-	entries []host.Entry
+	entries []hostfs.Entry
 	kind    map[string]kind // of every path so far, directories in between included
 }
 
@@ -207,15 +207,15 @@ func (p *parser) parse() error {
 }
 
 // entry reads one entry, which begins with line.
-func (p *parser) entry(line string) (host.Entry, error) {
+func (p *parser) entry(line string) (hostfs.Entry, error) {
 	name, rest, err := cutWord(line)
 	if err != nil {
-		return host.Entry{}, err
+		return hostfs.Entry{}, err
 	}
 	if name == "" || name == "." || name == ".." || strings.Contains(name, "/") {
-		return host.Entry{}, fmt.Errorf("the name %.80q", name)
+		return hostfs.Entry{}, fmt.Errorf("the name %.80q", name)
 	}
-	e := host.Entry{Name: path.Join(p.dir, name)}
+	e := hostfs.Entry{Name: path.Join(p.dir, name)}
 	if p.dir == "" {
 		return e, errors.New("an entry before the first heading")
 	}
@@ -283,7 +283,7 @@ func unword(text string) (string, error) {
 }
 
 // add takes an entry in after having asked whether it can be what it says, beside all the others.
-func (p *parser) add(e host.Entry) error {
+func (p *parser) add(e hostfs.Entry) error {
 	if len(p.entries) >= maxEntries {
 		return fmt.Errorf("more than %d entries", maxEntries)
 	}
@@ -324,7 +324,7 @@ func inside(name string) bool {
 
 // linkInside tells whether the target of a link, seen from where the link is, stays below the archive by its text. Links through other links could still
 // lead elsewhere; whoever reads follows none out of the directory (os.Root).
-func linkInside(e host.Entry) bool {
+func linkInside(e hostfs.Entry) bool {
 	if path.IsAbs(e.Target) || len(e.Target) > maxName || strings.ContainsAny(e.Target, "\x00\\") {
 		return false
 	}

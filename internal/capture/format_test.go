@@ -10,12 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/hostfs"
 )
 
 // TestRoundTrip: any bytes and any names survive.
 func TestRoundTrip(t *testing.T) {
-	entries := []host.Entry{
+	entries := []hostfs.Entry{
 		{Name: "a", Content: []byte("one line\n")},
 		{Name: "b", Content: []byte("")},
 		{Name: "c", Content: []byte("\n")},
@@ -42,7 +42,7 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	byName := func(a, b host.Entry) int { return strings.Compare(a.Name, b.Name) }
+	byName := func(a, b hostfs.Entry) int { return strings.Compare(a.Name, b.Name) }
 	got := slices.SortedFunc(slices.Values(back.entries), byName)
 	want := slices.SortedFunc(slices.Values(entries), byName)
 	if diff := cmp.Diff(asText(want), asText(got)); diff != "" {
@@ -51,7 +51,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 // asText makes nothing and no bytes look the same, which they are in a file.
-func asText(entries []host.Entry) []string {
+func asText(entries []hostfs.Entry) []string {
 	var out []string
 	for _, e := range entries {
 		out = append(out, fmt.Sprintf("%q %q %q %v", e.Name, e.Content, e.Target, e.Directory))
@@ -147,7 +147,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, c.Bytes())
 		}
-		byName := func(a, b host.Entry) int { return strings.Compare(a.Name, b.Name) }
+		byName := func(a, b hostfs.Entry) int { return strings.Compare(a.Name, b.Name) }
 		slices.SortFunc(c.entries, byName)
 		slices.SortFunc(back.entries, byName)
 		if diff := cmp.Diff(asText(c.entries), asText(back.entries)); diff != "" {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/hostfs"
 )
 
 // scrubber replaces what is nobody else's business in one archive, and what is the same by the same.
@@ -22,18 +22,18 @@ func newScrubber(key [keyBytes]byte) *scrubber {
 }
 
 // scrub gives the archive with everything replaced. It reads it twice: a name has to be known before it can be found elsewhere.
-func (s *scrubber) scrub(entries []host.Entry) []host.Entry {
+func (s *scrubber) scrub(entries []hostfs.Entry) []hostfs.Entry {
 	s.learn(entries)
 	parents := make(map[string]bool)
 	for _, e := range entries {
 		parents[path.Dir(e.Name)] = true
 	}
-	out := make([]host.Entry, 0, len(entries))
+	out := make([]hostfs.Entry, 0, len(entries))
 	for _, e := range entries {
 		if e.Directory && parents[e.Name] {
 			continue // What is in it says that it is there.
 		}
-		to := host.Entry{Name: s.path(e.Name), Directory: e.Directory}
+		to := hostfs.Entry{Name: s.path(e.Name), Directory: e.Directory}
 		switch {
 		case e.Directory:
 		case e.Target != "":
@@ -65,7 +65,7 @@ func (s *scrubber) path(name string) string {
 }
 
 // learn finds the names that stand in their known places, and the byte order of the host.
-func (s *scrubber) learn(entries []host.Entry) {
+func (s *scrubber) learn(entries []hostfs.Entry) {
 	var found []string
 	for _, e := range entries {
 		switch e.Name {
@@ -130,7 +130,7 @@ func (s *scrubber) hostName(name string) string {
 
 // kernelWord tells whether the kernel uses a word for something of its own in this archive: then it is replaced only where it stands as a name. A host
 // called cubic must not change what the congestion control is called.
-func kernelWord(word string, entries []host.Entry) bool {
+func kernelWord(word string, entries []hostfs.Entry) bool {
 	for _, e := range entries {
 		if slices.Contains(strings.Split(e.Name, "/"), word) {
 			return true

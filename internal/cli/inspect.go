@@ -97,7 +97,7 @@ func (a *app) inspected(ctx context.Context, f inspectFlags) (*host.Snapshot, er
 		if f.capture == "" {
 			return read.Snapshot(ctx)
 		}
-		if err := read.Unpacked(take); err != nil {
+		if err := take(read.Root()); err != nil {
 			return nil, err
 		}
 	} else if err := take(host.Root{Dir: f.root}); err != nil {

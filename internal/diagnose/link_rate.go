@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/linerate/linerate/internal/ceiling"
 	"github.com/linerate/linerate/internal/host"
 )
 
@@ -30,7 +31,7 @@ func goodput(c *host.Interface) float64 {
 	if mtu <= 0 {
 		mtu = 1500
 	}
-	return c.SpeedBitsPerSec * host.GoodputRatio(mtu, false, true)
+	return c.SpeedBitsPerSec * ceiling.GoodputRatio(mtu, false, true)
 }
 
 // atLinkRate tells that the slowest real link of the two ends is full.

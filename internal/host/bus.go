@@ -9,7 +9,7 @@ import (
 // file that was looked at.
 func machine(src *source, s *Snapshot) bus.Machine {
 	return bus.Machine{
-		Tree:  bus.Tree{Read: src.wakeful, List: src.list, Link: src.link, Resolve: src.resolve},
+		Tree:  bus.Tree{Read: src.wakeful, List: src.List, Link: src.Link, Resolve: src.Resolve},
 		Guest: s.VirtualMachine(),
 		// {current,max}_link_{speed,width} came with Linux 4.13 (sysfs-bus-pci).
 		ShowsLinks: procfs.KernelAtLeast(s.Kernel, 4, 13),
@@ -21,7 +21,7 @@ func machine(src *source, s *Snapshot) bus.Machine {
 func readBus(src *source, m bus.Machine, name, address string, own bool) *Bus {
 	var device string
 	if own {
-		device, _ = src.resolve("sys/class/net/" + name + "/device")
+		device, _ = src.Resolve("sys/class/net/" + name + "/device")
 	} else {
 		device, _ = m.Locate(address)
 	}

@@ -21,14 +21,14 @@ var errAsleep = errors.New("the device is asleep (power/runtime_status), and ask
 // (Documentation/ABI/testing/sysfs-devices-power: runtime_status). Asking ethtool or reading the configuration space would wake it, since the
 // kernel powers it up for the answer (ethnl_ops_begin, pci_config_pm_runtime_get). What looks at a host must not change it.
 func (src *source) asleep(name string) bool {
-	device, ok := src.resolve("sys/class/net/" + name + "/device")
+	device, ok := src.Resolve("sys/class/net/" + name + "/device")
 	return ok && src.suspended(device)
 }
 
 // suspended asks the device and everything above it: what is below a sleeping bridge cannot be reached without waking it.
 func (src *source) suspended(device string) bool {
-	for dir := device; strings.HasPrefix(dir, "sys/devices/"); dir = parent(dir) {
-		switch src.optional(dir + "/power/runtime_status") {
+	for dir := device; strings.HasPrefix(dir, "sys/devices/"); dir = path.Dir(dir) {
+		switch src.Optional(dir + "/power/runtime_status") {
 		case "suspended", "suspending":
 			return true
 		}
@@ -40,11 +40,11 @@ func (src *source) suspended(device string) bool {
 func (src *source) wakeful(name string) ([]byte, error) {
 	switch path.Base(name) {
 	case "config", "current_link_speed", "current_link_width", "max_link_speed", "max_link_width":
-		if src.suspended(parent(name)) {
+		if src.suspended(path.Dir(name)) {
 			return nil, &fs.PathError{Op: "read", Path: "/" + name, Err: errAsleep}
 		}
 	}
-	return src.read(name)
+	return src.Read(name)
 }
 
 // readCard adds what sysfs tells of the hardware to what ethtool told (sysfs-bus-pci). Of a virtio card the PCI function is one directory up.
@@ -54,7 +54,7 @@ func readCard(src *source, m bus.Machine, device string, told *Card) *Card {
 		c = *told
 	}
 	id := func(dir, vendor, product string) string {
-		v, p := src.optional(dir+"/"+vendor), src.optional(dir+"/"+product)
+		v, p := src.Optional(dir+"/"+vendor), src.Optional(dir+"/"+product)
 		if !strings.HasPrefix(v, "0x") || !strings.HasPrefix(p, "0x") {
 			return ""
 		}
@@ -63,7 +63,7 @@ func readCard(src *source, m bus.Machine, device string, told *Card) *Card {
 	if device != "" {
 		function := device
 		if strings.HasPrefix(path.Base(device), "virtio") {
-			function = parent(device)
+			function = path.Dir(device)
 		}
 		if c.PCIID = id(function, "vendor", "device"); c.PCIID != "" {
 			c.Subsystem = id(function, "subsystem_vendor", "subsystem_device")
@@ -71,15 +71,15 @@ func readCard(src *source, m bus.Machine, device string, told *Card) *Card {
 		if sizes, ok := m.Control(function); ok {
 			c.PayloadBytes, c.PayloadSupportedBytes, c.ReadRequestBytes = sizes.PayloadBytes, sizes.PayloadSupportedBytes, sizes.ReadRequestBytes
 		}
-		if physical, ok := src.resolve(device + "/physfn"); ok {
+		if physical, ok := src.Resolve(device + "/physfn"); ok {
 			c.VirtualFunction = path.Base(physical)
 		}
 		// Both ends of a link have to agree, so the card's own directory says enough; the files are there where the kernel may decide
 		// (since Linux 5.5).
-		names, _ := src.list(function + "/link")
+		names, _ := src.List(function + "/link")
 		for _, name := range names {
 			state, isState := strings.CutSuffix(name, "_aspm")
-			if isState && src.optional(function+"/link/"+name) == "1" {
+			if isState && src.Optional(function+"/link/"+name) == "1" {
 				c.ASPM = append(c.ASPM, strings.ReplaceAll(state, "_", "."))
 			}
 		}

@@ -1,73 +1,42 @@
 package host_test
 
 import (
-	"io/fs"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/hostfs"
 )
 
-// TestCopy: an archive in memory is the one in a directory, and a process's environment is in neither.
+// TestCopy: a copy of an archive is the same host, a copy of the copy is the same copy, and a process's environment is in neither.
 func TestCopy(t *testing.T) {
 	for _, name := range []string{"ixgbe-server-6.1", "veth-container-6.18"} {
 		t.Run(name, func(t *testing.T) {
-			root := host.Root{Dir: unpack(t, filepath.Join("testdata", "hosts", name+".txtar"))}
-			plant(t, root.Dir, "proc/1/environ", []byte("PASSWORD=hunter2\x00container=lxc\x00"))
-			dir := t.TempDir()
-			if err := root.Save(t.Context(), dir); err != nil {
-				t.Fatal(err)
+			entries := unpack(t, filepath.Join("testdata", "hosts", name+".txtar"))
+			root := inMemory(append(entries, hostfs.Entry{Name: "proc/1/environ", Content: []byte("PASSWORD=hunter2\x00container=lxc\x00")}))
+			first := copied(t, root)
+			if diff := cmp.Diff(string(everything(t, root)), string(everything(t, inMemory(first)))); diff != "" {
+				t.Errorf("(-host +copy):\n%s", diff)
 			}
-			entries, err := root.Copy(t.Context())
-			if err != nil {
-				t.Fatal(err)
+			if diff := cmp.Diff(first, copied(t, inMemory(first))); diff != "" {
+				t.Errorf("(-copy +copy of the copy):\n%s", diff)
 			}
-			inMemory := make(map[string]string)
-			for _, e := range entries {
-				switch {
-				case e.Target != "":
-					inMemory[e.Name] = "-> " + e.Target
-				case !e.Directory:
-					inMemory[e.Name] = string(e.Content)
+			for _, e := range first {
+				if e.Name == "proc/1/environ" && string(e.Content) != "container=lxc\x00" {
+					t.Errorf("environment %q", e.Content)
 				}
-			}
-			if diff := cmp.Diff(written(t, dir), inMemory); diff != "" {
-				t.Errorf("(-directory +memory):\n%s", diff)
-			}
-			if environ := inMemory["proc/1/environ"]; environ != "" && environ != "container=lxc\x00" {
-				t.Errorf("environment %q", environ)
 			}
 		})
 	}
 }
 
-// written reads the files and links below a directory.
-func written(t *testing.T, dir string) map[string]string {
+func copied(t testing.TB, root host.Root) []hostfs.Entry {
 	t.Helper()
-	all := make(map[string]string)
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		name = filepath.ToSlash(name)
-		if d.Type()&fs.ModeSymlink != 0 {
-			target, err := os.Readlink(path)
-			all[name] = "-> " + target
-			return err
-		}
-		b, err := os.ReadFile(path)
-		all[name] = string(b)
-		return err
-	})
+	entries, err := root.Copy(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all
+	return entries
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/hostfs"
 	"github.com/linerate/linerate/internal/procfs"
 )
 
@@ -17,7 +18,7 @@ import (
 // but for cards on a bus, no per-CPU tables of /proc/interrupts. Absent names are not known, or (irq.N only) never counted. The
 // error is for a host that tells nothing at all; single files that cannot be read are warnings of the reading.
 func (r Root) Counters() (*Counters, error) {
-	if r.Dir == "" && !liveSupported {
+	if r.live() && !hostfs.LiveSupported {
 		return nil, fmt.Errorf("read counters: %w", errors.ErrUnsupported)
 	}
 	src, err := r.open()
@@ -33,7 +34,7 @@ func (src *source) counters() (*Counters, error) {
 	var said notes
 	// The list of interfaces comes first: it tells how much there will be, and a map that grows costs more than all parsing. The rest of a host
 	// is some 600 names and a few for each CPU.
-	dev, err := src.net("dev")
+	dev, err := src.Net("dev")
 	set := procfs.NewCounts(768 + procfs.DevColumns*bytes.Count(dev, []byte{'\n'}))
 	c := &Counters{Time: now, Values: set.Values}
 	if err == nil {
@@ -53,7 +54,7 @@ func (src *source) counters() (*Counters, error) {
 		{"sockstat", procfs.ParseSockstat},
 	}
 	for _, f := range readings {
-		b, err := src.net(f.name)
+		b, err := src.Net(f.name)
 		if err == nil {
 			err = f.parse(b, set)
 		}
@@ -62,7 +63,7 @@ func (src *source) counters() (*Counters, error) {
 			said.add("counters of /proc/net/"+f.name, err)
 		}
 	}
-	b, err := src.read("proc/stat")
+	b, err := src.Read("proc/stat")
 	if err == nil {
 		var times []procfs.CPUTimes
 		times, err = procfs.ParseStat(b, set)
@@ -74,7 +75,7 @@ func (src *source) counters() (*Counters, error) {
 		said.add("processor time and interrupt counters", err)
 	}
 	// The table of the thread's own network namespace; absent without the module.
-	if n, ok := procfs.ParseUint([]byte(src.optional("proc/sys/net/netfilter/nf_conntrack_count"))); ok {
+	if n, ok := procfs.ParseUint([]byte(src.Optional("proc/sys/net/netfilter/nf_conntrack_count"))); ok {
 		set.Put(n, "conntrack.count")
 	}
 	countQdiscs(src, set, &said)
@@ -135,7 +136,7 @@ var cardErrors = [...]string{
 // countCards adds, for interfaces with hardware below, the statistics that /proc/net/dev does not tell apart and those of the driver.
 func countCards(src *source, set *procfs.Counts, said *notes) {
 	cards := slices.DeleteFunc(slices.Clone(set.Interfaces), func(name string) bool {
-		return !src.exists("sys/class/net/" + name + "/device")
+		return !src.Exists("sys/class/net/" + name + "/device")
 	})
 	for _, name := range cards {
 		dir := "sys/class/net/" + name
@@ -143,12 +144,12 @@ func countCards(src *source, set *procfs.Counts, said *notes) {
 			continue
 		}
 		for _, stat := range cardErrors {
-			if n, ok := procfs.ParseUint([]byte(src.optional(dir + "/statistics/" + stat))); ok {
+			if n, ok := procfs.ParseUint([]byte(src.Optional(dir + "/statistics/" + stat))); ok {
 				set.Put(n, "nic.", name, ".", stat)
 			}
 		}
 		// How often the link came or went, since Linux 3.15: a test during which it did is no test of the link.
-		if n, ok := procfs.ParseUint([]byte(src.optional(dir + "/carrier_changes"))); ok {
+		if n, ok := procfs.ParseUint([]byte(src.Optional(dir + "/carrier_changes"))); ok {
 			set.Put(n, "nic.", name, ".carrier_changes")
 		}
 		// Now that both are known, rx_dropped gets back the meaning that it has in sysfs: dropped by the kernel and not by the card.
@@ -246,7 +247,7 @@ func (t CPUTimes) Total() float64 { return t.Busy() + t.Steal + t.Idle }
 
 // time is now, or when the archive was taken; zero where it does not say.
 func (src *source) time() time.Time {
-	if src.live() {
+	if src.Live() {
 		return time.Now()
 	}
 	return src.hostFile().Time

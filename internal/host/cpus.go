@@ -12,7 +12,7 @@ import (
 // readCPUs reads the online processors: /proc/cpuinfo for number, model and clock, sysfs for node, governor and limits. Where
 // cpuinfo does not name the model (arm64), the implementer and part numbers stand in for it.
 func readCPUs(src *source, said *notes) []CPU {
-	b, err := src.read("proc/cpuinfo")
+	b, err := src.Read("proc/cpuinfo")
 	if err != nil {
 		said.add("processors", err)
 		return nil
@@ -23,18 +23,18 @@ func readCPUs(src *source, said *notes) []CPU {
 	for _, p := range processors {
 		c := CPU{ID: p.Number, Model: p.Model, CurrentMHz: p.MHz, NUMANode: nodes[p.Number]}
 		dir := fmt.Sprintf("sys/devices/system/cpu/cpu%d/cpufreq/", c.ID)
-		c.Governor = src.optional(dir + "scaling_governor")
+		c.Governor = src.Optional(dir + "scaling_governor")
 		// cpufreq counts in kilohertz. Its files are absent where no driver changes the clock, as in most virtual machines.
-		if khz, ok := src.number(dir + "cpuinfo_max_freq"); ok {
+		if khz, ok := src.Number(dir + "cpuinfo_max_freq"); ok {
 			c.MaxMHz = int(khz / 1000)
 		}
-		if khz, ok := src.number(dir + "scaling_cur_freq"); ok {
+		if khz, ok := src.Number(dir + "scaling_cur_freq"); ok {
 			c.CurrentMHz = int(khz / 1000)
 		}
-		if khz, ok := src.number(dir + "scaling_max_freq"); ok {
+		if khz, ok := src.Number(dir + "scaling_max_freq"); ok {
 			c.LimitMHz = int(khz / 1000)
 		}
-		c.FrequencyDriver = src.optional(dir + "scaling_driver")
+		c.FrequencyDriver = src.Optional(dir + "scaling_driver")
 		c.StealRatio = steal[c.ID]
 		cpus = append(cpus, c)
 	}
@@ -45,7 +45,7 @@ func readCPUs(src *source, said *notes) []CPU {
 // out.
 func readSteal(src *source) map[int]float64 {
 	ratios := make(map[int]float64)
-	b, err := src.read("proc/stat")
+	b, err := src.Read("proc/stat")
 	if err != nil {
 		return ratios // Counters says so.
 	}
@@ -61,14 +61,14 @@ func readSteal(src *source) map[int]float64 {
 // readNodes gives the NUMA node of each CPU, from /sys/devices/system/node/node*/cpulist.
 func readNodes(src *source) map[int]int {
 	nodes := make(map[int]int)
-	names, _ := src.list("sys/devices/system/node") // A kernel without NUMA has no such directory; all is node 0.
+	names, _ := src.List("sys/devices/system/node") // A kernel without NUMA has no such directory; all is node 0.
 	for _, name := range names {
 		number, isNode := strings.CutPrefix(name, "node")
 		node, err := strconv.Atoi(number)
 		if !isNode || err != nil {
 			continue
 		}
-		for _, cpu := range procfs.ParseCPUList(src.optional("sys/devices/system/node/" + name + "/cpulist")) {
+		for _, cpu := range procfs.ParseCPUList(src.Optional("sys/devices/system/node/" + name + "/cpulist")) {
 			nodes[cpu] = node
 		}
 	}

@@ -1,11 +1,10 @@
-// Package host is the model of one host's network side, read only: what is there, how it is set, what it has counted, and which
-// rates it therefore cannot pass.
+// Package host is the model of one host's network side, read only: what is there, how it is set, and what it has counted.
 //
 // # Model
 //
-// A [Root] says where to read: the zero value is the running system, a Root with a directory is an archived one. [Root.Snapshot]
+// A [Root] says where to read: the zero value is the running system, a Root with a directory or a file system is an archived one. [Root.Snapshot]
 // gives a [Snapshot]: interfaces, processors, settings, routes. [Root.Counters] gives one reading of every counter, flat and cheap;
-// [Sub] gives what happened between two. [Ceilings] is pure arithmetic over a Snapshot. What could not be read is absent and has a
+// [Sub] gives what happened between two. What could not be read is absent and has a
 // sentence in Warnings that keeps the kernel's words; "not there", "not permitted" and "not supported" are different sentences.
 //
 // Network facts are those of the network namespace of the calling thread: /proc/thread-self/net, /proc/sys/net and netlink
@@ -13,8 +12,8 @@
 // interfaces are the same ones that rtnetlink tells, and is left aside with a warning otherwise. A caller in a namespace of its own
 // keeps its thread (runtime.LockOSThread) from before the call until after it; nothing here starts another goroutine.
 //
-// The text formats of /proc are those of package procfs, the judgement of slots is package bus, netlink is package nl: this package alone
-// knows where the three come from, how they agree and what is said when they do not. What the counters of a driver mean is package nicstat, who
+// The files come from package hostfs, the text formats of /proc are those of package procfs, the judgement of slots is package bus, netlink is package nl: this
+// package alone knows where the four come from, how they agree and what is said when they do not. What the counters of a driver mean is package nicstat, who
 // else manages the host package owner.
 //
 // # Archive
@@ -33,8 +32,8 @@
 //
 // Two things are copied in part: of /proc/mounts the NFS mounts alone, of the processes' names those of programs that manage hosts.
 //
-// [Root.Save] writes such an archive, and so does cp -a of the same files. An archive is never followed out of its directory,
-// whatever its links say: it may come from anybody, and a link to /etc/shadow in it must not end up in a report.
+// [Root.Copy] makes such an archive in memory; cp -a of the same files makes one in a directory. An archive is never followed out of itself,
+// whatever its links say: it may come from anybody.
 //
 // # Sleep
 //

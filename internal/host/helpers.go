@@ -16,8 +16,9 @@ func (s *Snapshot) Setting(knob string) (string, bool) {
 	return "", false
 }
 
-// sysctlNumber gives a setting that is one decimal number. A setting of several, or with a word in it, is not known here.
-func (s *Snapshot) sysctlNumber(name string) (int64, bool) {
+// SysctlNumber gives a setting that is one decimal number, by its name without the class ("net.core.netdev_budget"). False: it is not known, or has
+// several numbers or a word in it.
+func (s *Snapshot) SysctlNumber(name string) (int64, bool) {
 	v, ok := s.Setting("sysctl:" + name)
 	if !ok {
 		return 0, false

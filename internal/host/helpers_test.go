@@ -71,9 +71,15 @@ func TestInterfaceTo(t *testing.T) {
 }
 
 func TestSettingAndInterface(t *testing.T) {
-	s := &host.Snapshot{Settings: settings("tcp_sack=1"), Interfaces: []host.Interface{{Name: "eth0", Index: 3}}}
+	s := &host.Snapshot{Settings: []host.Setting{{Knob: "sysctl:net.ipv4.tcp_sack", Value: "1"}, {Knob: "sysctl:net.ipv4.tcp_rmem", Value: "1 2 3"}}, Interfaces: []host.Interface{{Name: "eth0", Index: 3}}}
 	if v, ok := s.Setting("sysctl:net.ipv4.tcp_sack"); v != "1" || !ok {
 		t.Errorf("setting %q %v", v, ok)
+	}
+	if n, ok := s.SysctlNumber("net.ipv4.tcp_sack"); n != 1 || !ok {
+		t.Errorf("number %d %v", n, ok)
+	}
+	if n, ok := s.SysctlNumber("net.ipv4.tcp_rmem"); ok {
+		t.Errorf("three numbers are one: %d", n)
 	}
 	if _, ok := s.Setting("sysctl:net.ipv4.tcp_dsack"); ok {
 		t.Error("an unknown setting is known")

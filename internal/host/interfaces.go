@@ -24,7 +24,7 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 	own := true
 	if len(links) > 0 {
 		own = sysfsIsOurs(src, links)
-		if !own && src.live() {
+		if !own && src.Live() {
 			// An interface that came or went between the two lists looks the same as another namespace; the next look tells.
 			if again, err := src.askLinks(); err == nil && sysfsIsOurs(src, again) {
 				links, own = again, true
@@ -38,7 +38,7 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 	}
 	table := readInterruptTable(src, said)
 	counters := procfs.NewCounts(procfs.DevColumns * len(links))
-	if b, err := src.net("dev"); err == nil {
+	if b, err := src.Net("dev"); err == nil {
 		_ = procfs.ParseDev(b, counters) // What it has is used; Counters reports a broken file.
 	}
 	var interfaces []Interface
@@ -46,7 +46,7 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		e := src.ethtool(t, l.Name)
+		e := src.ethtool(l.Name)
 		dev := fromTold(l, e)
 		for _, a := range t.addresses {
 			if a.Index == l.Index {
@@ -63,7 +63,7 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 			dev.Card = e.Card
 		}
 		if !dev.Virtual && own {
-			device, _ := src.resolve("sys/class/net/" + l.Name + "/device")
+			device, _ := src.Resolve("sys/class/net/" + l.Name + "/device")
 			dev.Card = readCard(src, m, device, e.Card)
 			dev.Interrupts = readInterrupts(src, table, l.Name, device)
 		}
@@ -119,7 +119,7 @@ func fromTold(l toldLink, e toldEthtool) Interface {
 // sysfsIsOurs tells whether /sys/class/net shows the same interfaces as netlink: sysfs shows the network namespace that it was mounted in, and
 // a container's eth0 with index 2 looks much like its host's.
 func sysfsIsOurs(src *source, links []toldLink) bool {
-	names, err := src.list("sys/class/net")
+	names, err := src.List("sys/class/net")
 	if err != nil {
 		return false
 	}
@@ -127,7 +127,7 @@ func sysfsIsOurs(src *source, links []toldLink) bool {
 	// and a veth's address is random, so it is the address that tells two namespaces apart in practice.
 	seen := 0
 	for _, name := range names {
-		if !src.exists("sys/class/net/" + name + "/ifindex") {
+		if !src.Exists("sys/class/net/" + name + "/ifindex") {
 			continue // bonding_masters is a file among the interfaces
 		}
 		seen++
@@ -135,11 +135,11 @@ func sysfsIsOurs(src *source, links []toldLink) bool {
 		if i < 0 {
 			return false
 		}
-		index, ok := src.number("sys/class/net/" + name + "/ifindex")
+		index, ok := src.Number("sys/class/net/" + name + "/ifindex")
 		if !ok || int(index) != links[i].Index {
 			return false
 		}
-		if mac := src.optional("sys/class/net/" + name + "/address"); links[i].MAC != "" && mac != "" && mac != links[i].MAC {
+		if mac := src.Optional("sys/class/net/" + name + "/address"); links[i].MAC != "" && mac != "" && mac != links[i].MAC {
 			return false
 		}
 	}
@@ -149,21 +149,21 @@ func sysfsIsOurs(src *source, links []toldLink) bool {
 // sysfsShows tells the same of one interface, which is cheaper on a host with many: number and hardware address are those that the calling
 // thread's own namespace has under that name.
 func (src *source) sysfsShows(name string) bool {
-	if !src.live() {
+	if !src.Live() {
 		return true
 	}
 	link, err := src.askLink(name)
 	if err != nil {
 		return false
 	}
-	index, ok := src.number("sys/class/net/" + name + "/ifindex")
-	return ok && int(index) == link.Index && src.optional("sys/class/net/"+name+"/address") == link.MAC
+	index, ok := src.Number("sys/class/net/" + name + "/ifindex")
+	return ok && int(index) == link.Index && src.Optional("sys/class/net/"+name+"/address") == link.MAC
 }
 
 // linksFromSysfs stands in for netlink where an archive has no links.json: a plain copy of /sys, made with cp or tar, is worth reading. The
 // queueing discipline is not in it.
 func linksFromSysfs(src *source, said *notes) []toldLink {
-	names, err := src.list("sys/class/net")
+	names, err := src.List("sys/class/net")
 	if err != nil {
 		said.add("interfaces", err)
 		return nil
@@ -171,22 +171,22 @@ func linksFromSysfs(src *source, said *notes) []toldLink {
 	var links []toldLink
 	for _, name := range names {
 		dir := "sys/class/net/" + name + "/"
-		index, ok := src.number(dir + "ifindex")
+		index, ok := src.Number(dir + "ifindex")
 		if !ok {
 			continue
 		}
-		l := toldLink{Index: int(index), Name: name, MAC: src.optional(dir + "address")}
-		if mtu, ok := src.number(dir + "mtu"); ok {
+		l := toldLink{Index: int(index), Name: name, MAC: src.Optional(dir + "address")}
+		if mtu, ok := src.Number(dir + "mtu"); ok {
 			l.MTUBytes = int(mtu)
 		}
-		if n, ok := src.number(dir + "tx_queue_len"); ok {
+		if n, ok := src.Number(dir + "tx_queue_len"); ok {
 			l.TxQueueLen = int(n)
 		}
-		if flags, ok := src.number(dir + "flags"); ok {
+		if flags, ok := src.Number(dir + "flags"); ok {
 			l.Up = flags&1 != 0 // IFF_UP
 		}
-		l.Carrier = src.optional(dir+"carrier") == "1"
-		l.Kind = ueventKind(src.optional(dir + "uevent"))
+		l.Carrier = src.Optional(dir+"carrier") == "1"
+		l.Kind = ueventKind(src.Optional(dir + "uevent"))
 		links = append(links, l)
 	}
 	return links
@@ -207,17 +207,17 @@ func ueventKind(text string) string {
 // while the link is down or the device has no such thing.
 func fromSysfs(src *source, dev *Interface) {
 	dir := "sys/class/net/" + dev.Name + "/"
-	device, hasDevice := src.resolve(dir + "device")
+	device, hasDevice := src.Resolve(dir + "device")
 	// Asked of a file that every interface has: an archive without this one's directory says nothing about its hardware.
-	if _, isLink := src.resolve(dir + "ifindex"); isLink {
+	if _, isLink := src.Resolve(dir + "ifindex"); isLink {
 		dev.Virtual = !hasDevice
 	}
 	if hasDevice {
-		if driver, ok := src.link(device + "/driver"); ok {
+		if driver, ok := src.Link(device + "/driver"); ok {
 			dev.Driver = driver[strings.LastIndexByte(driver, '/')+1:]
 		}
 		// -1 says that the machine has one node only.
-		if node, ok := src.number(device + "/numa_node"); ok && node >= 0 {
+		if node, ok := src.Number(device + "/numa_node"); ok && node >= 0 {
 			n := int(node)
 			dev.NUMANode = &n
 		}
@@ -227,19 +227,19 @@ func fromSysfs(src *source, dev *Interface) {
 	// In Mb/s. -1 and 65535 (before Linux 3.1 the field had 16 bits) both say unknown.
 	// Both are asked of the driver, which a sleeping card must be spared.
 	if !dev.Asleep {
-		if mbps, ok := src.number(dir + "speed"); ok && mbps > 0 && mbps != 65535 && mbps != 1<<32-1 {
+		if mbps, ok := src.Number(dir + "speed"); ok && mbps > 0 && mbps != 65535 && mbps != 1<<32-1 {
 			dev.SpeedBitsPerSec = float64(mbps) * 1e6
 		}
-		if duplex := src.optional(dir + "duplex"); duplex == "full" || duplex == "half" {
+		if duplex := src.Optional(dir + "duplex"); duplex == "full" || duplex == "half" {
 			dev.Duplex = duplex
 		}
 	}
 	dev.Queues = readQueues(src, dir+"queues")
 	// Whatever is in the directory: kernels add statistics, and one that nobody here knows yet is still one that a person may.
-	if stats, err := src.list(dir + "statistics"); err == nil {
+	if stats, err := src.List(dir + "statistics"); err == nil {
 		dev.Counters = make(map[string]uint64, len(stats))
 		for _, name := range stats {
-			if n, ok := procfs.ParseUint([]byte(src.optional(dir + "statistics/" + name))); ok {
+			if n, ok := procfs.ParseUint([]byte(src.Optional(dir + "statistics/" + name))); ok {
 				dev.Counters[name] = n
 			}
 		}
@@ -249,7 +249,7 @@ func fromSysfs(src *source, dev *Interface) {
 // readQueues reads the steering of each queue (networking/scaling.rst), receive before transmit. xps_cpus answers ENOENT for a
 // device with one queue.
 func readQueues(src *source, dir string) []Queue {
-	names, err := src.list(dir)
+	names, err := src.List(dir)
 	if err != nil {
 		return nil
 	}
@@ -258,13 +258,13 @@ func readQueues(src *source, dir string) []Queue {
 		q := Queue{Name: name}
 		switch {
 		case strings.HasPrefix(name, "rx-"):
-			q.RPSCPUs = src.optional(dir + "/" + name + "/rps_cpus")
-			if n, ok := src.number(dir + "/" + name + "/rps_flow_cnt"); ok && n > 0 && n <= math.MaxUint32 {
+			q.RPSCPUs = src.Optional(dir + "/" + name + "/rps_cpus")
+			if n, ok := src.Number(dir + "/" + name + "/rps_flow_cnt"); ok && n > 0 && n <= math.MaxUint32 {
 				q.RFSEntries = uint32(n)
 			}
 		case strings.HasPrefix(name, "tx-"):
-			q.XPSCPUs = src.optional(dir + "/" + name + "/xps_cpus")
-			q.XPSRxQueues = src.optional(dir + "/" + name + "/xps_rxqs")
+			q.XPSCPUs = src.Optional(dir + "/" + name + "/xps_cpus")
+			q.XPSRxQueues = src.Optional(dir + "/" + name + "/xps_rxqs")
 		default:
 			continue
 		}
@@ -283,7 +283,7 @@ func readQueues(src *source, dir string) []Queue {
 
 // addFrom6 reads the IPv6 addresses from /proc/net/if_inet6; IPv4 addresses with their prefix are in no file of /proc.
 func addFrom6(src *source, interfaces []Interface, said *notes) {
-	b, err := src.net("if_inet6")
+	b, err := src.Net("if_inet6")
 	if err != nil {
 		return // No IPv6 in this kernel, or not archived.
 	}

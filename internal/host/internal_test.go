@@ -3,13 +3,13 @@ package host
 import (
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/linerate/linerate/internal/hostfs"
 	"github.com/linerate/linerate/internal/nl"
 	"github.com/linerate/linerate/internal/procfs"
 )
@@ -44,21 +44,15 @@ func TestPortableSnapshot(t *testing.T) {
 	if n := len(s.Warnings); n == 0 || !strings.Contains(s.Warnings[n-1], "linux only") {
 		t.Errorf("warnings %q", s.Warnings)
 	}
-	if got := Ceilings(s); len(got) != 0 {
-		t.Errorf("ceilings out of nothing: %+v", got)
-	}
 }
 
 // TestRoutesOfProc: where nobody asked netlink, routes come from /proc in the words of the model.
 func TestRoutesOfProc(t *testing.T) {
-	dir := t.TempDir()
-	rec := recorder{dir: dir}
-	rec.file("proc/net/route", []byte("eth0\t0000000A\t0100020A\t0003\t0\t0\t0\t000000FF\t1500\t4096\t0\neth0\t00000000\t0100020A\t0003\t0\t0\t0\t00000000\t0\t0\t0\nshort\n"))
-	rec.file("proc/net/ipv6_route", []byte("00000000000000000000000000000000 00 00000000000000000000000000000000 00 fe800000000000000000000000000001 00000400 00000002 00000000 00000003     eth0\n"))
-	if rec.err != nil {
-		t.Fatal(rec.err)
-	}
-	s, err := Root{Dir: dir}.Snapshot(t.Context())
+	m := hostfs.NewMemory([]hostfs.Entry{
+		{Name: "proc/net/route", Content: []byte("eth0\t0000000A\t0100020A\t0003\t0\t0\t0\t000000FF\t1500\t4096\t0\neth0\t00000000\t0100020A\t0003\t0\t0\t0\t00000000\t0\t0\t0\nshort\n")},
+		{Name: "proc/net/ipv6_route", Content: []byte("00000000000000000000000000000000 00 00000000000000000000000000000000 00 fe800000000000000000000000000001 00000400 00000002 00000000 00000003     eth0\n")},
+	})
+	s, err := Root{FS: m}.Snapshot(t.Context())
 	want := []Route{
 		{Destination: "10.0.0.0/8", Gateway: "10.2.0.1", Interface: "eth0", WindowBytes: 4096, AdvMSSBytes: 1460},
 		{Destination: "default", Gateway: "10.2.0.1", Interface: "eth0"},
@@ -84,36 +78,5 @@ func FuzzUevent(f *testing.F) {
 		if kind := ueventKind(in); !strings.Contains(in, kind) || kind == "wlan" {
 			t.Errorf("kind %q", kind)
 		}
-	})
-}
-
-// FuzzArchive: whatever is in the files of an archive, a Snapshot is made or an error is returned.
-func FuzzArchive(f *testing.F) {
-	names := []string{
-		"linerate/links.json", "linerate/ethtool.json", "linerate/routes.json", "linerate/addresses.json", "linerate/qdiscs.json", "linerate/host.json",
-		"proc/net/route", "proc/net/snmp", "proc/cpuinfo", "proc/sys/net/ipv4/tcp_rmem", "sys/class/net/eth0/ifindex", "sys/class/net/eth0/speed",
-	}
-	f.Add(0, []byte(`[{"index":2,"name":"eth0","mtu_bytes":1500}]`))
-	f.Add(1, []byte(`{"eth0":{"rings":{"rx":{"current":1}}}}`))
-	f.Add(9, []byte("1 2 3"))
-	f.Fuzz(func(t *testing.T, which int, content []byte) {
-		dir := t.TempDir()
-		write := func(name string, content []byte) {
-			rec := recorder{dir: dir}
-			rec.file(name, content)
-			if rec.err != nil {
-				t.Fatal(rec.err)
-			}
-		}
-		write("proc/sys/kernel/osrelease", []byte("6.1.0\n"))
-		write("sys/class/net/eth0/mtu", []byte("1500\n"))
-		write(filepath.ToSlash(names[uint(which)%uint(len(names))]), content)
-		s, err := Root{Dir: dir}.Snapshot(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		Ceilings(s)
-		s.InterfaceTo("192.0.2.1")
-		_, _ = Root{Dir: dir}.Counters() // An archive with no counters at all is an error, which is the point here.
 	})
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,9 +13,9 @@ import (
 // readInterruptTable reads /proc/interrupts once for all cards. The kernel takes a while over it on large hosts (a line for each interrupt,
 // a column for each CPU), which is why readings of the counters leave it alone.
 func readInterruptTable(src *source, said *notes) map[int]procfs.Interrupt {
-	b, err := src.read("proc/interrupts")
+	b, err := src.Read("proc/interrupts")
 	if err != nil {
-		if src.live() {
+		if src.Live() {
 			said.add("interrupts", err)
 		}
 		return nil
@@ -31,8 +32,8 @@ func readInterrupts(src *source, table map[int]procfs.Interrupt, name, device st
 		return nil
 	}
 	var numbers []int
-	for _, dir := range []string{device, parent(device)} {
-		names, _ := src.list(dir + "/msi_irqs")
+	for _, dir := range []string{device, path.Dir(device)} {
+		names, _ := src.List(dir + "/msi_irqs")
 		for _, n := range names {
 			if irq, err := strconv.Atoi(n); err == nil {
 				numbers = append(numbers, irq)
@@ -42,7 +43,7 @@ func readInterrupts(src *source, table map[int]procfs.Interrupt, name, device st
 			break
 		}
 	}
-	if line, ok := src.number(device + "/irq"); ok && line > 0 && len(numbers) == 0 {
+	if line, ok := src.Number(device + "/irq"); ok && line > 0 && len(numbers) == 0 {
 		numbers = append(numbers, int(line))
 	}
 	if len(numbers) == 0 {
@@ -61,7 +62,7 @@ func readInterrupts(src *source, table map[int]procfs.Interrupt, name, device st
 			continue
 		}
 		dir := fmt.Sprintf("proc/irq/%d/", irq)
-		i := Interrupt{Number: irq, Name: line.Name, Affinity: src.optional(dir + "smp_affinity_list"), EffectiveAffinity: src.optional(dir + "effective_affinity_list")}
+		i := Interrupt{Number: irq, Name: line.Name, Affinity: src.Optional(dir + "smp_affinity_list"), EffectiveAffinity: src.Optional(dir + "effective_affinity_list")}
 		for _, c := range line.Counts {
 			i.Counts = append(i.Counts, CPUCount{CPU: c.CPU, Total: c.Count})
 		}
@@ -79,12 +80,12 @@ func belongs(action, name string) bool {
 // readNAPI reads how an interface polls (sysfs-class-net: napi_defer_hard_irqs, gro_flush_timeout in nanoseconds, threaded). Nil: no interface
 // here has a say in it, or the kernel is older than 5.9, which had the timeout alone.
 func readNAPI(src *source, dir string) *NAPI {
-	rounds, ok := src.number(dir + "napi_defer_hard_irqs")
+	rounds, ok := src.Number(dir + "napi_defer_hard_irqs")
 	if !ok {
 		return nil
 	}
-	n := &NAPI{DeferHardIRQs: uint64(max(rounds, 0)), Threaded: src.optional(dir+"threaded") == "1"}
-	if ns, ok := src.number(dir + "gro_flush_timeout"); ok {
+	n := &NAPI{DeferHardIRQs: uint64(max(rounds, 0)), Threaded: src.Optional(dir+"threaded") == "1"}
+	if ns, ok := src.Number(dir + "gro_flush_timeout"); ok {
 		n.GROFlushTimeoutSeconds = float64(ns) / 1e9
 	}
 	return n

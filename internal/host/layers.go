@@ -60,7 +60,7 @@ var adjacent = map[string]bool{"vlan": true, "macvlan": true, "macvtap": true, "
 
 func layersFromSysfs(src *source, interfaces []Interface) {
 	for i := range interfaces {
-		names, _ := src.list("sys/class/net/" + interfaces[i].Name) // An interface that has just gone has no layers.
+		names, _ := src.List("sys/class/net/" + interfaces[i].Name) // An interface that has just gone has no layers.
 		for _, name := range names {
 			lower, ok := strings.CutPrefix(name, "lower_")
 			if !ok {
@@ -92,7 +92,7 @@ func readKind(src *source, dev *Interface, l toldLink, own bool) string {
 		if !own {
 			return "tun"
 		}
-		if flags, ok := src.number("sys/class/net/" + dev.Name + "/tun_flags"); ok && flags&2 != 0 {
+		if flags, ok := src.Number("sys/class/net/" + dev.Name + "/tun_flags"); ok && flags&2 != 0 {
 			return "tap"
 		}
 		return "tun"

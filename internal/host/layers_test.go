@@ -8,16 +8,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/hostfs"
 )
 
-// tree plants an archive: names as plant has them ("a -> b" is a link), contents with a line end behind them.
+// tree plants an archive: names as text archives have them ("a -> b" is a link), contents with a line end behind them.
 func tree(t testing.TB, files map[string]string) host.Root {
 	t.Helper()
-	dir := t.TempDir()
+	var entries []hostfs.Entry
 	for name, content := range files {
-		plant(t, dir, name, []byte(content+"\n"))
+		entries = append(entries, planted(t, name, []byte(content+"\n")))
 	}
-	return host.Root{Dir: dir}
+	return inMemory(entries)
 }
 
 // device plants a card: its interface in /sys/class/net as a link into the tree of buses, with what every interface has.

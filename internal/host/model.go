@@ -153,15 +153,6 @@ type Route struct {
 	Congestion  string `json:"congestion_control,omitempty"`
 }
 
-// Ceiling is a rate that this host cannot pass, with the formula and its source in Why. Those named window:… are per flow; window:receive
-// is what a new flow can count on, and since Linux 6.6 a flow of well-filled packets may get up to twice as much. What stands behind an @ is the
-// condition: ring:eth0@8ms holds while nobody empties the ring for 8 ms, interrupts:eth0@64B for frames of 64 bytes. [Ceilings] has the names.
-type Ceiling struct {
-	Name       string  `json:"name"` // link:eth0, goodput:eth0, bus:eth0, interrupts:eth0, polling:eth0, ring:eth0@8ms, window:receive@20ms, …
-	BitsPerSec float64 `json:"bits_per_second"`
-	Why        string  `json:"why"`
-}
-
 // Counters is one reading of everything the kernel counts, flat, so that any two readings can be subtracted.
 //
 // Counts:

@@ -54,23 +54,23 @@ func readIdle(src *source, cpus []CPU) *Idle {
 		return nil
 	}
 	const dir = "sys/devices/system/cpu/cpuidle/"
-	idle := &Idle{Driver: src.optional(dir + "current_driver")}
-	if idle.Governor = src.optional(dir + "current_governor"); idle.Governor == "" {
-		idle.Governor = src.optional(dir + "current_governor_ro") // before Linux 5.9
+	idle := &Idle{Driver: src.Optional(dir + "current_driver")}
+	if idle.Governor = src.Optional(dir + "current_governor"); idle.Governor == "" {
+		idle.Governor = src.Optional(dir + "current_governor_ro") // before Linux 5.9
 	}
 	for n := 0; ; n++ {
 		state := fmt.Sprintf("sys/devices/system/cpu/cpu%d/cpuidle/state%d/", cpus[0].ID, n)
-		name := src.optional(state + "name")
+		name := src.Optional(state + "name")
 		if name == "" {
 			break
 		}
 		s := IdleState{Name: name}
-		if us, ok := src.number(state + "latency"); ok {
+		if us, ok := src.Number(state + "latency"); ok {
 			s.LatencySeconds = float64(us) / 1e6
 		}
 		var disabled []int
 		for _, cpu := range cpus {
-			if off, ok := src.number(fmt.Sprintf("sys/devices/system/cpu/cpu%d/cpuidle/state%d/disable", cpu.ID, n)); ok && off != 0 {
+			if off, ok := src.Number(fmt.Sprintf("sys/devices/system/cpu/cpu%d/cpuidle/state%d/disable", cpu.ID, n)); ok && off != 0 {
 				disabled = append(disabled, cpu.ID)
 			}
 		}
@@ -109,21 +109,21 @@ func cpuList(cpus []int) string {
 func readTables(src *source, s *Snapshot) []Table {
 	var tables []Table
 	add := func(name string, entries uint64, limit string) {
-		l, known := s.sysctlNumber(limit)
+		l, known := s.SysctlNumber(limit)
 		// Memory has three thresholds, of which the last is where sockets starve.
 		if triple, ok := s.Setting("sysctl:" + limit); ok && !known {
 			_, _, l, _ = Triple(triple)
 		}
 		tables = append(tables, Table{Name: name, Entries: entries, Limit: uint64(max(l, 0))})
 	}
-	if n, ok := procfs.ParseUint([]byte(src.optional("proc/sys/net/netfilter/nf_conntrack_count"))); ok {
+	if n, ok := procfs.ParseUint([]byte(src.Optional("proc/sys/net/netfilter/nf_conntrack_count"))); ok {
 		add("conntrack", n, "net.netfilter.nf_conntrack_max")
 	}
 	for _, neighbours := range []struct{ name, file, limit string }{
 		{"neighbours-ipv4", "stat/arp_cache", "net.ipv4.neigh.default.gc_thresh3"},
 		{"neighbours-ipv6", "stat/ndisc_cache", "net.ipv6.neigh.default.gc_thresh3"},
 	} {
-		b, err := src.net(neighbours.file)
+		b, err := src.Net(neighbours.file)
 		if err != nil {
 			continue // There in the first network namespace alone.
 		}
@@ -132,7 +132,7 @@ func readTables(src *source, s *Snapshot) []Table {
 		}
 	}
 	set := procfs.NewCounts(16)
-	if b, err := src.net("sockstat"); err == nil {
+	if b, err := src.Net("sockstat"); err == nil {
 		_ = procfs.ParseSockstat(b, set) // What it has is used; Counters reports a broken file.
 	}
 	for _, sockets := range []struct{ name, count, limit string }{
@@ -152,9 +152,9 @@ func readTables(src *source, s *Snapshot) []Table {
 
 // readMounts reads the NFS mounts that this process sees. Of the list of all mounts nothing but these is kept, in an archive neither.
 func readMounts(src *source) []Mount {
-	b, err := src.aside("proc/self/mounts")
+	b, err := src.Aside("proc/self/mounts")
 	if err != nil {
-		b, err = src.aside("proc/mounts")
+		b, err = src.Aside("proc/mounts")
 	}
 	if err != nil {
 		return nil // Not archived: there is no Linux without the file.
@@ -167,19 +167,10 @@ func readMounts(src *source) []Mount {
 			kept.WriteString(line)
 		}
 	}
-	if src.recorder != nil && kept.Len() > 0 {
-		src.recorder.file("proc/mounts", []byte(kept.String()))
+	if kept.Len() > 0 {
+		src.Keep("proc/mounts", []byte(kept.String()))
 	}
 	return mounts
-}
-
-// aside reads a file that an archive must not hold whole.
-func (src *source) aside(name string) ([]byte, error) {
-	rec := src.recorder
-	src.recorder = nil
-	b, err := src.read(name)
-	src.recorder = rec
-	return b, err
 }
 
 // maxProcesses bounds the search for programs. Those that manage a host are started when it boots, so they are among the first.
@@ -188,7 +179,7 @@ const maxProcesses = 4096
 // readOwners finds who else manages the host. Of the processes' names none is kept but those that are looked for.
 func readOwners(src *source) []owner.Owner {
 	wanted, running := owner.Processes(), make(map[string]bool)
-	names, _ := src.list("proc") // An archive may hold sys alone.
+	names, _ := src.List("proc") // An archive may hold sys alone.
 	var pids []int
 	for _, name := range names {
 		if pid, err := strconv.Atoi(name); err == nil {
@@ -198,19 +189,17 @@ func readOwners(src *source) []owner.Owner {
 	slices.Sort(pids)
 	for _, pid := range pids[:min(len(pids), maxProcesses)] {
 		file := fmt.Sprintf("proc/%d/comm", pid) // since Linux 2.6.33
-		b, err := src.aside(file)
+		b, err := src.Aside(file)
 		if err != nil {
 			continue // gone, or hidden (hidepid)
 		}
 		if name := strings.TrimSpace(string(b)); wanted[name] {
 			running[name] = true
-			if src.recorder != nil {
-				src.recorder.file(file, []byte(name+"\n"))
-			}
+			src.Keep(file, []byte(name+"\n"))
 		}
 	}
 	return owner.Find(owner.Tree{
-		Exists: src.exists, Text: src.optional,
-		List: func(dir string) []string { names, _ := src.list(dir); return names },
+		Exists: src.Exists, Text: src.Optional,
+		List: func(dir string) []string { names, _ := src.List(dir); return names },
 	}, running)
 }

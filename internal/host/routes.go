@@ -13,7 +13,7 @@ func readRoutes(src *source, t *told, arch string, said *notes) []Route {
 	}
 	said.add("routes by netlink", t.routesErr)
 	var routes []Route
-	b, err := src.net("route")
+	b, err := src.Net("route")
 	if err == nil {
 		var four []procfs.Route
 		four, err = procfs.ParseRoutes(b, procfs.BigEndian(arch))
@@ -23,7 +23,7 @@ func readRoutes(src *source, t *told, arch string, said *notes) []Route {
 		said.add("routes", err)
 	}
 	// A kernel without IPv6 has no such file.
-	if b, err = src.net("ipv6_route"); err == nil {
+	if b, err = src.Net("ipv6_route"); err == nil {
 		six, err := procfs.ParseRoutes6(b)
 		if err != nil {
 			said.add("IPv6 routes", err)

@@ -15,7 +15,7 @@ func readSettings(src *source, said *notes) []Setting {
 	for _, entry := range sysctls {
 		name, optional := strings.CutSuffix(entry, "?")
 		dotted := strings.ReplaceAll(name, "/", ".")
-		b, err := src.read("proc/sys/" + name)
+		b, err := src.Read("proc/sys/" + name)
 		switch {
 		case err == nil:
 			settings = append(settings, Setting{Knob: "sysctl:" + dotted, Value: strings.Join(strings.Fields(string(b)), " ")})
@@ -27,7 +27,7 @@ func readSettings(src *source, said *notes) []Setting {
 		}
 	}
 	// An archive may hold as little of /proc/sys as it likes without a word about each file.
-	if len(missing) > 0 && src.live() {
+	if len(missing) > 0 && src.Live() {
 		said.say("settings: not there in this kernel or network namespace: " + strings.Join(missing, ", "))
 	}
 	slices.SortFunc(settings, func(a, b Setting) int { return strings.Compare(a.Knob, b.Knob) })

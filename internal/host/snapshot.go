@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 
+	"github.com/linerate/linerate/internal/hostfs"
 	"github.com/linerate/linerate/internal/procfs"
 )
 
@@ -15,7 +16,7 @@ func (r Root) Snapshot(ctx context.Context) (*Snapshot, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if r.Dir == "" && !liveSupported {
+	if r.live() && !hostfs.LiveSupported {
 		return portableSnapshot(), nil
 	}
 	src, err := r.open()
@@ -53,17 +54,17 @@ func (src *source) snapshot(ctx context.Context) (*Snapshot, error) {
 // readIdentity reads who the host is. The files of /proc/sys/kernel follow the UTS namespace of the reader, as uname(2) does.
 func readIdentity(src *source, s *Snapshot, said *notes) {
 	var err error
-	if s.Name, err = src.text("proc/sys/kernel/hostname"); err != nil {
+	if s.Name, err = src.Text("proc/sys/kernel/hostname"); err != nil {
 		said.add("host name", err)
 	}
-	if s.Kernel, err = src.text("proc/sys/kernel/osrelease"); err != nil {
+	if s.Kernel, err = src.Text("proc/sys/kernel/osrelease"); err != nil {
 		said.add("kernel release", err)
 	}
-	if s.BootID, err = src.text("proc/sys/kernel/random/boot_id"); err != nil && src.live() {
+	if s.BootID, err = src.Text("proc/sys/kernel/random/boot_id"); err != nil && src.Live() {
 		said.add("boot id", err)
 	}
 	s.Arch = readArch(src)
-	b, err := src.read("proc/meminfo")
+	b, err := src.Read("proc/meminfo")
 	if err == nil {
 		s.MemoryBytes, err = procfs.ParseMemTotal(b)
 	}
@@ -81,13 +82,13 @@ var goArch = map[string]string{
 // readArch reads /proc/sys/kernel/arch (since Linux 6.1), else believes the archive's note or our own build. A 32-bit build on a 64-bit kernel
 // is told apart by the file only.
 func readArch(src *source) string {
-	if machine := src.optional("proc/sys/kernel/arch"); machine != "" {
+	if machine := src.Optional("proc/sys/kernel/arch"); machine != "" {
 		if word, ok := goArch[machine]; ok {
 			return word
 		}
 		return machine
 	}
-	if src.live() {
+	if src.Live() {
 		return runtime.GOARCH
 	}
 	return src.hostFile().Arch

@@ -14,7 +14,6 @@ type told struct {
 	links     []toldLink
 	addresses []toldAddress
 	routes    []Route
-	ethtool   map[string]toldEthtool // of an archive; the running system is asked interface by interface
 
 	// Why a part is empty; nil where it was told.
 	linksErr, addressesErr, routesErr error
@@ -98,7 +97,7 @@ func (src *source) hostFile() hostFile {
 
 // decode reads one JSON file of the archive. A missing one is errNotTold.
 func (src *source) decode(name string, into any) error {
-	b, err := src.read("linerate/" + name)
+	b, err := src.Read("linerate/" + name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("linerate/%s: %w", name, errNotTold)
 	}
@@ -113,7 +112,7 @@ func (src *source) decode(name string, into any) error {
 
 // tell gives all that netlink told.
 func (src *source) tell() *told {
-	if src.live() {
+	if src.Live() {
 		return src.askKernel()
 	}
 	t := &told{}
@@ -121,26 +120,39 @@ func (src *source) tell() *told {
 	t.linksErr = src.decode("links.json", &t.links)
 	t.addressesErr = src.decode("addresses.json", &t.addresses)
 	t.routesErr = src.decode("routes.json", &t.routes)
-	if err := src.decode("ethtool.json", &t.ethtool); err != nil && t.linksErr == nil {
+	if err := src.decodeEthtool(); err != nil && t.linksErr == nil {
 		t.linksErr = err
 	}
 	return t
 }
 
+// decodeEthtool reads what an archive holds of all interfaces, once: it is asked for interface by interface, and on a large host the file is too.
+func (src *source) decodeEthtool() error {
+	if src.archived != nil {
+		return nil
+	}
+	var all map[string]toldEthtool
+	if err := src.decode("ethtool.json", &all); err != nil {
+		return err
+	}
+	src.archived = all
+	return nil
+}
+
 // ethtool gives what ethtool's netlink family tells about one interface.
-func (src *source) ethtool(t *told, name string) toldEthtool {
-	if src.live() {
+func (src *source) ethtool(name string) toldEthtool {
+	if src.Live() {
 		if src.asleep(name) {
 			return toldEthtool{}
 		}
 		return src.askEthtool(name)
 	}
-	return t.ethtool[name]
+	return src.archived[name]
 }
 
 // qdiscs gives the queueing disciplines with their totals.
 func (src *source) qdiscs() ([]toldQdisc, error) {
-	if src.live() {
+	if src.Live() {
 		return src.askQdiscs()
 	}
 	var q []toldQdisc
@@ -149,15 +161,14 @@ func (src *source) qdiscs() ([]toldQdisc, error) {
 
 // driverStatistics gives the driver's own counters of one interface.
 func (src *source) driverStatistics(name string) (map[string]uint64, error) {
-	if src.live() {
+	if src.Live() {
 		if src.asleep(name) {
 			return nil, nil
 		}
 		return src.askStatistics(name)
 	}
-	var all map[string]toldEthtool
-	if err := src.decode("ethtool.json", &all); err != nil {
+	if err := src.decodeEthtool(); err != nil {
 		return nil, err
 	}
-	return all[name].Statistics, nil
+	return src.archived[name].Statistics, nil
 }

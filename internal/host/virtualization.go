@@ -45,13 +45,13 @@ func readVirtualization(src *source) string {
 // readHypervisor gives the hypervisor's name, empty where there is none or none was seen.
 func readHypervisor(src *source) string {
 	// Dom0 of Xen is told apart by its capability: it has the hardware.
-	if kind := src.optional("sys/hypervisor/type"); kind != "" && !strings.Contains(src.optional("proc/xen/capabilities"), "control_d") {
+	if kind := src.Optional("sys/hypervisor/type"); kind != "" && !strings.Contains(src.Optional("proc/xen/capabilities"), "control_d") {
 		return kind
 	}
-	cpuinfo, _ := src.read("proc/cpuinfo") // Its absence is reported where the processors are read.
+	cpuinfo, _ := src.Read("proc/cpuinfo") // Its absence is reported where the processors are read.
 	flag := procfs.HypervisorFlag(cpuinfo)
-	vendor, product := src.optional("sys/class/dmi/id/sys_vendor"), src.optional("sys/class/dmi/id/product_name")
-	dmi := strings.Join([]string{vendor + " " + product, src.optional("sys/class/dmi/id/board_vendor"), src.optional("sys/class/dmi/id/bios_vendor")}, "\n")
+	vendor, product := src.Optional("sys/class/dmi/id/sys_vendor"), src.Optional("sys/class/dmi/id/product_name")
+	dmi := strings.Join([]string{vendor + " " + product, src.Optional("sys/class/dmi/id/board_vendor"), src.Optional("sys/class/dmi/id/bios_vendor")}, "\n")
 	for _, h := range hypervisors {
 		if strings.Contains(dmi, h.mark) && !strings.Contains(product, "metal") {
 			// QEMU's firmware strings with hardware acceleration mean KVM, and its paravirtual clock shows it.
@@ -62,7 +62,7 @@ func readHypervisor(src *source) string {
 		}
 	}
 	// Arm and RISC-V guests have no processor flag; their device tree says it.
-	if compatible := src.optional("proc/device-tree/hypervisor/compatible"); compatible != "" {
+	if compatible := src.Optional("proc/device-tree/hypervisor/compatible"); compatible != "" {
 		if strings.Contains(compatible, "xen") {
 			return "xen"
 		}
@@ -86,25 +86,25 @@ func readHypervisor(src *source) string {
 
 // clockSources lists the clocks that this kernel could use; a guest registers that of its hypervisor.
 func clockSources(src *source) string {
-	return src.optional("sys/devices/system/clocksource/clocksource0/available_clocksource")
+	return src.Optional("sys/devices/system/clocksource/clocksource0/available_clocksource")
 }
 
 // readContainer looks for what container makers leave: systemd's own note, the files of Docker and Podman, the control groups of the
 // first process, and the variable that a container's first process is given (readable by root only).
 func readContainer(src *source) bool {
 	for _, mark := range []string{"run/systemd/container", "run/.containerenv", ".dockerenv"} {
-		if src.exists(mark) {
+		if src.Exists(mark) {
 			return true
 		}
 	}
 	// With version 2 of control groups and a namespace for them this is "0::/", which tells nothing.
-	groups := src.optional("proc/1/cgroup")
+	groups := src.Optional("proc/1/cgroup")
 	for _, mark := range []string{"/docker", "/lxc", "/kubepods", "/libpod", "/containerd", "machine.slice"} {
 		if strings.Contains(groups, mark) {
 			return true
 		}
 	}
-	for variable := range strings.SplitSeq(src.optional("proc/1/environ"), "\x00") {
+	for variable := range strings.SplitSeq(src.Optional("proc/1/environ"), "\x00") {
 		if strings.HasPrefix(variable, "container=") {
 			return true
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/linerate/linerate/internal/ceiling"
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/journal"
@@ -86,7 +87,7 @@ type InspectDocument struct {
 	Settings   []host.Setting   `json:"settings"`
 	Routes     []host.Route     `json:"routes,omitempty"`
 	host.Platform
-	Ceilings []host.Ceiling `json:"ceilings"`
+	Ceilings []ceiling.Rate `json:"ceilings"`
 	Warnings []string       `json:"warnings,omitempty"` // what could not be read
 }
 

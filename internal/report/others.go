@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/bootconf"
+	"github.com/linerate/linerate/internal/ceiling"
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/journal"
@@ -21,7 +22,7 @@ const (
 func NewInspect(e Envelope, s *host.Snapshot) *InspectDocument {
 	d := &InspectDocument{
 		Envelope: e.of(SchemaInspect).describe(s), Interfaces: slices.Clone(s.Interfaces), CPUs: slices.Clone(s.CPUs),
-		Settings: slices.Clone(s.Settings), Routes: slices.Clone(s.Routes), Platform: s.Platform, Ceilings: host.Ceilings(s), Warnings: slices.Clone(s.Warnings),
+		Settings: slices.Clone(s.Settings), Routes: slices.Clone(s.Routes), Platform: s.Platform, Ceilings: ceiling.All(s), Warnings: slices.Clone(s.Warnings),
 	}
 	fillSlices(d)
 	return d

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/bootconf"
+	"github.com/linerate/linerate/internal/ceiling"
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/journal"
@@ -228,8 +229,8 @@ func sampleLabs() []*report.LabDocument {
 	}
 }
 
-func sampleCeilings() []host.Ceiling {
-	return []host.Ceiling{
+func sampleCeilings() []ceiling.Rate {
+	return []ceiling.Rate{
 		{Name: "link:eth0", BitsPerSec: 1e9, Why: "negotiated link speed"},
 		{Name: "goodput:eth0", BitsPerSec: 941.48e6, Why: "payload 1448 of 1538 bytes on the wire: Ethernet 38, IPv4 20, TCP 20, timestamps 12; frames of 1500 bytes"},
 	}

@@ -1,25 +1,26 @@
-package host
+package ceiling
 
 import (
 	"fmt"
 	"math"
 	"time"
 
+	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/procfs"
 	"github.com/linerate/linerate/internal/unit"
 )
 
-// WindowSide names the end of a flow whose buffer is asked for.
-type WindowSide string
+// Side names the end of a flow whose buffer is asked for.
+type Side string
 
 // The two ends of a flow: what this host can take in, and what it can have under way.
 const (
-	ReceiveWindow WindowSide = "receive"
-	SendWindow    WindowSide = "send"
+	Receive Side = "receive"
+	Send    Side = "send"
 )
 
-// ceilingRTTs are the round trips that Ceilings judges the buffers at: a building, a country, an ocean.
-var ceilingRTTs = [...]time.Duration{time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond}
+// judgedRTTs are the round trips that All judges the buffers at: a building, a country, an ocean.
+var judgedRTTs = [...]time.Duration{time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond}
 
 // maxUnscaled is the largest window in bytes that a TCP header can tell without the window scale option (RFC 7323 §2.3).
 const maxUnscaled = 65535
@@ -33,18 +34,18 @@ const maxScaled = maxUnscaled << 14
 // For sending and for a receiver without window scaling it is a bound. For a receiver it is what a new flow gets: since Linux 6.6 the share is
 // measured as payload per memory of the packets that arrive, and ends between 0.6 (single 1500-byte frames) and 0.9 (packets merged by GRO; seen
 // on a veth with Linux 6.18). A route's window clamp and SO_RCVBUF/SO_SNDBUF of a program come on top and are not looked at here.
-func UsableWindow(s *Snapshot, side WindowSide) (bytes int64, why string, ok bool) {
+func UsableWindow(s *host.Snapshot, side Side) (bytes int64, why string, ok bool) {
 	switch side {
-	case ReceiveWindow:
+	case Receive:
 		bytes, why, ok = receiveWindow(s)
-	case SendWindow:
+	case Send:
 		bytes, why, ok = sendWindow(s)
 	}
 	if !ok || bytes <= 0 {
 		return 0, "", false
 	}
 	// Window scaling is agreed by both ends, so a host without it neither offers nor uses more than the 16 bits of the header.
-	if n, known := s.sysctlNumber("net.ipv4.tcp_window_scaling"); known && n == 0 && bytes > maxUnscaled {
+	if n, known := s.SysctlNumber("net.ipv4.tcp_window_scaling"); known && n == 0 && bytes > maxUnscaled {
 		return maxUnscaled, "tcp_window_scaling=0 leaves the 16-bit window of the TCP header, 65535 bytes (RFC 7323)", true
 	}
 	if bytes > maxScaled {
@@ -54,18 +55,18 @@ func UsableWindow(s *Snapshot, side WindowSide) (bytes int64, why string, ok boo
 }
 
 // receiveWindow is UsableWindow of a receiver, before the bounds of the header.
-func receiveWindow(s *Snapshot) (int64, string, bool) {
+func receiveWindow(s *host.Snapshot) (int64, string, bool) {
 	value, ok := s.Setting("sysctl:net.ipv4.tcp_rmem")
 	if !ok {
 		return 0, "", false
 	}
-	_, def, space, ok := Triple(value)
+	_, def, space, ok := host.Triple(value)
 	if !ok {
 		return 0, "", false
 	}
 	what := "tcp_rmem maximum"
 	// Without moderation the kernel never grows a buffer past the default (tcp_rcv_space_adjust).
-	if n, known := s.sysctlNumber("net.ipv4.tcp_moderate_rcvbuf"); known && n == 0 {
+	if n, known := s.SysctlNumber("net.ipv4.tcp_moderate_rcvbuf"); known && n == 0 {
 		space, what = def, "tcp_rmem default (tcp_moderate_rcvbuf=0)"
 	}
 	if space <= 0 {
@@ -79,7 +80,7 @@ func receiveWindow(s *Snapshot) (int64, string, bool) {
 	if !procfs.KernelAtLeast(s.Kernel, 3, 4) {
 		scale = 2 // the default until then
 	}
-	if n, known := s.sysctlNumber("net.ipv4.tcp_adv_win_scale"); known && n >= -31 && n <= 31 {
+	if n, known := s.SysctlNumber("net.ipv4.tcp_adv_win_scale"); known && n >= -31 && n <= 31 {
 		scale = n
 	}
 	// tcp_win_from_space of Linux < 6.6.
@@ -94,31 +95,31 @@ func receiveWindow(s *Snapshot) (int64, string, bool) {
 
 // sendWindow is UsableWindow of a sender, before the bounds of the header. The overhead of the kernel is in the space as well (sk_wmem_queued counts
 // whole buffers), but with segmentation offload it is a few percent, so the maximum stands as the bound that it is.
-func sendWindow(s *Snapshot) (int64, string, bool) {
+func sendWindow(s *host.Snapshot) (int64, string, bool) {
 	value, ok := s.Setting("sysctl:net.ipv4.tcp_wmem")
 	if !ok {
 		return 0, "", false
 	}
-	_, _, space, ok := Triple(value)
+	_, _, space, ok := host.Triple(value)
 	if !ok || space <= 0 {
 		return 0, "", false
 	}
 	return space, fmt.Sprintf("tcp_wmem maximum %s holds everything sent and not yet acknowledged", unit.Bytes(space)), true
 }
 
-// WindowCeiling is the rate that this host's socket buffers carry over a path of that round trip: usable window / RTT. False: the
+// Window is the rate that this host's socket buffers carry over a path of that round trip: usable window / RTT. False: the
 // setting is not known, or rtt is not positive.
-func WindowCeiling(s *Snapshot, rtt time.Duration, side WindowSide) (Ceiling, bool) {
+func Window(s *host.Snapshot, rtt time.Duration, side Side) (Rate, bool) {
 	window, why, ok := UsableWindow(s, side)
 	if !ok || rtt <= 0 {
-		return Ceiling{}, false
+		return Rate{}, false
 	}
 	// A window per round trip, in bits: the sender has to wait for the acknowledgement before the next one.
 	rate := float64(window) * 8 / rtt.Seconds()
 	if math.IsInf(rate, 0) {
-		return Ceiling{}, false
+		return Rate{}, false
 	}
-	return Ceiling{
+	return Rate{
 		Name:       fmt.Sprintf("window:%s@%s", side, rtt),
 		BitsPerSec: rate,
 		Why:        fmt.Sprintf("%s: %s per %s round trip", why, unit.Bytes(window), unit.FormatSeconds(rtt.Seconds())),

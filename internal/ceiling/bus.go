@@ -1,19 +1,20 @@
-package host
+package ceiling
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/linerate/linerate/internal/bus"
+	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/unit"
 )
 
-// busCeiling is what a card gets out of its slot. The figure for PCIe is per direction, the others are for both together. A card that shares the
+// ofBus is what a card gets out of its slot. The figure for PCIe is per direction, the others are for both together. A card that shares the
 // bus is told about and not divided by: nobody knows what the neighbours do.
-func busCeiling(s *Snapshot, dev *Interface) (Ceiling, bool) {
+func ofBus(s *host.Snapshot, dev *host.Interface) (Rate, bool) {
 	b := dev.Bus
 	if b == nil || nominalSpeed(s, dev) {
-		return Ceiling{}, false
+		return Rate{}, false
 	}
 	nominal, width := b.CapacityBitsPerSec, b.Width
 	if b.Kind == "isa" && nominal == 0 {
@@ -27,7 +28,7 @@ func busCeiling(s *Snapshot, dev *Interface) (Ceiling, bool) {
 	}
 	share, why, ok := bus.Slot{Kind: b.Kind, Width: width, CapacityBitsPerSec: nominal}.Efficiency(payload)
 	if nominal <= 0 || !ok {
-		return Ceiling{}, false
+		return Rate{}, false
 	}
 	var what string
 	switch b.Kind {
@@ -44,7 +45,7 @@ func busCeiling(s *Snapshot, dev *Interface) (Ceiling, bool) {
 	default:
 		what = strings.ToUpper(b.Kind)
 	}
-	c := Ceiling{
+	c := Rate{
 		Name:       "bus:" + dev.Name,
 		BitsPerSec: nominal * share,
 		Why:        fmt.Sprintf("%s nominal × %.2f: %s; %s", unit.BitRate(nominal), share, what, why),

@@ -1,11 +1,11 @@
 //go:build !linux
 
-package host
+package hostfs
 
 import "os"
 
-// liveSupported is false where there is no /proc and /sys of Linux: a live Snapshot then has what Go tells.
-const liveSupported = false
+// LiveSupported is false where there is no /proc and /sys of Linux: a live Snapshot then has what Go tells.
+const LiveSupported = false
 
 // accessible, like readWhole, is here for the sake of the archive reader only.
 func accessible(name string) bool {

@@ -1,4 +1,4 @@
-package host_test
+package ceiling_test
 
 import (
 	"strings"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/bus"
+	"github.com/linerate/linerate/internal/ceiling"
 	"github.com/linerate/linerate/internal/host"
 )
 
@@ -24,7 +25,7 @@ func card(change func(*host.Snapshot, *host.Interface)) *host.Snapshot {
 // only gives the names of the ceilings that packets set.
 func only(s *host.Snapshot) string {
 	var names []string
-	for _, c := range host.Ceilings(s) {
+	for _, c := range ceiling.All(s) {
 		switch kind, _, _ := strings.Cut(c.Name, ":"); kind {
 		case "interrupts", "polling", "ring":
 			names = append(names, c.Name)
@@ -87,7 +88,7 @@ func TestPacketCeilings(t *testing.T) {
 			}
 			link := s.Interfaces[0].SpeedBitsPerSec
 			for _, name := range strings.Fields(c.want) {
-				if got := ceiling(t, s, name); got.BitsPerSec >= link {
+				if got := named(t, s, name); got.BitsPerSec >= link {
 					t.Errorf("%+v cannot bind", got)
 				}
 			}
@@ -110,7 +111,7 @@ func TestPacketCeilingFigures(t *testing.T) {
 		// The burst: 256 full frames are 3.15 ms at 1 Gb/s, as many of 64 bytes 172 µs.
 		"ring:eth0@8ms": {256 * 1538 * 8 / 8e-3, []string{"256 frames back to back", "3.15 ms at 1.00 Gb/s", "172 µs", "8.00 ms"}},
 	} {
-		got := ceiling(t, s, name)
+		got := named(t, s, name)
 		if !near(got.BitsPerSec, want.bits, 1e-9) {
 			t.Errorf("%s: %v, want %v", name, got.BitsPerSec, want.bits)
 		}
@@ -127,24 +128,24 @@ func TestThrottleOfFieldNotes(t *testing.T) {
 	s := card(func(_ *host.Snapshot, dev *host.Interface) {
 		dev.Driver, dev.Coalesce, dev.Rings.Rx.Current = "e1000", map[string]uint32{"rx-usecs": 125}, 100
 	})
-	got := ceiling(t, s, "interrupts:eth0@64B")
+	got := named(t, s, "interrupts:eth0@64B")
 	if !near(got.BitsPerSec, 8004.6*100*84*8, 1e-5) || !strings.Contains(got.Why, "8005 interrupts/s") {
 		t.Errorf("%+v", got)
 	}
 }
 
-func TestCoreCeiling(t *testing.T) {
+func TestCore(t *testing.T) {
 	dev := &host.Interface{Name: "eth0", MTUBytes: 1500}
 	// A microsecond a packet is a million packets a second, which as full frames are more than 10 Gb/s.
-	if got, ok := host.CoreCeiling(dev, time.Microsecond); !ok || got.Name != "core:eth0" || !near(got.BitsPerSec, 1e6*1538*8, 1e-9) || !strings.Contains(got.Why, "1.00 µs") {
+	if got, ok := ceiling.Core(dev, time.Microsecond); !ok || got.Name != "core:eth0" || !near(got.BitsPerSec, 1e6*1538*8, 1e-9) || !strings.Contains(got.Why, "1.00 µs") {
 		t.Errorf("%+v %v", got, ok)
 	}
 	for _, cost := range []time.Duration{0, -1} {
-		if got, ok := host.CoreCeiling(dev, cost); ok {
+		if got, ok := ceiling.Core(dev, cost); ok {
 			t.Errorf("%v: %+v", cost, got)
 		}
 	}
-	if _, ok := host.CoreCeiling(&host.Interface{}, time.Microsecond); ok {
+	if _, ok := ceiling.Core(&host.Interface{}, time.Microsecond); ok {
 		t.Error("a card without an MTU has an estimate")
 	}
 }
@@ -158,20 +159,20 @@ func TestOldBuses(t *testing.T) {
 				dev.Bus.CapacityBitsPerSec = 32 * bus.ISAClock
 			}
 		})
-		if got := ceiling(t, s, "bus:eth0"); !near(got.BitsPerSec, want, 0.001) {
+		if got := named(t, s, "bus:eth0"); !near(got.BitsPerSec, want, 0.001) {
 			t.Errorf("%s: %+v, want %v", kind, got, want)
 		}
 	}
 	s := card(func(_ *host.Snapshot, dev *host.Interface) { dev.Bus = &host.Bus{Kind: "platform"} })
-	if got := ceiling(t, s, "bus:eth0"); got.Name != "" {
+	if got := named(t, s, "bus:eth0"); got.Name != "" {
 		t.Errorf("a bus of which nothing is known: %+v", got)
 	}
 }
 
 // TestPayloadOfPackets: packets of 128 bytes cost a PCIe link a twelfth of what packets of 256 bytes carry; what is not known is said to be assumed.
 func TestPayloadOfPackets(t *testing.T) {
-	slot := func(payload int) host.Ceiling {
-		return ceiling(t, card(func(_ *host.Snapshot, dev *host.Interface) {
+	slot := func(payload int) ceiling.Rate {
+		return named(t, card(func(_ *host.Snapshot, dev *host.Interface) {
 			dev.Bus = &host.Bus{Kind: "pcie", CapacityBitsPerSec: 16e9, Width: 4, SpeedGigatransfers: 5}
 			dev.Card = &host.Card{PayloadBytes: payload}
 		}), "bus:eth0")

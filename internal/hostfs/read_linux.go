@@ -1,4 +1,4 @@
-package host
+package hostfs
 
 import (
 	"strings"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// liveSupported tells that the running system can be read in full.
-const liveSupported = true
+// LiveSupported tells that the running system can be read in full.
+const LiveSupported = true
 
 // accessible tells whether something has that name, without the cost of describing it: it is asked once per interface in every reading.
 func accessible(name string) bool { return unix.Access(name, unix.F_OK) == nil }

@@ -1,16 +1,16 @@
-package host_test
+package ceiling_test
 
 import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/ceiling"
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/hostfs"
 )
 
 func near(got, want, tolerance float64) bool { return math.Abs(got-want) <= tolerance*math.Abs(want) }
@@ -34,22 +34,22 @@ func TestGoodputRatio(t *testing.T) {
 		{0, false, false, 0},
 		{-5, true, true, 0},
 	} {
-		if got := host.GoodputRatio(c.mtu, c.ipv6, c.timestamps); !near(got, c.want, 1e-12) {
+		if got := ceiling.GoodputRatio(c.mtu, c.ipv6, c.timestamps); !near(got, c.want, 1e-12) {
 			t.Errorf("GoodputRatio(%d, %v, %v) = %v, want %v", c.mtu, c.ipv6, c.timestamps, got, c.want)
 		}
 	}
 	// A larger frame never carries a smaller share, and timestamps never help.
 	for mtu := 60; mtu < 9000; mtu++ {
-		a, b := host.GoodputRatio(mtu, false, true), host.GoodputRatio(mtu+1, false, true)
-		if b < a || a >= host.GoodputRatio(mtu, false, false) || a >= 1 {
+		a, b := ceiling.GoodputRatio(mtu, false, true), ceiling.GoodputRatio(mtu+1, false, true)
+		if b < a || a >= ceiling.GoodputRatio(mtu, false, false) || a >= 1 {
 			t.Fatalf("ratio at %d: %v, at %d: %v", mtu, a, mtu+1, b)
 		}
 	}
 }
 
-func ceiling(t *testing.T, s *host.Snapshot, name string) host.Ceiling {
+func named(t *testing.T, s *host.Snapshot, name string) ceiling.Rate {
 	t.Helper()
-	for _, c := range host.Ceilings(s) {
+	for _, c := range ceiling.All(s) {
 		if c.Name == name {
 			if c.Why == "" || c.BitsPerSec <= 0 || math.IsInf(c.BitsPerSec, 0) || math.IsNaN(c.BitsPerSec) {
 				t.Errorf("ceiling %+v is no statement", c)
@@ -57,7 +57,7 @@ func ceiling(t *testing.T, s *host.Snapshot, name string) host.Ceiling {
 			return c
 		}
 	}
-	return host.Ceiling{}
+	return ceiling.Rate{}
 }
 
 // TestFieldNotesBuses holds the bus arithmetic of the field notes of 2005: a gigabit card needs 125 MB/s; conventional PCI gives
@@ -76,7 +76,7 @@ func TestFieldNotesBuses(t *testing.T) {
 		{"PCI 64/66", 64, "66", 532, 320, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, err := host.Root{Dir: slotTree(t, c.width, c.megahertz+" MHz PCI")}.Snapshot(t.Context())
+			s, err := slotted(c.width, c.megahertz+" MHz PCI").Snapshot(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,11 +84,11 @@ func TestFieldNotesBuses(t *testing.T) {
 			if bus == nil || bus.Width != c.width || !near(bus.CapacityBitsPerSec, c.nominal*megabyte, 0.005) {
 				t.Fatalf("bus %+v, want %v MB/s", bus, c.nominal)
 			}
-			use := ceiling(t, s, "bus:eth0").BitsPerSec
+			use := named(t, s, "bus:eth0").BitsPerSec
 			if !near(use, c.usable*megabyte, 0.005) {
 				t.Errorf("usable %v MB/s, want %v", use/megabyte, c.usable)
 			}
-			gigabit := ceiling(t, s, "link:eth0").BitsPerSec
+			gigabit := named(t, s, "link:eth0").BitsPerSec
 			if gigabit != 125*megabyte {
 				t.Errorf("gigabit Ethernet is %v MB/s, want 125", gigabit/megabyte)
 			}
@@ -99,9 +99,8 @@ func TestFieldNotesBuses(t *testing.T) {
 	}
 }
 
-// slotTree is a host with one gigabit card, PCI-X by its capability, in a slot that runs at that speed.
-func slotTree(t *testing.T, width int, speed string) string {
-	t.Helper()
+// slotted is a host with one gigabit card, PCI-X by its capability, in a slot that runs at that speed.
+func slotted(width int, speed string) host.Root {
 	config := make([]byte, 256)
 	binary.LittleEndian.PutUint16(config[0:], 0x8086)
 	binary.LittleEndian.PutUint16(config[6:], 1<<4|1<<5)
@@ -110,22 +109,18 @@ func slotTree(t *testing.T, width int, speed string) string {
 		binary.LittleEndian.PutUint32(config[0x44:], 1<<16)
 	}
 	const device = "sys/devices/pci0000:00/0000:00:1e.0/0000:02:05.0"
-	dir := t.TempDir()
-	for name, content := range map[string]string{
-		device + "/config":                                   string(config),
-		device + "/subsystem -> ../../../../bus/pci":         "",
-		"sys/class/net/eth0/device -> ../../../../" + device: "",
-		"sys/class/net/eth0/ifindex":                         "2\n",
-		"sys/class/net/eth0/speed":                           "1000\n",
-		"sys/class/net/eth0/duplex":                          "full\n",
-		"sys/class/net/eth0/mtu":                             "1500\n",
-		"sys/bus/pci/slots/1/address":                        "0000:02:05\n",
-		"sys/bus/pci/slots/1/cur_bus_speed":                  speed + "\n",
-		"proc/sys/kernel/osrelease":                          "2.6.15\n",
-	} {
-		plant(t, dir, name, []byte(content))
-	}
-	return dir
+	return host.Root{FS: hostfs.NewMemory([]hostfs.Entry{
+		{Name: device + "/config", Content: config},
+		{Name: device + "/subsystem", Target: "../../../../bus/pci"},
+		{Name: "sys/class/net/eth0/device", Target: "../../../../" + device},
+		{Name: "sys/class/net/eth0/ifindex", Content: []byte("2\n")},
+		{Name: "sys/class/net/eth0/speed", Content: []byte("1000\n")},
+		{Name: "sys/class/net/eth0/duplex", Content: []byte("full\n")},
+		{Name: "sys/class/net/eth0/mtu", Content: []byte("1500\n")},
+		{Name: "sys/bus/pci/slots/1/address", Content: []byte("0000:02:05\n")},
+		{Name: "sys/bus/pci/slots/1/cur_bus_speed", Content: []byte(speed + "\n")},
+		{Name: "proc/sys/kernel/osrelease", Content: []byte("2.6.15\n")},
+	})}
 }
 
 // TestVirtualSpeedsBoundNothing: a number that somebody typed is no ceiling.
@@ -137,14 +132,14 @@ func TestVirtualSpeedsBoundNothing(t *testing.T) {
 		{Name: "x", MTUBytes: 1500}, // no speed known
 	} {
 		s := &host.Snapshot{Virtualization: "kvm+container", Interfaces: []host.Interface{dev}}
-		if c := host.Ceilings(s); len(c) != 0 {
+		if c := ceiling.All(s); len(c) != 0 {
 			t.Errorf("%+v: %+v", dev, c)
 		}
 	}
 	// The same card in a machine of iron, in a container or not, is a fact.
 	for _, virtualization := range []string{"", "container"} {
 		s := &host.Snapshot{Virtualization: virtualization, Interfaces: []host.Interface{{Name: "x", Driver: "e1000", SpeedBitsPerSec: 1e9, MTUBytes: 1500}}}
-		if got := ceiling(t, s, "goodput:x").BitsPerSec; !near(got, 941.48e6, 1e-5) {
+		if got := named(t, s, "goodput:x").BitsPerSec; !near(got, 941.48e6, 1e-5) {
 			t.Errorf("goodput %v", got)
 		}
 	}
@@ -159,43 +154,43 @@ func settings(pairs ...string) []host.Setting {
 	return s
 }
 
-func TestWindowCeiling(t *testing.T) {
+func TestWindow(t *testing.T) {
 	const rmem = "tcp_rmem=4096 131072 6291456"
 	for _, c := range []struct {
 		name     string
 		kernel   string
 		settings []host.Setting
-		side     host.WindowSide
+		side     ceiling.Side
 		window   float64 // bytes; 0: no statement
 	}{
-		{"half since 6.6", "6.18.44", settings(rmem), host.ReceiveWindow, 3 << 20},
-		{"adv_win_scale is ignored since 6.6", "6.6.0", settings(rmem, "tcp_adv_win_scale=-2"), host.ReceiveWindow, 3 << 20},
-		{"half before by default", "6.1.0-28-amd64", settings(rmem), host.ReceiveWindow, 3 << 20},
-		{"three quarters before 3.4", "2.6.15", settings(rmem), host.ReceiveWindow, 6291456 * 3 / 4},
-		{"scale 3", "5.10.0", settings(rmem, "tcp_adv_win_scale=3"), host.ReceiveWindow, 6291456 * 7 / 8},
-		{"scale 0", "5.10.0", settings(rmem, "tcp_adv_win_scale=0"), host.ReceiveWindow, 6291456},
-		{"scale -2", "5.10.0", settings(rmem, "tcp_adv_win_scale=-2"), host.ReceiveWindow, 6291456 / 4},
-		{"no moderation", "6.18.44", settings(rmem, "tcp_moderate_rcvbuf=0"), host.ReceiveWindow, 65536},
-		{"no scaling", "6.18.44", settings(rmem, "tcp_window_scaling=0"), host.ReceiveWindow, 65535},
-		{"no scaling, smaller buffer", "6.18.44", settings("tcp_rmem=4096 4096 8192", "tcp_window_scaling=0"), host.ReceiveWindow, 4096},
-		{"send", "6.18.44", settings("tcp_wmem=4096 16384 4194304"), host.SendWindow, 4 << 20},
-		{"send without scaling", "6.18.44", settings("tcp_wmem=4096 16384 4194304", "tcp_window_scaling=0"), host.SendWindow, 65535},
-		{"more than the header tells", "6.18.44", settings("tcp_wmem=4096 16384 2147483647"), host.SendWindow, 65535 << 14},
-		{"not known", "6.18.44", nil, host.ReceiveWindow, 0},
-		{"not a triple", "6.18.44", settings("tcp_rmem=4096"), host.ReceiveWindow, 0},
-		{"zero", "6.18.44", settings("tcp_rmem=0 0 0"), host.ReceiveWindow, 0},
+		{"half since 6.6", "6.18.44", settings(rmem), ceiling.Receive, 3 << 20},
+		{"adv_win_scale is ignored since 6.6", "6.6.0", settings(rmem, "tcp_adv_win_scale=-2"), ceiling.Receive, 3 << 20},
+		{"half before by default", "6.1.0-28-amd64", settings(rmem), ceiling.Receive, 3 << 20},
+		{"three quarters before 3.4", "2.6.15", settings(rmem), ceiling.Receive, 6291456 * 3 / 4},
+		{"scale 3", "5.10.0", settings(rmem, "tcp_adv_win_scale=3"), ceiling.Receive, 6291456 * 7 / 8},
+		{"scale 0", "5.10.0", settings(rmem, "tcp_adv_win_scale=0"), ceiling.Receive, 6291456},
+		{"scale -2", "5.10.0", settings(rmem, "tcp_adv_win_scale=-2"), ceiling.Receive, 6291456 / 4},
+		{"no moderation", "6.18.44", settings(rmem, "tcp_moderate_rcvbuf=0"), ceiling.Receive, 65536},
+		{"no scaling", "6.18.44", settings(rmem, "tcp_window_scaling=0"), ceiling.Receive, 65535},
+		{"no scaling, smaller buffer", "6.18.44", settings("tcp_rmem=4096 4096 8192", "tcp_window_scaling=0"), ceiling.Receive, 4096},
+		{"send", "6.18.44", settings("tcp_wmem=4096 16384 4194304"), ceiling.Send, 4 << 20},
+		{"send without scaling", "6.18.44", settings("tcp_wmem=4096 16384 4194304", "tcp_window_scaling=0"), ceiling.Send, 65535},
+		{"more than the header tells", "6.18.44", settings("tcp_wmem=4096 16384 2147483647"), ceiling.Send, 65535 << 14},
+		{"not known", "6.18.44", nil, ceiling.Receive, 0},
+		{"not a triple", "6.18.44", settings("tcp_rmem=4096"), ceiling.Receive, 0},
+		{"zero", "6.18.44", settings("tcp_rmem=0 0 0"), ceiling.Receive, 0},
 		{"no such side", "6.18.44", settings(rmem), "sideways", 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &host.Snapshot{Kernel: c.kernel, Settings: c.settings}
-			got, ok := host.WindowCeiling(s, 20*time.Millisecond, c.side)
+			got, ok := ceiling.Window(s, 20*time.Millisecond, c.side)
 			if ok != (c.window > 0) || !near(got.BitsPerSec, c.window*8/0.020, 1e-9) {
 				t.Errorf("got %+v %v, want window %v", got, ok, c.window)
 			}
 			if ok && (got.Name != fmt.Sprintf("window:%s@20ms", c.side) || got.Why == "") {
 				t.Errorf("name or reason: %+v", got)
 			}
-			if _, ok := host.WindowCeiling(s, 0, c.side); ok {
+			if _, ok := ceiling.Window(s, 0, c.side); ok {
 				t.Error("a path of no length has a ceiling")
 			}
 		})
@@ -204,52 +199,15 @@ func TestWindowCeiling(t *testing.T) {
 
 // TestNarrowBuffersOfTheFieldNotes: 20 ms and the buffers of 2005 carry about 52 Mb/s, whatever the card.
 func TestNarrowBuffersOfTheFieldNotes(t *testing.T) {
-	s, err := host.Root{Dir: unpack(t, filepath.Join("testdata", "hosts", "pci-2005-2.6.15.txtar"))}.Snapshot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := ceiling(t, s, "window:receive@20ms").BitsPerSec; !near(got, 52.4e6, 0.01) {
+	s := &host.Snapshot{Kernel: "2.6.15", Settings: settings("tcp_rmem=4096 87380 174760", "tcp_adv_win_scale=2")}
+	if got := named(t, s, "window:receive@20ms").BitsPerSec; !near(got, 52.4e6, 0.01) {
 		t.Errorf("receive window carries %v", got)
 	}
 }
 
-func TestArchiveStaysInside(t *testing.T) {
-	outside := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(outside, []byte("stolen\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	plant(t, dir, "proc/sys/kernel/osrelease", []byte("6.1.0\n"))
-	plant(t, dir, "proc/sys/kernel/hostname -> "+outside, nil)
-	plant(t, dir, "proc/cpuinfo -> ../../../../../../../proc/cpuinfo", nil)
-	plant(t, dir, "sys/class/net -> /sys/class/net", nil)
-	plant(t, dir, "sys/loop/a -> a", nil)
-	s, err := host.Root{Dir: dir}.Snapshot(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s.Name != "" || len(s.CPUs) != 0 || len(s.Interfaces) != 0 || s.Kernel != "6.1.0" {
-		t.Errorf("read outside of the archive: %+v", s)
-	}
-	if len(s.Warnings) == 0 {
-		t.Error("nothing said")
-	}
-}
-
-func TestNoArchive(t *testing.T) {
-	for _, dir := range []string{t.TempDir(), filepath.Join(t.TempDir(), "missing")} {
-		if _, err := (host.Root{Dir: dir}).Snapshot(t.Context()); !os.IsNotExist(unwrapAll(err)) {
-			t.Errorf("%s: %v", dir, err)
-		}
-	}
-}
-
-func unwrapAll(err error) error {
-	for {
-		u, ok := err.(interface{ Unwrap() error })
-		if !ok {
-			return err
-		}
-		err = u.Unwrap()
+// TestNothingKnown: out of nothing follows nothing.
+func TestNothingKnown(t *testing.T) {
+	if got := ceiling.All(&host.Snapshot{Interfaces: []host.Interface{{Name: "eth0"}}}); len(got) != 0 {
+		t.Errorf("%+v", got)
 	}
 }

@@ -1,12 +1,22 @@
-package host
+package ceiling
 
 import (
 	"fmt"
 	"slices"
 
+	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/moderation"
 	"github.com/linerate/linerate/internal/unit"
 )
+
+// Rate is a rate that this host cannot pass, with the formula and its source in Why. Those named window:… are per flow; window:receive
+// is what a new flow can count on, and since Linux 6.6 a flow of well-filled packets may get up to twice as much. What stands behind an @ is the
+// condition: ring:eth0@8ms holds while nobody empties the ring for 8 ms, interrupts:eth0@64B for frames of 64 bytes. [All] has the names.
+type Rate struct {
+	Name       string  `json:"name"` // link:eth0, goodput:eth0, bus:eth0, interrupts:eth0, polling:eth0, ring:eth0@8ms, window:receive@20ms, …
+	BitsPerSec float64 `json:"bits_per_second"`
+	Why        string  `json:"why"`
+}
 
 // The bytes that every segment costs inside the payload of its frame.
 const (
@@ -32,7 +42,7 @@ func GoodputRatio(mtu int, ipv6, timestamps bool) float64 {
 	return float64(payload) / float64(moderation.WireBytes(mtu))
 }
 
-// Ceilings gives the rates that this host cannot pass, by link, frame format, bus, interrupts, rings and socket buffers, in the order of the
+// All gives the rates that this host cannot pass, by link, frame format, bus, interrupts, rings and socket buffers, in the order of the
 // interfaces. An unknown fact gives no ceiling. It computes only; it reads nothing.
 //
 // Names, with the condition under which they hold behind an @:
@@ -47,26 +57,26 @@ func GoodputRatio(mtu int, ipv6, timestamps bool) float64 {
 //	window:receive@20ms  what the socket buffers carry in one flow over a path of that round trip; window:send alike
 //
 // Those of packets are absent where the link is full before they are reached: they are limits only of hosts on which they can bind. The estimate
-// of [CoreCeiling] needs a measurement and is not among them.
-func Ceilings(s *Snapshot) []Ceiling {
-	var all []Ceiling
+// of [Core] needs a measurement and is not among them.
+func All(s *host.Snapshot) []Rate {
+	var all []Rate
 	// By index: an Interface is a large value.
 	for i := range s.Interfaces {
 		dev := &s.Interfaces[i]
-		if c, ok := linkCeiling(s, dev); ok {
+		if c, ok := ofLink(s, dev); ok {
 			all = append(all, c)
-			if g, ok := goodputCeiling(s, dev); ok {
+			if g, ok := goodput(s, dev); ok {
 				all = append(all, g)
 			}
 		}
-		if c, ok := busCeiling(s, dev); ok {
+		if c, ok := ofBus(s, dev); ok {
 			all = append(all, c)
 		}
-		all = append(all, packetCeilings(s, dev)...)
+		all = append(all, ofPackets(s, dev)...)
 	}
-	for _, side := range []WindowSide{ReceiveWindow, SendWindow} {
-		for _, rtt := range ceilingRTTs {
-			if c, ok := WindowCeiling(s, rtt, side); ok {
+	for _, side := range []Side{Receive, Send} {
+		for _, rtt := range judgedRTTs {
+			if c, ok := Window(s, rtt, side); ok {
 				all = append(all, c)
 			}
 		}
@@ -81,42 +91,42 @@ var paravirtual = []string{"virtio_net", "vmxnet3", "hv_netvsc", "xen_netfront",
 var emulated = []string{"e1000", "e1000e", "igb", "8139cp", "8139too", "pcnet32", "ne2k-pci", "tulip", "sky2", "rtl8139"}
 
 // nominalSpeed tells that the speed and the bus of dev bound nothing: they are what the hypervisor's imitation says of itself.
-func nominalSpeed(s *Snapshot, dev *Interface) bool {
+func nominalSpeed(s *host.Snapshot, dev *host.Interface) bool {
 	return dev.Virtual || slices.Contains(paravirtual, dev.Driver) || dev.Bus != nil && dev.Bus.Kind == "virtio" ||
 		s.VirtualMachine() && slices.Contains(emulated, dev.Driver)
 }
 
-// linkCeiling is the bit rate of the wire. Half duplex does not halve it: either direction may have all of it, only not both.
-func linkCeiling(s *Snapshot, dev *Interface) (Ceiling, bool) {
+// ofLink is the bit rate of the wire. Half duplex does not halve it: either direction may have all of it, only not both.
+func ofLink(s *host.Snapshot, dev *host.Interface) (Rate, bool) {
 	if dev.SpeedBitsPerSec <= 0 || nominalSpeed(s, dev) {
-		return Ceiling{}, false
+		return Rate{}, false
 	}
 	why := fmt.Sprintf("%s links at %s", dev.Name, unit.BitRate(dev.SpeedBitsPerSec))
 	if dev.Duplex == "half" {
 		why += ", half duplex: both directions share it"
 	}
-	return Ceiling{
+	return Rate{
 		Name:       "link:" + dev.Name,
 		BitsPerSec: dev.SpeedBitsPerSec,
 		Why:        why + " (/sys/class/net/" + dev.Name + "/speed)",
 	}, true
 }
 
-// goodputCeiling is what TCP can deliver of the wire's rate. Over IPv4, as the larger of the two: a ceiling has to hold whatever is used.
-func goodputCeiling(s *Snapshot, dev *Interface) (Ceiling, bool) {
+// goodput is what TCP can deliver of the wire's rate. Over IPv4, as the larger of the two: a ceiling has to hold whatever is used.
+func goodput(s *host.Snapshot, dev *host.Interface) (Rate, bool) {
 	timestamps := true
-	if n, ok := s.sysctlNumber("net.ipv4.tcp_timestamps"); ok {
+	if n, ok := s.SysctlNumber("net.ipv4.tcp_timestamps"); ok {
 		timestamps = n != 0
 	}
 	ratio := GoodputRatio(dev.MTUBytes, false, timestamps)
 	if ratio == 0 {
-		return Ceiling{}, false
+		return Rate{}, false
 	}
 	options, with := timestampOption, "with timestamps"
 	if !timestamps {
 		options, with = 0, "without timestamps"
 	}
-	return Ceiling{
+	return Rate{
 		Name:       "goodput:" + dev.Name,
 		BitsPerSec: dev.SpeedBitsPerSec * ratio,
 		Why: fmt.Sprintf("TCP payload over IPv4 %s at MTU %d: %s × (%d − 20 − 20 − %d) / (%d + 38) = %s × %.4f (IEEE 802.3 frame, RFC 791, RFC 9293, RFC 7323)",
