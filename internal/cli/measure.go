@@ -65,6 +65,10 @@ sockperf and stamp. No key is needed, and what the far end cannot tell is absent
 			}
 			defer closeRun()
 			results, missing, broken := measureAll(specs, func(spec traffic.Spec) (*traffic.Result, error) {
+				// The one before may have been interrupted, and have a result all the same.
+				if err := cmd.Context().Err(); err != nil {
+					return nil, err
+				}
 				p.Status("%s %s", spec.Test, spec.Direction)
 				return a.measured(cmd.Context(), run, spec, confident, p)
 			})
@@ -78,10 +82,15 @@ sockperf and stamp. No key is needed, and what the far end cannot tell is absent
 			if err := a.print(doc, func(s report.Style) error { return report.MeasureText(a.out, doc, s) }); err != nil {
 				return err
 			}
-			if broken == nil && len(missing) > 0 {
+			switch {
+			case broken != nil:
+				return broken
+			case cmd.Context().Err() != nil:
+				return cmd.Context().Err()
+			case len(missing) > 0:
 				return statusError{status: exitPartial}
 			}
-			return broken
+			return nil
 		},
 	}
 	target.add(c)
@@ -149,11 +158,31 @@ func (a *app) runner(ctx context.Context, target string, flags targetFlags, p *p
 		}
 		return foreignRunner(scheme, address), func() {}, nil
 	}
-	client, err := a.connect(ctx, target, flags, p)
+	client, err := a.connectUntil(ctx, ctx.Done(), target, flags, p)
 	if err != nil {
 		return nil, nil, err
 	}
-	return client.Run, func() { _ = client.Close() }, nil // it has said all it had to say
+	run := func(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error) {
+		ctx, cancel := lastWords(ctx)
+		defer cancel()
+		return client.Run(ctx, spec, progress)
+	}
+	return run, func() { _ = client.Close() }, nil // it has said all it had to say
+}
+
+// lastWordsTime is what a test that is interrupted has to hand over its result.
+const lastWordsTime = 3 * time.Second
+
+// lastWords is ctx, only that it ends a moment later.
+func lastWords(ctx context.Context) (context.Context, func()) {
+	later, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		time.AfterFunc(lastWordsTime, func() { cancel(context.Cause(ctx)) })
+	})
+	return later, func() {
+		stop()
+		cancel(context.Canceled)
+	}
 }
 
 // measured runs one test, or repeats it until the figure is sure.

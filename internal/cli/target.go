@@ -23,7 +23,14 @@ func (t *targetFlags) add(c *cobra.Command) {
 }
 
 func (a *app) connect(ctx context.Context, target string, t targetFlags, p *progress) (*peer.Client, error) {
+	return a.connectUntil(ctx, nil, target, t, p)
+}
+
+// connectUntil connects for tests that end early when curtail is closed.
+func (a *app) connectUntil(ctx context.Context, curtail <-chan struct{}, target string, t targetFlags, p *progress) (*peer.Client, error) {
 	return peer.Connect(ctx, target, peer.ConnectOptions{
+		Curtail: curtail,
+
 		Key: a.key(t.key), Timeout: t.timeout, Version: version, TrialFor: t.trial,
 		Notify: func(message string) { p.Step("%s", message) },
 	})

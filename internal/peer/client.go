@@ -49,6 +49,7 @@ type ConnectOptions struct {
 	HostName   string               // of this host; default os.Hostname
 	Root       host.Root            // where the counters of this host are read around tests; default live
 	Notify     func(message string) // told while a call waits, for instance for another client's test; must not block; may be nil
+	Curtail    <-chan struct{}      // closed: tests end early, see traffic.Link
 	TrialFor   time.Duration        // how long the far guard lets a trial last without another change; default 15 min, 0 < TrialFor ≤ the far side's bound
 }
 

@@ -27,7 +27,10 @@ func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traff
 		return nil, fmt.Errorf("run test against %s: %w", c.target, ctx.Err())
 	}
 	var opened runAnswer
-	if err := c.call(ctx, msgRunOpen, runCall{spec}, &opened, runOpenBound); err != nil {
+	// This call may wait for other clients' tests.
+	opening, _, cancel := traffic.Heed(ctx, c.options.Curtail)
+	defer cancel()
+	if err := c.call(opening, msgRunOpen, runCall{spec}, &opened, runOpenBound); err != nil {
 		return nil, err
 	}
 	// Attached before the test's first message goes out, so that no answer to it is missed.
@@ -53,6 +56,7 @@ func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traff
 		PeerIP:   c.peerIP,
 		Sample:   c.options.Root.Counters,
 		HostName: c.options.HostName,
+		Curtail:  c.options.Curtail,
 	}
 	return traffic.Run(ctx, link, spec, progress)
 }

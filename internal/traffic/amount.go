@@ -1,6 +1,7 @@
 package traffic
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -44,6 +45,21 @@ func (c *conductor) windowOver(now time.Duration) bool {
 	}
 	c.look(now)
 	return (!c.receives() || c.window.full > 0) && (!c.sends() || c.peerFull)
+}
+
+// cutShort ends the measured window of both sides now, as if no longer one had been asked for. Before it there is nothing to keep.
+func (c *conductor) cutShort() error {
+	c.curtail = nil
+	switch c.phase.Is() {
+	case engine.Warm:
+		return context.Canceled
+	case engine.Measured:
+		lasted := c.now() - c.window.open.at
+		c.warn("interrupted: measured for %v of %v", lasted.Round(10*time.Millisecond), c.spec.Duration)
+		c.spec.Duration = lasted
+		c.session.Post(channel.Curtail, nil)
+	}
+	return nil
 }
 
 // look finds out whether all of an amount has arrived here.

@@ -129,9 +129,10 @@ type conductor struct {
 	markedAt  time.Duration
 	goodbye   func() // near: tells the other side that the test is over, before the connections end; nil: nothing to tell
 	farDone   bool
-	peerFull  bool       // of an amount: the other side has all that this one sends
-	over      bool       // this side's window is closed and everything of it counted
-	farParts  func(part) // near: the other side's interim results
+	peerFull  bool            // of an amount: the other side has all that this one sends
+	curtail   <-chan struct{} // near: closed when the measured window shall end at once
+	over      bool            // this side's window is closed and everything of it counted
+	farParts  func(part)      // near: the other side's interim results
 	heard     time.Duration
 	nextBeat  time.Duration
 	nextBin   time.Duration
@@ -176,6 +177,10 @@ func (c *conductor) run(ctx context.Context) error {
 			return c.session.Cause()
 		case err := <-c.failed:
 			return c.explain(ctx, err)
+		case <-c.curtail:
+			if err := c.cutShort(); err != nil {
+				return err
+			}
 		case m := <-c.session.In:
 			c.heard = c.now()
 			if over, err := c.handle(m); over || err != nil {
@@ -300,6 +305,9 @@ func (c *conductor) handle(m wire.Message) (over bool, err error) {
 		c.open()
 	case m.Type == channel.Full && c.spec.Bytes > 0 && c.spec.Test == Stream && c.phase.Is() >= engine.Measured:
 		c.peerFull = true
+	case m.Type == channel.Curtail && !c.near && c.phase.Is() == engine.Measured:
+		c.spec.Duration = c.now() - c.window.open.at
+	case m.Type == channel.Curtail && !c.near && c.phase.Is() == engine.Tail: // its time was over anyway
 	case m.Type == channel.Sent && c.udp != nil && c.phase.Is() >= engine.Measured:
 		var b sentBody
 		if err := channel.Decode(m, &b); err != nil {

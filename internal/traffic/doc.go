@@ -44,6 +44,7 @@
 //	f→n test.interval             interim results; both directions: test.beat once a second, a sign of life
 //	both test.full                all of an amount has arrived (stream)
 //	both test.sent  {streams}     so much was sent in the window (udp)
+//	n→f test.curtail              the window ends now, with what was measured until then
 //	f→n test.done                 the far window is over
 //	n→f test.stop                 always the near side's last message, whatever happened
 //	f→n test.result or test.error always the far side's last message, one of them

@@ -28,6 +28,9 @@ type Link struct {
 	PeerIP   string                         // of the far host; ping sends ICMP echo to it
 	Sample   func() (*host.Counters, error) // counters of this host; nil: none
 	HostName string                         // of this host
+	// Curtail, when it is closed, ends the test early: within the measured window with the result of what was measured until then and a warning that says so, before it
+	// with context.Canceled. Nil: nothing does.
+	Curtail <-chan struct{}
 
 	timing *channel.Timing // tests only; nil: that of every real test
 }
@@ -52,17 +55,34 @@ func Run(ctx context.Context, link Link, spec Spec, progress func(Interval)) (*R
 	if reason := unusable(spec.NearCPUs); reason != "" {
 		return nil, fmt.Errorf("%w: %s", ErrBadSpec, reason)
 	}
+	ctx, begin, cancel := Heed(ctx, link.Curtail)
+	defer cancel()
 	s := channel.New(ctx, link.Control, t, longest(spec, t), channel.Result, channel.Error)
 	defer s.Close()
-	result, err := drive(ctx, s, link, spec, progress)
+	result, err := drive(ctx, s, link, spec, begin, progress)
 	if err != nil {
 		return nil, fmt.Errorf("%s test: %w", spec.Test, err)
 	}
 	return result, nil
 }
 
-// drive is Run between the opening of the session and its end. Whatever happens, test.stop is the last message it posts.
-func drive(ctx context.Context, s *channel.Session, link Link, spec Spec, progress func(Interval)) (*Result, error) {
+// Heed gives a context that is also cancelled when curtail, which may be nil, is closed, until enough is called. Call cancel at the end, as that of context.WithCancel.
+func Heed(parent context.Context, curtail <-chan struct{}) (ctx context.Context, enough, cancel func()) {
+	ctx, stop := context.WithCancel(parent)
+	deaf := make(chan struct{})
+	go func() {
+		select {
+		case <-curtail:
+			stop()
+		case <-deaf:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, sync.OnceFunc(func() { close(deaf) }), stop
+}
+
+// drive is Run between the opening of the session and its end; it calls begin when the workers start. Whatever happens, test.stop is the last message it posts.
+func drive(ctx context.Context, s *channel.Session, link Link, spec Spec, begin func(), progress func(Interval)) (*Result, error) {
 	stopOnce := sync.OnceFunc(func() { s.Post(channel.Stop, nil) })
 	over := false // the far side has sent its last message
 	defer func() {
@@ -90,12 +110,13 @@ func drive(ctx context.Context, s *channel.Session, link Link, spec Spec, progre
 		return nil, err
 	}
 	c := newConductor(spec, true, s, link.Sample, side, p)
-	c.goodbye = stopOnce
+	c.goodbye, c.curtail = stopOnce, link.Curtail
 	line := timeline{spec: spec, emit: progress}
 	c.onPart, c.farParts = line.addOwn, line.addFar
 	started := time.Now()
 	// The far side starts half a round trip later. That is inside the warm-up, or, without one, a start that the result shows as it was.
 	s.Post(channel.Go, nil)
+	begin()
 	if err := c.run(ctx); err != nil {
 		over = errors.Is(err, ErrFar)
 		return nil, err

@@ -29,6 +29,7 @@ const (
 	Beat     = "test.beat"
 	Full     = "test.full"
 	Sent     = "test.sent"
+	Curtail  = "test.curtail"
 	Done     = "test.done"
 	Stop     = "test.stop"
 	Result   = "test.result"
