@@ -133,6 +133,63 @@ func TestConventional(t *testing.T) {
 	check("no link in a kernel that shows them", shows, 32*pciClock, 64*pciClock)
 }
 
+// pcix is a configuration space of 256 bytes with a PCI-X capability: second is its 16 bits behind the head, status its 32 bits.
+func pcix(second uint16, status uint32) []byte {
+	b := header(256)
+	b[configStatus], b[configCapabilities], b[0x40] = statusCapabilities|status66MHz, 0x40, capabilityPCIX
+	binary.LittleEndian.PutUint16(b[0x42:], second)
+	binary.LittleEndian.PutUint32(b[0x44:], status)
+	return b
+}
+
+// TestNarrowestOfTheWay: an 82545 has 64 bits and 133 MHz, and gets what the bridges above it leave of them.
+func TestNarrowestOfTheWay(t *testing.T) {
+	const (
+		up, bridge, card = "sys/devices/pci0000:00/0000:00:02.0", "/0000:01:01.0", "/0000:02:05.0"
+		mode133          = 3 << 6 // PCI-X at 133 MHz
+		wide, fast       = 1, 1 << 1
+	)
+	device := string(pcix(0, pcix64Bits|1<<17))
+	both := func(upper, lower []byte) tree {
+		return tree{up + "/config": string(upper), up + bridge + "/config": string(lower), up + bridge + card + "/config": device,
+			up + bridge + card + "/subsystem->": "../../../../../bus/pci"}
+	}
+	full := pcix(mode133|wide|fast, pcix64Bits)
+	slow66, plain := header(64), header(64)
+	slow66[configSecondaryStatus], slow66[configStatus] = status66MHz, status66MHz
+	hidden := header(64)
+	hidden[configStatus] = statusCapabilities
+	for _, c := range []struct {
+		name         string
+		upper, lower []byte
+		width        int
+		kind         string
+		now, best    float64 // in transfers of the width
+		limitedBy    string
+	}{
+		{"64 bits and 133 MHz all the way", full, full, 64, "pci-x", 64 * 4 * pciClock, 64 * 4 * pciClock, ""},
+		{"a slot of 32 bits", full, pcix(mode133|fast, pcix64Bits), 32, "pci-x", 32 * 4 * pciClock, 32 * 4 * pciClock, ""},
+		{"a slot of 66 MHz", full, pcix(1<<6|wide, pcix64Bits), 64, "pci-x", 64 * 2 * pciClock, 64 * 2 * pciClock, ""},
+		{"the bridge of a desktop", full, plain, 32, "pci", 32 * pciClock, 32 * pciClock, ""},
+		{"a conventional bridge of 66 MHz", full, slow66, 64, "pci", 64 * 2 * pciClock, 64 * 2 * pciClock, ""},
+		{"a narrow bus above", pcix(mode133|fast, 0), full, 64, "pci-x", 32 * 4 * pciClock, 64 * 4 * pciClock, "0000:00:02.0"},
+		{"a narrow upper side", full, pcix(mode133|wide|fast, 0), 64, "pci-x", 32 * 4 * pciClock, 64 * 4 * pciClock, "0000:00:02.0"},
+		{"a desktop above", plain, full, 64, "pci-x", 32 * pciClock, 64 * 4 * pciClock, "0000:00:02.0"},
+		{"a bridge that hides", hidden, hidden, 64, "pci", 64 * pciClock, 64 * 4 * pciClock, ""},
+	} {
+		got, ok := both(c.upper, c.lower).machine().Slot(up + bridge + card)
+		if !ok || got.Width != c.width || got.Kind != c.kind || got.CapacityBitsPerSec != c.now || got.MaxCapacityBitsPerSec != c.best || got.LimitedBy != c.limitedBy {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+	}
+	// A bridge from PCIe x1 of the first generation carries 2 Gb/s each way.
+	m := both(full, full)
+	m[up+bridge+"/current_link_speed"], m[up+bridge+"/current_link_width"] = "2.5 GT/s PCIe", "1"
+	if got, _ := m.machine().Slot(up + bridge + card); got.CapacityBitsPerSec != 2e9 || got.LimitedBy != "0000:01:01.0" {
+		t.Errorf("behind PCIe: %+v", got)
+	}
+}
+
 func TestOtherBuses(t *testing.T) {
 	m := tree{
 		"sys/devices/usb/2-1/speed": "5000\n", "sys/devices/usb/2-1/2-1:1.0/subsystem->": "../../../../bus/usb",
@@ -244,6 +301,9 @@ func FuzzConfig(f *testing.F) {
 			t.Errorf("link %+v", l)
 		}
 		secondaryTransfers(config)
+		if width, best, ok := secondaryBus(config); ok && (width != 0 && width != 32 && width != 64 || best < pciClock || best > 16*pciClock) {
+			t.Errorf("bus of %d bits, %v transfers", width, best)
+		}
 	})
 }
 

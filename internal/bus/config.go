@@ -106,3 +106,39 @@ func secondaryTransfers(bridge []byte) (transfers float64, ok bool) {
 	}
 	return transfers, true
 }
+
+// pcix64Bits is the bit of the PCI-X status, of a device (PCI_X_STATUS_64BIT) and of the upper side of a bridge alike, that tells of 64 data lines.
+const pcix64Bits = 1 << 16
+
+// secondaryBus reads what a bridge could do on the bus below it: width in bits, 0 where it does not tell, and transfers per second at best. A PCI-X bridge
+// says both in its secondary status (PCI_X_SSTATUS_* in pci_regs.h). A conventional one has a bit for 66 MHz and none for its width: one without that bit
+// is taken for the 32 bits of desktops, as 64 bits came with 66 MHz on nearly all boards; of one with it nothing is known. False: no
+// configuration, or its capabilities are beyond what this reader may see.
+func secondaryBus(bridge []byte) (width int, best float64, ok bool) {
+	if bridge == nil {
+		return 0, 0, false
+	}
+	if x := capability(bridge, capabilityPCIX); len(x) >= 4 {
+		status := binary.LittleEndian.Uint16(x[2:])
+		width = 32
+		if status&1 != 0 {
+			width = 64
+		}
+		switch {
+		case status&(1<<15) != 0:
+			return width, 16 * pciClock, true
+		case status&(1<<14) != 0:
+			return width, 8 * pciClock, true
+		case status&(1<<1) != 0:
+			return width, 4 * pciClock, true
+		}
+		return width, 2 * pciClock, true
+	}
+	if len(bridge) <= headerSize && binary.LittleEndian.Uint16(bridge[configStatus:])&statusCapabilities != 0 {
+		return 0, 0, false
+	}
+	if binary.LittleEndian.Uint16(bridge[configSecondaryStatus:])&status66MHz != 0 {
+		return 0, 2 * pciClock, true
+	}
+	return 32, pciClock, true
+}

@@ -37,7 +37,7 @@ func (m Machine) readConventional(device string, config []byte, s *Slot) {
 	// four transfers in a clock (PCI_X_STATUS in pci_regs.h).
 	if x := capability(config, capabilityPCIX); len(x) >= 8 {
 		status := binary.LittleEndian.Uint32(x[4:])
-		if status&(1<<16) != 0 {
+		if status&pcix64Bits != 0 {
 			width = 64
 		}
 		switch {
@@ -63,10 +63,54 @@ func (m Machine) readConventional(device string, config []byte, s *Slot) {
 			s.Kind = "pci-x"
 		}
 	}
+	// A card of 64 bits runs with 32 of them in the short slots of a desktop: both ends of the bus have a say.
+	if behind {
+		if below, fastest, ok := secondaryBus(m.readConfig(bridge)); ok {
+			width, best = min(width, positive(below, width)), min(best, fastest)
+		}
+	}
 	s.Width = width
 	s.CapacityBitsPerSec = float64(width) * now
 	s.MaxCapacityBitsPerSec = float64(width) * max(best, now)
 	s.SharedWith = m.neighbours(device)
+	m.narrow(bridge, s)
+}
+
+// narrow takes the buses above the one that a card sits on into account, up to the root or to where they become PCIe: data pass them all, so the
+// narrowest of them is what arrives. What a bridge does not tell narrows nothing.
+func (m Machine) narrow(bridge string, s *Slot) {
+	for at := bridge; isPCIAddress(path.Base(at)); at = parent(at) {
+		config := m.readConfig(at)
+		// A bridge from PCIe has its own link. The figure is that of one direction, where a parallel bus has one for both together: cards that only send or
+		// only receive get no more.
+		if l, ok := m.readLink(at, config); ok {
+			s.limit(laneRate(l.speed)*float64(l.width), at)
+			return
+		}
+		above := m.readConfig(parent(at))
+		if config == nil || above == nil {
+			continue
+		}
+		width, _, _ := secondaryBus(above)
+		if x := capability(config, capabilityPCIX); len(x) >= 8 && binary.LittleEndian.Uint32(x[4:])&pcix64Bits == 0 {
+			width = 32 // the upper side of this bridge
+		}
+		transfers, isX := secondaryTransfers(above)
+		if !isX {
+			transfers = pciClock
+			if binary.LittleEndian.Uint16(above[configSecondaryStatus:])&binary.LittleEndian.Uint16(config[configStatus:])&status66MHz != 0 {
+				transfers = 2 * pciClock
+			}
+		}
+		s.limit(float64(width)*transfers, parent(at))
+	}
+}
+
+// limit notes that a bridge carries less than what has been found so far. 0 is not known.
+func (s *Slot) limit(bitsPerSecond float64, bridge string) {
+	if bitsPerSecond > 0 && bitsPerSecond < s.CapacityBitsPerSec {
+		s.CapacityBitsPerSec, s.LimitedBy = bitsPerSecond, path.Base(bridge)
+	}
 }
 
 // clockHertz is the clock that a name in MHz stands for: 33, 66 and 133 are thirds of 100 MHz.
