@@ -103,6 +103,27 @@ func (r *reader) assignment(text string) bool {
 	return true
 }
 
+// bootLineVariable is the variable that holds the kernel's command line in /etc/default/grub.
+var bootLineVariable = regexp.MustCompile(`^GRUB_CMDLINE_LINUX(?:_DEFAULT)?$`)
+
+// bootParameter is MODULE.NAME=VALUE on that line, which is what options MODULE NAME=VALUE is for a driver built into the kernel.
+// Source: Documentation/admin-guide/kernel-parameters.rst.
+var bootParameter = regexp.MustCompile(`^([a-z][\w-]*)\.(\w+)=(\S+)$`)
+
+// bootLine reads the parameters of modules there. The others (isolcpus, mitigations, iommu) are no settings of the network.
+func (r *reader) bootLine(text string) bool {
+	name, value, ok := split(text)
+	if !ok || !bootLineVariable.MatchString(name) {
+		return false
+	}
+	for _, w := range strings.Fields(value) {
+		if m := bootParameter.FindStringSubmatch(w); m != nil && m[1] != "net" { // net.ifnames is read by udev, and no module
+			r.moduleParameters(m[1], []string{m[2] + "=" + m[3]})
+		}
+	}
+	return true
+}
+
 // kernelOptionLine is a line of a FreeBSD kernel configuration: capital letters, which no module of Linux has.
 var kernelOptionLine = regexp.MustCompile(`^(?:options|device)\s+([A-Z][A-Z0-9_]+)(?:=(\S+))?\s*(?:#.*)?$`)
 

@@ -51,8 +51,24 @@ func commandTable(name string) reads {
 		return (*reader).netsh
 	case "reg":
 		return (*reader).reg
+	case "sh", "bash", "dash", "ksh", "zsh", "su":
+		return (*reader).shell
+	}
+	if _, ok := cmdlets[name]; ok {
+		return func(r *reader, c, _ command) bool { return r.cmdlet(c) }
 	}
 	return nil
+}
+
+// shell reads the command in `bash -c '…'`, which is how one sudo is made to cover a redirection as well.
+func (r *reader) shell(c, _ command) bool {
+	for i, w := range c.words {
+		// -c comes alone or behind other letters (-lc); what follows is one word because it was quoted.
+		if strings.HasPrefix(w, "-") && strings.HasSuffix(w, "c") && i+1 < len(c.words) {
+			return r.commands(splitCommands(c.words[i+1]))
+		}
+	}
+	return true
 }
 
 // pairs calls f for each name and value in words that alternate.
@@ -92,6 +108,28 @@ var ethtoolSections = map[string]string{
 	"--set-eee": "",
 }
 
+// ethtoolFeatures are the words for features of ethtool(8) that package knob does not spell out, with the names of the bits that they
+// stand for. The long ones are what `ethtool -k` prints, which pages copy.
+//
+// Source: off_flag_def in ethtool.c of the program; net/ethtool/common.c for the names of the bits.
+var ethtoolFeatures = map[string]string{
+	"rxvlan": "rx-vlan-hw-parse", "rx-vlan-offload": "rx-vlan-hw-parse",
+	"txvlan": "tx-vlan-hw-insert", "tx-vlan-offload": "tx-vlan-hw-insert",
+	"ntuple": "rx-ntuple-filter", "ntuple-filters": "rx-ntuple-filter",
+	"rxhash": "rx-hashing", "receive-hashing": "rx-hashing",
+	"rx-checksumming": "rx-checksum", "tx-checksumming": "tx-checksum-ip-generic",
+	"scatter-gather": "tx-scatter-gather", "tcp-segmentation-offload": "tx-tcp-segmentation",
+	"generic-segmentation-offload": "tx-generic-segmentation", "generic-receive-offload": "rx-gro",
+	"large-receive-offload": "rx-lro", "udp-fragmentation-offload": "ufo",
+}
+
+// ethtoolUnread are options that set something of which nothing is known here. Their lines are told as not judged: a setting that is
+// left out without a word would pass for one that is fine.
+var ethtoolUnread = map[string]bool{
+	"-X": true, "--rxfh": true, "--set-rxfh-indir": true, "-N": true, "-U": true, "--config-nfc": true, "--config-ntuple": true,
+	"--set-fec": true, "--set-tunable": true, "--set-phy-tunable": true, "-Q": true, "--per-queue": true,
+}
+
 // ethtool reads the options that set something. Reading options are of its form and set nothing.
 //
 // Several settings in one command are several settings here, since each has a verdict of its own.
@@ -102,10 +140,22 @@ func (r *reader) ethtool(c command) bool {
 	option, device, rest := c.words[1], c.words[2], c.words[3:]
 	if section, ok := ethtoolSections[option]; ok {
 		pairs(rest, func(name, value string) {
-			r.add(Linux, "ethtool:"+device+"/"+section+strings.ToLower(name), value)
+			name = strings.ToLower(name)
+			if full, ok := ethtoolFeatures[name]; ok && section == "feature." {
+				name = full
+			}
+			r.add(Linux, "ethtool:"+device+"/"+section+name, value)
 		})
-	} else if option == "-s" || option == "--change" {
+		return true
+	}
+	switch {
+	case option == "-s" || option == "--change":
 		r.linkModes(device, rest)
+	case option == "--set-priv-flags":
+		// The driver's own names, in its own case.
+		pairs(rest, func(name, value string) { r.add(Linux, "ethtool:"+device+"/flag."+name, value) })
+	case ethtoolUnread[option]:
+		r.unread()
 	}
 	return true
 }
@@ -240,6 +290,9 @@ var interfaceFlags = map[string]bool{
 	"polling": true, "tso": true, "tso4": true, "tso6": true, "lro": true, "rxcsum": true, "txcsum": true, "rxcsum6": true, "txcsum6": true,
 }
 
+// packetSizes are the words of ip-link(8) for the sizes up to which packets are merged and cut; they are names of knobs as well.
+var packetSizes = map[string]bool{"gso_max_size": true, "gro_max_size": true, "gso_ipv4_max_size": true, "gro_ipv4_max_size": true}
+
 // interfaceWords reads what ifconfig, ip link set and rc.conf say behind the name of an interface.
 func (r *reader) interfaceWords(o OS, device string, words []string) {
 	for i, w := range words {
@@ -253,6 +306,8 @@ func (r *reader) interfaceWords(o OS, device string, words []string) {
 			r.add(o, "link:"+device+"/mtu", value)
 		case (w == "txqueuelen" || w == "qlen" || w == "txqlen") && value != "":
 			r.add(Linux, "link:"+device+"/txqueuelen", value)
+		case packetSizes[w] && value != "":
+			r.add(Linux, "link:"+device+"/"+w, value)
 		case interfaceFlags[flag]:
 			state := "on"
 			if flag != w {
@@ -407,12 +462,22 @@ func (r *reader) written(value, file string) bool {
 		r.add(Linux, "irq:"+parts[2]+"/affinity", value)
 	case strings.HasPrefix(file, "/sys/module/") && len(parts) == 5 && parts[3] == "parameters":
 		r.add(Linux, "module:"+parts[2]+"/"+parts[4], value)
+	case queueFiles[parts[len(parts)-1]] != "" && strings.ContainsAny(file, "$*"):
+		// A loop over the queues: for q in …/rx-*; do echo ff > $q/rps_cpus. The file says which kind of queue it is of.
+		name := parts[len(parts)-1]
+		r.add(Linux, "queue:*/"+queueFiles[name]+"-*/"+name, value)
+	case strings.HasPrefix(file, "/sys/") || strings.HasPrefix(file, "/proc/"):
+		r.unread()
 	default:
 		// echo "net.ipv4.tcp_sack = 0" >> /etc/sysctl.conf: the text itself is the setting.
 		return r.assignment(value) || r.moduleOptions(value)
 	}
 	return true
 }
+
+// queueFiles are the files of a queue in /sys/class/net that are settings, with the kind of queue that has them.
+// Source: Documentation/ABI/testing/sysfs-class-net-queues.
+var queueFiles = map[string]string{"rps_cpus": "rx", "rps_flow_cnt": "rx", "xps_cpus": "tx", "xps_rxqs": "tx"}
 
 // number reads a number of a command line of Windows, decimal or 0x.
 func number(s string) string {

@@ -37,7 +37,27 @@ func (t Target) Judge(a Advice) []Judgement {
 		all = append(all, Judgement{Setting: s, For: usual, Verdict: Unknown, Why: "Looks like a setting, in no form that is known here."})
 	}
 	slices.SortStableFunc(all, func(x, y Judgement) int { return x.Line - y.Line })
+	tellRepeated(all)
 	return all
+}
+
+// tellRepeated adds to a setting that a later line sets otherwise where that is. sysctl(8), the shell and regedit all work from top to
+// bottom, so that the last one counts; files that have grown over years have both, and their readers find the first. It stays a
+// sentence and changes no verdict, because a page may list one value for each kind of host.
+func tellRepeated(all []Judgement) {
+	last := map[string]Judgement{}
+	for i := len(all) - 1; i >= 0; i-- {
+		j := &all[i]
+		// A star is any interface, and may be another one each time.
+		if j.Knob == "" || strings.Contains(j.Knob, "*") {
+			continue
+		}
+		if later, ok := last[j.Knob]; !ok {
+			last[j.Knob] = *j
+		} else if later.Value != j.Value && later.Line != j.Line {
+			j.Why += fmt.Sprintf(" Line %d sets it to %s, and the last one counts.", later.Line, shortened(later.Value))
+		}
+	}
 }
 
 // usualOS is the system that most settings of a text belong to, Linux when none is more frequent. Lines that any system could have,
@@ -112,7 +132,8 @@ func (t Target) value(j Judgement, value string) Judgement {
 	if j.For == Linux {
 		d, listed = definition(j.Knob)
 	}
-	if listed {
+	// The disciplines of the catalogue are those that can be set without parameters; the kernel has many more.
+	if kind, _, _ := strings.Cut(j.Knob, ":"); listed && kind != knob.KindQdisc {
 		// A sysctl or a card answers EINVAL, and the old value stays: the advice has no effect, and nothing breaks.
 		var refused *knob.RangeError
 		if _, err := d.Normalize(knob.Value(value)); errors.As(err, &refused) {

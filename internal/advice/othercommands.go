@@ -63,6 +63,10 @@ func (r *reader) netsh(c, _ command) bool {
 	if context == "ipv4" {
 		context = "ip"
 	}
+	if strings.HasPrefix(words[3], "dynamicport") {
+		r.dynamicPorts(context, words[4:])
+		return true
+	}
 	for _, w := range words[4:] {
 		name, value, ok := strings.Cut(w, "=")
 		switch {
@@ -73,6 +77,24 @@ func (r *reader) netsh(c, _ command) bool {
 		}
 	}
 	return true
+}
+
+// dynamicPorts reads the range of ports of outgoing connections, where the first and the number of them are one setting: each alone is
+// refused, and says nothing without the other.
+func (r *reader) dynamicPorts(context string, words []string) {
+	var start, count string
+	for _, w := range words {
+		name, value, _ := strings.Cut(w, "=")
+		switch name {
+		case "start", "startport":
+			start = value
+		case "num", "numberofports":
+			count = value
+		}
+	}
+	if start != "" && count != "" {
+		r.add(Windows, "netsh:"+context+"/dynamicport", start+" "+count)
+	}
 }
 
 // reg reads `reg add KEY /v NAME /t TYPE /d DATA`.

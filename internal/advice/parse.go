@@ -62,6 +62,24 @@ func (r *reader) read(l line) {
 	if !ok {
 		return
 	}
+	if r.commands(commands) {
+		return
+	}
+	for _, form := range []func(string) bool{
+		r.kernelOption, r.moduleOptions, r.etcSystem, r.driverConf, r.mounted, r.named, r.bootLine, r.assignment, r.hostname, r.bare,
+	} {
+		if form(r.line.text) {
+			return
+		}
+	}
+	// A script's own variables have the form of a setting: IF=eth0 at the head of half of all tuning scripts.
+	if looksLikeSetting.MatchString(r.line.text) && !(r.script && shellVariable.MatchString(r.line.text)) {
+		r.unread()
+	}
+}
+
+// commands hands the commands of a line to who understands them, and says whether one was understood.
+func (r *reader) commands(commands []command) bool {
 	known := false
 	for i, c := range commands {
 		var from command
@@ -70,18 +88,19 @@ func (r *reader) read(l line) {
 		}
 		known = r.command(c.unwrap(), from.unwrap()) || known
 	}
-	if known {
+	return known
+}
+
+// unread records the present line as one that sets something nobody here can judge. Several such commands of one line are one.
+func (r *reader) unread() {
+	if n := len(r.advice.Unread); n > 0 && r.advice.Unread[n-1].Line == r.line.number {
 		return
 	}
-	for _, form := range []func(string) bool{r.kernelOption, r.moduleOptions, r.etcSystem, r.driverConf, r.mounted, r.named, r.assignment, r.hostname, r.bare} {
-		if form(r.line.text) {
-			return
-		}
-	}
-	if looksLikeSetting.MatchString(r.line.text) {
-		r.advice.Unread = append(r.advice.Unread, Setting{Line: l.number, Text: r.shown})
-	}
+	r.advice.Unread = append(r.advice.Unread, Setting{Line: r.line.number, Text: r.shown})
 }
+
+// shellVariable is an assignment of the shell, which stands no blanks around the sign and no dots in the name.
+var shellVariable = regexp.MustCompile(`^(?:export |local |readonly )?[A-Za-z_]\w*=`)
 
 // looksLikeSetting tells an assignment that nobody understood from a sentence: one word, an equals sign, and something behind it.
 var looksLikeSetting = regexp.MustCompile(`^[\w./:*-]+\s*=\s*\S`)

@@ -6,7 +6,44 @@ import (
 )
 
 // specials are the settings whose value has to be computed with before anything can be said.
-var specials = map[string]func(value string) (rule, bool){"sysctl:net.ipv4.tcp_mem": tcpMemory}
+var specials = map[string]func(value string) (rule, bool){
+	"sysctl:net.ipv4.tcp_mem":  tcpMemory,
+	"sysctl:net.ipv4.tcp_rmem": func(value string) (rule, bool) { return tcpBuffer(value, "receive", 64<<10) },
+	"sysctl:net.ipv4.tcp_wmem": func(value string) (rule, bool) { return tcpBuffer(value, "send", 16<<10) },
+}
+
+// tcpBuffer judges the first two numbers of tcp_rmem and tcp_wmem, which pages copy from the third or leave at the sizes of the 1990s.
+// What they do with the third is the facts' to say. The size to start with has grown over the releases: smallest, in bytes, is under
+// all of its defaults (87380 of Linux 2.4 for receiving, 16384 for sending).
+func tcpBuffer(value, direction string, smallest int64) (rule, bool) {
+	least, ok := numberAt(value, 0)
+	start, ok2 := numberAt(value, 1)
+	if !ok || !ok2 {
+		return rule{}, false
+	}
+	r := rule{Verdict: Harmful, Today: "leave the first two numbers at their defaults", Source: "Documentation/networking/ip-sysctl.rst (tcp_rmem, tcp_wmem); tcp(7)"}
+	const large = 1 << 20 // 1 MiB for each of a thousand connections is a gigabyte
+	switch {
+	case least >= large:
+		r.Why = fmt.Sprintf("The first number is what every connection may keep while memory is short: %s for each, so that a thousand idle ones can hold %s.", mebibytes(least), mebibytes(1000*min(least, 1<<40)))
+	case start < smallest:
+		r.Why = fmt.Sprintf("The second number is what every connection starts with: %d bytes is under every default there has been, and the first round trips carry less.", start)
+		if direction == "receive" {
+			r.Why = fmt.Sprintf("The second number is what every connection starts with, and about half of it is the first window: %d bytes is under every default there has been, and the first round trips carry less.", start)
+		}
+	default:
+		return rule{}, false
+	}
+	return r, true
+}
+
+// mebibytes writes an amount of memory in MiB or GiB, without a fraction.
+func mebibytes(bytes int64) string {
+	if bytes >= 10<<30 {
+		return fmt.Sprintf("%d GiB", bytes>>30)
+	}
+	return fmt.Sprintf("%d MiB", bytes>>20)
+}
 
 // pageBytes is the size of a page on nearly every machine that tuning advice is written for.
 const pageBytes = 4096

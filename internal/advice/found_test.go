@@ -1,0 +1,81 @@
+package advice
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestFoundInTheWild: lines as they stand in scripts, profiles and pages that people pass on, with what an expert says of them. Each
+// was once left out, misread or judged wrongly.
+func TestFoundInTheWild(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		// Forms.
+		{"short name of a feature", "ethtool -K eth0 rxvlan off", "ethtool:eth0/feature.rx-vlan-hw-parse = off: still-right"},
+		{"long name of a feature", "ethtool -K eth0 generic-receive-offload off", "ethtool:eth0/feature.rx-gro = off: harmful"},
+		{"private flag", "ethtool --set-priv-flags eth0 rx_cqe_compress on", "ethtool:eth0/flag.rx_cqe_compress = on: still-right"},
+		{"hash of a card", "ethtool -X eth0 equal 8", ": unknown"},
+		{"flow rule", "ethtool -N eth0 rx-flow-hash udp4 sdfn", ": unknown"},
+		{"merged packets", "ip link set dev eth0 gro_max_size 185000", "link:eth0/gro_max_size = 185000: still-right"},
+		{"loop over queues", "for q in /sys/class/net/eth0/queues/rx-*; do echo ff > $q/rps_cpus; done", "queue:*/rx-*/rps_cpus = ff: still-right"},
+		{"file of another part", "echo never > /sys/kernel/mm/transparent_hugepage/enabled", ": unknown"},
+		{"shell in a command", "sudo bash -c 'echo 1 > /proc/sys/net/ipv4/tcp_low_latency'", "net.ipv4.tcp_low_latency = 1: ignored"},
+		{"kernel command line", `GRUB_CMDLINE_LINUX_DEFAULT="quiet net.ifnames=0 intel_idle.max_cstate=0 isolcpus=2-15"`, "module:intel_idle/max_cstate = 0: still-right"},
+		{"ports of Windows", "netsh int ipv4 set dynamicport tcp start=1025 num=64510", "netsh:ip/dynamicport = 1025 64510: still-right"},
+		{"cmdlet", "Set-NetTCPSetting -SettingName Internet -AutoTuningLevelLocal Disabled", "netsh:tcp/autotuninglevel = disabled: harmful"},
+		{"cmdlet for one thing", `PS C:\> Disable-NetAdapterRss -Name "Ethernet"`, "netsh:tcp/rss = disabled: harmful"},
+		{"cmdlet for the registry", `New-ItemProperty -Path "HKLM:\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters" -Name "DisableTaskOffload" -Value 1 -PropertyType DWORD`,
+			`registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\DisableTaskOffload = 1: harmful`},
+
+		// Disciplines that the kernel has and the catalogue does not set.
+		{"simulator", "tc qdisc add dev eth0 root netem delay 100ms", "qdisc:eth0/root = netem: harmful"},
+		{"shaper", "tc qdisc add dev eth0 root htb default 30", "qdisc:eth0/root = htb: still-right"},
+		{"no queue", "tc qdisc add dev eth0 root noqueue", "qdisc:eth0/root = noqueue: harmful"},
+		{"gone", "tc qdisc add dev eth0 root cbq bandwidth 10mbit", "qdisc:eth0/root = cbq: removed"},
+
+		// Values.
+		{"optics", "ethtool -s eth0 speed 10000 duplex full autoneg off", "ethtool:eth0/link.forced = 10000/full: still-right"},
+		{"first window", "ip route change default via 10.0.0.1 initrwnd 10", "route:default/initrwnd = 10: harmful"},
+		{"tail loss probe off", "net.ipv4.tcp_early_retrans = 1", "net.ipv4.tcp_early_retrans = 1: harmful"},
+		{"resets for a burst", "net.ipv4.tcp_abort_on_overflow = 1", "net.ipv4.tcp_abort_on_overflow = 1: harmful"},
+		{"buffers of one size", "net.ipv4.tcp_wmem = 30000000 30000000 30000000", "net.ipv4.tcp_wmem = 30000000 30000000 30000000: harmful"},
+		{"small start", "net.ipv4.tcp_wmem = 1024 4096 16777216", "net.ipv4.tcp_wmem = 1024 4096 16777216: harmful"},
+		{"small start of receiving", "net.ipv4.tcp_rmem = 1024 4096 67108864", "net.ipv4.tcp_rmem = 1024 4096 67108864: harmful"},
+		{"usual start", "net.ipv4.tcp_rmem = 4096 87380 67108864", "net.ipv4.tcp_rmem = 4096 87380 67108864: still-right"},
+		{"queue for neighbours", "net.ipv4.neigh.default.unres_qlen = 6", "net.ipv4.neigh.default.unres_qlen = 6: harmful"},
+		{"no effect", "net.ipv4.udp_wmem_min = 16384", "net.ipv4.udp_wmem_min = 16384: ignored"},
+		{"an order", "net.ipv4.route.flush = 1", "net.ipv4.route.flush = 1: ignored"},
+		{"scheduler", "kernel.sched_min_granularity_ns = 10000000", "kernel.sched_min_granularity_ns = 10000000: removed"},
+		{"fixed by today", "net.ipv4.tcp_challenge_ack_limit = 999999999", "net.ipv4.tcp_challenge_ack_limit = 999999999: now-default"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := judged(t, Target{Release: release(t, Linux, "6.18")}, c.text+"\n")
+			if diff := cmp.Diff([]string{c.want}, short(got)); diff != "" {
+				t.Errorf("%q (-want +got):\n%s", c.text, diff)
+			}
+		})
+	}
+}
+
+// TestVariables: a script's own variables have the form of settings and are none; outside of a script the same line could be one.
+func TestVariables(t *testing.T) {
+	a, err := Parse([]byte("#!/bin/bash\nIF=${1:-eth0}\nexport CPUS=ff\nethtool -K $IF tso off\n"))
+	if err != nil || len(a.Settings) != 1 || len(a.Unread) != 0 {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// TestRepeated: of two lines for one setting the last counts, and the first says so. The verdict stays what it is, and the same value
+// twice, another interface, or any interface is nothing to tell.
+func TestRepeated(t *testing.T) {
+	got := judged(t, Target{}, "net.ipv4.tcp_sack = 0\nnet.ipv4.tcp_sack=1\nnet.ipv4.tcp_dsack=0\nnet.ipv4.tcp_dsack=0\nMTU=9000\nMTU=1500\n")
+	if want := "Line 2 sets it to 1, and the last one counts."; got[0].Verdict != Harmful || !strings.HasSuffix(got[0].Why, want) {
+		t.Errorf("%s: %q, want it to end in %q", got[0].Verdict, got[0].Why, want)
+	}
+	for _, j := range got[1:] {
+		if strings.Contains(j.Why, "last one counts") {
+			t.Errorf("line %d: %s", j.Line, j.Why)
+		}
+	}
+}
