@@ -2,7 +2,6 @@ package knob
 
 import (
 	"fmt"
-	"io/fs"
 	"strconv"
 	"sync"
 
@@ -15,36 +14,50 @@ type routeKnobs struct {
 	mu sync.Mutex
 }
 
+// noCongctl stands for a route without an algorithm of its own. No algorithm is called so, and an empty value could not be typed.
+const noCongctl = "none"
+
+// routeMetrics are the attributes that are numbers.
+var routeMetrics = map[string]nl.RouteMetric{
+	"window": nl.MetricWindow, "mtu": nl.MetricMTU, "advmss": nl.MetricAdvMSS, "initcwnd": nl.MetricInitCwnd, "initrwnd": nl.MetricInitRwnd,
+	"quickack": nl.MetricQuickack, "rto_min": nl.MetricRTOMin, "ecn": nl.MetricECN, "mtu_lock": nl.MetricMTULock, "congctl_lock": nl.MetricCongctlLock,
+}
+
 // Of several routes to one destination it is the one in use, with the lowest priority value.
 func (*routeKnobs) read(destination, attribute string) (Value, error) {
-	m := nl.RouteMetric(attribute)
-	switch m {
-	case nl.MetricWindow, nl.MetricMTU, nl.MetricAdvMSS, nl.MetricInitCwnd, nl.MetricInitRwnd, nl.MetricQuickack:
-	default:
-		return "", fmt.Errorf("%w: route attribute %s", ErrNotSupported, m)
+	metric, isNumber := routeMetrics[attribute]
+	if !isNumber && attribute != "congctl" {
+		return "", fmt.Errorf("%w: route attribute %s", ErrNotSupported, attribute)
 	}
-	routes, err := withClient(func(c *nl.Client) ([]nl.Route, error) { return c.Routes() })
-	if err != nil {
+	r, err := withClient(func(c *nl.Client) (nl.Route, error) { return c.Route(destination) })
+	switch {
+	case err != nil:
 		return "", err
+	case isNumber:
+		return Value(strconv.Itoa(r.Metric(metric))), nil
+	case r.Congestion == "":
+		return noCongctl, nil
 	}
-	var found *nl.Route
-	for i, r := range routes {
-		if r.Destination == destination && (found == nil || r.Priority < found.Priority) {
-			found = &routes[i]
-		}
-	}
-	if found == nil {
-		return "", fmt.Errorf("%w: no such route in the main table", fs.ErrNotExist)
-	}
-	return Value(strconv.Itoa(found.Metric(m))), nil
+	return Value(r.Congestion), nil
 }
 
 func (k *routeKnobs) write(destination, attribute string, v Value) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if attribute == "congctl" {
+		algorithm := string(v)
+		if v == noCongctl {
+			algorithm = ""
+		}
+		return do(func(c *nl.Client) error { return c.SetRouteCongestion(destination, algorithm) })
+	}
+	metric, ok := routeMetrics[attribute]
+	if !ok {
+		return fmt.Errorf("%w: route attribute %s", ErrNotSupported, attribute)
+	}
 	n, err := strconv.Atoi(string(v))
 	if err != nil {
 		return &RangeError{Value: v, Allowed: "an integer"}
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return do(func(c *nl.Client) error { return c.SetRouteMetric(destination, nl.RouteMetric(attribute), n) })
+	return do(func(c *nl.Client) error { return c.SetRouteMetric(destination, metric, n) })
 }

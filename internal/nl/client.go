@@ -47,6 +47,13 @@ func (c *Client) Routes() ([]Route, error) {
 	return v, wrap("list routes", "", err)
 }
 
+// Route gives the route of the main table to a destination, "default" or a prefix: of several the one in use. It asks for this one and reads the whole
+// table only when longer prefixes or rules hide it. A missing route is fs.ErrNotExist.
+func (c *Client) Route(destination string) (Route, error) {
+	v, err := c.k.routeOf(destination)
+	return v, wrap("read route", destination, err)
+}
+
 // RouteTo asks which route the kernel takes to an address. Destination is the prefix that matched and the metrics are those of that
 // entry (Linux 4.13; before that the answer holds the address itself); Source is the address that would be used.
 // An unreachable address is an error with ENETUNREACH.
@@ -229,6 +236,12 @@ func (c *Client) ReplaceRoute(r Route) error {
 // destination it changes the one with the lowest priority value, which is the one in use. A missing route is fs.ErrNotExist.
 func (c *Client) SetRouteMetric(destination string, m RouteMetric, value int) error {
 	return wrap("set "+string(m)+" of route", destination, c.k.setRouteMetric(destination, m, value))
+}
+
+// SetRouteCongestion gives new connections over a route an algorithm of their own; an empty text takes it away. See SetRouteMetric for which route is meant. One that the
+// kernel neither has nor can load is EINVAL.
+func (c *Client) SetRouteCongestion(destination, algorithm string) error {
+	return wrap("set congctl of route", destination, c.k.setRouteCongestion(destination, algorithm))
 }
 
 // AddRoute makes a new route in the main table; an existing one is an error (fs.ErrExist).

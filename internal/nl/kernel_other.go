@@ -54,3 +54,5 @@ func (*kernel) qdiscTree(string) ([]QdiscNode, error)         { return nil, ErrN
 func (*kernel) changeQdisc(string, QdiscNode) error           { return ErrNotSupported }
 func (*kernel) newQdisc(string, QdiscNode) error              { return ErrNotSupported }
 func (*kernel) deleteRootQdisc(string) error                  { return ErrNotSupported }
+func (*kernel) routeOf(string) (Route, error)                 { return Route{}, ErrNotSupported }
+func (*kernel) setRouteCongestion(string, string) error       { return ErrNotSupported }

@@ -1,6 +1,9 @@
 package nl
 
-import "errors"
+import (
+	"errors"
+	"slices"
+)
 
 // ErrNotSupported is answered where the OS has no netlink, or the driver lacks the operation.
 var ErrNotSupported = errors.New("not supported by this kernel, driver or operating system")
@@ -76,7 +79,7 @@ type Address struct {
 
 // Route is one route of the main table. Zero metrics are not set.
 //
-// It is a view for rules and reports. Several next hops, encapsulation, lock bits and further metrics are not in it,
+// It is a view for rules and reports. Several next hops, encapsulation and further metrics are not in it,
 // and survive a change nevertheless, because changes are made on the kernel's own message.
 type Route struct {
 	Destination string // CIDR or "default" (IPv4); the IPv6 default is "::/0"
@@ -91,13 +94,17 @@ type Route struct {
 	InitRwnd    int    // segments
 	AdvMSS      int    // bytes
 	Quickack    bool
-	Congestion  string
+	Congestion  string // algorithm of new connections; empty: that of the namespace
+	RTOMin      int    // milliseconds: lower bound of the retransmission timeout
+	ECN         bool   // new connections ask for explicit congestion notification (RFC 3168)
+	Locked      []RouteMetric
 }
 
 // RouteMetric names one metric of a route, in the word of ip-route(8).
 type RouteMetric string
 
-// The metrics that SetRouteMetric writes. Values are bytes (window, mtu, advmss), segments (initcwnd, initrwnd), or 0 and 1 (quickack).
+// The metrics that SetRouteMetric writes. Values are bytes (window, mtu, advmss), segments (initcwnd, initrwnd), milliseconds (rto_min), or 0 and 1 (all others). A
+// lock keeps what the kernel learns by itself, path MTU discovery above all, or what a program asks for, from overruling the metric.
 const (
 	MetricWindow   RouteMetric = "window"
 	MetricMTU      RouteMetric = "mtu"
@@ -105,6 +112,11 @@ const (
 	MetricInitCwnd RouteMetric = "initcwnd"
 	MetricInitRwnd RouteMetric = "initrwnd"
 	MetricQuickack RouteMetric = "quickack"
+	MetricRTOMin   RouteMetric = "rto_min"
+	MetricECN      RouteMetric = "ecn"
+
+	MetricMTULock     RouteMetric = "mtu_lock"
+	MetricCongctlLock RouteMetric = "congctl_lock"
 )
 
 // Metric gives the value of one metric, 0 when it is not set.
@@ -121,9 +133,20 @@ func (r Route) Metric(m RouteMetric) int {
 	case MetricInitRwnd:
 		return r.InitRwnd
 	case MetricQuickack:
-		if r.Quickack {
-			return 1
-		}
+		return zeroOrOne(r.Quickack)
+	case MetricRTOMin:
+		return r.RTOMin
+	case MetricECN:
+		return zeroOrOne(r.ECN)
+	case MetricMTULock, MetricCongctlLock:
+		return zeroOrOne(slices.Contains(r.Locked, m))
+	}
+	return 0
+}
+
+func zeroOrOne(on bool) int {
+	if on {
+		return 1
 	}
 	return 0
 }

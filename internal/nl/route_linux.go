@@ -128,7 +128,7 @@ func (r rawRoute) route(names map[int]string) (out Route, ok bool) {
 	//
 	// RTA_METRICS is a nest whose attribute types are the RTAX_ numbers of linux/rtnetlink.h. All are u32 but
 	// RTAX_CC_ALGO, which is a text. RTAX_LOCK is a bit mask of those that path MTU discovery and the like must not
-	// overrule; it is shown nowhere and survives a change, because changes are made on the raw nest.
+	// overrule. Of its bits two have names here; all survive a change, because changes are made on the raw nest.
 	metrics, _ := netlink.UnmarshalAttributes(r.find(unix.RTA_METRICS))
 	for _, m := range metrics {
 		if attrType(m) == unix.RTAX_CC_ALGO {
@@ -152,6 +152,17 @@ func (r rawRoute) route(names map[int]string) (out Route, ok bool) {
 			out.AdvMSS = v
 		case unix.RTAX_QUICKACK:
 			out.Quickack = v != 0
+		case unix.RTAX_RTO_MIN:
+			out.RTOMin = v
+		case unix.RTAX_FEATURES:
+			out.ECN = v&unix.RTAX_FEATURE_ECN != 0
+		case unix.RTAX_LOCK:
+			for m, b := range metricBits {
+				if b.typ == unix.RTAX_LOCK && v&int(b.bit) != 0 {
+					out.Locked = append(out.Locked, m)
+				}
+			}
+			slices.Sort(out.Locked)
 		}
 	}
 	return out, true
@@ -222,10 +233,18 @@ func protocolName(p byte) string {
 	return strconv.Itoa(int(p))
 }
 
-// rawRoutes dumps the unicast routes of the main table of both families.
-func (k *kernel) rawRoutes() ([]rawRoute, error) {
+// wanted tells the unicast routes of the main table.
+//
+// Cloned entries are the exceptions of IPv6 (a learnt path MTU, a redirect), which the kernel drops by itself. Local, broadcast and unreachable routes
+// are other types than RTN_UNICAST and never carry a flow of ours.
+func (r rawRoute) wanted() bool {
+	return r.table() == unix.RT_TABLE_MAIN && r.header[7] == unix.RTN_UNICAST && u32(r.header[8:])&unix.RTM_F_CLONED == 0
+}
+
+// rawRoutes dumps the routes that are wanted of some families.
+func (k *kernel) rawRoutes(families ...byte) ([]rawRoute, error) {
 	var out []rawRoute
-	for _, fam := range []byte{unix.AF_INET, unix.AF_INET6} {
+	for _, fam := range families {
 		header := make([]byte, sizeRtMsg)
 		header[0] = fam
 		msgs, err := k.dump(unix.RTM_GETROUTE, header)
@@ -243,12 +262,8 @@ func (k *kernel) rawRoutes() ([]rawRoute, error) {
 			if err != nil {
 				return nil, err
 			}
-			// Cloned entries are the exceptions of IPv6 (a learnt path MTU, a redirect), which the kernel drops by
-			// itself. Local, broadcast and unreachable routes are other types than RTN_UNICAST and never carry a flow
-			// of ours.
-			cloned := u32(r.header[8:])&unix.RTM_F_CLONED != 0
 			// Without IPv6 the kernel may answer with the dump of every family, hence the test.
-			if r.family() == fam && r.table() == unix.RT_TABLE_MAIN && r.header[7] == unix.RTN_UNICAST && !cloned {
+			if r.family() == fam && r.wanted() {
 				out = append(out, r)
 			}
 		}
@@ -275,7 +290,7 @@ func (k *kernel) routes() ([]Route, error) {
 	if err != nil {
 		return nil, err
 	}
-	raws, err := k.rawRoutes()
+	raws, err := k.rawRoutes(unix.AF_INET, unix.AF_INET6)
 	if err != nil {
 		return nil, err
 	}
@@ -304,19 +319,7 @@ func (k *kernel) routeTo(ip string) (Route, error) {
 		return Route{}, err
 	}
 	ask := func(flags uint32) (Route, error) {
-		header := make([]byte, sizeRtMsg)
-		header[0], header[1] = family(addr), byte(addr.BitLen())
-		binary.NativeEndian.PutUint32(header[8:], flags)
-		req, err := encode(header, func(ae *netlink.AttributeEncoder) {
-			ae.Bytes(unix.RTA_DST, addr.AsSlice())
-			if i := zoneIndex(addr.Zone(), names); i != 0 {
-				ae.Uint32(unix.RTA_OIF, uint32(i))
-			}
-		})
-		if err != nil {
-			return Route{}, err
-		}
-		m, err := k.get(unix.RTM_GETROUTE, req)
+		m, err := k.askRoute(addr, zoneIndex(addr.Zone(), names), flags)
 		if err != nil {
 			return Route{}, err
 		}
@@ -340,6 +343,23 @@ func (k *kernel) routeTo(ip string) (Route, error) {
 	}
 	entry.Interface, entry.Gateway, entry.Source = resolved.Interface, resolved.Gateway, resolved.Source
 	return entry, nil
+}
+
+// askRoute asks for the route of one address, out of a link when its index is not 0.
+func (k *kernel) askRoute(addr netip.Addr, oif int, flags uint32) (netlink.Message, error) {
+	header := make([]byte, sizeRtMsg)
+	header[0], header[1] = family(addr), byte(addr.BitLen())
+	binary.NativeEndian.PutUint32(header[8:], flags)
+	req, err := encode(header, func(ae *netlink.AttributeEncoder) {
+		ae.Bytes(unix.RTA_DST, addr.AsSlice())
+		if oif != 0 {
+			ae.Uint32(unix.RTA_OIF, uint32(oif))
+		}
+	})
+	if err != nil {
+		return netlink.Message{}, err
+	}
+	return k.get(unix.RTM_GETROUTE, req)
 }
 
 // zoneIndex finds the link that the zone of a link-local address names, by name or by number.

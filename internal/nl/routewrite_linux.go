@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"net/netip"
 
@@ -25,7 +26,12 @@ const defaultPriority6 = 1024
 // It compares prefix and priority only. Two routes that differ in nothing but their type of service are told apart by
 // neither, and the first of them in the dump is taken, by reads as by writes.
 func (k *kernel) lookup(dst netip.Prefix, priority int) (raw rawRoute, found bool, err error) {
-	raws, err := k.rawRoutes()
+	if priority < 0 {
+		if raw, ok := k.probe(dst); ok {
+			return raw, true, nil
+		}
+	}
+	raws, err := k.rawRoutes(family(dst.Addr()))
 	if err != nil {
 		return rawRoute{}, false, err
 	}
@@ -44,6 +50,55 @@ func (k *kernel) lookup(dst netip.Prefix, priority int) (raw rawRoute, found boo
 		}
 	}
 	return raw, found, nil
+}
+
+// probe asks the kernel which entry of its table an address of the prefix meets (RTM_F_FIB_MATCH, 4.13), and is content when it is this very prefix.
+//
+// No dump can be asked for one destination: strict filtering (4.20) knows table, protocol, type and interface alone, and a full table of the Internet takes
+// a second and hundreds of megabytes. An address may meet a longer prefix, a rule that leads to another table or nothing at all; then the next
+// one is tried, and after the last the table is read.
+func (k *kernel) probe(dst netip.Prefix) (rawRoute, bool) {
+	for _, addr := range probes(dst) {
+		m, err := k.askRoute(addr, 0, unix.RTM_F_FIB_MATCH)
+		if err != nil {
+			continue // also where a link is down: the table has the route all the same
+		}
+		r, err := parseRawRoute(m.Data)
+		if err != nil {
+			continue
+		}
+		// A kernel before 4.13 answers with the address itself, as a clone of the entry.
+		d, ok := r.destination()
+		if ok && d == dst && r.wanted() {
+			return r, true
+		}
+	}
+	return rawRoute{}, false
+}
+
+// probes are addresses that have a chance to meet no longer prefix: the last and the first of it, and two between them that nobody picks. Of the default routes they
+// lie where nobody gives addresses out (240.0.0.0/4 of RFC 1112, 4000::/3); 0.0.0.0 would mean this host.
+func probes(dst netip.Prefix) []netip.Addr {
+	if dst.Bits() == 0 {
+		if dst.Addr().Is4() {
+			return []netip.Addr{netip.AddrFrom4([4]byte{251, 89, 173, 37}), netip.AddrFrom4([4]byte{243, 201, 94, 11})}
+		}
+		return []netip.Addr{netip.AddrFrom16([16]byte{0x5a, 0x93, 0xc7, 15: 0x35}), netip.AddrFrom16([16]byte{0x47, 0x1e, 0x6b, 15: 0x99})}
+	}
+	first := dst.Addr().AsSlice()
+	var out []netip.Addr
+	for _, fill := range []byte{0xff, 0xa7, 0x4b, 0x00} {
+		b := append([]byte(nil), first...)
+		for i := range b {
+			// The bits behind the prefix, from the left.
+			free := min(max(8*(i+1)-dst.Bits(), 0), 8)
+			b[i] |= fill & byte(1<<free-1)
+		}
+		if a, ok := netip.AddrFromSlice(b); ok && !(len(out) > 0 && out[len(out)-1] == a) {
+			out = append(out, a)
+		}
+	}
+	return out
 }
 
 func kernelPriority(dst netip.Prefix, priority int) uint32 {
@@ -132,10 +187,24 @@ var metricTypes = map[RouteMetric]struct {
 	MetricInitCwnd: {unix.RTAX_INITCWND, math.MaxUint32},
 	MetricInitRwnd: {unix.RTAX_INITRWND, math.MaxUint32},
 	MetricQuickack: {unix.RTAX_QUICKACK, 1},
+	MetricRTOMin:   {unix.RTAX_RTO_MIN, math.MaxInt32}, // milliseconds, turned into ticks when it is used (dst_metric_rtt)
+}
+
+// metricBits are those of our names that are one bit of a mask. The mask of locks has a bit for each type of metric.
+var metricBits = map[RouteMetric]struct {
+	typ uint16
+	bit uint32
+}{
+	MetricECN:         {unix.RTAX_FEATURES, unix.RTAX_FEATURE_ECN},
+	MetricMTULock:     {unix.RTAX_LOCK, 1 << unix.RTAX_MTU},
+	MetricCongctlLock: {unix.RTAX_LOCK, 1 << unix.RTAX_CC_ALGO},
 }
 
 // setMetric changes one metric inside the nest, 0 removes it. Lock bits stay, so that a restored value is locked as it was.
 func (r *rawRoute) setMetric(m RouteMetric, value int) error {
+	if b, ok := metricBits[m]; ok {
+		return r.setMetricBit(b.typ, b.bit, value)
+	}
 	t, ok := metricTypes[m]
 	if !ok {
 		return fmt.Errorf("%w: route metric %q", ErrNotSupported, m)
@@ -148,6 +217,26 @@ func (r *rawRoute) setMetric(m RouteMetric, value int) error {
 		data = binary.NativeEndian.AppendUint32(nil, uint32(value))
 	}
 	return r.setMetricBytes(t.typ, data)
+}
+
+// setMetricBit changes one bit and keeps the others. A mask of zero is left out, which is how a route without any is reported.
+func (r *rawRoute) setMetricBit(typ uint16, bit uint32, value int) error {
+	if value != 0 && value != 1 {
+		return fmt.Errorf("value %d: want 0 or 1: %w", value, unix.ERANGE)
+	}
+	metrics, err := netlink.UnmarshalAttributes(r.find(unix.RTA_METRICS))
+	if err != nil {
+		return fmt.Errorf("route metrics: %w", err)
+	}
+	mask := (rawRoute{attrs: metrics}).uint32(typ) &^ bit
+	if value == 1 {
+		mask |= bit
+	}
+	var data []byte
+	if mask != 0 {
+		data = binary.NativeEndian.AppendUint32(nil, mask)
+	}
+	return r.setMetricBytes(typ, data)
 }
 
 // A metric is removed by leaving it out, not by sending 0: the replacement is the whole route, and metrics that it
@@ -168,25 +257,64 @@ func (r *rawRoute) setMetricBytes(typ uint16, data []byte) error {
 	return nil
 }
 
+func (k *kernel) routeInUse(dst netip.Prefix) (rawRoute, error) {
+	raw, found, err := k.lookup(dst, -1)
+	if err == nil && !found {
+		err = fmt.Errorf("%w: no such route in the main table", fs.ErrNotExist)
+	}
+	return raw, err
+}
+
+func (k *kernel) routeOf(destination string) (Route, error) {
+	dst, err := parseDestination(destination)
+	if err != nil {
+		return Route{}, err
+	}
+	raw, err := k.routeInUse(dst)
+	if err != nil {
+		return Route{}, err
+	}
+	names, err := k.linkNames()
+	if err != nil {
+		return Route{}, err
+	}
+	r, _ := raw.route(names) // its family is the one that was asked for
+	return r, nil
+}
+
 // setRouteMetric is read, change, write. Netlink has no compare-and-swap, so that a change by another program between
 // the two requests is overwritten with what stood there before; package knob serialises its own writers, package
 // journal reads back.
 func (k *kernel) setRouteMetric(destination string, m RouteMetric, value int) error {
+	return k.editRoute(destination, func(r *rawRoute) error { return r.setMetric(m, value) })
+}
+
+// setRouteCongestion names the algorithm; an unknown one is refused by the kernel, which tries to load it first.
+func (k *kernel) setRouteCongestion(destination, algorithm string) error {
+	return k.editRoute(destination, func(r *rawRoute) error { return r.setCongestion(algorithm) })
+}
+
+func (r *rawRoute) setCongestion(algorithm string) error {
+	var cc []byte
+	if algorithm != "" {
+		cc = append([]byte(algorithm), 0)
+	}
+	return r.setMetricBytes(unix.RTAX_CC_ALGO, cc)
+}
+
+func (k *kernel) editRoute(destination string, edit func(*rawRoute) error) error {
 	dst, err := parseDestination(destination)
 	if err != nil {
 		return err
 	}
-	raw, found, err := k.lookup(dst, -1)
+	raw, err := k.routeInUse(dst)
 	if err != nil {
 		return err
-	}
-	if !found {
-		return unix.ESRCH
 	}
 	if raw, err = raw.sendable(); err != nil {
 		return err
 	}
-	if err := raw.setMetric(m, value); err != nil {
+	if err := edit(&raw); err != nil {
 		return err
 	}
 	// Without NLM_F_CREATE: if the route has gone meanwhile, it is not brought back.
@@ -277,13 +405,12 @@ func (k *kernel) fill(raw *rawRoute, r Route) error {
 		raw.set(f.typ, a.AsSlice())
 	}
 	for m := range metricTypes {
+		if m == MetricRTOMin {
+			continue // stays as it was, with the lock bits and the features
+		}
 		if err := raw.setMetric(m, r.Metric(m)); err != nil {
 			return err
 		}
 	}
-	var cc []byte
-	if r.Congestion != "" {
-		cc = append([]byte(r.Congestion), 0)
-	}
-	return raw.setMetricBytes(unix.RTAX_CC_ALGO, cc)
+	return raw.setCongestion(r.Congestion)
 }
