@@ -4,6 +4,10 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -s -w -X github.com/linerate/linerate/internal/cli.version=$(VERSION)
 export CGO_ENABLED := 0
 
+# What the tests may not do without. Guests run Debian's kernel for amd64.
+comma   := ,
+REQUIRE := netns,sshd,peers,nft$(if $(filter amd64,$(shell $(GO) env GOARCH)),$(comma)guest)
+
 .PHONY: build demo test bench fuzz lint gen cross setup
 build: ## one static binary in bin/
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/linerate
@@ -12,7 +16,7 @@ demo: build ## the whole loop in a private world on this machine; needs nothing 
 	./bin/linerate demo
 
 test: setup ## the whole test suite; what it needs and does not find is a failure, not a skip
-	LINERATE_REQUIRE=netns,sshd,peers,nft $(GO) test -timeout 25m -p 1 -parallel 5 $(LINERATE_TEST_FLAGS) ./...
+	LINERATE_REQUIRE=$(REQUIRE) $(GO) test -timeout 25m -p 1 -parallel 5 $(LINERATE_TEST_FLAGS) ./...
 
 bench: build setup ## side by side with iperf3, iperf, nuttcp and sockperf on a veth pair, as ratios in one run; needs root
 	$(GO) build -o bin/ ./bench

@@ -72,8 +72,9 @@ var floors = map[string]int{
 	"internal/loop":   6,
 	"internal/report": 6,
 
-	"internal/lab/link": 3, // the emulated link itself: frames, not hosts
-	"internal/lab":      7,
+	"internal/lab/link":  3, // the emulated link itself: frames, not hosts
+	"internal/lab/guest": 3, // a Linux of its own with real drivers; knows nothing of what runs in it
+	"internal/lab":       7,
 
 	"internal/cli": 8,
 
@@ -85,15 +86,17 @@ var floors = map[string]int{
 var testOnly = map[string]bool{
 	"internal":                     true,
 	"internal/knob/knobtest":       true,
+	"internal/lab/guest/guesttest": true,
 	"internal/traffic/traffictest": true,
 }
 
 // mayExec lists who may start other programs: our own binary as a world's host or as the guard, and the user's ssh.
 var mayExec = map[string]bool{
-	"internal/lab":     true, // hosts of a practice world are our own binary in namespaces
-	"internal/journal": true, // the guard is our own binary outside the writer
-	"internal/wire":    true, // ssh:// targets go through the user's own ssh
-	"bench":            true, // the other tools, and ours, as typed
+	"internal/lab":       true, // hosts of a practice world are our own binary in namespaces
+	"internal/lab/guest": true, // QEMU, and Debian's tools that bring a kernel
+	"internal/journal":   true, // the guard is our own binary outside the writer
+	"internal/wire":      true, // ssh:// targets go through the user's own ssh
+	"bench":              true, // the other tools, and ours, as typed
 }
 
 // onlyIn holds imports that belong to one room.

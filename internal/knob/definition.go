@@ -55,6 +55,7 @@ type Definition struct {
 	Default     string      `json:"default,omitempty"`
 	DefaultOn   string      `json:"default_on,omitempty"` // where the default was read: "Linux 6.18"
 	Scope       Scope       `json:"scope"`
+	ScopeSince  string      `json:"scope_since,omitempty"` // first kernel on which the scope holds: "6.8"; before it the knob belonged to the whole host
 	Disturbance Disturbance `json:"disturbance"`
 	Effect      Effect      `json:"effect"`
 	Symptom     string      `json:"symptom"`           // when to touch it

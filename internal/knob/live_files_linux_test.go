@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -80,6 +81,7 @@ func fileFixture(t *testing.T) knobtest.Fixture {
 		Device: "queue:v0.100/rx-0/rps_cpus",
 		Vanish: func(t *testing.T) { deleteLink(t, ns, "v1") },
 	}
+	f.Writable = slices.DeleteFunc(f.Writable, func(p knobtest.Pair) bool { return !known(t, p.Knob) })
 	// A veth has as many transmit queues as there are processors, and one alone has no map.
 	if runtime.NumCPU() > 1 {
 		f.Writable = append(f.Writable, knobtest.Pair{Knob: "queue:v0.100/tx-0/xps_cpus", A: "1", B: "0"},

@@ -161,7 +161,11 @@ func (p *printer) knob(k knob.Definition) {
 	}
 	put("values", k.Allowed())
 	put("default", k.Default+" "+parens(k.DefaultOn))
-	put("scope", string(k.Scope))
+	scope := string(k.Scope)
+	if k.ScopeSince != "" {
+		scope += " (since Linux " + k.ScopeSince + "; before it " + string(knob.ScopeGlobal) + ")"
+	}
+	put("scope", scope)
 	if d := int(k.Disturbance); d >= 0 && d < len(disturbances) {
 		put("disturbs", disturbances[d])
 	}

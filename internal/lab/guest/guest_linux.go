@@ -1,0 +1,422 @@
+package guest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/sys"
+)
+
+// emulator is the program that makes the machine.
+const emulator = "qemu-system-x86_64"
+
+// killGrace is how long a program, and then a guest, may take to end when it is told to, before the next harder means.
+const killGrace = 10 * time.Second
+
+// Card is a network card of a guest. It has a link and nobody at the other end of it.
+type Card struct {
+	Model  string // as after -device of QEMU: "e1000", "virtio-net-pci,mq=on,vectors=6"
+	Queues int    // pairs of queues behind a virtio card; 0 and 1 are one. Several need a tap, which QEMU makes in a namespace of its own
+}
+
+// Options say what a guest has. The zero value has one processor and no card.
+type Options struct {
+	CPUs        int      // 0: 1
+	MemoryBytes int64    // 0: 512 MiB
+	Cards       []Card   // become eth0, eth1, … in the order in which the drivers find them, not in this one
+	Modules     []string // kernel modules to load, each with parameters behind blanks: "e1000 InterruptThrottleRate=500"
+	Programs    []string // programs of this machine that are in the guest at the same path, with their shared libraries
+}
+
+// plan is what the guest's first process does before it listens.
+type plan struct {
+	Modules []module `json:"modules"`
+}
+
+// module is one kernel module in the order of loading.
+type module struct {
+	File       string `json:"file"`
+	Parameters string `json:"parameters,omitempty"`
+}
+
+// Guest is one that is up. One request at a time is served; further ones wait.
+type Guest struct {
+	Release string // of its kernel: "6.1.0-56-amd64"
+
+	process *os.Process
+	ended   chan struct{} // closed when QEMU has ended
+	dir     string
+	console *tail
+	talk    *talk
+	answers *json.Decoder
+	port    *os.File
+	mu      sync.Mutex // one request at a time
+}
+
+// Boot makes a guest and returns when it takes requests, which takes some seconds; the context bounds that time, not the life of the guest. The
+// calling program must call [Init] first in its main. The error is fs.ErrNotExist where QEMU, apt or the kernel is missing, and says which.
+func Boot(ctx context.Context, o Options) (*Guest, error) {
+	g, err := boot(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("boot guest: %w", err)
+	}
+	return g, nil
+}
+
+func boot(ctx context.Context, o Options) (g *Guest, err error) {
+	qemu, err := exec.LookPath(emulator)
+	if err != nil {
+		return nil, fmt.Errorf("%w: install qemu-system-x86", err)
+	}
+	k, err := findKernel(ctx)
+	if err != nil {
+		return nil, err
+	}
+	g = &Guest{ended: make(chan struct{}), console: &tail{}}
+	if g.dir, err = os.MkdirTemp("", "linerate-guest-*"); err != nil {
+		return nil, err
+	}
+	initramfs := filepath.Join(g.dir, "initramfs")
+	err = buildInitramfs(initramfs, k, o)
+	if err == nil {
+		err = g.start(qemu, arguments(o, k.image(), initramfs))
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(g.dir))
+	}
+	// The first word comes from the guest; a guest that dies before it, or never comes to it, is closed here.
+	stop := context.AfterFunc(ctx, func() { _ = g.process.Kill() })
+	var hello message
+	err = g.answers.Decode(&hello)
+	if !stop() {
+		err = context.Cause(ctx)
+	}
+	switch {
+	case err != nil:
+		err = g.died(err)
+	case hello.Error != "":
+		err = g.died(errors.New(hello.Error))
+	}
+	if err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	g.Release = hello.Ready
+	return g, nil
+}
+
+// arguments of QEMU. The machine is a q35, whose cards sit on PCI Express, with nothing in it that is not asked for.
+func arguments(o Options, image, initramfs string) []string {
+	args := []string{
+		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max",
+		"-smp", strconv.Itoa(max(o.CPUs, 1)), "-m", strconv.FormatInt(memory(o)>>20, 10),
+		"-kernel", image, "-initrd", initramfs,
+		// A kernel that panics reboots at once, and -no-reboot makes that the end of QEMU. The rest is time: mitigations cost an emulated processor
+		// more than a real one, and nobody looks for a keyboard.
+		"-append", "console=ttyS0 loglevel=4 panic=-1 mitigations=off i8042.noaux i8042.nokbd tsc=reliable",
+		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
+		"-chardev", "socket,id=talk,fd=3", "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=talk,name=" + portName,
+	}
+	for i, c := range o.Cards {
+		id := "card" + strconv.Itoa(i)
+		netdev := fmt.Sprintf("hubport,id=%s,hubid=%d", id, i)
+		if c.Queues > 1 {
+			// A hub has one queue; a tap that nobody brings up has several and drops what is sent to it.
+			netdev = fmt.Sprintf("tap,id=%s,ifname=%s,script=no,downscript=no,queues=%d", id, id, c.Queues)
+		}
+		args = append(args, "-netdev", netdev, "-device", fmt.Sprintf("%s,netdev=%s,mac=%s", c.Model, id, CardAddress(i)))
+	}
+	return args
+}
+
+// CardAddress is the hardware address of Options.Cards[i], by which a card is known whatever the kernel calls it.
+func CardAddress(i int) string { return fmt.Sprintf("52:54:00:00:00:%02x", i+1) }
+
+func memory(o Options) int64 {
+	if o.MemoryBytes == 0 {
+		return 512 << 20
+	}
+	return o.MemoryBytes
+}
+
+// start starts QEMU with one end of a socket pair, in a network namespace in which there is nothing.
+func (g *Guest) start(qemu string, args []string) error {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return fmt.Errorf("socket pair: %w", err)
+	}
+	g.port = os.NewFile(uintptr(fds[0]), "guest")
+	theirs := os.NewFile(uintptr(fds[1]), "guest's end")
+	defer theirs.Close()
+	cmd := exec.Command(qemu, args...)
+	cmd.Dir = g.dir
+	cmd.ExtraFiles = []*os.File{theirs} // descriptor 3
+	cmd.Stdout, cmd.Stderr = g.console, g.console
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWNET,
+		Setpgid:    true, // a terminal's Ctrl-C is for us
+		Pdeathsig:  syscall.SIGKILL,
+	}
+	if c, err := sys.Capabilities(); err != nil || !c.Has(sys.CapSysAdmin) || !c.Has(sys.CapNetAdmin) {
+		// Root of a user namespace may make the taps that an ordinary user may not.
+		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+	}
+	started := make(chan error, 1)
+	go func() {
+		// Pdeathsig is about the thread that started the child (prctl(2)), so that thread lives as long as the child does.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // however it ended, it has; what it said is on the console
+			close(g.ended)
+		}
+	}()
+	if err := <-started; err != nil {
+		return errors.Join(fmt.Errorf("start %s: %w", emulator, err), g.port.Close())
+	}
+	g.process = cmd.Process
+	g.talk, g.answers = newTalk(g.port), json.NewDecoder(bufio.NewReader(g.port))
+	return nil
+}
+
+// died says why the guest no longer answers, in the words of its console.
+func (g *Guest) died(err error) error {
+	select {
+	case <-g.ended:
+	case <-time.After(time.Second): // QEMU's last words come after its socket is closed
+	}
+	return fmt.Errorf("%w; the console ends with:\n%s", err, g.console)
+}
+
+// Run runs a program in the guest to its end and gives its exit status. Both outputs of the program are written to out as they come. When the
+// context ends the program and all that it started in its process group are killed. The error is for what kept the program from running to an end.
+func (g *Guest) Run(ctx context.Context, c Command, out io.Writer) (status int, err error) {
+	status = -1
+	err = g.ask(ctx, message{Run: &c}, func(m message) (bool, error) {
+		if m.Status != nil {
+			status = *m.Status
+			return true, nil
+		}
+		_, err := out.Write(m.Output)
+		return false, err
+	})
+	if err != nil {
+		return status, fmt.Errorf("run %s in guest: %w", strings.Join(c.Args, " "), err)
+	}
+	return status, nil
+}
+
+// ReadFile brings a file of the guest back. The error has the guest's words; a file that is not there is no fs.ErrNotExist of this machine.
+func (g *Guest) ReadFile(ctx context.Context, name string) (content []byte, err error) {
+	err = g.ask(ctx, message{Read: name}, func(m message) (bool, error) {
+		content = m.Data
+		return m.Done, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read %s in guest: %w", name, err)
+	}
+	return content, nil
+}
+
+// ask sends a request and hands the messages that come back to got, until got says that the answer is complete. An error of got does not end the
+// request, as the rest of the answer would be taken for that of the next one.
+func (g *Guest) ask(ctx context.Context, m message, got func(message) (complete bool, err error)) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := g.talk.say(m); err != nil {
+		return g.died(err)
+	}
+	stop := context.AfterFunc(ctx, func() {
+		_ = g.talk.say(message{Kill: true})
+		time.AfterFunc(killGrace, func() {
+			if g.mu.TryLock() { // the request is over
+				g.mu.Unlock()
+				return
+			}
+			_ = g.process.Kill()
+		})
+	})
+	defer stop()
+	var failed error
+	for {
+		var answer message
+		if err := g.answers.Decode(&answer); err != nil {
+			return g.died(errors.Join(err, failed))
+		}
+		if answer.Error != "" {
+			return errors.Join(errors.New(answer.Error), failed)
+		}
+		complete, err := got(answer)
+		failed = errors.Join(failed, err)
+		if complete {
+			return errors.Join(ctx.Err(), failed)
+		}
+	}
+}
+
+// Console is what the guest has said on its console so far, its last part if it was much.
+func (g *Guest) Console() string { return g.console.String() }
+
+// Close ends the guest at once; nothing in it can be lost.
+func (g *Guest) Close() error {
+	_ = g.process.Kill() // it may have ended by itself
+	<-g.ended
+	return errors.Join(g.port.Close(), os.RemoveAll(g.dir))
+}
+
+// buildInitramfs writes the file from which the guest lives.
+func buildInitramfs(name string, k kernel, o Options) (err error) {
+	files, err := initramfs(k, o)
+	if err != nil {
+		return err
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	// Not packed: an emulated processor unpacks slower than QEMU reads.
+	w := bufio.NewWriterSize(f, 1<<20)
+	return errors.Join(writeArchive(w, files), w.Flush(), f.Close())
+}
+
+func initramfs(k kernel, o Options) (files []file, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	b, err := os.ReadFile(self)
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, file{name: "init", mode: 0o755, data: b})
+	// Of ourselves the libraries alone, if there are any (cgo): the program is /init already.
+	own, err := programFiles(self)
+	if err != nil {
+		return nil, err
+	}
+	paths := own[1:]
+	for _, p := range o.Programs {
+		more, err := programFiles(p)
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, more...)
+	}
+	slices.Sort(paths)
+	for _, p := range slices.Compact(paths) {
+		b, err := os.ReadFile(p)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{name: strings.TrimPrefix(p, "/"), mode: 0o755, data: b})
+	}
+	more, err := moduleFiles(k, o.Modules)
+	if err != nil {
+		return nil, err
+	}
+	return withDirectories(append(files, more...)), nil
+}
+
+// always are the modules without which the two cannot talk.
+var always = []string{"virtio_pci", "virtio_console"}
+
+// moduleFiles are the modules wanted, those that they need, and the plan that says in which order they are loaded.
+func moduleFiles(k kernel, wanted []string) (files []file, err error) {
+	names := slices.Clone(always)
+	parameters := make(map[string]string)
+	for _, w := range wanted {
+		name, rest, _ := strings.Cut(w, " ")
+		names = append(names, name)
+		parameters[moduleName(name)] = rest
+	}
+	order, err := loadOrder(names, k.depends)
+	if err != nil {
+		return nil, err
+	}
+	var p plan
+	for _, name := range order {
+		b, err := os.ReadFile(k.module(name))
+		if err != nil {
+			return nil, err
+		}
+		to := "modules/" + name + ".ko"
+		files = append(files, file{name: to, mode: 0o644, data: b})
+		p.Modules = append(p.Modules, module{File: "/" + to, Parameters: parameters[name]})
+	}
+	b, err := json.Marshal(p)
+	return append(files, file{name: strings.TrimPrefix(planFile, "/"), mode: 0o644, data: b}), err
+}
+
+// withDirectories puts the directories of files in front of them, and those that the first process mounts on.
+func withDirectories(files []file) []file {
+	made := make(map[string]bool)
+	var dirs []file
+	var add func(dir string)
+	add = func(dir string) {
+		if dir == "." || made[dir] {
+			return
+		}
+		made[dir] = true
+		add(path.Dir(dir))
+		dirs = append(dirs, file{name: dir, mode: fs.ModeDir | 0o755})
+	}
+	for _, m := range mounts {
+		add(strings.TrimPrefix(m.at, "/"))
+	}
+	add("root")
+	for _, f := range files {
+		add(path.Dir(f.name))
+	}
+	return append(dirs, files...)
+}
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+// tailBytes is enough for a kernel's last words, its stack trace included.
+const tailBytes = 64 << 10
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.b = append(t.b, b...)
+	if len(t.b) > 2*tailBytes {
+		t.b = append(t.b[:0], t.b[len(t.b)-tailBytes:]...)
+	}
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.ReplaceAll(t.b, []byte("\r\n"), []byte("\n")))
+}

@@ -1,0 +1,159 @@
+package guest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The test binary is the first process of its guest, and a program in it.
+func TestMain(m *testing.M) {
+	Init()
+	if len(os.Args) > 1 && os.Args[1] == "act" {
+		act(os.Args[2])
+	}
+	os.Exit(m.Run())
+}
+
+// act is what the guest runs.
+func act(what string) {
+	switch what {
+	case "speak":
+		_, _ = os.Stdout.WriteString("out ")
+		_, _ = os.Stderr.WriteString("err " + os.Getenv("WORD") + "\n")
+		os.Exit(7)
+	case "shout":
+		_, _ = os.Stdout.Write(bytes.Repeat([]byte{0, 255}, 1<<20))
+	case "crash":
+		// Only a guest has this kernel to lose.
+		if Inside() {
+			_ = os.WriteFile("/proc/sysrq-trigger", []byte("c"), 0)
+		}
+	case "hang":
+		_, _ = os.Stdout.WriteString("hanging\n")
+		select {}
+	}
+	os.Exit(0)
+}
+
+// required boots a guest, or ends the test.
+func required(t *testing.T, o Options) *Guest {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	started := time.Now()
+	g, err := Boot(ctx, o)
+	switch {
+	case err == nil:
+	case strings.Contains(os.Getenv("LINERATE_REQUIRE"), "guest"):
+		t.Fatalf("a guest is required: %v", err)
+	default:
+		t.Skipf("needs a guest: %v", err)
+	}
+	t.Logf("Linux %s up in %.1f s", g.Release, time.Since(started).Seconds())
+	return g
+}
+
+// One guest for all, as it takes seconds to boot.
+func TestGuest(t *testing.T) {
+	if Inside() {
+		return
+	}
+	g := required(t, Options{Cards: []Card{{Model: "e1000"}}, Modules: []string{"e1000 debug=0"}, Programs: []string{"ip"}})
+	t.Run("output and status", func(t *testing.T) {
+		var out bytes.Buffer
+		status, err := g.Run(t.Context(), Command{Args: []string{"/init", "act", "speak"}, Env: []string{"WORD=word"}}, &out)
+		if err != nil || status != 7 || out.String() != "out err word\n" {
+			t.Errorf("status %d, %v, output %q", status, err, &out)
+		}
+	})
+	t.Run("much output of any bytes", func(t *testing.T) {
+		var out bytes.Buffer
+		status, err := g.Run(t.Context(), Command{Args: []string{"/init", "act", "shout"}}, &out)
+		if err != nil || status != 0 || out.Len() != 2<<20 || !bytes.HasPrefix(out.Bytes(), []byte{0, 255, 0, 255}) {
+			t.Errorf("status %d, %v, %d bytes", status, err, out.Len())
+		}
+	})
+	t.Run("a program of the machine, with its libraries, sees the card", func(t *testing.T) {
+		var out bytes.Buffer
+		status, err := g.Run(t.Context(), Command{Args: []string{"ip", "-o", "link"}}, &out)
+		if err != nil || status != 0 || !strings.Contains(out.String(), "52:54:00:00:00:01") {
+			t.Errorf("status %d, %v, output %q", status, err, &out)
+		}
+	})
+	t.Run("no such program", func(t *testing.T) {
+		_, err := g.Run(t.Context(), Command{Args: []string{"no-such-program"}}, &bytes.Buffer{})
+		if err == nil || !strings.Contains(err.Error(), "run no-such-program in guest: ") {
+			t.Error(err)
+		}
+	})
+	t.Run("files come back", func(t *testing.T) {
+		b, err := g.ReadFile(t.Context(), "/sys/class/net/eth0/address")
+		if err != nil || string(b) != "52:54:00:00:00:01\n" {
+			t.Errorf("%q, %v", b, err)
+		}
+		if b, err = g.ReadFile(t.Context(), "/proc/sys/kernel/hostname"); err != nil || string(b) != "guest\n" {
+			t.Errorf("%q, %v", b, err)
+		}
+		if _, err = g.ReadFile(t.Context(), "/nowhere"); err == nil || !strings.Contains(err.Error(), "read /nowhere in guest: ") {
+			t.Error(err)
+		}
+	})
+	t.Run("a program that hangs is killed with its context", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		status, err := g.Run(ctx, Command{Args: []string{"/init", "act", "hang"}}, onWrite(cancel))
+		if !errors.Is(err, context.Canceled) || status != 128+9 {
+			t.Errorf("status %d, %v", status, err)
+		}
+		if _, err := g.Run(ctx, Command{Args: []string{"/init", "act", "speak"}}, &bytes.Buffer{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("run under a context that is over: %v", err)
+		}
+	})
+	t.Run("a guest that dies says its last words", func(t *testing.T) {
+		_, err := g.Run(t.Context(), Command{Args: []string{"/init", "act", "crash"}}, &bytes.Buffer{})
+		if err == nil || !strings.Contains(err.Error(), "Kernel panic - not syncing: sysrq triggered crash") {
+			t.Error(err)
+		}
+	})
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// onWrite is called when something is written.
+type onWrite func()
+
+func (f onWrite) Write(b []byte) (int, error) {
+	f()
+	return len(b), nil
+}
+
+// A module that is not there and a program that is not there end the boot before QEMU starts, and are named.
+func TestBootRefuses(t *testing.T) {
+	if Inside() {
+		return
+	}
+	for _, tc := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{Modules: []string{"no-such-module x=1"}}, "module no_such_module"},
+		{Options{Programs: []string{"no-such-program"}}, "program no-such-program"},
+	} {
+		_, err := Boot(t.Context(), tc.o)
+		if err == nil {
+			t.Errorf("%+v boots", tc.o)
+		} else if !strings.Contains(err.Error(), tc.want) {
+			if strings.Contains(os.Getenv("LINERATE_REQUIRE"), "guest") {
+				t.Errorf("%v; want %s", err, tc.want)
+			} else {
+				t.Skipf("needs a guest: %v", err)
+			}
+		}
+	}
+}

@@ -1,0 +1,319 @@
+package guest
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// metapackage names Debian's kernel for this architecture, whatever its version.
+const metapackage = "linux-image-amd64"
+
+// kept are the directories of modules that go into the cache: what a guest for networks can ask for, a quarter of the whole.
+var kept = []string{
+	"arch", "crypto", "lib", "net", "drivers/char", "drivers/net", "drivers/pps", "drivers/ptp", "drivers/virtio", "fs/9p", "fs/netfs", "fs/nfs", "fs/nfs_common",
+	"fs/nfsd", "fs/lockd", "fs/fscache",
+}
+
+// tooMuch are directories below those that no guest asks for, and that are large.
+var tooMuch = []string{"drivers/net/wireless", "net/wireless", "net/mac80211", "net/bluetooth"}
+
+// kernel is one unpacked kernel in the cache.
+type kernel struct {
+	dir     string
+	builtin map[string]bool // modules that are part of the image
+}
+
+func (k kernel) image() string             { return filepath.Join(k.dir, "vmlinuz") }
+func (k kernel) module(name string) string { return filepath.Join(k.dir, "modules", name+".ko") }
+
+// depends is for loadOrder.
+func (k kernel) depends(name string) (needs []string, builtin bool, err error) {
+	f, err := os.Open(k.module(name))
+	if errors.Is(err, fs.ErrNotExist) && k.builtin[name] {
+		return nil, true, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	info, err := readModuleInfo(f)
+	return info.depends(), false, err
+}
+
+// cacheDirectory is where kernels are kept: $XDG_CACHE_HOME/linerate/guest.
+func cacheDirectory() (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, "linerate", "guest"), nil
+}
+
+// findKernel gives the kernel that apt would install, from the cache or from a Debian mirror. A machine whose apt knows none uses
+// what is in the cache.
+func findKernel(ctx context.Context) (kernel, error) {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		return kernel{}, fmt.Errorf("kernel for %s on %s: %w", runtime.GOARCH, runtime.GOOS, errors.ErrUnsupported)
+	}
+	cache, err := cacheDirectory()
+	if err != nil {
+		return kernel{}, err
+	}
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return kernel{}, err
+	}
+	// Test packages run at the same time, and one of them is enough to download.
+	unlock, err := lock(filepath.Join(cache, "lock"))
+	if err != nil {
+		return kernel{}, err
+	}
+	defer unlock()
+	name, version, err := offered(ctx)
+	if err != nil {
+		if old, cacheErr := newestIn(cache); cacheErr == nil {
+			return openKernel(old)
+		}
+		return kernel{}, err
+	}
+	dir := filepath.Join(cache, name+"_"+strings.ReplaceAll(version, ":", "%3a"))
+	if _, err := os.Stat(dir); err == nil {
+		return openKernel(dir)
+	}
+	if err := fetch(ctx, cache, name, version, dir); err != nil {
+		// Without a mirror yesterday's kernel is as good.
+		if old, cacheErr := newestIn(cache); cacheErr == nil {
+			return openKernel(old)
+		}
+		return kernel{}, err
+	}
+	return openKernel(dir)
+}
+
+// lock waits for an advisory lock on a file; it goes with the process.
+func lock(name string) (unlock func(), err error) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", name, err), f.Close())
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+func openKernel(dir string) (kernel, error) {
+	b, err := os.ReadFile(filepath.Join(dir, "modules.builtin"))
+	if err != nil {
+		return kernel{}, err
+	}
+	k := kernel{dir: dir, builtin: make(map[string]bool)}
+	for line := range strings.Lines(string(b)) {
+		k.builtin[moduleName(strings.TrimSuffix(path.Base(strings.TrimSpace(line)), ".ko"))] = true
+	}
+	return k, nil
+}
+
+// newestIn is the kernel that was unpacked last.
+func newestIn(cache string) (dir string, err error) {
+	dirs, err := filepath.Glob(filepath.Join(cache, "linux-image-*_*"))
+	if err != nil || len(dirs) == 0 {
+		return "", fmt.Errorf("no kernel in %s: %w", cache, fs.ErrNotExist)
+	}
+	age := func(dir string) int64 {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return 0
+		}
+		return info.ModTime().UnixNano()
+	}
+	return slices.MaxFunc(dirs, func(a, b string) int { return int(age(a)/1e6 - age(b)/1e6) }), nil
+}
+
+// offered asks apt which package the metapackage stands for, without the network.
+func offered(ctx context.Context) (name, version string, err error) {
+	out, err := output(ctx, "", "apt-cache", "show", "--no-all-versions", metapackage)
+	if err != nil {
+		return "", "", fmt.Errorf("%w (apt knows no %s: run apt-get update on a Debian machine)", err, metapackage)
+	}
+	if name, version = parseOffer(out); name == "" {
+		return "", "", fmt.Errorf("apt-cache show %s: no kernel among what it depends on", metapackage)
+	}
+	return name, version, nil
+}
+
+// parseOffer finds "linux-image-6.1.0-56-amd64 (= 6.1.192-2)" among the dependencies. The unsigned and the plain package hold the same kernel.
+func parseOffer(text string) (name, version string) {
+	for line := range strings.Lines(text) {
+		list, ok := strings.CutPrefix(line, "Depends: ")
+		if !ok {
+			continue
+		}
+		for entry := range strings.SplitSeq(list, ",") {
+			entry, _, _ = strings.Cut(entry, "|")
+			n, rest, _ := strings.Cut(strings.TrimSpace(entry), " ")
+			v, exact := strings.CutPrefix(strings.TrimSpace(rest), "(= ")
+			if strings.HasPrefix(n, "linux-image-") && exact {
+				return n, strings.TrimSuffix(strings.TrimSpace(v), ")")
+			}
+		}
+	}
+	return "", ""
+}
+
+// fetch downloads a package and unpacks what is needed of it into a directory that appears whole or not at all. apt-get checks
+// the signature of the archive and the hash of the file.
+func fetch(ctx context.Context, cache, name, version, dir string) (err error) {
+	work, err := os.MkdirTemp(cache, "unpack-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	// The sandbox user of apt has no way into a cache directory of root's.
+	if _, err := output(ctx, work, "apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", name+"="+version); err != nil {
+		return fmt.Errorf("%w (a guest needs the kernel of a Debian mirror once: is there a network, and is the list of packages fresh? apt-get update)", err)
+	}
+	packages, err := filepath.Glob(filepath.Join(work, "*.deb"))
+	if err != nil || len(packages) != 1 {
+		return fmt.Errorf("apt-get download %s: %d packages came: %w", name, len(packages), errors.Join(err, fs.ErrNotExist))
+	}
+	tree := filepath.Join(work, "tree")
+	if err := os.MkdirAll(filepath.Join(tree, "modules"), 0o755); err != nil {
+		return err
+	}
+	if err := unpack(ctx, packages[0], tree); err != nil {
+		return fmt.Errorf("unpack %s: %w", filepath.Base(packages[0]), err)
+	}
+	return os.Rename(tree, dir)
+}
+
+// unpack reads the package as a stream.
+func unpack(ctx context.Context, deb, dir string) (err error) {
+	cmd := exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", deb)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	found, err := unpackTar(ctx, tar.NewReader(out), dir)
+	_, drained := io.Copy(io.Discard, out) // the padding behind the end, without which the writer sees a broken pipe
+	if ended := cmd.Wait(); ended != nil {
+		return fmt.Errorf("dpkg-deb: %w: %s", ended, bytes.TrimSpace(stderr.Bytes()))
+	}
+	switch err := errors.Join(err, drained); {
+	case err != nil:
+		return err
+	case !found:
+		return errors.New("no kernel in it")
+	}
+	return nil
+}
+
+// unpackTar keeps the kernel's image, the list of what is built in, and modules. found says whether there was an image.
+func unpackTar(ctx context.Context, archive *tar.Reader, dir string) (found bool, err error) {
+	for {
+		h, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return found, nil
+		}
+		if err != nil {
+			return found, err
+		}
+		if h.Typeflag != tar.TypeReg {
+			continue
+		}
+		to, compressed := place(h.Name)
+		if to == "" {
+			continue
+		}
+		b, err := io.ReadAll(archive)
+		if err == nil && compressed {
+			b, err = uncompressed(ctx, b)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, to), b, 0o644)
+		}
+		if err != nil {
+			return found, fmt.Errorf("%s: %w", h.Name, err)
+		}
+		found = found || to == "vmlinuz"
+	}
+}
+
+// place says where a file of the package goes, "" if nowhere, and whether it is to be uncompressed on the way: Debian's modules are
+// plain files up to version 12 and packed by xz after it.
+func place(name string) (to string, compressed bool) {
+	name = strings.TrimPrefix(name, "./")
+	if strings.HasPrefix(name, "boot/vmlinuz-") {
+		return "vmlinuz", false
+	}
+	// lib/modules/RELEASE/…, with usr/ before it from Debian 13 on.
+	rest, ok := strings.CutPrefix(strings.TrimPrefix(name, "usr/"), "lib/modules/")
+	if !ok {
+		return "", false
+	}
+	_, rest, _ = strings.Cut(rest, "/")
+	if rest == "modules.builtin" {
+		return rest, false
+	}
+	rest, ok = strings.CutPrefix(rest, "kernel/")
+	below := func(dir string) bool { return strings.HasPrefix(rest, dir+"/") }
+	if !ok || !slices.ContainsFunc(kept, below) || slices.ContainsFunc(tooMuch, below) {
+		return "", false
+	}
+	base, compressed := strings.CutSuffix(path.Base(rest), ".xz")
+	base, ok = strings.CutSuffix(base, ".ko")
+	if !ok {
+		return "", false
+	}
+	return path.Join("modules", moduleName(base)+".ko"), compressed
+}
+
+func uncompressed(ctx context.Context, b []byte) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "xz", "-dc")
+	cmd.Stdin = bytes.NewReader(b)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("xz: %w: %s", err, bytes.TrimSpace(stderr.Bytes()))
+	}
+	return out, nil
+}
+
+// output runs a program of Debian's. The error has its last line, where such programs say what is wrong.
+func output(ctx context.Context, dir, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		lines := strings.Split(strings.TrimSpace(stderr.String()), "\n")
+		return "", fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, lines[len(lines)-1])
+	}
+	return string(out), nil
+}

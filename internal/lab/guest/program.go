@@ -1,0 +1,85 @@
+package guest
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// libraryPath is where ld.so(8) of Debian looks without a cache, the multiarch directories first.
+var libraryPath = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"}
+
+// programFiles gives a program of this machine and the shared libraries that it names, at the places where they are here. A program may be
+// given as a path or as a name; those of the administrator are found also when they are not in the user's PATH.
+func programFiles(name string) (paths []string, err error) {
+	path, err := exec.LookPath(name)
+	for _, dir := range []string{"/usr/sbin", "/sbin"} {
+		if err != nil && !strings.Contains(name, "/") {
+			path, err = exec.LookPath(filepath.Join(dir, name))
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("program %s: %w", name, err)
+	}
+	seen := map[string]bool{path: true}
+	paths = []string{path}
+	for i := 0; i < len(paths); i++ {
+		needs, err := sharedObjects(paths[i])
+		if err != nil {
+			return nil, fmt.Errorf("program %s: %w", name, err)
+		}
+		for _, n := range needs {
+			if !seen[n] {
+				seen[n] = true
+				paths = append(paths, n)
+			}
+		}
+	}
+	return paths, nil
+}
+
+// sharedObjects are the loader and the libraries that a program or library names; none of one that is linked statically.
+func sharedObjects(path string) (paths []string, err error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type != elf.PT_INTERP {
+			continue
+		}
+		b := make([]byte, p.Filesz)
+		if _, err := p.ReadAt(b, 0); err != nil {
+			return nil, fmt.Errorf("%s: loader: %w", path, err)
+		}
+		paths = append(paths, strings.TrimRight(string(b), "\x00"))
+	}
+	libraries, err := f.ImportedLibraries()
+	if err != nil {
+		return nil, fmt.Errorf("%s: libraries: %w", path, err)
+	}
+	for _, l := range libraries {
+		found, err := findLibrary(l)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		paths = append(paths, found)
+	}
+	return paths, nil
+}
+
+func findLibrary(name string) (path string, err error) {
+	for _, dir := range libraryPath {
+		path = filepath.Join(dir, name)
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			return path, err
+		}
+	}
+	return "", fmt.Errorf("library %s: %w", name, fs.ErrNotExist)
+}
