@@ -1,0 +1,144 @@
+package nl
+
+import (
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+func linkModesMessage(t testing.TB) []byte {
+	return encoded(t, nil, func(ae *netlink.AttributeEncoder) {
+		unknown(ae)
+		ae.Uint8(unix.ETHTOOL_A_LINKMODES_AUTONEG, 1)
+		ae.Nested(unix.ETHTOOL_A_LINKMODES_OURS, bitset([]string{"1000baseT/Full", "Autoneg", "10000baseT/Full"}, map[string]bool{"1000baseT/Full": true, "Autoneg": true}))
+		ae.Nested(unix.ETHTOOL_A_LINKMODES_PEER, bitset([]string{"100baseT/Full", "1000baseT/Full"}, nil))
+		ae.Uint32(linkModesLanes, 1)
+	})
+}
+
+func permanentMessage(size uint32, address ...byte) []byte {
+	b := binary.NativeEndian.AppendUint32(nil, unix.ETHTOOL_GPERMADDR)
+	b = binary.NativeEndian.AppendUint32(b, size)
+	return append(b, address...)
+}
+
+// What is supported and not advertised is why a link is slow, so the two must not be mixed up.
+func TestParseLinkModes(t *testing.T) {
+	got, err := parseLinkModes(linkModesMessage(t))
+	want := LinkModes{
+		Autoneg: true, Lanes: 1, Supported: []string{"10000baseT/Full", "1000baseT/Full", "Autoneg"}, Advertised: []string{"1000baseT/Full", "Autoneg"},
+		Partner: []string{"1000baseT/Full", "100baseT/Full"},
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestParsePermanentAddress(t *testing.T) {
+	for _, c := range []struct {
+		b    []byte
+		want string
+		ok   bool
+	}{
+		{permanentMessage(6, 0, 0x1b, 0x21, 1, 2, 3, 0, 0), "00:1b:21:01:02:03", true},
+		{permanentMessage(6, 0, 0, 0, 0, 0, 0), "", true},
+		{permanentMessage(0), "", true},
+		{permanentMessage(7, 1, 2, 3), "", false},
+		{permanentMessage(1<<32-1, 1), "", false},
+		{nil, "", false},
+	} {
+		if got, err := parsePermanentAddress(c.b); got != c.want || (err == nil) != c.ok {
+			t.Errorf("%x: %q %v", c.b, got, err)
+		}
+	}
+}
+
+// FuzzLinkModes: whatever the bytes are, what is advertised is supported.
+func FuzzLinkModes(f *testing.F) {
+	f.Add(linkModesMessage(f))
+	f.Add(permanentMessage(6, 0, 0x1b, 0x21, 1, 2, 3))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, _ := parseLinkModes(b)
+		for _, mode := range m.Advertised {
+			if !slices.Contains(m.Supported, mode) {
+				t.Errorf("%s is advertised and not supported", mode)
+			}
+		}
+		if a, err := parsePermanentAddress(b); err == nil && len(a) > 3*len(b) {
+			t.Errorf("address %q", a)
+		}
+	})
+}
+
+// What ethtool(8) prints of modes and of the maker's address is what is read here, of every link of this machine and of a tap, which has a mode and no maker.
+func TestNetnsModesAgreeWithEthtool(t *testing.T) {
+	compare := func(c *Client, name string) {
+		t.Helper()
+		if out, ok := otherSays(t, "ethtool", "-P", name); ok {
+			theirs := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(out), "Permanent address:"))
+			if theirs == "not set" || strings.Trim(theirs, "0:") == "" {
+				theirs = ""
+			}
+			if ours, err := c.PermanentAddress(name); err != nil || ours != theirs {
+				t.Errorf("permanent address of %s: %q %v here, %q there", name, ours, err, theirs)
+			}
+		}
+		out, ok := otherSays(t, "ethtool", name)
+		m, err := c.LinkModes(name)
+		if !ok || err != nil {
+			return
+		}
+		base := func(mode string) bool { return strings.Contains(mode, "base") }
+		for heading, modes := range map[string][]string{"Supported link modes:": m.Supported, "Advertised link modes:": m.Advertised} {
+			ours := slices.DeleteFunc(slices.Clone(modes), func(mode string) bool { return !base(mode) })
+			theirs := slices.DeleteFunc(strings.Fields(section(out, heading)), func(mode string) bool { return !base(mode) })
+			slices.Sort(theirs)
+			if !slices.Equal(ours, theirs) {
+				t.Errorf("%s of %s: %q here, %q there", heading, name, ours, theirs)
+			}
+		}
+	}
+	inNetNS(t, func(c *Client) {
+		addTap(t, "tap0")
+		must(t, c.AddVeth("v0", "v1", -1))
+		compare(c, "tap0")
+		compare(c, "v0")
+		if _, err := c.LinkModes("nope"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("no link: %v", err)
+		}
+		if _, err := c.PermanentAddress("nope"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("no link: %v", err)
+		}
+	})
+	c, err := Dial()
+	must(t, err)
+	defer func() { _ = c.Close() }()
+	links, err := c.Links()
+	must(t, err)
+	for _, l := range links {
+		compare(c, l.Name)
+	}
+}
+
+// section is what stands behind a heading of ethtool(8), with the lines below it that are indented further.
+func section(text, heading string) string {
+	_, after, ok := strings.Cut(text, heading)
+	if !ok {
+		return ""
+	}
+	var out strings.Builder
+	for line := range strings.Lines(after) {
+		if out.Len() > 0 && strings.Contains(line, ":") {
+			break
+		}
+		out.WriteString(line)
+	}
+	return out.String()
+}
