@@ -47,6 +47,9 @@ func TestFoundInTheWild(t *testing.T) {
 		{"no effect", "net.ipv4.udp_wmem_min = 16384", "net.ipv4.udp_wmem_min = 16384: ignored"},
 		{"an order", "net.ipv4.route.flush = 1", "net.ipv4.route.flush = 1: ignored"},
 		{"scheduler", "kernel.sched_min_granularity_ns = 10000000", "kernel.sched_min_granularity_ns = 10000000: removed"},
+		{"Solaris, twice the default", "ndd -set /dev/tcp tcp_rexmit_interval_min 3000", "ndd:tcp/tcp_rexmit_interval_min = 3000: harmful"},
+		{"FreeBSD, a burst", "net.inet.tcp.abc_l_var=44", "net.inet.tcp.abc_l_var = 44: harmful"},
+		{"Windows, no value of TCP", "TCPNoDelay 1", `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\TCPNoDelay = 1: ignored`},
 		{"fixed by today", "net.ipv4.tcp_challenge_ack_limit = 999999999", "net.ipv4.tcp_challenge_ack_limit = 999999999: now-default"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
