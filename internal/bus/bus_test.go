@@ -86,7 +86,7 @@ func TestExpressWay(t *testing.T) {
 	want := Slot{
 		Kind: "pcie", Address: "0000:02:00.0", Width: 8, SpeedGigatransfers: 8,
 		CapacityBitsPerSec: 4 * 2e9, MaxCapacityBitsPerSec: 4 * (8e9 * 128 / 130),
-		LimitedBy: "0000:01:00.0", SharedWith: []string{"0000:02:00.1"},
+		LimitedBy: "0000:01:00.0", SharedWith: []string{"0000:02:00.1"}, MaxWidth: 4, MaxSpeedGigatransfers: 8,
 	}
 	if diff := cmp.Diff(want, got); diff != "" || !ok {
 		t.Errorf("%v (-want +got):\n%s", ok, diff)

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"encoding/binary"
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -69,12 +70,16 @@ func (m Machine) readConventional(device string, config []byte, s *Slot) {
 			width, best = min(width, positive(below, width)), min(best, fastest)
 		}
 	}
-	s.Width = width
+	s.Width, s.MaxWidth = width, width
+	s.Megatransfers, s.MaxMegatransfers = millions(now), millions(max(best, now))
 	s.CapacityBitsPerSec = float64(width) * now
 	s.MaxCapacityBitsPerSec = float64(width) * max(best, now)
 	s.SharedWith = m.neighbours(device)
 	m.narrow(bridge, s)
 }
+
+// millions turns transfers per second into millions of them, to the kilohertz that their names have: 33.333.
+func millions(transfers float64) float64 { return math.Round(transfers/1e3) / 1e3 }
 
 // narrow takes the buses above the one that a card sits on into account, up to the root or to where they become PCIe: data pass them all, so the
 // narrowest of them is what arrives. What a bridge does not tell narrows nothing.

@@ -78,8 +78,12 @@ func (m Machine) readPath(device string, card link, s *Slot) {
 		if !ok {
 			break
 		}
-		best := laneRate(min(positive(below.maxSpeed, below.speed), positive(port.maxSpeed, port.speed))) *
-			float64(min(positive(below.maxWidth, below.width), positive(port.maxWidth, port.width)))
+		speed := min(positive(below.maxSpeed, below.speed), positive(port.maxSpeed, port.speed))
+		lanes := min(positive(below.maxWidth, below.width), positive(port.maxWidth, port.width))
+		if below == card && s.MaxWidth == 0 {
+			s.MaxWidth, s.MaxSpeedGigatransfers = lanes, speed
+		}
+		best := laneRate(speed) * float64(lanes)
 		if s.MaxCapacityBitsPerSec == 0 || best < s.MaxCapacityBitsPerSec {
 			s.MaxCapacityBitsPerSec = best
 		}
@@ -92,6 +96,7 @@ func (m Machine) readPath(device string, card link, s *Slot) {
 	// Without a readable port above, as in a guest that was given the card alone, the card's own word is all there is.
 	if s.MaxCapacityBitsPerSec == 0 && card.maxSpeed > 0 && card.maxWidth > 0 {
 		s.MaxCapacityBitsPerSec = laneRate(card.maxSpeed) * float64(card.maxWidth)
+		s.MaxWidth, s.MaxSpeedGigatransfers = card.maxWidth, card.maxSpeed
 	}
 	s.MaxCapacityBitsPerSec = max(s.MaxCapacityBitsPerSec, s.CapacityBitsPerSec)
 }

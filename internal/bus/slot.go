@@ -56,6 +56,12 @@ type Slot struct {
 	// SharedWith are the addresses of the other devices that share this capacity: neighbours on a conventional bus, other functions of
 	// the card.
 	SharedWith []string
+
+	// What card and slot could do together, beside MaxCapacityBitsPerSec: PCIe lanes or PCI bits, and the speed of a PCIe lane.
+	MaxWidth              int
+	MaxSpeedGigatransfers float64
+	// Transfers of a parallel bus, in millions per second, now and at best: its clock, or twice and four times that for PCI-X 2.0. 0 on others.
+	Megatransfers, MaxMegatransfers float64
 }
 
 // buses are the directories of /sys/bus that network cards are found in.

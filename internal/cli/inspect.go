@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +21,7 @@ type inspectFlags struct {
 	root, from string // at most one of them; neither: this host
 	capture    string
 	force      bool
+	interval   time.Duration // how long interrupts are watched; 0: not at all
 }
 
 // --from and --root are how a host is looked at from afar and later: somebody sends a capture, or a tarball of /proc and /sys.
@@ -31,7 +33,8 @@ func (a *app) inspectCommand() *cobra.Command {
 		Long: `Show interfaces with driver, bus, link, rings, coalescing, features and queues; the TCP and
 core settings; the processors; and the rates that none of them lets you pass.
 
-Reads only. With --from it reads a capture instead of this host, with --root an unpacked
+Reads only, and takes some milliseconds. Interrupts are counts since boot; with --interval they are
+watched for that long, and their rates are told, by CPU. With --from it reads a capture instead of this host, with --root an unpacked
 copy of /proc and /sys.
 
 --capture writes what was read into one text file that can be sent to a stranger: addresses,
@@ -40,15 +43,22 @@ random and not kept; settings, counters and sizes are as they are. What is print
 the reader of the file will see. A file that exists is left alone unless --force is given.`,
 		Example: "  linerate inspect\n  linerate inspect --json | jq .ceilings\n" +
 			"  linerate inspect --capture slow.capture\n  linerate inspect --from slow.capture",
+		Args: wholeHost,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for _, name := range []string{"from", "capture"} {
+			// An empty name is a shell's variable that was not set: reading this host instead would be another answer to another question.
+			for _, name := range []string{"from", "capture", "root"} {
 				if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-					return usagef("--%s: name a file", name)
+					return usagef("--%s: name what to read or to write", name)
 				}
 			}
 			snapshot, err := a.inspected(cmd.Context(), f)
 			if err != nil {
 				return err
+			}
+			if f.interval > 0 {
+				if err := (host.Root{}).WatchInterrupts(cmd.Context(), snapshot, f.interval); err != nil {
+					return err
+				}
 			}
 			doc := report.NewInspect(a.envelope(snapshot.Name), snapshot)
 			return a.print(doc, func(s report.Style) error { return report.InspectText(a.out, doc, s) })
@@ -56,8 +66,9 @@ the reader of the file will see. A file that exists is left alone unless --force
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.root, "root", "", "directory that holds copies of /proc and /sys to read instead of this host")
-	flags.StringVar(&f.from, "from", "", "capture `FILE` to read instead of this host")
+	flags.StringVar(&f.from, "from", "", "capture `FILE` to read instead of this host; - is standard input")
 	flags.StringVar(&f.capture, "capture", "", "write what was read, scrubbed, into this new `FILE`")
+	flags.DurationVar(&f.interval, "interval", 0, "watch interrupts for this long and tell their rates, 10ms to 1h")
 	flags.BoolVar(&f.force, "force", false, "let --capture replace a file")
 	return c
 }
@@ -67,6 +78,10 @@ func (a *app) inspected(ctx context.Context, f inspectFlags) (*host.Snapshot, er
 	switch {
 	case f.root != "" && f.from != "":
 		return nil, usagef("--from and --root: one of them says what is read")
+	case f.interval != 0 && (f.interval < 10*time.Millisecond || f.interval > time.Hour):
+		return nil, usagef("--interval %s: 10ms to 1h", f.interval)
+	case f.interval != 0 && (f.root != "" || f.from != "" || f.capture != ""):
+		return nil, usagef("--interval: rates are of the running system; --root, --from and --capture are about one moment")
 	case f.force && f.capture == "":
 		return nil, usagef("--force: it is for --capture, which is not there")
 	case f.capture == "-":
@@ -90,7 +105,7 @@ func (a *app) inspected(ctx context.Context, f inspectFlags) (*host.Snapshot, er
 		return err
 	}
 	if f.from != "" {
-		read, err := readCapture(f.from)
+		read, err := a.readCapture(f.from)
 		if err != nil {
 			return nil, err
 		}
@@ -114,14 +129,33 @@ func (a *app) inspected(ctx context.Context, f inspectFlags) (*host.Snapshot, er
 	return snapshot, nil
 }
 
-func readCapture(name string) (*capture.Capture, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, fmt.Errorf("read capture: %w", err)
+// wholeHost refuses a name behind inspect, which people type to see one interface.
+func wholeHost(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
 	}
-	defer f.Close()
-	c, err := capture.Read(f)
-	if err != nil {
+	return flagError{fmt.Errorf("inspect %s: it shows the whole host and takes no name", args[0]),
+		fmt.Sprintf("linerate knobs --current 'ethtool:%s/*', or linerate inspect --json", args[0])}
+}
+
+// readCapture reads a capture from a file, or from standard input for "-".
+func (a *app) readCapture(name string) (*capture.Capture, error) {
+	in := a.in
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("read capture: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	c, err := capture.Read(in)
+	switch {
+	case errors.Is(err, capture.ErrFormat):
+		// Who has an archive of /proc and /sys has what is wanted, in another form.
+		return nil, flagError{fmt.Errorf("read capture %s: %w", name, err),
+			"linerate inspect --capture FILE makes one; an unpacked copy of /proc and /sys is read with --root DIR"}
+	case err != nil:
 		return nil, fmt.Errorf("read capture %s: %w", name, err)
 	}
 	return c, nil

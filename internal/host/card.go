@@ -71,6 +71,9 @@ func readCard(src *source, m bus.Machine, device string, told *Card) *Card {
 		if sizes, ok := m.Control(function); ok {
 			c.PayloadBytes, c.PayloadSupportedBytes, c.ReadRequestBytes = sizes.PayloadBytes, sizes.PayloadSupportedBytes, sizes.ReadRequestBytes
 		}
+		if e, ok := m.Errors(function); ok {
+			c.AER = (*AER)(&e)
+		}
 		if physical, ok := src.Resolve(device + "/physfn"); ok {
 			c.VirtualFunction = path.Base(physical)
 		}
@@ -93,7 +96,7 @@ func readCard(src *source, m bus.Machine, device string, told *Card) *Card {
 // empty tells that there is nothing to say, so that documents have no empty object.
 func (c *Card) empty() bool {
 	return c.FirmwareVersion == "" && c.DriverVersion == "" && c.PCIID == "" && c.VirtualFunction == "" && c.PayloadBytes == 0 && len(c.ASPM) == 0 &&
-		c.Pause == nil && c.EEE == nil && c.FEC == nil && c.RSS == nil && len(c.PrivateFlags) == 0
+		c.Pause == nil && c.EEE == nil && c.FEC == nil && c.RSS == nil && len(c.PrivateFlags) == 0 && c.PermanentMAC == "" && c.Port == "" && c.Modes == nil && c.AER == nil
 }
 
 // spread summarises an indirection table: how many of its entries each queue has.
@@ -110,19 +113,52 @@ func spread(r nl.RSS) *RSS {
 	return s
 }
 
-// readSymptoms looks up every counter that is not zero, the driver's own among them. Only cards on a bus have those: see askStatistics.
-func readSymptoms(src *source, dev *Interface) []Symptom {
-	counters := maps.Clone(dev.Counters)
-	if !dev.Virtual {
-		// A driver that repeats the common ones under their names means the same by them. That there are none is Counters' to say.
-		own, _ := src.driverStatistics(dev.Name)
-		if counters == nil {
-			counters = own
-		} else {
-			maps.Copy(counters, own)
+// countQueues gives each queue those of the driver's counters that are its own.
+func countQueues(queues []Queue, statistics map[string]uint64) {
+	position := make(map[string]int, len(queues))
+	for i, q := range queues {
+		position[q.Name] = i
+	}
+	for name, n := range statistics {
+		queue, counter, ok := nicstat.Queue(name)
+		i, known := position[queue]
+		if !ok || !known {
+			continue
 		}
+		if queues[i].Counters == nil {
+			queues[i].Counters = make(map[string]uint64)
+		}
+		queues[i].Counters[counter] = n
+	}
+}
+
+// Where the meaning of errors of the bus is written.
+const sourceAER = "PCIe 5.0 §6.2; Documentation/PCI/pcieaer-howto.rst"
+
+// readSymptoms looks up every counter that is not zero, the driver's own among them, and adds the errors of the bus.
+func readSymptoms(dev *Interface, statistics map[string]uint64) []Symptom {
+	counters := maps.Clone(dev.Counters)
+	// A driver that repeats the common ones under their names means the same by them.
+	if counters == nil {
+		counters = statistics
+	} else {
+		maps.Copy(counters, statistics)
 	}
 	var found []Symptom
+	if dev.Card != nil && dev.Card.AER != nil {
+		for _, e := range []struct {
+			class, meaning string
+			n              uint64
+		}{
+			{"correctable", "packets broken between card and slot and sent again: a bad contact, a riser, a slot too fast for it", dev.Card.AER.Correctable},
+			{"nonfatal", "transactions between card and memory that were lost; the link went on", dev.Card.AER.NonFatal},
+			{"fatal", "times that the card's link to the slot became unreliable and had to be made anew", dev.Card.AER.Fatal},
+		} {
+			if e.n > 0 {
+				found = append(found, Symptom{Counter: "aer_dev_" + e.class, Total: e.n, Class: string(nicstat.Bus), Meaning: e.meaning, Source: sourceAER})
+			}
+		}
+	}
 	for name, n := range counters {
 		if n == 0 {
 			continue

@@ -68,7 +68,13 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 			dev.Interrupts = readInterrupts(src, table, l.Name, device)
 		}
 		if own {
-			dev.Symptoms = readSymptoms(src, &dev)
+			// Only cards on a bus are asked for counters of their own: see askStatistics. That there are none is Counters' to say.
+			var statistics map[string]uint64
+			if !dev.Virtual {
+				statistics, _ = src.driverStatistics(l.Name)
+			}
+			countQueues(dev.Queues, statistics)
+			dev.Symptoms = readSymptoms(&dev, statistics)
 		}
 		if dev.Counters == nil {
 			dev.Counters = counters.OfInterface(l.Name)

@@ -73,6 +73,11 @@ type Bus struct {
 	LimitedBy string `json:"limited_by,omitempty"`
 	// SharedWith are the addresses of the other devices that share this capacity: neighbours on a conventional bus, other functions of the card.
 	SharedWith []string `json:"shared_with,omitempty"`
+	// What card and slot could do: lanes or bits, and the speed of a lane of PCIe. Of a parallel bus the transfers, which are its clock, or up to four times that on PCI-X 2.0.
+	MaxWidth              int     `json:"max_width,omitempty"`
+	MaxSpeedGigatransfers float64 `json:"max_speed_gigatransfers_per_second,omitempty"`
+	Megatransfers         float64 `json:"megatransfers_per_second,omitempty"`
+	MaxMegatransfers      float64 `json:"max_megatransfers_per_second,omitempty"`
 }
 
 // Rings are the descriptor rings of a card. All receive rings have one size, and all transmit rings.
@@ -103,6 +108,8 @@ type Queue struct {
 	// RFSEntries is how many flows of this queue the kernel follows to the CPU of their reader; 0: none (RFS is off).
 	RFSEntries  uint32 `json:"rfs_entries,omitempty"`
 	XPSRxQueues string `json:"xps_rxqs,omitempty"` // hex mask: packets go out where the flow's came in (since Linux 4.18)
+	// Counters are the driver's own for this queue, without the queue in their names: packets, bytes, drops, … Nil: it keeps none, or in a form not known here.
+	Counters map[string]uint64 `json:"counters,omitempty"`
 }
 
 // Channels are the queue counts of a card: queues that serve both directions are combined. A channel is an interrupt and the queues
@@ -141,7 +148,10 @@ type Setting struct {
 // Route is one route of the main table with the metrics that bear on speed (ip-route(8)). Zero means not set: the kernel then goes by its
 // settings. Windows are those of one connection; initcwnd and initrwnd count segments of full size.
 type Route struct {
-	Destination string `json:"destination"` // CIDR; "default" for IPv4's 0.0.0.0/0, "::/0" for IPv6's
+	Destination string `json:"destination"`        // CIDR; "default" for IPv4's 0.0.0.0/0, "::/0" for IPv6's
+	Source      string `json:"source,omitempty"`   // the address that packets get which have none yet
+	Priority    int    `json:"metric,omitempty"`   // of routes to one destination the lowest is used
+	Protocol    string `json:"protocol,omitempty"` // who made it: kernel, boot, static, ra, dhcp, …
 	Gateway     string `json:"gateway,omitempty"`
 	Interface   string `json:"interface"`
 	WindowBytes int    `json:"window_bytes,omitempty"`

@@ -35,6 +35,29 @@ type Card struct {
 	FEC                   *FEC            `json:"fec,omitempty"`
 	RSS                   *RSS            `json:"rss,omitempty"`
 	PrivateFlags          map[string]bool `json:"private_flags,omitempty"` // the driver's own switches, by its own names
+	PermanentMAC          string          `json:"permanent_mac,omitempty"` // as the maker gave it; a bond gives all of its cards one address
+	Port                  string          `json:"port,omitempty"`          // twisted-pair, fibre, direct-attach, …
+	Modes                 *LinkModes      `json:"link_modes,omitempty"`
+	AER                   *AER            `json:"aer,omitempty"` // nil: the card or the kernel does not report errors of the bus
+}
+
+// LinkModes are speed, medium and duplex in the words of ethtool(8): "1000baseT/Full". A link below its card shows here why: the mode is not advertised by
+// this end, or not by the other one.
+type LinkModes struct {
+	Autoneg    bool     `json:"autonegotiated"`
+	Supported  []string `json:"supported,omitempty"`
+	Advertised []string `json:"advertised,omitempty"`
+	Partner    []string `json:"partner,omitempty"` // of the other end; absent: no link, no negotiation, or the driver does not tell
+	Lanes      int      `json:"lanes,omitempty"`
+}
+
+// AER are the errors of the card's PCIe link since the kernel found it (Advanced Error Reporting). A correctable one costs a repetition, the others the
+// packet, a fatal one the link.
+type AER struct {
+	Correctable uint64            `json:"correctable_total"`
+	NonFatal    uint64            `json:"nonfatal_total"`
+	Fatal       uint64            `json:"fatal_total"`
+	Kinds       map[string]uint64 `json:"kinds,omitempty"` // those that happened, by the kernel's names: BadTLP, Timeout, …
 }
 
 // Pause is flow control by pause frames (IEEE 802.3 annex 31B) as configured; what was negotiated depends on the other end too.
@@ -82,12 +105,15 @@ type Interrupt struct {
 	Affinity          string     `json:"affinity_cpus,omitempty"`
 	EffectiveAffinity string     `json:"effective_affinity_cpus,omitempty"`
 	Counts            []CPUCount `json:"counts,omitempty"` // of the CPUs that served it since boot
+	// PerSec is its rate over all CPUs while the host was watched; nil: nobody watched, since a rate takes time.
+	PerSec *float64 `json:"interrupts_per_second,omitempty"`
 }
 
 // CPUCount is what was counted on one CPU since boot.
 type CPUCount struct {
-	CPU   int    `json:"cpu"`
-	Total uint64 `json:"interrupts_total"`
+	CPU    int      `json:"cpu"`
+	Total  uint64   `json:"interrupts_total"`
+	PerSec *float64 `json:"interrupts_per_second,omitempty"` // as that of the interrupt
 }
 
 // NAPI is how an interface polls (Documentation/networking/napi.rst): after a poll that found little it may leave its interrupt off

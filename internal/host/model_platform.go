@@ -5,11 +5,13 @@ import "github.com/linerate/linerate/internal/owner"
 // Platform is what surrounds the cards and bears on their speed: queues in front of them, processors' sleep, tables that can be full, file
 // systems that come over the network, and other programs that turn the same knobs.
 type Platform struct {
-	Qdiscs []Qdisc       `json:"qdiscs,omitempty"`
-	Idle   *Idle         `json:"idle,omitempty"`
-	Tables []Table       `json:"tables,omitempty"`
-	Mounts []Mount       `json:"mounts,omitempty"` // NFS alone
-	Owners []owner.Owner `json:"owners,omitempty"`
+	Qdiscs []Qdisc `json:"qdiscs,omitempty"`
+	// Softnet is what each CPU took in by softirq. It is the whole machine's, also in a container.
+	Softnet []Softnet     `json:"softnet,omitempty"`
+	Idle    *Idle         `json:"idle,omitempty"`
+	Tables  []Table       `json:"tables,omitempty"`
+	Mounts  []Mount       `json:"mounts,omitempty"` // NFS alone
+	Owners  []owner.Owner `json:"owners,omitempty"`
 }
 
 // Qdisc is one queueing discipline with its totals (tc -s qdisc). The kernel counts in 32 bits, so the figures of a busy host wrap; a parent
@@ -23,6 +25,20 @@ type Qdisc struct {
 	Requeues     uint64 `json:"requeues_total"`   // taken back because the card's ring was full
 	Overlimits   uint64 `json:"overlimits_total"` // had to wait, which is a shaper's work and no fault
 	BacklogBytes uint64 `json:"backlog_bytes"`
+	// The figures below are not in archives that are older than they; absent is then not known, and zero else.
+	BacklogPackets uint64 `json:"backlog_packets,omitempty"`
+	Bytes          uint64 `json:"bytes_total,omitempty"` // sent
+	Packets        uint64 `json:"packets_total,omitempty"`
+}
+
+// Softnet is one line of /proc/net/softnet_stat. Counts are since boot and have 32 bits in the kernel, so those of a busy host wrap.
+type Softnet struct {
+	CPU         int    `json:"cpu"`
+	Processed   uint64 `json:"processed_packets_total"`
+	Dropped     uint64 `json:"dropped_packets_total"`              // the backlog was full (netdev_max_backlog)
+	TimeSqueeze uint64 `json:"time_squeeze_total"`                 // rounds that ended with work left (netdev_budget, netdev_budget_usecs)
+	ReceivedRPS uint64 `json:"received_rps_total,omitempty"`       // times that another CPU woke this one for steered packets
+	FlowLimit   uint64 `json:"flow_limit_packets_total,omitempty"` // of flows that had most of the backlog
 }
 
 // Idle is how the processors sleep (Documentation/admin-guide/pm/cpuidle.rst). A packet that arrives waits for the processor to wake up.

@@ -13,7 +13,7 @@ import (
 // readPlatform reads what surrounds the cards.
 func readPlatform(src *source, s *Snapshot, said *notes) Platform {
 	return Platform{
-		Qdiscs: readQdiscs(src, said), Idle: readIdle(src, s.CPUs), Tables: readTables(src, s), Mounts: readMounts(src), Owners: readOwners(src),
+		Qdiscs: readQdiscs(src, said), Softnet: readSoftnet(src), Idle: readIdle(src, s.CPUs), Tables: readTables(src, s), Mounts: readMounts(src), Owners: readOwners(src),
 	}
 }
 
@@ -25,9 +25,34 @@ func readQdiscs(src *source, said *notes) []Qdisc {
 		qdiscs = append(qdiscs, Qdisc{
 			Interface: q.Interface, Kind: q.Kind, Handle: handleText(q.Handle), Parent: handleText(q.Parent),
 			Drops: q.Drops, Requeues: q.Requeues, Overlimits: q.Overlimits, BacklogBytes: q.BacklogBytes,
+			BacklogPackets: q.BacklogPackets, Bytes: q.Bytes, Packets: q.Packets,
 		})
 	}
 	return qdiscs
+}
+
+// readSoftnet gives the lines of softnet_stat by CPU. That the file is broken is for Counters to say, which reads it as well.
+func readSoftnet(src *source) []Softnet {
+	b, err := src.Net("softnet_stat")
+	if err != nil {
+		return nil
+	}
+	set := procfs.NewCounts(64)
+	_ = procfs.ParseSoftnet(b, set) // What it has is used.
+	var lines []Softnet
+	for name, processed := range set.Values {
+		cpu, isCPU := strings.CutSuffix(strings.TrimPrefix(name, "softnet."), ".processed")
+		number, err := strconv.Atoi(cpu)
+		if !isCPU || err != nil {
+			continue
+		}
+		of := func(column string) uint64 { return set.Values["softnet."+cpu+"."+column] }
+		lines = append(lines, Softnet{
+			CPU: number, Processed: processed, Dropped: of("dropped"), TimeSqueeze: of("time_squeeze"), ReceivedRPS: of("received_rps"), FlowLimit: of("flow_limit"),
+		})
+	}
+	slices.SortFunc(lines, func(a, b Softnet) int { return a.CPU - b.CPU })
+	return lines
 }
 
 // handleText writes a handle as tc(8) does: major and minor in hexadecimal, the minor of a discipline's own handle left out.
@@ -74,34 +99,13 @@ func readIdle(src *source, cpus []CPU) *Idle {
 				disabled = append(disabled, cpu.ID)
 			}
 		}
-		s.Disabled = cpuList(disabled)
+		s.Disabled = procfs.FormatCPUList(disabled)
 		idle.States = append(idle.States, s)
 	}
 	if len(idle.States) == 0 {
 		return nil
 	}
 	return idle
-}
-
-// cpuList writes ascending numbers as the kernel does: "0-3,8".
-func cpuList(cpus []int) string {
-	var b strings.Builder
-	for i := 0; i < len(cpus); {
-		last := i
-		for last+1 < len(cpus) && cpus[last+1] == cpus[last]+1 {
-			last++
-		}
-		if b.Len() > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.Itoa(cpus[i]))
-		if last > i {
-			b.WriteByte('-')
-			b.WriteString(strconv.Itoa(cpus[last]))
-		}
-		i = last + 1
-	}
-	return b.String()
 }
 
 // readTables reads how full the kernel's tables are. Conntrack and sockets are those of the thread's network namespace; neighbours and the memory of

@@ -80,6 +80,10 @@ type toldQdisc struct {
 	Requeues     uint64 `json:"requeues_total"`
 	Overlimits   uint64 `json:"overlimits_total"`
 	BacklogBytes uint64 `json:"backlog_bytes"`
+
+	BacklogPackets uint64 `json:"backlog_packets,omitempty"`
+	Bytes          uint64 `json:"bytes_total,omitempty"`
+	Packets        uint64 `json:"packets_total,omitempty"`
 }
 
 // hostFile is linerate/host.json: what a copy of files cannot say of itself. Before Linux 6.1 no file has the machine's architecture.

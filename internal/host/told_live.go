@@ -1,6 +1,10 @@
 package host
 
 import (
+	"errors"
+	"slices"
+	"strings"
+
 	"github.com/linerate/linerate/internal/nl"
 )
 
@@ -69,7 +73,7 @@ func (src *source) askKernel() *told {
 	t.routesErr = err
 	for _, r := range routes {
 		t.routes = append(t.routes, Route{
-			Destination: r.Destination, Gateway: r.Gateway, Interface: r.Interface,
+			Destination: r.Destination, Gateway: r.Gateway, Interface: r.Interface, Source: r.Source, Priority: r.Priority, Protocol: r.Protocol,
 			WindowBytes: r.Window, MTUBytes: r.MTU, InitCwnd: r.InitCwnd, InitRwnd: r.InitRwnd, AdvMSSBytes: r.AdvMSS,
 			Quickack: r.Quickack, Congestion: r.Congestion,
 		})
@@ -98,7 +102,7 @@ func (src *source) askEthtool(name string) toldEthtool {
 			e.Bus = ""
 		}
 		if e.Bus != "" {
-			e.Card = askCard(client, name, d)
+			e.Card = askCard(client, name, d, refuse)
 		}
 	}
 	if speed, duplex, err := client.LinkMode(name); refuse("speed", err) {
@@ -124,28 +128,53 @@ func (src *source) askEthtool(name string) toldEthtool {
 	return e
 }
 
-// askCard asks for what only hardware has. Nothing is said of what a driver does not answer: most have none of some of these.
-func askCard(client *nl.Client, name string, d nl.DriverInfo) *Card {
+// askCard asks for what only hardware has. Nothing is said of what a driver does not support: most have none of some of these. What this reader is not permitted to
+// know is another answer, and so is what failed.
+func askCard(client *nl.Client, name string, d nl.DriverInfo, refuse func(what string, err error) bool) *Card {
 	c := &Card{FirmwareVersion: d.Firmware, DriverVersion: d.Version}
-	if p, err := client.Pause(name); err == nil {
+	told := func(what string, err error) bool {
+		return !errors.Is(err, nl.ErrNotSupported) && refuse(what, err)
+	}
+	if p, err := client.Pause(name); told("flow control", err) {
 		c.Pause = &Pause{Autoneg: p.Autoneg, Rx: p.Rx, Tx: p.Tx}
 	}
-	if e, err := client.EEE(name); err == nil {
+	if e, err := client.EEE(name); told("energy-efficient Ethernet", err) {
 		c.EEE = &EEE{Enabled: e.Enabled, Active: e.Active, TxLPI: e.TxLPI, TxLPITimerInSeconds: float64(e.TxLPITimerMicroseconds) / 1e6}
 	}
-	if f, err := client.FEC(name); err == nil {
+	if f, err := client.FEC(name); told("forward error correction", err) {
 		c.FEC = &FEC{Auto: f.Auto, Modes: f.Modes, Active: f.Active}
 	}
-	if r, err := client.RSS(name); err == nil {
+	if r, err := client.RSS(name); told("receive side scaling", err) {
 		c.RSS = spread(r)
 	}
-	if flags, err := client.PrivateFlags(name); err == nil && len(flags) > 0 {
+	if flags, err := client.PrivateFlags(name); told("private flags", err) && len(flags) > 0 {
 		c.PrivateFlags = flags
+	}
+	if mac, err := client.PermanentAddress(name); told("permanent address", err) {
+		c.PermanentMAC = mac
+	}
+	if i, err := client.LinkInfo(name); told("port", err) && i.Port != "other" && i.Port != "none" {
+		c.Port = i.Port
+	}
+	if m, err := client.LinkModes(name); told("link modes", err) {
+		c.Modes = fromModes(m)
 	}
 	if c.empty() {
 		return nil
 	}
 	return c
+}
+
+// fromModes leaves out of the kernel's set what is no mode of the wire: ports, pause and the rest have facts of their own. Nil: the device has no modes.
+func fromModes(m nl.LinkModes) *LinkModes {
+	wire := func(modes []string) []string {
+		return slices.DeleteFunc(modes, func(mode string) bool { return !strings.Contains(mode, "base") })
+	}
+	out := &LinkModes{Autoneg: m.Autoneg, Supported: wire(m.Supported), Advertised: wire(m.Advertised), Partner: wire(m.Partner), Lanes: m.Lanes}
+	if len(out.Supported) == 0 {
+		return nil
+	}
+	return out
 }
 
 // askQdiscs lists the queueing disciplines of all interfaces (RTM_GETQDISC), inner ones too. Their statistics are in the same answer, so a
@@ -164,6 +193,7 @@ func (src *source) askQdiscs() ([]toldQdisc, error) {
 		all = append(all, toldQdisc{
 			Interface: q.Interface, Kind: q.Kind, Parent: q.Parent, Handle: q.Handle,
 			Drops: q.Drops, Requeues: q.Requeues, Overlimits: q.Overlimits, BacklogBytes: q.BacklogBytes,
+			BacklogPackets: q.BacklogPackets, Bytes: q.Bytes, Packets: q.Packets,
 		})
 	}
 	return all, nil

@@ -69,3 +69,31 @@ func TestParseRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestQueue(t *testing.T) {
+	for name, want := range map[string][2]string{
+		"rx_queue_0_packets": {"rx-0", "packets"}, "tx_queue_63_tx_timeouts": {"tx-63", "tx_timeouts"}, "rx0_xdp_drops": {"rx-0", "xdp_drops"},
+		"tx12_bytes": {"tx-12", "bytes"}, "rx-7.rx_packets": {"rx-7", "rx_packets"}, "queue_3_tx_cnt": {"tx-3", "cnt"}, "rx_packets[5]": {"rx-5", "packets"},
+		"[14]: rx_ucast_packets": {"rx-14", "ucast_packets"}, "rx_queue_007_drops": {"rx-7", "drops"},
+		"rx_packets": {}, "rx_prio3_pause": {}, "tx_65_to_127_byte_packets": {}, "rx_queue_x_drops": {}, "ch0_events": {}, "": {}, "rx_queue_123456_x": {},
+	} {
+		if queue, counter, ok := Queue(name); queue != want[0] || counter != want[1] || ok != (want[0] != "") {
+			t.Errorf("%q: %q of %q, %v", name, counter, queue, ok)
+		}
+	}
+}
+
+// FuzzNames: a queue's name is what sysfs would call it, and nothing that is looked up is invented.
+func FuzzNames(f *testing.F) {
+	for _, seed := range []string{"rx_queue_0_drops", "rx0_packets", "[1]: tx_bytes", "rx-1.x", "queue_1_rx_cnt", "rx_a[1]", "rx_missed_errors"} {
+		f.Add(seed, "igb")
+	}
+	f.Fuzz(func(t *testing.T, name, driver string) {
+		if queue, counter, ok := Queue(name); ok && (counter == "" || !strings.HasPrefix(queue, "rx-") && !strings.HasPrefix(queue, "tx-") || len(queue)+len(counter) > len(name)) {
+			t.Errorf("%q: %q of %q", name, counter, queue)
+		}
+		if e, ok := Lookup(driver, name); ok && e.Meaning == "" {
+			t.Errorf("%q means nothing", name)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package procfs
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -83,5 +84,20 @@ func FuzzTables(f *testing.F) {
 			}
 		}
 		_, _ = ParseNeighbourEntries(b)
+	})
+}
+
+// FuzzCPUList: what is written of a list is read as the same list.
+func FuzzCPUList(f *testing.F) {
+	for _, seed := range []string{"0-3,8,10-11", "0", "", "5-5", "3-1", "7,0-2", "0-99999999"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		cpus := ParseCPUList(in)
+		slices.Sort(cpus)
+		cpus = slices.Compact(cpus)
+		if diff := cmp.Diff(cpus, ParseCPUList(FormatCPUList(cpus))); diff != "" {
+			t.Errorf("%q: %q (-read +read again):\n%s", in, FormatCPUList(cpus), diff)
+		}
 	})
 }

@@ -93,6 +93,27 @@ func ParseCPUList(text string) []int {
 	return cpus
 }
 
+// FormatCPUList writes ascending numbers as the kernel does: "0-3,8". It undoes [ParseCPUList].
+func FormatCPUList(cpus []int) string {
+	var b strings.Builder
+	for i := 0; i < len(cpus); {
+		last := i
+		for last+1 < len(cpus) && cpus[last+1] == cpus[last]+1 {
+			last++
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(cpus[i]))
+		if last > i {
+			b.WriteByte('-')
+			b.WriteString(strconv.Itoa(cpus[last]))
+		}
+		i = last + 1
+	}
+	return b.String()
+}
+
 // ParseMemTotal reads the memory of the machine in bytes from /proc/meminfo, "MemTotal: 4046084 kB", where kB are 1024 bytes. It is what
 // firmware and the kernel's own image left over, so it is less than what was bought.
 func ParseMemTotal(b []byte) (int64, error) {

@@ -35,6 +35,9 @@ func cardText(i host.Interface) string {
 		if len(c.ASPM) > 0 {
 			add("bus may sleep (ASPM %s)", strings.Join(c.ASPM, " "))
 		}
+		if best, ok := fasterMode(i); ok {
+			add("could link in mode %s", best)
+		}
 		if c.Pause != nil {
 			add("%s", pauseText(*c.Pause))
 		}
@@ -58,6 +61,22 @@ func cardText(i host.Interface) string {
 		parts = append(parts, text)
 	}
 	return strings.Join(parts, "; ")
+}
+
+// fasterMode is the fastest mode that a card could link in, where it is faster than the link it has.
+func fasterMode(i host.Interface) (mode string, ok bool) {
+	if i.Card.Modes == nil || !i.Carrier || i.SpeedBitsPerSec <= 0 {
+		return "", false
+	}
+	fastest := i.SpeedBitsPerSec
+	for _, m := range i.Card.Modes.Supported {
+		// "10000baseT/Full": megabits per second stand before the word.
+		megabits, _, _ := strings.Cut(m, "base")
+		if n, err := strconv.ParseFloat(megabits, 64); err == nil && n*1e6 > fastest {
+			mode, fastest = m, n*1e6
+		}
+	}
+	return mode, mode != ""
 }
 
 func busText(b *host.Bus) string {
@@ -124,6 +143,9 @@ func interruptText(interrupts []host.Interrupt) string {
 		}
 	}
 	text := many(len(interrupts), "interrupt")
+	if rate, ok := interruptRate(interrupts); ok {
+		text += fmt.Sprintf(" (%s/s)", unit.FormatCount(rate))
+	}
 	if total == 0 {
 		return text
 	}
@@ -132,6 +154,16 @@ func interruptText(interrupts []host.Interrupt) string {
 		return fmt.Sprintf("%s, all on CPU %d", text, busiest)
 	}
 	return fmt.Sprintf("%s on %d CPUs, %.0f %% of them on CPU %d", text, len(counts), 100*float64(counts[busiest])/float64(total), busiest)
+}
+
+// interruptRate is the rate of all interrupts of a card together. False: nobody watched them.
+func interruptRate(interrupts []host.Interrupt) (sum float64, ok bool) {
+	for _, i := range interrupts {
+		if i.PerSec != nil {
+			sum, ok = sum+*i.PerSec, true
+		}
+	}
+	return sum, ok
 }
 
 // steeringText names what the kernel adds to the card's own spreading, where somebody switched it on.
