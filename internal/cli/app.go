@@ -66,7 +66,7 @@ and can always undo it.
 Start with ` + "`linerate demo`" + `: the whole loop in a private world on this machine.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          unknownCommand,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(a.in)
@@ -74,6 +74,7 @@ Start with ` + "`linerate demo`" + `: the whole loop in a private world on this 
 	root.SetErr(a.err)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(explainFlag)
+	root.SuggestionsMinimumDistance = 2 // cobra sets it only where it prints suggestions itself
 	flags := root.PersistentFlags()
 	flags.BoolVar(&a.json, "json", false, "print one JSON document on standard output and nothing else")
 	flags.StringVar(&a.state, "state", "", "directory for the journal and the runs (also LINERATE_STATE; default /var/lib/linerate for root, else $XDG_STATE_HOME/linerate)")
@@ -98,6 +99,29 @@ Start with ` + "`linerate demo`" + `: the whole loop in a private world on this 
 		root.AddCommand(c)
 	}
 	return root
+}
+
+// unknownCommand refuses a first word that is no command, and names the one that was probably meant: by its letters, or by what other
+// tools call it.
+func unknownCommand(root *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "linerate --help lists the commands"
+	near := root.SuggestionsFor(args[0])
+	switch strings.ToLower(args[0]) {
+	case "get", "show", "read", "list":
+		hint = "linerate knobs --current NAME reads a setting, linerate inspect shows the host"
+	case "test", "iperf", "iperf3", "netperf", "bench":
+		hint = "linerate measure TARGET"
+	case "check", "advice":
+		hint = "linerate check-advice FILE"
+	default:
+		if len(near) > 0 {
+			hint = "did you mean linerate " + strings.Join(near, " or linerate ") + "?"
+		}
+	}
+	return usageError{flagError{fmt.Errorf("unknown command %q", args[0]), hint}}
 }
 
 // finishHelp ends every command's help with the section that scripts need.

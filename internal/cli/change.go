@@ -79,7 +79,7 @@ func parseSettings(args []string) ([]knob.Setting, error) {
 		}
 		id, err := knob.ParseID(name)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, usageError{flagError{err, nearest(name)}}
 		}
 		v, err := normalize(id, knob.Value(value))
 		if err != nil {
@@ -97,7 +97,7 @@ func parseSettings(args []string) ([]knob.Setting, error) {
 func normalize(id knob.ID, v knob.Value) (knob.Value, error) {
 	d, ok := knob.Catalogue().Lookup(id)
 	if !ok {
-		return "", &knob.Error{Op: "set", Knob: id, Err: knob.ErrUnknown}
+		return "", flagError{&knob.Error{Op: "set", Knob: id, Err: knob.ErrUnknown}, nearest(string(id))}
 	}
 	normal, err := d.Normalize(v)
 	if err != nil {
@@ -126,46 +126,6 @@ func (a *app) dryRun(ctx context.Context, settings []knob.Setting) error {
 		changes = append(changes, journal.Change{Time: time.Now(), Knob: s.Knob, Side: "near", From: from, To: to, State: "dry-run"})
 	}
 	return a.printHistory(changes)
-}
-
-// Without arguments it takes back one change, the newest, as undo does in an editor: typed once too often it does no
-// harm that --all would do.
-func (a *app) undoCommand() *cobra.Command {
-	var all bool
-	c := &cobra.Command{
-		Use:   "undo [ID...]",
-		Short: "Take changes back: the newest, those named, or --all",
-		Long: `Put old values back, newest change first, each verified by reading it back. A setting that
-somebody else has changed meanwhile is left alone and reported.`,
-		Example: "  linerate undo\n  linerate undo --all",
-		Args:    cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if all && len(args) > 0 {
-				return usagef("undo: give ids or --all, not both")
-			}
-			j, err := a.openJournal(journal.Deadline, "near")
-			if err != nil {
-				return err
-			}
-			defer j.Close()
-			var outcomes []journal.Outcome
-			switch {
-			case all:
-				outcomes, err = j.UndoAll(cmd.Context())
-			case len(args) == 0:
-				newest, ok := newestInForce(j.Changes())
-				if !ok {
-					return a.printOutcomes("nothing to undo", nil)
-				}
-				outcomes, err = j.Undo(cmd.Context(), newest)
-			default:
-				outcomes, err = j.Undo(cmd.Context(), args...)
-			}
-			return a.finishUndo("nothing to undo", outcomes, err)
-		},
-	}
-	c.Flags().BoolVar(&all, "all", false, "take back every change that is still in force")
-	return c
 }
 
 func (a *app) confirmCommand() *cobra.Command {
@@ -291,16 +251,4 @@ func byID(changes []journal.Change, want []string) []journal.Change {
 		}
 	}
 	return found
-}
-
-// newestInForce finds the last change whose value is still ours to take back.
-//
-// Committed changes count too: confirm makes a change stay, not become irreversible.
-func newestInForce(changes []journal.Change) (string, bool) {
-	for i := len(changes) - 1; i >= 0; i-- {
-		if changes[i].State != journal.Undone {
-			return changes[i].ID, true
-		}
-	}
-	return "", false
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -33,15 +34,15 @@ func (a *app) checkAdviceCommand() *cobra.Command {
 		Long: `Read tuning advice and say for each setting whether it is still right, the default by now, ignored,
 removed or harmful, why, since when, and what has its effect today. FILE is a sysctl.conf, lines of
 modprobe.d, a script or a page with commands (sysctl, ethtool, ip, ifconfig, route, tc, ndd, ipadm,
-dladm, netsh), FreeBSD's loader.conf or rc.conf, a .reg file, or any mixture; "-" is standard input.
-Nothing in it is run.
+dladm, netsh, PowerShell), FreeBSD's loader.conf or rc.conf, a .reg file, or any mixture, of at most
+1 MiB; "-" is standard input. Nothing in it is run.
 
 Each setting is judged for the system it belongs to: on Linux for this host's kernel, on others for
 their newest release. --os and --release choose another one.`,
 		Example: "  linerate check-advice /etc/sysctl.conf\n  linerate check-advice --os windows tweaks.reg\n  linerate check-advice --fail-on ignored - < tuning.sh",
-		Args:    cobra.ExactArgs(1),
+		Args:    oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			target, releases, err := a.adviceTarget(cmd.Context(), advice.OS(system), release)
+			target, releases, err := a.adviceTarget(cmd.Context(), advice.OS(strings.ToLower(system)), release)
 			if err != nil {
 				return err
 			}
@@ -60,6 +61,10 @@ their newest release. --os and --release choose another one.`,
 				target.Present = advice.FromBackend(cmd.Context(), knob.NewLive())
 			}
 			judged := target.Judge(text)
+			// A release that no line of the text is judged for was meant for another system: --release 7 of a .reg file.
+			if release != "" && system == "" && len(judged) > 0 && !slices.ContainsFunc(judged, func(j advice.Judgement) bool { return j.For == advice.Linux }) {
+				return usagef("--release %s: %s has no setting of Linux; --os says whose release it is (%s)", release, args[0], judged[0].For)
+			}
 			doc := report.NewCheckAdvice(a.envelope(""), args[0], text.Lines, target.OS, releases, judged)
 			if err := a.print(doc, func(s report.Style) error { return report.AdviceText(a.out, doc, s) }); err != nil {
 				return err
@@ -78,6 +83,19 @@ their newest release. --os and --release choose another one.`,
 	flags.StringVar(&failOn, "fail-on", "", "exit with 4 when a verdict is at or above this one: "+words(failingVerdicts))
 	flags.BoolVar(&current, "current", false, "show the present values of this host beside the advice")
 	return c
+}
+
+// oneFile says what is missing in words of its own; "accepts 1 arg(s)" leaves open of what.
+func oneFile(_ *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return errors.New("name a file, or - for standard input")
+	case len(args) > 1:
+		return fmt.Errorf("name one file, and not %d; cat FILE... | linerate check-advice - takes several", len(args))
+	case args[0] == "":
+		return errors.New("the name of the file is empty")
+	}
+	return nil
 }
 
 // adviceTarget finds what is judged for, and the releases for the document. Advice for Linux is for this host's kernel unless another

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"strings"
 
@@ -25,26 +26,32 @@ func (a *app) knobsCommand() *cobra.Command {
 		Use:   "knobs [PATTERN]",
 		Short: "The catalogue of knobs: range, default, symptom, risk, source",
 		Long: `List the knobs that linerate knows, with what they do, the range, the default, when to touch
-them, what may go wrong, and where that is known from. PATTERN is a part of the name or a glob.
+them, what may go wrong, and where that is known from. PATTERN is a part of the name or a glob;
+it may name an interface, as in 'ethtool:eth0/*'.
 
 With --current also the values of this host, for each interface, queue, route and interrupt,
 and the line of sysctl.d, of TuneD's active profile or of modprobe.d that sets them when the
-host starts. What cannot be read says why.`,
-		Example: "  linerate knobs rmem\n  linerate knobs 'ethtool:*'\n  linerate knobs --current sysctl:net.ipv4.tcp_rmem",
-		Args:    cobra.MaximumNArgs(1),
+host starts. What cannot be read says why. Numbers are in the unit that the entry names: bytes,
+microseconds, packets.`,
+		Example: "  linerate knobs rmem\n  linerate knobs 'ethtool:*'\n  linerate knobs --current 'ethtool:eth0/*'\n" +
+			"  linerate knobs --current sysctl:net.ipv4.tcp_rmem",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			pattern := ""
 			if len(args) == 1 {
 				pattern = args[0]
 			}
-			found := knob.Catalogue().Match(pattern)
+			found, of := knob.Catalogue().Match(pattern), ""
+			if len(found) == 0 {
+				found, of = onInterface(pattern), pattern
+			}
 			if len(found) == 0 {
 				return noKnob(pattern)
 			}
 			var now map[knob.ID][]report.KnobNow
 			if current {
 				var err error
-				if now, err = currentKnobs(cmd.Context(), found, asked(pattern)); err != nil {
+				if now, err = currentKnobs(cmd.Context(), found, asked(pattern), of); err != nil {
 					return err
 				}
 			}
@@ -58,16 +65,72 @@ host starts. What cannot be read says why.`,
 
 // noKnob names what was probably meant.
 func noKnob(pattern string) error {
-	const suggestions = 3
-	hint := "linerate knobs, for the whole list"
-	if near := knob.Catalogue().Nearest(pattern, suggestions); len(near) > 0 {
-		names := make([]string, len(near))
-		for i, id := range near {
-			names[i] = string(id)
-		}
-		hint = "did you mean " + strings.Join(names, " or ") + "?"
+	hint := nearest(pattern)
+	// The name of an interface alone is what people type who want to see all of it.
+	if _, err := net.InterfaceByName(pattern); err == nil {
+		hint = fmt.Sprintf("linerate knobs --current 'ethtool:%[1]s/*', or 'link:%[1]s/*', or 'queue:%[1]s/*'", pattern)
 	}
 	return statusError{status: exitUsage, message: fmt.Sprintf("no knob matches %q", pattern), hint: hint}
+}
+
+// nearest names the knobs that a name which is none may have meant, and else where all are.
+func nearest(name string) string {
+	const suggestions = 3
+	near := knob.Catalogue().Nearest(name, suggestions)
+	if len(near) == 0 {
+		return "linerate knobs, for the whole list"
+	}
+	names := make([]string, len(near))
+	for i, id := range near {
+		names[i] = string(id)
+	}
+	return "did you mean " + strings.Join(names, " or ") + "?"
+}
+
+// onInterface finds the knobs of a pattern that names an interface, a queue or a route, as ethtool:eth0/* does. The catalogue has stars
+// there (ethtool:*/ring.rx), so that the question is whether two globs have a name in common.
+func onInterface(pattern string) []knob.Definition {
+	if !strings.Contains(pattern, ":") || !strings.Contains(pattern, "*") {
+		return nil
+	}
+	var found []knob.Definition
+	for _, d := range knob.Catalogue().All() {
+		// The entry for every other feature or flag has a star in place of its name and would be in every answer.
+		if !strings.HasSuffix(string(d.Pattern), ".*") && overlap(pattern, string(d.Pattern)) {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+// overlap reports whether there is a name that both globs fit; only stars are special. A name without a star is a glob that fits itself
+// alone. The work is the product of the lengths, whatever the stars.
+//
+// A star ends at a slash, which parts interface, queue and attribute; but not in the names of routes (10.0.0.0/8) and sysctls, where the
+// dot of an interface's name is written as a slash.
+func overlap(a, b string) bool {
+	crosses := strings.HasPrefix(a, knob.KindRoute+":") || strings.HasPrefix(a, knob.KindSysctl+":")
+	takes := func(c byte) bool { return crosses || c != '/' }
+	// meet[j]: what is left of a, from the row's letter on, and b[j:] have a name in common.
+	meet := make([]bool, len(b)+1)
+	for i := len(a); i >= 0; i-- {
+		row := make([]bool, len(b)+1)
+		for j := len(b); j >= 0; j-- {
+			aLeft, bLeft := i < len(a), j < len(b)
+			switch {
+			case !aLeft && !bLeft:
+				row[j] = true
+			case aLeft && a[i] == '*':
+				row[j] = meet[j] || bLeft && takes(b[j]) && row[j+1] // the star ends here, or takes one letter more of b
+			case bLeft && b[j] == '*':
+				row[j] = row[j+1] || aLeft && takes(a[i]) && meet[j]
+			case aLeft && bLeft:
+				row[j] = a[i] == b[j] && meet[j+1]
+			}
+		}
+		meet = row
+	}
+	return meet[0]
 }
 
 // asked is the one knob that a full name means, empty for a pattern: who asks for link:eth0/mtu does not want to see the others.
@@ -81,8 +144,9 @@ func asked(pattern string) knob.ID {
 // currentKnobs reads what this host has of some definitions.
 //
 // A queue that is allocated and not in use, an interface that goes away in between: what a list names and a read does not find is left
-// out. A knob that has no star in its name was asked for and says that it is not there.
-func currentKnobs(ctx context.Context, definitions []knob.Definition, only knob.ID) (map[knob.ID][]report.KnobNow, error) {
+// out. A knob that has no star in its name was asked for and says that it is not there. Of is a glob that the names have to fit, empty for
+// all of them.
+func currentKnobs(ctx context.Context, definitions []knob.Definition, only knob.ID, of string) (map[knob.ID][]report.KnobNow, error) {
 	live, boot := knob.NewLive(), bootconf.Read(os.DirFS("/"))
 	now := make(map[knob.ID][]report.KnobNow)
 	for _, d := range definitions {
@@ -95,6 +159,9 @@ func currentKnobs(ctx context.Context, definitions []knob.Definition, only knob.
 			now[d.Pattern] = []report.KnobNow{{Knob: d.Pattern, Unread: why(err)}}
 		}
 		for _, id := range ids {
+			if of != "" && !overlap(of, string(id)) {
+				continue
+			}
 			v, err := live.Read(ctx, id)
 			if errors.Is(err, fs.ErrNotExist) && id != d.Pattern && id != only {
 				continue

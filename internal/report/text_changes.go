@@ -114,6 +114,9 @@ func (k KnobEntry) here() string {
 			values[i] = fmt.Sprintf("%s ×%d", v, times[v])
 		}
 	}
+	if len(values) == shown+1 {
+		return strings.Join(values[:shown], ", ") + ", 1 other"
+	}
 	if len(values) > shown {
 		return fmt.Sprintf("%s, %d others", strings.Join(values[:shown], ", "), len(values)-shown)
 	}

@@ -112,8 +112,11 @@ func (l layer) addresses() string {
 	for _, i := range l.members {
 		n += len(i.Addresses)
 	}
-	if n == 0 {
+	switch n {
+	case 0:
 		return ""
+	case 1:
+		return "1 address"
 	}
 	return fmt.Sprintf("%d addresses", n)
 }
