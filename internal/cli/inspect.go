@@ -33,9 +33,9 @@ func (a *app) inspectCommand() *cobra.Command {
 		Long: `Show interfaces with driver, bus, link, rings, coalescing, features and queues; the TCP and
 core settings; the processors; and the rates that none of them lets you pass.
 
-Reads only, and takes some milliseconds. Interrupts are counts since boot; with --interval they are
-watched for that long, and their rates are told, by CPU. With --from it reads a capture instead of this host, with --root an unpacked
-copy of /proc and /sys.
+Reads only, and takes some milliseconds. With --from it reads a capture instead of this host,
+with --root an unpacked copy of /proc and /sys. Interrupts are counts since boot; --interval
+watches them for that long and tells their rates, by CPU.
 
 --capture writes what was read into one text file that can be sent to a stranger: addresses,
 names, serial numbers and identifiers are replaced, the same one by the same, by a key that is

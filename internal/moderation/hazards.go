@@ -113,7 +113,7 @@ func throttleHazards(c Card, value uint32, isGiven bool, say func(Severity, stri
 	if c.Driver == E1000 && c.Ports > 1 && (t.Mode != Fixed || most > sharedRate*2) {
 		limit := "without limit"
 		if !math.IsInf(float64(most), 1) {
-			limit = fmt.Sprintf("up to %.0f/s each", float64(most))
+			limit = fmt.Sprintf("up to %.0f/s", float64(most))
 		}
 		say(Harmful, "with %d ports at work, each interrupting %s, CPU use may rise more than in proportion; the driver's document advises %d for each", c.Ports, limit, sharedRate)
 	}

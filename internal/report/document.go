@@ -88,7 +88,9 @@ type InspectDocument struct {
 	Routes     []host.Route     `json:"routes,omitempty"`
 	host.Platform
 	Ceilings []ceiling.Rate `json:"ceilings"`
-	Warnings []string       `json:"warnings,omitempty"` // what could not be read
+	// Moderation is what the interrupt throttle of cards of the e1000 family allows and endangers; absent: there is none.
+	Moderation []ceiling.Moderated `json:"moderation,omitempty"`
+	Warnings   []string            `json:"warnings,omitempty"` // what could not be read
 }
 
 // MeasureDocument is linerate.measure/1: tests against one target.

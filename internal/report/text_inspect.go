@@ -69,6 +69,7 @@ func InspectText(w io.Writer, d *InspectDocument, s Style) error {
 		}
 		t.print(p, "  ")
 	}
+	inspectModeration(p, d)
 	p.notes("NOT READ", d.Warnings)
 	return p.err
 }
@@ -95,6 +96,27 @@ func inspectTroubles(p *printer, d *InspectDocument) {
 	if len(t.rows) > 0 {
 		p.line("")
 		p.head("LOST OR HELD BACK SINCE BOOT")
+		t.print(p, "  ")
+	}
+}
+
+// inspectModeration prints what throttles allow to one question at a time, and what is known beforehand of their settings.
+func inspectModeration(p *printer, d *InspectDocument) {
+	t := newTable("name", ">requests/s", "why")
+	t.wrap = true
+	for _, m := range d.Moderation {
+		rate := "no bound"
+		if m.TransactionsPerSec > 0 {
+			rate = unit.FormatCount(m.TransactionsPerSec)
+		}
+		t.row(strings.TrimSpace(m.Interface+" "+m.Controller), rate, m.Throttle+": "+m.Why)
+		for _, h := range m.Hazards {
+			t.row("", string(h.Severity), fmt.Sprintf("%s %d: %s (%s)", h.Parameter, h.Value, h.Why, h.Source))
+		}
+	}
+	if len(t.rows) > 0 {
+		p.line("")
+		p.head("INTERRUPT MODERATION")
 		t.print(p, "  ")
 	}
 }
