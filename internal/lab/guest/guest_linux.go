@@ -34,7 +34,7 @@ const killGrace = 10 * time.Second
 
 // Card is a network card of a guest. It has a link and nobody at the other end of it.
 type Card struct {
-	Model  string // as after -device of QEMU: "e1000", "virtio-net-pci,mq=on,vectors=6"
+	Model  string // as after -device of QEMU: "e1000", "virtio-net-pci,mq=on,vectors=6"; a "usb-…" brings a USB controller with it
 	Queues int    // pairs of queues behind a virtio card; 0 and 1 are one. Several need a tap, which QEMU makes in a namespace of its own
 }
 
@@ -135,6 +135,9 @@ func arguments(o Options, image, initramfs string) []string {
 		"-append", "console=ttyS0 loglevel=4 panic=-1 mitigations=off i8042.noaux i8042.nokbd tsc=reliable",
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
 		"-chardev", "socket,id=talk,fd=3", "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=talk,name=" + portName,
+	}
+	if slices.ContainsFunc(o.Cards, func(c Card) bool { return strings.HasPrefix(c.Model, "usb-") }) {
+		args = append(args, "-device", "qemu-xhci")
 	}
 	for i, c := range o.Cards {
 		id := "card" + strconv.Itoa(i)

@@ -24,7 +24,8 @@ const metapackage = "linux-image-amd64"
 
 // kept are the directories of modules that go into the cache: what a guest for networks can ask for, a quarter of the whole.
 var kept = []string{
-	"arch", "crypto", "lib", "net", "drivers/char", "drivers/net", "drivers/pps", "drivers/ptp", "drivers/virtio", "fs/9p", "fs/netfs", "fs/nfs", "fs/nfs_common",
+	"arch", "crypto", "lib", "net", "drivers/char", "drivers/net", "drivers/pps", "drivers/ptp", "drivers/usb/common", "drivers/usb/core",
+	"drivers/usb/host", "drivers/virtio", "fs/9p", "fs/netfs", "fs/nfs", "fs/nfs_common",
 	"fs/nfsd", "fs/lockd", "fs/fscache",
 }
 

@@ -17,7 +17,8 @@
 //
 // # Cards
 //
-// The guest has an e1000 as the 82540EM and as the 82545EM, which takes coalescing parameters, an e1000e, a virtio card with two pairs of queues, and a vmxnet3.
+// The guest has an e1000 as the 82540EM and as the 82545EM, which takes coalescing parameters, an e1000e, a virtio card with two pairs of queues, a vmxnet3, and
+// on USB one that can be powered down while it is not used.
 //
 // # Limits
 //

@@ -25,9 +25,10 @@ var options = guest.Options{
 	MemoryBytes: 768 << 20,
 	Cards: []guest.Card{
 		{Model: "e1000"}, {Model: "e1000-82545em"}, {Model: "e1000e"}, {Model: "virtio-net-pci,mq=on,vectors=6", Queues: 2}, {Model: "vmxnet3"},
+		{Model: "usb-net"},
 	},
 	Modules: []string{
-		"e1000", "e1000e", "virtio_net", "vmxnet3",
+		"e1000", "e1000e", "virtio_net", "vmxnet3", "xhci_pci", "cdc_ether",
 		// What kernels load by themselves where there is a modprobe(8).
 		"8021q", "bonding", "bridge", "dummy", "ifb", "tun", "veth", "tcp_bbr", "tcp_htcp",
 		"sch_cake", "sch_fq", "sch_fq_codel", "sch_htb", "sch_ingress", "sch_netem", "sch_tbf",
@@ -144,7 +145,7 @@ func booted(t *testing.T) *guest.Guest {
 }
 
 // Interface gives the name that a card has at this moment, by the model that it was asked for with: "e1000", "e1000-82545em", "e1000e",
-// "virtio-net-pci", "vmxnet3". The test fails when it is not there.
+// "virtio-net-pci", "vmxnet3", "usb-net". The test fails when it is not there.
 func Interface(t testing.TB, model string) (name string) {
 	t.Helper()
 	if name = find(t, model); name == "" {
