@@ -18,11 +18,14 @@
 //	ethtool:eth0/feature.rx-gro               feature names are the kernel's; tso, gso, gro, lro, sg, rx and tx are understood
 //	ethtool:eth0/ring.rx                      also ring.tx, channels.{combined,rx,tx}, pause.{rx,tx,autoneg}, eee
 //	ethtool:eth0/coalesce.rx-usecs            interrupt moderation in the words of ethtool(8) -C
-//	ethtool:eth0/flag.rx_cqe_compress         private flags of the driver; those with a blank in their name cannot be written so
+//	ethtool:eth0/flag.rx_cqe_compress         private flags of the driver; some have blanks in their names
+//	ethtool:eth0/rss.indirection              also rss.key, rss.function; rxhash.{tcp4,udp4,…}: how flows are spread over queues
+//	ethtool:eth0/link.mode                    negotiation or a forced speed: auto, auto 100baseT/Full, 100/full; also fec and tunable.rx-copybreak
 //	route:10.0.0.0/8/initcwnd                 a route of the main table: prefix, address, or "default" (IPv4); "::/0" is the IPv6 default
 //	queue:eth0/rx-0/rps_cpus                  files of a queue in sysfs; bql_limit_max and bql_limit_min are those of byte_queue_limits
 //	irq:45/affinity                           the set that was asked for; effective_affinity is where the interrupts go
 //	qdisc:eth0/root                           the kind of the discipline at the root
+//	qdisc:eth0/fq.flow_limit                  a parameter of it, KIND.NAME in the words of tc(8); under mq that of all queues
 //	module:e1000e/copybreak                   a module parameter; a dash in it is written as the kernel does, as an underscore
 //	nfs:/mnt/x/rsize                          an option of a mount
 //
@@ -39,8 +42,8 @@
 // # Limits
 //
 // Live is Linux only so far: kinds sysctl, link, ethtool, queue, qdisc, irq, route and module. It works in the network namespace of the
-// calling thread; what is a file of sysfs (queues, some of link) only where /sys shows that namespace. A qdisc is known by its kind:
-// parameters that are not the default are lost when it is replaced. Interrupts and modules belong to the whole host. A sysctl that the
+// calling thread; what is a file of sysfs (queues, some of link) only where /sys shows that namespace. A qdisc
+// with parameters that somebody set is not replaced by another kind. Interrupts and modules belong to the whole host. A sysctl that the
 // kernel keeps for the whole host is absent or read-only in other network namespaces ([Place]).
 // Only package journal may call Write.
 package knob

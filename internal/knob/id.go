@@ -64,8 +64,8 @@ func parseID(s string) (ID, error) {
 		return "", fmt.Errorf("%w: want a kind in front, like sysctl:net.ipv4.tcp_rmem or link:eth0/mtu", ErrUnknown)
 	case rest == "" || strings.ContainsFunc(rest, notPrintable) || strings.TrimSpace(rest) != rest:
 		return "", fmt.Errorf("%w: empty, or holds control characters or blanks around it", ErrUnknown)
-	case strings.Contains(rest, " ") && kind != KindNFS && kind != KindRegistry:
-		return "", fmt.Errorf("%w: only mount points and registry keys hold blanks", ErrUnknown)
+	case strings.Contains(rest, " ") && kind != KindNFS && kind != KindRegistry && !privateFlag(kind, rest):
+		return "", fmt.Errorf("%w: only mount points, registry keys and private flags hold blanks", ErrUnknown)
 	case kind == KindSysctl:
 		path, err := sysctlPath(rest)
 		if err != nil {
@@ -113,6 +113,12 @@ func parseID(s string) (ID, error) {
 		}
 	}
 	return ID(kind + ":" + subject + separator + attribute), nil
+}
+
+// privateFlag tells the one attribute of a card that is the driver's own text: some drivers put blanks into it. The name of the interface has none.
+func privateFlag(kind, rest string) bool {
+	name, attribute, _ := strings.Cut(rest, "/")
+	return kind == KindEthtool && strings.HasPrefix(attribute, "flag.") && !strings.Contains(name, " ")
 }
 
 // notPrintable refuses what would not survive a log line or a shell; of the blanks IsPrint lets only U+0020 through.

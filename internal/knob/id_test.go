@@ -42,6 +42,8 @@ func TestParseID(t *testing.T) {
 		{"route:::/0/initcwnd", "", "route", "::/0", "initcwnd", ""},
 		{"route:FD00:0::/32/mtu", "route:fd00::/32/mtu", "route", "fd00::/32", "mtu", ""},
 		{"qdisc:eth0/root", "", "qdisc", "eth0", "root", "eth0"},
+		{"qdisc:eth0.100/fq_codel.ce_threshold", "", "qdisc", "eth0.100", "fq_codel.ce_threshold", "eth0.100"},
+		{"ethtool:eth0/flag.legacy rx mode", "", "ethtool", "eth0", "flag.legacy rx mode", "eth0"},
 		{"module:tcp-cubic/hystart-detect", "module:tcp_cubic/hystart_detect", "module", "tcp_cubic", "hystart_detect", ""},
 		{"module:e1000/InterruptThrottleRate", "", "module", "e1000", "InterruptThrottleRate", ""},
 		{"nfs:/mnt/my data/rsize", "", "nfs", "/mnt/my data", "rsize", ""},

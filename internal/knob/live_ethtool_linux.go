@@ -23,7 +23,12 @@ type ethtoolKnobs struct{}
 func (ethtoolKnobs) read(name, attribute string) (Value, error) {
 	return withClient(func(c *nl.Client) (Value, error) {
 		group, key, _ := strings.Cut(attribute, ".")
+		if k, ok := cardKnobs[group]; ok {
+			return k.read(c, name, key)
+		}
 		switch {
+		case group == "ring" && ringWord(key):
+			return readRingWord(c, name, key)
 		case group == "ring" || group == "channels" || group == "coalesce" && !coalesceSwitch(key):
 			n, _, err := readNumber(c, name, group, key)
 			return Value(strconv.FormatUint(uint64(n), 10)), err
@@ -73,7 +78,12 @@ func (ethtoolKnobs) write(name, attribute string, v Value) error {
 
 func writeEthtool(c *nl.Client, name, attribute string, v Value) error {
 	group, key, _ := strings.Cut(attribute, ".")
+	if k, ok := cardKnobs[group]; ok {
+		return k.write(c, name, key, v)
+	}
 	switch {
+	case group == "ring" && ringWord(key):
+		return writeRingWord(c, name, key, v)
 	case group == "ring" || group == "channels" || group == "coalesce" && !coalesceSwitch(key):
 		return writeNumber(c, name, group, key, v)
 	case group == "coalesce":

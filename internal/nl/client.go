@@ -188,7 +188,7 @@ func (c *Client) SetFeature(name, feature string, on bool) error {
 	return wrap("set feature "+feature+" of", name, c.k.setFeature(name, feature, on))
 }
 
-// SetRing sets the number of descriptors of one direction, "rx" or "tx".
+// SetRing sets the number of descriptors of one direction, "rx" or "tx", or one of the RingParameters.
 //
 // Like SetChannel, SetCoalesce and SetPause it reads back: it is nil when the driver rounded the number, and callers who need to know
 // what holds now read it; it is ErrNotApplied when another value was asked for and nothing changed. A value that is set already is not sent,

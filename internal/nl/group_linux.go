@@ -29,6 +29,7 @@ var (
 	groupRings = group{
 		get: unix.ETHTOOL_MSG_RINGS_GET, set: unix.ETHTOOL_MSG_RINGS_SET,
 		oldGet: unix.ETHTOOL_GRINGPARAM, oldSet: unix.ETHTOOL_SRINGPARAM, oldWords: 9,
+		bytes: []uint16{unix.ETHTOOL_A_RINGS_TCP_DATA_SPLIT, unix.ETHTOOL_A_RINGS_TX_PUSH, unix.ETHTOOL_A_RINGS_RX_PUSH},
 	}
 	groupChannels = group{
 		get: unix.ETHTOOL_MSG_CHANNELS_GET, set: unix.ETHTOOL_MSG_CHANNELS_SET,
@@ -187,7 +188,13 @@ func errNoWord(what, word string) error {
 func (k *kernel) setRing(name, direction string, descriptors uint32) error {
 	attr, ok := map[string]uint16{"rx": unix.ETHTOOL_A_RINGS_RX, "tx": unix.ETHTOOL_A_RINGS_TX}[direction]
 	if !ok {
+		attr, ok = ringWords[direction]
+	}
+	switch {
+	case !ok:
 		return errNoWord("ring", direction)
+	case slices.Contains(groupRings.bytes, attr) && descriptors > 255:
+		return fmt.Errorf("%w: %s is a byte: want at most 255", unix.ERANGE, direction)
 	}
 	return k.changeGroup(groupRings, name, map[uint16]uint32{attr: descriptors})
 }

@@ -38,23 +38,28 @@ func (k *kernel) rss(name string) (RSS, error) {
 // the fifth.
 const sizeRxfh = 24
 
-// oldRSS asks by ioctl (3.8): once with no room, which is answered by the sizes, and once with as much as they say.
-func (k *kernel) oldRSS(name string) (RSS, error) {
+// rxfh asks by ioctl (3.8): once with no room, which is answered by the sizes, and once with as much as they say.
+func (k *kernel) rxfh(name string) ([]byte, error) {
 	buf := make([]byte, sizeRxfh)
 	binary.NativeEndian.PutUint32(buf, unix.ETHTOOL_GRSSH)
 	if err := k.ioctl(name, buf); err != nil {
-		return RSS{}, err
+		return nil, err
 	}
 	entries, key := u32(buf[8:]), u32(buf[12:])
 	// The largest tables have some thousand entries. The kernel refuses the second request when the sizes have changed in between.
 	if entries > 1<<16 || key > 1<<12 {
-		return RSS{}, fmt.Errorf("driver claims a table of %d entries and a key of %d bytes", entries, key)
+		return nil, fmt.Errorf("driver claims a table of %d entries and a key of %d bytes", entries, key)
 	}
 	buf = append(buf, make([]byte, 4*entries+key)...)
-	if err := k.ioctl(name, buf); err != nil {
+	return buf, k.ioctl(name, buf)
+}
+
+func (k *kernel) oldRSS(name string) (RSS, error) {
+	b, err := k.rxfh(name)
+	if err != nil {
 		return RSS{}, err
 	}
-	return parseRxfh(buf)
+	return parseRxfh(b)
 }
 
 // parseRxfh reads the struct with what follows it: the table, then the key.
