@@ -301,6 +301,10 @@ func FuzzConfig(f *testing.F) {
 			t.Errorf("link %+v", l)
 		}
 		secondaryTransfers(config)
+		m := tree{"sys/devices/pci0000:00/0000:00:03.0/config": string(config)}
+		if c, ok := m.machine().Control("sys/devices/pci0000:00/0000:00:03.0"); ok && (c.PayloadBytes > 4096 || c.ReadRequestBytes > 4096 || c.PayloadSupportedBytes > 4096) {
+			t.Errorf("control %+v", c)
+		}
 		if width, best, ok := secondaryBus(config); ok && (width != 0 && width != 32 && width != 64 || best < pciClock || best > 16*pciClock) {
 			t.Errorf("bus of %d bits, %v transfers", width, best)
 		}

@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -127,4 +128,24 @@ func TestSub(t *testing.T) {
 	if names := after.Names(); len(names) != len(after.Values) || names[0] != "Tcp.CurrEstab" {
 		t.Errorf("names %v", names)
 	}
+}
+
+// FuzzWords: three numbers are three numbers, and a way to an address is one that the snapshot has.
+func FuzzWords(f *testing.F) {
+	f.Add("4096 131072 6291456", "192.0.2.7", "192.0.2.0/24")
+	f.Add("1 2 3 4", "fe80::1%eth0", "default")
+	f.Add("-1\t0\n9", "::ffff:10.0.0.1", "::/0")
+	f.Fuzz(func(t *testing.T, value, ip, destination string) {
+		if least, def, most, ok := host.Triple(value); ok && len(strings.Fields(value)) != 3 || !ok && (least|def|most) != 0 {
+			t.Errorf("%q: %d %d %d %v", value, least, def, most, ok)
+		}
+		s := &host.Snapshot{
+			Interfaces: []host.Interface{{Name: "eth0", Addresses: []string{destination, value}}},
+			Routes:     []host.Route{{Destination: destination, Interface: "eth0"}}, Settings: []host.Setting{{Knob: "sysctl:x", Value: value}},
+		}
+		s.SysctlNumber("x")
+		if dev, route, ok := s.InterfaceTo(ip); ok && (dev.Name != "eth0" || route.Interface != "eth0") {
+			t.Errorf("%q by %q over %q", ip, route.Interface, dev.Name)
+		}
+	})
 }

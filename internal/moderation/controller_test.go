@@ -25,3 +25,21 @@ func TestControllerOf(t *testing.T) {
 		}
 	}
 }
+
+// FuzzUsecs: what a driver takes as microseconds it gives back as such, and a controller is one of those that there are.
+func FuzzUsecs(f *testing.F) {
+	f.Add("e1000", uint32(125), "8086:100e")
+	f.Add("igb", uint32(4), "8086:")
+	f.Fuzz(func(t *testing.T, driver string, usecs uint32, id string) {
+		throttle, err := FromUsecs(Driver(driver), usecs)
+		if least, most := throttle.Bounds(); err == nil && !(least > 0 && least <= most) {
+			t.Errorf("%s %d: %v to %v", driver, usecs, least, most)
+		}
+		if back, err2 := ReadBack(Driver(driver), usecs); (err == nil) != (err2 == nil) || err == nil && usecs != 0 && back == 0 {
+			t.Errorf("%s %d: %v, read back %d %v", driver, usecs, err, back, err2)
+		}
+		if name := ControllerOf(id); name != "" && controllers[name] == nil {
+			t.Errorf("%q is %q", id, name)
+		}
+	})
+}

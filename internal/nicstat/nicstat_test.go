@@ -97,3 +97,19 @@ func FuzzNames(f *testing.F) {
 		}
 	})
 }
+
+// FuzzDictionary: a dictionary is taken whole with every entry sound, or refused.
+func FuzzDictionary(f *testing.F) {
+	f.Add([]byte(`[{"drivers":["x","*"],"source":"s","counters":[{"name":"a_#","class":"bus","meaning":"m"}]}]`))
+	f.Add([]byte(`[{}]`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d, err := parse(b)
+		for driver, counters := range d {
+			for name, e := range counters {
+				if err != nil || e.Meaning == "" || e.Source == "" || !slices.Contains(classes, e.Class) {
+					t.Errorf("%q %q: %+v, %v", driver, name, e, err)
+				}
+			}
+		}
+	})
+}
