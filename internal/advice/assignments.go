@@ -57,10 +57,12 @@ func (r *reader) sysctl(name, value string) bool {
 	return true
 }
 
-// assignmentLine is NAME = VALUE, with a comment behind it or not.
+// assignmentLine is NAME = VALUE, with a comment behind it or not. sysctl.conf itself knows no comments behind a value, and the kernel then
+// refuses the line; who writes them means a comment (sysctl.d(5)).
 var assignmentLine = regexp.MustCompile(`^(-?[A-Za-z_][\w./*%-]*)\s*=\s*("[^"]*"|'[^']*'|[^#]*)`)
 
-// split takes a line of the form NAME = VALUE apart.
+// split takes a line of the form NAME = VALUE apart. Quotes around the whole value are loader.conf's, rc.conf's and TuneD's, and no part of
+// it; quotes within it stay.
 func split(text string) (name, value string, ok bool) {
 	m := assignmentLine.FindStringSubmatch(text)
 	if m == nil {
@@ -95,7 +97,8 @@ func (r *reader) assignment(text string) bool {
 			words = append([]string{"-s", "*"}, words...) // the old form: arguments of -s alone
 		}
 		r.ethtool(command{words: append([]string{"ethtool"}, words...)})
-	case strings.HasSuffix(name, "_load"): // a module in loader.conf
+	// loader.conf(5): NAME_load="YES" loads a module of the kernel at boot; FreeBSD's congestion controls come this way.
+	case strings.HasSuffix(name, "_load"):
 		r.add(FreeBSD, "kldload:"+strings.TrimSuffix(name, "_load"), value)
 	default:
 		return false
@@ -147,7 +150,8 @@ func (r *reader) moduleOptions(text string) bool {
 func (r *reader) moduleParameters(module string, words []string) bool {
 	module = strings.TrimSuffix(module[strings.LastIndex(module, "/")+1:], ".ko")
 	module = strings.ReplaceAll(module, "-", "_")
-	// Words without an equals sign belong to something else: modprobe e1000 && …, or a comment.
+	// Words without an equals sign belong to something else: modprobe e1000 && …, or a comment. A value without quotes ends at a blank
+	// (modprobe.d(5)), and a list for several cards is parted by commas.
 	found := false
 	for _, w := range words {
 		if name, value, ok := strings.Cut(w, "="); ok && name != "" && value != "" {
@@ -221,7 +225,8 @@ func (r *reader) bare(text string) bool {
 	if m == nil {
 		return false
 	}
-	// A sysctl has its tree in front and needs no guess; these three have names that are met alone.
+	// A sysctl has its tree in front and needs no guess; these three have names that are met alone: in tables of pages, in answers of
+	// forums, in the left column of a vendor's sheet.
 	for _, kind := range []string{"module", "registry", "ndd"} {
 		if name, ok := bareNames()[kind][m[1]]; ok {
 			r.add(bareOS[kind], name, strings.Trim(m[2], `"`))

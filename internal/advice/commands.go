@@ -17,6 +17,9 @@ type reads func(r *reader, c, from command) bool
 // that guessed would put words into the text's mouth.
 
 // commandTable finds the reader of a program by its name; nil when its arguments mean nothing to us.
+//
+// It is a switch and no map, because readers call each other (bash -c, sudo, echo into a file that is a setting) and a map of them would
+// refer to itself while it is made.
 func commandTable(name string) reads {
 	switch name {
 	case "sysctl", "sysrc":
@@ -80,6 +83,7 @@ func pairs(words []string, f func(name, value string)) {
 
 // sysctlCommand reads sysctl(8) of Linux and FreeBSD and sysrc(8): every word with an equals sign is a setting.
 func (r *reader) sysctlCommand(c, _ command) bool {
+	// sysctl -p FILE and --system name files that are not here; their words have no equals sign. -f FILE (FreeBSD) likewise.
 	for _, w := range c.words[1:] {
 		// Both programs take settings anywhere between their options, and -w is no longer needed on either system.
 		name, value, ok := strings.Cut(w, "=")
@@ -96,95 +100,6 @@ func (r *reader) sysctlCommand(c, _ command) bool {
 		}
 	}
 	return true
-}
-
-// ethtoolSections maps the options of ethtool(8) to the part of the card that they set, as ethtool knobs are named.
-var ethtoolSections = map[string]string{
-	"-K": "feature.", "--features": "feature.", "--offload": "feature.",
-	"-G": "ring.", "--set-ring": "ring.",
-	"-C": "coalesce.", "--coalesce": "coalesce.",
-	"-L": "channels.", "--set-channels": "channels.",
-	"-A": "pause.", "--pause": "pause.",
-	"--set-eee": "",
-}
-
-// ethtoolFeatures are the words for features of ethtool(8) that package knob does not spell out, with the names of the bits that they
-// stand for. The long ones are what `ethtool -k` prints, which pages copy.
-//
-// Source: off_flag_def in ethtool.c of the program; net/ethtool/common.c for the names of the bits.
-var ethtoolFeatures = map[string]string{
-	"rxvlan": "rx-vlan-hw-parse", "rx-vlan-offload": "rx-vlan-hw-parse",
-	"txvlan": "tx-vlan-hw-insert", "tx-vlan-offload": "tx-vlan-hw-insert",
-	"ntuple": "rx-ntuple-filter", "ntuple-filters": "rx-ntuple-filter",
-	"rxhash": "rx-hashing", "receive-hashing": "rx-hashing",
-	"rx-checksumming": "rx-checksum", "tx-checksumming": "tx-checksum-ip-generic",
-	"scatter-gather": "tx-scatter-gather", "tcp-segmentation-offload": "tx-tcp-segmentation",
-	"generic-segmentation-offload": "tx-generic-segmentation", "generic-receive-offload": "rx-gro",
-	"large-receive-offload": "rx-lro", "udp-fragmentation-offload": "ufo",
-}
-
-// ethtoolUnread are options that set something of which nothing is known here. Their lines are told as not judged: a setting that is
-// left out without a word would pass for one that is fine.
-var ethtoolUnread = map[string]bool{
-	"-X": true, "--rxfh": true, "--set-rxfh-indir": true, "-N": true, "-U": true, "--config-nfc": true, "--config-ntuple": true,
-	"--set-fec": true, "--set-tunable": true, "--set-phy-tunable": true, "-Q": true, "--per-queue": true,
-}
-
-// ethtool reads the options that set something. Reading options are of its form and set nothing.
-//
-// Several settings in one command are several settings here, since each has a verdict of its own.
-func (r *reader) ethtool(c command) bool {
-	if len(c.words) < 3 {
-		return len(c.words) > 0
-	}
-	option, device, rest := c.words[1], c.words[2], c.words[3:]
-	if section, ok := ethtoolSections[option]; ok {
-		pairs(rest, func(name, value string) {
-			name = strings.ToLower(name)
-			if full, ok := ethtoolFeatures[name]; ok && section == "feature." {
-				name = full
-			}
-			r.add(Linux, "ethtool:"+device+"/"+section+name, value)
-		})
-		return true
-	}
-	switch {
-	case option == "-s" || option == "--change":
-		r.linkModes(device, rest)
-	case option == "--set-priv-flags":
-		// The driver's own names, in its own case.
-		pairs(rest, func(name, value string) { r.add(Linux, "ethtool:"+device+"/flag."+name, value) })
-	case ethtoolUnread[option]:
-		r.unread()
-	}
-	return true
-}
-
-// linkModes reads the words of ethtool -s. Speed, duplex and autonegotiation are one setting, because what the one does depends on
-// the others: link.forced when autonegotiation is off, else link.advertised.
-func (r *reader) linkModes(device string, words []string) {
-	var speed, duplex, autoneg string
-	pairs(words, func(name, value string) {
-		switch strings.ToLower(name) {
-		case "speed":
-			speed = value
-		case "duplex":
-			duplex = strings.ToLower(value)
-		case "autoneg":
-			autoneg = strings.ToLower(value)
-		case "advertise":
-			r.add(Linux, "ethtool:"+device+"/link.advertised", value)
-		}
-	})
-	if speed == "" && duplex == "" && autoneg == "" {
-		return
-	}
-	value := strings.Trim(speed+"/"+duplex, "/")
-	if autoneg == "off" {
-		r.add(Linux, "ethtool:"+device+"/link.forced", value)
-	} else {
-		r.add(Linux, "ethtool:"+device+"/link.advertised", strings.TrimSpace(value+" autonegotiation"))
-	}
 }
 
 // ip reads `ip link set` and `ip route add|change|replace|append`.
@@ -214,6 +129,9 @@ func (r *reader) ip(c, _ command) bool {
 }
 
 // routeMetrics are the metrics of a route that are settings of ours, in the words of ip-route(8) and route(8).
+//
+// window, advmss and mtu are bytes, initcwnd and initrwnd packets, rto_min a time with its unit, quickack a switch. What route(8) calls mss
+// is the segment size told to the far end: the kernel's RTAX_ADVMSS.
 var routeMetrics = map[string]string{
 	"window": "window", "initcwnd": "initcwnd", "initrwnd": "initrwnd", "mtu": "mtu", "advmss": "advmss", "mss": "advmss", "quickack": "quickack", "rto_min": "rto_min",
 }
@@ -234,6 +152,7 @@ func (r *reader) routeWords(words []string) {
 	if at := slices.Index(words, "netmask"); at > 0 && at+1 < len(words) {
 		destination = withMask(destination, words[at+1])
 	}
+	// Words between the metrics (via, dev, proto, metric) say which route it is; their values cannot be taken for the names of metrics.
 	for i := 1; i+1 < len(words); i++ {
 		metric, ok := routeMetrics[words[i]]
 		if !ok {
@@ -248,7 +167,7 @@ func (r *reader) routeWords(words []string) {
 	}
 }
 
-// withMask writes an address and a mask as a prefix; what is neither stays an address.
+// withMask writes an address and a mask as a prefix, since routes are named as ip-route(8) does; what is neither stays an address.
 func withMask(address, mask string) string {
 	a, err := netip.ParseAddr(address)
 	m, maskErr := netip.ParseAddr(mask)
@@ -300,6 +219,7 @@ func (r *reader) interfaceWords(o OS, device string, words []string) {
 		if i+1 < len(words) {
 			value = words[i+1]
 		}
+		// FreeBSD's flags are single words with a dash in front for off; Linux and Solaris have names with a value behind (ifconfig(8), ip-link(8)).
 		flag := strings.TrimPrefix(w, "-")
 		switch {
 		case w == "mtu" && value != "":
@@ -321,6 +241,9 @@ func (r *reader) interfaceWords(o OS, device string, words []string) {
 }
 
 // tc reads the kind of a root queueing discipline.
+//
+// Classes and filters are programs and no settings; parameters of a discipline have their unit behind the number (10gbit, 5ms, 300p) and
+// mean something only together. Neither is judged, and the kind is what pages advise.
 func (r *reader) tc(c, _ command) bool {
 	words := c.words[1:]
 	if len(words) < 4 || words[0] != "qdisc" || words[1] == "del" || words[1] == "show" {
@@ -351,7 +274,8 @@ func (r *reader) tc(c, _ command) bool {
 
 // miiTool reads mii-tool -F and -A, which name a medium like 100baseTx-FD and then the interface.
 func (r *reader) miiTool(c, _ command) bool {
-	// The medium may be attached or not, and the interface is the last word.
+	// The medium may be attached or not, and the interface is the last word. The program knows nothing above 100 Mb/s: it sets the
+	// registers of clause 22, where gigabit has no place (mii-tool(8)).
 	for i, w := range c.words {
 		name, medium, attached := strings.Cut(w, "=")
 		forced := name == "-F" || name == "--force"
@@ -371,7 +295,8 @@ func (r *reader) miiTool(c, _ command) bool {
 	return true
 }
 
-// modprobe reads parameters on the command line of modprobe and insmod.
+// modprobe reads parameters on the command line of modprobe and insmod. Options stand in front of the module; a module alone, which most
+// lines are, sets nothing.
 func (r *reader) modprobe(c, _ command) bool {
 	words := c.words[1:]
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
@@ -383,7 +308,8 @@ func (r *reader) modprobe(c, _ command) bool {
 	return true
 }
 
-// mount reads the options of an NFS mount.
+// mount reads the options of an NFS mount. Which file system it is need not be said (-t nfs): rsize, wsize, nconnect and proto are options of
+// NFS alone, and what other options there are is left out.
 func (r *reader) mount(c, _ command) bool {
 	for i, w := range c.words {
 		if w == "-o" && i+1 < len(c.words) {
@@ -393,7 +319,7 @@ func (r *reader) mount(c, _ command) bool {
 	return true
 }
 
-// mountedLine is a line of fstab: device, mount point, type, options.
+// mountedLine is a line of fstab: device, mount point, type, options. The device of NFS is HOST:PATH, which no other has (fstab(5), nfs(5)).
 var mountedLine = regexp.MustCompile(`^\S+:\S+\s+(/\S*)\s+nfs[34]?\s+(\S+)`)
 
 func (r *reader) mounted(text string) bool {
@@ -434,7 +360,7 @@ func (r *reader) tee(c, from command) bool {
 	return len(c.words) < 2 || r.written(strings.Join(echoed(from), " "), target)
 }
 
-// echoed is what echo prints.
+// echoed is what echo prints. printf's format is taken for its text: printf '%s' "$x" sets what nobody can read here anyway.
 func echoed(c command) []string {
 	words := c.words[1:]
 	for len(words) > 0 && (words[0] == "-n" || words[0] == "-e") {
@@ -458,15 +384,18 @@ func (r *reader) written(value, file string) bool {
 		r.add(Linux, name, value)
 	case strings.HasPrefix(file, "/sys/class/net/") && len(parts) == 7 && parts[4] == "queues":
 		r.add(Linux, "queue:"+parts[3]+"/"+parts[5]+"/"+parts[6], value)
+	// smp_affinity (a mask) and smp_affinity_list (a list) are two spellings of one setting; the value tells which it is.
 	case strings.HasPrefix(file, "/proc/irq/") && len(parts) == 4:
 		r.add(Linux, "irq:"+parts[2]+"/affinity", value)
 	case strings.HasPrefix(file, "/sys/module/") && len(parts) == 5 && parts[3] == "parameters":
 		r.add(Linux, "module:"+parts[2]+"/"+parts[4], value)
 	case queueFiles[parts[len(parts)-1]] != "" && strings.ContainsAny(file, "$*"):
+		// No variable is followed, so the interface stays unknown.
 		// A loop over the queues: for q in …/rx-*; do echo ff > $q/rps_cpus. The file says which kind of queue it is of.
 		name := parts[len(parts)-1]
 		r.add(Linux, "queue:*/"+queueFiles[name]+"-*/"+name, value)
 	case strings.HasPrefix(file, "/sys/") || strings.HasPrefix(file, "/proc/"):
+		// What is written below these two sets something, whatever it is: governors, huge pages, schedulers of disks.
 		r.unread()
 	default:
 		// echo "net.ipv4.tcp_sack = 0" >> /etc/sysctl.conf: the text itself is the setting.
@@ -479,7 +408,8 @@ func (r *reader) written(value, file string) bool {
 // Source: Documentation/ABI/testing/sysfs-class-net-queues.
 var queueFiles = map[string]string{"rps_cpus": "rx", "rps_flow_cnt": "rx", "xps_cpus": "tx", "xps_rxqs": "tx"}
 
-// number reads a number of a command line of Windows, decimal or 0x.
+// number reads a number of a command line of Windows, decimal or 0x, and writes it in decimal, as facts have it. What is no number (a
+// string value, a variable) stays as it is.
 func number(s string) string {
 	if n, err := strconv.ParseUint(s, 0, 64); err == nil {
 		return strconv.FormatUint(n, 10)

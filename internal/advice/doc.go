@@ -7,10 +7,10 @@
 // wish, and a source. Nothing is executed and nothing of the host is read, except present values when Target.Present is given.
 //
 // Texts may mix forms freely, and forms are recognised by their content: sysctl.conf and sysctl.d, loader.conf and rc.conf, lines of a
-// kernel configuration, modprobe.d, shell commands (sysctl, ethtool, ip, ifconfig, route, tc, mii-tool, modprobe, mount, echo into
-// /proc and /sys, ndd, ipadm, dladm) with or without a prompt, driver files of Solaris, .reg files, reg add, netsh, named.conf, and bare
-// names that stand for one setting alone. A line that is of no form is left out when it is a sentence, and reported as Unknown when it
-// looks like a setting.
+// kernel configuration, modprobe.d, parameters of modules in GRUB_CMDLINE_LINUX, shell commands (sysctl, ethtool, ip, ifconfig, route, tc,
+// mii-tool, modprobe, mount, echo into /proc and /sys, ndd, ipadm, dladm) with or without a prompt, driver files of Solaris, .reg files,
+// reg add, netsh, PowerShell, named.conf, and bare names that stand for one setting alone. A line that is of no form is left out when it is
+// a sentence, and reported as Unknown when it looks like a setting.
 //
 // A verdict comes from three places, in this order: rules of the embedded facts that do not look at the value (removed, without
 // effect), the range in the catalogue of package knob, rules that look at the value, and the comparison with the default of the
@@ -29,7 +29,14 @@
 //
 // # Limits
 //
+// What a line was meant to do is not guessed. A command that sets something of which nothing is known here (a key of a receive hash, a
+// governor of the processor) is in Advice.Unread and comes out as Unknown, so that what was not checked can be told from what is fine.
+// Rules of firewalls, classes and filters of tc, and parameters of disciplines are programs and are left out.
+//
+// Two lines for one setting are two settings: a page may have one for each kind of host. The first then says that the last counts, as it
+// does for sysctl(8), for a shell and for regedit.
+//
 // Distributions carry changes back into older kernels, so a release tells less about theirs than about those of kernel.org. Shell is
-// read a line at a time and not interpreted: variables stay what they are called. Commands in batch files and PowerShell are read only as
-// far as netsh and reg go.
+// read a line at a time and not interpreted: variables stay what they are called, and branches count as taken. PowerShell is read only as
+// far as it sets what netsh and the registry set. HP-UX and AIX (no -o, chdev) are not read.
 package advice

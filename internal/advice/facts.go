@@ -36,12 +36,18 @@ type fact struct {
 }
 
 // history is a default and the release from which on it held. Lists begin with the oldest.
+//
+// Releases are those of kernel.org, where a default changed with a commit that the source names. A distribution's own defaults (sysctl.d of
+// systemd and of the cloud images) are no part of it: --current shows what a host really has.
 type history struct {
 	Since string `json:"since"`
 	Value string `json:"value"`
 }
 
 // rule is a verdict under conditions, all of which must hold.
+//
+// Why says what the setting does on the releases that the rule is for, and not what the page believed. Today is a command, a name or a value
+// to type, or "leave it out".
 type rule struct {
 	Since   string   `json:"since,omitempty"`  // first release that it holds for
 	Before  string   `json:"before,omitempty"` // first release that it no longer holds for
@@ -84,6 +90,7 @@ var facts = sync.OnceValue(func() []fact {
 
 // parseFacts reads one file and refuses facts that could not be applied or that nobody could check.
 func parseFacts(data []byte) ([]fact, error) {
+	// A misspelt key would silently make a rule hold always.
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	var all []fact
@@ -98,6 +105,8 @@ func parseFacts(data []byte) ([]fact, error) {
 	return all, nil
 }
 
+// check refuses what could not be applied, or what nobody could look up: everything that is claimed needs a source, because pages of
+// magic values without one are what this package is against.
 func (f fact) check() error {
 	if len(f.Rules) == 0 && len(f.Defaults) == 0 {
 		return errors.New("says nothing")
@@ -105,6 +114,7 @@ func (f fact) check() error {
 	if len(f.Defaults) > 0 && f.Source == "" {
 		return errors.New("defaults without a source")
 	}
+	// Releases are read here once, so that a rule with one that makes no sense is found by the tests and not by being silent.
 	releases := []string{}
 	for _, h := range f.Defaults {
 		releases = append(releases, h.Since)
@@ -129,8 +139,18 @@ func (f fact) check() error {
 	return nil
 }
 
-// factOf finds what is known of a setting on a system.
+// longestName bounds the names that facts are sought for, in bytes. The longest sysctl, with the longest name of an interface in it, has 80;
+// a registry key may have 255 for each of its parts, and those of the facts have 130 in all.
+const longestName = 512
+
+// factOf finds what is known of a setting on a system. Some hundred facts are gone through for each setting, which for the longest file
+// that people have is a matter of milliseconds; the first that fits counts, so that particular names stand before patterns.
+//
+// A name that is no setting's may be as long as the text, and a pattern with three stars tries every pair of places in it.
 func factOf(o OS, name string) (fact, bool) {
+	if len(name) > longestName {
+		return fact{}, false
+	}
 	name = strings.ToLower(name)
 	for _, f := range facts() {
 		if (f.OS == "" || o.covers(f.OS)) && globs(f.pattern, name) {
@@ -140,7 +160,8 @@ func factOf(o OS, name string) (fact, bool) {
 	return fact{}, false
 }
 
-// globs reports whether s has the form of the pattern, in which * stands for any text, also for none.
+// globs reports whether s has the form of the pattern, in which * stands for any text, also for none. Patterns are ours and have few
+// stars, so that trying every place for each costs little; the names are other people's and may be long.
 func globs(pattern, s string) bool {
 	first, rest, wild := strings.Cut(pattern, "*")
 	if !wild {
@@ -181,7 +202,8 @@ var bareNames = sync.OnceValue(func() map[string]map[string]string {
 // plainNames fills the stars of patterns in with the place that a bare name is meant for.
 var plainNames = strings.NewReplacer(`registry:*\`, `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\`, "e1000*", "e1000")
 
-// definition finds a Linux setting in the catalogue of knobs.
+// definition finds a Linux setting in the catalogue of knobs. Names with a variable in place of the interface (ethtool:$IF/ring.rx) are
+// found as well, because the catalogue has a star there.
 func definition(name string) (knob.Definition, bool) {
 	id, err := knob.ParseID(name)
 	if err != nil {

@@ -15,8 +15,12 @@ func TestFoundInTheWild(t *testing.T) {
 		{"short name of a feature", "ethtool -K eth0 rxvlan off", "ethtool:eth0/feature.rx-vlan-hw-parse = off: still-right"},
 		{"long name of a feature", "ethtool -K eth0 generic-receive-offload off", "ethtool:eth0/feature.rx-gro = off: harmful"},
 		{"private flag", "ethtool --set-priv-flags eth0 rx_cqe_compress on", "ethtool:eth0/flag.rx_cqe_compress = on: still-right"},
-		{"hash of a card", "ethtool -X eth0 equal 8", ": unknown"},
-		{"flow rule", "ethtool -N eth0 rx-flow-hash udp4 sdfn", ": unknown"},
+		{"table of a card", "ethtool -X eth0 equal 8", "ethtool:eth0/rss.indirection = equal 8: still-right"},
+		{"key of a card", "ethtool -X eth0 hkey 6d:5a", ": unknown"},
+		{"hash of a card", "ethtool -N eth0 rx-flow-hash udp4 sdfn", "ethtool:eth0/rxhash.udp4 = sdfn: still-right"},
+		{"flow rule", "ethtool -U eth0 flow-type tcp4 dst-port 80 action 2", ": unknown"},
+		{"error correction", "ethtool --set-fec eth0 encoding rs", "ethtool:eth0/fec = rs: still-right"},
+		{"tunable", "ethtool --set-tunable eth0 rx-copybreak 0", "ethtool:eth0/tunable.rx-copybreak = 0: still-right"},
 		{"merged packets", "ip link set dev eth0 gro_max_size 185000", "link:eth0/gro_max_size = 185000: still-right"},
 		{"loop over queues", "for q in /sys/class/net/eth0/queues/rx-*; do echo ff > $q/rps_cpus; done", "queue:*/rx-*/rps_cpus = ff: still-right"},
 		{"file of another part", "echo never > /sys/kernel/mm/transparent_hugepage/enabled", ": unknown"},
@@ -80,5 +84,28 @@ func TestRepeated(t *testing.T) {
 		if strings.Contains(j.Why, "last one counts") {
 			t.Errorf("line %d: %s", j.Line, j.Why)
 		}
+	}
+}
+
+// TestCommentedContinuation: a backslash at the end of a comment hides no setting below it; behind a prompt it goes on.
+func TestCommentedContinuation(t *testing.T) {
+	for text, want := range map[string]string{
+		"# see C:\\\nnet.ipv4.tcp_sack = 0\n":             "net.ipv4.tcp_sack = 0: harmful",
+		"; a list of \\\nnet.ipv4.tcp_sack = 0\n":         "net.ipv4.tcp_sack = 0: harmful",
+		"# sysctl -w \\\n  net.ipv4.tcp_sack=0\n":         "net.ipv4.tcp_sack = 0: harmful",
+		"sysctl -w \\\n  net.ipv4.tcp_sack=0 # both \\\n": "net.ipv4.tcp_sack = 0: harmful",
+	} {
+		if diff := cmp.Diff([]string{want}, short(judged(t, Target{}, text))); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+// TestLongName: a name as long as a text may be is judged as quickly as any other line; patterns with several stars would try every pair
+// of places in it, and not be done in a day.
+func TestLongName(t *testing.T) {
+	text := "net.ipv4" + strings.Repeat(".conf.", MaxBytes/6-10) + "=1"
+	if got := judged(t, Target{}, text); len(got) != 1 || got[0].Verdict != Unknown {
+		t.Errorf("%d judgements", len(got))
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/knob"
 )
 
-// Target is what advice is judged for.
+// Target is what advice is judged for. The zero value judges each setting for the newest release of the system that it belongs to.
 type Target struct {
 	OS      OS                                // empty: each setting for the system it belongs to
 	Release map[OS]Release                    // by system; the newest where there is none
@@ -87,6 +87,7 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 		o = usual
 	}
 	j := Judgement{Setting: s, For: o}
+	// Only an asked-for system can be another one here: whoever gives --os linux to a .reg file wants to know what to do instead.
 	if s.OS != "" && !o.covers(s.OS) {
 		j.Verdict, j.Source = Ignored, "the names of the settings of both systems"
 		j.Why = fmt.Sprintf("A setting of %s; %s has none of that name.", s.OS.name(), o.name())
@@ -162,6 +163,7 @@ func (t Target) value(j Judgement, value string) Judgement {
 		j.Verdict, j.Source, j.Default = StillRight, d.Source, d.Default
 		j.Why = "Exists and has its effect; worth it only with its symptom: " + lowerFirst(d.Symptom)
 		j.Today = "linerate knobs " + strings.TrimPrefix(j.Knob, "sysctl:")
+	// A fact with defaults and no rule that fits: the setting lives, its default is another, and nothing more is known.
 	case known && f.Source != "":
 		j.Verdict, j.Source = StillRight, f.Source
 		j.Why = "Exists, and the value differs from the default of this release."
@@ -181,13 +183,14 @@ func beside(name string) bool {
 	return strings.HasPrefix(name, "sysctl:kernel.") || strings.HasPrefix(name, "sysctl:fs.") || strings.HasPrefix(name, "sysctl:vm.")
 }
 
-// by fills in what a rule says.
+// by fills in what a rule says. The default stays unknown: a rule speaks of the value that was advised.
 func (j Judgement) by(r rule) Judgement {
 	j.Verdict, j.Why, j.Today, j.Source, j.Since = r.Verdict, r.Why, r.Today, r.Source, r.Since
 	return j
 }
 
-// rule finds the first rule of a class that fits.
+// rule finds the first rule of a class that fits. Classes exist because facts are written by people from top to bottom (removed, then
+// values, then the rest), while judging has to put the range and the default between them.
 func (f fact) rule(release Release, value string, o OS, class func(rule) bool) (rule, bool) {
 	for _, r := range f.Rules {
 		if class(r) && r.fits(f.Field, release, value, o) {
@@ -197,6 +200,7 @@ func (f fact) rule(release Release, value string, o OS, class func(rule) bool) (
 	return rule{}, false
 }
 
+// fits reports whether all conditions of a rule hold. Since is the first release that it holds for, Before the first that it does not.
 func (r rule) fits(field int, release Release, value string, o OS) bool {
 	// A rule whose release cannot be read for this system fits nothing; the check of the facts makes sure that there is none.
 	if since, err := ParseRelease(o, r.Since); r.Since != "" && (err != nil || release.before(since)) {
@@ -211,11 +215,13 @@ func (r rule) fits(field int, release Release, value string, o OS) bool {
 	if r.Below == nil && r.Above == nil {
 		return true
 	}
+	// A value that is no number is neither below nor above anything, and a later rule or nobody judges it.
 	n, ok := numberAt(value, field)
 	return ok && (r.Below == nil || n < *r.Below) && (r.Above == nil || n > *r.Above)
 }
 
-// numberAt reads one of several numbers.
+// numberAt reads one of several numbers, decimal, octal (0…) or hexadecimal (0x…) as the kernel's own reader does (lib/kstrtox.c, base 0).
+// It is false for what is no number and for a place behind the last one.
 func numberAt(value string, field int) (int64, bool) {
 	fields := strings.Fields(value)
 	if field < 0 || field >= len(fields) {
@@ -227,6 +233,8 @@ func numberAt(value string, field int) (int64, bool) {
 
 // againstDefault compares with the default of the release: the same is NowDefault, and less is Harmful where the fact says why.
 func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (Judgement, bool) {
+	// Two sources: the catalogue has the default of the kernel that it was read on, the facts have the history. Where both speak the history
+	// counts, because it knows the release that is judged for.
 	was, since, source, read := d.Default, "", d.Source, ""
 	if was != "" && d.DefaultOn != "" {
 		read = " (read on " + d.DefaultOn + ")"
@@ -245,6 +253,7 @@ func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (J
 		return j, false
 	}
 	j.Default = was
+	// The catalogue knows which spellings are the same value: 4096 and 0x1000, f and 0000000f, on and yes.
 	same := strings.EqualFold(was, j.Value)
 	if d.Pattern != "" {
 		same = d.Equal(knob.Value(was), knob.Value(j.Value))
@@ -263,6 +272,7 @@ func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (J
 	mine, ok := numberAt(j.Value, f.Field)
 	theirs, known := numberAt(was, f.Field)
 	if ok && known && f.Lower != "" && mine <= theirs {
+		// The number that counts is the default and the others are not: what is left to say is in the rules.
 		if mine == theirs {
 			return j, false
 		}
@@ -277,7 +287,7 @@ func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (J
 	return j, false
 }
 
-// lowerFirst continues a sentence behind a colon. Names in capitals stay as they are.
+// lowerFirst continues a sentence behind a colon. Names in capitals (TCP, RDMA) stay as they are, and so does a sentence of one letter.
 func lowerFirst(s string) string {
 	if len(s) < 2 || s[0] < 'A' || s[0] > 'Z' || s[1] < 'a' || s[1] > 'z' {
 		return s

@@ -21,7 +21,7 @@ const (
 // Systems lists every system that advice can be judged for.
 func Systems() []OS { return []OS{Linux, FreeBSD, Illumos, Solaris, Windows} }
 
-// name is how people write the system.
+// name is how people write the system, for sentences; the values of OS are for flags and documents.
 func (o OS) name() string {
 	switch o {
 	case Linux:
@@ -52,7 +52,7 @@ func (o OS) family() OS {
 	return o
 }
 
-// Setting is one setting that a text asks for, before anybody has judged it.
+// Setting is one setting that a text asks for, before anybody has judged it. A line may have several, and several lines may set the same.
 type Setting struct {
 	Line  int    // first line in the text, counted from 1
 	Text  string // the line as it stands there, without blanks around; a very long one is cut
@@ -61,14 +61,15 @@ type Setting struct {
 	Value string // as written, without quotes; several numbers are parted by one blank
 }
 
-// Advice is a text, read.
+// Advice is a text, read. Unread lines are kept apart from settings because nothing can be looked up for them, and kept at all because who
+// checks a file wants to know what was not checked.
 type Advice struct {
 	Settings []Setting // in the order of the text
 	Unread   []Setting // lines that look like settings and are of no form that is known; Knob and Value are empty
 	Lines    int       // all lines of the text
 }
 
-// Verdict is what has become of a piece of advice.
+// Verdict is what has become of a piece of advice. Its words are part of the check-advice document and of --fail-on.
 type Verdict string
 
 // The verdicts.

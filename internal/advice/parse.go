@@ -41,7 +41,8 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:longest], "") + "…"
 }
 
-// add records a setting of the present line. Names that package knob can parse get its spelling.
+// add records a setting of the present line. Names that package knob can parse get its spelling, so that facts, catalogue and present
+// value are found under one name, whatever the text called it.
 func (r *reader) add(o OS, name, value string) {
 	if id, err := knob.ParseID(name); err == nil {
 		name = string(id)
@@ -80,6 +81,7 @@ func (r *reader) read(l line) {
 
 // commands hands the commands of a line to who understands them, and says whether one was understood.
 func (r *reader) commands(commands []command) bool {
+	// All of them are asked, also behind one that was understood: modprobe e1000 && ethtool -G eth0 rx 4096.
 	known := false
 	for i, c := range commands {
 		var from command

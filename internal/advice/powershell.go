@@ -5,7 +5,9 @@ import "strings"
 // cmdlets are the commands of PowerShell that set what netsh and the registry set, by their names in small letters. The value is the
 // setting that the command alone names, NAME=VALUE; empty where its parameters do.
 //
-// Names are those of netsh, so that one fact serves both spellings of a setting.
+// Names are those of netsh, so that one fact serves both spellings of a setting. Offloads of single cards (Disable-NetAdapterLso,
+// Set-NetAdapterAdvancedProperty) are not in it: netsh has no counterpart, and they are meant for the one card that fails with them.
+//
 // Source: learn.microsoft.com/powershell/module/nettcpip and /netadapter.
 var cmdlets = map[string]string{
 	"set-nettcpsetting":           "",
@@ -41,6 +43,8 @@ func (r *reader) cmdlet(c command) bool {
 		r.add(Windows, "netsh:tcp/"+name, value)
 		return true
 	}
+	// A parameter has one value behind it, which is quoted if it has blanks; switches (-Force, -Confirm:$false) have none, and the word behind
+	// them is then looked at as a parameter in its turn. PropertyType is not asked, as the type of reg add is not.
 	var path, name, value string
 	pairs := c.words[1:]
 	for i := 0; i+1 < len(pairs); i++ {

@@ -7,6 +7,8 @@ import (
 )
 
 // Release is a version number of a system, most significant part first. The zero value stands for the newest.
+//
+// Parts are compared as numbers: 6.18 is newer than 6.9, which comparing texts gets wrong, and 2.6.39 older than 3.0.
 type Release []int
 
 // windowsReleases maps the names under which Windows is sold to the numbers of its kernel. The server of a pair is listed under its
@@ -24,10 +26,13 @@ func ParseRelease(o OS, s string) (Release, error) {
 	if r, ok := windowsReleases[strings.ReplaceAll(text, " ", "")]; ok && o == Windows {
 		return r, nil
 	}
+	// Distributions put their own behind the number: 5.15.0-91-generic, 4.18.0-553.el8, 14.1-RELEASE-p5. What stands there says what they
+	// carried back, in no form that could be compared, and is not looked at.
 	var r Release
 	for _, part := range strings.Split(text, ".") {
 		digits := part[:len(part)-len(strings.TrimLeft(part, "0123456789"))]
 		n, err := strconv.Atoi(digits)
+		// No system counts so far; a number that long is a date or a mistake, and would overflow in a sum.
 		if err != nil || n > 1<<20 {
 			break
 		}
@@ -50,6 +55,7 @@ func (r Release) before(other Release) bool {
 	if len(r) == 0 {
 		return false
 	}
+	// A missing part is 0: 6.18 is what 6.18.0 is, and is not older than it.
 	for i, n := range other {
 		mine := 0
 		if i < len(r) {

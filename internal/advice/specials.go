@@ -21,16 +21,23 @@ func tcpBuffer(value, direction string, smallest int64) (rule, bool) {
 	if !ok || !ok2 {
 		return rule{}, false
 	}
-	r := rule{Verdict: Harmful, Today: "leave the first two numbers at their defaults", Source: "Documentation/networking/ip-sysctl.rst (tcp_rmem, tcp_wmem); tcp(7)"}
+	r := rule{
+		Verdict: Harmful, Today: "leave the first two numbers at their defaults",
+		Source: "Documentation/networking/ip-sysctl.rst (tcp_rmem, tcp_wmem); tcp(7)",
+	}
 	const large = 1 << 20 // 1 MiB for each of a thousand connections is a gigabyte
 	switch {
 	case least >= large:
-		r.Why = fmt.Sprintf("The first number is what every connection may keep while memory is short: %s for each, so that a thousand idle ones can hold %s.", mebibytes(least), mebibytes(1000*min(least, 1<<40)))
+		r.Why = fmt.Sprintf("The first number is what every connection may keep while memory is short: %s for each, so that a thousand idle ones can hold %s.",
+			mebibytes(least), mebibytes(1000*min(least, 1<<40)))
 	case start < smallest:
-		r.Why = fmt.Sprintf("The second number is what every connection starts with: %d bytes is under every default there has been, and the first round trips carry less.", start)
+		// The window that is offered is the part of the buffer that the kernel takes for payload, half of it until it has measured more.
+		of := ""
 		if direction == "receive" {
-			r.Why = fmt.Sprintf("The second number is what every connection starts with, and about half of it is the first window: %d bytes is under every default there has been, and the first round trips carry less.", start)
+			of = ", and about half of it is the first window"
 		}
+		r.Why = fmt.Sprintf("The second number is what every connection starts with%s: %d bytes is under every default there has been, "+
+			"and the first round trips carry less.", of, start)
 	default:
 		return rule{}, false
 	}
@@ -60,20 +67,27 @@ func tcpMemory(value string) (rule, bool) {
 		return rule{}, false
 	}
 	const source = "Documentation/networking/ip-sysctl.rst (tcp_mem, in pages); commit b66e91ccbc34 (the defaults)"
+	// The order is that of plainness: numbers that are surely bytes, numbers too large for any host, and the rest.
 	host := pressure * 16 * pageBytes >> 30 // GiB of memory at which the kernel would choose the same
+	r := rule{Verdict: Harmful, Source: source, Today: "leave it out"}
 	switch {
+	// 87380 and 16384 are the second numbers of tcp_rmem and tcp_wmem in tcp(7), and of nothing else.
 	case strings.Contains(value, "87380") || strings.Contains(value, "16384 ") && low == pageBytes:
-		return rule{Verdict: Harmful, Source: source, Today: "leave it out",
-			Why: fmt.Sprintf("The numbers are those of tcp_rmem or tcp_wmem, in bytes. Here they count pages of the whole host: TCP is under memory pressure from %d MiB on.", pressure*pageBytes>>20)}, true
+		r.Why = fmt.Sprintf("The numbers are those of tcp_rmem or tcp_wmem, in bytes. Here they count pages of the whole host: "+
+			"TCP is under memory pressure from %d MiB on.", pressure*pageBytes>>20)
 	case high >= 16<<30/pageBytes:
-		return rule{Verdict: Harmful, Source: source, Today: "leave it out",
-			Why: fmt.Sprintf("Counts pages, not bytes: this lets TCP take %d GiB before it is limited, which the kernel itself allows on hosts of %d GiB and more. On a smaller one it is no limit at all.", high*pageBytes>>30, high*pageBytes*32/3>>30)}, true
+		r.Why = fmt.Sprintf("Counts pages, not bytes: this lets TCP take %d GiB before it is limited, which the kernel itself allows on "+
+			"hosts of %d GiB and more. On a smaller one it is no limit at all.", high*pageBytes>>30, high*pageBytes*32/3>>30)
+	default:
+		r.Why = fmt.Sprintf("A cap in pages for all connections together (pressure at %d MiB), which the kernel works out from the memory of "+
+			"the host. This one is lower than the default on every host with more than %d GiB, and makes no single connection faster.",
+			pressure*pageBytes>>20, max(host, 1))
 	}
-	return rule{Verdict: Harmful, Source: source, Today: "leave it out",
-		Why: fmt.Sprintf("A cap in pages for all connections together (pressure at %d MiB), which the kernel works out from the memory of the host. This one is lower than the default on every host with more than %d GiB, and makes no single connection faster.", pressure*pageBytes>>20, max(host, 1))}, true
+	return r, true
 }
 
-// elsewhere names the counterpart of a setting on another system, where there is one that does the same.
+// elsewhere names the counterpart of a setting on another system, where there is one that does the same. A pair of settings that merely
+// sound alike would be the next wrong page, and is left out.
 func elsewhere(s Setting, o OS) string {
 	bare := s.Knob[strings.LastIndexAny(s.Knob, `/\:.`)+1:]
 	return counterparts[strings.ToLower(bare)][o.family()]
@@ -98,7 +112,8 @@ var (
 	}
 )
 
-// counterparts maps the last part of a name to what has its effect elsewhere.
+// counterparts maps the last part of a name, in small letters, to what has its effect elsewhere. Only buffers and window scaling have one on
+// every system; timers and queues differ too much in what they mean.
 var counterparts = map[string]map[OS]string{
 	"tcp_rmem": receive, "recvspace": receive, "tcp_recv_hiwat": receive, "recv_buf": receive, "tcpwindowsize": receive, "recvbuf_max": receive,
 	"tcp_wmem": send, "sendspace": send, "tcp_xmit_hiwat": send, "send_buf": send, "sendbuf_max": send,

@@ -28,6 +28,8 @@ func decode(data []byte) (string, error) {
 		return "", ErrTooLong
 	}
 	text := string(data)
+	// The mark alone decides: UTF-16 without one is full of zero bytes, which no text has, and is refused as such below.
+	// Source: RFC 2781, section 3.
 	switch {
 	case strings.HasPrefix(text, "\xff\xfe"):
 		text = fromUTF16(data[2:], binary.LittleEndian)
@@ -35,6 +37,7 @@ func decode(data []byte) (string, error) {
 		text = fromUTF16(data[2:], binary.BigEndian)
 	}
 	text = strings.TrimPrefix(text, "\ufeff")
+	// Escape is let through because transcripts of terminals hold colours, form feed because RFCs and old manuals part their pages by it.
 	strange := 0
 	for _, r := range text {
 		switch {
@@ -48,10 +51,14 @@ func decode(data []byte) (string, error) {
 	if strange > 0 && strange*10 > utf8.RuneCountInString(text) {
 		return "", ErrNotText
 	}
+	// Lines end in LF, CR LF (Windows, and pages of HTTP) or CR alone (Mac OS before 10). A no-break space behind an equals sign is what
+	// copying from a web page leaves, and makes sysctl(8) refuse a line that looks right.
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u00a0", " ", "“", `"`, "”", `"`, "‘", "'", "’", "'", "–", "-").Replace(text)
 	return strings.ToValidUTF8(text, "\ufffd"), nil
 }
 
+// fromUTF16 leaves out half a unit at the end, and gives the replacement character for half a pair: a file that was cut off is still
+// read as far as it goes.
 func fromUTF16(data []byte, order binary.ByteOrder) string {
 	units := make([]uint16, len(data)/2)
 	for i := range units {
@@ -67,6 +74,10 @@ type line struct {
 }
 
 // logicalLines joins what belongs together, and counts the lines of the text as an editor does.
+//
+// The backslash is the shell's (POSIX, 2.2.1), and of sysctl.conf neither procps nor systemd joins lines; but pages break long commands
+// with it, and no value of a setting ends in one. A comment does not go on in the next line: "# see C:\" must not hide a setting below
+// it. A prompt of root looks like one, and is told from it by the command behind.
 func logicalLines(text string) (all []line, physical int) {
 	if text == "" {
 		return nil, 0
@@ -85,11 +96,25 @@ func logicalLines(text string) (all []line, physical int) {
 			first = physical
 		}
 		part, goesOn := strings.CutSuffix(strings.TrimSpace(t), `\`)
+		comment := len(parts) == 0 && isComment(part)
 		parts = append(parts, strings.TrimSpace(part))
-		if !goesOn {
+		if !goesOn || comment {
 			end()
 		}
 	}
 	end()
 	return all, physical
+}
+
+// isComment reports whether a line only explains, in any of the languages that are read here.
+func isComment(text string) bool {
+	if strings.HasPrefix(text, ";") || strings.HasPrefix(text, "//") {
+		return true
+	}
+	rest, ok := strings.CutPrefix(text, "#")
+	if !ok {
+		return false
+	}
+	commands := splitCommands(rest)
+	return len(commands) == 0 || commandTable(commands[0].unwrap().name()) == nil
 }

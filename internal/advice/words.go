@@ -9,7 +9,8 @@ type command struct {
 	piped  bool   // its input is the output of the command before
 }
 
-// name is the first word without its directory: /sbin/sysctl is sysctl.
+// name is the first word without its directory and in small letters: /sbin/sysctl is sysctl, and NETSH.EXE is netsh, since Windows
+// tells no case.
 func (c command) name() string {
 	if len(c.words) == 0 {
 		return ""
@@ -46,12 +47,15 @@ func splitCommands(text string) []command {
 		}
 		now, redirect = command{piped: piped}, false
 	}
+	// One pass, a byte at a time: everything that matters is ASCII, and bytes of UTF-8 above it are letters of words to us.
 	quote := byte(0)
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		switch {
 		case quote != 0 && c == quote:
 			quote = 0
+		// Within quotes nothing is special: not even the backslash, which double quotes of a real shell know, since keys of a registry are
+		// quoted and full of it.
 		case quote != 0:
 			word.WriteByte(c)
 		case c == '"' || c == '\'':
@@ -62,6 +66,7 @@ func splitCommands(text string) []command {
 			inWord = true
 		case c == ' ' || c == '\t':
 			endWord()
+		// A number sign begins a comment only at the beginning of a word (POSIX, 2.3): eth0#1 is a name.
 		case c == '#' && !inWord:
 			endCommand(false)
 			return all
@@ -73,6 +78,7 @@ func splitCommands(text string) []command {
 			}
 			endWord()
 			redirect = true
+		// | hands output on, || does not. What stands behind ; && || and & runs or does not; advice means that it runs.
 		case c == '|':
 			pipe := i+1 >= len(text) || text[i+1] != '|'
 			endCommand(pipe)
@@ -90,14 +96,20 @@ func splitCommands(text string) []command {
 	return all
 }
 
+// alphanumeric is about ASCII alone, as the shell's words are.
 func alphanumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// before are the words that may stand in front of a command without changing what it sets.
-var before = map[string]bool{"sudo": true, "do": true, "then": true, "else": true, "exec": true, "nohup": true, "time": true, "{": true, "(": true, "doas": true, "pfexec": true}
+// before are the words that may stand in front of a command without changing what it sets: words of the shell's grammar, and programs that
+// run another one with more rights (pfexec is what Solaris has instead of sudo) or in another way.
+var before = map[string]bool{
+	"do": true, "then": true, "else": true, "{": true, "(": true, "!": true,
+	"sudo": true, "doas": true, "pfexec": true, "exec": true, "nohup": true, "time": true, "nice": true, "start": true,
+}
 
-// unwrap drops such words.
+// unwrap drops such words, and the options between them and the command. The value of an option (sudo -u root) is then taken for the
+// command and is none, so that the line is not read: better than reading it wrongly.
 func (c command) unwrap() command {
 	for len(c.words) > 1 && before[c.name()] {
 		c.words = c.words[1:]
