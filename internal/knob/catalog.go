@@ -18,7 +18,7 @@ import (
 var catalogueFiles embed.FS
 
 // catalogueOrder is the order in which the kinds are listed: by how often somebody looks for one.
-var catalogueOrder = []string{KindSysctl, KindLink, KindEthtool, KindQueue, KindQdisc, KindIRQ, KindRoute, KindModule, KindNFS}
+var catalogueOrder = []string{KindSysctl, KindLink, KindEthtool, KindQueue, KindQdisc, KindIRQ, KindRoute, KindModule, KindCPU, KindPCI, KindBlock, KindNFS}
 
 // Catalog is a set of definitions, in the order of the data file: by subject, not by name. It is safe for concurrent use.
 //

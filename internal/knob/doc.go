@@ -27,6 +27,9 @@
 //	qdisc:eth0/root                           the kind of the discipline at the root
 //	qdisc:eth0/fq.flow_limit                  a parameter of it, KIND.NAME in the words of tc(8); under mq that of all queues
 //	module:e1000e/copybreak                   a module parameter; a dash in it is written as the kernel does, as an underscore
+//	cpu:3/resume_latency                      also scaling_governor; cpu:all/dma_latency is for reading
+//	pci:0000:03:00.0/l1_aspm                  whether the link of a PCIe device may sleep, and how deeply
+//	block:sda/read_ahead_kb                   how far ahead of a program a disk is read
 //	nfs:/mnt/x/rsize                          an option of a mount
 //
 // # Values
@@ -41,7 +44,7 @@
 //
 // # Limits
 //
-// Live is Linux only so far: kinds sysctl, link, ethtool, queue, qdisc, irq, route and module. It works in the network namespace of the
+// Live is Linux only so far: all kinds but registry, ipadm and dladm, which are those of other systems. It works in the network namespace of the
 // calling thread; what is a file of sysfs (queues, some of link) only where /sys shows that namespace. A qdisc
 // with parameters that somebody set is not replaced by another kind. Interrupts and modules belong to the whole host. A sysctl that the
 // kernel keeps for the whole host is absent or read-only in other network namespaces ([Place]).

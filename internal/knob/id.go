@@ -19,6 +19,9 @@ const (
 	KindQdisc    = "qdisc"
 	KindModule   = "module"
 	KindNFS      = "nfs"
+	KindCPU      = "cpu"
+	KindPCI      = "pci"
+	KindBlock    = "block"
 	KindRegistry = "registry"
 	KindIpadm    = "ipadm"
 	KindDladm    = "dladm"
@@ -30,7 +33,7 @@ const (
 // in the catalogue and in documents of other hosts; reading them is ErrNotSupported and not ErrUnknown.
 var kinds = map[string]bool{
 	KindSysctl: false, KindLink: true, KindEthtool: true, KindRoute: false, KindQueue: true, KindIRQ: false, KindQdisc: true,
-	KindModule: false, KindNFS: false, KindRegistry: false, KindIpadm: false, KindDladm: true,
+	KindModule: false, KindNFS: false, KindCPU: false, KindPCI: false, KindBlock: false, KindRegistry: false, KindIpadm: false, KindDladm: true,
 }
 
 // featureAliases are the short words of ethtool(8) for one bit each. The old word tso covered several bits; here it is the first of them.

@@ -55,6 +55,9 @@ func (l *Live) instances(pattern ID) ([]ID, error) {
 			}
 		}
 		return of(to), err
+	case KindCPU, KindPCI, KindBlock:
+		parts, err := map[string]hostKnobs{KindCPU: cpuKnobs(cpuRoot), KindPCI: pciKnobs(pciRoot), KindBlock: blockKnobs(blockRoot)}[pattern.Kind()].subjects()
+		return of(parts), err
 	case KindIRQ:
 		numbers, err := interrupts("/proc/irq")
 		return of(numbers), err

@@ -35,6 +35,13 @@ type checker interface {
 	check(subject, attribute string, v Value) error
 }
 
+// Where sysfs has the parts of a machine.
+const (
+	cpuRoot   = "/sys/devices/system/cpu"
+	pciRoot   = "/sys/bus/pci/devices"
+	blockRoot = "/sys/block"
+)
+
 // NewLive gives the backend of the running system.
 func NewLive() *Live {
 	const sys = sysfs("/sys")
@@ -46,6 +53,9 @@ func NewLive() *Live {
 		KindQdisc:   &qdiscKnobs{},
 		KindIRQ:     irqKnobs{root: "/proc/irq"},
 		KindModule:  moduleKnobs{root: "/sys/module", catalog: Catalogue()},
+		KindCPU:     processorKnobs{cpuKnobs(cpuRoot), "/dev/cpu_dma_latency"},
+		KindPCI:     pciKnobs(pciRoot),
+		KindBlock:   blockKnobs(blockRoot),
 		KindNFS:     nfsKnobs{mounts: "/proc/thread-self/mounts"},
 	}}
 }
@@ -91,10 +101,11 @@ func (l *Live) Write(ctx context.Context, id ID, v Value) error {
 	return nil
 }
 
-// refusal keeps a container from changing what all of the host shares: some such files (vm, kernel) can be written from there. Interrupts
-// and modules are the host's, known to the catalogue or not.
+// refusal keeps a container from changing what all of the host shares: some such files (vm, kernel) can be written from there. Interrupts,
+// modules and the parts of the machine are the host's, known to the catalogue or not.
 func (l *Live) refusal(id ID) error {
-	if kind := id.Kind(); kind == KindIRQ || kind == KindModule {
+	switch id.Kind() {
+	case KindIRQ, KindModule, KindCPU, KindPCI, KindBlock:
 		if here := Here(); here.Known && !here.InitialNetNS {
 			return ErrGlobal
 		}
@@ -225,6 +236,8 @@ func (l *Live) fail(op string, id ID, err error) error {
 		e.hint = fmt.Sprintf("takes effect when the module is loaded again: options %s %s=VALUE in a file of /etc/modprobe.d", module, parameter)
 	case errors.Is(err, ErrReadOnly) && id.Kind() == KindNFS:
 		e.hint = "change the options in /etc/fstab and mount it again"
+	case errors.Is(err, errHeld):
+		// The error has said it.
 	case errors.Is(err, ErrReadOnly):
 		e.hint = "the kernel offers this setting for reading only here"
 	case errors.Is(err, fs.ErrPermission):
