@@ -57,8 +57,9 @@ const pageBytes = 4096
 
 // tcpMemory judges tcp_mem, which counts pages of the whole host and is taken for bytes of one connection again and again.
 //
-// The kernel sets the middle one to a sixteenth of the memory that can hold buffers, since Linux 3.4 or so (commit b66e91ccbc34), which
-// tells from what size of host on given numbers are lower than what it would have chosen. The last one is 3/32 of that memory.
+// The kernel sets the middle one to a sixteenth of the memory that can hold buffers and the last one to 3/32 of it (tcp_init_mem in
+// net/ipv4/tcp.c; 575796 pages on a host of 23.5 GiB with Linux 6.18), which tells from what size of host on given numbers are lower than
+// what it would have chosen.
 func tcpMemory(value string) (rule, bool) {
 	low, ok := numberAt(value, 0)
 	pressure, ok2 := numberAt(value, 1)
@@ -66,7 +67,7 @@ func tcpMemory(value string) (rule, bool) {
 	if !ok || !ok2 || !ok3 || low <= 0 || pressure <= 0 || pressure > 1<<40 || high > 1<<40 {
 		return rule{}, false
 	}
-	const source = "Documentation/networking/ip-sysctl.rst (tcp_mem, in pages); commit b66e91ccbc34 (the defaults)"
+	const source = "Documentation/networking/ip-sysctl.rst (tcp_mem, in pages); net/ipv4/tcp.c (tcp_init_mem)"
 	// The order is that of plainness: numbers that are surely bytes, numbers too large for any host, and the rest.
 	host := pressure * 16 * pageBytes >> 30 // GiB of memory at which the kernel would choose the same
 	r := rule{Verdict: Harmful, Source: source, Today: "leave it out"}
