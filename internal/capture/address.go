@@ -24,9 +24,13 @@ type replacer struct {
 
 func newReplacer(key [keyBytes]byte) *replacer {
 	r := &replacer{key: key, second: make(map[byte]*[256]byte), cache: make(map[netip.Addr]netip.Addr)}
+	// Public first octets change places among themselves, so that a public address stays public. Those of special blocks (10, 127, 224 and up) are
+	// fixed points: an address that became private by replacement would turn a diagnosis upside down.
 	r.first = r.shuffle("first", func(octet byte) bool {
 		return octet >= 1 && octet < 224 && octet != 10 && octet != 127 && !mixed(octet)
 	})
+	// Below these six the second octet decides, so it is moved in a table of its own and the first stays. That tells a reader that an address was one of
+	// 192/8, which is 1/256 of the Internet; keeping 192.168 private is worth that.
 	for _, octet := range []byte{100, 169, 172, 192, 198, 203} {
 		table := r.shuffle("second"+string(rune(octet)), func(second byte) bool { return !special(octet, second) })
 		r.second[octet] = &table
@@ -36,6 +40,8 @@ func newReplacer(key [keyBytes]byte) *replacer {
 
 // sum is the keyed hash that everything is taken from. kind keeps, say, a name and a serial number with the same text apart.
 func (r *replacer) sum(kind, value string) [sha256.Size]byte {
+	// Without the key nobody can test a guess, which is what keeps the replacements: there are no more than 2³² IPv4 addresses to try, and of a maker's cards
+	// no more than 2²⁴.
 	h := hmac.New(sha256.New, r.key[:])
 	h.Write([]byte(kind + "\x00" + value))
 	var out [sha256.Size]byte
@@ -54,6 +60,7 @@ func (r *replacer) shuffle(kind string, moves func(byte) bool) [256]byte {
 		}
 	}
 	// Sorted by a keyed hash: every order is as likely as any other, and the key decides.
+	// A Fisher-Yates shuffle would need a stream of random numbers; ranks need nothing but the hash that everything else is made of.
 	rank := make(map[byte]uint64, len(from))
 	for _, octet := range from {
 		sum := r.sum(kind, string(rune(octet)))
@@ -75,6 +82,8 @@ func (r *replacer) shuffle(kind string, moves func(byte) bool) [256]byte {
 }
 
 // mixed are the first octets below which some second octets are special and others public (RFC 6890, the registry of special-purpose addresses).
+//
+// The registry grows by small blocks; one that comes after this table was written is treated as public, which replaces more than is needed.
 func mixed(first byte) bool {
 	switch first {
 	case 100, 169, 172, 192, 198, 203:
@@ -119,11 +128,14 @@ func (r *replacer) addr(a netip.Addr) netip.Addr {
 	if to, ok := r.cache[a]; ok {
 		return to
 	}
+	// The cache is for speed alone: a table of a thousand neighbours has the same few networks in it, and each bit of each address costs a hash. The answer would be
+	// the same without it.
 	to := a
 	switch {
 	case a.IsUnspecified(), a.IsLoopback():
 	case a.Is4():
 		to = r.addr4(a)
+		// A socket for both versions prints IPv4 peers in this form. They have to stay the same hosts as in the tables that print them plainly.
 	case a.Is4In6():
 		v4 := r.addr(a.Unmap()).As4()
 		b := a.As16()
@@ -142,6 +154,8 @@ func (r *replacer) addr4(a netip.Addr) netip.Addr {
 	from := b
 	fixed := 8
 	switch first := from[0]; {
+	// 0/8 is "this network", 127/8 this host, 224/4 groups: none of them says whose host it is. What begins with 255 is a netmask or a broadcast, and
+	// 0.0.0.0 a gateway that nobody set.
 	case first == 0, first == 127, first == 255, a.IsMulticast():
 		return a
 	case mixed(first):
@@ -179,6 +193,7 @@ func (r *replacer) addr6(a netip.Addr) netip.Addr {
 	b := a.As16()
 	from := b
 	fixed := 0
+	// First of all, because an embedded address is worth more than the block around it: 6to4 has the router's public IPv4 address in it.
 	for _, e := range embeds {
 		if e.block.Contains(a) {
 			v4 := r.addr(netip.AddrFrom4([4]byte(from[e.at:]))).As4()
@@ -204,6 +219,8 @@ func (r *replacer) addr6(a netip.Addr) netip.Addr {
 	}
 	r.turn("6", from[:], b[:], fixed)
 	// An interface identifier made of a hardware address (RFC 4291, appendix A) is made of the replaced one afterwards.
+	// Turned bit by bit it would be another card's, and a reader could no longer see which neighbour is which. The mark ff:fe in the middle is all that tells
+	// such an identifier from a random one, which has it once in 65,536 times; nothing is lost by taking that for a card's.
 	if from[11] == 0xff && from[12] == 0xfe && !a.IsMulticast() {
 		hardware := r.mac([]byte{from[8] ^ 2, from[9], from[10], from[13], from[14], from[15]})
 		copy(b[8:], []byte{hardware[0] ^ 2, hardware[1], hardware[2], 0xff, 0xfe, hardware[3], hardware[4], hardware[5]})
@@ -214,8 +231,11 @@ func (r *replacer) addr6(a netip.Addr) netip.Addr {
 // turn turns the bits of to from number fixed on, each by a hash of the bits of from in front of it.
 func (r *replacer) turn(kind string, from, to []byte, fixed int) {
 	for bit := fixed; bit < len(from)*8; bit++ {
+		// The bits in front of this one, the rest of the last byte cleared: two addresses that agree up to here get the same answer, and their first different bit
+		// stays different because it is turned in both or in neither.
 		prefix := slices.Clone(from[:bit/8+1])
 		prefix[bit/8] &^= 0xff >> (bit % 8)
+		// The number of the bit is part of what is hashed, since 10.0 as eight bits and as sixteen are different prefixes of the same bytes.
 		sum := r.sum(kind+string(rune(bit)), string(prefix))
 		to[bit/8] ^= sum[0] & 1 << (7 - bit%8)
 	}
@@ -225,6 +245,7 @@ func (r *replacer) turn(kind string, from, to []byte, fixed int) {
 // kept of every address stay whole: halves of everything are nobody's.
 func (r *replacer) prefix(p netip.Prefix) netip.Prefix {
 	a := p.Addr()
+	// 0.0.0.0/1 and 128.0.0.0/1 are how VPNs take over the default route: a reader has to see that, and they name nobody.
 	if p.Bits() < 8 && p == p.Masked() {
 		return p
 	}
@@ -241,6 +262,8 @@ func (r *replacer) mac(b []byte) []byte {
 	if !slices.ContainsFunc(b, func(octet byte) bool { return octet != b[0] }) && (b[0] == 0 || b[0] == 0xff) {
 		return b
 	}
+	// The maker's half goes too. It would tell the card, which driver and PCI id tell better, and with a date of purchase it narrows the serial half down to a
+	// few thousand.
 	sum := r.sum("mac", string(b))
 	to := slices.Clone(sum[:len(b)]) // InfiniBand's 20 bytes are the longest.
 	// The two low bits of the first octet (IEEE 802): group and local.
@@ -257,6 +280,7 @@ func (r *replacer) identifier(text string) string {
 	digits := hex.EncodeToString(sum[:])
 	digits += digits // Longer ones than 64 digits are not asked for; see hexadecimal.
 	out := []byte(text)
+	// Hyphens stay where they are: a UUID has to stay one for the programs that read it.
 	next := 0
 	for i, c := range out {
 		if c == '-' {

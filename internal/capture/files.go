@@ -19,17 +19,22 @@ const shownConfig = 256
 func (s *scrubber) content(name string, in []byte) []byte {
 	base := path.Base(name)
 	switch {
+	// The order is that of how sure a rule is: a file whose whole content is one name, then files in which something would be replaced wrongly, then those that hold
+	// nothing but a secret, then tables whose columns are known. What is left is text.
 	case name == "proc/sys/kernel/hostname", name == "proc/sys/kernel/domainname":
 		return []byte(s.trimmed(in, s.hostName))
 	case name == "proc/version":
+		// "Linux version 6.1.0-28-amd64 (debian-kernel@lists.debian.org) (gcc …": a kernel of one's own making has a user and a host there.
 		release, _, _ := bytes.Cut(in, []byte(" (")) // Who built the kernel, and where, stands in brackets.
 		return append(bytes.TrimRight(release, "\n"), '\n')
 	case name == "proc/sys/kernel/osrelease", base == "version", base == "firmware_version":
 		return in // Four numbers with dots between them are a version here.
+		// Cut before it is looked at as text: it is binary, and four bytes that look like letters would be replaced.
 	case base == "config" && strings.HasPrefix(name, "sys/"):
 		return in[:min(len(in), shownConfig)]
 	case secret(base):
 		return []byte(s.trimmed(in, s.serial))
+		// Once more, after host.Root.Copy has done the same: this archive may be one that somebody made with cp -a.
 	case base == "environ":
 		return environment(in)
 	case base == "cgroup":
@@ -56,6 +61,7 @@ func (s *scrubber) trimmed(in []byte, replace func(string) string) string {
 	if value == "" {
 		return string(in)
 	}
+	// The blanks stay, so that a file without a newline at its end still has none: readers of the kernel's files are that particular.
 	before, after, _ := strings.Cut(string(in), value)
 	return before + replace(value) + after
 }
@@ -73,6 +79,8 @@ func (s *scrubber) lines(in []byte, replace func(string) string) string {
 // secret tells the attributes that name one single thing and nothing else (sysfs-class-net, /sys/class/dmi/id).
 func secret(base string) bool {
 	switch base {
+	// These are made of hardware addresses, and are printed without colons, so that the rule for those would not know them. vpd is the vital product data of
+	// a card, with its serial number as text.
 	case "phys_port_id", "phys_switch_id", "wwid", "unique_id", "machine-id", "vpd":
 		return true
 	}
@@ -89,8 +97,10 @@ func (s *scrubber) serial(text string) string {
 
 // tableLine replaces the addresses of one line of /proc/net/route, ipv6_route and if_inet6, which are hexadecimal.
 func (s *scrubber) tableLine(table, line string) string {
+	// The kernel prints these addresses as bare hexadecimal digits, which as text are no addresses at all: without these rules they would go out as they are.
 	fields := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' })
-	// The fields are put back where they were: the columns are of a fixed width.
+	// The fields are put back where they were: the columns are of a fixed width. A replacement of another length would be a fault of ours, and what was there is
+	// then no address as it should be.
 	replaceField := func(i int, to string) {
 		if i < len(fields) && len(to) == len(fields[i]) {
 			line = put(line, i, to)
@@ -98,6 +108,7 @@ func (s *scrubber) tableLine(table, line string) string {
 	}
 	switch {
 	case table == "route" && len(fields) >= 8:
+		// The length of a prefix is needed to keep a network a network; the number of set bits is the same in either byte order.
 		mask, err := strconv.ParseUint(fields[7], 16, 32)
 		if err != nil {
 			return s.text(line) // The heading.
@@ -117,6 +128,7 @@ func (s *scrubber) tableLine(table, line string) string {
 // put replaces the field with that number by one of the same length.
 func put(line string, number int, to string) string {
 	at := 0
+	// By hand, as strings.Fields loses the blanks that hold the columns.
 	for i := 0; ; i++ {
 		at += len(line[at:]) - len(strings.TrimLeft(line[at:], " \t"))
 		if i == number {
@@ -136,6 +148,7 @@ func (s *scrubber) number4(text string, length int) string {
 	if err != nil || len(b) != 4 {
 		return text
 	}
+	// %08X of a number in network order shows the bytes backwards on most machines. To replace them so would keep the wrong prefixes.
 	if !s.bigEndian {
 		b = []byte{b[3], b[2], b[1], b[0]}
 	}
@@ -162,6 +175,7 @@ func (s *scrubber) digits6(text, length string) string {
 
 // sized replaces an address whose prefix length is known from another field; negative: there is none, it is a host's.
 func (s *scrubber) sized(a netip.Addr, length int) netip.Addr {
+	// An address of a host, on the other hand, has no bits that have to be zero.
 	if length < 0 {
 		return s.replace.addr(a)
 	}
@@ -172,6 +186,7 @@ func (s *scrubber) sized(a netip.Addr, length int) netip.Addr {
 func environment(in []byte) []byte {
 	var kept []byte
 	for variable := range bytes.SplitSeq(in, []byte{0}) {
+		// systemd and the makers of containers set it for the first process; its value is docker, lxc, podman or the like.
 		if bytes.HasPrefix(variable, []byte("container=")) {
 			kept = append(append(kept, variable...), 0)
 		}
@@ -199,6 +214,7 @@ func (s *scrubber) groupLine(line string) string {
 			}
 		}
 		switch {
+		// A slice of systemd's has the same name on every host; what hangs on it has one of somebody's choice.
 		case p == word, p == "..":
 		case word != "":
 			parts[i] = word + "-" + s.replace.name("group", p)
@@ -212,6 +228,7 @@ func (s *scrubber) groupLine(line string) string {
 // processorLine keeps all of /proc/cpuinfo but the serial number that some boards have there.
 func (s *scrubber) processorLine(line string) string {
 	key, value, ok := strings.Cut(line, ":")
+	// Raspberry Pi and some of its kind. The rest of the file is the same for every machine of one model.
 	if ok && strings.EqualFold(strings.TrimSpace(key), "serial") && strings.TrimSpace(value) != "" {
 		return key + ": " + s.serial(strings.TrimSpace(value))
 	}
@@ -226,6 +243,7 @@ func (s *scrubber) document(in []byte) []byte {
 	if err := d.Decode(&body); err != nil {
 		return []byte(s.text(string(in)))
 	}
+	// Keys come out sorted, which is not their order in the file; readers of JSON do not care, and two captures can be compared.
 	out, err := json.MarshalIndent(s.value("", body), "", "\t")
 	if err != nil {
 		return []byte(s.text(string(in)))
@@ -244,6 +262,7 @@ func (s *scrubber) value(key string, v any) any {
 		}
 	case map[string]any:
 		to := make(map[string]any, len(v))
+		// Of all objects only a mount has options. Its path and source are no addresses and would stay as they are by the rule for text.
 		if _, mount := v["options"].(string); mount {
 			return s.mount(v)
 		}
@@ -271,6 +290,7 @@ func (s *scrubber) keyed(key, text string) string {
 	switch {
 	case text == "":
 		return ""
+		// 5.10.0.7 is an address by its form. Versions are what a reader asks for first, so they are told apart by the key, which is ours.
 	case strings.HasSuffix(key, "version"), strings.HasPrefix(key, "firmware"), key == "kernel":
 		return text
 	case key == "alias", key == "ssid":

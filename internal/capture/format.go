@@ -16,7 +16,8 @@ import (
 	"github.com/linerate/linerate/internal/hostfs"
 )
 
-// header is the first line of every capture. A later format changes the number and nothing else in it.
+// header is the first line of every capture. A later format changes the number and nothing else in it, so that a program of today can tell a file of
+// tomorrow from a file that is none.
 const header = "linerate capture 1"
 
 // explanation stands below the header, for whoever opens a capture in an editor.
@@ -48,6 +49,7 @@ const (
 func (c *Capture) WriteTo(w io.Writer) (int64, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\n%s\n", header, explanation)
+	// Sorted, so that the same host gives the same text: captures are compared, and are kept in version control.
 	// A directory's own entries stay together below one heading, so it is the directory that is sorted by first.
 	entries := slices.SortedFunc(slices.Values(c.entries), func(a, b hostfs.Entry) int {
 		if byDirectory := strings.Compare(path.Dir(a.Name), path.Dir(b.Name)); byDirectory != 0 {
@@ -62,6 +64,7 @@ func (c *Capture) WriteTo(w io.Writer) (int64, error) {
 		writeEntry(&b, e)
 	}
 	b.WriteString("\nend\n")
+	// In one piece: a writer that fails halfway has then at most a file without its last line, which Read refuses.
 	n, err := b.WriteTo(w)
 	if err != nil {
 		return n, fmt.Errorf("write capture: %w", err)
@@ -80,10 +83,12 @@ func writeEntry(b *bytes.Buffer, e hostfs.Entry) {
 		fmt.Fprintf(b, "%s %s\n", name, opEmpty)
 	case e.Target != "":
 		fmt.Fprintf(b, "%s %s %s\n", name, opLink, word(e.Target))
+		// No newline at the end, or something unprintable: nothing but a quoted text gives that back.
 	case !whole || !plain(text):
 		fmt.Fprintf(b, "%s %s %s\n", name, opQuoted, strconv.Quote(text))
 	case body == "":
 		fmt.Fprintf(b, "%s %s\n", name, opLine)
+		// A tab in front of every line, so that none of them can look like an entry, a heading or the end.
 	case strings.Contains(body, "\n"):
 		fmt.Fprintf(b, "%s %s\n", name, opLines)
 		for line := range strings.Lines(text) {
@@ -107,6 +112,7 @@ func plain(text string) bool {
 
 // word gives a name as itself, or quoted where it would be taken for something else.
 func word(name string) string {
+	// Whatever the reader would take for something else at the place of a name.
 	if name == "" || name == "end" || !plain(name) || strings.ContainsAny(name, " \t\n\"\\]") || strings.ContainsAny(name[:1], "#[") {
 		return strconv.Quote(name)
 	}
@@ -114,8 +120,11 @@ func word(name string) string {
 }
 
 // Read reads a capture that anybody may have made. It refuses, with the number of the line and ErrFormat, whatever WriteTo could not have written: a
-// file that ends early, paths and links that leave the archive, entries below a link or twice, more than 64 MiB or 100,000 entries. The error does not name the file: whoever opened it does.
+// file that ends early, paths and links that leave the archive, entries below a link or twice, more than 64 MiB or 100,000 entries. The error does not name
+// the file: whoever opened it does.
 func Read(r io.Reader) (*Capture, error) {
+	// One byte more than is allowed, so that a file of exactly the limit is told from a longer one. The whole text at once: the parser cuts its lines out of
+	// it without copying, and it is bounded.
 	b, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
 	if err != nil {
 		return nil, err
@@ -160,6 +169,7 @@ func (p *parser) next() (string, bool) {
 	}
 	p.rest = rest
 	p.number++
+	// Mail programs write the line ends of Windows. Contents with carriage returns of their own are quoted, so none is lost.
 	return strings.TrimSuffix(line, "\r"), true
 }
 
@@ -284,6 +294,7 @@ func unword(text string) (string, error) {
 
 // add takes an entry in after having asked whether it can be what it says, beside all the others.
 func (p *parser) add(e hostfs.Entry) error {
+	// The bounds are asked before anything is kept, so that the memory taken is theirs whatever the file says.
 	if len(p.entries) >= maxEntries {
 		return fmt.Errorf("more than %d entries", maxEntries)
 	}
@@ -294,6 +305,7 @@ func (p *parser) add(e hostfs.Entry) error {
 		return fmt.Errorf("%.80q is there twice, or is a directory too", e.Name)
 	}
 	// What is above an entry is a directory and nothing else: an entry below a link would be written wherever the link leads.
+	// Asked in both orders: a file cannot become a directory later, nor a directory a file, because every directory above an entry is noted here.
 	for dir := path.Dir(e.Name); dir != "."; dir = path.Dir(dir) {
 		switch p.kind[dir] {
 		case isFile, isLink:
@@ -304,6 +316,7 @@ func (p *parser) add(e hostfs.Entry) error {
 	switch {
 	case e.Directory:
 		p.kind[e.Name] = isDirectory
+		// The reader of a capture follows no link out of it either. This refuses the file at once and says so, as nobody honest makes one.
 	case e.Target != "":
 		if !linkInside(e) {
 			return fmt.Errorf("the link %.80q leads out of the capture", e.Name)
@@ -318,6 +331,7 @@ func (p *parser) add(e hostfs.Entry) error {
 
 // inside tells whether a path is one below an archive: clean, relative and of a sane size.
 func inside(name string) bool {
+	// ValidPath refuses "..", empty elements and a slash at either end. A backslash is a separator where Windows unpacks, and a zero byte ends a name where C does.
 	return fs.ValidPath(name) && name != "." && len(name) <= maxName && strings.Count(name, "/") < maxDepth &&
 		!strings.ContainsAny(name, "\x00\\")
 }

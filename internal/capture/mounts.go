@@ -25,6 +25,7 @@ func mountFields(fields []string) (source int, paths []int) {
 	}
 	// mountinfo: 36 35 98:0 /root /mnt rw,noatime shared:1 - ext3 /dev/root rw
 	for i, f := range fields {
+		// The number of optional fields varies from mount to mount; the lone hyphen ends them (proc_pid_mountinfo(5)).
 		if f == "-" && i >= 6 && i+2 < len(fields) {
 			return i + 2, []int{3, 4}
 		}
@@ -52,10 +53,12 @@ func mountNames(table string) []string {
 
 // remote splits server:/path (NFS, Ceph) and //server/share (SMB).
 func remote(source string) (server, rest string, ok bool) {
+	// The name of a server says whose it is more plainly than most host names do, and so does the path behind it.
 	if after, ok := strings.CutPrefix(source, "//"); ok {
 		server, _, _ = strings.Cut(after, "/")
 		return server, after[len(server):], server != ""
 	}
+	// A slash before the colon makes it a local path that has a colon in it, as those of devices on a bus have.
 	if i := strings.Index(source, ":/"); i > 0 && !strings.Contains(source[:i], "/") {
 		return source[:i], source[i+1:], true
 	}
@@ -76,6 +79,7 @@ func (s *scrubber) mountLine(line string) string {
 	}
 	isPath := make(map[int]bool, len(paths))
 	for _, i := range paths {
+		// Split at each single blank and joined by one: a line of a form that nobody foresaw keeps its form.
 		isPath[i] = true
 	}
 	for i, f := range fields {
@@ -138,8 +142,10 @@ func (s *scrubber) options(text string) string {
 	for i, p := range parts {
 		key, value, ok := strings.Cut(p, "=")
 		switch {
+		// Bare words (rw, noatime) are the kernel's own; as text they stay unless they are addresses.
 		case !ok || value == "":
 			parts[i] = s.text(p)
+			// What an administrator has typed. A password is here only where a file system prints its own, which is once too often.
 		case key == "username" || key == "user" || key == "domain" || key == "cruid" || key == "name" || key == "password" || key == "pass":
 			parts[i] = key + "=" + s.replace.name("user", value)
 		case strings.Contains(value, "/"):
@@ -173,6 +179,7 @@ func (s *scrubber) commandLine(text string) string {
 		key, _, ok := strings.Cut(f, "=")
 		// The key alone stays: that a parameter was given is worth knowing, and what it is called is the kernel's or a module's word.
 		switch {
+		// Kept with their values, since isolcpus=2-7 is what explains where the interrupts go.
 		case tuning[key]:
 		case ok:
 			fields[i] = key + "=" + "x"

@@ -23,6 +23,8 @@ func newScrubber(key [keyBytes]byte) *scrubber {
 
 // scrub gives the archive with everything replaced. It reads it twice: a name has to be known before it can be found elsewhere.
 func (s *scrubber) scrub(entries []hostfs.Entry) []hostfs.Entry {
+	// Names first. A host is called by its name in its own file, and again in the middle of lines of which nobody knows the form; only who has read the first
+	// can see the second.
 	s.learn(entries)
 	parents := make(map[string]bool)
 	for _, e := range entries {
@@ -31,12 +33,14 @@ func (s *scrubber) scrub(entries []hostfs.Entry) []hostfs.Entry {
 	out := make([]hostfs.Entry, 0, len(entries))
 	for _, e := range entries {
 		if e.Directory && parents[e.Name] {
+			// Made of a listing and of files alike, so most directories are in the archive twice over. A capture is read by people.
 			continue // What is in it says that it is there.
 		}
 		to := hostfs.Entry{Name: s.path(e.Name), Directory: e.Directory}
 		switch {
 		case e.Directory:
 		case e.Target != "":
+			// A link is replaced by the same rules as the path that it leads to, element by element, so it still leads there afterwards.
 			to.Target = s.path(e.Target)
 		default:
 			to.Content = s.content(e.Name, e.Content)
@@ -54,6 +58,7 @@ func (s *scrubber) scrub(entries []hostfs.Entry) []hostfs.Entry {
 // are places on a USB bus and not addresses.
 func (s *scrubber) path(name string) string {
 	parts := strings.Split(name, "/")
+	// Element by element: what stands between two slashes is one name, and no rule for text could tell where it ends.
 	for i, p := range parts {
 		if to, ok := s.identifier(p); ok {
 			parts[i] = to
@@ -69,6 +74,8 @@ func (s *scrubber) learn(entries []hostfs.Entry) {
 	var found []string
 	for _, e := range entries {
 		switch e.Name {
+		// Two files of a line each are all that names a host for certain. What the resolver or a mail server calls it is in files that no reader looks at, and
+		// what is not read is not in the archive.
 		case "proc/sys/kernel/hostname", "proc/sys/kernel/domainname":
 			found = append(found, strings.TrimSpace(string(e.Content)))
 		case "proc/sys/kernel/arch":
@@ -87,6 +94,7 @@ func (s *scrubber) learn(entries []hostfs.Entry) {
 	}
 	for _, name := range found {
 		for _, word := range s.wordsOf(name) {
+			// A name of one or two letters is in every second word of a table. It is replaced where it stands as a name, and nowhere else.
 			if len(word) >= 3 && !kernelWord(word, entries) {
 				s.names[word] = s.hostName(word)
 			}
@@ -99,7 +107,10 @@ func (s *scrubber) wordsOf(name string) []string {
 	if known(name) {
 		return nil
 	}
+	// The whole name is first, and each form is replaced as itself: db7 and db7.acme.example are two words in a log.
 	words := []string{name}
+	// The domain alone counts as a name only if it has a dot itself: of db7.acme the second half may be a word of its own, of db7.acme.example the second half is
+	// somebody.
 	if label, domain, ok := strings.Cut(name, "."); ok && strings.Contains(domain, ".") {
 		return append(words, label, domain)
 	} else if ok {
@@ -111,6 +122,7 @@ func (s *scrubber) wordsOf(name string) []string {
 // known are names that say nothing about anybody.
 func known(name string) bool {
 	switch name {
+	// "(none)" is what the kernel says before anybody has given a name.
 	case "", "(none)", "localhost", "localhost.localdomain":
 		return true
 	}
@@ -132,6 +144,7 @@ func (s *scrubber) hostName(name string) string {
 // called cubic must not change what the congestion control is called.
 func kernelWord(word string, entries []hostfs.Entry) bool {
 	for _, e := range entries {
+		// Names of files in these trees are the kernel's own, and a path that is changed is a setting that is lost.
 		if slices.Contains(strings.Split(e.Name, "/"), word) {
 			return true
 		}
@@ -141,6 +154,7 @@ func kernelWord(word string, entries []hostfs.Entry) bool {
 		if !ours || !bytes.Contains(e.Content, []byte(word)) {
 			continue
 		}
+		// Whole words only, cut as token cuts them: a host called "eth" does not stand in "eth0".
 		for _, field := range strings.FieldsFunc(string(e.Content), func(r rune) bool { return r > 0x7f || !tokenByte(byte(r)) }) {
 			if strings.TrimRight(field, ".:") == word {
 				return true

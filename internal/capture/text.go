@@ -17,6 +17,7 @@ func tokenByte(c byte) bool {
 func (s *scrubber) text(in string) string {
 	var out strings.Builder
 	for i := 0; i < len(in); {
+		// By bytes and not by runes: what is looked for is ASCII, and no byte of a longer rune is a token byte, so those pass through untouched.
 		if !tokenByte(in[i]) {
 			out.WriteByte(in[i])
 			i++
@@ -27,6 +28,7 @@ func (s *scrubber) text(in string) string {
 			end++
 		}
 		// A prefix length belongs to the address before it: what is replaced must stay a network.
+		// The slash is no token byte, as it parts the elements of paths; so the length has to be looked for behind the token.
 		if length := end + digits(in, end+1); end < len(in) && in[end] == '/' && length > end {
 			if p, err := netip.ParsePrefix(in[i : length+1]); err == nil {
 				out.WriteString(s.replace.prefix(p).String())
@@ -52,6 +54,8 @@ func digits(text string, at int) int {
 // token replaces one run of token bytes.
 func (s *scrubber) token(in string) string {
 	// Sentences and tables put their own punctuation behind.
+	// A full stop behind an address ends a sentence, a colon introduces something. Both may stand inside a token as well, so only those at its end are
+	// taken off, and are put back.
 	core := strings.TrimRight(in, ".:-%")
 	if strings.HasSuffix(in, "::") && !strings.HasSuffix(in, ":::") {
 		core = in // "fe80::" ends with its own colons.
@@ -64,9 +68,11 @@ func (s *scrubber) token(in string) string {
 	if a, err := netip.ParseAddr(core); err == nil {
 		return s.replace.addr(a).String() + tail
 	}
+	// The port says which service it is and stays.
 	if ap, err := netip.ParseAddrPort(core); err == nil {
 		return netip.AddrPortFrom(s.replace.addr(ap.Addr()), ap.Port()).String() + tail
 	}
+	// A range of addresses, as in rules and leases.
 	if parts := strings.Split(core, "-"); len(parts) == 2 {
 		from, err1 := netip.ParseAddr(parts[0])
 		to, err2 := netip.ParseAddr(parts[1])
@@ -74,6 +80,7 @@ func (s *scrubber) token(in string) string {
 			return s.replace.addr(from).String() + "-" + s.replace.addr(to).String() + tail
 		}
 	}
+	// Behind the addresses: a host may be named after its address, and then the address is the better rule.
 	if to, ok := s.names[core]; ok {
 		return to + tail
 	}
@@ -83,13 +90,14 @@ func (s *scrubber) token(in string) string {
 // identifier replaces a token that is one by its form: UUID, hardware address, or 32, 40 or 64 hexadecimal
 // digits, which are machines, commits and containers.
 func (s *scrubber) identifier(core string) (string, bool) {
+	// Forms with a fixed length only. Shorter runs of hexadecimal digits are masks, counters and features, on which a diagnosis rests.
 	if len(core) == 36 && core[8] == '-' && core[13] == '-' && core[18] == '-' && core[23] == '-' && hexadecimal(strings.ReplaceAll(core, "-", "")) {
 		return s.replace.identifier(core), true
 	}
 	if n := len(core); (n == 32 || n == 40 || n == 64) && hexadecimal(core) {
 		return s.replace.identifier(core), true
 	}
-	// Ethernet, EUI-64 and InfiniBand.
+	// Ethernet, EUI-64 and InfiniBand. Other counts of pairs are times of day, places on a bus, and IPv6 addresses, which have rules of their own.
 	if n := strings.Count(core, ":") + 1; (n == 6 || n == 8 || n == 20) && len(core) == 3*n-1 {
 		if b, err := hex.DecodeString(strings.ReplaceAll(core, ":", "")); err == nil && len(b) == n {
 			return colons(s.replace.mac(b)), true
@@ -122,9 +130,11 @@ var byAddress = regexp.MustCompile(`(en|wl|ww)x[0-9a-f]{12}`)
 
 // interfaceName replaces a hardware address in the name of an interface, wherever in the token the name stands: a setting has it between dots.
 func (s *scrubber) interfaceName(in string) string {
+	// Nearly every token of a capture comes by here, and hardly any has that letter; the expression is slow.
 	if !strings.Contains(in, "x") {
 		return in
 	}
+	// The name follows the address wherever that is replaced, so a reader still sees that interface, neighbour entry and sysctl are of one card.
 	return byAddress.ReplaceAllStringFunc(in, func(name string) string {
 		b, err := hex.DecodeString(name[len("enx"):])
 		if err != nil {
