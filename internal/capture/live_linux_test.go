@@ -45,6 +45,9 @@ func steady(s *host.Snapshot) *host.Snapshot {
 	for i := range c.Interfaces {
 		dev := &c.Interfaces[i]
 		dev.Counters, dev.Symptoms = nil, nil
+		for j := range dev.Queues {
+			dev.Queues[j].Counters = nil
+		}
 		for j := range dev.Interrupts {
 			dev.Interrupts[j].Counts = nil
 		}

@@ -259,7 +259,7 @@ func TestNetnsCopy(t *testing.T) {
 	// What moves between two readings is not compared.
 	moving := cmp.FilterPath(func(p cmp.Path) bool {
 		f, ok := p.Last().(cmp.StructField)
-		return ok && slices.Contains([]string{"Time", "Counters", "CurrentMHz", "StealRatio", "Entries", "Counts", "Symptoms"}, f.Name())
+		return ok && slices.Contains([]string{"Time", "Counters", "CurrentMHz", "StealRatio", "Entries", "Counts", "Symptoms", "Softnet"}, f.Name())
 	}, cmp.Ignore())
 	unmoved := cmpopts.IgnoreSliceElements(func(s host.Setting) bool { return strings.Contains(s.Knob, "nf_conntrack") })
 	if diff := cmp.Diff(live, archived, moving, unmoved, cmpopts.EquateEmpty()); diff != "" {

@@ -148,19 +148,22 @@ type Setting struct {
 // Route is one route of the main table with the metrics that bear on speed (ip-route(8)). Zero means not set: the kernel then goes by its
 // settings. Windows are those of one connection; initcwnd and initrwnd count segments of full size.
 type Route struct {
-	Destination string `json:"destination"`        // CIDR; "default" for IPv4's 0.0.0.0/0, "::/0" for IPv6's
-	Source      string `json:"source,omitempty"`   // the address that packets get which have none yet
-	Priority    int    `json:"metric,omitempty"`   // of routes to one destination the lowest is used
-	Protocol    string `json:"protocol,omitempty"` // who made it: kernel, boot, static, ra, dhcp, …
-	Gateway     string `json:"gateway,omitempty"`
-	Interface   string `json:"interface"`
-	WindowBytes int    `json:"window_bytes,omitempty"`
-	MTUBytes    int    `json:"mtu_bytes,omitempty"`
-	InitCwnd    int    `json:"initcwnd_packets,omitempty"`
-	InitRwnd    int    `json:"initrwnd_packets,omitempty"`
-	AdvMSSBytes int    `json:"advmss_bytes,omitempty"`
-	Quickack    bool   `json:"quickack,omitempty"`
-	Congestion  string `json:"congestion_control,omitempty"`
+	Destination string   `json:"destination"`        // CIDR; "default" for IPv4's 0.0.0.0/0, "::/0" for IPv6's
+	Source      string   `json:"source,omitempty"`   // the address that packets get which have none yet
+	Priority    int      `json:"metric,omitempty"`   // of routes to one destination the lowest is used
+	Protocol    string   `json:"protocol,omitempty"` // who made it: kernel, boot, static, ra, dhcp, …
+	Gateway     string   `json:"gateway,omitempty"`
+	Interface   string   `json:"interface"`
+	WindowBytes int      `json:"window_bytes,omitempty"`
+	MTUBytes    int      `json:"mtu_bytes,omitempty"`
+	InitCwnd    int      `json:"initcwnd_packets,omitempty"`
+	InitRwnd    int      `json:"initrwnd_packets,omitempty"`
+	AdvMSSBytes int      `json:"advmss_bytes,omitempty"`
+	Quickack    bool     `json:"quickack,omitempty"`
+	Congestion  string   `json:"congestion_control,omitempty"`
+	RTOMinSec   float64  `json:"rto_min_seconds,omitempty"` // lower bound of the retransmission timeout
+	ECN         bool     `json:"ecn,omitempty"`             // new connections ask for explicit congestion notification
+	Locked      []string `json:"locked,omitempty"`          // metrics that the kernel does not overrule by what it learns: mtu_lock, congctl_lock
 }
 
 // Counters is one reading of everything the kernel counts, flat, so that any two readings can be subtracted.

@@ -37,21 +37,10 @@ func readSoftnet(src *source) []Softnet {
 	if err != nil {
 		return nil
 	}
-	set := procfs.NewCounts(64)
-	_ = procfs.ParseSoftnet(b, set) // What it has is used.
 	var lines []Softnet
-	for name, processed := range set.Values {
-		cpu, isCPU := strings.CutSuffix(strings.TrimPrefix(name, "softnet."), ".processed")
-		number, err := strconv.Atoi(cpu)
-		if !isCPU || err != nil {
-			continue
-		}
-		of := func(column string) uint64 { return set.Values["softnet."+cpu+"."+column] }
-		lines = append(lines, Softnet{
-			CPU: number, Processed: processed, Dropped: of("dropped"), TimeSqueeze: of("time_squeeze"), ReceivedRPS: of("received_rps"), FlowLimit: of("flow_limit"),
-		})
+	for _, l := range procfs.SoftnetLines(b) {
+		lines = append(lines, Softnet(l))
 	}
-	slices.SortFunc(lines, func(a, b Softnet) int { return a.CPU - b.CPU })
 	return lines
 }
 

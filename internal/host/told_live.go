@@ -72,10 +72,14 @@ func (src *source) askKernel() *told {
 	routes, err := client.Routes()
 	t.routesErr = err
 	for _, r := range routes {
+		var locked []string
+		for _, metric := range r.Locked {
+			locked = append(locked, string(metric))
+		}
 		t.routes = append(t.routes, Route{
 			Destination: r.Destination, Gateway: r.Gateway, Interface: r.Interface, Source: r.Source, Priority: r.Priority, Protocol: r.Protocol,
 			WindowBytes: r.Window, MTUBytes: r.MTU, InitCwnd: r.InitCwnd, InitRwnd: r.InitRwnd, AdvMSSBytes: r.AdvMSS,
-			Quickack: r.Quickack, Congestion: r.Congestion,
+			Quickack: r.Quickack, Congestion: r.Congestion, RTOMinSec: float64(r.RTOMin) / 1e3, ECN: r.ECN, Locked: locked,
 		})
 	}
 	return t

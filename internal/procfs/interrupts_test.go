@@ -84,6 +84,11 @@ func FuzzTables(f *testing.F) {
 			}
 		}
 		_, _ = ParseNeighbourEntries(b)
+		for i, l := range SoftnetLines(b) {
+			if l.CPU < i {
+				t.Errorf("line %d: %+v", i, l)
+			}
+		}
 	})
 }
 

@@ -3,7 +3,9 @@ package procfs
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // ParseSNMP reads /proc/net/snmp and /proc/net/netstat (RFC 1213 MIB and Linux's own; snmp_seq_show and netstat_seq_show in
@@ -147,6 +149,32 @@ func ParseSoftnet(b []byte, into *Counts) error {
 		into.Put(totals[i], "softnet.", c.name)
 	}
 	return nil
+}
+
+// SoftnetLine is what one CPU took in, by the columns of [ParseSoftnet].
+type SoftnetLine struct {
+	CPU                                                     int
+	Processed, Dropped, TimeSqueeze, ReceivedRPS, FlowLimit uint64
+}
+
+// SoftnetLines reads /proc/net/softnet_stat by CPU, in their order. Of a file with an error in it, which ParseSoftnet tells, it gives the lines before that.
+func SoftnetLines(b []byte) []SoftnetLine {
+	set := NewCounts(64)
+	_ = ParseSoftnet(b, set)
+	var lines []SoftnetLine
+	for name, processed := range set.Values {
+		cpu, isCPU := strings.CutSuffix(strings.TrimPrefix(name, "softnet."), ".processed")
+		number, err := strconv.Atoi(cpu)
+		if !isCPU || err != nil {
+			continue
+		}
+		of := func(column string) uint64 { return set.Values["softnet."+cpu+"."+column] }
+		lines = append(lines, SoftnetLine{
+			CPU: number, Processed: processed, Dropped: of("dropped"), TimeSqueeze: of("time_squeeze"), ReceivedRPS: of("received_rps"), FlowLimit: of("flow_limit"),
+		})
+	}
+	slices.SortFunc(lines, func(a, b SoftnetLine) int { return a.CPU - b.CPU })
+	return lines
 }
 
 // ParseSockstat reads /proc/net/sockstat (sockstat_seq_show in net/ipv4/proc.c): "TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 170". All of it are

@@ -87,6 +87,24 @@ func inspectTroubles(p *printer, d *InspectDocument) {
 			t.row(i.Name, s.Counter, s.Total, s.Meaning)
 		}
 	}
+	// One row for all processors: which of them it was is in the document.
+	var taken host.Softnet
+	for _, c := range d.Softnet {
+		taken.Dropped, taken.TimeSqueeze, taken.FlowLimit = taken.Dropped+c.Dropped, taken.TimeSqueeze+c.TimeSqueeze, taken.FlowLimit+c.FlowLimit
+	}
+	for _, s := range []struct {
+		name    string
+		n       uint64
+		meaning string
+	}{
+		{"dropped", taken.Dropped, "the backlog of a processor was full (netdev_max_backlog)"},
+		{"time_squeeze", taken.TimeSqueeze, "rounds of the receive softirq that ended with work left (netdev_budget, netdev_budget_usecs)"},
+		{"flow_limit", taken.FlowLimit, "dropped of flows that had most of a backlog to themselves"},
+	} {
+		if s.n > 0 {
+			t.row("softnet", s.name, s.n, s.meaning)
+		}
+	}
 	for _, q := range d.Qdiscs {
 		// A parent repeats what its children dropped.
 		if q.Drops > 0 && q.Parent == "root" {
