@@ -83,6 +83,8 @@ func liveFixture(t *testing.T) knobtest.Fixture {
 			{Knob: "sysctl:net.ipv4.tcp_rmem", Value: "4096 131072"},
 			{Knob: "sysctl:net.ipv4.tcp_rmem", Value: "4096 131072 1 1"},
 			{Knob: "sysctl:net.ipv4.tcp_rmem", Value: "0 0 0"},
+			{Knob: "sysctl:net.ipv4.tcp_rmem", Value: "5000 0 6000"}, // the kernel has stored the first when it refuses the second
+			{Knob: "sysctl:net.ipv4.ip_local_port_range", Value: "2000 99999999"},
 			{Knob: "sysctl:net.ipv4.tcp_sack", Value: "banana"},
 			{Knob: "sysctl:net.ipv4.tcp_congestion_control", Value: "no-such-algorithm"},
 			{Knob: "link:v0.100/mtu", Value: "10"},

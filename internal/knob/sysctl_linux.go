@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -47,7 +48,30 @@ func (l *Live) readSysctl(id ID) (Value, error) {
 	return "", fmt.Errorf("value longer than %d bytes", sysctlBufferMax)
 }
 
+// writeSysctl sets a sysctl, and leaves it as it was when it is refused.
+//
+// Of several numbers in one file the kernel stores each as it parses it: "5000 0 6000" is refused for its second number when the first is in force already
+// (__do_proc_dointvec). So what was there before is put back if it is not there any more.
 func (l *Live) writeSysctl(id ID, v Value) error {
+	if len(strings.Fields(string(v))) < 2 {
+		return l.writeSysctlOnce(id, v)
+	}
+	before, readErr := l.readSysctl(id)
+	err := l.writeSysctlOnce(id, v)
+	if err == nil || readErr != nil {
+		return err
+	}
+	after, readErr := l.readSysctl(id)
+	if readErr != nil || after == before {
+		return err
+	}
+	if back := l.writeSysctlOnce(id, squeeze(before)); back != nil {
+		return fmt.Errorf("%w; and what was stored of it could not be taken back: %w", err, back)
+	}
+	return err
+}
+
+func (l *Live) writeSysctlOnce(id ID, v Value) error {
 	if id.Path() == nil {
 		return ErrUnknown
 	}

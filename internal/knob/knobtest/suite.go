@@ -67,6 +67,7 @@ func Suite(t *testing.T, fixture func(t *testing.T) Fixture) {
 		{"concurrent writers of one knob", concurrent},
 		{"concurrent writers of all knobs", concurrentAll},
 		{"device disappears", disappear},
+		{"device disappears while it is written", disappearMidWrite},
 	}
 	for _, c := range checks {
 		t.Run(c.name, func(t *testing.T) { c.run(t, fixture(t)) })
@@ -305,4 +306,47 @@ func disappear(t *testing.T, f Fixture) {
 	_, err := f.Backend.Read(t.Context(), f.Device)
 	refused(t, err, "read", f.Device, fs.ErrNotExist)
 	refused(t, f.Backend.Write(t.Context(), f.Device, before), "write", f.Device, fs.ErrNotExist)
+}
+
+// disappearMidWrite takes the device away under writers that never stop: whatever moment they are in, between a read and a write, between the parts of one write,
+// they are told that it is not there, and by no other answer. Those that still got through wrote one of the two values.
+func disappearMidWrite(t *testing.T, f Fixture) {
+	p := Pair{Knob: f.Device, A: read(t, f, f.Device)}
+	p.B = p.A
+	for _, w := range f.Writable {
+		if w.Knob == f.Device {
+			p = w
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var wg, begun sync.WaitGroup
+	for i := range 2 {
+		begun.Add(1)
+		wg.Go(func() {
+			started := sync.OnceFunc(begun.Done)
+			defer started()
+			for n := i; ctx.Err() == nil; n++ {
+				v := p.A
+				if n%2 == 1 {
+					v = p.B
+				}
+				err := f.Backend.Write(ctx, p.Knob, v)
+				started()
+				if err != nil {
+					if ctx.Err() == nil {
+						refused(t, err, "write", p.Knob, fs.ErrNotExist)
+					}
+					return
+				}
+			}
+		})
+	}
+	begun.Wait()
+	f.Vanish(t)
+	_, err := f.Backend.Read(t.Context(), p.Knob)
+	refused(t, err, "read", p.Knob, fs.ErrNotExist)
+	refused(t, f.Backend.Write(t.Context(), p.Knob, p.A), "write", p.Knob, fs.ErrNotExist)
+	stop()
+	wg.Wait()
 }
