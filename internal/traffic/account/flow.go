@@ -13,11 +13,14 @@ const (
 
 // TCPInfo is what the kernel says of one connection (struct tcp_info and socket options), in plain units.
 type TCPInfo struct {
-	Sender                 bool    `json:"sender"`                 // this end sent the bulk data
-	BusySeconds            float64 `json:"busy_seconds"`           // tcpi_busy_time: had unacknowledged data
-	RwndLimitedSeconds     float64 `json:"rwnd_limited_seconds"`   // tcpi_rwnd_limited
-	SndbufLimitedSeconds   float64 `json:"sndbuf_limited_seconds"` // tcpi_sndbuf_limited
-	AppLimited             bool    `json:"app_limited"`
+	Sender               bool    `json:"sender"`                 // this end sent the bulk data
+	BusySeconds          float64 `json:"busy_seconds"`           // tcpi_busy_time: had unacknowledged data
+	RwndLimitedSeconds   float64 `json:"rwnd_limited_seconds"`   // tcpi_rwnd_limited
+	SndbufLimitedSeconds float64 `json:"sndbuf_limited_seconds"` // tcpi_sndbuf_limited; 0 with UnsentLimitBytes
+	AppLimited           bool    `json:"app_limited"`            // false with UnsentLimitBytes
+	// The sender was kept from queueing more than this before the congestion window admits it (TCP_NOTSENT_LOWAT). What the kernel says of time limited by the send buffer, and
+	// of an application with nothing to send, tells only of that then, so it is left out.
+	UnsentLimitBytes       int64   `json:"unsent_limit_bytes,omitempty"`
 	RTTSeconds             float64 `json:"rtt_seconds"`     // smoothed, at the end
 	MinRTTSeconds          float64 `json:"min_rtt_seconds"` // kernel's windowed minimum
 	CwndBytes              float64 `json:"cwnd_bytes"`
@@ -188,6 +191,7 @@ func (f *Flow) Report(sender bool) TCPInfo {
 		t.MeanRTTSeconds, t.MeanCwndBytes = f.rttSum/float64(f.count), f.cwndSum/float64(f.count)
 	}
 	t.SndBufBytes, t.RcvBufBytes, t.CongestionControl = f.buffers.SendBytes, f.buffers.ReceiveBytes, f.buffers.Congestion
+	t.UnsentLimitBytes = f.buffers.UnsentBytes
 	return t
 }
 

@@ -241,8 +241,8 @@ func (p *patience) learn(lasted time.Duration) {
 	p.next = min(2*p.haste, mostHaste)
 }
 
-func (s *streamSender) share(*int64) error {
-	s.shared = true
+func (s *streamSender) share(moved *int64) error {
+	s.shared, s.short.meter.shared = true, moved
 	if _, ok := s.from.(lingerer); ok {
 		return sys.SetTimeout(s.conn.fd, lingerTime)
 	}
@@ -263,7 +263,7 @@ func (s *streamSender) resting() bool                    { return s.finished }
 func (s *streamSender) more() bool                       { return s.full }
 
 func (r *streamReceiver) share(moved *int64) error {
-	r.gather.shared = moved
+	r.gather.meter.shared = moved
 	return sys.SetBlocking(r.conn.fd, false)
 }
 

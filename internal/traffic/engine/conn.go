@@ -18,6 +18,8 @@ type ConnOptions struct {
 type Buffers struct {
 	SendBytes, ReceiveBytes int64 // SO_SNDBUF and SO_RCVBUF as the kernel keeps them
 	Congestion              string
+	// UnsentBytes is the bound that this end was set for what it queues before the congestion window admits it (TCP_NOTSENT_LOWAT), at any time so far; 0: none.
+	UnsentBytes int64
 }
 
 // wakeEvery bounds the sleep of a blocking call, so that a worker on a stalled connection sees the end of the test even if the shutdown that

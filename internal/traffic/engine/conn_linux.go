@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/linerate/linerate/internal/sys"
@@ -20,8 +21,9 @@ const canSpin = true
 // Conn is a data connection as a bare blocking descriptor.
 type Conn struct {
 	fd     int
-	pacing float64 // payload bytes per second; 0: none
-	window bool    // buffers were asked for by hand
+	pacing float64      // payload bytes per second; 0: none
+	window bool         // buffers were asked for by hand
+	unsent atomic.Int64 // the last bound that was set for what is queued before it is sent, bytes; 0: there was none
 
 	mu     sync.Mutex // between Wake and Close: a descriptor that is closed may be somebody else's the next moment
 	closed bool
@@ -38,6 +40,7 @@ func Adopt(conn *net.TCPConn, o ConnOptions) (*Conn, error) {
 		c.Close()
 		return nil, err
 	}
+	c.unsent.Store(int64(o.unsentBytes()))
 	return c, nil
 }
 
@@ -58,7 +61,15 @@ func (o ConnOptions) apply(fd int) error {
 	if err := sys.SetMaxPacingRate(fd, o.PacingBytesPerSec); err != nil {
 		return err
 	}
-	return sys.SetUnsentLowWater(fd, max(minUnsentBytes, int(o.PacingBytesPerSec*pacedCall.Seconds())))
+	return sys.SetUnsentLowWater(fd, o.unsentBytes())
+}
+
+// unsentBytes bounds the queue of a paced connection, so that what was counted as sent has left; 0: it is not paced.
+func (o ConnOptions) unsentBytes() int {
+	if o.PacingBytesPerSec <= 0 {
+		return 0
+	}
+	return max(minUnsentBytes, int(o.PacingBytesPerSec*pacedCall.Seconds()))
 }
 
 // minUnsentBytes keeps one segment of the largest offload ready to go on a paced connection.
@@ -156,18 +167,22 @@ func write(fd int, p []byte) (int, error) {
 func (c *Conn) readNow(p []byte) (int, error)  { return sys.ReadNow(c.fd, p) }
 func (c *Conn) writeNow(p []byte) (int, error) { return sys.WriteNow(c.fd, p) }
 
-// keepQueueShort bounds what a sender that is not paced queues in front of the congestion window, unless the host has set a lower bound for all connections.
-func (c *Conn) keepQueueShort() {
-	if c.pacing > 0 {
-		return // has one that suits its rate
-	}
+// mayShorten tells whether the host has no lower bound of its own for what any connection queues before it is sent.
+func (c *Conn) mayShorten() bool {
 	text, err := os.ReadFile("/proc/sys/net/ipv4/tcp_notsent_lowat")
 	if err != nil {
-		return // older than Linux 3.12, or hidden: what the option would change is unknown
+		return false // older than Linux 3.12, or hidden: what the option would change is unknown
 	}
-	if most, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32); err == nil && most > unsentBytes {
-		_ = sys.SetUnsentLowWater(c.fd, unsentBytes) // without it the sender is slower, not wrong
+	most, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
+	return err == nil && most > unsentBytes
+}
+
+// setUnsentLimit bounds what is queued before it is sent; 0 leaves it to the host again.
+func (c *Conn) setUnsentLimit(bytes int) error {
+	if bytes > 0 {
+		c.unsent.Store(int64(bytes))
 	}
+	return sys.SetUnsentLowWater(c.fd, bytes)
 }
 
 func (c *Conn) receiveBuffer() (int, error) { return sys.ReceiveBufferBytes(c.fd) }
@@ -200,12 +215,19 @@ func (c *Conn) Close() {
 	_ = sys.Close(c.fd)           // on Linux the descriptor is free whatever close says
 }
 
-// Info reads struct tcp_info.
-func (c *Conn) Info() (sys.TCPInfo, error) { return sys.ReadTCPInfo(c.fd) }
+// Info reads struct tcp_info. Where the queue of this end was kept short, what the kernel says of time limited by the send buffer and of an application that
+// has nothing to send is that bound's doing, and left out.
+func (c *Conn) Info() (sys.TCPInfo, error) {
+	info, err := sys.ReadTCPInfo(c.fd)
+	if c.unsent.Load() > 0 {
+		info.SndbufLimitedMicros, info.DeliveryRateAppLimited = 0, false
+	}
+	return info, err
+}
 
 // Buffers tells what socket options say; what cannot be read stays zero.
 func (c *Conn) Buffers() Buffers {
-	var b Buffers
+	b := Buffers{UnsentBytes: c.unsent.Load()}
 	if n, err := sys.SendBufferBytes(c.fd); err == nil {
 		b.SendBytes = int64(n)
 	}

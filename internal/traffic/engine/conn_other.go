@@ -57,8 +57,10 @@ func (o ConnOptions) apply(conn *net.TCPConn) error {
 	return nil
 }
 
-// keepQueueShort does nothing: package net has no such option.
-func (c *Conn) keepQueueShort() {}
+// mayShorten says no: package net has no such option.
+func (c *Conn) mayShorten() bool { return false }
+
+func (c *Conn) setUnsentLimit(int) error { return sys.ErrNotSupported }
 
 // early refuses what package net cannot set before the handshake. A window is left to Adopt: it takes effect later, but it does.
 func (o ConnOptions) early() error {

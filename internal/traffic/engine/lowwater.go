@@ -18,9 +18,6 @@ const (
 	gatherShare = 8
 	// and not at all where it would be less than the largest segment that the kernel puts together.
 	minGatherBytes = 64 << 10
-	// The rate is looked at after so much time and so many bytes at least: a stream that needs longer for them is none to gather.
-	gatherEvery = 5 * time.Millisecond
-	gatherAfter = 1 << 20
 )
 
 // gatherBytes is the low water mark, of most bytes at the most, for a stream of a rate in bytes per second with a receive buffer, where all streams of the thread
@@ -36,28 +33,24 @@ func gatherBytes(rate, all float64, bufferBytes, most int) int {
 // lowWater keeps the low water mark of one receiver in step with its rate.
 type lowWater struct {
 	conn  *Conn
-	off   bool          // not to be touched: the buffer was asked for by hand, or the system refused
-	mark  int           // bytes that are set; 0 and 1: none
-	at    time.Duration // of the last look
-	bytes int64         // received until then
-
-	shared   *int64 // received by all streams of the thread; nil: it has no others
-	sharedAt int64  // of them, at the last look
+	off   bool // not to be touched: the buffer was asked for by hand, or the system refused
+	mark  int  // bytes that are set; 0 and 1: none
+	meter meter
 }
 
 // follow looks at the rate from time to time.
 func (l *lowWater) follow(now time.Duration, received int64) {
-	if l.off || now-l.at < gatherEvery {
+	if l.off {
 		return
 	}
-	seconds := (now - l.at).Seconds()
-	rate := float64(received-l.bytes) / seconds
-	all, most := rate, maxGatherBytes
-	if l.shared != nil {
-		all, most = float64(*l.shared-l.sharedAt)/seconds, maxSharedGatherBytes
-		l.sharedAt = *l.shared
+	rate, all, ok := l.meter.read(now, received)
+	if !ok {
+		return
 	}
-	l.at, l.bytes = now, received
+	most := maxGatherBytes
+	if l.meter.shared != nil {
+		most = maxSharedGatherBytes
+	}
 	buffer, err := l.conn.receiveBuffer()
 	if err != nil {
 		l.off = true

@@ -53,8 +53,8 @@ func TestOptionsBeforeTheHandshake(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer far.Close()
-	// Twice what was asked for, as socket(7) says.
-	if d := cmp.Diff(Buffers{SendBytes: 100_000, ReceiveBytes: 100_000, Congestion: "reno"}, near.Buffers()); d != "" {
+	// Twice what was asked for, as socket(7) says; and ten milliseconds of the pacing rate.
+	if d := cmp.Diff(Buffers{SendBytes: 100_000, ReceiveBytes: 100_000, Congestion: "reno", UnsentBytes: int64(o.PacingBytesPerSec / 100)}, near.Buffers()); d != "" {
 		t.Errorf("near (-want +got):\n%s", d)
 	}
 	if b := far.Buffers(); b.SendBytes != 200_000 || b.ReceiveBytes != 200_000 {

@@ -15,15 +15,10 @@ const (
 	// controls that model the path (BBR) see what it can carry instead of how often the two ends wake each other. By reference, 544 KiB; 1 MiB are more than there
 	// is room for in the socket, and slower.
 	sendBytes = 8 * patternPeriod
-	// A copying sender keeps its queue short (unsentBytes), so that it is inside a call nearly all the time, and the longer the better. Between two network
+	// A fast copying sender keeps its queue short (see shortQueue), so that it is inside a call nearly all the time, and the longer the better. Between two network
 	// namespaces, one connection, BBR: 46 Gb/s with 544 KiB, 55 with 1 MiB, 60 with 2 MiB, 61 with 4.
 	copySendBytes = 31 * patternPeriod
-	// unsentBytes is as much as a copying sender queues in front of the congestion window (TCP_NOTSENT_LOWAT). With a long queue every acknowledgement sends the
-	// next segments from whatever CPU it came in on, and a paced congestion control (BBR) sets a timer for each of them: 22 Gb/s there, with 2 MiB a call. With a short
-	// one the sender's own thread sends: 57 Gb/s with 256 KiB, 60 with 128, 61 with 64. Below the queue a card has its own, of a millisecond (tcp_limit_output_bytes, BQL),
-	// so no link runs dry while the thread wakes up. 128 KiB is what the kernel's documentation and large sites use.
-	unsentBytes  = 128 << 10
-	maxCallBytes = 1 << 20 // the most that StreamOptions.BufferBytes may ask for
+	maxCallBytes  = 1 << 20 // the most that StreamOptions.BufferBytes may ask for
 	// pacedCall is how much of a paced stream one call hands over: what is counted as sent then has left some milliseconds later.
 	pacedCall    = 10 * time.Millisecond
 	minPacedCall = 4 << 10
@@ -86,10 +81,8 @@ func newStreamSender(p *Phase, conn *Conn, method SendMethod, o StreamOptions) (
 	if rate := conn.pacing; rate > 0 {
 		call = min(call, max(minPacedCall, int(rate*pacedCall.Seconds())))
 	}
-	if method == SendCopy {
-		conn.keepQueueShort()
-	}
-	w := New(Sender, p, &streamSender{conn: conn, from: from, call: call, limit: o.Limit, woken: make(chan struct{}, 1)})
+	short := shortQueue{conn: conn, off: method != SendCopy || conn.pacing > 0 || !conn.mayShorten()}
+	w := New(Sender, p, &streamSender{conn: conn, from: from, call: call, limit: o.Limit, woken: make(chan struct{}, 1), short: short})
 	w.Conn, w.Method = conn, string(method)
 	return w, nil
 }
@@ -134,7 +127,8 @@ type streamSender struct {
 	call    int // bytes of one call
 	at      int // position in the pattern's period
 	limit   *Quota
-	claimed int           // of limit, and not sent yet
+	claimed int // of limit, and not sent yet
+	short   shortQueue
 	woken   chan struct{} // ends the sleep of a sender that has nothing left to send
 
 	shared   bool // with other streams on one thread: never sleep
@@ -187,6 +181,9 @@ func (s *streamSender) round(w *Worker) error {
 		if s.limit != nil {
 			s.claimed -= n
 			s.limit.sent(n)
+		}
+		if total := w.Bytes.Load(); s.short.meter.due(total) {
+			s.short.follow(w.Now(), total)
 		}
 	}
 	if err != nil && !errors.Is(err, sys.ErrTimeout) {
@@ -248,7 +245,7 @@ func (r *streamReceiver) round(w *Worker) error {
 		return fmt.Errorf("receive data: %w", err)
 	}
 	r.gather.drained(n, asked)
-	if total := w.Bytes.Load(); total-r.gather.bytes >= gatherAfter {
+	if total := w.Bytes.Load(); r.gather.meter.due(total) {
 		r.gather.follow(w.Now(), total)
 	}
 	if !due || n == 0 {
