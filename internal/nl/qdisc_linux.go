@@ -68,6 +68,8 @@ func parseQdisc(data []byte) (q Qdisc, index int, err error) {
 		switch ad.Type() {
 		case unix.TCA_KIND:
 			q.Kind = ad.String()
+		case unix.TCA_OPTIONS:
+			q.Options = ad.Bytes()
 		case unix.TCA_STATS2:
 			ad.Nested(func(nad *netlink.AttributeDecoder) error {
 				q.parseStats(nad)
@@ -220,7 +222,11 @@ func (k *kernel) qdiscTree(name string) ([]QdiscNode, error) {
 		}
 		out = append(out, n)
 	}
-	return out, nil
+	// A link that went between the two requests has no discipline either, and is not one without.
+	if len(out) == 0 {
+		_, err = k.index(name)
+	}
+	return out, err
 }
 
 // parseQdiscNode keeps the options as they are: what they mean is known to package tc.
