@@ -74,3 +74,27 @@ func TestInfoOfAShortQueue(t *testing.T) {
 		t.Errorf("%+v, %v", info, err)
 	}
 }
+
+// TestFollowingAllocatesNothing, in fast and slow times and when they change.
+func TestFollowingAllocatesNothing(t *testing.T) {
+	near, far := connPair(t, ConnOptions{})
+	q, l := shortQueue{conn: near}, lowWater{conn: far}
+	var now time.Duration
+	var moved int64
+	step := func(bytes int64) {
+		now += 10 * time.Millisecond
+		moved += bytes
+		q.follow(now, moved)
+		l.follow(now, moved)
+	}
+	if n := testing.AllocsPerRun(50, func() {
+		step(100e6)
+		step(100e6)
+		step(1e6)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if q.off || l.off {
+		t.Errorf("given up: queue %v, mark %v", q.off, l.off)
+	}
+}

@@ -10,18 +10,19 @@ import (
 	"github.com/linerate/linerate/internal/sys"
 )
 
-// hurry makes a sender never sleep, for tests that send and receive on one thread.
-func hurry(s *streamSender) {
+// hurry makes neither end wait for what the other has to do, for tests that send and receive on one thread.
+func hurry(s *streamSender, r *streamReceiver) {
 	if from, ok := s.from.(lingerer); ok {
 		from.linger(false)
 	}
+	r.gather.off = true
 }
 
 // pump sends and receives in turn on one thread until n bytes have arrived.
 func pump(t *testing.T, ws, wr *Worker, n int64) {
 	t.Helper()
 	s, r := ws.body.(*streamSender), wr.body.(*streamReceiver)
-	hurry(s)
+	hurry(s, r)
 	for wr.Bytes.Load() < n {
 		if err := s.round(ws); err != nil {
 			t.Fatal(err)

@@ -60,7 +60,7 @@ func TestLoopsAllocateNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, r := ws.body.(*streamSender), wr.body.(*streamReceiver)
-		hurry(s)
+		hurry(s, r)
 		if n := testing.AllocsPerRun(500, func() {
 			if err := s.round(ws); err != nil {
 				t.Fatal(err)
