@@ -174,6 +174,7 @@ func (c *comparison) qdiscs(out []byte, s *host.Snapshot) error {
 		Kind, Dev, Handle, Parent                                          string
 		Root                                                               bool
 		Bytes, Packets, Drops, Overlimits, Requeues, Backlog, Qlen, Refcnt uint64
+		Options                                                            map[string]any
 	}
 	if err := json.Unmarshal(out, &theirs); err != nil {
 		return fmt.Errorf("tc: %w in %s", err, out)
@@ -204,6 +205,15 @@ func (c *comparison) qdiscs(out []byte, s *host.Snapshot) error {
 		c.same("requeues of "+what, ours.Requeues, q.Requeues)
 		c.same("backlog of "+what, ours.BacklogBytes, q.Backlog)
 		c.same("queue of "+what, ours.BacklogPackets, q.Qlen)
+		for name, value := range ours.Parameters {
+			// tc rounds times in its text and leaves out what is not set: sizes are what both write alike.
+			if theirs, ok := q.Options[name].(float64); ok && (name == "limit" || name == "flows" || name == "quantum") {
+				c.same(name+" of "+what, value, int64(theirs))
+			}
+		}
+		if q.Kind == "pfifo" && ours.Parameters["limit"] != "3" {
+			c.t.Errorf("pfifo of %s: %v", q.Dev, ours.Parameters)
+		}
 		sent, dropped = sent+q.Packets, dropped+q.Drops
 	}
 	if sent == 0 || dropped == 0 {

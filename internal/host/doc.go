@@ -29,7 +29,7 @@
 //	linerate/ethtool.json    {"eth0":{"driver","bus","speed_bits_per_second","duplex","rings","coalesce","features","channels","statistics",
 //	                         "card": Card as in linerate.inspect/1}}
 //	linerate/qdiscs.json     [{"interface","kind","parent","handle","drops_total","requeues_total","overlimits_total","backlog_bytes",
-//	                         "backlog_packets","bytes_total","packets_total"}]
+//	                         "backlog_packets","bytes_total","packets_total","parameters"}]
 //
 // Two things are copied in part: of /proc/mounts the NFS mounts alone, of the processes' names those of programs that manage hosts.
 //

@@ -14,13 +14,18 @@ type Platform struct {
 	Owners  []owner.Owner `json:"owners,omitempty"`
 }
 
-// Qdisc is one queueing discipline with its totals (tc -s qdisc). The kernel counts in 32 bits, so the figures of a busy host wrap; a parent
-// counts its children's drops as well.
+// Qdisc is one queueing discipline with its totals (tc -s qdisc).
 type Qdisc struct {
-	Interface    string `json:"interface"`
-	Kind         string `json:"kind"`
-	Handle       string `json:"handle,omitempty"` // as tc writes it: "8001:"; empty: the kernel's own, which has none
-	Parent       string `json:"parent"`           // "root", or the class it hangs on: "8001:1"
+	Interface string `json:"interface"`
+	Kind      string `json:"kind"`
+	Handle    string `json:"handle,omitempty"` // as tc writes it: "8001:"; empty: the kernel's own, which has none
+	Parent    string `json:"parent"`           // "root", or the class it hangs on: "8001:1"
+	QdiscState
+}
+
+// QdiscState is what a discipline has counted and how it is set. The kernel counts losses in 32 bits, so the figures of a busy host wrap; a parent
+// counts its children's drops as well.
+type QdiscState struct {
 	Drops        uint64 `json:"drops_total"`
 	Requeues     uint64 `json:"requeues_total"`   // taken back because the card's ring was full
 	Overlimits   uint64 `json:"overlimits_total"` // had to wait, which is a shaper's work and no fault
@@ -29,6 +34,8 @@ type Qdisc struct {
 	BacklogPackets uint64 `json:"backlog_packets,omitempty"`
 	Bytes          uint64 `json:"bytes_total,omitempty"` // sent
 	Packets        uint64 `json:"packets_total,omitempty"`
+	// Parameters are those of fq, fq_codel, cake, pfifo and bfifo, by the names and in the units of tc(8): limit, target, quantum, …
+	Parameters map[string]string `json:"parameters,omitempty"`
 }
 
 // Softnet is one line of /proc/net/softnet_stat. Counts are since boot and have 32 bits in the kernel, so those of a busy host wrap.

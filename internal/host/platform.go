@@ -22,11 +22,7 @@ func readQdiscs(src *source, said *notes) []Qdisc {
 	said.add("queueing disciplines", err)
 	var qdiscs []Qdisc
 	for _, q := range told {
-		qdiscs = append(qdiscs, Qdisc{
-			Interface: q.Interface, Kind: q.Kind, Handle: handleText(q.Handle), Parent: handleText(q.Parent),
-			Drops: q.Drops, Requeues: q.Requeues, Overlimits: q.Overlimits, BacklogBytes: q.BacklogBytes,
-			BacklogPackets: q.BacklogPackets, Bytes: q.Bytes, Packets: q.Packets,
-		})
+		qdiscs = append(qdiscs, Qdisc{Interface: q.Interface, Kind: q.Kind, Handle: handleText(q.Handle), Parent: handleText(q.Parent), QdiscState: q.QdiscState})
 	}
 	return qdiscs
 }

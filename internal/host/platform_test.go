@@ -127,10 +127,11 @@ func TestPlatform(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	lost := host.QdiscState{Drops: 3, Requeues: 2, Overlimits: 1, BacklogBytes: 9}
 	want := host.Platform{
 		Qdiscs: []host.Qdisc{
-			{Interface: "eth0", Kind: "mq", Parent: "root", Drops: 3, Requeues: 2, Overlimits: 1, BacklogBytes: 9},
-			{Interface: "eth0", Kind: "fq", Handle: "8001:", Parent: ":1", Drops: 3, Requeues: 2, Overlimits: 1, BacklogBytes: 9},
+			{Interface: "eth0", Kind: "mq", Parent: "root", QdiscState: lost},
+			{Interface: "eth0", Kind: "fq", Handle: "8001:", Parent: ":1", QdiscState: lost},
 			{Interface: "eth0", Kind: "netem", Handle: "8002:", Parent: "8001:3"},
 		},
 		Idle: &host.Idle{Driver: "intel_idle", Governor: "menu", States: []host.IdleState{{Name: "POLL"}, {Name: "C6", LatencySeconds: 133e-6, Disabled: "1"}}},

@@ -75,15 +75,7 @@ type toldQdisc struct {
 	Kind      string `json:"kind"`
 	Parent    uint32 `json:"parent"`
 	Handle    uint32 `json:"handle"`
-	// Packets, but for the backlog. The kernel keeps these in 32 bits (struct gnet_stats_queue).
-	Drops        uint64 `json:"drops_total"`
-	Requeues     uint64 `json:"requeues_total"`
-	Overlimits   uint64 `json:"overlimits_total"`
-	BacklogBytes uint64 `json:"backlog_bytes"`
-
-	BacklogPackets uint64 `json:"backlog_packets,omitempty"`
-	Bytes          uint64 `json:"bytes_total,omitempty"`
-	Packets        uint64 `json:"packets_total,omitempty"`
+	QdiscState
 }
 
 // hostFile is linerate/host.json: what a copy of files cannot say of itself. Before Linux 6.1 no file has the machine's architecture.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/tc"
 )
 
 // dial opens netlink once per source, in the network namespace of the calling thread. A socket stays in the namespace that it was opened
@@ -196,11 +197,24 @@ func (src *source) askQdiscs() ([]toldQdisc, error) {
 	for _, q := range qdiscs {
 		all = append(all, toldQdisc{
 			Interface: q.Interface, Kind: q.Kind, Parent: q.Parent, Handle: q.Handle,
-			Drops: q.Drops, Requeues: q.Requeues, Overlimits: q.Overlimits, BacklogBytes: q.BacklogBytes,
-			BacklogPackets: q.BacklogPackets, Bytes: q.Bytes, Packets: q.Packets,
+			QdiscState: QdiscState{
+				Drops: q.Drops, Requeues: q.Requeues, Overlimits: q.Overlimits, BacklogBytes: q.BacklogBytes,
+				BacklogPackets: q.BacklogPackets, Bytes: q.Bytes, Packets: q.Packets, Parameters: parameters(q),
+			},
 		})
 	}
 	return all, nil
+}
+
+// parameters puts the options of a discipline into words. Those that this kernel does not have are not there, as those of kinds that package tc does not know.
+func parameters(q nl.Qdisc) map[string]string {
+	words := make(map[string]string)
+	for _, name := range tc.Parameters(q.Kind) {
+		if v, err := tc.Get(q.Kind, name, q.Options); err == nil {
+			words[name] = v
+		}
+	}
+	return words
 }
 
 // askStatistics reads the driver's own counters (ethtool -S). Some drivers ask the card's firmware for them, which takes milliseconds and a

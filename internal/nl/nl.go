@@ -219,6 +219,7 @@ type Qdisc struct {
 	BacklogPackets uint64
 	Bytes          uint64
 	Packets        uint64
+	Options        []byte // as the kernel told them; package tc has their words
 }
 
 // RootParent is the parent of the discipline at the root of a link (TC_H_ROOT).

@@ -59,7 +59,7 @@ func serverSnapshot() *host.Snapshot {
 	}
 	s.CPUs[1].StealRatio = 0.034
 	s.Platform = host.Platform{
-		Qdiscs: []host.Qdisc{{Interface: "eth0", Kind: "mq", Parent: "root", Drops: 31}, {Interface: "eth0", Kind: "fq_codel", Parent: ":1", Drops: 31}},
+		Qdiscs: []host.Qdisc{{Interface: "eth0", Kind: "mq", Parent: "root", QdiscState: host.QdiscState{Drops: 31}}, {Interface: "eth0", Kind: "fq_codel", Parent: ":1", QdiscState: host.QdiscState{Drops: 31}}},
 		Idle:   &host.Idle{Driver: "intel_idle", Governor: "menu", States: []host.IdleState{{Name: "POLL"}, {Name: "C1", LatencySeconds: 2e-6}, {Name: "C6", LatencySeconds: 133e-6}}},
 		Tables: []host.Table{{Name: "tcp-sockets", Entries: 20}, {Name: "neighbours-ipv4", Entries: 17, Limit: 1024}, {Name: "conntrack", Entries: 200000, Limit: 262144}},
 		Mounts: []host.Mount{{Source: "192.0.2.9:/srv", Path: "/mnt/srv", Type: "nfs4", Options: "rw,relatime,vers=4.2,rsize=32768,wsize=32768,hard,proto=tcp"}},
