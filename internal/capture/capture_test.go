@@ -221,3 +221,21 @@ func TestTakeSays(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// BenchmarkRead is what inspect --from does with a host of 64 queues and 40 VLANs, but for the document.
+func BenchmarkRead(b *testing.B) {
+	text, err := os.ReadFile(filepath.Join("testdata", "hosts", "bond-40-vlans.capture"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		c, err := Read(bytes.NewReader(text))
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := c.Snapshot(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -97,6 +97,8 @@ func TestRules(t *testing.T) {
 		{"proc/cpuinfo", "Serial\t\t: 00000000deadbeef\nmodel name\t: Cortex-A72\n", "deadbeef", "Cortex-A72"},
 		{"linerate/links.json", `[{"name":"eth0","alias":"to Bonn","ssid":"Alice","serial":"X1","mtu_bytes":9007199254740993}]`, "Alice", "9007199254740993"},
 		{"linerate/links.json", `not json, from 10.9.8.7`, "10.9.8.7", "not json"},
+		{"linerate/ethtool.json", `{"eth0":{"card":{"permanent_mac":"00:1b:21:0a:0b:0c"}}}`, "00:1b:21", "permanent_mac"},
+		{"linerate/routes.json", `[{"destination":"84.23.7.0/24","source":"84.23.7.15","metric":42}]`, "84.23.7", "42"},
 		{"sys/class/net/eth0/ifalias", "to Bonn\n", "Bonn", "alias-"},
 		{"sys/class/net/eth0/phys_switch_id", "001b21aabbcc\n", "001b21", "serial-"},
 		{"sys/devices/pci0000:00/0000:00:01.0/config", strings.Repeat("x", shownConfig) + "serial", "serial", "xxx"},

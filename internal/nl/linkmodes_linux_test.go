@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -124,6 +125,71 @@ func TestNetnsModesAgreeWithEthtool(t *testing.T) {
 	must(t, err)
 	for _, l := range links {
 		compare(c, l.Name)
+	}
+}
+
+// What ethtool -i, -S and -a print of a link is what is read here: of a veth in a namespace, where nothing moves, and but for the counts of every link of this machine.
+func TestNetnsDriverAgreesWithEthtool(t *testing.T) {
+	compare := func(c *Client, name string, still bool) (n int) {
+		t.Helper()
+		if out, ok := otherSays(t, "ethtool", "-i", name); ok {
+			d, err := c.Driver(name)
+			must(t, err)
+			said := pairs(out)
+			for key, ours := range map[string]string{"driver": d.Driver, "version": d.Version, "firmware-version": d.Firmware, "bus-info": d.Bus} {
+				theirs := said[key]
+				if theirs == "N/A" {
+					theirs = ""
+				}
+				n++
+				if ours != theirs {
+					t.Errorf("%s of %s: %q here, %q there", key, name, ours, theirs)
+				}
+			}
+		}
+		if out, ok := otherSays(t, "ethtool", "-S", name); ok {
+			stats, err := c.Statistics(name)
+			must(t, err)
+			said := pairs(out)
+			for key, theirs := range said {
+				ours, ok := stats[key]
+				n++
+				if !ok || still && strconv.FormatUint(ours, 10) != theirs {
+					t.Errorf("%s of %s: %d %v here, %s there", key, name, ours, ok, theirs)
+				}
+			}
+			if len(stats) != len(said) {
+				t.Errorf("%s: %d counters here, %d there", name, len(stats), len(said))
+			}
+		}
+		out, ok := otherSays(t, "ethtool", "-a", name)
+		p, err := c.Pause(name)
+		if ok != (err == nil) {
+			t.Errorf("pause of %s: %v here, %q there", name, err, out)
+		}
+		if ok {
+			on := map[string]bool{"on": true}
+			said := pairs(out)
+			n++
+			if p.Rx != on[said["RX"]] || p.Tx != on[said["TX"]] || p.Autoneg != on[said["Autonegotiate"]] {
+				t.Errorf("pause of %s: %+v here, %q there", name, p, out)
+			}
+		}
+		return n
+	}
+	inNetNS(t, func(c *Client) {
+		must(t, c.AddVeth("v0", "v1", -1))
+		if n := compare(c, "v0", true); n < 8 {
+			t.Errorf("only %d values compared", n)
+		}
+	})
+	c, err := Dial()
+	must(t, err)
+	defer func() { _ = c.Close() }()
+	links, err := c.Links()
+	must(t, err)
+	for _, l := range links {
+		compare(c, l.Name, false)
 	}
 }
 
