@@ -84,7 +84,7 @@ func ParseCatalog(parts ...[]byte) (*Catalog, error) {
 
 // check finds what would make a definition useless or dangerous.
 //
-// Symptom, risk and source are as mandatory as the name: a knob of which nobody can say why to touch it and what it
+// Symptom, expected effect, risk, owner and source are as mandatory as the name: a knob of which nobody can say why to touch it, what that brings and what it
 // may cost does not belong into an experiment on somebody's host.
 func (d Definition) check() error {
 	id, err := parseID(string(d.Pattern))
@@ -93,8 +93,8 @@ func (d Definition) check() error {
 		return err
 	case id != d.Pattern:
 		return fmt.Errorf("canonical name is %s", id)
-	case d.Title == "" || d.What == "" || d.Symptom == "" || d.Risk == "" || d.Source == "":
-		return errors.New("title, what, symptom, risk and source are needed")
+	case d.Title == "" || d.What == "" || d.Symptom == "" || d.Expect == "" || d.Risk == "" || d.Persist == "" || d.Source == "":
+		return errors.New("title, what, symptom, expect, risk, persist and source are needed")
 	case d.Min != nil && d.Max != nil && *d.Min > *d.Max:
 		return errors.New("empty range")
 	case d.Form == FormInts && d.Count < 2:

@@ -84,7 +84,7 @@ func TestCatalogueIsConsistent(t *testing.T) {
 		if d.DefaultOn == "" && d.Default != "" {
 			t.Errorf("%s: nobody says where the default %q was read", d.Pattern, d.Default)
 		}
-		for what, text := range map[string]string{"what": d.What, "symptom": d.Symptom, "risk": d.Risk} {
+		for what, text := range map[string]string{"what": d.What, "symptom": d.Symptom, "expect": d.Expect, "risk": d.Risk} {
 			if !strings.HasSuffix(text, ".") || strings.TrimSpace(text) != text {
 				t.Errorf("%s: %s is no sentence: %q", d.Pattern, what, text)
 			}
@@ -105,14 +105,14 @@ func TestCatalogueIsConsistent(t *testing.T) {
 
 func TestParseCatalogRefuses(t *testing.T) {
 	entry := func(changes string) string {
-		return `[{"knob":"link:*/mtu","title":"t","what":"w.","form":"int","scope":"device","disturbance":2,"effect":"now","symptom":"s.","risk":"r.","source":"x"` + changes + `}]`
+		return `[{"knob":"link:*/mtu","title":"t","what":"w.","form":"int","scope":"device","disturbance":2,"effect":"now","symptom":"s.","expect":"e.","risk":"r.","persist":"p","source":"x"` + changes + `}]`
 	}
 	if _, err := knob.ParseCatalog([]byte(entry(""))); err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{
 		"", "{}", "[1]", entry(`,"colour":"red"`), entry(`,"min":2,"max":1`), entry(`,"form":"number"`), entry(`,"scope":"world"`), entry(`,"effect":"later"`),
-		entry(`,"disturbance":9`), entry(`,"title":""`), entry(`,"knob":"mtu"`), entry(`,"knob":"ethtool:*/feature.tso"`), entry(`,"form":"ints"`),
+		entry(`,"disturbance":9`), entry(`,"title":""`), entry(`,"expect":""`), entry(`,"persist":""`), entry(`,"knob":"mtu"`), entry(`,"knob":"ethtool:*/feature.tso"`), entry(`,"form":"ints"`),
 		strings.TrimSuffix(entry(""), "]") + "," + strings.TrimPrefix(entry(""), "["),
 	} {
 		if _, err := knob.ParseCatalog([]byte(bad)); err == nil {
@@ -261,7 +261,7 @@ func FuzzNormalize(f *testing.F) {
 }
 
 func FuzzParseCatalog(f *testing.F) {
-	f.Add([]byte(`[{"knob":"link:*/mtu","title":"t","what":"w.","form":"int","scope":"device","disturbance":2,"effect":"now","symptom":"s.","risk":"r.","source":"x"}]`))
+	f.Add([]byte(`[{"knob":"link:*/mtu","title":"t","what":"w.","form":"int","scope":"device","disturbance":2,"effect":"now","symptom":"s.","expect":"e.","risk":"r.","persist":"p","source":"x"}]`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := knob.ParseCatalog(data)

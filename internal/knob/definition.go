@@ -59,6 +59,7 @@ type Definition struct {
 	Disturbance Disturbance `json:"disturbance"`
 	Effect      Effect      `json:"effect"`
 	Symptom     string      `json:"symptom"`           // when to touch it
+	Expect      string      `json:"expect"`            // what it brings where the symptom is; measured effects differ, which is what tune is for
 	Risk        string      `json:"risk"`              // what it can cost
 	Advise      bool        `json:"advise,omitempty"`  // report it, do not change it in an experiment
 	Persist     string      `json:"persist,omitempty"` // who owns the value across reboots

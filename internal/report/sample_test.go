@@ -240,9 +240,9 @@ func sampleKnobs() []knob.Definition {
 	return []knob.Definition{
 		{Pattern: "sysctl:net.ipv4.tcp_rmem", Title: "TCP receive buffer: minimum, start, maximum", What: "The three sizes of a TCP receive buffer. Only a part of the largest, about half, is offered as window, so that a flow reaches at most that part per round trip.",
 			Form: knob.FormInts, Count: 3, Ascending: true, Min: p(int64(1)), Unit: "bytes", Default: "4096 131072 33554432", DefaultOn: "Linux 6.18", Scope: knob.ScopeNamespace,
-			Effect: knob.EffectNow, Symptom: "The sender is limited by this window.", Risk: "Memory per connection.", Persist: "a file in /etc/sysctl.d", Source: "ip-sysctl.rst"},
+			Effect: knob.EffectNow, Symptom: "The sender is limited by this window.", Expect: "A wider window.", Risk: "Memory per connection.", Persist: "a file in /etc/sysctl.d", Source: "ip-sysctl.rst"},
 		{Pattern: "link:*/txqueuelen", Title: "Length of the transmit queue", What: "How many packets wait.", Form: knob.FormInt, Default: "1000", Scope: knob.ScopeDevice,
-			Disturbance: knob.DisturbsNewSockets, Effect: knob.EffectNewQdisc, Symptom: "Drops at the qdisc.", Risk: "Delay.", Source: "ip-link(8)"},
+			Disturbance: knob.DisturbsNewSockets, Effect: knob.EffectNewQdisc, Symptom: "Drops at the qdisc.", Expect: "Fewer drops.", Risk: "Delay.", Source: "ip-link(8)"},
 	}
 }
 

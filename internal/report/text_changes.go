@@ -174,6 +174,7 @@ func (p *printer) knob(k knob.Definition) {
 	}
 	put("felt by", string(k.Effect))
 	put("touch it when", k.Symptom)
+	put("brings", k.Expect)
 	put("risk", k.Risk)
 	put("persists in", k.Persist)
 	put("since", k.Since)
