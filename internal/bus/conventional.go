@@ -87,9 +87,11 @@ func (m Machine) narrow(bridge string, s *Slot) {
 	for at := bridge; isPCIAddress(path.Base(at)); at = parent(at) {
 		config := m.readConfig(at)
 		// A bridge from PCIe has its own link. The figure is that of one direction, where a parallel bus has one for both together: cards that only send or
-		// only receive get no more.
+		// only receive get no more. Of PCI-X alone, which loses as little of its rate as PCIe: what conventional PCI leaves of its own passes any such link.
 		if l, ok := m.readLink(at, config); ok {
-			s.limit(laneRate(l.speed)*float64(l.width), at)
+			if s.Kind == "pci-x" {
+				s.limit(laneRate(l.speed)*float64(l.width), at)
+			}
 			return
 		}
 		above := m.readConfig(parent(at))

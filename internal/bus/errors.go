@@ -33,14 +33,14 @@ func (m Machine) Errors(device string) (Errors, bool) {
 }
 
 // parseErrors reads lines of a name and a count (aer_stats_dev_attr in drivers/pci/pcie/aer.c) and gives their sum. The last line is the kernel's own sum
-// under a name that begins with TOTAL_; it counts messages with several kinds once for each, as the lines do, and is left aside.
+// under a name that begins with TOTAL_, which would count everything twice.
 func parseErrors(b []byte, into *Errors) (sum uint64) {
 	for line := range bytes.Lines(b) {
-		at := bytes.LastIndexByte(bytes.TrimSpace(line), ' ') // A kind that has no name yet is printed with a blank in it.
+		line = bytes.TrimSpace(line)
+		at := bytes.LastIndexByte(line, ' ') // The last one: the first kernels wrote "Bad TLP" where later ones write BadTLP.
 		if at <= 0 {
 			continue
 		}
-		line = bytes.TrimSpace(line)
 		kind := string(bytes.TrimSpace(line[:at]))
 		n, err := strconv.ParseUint(string(line[at+1:]), 10, 64)
 		if err != nil || n == 0 || kind == "" || bytes.HasPrefix(line, []byte("TOTAL_")) {

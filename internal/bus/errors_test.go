@@ -11,10 +11,10 @@ func TestErrors(t *testing.T) {
 	m := tree{
 		device + "/aer_dev_correctable": "RxErr 2\nBadTLP 3\nBadDLLP 0\nRollover 0\nTimeout 0\nNonFatalErr 0\nCorrIntErr 0\nHeaderOF 0\nTOTAL_ERR_COR 5\n",
 		device + "/aer_dev_fatal":       "Undefined 0\nDLP 1\nTOTAL_ERR_FATAL 1\n",
-		device + "/aer_dev_nonfatal":    "Undefined 0\nDLP 4\nRes 7 2\n\nbroken\n -\nTOTAL_ERR_NONFATAL 6\n",
+		device + "/aer_dev_nonfatal":    "Undefined 0\nDLP 4\nBad TLP 2\n\nbroken\n -\nTOTAL_ERR_NONFATAL 6\n",
 	}
 	got, ok := m.machine().Errors(device)
-	want := Errors{Correctable: 5, NonFatal: 6, Fatal: 1, Kinds: map[string]uint64{"RxErr": 2, "BadTLP": 3, "DLP": 5, "Res 7": 2}}
+	want := Errors{Correctable: 5, NonFatal: 6, Fatal: 1, Kinds: map[string]uint64{"RxErr": 2, "BadTLP": 3, "DLP": 5, "Bad TLP": 2}}
 	if diff := cmp.Diff(want, got); diff != "" || !ok {
 		t.Errorf("%v (-want +got):\n%s", ok, diff)
 	}

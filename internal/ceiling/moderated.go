@@ -57,7 +57,8 @@ func Moderation(s *host.Snapshot) []Moderated {
 			interval := most.Interval()
 			_, m.TransactionsPerSec = moderation.TransactionRate(0, interval, 0)
 			m.InterruptsPerSec = float64(most)
-			m.Why = fmt.Sprintf("ethtool -c %s: rx-usecs %d, at least %s from one interrupt to the next; a request and its answer take one at this end (1 / interval)", dev.Name, usecs, unit.FormatSeconds(interval.Seconds()))
+			m.Why = fmt.Sprintf("ethtool -c %s: rx-usecs %d, at least %s from one interrupt to the next; a request and its answer take one at this end (1 / interval)",
+				dev.Name, usecs, unit.FormatSeconds(interval.Seconds()))
 		}
 		// What is not given has the module's default, which says nothing of a running card; the parameters that ethtool shows are given.
 		given := map[string]uint32{"InterruptThrottleRate": throttle.Parameter()}

@@ -96,7 +96,8 @@ func readCard(src *source, m bus.Machine, device string, told *Card) *Card {
 // empty tells that there is nothing to say, so that documents have no empty object.
 func (c *Card) empty() bool {
 	return c.FirmwareVersion == "" && c.DriverVersion == "" && c.PCIID == "" && c.VirtualFunction == "" && c.PayloadBytes == 0 && len(c.ASPM) == 0 &&
-		c.Pause == nil && c.EEE == nil && c.FEC == nil && c.RSS == nil && len(c.PrivateFlags) == 0 && c.PermanentMAC == "" && c.Port == "" && c.Modes == nil && c.AER == nil
+		c.Pause == nil && c.EEE == nil && c.FEC == nil && c.RSS == nil && len(c.PrivateFlags) == 0 &&
+		c.PermanentMAC == "" && c.Port == "" && c.Modes == nil && c.AER == nil
 }
 
 // spread summarises an indirection table: how many of its entries each queue has.

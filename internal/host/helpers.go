@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/linerate/linerate/internal/hypervisor"
 )
 
 // Setting gives the value of a knob ("sysctl:net.ipv4.tcp_rmem"), fields separated by single blanks. False: not known on this host.
@@ -112,7 +114,7 @@ func parsePrefix(text string) (netip.Prefix, bool) {
 
 // VirtualMachine tells that a hypervisor is below this host, a container alone is not one.
 func (s *Snapshot) VirtualMachine() bool {
-	return s.Virtualization != "" && s.Virtualization != container
+	return s.Virtualization != "" && s.Virtualization != hypervisor.Container
 }
 
 // Triple reads a "min default max" value such as that of tcp_rmem, in whatever unit the setting has (bytes; pages for tcp_mem). False: not

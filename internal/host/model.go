@@ -73,7 +73,8 @@ type Bus struct {
 	LimitedBy string `json:"limited_by,omitempty"`
 	// SharedWith are the addresses of the other devices that share this capacity: neighbours on a conventional bus, other functions of the card.
 	SharedWith []string `json:"shared_with,omitempty"`
-	// What card and slot could do: lanes or bits, and the speed of a lane of PCIe. Of a parallel bus the transfers, which are its clock, or up to four times that on PCI-X 2.0.
+	// What card and slot could do: lanes or bits, and the speed of a lane of PCIe. Of a parallel bus the transfers, which are its clock, or up to four
+	// times that on PCI-X 2.0.
 	MaxWidth              int     `json:"max_width,omitempty"`
 	MaxSpeedGigatransfers float64 `json:"max_speed_gigatransfers_per_second,omitempty"`
 	Megatransfers         float64 `json:"megatransfers_per_second,omitempty"`
@@ -108,7 +109,8 @@ type Queue struct {
 	// RFSEntries is how many flows of this queue the kernel follows to the CPU of their reader; 0: none (RFS is off).
 	RFSEntries  uint32 `json:"rfs_entries,omitempty"`
 	XPSRxQueues string `json:"xps_rxqs,omitempty"` // hex mask: packets go out where the flow's came in (since Linux 4.18)
-	// Counters are the driver's own for this queue, without the queue in their names: packets, bytes, drops, … Nil: it keeps none, or in a form not known here.
+	// Counters are the driver's own for this queue, without the queue in their names: packets, bytes, drops, … Nil: it keeps none, or in a form that is
+	// not known here.
 	Counters map[string]uint64 `json:"counters,omitempty"`
 }
 

@@ -13,7 +13,8 @@ import (
 // readPlatform reads what surrounds the cards.
 func readPlatform(src *source, s *Snapshot, said *notes) Platform {
 	return Platform{
-		Qdiscs: readQdiscs(src, said), Softnet: readSoftnet(src), Idle: readIdle(src, s.CPUs), Tables: readTables(src, s), Mounts: readMounts(src), Owners: readOwners(src),
+		Qdiscs: readQdiscs(src, said), Softnet: readSoftnet(src), Idle: readIdle(src, s.CPUs),
+		Tables: readTables(src, s), Mounts: readMounts(src), Owners: readOwners(src),
 	}
 }
 

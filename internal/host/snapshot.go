@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/linerate/linerate/internal/hostfs"
+	"github.com/linerate/linerate/internal/hypervisor"
 	"github.com/linerate/linerate/internal/procfs"
 )
 
@@ -37,7 +38,7 @@ func (src *source) snapshot(ctx context.Context) (*Snapshot, error) {
 	}
 	readIdentity(src, s, &said)
 	s.CPUs = readCPUs(src, &said)
-	s.Virtualization = readVirtualization(src)
+	s.Virtualization = hypervisor.Find(hypervisor.Tree{Text: src.Optional, Exists: src.Exists})
 	s.Settings = readSettings(src, &said)
 
 	t := src.tell()

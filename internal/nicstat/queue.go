@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// queueForms are the ways in which drivers name the counters of one queue, with an example each. The driver's name is of no help: it changes the form from one kernel to the
-// next, as virtio_net did.
+// queueForms are the ways in which drivers name the counters of one queue, with an example each. The driver's name is of no help: it changes the form
+// from one kernel to the next, as virtio_net did.
 var queueForms = [...]struct {
 	form                       *regexp.Regexp
 	direction, number, counter int // which part is which

@@ -59,17 +59,6 @@ func ParseCPUInfo(b []byte) []Processor {
 	return cpus
 }
 
-// HypervisorFlag looks in /proc/cpuinfo for the flag "hypervisor": CPUID leaf 1, ECX bit 31, which no processor sets and every hypervisor
-// does. x86 only. The first processor speaks for all.
-func HypervisorFlag(b []byte) bool {
-	for line := range strings.Lines(string(b)) {
-		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "flags" {
-			return strings.Contains(" "+strings.TrimSpace(value)+" ", " hypervisor ")
-		}
-	}
-	return false
-}
-
 // ParseCPUList reads "0-3,8,10-11", the list format of CPU and node sets (bitmap_print_to_pagebuf; the files called …_list and cpulist, in /proc and
 // /sys alike). What is not a list gives what was good so far; nothing gives nil.
 func ParseCPUList(text string) []int {

@@ -234,11 +234,6 @@ func TestParseMachine(t *testing.T) {
 	if n, err := ParseMemTotal([]byte("MemTotal:        4046084 kB\nMemFree: 1 kB\n")); err != nil || n != 4046084<<10 {
 		t.Errorf("memory %d %v", n, err)
 	}
-	for text, want := range map[string]bool{"flags\t\t: fpu hypervisor lahf_lm\n": true, "flags : fpu nohypervisor\n": false, "Features : fp asimd\n": false} {
-		if got := HypervisorFlag([]byte(text)); got != want {
-			t.Errorf("HypervisorFlag(%q) = %v", text, got)
-		}
-	}
 }
 
 func FuzzText(f *testing.F) {
@@ -276,7 +271,6 @@ func FuzzText(f *testing.F) {
 		}
 		ParseCPUList(string(in))
 		KernelAtLeast(string(in), 6, 6)
-		HypervisorFlag(in)
 	})
 }
 

@@ -1,13 +1,16 @@
-package host
+package hypervisor
 
-import (
-	"strings"
+import "strings"
 
-	"github.com/linerate/linerate/internal/procfs"
-)
+// Container is the word for an operating-system container of any make.
+const Container = "container"
 
-// container is the word for an operating-system container of any make.
-const container = "container"
+// Tree is how the files of a host are read, by name below its root ("proc/1/cgroup"). Text is a whole file without blanks at its ends, empty where it cannot
+// be read; Exists follows links.
+type Tree struct {
+	Text   func(name string) string
+	Exists func(name string) bool
+}
 
 // hypervisors are looked for in the firmware's DMI strings (/sys/class/dmi/id, x86 and arm64 servers), most specific first: clouds that run KVM put
 // their own name there, and what is left of QEMU's decides only if nobody more specific has spoken. "Microsoft Corporation" alone is a laptop.
@@ -28,41 +31,40 @@ var hypervisors = []struct{ mark, name string }{
 	{"Bochs", "qemu"},
 }
 
-// readVirtualization tells what this host runs on: the hypervisor's name, "vm" where one is there and does not say its name, "container",
+// Find tells what a host runs on: the hypervisor's name, "vm" where one is there and does not say its name, "container",
 // or both as "kvm+container". Evidence, strongest first: DMI strings, /sys/hypervisor, the clock sources that guests register, the
 // processor flag that every hypervisor sets on x86, a device tree node elsewhere; for containers the marks that their makers leave.
-func readVirtualization(src *source) string {
-	vm := readHypervisor(src)
-	if !readContainer(src) {
+func Find(t Tree) string {
+	vm := below(t)
+	if !contained(t) {
 		return vm
 	}
 	if vm == "" {
-		return container
+		return Container
 	}
-	return vm + "+" + container
+	return vm + "+" + Container
 }
 
-// readHypervisor gives the hypervisor's name, empty where there is none or none was seen.
-func readHypervisor(src *source) string {
+// below gives the hypervisor's name, empty where there is none or none was seen.
+func below(t Tree) string {
 	// Dom0 of Xen is told apart by its capability: it has the hardware.
-	if kind := src.Optional("sys/hypervisor/type"); kind != "" && !strings.Contains(src.Optional("proc/xen/capabilities"), "control_d") {
+	if kind := t.Text("sys/hypervisor/type"); kind != "" && !strings.Contains(t.Text("proc/xen/capabilities"), "control_d") {
 		return kind
 	}
-	cpuinfo, _ := src.Read("proc/cpuinfo") // Its absence is reported where the processors are read.
-	flag := procfs.HypervisorFlag(cpuinfo)
-	vendor, product := src.Optional("sys/class/dmi/id/sys_vendor"), src.Optional("sys/class/dmi/id/product_name")
-	dmi := strings.Join([]string{vendor + " " + product, src.Optional("sys/class/dmi/id/board_vendor"), src.Optional("sys/class/dmi/id/bios_vendor")}, "\n")
+	flag := processorFlag(t.Text("proc/cpuinfo"))
+	vendor, product := t.Text("sys/class/dmi/id/sys_vendor"), t.Text("sys/class/dmi/id/product_name")
+	dmi := strings.Join([]string{vendor + " " + product, t.Text("sys/class/dmi/id/board_vendor"), t.Text("sys/class/dmi/id/bios_vendor")}, "\n")
 	for _, h := range hypervisors {
 		if strings.Contains(dmi, h.mark) && !strings.Contains(product, "metal") {
 			// QEMU's firmware strings with hardware acceleration mean KVM, and its paravirtual clock shows it.
-			if h.name == "qemu" && strings.Contains(clockSources(src), "kvm-clock") {
+			if h.name == "qemu" && strings.Contains(clockSources(t), "kvm-clock") {
 				return "kvm"
 			}
 			return h.name
 		}
 	}
 	// Arm and RISC-V guests have no processor flag; their device tree says it.
-	if compatible := src.Optional("proc/device-tree/hypervisor/compatible"); compatible != "" {
+	if compatible := t.Text("proc/device-tree/hypervisor/compatible"); compatible != "" {
 		if strings.Contains(compatible, "xen") {
 			return "xen"
 		}
@@ -72,7 +74,7 @@ func readHypervisor(src *source) string {
 	if !flag {
 		return ""
 	}
-	clocks := clockSources(src)
+	clocks := clockSources(t)
 	switch {
 	case strings.Contains(clocks, "kvm-clock"):
 		return "kvm"
@@ -85,28 +87,39 @@ func readHypervisor(src *source) string {
 }
 
 // clockSources lists the clocks that this kernel could use; a guest registers that of its hypervisor.
-func clockSources(src *source) string {
-	return src.Optional("sys/devices/system/clocksource/clocksource0/available_clocksource")
+func clockSources(t Tree) string {
+	return t.Text("sys/devices/system/clocksource/clocksource0/available_clocksource")
 }
 
-// readContainer looks for what container makers leave: systemd's own note, the files of Docker and Podman, the control groups of the
+// contained looks for what container makers leave: systemd's own note, the files of Docker and Podman, the control groups of the
 // first process, and the variable that a container's first process is given (readable by root only).
-func readContainer(src *source) bool {
+func contained(t Tree) bool {
 	for _, mark := range []string{"run/systemd/container", "run/.containerenv", ".dockerenv"} {
-		if src.Exists(mark) {
+		if t.Exists(mark) {
 			return true
 		}
 	}
 	// With version 2 of control groups and a namespace for them this is "0::/", which tells nothing.
-	groups := src.Optional("proc/1/cgroup")
+	groups := t.Text("proc/1/cgroup")
 	for _, mark := range []string{"/docker", "/lxc", "/kubepods", "/libpod", "/containerd", "machine.slice"} {
 		if strings.Contains(groups, mark) {
 			return true
 		}
 	}
-	for variable := range strings.SplitSeq(src.Optional("proc/1/environ"), "\x00") {
+	for variable := range strings.SplitSeq(t.Text("proc/1/environ"), "\x00") {
 		if strings.HasPrefix(variable, "container=") {
 			return true
+		}
+	}
+	return false
+}
+
+// processorFlag looks in /proc/cpuinfo for the flag "hypervisor": CPUID leaf 1, ECX bit 31, which no processor sets and every hypervisor
+// does. x86 only. The first processor speaks for all.
+func processorFlag(cpuinfo string) bool {
+	for line := range strings.Lines(cpuinfo) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "flags" {
+			return strings.Contains(" "+strings.TrimSpace(value)+" ", " hypervisor ")
 		}
 	}
 	return false
