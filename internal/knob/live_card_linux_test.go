@@ -225,3 +225,39 @@ func TestGuestKernelsOwnMQ(t *testing.T) {
 		}
 	}
 }
+
+// Byte queue limits of a real transmit queue are set and go back; the kernel refuses what is no number of bytes, and nothing is stored of it.
+func TestGuestByteQueueLimits(t *testing.T) {
+	if !guesttest.In(t) {
+		return
+	}
+	c, err := nl.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	b := knob.NewLive()
+	queue := knob.ID("queue:" + byDriver(t, c, "e1000")[0] + "/tx-0/")
+	for id, v := range map[knob.ID]knob.Value{queue + "bql_limit_max": "30000", queue + "bql_limit_min": "3000"} {
+		original, err := b.Read(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []knob.Value{v, original} {
+			if err := b.Write(t.Context(), id, want); err != nil {
+				t.Errorf("%s=%s: %v", id, want, err)
+			}
+			if got, err := b.Read(t.Context(), id); err != nil || got != want {
+				t.Errorf("%s: wrote %s, reads %s, %v", id, want, got, err)
+			}
+		}
+		for _, bad := range []knob.Value{"-1", "99999999999", "much"} {
+			if err := b.Write(t.Context(), id, bad); !errors.Is(err, knob.ErrInvalid) {
+				t.Errorf("%s=%s: %v", id, bad, err)
+			}
+		}
+		if got, err := b.Read(t.Context(), id); err != nil || got != original {
+			t.Errorf("%s after refusals: %s, %v; want %s", id, got, err, original)
+		}
+	}
+}
