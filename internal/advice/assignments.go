@@ -107,7 +107,7 @@ func (r *reader) assignment(text string) bool {
 }
 
 // bootLineVariable is the variable that holds the kernel's command line in /etc/default/grub.
-var bootLineVariable = regexp.MustCompile(`^GRUB_CMDLINE_LINUX(?:_DEFAULT)?$`)
+var bootLineVariable = regexp.MustCompile(`^GRUB_CMDLINE_LINUX(?:_DEFAULT)?\s*=`)
 
 // bootParameter is MODULE.NAME=VALUE on that line, which is what options MODULE NAME=VALUE is for a driver built into the kernel.
 // Source: Documentation/admin-guide/kernel-parameters.rst.
@@ -115,10 +115,10 @@ var bootParameter = regexp.MustCompile(`^([a-z][\w-]*)\.(\w+)=(\S+)$`)
 
 // bootLine reads the parameters of modules there. The others (isolcpus, mitigations, iommu) are no settings of the network.
 func (r *reader) bootLine(text string) bool {
-	name, value, ok := split(text)
-	if !ok || !bootLineVariable.MatchString(name) {
+	if !bootLineVariable.MatchString(text) {
 		return false
 	}
+	_, value, _ := split(text)
 	for _, w := range strings.Fields(value) {
 		if m := bootParameter.FindStringSubmatch(w); m != nil && m[1] != "net" { // net.ifnames is read by udev, and no module
 			r.moduleParameters(m[1], []string{m[2] + "=" + m[3]})

@@ -205,6 +205,9 @@ var plainNames = strings.NewReplacer(`registry:*\`, `registry:HKLM\SYSTEM\Curren
 // definition finds a Linux setting in the catalogue of knobs. Names with a variable in place of the interface (ethtool:$IF/ring.rx) are
 // found as well, because the catalogue has a star there.
 func definition(name string) (knob.Definition, bool) {
+	if len(name) > longestName {
+		return knob.Definition{}, false
+	}
 	id, err := knob.ParseID(name)
 	if err != nil {
 		return knob.Definition{}, false

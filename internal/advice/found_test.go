@@ -41,6 +41,8 @@ func TestFoundInTheWild(t *testing.T) {
 		// Values.
 		{"optics", "ethtool -s eth0 speed 10000 duplex full autoneg off", "ethtool:eth0/link.forced = 10000/full: still-right"},
 		{"first window", "ip route change default via 10.0.0.1 initrwnd 10", "route:default/initrwnd = 10: harmful"},
+		{"merged in the card", "ethtool -K eth0 lro on", "ethtool:eth0/feature.rx-lro = on: still-right"},
+		{"ports of services", "net.ipv4.ip_local_port_range = 1024 65535", "net.ipv4.ip_local_port_range = 1024 65535: still-right"},
 		{"tail loss probe off", "net.ipv4.tcp_early_retrans = 1", "net.ipv4.tcp_early_retrans = 1: harmful"},
 		{"resets for a burst", "net.ipv4.tcp_abort_on_overflow = 1", "net.ipv4.tcp_abort_on_overflow = 1: harmful"},
 		{"buffers of one size", "net.ipv4.tcp_wmem = 30000000 30000000 30000000", "net.ipv4.tcp_wmem = 30000000 30000000 30000000: harmful"},

@@ -26,9 +26,13 @@ func (a *app) setCommand() *cobra.Command {
 		Short: "Change settings on trial: they go back by themselves unless confirmed",
 		Long: `Change one or more settings of this host. Every change is written to the journal first, read back,
 and is a trial: a guard process puts the old values back when the time is over, unless
-` + "`linerate confirm`" + ` says that they may stay. --yes confirms at once.`,
-		Example: "  linerate set 'sysctl:net.ipv4.tcp_rmem=4096 131072 33554432'\n  linerate confirm",
-		Args:    cobra.MinimumNArgs(1),
+` + "`linerate confirm`" + ` says that they may stay. --yes confirms at once.
+
+Values are in the unit that ` + "`linerate knobs NAME`" + ` tells (bytes, microseconds, packets), without a suffix;
+several numbers are one value, parted by blanks and quoted.`,
+		Example: "  linerate set 'sysctl:net.ipv4.tcp_rmem=4096 131072 33554432'\n  linerate set --dry-run ethtool:eth0/ring.rx=4096\n" +
+			"  linerate set --for 5m link:eth0/mtu=9000\n  linerate confirm",
+		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			settings, err := parseSettings(args)
 			if err != nil {
