@@ -5,15 +5,16 @@ import (
 	"strings"
 )
 
-// RSSKey reads the key of the receive hash. Whoever knows it can aim all of his flows at one queue, which is why [RSS] leaves it out: it is for an
-// undo, and for nothing that leaves the host.
+// RSSKey reads the key of the receive hash. Whoever knows it can aim all of his flows at one queue, which
+// is why [RSS] leaves it out: it is for an undo, and for nothing that leaves the host.
 func (c *Client) RSSKey(name string) ([]byte, error) {
 	v, err := c.k.rssKey(name)
 	return v, wrap("read rss key of", name, err)
 }
 
-// SetRSSIndirection sets which queue each entry of the table names; an empty table asks for the driver's own. The length must be that of the
-// present one. Packets of a flow that changes its queue may overtake each other once.
+// SetRSSIndirection sets which queue each entry of the table names; an empty table asks for the driver's
+// own. The length must be that of the present one. Packets of a flow that changes its queue may overtake
+// each other once.
 func (c *Client) SetRSSIndirection(name string, table []uint32) error {
 	return wrap("set rss indirection of", name, c.k.setRSSIndirection(name, table))
 }
@@ -28,8 +29,8 @@ func (c *Client) SetRSSFunction(name, function string) error {
 	return wrap("set rss function of", name, c.k.setRSSFunction(name, function))
 }
 
-// HashFields reads which fields of a packet the receive hash takes for a kind of flow (tcp4, udp4, sctp4, tcp6, udp6, sctp6), in the letters of ethtool(8) -N
-// rx-flow-hash: m, v, t, s, d, f, n, r; empty for none.
+// HashFields reads which fields of a packet the receive hash takes for a kind of flow (tcp4, udp4, sctp4,
+// tcp6, udp6, sctp6), in the letters of ethtool(8) -N rx-flow-hash: m, v, t, s, d, f, n, r; empty for none.
 func (c *Client) HashFields(name, flow string) (string, error) {
 	v, err := c.k.hashFields(name, flow)
 	return v, wrap("read hash fields of", name, err)
@@ -40,7 +41,8 @@ func (c *Client) SetHashFields(name, flow, fields string) error {
 	return wrap("set hash fields of", name, c.k.setHashFields(name, flow, fields))
 }
 
-// SetFEC sets the forward error correction in the words of FEC: the driver's choice, some modes, or both. The link goes down and is trained anew.
+// SetFEC sets the forward error correction in the words of FEC: the driver's choice, some modes, or both.
+// The link goes down and is trained anew.
 func (c *Client) SetFEC(name string, auto bool, modes []string) error {
 	return wrap("set fec of", name, c.k.setFEC(name, auto, modes))
 }
@@ -55,7 +57,8 @@ type LinkMode struct {
 
 func (m LinkMode) sorted() []string { return slices.Sorted(slices.Values(m.Modes)) }
 
-// Speeds are the modes of a set that are speeds, without ports, pause and error correction: those that have a medium in their name (1000baseT/Full).
+// Speeds are the modes of a set that are speeds, without ports, pause and error correction: those that have
+// a medium in their name (1000baseT/Full).
 func (m LinkModes) Speeds() (supported, offered []string) { return speeds(m.Supported), m.offered() }
 
 func (m LinkModes) offered() []string { return speeds(m.Advertised) }
@@ -64,14 +67,16 @@ func speeds(modes []string) []string {
 	return slices.DeleteFunc(slices.Clone(modes), func(m string) bool { return !strings.Contains(m, "base") })
 }
 
-// SetLinkMode changes how a link comes to its speed. It goes down for seconds, and for good when the other end has no mode in common or is not forced to the same.
-// A mode that the driver refuses leaves the link as it was.
+// SetLinkMode changes how a link comes to its speed. It goes down for seconds, and for good when the other
+// end has no mode in common or is not forced to the same. A mode that the driver refuses leaves the link as
+// it was.
 func (c *Client) SetLinkMode(name string, m LinkMode) error {
 	return wrap("set link mode of", name, c.k.setLinkMode(name, m))
 }
 
-// Tunable reads one of the driver's odd numbers: rx-copybreak and tx-copybreak (bytes up to which a packet is copied rather than mapped),
-// pfc-prevention-tout (milliseconds), tx-buf-size (bytes). Drivers without answer ErrNotSupported.
+// Tunable reads one of the driver's odd numbers: rx-copybreak and tx-copybreak (bytes up to which a packet
+// is copied rather than mapped), pfc-prevention-tout (milliseconds), tx-buf-size (bytes). Drivers without
+// answer ErrNotSupported.
 func (c *Client) Tunable(name, which string) (uint32, error) {
 	v, err := c.k.tunable(name, which)
 	return v, wrap("read "+which+" of", name, err)
@@ -82,8 +87,10 @@ func (c *Client) SetTunable(name, which string, v uint32) error {
 	return wrap("set "+which+" of", name, c.k.setTunable(name, which, v))
 }
 
-// RingParameters reads what goes with the rings besides their length, by the words of ethtool(8) -G: rx-buf-len and tx-push-buf-len, hds-thresh, cqe-size (bytes),
-// tx-push and rx-push (0 or 1), tcp-data-split (1 off, 2 on). What the driver does not tell is absent. SetRing sets them by the same words.
+// RingParameters reads what goes with the rings besides their length, by the words of ethtool(8) -G:
+// rx-buf-len and tx-push-buf-len, hds-thresh, cqe-size (bytes), tx-push and rx-push (0 or 1),
+// tcp-data-split (1 off, 2 on). What the driver does not tell is absent. SetRing sets them by the same
+// words.
 func (c *Client) RingParameters(name string) (map[string]uint32, error) {
 	v, err := c.k.ringParameters(name)
 	return v, wrap("read ring parameters of", name, err)

@@ -2,12 +2,13 @@ package nl
 
 import "io"
 
-// Client talks to the kernel in the network namespace of the thread that dialled it; it keeps working there from any other thread.
-// It is safe for concurrent use; requests of one family are answered one after the other.
+// Client talks to the kernel in the network namespace of the thread that dialled it; it keeps working there
+// from any other thread. It is safe for concurrent use; requests of one family are answered one after the
+// other.
 type Client struct{ k *kernel }
 
-// Dial opens the sockets in the network namespace of the calling thread. Callers in a namespace of their own must have locked
-// their OS thread. The error is ErrNotSupported on every OS but Linux.
+// Dial opens the sockets in the network namespace of the calling thread. Callers in a namespace of their
+// own must have locked their OS thread. The error is ErrNotSupported on every OS but Linux.
 func Dial() (*Client, error) {
 	k, err := dial()
 	if err != nil {
@@ -47,16 +48,17 @@ func (c *Client) Routes() ([]Route, error) {
 	return v, wrap("list routes", "", err)
 }
 
-// Route gives the route of the main table to a destination, "default" or a prefix: of several the one in use. It asks for this one and reads the whole
-// table only when longer prefixes or rules hide it. A missing route is fs.ErrNotExist.
+// Route gives the route of the main table to a destination, "default" or a prefix: of several the one in
+// use. It asks for this one and reads the whole table only when longer prefixes or rules hide it. A missing
+// route is fs.ErrNotExist.
 func (c *Client) Route(destination string) (Route, error) {
 	v, err := c.k.routeOf(destination)
 	return v, wrap("read route", destination, err)
 }
 
-// RouteTo asks which route the kernel takes to an address. Destination is the prefix that matched and the metrics are those of that
-// entry (Linux 4.13; before that the answer holds the address itself); Source is the address that would be used.
-// An unreachable address is an error with ENETUNREACH.
+// RouteTo asks which route the kernel takes to an address. Destination is the prefix that matched and the
+// metrics are those of that entry (Linux 4.13; before that the answer holds the address itself); Source is
+// the address that would be used. An unreachable address is an error with ENETUNREACH.
 func (c *Client) RouteTo(ip string) (Route, error) {
 	v, err := c.k.routeTo(ip)
 	return v, wrap("find route to", ip, err)
@@ -76,8 +78,8 @@ func (c *Client) Rings(name string) (rx, tx Ring, err error) {
 	return rx, tx, wrap("read rings", name, err)
 }
 
-// Coalesce reads the interrupt moderation parameters that the driver supports, named as ethtool(8) -C takes them: rx-usecs,
-// rx-frames, adaptive-rx, …. Switches are 0 or 1.
+// Coalesce reads the interrupt moderation parameters that the driver supports, named as ethtool(8) -C takes
+// them: rx-usecs, rx-frames, adaptive-rx, …. Switches are 0 or 1.
 func (c *Client) Coalesce(name string) (map[string]uint32, error) {
 	v, err := c.k.coalesce(name)
 	return v, wrap("read coalescing", name, err)
@@ -95,8 +97,8 @@ func (c *Client) Channels(name string) (Channels, error) {
 	return v, wrap("read channels", name, err)
 }
 
-// LinkMode reads the negotiated speed in bits per second (0: unknown or no link) and the duplex (full, half or empty for unknown).
-// For a veth the speed is a constant of the driver, not a measurement.
+// LinkMode reads the negotiated speed in bits per second (0: unknown or no link) and the duplex (full, half
+// or empty for unknown). For a veth the speed is a constant of the driver, not a measurement.
 func (c *Client) LinkMode(name string) (speedBitsPerSecond float64, duplex string, err error) {
 	speedBitsPerSecond, duplex, err = c.k.linkMode(name)
 	return speedBitsPerSecond, duplex, wrap("read link mode", name, err)
@@ -133,7 +135,8 @@ func (c *Client) RSS(name string) (RSS, error) {
 	return v, wrap("read rss of", name, err)
 }
 
-// PrivateFlags reads the switches that only this driver has, by the driver's names. Drivers without answer ErrNotSupported.
+// PrivateFlags reads the switches that only this driver has, by the driver's names. Drivers without answer
+// ErrNotSupported.
 func (c *Client) PrivateFlags(name string) (map[string]bool, error) {
 	v, err := c.k.privateFlags(name)
 	return v, wrap("read private flags of", name, err)
@@ -145,7 +148,8 @@ func (c *Client) Driver(name string) (DriverInfo, error) {
 	return v, wrap("read driver", name, err)
 }
 
-// Statistics reads the driver's own counters by name (ethtool -S). Names repeat in some drivers; the last one then wins.
+// Statistics reads the driver's own counters by name (ethtool -S). Names repeat in some drivers; the last
+// one then wins.
 func (c *Client) Statistics(name string) (map[string]uint64, error) {
 	v, err := c.k.statistics(name)
 	return v, wrap("read statistics", name, err)
@@ -164,9 +168,10 @@ func (c *Client) SetTxQueueLen(name string, packets int) error {
 	return wrap("set txqueuelen of", name, c.k.setTxQueueLen(name, packets))
 }
 
-// SetSizeLimit sets one of the limits on merged and split packets in bytes, and reads it back. More than 65536 ("BIG TCP") is for IPv6
-// since Linux 5.19 and for IPv4 since 6.3, and for GSO as far as the driver goes; programs that read raw packets may not
-// be ready for them. A kernel without the limit is ErrNotSupported, one that the driver cannot is EINVAL.
+// SetSizeLimit sets one of the limits on merged and split packets in bytes, and reads it back. More than
+// 65536 ("BIG TCP") is for IPv6 since Linux 5.19 and for IPv4 since 6.3, and for GSO as far as the driver
+// goes; programs that read raw packets may not be ready for them. A kernel without the limit is
+// ErrNotSupported, one that the driver cannot is EINVAL.
 func (c *Client) SetSizeLimit(name string, which SizeLimit, bytes int) error {
 	return wrap("set "+string(which)+" of", name, c.k.setSizeLimit(name, which, bytes))
 }
@@ -182,17 +187,18 @@ func (c *Client) SetMAC(name, mac string) error {
 	return wrap("set mac of", name, c.k.setMAC(name, mac))
 }
 
-// SetFeature switches one offload by the kernel's name and reads it back: a change that the kernel took and did not make is
-// ErrNotApplied, one that the driver fixes ErrNotSupported, an unknown name fs.ErrNotExist.
+// SetFeature switches one offload by the kernel's name and reads it back: a change that the kernel took and
+// did not make is ErrNotApplied, one that the driver fixes ErrNotSupported, an unknown name fs.ErrNotExist.
 func (c *Client) SetFeature(name, feature string, on bool) error {
 	return wrap("set feature "+feature+" of", name, c.k.setFeature(name, feature, on))
 }
 
 // SetRing sets the number of descriptors of one direction, "rx" or "tx", or one of the RingParameters.
 //
-// Like SetChannel, SetCoalesce and SetPause it reads back: it is nil when the driver rounded the number, and callers who need to know
-// what holds now read it; it is ErrNotApplied when another value was asked for and nothing changed. A value that is set already is not sent,
-// since drivers stop the card for every change. Somebody else who sets the number back at the same moment makes it look as if nothing had
+// Like SetChannel, SetCoalesce and SetPause it reads back: it is nil when the driver rounded the number,
+// and callers who need to know what holds now read it; it is ErrNotApplied when another value was asked for
+// and nothing changed. A value that is set already is not sent, since drivers stop the card for every
+// change. Somebody else who sets the number back at the same moment makes it look as if nothing had
 // changed. A number above the driver's maximum is EINVAL with the kernel's sentence.
 func (c *Client) SetRing(name, direction string, descriptors uint32) error {
 	return wrap("set "+direction+" ring of", name, c.k.setRing(name, direction, descriptors))
@@ -203,8 +209,9 @@ func (c *Client) SetChannel(name, kind string, n uint32) error {
 	return wrap("set "+kind+" channels of", name, c.k.setChannel(name, kind, n))
 }
 
-// SetCoalesce sets one interrupt moderation parameter by the key that Coalesce gives it. A key that no kernel has is fs.ErrNotExist,
-// one that the driver has not ErrNotSupported. See SetRing for what is read back.
+// SetCoalesce sets one interrupt moderation parameter by the key that Coalesce gives it. A key that no
+// kernel has is fs.ErrNotExist, one that the driver has not ErrNotSupported. See SetRing for what is read
+// back.
 func (c *Client) SetCoalesce(name, key string, v uint32) error {
 	return wrap("set coalescing "+key+" of", name, c.k.setCoalesce(name, key, v))
 }
@@ -215,7 +222,8 @@ func (c *Client) SetPause(name string, p Pause) error {
 	return wrap("set pause of", name, c.k.setPause(name, p))
 }
 
-// SetEEE switches Energy-Efficient Ethernet on or off and reads it back. The link is renegotiated and down for seconds on most cards.
+// SetEEE switches Energy-Efficient Ethernet on or off and reads it back. The link is renegotiated and down
+// for seconds on most cards.
 func (c *Client) SetEEE(name string, on bool) error {
 	return wrap("set eee of", name, c.k.setEEE(name, on))
 }
@@ -225,21 +233,24 @@ func (c *Client) SetPrivateFlag(name, flag string, on bool) error {
 	return wrap("set private flag "+flag+" of", name, c.k.setPrivateFlag(name, flag, on))
 }
 
-// ReplaceRoute makes the route to r.Destination with r.Priority what r says: next hop, interface, source when given, and all metrics
-// that Route has (zero: not set). Everything else that the kernel holds for an existing route (protocol, scope, lock bits, other metrics,
-// several next hops, encapsulation) stays as it was. A route that does not exist is made.
+// ReplaceRoute makes the route to r.Destination with r.Priority what r says: next hop, interface, source
+// when given, and all metrics that Route has (zero: not set). Everything else that the kernel holds for an
+// existing route (protocol, scope, lock bits, other metrics, several next hops, encapsulation) stays as it
+// was. A route that does not exist is made.
 func (c *Client) ReplaceRoute(r Route) error {
 	return wrap("replace route", r.Destination, c.k.replaceRoute(r))
 }
 
-// SetRouteMetric sets one metric of the route to a destination, 0 to clear it, and keeps all else of that route. Of several routes to the
-// destination it changes the one with the lowest priority value, which is the one in use. A missing route is fs.ErrNotExist.
+// SetRouteMetric sets one metric of the route to a destination, 0 to clear it, and keeps all else of that
+// route. Of several routes to the destination it changes the one with the lowest priority value, which is
+// the one in use. A missing route is fs.ErrNotExist.
 func (c *Client) SetRouteMetric(destination string, m RouteMetric, value int) error {
 	return wrap("set "+string(m)+" of route", destination, c.k.setRouteMetric(destination, m, value))
 }
 
-// SetRouteCongestion gives new connections over a route an algorithm of their own; an empty text takes it away. See SetRouteMetric for which route is meant. One that the
-// kernel neither has nor can load is EINVAL.
+// SetRouteCongestion gives new connections over a route an algorithm of their own; an empty text takes it
+// away. See SetRouteMetric for which route is meant. One that the kernel neither has nor can load is
+// EINVAL.
 func (c *Client) SetRouteCongestion(destination, algorithm string) error {
 	return wrap("set congctl of route", destination, c.k.setRouteCongestion(destination, algorithm))
 }
@@ -247,13 +258,14 @@ func (c *Client) SetRouteCongestion(destination, algorithm string) error {
 // AddRoute makes a new route in the main table; an existing one is an error (fs.ErrExist).
 func (c *Client) AddRoute(r Route) error { return wrap("add route", r.Destination, c.k.addRoute(r)) }
 
-// AddAddress gives a link an address in CIDR form. IPv6 addresses skip duplicate address detection, so that they can be used at once.
+// AddAddress gives a link an address in CIDR form. IPv6 addresses skip duplicate address detection, so that
+// they can be used at once.
 func (c *Client) AddAddress(name, cidr string) error {
 	return wrap("add address "+cidr+" to", name, c.k.addAddress(name, cidr))
 }
 
-// AddVeth makes a pair of virtual Ethernet devices: a here and b in the network namespace that the descriptor bNetNSFd refers to, or here
-// as well when it is -1. Both are down.
+// AddVeth makes a pair of virtual Ethernet devices: a here and b in the network namespace that the
+// descriptor bNetNSFd refers to, or here as well when it is -1. Both are down.
 func (c *Client) AddVeth(a, b string, bNetNSFd int) error {
 	return wrap("add veth", a+" "+b, c.k.addVeth(a, b, bNetNSFd))
 }
@@ -302,25 +314,29 @@ func (c *Client) ReplaceQdisc(name, kind string) error {
 	return wrap("replace root qdisc of", name, c.k.replaceQdisc(name, kind))
 }
 
-// QdiscTree lists the queueing disciplines of one link with their options, the root first. A link without any (noqueue) has an empty list.
+// QdiscTree lists the queueing disciplines of one link with their options, the root first. A link without
+// any (noqueue) has an empty list.
 func (c *Client) QdiscTree(name string) ([]QdiscNode, error) {
 	v, err := c.k.qdiscTree(name)
 	return v, wrap("read qdiscs of", name, err)
 }
 
-// ChangeQdisc changes parameters of a discipline that stands: n has its kind, handle and parent, and only the options that change. Its queue stays.
-// A handle of 0, which is that of a discipline nobody has made, is refused by the kernel.
+// ChangeQdisc changes parameters of a discipline that stands: n has its kind, handle and parent, and only
+// the options that change. Its queue stays. A handle of 0, which is that of a discipline nobody has made,
+// is refused by the kernel.
 func (c *Client) ChangeQdisc(name string, n QdiscNode) error {
 	return wrap("change qdisc of", name, c.k.changeQdisc(name, n))
 }
 
-// PutQdisc makes a new discipline in a place, whatever stood there: packets that wait in the old one are lost. The handle must be one that is not in use.
-// With a handle of 0 the kernel gives one, and changes a discipline of the same kind instead of making one.
+// PutQdisc makes a new discipline in a place, whatever stood there: packets that wait in the old one are
+// lost. The handle must be one that is not in use. With a handle of 0 the kernel gives one, and changes a
+// discipline of the same kind instead of making one.
 func (c *Client) PutQdisc(name string, n QdiscNode) error {
 	return wrap("replace qdisc of", name, c.k.newQdisc(name, n))
 }
 
-// DeleteRootQdisc takes away what stands at the root, and the kernel gives the link what it would have had at the start.
+// DeleteRootQdisc takes away what stands at the root, and the kernel gives the link what it would have had
+// at the start.
 func (c *Client) DeleteRootQdisc(name string) error {
 	return wrap("delete qdisc of", name, c.k.deleteRootQdisc(name))
 }

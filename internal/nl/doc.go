@@ -15,6 +15,11 @@
 // Drivers round what they are told: rings to powers of two, microseconds to the steps of a timer, everything to a maximum. A write
 // therefore reads back and says [ErrNotApplied] when nothing changed; what the driver made of the number is for the caller to read.
 //
+// What takes a link down (its mode, FEC, pause, EEE) is sent only when it differs from what is there, and checked against
+// what the card has before it is sent. A mode that a driver refuses after it has begun to change is put back.
+//
+// Queueing disciplines are carried here as [QdiscNode] and understood in package tc, which opens no socket.
+//
 // Reading and parsing are apart: the codec works on bytes alone and is fuzzed. Attributes that a newer kernel adds are ignored,
 // attributes that an older kernel lacks leave zero. A route is never rebuilt from [Route] alone: a change starts from the
 // attributes that the kernel reported, byte for byte, so that what this package has no name for survives.
@@ -34,7 +39,8 @@
 //
 // # Limits
 //
-// Linux only: elsewhere [Dial] answers [ErrNotSupported]. Only the main routing table is shown. Writes need CAP_NET_ADMIN in the user
+// Linux only: elsewhere [Dial] answers [ErrNotSupported]. Only the main routing table is shown. Receive hashing and
+// tunables are written by ioctl on every kernel, link modes and FEC by the ethtool family alone. Writes need CAP_NET_ADMIN in the user
 // namespace that owns the network namespace. Qdisc drop counters are 32 bits wide in the kernel and wrap. A dump of a table
 // that changes meanwhile is repeated a few times and then reported as an error rather than returned torn.
 package nl

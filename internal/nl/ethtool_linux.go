@@ -58,7 +58,8 @@ func (k *kernel) ethtoolRequest(cmd uint8, name string, headerFlags uint32, flag
 	return msgs, nil
 }
 
-// uint32s collects the 32-bit attributes of a message by number, and the 8-bit ones widened; nests and others are left out.
+// uint32s collects the 32-bit attributes of a message by number, and the 8-bit ones widened; nests and
+// others are left out.
 //
 // Widening is safe because the family has no two attributes of one number and different width. An attribute that the
 // driver does not support is left out of the answer by the kernel, and then absent from the map: 0 and not known must
@@ -110,7 +111,8 @@ func (k *kernel) channels(name string) (Channels, error) {
 	}, nil
 }
 
-// coalesceNames are the words of ethtool(8) -C by attribute number; 2 to 23 since 5.7, 24 and 25 since 5.15, 26 to 28 since 6.3.
+// coalesceNames are the words of ethtool(8) -C by attribute number; 2 to 23 since 5.7, 24 and 25 since
+// 5.15, 26 to 28 since 6.3.
 var coalesceNames = map[uint16]string{
 	unix.ETHTOOL_A_COALESCE_RX_USECS:             "rx-usecs",
 	unix.ETHTOOL_A_COALESCE_RX_MAX_FRAMES:        "rx-frames",
@@ -227,8 +229,8 @@ func (k *kernel) features(name string) (map[string]Feature, error) {
 	return parseFeatures(data)
 }
 
-// parseFeatures reads a FEATURES_GET answer with named bits. The set "hw" lists every name, its values tell what can be changed;
-// "active" and "nochange" list what is on and what is bound never to change.
+// parseFeatures reads a FEATURES_GET answer with named bits. The set "hw" lists every name, its values tell
+// what can be changed; "active" and "nochange" list what is on and what is bound never to change.
 //
 // The kernel fills hw from dev->hw_features, active from dev->features and nochange from NETIF_F_NEVER_CHANGE. The
 // fourth set, wanted, is what somebody asked for; only what is in effect counts here.
@@ -267,8 +269,8 @@ func parseFeatures(data []byte) (map[string]Feature, error) {
 	return out, nil
 }
 
-// parseBitset reads a bitset in its long form: the listed bits by name. In a set without mask a listed bit is a set bit; in one with
-// a mask the flag ETHTOOL_A_BITSET_BIT_VALUE tells.
+// parseBitset reads a bitset in its long form: the listed bits by name. In a set without mask a listed bit
+// is a set bit; in one with a mask the flag ETHTOOL_A_BITSET_BIT_VALUE tells.
 func parseBitset(ad *netlink.AttributeDecoder) (map[string]bool, error) {
 	out := make(map[string]bool)
 	noMask := false
@@ -326,6 +328,9 @@ func oneBit(ae *netlink.AttributeEncoder, attr uint16, name string, on bool) {
 	})
 }
 
+// setFeature switches one bit of what is wanted. What is in effect follows by rules of the kernel (netdev_fix_features)
+// and of the driver: transmit checksums go first, segmentation depends on them. So the state is read before, to tell
+// fixed features and unknown names apart, and afterwards, to tell a wish from an effect.
 func (k *kernel) setFeature(name, feature string, on bool) error {
 	before, err := k.features(name)
 	if err != nil {
@@ -342,8 +347,9 @@ func (k *kernel) setFeature(name, feature string, on bool) error {
 	case f.Fixed:
 		return fmt.Errorf("%w: the driver fixes this feature", ErrNotSupported)
 	}
-	// Even when the bit has the wanted value already the request is sent: what is wanted and what is active may differ.
-	// The reply is left out: it would come as a second message besides the acknowledgement, and says less than a read-back.
+	// Even when the bit has the wanted value already the request is sent: what is wanted and what is active
+	// may differ. The reply is left out: it would come as a second message besides the acknowledgement, and
+	// says less than a read-back.
 	_, err = k.ethtoolRequest(unix.ETHTOOL_MSG_FEATURES_SET, name, unix.ETHTOOL_FLAG_OMIT_REPLY, netlink.Request|netlink.Acknowledge,
 		func(ae *netlink.AttributeEncoder) {
 			oneBit(ae, unix.ETHTOOL_A_FEATURES_WANTED, feature, on)

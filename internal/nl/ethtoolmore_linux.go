@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// eee reads ETHTOOL_MSG_EEE_GET (5.7). The modes that both ends advertise are left out: what matters to a measurement is whether the
-// link sleeps, which is the bit "active".
+// eee reads ETHTOOL_MSG_EEE_GET (5.7). The modes that both ends advertise are left out: what matters to a
+// measurement is whether the link sleeps, which is the bit "active".
 func (k *kernel) eee(name string) (EEE, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_EEE_GET, name, nil)
 	if err != nil {
@@ -28,8 +28,8 @@ func (k *kernel) eee(name string) (EEE, error) {
 
 // setEEE sends the switch alone; which speeds are advertised stays as it is.
 //
-// Only the wish is read back. Whether the link sleeps is known when it is up again and the other end has answered, seconds
-// later.
+// Only the wish is read back. Whether the link sleeps is known when it is up again and the other end has
+// answered, seconds later.
 func (k *kernel) setEEE(name string, on bool) error {
 	before, err := k.eee(name)
 	if err != nil || before.Enabled == on {
@@ -51,8 +51,9 @@ func (k *kernel) setEEE(name string, on bool) error {
 	return nil
 }
 
-// fec reads ETHTOOL_MSG_FEC_GET (5.13). There is no way by ioctl here: cards with FEC are younger than most kernels without
-// the message, and the old struct told configured and active mode with different meanings from driver to driver.
+// fec reads ETHTOOL_MSG_FEC_GET (5.13). There is no way by ioctl here: cards with FEC are younger than most
+// kernels without the message, and the old struct told configured and active mode with different meanings
+// from driver to driver.
 func (k *kernel) fec(name string) (FEC, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_FEC_GET, name, nil)
 	if err != nil {
@@ -123,7 +124,8 @@ func (k *kernel) privateFlags(name string) (map[string]bool, error) {
 	return parsePrivateFlags(data)
 }
 
-// parsePrivateFlags reads the one bitset of the answer. It has a mask of all flags, so that those which are off are listed too.
+// parsePrivateFlags reads the one bitset of the answer. It has a mask of all flags, so that those which are
+// off are listed too.
 func parsePrivateFlags(data []byte) (map[string]bool, error) {
 	ad, err := netlink.NewAttributeDecoder(data)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 
 // group is a set of numbers that the kernel reads and writes as one: rings, channels, coalescing, pause.
 //
-// The netlink messages of these four were made from the older structs of linux/ethtool.h, and kept their order: the
-// attribute numbered n is the 32-bit word n−1 of the struct, whose word 0 is the command. So one description serves both
-// ways to the kernel.
+// The netlink messages of these four were made from the older structs of linux/ethtool.h, and kept their
+// order: the attribute numbered n is the 32-bit word n−1 of the struct, whose word 0 is the command. So one
+// description serves both ways to the kernel.
 type group struct {
 	get, set       uint8  // ETHTOOL_MSG_*
 	oldGet, oldSet uint32 // ETHTOOL_G* and ETHTOOL_S* of the ioctl
@@ -74,8 +74,8 @@ func (k *kernel) predatesNetlink() bool {
 	return errors.Is(err, ErrNotSupported)
 }
 
-// oldWords asks by SIOCETHTOOL, which every kernel to this day answers; that is how this way is tested on present ones. The
-// struct is zeros but for the command: drivers fill in what they know.
+// oldWords asks by SIOCETHTOOL, which every kernel to this day answers; that is how this way is tested on
+// present ones. The struct is zeros but for the command: drivers fill in what they know.
 func (k *kernel) oldWords(g group, name string) ([]byte, error) {
 	buf := make([]byte, 4*g.oldWords)
 	binary.NativeEndian.PutUint32(buf, g.oldGet)
@@ -96,10 +96,10 @@ func byAttribute(words []byte) map[uint16]uint32 {
 
 // changeGroup sets some numbers of a group and reads them back.
 //
-// Only what differs is sent: a number that reads back otherwise than it was set (pause, which shows what was negotiated) must not
-// be set to what it reads as because another one of the group changes. The kernel takes the rest from the driver under its
-// lock, so that nobody's change of another number is undone by ours. The ioctl takes the whole struct and leaves that window
-// open.
+// Only what differs is sent: a number that reads back otherwise than it was set (pause, which shows what
+// was negotiated) must not be set to what it reads as because another one of the group changes. The kernel
+// takes the rest from the driver under its lock, so that nobody's change of another number is undone by
+// ours. The ioctl takes the whole struct and leaves that window open.
 func (k *kernel) changeGroup(g group, name string, want map[uint16]uint32) error {
 	before, err := k.readGroup(g, name)
 	if err != nil {
@@ -144,8 +144,8 @@ func (g group) encode(ae *netlink.AttributeEncoder, want map[uint16]uint32) {
 	}
 }
 
-// moved is nil when all is as wanted, or when the driver rounded: then something differs from before. When nothing does the change was
-// swallowed.
+// moved is nil when all is as wanted, or when the driver rounded: then something differs from before. When
+// nothing does the change was swallowed.
 func moved(before, after, want map[uint16]uint32) error {
 	reached := true
 	for attr, v := range want {
@@ -160,8 +160,8 @@ func moved(before, after, want map[uint16]uint32) error {
 	return ErrNotApplied
 }
 
-// writeOld writes the struct back as it was read but for what changes: the ioctl knows no "leave as it is", a zero would be
-// taken for a wish.
+// writeOld writes the struct back as it was read but for what changes: the ioctl knows no "leave as it is",
+// a zero would be taken for a wish.
 func (k *kernel) writeOld(g group, name string, want map[uint16]uint32) error {
 	words, err := k.oldWords(g, name)
 	if err != nil {
@@ -183,8 +183,9 @@ func errNoWord(what, word string) error {
 	return fmt.Errorf("%w: the kernel knows no %s %q", fs.ErrNotExist, what, word)
 }
 
-// setRing leaves the mini and jumbo rings alone, which the read does not show either. The kernel compares with the maximum before the
-// driver is asked (ethnl_set_rings), so that a number above it disturbs nothing.
+// setRing leaves the mini and jumbo rings alone, which the read does not show either. The kernel compares
+// with the maximum before the driver is asked (ethnl_set_rings), so that a number above it disturbs
+// nothing.
 func (k *kernel) setRing(name, direction string, descriptors uint32) error {
 	attr, ok := map[string]uint16{"rx": unix.ETHTOOL_A_RINGS_RX, "tx": unix.ETHTOOL_A_RINGS_TX}[direction]
 	if !ok {
@@ -199,8 +200,9 @@ func (k *kernel) setRing(name, direction string, descriptors uint32) error {
 	return k.changeGroup(groupRings, name, map[uint16]uint32{attr: descriptors})
 }
 
-// setChannel changes one count and leaves the others as they are. The kernel refuses what would leave a direction without
-// a queue, or take one away that an AF_XDP socket or an entry of the RSS table uses, and says which.
+// setChannel changes one count and leaves the others as they are. The kernel refuses what would leave a
+// direction without a queue, or take one away that an AF_XDP socket or an entry of the RSS table uses, and
+// says which.
 func (k *kernel) setChannel(name, kind string, n uint32) error {
 	attr, ok := map[string]uint16{
 		"rx": unix.ETHTOOL_A_CHANNELS_RX_COUNT, "tx": unix.ETHTOOL_A_CHANNELS_TX_COUNT, "combined": unix.ETHTOOL_A_CHANNELS_COMBINED_COUNT,
@@ -226,8 +228,8 @@ func (k *kernel) setCoalesce(name, key string, v uint32) error {
 	return errNoWord("coalescing parameter", key)
 }
 
-// pause reads ETHTOOL_MSG_PAUSE_GET (5.7). The counters of pause frames that the message may carry are not asked for: they
-// are among the statistics of the driver, under names of its own.
+// pause reads ETHTOOL_MSG_PAUSE_GET (5.7). The counters of pause frames that the message may carry are not
+// asked for: they are among the statistics of the driver, under names of its own.
 func (k *kernel) pause(name string) (Pause, error) {
 	v, err := k.readGroup(groupPause, name)
 	if err != nil {

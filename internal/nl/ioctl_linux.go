@@ -43,7 +43,8 @@ func (k *kernel) ioctl(name string, buf []byte) error {
 	}
 	var errno unix.Errno
 	err = conn.Control(func(fd uintptr) {
-		// The conversion stands in the call expression: only there does it keep the object in place (rules of package unsafe).
+		// The conversion stands in the call expression: only there does it keep the object in place (rules
+		// of package unsafe).
 		_, _, errno = unix.Syscall(unix.SYS_IOCTL, fd, unix.SIOCETHTOOL, uintptr(unsafe.Pointer(&req)))
 	})
 	if err != nil {
@@ -81,7 +82,8 @@ func parseDriver(b []byte) DriverInfo {
 	return DriverInfo{Driver: text(0), Version: text(1), Firmware: text(2), Bus: text(3)}
 }
 
-// statisticsAttempts bounds the repetition when the driver changes its set of counters (new queues) between the three requests.
+// statisticsAttempts bounds the repetition when the driver changes its set of counters (new queues) between
+// the three requests.
 const statisticsAttempts = 4
 
 // statistics reads what `ethtool -S` shows: names and meaning are the driver's own. The netlink family has since 5.13
@@ -113,8 +115,9 @@ func (k *kernel) statisticsOnce(name string) ([]string, []uint64, error) {
 	if err != nil || n == 0 {
 		return nil, nil, err
 	}
-	// The kernel writes as many entries as the driver has at that moment, whatever room the caller has (fixed only by newer kernels).
-	// A reconfiguration of queues in between must not write past our memory: leave ample room, and check the count afterwards.
+	// The kernel writes as many entries as the driver has at that moment, whatever room the caller has
+	// (fixed only by newer kernels). A reconfiguration of queues in between must not write past our memory:
+	// leave ample room, and check the count afterwards.
 	room := 2*n + 4096
 	buf := make([]byte, 12+room*stringLength)
 	binary.NativeEndian.PutUint32(buf, unix.ETHTOOL_GSTRINGS)

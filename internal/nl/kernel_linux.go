@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernel holds the sockets of a Client. All of them are opened at once by the dialling thread: a socket opened later, by another
-// thread, could belong to another network namespace.
+// kernel holds the sockets of a Client. All of them are opened at once by the dialling thread: a socket
+// opened later, by another thread, could belong to another network namespace.
 type kernel struct {
 	route   *netlink.Conn
 	generic *genetlink.Conn
@@ -25,6 +25,8 @@ type kernel struct {
 	familyErr  error
 }
 
+// dial opens all or nothing: a client that lacks one of the three sockets would fail at some later call, in words that
+// say nothing about the cause (a limit on descriptors, a sandbox that forbids a family).
 func dial() (*kernel, error) {
 	k := &kernel{}
 	// socket.Socket without a namespace in its configuration opens in the namespace of the calling thread.
@@ -54,6 +56,7 @@ func dial() (*kernel, error) {
 	return k, nil
 }
 
+// close goes on after an error: the remaining sockets would be held for ever.
 func (k *kernel) close() error {
 	var errs []error
 	if k.route != nil {
@@ -91,8 +94,8 @@ func cause(err error) error {
 // five of them is in the hands of a routing daemon that converges, and a later try is better than a longer one.
 const dumpAttempts = 5
 
-// dump asks for a whole table. The kernel marks a dump that is not consistent (NLM_F_DUMP_INTR, since 3.1): entries may then be missing
-// or doubled, and the only remedy is to ask again.
+// dump asks for a whole table. The kernel marks a dump that is not consistent (NLM_F_DUMP_INTR, since 3.1):
+// entries may then be missing or doubled, and the only remedy is to ask again.
 //
 // EINTR and EAGAIN are answered as a torn dump is: by asking again.
 func (k *kernel) dump(typ uint16, header []byte) ([]netlink.Message, error) {

@@ -80,8 +80,8 @@ func (k *kernel) linkByName(name string) (Link, error) {
 	return parseLink(m.Data)
 }
 
-// checkName refuses what the kernel would cut off or take for another device: IFNAMSIZ is 16 with the closing zero, and an
-// empty name in a request means "no name given".
+// checkName refuses what the kernel would cut off or take for another device: IFNAMSIZ is 16 with the
+// closing zero, and an empty name in a request means "no name given".
 //
 // The answer is that of the kernel to any other name that it does not have, so that callers have one case and not
 // two.
@@ -196,6 +196,7 @@ func (l *Link) parseInfo(ad *netlink.AttributeDecoder) error {
 // bondModes are BOND_MODE_* of linux/if_bonding.h in the words of ip-link(8).
 var bondModes = []string{"balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb"}
 
+// vlanProtocol gives a tag that ip-link(8) has no word for by its number, so that a report still says which it is.
 func vlanProtocol(etherType uint16) string {
 	switch etherType {
 	case unix.ETH_P_8021Q:
@@ -247,7 +248,8 @@ func parseAddress(data []byte) (a Address, ok bool, err error) {
 	if err := ad.Err(); err != nil {
 		return Address{}, false, fmt.Errorf("address message: %w", err)
 	}
-	// On a point-to-point link IFA_ADDRESS is the peer and IFA_LOCAL the own address; IPv6 sends IFA_LOCAL in that case only.
+	// On a point-to-point link IFA_ADDRESS is the peer and IFA_LOCAL the own address; IPv6 sends IFA_LOCAL
+	// in that case only.
 	if !local.IsValid() {
 		local = addr
 	}
@@ -288,7 +290,8 @@ func (k *kernel) setTxQueueLen(name string, packets int) error {
 	return k.setUint32(name, unix.IFLA_TXQLEN, packets)
 }
 
-// setSizeLimit reads back because a kernel that does not know an attribute of RTM_NEWLINK leaves it aside without a word.
+// setSizeLimit reads back because a kernel that does not know an attribute of RTM_NEWLINK leaves it aside
+// without a word.
 func (k *kernel) setSizeLimit(name string, which SizeLimit, bytes int) error {
 	attr, ok := map[SizeLimit]uint16{
 		LimitGRO: unix.IFLA_GRO_MAX_SIZE, LimitGSO: unix.IFLA_GSO_MAX_SIZE,
@@ -327,6 +330,7 @@ func (k *kernel) setUint32(name string, attr uint16, v int) error {
 	return k.modify(name, 0, 0, func(ae *netlink.AttributeEncoder) { ae.Uint32(attr, uint32(v)) })
 }
 
+// setUp sends the one flag with a mask of the one bit, so that promiscuous mode and the like stay as they are.
 func (k *kernel) setUp(name string, up bool) error {
 	var flags uint32
 	if up {
@@ -335,6 +339,8 @@ func (k *kernel) setUp(name string, up bool) error {
 	return k.modify(name, flags, unix.IFF_UP, nil)
 }
 
+// setMAC is refused by many drivers while the link is up (EBUSY); those that live with it say so by
+// IFF_LIVE_ADDR_CHANGE.
 func (k *kernel) setMAC(name, mac string) error {
 	hw, err := net.ParseMAC(mac)
 	if err != nil {
@@ -361,6 +367,7 @@ func (k *kernel) setMaster(name, master string) error {
 	return k.modify(name, 0, 0, func(ae *netlink.AttributeEncoder) { ae.Uint32(unix.IFLA_MASTER, uint32(index)) })
 }
 
+// deleteLink goes by index: a link that was renamed meanwhile is still the one that was meant.
 func (k *kernel) deleteLink(name string) error {
 	index, err := k.index(name)
 	if err != nil {
@@ -373,6 +380,7 @@ func (k *kernel) deleteLink(name string) error {
 // would change the existing link or route instead.
 const createNew = netlink.Create | netlink.Excl
 
+// addLink lets the kernel load the module of the kind (rtnl-link-KIND); one that it lacks is EOPNOTSUPP.
 func (k *kernel) addLink(name, kind string) error {
 	if err := checkNewName(name); err != nil {
 		return err
@@ -435,6 +443,8 @@ func checkNewName(name string) error {
 	return nil
 }
 
+// addAddress sends the address twice, as local and as that of the prefix, which is what an address without a peer is to
+// IPv4; IPv6 takes either.
 func (k *kernel) addAddress(name, cidr string) error {
 	p, err := netip.ParsePrefix(cidr)
 	if err != nil {

@@ -8,8 +8,9 @@ import (
 // ErrNotSupported is answered where the OS has no netlink, or the driver lacks the operation.
 var ErrNotSupported = errors.New("not supported by this kernel, driver or operating system")
 
-// ErrNotApplied is answered when the kernel accepted a change and a read-back shows the old state: another setting holds it (TSO
-// without scatter-gather, GRO without receive checksums) or the driver refused in silence.
+// ErrNotApplied is answered when the kernel accepted a change and a read-back shows the old state: another
+// setting holds it (TSO without scatter-gather, GRO without receive checksums) or the driver refused in
+// silence.
 var ErrNotApplied = errors.New("accepted by the kernel but not in effect")
 
 // Link is one network interface as rtnetlink tells it.
@@ -36,19 +37,21 @@ type Link struct {
 	VLANProtocol string // of a VLAN device: 802.1Q or 802.1ad, as ip-link(8) writes them
 	BondMode     string // of a bond: balance-rr, active-backup, balance-xor, broadcast, 802.3ad, balance-tlb, balance-alb
 
-	// The largest packet that the stack merges (GRO) or hands down in one piece (GSO), in bytes, headers included; 0: the kernel does
-	// not tell. The plain ones hold for IPv6, and for IPv4 too until Linux 6.3 gave it values of its own.
+	// The largest packet that the stack merges (GRO) or hands down in one piece (GSO), in bytes, headers
+	// included; 0: the kernel does not tell. The plain ones hold for IPv6, and for IPv4 too until Linux 6.3
+	// gave it values of its own.
 	GROMaxBytes     int
 	GSOMaxBytes     int
 	GROIPv4MaxBytes int
 	GSOIPv4MaxBytes int
 }
 
-// SizeLimit names one of the four limits of a link on packets that the stack merges or splits, in the word of ip-link(8).
+// SizeLimit names one of the four limits of a link on packets that the stack merges or splits, in the word
+// of ip-link(8).
 type SizeLimit string
 
-// The limits that SetSizeLimit writes, in bytes with headers. Setting a plain one to 65536 or less sets that of IPv4 too
-// (netif_set_gso_max_size, netif_set_gro_max_size).
+// The limits that SetSizeLimit writes, in bytes with headers. Setting a plain one to 65536 or less sets
+// that of IPv4 too (netif_set_gso_max_size, netif_set_gro_max_size).
 const (
 	LimitGRO     SizeLimit = "gro_max_size"
 	LimitGSO     SizeLimit = "gso_max_size"
@@ -103,8 +106,9 @@ type Route struct {
 // RouteMetric names one metric of a route, in the word of ip-route(8).
 type RouteMetric string
 
-// The metrics that SetRouteMetric writes. Values are bytes (window, mtu, advmss), segments (initcwnd, initrwnd), milliseconds (rto_min), or 0 and 1 (all others). A
-// lock keeps what the kernel learns by itself, path MTU discovery above all, or what a program asks for, from overruling the metric.
+// The metrics that SetRouteMetric writes. Values are bytes (window, mtu, advmss), segments (initcwnd,
+// initrwnd), milliseconds (rto_min), or 0 and 1 (all others). A lock keeps what the kernel learns by
+// itself, path MTU discovery above all, or what a program asks for, from overruling the metric.
 const (
 	MetricWindow   RouteMetric = "window"
 	MetricMTU      RouteMetric = "mtu"
@@ -172,7 +176,8 @@ type Pause struct {
 	Tx      bool // tells the other end to stop
 }
 
-// EEE is Energy-Efficient Ethernet (IEEE 802.3az): the transmitter sleeps between packets and takes microseconds to wake.
+// EEE is Energy-Efficient Ethernet (IEEE 802.3az): the transmitter sleeps between packets and takes
+// microseconds to wake.
 type EEE struct {
 	Enabled                bool   // wanted on this end
 	Active                 bool   // both ends agreed: the link does sleep
@@ -180,15 +185,16 @@ type EEE struct {
 	TxLPITimerMicroseconds uint32 // idle time before it does; 0: at once, or the driver does not tell
 }
 
-// FEC is the forward error correction of a link, in the words of ethtool(8): off, rs (clause 91 and 108), baser (clause 74), llrs.
+// FEC is the forward error correction of a link, in the words of ethtool(8): off, rs (clause 91 and 108),
+// baser (clause 74), llrs.
 type FEC struct {
 	Auto   bool     // the driver chooses, by what module and cable want
 	Modes  []string // configured, sorted; empty: none
 	Active string   // in use; empty: no link, or not told
 }
 
-// RSS is how a card spreads flows over its receive queues: the hash of a packet's addresses picks an entry of the table, and
-// that names the queue.
+// RSS is how a card spreads flows over its receive queues: the hash of a packet's addresses picks an entry
+// of the table, and that names the queue.
 //
 // The key itself is not kept: who knows it can aim all of his flows at one queue.
 type RSS struct {
@@ -225,10 +231,12 @@ type Qdisc struct {
 // RootParent is the parent of the discipline at the root of a link (TC_H_ROOT).
 const RootParent uint32 = 0xffffffff
 
-// QdiscNode is one queueing discipline of a link as it is made: where it stands and what it was told. Package tc reads the options.
+// QdiscNode is one queueing discipline of a link as it is made: where it stands and what it was told.
+// Package tc reads the options.
 //
-// Handles have a number in their upper half; a discipline that the kernel gave a link by itself has the handle 0 until somebody
-// replaces it. The parent of a child of mq is the handle of mq with the number of the transmit queue, counted from 1, in the lower half.
+// Handles have a number in their upper half; a discipline that the kernel gave a link by itself has the
+// handle 0 until somebody replaces it. The parent of a child of mq is the handle of mq with the number of
+// the transmit queue, counted from 1, in the lower half.
 type QdiscNode struct {
 	Kind    string
 	Handle  uint32

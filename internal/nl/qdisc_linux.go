@@ -114,8 +114,9 @@ func (k *kernel) replaceTBF(name string, t TBF) error {
 	if !(rate >= 1) || t.BurstBytes <= 0 || t.LimitBytes <= 0 || t.BurstBytes > math.MaxInt32 || t.LimitBytes > math.MaxInt32 {
 		return fmt.Errorf("token bucket of %g bit/s, burst %d, limit %d bytes: want positive values", t.RateBitsPerSecond, t.BurstBytes, t.LimitBytes)
 	}
-	// struct tc_tbf_qopt: two tc_ratespec of 12 bytes (cell log, link layer, overhead, cell align, mpu, rate), then limit, buffer, mtu.
-	// The burst goes into its own attribute in bytes (3.14), so that neither clock ticks nor a rate table are needed.
+	// struct tc_tbf_qopt: two tc_ratespec of 12 bytes (cell log, link layer, overhead, cell align, mpu,
+	// rate), then limit, buffer, mtu. The burst goes into its own attribute in bytes (3.14), so that
+	// neither clock ticks nor a rate table are needed.
 	parms := make([]byte, 36)
 	const linkLayerEthernet = 1
 	parms[1] = linkLayerEthernet
@@ -149,8 +150,8 @@ func (k *kernel) setQdisc(name, kind string, options func(*netlink.AttributeEnco
 	return k.putQdisc(name, QdiscNode{Kind: kind, Parent: rootHandle, Options: body}, netlink.Create|netlink.Replace)
 }
 
-// putQdisc sends RTM_NEWQDISC. What the kernel makes of it depends on the flags and on whether the handle is that of the discipline which stands there
-// (tc_modify_qdisc in net/sched/sch_api.c):
+// putQdisc sends RTM_NEWQDISC. What the kernel makes of it depends on the flags and on whether the handle
+// is that of the discipline which stands there (tc_modify_qdisc in net/sched/sch_api.c):
 //
 //   - no flags and the handle of the present one: its parameters change, its queue stays;
 //   - create and replace, and a handle that is not in use, or none and another kind: a new one takes its place, and packets that waited in the old one
@@ -174,12 +175,16 @@ func (k *kernel) putQdisc(name string, n QdiscNode, flags netlink.HeaderFlags) e
 	return k.change(unix.RTM_NEWQDISC, flags, req)
 }
 
+// changeQdisc sends no flags at all, which is what tc(8) calls "change": a discipline that has gone
+// meanwhile is an error and not made anew.
 func (k *kernel) changeQdisc(name string, n QdiscNode) error { return k.putQdisc(name, n, 0) }
 
 func (k *kernel) newQdisc(name string, n QdiscNode) error {
 	return k.putQdisc(name, n, netlink.Create|netlink.Replace)
 }
 
+// deleteRootQdisc needs no handle: the root of a link is one. The kernel refuses to delete what it made by itself
+// (handle 0), so that the call is for what somebody has put there.
 func (k *kernel) deleteRootQdisc(name string) error {
 	h, err := k.tcHeader(name, 0, rootHandle)
 	if err != nil {
@@ -201,8 +206,11 @@ func (k *kernel) tcHeader(name string, handle, parent uint32) ([]byte, error) {
 	return h, nil
 }
 
-// qdiscTree picks one link out of the dump of all: the kernel filters a dump of classes by link, and one of disciplines not (tc_dump_qdisc).
+// qdiscTree picks one link out of the dump of all: the kernel filters a dump of classes by link, and one of
+// disciplines not (tc_dump_qdisc).
 func (k *kernel) qdiscTree(name string) ([]QdiscNode, error) {
+	// A message names its link by index, so that the name is looked up first. A link that is renamed in between keeps
+	// its index, one that is deleted and made anew gets another and is then found to have no disciplines.
 	index, err := k.index(name)
 	if err != nil {
 		return nil, err

@@ -23,6 +23,8 @@ type rawRoute struct {
 // attrType strips the flag bits (nested, byte order) from an attribute type.
 func attrType(a netlink.Attribute) uint16 { return a.Type &^ (netlink.Nested | netlink.NetByteOrder) }
 
+// parseRawRoute copies the header, because it is written into before a route is sent back, and the message belongs to
+// the buffer of its dump.
 func parseRawRoute(data []byte) (rawRoute, error) {
 	if len(data) < sizeRtMsg {
 		return rawRoute{}, fmt.Errorf("route message: %w", errShort)
@@ -75,6 +77,7 @@ func setAttr(attrs []netlink.Attribute, typ uint16, data []byte) []netlink.Attri
 	return append(slices.Clone(attrs), netlink.Attribute{Type: typ, Data: data})
 }
 
+// family is rtm_family, the first byte of the header.
 func (r rawRoute) family() byte { return r.header[0] }
 
 // table prefers the attribute: the field in the header has 8 bits only.
@@ -235,8 +238,9 @@ func protocolName(p byte) string {
 
 // wanted tells the unicast routes of the main table.
 //
-// Cloned entries are the exceptions of IPv6 (a learnt path MTU, a redirect), which the kernel drops by itself. Local, broadcast and unreachable routes
-// are other types than RTN_UNICAST and never carry a flow of ours.
+// Cloned entries are the exceptions of IPv6 (a learnt path MTU, a redirect), which the kernel drops by
+// itself. Local, broadcast and unreachable routes are other types than RTN_UNICAST and never carry a flow
+// of ours.
 func (r rawRoute) wanted() bool {
 	return r.table() == unix.RT_TABLE_MAIN && r.header[7] == unix.RTN_UNICAST && u32(r.header[8:])&unix.RTM_F_CLONED == 0
 }
@@ -285,6 +289,7 @@ func (k *kernel) linkNames() (map[int]string, error) {
 	return names, nil
 }
 
+// routes is for reports: whoever wants one route asks for it by Route, which reads no table.
 func (k *kernel) routes() ([]Route, error) {
 	names, err := k.linkNames()
 	if err != nil {
@@ -303,7 +308,8 @@ func (k *kernel) routes() ([]Route, error) {
 	return out, nil
 }
 
-// routeTo asks twice: for the table entry (prefix and metrics) and for the resolved route (source, next hop of several).
+// routeTo asks twice: for the table entry (prefix and metrics) and for the resolved route (source, next hop
+// of several).
 //
 // Only the answer with RTM_F_FIB_MATCH (4.13) shows the prefix that matched, and only the answer without it shows
 // what the kernel decided: the source address and, of several next hops, the one of this destination. Neither is a

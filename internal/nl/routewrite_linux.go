@@ -21,7 +21,8 @@ const rtaNextHopID = 30
 // before it compares.
 const defaultPriority6 = 1024
 
-// lookup finds the route to a destination: the one with that priority, or the one in use (lowest priority) when priority is negative.
+// lookup finds the route to a destination: the one with that priority, or the one in use (lowest priority)
+// when priority is negative.
 //
 // It compares prefix and priority only. Two routes that differ in nothing but their type of service are told apart by
 // neither, and the first of them in the dump is taken, by reads as by writes.
@@ -52,11 +53,13 @@ func (k *kernel) lookup(dst netip.Prefix, priority int) (raw rawRoute, found boo
 	return raw, found, nil
 }
 
-// probe asks the kernel which entry of its table an address of the prefix meets (RTM_F_FIB_MATCH, 4.13), and is content when it is this very prefix.
+// probe asks the kernel which entry of its table an address of the prefix meets (RTM_F_FIB_MATCH, 4.13),
+// and is content when it is this very prefix.
 //
-// No dump can be asked for one destination: strict filtering (4.20) knows table, protocol, type and interface alone, and a full table of the Internet takes
-// a second and hundreds of megabytes. An address may meet a longer prefix, a rule that leads to another table or nothing at all; then the next
-// one is tried, and after the last the table is read.
+// No dump can be asked for one destination: strict filtering (4.20) knows table, protocol, type and
+// interface alone, and a full table of the Internet takes a second and hundreds of megabytes. An address
+// may meet a longer prefix, a rule that leads to another table or nothing at all; then the next one is
+// tried, and after the last the table is read.
 func (k *kernel) probe(dst netip.Prefix) (rawRoute, bool) {
 	for _, addr := range probes(dst) {
 		m, err := k.askRoute(addr, 0, unix.RTM_F_FIB_MATCH)
@@ -76,8 +79,9 @@ func (k *kernel) probe(dst netip.Prefix) (rawRoute, bool) {
 	return rawRoute{}, false
 }
 
-// probes are addresses that have a chance to meet no longer prefix: the last and the first of it, and two between them that nobody picks. Of the default routes they
-// lie where nobody gives addresses out (240.0.0.0/4 of RFC 1112, 4000::/3); 0.0.0.0 would mean this host.
+// probes are addresses that have a chance to meet no longer prefix: the last and the first of it, and two
+// between them that nobody picks. Of the default routes they lie where nobody gives addresses out
+// (240.0.0.0/4 of RFC 1112, 4000::/3); 0.0.0.0 would mean this host.
 func probes(dst netip.Prefix) []netip.Addr {
 	if dst.Bits() == 0 {
 		if dst.Addr().Is4() {
@@ -101,6 +105,7 @@ func probes(dst netip.Prefix) []netip.Addr {
 	return out
 }
 
+// kernelPriority translates for a search; a request may hold the zero as it is.
 func kernelPriority(dst netip.Prefix, priority int) uint32 {
 	if priority == 0 && dst.Addr().Is6() {
 		return defaultPriority6
@@ -108,7 +113,8 @@ func kernelPriority(dst netip.Prefix, priority int) uint32 {
 	return uint32(priority)
 }
 
-// errAdvertised: the kernel keeps such a route by flags that netlink cannot set, so that a replacement would stand beside the next refresh.
+// errAdvertised: the kernel keeps such a route by flags that netlink cannot set, so that a replacement
+// would stand beside the next refresh.
 var errAdvertised = fmt.Errorf("%w: the route comes from router advertisements and is renewed by the kernel", ErrNotSupported)
 
 // sendable drops from a reported route what the kernel computes itself and does not take back.
@@ -146,7 +152,8 @@ func (r rawRoute) sendable() (rawRoute, error) {
 	return out, nil
 }
 
-// cleanMultipath clears the state flags of every struct rtnexthop (u16 length, u8 flags, u8 weight, i32 index, attributes).
+// cleanMultipath clears the state flags of every struct rtnexthop (u16 length, u8 flags, u8 weight, i32
+// index, attributes).
 func cleanMultipath(b []byte) ([]byte, error) {
 	out := append([]byte(nil), b...)
 	for rest := out; len(rest) >= unix.SizeofRtNexthop; {
@@ -200,7 +207,8 @@ var metricBits = map[RouteMetric]struct {
 	MetricCongctlLock: {unix.RTAX_LOCK, 1 << unix.RTAX_CC_ALGO},
 }
 
-// setMetric changes one metric inside the nest, 0 removes it. Lock bits stay, so that a restored value is locked as it was.
+// setMetric changes one metric inside the nest, 0 removes it. Lock bits stay, so that a restored value is
+// locked as it was.
 func (r *rawRoute) setMetric(m RouteMetric, value int) error {
 	if b, ok := metricBits[m]; ok {
 		return r.setMetricBit(b.typ, b.bit, value)
@@ -219,7 +227,8 @@ func (r *rawRoute) setMetric(m RouteMetric, value int) error {
 	return r.setMetricBytes(t.typ, data)
 }
 
-// setMetricBit changes one bit and keeps the others. A mask of zero is left out, which is how a route without any is reported.
+// setMetricBit changes one bit and keeps the others. A mask of zero is left out, which is how a route
+// without any is reported.
 func (r *rawRoute) setMetricBit(typ uint16, bit uint32, value int) error {
 	if value != 0 && value != 1 {
 		return fmt.Errorf("value %d: want 0 or 1: %w", value, unix.ERANGE)
@@ -247,8 +256,9 @@ func (r *rawRoute) setMetricBytes(typ uint16, data []byte) error {
 		return fmt.Errorf("route metrics: %w", err)
 	}
 	metrics = setAttr(metrics, typ, data)
-	// An empty nest is sent too: without one, a route over a nexthop object gets the metrics of whatever other route uses that
-	// object (fib_find_info_nh, seen on 6.18), among them those that are to be cleared.
+	// An empty nest is sent too: without one, a route over a nexthop object gets the metrics of whatever
+	// other route uses that object (fib_find_info_nh, seen on 6.18), among them those that are to be
+	// cleared.
 	b, err := netlink.MarshalAttributes(metrics)
 	if err != nil {
 		return err
@@ -257,6 +267,7 @@ func (r *rawRoute) setMetricBytes(typ uint16, data []byte) error {
 	return nil
 }
 
+// routeInUse is lookup for those who need a route to be there.
 func (k *kernel) routeInUse(dst netip.Prefix) (rawRoute, error) {
 	raw, found, err := k.lookup(dst, -1)
 	if err == nil && !found {
@@ -265,6 +276,8 @@ func (k *kernel) routeInUse(dst netip.Prefix) (rawRoute, error) {
 	return raw, err
 }
 
+// routeOf needs the names of links besides: a route names its link by number. That is a dump of the links and not of
+// the routes, of which a host has hundreds at most.
 func (k *kernel) routeOf(destination string) (Route, error) {
 	dst, err := parseDestination(destination)
 	if err != nil {
@@ -294,6 +307,7 @@ func (k *kernel) setRouteCongestion(destination, algorithm string) error {
 	return k.editRoute(destination, func(r *rawRoute) error { return r.setCongestion(algorithm) })
 }
 
+// setCongestion sends the name with its closing zero; the kernel keeps a number and loads the module of that name.
 func (r *rawRoute) setCongestion(algorithm string) error {
 	var cc []byte
 	if algorithm != "" {
@@ -302,6 +316,7 @@ func (r *rawRoute) setCongestion(algorithm string) error {
 	return r.setMetricBytes(unix.RTAX_CC_ALGO, cc)
 }
 
+// editRoute changes the message that the kernel told and sends it back, so that what has no name here stays.
 func (k *kernel) editRoute(destination string, edit func(*rawRoute) error) error {
 	dst, err := parseDestination(destination)
 	if err != nil {
@@ -342,6 +357,8 @@ func (k *kernel) replaceRoute(r Route) error {
 	return k.send(raw, netlink.Create|netlink.Replace)
 }
 
+// addRoute is refused with EEXIST where a route of the same prefix, priority and type of service is: the flag Excl asks
+// for that.
 func (k *kernel) addRoute(r Route) error {
 	dst, err := parseDestination(r.Destination)
 	if err != nil {
@@ -354,7 +371,8 @@ func (k *kernel) addRoute(r Route) error {
 	return k.send(raw, createNew)
 }
 
-// newRoute starts a unicast route of the main table, marked as made by an administrator (static) so that routing daemons leave it alone.
+// newRoute starts a unicast route of the main table, marked as made by an administrator (static) so that
+// routing daemons leave it alone.
 //
 // The scope is link without a gateway and universe (0) with one: the kernel refuses a gateway that is not nearer than
 // the route that uses it.

@@ -21,8 +21,9 @@ func (k *kernel) rss(name string) (RSS, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_RSS_GET, name, nil)
 	switch {
 	case errors.Is(err, ErrNotSupported):
-		// Kernels up to 6.2 have the family and not this message, and answer as a driver without it does, even when there is no such link:
-		// the ioctl knows which of the three it is. Where it has nothing to add the first answer stays, for its sentence.
+		// Kernels up to 6.2 have the family and not this message, and answer as a driver without it does,
+		// even when there is no such link: the ioctl knows which of the three it is. Where it has nothing
+		// to add the first answer stays, for its sentence.
 		r, olderr := k.oldRSS(name)
 		if errors.Is(&Error{Err: olderr}, ErrNotSupported) {
 			return RSS{}, err
@@ -46,7 +47,8 @@ func (k *kernel) rxfh(name string) ([]byte, error) {
 		return nil, err
 	}
 	entries, key := u32(buf[8:]), u32(buf[12:])
-	// The largest tables have some thousand entries. The kernel refuses the second request when the sizes have changed in between.
+	// The largest tables have some thousand entries. The kernel refuses the second request when the sizes
+	// have changed in between.
 	if entries > 1<<16 || key > 1<<12 {
 		return nil, fmt.Errorf("driver claims a table of %d entries and a key of %d bytes", entries, key)
 	}
@@ -54,6 +56,7 @@ func (k *kernel) rxfh(name string) ([]byte, error) {
 	return buf, k.ioctl(name, buf)
 }
 
+// oldRSS is the whole way for kernels before 6.3, and the second opinion for later ones.
 func (k *kernel) oldRSS(name string) (RSS, error) {
 	b, err := k.rxfh(name)
 	if err != nil {

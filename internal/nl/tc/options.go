@@ -12,7 +12,8 @@ import (
 // fifo tells the kinds whose options are one number without an attribute around it.
 func fifo(kind string) bool { return kind == "pfifo" || kind == "bfifo" }
 
-// attributes splits the options of the other kinds. Flags of the type are dropped: some kernels set the bit "nested" here and there.
+// attributes splits the options of the other kinds. Flags of the type are dropped: some kernels set the bit
+// "nested" here and there.
 func attributes(options []byte) ([]netlink.Attribute, error) {
 	all, err := netlink.UnmarshalAttributes(options)
 	if err != nil {
@@ -24,6 +25,7 @@ func attributes(options []byte) ([]netlink.Attribute, error) {
 	return all, nil
 }
 
+// lookup gives the first of a type. The kernel tells none twice.
 func lookup(all []netlink.Attribute, typ uint16) ([]byte, bool) {
 	i := slices.IndexFunc(all, func(a netlink.Attribute) bool { return a.Type == typ })
 	if i < 0 {
@@ -32,7 +34,8 @@ func lookup(all []netlink.Attribute, typ uint16) ([]byte, bool) {
 	return all[i].Data, true
 }
 
-// Get reads one parameter out of options that the kernel told. The errors are ErrUnknown and ErrAbsent, or that the options are malformed.
+// Get reads one parameter out of options that the kernel told. The errors are ErrUnknown and ErrAbsent, or
+// that the options are malformed.
 func Get(kind, name string, options []byte) (string, error) {
 	p, err := find(kind, name)
 	if err != nil {
@@ -48,6 +51,8 @@ func Get(kind, name string, options []byte) (string, error) {
 	return p.get(all)
 }
 
+// get knows the two parameters that say something by being absent or present: a threshold that is never
+// reached is left out of an answer, and cake without overhead carries an empty word beside a zero.
 func (p parameter) get(all []netlink.Attribute) (string, error) {
 	if _, raw := lookup(all, cakeRaw); raw && p.form == overheadOrRaw {
 		return "raw", nil
@@ -62,7 +67,8 @@ func (p parameter) get(all []netlink.Attribute) (string, error) {
 	return p.text(b)
 }
 
-// Change makes the options that set one parameter of a discipline and leave its others. The errors are ErrUnknown and ErrValue.
+// Change makes the options that set one parameter of a discipline and leave its others. The errors are
+// ErrUnknown and ErrValue.
 func Change(kind, name, value string) ([]byte, error) {
 	p, err := find(kind, name)
 	if err != nil {
@@ -78,8 +84,8 @@ func Change(kind, name, value string) ([]byte, error) {
 	return netlink.MarshalAttributes([]netlink.Attribute{a})
 }
 
-// attribute sets one parameter. cake counts packets as they are unless an overhead is given, and 0 bytes of it are not the same: it
-// then counts from the network header on.
+// attribute sets one parameter. cake counts packets as they are unless an overhead is given, and 0 bytes of
+// it are not the same: it then counts from the network header on.
 func (p parameter) attribute(value string) (netlink.Attribute, error) {
 	if p.form == overheadOrRaw && value == "raw" {
 		return netlink.Attribute{Type: cakeRaw, Data: u32(0)}, nil
@@ -88,11 +94,12 @@ func (p parameter) attribute(value string) (netlink.Attribute, error) {
 	return netlink.Attribute{Type: p.typ, Data: b}, err
 }
 
-// Whole makes the options of a new discipline that equals the one whose options the kernel told, with one parameter changed; an empty name
-// changes none.
+// Whole makes the options of a new discipline that equals the one whose options the kernel told, with one
+// parameter changed; an empty name changes none.
 //
-// What the kernel tells is not all to be sent back as it is: times of CoDel would shrink, an obsolete attribute would fill the log, and cake without
-// connection tracking refuses even to be told that nat is off.
+// What the kernel tells is not all to be sent back as it is: times of CoDel would shrink, an obsolete
+// attribute would fill the log, and cake without connection tracking refuses even to be told that nat is
+// off.
 func Whole(kind string, options []byte, name, value string) ([]byte, error) {
 	if _, known := kinds[kind]; !known {
 		return nil, fmt.Errorf("%w: kind %s", ErrUnknown, kind)
@@ -107,6 +114,7 @@ func Whole(kind string, options []byte, name, value string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Unknown attributes stay: what a later kernel tells of a discipline it also takes.
 	out := slices.DeleteFunc(all, func(a netlink.Attribute) bool {
 		off := len(a.Data) >= 4 && binary.NativeEndian.Uint32(a.Data) == 0
 		return kind == "fq" && a.Type == fqDefaultRate || kind == "cake" && (a.Type == cakePad || a.Type == cakeNAT && off)
@@ -145,10 +153,12 @@ type Link struct {
 	TxQueueLen int // packets
 }
 
-// ethernetHeader is dev->hard_header_len of nearly every link that has a queue; with another one a default is taken for a value that somebody set.
+// ethernetHeader is dev->hard_header_len of nearly every link that has a queue; with another one a default
+// is taken for a value that somebody set.
 const ethernetHeader = 14
 
-// standardOn is the default of a parameter on a link: psched_mtu(), which several are multiples of, is the MTU and the link's header.
+// standardOn is the default of a parameter on a link: psched_mtu(), which several are multiples of, is the
+// MTU and the link's header.
 func (p parameter) standardOn(kind string, link Link) string {
 	packet := link.MTUBytes + ethernetHeader
 	switch {
@@ -168,8 +178,9 @@ func (p parameter) standardOn(kind string, link Link) string {
 	return p.standard
 }
 
-// Custom lists the parameters that have not the value which the kernel gives a new discipline on that link. Those whose default the kernel's
-// build or hardware decides are not judged, nor is a kind that is not known.
+// Custom lists the parameters that have not the value which the kernel gives a new discipline on that link.
+// Those whose default the kernel's build or hardware decides are not judged, nor is a kind that is not
+// known.
 func Custom(kind string, options []byte, link Link) ([]string, error) {
 	var all []netlink.Attribute
 	if kinds[kind] == nil {
