@@ -24,6 +24,9 @@ func TestFoundInTheWild(t *testing.T) {
 		{"merged packets", "ip link set dev eth0 gro_max_size 185000", "link:eth0/gro_max_size = 185000: still-right"},
 		{"loop over queues", "for q in /sys/class/net/eth0/queues/rx-*; do echo ff > $q/rps_cpus; done", "queue:*/rx-*/rps_cpus = ff: still-right"},
 		{"file of another part", "echo never > /sys/kernel/mm/transparent_hugepage/enabled", ": unknown"},
+		{"profile of TuneD", "net.core.somaxconn=>2048", "net.core.somaxconn = >2048: now-default"},
+		{"profile of TuneD that raises", "net.core.somaxconn = > 16384", "net.core.somaxconn = > 16384: still-right"},
+		{"memory of Linux", "vm.stat_interval=10", "vm.stat_interval = 10: unknown"},
 		{"shell in a command", "sudo bash -c 'echo 1 > /proc/sys/net/ipv4/tcp_low_latency'", "net.ipv4.tcp_low_latency = 1: ignored"},
 		{"kernel command line", `GRUB_CMDLINE_LINUX_DEFAULT="quiet net.ifnames=0 intel_idle.max_cstate=0 isolcpus=2-15"`, "module:intel_idle/max_cstate = 0: still-right"},
 		{"ports of Windows", "netsh int ipv4 set dynamicport tcp start=1025 num=64510", "netsh:ip/dynamicport = 1025 64510: still-right"},
@@ -64,6 +67,18 @@ func TestFoundInTheWild(t *testing.T) {
 				t.Errorf("%q (-want +got):\n%s", c.text, diff)
 			}
 		})
+	}
+}
+
+// TestTrees: the two systems share the first word vm, and a name of Linux there is not taken for FreeBSD's.
+func TestTrees(t *testing.T) {
+	for name, want := range map[string]OS{
+		"vm.stat_interval": Linux, "vm.nr_hugepages": Linux, "vm.watermark_scale_factor": Linux,
+		"vm.pmap.pg_ps_enabled": FreeBSD, "vm.overcommit": FreeBSD,
+	} {
+		if got, ok := sysctlOS(name); got != want || !ok {
+			t.Errorf("%s is of %q", name, got)
+		}
 	}
 }
 

@@ -94,7 +94,9 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 		j.Today = elsewhere(s, o)
 		return j
 	}
-	values := []string{s.Value}
+	// TuneD writes =>2048 for "at least so much" (tuned.conf(5)): such a line raises a value and never lowers it.
+	bare, atLeast := strings.CutPrefix(s.Value, ">")
+	values := []string{strings.TrimSpace(bare)}
 	kind, _, _ := strings.Cut(s.Knob, ":")
 	if kind == knob.KindModule || kind == "driver" {
 		values = strings.Split(s.Value, ",")
@@ -109,6 +111,10 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 		}
 	}
 	j = worst
+	if atLeast && j.Verdict == Harmful && j.Default != "" {
+		j.Verdict, j.Today = NowDefault, "leave it out"
+		j.Why = fmt.Sprintf("Raises the value to at least %s, and the default is %s.", strings.TrimSpace(bare), j.Default)
+	}
 	j.Value = s.Value
 	if id, err := knob.ParseID(s.Knob); err == nil && t.Present != nil && o == Linux {
 		// A knob that this host has not, or does not show to this user, has no present value to tell.
