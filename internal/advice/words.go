@@ -105,7 +105,7 @@ func alphanumeric(c byte) bool {
 // run another one with more rights (pfexec is what Solaris has instead of sudo) or in another way.
 var before = map[string]bool{
 	"do": true, "then": true, "else": true, "{": true, "(": true, "!": true,
-	"sudo": true, "doas": true, "pfexec": true, "exec": true, "nohup": true, "time": true, "nice": true, "start": true,
+	"sudo": true, "doas": true, "pfexec": true, "exec": true, "nohup": true, "time": true,
 }
 
 // unwrap drops such words, and the options between them and the command. The value of an option (sudo -u root) is then taken for the
