@@ -27,6 +27,7 @@ func (r Root) Copy(ctx context.Context) ([]hostfs.Entry, error) {
 		return nil, err
 	}
 	defer src.close()
+	// From here on, so that the copy has what the readers look at and nothing that they do not.
 	rec := src.Record()
 	s, err := src.snapshot(ctx)
 	if err != nil {
@@ -55,12 +56,14 @@ func (src *source) copyTold(ctx context.Context, rec *hostfs.Recorder, s *Snapsh
 		e.Statistics, _ = src.driverStatistics(l.Name) // Most drivers have none.
 		all[l.Name] = e
 	}
+	// Asked again and not taken from the snapshot: that has them in words, and the archive has the numbers of the tree.
 	qdiscs, qdiscErr := src.qdiscs()
 	warnings := s.Warnings
 	if !src.Live() {
 		warnings = nil
 		_ = src.decode(path.Base(WarningsFile), &warnings) // An archive that was copied by hand has none.
 	}
+	// No file where there is nothing to say.
 	var warningsErr error
 	if len(warnings) == 0 {
 		warningsErr = errNotTold

@@ -21,6 +21,7 @@ var errAsleep = errors.New("the device is asleep (power/runtime_status), and ask
 // (Documentation/ABI/testing/sysfs-devices-power: runtime_status). Asking ethtool or reading the configuration space would wake it, since the
 // kernel powers it up for the answer (ethnl_ops_begin, pci_config_pm_runtime_get). What looks at a host must not change it.
 func (src *source) asleep(name string) bool {
+	// /sys shows one network namespace only. What it does not show is not known to sleep, and doc.go says what is done then.
 	device, ok := src.Resolve("sys/class/net/" + name + "/device")
 	return ok && src.suspended(device)
 }
@@ -103,6 +104,7 @@ func (c *Card) empty() bool {
 // spread summarises an indirection table: how many of its entries each queue has.
 func spread(r nl.RSS) *RSS {
 	s := &RSS{HashFunction: r.HashFunction, KeyBytes: r.KeyBytes, Entries: len(r.Indirection)}
+	// Counted by queue, since the order of the entries says nothing: the hash spreads flows over all of them alike.
 	entries := make(map[uint32]int)
 	for _, queue := range r.Indirection {
 		entries[queue]++
@@ -116,6 +118,7 @@ func spread(r nl.RSS) *RSS {
 
 // countQueues gives each queue those of the driver's counters that are its own.
 func countQueues(queues []Queue, statistics map[string]uint64) {
+	// By name and only to queues that sysfs has: a counter with a number in its name that is no queue's ("rx_64_byte_packets") has nowhere to go.
 	position := make(map[string]int, len(queues))
 	for i, q := range queues {
 		position[q.Name] = i
@@ -147,6 +150,7 @@ func readSymptoms(dev *Interface, statistics map[string]uint64) []Symptom {
 	}
 	var found []Symptom
 	if dev.Card != nil && dev.Card.AER != nil {
+		// Beside the counters of the card: an error of the bus shows in no statistic of the interface, and is what to look for when a card is slow for no reason.
 		for _, e := range []struct {
 			class, meaning string
 			n              uint64

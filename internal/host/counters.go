@@ -138,6 +138,7 @@ func countCards(src *source, set *procfs.Counts, said *notes) {
 	cards := slices.DeleteFunc(slices.Clone(set.Interfaces), func(name string) bool {
 		return !src.Exists("sys/class/net/" + name + "/device")
 	})
+	// Cards only: a host with a thousand veths has two cards, and software has none of these errors.
 	for _, name := range cards {
 		dir := "sys/class/net/" + name
 		if !src.sysfsShows(name) {

@@ -36,6 +36,8 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 	} else {
 		links = linksFromSysfs(src, said)
 	}
+	// What all cards share is read once and up front: the table of interrupts has a line for each of them and a column for each processor, and
+	// /proc/net/dev has the counters of those interfaces of which sysfs shows nothing.
 	table := readInterruptTable(src, said)
 	counters := procfs.NewCounts(procfs.DevColumns * len(links))
 	if b, err := src.Net("dev"); err == nil {
@@ -46,6 +48,7 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		// Netlink first and sysfs on top of it: where both speak, the later one stays (model.go says why).
 		e := src.ethtool(l.Name)
 		dev := fromTold(l, e)
 		for _, a := range t.addresses {
@@ -56,6 +59,7 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 		if own {
 			fromSysfs(src, &dev)
 		} else {
+			// The driver says its bus, and software has none: all there is to tell hardware by when sysfs is somebody else's.
 			dev.Virtual = e.Bus == ""
 		}
 		if !dev.Virtual {
@@ -77,11 +81,13 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 			dev.Symptoms = readSymptoms(&dev, statistics)
 		}
 		if dev.Counters == nil {
+			// Fewer columns than sysfs has, and those of this network namespace by all means.
 			dev.Counters = counters.OfInterface(l.Name)
 		}
 		sayRefusals(&dev, e.refused, said)
 		interfaces = append(interfaces, dev)
 	}
+	// A copy that somebody made with tar has no answers of netlink in it.
 	// An archive without addresses.json: half of them are better than none.
 	if len(t.addresses) == 0 {
 		addFrom6(src, interfaces, said)
@@ -131,6 +137,7 @@ func sysfsIsOurs(src *source, links []toldLink) bool {
 	}
 	// Every name, index and hardware address has to agree, in both directions: indexes are small numbers that begin at 1 in each namespace,
 	// and a veth's address is random, so it is the address that tells two namespaces apart in practice.
+	// Counted, because a namespace whose interfaces are a part of ours would agree name by name.
 	seen := 0
 	for _, name := range names {
 		if !src.Exists("sys/class/net/" + name + "/ifindex") {

@@ -31,6 +31,8 @@ func readInterrupts(src *source, table map[int]procfs.Interrupt, name, device st
 	if len(table) == 0 || device == "" {
 		return nil
 	}
+	// Asked of the device and not read out of the names of the lines: drivers name their interrupts as they like, after the interface as it was called when
+	// the driver was loaded, after the bus, or after nothing at all.
 	var numbers []int
 	for _, dir := range []string{device, path.Dir(device)} {
 		names, _ := src.List(dir + "/msi_irqs")
@@ -43,6 +45,7 @@ func readInterrupts(src *source, table map[int]procfs.Interrupt, name, device st
 			break
 		}
 	}
+	// A card without message-signalled interrupts has the one line of its slot, which it may share; 0 is none.
 	if line, ok := src.Number(device + "/irq"); ok && line > 0 && len(numbers) == 0 {
 		numbers = append(numbers, int(line))
 	}
@@ -61,6 +64,7 @@ func readInterrupts(src *source, table map[int]procfs.Interrupt, name, device st
 		if !ok {
 			continue
 		}
+		// Two files for each interrupt: 256 on a host with two cards of 64 queues. Only those of cards are asked.
 		dir := fmt.Sprintf("proc/irq/%d/", irq)
 		i := Interrupt{Number: irq, Name: line.Name, Affinity: src.Optional(dir + "smp_affinity_list"), EffectiveAffinity: src.Optional(dir + "effective_affinity_list")}
 		for _, c := range line.Counts {

@@ -15,6 +15,7 @@ func readLayers(src *source, interfaces []Interface, links []toldLink, own bool)
 	for i, dev := range interfaces {
 		position[dev.Index] = i
 	}
+	// sysfs first, because it names both ends and cannot be wrong about a namespace that it shows.
 	if own {
 		layersFromSysfs(src, interfaces)
 	}
@@ -110,6 +111,7 @@ func readKind(src *source, dev *Interface, l toldLink, own bool) string {
 // archive may claim, end at what has been seen.
 func carriers(interfaces []Interface, position map[string]int, top int) []string {
 	var found []string
+	// Breadth first, with what has been seen left out: two VLANs of one bond come to the same two cards.
 	seen := map[int]bool{top: true}
 	for next := []int{top}; len(next) > 0; {
 		i := next[0]

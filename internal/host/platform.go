@@ -69,6 +69,7 @@ func readIdle(src *source, cpus []CPU) *Idle {
 	if idle.Governor = src.Optional(dir + "current_governor"); idle.Governor == "" {
 		idle.Governor = src.Optional(dir + "current_governor_ro") // before Linux 5.9
 	}
+	// By number until there is none: the directory has other things in it too, and its order is that of a hash.
 	for n := 0; ; n++ {
 		state := fmt.Sprintf("sys/devices/system/cpu/cpu%d/cpuidle/state%d/", cpus[0].ID, n)
 		name := src.Optional(state + "name")
@@ -99,6 +100,7 @@ func readIdle(src *source, cpus []CPU) *Idle {
 func readTables(src *source, s *Snapshot) []Table {
 	var tables []Table
 	add := func(name string, entries uint64, limit string) {
+		// The limits are among the settings that have been read already.
 		l, known := s.SysctlNumber(limit)
 		// Memory has three thresholds, of which the last is where sockets starve.
 		if triple, ok := s.Setting("sysctl:" + limit); ok && !known {
@@ -150,6 +152,7 @@ func readMounts(src *source) []Mount {
 		return nil // Not archived: there is no Linux without the file.
 	}
 	var mounts []Mount
+	// Line by line, so that what is kept for a copy is what the kernel printed, and only of those mounts.
 	var kept strings.Builder
 	for line := range strings.Lines(string(b)) {
 		for _, m := range procfs.ParseNFSMounts([]byte(line)) {
@@ -170,6 +173,7 @@ const maxProcesses = 4096
 func readOwners(src *source) []owner.Owner {
 	wanted, running := owner.Processes(), make(map[string]bool)
 	names, _ := src.List("proc") // An archive may hold sys alone.
+	// In the order of their numbers, which begins with those that were started at boot.
 	var pids []int
 	for _, name := range names {
 		if pid, err := strconv.Atoi(name); err == nil {

@@ -23,6 +23,7 @@ func (r Root) WatchInterrupts(ctx context.Context, s *Snapshot, interval time.Du
 	defer src.close()
 	read := func() (map[int]procfs.Interrupt, time.Time, error) {
 		b, err := src.Read("proc/interrupts")
+		// Behind the read: on a large host the kernel takes a while over this file, at both readings alike.
 		at := time.Now()
 		if err != nil {
 			return nil, at, fmt.Errorf("interrupt rates: %w", err)
@@ -37,6 +38,7 @@ func (r Root) WatchInterrupts(ctx context.Context, s *Snapshot, interval time.Du
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
+		// A clock and no ticker: what is divided by is the time that passed, so a late wake-up costs nothing.
 	case <-time.After(interval):
 	}
 	after, to, err := read()

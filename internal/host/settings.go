@@ -11,6 +11,7 @@ import (
 // blanks, so that equal settings are equal text. The result is sorted by name, whatever order the table is in, because documents are compared.
 func readSettings(src *source, said *notes) []Setting {
 	settings := make([]Setting, 0, len(sysctls))
+	// One sentence for all of them: what a container lacks it lacks for one and the same reason.
 	var missing []string
 	for _, entry := range sysctls {
 		name, optional := strings.CutSuffix(entry, "?")

@@ -41,6 +41,7 @@ func (src *source) snapshot(ctx context.Context) (*Snapshot, error) {
 	s.Virtualization = hypervisor.Find(hypervisor.Tree{Text: src.Optional, Exists: src.Exists})
 	s.Settings = readSettings(src, &said)
 
+	// One dump for each family of facts, all before the first interface is looked at: so few moments as possible.
 	t := src.tell()
 	s.Interfaces, err = readInterfaces(ctx, src, t, machine(src, s), &said)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 // in, so a client must not outlive the source: the next reading may be made on another thread. A refusal is kept as well, or a host without
 // netlink would be asked again for every interface.
 func (src *source) dial() (*nl.Client, error) {
+	// Once for each source and not once for the program: a goroutine's thread may be in another namespace at the next reading.
 	if src.client == nil && src.clientErr == nil {
 		src.client, src.clientErr = nl.Dial()
 	}
@@ -94,6 +95,7 @@ func (src *source) askEthtool(name string) toldEthtool {
 	if err != nil {
 		return e // readInterfaces has said so already.
 	}
+	// Kept and not said: whether a refusal is news depends on what the interface is, which sysfs tells later.
 	refuse := func(what string, err error) bool {
 		if err != nil {
 			e.refused = append(e.refused, refusal{what, err})
@@ -110,6 +112,7 @@ func (src *source) askEthtool(name string) toldEthtool {
 			e.Card = askCard(client, name, d, refuse)
 		}
 	}
+	// Each of these is a question to the driver, and any of them may be refused while the others are answered.
 	if speed, duplex, err := client.LinkMode(name); refuse("speed", err) {
 		e.SpeedBitsPerSec, e.Duplex = speed, duplex
 	}
@@ -208,6 +211,7 @@ func (src *source) askQdiscs() ([]toldQdisc, error) {
 
 // parameters puts the options of a discipline into words. Those that this kernel does not have are not there, as those of kinds that package tc does not know.
 func parameters(q nl.Qdisc) map[string]string {
+	// As words, in an archive too: the bytes of the options are those of one kernel on one architecture.
 	words := make(map[string]string)
 	for _, name := range tc.Parameters(q.Kind) {
 		if v, err := tc.Get(q.Kind, name, q.Options); err == nil {
