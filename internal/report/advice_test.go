@@ -53,3 +53,19 @@ func TestCheckAdvice(t *testing.T) {
 		}
 	}
 }
+
+// TestUnjudgedTogether says a reason once for all that it is the reason of.
+func TestUnjudgedTogether(t *testing.T) {
+	var settings []advice.Judgement
+	for i, why := range []string{"No setting of the network.", "Nothing is known here.", "No setting of the network."} {
+		settings = append(settings, advice.Judgement{Setting: advice.Setting{Line: i + 1, Text: "x"}, For: advice.Linux, Verdict: advice.Unknown, Why: why})
+	}
+	var b bytes.Buffer
+	if err := report.AdviceText(&b, report.NewCheckAdvice(envelope(), "x", 3, "", nil, settings), report.Style{}); err != nil {
+		t.Fatal(err)
+	}
+	want := "  line 1  x\n  line 3  x\n      No setting of the network.\n  line 2  x\n      Nothing is known here.\n"
+	if !strings.HasSuffix(b.String(), want) {
+		t.Errorf("got\n%s\nwant at its end\n%s", b.String(), want)
+	}
+}

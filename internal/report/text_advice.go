@@ -30,15 +30,37 @@ func AdviceText(w io.Writer, d *AdviceDocument, s Style) error {
 	settings := slices.Clone(d.Settings)
 	slices.SortStableFunc(settings, func(a, b AdviceSetting) int { return b.Verdict.Rank() - a.Verdict.Rank() })
 	last := advice.Verdict("")
-	for _, x := range settings {
+	for i, x := range settings {
 		if x.Verdict != last {
 			p.line("")
 			p.line("%s", s.bold(adviceColour(s, x.Verdict)(adviceWords[x.Verdict])))
 			last = x.Verdict
 		}
-		p.advice(x)
+		if x.Verdict != advice.Unknown {
+			p.adviceHead(x)
+			p.adviceReason(x)
+			continue
+		}
+		p.unjudged(settings[i:])
+		break
 	}
 	return p.err
+}
+
+// unjudged prints the settings that nobody judges, which come last: those with the same reason together, since a page for servers has dozens that are none of the network's.
+func (p *printer) unjudged(settings []AdviceSetting) {
+	for i, x := range settings {
+		same := func(y AdviceSetting) bool { return y.Why == x.Why && y.Today == x.Today && y.Source == x.Source && y.Current == x.Current }
+		if slices.ContainsFunc(settings[:i], same) {
+			continue
+		}
+		for _, y := range settings[i:] {
+			if same(y) {
+				p.adviceHead(y)
+			}
+		}
+		p.adviceReason(x)
+	}
 }
 
 // counted is a number with its noun.
@@ -92,8 +114,8 @@ func adviceColour(s Style, v advice.Verdict) func(string) string {
 	return s.dim
 }
 
-// advice prints one setting: the line, the reason, today's form, and where it is known from.
-func (p *printer) advice(x AdviceSetting) {
+// adviceHead prints what one setting is and on which line.
+func (p *printer) adviceHead(x AdviceSetting) {
 	what := x.Text
 	if x.Knob != "" {
 		what = strings.TrimPrefix(x.Knob, "sysctl:")
@@ -102,6 +124,10 @@ func (p *printer) advice(x AdviceSetting) {
 		}
 	}
 	p.line("  line %d  %s", x.Line, p.s.bold(oneLine(what)))
+}
+
+// adviceReason prints why it is judged so, today's form, and where that is known from.
+func (p *printer) adviceReason(x AdviceSetting) {
 	why := x.Why
 	if x.Current != "" {
 		why += " On this host it is " + x.Current + " now."
