@@ -131,8 +131,9 @@ func arguments(o Options, image, initramfs string) []string {
 		"-smp", strconv.Itoa(max(o.CPUs, 1)), "-m", strconv.FormatInt(memory(o)>>20, 10),
 		"-kernel", image, "-initrd", initramfs,
 		// A kernel that panics reboots at once, and -no-reboot makes that the end of QEMU. The rest is time: mitigations cost an emulated processor
-		// more than a real one, and nobody looks for a keyboard.
-		"-append", "console=ttyS0 loglevel=4 panic=-1 mitigations=off i8042.noaux i8042.nokbd tsc=reliable",
+		// more than a real one, nobody looks for a keyboard, and what waits for readers (a queueing discipline that goes, a setting of a link) need not
+		// wait for the next ticks.
+		"-append", "console=ttyS0 loglevel=4 panic=-1 mitigations=off i8042.noaux i8042.nokbd tsc=reliable rcupdate.rcu_expedited=1",
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
 		"-chardev", "socket,id=talk,fd=3", "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=talk,name=" + portName,
 	}
