@@ -105,14 +105,16 @@ func TestCatalogueIsConsistent(t *testing.T) {
 
 func TestParseCatalogRefuses(t *testing.T) {
 	entry := func(changes string) string {
-		return `[{"knob":"link:*/mtu","title":"t","what":"w.","form":"int","scope":"device","disturbance":2,"effect":"now","symptom":"s.","expect":"e.","risk":"r.","persist":"p","source":"x"` + changes + `}]`
+		return `[{"knob":"link:*/mtu","title":"t","what":"w.","form":"int","scope":"device","disturbance":2,"effect":"now",` +
+			`"symptom":"s.","expect":"e.","risk":"r.","persist":"p","source":"x"` + changes + `}]`
 	}
 	if _, err := knob.ParseCatalog([]byte(entry(""))); err != nil {
 		t.Fatal(err)
 	}
 	for _, bad := range []string{
 		"", "{}", "[1]", entry(`,"colour":"red"`), entry(`,"min":2,"max":1`), entry(`,"form":"number"`), entry(`,"scope":"world"`), entry(`,"effect":"later"`),
-		entry(`,"disturbance":9`), entry(`,"title":""`), entry(`,"expect":""`), entry(`,"persist":""`), entry(`,"knob":"mtu"`), entry(`,"knob":"ethtool:*/feature.tso"`), entry(`,"form":"ints"`),
+		entry(`,"disturbance":9`), entry(`,"title":""`), entry(`,"expect":""`), entry(`,"persist":""`), entry(`,"knob":"mtu"`),
+		entry(`,"knob":"ethtool:*/feature.tso"`), entry(`,"form":"ints"`),
 		strings.TrimSuffix(entry(""), "]") + "," + strings.TrimPrefix(entry(""), "["),
 	} {
 		if _, err := knob.ParseCatalog([]byte(bad)); err == nil {
@@ -261,7 +263,8 @@ func FuzzNormalize(f *testing.F) {
 }
 
 func FuzzParseCatalog(f *testing.F) {
-	f.Add([]byte(`[{"knob":"link:*/mtu","title":"t","what":"w.","form":"int","scope":"device","disturbance":2,"effect":"now","symptom":"s.","expect":"e.","risk":"r.","persist":"p","source":"x"}]`))
+	f.Add([]byte(`[{"knob":"link:*/mtu","title":"t","what":"w.","form":"int","scope":"device","disturbance":2,"effect":"now",` +
+		`"symptom":"s.","expect":"e.","risk":"r.","persist":"p","source":"x"}]`))
 	f.Add([]byte(`[]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := knob.ParseCatalog(data)

@@ -34,7 +34,8 @@ func errNoKey(group, key string) error {
 	return fmt.Errorf("%w: no driver has a %s.%s", fs.ErrNotExist, group, key)
 }
 
-// refusedByDriver keeps what the kernel said beside what the knob takes, and turns "nothing changed" into "not supported": the driver took the request and did not follow.
+// refusedByDriver keeps what the kernel said beside what the knob takes, and turns "nothing changed" into "not supported": the driver took the request
+// and did not follow.
 func refusedByDriver(v Value, allowed string, err error) error {
 	switch {
 	case errors.Is(err, nl.ErrNotApplied):

@@ -265,9 +265,16 @@ func TestNetnsShapersStay(t *testing.T) {
 				t.Errorf("%s: %v", id+attribute, err)
 			}
 		}
+		// htb counts packets among its options (direct_pkts of struct tc_htb_glob); what is in front of the counter was set by somebody.
+		settled := func(n nl.QdiscNode) []byte {
+			if n.Kind == "htb" {
+				return n.Options[:20]
+			}
+			return n.Options
+		}
 		after := qdiscTree(t, ns, name)
 		if len(before) == 0 || !slices.EqualFunc(before, after, func(x, y nl.QdiscNode) bool {
-			return x.Kind == y.Kind && x.Handle == y.Handle && slices.Equal(x.Options, y.Options)
+			return x.Kind == y.Kind && x.Handle == y.Handle && slices.Equal(settled(x), settled(y))
 		}) {
 			t.Errorf("%s: %+v became %+v", name, before, after)
 		}

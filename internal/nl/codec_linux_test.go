@@ -134,7 +134,8 @@ func TestParseRoute(t *testing.T) {
 	}
 	got, ok := raw.route(map[int]string{4: "eth0"})
 	want := Route{
-		Destination: "10.0.0.0/8", Gateway: "fe80::1", Interface: "eth0", Priority: 100, Protocol: "dhcp", Window: 65535, Quickack: true, Congestion: "bbr", Locked: []RouteMetric{MetricMTULock},
+		Destination: "10.0.0.0/8", Gateway: "fe80::1", Interface: "eth0", Priority: 100, Protocol: "dhcp", Window: 65535, Quickack: true,
+		Congestion: "bbr", Locked: []RouteMetric{MetricMTULock},
 	}
 	if diff := cmp.Diff(want, got); !ok || diff != "" {
 		t.Errorf("ok %v (-want +got):\n%s", ok, diff)

@@ -27,7 +27,9 @@ func (k *kernel) ask(cmd uint8, name string, fill func(*netlink.AttributeEncoder
 
 // ethtoolRequest frames one message of the family: struct genlmsghdr with version 1 (ETHTOOL_GENL_VERSION), the
 // header nest, then the attributes of the command. The numbers are those of linux/ethtool_netlink.h.
-func (k *kernel) ethtoolRequest(cmd uint8, name string, headerFlags uint32, flags netlink.HeaderFlags, fill func(*netlink.AttributeEncoder)) ([]genetlink.Message, error) {
+func (k *kernel) ethtoolRequest(
+	cmd uint8, name string, headerFlags uint32, flags netlink.HeaderFlags, fill func(*netlink.AttributeEncoder),
+) ([]genetlink.Message, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}

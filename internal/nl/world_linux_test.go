@@ -121,7 +121,10 @@ func TestNetnsErrors(t *testing.T) {
 			{"rings of a veth", second(c.Channels("lo")), ErrNotSupported, ""},
 			{"missing link, ethtool", second(c.Features("nope")), fs.ErrNotExist, ""},
 			{"missing link, ioctl", second(c.Statistics("nope")), fs.ErrNotExist, ""},
-			{"missing route", c.SetRouteMetric("10.99.0.0/16", MetricWindow, 1), fs.ErrNotExist, "set window of route 10.99.0.0/16: file does not exist: no such route in the main table"},
+			{
+				"missing route", c.SetRouteMetric("10.99.0.0/16", MetricWindow, 1), fs.ErrNotExist,
+				"set window of route 10.99.0.0/16: file does not exist: no such route in the main table",
+			},
 			{"bad destination", c.AddRoute(Route{Destination: "10.0.0/8"}), nil, "10.0.0/8"},
 			{"bad address", c.AddAddress("v0", "10.0.0.1"), nil, "no '/'"},
 		} {
