@@ -226,7 +226,7 @@ func TestNetnsQdiscParameterUnderMQ(t *testing.T) {
 	if err := b.Write(t.Context(), id, "55"); err != nil || !slices.Equal(children(), []byte{55, 55}) {
 		t.Errorf("write: %v, queues hold %v", err, children())
 	}
-	// Queues that differ have no common value, and are made alike by a write.
+	// Queues that differ have no common value, and nothing is written to them: an undo could not bring the difference back.
 	ns.Do(t, func() {
 		client(t, func(c *nl.Client) error {
 			return c.PutQdisc("v1", nl.QdiscNode{Kind: "pfifo", Handle: 9 << 16, Parent: 1<<16 | 1, Options: []byte{9, 0, 0, 0}})
@@ -234,6 +234,9 @@ func TestNetnsQdiscParameterUnderMQ(t *testing.T) {
 	})
 	if _, err := b.Read(t.Context(), id); !errors.Is(err, knob.ErrNotSupported) || !strings.Contains(err.Error(), "differ") {
 		t.Errorf("queues that differ: %v", err)
+	}
+	if err := b.Write(t.Context(), id, "70"); !errors.Is(err, knob.ErrNotSupported) || slices.Contains(children(), 70) {
+		t.Errorf("write to queues that differ: %v, they hold %v", err, children())
 	}
 }
 
