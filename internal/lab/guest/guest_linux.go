@@ -115,6 +115,9 @@ func boot(ctx context.Context, o Options) (g *Guest, err error) {
 		err = g.died(err)
 	case hello.Error != "":
 		err = g.died(errors.New(hello.Error))
+	default:
+		// QEMU has read its files; so a test that is killed later leaves nothing behind.
+		err = os.RemoveAll(g.dir)
 	}
 	if err != nil {
 		return nil, errors.Join(err, g.Close())
@@ -256,17 +259,22 @@ func (g *Guest) ask(ctx context.Context, m message, got func(message) (complete 
 	if err := g.talk.say(m); err != nil {
 		return g.died(err)
 	}
+	over, told := make(chan struct{}), make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		_ = g.talk.say(message{Kill: true})
-		time.AfterFunc(killGrace, func() {
-			if g.mu.TryLock() { // the request is over
-				g.mu.Unlock()
-				return
-			}
+		close(told)
+		select {
+		case <-over:
+		case <-time.After(killGrace):
 			_ = g.process.Kill()
-		})
+		}
 	})
-	defer stop()
+	defer func() {
+		close(over)
+		if !stop() {
+			<-told // or it would come late and be for the next program
+		}
+	}()
 	var failed error
 	for {
 		var answer message
