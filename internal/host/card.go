@@ -29,6 +29,10 @@ func (src *source) asleep(name string) bool {
 // suspended asks the device and everything above it: what is below a sleeping bridge cannot be reached without waking it.
 func (src *source) suspended(device string) bool {
 	for dir := device; strings.HasPrefix(dir, "sys/devices/"); dir = path.Dir(dir) {
+		// An interface of a USB device has a state of its own, which says nothing of the power of the device above it.
+		if src.Optional(dir+"/bInterfaceNumber") != "" {
+			continue
+		}
 		switch src.Optional(dir + "/power/runtime_status") {
 		case "suspended", "suspending":
 			return true

@@ -155,3 +155,24 @@ func TestAsleep(t *testing.T) {
 		}
 	}
 }
+
+// TestAsleepUSB: the state of a USB card is that of the device, and not that of the interface which the driver is bound to.
+func TestAsleepUSB(t *testing.T) {
+	usb := "sys/devices/pci0000:00/0000:00:14.0/usb1/1-1"
+	for _, c := range []struct {
+		device, function string
+		asleep           bool
+	}{{"active", "suspended", false}, {"active", "active", false}, {"suspended", "suspended", true}, {"suspended", "active", true}} {
+		files := map[string]string{"proc/sys/kernel/osrelease": "6.6.9",
+			usb + "/power/runtime_status": c.device, usb + "/1-1:1.0/power/runtime_status": c.function, usb + "/1-1:1.0/bInterfaceNumber": "00"}
+		dir := device(files, "usb0", 2, usb+"/1-1:1.0")
+		files[dir+"/speed"] = "480"
+		s, err := tree(t, files).Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dev, _ := s.Interface("usb0"); dev.Asleep != c.asleep || (dev.SpeedBitsPerSec == 480e6) == c.asleep {
+			t.Errorf("device %s, interface %s: %+v", c.device, c.function, dev)
+		}
+	}
+}
