@@ -50,7 +50,9 @@ func AdviceText(w io.Writer, d *AdviceDocument, s Style) error {
 // unjudged prints the settings that nobody judges, which come last: those with the same reason together, since a page for servers has dozens that are none of the network's.
 func (p *printer) unjudged(settings []AdviceSetting) {
 	for i, x := range settings {
-		same := func(y AdviceSetting) bool { return y.Why == x.Why && y.Today == x.Today && y.Source == x.Source && y.Current == x.Current }
+		same := func(y AdviceSetting) bool {
+			return y.Why == x.Why && y.Today == x.Today && y.Source == x.Source && y.Current == x.Current
+		}
 		if slices.ContainsFunc(settings[:i], same) {
 			continue
 		}
