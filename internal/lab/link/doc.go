@@ -4,8 +4,8 @@
 // # Model
 //
 //   - Params: what one direction does to frames.
-//   - Line: one direction as pure arithmetic on a clock that the caller reads. A frame that goes in is queued, serialised, perhaps
-//     lost, delayed, and comes out. It knows nothing of sockets and is tested on a virtual clock.
+//   - Line: one direction as pure arithmetic on a clock that the caller reads. A frame that goes in is perhaps policed, queued,
+//     serialised, perhaps lost, delayed, and comes out. It knows nothing of sockets and is tested on a virtual clock.
 //   - Frame: one Ethernet frame, or a super-frame of many TCP or UDP segments (GSO) that stands for as many frames on the wire.
 //   - Link: two Lines between two interfaces, each moved by one locked thread over AF_PACKET sockets.
 //
@@ -24,8 +24,10 @@
 // # Sources
 //
 // packet(7); include/uapi/linux/if_packet.h (PACKET_VNET_HDR since 2.6.27, PACKET_QDISC_BYPASS since 3.14, PACKET_IGNORE_OUTGOING
-// since 4.20, TPACKET_V2 ring: Documentation/networking/packet_mmap.rst); prctl(2) for timer slack; sched(7) for SCHED_RR; include/uapi/linux/virtio_net.h for the 10-byte header; IEEE 802.3 clause 4 for framing; RFC 1071 for
-// checksums; net/ipv4/tcp_offload.c and net/ipv4/udp_offload.c for what segmentation does to each header.
+// since 4.20, TPACKET_V2 ring: Documentation/networking/packet_mmap.rst); prctl(2) for timer slack; sched(7) for SCHED_RR;
+// include/uapi/linux/virtio_net.h for the 10-byte header; IEEE 802.3 clause 4 for framing; RFC 1071 for checksums; RFC 2697 §3 for
+// token buckets; E. N. Gilbert, Capacity of a burst-noise channel, BSTJ 39 (1960), for bursts of loss; net/ipv4/tcp_offload.c and
+// net/ipv4/udp_offload.c for what segmentation does to each header.
 //
 // # Limits
 //

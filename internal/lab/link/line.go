@@ -10,17 +10,19 @@ import (
 // gives and holds copies of the frames until they are due. Times are durations since any fixed moment and must not go back.
 // A Line belongs to one goroutine.
 type Line struct {
-	params Params
-	rate   int64 // bits per second; 0: no limit
-	delay  time.Duration
-	jitter time.Duration
-	queue  int64 // wire bytes
-	mtu    int
+	params  Params
+	rate    int64 // bits per second; 0: no limit
+	delay   time.Duration
+	jitter  time.Duration
+	queue   int64 // wire bytes
+	longest int   // bytes of packet
 
 	random *rand.Rand
 	pass   int64         // wire segments that still pass before the next is lost; see nextLoss
+	lost   int64         // wire segments that are still to be lost in the present run, beyond the one that begins it
 	busy   time.Duration // when the wire becomes free
 	rest   int64         // what the division in serialise left over, in bits × 1e9
+	bucket bucket
 	last   time.Duration // the latest departure given so far, so that none passes another
 
 	waiting fifo
@@ -48,24 +50,42 @@ func (l *Line) Set(p Params) error {
 	l.params = p
 	l.rate = int64(p.RateBitsPerSec)
 	l.delay, l.jitter = seconds(p.DelaySeconds), seconds(p.JitterSeconds)
-	l.queue, l.mtu = p.Queue(), p.MTU()
-	l.rest = 0
+	l.queue, l.longest = p.Queue(), p.MTU()
+	if p.HoleBytes > 0 {
+		l.longest = min(l.longest, p.HoleBytes)
+	}
+	l.bucket.set(p.PoliceBitsPerSec, p.PoliceBurstBytes)
+	l.rest, l.lost = 0, 0
 	l.pass = l.nextLoss()
 	return nil
 }
 
 // nextLoss draws how many wire segments pass before one is lost: the geometric distribution, so that one draw serves many segments
-// and a super-frame without loss costs one comparison.
+// and a super-frame without loss costs one comparison. With bursts it also draws how many are lost together: the chain of Gilbert
+// (1960), whose good and bad states last geometrically long. The good one is lengthened so that the share lost stays LossRatio.
 func (l *Line) nextLoss() int64 {
-	switch p := l.params.LossRatio; {
+	if l.lost > 0 {
+		l.lost--
+		return 0
+	}
+	p, burst := l.params.LossRatio, max(1, l.params.LossBurst)
+	switch {
 	case p <= 0:
 		return math.MaxInt64
 	case p >= 1:
 		return 0
-	default:
-		n := math.Log(1-l.random.Float64()) / math.Log1p(-p)
-		return int64(min(n, math.MaxInt64/2))
+	case burst == 1:
+		return l.geometric(p)
 	}
+	l.lost = l.geometric(1 / burst)
+	// A run of mean length burst follows a gap of mean length g when burst ÷ (g + burst) is the share; geometric(q) has the mean (1−q) ÷ q.
+	// A gap may be empty, so that two runs join; the means hold all the same.
+	return l.geometric(1 / (1 + burst*(1-p)/p))
+}
+
+// geometric draws how often a coin that falls with probability p does not fall before it does.
+func (l *Line) geometric(p float64) int64 {
+	return int64(min(math.Log(1-l.random.Float64())/math.Log1p(-p), math.MaxInt64/2))
 }
 
 // Push hands over one buffer of an AF_PACKET socket (header and frame) at time now. The Line copies what it keeps.
@@ -78,13 +98,15 @@ func (l *Line) Push(now time.Duration, buf []byte) {
 		return
 	}
 	l.count.InBytes += uint64(f.bytes(0, n))
-	if f.segmentLen(0)-ethernetLen > l.mtu {
+	if f.segmentLen(0)-ethernetLen > l.longest {
 		l.count.DroppedTooLong += uint64(n)
 		return
 	}
+	conform := l.bucket.take(now, &f)
+	l.count.DroppedPolicer += uint64(n - conform)
 	// Tail drop: what no longer fits goes, whatever came before stays. No frame already in the queue is touched.
-	fit := l.fit(now, &f)
-	l.count.DroppedQueue += uint64(n - fit)
+	fit := l.fit(now, &f, conform)
+	l.count.DroppedQueue += uint64(conform - fit)
 
 	// The lost segments cut the train into runs. Lost ones have used the wire all the same.
 	for from := 0; from < fit; {
@@ -104,21 +126,21 @@ func (l *Line) Push(now time.Duration, buf []byte) {
 	}
 }
 
-// fit tells how many of the frame's wire segments find room in the queue. An idle wire takes one segment whatever the limit.
-func (l *Line) fit(now time.Duration, f *Frame) int {
-	if l.rate == 0 {
-		return f.segments
+// fit tells how many of the frame's first n wire segments find room in the queue. An idle wire takes one segment whatever the limit.
+func (l *Line) fit(now time.Duration, f *Frame, n int) int {
+	if l.rate == 0 || n == 0 {
+		return n
 	}
 	room := l.queue - l.Backlog(now)
-	if f.wireBytes(0, f.segments) <= room {
-		return f.segments
+	if f.wireBytes(0, n) <= room {
+		return n
 	}
 	// By full segments; a short last one that would just have fitted is dropped with them, which errs by less than one segment.
-	n := int(max(0, room) / f.wireBytes(0, 1))
-	if n == 0 && l.busy <= now {
-		n = 1
+	fit := int(max(0, room) / f.wireBytes(0, 1))
+	if fit == 0 && l.busy <= now {
+		fit = 1
 	}
-	return min(n, f.segments)
+	return min(fit, n)
 }
 
 // Backlog is what waits for the wire at time now, in wire bytes, the frame being sent included.

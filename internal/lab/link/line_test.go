@@ -148,7 +148,7 @@ func TestLineLossFraction(t *testing.T) {
 // conserved checks that every segment that went in is accounted for.
 func conserved(t *testing.T, c Counters) {
 	t.Helper()
-	if out := c.OutPackets + c.WaitingPackets + c.DroppedLoss + c.DroppedQueue + c.DroppedTooLong + c.DroppedInvalid; out != c.InPackets {
+	if out := c.OutPackets + c.WaitingPackets + c.DroppedLoss + c.DroppedQueue + c.DroppedTooLong + c.DroppedPolicer + c.DroppedInvalid; out != c.InPackets {
 		t.Errorf("%d segments in, %d accounted for: %+v", c.InPackets, out, c)
 	}
 }
@@ -235,6 +235,81 @@ func TestLineMTU(t *testing.T) {
 	}
 }
 
+func TestLineHole(t *testing.T) {
+	l := newLine(t, Params{HoleBytes: 1400})
+	for length := 1399; length <= 1402; length++ {
+		l.Push(0, plain(ethernetLen+length, length))
+	}
+	l.Push(0, superFrame(tcp4, 4*1448, 1448)) // 1500-byte packets, every one
+	l.Push(0, superFrame(tcp4, 4*1348, 1348)) // 1400-byte packets
+	c := l.Counters()
+	if c.DroppedTooLong != 2+4 || c.WaitingPackets != 2+4 {
+		t.Errorf("%+v, want 6 dropped too long and 6 waiting", c)
+	}
+	conserved(t, c)
+}
+
+// A burst of loss must not change how much is lost, only how it is spread.
+func TestLineLossBursts(t *testing.T) {
+	const n, share, mean = 400_000, 0.02, 8.0
+	l := newLine(t, Params{LossRatio: share, LossBurst: mean, Seed: 7})
+	var lost, runs, last int
+	last = -1
+	for i := range n {
+		l.Push(0, plain(100, i))
+	}
+	drain(l, forever, func(_ time.Duration, buf []byte) {
+		if gap := number(buf) - last - 1; gap > 0 {
+			lost += gap
+			runs++
+		}
+		last = number(buf)
+	})
+	// The number of runs is some 1000, its deviation 3 %; four of them.
+	if got := float64(lost) / n; math.Abs(got-share) > 0.15*share {
+		t.Errorf("lost %.4f, want %v", got, share)
+	}
+	// Runs that touch count as one, which at this share lengthens them by 2 %.
+	if got := float64(lost) / float64(runs); math.Abs(got-mean) > 0.15*mean {
+		t.Errorf("runs of %.2f, want %v", got, mean)
+	}
+	conserved(t, l.Counters())
+}
+
+func TestLinePolicer(t *testing.T) {
+	const rate, burst = 10e6, 20_000
+	l := newLine(t, Params{PoliceBitsPerSec: rate, PoliceBurstBytes: burst})
+	// Twice the rate for ten seconds, as 1000-byte frames: one in 400 µs.
+	const n = 25_000
+	for i := range n {
+		l.Push(time.Duration(i)*400*time.Microsecond, plain(1000, i))
+	}
+	c := l.Counters()
+	want := (10*rate/8 + burst) / 1000
+	if got := float64(c.InPackets - c.DroppedPolicer); math.Abs(got-want) > 2 {
+		t.Errorf("%v frames passed, want %v: what the bucket held and what came in", got, want)
+	}
+	// Nothing waits: a frame comes out when it went in.
+	drain(l, forever, func(at time.Duration, buf []byte) {
+		if want := time.Duration(number(buf)) * 400 * time.Microsecond; at != want {
+			t.Fatalf("frame %d came out at %v, went in at %v", number(buf), at, want)
+		}
+	})
+	conserved(t, l.Counters())
+
+	// Of a super-frame as many segments pass as there are tokens for, and a full bucket takes all of a smaller one.
+	l = newLine(t, Params{PoliceBitsPerSec: rate, PoliceBurstBytes: burst})
+	l.Push(0, superFrame(tcp4, 10*1448, 1448))
+	if c := l.Counters(); c.DroppedPolicer != 0 || c.WaitingPackets != 10 {
+		t.Errorf("%+v, want all ten segments through", c)
+	}
+	l.Push(0, superFrame(tcp4, 10*1448, 1448)) // 1514 bytes each; 20000 − 15140 are left
+	if c := l.Counters(); c.DroppedPolicer != 7 || c.WaitingPackets != 13 {
+		t.Errorf("%+v, want three more segments through and seven dropped", c)
+	}
+	conserved(t, l.Counters())
+}
+
 func TestLineKeepsContentAndReusesBuffers(t *testing.T) {
 	l := newLine(t, Params{DelaySeconds: 0.001})
 	a, b := plain(60, 1), superFrame(tcp4, 30_000, 1448)
@@ -264,6 +339,8 @@ func TestParamsCheck(t *testing.T) {
 	for _, p := range []Params{
 		{RateBitsPerSec: -1}, {RateBitsPerSec: 10}, {RateBitsPerSec: math.NaN()}, {DelaySeconds: -1}, {DelaySeconds: math.Inf(1)},
 		{JitterSeconds: 0.1}, {LossRatio: 1.1}, {LossRatio: math.NaN()}, {QueueBytes: -1}, {MTUBytes: 10},
+		{LossBurst: 0.5}, {LossBurst: math.NaN()}, {HoleBytes: -1}, {HoleBytes: 20},
+		{PoliceBitsPerSec: 10}, {PoliceBitsPerSec: 1e6}, {PoliceBitsPerSec: 1e6, PoliceBurstBytes: 1000}, {PoliceBurstBytes: 1000},
 	} {
 		if _, err := NewLine(p); err == nil {
 			t.Errorf("%+v accepted", p)

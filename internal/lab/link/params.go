@@ -11,10 +11,19 @@ type Params struct {
 	DelaySeconds   float64 `json:"delay_seconds,omitempty"`        // one way, from the last bit sent to its arrival; 0 to 60
 	JitterSeconds  float64 `json:"jitter_seconds,omitempty"`       // each frame's delay varies evenly by ± this; at most the delay
 	Reorder        bool    `json:"reorder,omitempty"`              // lets jitter change the order of frames; otherwise none passes another
-	LossRatio      float64 `json:"loss_ratio,omitempty"`           // probability that a wire segment is lost, each by itself; 0 to 1
+	LossRatio      float64 `json:"loss_ratio,omitempty"`           // share of wire segments that is lost; 0 to 1
+	LossBurst      float64 `json:"loss_burst_packets,omitempty"`   // mean length of a run of losses, geometric; 0 and 1: each segment by itself
 	QueueBytes     int64   `json:"queue_bytes,omitempty"`          // what may wait for the wire, in wire bytes; 0: DefaultQueue
-	MTUBytes       int     `json:"mtu_bytes,omitempty"`            // longest packet that passes, without Ethernet header; 0: 1500
-	Seed           uint64  `json:"seed,omitempty"`                 // of loss and jitter; the same seed gives the same fate to the same frames
+	MTUBytes       int     `json:"mtu_bytes,omitempty"`            // what the interfaces may send, without Ethernet header; 0: 1500
+
+	// HoleBytes makes a black hole: packets longer than this vanish and nobody is told. 0: all that the MTU allows passes.
+	HoleBytes int `json:"hole_bytes,omitempty"`
+	// PoliceBitsPerSec and PoliceBurstBytes are a policer in front of the queue: a token bucket that drops what finds no tokens and
+	// lets nothing wait. It counts Ethernet frames without framing, as switches do. 0: no policer.
+	PoliceBitsPerSec float64 `json:"police_bits_per_second,omitempty"`
+	PoliceBurstBytes int64   `json:"police_burst_bytes,omitempty"`
+
+	Seed uint64 `json:"seed,omitempty"` // of loss and jitter; the same seed gives the same fate to the same frames
 }
 
 // The bounds of Params, and the least a default queue holds.
@@ -24,7 +33,9 @@ const (
 	maxDelay     = 60    // seconds
 	defaultQueue = 256e3 // bytes
 	defaultMTU   = 1500  // bytes
+	minMTU       = 68    // bytes: what every IPv4 hop must carry (RFC 791)
 	maxMTU       = 65535 // bytes
+	maxLossBurst = 10000 // packets
 )
 
 // Check says what is wrong with the parameters, or nil.
@@ -38,10 +49,20 @@ func (p Params) Check() error {
 		return fmt.Errorf("link jitter %v seconds: want 0 to the delay, %v", p.JitterSeconds, p.DelaySeconds)
 	case !(p.LossRatio >= 0 && p.LossRatio <= 1):
 		return fmt.Errorf("link loss ratio %v: want 0 to 1", p.LossRatio)
+	case p.LossBurst != 0 && !(p.LossBurst >= 1 && p.LossBurst <= maxLossBurst):
+		return fmt.Errorf("link loss burst of %v packets: want 0, or 1 to %d", p.LossBurst, maxLossBurst)
+	case p.HoleBytes < 0 || p.HoleBytes != 0 && p.HoleBytes < minMTU:
+		return fmt.Errorf("link hole above %d bytes: want 0 (none) or at least %d", p.HoleBytes, minMTU)
+	case p.PoliceBitsPerSec != 0 && !(p.PoliceBitsPerSec >= minRate && p.PoliceBitsPerSec <= maxRate):
+		return fmt.Errorf("link policer of %v bits per second: want 0 (none) or %g to %g", p.PoliceBitsPerSec, minRate, maxRate)
+	case p.PoliceBitsPerSec != 0 && p.PoliceBurstBytes < int64(p.MTU()+ethernetLen):
+		return fmt.Errorf("link policer burst of %d bytes: want at least one frame, %d", p.PoliceBurstBytes, p.MTU()+ethernetLen)
+	case p.PoliceBitsPerSec == 0 && p.PoliceBurstBytes != 0:
+		return fmt.Errorf("link policer burst of %d bytes without a rate", p.PoliceBurstBytes)
 	case p.QueueBytes < 0:
 		return fmt.Errorf("link queue %d bytes: want 0 (default) or more", p.QueueBytes)
-	case p.MTUBytes != 0 && (p.MTUBytes < 68 || p.MTUBytes > maxMTU):
-		return fmt.Errorf("link mtu %d bytes: want 68 to %d", p.MTUBytes, maxMTU)
+	case p.MTUBytes != 0 && (p.MTUBytes < minMTU || p.MTUBytes > maxMTU):
+		return fmt.Errorf("link mtu %d bytes: want %d to %d", p.MTUBytes, minMTU, maxMTU)
 	}
 	return nil
 }
@@ -55,7 +76,7 @@ func (p Params) Queue() int64 {
 	return max(defaultQueue, int64(p.RateBitsPerSec/8*2*p.DelaySeconds))
 }
 
-// MTU gives the longest packet that passes, in bytes without the Ethernet header.
+// MTU gives the longest packet that the interfaces at the link send, in bytes without the Ethernet header.
 func (p Params) MTU() int {
 	if p.MTUBytes > 0 {
 		return p.MTUBytes
@@ -76,7 +97,8 @@ type Counters struct {
 	WaitingPackets uint64 `json:"waiting_packets"`
 	DroppedLoss    uint64 `json:"dropped_by_loss_packets_total"`     // lost on the wire, as LossRatio asks
 	DroppedQueue   uint64 `json:"dropped_by_queue_packets_total"`    // found the queue full
-	DroppedTooLong uint64 `json:"dropped_too_long_packets_total"`    // longer than the MTU
+	DroppedTooLong uint64 `json:"dropped_too_long_packets_total"`    // longer than the MTU, or than HoleBytes
+	DroppedPolicer uint64 `json:"dropped_by_policer_packets_total"`  // found no tokens
 	DroppedInvalid uint64 `json:"dropped_invalid_packets_total"`     // headers that do not fit together
 	Overruns       uint64 `json:"dropped_by_overrun_packets_total"`  // the emulator read too slowly: the bench is at fault, not the link
 	Refused        uint64 `json:"dropped_by_receiver_packets_total"` // the receiving interface took no more; also the bench
