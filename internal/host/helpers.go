@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/linerate/linerate/internal/hypervisor"
 )
@@ -110,6 +111,16 @@ func parsePrefix(text string) (netip.Prefix, bool) {
 		return netip.Prefix{}, false
 	}
 	return netip.PrefixFrom(a, a.BitLen()), true
+}
+
+// Uptime is how long the system had been up at the moment of the snapshot: what its counters were counted in. False: one of the two moments is not known, or
+// they contradict each other, as in an archive that was put together by hand.
+func (s *Snapshot) Uptime() (time.Duration, bool) {
+	if s.Time.IsZero() || s.BootTime.IsZero() {
+		return 0, false
+	}
+	up := s.Time.Sub(s.BootTime)
+	return up, up > 0
 }
 
 // VirtualMachine tells that a hypervisor is below this host, a container alone is not one.

@@ -22,6 +22,26 @@ func TestTriple(t *testing.T) {
 	}
 }
 
+func TestUptime(t *testing.T) {
+	boot := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name       string
+		time, boot time.Time
+		want       time.Duration
+		ok         bool
+	}{
+		{"41 days", boot.AddDate(0, 0, 41), boot, 41 * 24 * time.Hour, true},
+		{"no moment of the snapshot", time.Time{}, boot, 0, false},
+		{"no moment of the start", boot, time.Time{}, 0, false},
+		{"a start that is yet to come", boot, boot.Add(time.Hour), -time.Hour, false},
+	} {
+		s := host.Snapshot{Time: c.time, BootTime: c.boot}
+		if up, ok := s.Uptime(); up != c.want || ok != c.ok {
+			t.Errorf("%s: %v %v", c.name, up, ok)
+		}
+	}
+}
+
 func TestInterfaceTo(t *testing.T) {
 	s := &host.Snapshot{
 		Interfaces: []host.Interface{

@@ -11,13 +11,15 @@ type Snapshot struct {
 	Arch   string `json:"arch"`              // GOARCH word: amd64, arm64, …
 	BootID string `json:"boot_id,omitempty"` // random, made anew at every start: counters of two boots have nothing in common
 	// Virtualization is kvm, vmware, xen, container, vm (a hypervisor that does not say its name), kvm+container, … ; empty: none seen.
-	Virtualization string      `json:"virtualization,omitempty"`
-	MemoryBytes    int64       `json:"memory_bytes,omitempty"` // what firmware and the kernel's image left over (MemTotal)
-	Time           time.Time   `json:"time"`
-	Interfaces     []Interface `json:"interfaces"`
-	CPUs           []CPU       `json:"cpus"`
-	Settings       []Setting   `json:"settings"`
-	Routes         []Route     `json:"routes,omitempty"`
+	Virtualization string    `json:"virtualization,omitempty"`
+	MemoryBytes    int64     `json:"memory_bytes,omitempty"` // what firmware and the kernel's image left over (MemTotal)
+	Time           time.Time `json:"time"`
+	// BootTime is when the system started, to the second: what everything that is counted since then is to be divided by, see [Snapshot.Uptime].
+	BootTime   time.Time   `json:"boot_time,omitzero"`
+	Interfaces []Interface `json:"interfaces"`
+	CPUs       []CPU       `json:"cpus"`
+	Settings   []Setting   `json:"settings"`
+	Routes     []Route     `json:"routes,omitempty"`
 	Platform
 	Warnings []string `json:"warnings,omitempty"` // what could not be read, one sentence each, with the kernel's words
 }

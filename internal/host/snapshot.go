@@ -66,6 +66,10 @@ func readIdentity(src *source, s *Snapshot, said *notes) {
 		said.add("boot id", err)
 	}
 	s.Arch = readArch(src)
+	// A failure is for Counters to tell, which needs more of the file than this.
+	if stat, err := src.Read("proc/stat"); err == nil {
+		s.BootTime, _ = procfs.ParseBootTime(stat)
+	}
 	b, err := src.Read("proc/meminfo")
 	if err == nil {
 		s.MemoryBytes, err = procfs.ParseMemTotal(b)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -131,6 +132,19 @@ func TestNamesKeepTheirText(t *testing.T) {
 	delete(set.Values, strings.Repeat("long", nameBlock))
 	if !maps.Equal(set.Values, want) {
 		t.Error("names changed")
+	}
+}
+
+// TestParseBootTime: one line of many, and nothing where it is not a moment.
+func TestParseBootTime(t *testing.T) {
+	at, ok := ParseBootTime([]byte("cpu  1 2 3 4\nintr 5 5\nctxt 7\nbtime 1700000000\nprocesses 9\n"))
+	if want := time.Date(2023, 11, 14, 22, 13, 20, 0, time.UTC); !ok || !at.Equal(want) {
+		t.Errorf("%v %v, want %v", at, ok, want)
+	}
+	for _, bad := range []string{"", "cpu 1 2 3 4\n", "btime\n", "btime 0\n", "btime -5\n", "btime 99999999999999\n", "bttime 5\n"} {
+		if at, ok := ParseBootTime([]byte(bad)); ok {
+			t.Errorf("%q: %v", bad, at)
+		}
 	}
 }
 

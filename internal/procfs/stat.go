@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"time"
 )
 
 // CPUTimes is the time that one CPU spent in each class since boot, in seconds. The classes do not overlap, and together they are all
@@ -119,4 +120,25 @@ func parseInterrupts(rest []byte, into *Counts) error {
 			into.Put(n, "irq.", strconv.Itoa(irq))
 		}
 	}
+}
+
+// ParseBootTime reads the moment of the last start out of /proc/stat ("btime", whole seconds). It follows the clock: where that was set after the start, so was
+// this, and the time from it until now is how long the system has been up. False: not there, or before 1970.
+func ParseBootTime(b []byte) (time.Time, bool) {
+	for len(b) > 0 {
+		var line []byte
+		line, b = cutLine(b)
+		key, rest := word(line)
+		if string(key) != "btime" {
+			continue
+		}
+		number, _ := word(rest)
+		seconds, ok := ParseUint(number)
+		// A time that no clock shows would be none that can be written as RFC 3339 either.
+		if !ok || seconds == 0 || seconds > 1<<36 {
+			return time.Time{}, false
+		}
+		return time.Unix(int64(seconds), 0).UTC(), true
+	}
+	return time.Time{}, false
 }
