@@ -1,0 +1,93 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/linerate/linerate/internal/host"
+)
+
+func TestSub(t *testing.T) {
+	at := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+	count := func(pairs ...uint64) []host.CPUCount {
+		var counts []host.CPUCount
+		for i := 0; i < len(pairs); i += 2 {
+			counts = append(counts, host.CPUCount{CPU: int(pairs[i]), Total: pairs[i+1]})
+		}
+		return counts
+	}
+	before := &Reading{
+		Counters: &host.Counters{Time: at, Values: map[string]uint64{"softirq.NET_RX.1": 100, "softnet.1.processed": 1000, "softnet.1.dropped": 7},
+			CPUs: []host.CPUTimes{{CPU: -1, SoftIRQ: 5}, {CPU: 1, SoftIRQ: 5}}},
+		Interrupts: []host.CardInterrupts{
+			{Interface: "eth0", Interrupts: []host.Interrupt{
+				{Number: 40, Name: "eth0-rx-0", Counts: count(0, 10, 1, 1<<32-5)}, {Number: 41, Name: "eth0-rx-1", Counts: count(0, 9)}, {Number: 42, Name: "old", Counts: count(0, 9)},
+			}},
+			{Interface: "eth0_rep", Interrupts: []host.Interrupt{{Number: 40, Name: "eth0-rx-0", Counts: count(0, 10, 1, 1<<32-5)}}},
+		},
+	}
+	after := &Reading{
+		Counters: &host.Counters{Time: at.Add(2 * time.Second), Values: map[string]uint64{"softirq.NET_RX.1": 160, "softnet.1.processed": 1900, "softnet.1.dropped": 9},
+			CPUs: []host.CPUTimes{{CPU: -1, SoftIRQ: 6}, {CPU: 1, SoftIRQ: 6}}},
+		Interrupts: []host.CardInterrupts{
+			{Interface: "eth0", Interrupts: []host.Interrupt{
+				{Number: 40, Name: "eth0-rx-0", Counts: count(0, 10, 1, 5, 7, 30)}, {Number: 41, Name: "eth0-rx-1", Counts: count(0, 9)}, {Number: 42, Name: "new", Counts: count(0, 99)},
+			}},
+			{Interface: "eth0_rep", Interrupts: []host.Interrupt{{Number: 40, Name: "eth0-rx-0", Counts: count(0, 10, 1, 5, 7, 30)}}},
+		},
+	}
+	got := Sub(before, after)
+	if got.Seconds != 2 || got.Counters.Values["softnet.1.processed"] != 900 {
+		t.Errorf("%v s, %v", got.Seconds, got.Counters.Values)
+	}
+	wantCPUs := []CPU{{CPUTimes: host.CPUTimes{CPU: 1, SoftIRQ: 1}, NetRx: 60, Packets: 900, Dropped: 2, Interrupts: 10}}
+	if d := cmp.Diff(wantCPUs, got.CPUs); d != "" {
+		t.Errorf("processors (-want +got):\n%s", d)
+	}
+	// What did not come is left out, and so is what got another handler in between.
+	rate := func(v float64) *float64 { return &v }
+	interrupt := func(card string) CardInterrupt {
+		return CardInterrupt{Interface: card, Total: 40, Interrupt: host.Interrupt{
+			Number: 40, Name: "eth0-rx-0", PerSec: rate(20), Counts: []host.CPUCount{{CPU: 1, Total: 10, PerSec: rate(5)}, {CPU: 7, Total: 30, PerSec: rate(15)}},
+		}}
+	}
+	if d := cmp.Diff([]CardInterrupt{interrupt("eth0"), interrupt("eth0_rep")}, got.Interrupts); d != "" {
+		t.Errorf("interrupts (-want +got):\n%s", d)
+	}
+	// Two readings of one moment have no rates, and no NaN.
+	same := Sub(after, after)
+	if d := cmp.Diff([]CardInterrupt(nil), same.Interrupts, cmpopts.EquateEmpty()); d != "" || same.Seconds != 0 {
+		t.Errorf("%v s, %s", same.Seconds, d)
+	}
+}
+
+func TestHost(t *testing.T) {
+	if _, err := Host(t.Context(), host.Root{FS: fstest.MapFS{"proc/stat": {Data: []byte("cpu 1 2 3 4\n")}}}, Options{}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("an archive: %v", err)
+	}
+	if runtime.GOOS != "linux" {
+		if _, err := Host(t.Context(), host.Root{}, Options{}); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("on %s: %v", runtime.GOOS, err)
+		}
+		return
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := Host(ended, host.Root{}, Options{Duration: MaxDuration}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	s, err := Host(t.Context(), host.Root{}, Options{Duration: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Seconds <= 0 || len(s.CPUs) == 0 || s.CPUs[0].CPU < 0 || s.Drops == nil {
+		t.Errorf("%v s, processors %+v, drops %v", s.Seconds, s.CPUs, s.Drops)
+	}
+}
