@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -85,8 +86,9 @@ type reply struct {
 }
 
 type exitReply struct {
-	Code   int `json:"code"`
-	Signal int `json:"signal,omitempty"`
+	Code   int           `json:"code"`
+	Signal int           `json:"signal,omitempty"`
+	CPU    time.Duration `json:"cpu,omitempty"` // user and system, of the command and the children it waited for
 }
 
 // remoteError is an error that happened in an agent. Its text is whole already.

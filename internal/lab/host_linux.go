@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -118,6 +119,7 @@ type run struct {
 	closers []io.Closer // the maker's ends of pipes, closed when the command has ended
 	unwatch func() bool
 
+	cpu      time.Duration
 	terminal *os.File // whose foreground the command has been given
 }
 
@@ -291,6 +293,7 @@ func (c *Cmd) Wait() error {
 	case <-agent.done:
 		e = exitReply{Code: -1, Signal: int(syscall.SIGKILL)}
 	}
+	r.cpu = e.CPU
 	// From here on no signal is sent any more.
 	r.unwatch()
 	agent.forget(r.id)
@@ -313,6 +316,9 @@ func (c *Cmd) Wait() error {
 	}
 	return exit
 }
+
+// CPU is the processor time that the command and the children it waited for have used. It is known after Wait.
+func (c *Cmd) CPU() time.Duration { return c.run.cpu }
 
 // drain waits for the output, but not for children of the command that hold its descriptors and stay.
 func (c *Cmd) drain() {

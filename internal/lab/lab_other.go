@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"syscall"
+	"time"
 
 	"github.com/linerate/linerate/internal/lab/link"
 )
@@ -57,6 +58,9 @@ func (*Cmd) Run() error { return ErrNotSupported }
 
 // Output answers ErrNotSupported.
 func (*Cmd) Output() ([]byte, error) { return nil, ErrNotSupported }
+
+// CPU knows nothing.
+func (*Cmd) CPU() time.Duration { return 0 }
 
 // Signal answers ErrNotSupported.
 func (*Cmd) Signal(syscall.Signal) error { return ErrNotSupported }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // runs are the commands started in a host. The agent is pid 1 there, so it also inherits every orphan; one reaper waits for all
@@ -82,8 +83,11 @@ func (r *runs) reap() {
 	for {
 		// Look without taking: between taking a child and knowing its command another could be started under the same number.
 		r.mu.Lock()
-		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
+		var (
+			status syscall.WaitStatus
+			used   syscall.Rusage
+		)
+		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, &used)
 		id, known := r.id[pid]
 		delete(r.id, pid)
 		r.mu.Unlock()
@@ -94,9 +98,9 @@ func (r *runs) reap() {
 			return
 		}
 		if known {
-			e := exitReply{Code: status.ExitStatus()}
+			e := exitReply{Code: status.ExitStatus(), CPU: time.Duration(used.Utime.Nano() + used.Stime.Nano())}
 			if status.Signaled() {
-				e = exitReply{Code: -1, Signal: int(status.Signal())}
+				e.Code, e.Signal = -1, int(status.Signal())
 			}
 			_ = r.ch.send(reply{ID: id, Exited: &e})
 		}

@@ -10,18 +10,26 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/linerate/linerate/internal/lab/work"
 )
 
-//go:embed scenarios/*.json
+//go:embed scenarios/*.json scenarios/matrix/*.json
 var scenarioFiles embed.FS
 
-// Scenario is a world with a known fault and what linerate must make of it.
+// Scenario is a world with a known fault and what linerate must make of it. Those in scenarios are played whole, by [Run]: diagnosed,
+// tuned and undone. Those and the ones in scenarios/matrix are judged by [Stage] alone, level by level.
 type Scenario struct {
 	Name   string               `json:"name"`
-	Title  string               `json:"title"` // one line, plain words
-	About  string               `json:"about"` // why it is slow, with the arithmetic
-	World  World                `json:"world"` // healthy
-	Faults map[string][]Setting `json:"faults,omitempty"`
+	Title  string               `json:"title"`            // one line, plain words
+	About  string               `json:"about"`            // why it is slow, with the arithmetic
+	World  World                `json:"world"`            // healthy
+	Faults map[string][]Setting `json:"faults,omitempty"` // what Run plants, and the gross level unless the levels have one
+	Levels map[Level]Fault      `json:"levels,omitempty"`
+	Work   []work.Work          `json:"work,omitempty"`   // goes on at every level, and in a sound world
+	Ground Ground               `json:"ground,omitempty"` // absent: namespace
+	Mode   Mode                 `json:"mode,omitempty"`   // absent: target
+	Flags  []string             `json:"flags,omitempty"`  // further ones of diagnose
 	Expect Expectation          `json:"expect"`
 	Needs  Needs                `json:"needs,omitzero"`
 }
@@ -29,6 +37,9 @@ type Scenario struct {
 // Expectation is what passes.
 type Expectation struct {
 	Finding string   `json:"finding"`         // code of the first finding
+	Also    []string `json:"also,omitempty"`  // other codes that are as right
+	Why     string   `json:"why,omitempty"`   // why they are
+	Both    []string `json:"both,omitempty"`  // two faults at once: both must be among the findings
 	Tunable bool     `json:"tunable"`         // whether a remedy is within reach; if not, nothing may be kept
 	Knobs   []string `json:"knobs,omitempty"` // of which tuning must keep at least one
 
@@ -49,19 +60,17 @@ var ErrNoScenario = errors.New("no such scenario")
 // order is how scenarios are listed: by what limits, from the hosts to the path, and at last those with nothing to do.
 var order = []string{"receive-window", "send-buffer", "window-scaling-off", "route-window", "offloads-off", "path-loss", "link-rate", "healthy"}
 
-// List gives all scenarios in their fixed order; any that the order does not know follow by name.
+// The directories of scenarios: those that Run plays, and those of the matrix alone.
+const (
+	practice   = "scenarios"
+	matrixOnly = "scenarios/matrix"
+)
+
+// List gives all scenarios that Run plays in their fixed order; any that the order does not know follow by name.
 func List() ([]Scenario, error) {
-	entries, err := fs.ReadDir(scenarioFiles, "scenarios")
+	all, err := list(practice)
 	if err != nil {
-		return nil, fmt.Errorf("list scenarios: %w", err)
-	}
-	var all []Scenario
-	for _, e := range entries {
-		s, err := Load(strings.TrimSuffix(e.Name(), ".json"))
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
+		return nil, err
 	}
 	rank := func(s Scenario) int {
 		if i := slices.Index(order, s.Name); i >= 0 {
@@ -73,12 +82,47 @@ func List() ([]Scenario, error) {
 	return all, nil
 }
 
-// Load gives one scenario. An unknown name is ErrNoScenario.
-func Load(name string) (Scenario, error) {
+// Matrix gives all scenarios that can be judged: those of List, and after them by name those of the matrix alone.
+func Matrix() ([]Scenario, error) {
+	all, err := List()
+	if err != nil {
+		return nil, err
+	}
+	more, err := list(matrixOnly)
+	if err != nil {
+		return nil, err
+	}
+	return append(all, more...), nil
+}
+
+// list reads one directory, by name.
+func list(dir string) ([]Scenario, error) {
+	entries, err := fs.ReadDir(scenarioFiles, dir)
+	if err != nil {
+		return nil, fmt.Errorf("list scenarios: %w", err)
+	}
+	var all []Scenario
+	for _, e := range entries {
+		if e.IsDir() {
+			continue
+		}
+		s, err := load(dir, strings.TrimSuffix(e.Name(), ".json"))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// Load gives one scenario that Run plays. An unknown name is ErrNoScenario.
+func Load(name string) (Scenario, error) { return load(practice, name) }
+
+func load(dir, name string) (Scenario, error) {
 	if strings.ContainsAny(name, `/\`) {
 		return Scenario{}, fmt.Errorf("scenario %q: %w", name, ErrNoScenario)
 	}
-	b, err := scenarioFiles.ReadFile(path.Join("scenarios", name+".json"))
+	b, err := scenarioFiles.ReadFile(path.Join(dir, name+".json"))
 	if err != nil {
 		return Scenario{}, fmt.Errorf("scenario %q: %w", name, ErrNoScenario)
 	}
@@ -122,7 +166,7 @@ func (s Scenario) Check() error {
 	case s.Expect.Ratio < 0 || s.Expect.Ratio > 1:
 		return fmt.Errorf("healthy ratio %v: want 0 to 1", s.Expect.Ratio)
 	}
-	return nil
+	return s.checkMatrix()
 }
 
 // ratio is the part of the healthy rate that passes. Nine tenths leave room for the noise of a busy machine.

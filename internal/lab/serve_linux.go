@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -51,17 +50,4 @@ func (r *Running) Serve(ctx context.Context, key, state string, log io.Writer) (
 		stop()
 		return nil, ctx.Err()
 	}
-}
-
-// firstLine tells when the first whole line was written and forgets everything.
-type firstLine struct {
-	once sync.Once
-	seen chan struct{}
-}
-
-func (f *firstLine) Write(b []byte) (int, error) {
-	if bytes.IndexByte(b, '\n') >= 0 {
-		f.once.Do(func() { close(f.seen) })
-	}
-	return len(b), nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/tc"
 )
 
 // set makes one setting true in this process's namespaces. It is how a world gets its faults, and knows just the kinds that these need.
@@ -33,6 +34,15 @@ func set(c *nl.Client, s Setting) error {
 			return fmt.Errorf("set %s: %w", s.Knob, err)
 		}
 		return c.SetFeature(rest[:cut], strings.TrimPrefix(rest[cut+1:], "feature."), on)
+	case kind == "queue":
+		// sysfs is mounted anew in each host, so this is the host's own device.
+		queue := filepath.Join("/sys/class/net", filepath.Dir(rest[:cut]), "queues", filepath.Base(rest[:cut]), rest[cut+1:])
+		if err := os.WriteFile(queue, []byte(s.Value), 0); err != nil {
+			return fmt.Errorf("set %s to %q: %w", s.Knob, s.Value, err)
+		}
+		return nil
+	case kind == "qdisc" && rest[cut+1:] == "root":
+		return setQdisc(c, rest[:cut], s.Value)
 	case kind == "link", kind == "route":
 		n, err := strconv.Atoi(s.Value)
 		if err != nil {
@@ -48,6 +58,50 @@ func set(c *nl.Client, s Setting) error {
 		}
 	}
 	return fmt.Errorf("set %s: the lab knows no such setting", s.Knob)
+}
+
+// setQdisc makes a discipline the root of a device, described as by tc(8) but in plain numbers: a kind and pairs of name and value. Of
+// tbf these are rate (bits per second), burst and limit (bytes); of others those that package tc knows.
+func setQdisc(c *nl.Client, device, value string) error {
+	kind, rest, _ := strings.Cut(value, " ")
+	words := strings.Fields(rest)
+	if len(words)%2 != 0 {
+		return fmt.Errorf("set qdisc of %s to %q: want a kind and pairs of name and value", device, value)
+	}
+	tbf := nl.TBF{}
+	node := nl.QdiscNode{Kind: kind, Parent: nl.RootParent}
+	for i := 0; i < len(words); i += 2 {
+		name, v := words[i], words[i+1]
+		if kind == "tbf" {
+			n, err := strconv.ParseFloat(v, 64)
+			if err != nil {
+				return fmt.Errorf("set qdisc of %s: tbf %s %q: %w", device, name, v, err)
+			}
+			switch name {
+			case "rate":
+				tbf.RateBitsPerSecond = n
+			case "burst":
+				tbf.BurstBytes = int(n)
+			case "limit":
+				tbf.LimitBytes = int(n)
+			default:
+				return fmt.Errorf("set qdisc of %s: tbf has no %q", device, name)
+			}
+			continue
+		}
+		options, err := tc.Change(kind, name, v)
+		if err != nil {
+			return fmt.Errorf("set qdisc of %s: %w", device, err)
+		}
+		node.Options = append(node.Options, options...) // attributes stand one after the other
+	}
+	switch {
+	case kind == "tbf":
+		return c.ReplaceTBF(device, tbf)
+	case len(words) == 0:
+		return c.ReplaceQdisc(device, kind)
+	}
+	return c.PutQdisc(device, node)
 }
 
 func onOff(v string) (bool, error) {

@@ -32,15 +32,17 @@ const emulator = "qemu-system-x86_64"
 // killGrace is how long a program, and then a guest, may take to end when it is told to, before the next harder means.
 const killGrace = 10 * time.Second
 
-// Card is a network card of a guest. It has a link and nobody at the other end of it.
+// Card is a network card of a guest. It has a link, and at the other end of it the cards that name the same wire.
 type Card struct {
 	Model  string // as after -device of QEMU: "e1000", "virtio-net-pci,mq=on,vectors=6"; a "usb-…" brings a USB controller with it
 	Queues int    // pairs of queues behind a virtio card; 0 and 1 are one. Several need a tap, which QEMU makes in a namespace of its own
+	Wire   int    // from 1: cards of one wire hear each other, as on a repeater that is never too slow. 0: nobody is there
 }
 
 // Options say what a guest has. The zero value has one processor and no card.
 type Options struct {
 	CPUs        int      // 0: 1
+	Counted     bool     // time is counted in instructions
 	MemoryBytes int64    // 0: 512 MiB
 	Cards       []Card   // become eth0, eth1, … in the order in which the drivers find them, not in this one
 	Modules     []string // kernel modules to load, each with parameters behind blanks: "e1000 InterruptThrottleRate=500"
@@ -130,7 +132,7 @@ func boot(ctx context.Context, o Options) (g *Guest, err error) {
 func arguments(o Options, image, initramfs string) []string {
 	args := []string{
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-		"-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max",
+		"-machine", "q35", "-cpu", "max",
 		"-smp", strconv.Itoa(max(o.CPUs, 1)), "-m", strconv.FormatInt(memory(o)>>20, 10),
 		"-kernel", image, "-initrd", initramfs,
 		// A kernel that panics reboots at once, and -no-reboot makes that the end of QEMU. The rest is time: mitigations cost an emulated processor
@@ -140,12 +142,21 @@ func arguments(o Options, image, initramfs string) []string {
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
 		"-chardev", "socket,id=talk,fd=3", "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=talk,name=" + portName,
 	}
+	if o.Counted {
+		args = append(args, "-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off")
+	} else {
+		args = append(args, "-accel", "tcg,thread=multi")
+	}
 	if slices.ContainsFunc(o.Cards, func(c Card) bool { return strings.HasPrefix(c.Model, "usb-") }) {
 		args = append(args, "-device", "qemu-xhci")
 	}
 	for i, c := range o.Cards {
 		id := "card" + strconv.Itoa(i)
-		netdev := fmt.Sprintf("hubport,id=%s,hubid=%d", id, i)
+		hub := len(o.Cards) + c.Wire // those before are for cards on no wire
+		if c.Wire == 0 {
+			hub = i
+		}
+		netdev := fmt.Sprintf("hubport,id=%s,hubid=%d", id, hub)
 		if c.Queues > 1 {
 			// A hub has one queue; a tap that nobody brings up has several and drops what is sent to it.
 			netdev = fmt.Sprintf("tap,id=%s,ifname=%s,script=no,downscript=no,queues=%d", id, id, c.Queues)

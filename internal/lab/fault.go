@@ -1,0 +1,148 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/linerate/linerate/internal/lab/work"
+)
+
+// Level says how gross a fault is.
+type Level string
+
+// The levels. A gross fault costs most of the rate or happens all the time, a plain one some of it, a mild one may be left unseen.
+const (
+	Mild  Level = "mild"
+	Plain Level = "plain"
+	Gross Level = "gross"
+)
+
+// Levels are all of them, the mildest first.
+var Levels = []Level{Mild, Plain, Gross}
+
+// Ground says what a world is made on.
+type Ground string
+
+// The grounds. What a namespace cannot hold — real cards, global settings, qdiscs that this kernel has not — needs a guest with a
+// kernel of its own, in which the same world is made.
+const (
+	Namespace Ground = "namespace"
+	Guest     Ground = "guest"
+)
+
+// Mode says from where a world is diagnosed.
+type Mode string
+
+// The modes. Passive ones look at one host for some seconds while the background work runs and put no load of their own on it.
+const (
+	Target      Mode = "target" // near against far
+	PassiveNear Mode = "passive-near"
+	PassiveFar  Mode = "passive-far"
+)
+
+// Fault is what is wrong with a world: settings, the link, rules, and what other programs do.
+type Fault struct {
+	// Settings by host name, "all" for every host. "machine" is the machine on which the world is made, whose settings hold in all
+	// namespaces: only a guest may be changed so.
+	Settings map[string][]Setting `json:"settings,omitempty"`
+	Link     *Link                `json:"link,omitempty"`     // in place of the world's
+	Firewall map[string]Firewall  `json:"firewall,omitempty"` // by host name
+	Work     []work.Work          `json:"work,omitempty"`
+}
+
+// Firewall is a rule set of one host. It needs the program nft(8).
+type Firewall struct {
+	Rules     int  `json:"rules,omitempty"`     // that every incoming packet is compared with, one after the other, and none of which fits
+	Conntrack bool `json:"conntrack,omitempty"` // a rule that asks for the state of connections, which makes the kernel track all of them
+}
+
+// machine is the name under which a fault sets what is outside of namespaces.
+const machine = "machine"
+
+// maxRules bounds a rule set: nft(8) takes some seconds to load so many.
+const maxRules = 20_000
+
+// check says what is wrong with a fault of a world on a ground.
+func (f Fault) check(w World, g Ground) error {
+	settings := maps.Clone(f.Settings)
+	if _, ok := settings[machine]; ok && g != Guest {
+		return errors.New("settings of the machine itself: only in a guest")
+	}
+	delete(settings, machine)
+	if err := (World{Topology: w.Topology, Link: f.Link, Settings: settings}).Check(); err != nil {
+		return err
+	}
+	plan, err := w.plan()
+	if err != nil {
+		return err
+	}
+	known := func(name string) bool {
+		return slices.ContainsFunc(plan.hosts, func(h hostPlan) bool { return h.name == name })
+	}
+	for name, rules := range f.Firewall {
+		if !known(name) || rules.Rules < 0 || rules.Rules > maxRules {
+			return fmt.Errorf("firewall of host %q with %d rules: want a host of the world, and at most %d rules", name, rules.Rules, maxRules)
+		}
+	}
+	for _, k := range f.Work {
+		if err := k.Check(); err != nil {
+			return err
+		}
+		if !known(k.Host) {
+			return fmt.Errorf("work %s on host %q: the world has no such host", k.Kind, k.Host)
+		}
+	}
+	return nil
+}
+
+// Fault gives what is wrong at a level: the one of the file, or for the gross one of a practice scenario its faults. The scenario's own
+// work goes before that of the fault. False: the scenario has no such level.
+func (s Scenario) Fault(l Level) (Fault, bool) {
+	f, ok := s.Levels[l]
+	if !ok && l == Gross && len(s.Faults) > 0 {
+		f, ok = Fault{Settings: s.Faults}, true
+	}
+	f.Work = append(slices.Clone(s.Work), f.Work...)
+	return f, ok
+}
+
+// Sound tells whether nothing is wrong in the world: every warning there is a false one.
+func (s Scenario) Sound() bool { return len(s.Levels) == 0 && len(s.Faults) == 0 }
+
+// checkMatrix says what is wrong with the part of a scenario that the matrix reads.
+func (s Scenario) checkMatrix() error {
+	if s.Ground != "" && s.Ground != Namespace && s.Ground != Guest {
+		return fmt.Errorf("ground %q: want %s or %s", s.Ground, Namespace, Guest)
+	}
+	if s.Mode != "" && s.Mode != Target && s.Mode != PassiveNear && s.Mode != PassiveFar {
+		return fmt.Errorf("mode %q: want %s, %s or %s", s.Mode, Target, PassiveNear, PassiveFar)
+	}
+	if err := (Fault{Work: s.Work}).check(s.World, s.Ground); err != nil {
+		return err
+	}
+	for l, f := range s.Levels {
+		if !slices.Contains(Levels, l) {
+			return fmt.Errorf("level %q: want one of %v", l, Levels)
+		}
+		if err := f.check(s.World, s.Ground); err != nil {
+			return fmt.Errorf("level %s: %w", l, err)
+		}
+	}
+	switch e := s.Expect; {
+	case len(e.Also) > 0 && e.Why == "":
+		return errors.New("another finding is as right, but it is not said why")
+	case len(e.Both) != 0 && (len(e.Both) != 2 || e.Both[0] != e.Finding):
+		return errors.New("two faults at once: both are named, the expected first finding first")
+	}
+	return nil
+}
+
+// ground is where the scenario is played.
+func (s Scenario) ground() Ground {
+	if s.Ground == "" {
+		return Namespace
+	}
+	return s.Ground
+}

@@ -1,0 +1,240 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/linerate/linerate/internal/lab/work"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// ErrLacks is answered by Stage where the machine has not what a scenario needs; the error around it says what.
+var ErrLacks = errors.New("this machine cannot play the scenario")
+
+// Staged is a world with its fault planted and its background work under way, ready for a verdict.
+type Staged struct {
+	*Running
+	Scenario Scenario
+	Level    Level
+
+	key   string
+	state string
+	stop  []func() // in the order in which they were begun
+}
+
+// Verdict is what `linerate diagnose` made of a staged world.
+type Verdict struct {
+	Document json.RawMessage // linerate.diagnose/1
+	Elapsed  time.Duration   // of the command, from its start to its end
+	CPU      time.Duration   // of the command and its children; a verdict with a target includes the load it made
+}
+
+// Stage makes a scenario's world, plants the fault of a level (none for a sound world) and starts the background work. state is a
+// directory for the hosts' journals. Close it. The error is ErrLacks where the machine cannot hold the fault.
+func Stage(ctx context.Context, s Scenario, l Level, state string) (*Staged, error) {
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("scenario %q: %w", s.Name, err)
+	}
+	f, ok := s.Fault(l)
+	if !ok && !s.Sound() {
+		return nil, fmt.Errorf("scenario %q has no level %q", s.Name, l)
+	}
+	if c := s.Needs.CongestionControl; c != "" && !allowed(c) {
+		return nil, fmt.Errorf("%w: it does not offer %s to namespaces", ErrLacks, c)
+	}
+	w := s.World.pinned()
+	if f.Link != nil {
+		w.Link = f.Link
+	}
+	running, err := Up(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	staged := &Staged{Running: running, Scenario: s, Level: l, key: wire.NewKey().String(), state: state}
+	if err := staged.plant(ctx, f); err != nil {
+		return nil, errors.Join(fmt.Errorf("scenario %s: %w", s.Name, err), staged.Close())
+	}
+	return staged, nil
+}
+
+// plant makes the fault true: first what holds for sockets yet to be made, then the far end, then what others do.
+func (s *Staged) plant(ctx context.Context, f Fault) error {
+	for _, h := range s.Hosts {
+		settings := append([]Setting{}, f.Settings["all"]...)
+		settings = append(settings, f.Settings[h.Name]...)
+		if err := h.Set(ctx, settings...); err != nil {
+			return err
+		}
+		if rules, ok := f.Firewall[h.Name]; ok {
+			if err := h.load(ctx, rules); err != nil {
+				return err
+			}
+		}
+	}
+	stop, err := s.Serve(ctx, s.key, filepath.Join(s.state, "far"), nil)
+	if err != nil {
+		return err
+	}
+	s.stop = append(s.stop, stop)
+	for _, w := range f.Work {
+		stop, err := s.work(ctx, w)
+		if err != nil {
+			return err
+		}
+		s.stop = append(s.stop, stop)
+	}
+	return nil
+}
+
+// load gives a host its rules.
+func (h *Host) load(ctx context.Context, f Firewall) error {
+	c := h.Exec(ctx, "nft", "-f", "-")
+	said := &tail{}
+	c.Stdin, c.Stderr = strings.NewReader(f.ruleset()), said
+	err := c.Run()
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: no program nft: install nftables", ErrLacks)
+	}
+	if err != nil {
+		return fmt.Errorf("host %s: load rules: %w%s", h.Name, err, said.last())
+	}
+	return nil
+}
+
+// ruleset is what nft(8) reads. The addresses are of TEST-NET-3 and the benchmark net (RFC 5737, RFC 2544), which no host here has: each
+// rule is evaluated for each packet and none applies.
+func (f Firewall) ruleset() string {
+	var b strings.Builder
+	b.WriteString("table inet linerate_lab {\n\tchain input {\n\t\ttype filter hook input priority filter; policy accept;\n")
+	if f.Conntrack {
+		b.WriteString("\t\tct state invalid counter\n")
+	}
+	for i := range f.Rules {
+		fmt.Fprintf(&b, "\t\tip saddr 198.%d.%d.%d drop\n", 18+i>>16&1, i>>8&255, i&255)
+	}
+	b.WriteString("\t}\n}\n")
+	return b.String()
+}
+
+// work starts one background program and returns when it is ready.
+func (s *Staged) work(ctx context.Context, w work.Work) (stop func(), err error) {
+	// By address: a world that could not cover /etc/hosts has no names.
+	if h := s.Host(w.To); h != nil {
+		w.To = h.Address
+	}
+	q, err := json.Marshal(w)
+	if err != nil {
+		return nil, err
+	}
+	inner, cancel := context.WithCancel(ctx)
+	c := s.Host(w.Host).Command(inner, workCommand, string(q))
+	first, said := &firstLine{seen: make(chan struct{})}, &tail{}
+	c.Stdout, c.Stderr = first, said
+	if err := c.Start(); err != nil {
+		cancel()
+		return nil, fmt.Errorf("work %s: %w", w.Kind, err)
+	}
+	ended := make(chan error, 1) // room for the outcome, whether or not anybody asks
+	go func() { ended <- c.Wait() }()
+	select {
+	case <-first.seen:
+		return func() { cancel(); <-ended }, nil
+	case err := <-ended:
+		cancel()
+		if err == nil {
+			err = errors.New("ended at once")
+		}
+		return nil, fmt.Errorf("work %s on %s did not start: %w%s", w.Kind, w.Host, err, said.last())
+	case <-ctx.Done():
+		cancel()
+		<-ended
+		return nil, ctx.Err()
+	}
+}
+
+// Diagnose gives the verdict of the scenario's mode. What the command says goes to log, which may be nil.
+func (s *Staged) Diagnose(ctx context.Context, log io.Writer) (Verdict, error) {
+	h, args := s.Near(), []string{"diagnose"}
+	switch s.Scenario.Mode {
+	case PassiveNear:
+	case PassiveFar:
+		h = s.Far()
+	default:
+		args = append(args, s.Far().Address+":"+port)
+	}
+	args = append(args, s.Scenario.Flags...)
+	args = append(args, "--json", "--progress", "none", "--state", filepath.Join(s.state, h.Name))
+	c := h.Command(ctx, args...)
+	c.Env = []string{"LINERATE_KEY=" + s.key}
+	said := &tail{}
+	c.Stderr = said
+	if log != nil {
+		c.Stderr = io.MultiWriter(said, log)
+	}
+	start := time.Now()
+	out, err := c.Output()
+	v := Verdict{Document: bytes.TrimSpace(out), Elapsed: time.Since(start), CPU: c.CPU()}
+	if err != nil {
+		return v, fmt.Errorf("%s: %w%s", h.Name, err, said.last())
+	}
+	if !json.Valid(v.Document) {
+		return v, fmt.Errorf("%s: linerate diagnose: its document is not JSON", h.Name)
+	}
+	return v, nil
+}
+
+// Busy says how the emulated link itself failed to keep up, which makes the world another than the scenario's; empty: it did not.
+func (s *Staged) Busy(ctx context.Context) string {
+	c, err := s.LinkCounts(ctx)
+	if err != nil {
+		return "" // the world is gone, which whoever asked it for something else has been told
+	}
+	n := c.Out.Overruns + c.Out.Refused + c.Back.Overruns + c.Back.Refused
+	if s.World.Link == nil || n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the emulated link could not keep up and dropped %d frames: the machine was too busy", n)
+}
+
+// Close ends the work, the far end and the world.
+func (s *Staged) Close() error {
+	for i := len(s.stop) - 1; i >= 0; i-- {
+		s.stop[i]()
+	}
+	return s.Running.Close()
+}
+
+// RunWork is the body of the hidden command "linerate lab-work": one background program, as the maker of the world describes it.
+func RunWork(ctx context.Context, description string) error {
+	var w work.Work
+	if err := json.Unmarshal([]byte(description), &w); err != nil {
+		return fmt.Errorf("read the description of the work: %w", err)
+	}
+	return work.Run(ctx, w, os.Stdout)
+}
+
+// workCommand is the hidden command under which the binary does background work.
+const workCommand = "lab-work"
+
+// firstLine tells when the first whole line was written and forgets everything.
+type firstLine struct {
+	once sync.Once
+	seen chan struct{}
+}
+
+func (f *firstLine) Write(b []byte) (int, error) {
+	if bytes.IndexByte(b, '\n') >= 0 {
+		f.once.Do(func() { close(f.seen) })
+	}
+	return len(b), nil
+}

@@ -1,0 +1,167 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Run works until ctx ends, which is no error. It writes Ready to out when the work has begun to matter.
+func Run(ctx context.Context, w Work, out io.Writer) error {
+	if err := w.Check(); err != nil {
+		return err
+	}
+	j := &job{Work: w.filled(), out: out}
+	bodies := map[Kind]func(context.Context) error{
+		CPUHog: j.cpuHog, TCPSink: j.tcpSink, TCPSource: j.tcpSource, RPCServer: j.rpcServer, RPCClient: j.rpcClient,
+		SlowListener: j.slowListener, Connector: j.connector, Churn: j.churn,
+		UDPSink: j.udpSink, UDPSource: j.udpSource, UDPEcho: j.udpEcho, UDPFlows: j.udpFlows, Neighbours: j.neighbours,
+	}
+	err := bodies[w.Kind](ctx)
+	if ctx.Err() != nil || err == nil {
+		return nil
+	}
+	return fmt.Errorf("work %s: %w", w.Kind, err)
+}
+
+// job is a work under way.
+type job struct {
+	Work
+	out io.Writer
+}
+
+func (j *job) ready() { fmt.Fprintln(j.out, Ready) }
+
+// at is the address it talks to or, without To, listens at.
+func (j *job) at(port int) string { return net.JoinHostPort(j.To, strconv.Itoa(port)) }
+
+// each runs one body per connection or thread, says ready when all have begun, and ends with the first that fails.
+func (j *job) each(ctx context.Context, body func(ctx context.Context, begun func()) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var begun, ended sync.WaitGroup
+	begun.Add(j.Count)
+	for range j.Count {
+		ended.Go(func() {
+			done := sync.OnceFunc(begun.Done)
+			defer done() // one that failed must not keep the others' word back
+			if err := body(ctx, done); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	begun.Wait()
+	if ctx.Err() == nil {
+		j.ready()
+	}
+	ended.Wait()
+	return context.Cause(ctx)
+}
+
+// cpuHog spins for Busy of every hundredth of a second: short beside the steps in which processors are watched.
+func (j *job) cpuHog(ctx context.Context) error {
+	const turn = 10 * time.Millisecond
+	return j.each(ctx, func(ctx context.Context, begun func()) error {
+		runtime.LockOSThread() // never unlocked: the thread ends with its affinity
+		if j.CPU != nil {
+			var set unix.CPUSet
+			set.Set(*j.CPU)
+			if err := unix.SchedSetaffinity(0, &set); err != nil {
+				return fmt.Errorf("stay on processor %d: %w", *j.CPU, err)
+			}
+		}
+		begun()
+		for ctx.Err() == nil {
+			for start := time.Now(); time.Since(start) < time.Duration(j.Busy*float64(turn)); {
+			}
+			if j.Busy < 1 {
+				time.Sleep(time.Duration((1 - j.Busy) * float64(turn)))
+			}
+		}
+		return nil
+	})
+}
+
+// until closes something when ctx ends, so that a blocked call on it returns.
+func until(ctx context.Context, c io.Closer) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { _ = c.Close() }) // the call that it interrupts has the error
+}
+
+// buffered asks for a receive buffer before a socket is bound, so that accepted connections have it from their first window on.
+func (j *job) buffered(_, _ string, c syscall.RawConn) error {
+	if j.Buffer == 0 {
+		return nil
+	}
+	var err error
+	if e := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, j.Buffer) }); e != nil {
+		return e
+	}
+	return err
+}
+
+// pace sleeps until n units at the given rate per second may have passed since start. A rate of 0 never sleeps.
+func pace(ctx context.Context, start time.Time, n, rate float64) {
+	if rate <= 0 {
+		return
+	}
+	wait := time.Until(start.Add(time.Duration(n / rate * float64(time.Second))))
+	if wait < time.Millisecond {
+		return
+	}
+	rest(ctx, wait)
+}
+
+// rest waits, or returns earlier when ctx ends.
+func rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// serve accepts until ctx ends and runs body with each connection. A client that goes away ends its body only.
+func (j *job) serve(ctx context.Context, body func(c net.Conn)) error {
+	l, err := (&net.ListenConfig{Control: j.buffered}).Listen(ctx, "tcp4", j.at(j.Port))
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	defer until(ctx, l)()
+	j.ready()
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer c.Close()
+			defer until(ctx, c)()
+			body(c)
+		}()
+	}
+}
+
+// dial connects, again and again until it succeeds or a minute has passed: under a fault of the path the first attempt may be lost.
+func (j *job) dial(ctx context.Context) (*net.TCPConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		c, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp4", j.at(j.Port))
+		if err == nil {
+			return c.(*net.TCPConn), nil
+		}
+		if ctx.Err() != nil || errors.Is(err, unix.ECONNREFUSED) {
+			return nil, err
+		}
+		rest(ctx, 10*time.Millisecond)
+	}
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package work
+
+import (
+	"context"
+	"io"
+)
+
+// Run answers ErrNotSupported.
+func Run(context.Context, Work, io.Writer) error { return ErrNotSupported }

@@ -1,0 +1,192 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// udpSocket opens one at a port; 0 lets the kernel choose.
+func (j *job) udpSocket(ctx context.Context, port int) (*net.UDPConn, error) {
+	c, err := (&net.ListenConfig{Control: j.buffered}).ListenPacket(ctx, "udp4", net.JoinHostPort("", fmt.Sprint(port)))
+	if err != nil {
+		return nil, err
+	}
+	return c.(*net.UDPConn), nil
+}
+
+func (j *job) udpSink(ctx context.Context) error {
+	c, err := j.udpSocket(ctx, j.Port)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	defer until(ctx, c)()
+	j.ready()
+	buf := make([]byte, 64<<10)
+	for start, n := time.Now(), 1.0; ; n++ {
+		if _, _, err := c.ReadFromUDPAddrPort(buf); err != nil {
+			return err
+		}
+		pace(ctx, start, n, j.Packets)
+	}
+}
+
+// target is the address of To, a host of the world or an address.
+func (j *job) target(ctx context.Context) (netip.Addr, error) {
+	if a, err := netip.ParseAddr(j.To); err == nil {
+		return a, nil
+	}
+	all, err := net.DefaultResolver.LookupNetIP(ctx, "ip4", j.To)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	return all[0].Unmap(), nil
+}
+
+// refused tells errors of sending that a datagram program lives with: nobody listens, or the queue was full.
+func refused(err error) bool {
+	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.EAGAIN)
+}
+
+func (j *job) udpSource(ctx context.Context) error {
+	to, err := j.target(ctx)
+	if err != nil {
+		return err
+	}
+	at := netip.AddrPortFrom(to, uint16(j.Port))
+	return j.each(ctx, func(ctx context.Context, begun func()) error {
+		c, err := j.udpSocket(ctx, 0)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		begun()
+		datagram := make([]byte, j.Bytes)
+		start, n := time.Now(), 0.0
+		for ctx.Err() == nil {
+			// Turns of sending and rest, as cross traffic that comes and goes.
+			if j.Interval > 0 && time.Since(start) > j.interval() {
+				rest(ctx, j.interval())
+				start, n = time.Now(), 0
+			}
+			if _, err := c.WriteToUDPAddrPort(datagram, at); err != nil && !refused(err) {
+				return err
+			}
+			n++
+			pace(ctx, start, n, j.Packets)
+		}
+		return nil
+	})
+}
+
+func (j *job) udpEcho(ctx context.Context) error {
+	port := j.Port - 1
+	next := make(chan int, j.Count)
+	for range j.Count {
+		port++
+		next <- port
+	}
+	return j.each(ctx, func(ctx context.Context, begun func()) error {
+		c, err := j.udpSocket(ctx, <-next)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		defer until(ctx, c)()
+		begun()
+		for buf := make([]byte, 2048); ; {
+			n, from, err := c.ReadFromUDPAddrPort(buf)
+			if err != nil {
+				return err
+			}
+			if _, err := c.WriteToUDPAddrPort(buf[:n], from); err != nil && !refused(err) {
+				return err
+			}
+		}
+	})
+}
+
+// udpFlows makes flows that connection tracking must not evict: only assured ones make a full table refuse new connections, others
+// it drops early. Each flow sends once and, when two seconds have passed since its first packet, again; see the package's sources.
+func (j *job) udpFlows(ctx context.Context) error {
+	to, err := j.target(ctx)
+	if err != nil {
+		return err
+	}
+	sockets := make([]*net.UDPConn, j.Count)
+	for i := range sockets {
+		if sockets[i], err = j.udpSocket(ctx, 0); err != nil {
+			return err
+		}
+		defer sockets[i].Close()
+		go drain(sockets[i])
+	}
+	const assured = 2500 * time.Millisecond
+	datagram := []byte("flow")
+	// Far below what an echo on one processor answers: a datagram that is lost on the way makes no assured flow.
+	const rate = 100_000
+	for round := 0; ctx.Err() == nil; round++ {
+		start, n := time.Now(), 0.0
+		for _, c := range sockets {
+			for port := range j.Count {
+				if _, err := c.WriteToUDPAddrPort(datagram, netip.AddrPortFrom(to, uint16(j.Port+port))); err != nil && !refused(err) {
+					return err
+				}
+				n++
+				pace(ctx, start, n, rate)
+			}
+		}
+		if round == 2 {
+			j.ready()
+		}
+		if round < 2 {
+			rest(ctx, assured-time.Since(start))
+		} else {
+			rest(ctx, 20*time.Second) // an assured flow lives for two minutes without a packet
+		}
+	}
+	return nil
+}
+
+// drain throws away what comes, so that answers nobody wants do not overflow the socket, which would be a fault of its own.
+func drain(c *net.UDPConn) {
+	for buf := make([]byte, 2048); ; {
+		if _, _, err := c.ReadFromUDPAddrPort(buf); err != nil && !refused(err) {
+			return
+		}
+	}
+}
+
+func (j *job) neighbours(ctx context.Context) error {
+	first, err := j.target(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := j.udpSocket(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for round := 0; ctx.Err() == nil; round++ {
+		a := first
+		for range j.Count {
+			// An entry that finds no room is the fault to be had (ENOBUFS); one that nobody answers (EHOSTUNREACH) fills the table all the same.
+			_, err := c.WriteToUDPAddrPort([]byte{0}, netip.AddrPortFrom(a, uint16(j.Port)))
+			if err != nil && !refused(err) && !errors.Is(err, unix.EHOSTUNREACH) && !errors.Is(err, unix.EINVAL) {
+				return err
+			}
+			a = a.Next()
+		}
+		if round == 0 {
+			j.ready()
+		}
+		rest(ctx, j.interval())
+	}
+	return nil
+}
