@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -33,34 +32,27 @@ func (src *source) counters() (*Counters, error) {
 	now := src.time()
 	var said notes
 	// The list of interfaces comes first: it tells how much there will be, and a map that grows costs more than all parsing. The rest of a host
-	// is some 600 names and a few for each CPU.
+	// is some 700 names and a few for each CPU.
 	dev, err := src.Net("dev")
-	set := procfs.NewCounts(768 + procfs.DevColumns*bytes.Count(dev, []byte{'\n'}))
+	set := procfs.NewCounts(896 + procfs.DevColumns*bytes.Count(dev, []byte{'\n'}))
 	c := &Counters{Time: now, Values: set.Values}
 	if err == nil {
 		err = procfs.ParseDev(dev, set)
 	}
 	said.add("counters of /proc/net/dev", err)
 
-	// All of these are tables of one network namespace, but softnet_stat and the pages in sockstat are the machine's.
-	readings := []struct {
-		name  string
-		parse func([]byte, *procfs.Counts) error
-	}{
-		{"snmp", procfs.ParseSNMP},
-		{"netstat", procfs.ParseSNMP},
-		{"snmp6", procfs.ParseSNMP6},
-		{"softnet_stat", procfs.ParseSoftnet},
-		{"sockstat", procfs.ParseSockstat},
-	}
-	for _, f := range readings {
-		b, err := src.Net(f.name)
-		if err == nil {
-			err = f.parse(b, set)
+	for _, f := range procfs.CounterFiles() {
+		read, name := src.Read, "proc/"+f.Name
+		if ofNamespace, ok := strings.CutPrefix(f.Name, "net/"); ok {
+			read, name = src.Net, ofNamespace
 		}
-		// A kernel without IPv6 has no snmp6, and that is no loss worth a sentence.
-		if err != nil && !(f.name == "snmp6" && errors.Is(err, fs.ErrNotExist)) {
-			said.add("counters of /proc/net/"+f.name, err)
+		b, err := read(name)
+		if err == nil {
+			err = f.Parse(b, set)
+		}
+		// What many kernels do not have, or not for everybody, is missed in silence; what is there and cannot be understood is told.
+		if err != nil && (!f.Optional || errors.Is(err, procfs.ErrFormat)) {
+			said.add("counters of /proc/"+f.Name, err)
 		}
 	}
 	b, err := src.Read("proc/stat")
@@ -74,19 +66,25 @@ func (src *source) counters() (*Counters, error) {
 	if err != nil {
 		said.add("processor time and interrupt counters", err)
 	}
-	// The table of the thread's own network namespace; absent without the module.
-	if n, ok := procfs.ParseUint([]byte(src.Optional("proc/sys/net/netfilter/nf_conntrack_count"))); ok {
-		set.Put(n, "conntrack.count")
-	}
 	countQdiscs(src, set, &said)
 	countCards(src, set, &said)
 
-	// Time alone is not a reading: two of them would differ by nothing and look like a quiet host.
-	if len(c.Values) == 0 && len(c.CPUs) == 0 {
+	// Time and limits alone are no reading: two of them would differ by nothing and look like a quiet host.
+	if len(c.CPUs) == 0 && !counts(c.Values) {
 		return nil, fmt.Errorf("read counters: %w", errors.Join(said.causes...))
 	}
 	c.Warnings = said.sentences
 	return c, nil
+}
+
+// counts tells whether anything among them is counted, rather than a level or a limit.
+func counts(values map[string]uint64) bool {
+	for name := range values {
+		if !gauge(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // countQdiscs gives one figure per interface. Which discipline of a tree dropped is for tc(8) to say; a test asks whether this host
@@ -174,20 +172,41 @@ func gauge(name string) bool {
 	case strings.HasPrefix(name, "tcpmem."), strings.HasPrefix(name, "udpmem."), strings.HasPrefix(name, "sockets."),
 		strings.HasSuffix(name, ".backlog_bytes"):
 		return true
-	case name == "Tcp.CurrEstab", name == "conntrack.count":
+	case strings.HasPrefix(name, "neigh."):
+		return strings.HasSuffix(name, ".entries") || strings.Contains(name, ".gc_thresh")
+	}
+	switch name {
+	case "Tcp.CurrEstab", "conntrack.count", "conntrack.max", "conntrack.entries", "nfqueue.waiting":
 		return true
 	}
 	return false
 }
 
-// narrow tells the counters that the kernel keeps or prints in 32 bits (softnet_stat, tc's gnet_stats_queue), so that they go through
-// zero on a busy host.
+// narrow tells the counters that the kernel keeps or prints in 32 bits (softnet_stat, tc's gnet_stats_queue, ip_conntrack_stat,
+// interrupts and softirqs), so that they go through zero on a busy host. A sum of such counters steps back by 2³² when one of them does.
 func narrow(name string) bool {
-	return strings.HasPrefix(name, "softnet.") || strings.HasPrefix(name, "qdisc.")
+	for _, prefix := range [...]string{"softnet.", "qdisc.", "conntrack.", "nfqueue.", "softirq.", "irq."} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// between is how far a counter came from was to now. One that went backwards went through zero if it is narrow and came less than half way round;
+// otherwise it began anew: driver reloaded, interface or queueing discipline replaced.
+func between(name string, was, now uint64) uint64 {
+	if now >= was {
+		return now - was
+	}
+	if round := uint32(now - was); narrow(name) && round < 1<<31 {
+		return uint64(round)
+	}
+	return now
 }
 
 // Sub gives what was counted between two readings. Gauges keep their later value. A counter that went backwards wrapped if it is one of
-// those that the kernel prints in 32 bits; otherwise it was reset (driver reloaded, interface made anew) and counts from zero. A name that
+// those that the kernel keeps in 32 bits; otherwise it was reset (driver reloaded, interface made anew) and counts from zero. A name that
 // is in after only is new and counts whole; one in before only is gone and is left out. Nil counts as an empty reading.
 func Sub(before, after *Counters) *Counters {
 	if after == nil {
@@ -206,15 +225,10 @@ func Sub(before, after *Counters) *Counters {
 	for name, now := range after.Values {
 		// Absent is 0 in a map, which is what a counter that is new began with.
 		was := before.Values[name]
-		switch {
-		case gauge(name):
+		if gauge(name) {
 			d.Values[name] = now
-		case now >= was:
-			d.Values[name] = now - was
-		case narrow(name) && was <= 1<<32:
-			d.Values[name] = now + 1<<32 - was
-		default:
-			d.Values[name] = now
+		} else {
+			d.Values[name] = between(name, was, now)
 		}
 	}
 	was := make(map[int]CPUTimes, len(before.CPUs))

@@ -118,14 +118,18 @@ func TestSub(t *testing.T) {
 	before := &host.Counters{Time: at, CPUs: []host.CPUTimes{{CPU: 0, User: 10, Idle: 100, Steal: 3}}, Values: map[string]uint64{
 		"Tcp.RetransSegs": 10, "softnet.processed": 1<<32 - 5, "qdisc.eth0.drops": 1<<32 - 1, "nic.eth0.rx_bytes": 1 << 40, "nic.gone.rx_bytes": 5,
 		"tcpmem.pages": 900, "Tcp.CurrEstab": 7, "qdisc.eth0.backlog_bytes": 4000, "same": 4,
+		// Two CPUs went through zero, so that the sum stepped back twice; a discipline was replaced, and began anew.
+		"conntrack.drop": 3<<32 + 10, "qdisc.eth1.drops": 1000, "neigh.ipv4.entries": 9, "neigh.ipv4.table_fulls": 1, "neigh.ipv4.gc_thresh3": 1024,
 	}}
 	after := &host.Counters{Time: at.Add(1500 * time.Millisecond), CPUs: []host.CPUTimes{{CPU: 0, User: 11.5, Idle: 99.5, Steal: 4}, {CPU: 1, User: 2}}, Values: map[string]uint64{
 		"Tcp.RetransSegs": 17, "softnet.processed": 7, "qdisc.eth0.drops": 0, "nic.eth0.rx_bytes": 99, "nic.new.rx_bytes": 6,
 		"tcpmem.pages": 100, "Tcp.CurrEstab": 2, "qdisc.eth0.backlog_bytes": 0, "same": 4,
+		"conntrack.drop": 1<<32 + 30, "qdisc.eth1.drops": 5, "neigh.ipv4.entries": 7, "neigh.ipv4.table_fulls": 4, "neigh.ipv4.gc_thresh3": 1024,
 	}}
 	want := &host.Counters{Time: after.Time, Seconds: 1.5, CPUs: []host.CPUTimes{{CPU: 0, User: 1.5, Steal: 1}, {CPU: 1, User: 2}}, Values: map[string]uint64{
 		"Tcp.RetransSegs": 7, "softnet.processed": 12, "qdisc.eth0.drops": 1, "nic.eth0.rx_bytes": 99, "nic.new.rx_bytes": 6,
 		"tcpmem.pages": 100, "Tcp.CurrEstab": 2, "qdisc.eth0.backlog_bytes": 0, "same": 0,
+		"conntrack.drop": 20, "qdisc.eth1.drops": 5, "neigh.ipv4.entries": 7, "neigh.ipv4.table_fulls": 3, "neigh.ipv4.gc_thresh3": 1024,
 	}}
 	if diff := cmp.Diff(want, host.Sub(before, after)); diff != "" {
 		t.Errorf("difference (-want +got):\n%s", diff)

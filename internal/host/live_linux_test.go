@@ -58,10 +58,19 @@ func TestLiveCounters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"Tcp.RetransSegs", "Udp.RcvbufErrors", "TcpExt.TCPTimeouts", "softnet.dropped", "softnet.time_squeeze", "softirq.NET_RX", "nic.lo.rx_bytes", "tcpmem.pages", "ctxt"} {
+	for _, name := range []string{"Tcp.RetransSegs", "Udp.RcvbufErrors", "TcpExt.TCPTimeouts", "softnet.dropped", "softnet.time_squeeze", "softirq.NET_RX", "nic.lo.rx_bytes", "tcpmem.pages", "ctxt",
+		"neigh.ipv4.table_fulls", "sockets.port_last", "sockets.tcp_tw_max"} {
 		if _, ok := before.Values[name]; !ok {
 			t.Errorf("%s is not counted", name)
 		}
+	}
+	// What is counted by CPU is read before the sum, and the sum has 32 bits.
+	var rx uint64
+	for _, cpu := range before.CPUs {
+		rx += before.Values[fmt.Sprintf("softirq.NET_RX.%d", cpu.CPU)]
+	}
+	if sum := before.Values["softirq.NET_RX"]; rx == 0 || uint32(sum-rx) > 1<<31 {
+		t.Errorf("NET_RX %d, %d over the processors", sum, rx)
 	}
 	if len(before.CPUs) < 2 || before.CPUs[0].CPU != -1 || before.CPUs[0].Total() <= 0 {
 		t.Errorf("processor time %+v", before.CPUs)

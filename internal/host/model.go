@@ -175,22 +175,34 @@ type Route struct {
 // Counts:
 //
 //	Tcp.RetransSegs, TcpExt.TCPTimeouts, Udp.RcvbufErrors   /proc/net/snmp and netstat, the kernel's words
-//	Udp6.RcvbufErrors, Ip6.InDiscards                       /proc/net/snmp6; TCP counts both versions in the first
+//	Udp6.RcvbufErrors, Icmp6.InPktTooBigs                   /proc/net/snmp6; TCP counts both versions in the first
+//	IcmpMsg.InType3, .OutType3                              destination unreachable, "fragmentation needed" among them: the kernel does not count the codes
 //	softnet.dropped, softnet.0.dropped                      all CPUs, and CPU 0: processed, dropped, time_squeeze, received_rps, flow_limit
 //	nic.eth0.rx_bytes                                       the names of /sys/class/net/X/statistics
 //	nic.eth0.carrier_changes                                of cards on a bus: how often the link came or went
 //	ethtool.eth0.NAME                                       of cards on a bus, as the driver calls it
 //	qdisc.eth0.drops, .requeues, .overlimits                packets; the largest figure among the interface's disciplines
 //	irq.45, softirq.NET_RX, ctxt                            numbered interrupts only; context switches
+//	softirq.NET_RX.3, softirq.NET_TX.3                      on CPU 3, if it ever ran one
+//	conntrack.drop, .early_drop, .insert_failed, .found, …  /proc/net/stat/nf_conntrack, all CPUs, the kernel's words; of the network namespace
+//	neigh.ipv4.table_fulls, .unresolved_discards, …         /proc/net/stat/arp_cache, and neigh.ipv6 ndisc_cache; of all namespaces together
+//	nfqueue.dropped, .user_dropped                          packets that a program should have judged and could not take (root alone)
+//	pressure.cpu.some_microseconds, pressure.memory.full_…  time during which some or all tasks waited: cpu, memory, irq (since Linux 4.20)
 //
 // Gauges, of which only the later reading means something:
 //
-//	Tcp.CurrEstab, conntrack.count                          connections
+//	Tcp.CurrEstab, conntrack.count                          connections; conntrack.max is the most that are followed
 //	tcpmem.pages, udpmem.pages                              pages of memory, of the whole machine
+//	tcpmem.low_pages, .pressure_pages, .max_pages           net.ipv4.tcp_mem, and udpmem.* udp_mem
 //	sockets.tcp_inuse, .tcp_orphan, .tcp_tw, .tcp_alloc, sockets.udp_inuse
+//	sockets.tcp_orphan_max, .tcp_tw_max                     net.ipv4.tcp_max_orphans, tcp_max_tw_buckets
+//	sockets.port_first, .port_last                          net.ipv4.ip_local_port_range
+//	neigh.ipv4.entries, .gc_thresh1, .gc_thresh2, .gc_thresh3
+//	nfqueue.waiting                                         packets that wait for a program's judgement
 //	qdisc.eth0.backlog_bytes                                waiting to be sent
 //
-// Left out: MPTCP, UDP-Lite, per-type ICMP, and what snmp lists that is no count.
+// Limits are absent where the namespace does not show them (tcp_mem and gc_thresh are the first namespace's). Left out: MPTCP, UDP-Lite, other types of ICMP by
+// number, and what snmp lists that is no count.
 type Counters struct {
 	Time time.Time `json:"time"` // of the reading; in a difference, of the later one
 	// Seconds is the time between the two readings of a difference; 0 in a reading.

@@ -19,6 +19,13 @@
 //	sockets.tcp_inuse, tcpmem.pages                              /proc/net/sockstat
 //	nic.eth0.rx_bytes                                            /proc/net/dev, by the names that sysfs has for the same counters
 //	irq.45, softirq.NET_RX, ctxt                                 /proc/stat
+//	softirq.NET_RX.3                                             /proc/softirqs: on CPU 3
+//	conntrack.insert_failed, neigh.ipv4.table_fulls              /proc/net/stat, summed over the CPUs
+//	nfqueue.dropped                                              /proc/net/netfilter/nfnetlink_queue, over all queues
+//	pressure.cpu.some_microseconds                               /proc/pressure
+//	conntrack.max, tcpmem.max_pages, neigh.ipv4.gc_thresh3       /proc/sys: the limits beside the levels
+//
+// [CounterFiles] lists the files and their parsers.
 //
 // # Units
 //
@@ -28,7 +35,7 @@
 // # Sources
 //
 // proc(5) and its children (proc_net(5), proc_stat(5)); Documentation/filesystems/proc.rst; Documentation/networking/{snmp_counter,
-// proc_net_tcp,scaling}.rst; the functions of the kernel that print the files, each named at its parser.
+// proc_net_tcp,scaling}.rst; Documentation/accounting/psi.rst; the functions of the kernel that print the files, each named at its parser.
 //
 // # Limits
 //

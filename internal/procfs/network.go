@@ -50,8 +50,12 @@ func ParseSNMP(b []byte, into *Counts) error {
 // what RFC 1213 wants to be told; the kernel prints the compile-time figures 1, 200 and 120000 (milliseconds), whatever the routes say.
 func isCount(group string, name []byte) bool {
 	switch group {
-	case "MPTcpExt", "UdpLite", "IcmpMsg":
+	case "MPTcpExt", "UdpLite":
 		return false
+	// One column for each type that was ever seen, without the codes: "fragmentation needed" (type 3, code 4) is counted with the other unreachables. Of
+	// the types only that one can bear on speed.
+	case "IcmpMsg":
+		return bytes.HasSuffix(name, []byte("Type3"))
 	case "Ip":
 		return string(name) != "Forwarding" && string(name) != "DefaultTTL"
 	case "Tcp":
@@ -61,7 +65,7 @@ func isCount(group string, name []byte) bool {
 }
 
 // ParseSNMP6 reads /proc/net/snmp6 (snmp6_seq_show in net/ipv6/proc.c): one "Udp6RcvbufErrors 0" per line. The group is the part up to and
-// with the first 6, as in "Udp6.RcvbufErrors"; ICMPv6 with its rows per type, and UDP-Lite, are left out. TCP has no rows here: it
+// with the first 6, as in "Udp6.RcvbufErrors"; most of ICMPv6, and UDP-Lite, are left out. TCP has no rows here: it
 // counts both versions of IP in /proc/net/snmp. The file is absent in a kernel without IPv6.
 func ParseSNMP6(b []byte, into *Counts) error {
 	for len(b) > 0 {
@@ -78,13 +82,23 @@ func ParseSNMP6(b []byte, into *Counts) error {
 			return fmt.Errorf("line %.40q: %w", line, ErrFormat)
 		}
 		group, counter := string(name[:i+1]), string(name[i+1:])
-		// Icmp6OutType135 and its like: one row for each type that was ever seen, so the set of names would change between readings.
-		if counter == "" || group == "Icmp6" || group == "UdpLite6" {
+		if counter == "" || group == "UdpLite6" || group == "Icmp6" && !bearsOnSpeed(counter) {
 			continue
 		}
 		into.Put(n, group, ".", counter)
 	}
 	return nil
+}
+
+// bearsOnSpeed keeps of ICMPv6 what tells of packets that did not get through. The rest is neighbours and groups, and a row by number for each type that was
+// ever seen (Icmp6OutType135).
+func bearsOnSpeed(counter string) bool {
+	for _, kind := range [...]string{"Msgs", "Errors", "DestUnreachs", "PktTooBigs", "TimeExcds", "RateLimitHost"} {
+		if strings.HasSuffix(counter, kind) {
+			return true
+		}
+	}
+	return false
 }
 
 // softnetColumns are the columns of softnet_stat that are kept. processed, dropped (the backlog was full: netdev_max_backlog) and

@@ -42,6 +42,28 @@ func TestParseCounters(t *testing.T) {
 		{"sockstat", ParseSockstat, "sockets: used 17\nTCP: inuse 1 orphan 2 tw 3 alloc 4 mem 5\nUDP: inuse 6 mem 7\nRAW: inuse 0\n", map[string]uint64{
 			"sockets.tcp_inuse": 1, "sockets.tcp_orphan": 2, "sockets.tcp_tw": 3, "sockets.tcp_alloc": 4, "tcpmem.pages": 5, "sockets.udp_inuse": 6, "udpmem.pages": 7}, false},
 		{"sockstat: no number", ParseSockstat, "TCP: inuse\n", nil, true},
+		{"snmp, messages by type", ParseSNMP, "IcmpMsg: InType0 InType3 OutType3 OutType8\nIcmpMsg: 1 2 3 4\n", map[string]uint64{"IcmpMsg.InType3": 2, "IcmpMsg.OutType3": 3}, false},
+		{"snmp6, messages", ParseSNMP6, "Icmp6InPktTooBigs 2\nIcmp6InType2 2\nIcmp6OutType135 3\nUdpLite6InErrors 9\n", map[string]uint64{"Icmp6.InPktTooBigs": 2}, false},
+		{"conntrack of 6.18", columnsOf("conntrack"), "entries  found drop  search_restart\n00000007  0000000a 00000001  00000000\n00000007  00000001 ffffffff  00000002\n", map[string]uint64{
+			"conntrack.entries": 7, "conntrack.found": 11, "conntrack.drop": 1 << 32, "conntrack.search_restart": 2}, false},
+		{"conntrack without a CPU", columnsOf("conntrack"), "entries found\n", map[string]uint64{"conntrack.entries": 0, "conntrack.found": 0}, false},
+		{"conntrack: a name without a number", columnsOf("conntrack"), "entries found\n00000007\n", nil, true},
+		{"conntrack: a number without a name", columnsOf("conntrack"), "entries found\n7 8 9\n", nil, true},
+		{"conntrack: nothing", columnsOf("conntrack"), "", nil, true},
+		{"nfnetlink_queue", ParseQueues, "    0  22122     3 2 65531     4     5       12  1\n    7  22125     1 2 65531     0     1        1  1\n", map[string]uint64{
+			"nfqueue.waiting": 4, "nfqueue.dropped": 4, "nfqueue.user_dropped": 6}, false},
+		{"nfnetlink_queue, no queue", ParseQueues, "", map[string]uint64{"nfqueue.waiting": 0, "nfqueue.dropped": 0, "nfqueue.user_dropped": 0}, false},
+		{"nfnetlink_queue: cut off", ParseQueues, "    0  22122     3\n", nil, true},
+		{"softirqs", ParseSoftIRQs, "                    CPU0       CPU2       CPU3       \n          HI:          1          0          0\n      NET_TX:          0          5          0\n      NET_RX:          7          8          0\n", map[string]uint64{
+			"softirq.NET_TX.2": 5, "softirq.NET_RX.0": 7, "softirq.NET_RX.2": 8}, false},
+		{"softirqs: too few columns", ParseSoftIRQs, " CPU0 CPU1\nNET_RX: 1\n", nil, true},
+		{"softirqs: no CPU", ParseSoftIRQs, " eth0 CPU1\nNET_RX: 1 2\n", nil, true},
+		{"pressure", pressureOf("cpu"), "some avg10=0.00 avg60=1.50 avg300=0.00 total=1234\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\nmost total=1\n", map[string]uint64{
+			"pressure.cpu.some_microseconds": 1234, "pressure.cpu.full_microseconds": 0}, false},
+		{"pressure: no total", pressureOf("cpu"), "some avg10=0.00\n", nil, true},
+		{"pressure: no number", pressureOf("cpu"), "some total=-1\n", nil, true},
+		{"levels", levels("tcpmem.low_pages", "tcpmem.pressure_pages"), "18813\t25084\t37626\n", map[string]uint64{"tcpmem.low_pages": 18813, "tcpmem.pressure_pages": 25084}, false},
+		{"levels: too few", levels("a", "b"), "1\n", nil, true},
 		{"dev: too few columns", ParseDev, "  eth0: 1 2 3\n", nil, true},
 		{"dev: no name", ParseDev, ": 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n", nil, true},
 	} {
@@ -152,10 +174,12 @@ func FuzzCounters(f *testing.F) {
 	parsers := []func([]byte, *Counts) error{
 		ParseSNMP, ParseSNMP6, ParseSoftnet, ParseSockstat, ParseDev,
 		func(b []byte, set *Counts) error { _, err := ParseStat(b, set); return err },
+		columnsOf("conntrack"), ParseQueues, ParseSoftIRQs, pressureOf("cpu"), levels("tcpmem.low_pages", "tcpmem.pressure_pages", "tcpmem.max_pages"),
 	}
-	for which, seed := range map[int]string{
-		0: "Tcp: A B\nTcp: 1 2\n", 1: "Udp6RcvbufErrors 4\n", 2: "1 2 3 0 0 0 0 0 0 4 5 6 0\n", 3: "TCP: inuse 1 mem 5\n",
-		4: "eth0:1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n", 5: "cpu0 1 2 3 4 5\nintr 1 2\nsoftirq 1 2\n",
+	for which, seed := range []string{
+		"Tcp: A B\nTcp: 1 2\n", "Udp6RcvbufErrors 4\n", "1 2 3 0 0 0 0 0 0 4 5 6 0\n", "TCP: inuse 1 mem 5\n",
+		"eth0:1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n", "cpu0 1 2 3 4 5\nintr 1 2\nsoftirq 1 2\n",
+		"entries found\n00000007 0000000a\n", "    0  22122     3 2 65531     4     5       12  1\n", " CPU0 CPU2\nNET_RX: 1 2\n", "some avg10=0.00 total=12\n", "1 2 3\n",
 	} {
 		f.Add(which, []byte(seed))
 	}
