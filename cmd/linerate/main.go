@@ -6,6 +6,10 @@ import (
 	"os"
 
 	"github.com/linerate/linerate/internal/cli"
+	"github.com/linerate/linerate/internal/lab/guest"
 )
 
-func main() { os.Exit(cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) }
+func main() {
+	guest.Init() // does nothing, except in the first process of a guest of the lab, which is this program
+	os.Exit(cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr))
+}

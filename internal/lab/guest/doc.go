@@ -20,6 +20,13 @@
 // pieces of output and the exit status come out. When the port closes the guest turns itself off, so that a killed test leaves nothing behind.
 // The console (a serial line) is kept for the error message of a guest that dies.
 //
+// # Two clocks
+//
+// An ordinary guest lives in the time of its host: what its host is busy with it sees as a slow processor. With [Options].Counted its clock is the number
+// of instructions that it has executed, one a nanosecond, so that it sees a processor of 1 GHz that nobody else uses, and goes through the same figures
+// whatever else runs; its seconds last longer than ours while it works (five times, about) and no time at all while it waits. Such a guest
+// burns a processor of its host whenever it has nothing to do.
+//
 // # Units
 //
 // Memory in bytes. Exit statuses as in wait(2): a program that was killed by signal n has 128+n.

@@ -32,23 +32,6 @@ const emulator = "qemu-system-x86_64"
 // killGrace is how long a program, and then a guest, may take to end when it is told to, before the next harder means.
 const killGrace = 10 * time.Second
 
-// Card is a network card of a guest. It has a link, and at the other end of it the cards that name the same wire.
-type Card struct {
-	Model  string // as after -device of QEMU: "e1000", "virtio-net-pci,mq=on,vectors=6"; a "usb-…" brings a USB controller with it
-	Queues int    // pairs of queues behind a virtio card; 0 and 1 are one. Several need a tap, which QEMU makes in a namespace of its own
-	Wire   int    // from 1: cards of one wire hear each other, as on a repeater that is never too slow. 0: nobody is there
-}
-
-// Options say what a guest has. The zero value has one processor and no card.
-type Options struct {
-	CPUs        int      // 0: 1
-	Counted     bool     // time is counted in instructions
-	MemoryBytes int64    // 0: 512 MiB
-	Cards       []Card   // become eth0, eth1, … in the order in which the drivers find them, not in this one
-	Modules     []string // kernel modules to load, each with parameters behind blanks: "e1000 InterruptThrottleRate=500"
-	Programs    []string // programs of this machine that are in the guest at the same path, with their shared libraries
-}
-
 // plan is what the guest's first process does before it listens.
 type plan struct {
 	Modules []module `json:"modules"`
@@ -85,6 +68,9 @@ func Boot(ctx context.Context, o Options) (*Guest, error) {
 }
 
 func boot(ctx context.Context, o Options) (g *Guest, err error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
 	qemu, err := exec.LookPath(emulator)
 	if err != nil {
 		return nil, fmt.Errorf("%w: install qemu-system-x86", err)
@@ -143,6 +129,7 @@ func arguments(o Options, image, initramfs string) []string {
 		"-chardev", "socket,id=talk,fd=3", "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=talk,name=" + portName,
 	}
 	if o.Counted {
+		// shift=0: 2^0 ns each. Without sleep an idle guest goes on to its next timer at once.
 		args = append(args, "-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off")
 	} else {
 		args = append(args, "-accel", "tcg,thread=multi")
@@ -152,7 +139,7 @@ func arguments(o Options, image, initramfs string) []string {
 	}
 	for i, c := range o.Cards {
 		id := "card" + strconv.Itoa(i)
-		hub := len(o.Cards) + c.Wire // those before are for cards on no wire
+		hub := len(o.Cards) + c.Wire // the numbers before are for cards on no wire, one each
 		if c.Wire == 0 {
 			hub = i
 		}
@@ -161,13 +148,14 @@ func arguments(o Options, image, initramfs string) []string {
 			// A hub has one queue; a tap that nobody brings up has several and drops what is sent to it.
 			netdev = fmt.Sprintf("tap,id=%s,ifname=%s,script=no,downscript=no,queues=%d", id, id, c.Queues)
 		}
-		args = append(args, "-netdev", netdev, "-device", fmt.Sprintf("%s,netdev=%s,mac=%s", c.Model, id, CardAddress(i)))
+		device := fmt.Sprintf("%s,netdev=%s,mac=%s", c.Model, id, CardAddress(i))
+		if !strings.HasPrefix(c.Model, "usb-") {
+			device += ",romfile=" // a second of boot for a dozen cards that nobody boots from
+		}
+		args = append(args, "-netdev", netdev, "-device", device)
 	}
 	return args
 }
-
-// CardAddress is the hardware address of Options.Cards[i], by which a card is known whatever the kernel calls it.
-func CardAddress(i int) string { return fmt.Sprintf("52:54:00:00:00:%02x", i+1) }
 
 func memory(o Options) int64 {
 	if o.MemoryBytes == 0 {
@@ -229,16 +217,21 @@ func (g *Guest) died(err error) error {
 	return fmt.Errorf("%w; the console ends with:\n%s", err, g.console)
 }
 
-// Run runs a program in the guest to its end and gives its exit status. Both outputs of the program are written to out as they come. When the
-// context ends the program and all that it started in its process group are killed. The error is for what kept the program from running to an end.
-func (g *Guest) Run(ctx context.Context, c Command, out io.Writer) (status int, err error) {
+// Run runs a program in the guest to its end and gives its exit status. What it says is written to stdout and stderr as it comes; a nil stderr sends
+// both to stdout, in the order in which they were said. When the context ends the program and all that it started in its process group are killed. The error
+// is for what kept the program from running to an end.
+func (g *Guest) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (status int, err error) {
 	status = -1
-	err = g.ask(ctx, message{Run: &c}, func(m message) (bool, error) {
+	err = g.ask(ctx, message{Run: &c, Apart: stderr != nil}, func(m message) (bool, error) {
 		if m.Status != nil {
 			status = *m.Status
 			return true, nil
 		}
-		_, err := out.Write(m.Output)
+		if m.Complaint != nil {
+			_, err := stderr.Write(m.Complaint)
+			return false, err
+		}
+		_, err := stdout.Write(m.Output)
 		return false, err
 	})
 	if err != nil {

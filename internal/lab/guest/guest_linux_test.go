@@ -4,10 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // The test binary is the first process of its guest, and a program in it.
@@ -33,11 +38,66 @@ func act(what string) {
 		if Inside() {
 			_ = os.WriteFile("/proc/sysrq-trigger", []byte("c"), 0)
 		}
+	case "wire":
+		if err := wire(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
 	case "hang":
 		_, _ = os.Stdout.WriteString("hanging\n")
 		select {}
 	}
 	os.Exit(0)
+}
+
+// wire sends a frame from the second card and tells whose receive it.
+func wire() error {
+	all, err := net.Interfaces()
+	if err != nil {
+		return err
+	}
+	// Of the EtherType that is for local experiments (IEEE 802).
+	const etherType = 0x88b5
+	sockets := make(map[string]int)
+	for _, i := range all {
+		if len(i.HardwareAddr) == 0 {
+			continue
+		}
+		if out, err := exec.Command("ip", "link", "set", i.Name, "up").CombinedOutput(); err != nil {
+			return fmt.Errorf("%s up: %w: %s", i.Name, err, out)
+		}
+		order := etherType>>8 | etherType&0xff<<8 // network byte order
+		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, order)
+		if err == nil {
+			err = unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: uint16(order), Ifindex: i.Index})
+		}
+		if err == nil {
+			err = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 100_000})
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", i.Name, err)
+		}
+		sockets[i.HardwareAddr.String()] = fd
+	}
+	frame := append(bytes.Repeat([]byte{0xff}, 12), etherType>>8, etherType&0xff)
+	frame = append(frame, make([]byte, 64)...)
+	heard, deadline := false, time.Now().Add(time.Minute)
+	for !heard {
+		// A card whose link is not up yet drops the frame, which is therefore sent again.
+		if _, err := unix.Write(sockets[CardAddress(1)], frame); err != nil {
+			return err
+		}
+		for a, fd := range sockets {
+			if _, err := unix.Read(fd, make([]byte, 2048)); err == nil && a != CardAddress(1) {
+				heard = true
+				fmt.Println("heard by", a)
+			}
+		}
+		if time.Now().After(deadline) {
+			return errors.New("heard by nobody")
+		}
+	}
+	return nil
 }
 
 // required boots a guest, or ends the test.
@@ -63,30 +123,47 @@ func TestGuest(t *testing.T) {
 	if Inside() {
 		return
 	}
-	g := required(t, Options{Cards: []Card{{Model: "e1000"}}, Modules: []string{"e1000 debug=0"}, Programs: []string{"ip"}})
+	g := required(t, Options{
+		Cards:   []Card{{Model: "e1000"}, {Model: "e1000", Wire: 1}, {Model: "e1000e", Wire: 1}, {Model: "e1000", Wire: 2}},
+		Modules: []string{"e1000 debug=0", "e1000e", "af_packet"}, Programs: []string{"ip"},
+	})
 	t.Run("output and status", func(t *testing.T) {
 		var out bytes.Buffer
-		status, err := g.Run(t.Context(), Command{Args: []string{"/init", "act", "speak"}, Env: []string{"WORD=word"}}, &out)
+		status, err := g.Run(t.Context(), Command{Args: []string{"/init", "act", "speak"}, Env: []string{"WORD=word"}}, &out, nil)
 		if err != nil || status != 7 || out.String() != "out err word\n" {
 			t.Errorf("status %d, %v, output %q", status, err, &out)
 		}
 	})
+	t.Run("two outputs apart", func(t *testing.T) {
+		var out, complaints bytes.Buffer
+		status, err := g.Run(t.Context(), Command{Args: []string{"/init", "act", "speak"}, Env: []string{"WORD=word"}}, &out, &complaints)
+		if err != nil || status != 7 || out.String() != "out " || complaints.String() != "err word\n" {
+			t.Errorf("status %d, %v, output %q, complaints %q", status, err, &out, &complaints)
+		}
+	})
 	t.Run("much output of any bytes", func(t *testing.T) {
 		var out bytes.Buffer
-		status, err := g.Run(t.Context(), Command{Args: []string{"/init", "act", "shout"}}, &out)
+		status, err := g.Run(t.Context(), Command{Args: []string{"/init", "act", "shout"}}, &out, nil)
 		if err != nil || status != 0 || out.Len() != 2<<20 || !bytes.HasPrefix(out.Bytes(), []byte{0, 255, 0, 255}) {
 			t.Errorf("status %d, %v, %d bytes", status, err, out.Len())
 		}
 	})
 	t.Run("a program of the machine, with its libraries, sees the card", func(t *testing.T) {
 		var out bytes.Buffer
-		status, err := g.Run(t.Context(), Command{Args: []string{"ip", "-o", "link"}}, &out)
+		status, err := g.Run(t.Context(), Command{Args: []string{"ip", "-o", "link"}}, &out, nil)
 		if err != nil || status != 0 || !strings.Contains(out.String(), "52:54:00:00:00:01") {
 			t.Errorf("status %d, %v, output %q", status, err, &out)
 		}
 	})
+	t.Run("cards of one wire hear each other and nobody else", func(t *testing.T) {
+		var out bytes.Buffer
+		status, err := g.Run(t.Context(), Command{Args: []string{"/init", "act", "wire"}}, &out, nil)
+		if err != nil || status != 0 || out.String() != "heard by 52:54:00:00:00:03\n" {
+			t.Errorf("status %d, %v, output %q", status, err, &out)
+		}
+	})
 	t.Run("no such program", func(t *testing.T) {
-		_, err := g.Run(t.Context(), Command{Args: []string{"no-such-program"}}, &bytes.Buffer{})
+		_, err := g.Run(t.Context(), Command{Args: []string{"no-such-program"}}, &bytes.Buffer{}, nil)
 		if err == nil || !strings.Contains(err.Error(), "run no-such-program in guest: ") {
 			t.Error(err)
 		}
@@ -106,16 +183,16 @@ func TestGuest(t *testing.T) {
 	t.Run("a program that hangs is killed with its context", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		status, err := g.Run(ctx, Command{Args: []string{"/init", "act", "hang"}}, onWrite(cancel))
+		status, err := g.Run(ctx, Command{Args: []string{"/init", "act", "hang"}}, onWrite(cancel), nil)
 		if !errors.Is(err, context.Canceled) || status != 128+9 {
 			t.Errorf("status %d, %v", status, err)
 		}
-		if _, err := g.Run(ctx, Command{Args: []string{"/init", "act", "speak"}}, &bytes.Buffer{}); !errors.Is(err, context.Canceled) {
+		if _, err := g.Run(ctx, Command{Args: []string{"/init", "act", "speak"}}, &bytes.Buffer{}, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("run under a context that is over: %v", err)
 		}
 	})
 	t.Run("a guest that dies says its last words", func(t *testing.T) {
-		_, err := g.Run(t.Context(), Command{Args: []string{"/init", "act", "crash"}}, &bytes.Buffer{})
+		_, err := g.Run(t.Context(), Command{Args: []string{"/init", "act", "crash"}}, &bytes.Buffer{}, nil)
 		if err == nil || !strings.Contains(err.Error(), "Kernel panic - not syncing: sysrq triggered crash") {
 			t.Error(err)
 		}
@@ -144,6 +221,8 @@ func TestBootRefuses(t *testing.T) {
 	}{
 		{Options{Modules: []string{"no-such-module x=1"}}, "module no_such_module"},
 		{Options{Programs: []string{"no-such-program"}}, "program no-such-program"},
+		{Options{CPUs: 2, Counted: true}, "want one"},
+		{Options{Cards: []Card{{Model: "virtio-net-pci", Queues: 2, Wire: 1}}}, "on wire 1"},
 	} {
 		_, err := Boot(t.Context(), tc.o)
 		if err == nil {

@@ -150,6 +150,13 @@ func setUp() error {
 	if err := os.Setenv("PATH", searchPath); err != nil {
 		return err
 	}
+	// Programs that look up names read it; a practice world mounts its own over it.
+	if err := os.MkdirAll("/etc", 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile("/etc/hosts", []byte("127.0.0.1 localhost\n::1 localhost\n"), 0o644); err != nil {
+		return err
+	}
 	return loopbackUp()
 }
 
@@ -196,7 +203,7 @@ func (s *server) take(m message) {
 		}
 		_ = s.talk.say(answer)
 	case m.Run != nil:
-		cmd, err := s.start(*m.Run)
+		cmd, err := s.start(*m.Run, m.Apart)
 		if err != nil {
 			_ = s.talk.say(message{Error: err.Error()})
 			return
@@ -214,7 +221,7 @@ func (s *server) take(m message) {
 
 // start starts a program in a process group of its own. What it leaves behind becomes a child of ours that nobody waits for; a guest does not live long
 // enough to run out of numbers for them.
-func (s *server) start(c Command) (*exec.Cmd, error) {
+func (s *server) start(c Command, apart bool) (*exec.Cmd, error) {
 	if len(c.Args) == 0 {
 		return nil, errors.New("no program to run")
 	}
@@ -225,6 +232,9 @@ func (s *server) start(c Command) (*exec.Cmd, error) {
 	}
 	cmd.Stdout = outputTo{s.talk}
 	cmd.Stderr = cmd.Stdout
+	if apart {
+		cmd.Stderr = complaintTo{s.talk}
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.WaitDelay = time.Second // for children that keep the output open
 	s.mu.Lock()

@@ -87,7 +87,7 @@ func run(t *testing.T, pattern, except string) {
 	status, err := g.Run(ctx, guest.Command{
 		Args: []string{"/init", "-test.run", pattern, "-test.skip", except, "-test.v", "-test.count=1", "-test.parallel=2"},
 		Env:  []string{"LINERATE_REQUIRE=netns,peers"},
-	}, &out)
+	}, &out, nil)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
