@@ -85,7 +85,7 @@ Start with ` + "`linerate demo`" + `: the whole loop in a private world on this 
 		a.inspectCommand(), a.serveCommand(), a.measureCommand(), a.diagnoseCommand(), a.tuneCommand(),
 		a.setCommand(), a.undoCommand(), a.confirmCommand(), a.historyCommand(), a.recoverCommand(),
 		a.knobsCommand(), a.checkAdviceCommand(), a.demoCommand(), a.labCommand(), a.versionCommand(),
-		a.guardCommand(), a.labHostCommand(),
+		a.guardCommand(), a.labHostCommand(), a.labWorkCommand(),
 	} {
 		if c.Args == nil {
 			c.Args = cobra.NoArgs

@@ -235,9 +235,14 @@ func (a *agent) join(q joinRequest, spaces []*os.File) error {
 	return nil
 }
 
-// configure brings devices up and sets addresses, routes and settings, in that order.
+// configure renames devices, brings them up and sets addresses, routes and settings, in that order.
 func (a *agent) configure(q configureRequest) error {
 	// MTU before up: IPv6 takes a device below 1280 bytes for unusable when it comes up. Addresses before routes, whose gateways they make reachable.
+	for old, name := range q.Rename {
+		if err := rename(old, name); err != nil {
+			return err
+		}
+	}
 	for device, mtu := range q.MTU {
 		if err := a.client.SetMTU(device, mtu); err != nil {
 			return err

@@ -48,11 +48,12 @@ type joinRequest struct {
 }
 
 type configureRequest struct {
-	Up        []string         `json:"up,omitempty"`  // devices
-	MTU       map[string]int   `json:"mtu,omitempty"` // by device
-	Addresses []addressRequest `json:"addresses,omitempty"`
-	Routes    []routeRequest   `json:"routes,omitempty"`
-	Settings  []Setting        `json:"settings,omitempty"`
+	Rename    map[string]string `json:"rename,omitempty"` // devices that are down
+	Up        []string          `json:"up,omitempty"`     // devices
+	MTU       map[string]int    `json:"mtu,omitempty"`    // by device
+	Addresses []addressRequest  `json:"addresses,omitempty"`
+	Routes    []routeRequest    `json:"routes,omitempty"`
+	Settings  []Setting         `json:"settings,omitempty"`
 }
 
 type addressRequest struct{ Device, CIDR string }

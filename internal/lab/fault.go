@@ -116,6 +116,9 @@ func (s Scenario) checkMatrix() error {
 	if s.Ground != "" && s.Ground != Namespace && s.Ground != Guest {
 		return fmt.Errorf("ground %q: want %s or %s", s.Ground, Namespace, Guest)
 	}
+	if s.World.Card != "" && s.Ground != Guest {
+		return errors.New("a world with cards: only in a guest")
+	}
 	if s.Mode != "" && s.Mode != Target && s.Mode != PassiveNear && s.Mode != PassiveFar {
 		return fmt.Errorf("mode %q: want %s, %s or %s", s.Mode, Target, PassiveNear, PassiveFar)
 	}
@@ -137,6 +140,23 @@ func (s Scenario) checkMatrix() error {
 		return errors.New("two faults at once: both are named, the expected first finding first")
 	}
 	return nil
+}
+
+// Machine is the guest in which a scenario is played.
+type Machine struct {
+	CPUs        int      `json:"cpus,omitempty"` // 0: 2, one for each host
+	MemoryBytes int64    `json:"memory_bytes,omitempty"`
+	Counted     bool     `json:"counted,omitempty"` // time is counted in instructions
+	Cards       []Card   `json:"cards,omitempty"`
+	Modules     []string `json:"modules,omitempty"`  // each with parameters behind blanks
+	Programs    []string `json:"programs,omitempty"` // of this machine
+}
+
+// Card is a card of a guest, as package guest has it.
+type Card struct {
+	Model  string `json:"model"`
+	Queues int    `json:"queues,omitempty"`
+	Wire   int    `json:"wire,omitempty"`
 }
 
 // ground is where the scenario is played.

@@ -28,10 +28,12 @@ type Scenario struct {
 	Levels map[Level]Fault      `json:"levels,omitempty"`
 	Work   []work.Work          `json:"work,omitempty"`   // goes on at every level, and in a sound world
 	Ground Ground               `json:"ground,omitempty"` // absent: namespace
+	Guest  Machine              `json:"guest,omitzero"`   // which guest that is
 	Mode   Mode                 `json:"mode,omitempty"`   // absent: target
 	Flags  []string             `json:"flags,omitempty"`  // further ones of diagnose
 	Expect Expectation          `json:"expect"`
 	Needs  Needs                `json:"needs,omitzero"`
+	Short  bool                 `json:"short,omitempty"` // in the short form of the matrix, which every test of the project runs
 }
 
 // Expectation is what passes.

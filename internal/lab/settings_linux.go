@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -58,6 +59,32 @@ func set(c *nl.Client, s Setting) error {
 		}
 	}
 	return fmt.Errorf("set %s: the lab knows no such setting", s.Knob)
+}
+
+// setHere makes sysctls true in the namespaces of the process that makes worlds, and gives what puts them back. Scenario.Check allows
+// that in guests alone; they are put back because the next case may be played in the same guest.
+func setHere(settings []Setting) (undo func(), err error) {
+	var old []Setting
+	undo = func() {
+		for _, s := range slices.Backward(old) {
+			_ = set(nil, s) // it was accepted before
+		}
+	}
+	for _, s := range settings {
+		name, ok := strings.CutPrefix(s.Knob, "sysctl:")
+		if !ok {
+			return undo, fmt.Errorf("set %s: of the machine itself only sysctls can be set", s.Knob)
+		}
+		b, err := os.ReadFile(sysctlPath(name))
+		if err != nil {
+			return undo, fmt.Errorf("read %s: %w", s.Knob, err)
+		}
+		if err := set(nil, s); err != nil {
+			return undo, err
+		}
+		old = append(old, Setting{s.Knob, strings.TrimSpace(string(b))})
+	}
+	return undo, nil
 }
 
 // setQdisc makes a discipline the root of a device, described as by tc(8) but in plain numbers: a kind and pairs of name and value. Of

@@ -69,6 +69,13 @@ func Stage(ctx context.Context, s Scenario, l Level, state string) (*Staged, err
 
 // plant makes the fault true: first what holds for sockets yet to be made, then the far end, then what others do.
 func (s *Staged) plant(ctx context.Context, f Fault) error {
+	if settings := f.Settings[machine]; len(settings) > 0 {
+		undo, err := setHere(settings)
+		s.stop = append(s.stop, undo)
+		if err != nil {
+			return fmt.Errorf("the machine: %w", err)
+		}
+	}
 	for _, h := range s.Hosts {
 		settings := append([]Setting{}, f.Settings["all"]...)
 		settings = append(settings, f.Settings[h.Name]...)
@@ -173,7 +180,7 @@ func (s *Staged) Diagnose(ctx context.Context, log io.Writer) (Verdict, error) {
 		args = append(args, s.Far().Address+":"+port)
 	}
 	args = append(args, s.Scenario.Flags...)
-	args = append(args, "--json", "--progress", "none", "--state", filepath.Join(s.state, h.Name))
+	args = append(args, "--json", "--progress", "off", "--state", filepath.Join(s.state, h.Name))
 	c := h.Command(ctx, args...)
 	c.Env = []string{"LINERATE_KEY=" + s.key}
 	said := &tail{}

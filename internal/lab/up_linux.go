@@ -183,11 +183,20 @@ func (r *Running) join(ctx context.Context, hop hop, spaces map[string]*os.File)
 		mtu = max(toFar.MTU(), toNear.MTU())
 	}
 	a, b := hop.ends[0], hop.ends[1]
-	if _, _, err := r.hub.call(ctx, request{Join: &q}, spaces[a.host], spaces[b.host]); err != nil {
+	var names [2]string // that the devices have when they arrive
+	if hop.link && r.World.Card != "" {
+		var err error
+		if names, err = moveCards(ctx, r.World.Card, spaces[a.host], spaces[b.host]); err != nil {
+			return fmt.Errorf("join %s and %s: %w", a.host, b.host, err)
+		}
+	} else if _, _, err := r.hub.call(ctx, request{Join: &q}, spaces[a.host], spaces[b.host]); err != nil {
 		return fmt.Errorf("join %s and %s: %w", a.host, b.host, err)
 	}
-	for _, e := range hop.ends {
+	for i, e := range hop.ends {
 		c := configureRequest{Up: []string{e.device}}
+		if names[i] != "" && names[i] != e.device {
+			c.Rename = map[string]string{names[i]: e.device}
+		}
 		if mtu != 0 {
 			c.MTU = map[string]int{e.device: mtu}
 		}

@@ -33,6 +33,7 @@ type Setting struct {
 type World struct {
 	Topology Topology             `json:"topology"`
 	Link     *Link                `json:"link,omitempty"`     // nil: a plain veth, as fast as the CPU
+	Card     string               `json:"card,omitempty"`     // in place of a link: the driver of two cards of this machine that are on one wire, as in a guest
 	Settings map[string][]Setting `json:"settings,omitempty"` // by host name, "all" for every host: pinned when the world comes up
 }
 
@@ -61,6 +62,9 @@ func (w World) Check() error {
 		if err := errors.Join(toFar.Check(), toNear.Check()); err != nil {
 			return err
 		}
+	}
+	if w.Card != "" && w.Link != nil {
+		return errors.New("a hop is either a link or cards")
 	}
 	for name := range w.Settings {
 		if name != "all" && !slices.ContainsFunc(plan.hosts, func(h hostPlan) bool { return h.name == name }) {

@@ -52,6 +52,7 @@ var documents = []struct {
 	{SchemaExplain, ExplainDocument{}},
 	{SchemaScenarios, LabListDocument{}},
 	{SchemaLab, LabDocument{}},
+	{SchemaMatrix, MatrixDocument{}},
 	{SchemaServe, ServeDocument{}},
 	{SchemaError, ErrorDocument{}},
 }
@@ -145,6 +146,8 @@ func (g *generator) of(t reflect.Type) *Schema {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return &Schema{Type: "string", Format: "date-time"}
+	case t == reflect.TypeFor[json.RawMessage](): // a document in a document
+		return &Schema{Type: "object"}
 	case enums[t] != nil:
 		return &Schema{Type: "string", Enum: enums[t]}
 	}

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+
+	"github.com/spf13/cobra"
+
+	"github.com/linerate/linerate/internal/lab"
+	"github.com/linerate/linerate/internal/lab/matrix"
+	"github.com/linerate/linerate/internal/report"
+)
+
+// matrixFlags say which cases are played, and how.
+type matrixFlags struct {
+	only, level, ground, out string
+	runs                     int
+	short, inside, list      bool
+}
+
+func (a *app) labMatrixCommand() *cobra.Command {
+	var f matrixFlags
+	c := &cobra.Command{
+		Use:   "matrix",
+		Short: "Ask whether verdicts are right: plant every known fault, diagnose each, compare",
+		Long: `Make the world of every scenario at every level of its fault, let linerate diagnose it, and compare the verdict with
+what is wrong there. What was found instead is printed as a table, then every case that is wrong. The last line is
+
+  first-right-percent=NN.N cases=N
+
+of plain and gross cases. Nothing outside the worlds is touched. All of it takes about half an hour.
+
+The exit status is 1 when less than 95 % are right or a sound world was warned of, and 3 when this machine could not play all.`,
+		Example: "  linerate lab matrix --short\n  linerate lab matrix --only '^policer$' --level gross --out /tmp/verdicts",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cases, err := f.cases()
+			if err != nil {
+				return err
+			}
+			if f.list {
+				for _, c := range cases {
+					fmt.Fprintf(a.out, "%-40s %s\n", c.Name(), c.Scenario.Title)
+				}
+				return nil
+			}
+			return a.labMatrix(cmd.Context(), cases, f)
+		},
+	}
+	c.Flags().StringVar(&f.only, "only", "", "only scenarios whose name matches this regular expression")
+	c.Flags().StringVar(&f.level, "level", "", "only this level: mild, plain, gross")
+	c.Flags().StringVar(&f.ground, "ground", "all", "only worlds made on this ground: namespace, guest")
+	c.Flags().IntVar(&f.runs, "runs", 1, "how often each case is played, in a fresh world each time")
+	c.Flags().StringVar(&f.out, "out", "", "keep every verdict's document in this directory")
+	c.Flags().BoolVar(&f.short, "short", false, "only a handful of gross faults and a sound world, in about a minute")
+	c.Flags().BoolVar(&f.list, "list", false, "list the cases instead of playing them")
+	c.Flags().BoolVar(&f.inside, "inside", false, "this is the guest that the cases need; verdicts' documents go into the output")
+	_ = c.Flags().MarkHidden("inside") // fails for no flag that exists
+	return c
+}
+
+// cases are those that the flags choose.
+func (f matrixFlags) cases() ([]matrix.Case, error) {
+	filter := matrix.Filter{Short: f.short}
+	var err error
+	if f.only != "" {
+		if filter.Only, err = regexp.Compile(f.only); err != nil {
+			return nil, usagef("--only: %w", err)
+		}
+	}
+	if filter.Level, err = matrix.ParseLevel(f.level); err != nil {
+		return nil, usageError{err}
+	}
+	if filter.Ground, err = matrix.ParseGround(f.ground); err != nil {
+		return nil, usageError{err}
+	}
+	if f.runs < 1 {
+		return nil, usagef("--runs %d: must be at least 1", f.runs)
+	}
+	scenarios, err := lab.Matrix()
+	if err != nil {
+		return nil, err
+	}
+	cases := matrix.Select(scenarios, filter)
+	if len(cases) == 0 {
+		return nil, usagef("no scenario is left with these flags; `linerate lab matrix --list` names them")
+	}
+	return cases, nil
+}
+
+// labMatrix plays the cases and prints one document.
+//
+// An interrupt ends it with what was played until then, as other tests do: half an hour of verdicts is not thrown away.
+func (a *app) labMatrix(ctx context.Context, cases []matrix.Case, f matrixFlags) error {
+	p, err := a.newProgress()
+	if err != nil {
+		return err
+	}
+	defer p.Done()
+	e := a.envelope("")
+	right, played := 0, 0
+	all, err := matrix.Run(ctx, cases, matrix.Options{
+		Runs: f.runs, Out: f.out, Kernel: e.Host.Kernel, Inside: f.inside, Embed: f.inside,
+		Progress: func(what string) { p.Status("%d of %d right; %s", right, played, what) },
+		Done: func(c report.MatrixCase) {
+			played++
+			if c.Right {
+				right++
+			}
+		},
+	})
+	p.Done()
+	if err != nil && len(all) == 0 {
+		return err
+	}
+	doc := report.NewMatrix(e, all)
+	if printErr := a.print(doc, func(s report.Style) error { return report.MatrixText(a.out, doc, s) }); printErr != nil {
+		return printErr
+	}
+	switch {
+	case err != nil:
+		return err
+	case !doc.Pass:
+		return statusError{status: exitFailed, message: "lab: verdicts are wrong too often"}
+	case doc.Skips > 0:
+		return statusError{status: exitPartial}
+	}
+	return nil
+}
+
+// labWorkCommand is what other programs do in a practice world: our own binary once more, as a process with an account of its own.
+func (a *app) labWorkCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "lab-work DESCRIPTION",
+		Short:  "Be a background program of a practice world (started by linerate itself)",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE:   func(cmd *cobra.Command, args []string) error { return lab.RunWork(cmd.Context(), args[0]) },
+	}
+}

@@ -1,0 +1,74 @@
+package matrix
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"github.com/linerate/linerate/internal/lab"
+)
+
+// Case is a scenario at a level.
+type Case struct {
+	Scenario lab.Scenario
+	Level    lab.Level // empty: a sound world
+}
+
+// Name is SCENARIO/LEVEL, or SCENARIO for a sound world.
+func (c Case) Name() string {
+	if c.Level == "" {
+		return c.Scenario.Name
+	}
+	return c.Scenario.Name + "/" + string(c.Level)
+}
+
+// Filter chooses cases. Empty fields choose all.
+type Filter struct {
+	Only   *regexp.Regexp // matches the name of the scenario
+	Level  lab.Level
+	Ground lab.Ground
+	Short  bool // the short form: the gross level of scenarios that say so
+}
+
+// Select gives the cases of scenarios that pass a filter, in the scenarios' order and the mildest level first.
+func Select(scenarios []lab.Scenario, f Filter) []Case {
+	var cases []Case
+	for _, s := range scenarios {
+		ground := s.Ground
+		if ground == "" {
+			ground = lab.Namespace
+		}
+		if f.Only != nil && !f.Only.MatchString(s.Name) || f.Ground != "" && f.Ground != ground || f.Short && !s.Short {
+			continue
+		}
+		if s.Sound() && f.Level == "" {
+			cases = append(cases, Case{Scenario: s})
+		}
+		for _, l := range lab.Levels {
+			if _, ok := s.Fault(l); !ok || f.Level != "" && l != f.Level || f.Short && l != lab.Gross {
+				continue
+			}
+			cases = append(cases, Case{s, l})
+		}
+	}
+	return cases
+}
+
+// ParseLevel reads a level; an empty text is all of them.
+func ParseLevel(s string) (lab.Level, error) {
+	if s != "" && !slices.Contains(lab.Levels, lab.Level(s)) {
+		return "", fmt.Errorf("level %q: want one of %v", s, lab.Levels)
+	}
+	return lab.Level(s), nil
+}
+
+// ParseGround reads a ground; "all" and an empty text are every one.
+func ParseGround(s string) (lab.Ground, error) {
+	switch g := lab.Ground(s); g {
+	case lab.Namespace, lab.Guest:
+		return g, nil
+	case "", "all":
+		return "", nil
+	}
+	return "", fmt.Errorf("ground %q: want %s, %s or all", s, lab.Namespace, lab.Guest)
+}

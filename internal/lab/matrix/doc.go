@@ -1,0 +1,22 @@
+// Package matrix asks whether verdicts are right: it plays scenarios whose faults are known, each in a fresh world, and compares what
+// `linerate diagnose` says with what is wrong there.
+//
+// # Model
+//
+//   - Case: a scenario at a level; a sound world is a case without one.
+//   - Ground: where a case is played: in namespaces of this machine, or in a guest in which this program is started again.
+//   - Judge: a case is right when the first finding has the expected code (or one that the scenario calls as right), a pair when both
+//     codes are named, a sound world when nothing at warning or above was found and the first finding is the expected one.
+//
+// Cases are played one after the other: two worlds on one machine would disturb each other's figures. A verdict that fails is a case that is
+// wrong; a case that this machine cannot hold is skipped with the reason and counts for nothing.
+//
+// # Units
+//
+// Times in seconds, shares as ratios; see report.MatrixDocument, which is what a matrix comes to.
+//
+// # Limits
+//
+// The machine itself is part of every namespace world: faults of its processors are judged while other programs run on them. What cannot be
+// told apart from that noise belongs into a guest.
+package matrix

@@ -1,0 +1,42 @@
+package matrix
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/linerate/linerate/internal/report"
+)
+
+// judge reads a verdict and says whether it is right.
+func judge(m *report.MatrixCase, c Case) {
+	var d struct {
+		Findings []report.MatrixFinding `json:"findings"`
+	}
+	if err := json.Unmarshal(m.Document, &d); err != nil {
+		m.Reason = fmt.Sprintf("the verdict's document: %v", err)
+		return
+	}
+	m.Found = d.Findings
+	for _, f := range m.Found {
+		m.Warned = m.Warned || f.Severity == "warning" || f.Severity == "critical"
+	}
+	place := func(code string) int {
+		return slices.IndexFunc(m.Found, func(f report.MatrixFinding) bool { return f.Code == code })
+	}
+	if m.Pair {
+		// Named, in whatever order: which of two faults costs more is another question than which there are.
+		first, second := place(m.Expected[0]), place(m.Expected[1])
+		m.Right = first >= 0 && second >= 0
+		if m.Right {
+			m.Rank = max(first, second) + 1
+		}
+		return
+	}
+	for _, code := range m.Expected {
+		if at := place(code) + 1; at > 0 && (m.Rank == 0 || at < m.Rank) {
+			m.Rank = at
+		}
+	}
+	m.Right = m.Rank == 1 && !(c.Level == "" && m.Warned)
+}

@@ -1,0 +1,97 @@
+package report
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// SchemaMatrix is the document of `lab matrix`.
+const SchemaMatrix = "linerate.matrix/1"
+
+// MatrixFinding is one finding of a verdict, as much of it as tells whether it is right.
+type MatrixFinding struct {
+	Code     string `json:"code"`
+	Severity string `json:"severity"`
+	Title    string `json:"title"`
+}
+
+// MatrixCase is one verdict on one world: a scenario at a level, played once.
+type MatrixCase struct {
+	Scenario string          `json:"scenario"`
+	Level    string          `json:"level,omitempty"` // absent: nothing is wrong in this world
+	Ground   string          `json:"ground"`          // namespace, guest
+	Kernel   string          `json:"kernel"`          // release on which it was played
+	Mode     string          `json:"mode"`            // target, passive-near, passive-far
+	Run      int             `json:"run"`             // from 1
+	Expected []string        `json:"expected"`        // code that must come first, then others that are as right; of two faults both
+	Pair     bool            `json:"pair,omitempty"`  // two faults at once
+	Found    []MatrixFinding `json:"found"`           // in the order of the verdict
+	Right    bool            `json:"right"`           // the first finding is right; of two faults both are named; of a sound world also: no warning
+	Rank     int             `json:"rank,omitempty"`  // place of the expected code among the findings, from 1; absent: not found
+	Warned   bool            `json:"warned,omitempty"`
+	Skipped  bool            `json:"skipped,omitempty"` // this machine cannot play it; reason says what it lacks
+	Reason   string          `json:"reason,omitempty"`  // why there is no verdict, one sentence
+	Warnings []string        `json:"warnings"`          // of the bench
+	Seconds  float64         `json:"verdict_seconds,omitempty"`
+	CPU      float64         `json:"verdict_cpu_seconds,omitempty"` // of the command that gave the verdict, its load included
+	Document json.RawMessage `json:"document,omitempty"`            // linerate.diagnose/1; with --inside
+}
+
+// Faulty tells whether the case counts for the share that is right: a fault that ought to be seen, and was played.
+func (c *MatrixCase) Faulty() bool { return !c.Skipped && (c.Level == "plain" || c.Level == "gross") }
+
+// Sound tells whether nothing was wrong in the world.
+func (c *MatrixCase) Sound() bool { return !c.Skipped && c.Level == "" }
+
+// MatrixDocument is linerate.matrix/1: many worlds, and what was made of them.
+type MatrixDocument struct {
+	Envelope
+	Cases []MatrixCase `json:"cases"`
+
+	Judged     int      `json:"judged_total"`                // plain and gross cases that were played
+	FirstRight *float64 `json:"first_right_ratio,omitempty"` // of these
+	FirstThree *float64 `json:"first_three_ratio,omitempty"` // of these: the expected code was among the first three findings
+	Sounds     int      `json:"sound_total"`                 // sound worlds that were played
+	FalseAlarm int      `json:"false_alarms_total"`          // of these: with a finding at warning or above
+	Skips      int      `json:"skipped_total"`
+	Pass       bool     `json:"pass"` // at least enough is right, and no sound world was warned of
+}
+
+// matrixPasses is the share of plain and gross cases whose first finding must be right.
+const matrixPasses = 0.95
+
+// firstThree is how many findings a reader looks at.
+const firstThree = 3
+
+// NewMatrix makes a matrix document and counts.
+func NewMatrix(e Envelope, cases []MatrixCase) *MatrixDocument {
+	d := &MatrixDocument{Envelope: e.of(SchemaMatrix), Cases: slices.Clone(cases)}
+	var first, three int
+	mute := false // a sound world without a verdict: no alarm, and no proof either
+	for i := range d.Cases {
+		switch c := &d.Cases[i]; {
+		case c.Skipped:
+			d.Skips++
+		case c.Sound():
+			d.Sounds++
+			if c.Warned {
+				d.FalseAlarm++
+			}
+			mute = mute || len(c.Found) == 0
+		case c.Faulty():
+			d.Judged++
+			if c.Right {
+				first++
+			}
+			if c.Rank >= 1 && c.Rank <= firstThree {
+				three++
+			}
+		}
+	}
+	if d.Judged > 0 {
+		d.FirstRight, d.FirstThree = known(float64(first)/float64(d.Judged)), known(float64(three)/float64(d.Judged))
+	}
+	d.Pass = d.FalseAlarm == 0 && !mute && (d.FirstRight == nil || *d.FirstRight >= matrixPasses)
+	fillSlices(d)
+	return d
+}
