@@ -52,6 +52,7 @@ var floors = map[string]int{
 	"internal/ceiling": 3, // the rates that a host cannot pass: arithmetic on a snapshot
 	"internal/knob":    3,
 	"internal/traffic": 3,
+	"internal/watch":   3, // one host over a time, without a test: counters, processors, interrupts, sockets
 
 	"internal/journal":  4,
 	"internal/bootconf": 4, // what the files of a host set when it starts
@@ -67,21 +68,30 @@ var floors = map[string]int{
 
 	"internal/traffic/dialect": 5, // all of them, by name and port
 
-	"internal/diagnose": 5,
-	"internal/tune":     5,
-	"internal/peer":     5,
+	"internal/tune": 5,
+	"internal/peer": 5,
 
-	"internal/loop":   6,
-	"internal/report": 6,
+	"internal/diagnose/evidence":   4, // the case as rules see it, and the form of what they say
+	"internal/diagnose/flows":      5, // rules, by where a fault sits; they know nothing of one another
+	"internal/diagnose/cards":      5,
+	"internal/diagnose/processors": 5,
+	"internal/diagnose/tables":     5,
+	"internal/diagnose":            6, // all of them, and the verdicts that are about the others
 
-	"internal/lab/link":  3, // the emulated link itself: frames, not hosts
-	"internal/lab/guest": 3, // a Linux of its own with real drivers; knows nothing of what runs in it
-	"internal/lab":       7,
+	"internal/loop":   7,
+	"internal/report": 7,
 
-	"internal/cli": 8,
+	"internal/lab/link":   3, // the emulated link itself: frames, not hosts
+	"internal/lab/work":   3, // what other programs do in a world
+	"internal/lab/guest":  3, // a Linux of its own with real drivers; knows nothing of what runs in it
+	"internal/lab/ground": 4, // guests in which practice worlds are played
+	"internal/lab":        8,
+	"internal/lab/matrix": 9, // whether verdicts on worlds are right
 
-	"cmd/linerate": 9,
-	"bench":        9, // drives the program from outside
+	"internal/cli": 10,
+
+	"cmd/linerate": 11,
+	"bench":        11, // drives the program from outside
 }
 
 // testOnly packages may be imported by tests alone; they stand above everything they test.

@@ -4,107 +4,153 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/linerate/linerate/internal/diagnose/cards"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/diagnose/flows"
+	"github.com/linerate/linerate/internal/diagnose/processors"
+	"github.com/linerate/linerate/internal/diagnose/tables"
 )
 
-// rule looks at one flow and says what it found, or nil.
-type rule func(*flow) *Finding
+// certainty is the order in which findings of equal severity are told: first what is a fact of the hardware, then what makes traffic fail outright, then
+// where packets were counted dead, then what the kernel says held the flow, then what follows from rates and round trips, then processors, and at last
+// what costs latency alone.
+var certainty = []evidence.Code{
+	evidence.HalfDuplex, evidence.LinkNegotiatedLow, evidence.CRCErrors, evidence.BusLimited,
 
-// faultRules are asked in this order, which is also the order of certainty: what the kernel states outright first, what follows
-// from rates last. Findings of equal severity keep it.
-var faultRules = []rule{
-	windowScalingOff,
-	routeWindowClamped,
-	receiveWindowLimited,
-	sendBufferLimited,
-	pathLoss,
-	offloadsOff,
+	evidence.MTUBlackHole, evidence.MTUMismatch, evidence.ConntrackFull, evidence.NeighbourTableFull, evidence.ListenOverflow, evidence.PortExhaustion,
+	evidence.TCPMemoryPressure,
+
+	evidence.RXRingOverrun, evidence.SoftnetBacklogDrops, evidence.QdiscDrops, evidence.TXQueueDrops, evidence.PauseFrames, evidence.UDPSocketOverflow,
+
+	evidence.WindowScalingOff, evidence.RouteWindowClamped, evidence.ReceiveWindowLimited, evidence.SendBufferLimited, evidence.ApplicationLimited,
+
+	evidence.Policer, evidence.Reordering, evidence.TimeoutsIncast, evidence.PathLoss, evidence.CongestionControlMismatch, evidence.Bufferbloat,
+
+	evidence.CPUSteal, evidence.RSSImbalance, evidence.FirewallCost, evidence.NUMAMisplaced, evidence.CPUPowerState, evidence.InterruptStorm,
+	evidence.OffloadsOff, evidence.SoftirqCPUSaturated, evidence.CPUSaturated, evidence.MTUSmall, evidence.NAPIBudgetExhausted, evidence.EmulatedNIC,
+
+	evidence.InterruptModerationLatency, evidence.DelayedACKStall, evidence.SlowStartAfterIdle,
 }
 
-// explains says which symptoms a cause accounts for. A symptom found on the same flow as its cause is muted: repairing the cause
-// is what helps, and two findings for one fault would only confuse.
-//
-// Both causes hold the window at a number of their own, and a held window looks like a small buffer at either end.
-// The table has one level only: a cause is never itself a symptom of another one.
-var explains = map[Code][]Code{
-	WindowScalingOff:   {ReceiveWindowLimited, SendBufferLimited},
-	RouteWindowClamped: {ReceiveWindowLimited, SendBufferLimited},
+// Rules are all that there are, in the order of certainty. The slice belongs to the caller.
+func Rules() []evidence.Rule {
+	all := slices.Concat(flows.Rules(), cards.Rules(), processors.Rules(), tables.Rules())
+	slices.SortStableFunc(all, func(a, b evidence.Rule) int {
+		return cmp.Compare(slices.Index(certainty, a.Code), slices.Index(certainty, b.Code))
+	})
+	return all
+}
+
+// Verdict is what a case comes to.
+type Verdict struct {
+	Findings []evidence.Finding // most important first; never empty
+	Wanted   []evidence.Probe   // runs that rules ask for before they answer
 }
 
 // Judge says what limits the case, most important first. It never gives an empty answer: "nothing found" and "too noisy to say"
-// are findings. With several loaded runs the slowest direction is judged first, and a code found in several counts once.
-func Judge(c Case) []Finding {
-	flows := flowsOf(c)
-	if len(flows) == 0 {
-		return judgePassive(c)
-	}
-	var all []Finding
-	for _, f := range flows {
-		for _, found := range judgeFlow(f) {
-			if !slices.ContainsFunc(all, func(x Finding) bool { return x.Code == found.Code && x.Where == found.Where }) {
-				all = append(all, found)
-			}
-		}
-	}
-	if !slices.ContainsFunc(all, func(x Finding) bool { return x.Code != MeasurementUnreliable }) {
-		all = append(all, healthy(flows[0]))
-	}
-	return arrange(all)
-}
+// are findings.
+func Judge(c evidence.Case) []evidence.Finding { return Examine(c).Findings }
 
-// judgeFlow asks the rules about one flow. A full link explains everything else that may be seen, so then no fault is looked for;
-// and where a fault was found, a flat rate is no proof of a full path.
+// Examine judges a case and tells which further runs would sharpen the verdict.
 //
-// The order is that of tests by price of a mistake: a link whose speed is a fact needs no inference, a path rate
-// inferred from flatness is the weakest verdict of all and comes when nothing else has spoken.
-func judgeFlow(f *flow) []Finding {
-	var found []Finding
-	if !f.atLinkRate() {
-		for _, r := range faultRules {
-			if x := r(f); x != nil {
-				found = append(found, *x)
-			}
-		}
-		found = mute(found)
-	}
-	if len(found) == 0 {
-		if x := linkRateReached(f); x != nil {
-			found = append(found, *x)
+// With several loaded runs the slowest direction is judged first, and a code found at one place in several of them counts once.
+func Examine(c evidence.Case) Verdict {
+	loaded := evidence.FlowsOf(&c)
+	found, held := ask(&c, loaded)
+	if len(loaded) == 0 {
+		for _, x := range judgeSettings(c) {
+			found = add(found, &x)
 		}
 	}
-	if x := measurementUnreliable(f); x != nil {
-		found = append(found, *x)
+	found = mute(found)
+	for _, f := range loaded {
+		// Where a fault was found, a flat rate is no proof of a full path; a link whose speed is a fact needs no inference.
+		if x := linkRateReached(f); x != nil && (!held[f] || f.AtLinkRate()) {
+			found = add(found, x)
+		}
 	}
-	return found
+	for _, f := range loaded {
+		found = add(found, measurementUnreliable(f))
+	}
+	if !slices.ContainsFunc(found, func(x evidence.Finding) bool { return x.Code != evidence.MeasurementUnreliable }) {
+		if len(loaded) > 0 {
+			found = append(found, healthy(loaded[0]))
+		} else {
+			found = append(found, quiet(&c))
+		}
+	}
+	return Verdict{Findings: arrange(found), Wanted: c.Wanted()}
 }
 
-// mute takes away what another finding explains, and lists it there.
-func mute(found []Finding) []Finding {
-	muted := map[Code]bool{}
-	for i := range found {
-		for _, symptom := range explains[found[i].Code] {
-			present := slices.ContainsFunc(found, func(x Finding) bool { return x.Code == symptom })
-			if present && !muted[found[i].Code] && !muted[symptom] {
-				muted[symptom] = true
-				found[i].Causes = append(found[i].Causes, symptom)
-			}
+// ask puts the case to every rule, and tells which flows something was found to hold.
+//
+// A full link explains everything else that a flow may show, so rules on a flow are not asked about one; rules on hosts are, as what they find
+// need not be of our flow.
+func ask(c *evidence.Case, loaded []*evidence.Flow) (found []evidence.Finding, held map[*evidence.Flow]bool) {
+	spans := evidence.SpansOf(c)
+	held = make(map[*evidence.Flow]bool)
+	take := func(x *evidence.Finding, of ...*evidence.Flow) {
+		found = add(found, x)
+		for _, f := range of {
+			held[f] = held[f] || x != nil && severe(*x) <= severe(evidence.Finding{Severity: evidence.Warning})
 		}
 	}
-	return slices.DeleteFunc(found, func(x Finding) bool { return muted[x.Code] })
+	for _, r := range Rules() {
+		switch {
+		case r.Flow != nil:
+			for _, f := range loaded {
+				if !f.AtLinkRate() {
+					take(r.Flow(f), f)
+				}
+			}
+		case r.Span != nil:
+			for _, s := range spans {
+				take(r.Span(s), loaded...)
+			}
+		case r.Case != nil:
+			take(r.Case(c), loaded...)
+		}
+	}
+	return found, held
 }
 
-// arrange sorts by severity and keeps the order of certainty among equals, and makes every list present. Noise that was merely
-// noticed comes after every verdict, also after healthy.
+// add takes a finding in, once for each code and place: the severest of several, and the first of equals.
+func add(all []evidence.Finding, x *evidence.Finding) []evidence.Finding {
+	if x == nil {
+		return all
+	}
+	i := slices.IndexFunc(all, func(y evidence.Finding) bool { return y.Code == x.Code && y.Where == x.Where })
+	switch {
+	case i < 0:
+		return append(all, *x)
+	case severe(*x) < severe(all[i]):
+		all[i] = *x
+	}
+	return all
+}
+
+// severe is 0 for the severest.
+func severe(f evidence.Finding) int {
+	return slices.Index([]evidence.Severity{evidence.Critical, evidence.Warning, evidence.Notice, evidence.Info}, f.Severity)
+}
+
+// arrange sorts by severity and keeps the order of certainty among equals, and makes every list present. A full link comes before what is merely
+// wrong, noise that was merely noticed after every verdict, also after healthy.
 //
 // It is also where what the far host has said is made safe for JSON: confidence is cut to 0…1, and numbers that JSON
 // cannot hold are dropped, here and not in the rules.
-func arrange(all []Finding) []Finding {
-	rank := func(f Finding) int {
-		if f.Severity == Info && f.Code == MeasurementUnreliable {
+func arrange(all []evidence.Finding) []evidence.Finding {
+	rank := func(f evidence.Finding) float64 {
+		switch {
+		case f.Severity == evidence.Info && f.Code == evidence.MeasurementUnreliable:
 			return 4
+		case f.Code == evidence.LinkRateReached:
+			return 1.5 // it says what limits; a notice does not
 		}
-		return slices.Index([]Severity{Critical, Warning, Notice, Info}, f.Severity)
+		return float64(severe(f))
 	}
-	slices.SortStableFunc(all, func(a, b Finding) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(all, func(a, b evidence.Finding) int { return cmp.Compare(rank(a), rank(b)) })
 	for i := range all {
 		f := &all[i]
 		if math.IsNaN(f.Confidence) {
@@ -112,12 +158,12 @@ func arrange(all []Finding) []Finding {
 		}
 		f.Confidence = min(max(f.Confidence, 0), 1)
 		// A far host may report anything; a number that is none is no evidence.
-		f.Evidence = slices.DeleteFunc(f.Evidence, func(e Evidence) bool {
+		f.Evidence = slices.DeleteFunc(f.Evidence, func(e evidence.Evidence) bool {
 			x, ok := e.Value.(float64)
 			return ok && (math.IsNaN(x) || math.IsInf(x, 0))
 		})
 		if f.Evidence == nil {
-			f.Evidence = []Evidence{}
+			f.Evidence = []evidence.Evidence{}
 		}
 		if f.Rejected == nil {
 			f.Rejected = []string{}

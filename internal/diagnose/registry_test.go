@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
 const pages = "../../docs/findings"
@@ -46,9 +47,9 @@ func TestGeneratedPages(t *testing.T) {
 
 // TestRegistry holds the form of the registry: unique codes, whole sentences, and every code of a rule explained in full.
 func TestRegistry(t *testing.T) {
-	rules := []diagnose.Code{
-		diagnose.LinkRateReached, diagnose.ReceiveWindowLimited, diagnose.SendBufferLimited, diagnose.WindowScalingOff,
-		diagnose.RouteWindowClamped, diagnose.PathLoss, diagnose.OffloadsOff, diagnose.MeasurementUnreliable, diagnose.Healthy,
+	rules := []diagnose.Code{evidence.LinkRateReached, evidence.MeasurementUnreliable, evidence.Healthy}
+	for _, r := range diagnose.Rules() {
+		rules = append(rules, r.Code)
 	}
 	seen := map[diagnose.Code]bool{}
 	for _, e := range diagnose.Registry() {

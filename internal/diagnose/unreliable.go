@@ -3,6 +3,8 @@ package diagnose
 import (
 	"fmt"
 	"strings"
+
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
 const (
@@ -19,44 +21,44 @@ const (
 //
 // It accompanies the other verdicts and does not replace them: a reader with a noisy bench is still helped by a
 // cause, as long as the doubt stands beside it.
-func measurementUnreliable(f *flow) *Finding {
-	x := &Finding{Code: MeasurementUnreliable, Severity: Info, Where: "path"}
+func measurementUnreliable(f *evidence.Flow) *evidence.Finding {
+	x := &evidence.Finding{Code: evidence.MeasurementUnreliable, Severity: evidence.Info, Where: "path"}
 	var reasons []string
-	say := func(serious bool, e Evidence, format string, args ...any) {
+	say := func(serious bool, e evidence.Evidence, format string, args ...any) {
 		if serious {
-			x.Severity = Notice
+			x.Severity = evidence.Notice
 		}
 		reasons = append(reasons, fmt.Sprintf(format, args...))
 		x.Evidence = append(x.Evidence, e)
 	}
-	if f.rate <= 0 {
-		say(true, Evidence{Name: "throughput", Value: f.rate, Unit: "bits_per_second", Source: "payload counted at the receiver"}, "no payload arrived")
+	if f.RateBitsPerSec <= 0 {
+		say(true, evidence.Evidence{Name: "throughput", Value: f.RateBitsPerSec, Unit: "bits_per_second", Source: "payload counted at the receiver"}, "no payload arrived")
 	}
-	for _, e := range []end{f.sender, f.receiver} {
-		if s := e.stolen(); s > noticedSteal {
-			say(s > heavySteal, Evidence{Name: "stolen processor time", Value: s, Unit: "ratio", Source: "/proc/stat steal (" + e.name + ")"},
-				"%s of the processor time of the %s host was stolen", percent(s), e.name)
+	for _, e := range []evidence.End{f.Sender, f.Receiver} {
+		if s := e.Stolen(); s > noticedSteal {
+			say(s > heavySteal, evidence.Evidence{Name: "stolen processor time", Value: s, Unit: "ratio", Source: "/proc/stat steal (" + e.Name + ")"},
+				"%s of the processor time of the %s host was stolen", evidence.Percent(s), e.Name)
 		}
 	}
-	if f.intervals >= 3 && f.scatter > maxScatter {
+	if f.Intervals >= 3 && f.ScatterRatio > maxScatter {
 		// Inside one machine a full processor explains the scatter: whoever else runs on it takes turns with the flow.
-		_, _, busy, ok := f.busiestOf()
-		explained := f.shortPath() && ok && busy >= 0.95
-		say(!explained, Evidence{Name: "scatter of the interim rates", Value: f.scatter, Unit: "ratio", Source: fmt.Sprintf("%d intervals", f.intervals)},
-			"the interim rates scatter by %s", percent(f.scatter))
+		_, _, busy, ok := f.BusiestOf()
+		explained := f.ShortPath() && ok && busy >= 0.95
+		say(!explained, evidence.Evidence{Name: "scatter of the interim rates", Value: f.ScatterRatio, Unit: "ratio", Source: fmt.Sprintf("%d intervals", f.Intervals)},
+			"the interim rates scatter by %s", evidence.Percent(f.ScatterRatio))
 	}
-	if d := f.run.DurationSeconds; d > 0 && (d < 0.9 || f.base() > 0 && d < minRoundTrips*f.base()) {
-		say(true, Evidence{Name: "measured part", Value: d, Unit: "seconds", Source: "the run"},
-			"the measured part lasted only %s", seconds(d))
+	if d := f.Run.DurationSeconds; d > 0 && (d < 0.9 || f.Base() > 0 && d < minRoundTrips*f.Base()) {
+		say(true, evidence.Evidence{Name: "measured part", Value: d, Unit: "seconds", Source: "the run"},
+			"the measured part lasted only %s", evidence.Seconds(d))
 	}
-	for _, w := range f.run.Warnings {
-		say(false, Evidence{Name: "warning", Value: w, Source: "the run"}, "%s", strings.TrimSuffix(w, "."))
+	for _, w := range f.Run.Warnings {
+		say(false, evidence.Evidence{Name: "warning", Value: w, Source: "the run"}, "%s", strings.TrimSuffix(w, "."))
 	}
 	if len(reasons) == 0 {
 		return nil
 	}
 	x.Confidence = 0.6
-	if x.Severity == Notice {
+	if x.Severity == evidence.Notice {
 		x.Confidence = 0.9
 	}
 	// The title holds two reasons; the evidence has all.
@@ -64,9 +66,9 @@ func measurementUnreliable(f *flow) *Finding {
 	if more := len(reasons) - 2; more > 0 {
 		why += fmt.Sprintf("; and %d more", more)
 	}
-	x.Title = fmt.Sprintf("The figures are less certain than usual at %s: %s.", rate(f.rate), why)
-	if x.Severity == Notice {
-		x.Title = fmt.Sprintf("The bench is too noisy to trust %s: %s.", rate(f.rate), why)
+	x.Title = fmt.Sprintf("The figures are less certain than usual at %s: %s.", evidence.Rate(f.RateBitsPerSec), why)
+	if x.Severity == evidence.Notice {
+		x.Title = fmt.Sprintf("The bench is too noisy to trust %s: %s.", evidence.Rate(f.RateBitsPerSec), why)
 	}
 	x.Remedy.Text = "Measure again for longer, on a quieter host or at a quieter hour."
 	return x

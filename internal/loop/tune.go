@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
@@ -111,7 +112,7 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 //
 // A noisy bench is not enough: that finding says nothing about what is left to gain.
 func enough(v *Verdict) bool {
-	return v.Limit().Code == diagnose.LinkRateReached || v.Limit().Code == diagnose.Healthy
+	return v.Limit().Code == evidence.LinkRateReached || v.Limit().Code == evidence.Healthy
 }
 
 // candidatesOf gathers what the findings propose, most important first, each knob and side once.

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/traffic"
@@ -66,7 +67,7 @@ func samples(t *testing.T) []sample {
 	history := report.NewHistory(envelope(), sampleChanges())
 	none := report.NewHistory(envelope(), nil)
 	undo := report.NewUndo(envelope(), sampleOutcomes())
-	entry, _ := diagnose.Explain(diagnose.PathLoss)
+	entry, _ := diagnose.Explain(evidence.PathLoss)
 	reserved, _ := diagnose.Explain("bufferbloat")
 	explain, explainReserved := report.NewExplain(envelope(), entry), report.NewExplain(envelope(), reserved)
 	one := report.NewKnobs(envelope(), sampleKnobs()[:1], nil)

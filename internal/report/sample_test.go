@@ -8,6 +8,7 @@ import (
 	"github.com/linerate/linerate/internal/bootconf"
 	"github.com/linerate/linerate/internal/ceiling"
 	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
@@ -75,7 +76,7 @@ func sampleTests() []traffic.Result {
 
 func sampleFindings() []diagnose.Finding {
 	return []diagnose.Finding{{
-		Code: diagnose.ReceiveWindowLimited, Severity: diagnose.Warning, Confidence: 0.97, Where: "far",
+		Code: evidence.ReceiveWindowLimited, Severity: diagnose.Warning, Confidence: 0.97, Where: "far",
 		Title: "The receive window of the far host holds the flow at 231 Mb/s: 576 KiB per round trip of 20.4 ms.",
 		Evidence: []diagnose.Evidence{
 			{Name: "throughput", Value: 231e6, Unit: "bits_per_second", Source: "payload counted at the receiver (far)"},
@@ -91,9 +92,9 @@ func sampleFindings() []diagnose.Finding {
 			Knobs:    []string{"sysctl:net.ipv4.tcp_rmem"},
 			Settings: []diagnose.Candidate{{Knob: "sysctl:net.ipv4.tcp_rmem", Side: "far", Levels: []knob.Value{"4096 87380 9437184", "4096 87380 18874368"}, Why: "the receiver's buffer bounds the window"}},
 		},
-		Causes: []diagnose.Code{diagnose.SendBufferLimited},
+		Causes: []diagnose.Code{evidence.SendBufferLimited},
 	}, {
-		Code: diagnose.MeasurementUnreliable, Severity: diagnose.Info, Confidence: 0.6, Where: "path",
+		Code: evidence.MeasurementUnreliable, Severity: diagnose.Info, Confidence: 0.6, Where: "path",
 		Title: "The figures are less certain than usual at 231 Mb/s: 7 % of the processor time of the near host was stolen.",
 	}}
 }
@@ -165,7 +166,7 @@ func sampleRun() report.TuneRun {
 func nothingRun() report.TuneRun {
 	return report.TuneRun{
 		Target: "10.77.0.2:7070", Goal: "throughput", Duration: 6 * time.Second,
-		Findings: []diagnose.Finding{{Code: diagnose.LinkRateReached, Severity: diagnose.Info, Confidence: 0.9, Where: "path",
+		Findings: []diagnose.Finding{{Code: evidence.LinkRateReached, Severity: diagnose.Info, Confidence: 0.9, Where: "path",
 			Title: "The path delivers a steady 95.5 Mb/s and neither host holds it back; nothing to tune here."}},
 		Outcome: &tune.Outcome{State: tune.StateUndone, Final: &tune.Effect{Ratio: 1}, Baseline: &tune.Baseline{Objective: 95.5e6, Segments: 1},
 			Reason: "nothing to tune: The path delivers a steady 95.5 Mb/s and neither host holds it back; nothing to tune here."},

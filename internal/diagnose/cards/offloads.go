@@ -1,0 +1,149 @@
+package cards
+
+import (
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+
+	"fmt"
+	"strings"
+
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/knob"
+)
+
+const (
+	// busyProcessor is how busy one processor must be before per-packet work can be what limits.
+	busyProcessor = 0.75
+	// costlyGigabyte is the processor time per gigabyte (both ends) that stands in where per-processor times are not known: with
+	// offloads a present-day core spends 0.1 to 0.4 s on a gigabyte, segment by segment 1 s and more.
+	costlyGigabyte = 0.8
+	// manySegments per second must be sent for per-packet work to be what fills a processor: one of the last fifteen years handles
+	// a hundred thousand and more. A processor that is full at fewer is full of something else.
+	manySegments = 30_000
+	// bundled is how many segments a packet inside the host holds on average when segmentation or aggregation works at all.
+	bundled = 4
+)
+
+// The features that let many segments travel the kernel as one, in the order in which they depend on each other: the kernel grants
+// segmentation only with scatter-gather and checksums.
+var (
+	senderFeatures   = []string{"tx-scatter-gather", "tx-checksum-ipv4", "tx-checksum-ip-generic", "tx-tcp-segmentation", "tx-generic-segmentation"}
+	receiverFeatures = []string{"rx-gro"}
+)
+
+// offloadsOff: features that may be on are off, packets inside the host are single segments, and a processor has no time left.
+//
+// A feature that is off while the link is full costs some processor time and no throughput: Judge does not ask then.
+//
+// Three facts have to come together, because each alone is harmless: a feature off that could be on, so many segments
+// that work per packet matters, and a processor (or the cost per gigabyte) that shows it. 536 stands in for an
+// unknown segment size (RFC 9293 §3.7.1, the least that any host takes).
+func offloadsOff(f *evidence.Flow) *evidence.Finding {
+	missing := missingOffloads(f)
+	if len(missing) == 0 || f.RateBitsPerSec/8/max(f.MSSBytes, 536) < manySegments {
+		return nil
+	}
+	e, cpu, busy, known := f.BusiestOf()
+	cost := f.Sender.Run.CPUSecondsPerGigabyte + f.Receiver.Run.CPUSecondsPerGigabyte
+	if known && busy < busyProcessor || !known && cost < costlyGigabyte {
+		return nil
+	}
+	size, source := packetSize(f)
+	small := size > 0 && size < bundled*max(f.MSSBytes, 536)
+	// A feature that is off may do nothing here: veth has GRO off by default and passes bundles of its peer through unbroken. So
+	// where the size is known it decides, and where it is not, only missing segmentation is telling.
+	if !small && (size > 0 || missing[0].at.Name != f.Sender.Name) {
+		return nil
+	}
+	var names []string
+	for _, m := range missing {
+		names = append(names, m.feature+" at "+m.at.Name)
+	}
+	x := &evidence.Finding{
+		Code: evidence.OffloadsOff, Severity: evidence.Warning, Where: missing[0].at.Name,
+		Title:    fmt.Sprintf("Segment bundling is switched off (%s), so packet work holds the flow at %s.", strings.Join(names, ", "), evidence.Rate(f.RateBitsPerSec)),
+		Evidence: f.Common(),
+		Rejected: []string{f.NotReceiveWindow(), f.NotSendBuffer(), f.NotLoss()},
+		Confidence: evidence.Combine(0.3, evidence.When(known && busy >= 0.9, 0.4), evidence.When(known && busy < 0.9, 0.2), evidence.When(small, 0.6), evidence.When(cost >= costlyGigabyte, 0.3),
+			evidence.When(missing[0].at.Name == f.Sender.Name, 0.2)),
+	}
+	for _, m := range missing {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: m.feature + " of " + m.card.Name, Value: "off, may be changed", Source: "ethtool features (" + m.at.Name + ")"})
+	}
+	if known {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("busiest processor, CPU %d", cpu), Value: busy, Unit: "ratio", Source: "/proc/stat (" + e.Name + ")"})
+	}
+	if size > 0 {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "mean packet inside the receiver", Value: size, Unit: "bytes", Source: source})
+	}
+	if cost > 0 {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "processor time per gigabyte, both ends", Value: cost, Unit: "seconds", Source: "/proc/stat over the run"})
+	}
+	if link, at, ok := f.SlowestLink(); ok {
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the link: %s at the %s host could carry %s of payload.", link.Name, at.Name, evidence.Rate(evidence.Goodput(link))))
+	}
+	x.Remedy.Text = "Switch bundling back on: segmentation at the sender, aggregation (rx-gro) at the receiver. If it was switched off to work around a fault of the driver, watch the error counters afterwards."
+	for _, m := range missing {
+		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("ethtool:" + m.card.Name + "/feature." + m.feature), Side: m.at.Name, Levels: []knob.Value{"on"},
+			Why: featureReason[m.feature]})
+	}
+	return x
+}
+
+var featureReason = map[string]string{
+	"tx-scatter-gather":       "segmentation needs it: a bundle is made of many pages",
+	"tx-checksum-ipv4":        "segmentation needs it: every segment of a bundle gets its own checksum",
+	"tx-checksum-ip-generic":  "segmentation needs it: every segment of a bundle gets its own checksum",
+	"tx-tcp-segmentation":     "one pass through the stack for up to 64 KiB instead of one per segment",
+	"tx-generic-segmentation": "the same in software, cutting as late as possible",
+	"rx-gro":                  "the receiver's stack handles bundles instead of single segments",
+}
+
+// missingOffload is one feature that is off and may be switched on, where it matters for this flow.
+type missingOffload struct {
+	at      evidence.End
+	card    *host.Interface
+	feature string
+}
+
+// missingOffloads lists what is off and may be switched on, sender first. Generic segmentation counts only next to missing TCP
+// segmentation, because with the latter on the former has nothing to do. TUN and TAP are left out: the program that holds the
+// device decides about their offloads, not the administrator.
+func missingOffloads(f *evidence.Flow) []missingOffload {
+	var missing []missingOffload
+	off := func(e evidence.End, feature string) bool {
+		if e.Card == nil || e.Card.Driver == "tun" {
+			return false
+		}
+		state, ok := e.Card.Features[feature]
+		return ok && !state.On && !state.Fixed
+	}
+	segmentation := off(f.Sender, "tx-tcp-segmentation")
+	for _, name := range senderFeatures {
+		if off(f.Sender, name) && (segmentation || name == "tx-tcp-segmentation") {
+			missing = append(missing, missingOffload{f.Sender, f.Sender.Card, name})
+		}
+	}
+	for _, name := range receiverFeatures {
+		if off(f.Receiver, name) {
+			missing = append(missing, missingOffload{f.Receiver, f.Receiver.Card, name})
+		}
+	}
+	return missing
+}
+
+// packetSize is how large packets are on average inside the receiver, bytes; 0 when no counter tells. The counters of a virtual
+// interface count packets as the kernel sees them; those of a real card count frames on the wire, so there the packets handed to
+// the protocols (softnet) tell instead. Acknowledgements of the other way are in the latter and make it err on the small side.
+func packetSize(f *evidence.Flow) (size float64, source string) {
+	c := f.Receiver.Run.Counters
+	if card := f.Receiver.Card; card != nil && card.Virtual {
+		octets, packets := c["nic."+card.Name+".rx_bytes"], c["nic."+card.Name+".rx_packets"]
+		if packets > 0 && octets > 0 {
+			return float64(octets) / float64(packets), "rx_bytes / rx_packets of " + card.Name + " (" + f.Receiver.Name + ")"
+		}
+	}
+	if processed := c["softnet.processed"]; processed > 0 && f.Run.Bytes > 0 {
+		return float64(f.Run.Bytes) / float64(processed), "payload / softnet processed (" + f.Receiver.Name + ")"
+	}
+	return 0, ""
+}

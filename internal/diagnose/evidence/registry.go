@@ -1,0 +1,143 @@
+package evidence
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The codes of design §12.
+const (
+	LinkRateReached            Code = "link-rate-reached"
+	ReceiveWindowLimited       Code = "receive-window-limited"
+	SendBufferLimited          Code = "send-buffer-limited"
+	WindowScalingOff           Code = "window-scaling-off"
+	RouteWindowClamped         Code = "route-window-clamped"
+	PathLoss                   Code = "path-loss"
+	CongestionControlMismatch  Code = "congestion-control-mismatch"
+	Bufferbloat                Code = "bufferbloat"
+	Policer                    Code = "policer"
+	InterruptModerationLatency Code = "interrupt-moderation-latency"
+	InterruptStorm             Code = "interrupt-storm"
+	NAPIBudgetExhausted        Code = "napi-budget-exhausted"
+	SoftnetBacklogDrops        Code = "softnet-backlog-drops"
+	RXRingOverrun              Code = "rx-ring-overrun"
+	TXQueueDrops               Code = "tx-queue-drops"
+	QdiscDrops                 Code = "qdisc-drops"
+	PauseFrames                Code = "pause-frames"
+	SoftirqCPUSaturated        Code = "softirq-cpu-saturated"
+	CPUSaturated               Code = "cpu-saturated"
+	CPUSteal                   Code = "cpu-steal"
+	CPUPowerState              Code = "cpu-power-state"
+	NUMAMisplaced              Code = "numa-misplaced"
+	RSSImbalance               Code = "rss-imbalance"
+	OffloadsOff                Code = "offloads-off"
+	MTUSmall                   Code = "mtu-small"
+	MTUBlackHole               Code = "mtu-black-hole"
+	MTUMismatch                Code = "mtu-mismatch"
+	LinkNegotiatedLow          Code = "link-negotiated-low"
+	HalfDuplex                 Code = "half-duplex"
+	CRCErrors                  Code = "crc-errors"
+	BusLimited                 Code = "bus-limited"
+	EmulatedNIC                Code = "emulated-nic"
+	FirewallCost               Code = "firewall-cost"
+	ConntrackFull              Code = "conntrack-full"
+	NeighbourTableFull         Code = "neighbour-table-full"
+	PortExhaustion             Code = "port-exhaustion"
+	ListenOverflow             Code = "listen-overflow"
+	UDPSocketOverflow          Code = "udp-socket-overflow"
+	TCPMemoryPressure          Code = "tcp-memory-pressure"
+	ApplicationLimited         Code = "application-limited"
+	Reordering                 Code = "reordering"
+	TimeoutsIncast             Code = "timeouts-incast"
+	DelayedACKStall            Code = "delayed-ack-stall"
+	SlowStartAfterIdle         Code = "slow-start-after-idle"
+	MeasurementUnreliable      Code = "measurement-unreliable"
+	Healthy                    Code = "healthy"
+)
+
+// codes is the order of the registry, that of design §12.
+var codes = []Code{
+	LinkRateReached, ReceiveWindowLimited, SendBufferLimited, WindowScalingOff, RouteWindowClamped,
+	PathLoss, CongestionControlMismatch, Bufferbloat, Policer, InterruptModerationLatency,
+	InterruptStorm, NAPIBudgetExhausted, SoftnetBacklogDrops, RXRingOverrun, TXQueueDrops,
+	QdiscDrops, PauseFrames, SoftirqCPUSaturated, CPUSaturated, CPUSteal,
+	CPUPowerState, NUMAMisplaced, RSSImbalance, OffloadsOff, MTUSmall,
+	MTUBlackHole, MTUMismatch, LinkNegotiatedLow, HalfDuplex, CRCErrors,
+	BusLimited, EmulatedNIC, FirewallCost, ConntrackFull, NeighbourTableFull,
+	PortExhaustion, ListenOverflow, UDPSocketOverflow, TCPMemoryPressure, ApplicationLimited,
+	Reordering, TimeoutsIncast, DelayedACKStall, SlowStartAfterIdle, MeasurementUnreliable,
+	Healthy,
+}
+
+// Entry is what the registry knows of one code.
+type Entry struct {
+	Code         Code   `json:"code"`
+	Title        string `json:"title"`                   // a few words
+	Meaning      string `json:"meaning"`                 // what the code says, in plain words
+	Shows        string `json:"shows,omitempty"`         // the evidence that the rule asks for
+	ConfusedWith string `json:"confused_with,omitempty"` // the look-alikes that the rule rejects
+	Remedy       string `json:"remedy,omitempty"`        // what to do
+	Proof        string `json:"proof,omitempty"`         // the experiment that shows it, with a control that must not matter
+	Rule         bool   `json:"rule"`                    // false: the code is reserved, this version never gives it
+}
+
+// Page is the path of the entry's documentation inside the source tree.
+func (e Entry) Page() string { return "docs/findings/" + string(e.Code) + ".md" }
+
+//go:embed findings/*.json
+var registryFiles embed.FS
+
+// Registry lists every code in the order of design §12. The slice belongs to the caller. It panics when an embedded file is
+// missing or broken, which the tests exclude.
+//
+// It is parsed at each call, which takes microseconds and spares the package a variable that somebody could change.
+func Registry() []Entry {
+	all := make([]Entry, 0, len(codes))
+	for _, code := range codes {
+		b, err := registryFiles.ReadFile("findings/" + string(code) + ".json")
+		e := Entry{Code: code}
+		if err == nil {
+			err = json.Unmarshal(b, &e)
+		}
+		if err != nil {
+			panic(fmt.Sprintf("evidence: embedded entry of %s: %v", code, err))
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// Explain finds one code; false: no such code.
+func Explain(code Code) (Entry, bool) {
+	all := Registry()
+	i := slices.IndexFunc(all, func(e Entry) bool { return e.Code == code })
+	if i < 0 {
+		return Entry{}, false
+	}
+	return all[i], true
+}
+
+// Page writes the documentation page of a code as Markdown.
+//
+// The files in docs/findings are written by it and compared with it by a test, so that page, program and JSON say the
+// same.
+func Page(e Entry) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n*%s*\n\n%s\n", e.Code, e.Title, e.Meaning)
+	section := func(title, text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "\n## %s\n\n%s\n", title, text)
+		}
+	}
+	section("How it shows", e.Shows)
+	section("Easily confused with", e.ConfusedWith)
+	section("What to do", e.Remedy)
+	section("How to prove it", e.Proof)
+	if !e.Rule {
+		b.WriteString("\nThis version has no rule for this code yet; the name is reserved.\n")
+	}
+	return b.String()
+}

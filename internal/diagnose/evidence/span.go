@@ -1,0 +1,193 @@
+package evidence
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+// Run is one test between the two hosts.
+type Run = traffic.Result
+
+// Span is one host over a time: while a run loaded it, or while it did whatever it does.
+type Span struct {
+	Side     string            `json:"side"` // near or far
+	Host     *host.Snapshot    `json:"host,omitempty"`
+	Seconds  float64           `json:"seconds"`            // how long; 0: not known
+	Counters map[string]uint64 `json:"counters,omitempty"` // what was counted in it, zeros left out; gauges as at its end
+	CPUs     []host.CPUTimes   `json:"cpus,omitempty"`     // time by class in it
+
+	// SinceBoot: nobody watched, and the counters are all that was counted since the host started, Seconds ago. A cause of long ago is in them as well as
+	// one of now.
+	SinceBoot bool `json:"since_boot,omitempty"`
+
+	Run *Run `json:"-"` // that loaded the host; nil: none of ours
+	End *End `json:"-"` // of that run
+}
+
+// SpansOf gives every host and every time of a case: those of the loaded runs first, then those of other runs and probes, then what was watched.
+func SpansOf(c *Case) []*Span {
+	var loaded, others, watched []*Span
+	add := func(r *Run) {
+		near, far := c.ends(r)
+		into := &others
+		if r.Test == traffic.Stream {
+			into = &loaded
+		}
+		for _, e := range []End{near, far} {
+			*into = append(*into, &Span{
+				Side: e.Name, Host: e.Host, Seconds: r.DurationSeconds + r.WarmUpSeconds, Counters: e.Run.Counters, CPUs: e.Run.CPUs, Run: r, End: &e,
+			})
+		}
+	}
+	for i := range c.Runs {
+		add(&c.Runs[i])
+	}
+	for _, p := range sortedProbes(c.Probes) {
+		r := c.Probes[p]
+		add(&r)
+	}
+	for i := range c.Watched {
+		watched = append(watched, &c.Watched[i])
+	}
+	return append(append(loaded, others...), watched...)
+}
+
+// ends are the two ends of a run, each with its card.
+func (c *Case) ends(r *Run) (near, far End) {
+	near = End{Name: "near", Host: c.Near, Run: r.Ends.Local}
+	far = End{Name: "far", Host: c.Far, Run: r.Ends.Remote}
+	near.Card, near.Routes = towards(c.Near, c.Far, c.FarAddress)
+	far.Card, far.Routes = towards(c.Far, c.Near, c.NearAddress)
+	return near, far
+}
+
+// Loaded tells whether the span is that of a stream of ours.
+func (s *Span) Loaded() bool { return s.Run != nil && s.Run.Test == traffic.Stream }
+
+// Count is what one counter moved by; 0 also where the kernel has no such counter.
+func (s *Span) Count(name string) float64 { return float64(s.Counters[name]) }
+
+// Sum adds up the counters of all names that begin and end so: Sum("nic.", ".rx_missed_errors") is of all interfaces.
+func (s *Span) Sum(prefix, suffix string) float64 {
+	var sum float64
+	for name, n := range s.Counters {
+		if strings.HasPrefix(name, prefix) && strings.HasSuffix(name, suffix) {
+			sum += float64(n)
+		}
+	}
+	return sum
+}
+
+// PerSecond is a number of the span as a rate; 0 where the time is not known.
+func (s *Span) PerSecond(n float64) float64 {
+	if s.Seconds <= 0 {
+		return 0
+	}
+	return n / s.Seconds
+}
+
+// Bytes is what the host moved in the span: the payload of the run, and without one what its physical interfaces counted both ways.
+//
+// Interfaces on top of others count the same bytes again, so that virtual ones are taken only where the host has no other.
+func (s *Span) Bytes() float64 {
+	if s.Run != nil {
+		return float64(s.Run.Bytes)
+	}
+	if s.Host == nil {
+		return s.Sum("nic.", ".rx_bytes") + s.Sum("nic.", ".tx_bytes")
+	}
+	var physical, virtual float64
+	for i := range s.Host.Interfaces {
+		x := &s.Host.Interfaces[i]
+		n := s.Count("nic."+x.Name+".rx_bytes") + s.Count("nic."+x.Name+".tx_bytes")
+		switch {
+		case x.Kind == "loopback":
+		case x.Virtual:
+			virtual += n
+		default:
+			physical += n
+		}
+	}
+	if physical > 0 {
+		return physical
+	}
+	return virtual
+}
+
+// PerGigabyte is a number of the span for every 10⁹ bytes that the host moved, the measure by which losses are compared; 0 where nothing moved.
+func (s *Span) PerGigabyte(n float64) float64 {
+	if b := s.Bytes(); b > 0 {
+		return n / (b / 1e9)
+	}
+	return 0
+}
+
+// Source names a counter of this span as the source of a piece of evidence.
+func (s *Span) Source(counter string) string { return counter + " (" + s.Side + ")" }
+
+// Setting reads one value of the host's snapshot.
+func (s *Span) Setting(name string) (string, bool) { return End{Host: s.Host}.Setting(name) }
+
+// Number reads a setting, or the given field of one that holds several, as a number.
+func (s *Span) Number(name string, field int) (float64, bool) {
+	return End{Host: s.Host}.Number(name, field)
+}
+
+// When says over what time the numbers of the span are, for sentences: "during the test", "in 3.0 s", "since boot 41 d ago".
+func (s *Span) When() string {
+	switch {
+	case s.SinceBoot && s.Seconds > 0:
+		return "since boot " + Seconds(s.Seconds) + " ago"
+	case s.SinceBoot:
+		return "since boot"
+	case s.Run != nil:
+		return "during the test"
+	case s.Seconds > 0:
+		return "in " + Seconds(s.Seconds)
+	}
+	return "while watched"
+}
+
+// ClassRatios are the parts of one processor's time in the span. Known is false where nothing was counted.
+type ClassRatios struct {
+	CPU                                     int
+	User, System, IRQ, SoftIRQ, Steal, Idle float64
+	Known                                   bool
+}
+
+// Busy is the part of the time in which the processor was not there for anything else; what the hypervisor took away counts.
+func (c ClassRatios) Busy() float64 { return 1 - c.Idle }
+
+// Classes gives every processor's time by class, in the order of the kernel; the sum over all processors (CPU −1) is left out.
+func (s *Span) Classes() []ClassRatios {
+	var all []ClassRatios
+	for _, t := range s.CPUs {
+		total := t.Total()
+		if t.CPU < 0 || total <= 0 {
+			continue
+		}
+		all = append(all, ClassRatios{
+			CPU: t.CPU, User: t.User / total, System: t.System / total, IRQ: t.IRQ / total, SoftIRQ: t.SoftIRQ / total, Steal: t.Steal / total,
+			Idle: t.Idle / total, Known: true,
+		})
+	}
+	return all
+}
+
+// BusiestBy gives the processor of which part says most; Known is false where there is none.
+func (s *Span) BusiestBy(part func(ClassRatios) float64) ClassRatios {
+	var worst ClassRatios
+	for _, c := range s.Classes() {
+		if !worst.Known || part(c) > part(worst) {
+			worst = c
+		}
+	}
+	return worst
+}
+
+// sortedProbes are the names of the probes that were made, sorted, so that a verdict does not depend on the order of a map.
+func sortedProbes(m map[Probe]Run) []Probe { return slices.Sorted(maps.Keys(m)) }

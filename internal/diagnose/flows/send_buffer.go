@@ -1,0 +1,99 @@
+package flows
+
+import (
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+
+	"fmt"
+	"strconv"
+
+	"github.com/linerate/linerate/internal/knob"
+)
+
+// sendBufferFill is the least part of the send buffer that must be payload in flight. The kernel counts descriptors and pages in
+// the buffer as well, so a full one holds between a third and nearly all of its size as payload.
+const sendBufferFill = 0.3
+
+// sendBufferLimited: the socket buffer of the sender cannot hold what the path needs in flight.
+//
+// The kernel counts tcpi_sndbuf_limited only at moments when a writer waits and nothing is left to send, so a large share is hard
+// evidence and a small one, even zero, is none against. The second witness is the application-limited mark: our sender always has
+// more to write, so a connection that the kernel finds with nothing to send was kept from writing by its buffer. Either needs the
+// arithmetic: the rate fills the buffer on the empty path, and both windows would allow more. With a queue on the path the buffer
+// merely bounds that queue, and the link is the limit.
+func sendBufferLimited(f *evidence.Flow) *evidence.Finding {
+	if f.Streams == 0 || f.SndbufBytes <= 0 || f.Base() <= 0 || f.RateBitsPerSec <= 0 || f.Queued() {
+		return nil
+	}
+	share := f.Share(f.SndbufLimitedSeconds)
+	inFlight := f.RateBitsPerSec / 8 * f.Base()
+	if inFlight < sendBufferFill*f.SndbufBytes {
+		return nil
+	}
+	wmem, wmemKnown := f.Sender.Number(evidence.TCPWmem, 2)
+	// Rates on both sides of these comparisons are means over the run, so that "room" must be a margin and not a
+	// hair: 1.2 for the congestion window, which is sampled, 1.3 for the receive window, of which the largest counts.
+	atCap := wmemKnown && f.SndbufBytes/float64(f.Streams) >= 0.9*wmem
+	roomy := f.CwndBytes >= 1.2*inFlight && f.WindowBytes >= 1.3*inFlight
+	byKernel := share >= 0.3
+	byMark := (f.AppLimited || share >= 0.05) && atCap && roomy && f.Loss() < cleanLoss && f.Share(f.RwndLimitedSeconds) < evidence.LimitedShare/2
+	if !byKernel && !byMark {
+		return nil
+	}
+	x := &evidence.Finding{
+		Code: evidence.SendBufferLimited, Severity: evidence.Warning, Where: f.Sender.Name,
+		Title: fmt.Sprintf("The send buffer of the %s host holds the flow at %s: %s of buffer for a round trip of %s.",
+			f.Sender.Name, evidence.Rate(f.RateBitsPerSec), evidence.Bytes(f.SndbufBytes), evidence.Seconds(f.Loaded())),
+		Evidence: append(f.Common(),
+			evidence.Evidence{Name: "busy time limited by the send buffer", Value: share, Unit: "ratio", Source: f.TCPInfo("tcpi_sndbuf_limited / tcpi_busy_time")},
+			evidence.Evidence{Name: "send buffer", Value: f.SndbufBytes, Unit: "bytes", Source: "SO_SNDBUF (" + f.Sender.Name + ")"},
+			evidence.Evidence{Name: "payload in flight", Value: inFlight, Unit: "bytes", Source: "rate × smallest round trip"},
+			evidence.Evidence{Name: "sender found with nothing to send", Value: f.AppLimited, Source: f.TCPInfo("tcpi_delivery_rate_app_limited")},
+			evidence.Evidence{Name: "congestion window, mean", Value: f.CwndBytes, Unit: "bytes", Source: f.TCPInfo("tcpi_snd_cwnd")},
+			evidence.Evidence{Name: "largest receive window offered", Value: f.WindowBytes, Unit: "bytes", Source: f.TCPInfo("tcpi_snd_wnd")},
+		),
+		Rejected:   append([]string{f.NotReceiveWindow(), f.NotCongestionWindow(), f.NotLoss(), f.NotQueue()}, f.NotProcessor()...),
+		Confidence: evidence.Combine(evidence.When(byKernel, 0.75), evidence.When(f.AppLimited, 0.5), evidence.When(atCap, 0.6), evidence.When(roomy, 0.5)) * (1 - evidence.When(wmemKnown && !atCap, 0.4)),
+	}
+	if wmemKnown {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "largest send buffer allowed", Value: wmem, Unit: "bytes",
+			Source: "sysctl net.ipv4.tcp_wmem, third field (" + f.Sender.Name + ")"})
+	}
+	sendBufferRemedy(f, x, wmem, wmemKnown, atCap)
+	return x
+}
+
+// sendBufferRemedy raises the maximum where the buffer stands at it; elsewhere a program has set the size itself.
+//
+// The receiver's buffer is proposed along with it, because a send buffer and a receive window of one size hide each
+// other: neither remedy alone shows a gain then.
+func sendBufferRemedy(f *evidence.Flow, x *evidence.Finding, wmem float64, wmemKnown, atCap bool) {
+	target, why := f.Target()
+	need := evidence.Bytes(float64(evidence.RoundUp(target / evidence.UsableSendBuffer)))
+	switch {
+	case !wmemKnown:
+		x.Remedy.Text = fmt.Sprintf("Raise the third field of net.ipv4.tcp_wmem at the %s host to about %s (%s). Its settings are not known here, so no candidate is offered.",
+			f.Sender.Name, need, why)
+		return
+	case !atCap:
+		x.Remedy.Text = fmt.Sprintf("The send buffers of the %s host may grow to %s, far above the one in use: look for a program that sets SO_SNDBUF itself.",
+			f.Sender.Name, evidence.Bytes(wmem))
+		return
+	}
+	x.Remedy.Text = fmt.Sprintf("Raise the third field of net.ipv4.tcp_wmem at the %s host to %s or more; the target in flight is %s (%s).",
+		f.Sender.Name, need, evidence.Bytes(target), why)
+	present, _ := f.Sender.Setting(evidence.TCPWmem)
+	x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPWmem, Side: f.Sender.Name, Levels: evidence.BufferLevels(present, target, evidence.UsableSendBuffer),
+		Why: "the buffer must hold everything that is not acknowledged yet"})
+	if rmem, ok := f.Receiver.Setting(evidence.TCPRmem); ok {
+		x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPRmem, Side: f.Receiver.Name, Levels: evidence.Last(evidence.BufferLevels(rmem, target, evidence.UsableWindow(f.Receiver))),
+			Why: "the receive window becomes the limit once the send buffer is open"})
+	}
+	if now, ok := f.Sender.Setting(evidence.CoreWmemMax); ok {
+		var levels []knob.Value
+		for _, size := range evidence.BufferSizes(now, target, evidence.UsableSendBuffer) {
+			levels = append(levels, knob.Value(strconv.FormatInt(size, 10)))
+		}
+		x.Remedy.Add(evidence.Candidate{Knob: evidence.CoreWmemMax, Side: f.Sender.Name, Levels: evidence.Last(levels),
+			Why: "limits only programs that set SO_SNDBUF themselves; global, so refused inside a container"})
+	}
+}
