@@ -7,6 +7,7 @@ import (
 
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/watch"
 )
 
 // Run is one test between the two hosts.
@@ -24,8 +25,25 @@ type Span struct {
 	// one of now.
 	SinceBoot bool `json:"since_boot,omitempty"`
 
+	// What a watched host tells beside: interrupts of cards, and sockets. Sockets is nil where nobody asked for them.
+	Interrupts []watch.CardInterrupt `json:"interrupts,omitempty"`
+	PerCPU     []watch.CPU           `json:"per_cpu,omitempty"` // with the network's share of each processor's work
+	Sockets    *watch.Sockets        `json:"sockets,omitempty"`
+
 	Run *Run `json:"-"` // that loaded the host; nil: none of ours
 	End *End `json:"-"` // of that run
+}
+
+// Watched makes a span of what a host did while it was watched without a run of ours.
+func Watched(side string, snapshot *host.Snapshot, w *watch.Span) Span {
+	s := Span{Side: side, Host: snapshot, Seconds: w.Seconds, Interrupts: w.Interrupts, PerCPU: w.CPUs, Sockets: w.Sockets}
+	if w.Counters != nil {
+		s.Counters = w.Counters.Values
+	}
+	for _, c := range w.CPUs {
+		s.CPUs = append(s.CPUs, c.CPUTimes)
+	}
+	return s
 }
 
 // SpansOf gives every host and every time of a case: those of the loaded runs first, then those of other runs and probes, then what was watched.
