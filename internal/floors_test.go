@@ -24,14 +24,15 @@ var floors = map[string]int{
 	"internal/durable": 0,
 	"internal/sys":     0,
 
-	"internal/nl":         1,
-	"internal/nl/tc":      1, // the options of queueing disciplines: bytes and words, no socket
-	"internal/wire":       1,
-	"internal/procfs":     1,
-	"internal/bus":        1,
-	"internal/nicstat":    1, // what the counters of cards mean
-	"internal/owner":      1, // who else manages a host, by the marks they leave
-	"internal/hypervisor": 1, // what a host runs on, by the marks that guests see
+	"internal/nl":          1,
+	"internal/nl/tc":       1, // the options of queueing disciplines: bytes and words, no socket
+	"internal/nl/sockdiag": 1, // the sockets of a namespace, one after the other
+	"internal/wire":        1,
+	"internal/procfs":      1,
+	"internal/bus":         1,
+	"internal/nicstat":     1, // what the counters of cards mean
+	"internal/owner":       1, // who else manages a host, by the marks they leave
+	"internal/hypervisor":  1, // what a host runs on, by the marks that guests see
 
 	"internal/hostfs": 1, // the files of a host: the running system, a directory, memory
 

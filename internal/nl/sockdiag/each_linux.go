@@ -1,0 +1,162 @@
+package sockdiag
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	sockDiagByFamily = 20       // SOCK_DIAG_BY_FAMILY
+	sizeHeader       = 16       // struct nlmsghdr
+	bufferBytes      = 32 << 10 // what the kernel puts into one answer at most
+	defaultWait      = 2 * time.Second
+)
+
+// Each lists sockets in the network namespace of the calling thread and hands each to visit, until visit says false. The socket is good until visit returns. The
+// errors are ErrDeadline, errors.ErrUnsupported where the kernel cannot tell, and the kernel's own.
+func Each(q Query, visit func(*Socket) bool) error {
+	d, err := open()
+	if err == nil {
+		defer unix.Close(d.fd)
+		for _, family := range []byte{familyIPv4, familyIPv6} {
+			var more bool
+			if more, err = d.dump(q, family, visit); err != nil || !more {
+				break
+			}
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	// ENOENT: nobody answers for this family and protocol; the others: the kernel, or a sandbox, has no such netlink.
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EPROTONOSUPPORT), errors.Is(err, unix.EAFNOSUPPORT):
+		return fmt.Errorf("list %s sockets: %w: the kernel has no sock_diag for them: %w", q.Protocol, errors.ErrUnsupported, err)
+	}
+	return fmt.Errorf("list %s sockets: %w", q.Protocol, err)
+}
+
+// dumper is one netlink socket. It speaks for itself and not through the library that package nl uses, because that gathers a whole answer before it gives any of it.
+type dumper struct {
+	fd     int
+	seq    uint32
+	buffer []byte
+	names  names
+	socket Socket
+}
+
+func open() (*dumper, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return nil, err
+	}
+	return &dumper{fd: fd, buffer: make([]byte, bufferBytes), names: make(names)}, nil
+}
+
+// dump lists the sockets of one family. More is false when visit has had enough; what the kernel still had to say ends with the netlink socket.
+func (d *dumper) dump(q Query, family byte, visit func(*Socket) bool) (more bool, err error) {
+	d.seq++
+	request := make([]byte, sizeHeader, sizeHeader+sizeRequest)
+	request = append(request, q.request(family)...)
+	binary.NativeEndian.PutUint32(request, uint32(len(request)))
+	binary.NativeEndian.PutUint16(request[4:], sockDiagByFamily)
+	binary.NativeEndian.PutUint16(request[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
+	binary.NativeEndian.PutUint32(request[8:], d.seq)
+	if err := unix.Sendto(d.fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return false, err
+	}
+	for {
+		b, err := d.receive(q.Deadline)
+		if err != nil {
+			return false, err
+		}
+		for len(b) > 0 {
+			var m message
+			if m, b, err = cut(b); err != nil {
+				return false, err
+			}
+			switch {
+			case m.seq != d.seq: // what is left of a dump that was not read to its end
+			case m.kind == unix.NLMSG_DONE:
+				return true, m.errno()
+			case m.kind == unix.NLMSG_ERROR:
+				return false, m.errno()
+			case m.kind == sockDiagByFamily:
+				if err := d.socket.decode(m.body, d.names); err != nil {
+					return false, err
+				}
+				if !visit(&d.socket) {
+					return false, nil
+				}
+			}
+		}
+	}
+}
+
+// receive waits for the next part of an answer.
+func (d *dumper) receive(deadline time.Time) ([]byte, error) {
+	wait := defaultWait
+	if !deadline.IsZero() {
+		wait = time.Until(deadline)
+		if wait <= 0 {
+			return nil, ErrDeadline
+		}
+	}
+	// The kernel makes the next part while it is asked for it, so that the wait is its work and not the wire's. A zero time would be no limit.
+	limit := unix.NsecToTimeval(max(wait, time.Millisecond).Nanoseconds())
+	if err := unix.SetsockoptTimeval(d.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
+		return nil, err
+	}
+	for {
+		n, from, err := unix.Recvfrom(d.fd, d.buffer, unix.MSG_TRUNC)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err == unix.EAGAIN:
+			return nil, ErrDeadline
+		case err != nil:
+			return nil, err
+		case n > len(d.buffer):
+			return nil, fmt.Errorf("answer of %d bytes: %w", n, errShort)
+		}
+		// Other programs may send to this socket too; the kernel is port 0.
+		if kernel, ok := from.(*unix.SockaddrNetlink); ok && kernel.Pid != 0 {
+			continue
+		}
+		return d.buffer[:n], nil
+	}
+}
+
+// message is one message of netlink without its header.
+type message struct {
+	kind uint16
+	seq  uint32
+	body []byte
+}
+
+// cut takes the first message off b.
+func cut(b []byte) (message, []byte, error) {
+	if len(b) < sizeHeader {
+		return message{}, nil, errShort
+	}
+	size := int(u32(b))
+	if size < sizeHeader || size > len(b) {
+		return message{}, nil, fmt.Errorf("message of %d bytes in %d: %w", size, len(b), errShort)
+	}
+	m := message{kind: binary.NativeEndian.Uint16(b[4:]), seq: u32(b[8:]), body: b[sizeHeader:size]}
+	return m, b[min((size+3)&^3, len(b)):], nil
+}
+
+// errno is the kernel's answer at the end of a dump or instead of one: a negative errno, or zero for none.
+func (m message) errno() error {
+	if len(m.body) < 4 {
+		return nil
+	}
+	if n := int32(u32(m.body)); n < 0 {
+		return unix.Errno(-n)
+	}
+	return nil
+}
