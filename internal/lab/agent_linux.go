@@ -235,7 +235,7 @@ func (a *agent) join(q joinRequest, spaces []*os.File) error {
 	return nil
 }
 
-// configure renames devices, brings them up and sets addresses, routes and settings, in that order.
+// configure renames devices, brings them up and sets addresses, routes and settings, in that order, and waits for carriers last.
 func (a *agent) configure(q configureRequest) error {
 	// MTU before up: IPv6 takes a device below 1280 bytes for unusable when it comes up. Addresses before routes, whose gateways they make reachable.
 	for old, name := range q.Rename {
@@ -265,6 +265,11 @@ func (a *agent) configure(q configureRequest) error {
 	}
 	for _, s := range q.Settings {
 		if err := set(a.client, s); err != nil {
+			return err
+		}
+	}
+	for _, device := range q.Await {
+		if err := awaitCarrier(device); err != nil {
 			return err
 		}
 	}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -17,6 +19,9 @@ import (
 
 // comeBack is how long cards may take to return from the namespace of a world that has ended: the kernel dissolves it in the background.
 const comeBack = 10 * time.Second
+
+// comeUp is how long a card may take to get its link; negotiation is given up after some five seconds by drivers and by nobody's watchdog later.
+const comeUp = 30 * time.Second
 
 // moveCards puts the two cards of a driver into two network namespaces, the one with the lower bus address into the first, and gives their
 // names. By driver and address and not by name: a card that comes back from a world may find its name taken and get another.
@@ -52,6 +57,11 @@ func moveCards(ctx context.Context, driver string, spaces ...*os.File) (names [2
 		}
 	}
 	slices.SortFunc(cards, func(a, b card) int { return cmp.Compare(a.bus, b.bus) })
+	for i := range cards {
+		if cards[i].name, err = renew(cards[i].bus); err != nil {
+			return names, err
+		}
+	}
 	for i, card := range cards {
 		names[i] = card.name
 		if err := c.MoveToNetNS(card.name, int(spaces[i].Fd())); err != nil {
@@ -59,6 +69,65 @@ func moveCards(ctx context.Context, driver string, spaces ...*os.File) (names [2
 		}
 	}
 	return names, nil
+}
+
+// carriers waits until the cards of the world have a link: drivers start theirs again for many a setting, and a link of copper takes seconds.
+func (r *Running) carriers(ctx context.Context) error {
+	if r.World.Card == "" {
+		return nil
+	}
+	plan, err := r.World.plan()
+	if err != nil {
+		return err
+	}
+	for _, hop := range plan.hops {
+		if !hop.link {
+			continue
+		}
+		for _, e := range hop.ends {
+			if _, _, err := r.Host(e.host).agent.call(ctx, request{Configure: &configureRequest{Await: []string{e.device}}}); err != nil {
+				return wrapHost(e.host, err)
+			}
+		}
+	}
+	return nil
+}
+
+// awaitCarrier runs in the agent of a host.
+func awaitCarrier(device string) error {
+	file := filepath.Join("/sys/class/net", device, "carrier")
+	for deadline := time.Now().Add(comeUp); ; time.Sleep(20 * time.Millisecond) {
+		b, err := os.ReadFile(file)
+		if err == nil && strings.TrimSpace(string(b)) == "1" {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return errors.Join(fmt.Errorf("%s has no carrier after %v", device, comeUp), err)
+		}
+	}
+}
+
+// renew takes a driver off its card and puts it back, so that nothing is left of what the last world set, and gives the new device's name. bus is the PCI
+// address; a virtio card is named by that of the device that carries it. The drivers here probe before the write returns.
+func renew(bus string) (name string, err error) {
+	device := filepath.Join("/sys/bus/pci/devices", bus)
+	driver, err := filepath.EvalSymlinks(filepath.Join(device, "driver"))
+	if err != nil {
+		return "", fmt.Errorf("renew card %s: %w", bus, err)
+	}
+	for _, verb := range []string{"unbind", "bind"} {
+		if err := os.WriteFile(filepath.Join(driver, verb), []byte(bus), 0); err != nil {
+			return "", fmt.Errorf("renew card %s: %w", bus, err)
+		}
+	}
+	found, err := filepath.Glob(filepath.Join(device, "net/*"))
+	if err == nil && len(found) == 0 {
+		found, err = filepath.Glob(filepath.Join(device, "virtio*/net/*"))
+	}
+	if err != nil || len(found) != 1 {
+		return "", fmt.Errorf("renew card %s: %d interfaces: %w", bus, len(found), errors.Join(err, os.ErrNotExist))
+	}
+	return filepath.Base(found[0]), nil
 }
 
 // rename gives a device of this namespace that is down another name (netdevice(7), SIOCSIFNAME).

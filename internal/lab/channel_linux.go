@@ -54,6 +54,7 @@ type configureRequest struct {
 	Addresses []addressRequest  `json:"addresses,omitempty"`
 	Routes    []routeRequest    `json:"routes,omitempty"`
 	Settings  []Setting         `json:"settings,omitempty"`
+	Await     []string          `json:"await,omitempty"` // devices whose carrier is waited for, at the end
 }
 
 type addressRequest struct{ Device, CIDR string }

@@ -49,7 +49,9 @@ type Fault struct {
 	Settings map[string][]Setting `json:"settings,omitempty"`
 	Link     *Link                `json:"link,omitempty"`     // in place of the world's
 	Firewall map[string]Firewall  `json:"firewall,omitempty"` // by host name
-	Work     []work.Work          `json:"work,omitempty"`
+	// TC are lines for tc(8) by host name, as in a file for its -batch. They come before Settings, so that a setting can change what they made.
+	TC   map[string][]string `json:"tc,omitempty"`
+	Work []work.Work         `json:"work,omitempty"`
 }
 
 // Firewall is a rule set of one host. It needs the program nft(8).
@@ -84,6 +86,11 @@ func (f Fault) check(w World, g Ground) error {
 	for name, rules := range f.Firewall {
 		if !known(name) || rules.Rules < 0 || rules.Rules > maxRules {
 			return fmt.Errorf("firewall of host %q with %d rules: want a host of the world, and at most %d rules", name, rules.Rules, maxRules)
+		}
+	}
+	for name := range f.TC {
+		if !known(name) {
+			return fmt.Errorf("tc on host %q: the world has no such host", name)
 		}
 	}
 	for _, k := range f.Work {

@@ -22,6 +22,8 @@ func RunHost(context.Context) error { return ErrNotSupported }
 // Up answers ErrNotSupported.
 func Up(context.Context, World) (*Running, error) { return nil, ErrNotSupported }
 
+func (*Running) carriers(context.Context) error { return ErrNotSupported }
+
 func setHere([]Setting) (func(), error) { return nil, ErrNotSupported }
 
 // SetLink answers ErrNotSupported.

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/nl"
 	"github.com/linerate/linerate/internal/nl/tc"
 )
@@ -57,6 +59,9 @@ func set(c *nl.Client, s Setting) error {
 		case parameter == "txqueuelen":
 			return c.SetTxQueueLen(rest[:cut], n)
 		}
+	case kind == "ethtool":
+		// Rings, coalescing, pause, link modes: what a card of a guest has, by the catalogue's names and forms.
+		return knob.NewLive().Write(context.Background(), knob.ID(s.Knob), knob.Value(s.Value))
 	}
 	return fmt.Errorf("set %s: the lab knows no such setting", s.Knob)
 }

@@ -77,6 +77,11 @@ func (s *Staged) plant(ctx context.Context, f Fault) error {
 		}
 	}
 	for _, h := range s.Hosts {
+		if lines := f.TC[h.Name]; len(lines) > 0 {
+			if err := h.feed(ctx, "iproute2", strings.Join(lines, "\n")+"\n", "tc", "-batch", "-"); err != nil {
+				return err
+			}
+		}
 		settings := append([]Setting{}, f.Settings["all"]...)
 		settings = append(settings, f.Settings[h.Name]...)
 		if err := h.Set(ctx, settings...); err != nil {
@@ -87,6 +92,9 @@ func (s *Staged) plant(ctx context.Context, f Fault) error {
 				return err
 			}
 		}
+	}
+	if err := s.carriers(ctx); err != nil {
+		return err
 	}
 	stop, err := s.Serve(ctx, s.key, filepath.Join(s.state, "far"), nil)
 	if err != nil {
@@ -105,15 +113,20 @@ func (s *Staged) plant(ctx context.Context, f Fault) error {
 
 // load gives a host its rules.
 func (h *Host) load(ctx context.Context, f Firewall) error {
-	c := h.Exec(ctx, "nft", "-f", "-")
+	return h.feed(ctx, "nftables", f.ruleset(), "nft", "-f", "-")
+}
+
+// feed runs a program of a Debian package in a host with input to read.
+func (h *Host) feed(ctx context.Context, debian, input string, args ...string) error {
+	c := h.Exec(ctx, args...)
 	said := &tail{}
-	c.Stdin, c.Stderr = strings.NewReader(f.ruleset()), said
+	c.Stdin, c.Stderr = strings.NewReader(input), said
 	err := c.Run()
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: no program nft: install nftables", ErrLacks)
+		return fmt.Errorf("%w: no program %s: install %s", ErrLacks, args[0], debian)
 	}
 	if err != nil {
-		return fmt.Errorf("host %s: load rules: %w%s", h.Name, err, said.last())
+		return fmt.Errorf("host %s: %w%s", h.Name, err, said.last())
 	}
 	return nil
 }

@@ -20,8 +20,10 @@ var drivers = map[string]string{
 	"virtio-net-pci": "virtio_net", "vmxnet3": "vmxnet3",
 }
 
-// modules of every ground: what joins hosts, what shapes and loses, what filters and tracks.
+// modules of every ground: what joins hosts, what shapes and loses, what filters and tracks. They are loaded in this order, in which crc32c_generic must
+// come before connection tracking: libcrc32c asks for it in a way that module dependencies do not tell (a soft one, modprobe.d(5)).
 var modules = []string{
+	"crc32c_generic",
 	"af_packet", "veth", "tun", "ifb", "inet_diag", "tcp_diag", "udp_diag", "tcp_bbr",
 	"sch_cake", "sch_fq", "sch_fq_codel", "sch_ingress", "sch_netem", "sch_tbf", "cls_matchall", "act_police",
 	"nf_tables", "nf_conntrack", "nf_conntrack_netlink", "nft_ct", "nft_limit",
@@ -51,12 +53,11 @@ func Complete(o Options) Options {
 	all := slices.Clone(modules)
 	for _, c := range o.Cards {
 		model, _, _ := strings.Cut(c.Model, ",")
-		if d, ok := drivers[model]; ok && !slices.ContainsFunc(o.Modules, names(d)) {
+		if d, ok := drivers[model]; ok && !slices.Contains(all, d) && !slices.ContainsFunc(o.Modules, names(d)) {
 			all = append(all, d)
 		}
 	}
-	slices.Sort(all)
-	o.Modules = append(slices.Compact(all), o.Modules...)
+	o.Modules = append(all, o.Modules...)
 	o.Programs = append(slices.Clone(programs), o.Programs...)
 	return o
 }

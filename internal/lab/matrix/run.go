@@ -133,6 +133,9 @@ func play(ctx context.Context, c Case, run int, o Options) (report.MatrixCase, e
 	return m, nil
 }
 
+// Unplayed is a case without a verdict, for a Guest that cannot give one; the reason is still to be filled in.
+func Unplayed(c Case, run int) report.MatrixCase { return begin(c, run, Options{}) }
+
 // patience is when a verdict is given up: eight times what it may take.
 const patience = 2 * time.Minute
 

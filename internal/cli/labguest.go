@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/linerate/linerate/internal/lab"
+	"github.com/linerate/linerate/internal/lab/ground"
+	"github.com/linerate/linerate/internal/lab/guest"
+	"github.com/linerate/linerate/internal/lab/matrix"
+	"github.com/linerate/linerate/internal/report"
+)
+
+// guestPlayer plays cases in guests: one boot for all that ask for the same guest, and one command in it for each case.
+type guestPlayer struct {
+	status func(what string) // progress
+	log    io.Writer         // what the commands inside complain of
+}
+
+// guestPatience bounds a boot and, for each run, a case inside: many times what either takes, as the machine may be busy.
+const guestPatience = 5 * time.Minute
+
+// Play implements matrix.Guest. A guest that cannot be had skips its cases with the reason; one that dies costs the case that it died of.
+func (p guestPlayer) Play(ctx context.Context, cases []matrix.Case, runs int, each func(report.MatrixCase)) error {
+	for _, group := range sameGuest(cases) {
+		if err := p.group(ctx, group, runs, each); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sameGuest sorts cases by the guest that they ask for, in the order in which each is first asked for.
+func sameGuest(cases []matrix.Case) (groups [][]matrix.Case) {
+	place := make(map[string]int)
+	for _, c := range cases {
+		key := fmt.Sprintf("%+v", groundOf(c.Scenario.Guest))
+		at, ok := place[key]
+		if !ok {
+			at = len(groups)
+			place[key] = at
+			groups = append(groups, nil)
+		}
+		groups[at] = append(groups[at], c)
+	}
+	return groups
+}
+
+// groundOf is the guest that a scenario asks for, whole.
+func groundOf(m lab.Machine) ground.Options {
+	o := ground.Options{CPUs: m.CPUs, MemoryBytes: m.MemoryBytes, Counted: m.Counted, Modules: m.Modules, Programs: m.Programs}
+	for _, c := range m.Cards {
+		o.Cards = append(o.Cards, guest.Card{Model: c.Model, Queues: c.Queues, Wire: c.Wire})
+	}
+	return ground.Complete(o)
+}
+
+// group plays cases that share a guest.
+func (p guestPlayer) group(ctx context.Context, cases []matrix.Case, runs int, each func(report.MatrixCase)) error {
+	var g *ground.Ground
+	defer func() {
+		if g != nil {
+			_ = g.Close() // nothing in it can be lost
+		}
+	}()
+	for _, c := range cases {
+		if g == nil {
+			p.status("boots a guest for " + c.Name())
+			var err error
+			if g, err = p.boot(ctx, c); err != nil {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				m := matrix.Unplayed(c, 1)
+				m.Skipped, m.Reason = true, err.Error()
+				each(m)
+				continue
+			}
+		}
+		p.status(c.Name() + " in a guest")
+		played, err := p.play(ctx, g, c, runs)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for _, m := range played {
+			each(m)
+		}
+		if err != nil {
+			m := matrix.Unplayed(c, len(played)+1)
+			m.Kernel, m.Reason = g.Release(), err.Error()
+			each(m)
+			_ = g.Close()
+			g = nil // the next case gets a new one
+		}
+	}
+	return nil
+}
+
+func (p guestPlayer) boot(ctx context.Context, c matrix.Case) (*ground.Ground, error) {
+	ctx, cancel := context.WithTimeout(ctx, guestPatience)
+	defer cancel()
+	return ground.Boot(ctx, groundOf(c.Scenario.Guest))
+}
+
+// play runs one case inside and reads its document.
+func (p guestPlayer) play(ctx context.Context, g *ground.Ground, c matrix.Case, runs int) ([]report.MatrixCase, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(runs)*guestPatience)
+	defer cancel()
+	args := []string{
+		"lab", "matrix", "--inside", "--json", "--progress", "off", "--only", "^" + regexp.QuoteMeta(c.Scenario.Name) + "$", "--runs", strconv.Itoa(runs),
+	}
+	if c.Level != "" {
+		args = append(args, "--level", string(c.Level))
+	}
+	var out, said bytes.Buffer
+	status, err := g.Linerate(ctx, &out, io.MultiWriter(&said, p.log), args...)
+	if err != nil {
+		return nil, err
+	}
+	var d report.MatrixDocument
+	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
+		return nil, fmt.Errorf("linerate in the guest: exit status %d: %w: %s", status, err, strings.TrimSpace(said.String()))
+	}
+	if len(d.Cases) == 0 {
+		return nil, errors.New("linerate in the guest played nothing")
+	}
+	return d.Cases, nil
+}
