@@ -58,8 +58,10 @@ type CardInterrupt struct {
 // Sockets are the sockets of one network namespace that may hold something up. In a span totals are those of the span, queues and memory are as at its end.
 type Sockets struct {
 	Listeners   []Listener   `json:"listeners"`        // TCP; nearest to their limit first, those with drops before all others
-	Connections []Connection `json:"connections"`      // TCP; most bytes moved first
-	Datagrams   []Datagram   `json:"datagram_sockets"` // UDP; most drops first, then the fullest
+	Connections []Connection `json:"connections"`      // TCP; those that moved data or hold some, the most bytes first
+	Datagrams   []Datagram   `json:"datagram_sockets"` // UDP; those that dropped or hold packets, most drops first, then the fullest
+	// Seconds is between the readings of the sockets, which are outside of those of the counters.
+	Seconds float64 `json:"interval_seconds"`
 	// How many of each kind there were, told or not. Cut: there were more than are looked at, so that these are a sample.
 	ListenersSeen   int  `json:"listeners_seen"`
 	ConnectionsSeen int  `json:"connections_seen"`
@@ -75,7 +77,7 @@ type Listener struct {
 	// listen(2), bounded by net.core.somaxconn.
 	Queued int `json:"queued_connections"`
 	Limit  int `json:"limit_connections"`
-	// Drops are the handshakes that it refused or forgot, for want of room mostly (since Linux 4.10).
+	// Drops are the handshakes that it refused or forgot, for want of room mostly (since Linux 4.7).
 	Drops uint64 `json:"drops_total"`
 }
 
@@ -84,9 +86,10 @@ type Connection struct {
 	Cookie uint64         `json:"cookie"`
 	Local  netip.AddrPort `json:"local"`
 	Remote netip.AddrPort `json:"remote"`
-	// New: it was not there at the first reading, so its totals are since it was made. Of a single reading this is so for all.
+	// New: it was not there at the first reading, so its totals are since it was made.
 	New bool `json:"new,omitempty"`
-	// TCP says what it did; Sender is the direction in which more bytes went. Readings are two, so that its means and its largest window are those of the last.
+	// TCP says what it did; Sender: more bytes went than came. Means and the largest window are of the last reading, and what the program set for
+	// its unsent data (TCP_NOTSENT_LOWAT) is not known.
 	TCP account.TCPInfo `json:"tcp"`
 	// UnreadBytes arrived and wait for the program (Recv-Q of ss); UnackedBytes are written and not acknowledged (Send-Q), UnsentBytes those of them not yet sent.
 	UnreadBytes  int64 `json:"unread_bytes"`

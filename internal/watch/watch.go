@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
@@ -14,37 +15,86 @@ const (
 	defaultSockets  = 32
 )
 
-// Reading is what a host had counted at one moment. Make one with [Read].
-type Reading struct {
-	Counters   *host.Counters
-	Interrupts []host.CardInterrupts
-	Warnings   []string // what could not be read, one sentence each; those of Counters are among them
+// Watch is a host of which a first reading has been taken. It belongs to one goroutine.
+type Watch struct {
+	options    Options
+	counters   *host.Counters
+	interrupts interrupts
+	sockets    *marks // nil: not asked for, or not told
+	warnings   []string
 }
 
-// Read takes one reading. Its parts are read one after the other, counters first. The error is for a host that tells no counters at all; whatever else cannot be
-// read is a warning.
-func Read(root host.Root, o Options) (*Reading, error) {
-	counters, err := root.Counters()
-	if err != nil {
-		return nil, err
-	}
-	r := &Reading{Counters: counters, Warnings: counters.Warnings}
-	if r.Interrupts, err = root.CardInterrupts(); err != nil {
-		r.Warnings = append(r.Warnings, err.Error())
-	}
-	return r, nil
+// interrupts is a reading of the interrupts of cards.
+type interrupts struct {
+	at    time.Time
+	cards []host.CardInterrupts
 }
 
-// Host watches the running system for the duration of o, in the network namespace of the calling thread, which has to be locked to its goroutine if it is not
-// that of the process. The errors are those of [Read], that of ctx when it ends first, and errors.ErrUnsupported for an archive, which is one moment.
-func Host(ctx context.Context, root host.Root, o Options) (*Span, error) {
+// Begin takes the first reading, in the network namespace of the calling thread, which has to be locked to its goroutine until [Watch.End] if it is not that of the
+// process. The error is for a host that tells no counters at all, and errors.ErrUnsupported for an archive, which is one moment; whatever else cannot be
+// read is a warning of the span.
+func Begin(root host.Root, o Options) (*Watch, error) {
 	if root.Dir != "" || root.FS != nil {
 		return nil, fmt.Errorf("watch host: %w: an archive is one moment", errors.ErrUnsupported)
 	}
+	w := &Watch{options: o}
+	// The counters come last here and first in End, so that the work of reading the others is outside of what they count.
+	if o.Sockets >= 0 {
+		var err error
+		w.sockets, err = markSockets()
+		w.warn(err)
+	}
+	w.interrupts = w.readInterrupts()
+	var err error
+	if w.counters, err = root.Counters(); err != nil {
+		return nil, fmt.Errorf("watch host: %w", err)
+	}
+	w.warnings = append(w.warnings, w.counters.Warnings...)
+	return w, nil
+}
+
+// End takes another reading and gives what happened since [Begin]. It may be called again, for a longer span from the same beginning.
+func (w *Watch) End() (*Span, error) {
+	after, err := host.Root{}.Counters()
+	if err != nil {
+		return nil, fmt.Errorf("watch host: %w", err)
+	}
+	s := span(w.counters, after, w.interrupts, w.readInterrupts())
+	if w.sockets != nil {
+		n := w.options.Sockets
+		if n == 0 {
+			n = defaultSockets
+		}
+		s.Sockets, err = w.sockets.since(n)
+		w.warn(err)
+	}
+	for _, sentence := range slices.Concat(w.warnings, after.Warnings) {
+		if !slices.Contains(s.Warnings, sentence) {
+			s.Warnings = append(s.Warnings, sentence)
+		}
+	}
+	return s, nil
+}
+
+// readInterrupts leaves out what cannot be told, with a warning.
+func (w *Watch) readInterrupts() interrupts {
+	cards, err := host.Root{}.CardInterrupts()
+	w.warn(err)
+	return interrupts{at: time.Now(), cards: cards}
+}
+
+func (w *Watch) warn(err error) {
+	if err != nil {
+		w.warnings = append(w.warnings, err.Error())
+	}
+}
+
+// Host watches the running system for the duration of o. The errors are those of [Begin], and that of ctx when it ends first.
+func Host(ctx context.Context, root host.Root, o Options) (*Span, error) {
 	if o.Duration <= 0 {
 		o.Duration = defaultDuration
 	}
-	before, err := Read(root, o)
+	w, err := Begin(root, o)
 	if err != nil {
 		return nil, err
 	}
@@ -54,9 +104,5 @@ func Host(ctx context.Context, root host.Root, o Options) (*Span, error) {
 	// Nothing is looked at in between: what costs nothing cannot disturb, and a peak between two readings is in their difference.
 	case <-time.After(min(o.Duration, MaxDuration)):
 	}
-	after, err := Read(root, o)
-	if err != nil {
-		return nil, err
-	}
-	return Sub(before, after), nil
+	return w.End()
 }

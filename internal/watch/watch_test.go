@@ -14,7 +14,11 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-func TestSub(t *testing.T) {
+func TestSpan(t *testing.T) {
+	type reading struct {
+		counters   *host.Counters
+		interrupts interrupts
+	}
 	at := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	count := func(pairs ...uint64) []host.CPUCount {
 		var counts []host.CPUCount
@@ -23,27 +27,29 @@ func TestSub(t *testing.T) {
 		}
 		return counts
 	}
-	before := &Reading{
-		Counters: &host.Counters{Time: at, Values: map[string]uint64{"softirq.NET_RX.1": 100, "softnet.1.processed": 1000, "softnet.1.dropped": 7},
+	before := reading{
+		counters: &host.Counters{Time: at, Values: map[string]uint64{"softirq.NET_RX.1": 100, "softnet.1.processed": 1000, "softnet.1.dropped": 7},
 			CPUs: []host.CPUTimes{{CPU: -1, SoftIRQ: 5}, {CPU: 1, SoftIRQ: 5}}},
-		Interrupts: []host.CardInterrupts{
+		interrupts: interrupts{at, []host.CardInterrupts{
 			{Interface: "eth0", Interrupts: []host.Interrupt{
-				{Number: 40, Name: "eth0-rx-0", Counts: count(0, 10, 1, 1<<32-5)}, {Number: 41, Name: "eth0-rx-1", Counts: count(0, 9)}, {Number: 42, Name: "old", Counts: count(0, 9)},
+				{Number: 40, Name: "eth0-rx-0", Counts: count(0, 10, 1, 1<<32-5)},
+				{Number: 41, Name: "eth0-rx-1", Counts: count(0, 9)}, {Number: 42, Name: "old", Counts: count(0, 9)},
 			}},
 			{Interface: "eth0_rep", Interrupts: []host.Interrupt{{Number: 40, Name: "eth0-rx-0", Counts: count(0, 10, 1, 1<<32-5)}}},
-		},
+		}},
 	}
-	after := &Reading{
-		Counters: &host.Counters{Time: at.Add(2 * time.Second), Values: map[string]uint64{"softirq.NET_RX.1": 160, "softnet.1.processed": 1900, "softnet.1.dropped": 9},
+	after := reading{
+		counters: &host.Counters{Time: at.Add(2 * time.Second), Values: map[string]uint64{"softirq.NET_RX.1": 160, "softnet.1.processed": 1900, "softnet.1.dropped": 9},
 			CPUs: []host.CPUTimes{{CPU: -1, SoftIRQ: 6}, {CPU: 1, SoftIRQ: 6}}},
-		Interrupts: []host.CardInterrupts{
+		interrupts: interrupts{at.Add(2 * time.Second), []host.CardInterrupts{
 			{Interface: "eth0", Interrupts: []host.Interrupt{
-				{Number: 40, Name: "eth0-rx-0", Counts: count(0, 10, 1, 5, 7, 30)}, {Number: 41, Name: "eth0-rx-1", Counts: count(0, 9)}, {Number: 42, Name: "new", Counts: count(0, 99)},
+				{Number: 40, Name: "eth0-rx-0", Counts: count(0, 10, 1, 5, 7, 30)},
+				{Number: 41, Name: "eth0-rx-1", Counts: count(0, 9)}, {Number: 42, Name: "new", Counts: count(0, 99)},
 			}},
 			{Interface: "eth0_rep", Interrupts: []host.Interrupt{{Number: 40, Name: "eth0-rx-0", Counts: count(0, 10, 1, 5, 7, 30)}}},
-		},
+		}},
 	}
-	got := Sub(before, after)
+	got := span(before.counters, after.counters, before.interrupts, after.interrupts)
 	if got.Seconds != 2 || got.Counters.Values["softnet.1.processed"] != 900 {
 		t.Errorf("%v s, %v", got.Seconds, got.Counters.Values)
 	}
@@ -62,7 +68,7 @@ func TestSub(t *testing.T) {
 		t.Errorf("interrupts (-want +got):\n%s", d)
 	}
 	// Two readings of one moment have no rates, and no NaN.
-	same := Sub(after, after)
+	same := span(after.counters, after.counters, after.interrupts, after.interrupts)
 	if d := cmp.Diff([]CardInterrupt(nil), same.Interrupts, cmpopts.EquateEmpty()); d != "" || same.Seconds != 0 {
 		t.Errorf("%v s, %s", same.Seconds, d)
 	}
@@ -87,7 +93,10 @@ func TestHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Seconds <= 0 || len(s.CPUs) == 0 || s.CPUs[0].CPU < 0 || s.Drops == nil {
-		t.Errorf("%v s, processors %+v, drops %v", s.Seconds, s.CPUs, s.Drops)
+	if s.Seconds <= 0 || len(s.CPUs) == 0 || s.CPUs[0].CPU < 0 || s.Drops == nil || s.Sockets == nil {
+		t.Errorf("%v s, processors %+v, drops %v, sockets %v, warnings %q", s.Seconds, s.CPUs, s.Drops, s.Sockets, s.Warnings)
+	}
+	if s, err := Host(t.Context(), host.Root{}, Options{Duration: time.Millisecond, Sockets: -1}); err != nil || s.Sockets != nil {
+		t.Errorf("sockets that nobody asked for: %+v, %v", s.Sockets, err)
 	}
 }

@@ -252,7 +252,8 @@ func agree(t *testing.T, s Socket, line string) (n int) {
 		}
 	}
 	m := s.Memory
-	same("memory", fmt.Sprintf("(r%d,rb%d,t%d,tb%d,f%d,w%d,o%d,bl%d,d%d)", m.Receive, m.ReceiveLimit, m.Send, m.SendLimit, m.Forward, m.Queued, m.Option, m.Backlog, m.Drops), word(line, "skmem:"))
+	ours := fmt.Sprintf("(r%d,rb%d,t%d,tb%d,f%d,w%d,o%d,bl%d,d%d)", m.Receive, m.ReceiveLimit, m.Send, m.SendLimit, m.Forward, m.Queued, m.Option, m.Backlog, m.Drops)
+	same("memory", ours, word(line, "skmem:"))
 	n += 8
 	if s.Info.Length == 0 {
 		return n

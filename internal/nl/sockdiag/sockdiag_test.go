@@ -63,7 +63,8 @@ func TestDecode(t *testing.T) {
 	}{
 		{"a listener without a peer", told(familyIPv4, Listen, four, none),
 			Socket{Cookie: 1<<32 | 7, State: Listen, Local: four, ReceiveQueue: 3, SendQueue: 4096}},
-		{"a connection with all that is known", told(familyIPv6, Established, six, mapped, attribute(attrInfo, info), attribute(attrCongestion, []byte("bbr\x00")), attribute(attrMemory, numbers(1, 2, 3, 4, 5, 6, 7, 8, 9)), attribute(99, nil)),
+		{"a connection with all that is known", told(familyIPv6, Established, six, mapped,
+			attribute(attrInfo, info), attribute(attrCongestion, []byte("bbr\x00")), attribute(attrMemory, numbers(1, 2, 3, 4, 5, 6, 7, 8, 9)), attribute(99, nil)),
 			Socket{Cookie: 1<<32 | 7, State: Established, Local: six, Remote: netip.MustParseAddrPort("198.51.100.9:5000"), ReceiveQueue: 3, SendQueue: 4096, Congestion: "bbr",
 				Info:   sys.TCPInfo{Length: 104, State: 1},
 				Memory: Memory{Receive: 1, ReceiveLimit: 2, Send: 3, SendLimit: 4, Forward: 5, Queued: 6, Option: 7, Backlog: 8, Drops: 9}}},
@@ -80,7 +81,10 @@ func TestDecode(t *testing.T) {
 		}
 	}
 	broken := told(familyIPv4, Listen, four, none, attribute(attrMemory, numbers(1)))
-	for name, in := range map[string][]byte{"nothing": nil, "half a header": broken[:50], "an attribute cut off": broken[:len(broken)-2], "an attribute of no size": told(familyIPv4, Listen, four, none, []byte{0, 0, 0, 0})} {
+	for name, in := range map[string][]byte{
+		"nothing": nil, "half a header": broken[:50], "an attribute cut off": broken[:len(broken)-2],
+		"an attribute of no size": told(familyIPv4, Listen, four, none, []byte{0, 0, 0, 0}),
+	} {
 		if err := new(Socket).decode(in, names{}); !errors.Is(err, errShort) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -90,7 +94,8 @@ func TestDecode(t *testing.T) {
 // TestDecodeIsFrugal: a host may have a hundred thousand connections.
 func TestDecodeIsFrugal(t *testing.T) {
 	addr := netip.MustParseAddrPort("[2001:db8::1]:443")
-	in := told(familyIPv6, Established, addr, addr, attribute(attrInfo, make([]byte, sys.TCPInfoBytes)), attribute(attrCongestion, []byte("cubic\x00")), attribute(attrMemory, numbers(1, 2, 3, 4, 5, 6, 7, 8, 9)))
+	in := told(familyIPv6, Established, addr, addr,
+		attribute(attrInfo, make([]byte, sys.TCPInfoBytes)), attribute(attrCongestion, []byte("cubic\x00")), attribute(attrMemory, numbers(1, 2, 3, 4, 5, 6, 7, 8, 9)))
 	known := names{}
 	var s Socket
 	if n := testing.AllocsPerRun(100, func() { _ = s.decode(in, known) }); n > 0 {
@@ -109,7 +114,8 @@ func TestRequest(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	addr := netip.MustParseAddrPort("[2001:db8::1]:443")
 	f.Add(told(familyIPv4, Listen, netip.MustParseAddrPort("192.0.2.1:80"), netip.AddrPort{}))
-	f.Add(told(familyIPv6, Established, addr, addr, attribute(attrInfo, make([]byte, 120)), attribute(attrCongestion, []byte("cubic\x00")), attribute(attrMemory, numbers(1, 2, 3))))
+	f.Add(told(familyIPv6, Established, addr, addr,
+		attribute(attrInfo, make([]byte, 120)), attribute(attrCongestion, []byte("cubic\x00")), attribute(attrMemory, numbers(1, 2, 3))))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var s Socket
 		if err := s.decode(in, names{}); err != nil && !errors.Is(err, errShort) {

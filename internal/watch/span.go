@@ -9,11 +9,12 @@ import (
 	"github.com/linerate/linerate/internal/traffic/account"
 )
 
-// Sub gives what happened between two readings of one host.
-func Sub(before, after *Reading) *Span {
-	d := host.Sub(before.Counters, after.Counters)
-	s := &Span{Seconds: d.Seconds, Counters: d, Drops: account.Drops(d.Values), Warnings: slices.Clone(after.Warnings)}
-	s.Interrupts = subInterrupts(before.Interrupts, after.Interrupts, d.Seconds)
+// span gives what happened between two readings of one host, but for its sockets.
+func span(before, after *host.Counters, then, now interrupts) *Span {
+	d := host.Sub(before, after)
+	d.Warnings = nil // They are those of the span.
+	s := &Span{Seconds: d.Seconds, Counters: d, Drops: account.Drops(d.Values)}
+	s.Interrupts = subInterrupts(then.cards, now.cards, now.at.Sub(then.at).Seconds())
 	s.CPUs = processors(d, s.Interrupts)
 	return s
 }
