@@ -1,0 +1,91 @@
+package processors
+
+import (
+	"fmt"
+
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/knob"
+)
+
+const (
+	// A round of polling ends after this many packets, or microseconds, whatever is left (net.core.netdev_budget, 300 by default, and netdev_budget_usecs,
+	// 2000, since Linux 4.12; two ticks before). One card may take dev_weight packets, 64, at a time.
+	budgetKnob, budgetTimeKnob, weightKnob           = "sysctl:net.core.netdev_budget", "sysctl:net.core.netdev_budget_usecs", "sysctl:net.core.dev_weight"
+	defaultBudget, defaultBudgetUsecs, defaultWeight = 300, 2000, 64
+
+	// squeezedOften is how many packets there are to a squeeze where polling ends early again and again: with the default budget there cannot be fewer than
+	// about as many, so twice as many leaves room for rounds of several processors, and for squeezes by time.
+	squeezedOften = 2 * defaultBudget
+	// fewSqueezes per second are those of bursts: a round in ten milliseconds.
+	fewSqueezes = 100
+)
+
+// napiBudgetExhausted: rounds of polling end before the work does.
+//
+// A squeeze by itself costs little: the round is taken up again in the next softirq, or by ksoftirqd, which has to wait for its turn among programs. So it is
+// a notice with the default budget, also where it is frequent. It is a warning where somebody has set the budget below its default and rounds end for it all
+// the time: then every few packets wait for the scheduler.
+func napiBudgetExhausted(s *evidence.Span) *evidence.Finding {
+	squeezes, taken := s.Count("softnet.time_squeeze"), received(s)
+	if squeezes <= 0 || taken <= 0 || s.SinceBoot || s.Seconds < shortest {
+		return nil
+	}
+	per := taken / squeezes
+	if s.PerSecond(squeezes) < fewSqueezes || per > squeezedOften {
+		return nil
+	}
+	budget, budgetKnown := s.Number(budgetKnob, 0)
+	usecs, usecsKnown := s.Number(budgetTimeKnob, 0)
+	weight, weightKnown := s.Number(weightKnob, 0)
+	smallBudget := budgetKnown && budget < defaultBudget && per <= 3*max(budget, weight)
+	smallTime := usecsKnown && usecs < defaultBudgetUsecs && !smallBudget
+	smallWeight := weightKnown && weight < defaultWeight
+	x := &evidence.Finding{
+		Code: evidence.NAPIBudgetExhausted, Severity: evidence.Notice, Where: s.Side,
+		Title: fmt.Sprintf("Polling of the %s host stopped early %s times a second, every %s packets, with work left.",
+			s.Side, evidence.Count(s.PerSecond(squeezes)), evidence.Count(per)),
+		Evidence: []evidence.Evidence{
+			{Name: "rounds of polling that ended early", Value: squeezes, Unit: "rounds", Source: s.Source("/proc/net/softnet_stat, third column")},
+			{Name: "packets for each of them", Value: per, Unit: "packets", Source: "first column / third column"},
+		},
+		Confidence: evidence.Combine(0.6, evidence.When(smallBudget || smallTime, 0.6)),
+	}
+	for _, k := range []struct {
+		name, unit string
+		value      float64
+		known      bool
+	}{
+		{"net.core.netdev_budget", "packets", budget, budgetKnown}, {"net.core.netdev_budget_usecs", "microseconds", usecs, usecsKnown},
+		{"net.core.dev_weight", "packets", weight, weightKnown},
+	} {
+		if k.known {
+			x.Evidence = append(x.Evidence, evidence.Evidence{Name: k.name, Value: k.value, Unit: k.unit, Source: s.Source("sysctl")})
+		}
+	}
+	if c, ok := most(judged(s), packetWork); ok {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("softirq and interrupts of CPU %d", c.CPU), Value: packetWork(c), Unit: "ratio", Source: s.Source("/proc/stat")})
+		if packetWork(c) < full {
+			x.Rejected = append(x.Rejected, fmt.Sprintf("Not a processor full of packets: CPU %d spent %s of its time on them.", c.CPU, evidence.Percent(packetWork(c))))
+		}
+	}
+	drops := s.Count("softnet.dropped") + s.Sum("nic.", ".rx_missed_errors")
+	x.Rejected = append(x.Rejected, fmt.Sprintf("Nothing was lost by it so far as counters tell: cards and backlogs dropped %s packets.", evidence.Count(drops)))
+	x.Remedy.Proof = "Raise the one that binds four times and back by turns, with the rate and the 99th percentile of the round trip as measures: with the default budget expect no effect."
+	switch {
+	case smallBudget:
+		x.Severity = evidence.Warning
+		x.Remedy.Text = fmt.Sprintf("Set net.core.netdev_budget back to %d or more: it is %s, and rounds end because of it.", defaultBudget, evidence.Count(budget))
+		x.Remedy.Add(evidence.Candidate{Knob: budgetKnob, Side: s.Side, Levels: []knob.Value{"300", "600"}, Why: "rounds of polling end at this number of packets"})
+	case smallTime:
+		x.Severity = evidence.Warning
+		x.Remedy.Text = fmt.Sprintf("Set net.core.netdev_budget_usecs back to %d: it is %s, and rounds end before the budget of packets is used.", defaultBudgetUsecs, evidence.Count(usecs))
+		x.Remedy.Add(evidence.Candidate{Knob: budgetTimeKnob, Side: s.Side, Levels: []knob.Value{"2000", "8000"}, Why: "rounds of polling end at this time"})
+	default:
+		x.Remedy.Text = "Mostly harmless with the default budget. If latency matters, spread the packets over more processors before raising net.core.netdev_budget."
+		x.Remedy.Add(evidence.Candidate{Knob: budgetKnob, Side: s.Side, Levels: []knob.Value{"600", "1200"}, Why: "expected to make no difference to throughput; the experiment tells"})
+	}
+	if smallWeight {
+		x.Remedy.Add(evidence.Candidate{Knob: weightKnob, Side: s.Side, Levels: []knob.Value{"64"}, Why: "what a backlog may hand up in one go"})
+	}
+	return x
+}

@@ -1,0 +1,124 @@
+package processors
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/knob"
+)
+
+const (
+	// skewed is how many times the mean the fullest queue has to get before its share is no chance: with dozens of flows hashed over a few queues a factor
+	// of two is common.
+	skewed = 3
+	// manyPackets a second make a skew worth looking at: below, one processor serves them in a few per cent of its time.
+	manyPackets = 20e3
+	// manyStreams are needed before a run of ours says anything about spreading: a flow has one queue, by design.
+	manyStreams = 8
+)
+
+// rssImbalance: a card with several receive queues gives most packets to one of them.
+//
+// The hash spreads flows and not packets, so few flows cannot be spread; tunnels whose outer header is always the same, and fragments, look like one flow
+// (udp4 hashing by addresses only). It costs something when the processor of that queue is full and others are not.
+func rssImbalance(s *evidence.Span) *evidence.Finding {
+	if s.Host == nil || s.SinceBoot || s.Seconds < shortest {
+		return nil
+	}
+	if s.Run != nil && s.Run.Streams < manyStreams {
+		return nil
+	}
+	for i := range s.Host.Interfaces {
+		if x := imbalanceOf(s, &s.Host.Interfaces[i]); x != nil {
+			return x
+		}
+	}
+	return nil
+}
+
+// imbalanceOf looks at one interface.
+func imbalanceOf(s *evidence.Span, card *host.Interface) *evidence.Finding {
+	queues := receiveQueues(s, card)
+	if len(queues) < 2 {
+		return nil
+	}
+	var sum, worst float64
+	var hot int
+	for q, n := range queues {
+		sum += n
+		if n > worst {
+			hot, worst = q, n
+		}
+	}
+	average := sum / float64(len(queues))
+	if s.PerSecond(sum) < manyPackets || worst < min(skewed, 0.75*float64(len(queues)))*average {
+		return nil
+	}
+	x := &evidence.Finding{
+		Code: evidence.RSSImbalance, Severity: evidence.Notice, Where: s.Side,
+		Title: fmt.Sprintf("Receive queue %d of %s at the %s host got %s of the packets, with %d queues to spread them over.",
+			hot, card.Name, s.Side, evidence.Percent(worst/sum), len(queues)),
+		Evidence: []evidence.Evidence{
+			{Name: fmt.Sprintf("packets of queue %d", hot), Value: worst, Unit: "packets", Source: s.Source("ethtool -S " + card.Name)},
+			{Name: "packets of all queues", Value: sum, Unit: "packets", Source: s.Source("ethtool -S " + card.Name)},
+			{Name: "times the mean of all queues", Value: worst / average, Unit: "times", Source: "fullest queue / mean"},
+		},
+		Confidence: 0.6,
+	}
+	all := judged(s)
+	if c, ok := most(all, packetWork); ok {
+		rest := others(all, c.CPU)
+		x.Evidence = append(x.Evidence, classes(s, c)...)
+		if packetWork(c) >= softirqFull && rest <= idleEnough {
+			x.Severity, x.Confidence = evidence.Warning, 0.9
+			x.Rejected = append(x.Rejected, fmt.Sprintf("Not too few processors: CPU %d is full of packets, the others are %s busy.", c.CPU, evidence.Percent(rest)))
+		} else {
+			x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything: the processor with most packet work, CPU %d, has %s of its time for other things.",
+				c.CPU, evidence.Percent(1-packetWork(c))))
+		}
+	}
+	x.Remedy.Text = "Let the hash use ports as well (ethtool -N … rx-flow-hash udp4 sdfn), check the indirection table, or spread by software (RPS) where one tunnel carries everything."
+	x.Remedy.Proof = "Many UDP flows with other ports: with the ports in the hash they spread over the queues; one single flow stays on one queue either way."
+	if card.Card != nil && card.Card.RSS != nil {
+		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("ethtool:" + card.Name + "/rss.indirection"), Side: s.Side,
+			Levels: []knob.Value{knob.Value("equal " + strconv.Itoa(len(queues)))}, Why: "an uneven table sends most flows to few queues"})
+	}
+	return x
+}
+
+// receiveQueues are the packets of each receive queue in the span, by the names that drivers give their counters.
+func receiveQueues(s *evidence.Span, card *host.Interface) map[int]float64 {
+	queues := make(map[int]float64)
+	prefix := "ethtool." + card.Name + "."
+	for name, n := range s.Counters {
+		rest, ok := strings.CutPrefix(name, prefix)
+		if !ok || !strings.HasSuffix(rest, "packets") {
+			continue
+		}
+		if q, ok := queueNumber(rest); ok {
+			queues[q] += float64(n)
+		}
+	}
+	return queues
+}
+
+// queueNumber reads rx_queue_3_packets (igb, ixgbe, virtio_net), rx-3.packets (i40e, ice) and rx3_packets (mlx5, bnx2x, ena).
+func queueNumber(name string) (q int, ok bool) {
+	rest, ok := strings.CutPrefix(name, "rx")
+	if !ok {
+		return 0, false
+	}
+	rest = strings.TrimPrefix(strings.TrimLeft(rest, "_-"), "queue_")
+	end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
+	if end <= 0 || end > 4 {
+		return 0, false
+	}
+	if tail := rest[end:]; tail != "_packets" && tail != ".packets" && tail != "_rx_packets" {
+		return 0, false
+	}
+	q, err := strconv.Atoi(rest[:end])
+	return q, err == nil
+}
