@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -10,69 +11,110 @@ import (
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/loop"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/watch"
 )
 
-// --fail-on makes it a check for scripts and monitoring: status 4 tells "something is wrong with the path" from 1,
+// diagnoseFlags say what is judged and what is told of it.
+type diagnoseFlags struct {
+	target  targetFlags
+	load    loadFlags
+	failOn  string
+	explain string
+}
+
+// --fail-on makes it a check for scripts and monitoring: status 4 tells "something is wrong" from 1,
 // "could not look".
 func (a *app) diagnoseCommand() *cobra.Command {
-	var (
-		target  targetFlags
-		load    loadFlags
-		failOn  string
-		explain string
-	)
+	var f diagnoseFlags
 	c := &cobra.Command{
-		Use:   "diagnose TARGET",
-		Short: "Name what limits the path to another host, with evidence",
-		Long: `Load the path once, sample both ends around it, and say what limits it: each finding with its
-numbers, where they came from, and the explanations that were ruled out. Changes nothing.`,
-		Example: "  linerate diagnose 192.0.2.7 --key KEY\n  linerate diagnose --explain receive-window-limited",
-		Args:    cobra.MaximumNArgs(1),
+		Use:   "diagnose [TARGET]",
+		Short: "Name what limits this host, or the path to another, with evidence",
+		Long: `Say what limits the path to TARGET, or without one what is wrong with this host: each finding with
+its numbers, where they came from, and the explanations that were ruled out. Changes nothing.
+
+With a TARGET both hosts are read, the path is loaded once, and both ends are sampled around it; where
+a suspicion needs it, a few short probes follow. It takes at most 15 seconds.
+
+Without one nothing is sent: this host's counters, processors, interrupts and sockets are watched while
+it does what it does, for --duration, which is then at most 5 seconds.`,
+		Example: "  linerate diagnose\n  linerate diagnose 192.0.2.7 --key KEY\n  linerate diagnose --fail-on warning --json\n" +
+			"  linerate diagnose --explain receive-window-limited",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if explain != "" {
-				return a.explain(explain)
-			}
-			if len(args) != 1 {
-				return usagef("diagnose needs a TARGET: a host that runs `linerate serve`, or ssh://HOST")
-			}
-			if err := load.check(); err != nil {
-				return err
+			if f.explain != "" {
+				return a.explain(f.explain)
 			}
 			// Flags are checked before anything is connected: a typing error must not cost a measurement, nor load a
 			// path for nothing.
-			if failOn != "" && severityRank(diagnose.Severity(failOn)) < 0 {
-				return usagef("--fail-on %q: not one of info, notice, warning, critical", failOn)
+			if err := f.check(cmd, args); err != nil {
+				return err
 			}
 			p, err := a.newProgress()
 			if err != nil {
 				return err
 			}
 			defer p.Done()
-			client, err := a.connect(cmd.Context(), args[0], target, p)
-			if err != nil {
-				return err
+			var target string
+			if len(args) > 0 {
+				target = args[0]
 			}
-			defer client.Close()
-			v, err := loop.Diagnose(cmd.Context(), client, loop.DiagnoseOptions{
-				Direction: load.direction(), Streams: load.parallel, Duration: load.duration,
-				Progress: func(step string) { p.Status("%s", step) },
-			})
+			v, err := a.diagnosed(cmd.Context(), target, f, p)
 			if err != nil {
 				return err
 			}
 			p.Done()
-			doc := report.NewDiagnose(a.envelope(v.Near.Name), args[0], v.Findings, v.Runs)
+			doc := report.NewDiagnose(a.envelope(v.Near.Name), target, v.Case, v.Findings)
 			if err := a.print(doc, func(s report.Style) error { return report.DiagnoseText(a.out, doc, s) }); err != nil {
 				return err
 			}
-			return failOnSeverity(failOn, v.Findings)
+			return failOnSeverity(f.failOn, v.Findings)
 		},
 	}
-	target.add(c)
-	load.add(c, 3*time.Second, false)
-	c.Flags().StringVar(&failOn, "fail-on", "", "exit with 4 when a finding is at or above this severity: info, notice, warning, critical")
-	c.Flags().StringVar(&explain, "explain", "", "explain a finding's code instead of measuring")
+	f.target.add(c)
+	f.load.add(c, 3*time.Second, false)
+	c.Flags().Lookup("duration").Usage = "how long the path is loaded, after its warm-up; without TARGET how long this host is watched, at most 5s"
+	c.Flags().StringVar(&f.failOn, "fail-on", "", "exit with 4 when a finding is at or above this severity: info, notice, warning, critical")
+	c.Flags().StringVar(&f.explain, "explain", "", "explain a finding's code instead of measuring")
+	// Other views of a host (diagnose_*.go) add their flags and wrap RunE here.
 	return c
+}
+
+// check refuses what cannot be meant.
+func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
+	if err := f.load.check(); err != nil {
+		return err
+	}
+	if f.failOn != "" && severityRank(diagnose.Severity(f.failOn)) < 0 {
+		return usagef("--fail-on %q: not one of info, notice, warning, critical", f.failOn)
+	}
+	if len(args) > 0 {
+		return nil
+	}
+	for _, name := range []string{"key", "connect-timeout", "interval", "parallel", "reverse"} {
+		if cmd.Flags().Changed(name) {
+			return flagError{usagef("--%s: without a TARGET nothing is sent", name), "linerate diagnose TARGET --" + name + " …"}
+		}
+	}
+	if f.load.duration > watch.MaxDuration {
+		return usagef("--duration %v: this host is watched for %v at most; give a TARGET to load a path for longer", f.load.duration, watch.MaxDuration)
+	}
+	return nil
+}
+
+// diagnosed makes the verdict; without a target it is on this host alone.
+func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *progress) (*loop.Verdict, error) {
+	status := func(step string) { p.Status("%s", step) }
+	if target == "" {
+		return loop.Watch(ctx, loop.WatchOptions{Duration: f.load.duration, Progress: status})
+	}
+	client, err := a.connect(ctx, target, f.target, p)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	return loop.Diagnose(ctx, client, loop.DiagnoseOptions{
+		Direction: f.load.direction(), Streams: f.load.parallel, Duration: f.load.duration, Progress: status,
+	})
 }
 
 func (a *app) explain(code string) error {

@@ -11,28 +11,28 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// Far is the host at the other end as this package needs it; package peer has the real one.
+// Far is the host at the other end as this package needs it; package peer has the real one, and [Stranger] those that run other programs.
 //
 // It is as small as a diagnosis needs, so that tests of the loop play a far host in a few lines. Run means a whole
 // test: the near end does its half by itself.
 type Far interface {
+	// Snapshot is nil without an error for a host that cannot be asked.
 	Snapshot(ctx context.Context) (*host.Snapshot, error)
 	Run(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error)
 }
 
-// Verdict is what limits the path between two hosts, with everything the verdict rests on.
+// Verdict is what limits a path or a host, with the whole case that it rests on.
 //
-// Snapshots and runs are kept beside the findings: a document shows the runs, and a tune takes its figures before
-// from them.
+// The case is kept beside the findings: a document shows the runs, a tune takes its figures before from them, and who does not believe the
+// verdict can have the same case judged again.
 type Verdict struct {
-	Near, Far *host.Snapshot
-	Runs      []traffic.Result
-	Findings  []diagnose.Finding
+	diagnose.Case
+	Findings []diagnose.Finding // most important first; never empty
 }
 
 // Limit is the most important finding.
 //
-// There always is one, because diagnose.Judge never answers with nothing.
+// There always is one, because diagnose.Examine never answers with nothing.
 func (v *Verdict) Limit() diagnose.Finding { return v.Findings[0] }
 
 // Stream is the loaded run the verdict rests on.
@@ -51,8 +51,17 @@ type DiagnoseOptions struct {
 	Direction traffic.Direction // default up
 	Streams   int               // default 1
 	Duration  time.Duration     // of the loaded part, default 3 s
+	Within    time.Duration     // of the whole verdict: a probe that would end later is not begun; default 15 s, and more for a longer Duration
 	Progress  func(step string)
 }
+
+// A verdict is promised within fifteen seconds. The runs that it always has take three seconds beside the loaded one, and as long again where the
+// stream is slow to find its steady state; what is left is for probes.
+const (
+	within       = 15 * time.Second
+	beside       = 50 * time.Millisecond // between the pings that run beside the load: twenty a second disturb nothing, and sixty are enough for a median
+	loadDuration = 3 * time.Second
+)
 
 // Three seconds are six interim rates of half a second, enough for the rules that look at how flat a rate is (four at
 // least), and some tens of round trips even across an ocean.
@@ -64,22 +73,26 @@ func (o *DiagnoseOptions) defaults() {
 		o.Streams = 1
 	}
 	if o.Duration == 0 {
-		o.Duration = 3 * time.Second
+		o.Duration = loadDuration
+	}
+	if o.Within == 0 {
+		o.Within = within + max(0, o.Duration-loadDuration)
 	}
 	if o.Progress == nil {
 		o.Progress = func(string) {}
 	}
 }
 
-// Diagnose loads the path once and judges what limits it. It changes nothing on either host.
+// Diagnose loads the path, judges what limits it, and runs the probes that rules ask for before they answer. It changes nothing on either host.
 //
-// The order matters. Snapshots come first, because a load changes some of what they show; the idle round trip comes
-// before the load, since queues on the path take time to empty; and the loaded run comes last, so that nothing is
-// between it and the verdict.
+// The order matters. Snapshots come first, because a load changes some of what they show; the idle round trip and the transactions come
+// before the load, since queues on the path take time to empty; and the loaded run comes last of those that every verdict has. What rules want
+// beyond that is run after it, one after the other, in at most two rounds.
 func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error) {
 	o.defaults()
-	o.Progress("reading both hosts")
 	v := &Verdict{}
+	d := &diagnosis{far: far, o: o, v: v, until: time.Now().Add(o.Within)}
+	o.Progress("reading both hosts")
 	var err error
 	if v.Near, err = o.Root.Snapshot(ctx); err != nil {
 		return nil, fmt.Errorf("read this host: %w", err)
@@ -88,35 +101,80 @@ func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error)
 		return nil, fmt.Errorf("read the far host: %w", err)
 	}
 	o.Progress("idle round trip")
-	idle, err := far.Run(ctx, traffic.Spec{
+	echoes, err := d.light(ctx, runPing, traffic.Spec{
 		// Twenty round trips in a second, with the 56 bytes of payload that ping(8) sends: the smallest of them is
 		// what the rules use, so that a few suffice.
 		Test: traffic.Ping, Direction: traffic.Up, Streams: 1,
-		Duration: time.Second, Interval: time.Second, Gap: 50 * time.Millisecond, RequestBytes: 56,
-	}, nil)
-	switch {
-	case err == nil:
-		v.Runs = append(v.Runs, *idle)
-	case ctx.Err() != nil:
+		Duration: time.Second, Interval: time.Second, Gap: beside, RequestBytes: 56,
+	})
+	if err != nil {
 		return nil, err
-	default:
-		// The idle round trip sharpens the verdict but is not needed for one: a firewall that drops echoes is no reason to stop.
-		v.Near.Warnings = append(v.Near.Warnings, "idle round trip: "+err.Error())
+	}
+	o.Progress("requests and responses of one byte")
+	// What waits for a timer shows where nothing else is under way: moderated interrupts, delayed acknowledgements.
+	if _, err := d.light(ctx, runTransactions, traffic.Spec{
+		Test: traffic.RR, Direction: traffic.Up, Streams: 1, Duration: time.Second, WarmUp: 100 * time.Millisecond, Interval: time.Second,
+		RequestBytes: 1, ResponseBytes: 1,
+	}); err != nil {
+		return nil, err
 	}
 	o.Progress(fmt.Sprintf("loading the path for %v", o.Duration))
-	loaded, err := far.Run(ctx, traffic.Spec{
-		Test: traffic.Stream, Direction: o.Direction, Streams: o.Streams,
-		// A negative warm-up lets the engine find the steady part by itself.
-		Duration: o.Duration, WarmUp: -1, Interval: 500 * time.Millisecond,
-		// What programs get: nearly all of them copy every byte. Without the copies a host looks faster than anything that runs on it.
-		SendMethod: engine.SendCopy, ReceiveMethod: engine.ReceiveCopy,
-	}, nil)
+	load := d.stream()
+	load.Duration, load.WarmUp, load.Streams = o.Duration, -1, o.Streams // A negative warm-up lets the engine find the steady part by itself.
+	if echoes {
+		// The kernel's round trip of the flow itself holds its own segments' wait at the receiver; an echo beside it holds the path's queues alone.
+		load.ProbeGap = beside
+	}
+	loaded, err := far.Run(ctx, load, nil)
 	if err != nil {
 		return nil, err
 	}
 	v.Runs = append(v.Runs, *loaded)
-	v.Findings = diagnose.Judge(diagnose.Case{
-		Near: v.Near, Far: v.Far, Runs: v.Runs, NearAddress: loaded.LocalAddress, FarAddress: loaded.RemoteAddress,
-	})
-	return v, nil
+	v.NearAddress, v.FarAddress = loaded.LocalAddress, loaded.RemoteAddress
+	return v, d.examine(ctx)
+}
+
+// The runs that every verdict has beside the loaded one, as [diagnose.Case.Refused] names them where they could not be made.
+const (
+	runPing         diagnose.Probe = "ping"
+	runTransactions diagnose.Probe = "rr"
+)
+
+// diagnosis is one verdict under way.
+type diagnosis struct {
+	far   Far
+	o     DiagnoseOptions
+	v     *Verdict
+	until time.Time // the verdict is promised
+}
+
+// light runs what sharpens a verdict and is not needed for one: a firewall that drops echoes is no reason to stop, and no reason to keep silent about it.
+func (d *diagnosis) light(ctx context.Context, name diagnose.Probe, spec traffic.Spec) (made bool, err error) {
+	r, err := d.far.Run(ctx, spec, nil)
+	switch {
+	case err == nil:
+		d.v.Runs = append(d.v.Runs, *r)
+		return true, nil
+	case ctx.Err() != nil:
+		return false, err
+	}
+	d.refuse(name, err.Error())
+	return false, nil
+}
+
+// refuse notes why a run could not be made.
+func (d *diagnosis) refuse(name diagnose.Probe, why string) {
+	if d.v.Refused == nil {
+		d.v.Refused = make(map[diagnose.Probe]string)
+	}
+	d.v.Refused[name] = why
+}
+
+// stream is a loaded run as every stream of a verdict is made.
+func (d *diagnosis) stream() traffic.Spec {
+	return traffic.Spec{
+		Test: traffic.Stream, Direction: d.o.Direction, Streams: 1, Interval: 500 * time.Millisecond,
+		// What programs get: nearly all of them copy every byte. Without the copies a host looks faster than anything that runs on it.
+		SendMethod: engine.SendCopy, ReceiveMethod: engine.ReceiveCopy,
+	}
 }

@@ -115,7 +115,7 @@ func TestCandidatesOnceEachInOrder(t *testing.T) {
 
 func TestSegmentLengthsFollowTheRoundTrip(t *testing.T) {
 	at := func(rtt float64) *Verdict {
-		return &Verdict{Runs: []traffic.Result{{Test: traffic.Ping, RTT: &traffic.Distribution{P50: rtt}}}}
+		return &Verdict{Case: diagnose.Case{Runs: []traffic.Result{{Test: traffic.Ping, RTT: &traffic.Distribution{P50: rtt}}}}}
 	}
 	for _, c := range []struct {
 		rtt             float64
@@ -129,7 +129,7 @@ func TestSegmentLengthsFollowTheRoundTrip(t *testing.T) {
 			t.Errorf("round trip %v s: warm-up %v, segment %v; want %v, %v", c.rtt, w, s, c.warmUp, c.segment)
 		}
 	}
-	noPing := &Verdict{Runs: []traffic.Result{*streamResult(nil)}}
+	noPing := &Verdict{Case: diagnose.Case{Runs: []traffic.Result{*streamResult(nil)}}}
 	if got := roundTrip(noPing); got != 20*time.Millisecond {
 		t.Errorf("without a ping the round trip is %v, want the stream's least, 20ms", got)
 	}
@@ -137,7 +137,7 @@ func TestSegmentLengthsFollowTheRoundTrip(t *testing.T) {
 
 func TestNothingToTune(t *testing.T) {
 	v := &Verdict{
-		Runs:     []traffic.Result{*streamResult(nil)},
+		Case:     diagnose.Case{Runs: []traffic.Result{*streamResult(nil)}},
 		Findings: []diagnose.Finding{{Code: "link-rate-reached", Title: "the path delivers a steady 94 Mb/s"}},
 	}
 	o := nothingToTune(v, Throughput)
@@ -186,8 +186,13 @@ func TestDiagnoseGoesOnWithoutEcho(t *testing.T) {
 	if v.Stream() == nil || v.Stream().Direction != traffic.Down || len(v.Findings) == 0 {
 		t.Errorf("verdict %+v", v)
 	}
-	if !strings.Contains(strings.Join(v.Near.Warnings, "\n"), "echo filtered") {
-		t.Errorf("the missing round trip is not told: %q", v.Near.Warnings)
+	if !strings.Contains(v.Refused[runPing], "echo filtered") {
+		t.Errorf("the missing round trip is not told: %q", v.Refused)
+	}
+	for _, s := range far.runs {
+		if s.Test == traffic.Stream && s.ProbeGap != 0 {
+			t.Error("pings beside the load, though nothing answers them")
+		}
 	}
 }
 

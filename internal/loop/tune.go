@@ -198,7 +198,8 @@ func segmentFor(v *Verdict) time.Duration {
 // holds the queue that the stream made itself.
 func roundTrip(v *Verdict) time.Duration {
 	for _, r := range v.Runs {
-		if r.RTT != nil && r.RTT.P50 > 0 {
+		// Not the stream's: its pings ran beside the load.
+		if r.Test == traffic.Ping && r.RTT != nil && r.RTT.P50 > 0 {
 			return time.Duration(r.RTT.P50 * float64(time.Second))
 		}
 	}

@@ -108,29 +108,6 @@ func NewMeasure(e Envelope, target string, tests []traffic.Result) *MeasureDocum
 	return d
 }
 
-// DiagnoseDocument is linerate.diagnose/1: what limits the path or the host, most important first.
-//
-// Limit repeats the first code for scripts that want one word; it is empty only when a document was made without
-// findings, which diagnose.Judge never gives.
-type DiagnoseDocument struct {
-	Envelope
-	Target   string             `json:"target,omitempty"` // absent: this host alone
-	Limit    diagnose.Code      `json:"limit"`            // code of the first finding
-	Findings []diagnose.Finding `json:"findings"`
-	Tests    []traffic.Result   `json:"tests,omitempty"` // the runs that the verdict rests on
-	Warnings []string           `json:"warnings,omitempty"`
-}
-
-// NewDiagnose makes a diagnose document. Findings are in order of importance, as diagnose.Judge gives them.
-func NewDiagnose(e Envelope, target string, findings []diagnose.Finding, runs []traffic.Result) *DiagnoseDocument {
-	d := &DiagnoseDocument{Envelope: e.of(SchemaDiagnose), Target: target, Findings: cleanFindings(findings), Tests: slices.Clone(runs)}
-	if len(findings) > 0 {
-		d.Limit = findings[0].Code
-	}
-	fillSlices(d)
-	return d
-}
-
 // HistoryDocument is linerate.history/1: changes as the journal keeps them; set and confirm print it as well.
 type HistoryDocument struct {
 	Envelope

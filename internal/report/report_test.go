@@ -63,7 +63,7 @@ func samples(t *testing.T) []sample {
 	inspect := report.NewInspect(envelope(), sampleSnapshot())
 	inspect.Ceilings = sampleCeilings() // how they are derived is tested where it is done
 	measure := report.NewMeasure(envelope(), "192.0.2.7:7070", sampleTests())
-	diagnosis := report.NewDiagnose(envelope(), "192.0.2.7:7070", sampleFindings(), sampleTests())
+	diagnosis := report.NewDiagnose(envelope(), "192.0.2.7:7070", diagnose.Case{Runs: sampleTests()}, sampleFindings())
 	history := report.NewHistory(envelope(), sampleChanges())
 	none := report.NewHistory(envelope(), nil)
 	undo := report.NewUndo(envelope(), sampleOutcomes())

@@ -16,7 +16,7 @@ func DiagnoseText(w io.Writer, d *DiagnoseDocument, s Style) error {
 	if d.Target != "" {
 		p.line("%s", s.dim(clean(fmt.Sprintf("%s → %s", nameOr(d.Host.Name, "near"), d.Target))))
 	} else {
-		p.line("%s", s.dim(clean(nameOr(d.Host.Name, "this host"))))
+		p.line("%s", s.dim(clean(nameOr(d.Host.Name, "this host")+watchedFor(d.Watched))))
 	}
 	for _, f := range d.Findings {
 		p.line("")
@@ -24,6 +24,21 @@ func DiagnoseText(w io.Writer, d *DiagnoseDocument, s Style) error {
 	}
 	p.notes("WARNINGS", d.Warnings)
 	return p.err
+}
+
+// watchedFor says behind a host's name how it was looked at.
+func watchedFor(watched []Watched) string {
+	if len(watched) == 0 {
+		return ""
+	}
+	w := watched[0]
+	switch {
+	case w.SinceBoot && w.Seconds > 0:
+		return ", by what it has counted since it was started " + unit.FormatSeconds(w.Seconds) + " ago"
+	case w.SinceBoot:
+		return ", by what it has counted since it was started"
+	}
+	return ", watched for " + unit.FormatSeconds(w.Seconds)
 }
 
 // finding prints one finding: verdict, evidence, what was ruled out, what to do. Empty parts are left out.

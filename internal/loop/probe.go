@@ -1,0 +1,138 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+// rounds is how often what rules want is run and judged again: an answer may raise one more question, and a third round would only serve rules that
+// cannot make up their minds.
+const rounds = 2
+
+const (
+	// probeDuration is what a probe measures: three interim rates.
+	probeDuration = 1500 * time.Millisecond
+	// setUp is what opening and closing a run costs beside its own times, without the round trips of the path.
+	setUp = 200 * time.Millisecond
+	// objectBytes and objectPause make slow start after idle visible: the pause outlasts the retransmission timer, whose least is 200 ms
+	// (TCP_RTO_MIN of Linux), and an object is many times the initial window of ten segments.
+	objectBytes = 256 << 10
+	objectPause = 250 * time.Millisecond
+	// mtuTime is what a search for the path MTU takes where the path drops large packets in silence; where nothing is dropped it is some round trips.
+	mtuTime = 2 * time.Second
+)
+
+// examine judges, runs what rules want, and judges again.
+func (d *diagnosis) examine(ctx context.Context) error {
+	for round := 0; ; round++ {
+		judged := diagnose.Examine(d.v.Case)
+		d.v.Findings = judged.Findings
+		if len(judged.Wanted) == 0 || round == rounds {
+			return nil
+		}
+		for _, p := range judged.Wanted {
+			if err := d.probe(ctx, p); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// probe runs one probe. One that does not fit into what is left of the time, or that fails, is refused with the reason; the error is ctx's alone.
+func (d *diagnosis) probe(ctx context.Context, p diagnose.Probe) error {
+	spec, why, err := d.specOf(p)
+	if err != nil {
+		d.refuse(p, err.Error())
+		return nil
+	}
+	left := time.Until(d.until)
+	if needs := d.timeOf(spec); needs > left {
+		d.refuse(p, fmt.Sprintf("no time: it takes about %.1f s, and %.1f s of the verdict's %v were left", needs.Seconds(), max(left, 0).Seconds(), d.o.Within))
+		return nil
+	}
+	d.o.Progress(fmt.Sprintf("probing %s: %s", p, why))
+	// What takes far longer than it should must not keep the verdict waiting.
+	inner, cancel := context.WithDeadline(ctx, d.until)
+	defer cancel()
+	r, err := d.far.Run(inner, spec, nil)
+	switch {
+	case err == nil:
+		if d.v.Probes == nil {
+			d.v.Probes = make(map[diagnose.Probe]traffic.Result)
+		}
+		d.v.Probes[p] = *r
+	case ctx.Err() != nil:
+		return err
+	case errors.Is(err, context.DeadlineExceeded):
+		d.refuse(p, fmt.Sprintf("it had not ended when the verdict's %v were over", d.o.Within))
+	default:
+		d.refuse(p, err.Error())
+	}
+	return nil
+}
+
+// specOf says what a probe runs and, in words for somebody who waits, why.
+//
+// All go the way of the slowest flow, because that is the one that is asked about.
+func (d *diagnosis) specOf(p diagnose.Probe) (spec traffic.Spec, why string, err error) {
+	stream := d.stream()
+	stream.Duration, stream.WarmUp = probeDuration, d.warmUp()
+	var rate float64
+	if flows := evidence.FlowsOf(&d.v.Case); len(flows) > 0 {
+		stream.Direction, rate = flows[0].Direction, flows[0].RateBitsPerSec
+	}
+	datagrams := traffic.Spec{Test: traffic.UDP, Direction: stream.Direction, Streams: 1, Duration: probeDuration, Interval: probeDuration}
+	small := traffic.Spec{Direction: traffic.Up, Streams: 1, Duration: probeDuration, WarmUp: 100 * time.Millisecond, Interval: probeDuration}
+	switch p {
+	case evidence.ProbeMTU:
+		return traffic.Spec{Test: traffic.MTU, Direction: traffic.Up, Streams: 1}, "which packets pass without being cut up", nil
+	case evidence.ProbeStreams:
+		stream.Streams = 8
+		return stream, "does the path carry more with eight streams?", nil
+	case evidence.ProbeUDP, evidence.ProbePaced:
+		if rate <= 0 {
+			return spec, "", errors.New("no rate to go by: the loaded run moved nothing")
+		}
+		if p == evidence.ProbeUDP {
+			datagrams.RateBitsPerSec = 0.5 * rate
+			return datagrams, "are datagrams lost at half of the rate?", nil
+		}
+		stream.RateBitsPerSec = 0.8 * rate
+		return stream, "are segments lost below the rate?", nil
+	case evidence.ProbeReverse:
+		stream.Direction = map[traffic.Direction]traffic.Direction{traffic.Up: traffic.Down, traffic.Down: traffic.Up}[stream.Direction]
+		return stream, "is the other direction the same?", nil
+	case evidence.ProbeConnect:
+		small.Test, small.RequestBytes, small.ResponseBytes = traffic.CRR, 1, 1
+		return small, "can connections be made, one after the other?", nil
+	case evidence.ProbeObjects:
+		small.Test, small.RequestBytes, small.ResponseBytes, small.Gap = traffic.RR, 1, objectBytes, objectPause
+		return small, "does a connection start anew after a pause?", nil
+	}
+	if name, ok := strings.CutPrefix(string(p), "congestion:"); ok && name != "" {
+		stream.Congestion = name
+		return stream, "does " + name + " carry more?", nil
+	}
+	return spec, "", fmt.Errorf("this version knows no probe %q", p)
+}
+
+// warmUp lets a stream of a probe leave slow start, bounded as a probe takes two seconds at most.
+func (d *diagnosis) warmUp() time.Duration {
+	return clamp(warmUpRoundTrips*roundTrip(d.v), 200*time.Millisecond, 500*time.Millisecond)
+}
+
+// timeOf is how long a run takes, about: its own times, and the round trips by which it is opened and closed (four of the control protocol, one of TCP).
+func (d *diagnosis) timeOf(spec traffic.Spec) time.Duration {
+	t := setUp + 5*roundTrip(d.v)
+	if spec.Test == traffic.MTU {
+		return t + mtuTime
+	}
+	return t + spec.Duration + max(spec.WarmUp, 0)
+}

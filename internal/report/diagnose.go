@@ -1,0 +1,70 @@
+package report
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+// DiagnoseDocument is linerate.diagnose/1: what limits the path or the host, most important first.
+//
+// Limit repeats the first code for scripts that want one word; it is empty only when a document was made without
+// findings, which diagnose.Examine never gives.
+type DiagnoseDocument struct {
+	Envelope
+	Target   string             `json:"target,omitempty"` // absent: this host alone
+	Limit    diagnose.Code      `json:"limit"`            // code of the first finding
+	Findings []diagnose.Finding `json:"findings"`
+	Watched  []Watched          `json:"watched,omitempty"` // the hosts that were looked at without a run
+	Tests    []DiagnoseTest     `json:"tests,omitempty"`   // the runs that the verdict rests on
+	Refused  []RefusedTest      `json:"refused,omitempty"` // those that were wanted and could not be made
+	Warnings []string           `json:"warnings,omitempty"`
+}
+
+// DiagnoseTest is one run that a verdict rests on.
+type DiagnoseTest struct {
+	traffic.Result
+	Probe diagnose.Probe `json:"probe,omitempty"` // that a rule asked for; absent: every verdict has this run
+}
+
+// RefusedTest is a run that was wanted and could not be made.
+type RefusedTest struct {
+	Probe diagnose.Probe `json:"probe"`
+	Why   string         `json:"why"`
+}
+
+// Watched is one host that was looked at without a run of ours.
+type Watched struct {
+	Side string `json:"side"` // near or far
+	// Seconds is how long; absent: not known.
+	Seconds   float64 `json:"interval_seconds,omitempty"`
+	SinceBoot bool    `json:"since_boot,omitempty"` // nobody watched: all that the host counted since it was started, Seconds ago
+}
+
+// NewDiagnose makes a diagnose document of a case and what it came to. Findings are in order of importance, as diagnose.Examine gives them.
+func NewDiagnose(e Envelope, target string, c diagnose.Case, findings []diagnose.Finding) *DiagnoseDocument {
+	d := &DiagnoseDocument{Envelope: e.of(SchemaDiagnose), Target: target, Findings: cleanFindings(findings)}
+	if len(findings) > 0 {
+		d.Limit = findings[0].Code
+	}
+	for _, r := range c.Runs {
+		d.Tests = append(d.Tests, DiagnoseTest{Result: r})
+	}
+	// In the order in which they were run, which is that of asking.
+	probes := slices.SortedFunc(maps.Keys(c.Probes), func(a, b diagnose.Probe) int {
+		return c.Probes[a].StartTime.Compare(c.Probes[b].StartTime)
+	})
+	for _, p := range probes {
+		d.Tests = append(d.Tests, DiagnoseTest{Result: c.Probes[p], Probe: p})
+	}
+	for _, p := range slices.Sorted(maps.Keys(c.Refused)) {
+		d.Refused = append(d.Refused, RefusedTest{Probe: p, Why: c.Refused[p]})
+	}
+	for _, s := range c.Watched {
+		d.Watched = append(d.Watched, Watched{Side: s.Side, Seconds: s.Seconds, SinceBoot: s.SinceBoot})
+	}
+	fillSlices(d)
+	return d
+}
