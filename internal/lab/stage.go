@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -77,7 +78,7 @@ func (s *Staged) plant(ctx context.Context, f Fault) error {
 		}
 	}
 	for _, h := range s.Hosts {
-		if lines := f.TC[h.Name]; len(lines) > 0 {
+		if lines := slices.Concat(s.World.TC[h.Name], f.TC[h.Name]); len(lines) > 0 {
 			if err := h.feed(ctx, "iproute2", strings.Join(lines, "\n")+"\n", "tc", "-batch", "-"); err != nil {
 				return err
 			}

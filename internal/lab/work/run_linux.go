@@ -26,6 +26,13 @@ func Run(ctx context.Context, w Work, out io.Writer) error {
 		SlowListener: j.slowListener, Connector: j.connector, Churn: j.churn,
 		UDPSink: j.udpSink, UDPSource: j.udpSource, UDPEcho: j.udpEcho, UDPFlows: j.udpFlows, Neighbours: j.neighbours,
 	}
+	if w.Fill > 0 {
+		n, err := flowsToFill(w.Fill)
+		if err != nil {
+			return fmt.Errorf("work %s: %w", w.Kind, err)
+		}
+		j.Count = n
+	}
 	err := bodies[w.Kind](ctx)
 	if ctx.Err() != nil || err == nil {
 		return nil
@@ -70,14 +77,32 @@ func (j *job) each(ctx context.Context, body func(ctx context.Context, begun fun
 // cpuHog spins for Busy of every hundredth of a second: short beside the steps in which processors are watched.
 func (j *job) cpuHog(ctx context.Context) error {
 	const turn = 10 * time.Millisecond
+	var all, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return fmt.Errorf("ask for the processors: %w", err)
+	}
+	if j.CPU != nil {
+		one.Set(*j.CPU)
+		all = one
+	}
+	var processors []int
+	for cpu := 0; len(processors) < all.Count()*j.Count; cpu = (cpu + 1) % (len(all) * 64) {
+		if all.IsSet(cpu) {
+			processors = append(processors, cpu)
+		}
+	}
+	j.Count = len(processors)
+	next := make(chan int, len(processors))
+	for _, cpu := range processors {
+		next <- cpu
+	}
 	return j.each(ctx, func(ctx context.Context, begun func()) error {
 		runtime.LockOSThread() // never unlocked: the thread ends with its affinity
-		if j.CPU != nil {
-			var set unix.CPUSet
-			set.Set(*j.CPU)
-			if err := unix.SchedSetaffinity(0, &set); err != nil {
-				return fmt.Errorf("stay on processor %d: %w", *j.CPU, err)
-			}
+		cpu := <-next
+		var set unix.CPUSet
+		set.Set(cpu)
+		if err := unix.SchedSetaffinity(0, &set); err != nil {
+			return fmt.Errorf("stay on processor %d: %w", cpu, err)
 		}
 		begun()
 		for ctx.Err() == nil {

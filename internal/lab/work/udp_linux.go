@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
+	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -110,6 +114,24 @@ func (j *job) udpEcho(ctx context.Context) error {
 			}
 		}
 	})
+}
+
+// flowsToFill gives the ports at each end that make as many flows as a share of the table of connections holds. The table's limit is the
+// machine's: every namespace has its own table of that size.
+func flowsToFill(share float64) (ports int, err error) {
+	b, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_max")
+	if err != nil {
+		return 0, fmt.Errorf("ask for the size of the table of connections: %w", err)
+	}
+	limit, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return 0, fmt.Errorf("size of the table of connections: %w", err)
+	}
+	ports = int(math.Ceil(math.Sqrt(share * float64(limit))))
+	if ports > maxCount {
+		return 0, fmt.Errorf("a table of %d connections: too large to be filled, %d at most", limit, maxCount*maxCount)
+	}
+	return ports, nil
 }
 
 // udpFlows makes flows that connection tracking must not evict: only assured ones make a full table refuse new connections, others

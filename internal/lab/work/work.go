@@ -18,7 +18,7 @@ type Kind string
 
 // The kinds. Servers come first in a list, because each is awaited before the next is started.
 const (
-	// CPUHog keeps Count threads busy for Busy of the time on processor CPU, or wherever the scheduler puts them.
+	// CPUHog keeps Count threads busy for Busy of the time on processor CPU, or without one on every processor.
 	CPUHog Kind = "cpu-hog"
 	// TCPSink accepts every connection at Port and reads, at most Rate bits per second from each, into a buffer of Buffer bytes.
 	TCPSink Kind = "tcp-sink"
@@ -39,9 +39,10 @@ const (
 	UDPSink Kind = "udp-sink"
 	// UDPSource sends Packets datagrams of Bytes per second to To:Port from Count sockets; with an Interval it sends and rests by turns.
 	UDPSource Kind = "udp-source"
-	// UDPEcho answers datagrams at Count ports from Port on; the other end of UDPFlows.
+	// UDPEcho answers datagrams at Count ports from Port on; the other end of UDPFlows, with the same Fill.
 	UDPEcho Kind = "udp-echo"
-	// UDPFlows makes Count × Count flows to To, from as many ports to as many, and sends on each until connection tracking holds it for assured.
+	// UDPFlows makes Count × Count flows to To, from as many ports to as many, and sends on each until connection tracking holds it for
+	// assured. With Fill it makes as many as that share of the kernel's table of connections asks for.
 	UDPFlows Kind = "udp-flows"
 	// Neighbours sends a datagram to each of Count addresses from To on, so that each needs an entry in the neighbour table, every Interval.
 	Neighbours Kind = "neighbours"
@@ -64,8 +65,9 @@ type Work struct {
 	Rate     float64 `json:"rate_bits_per_second,omitempty"`    // 0: as fast as it goes
 	Packets  float64 `json:"rate_packets_per_second,omitempty"` // 0: as fast as it goes
 	Interval float64 `json:"interval_seconds,omitempty"`
-	CPU      *int    `json:"cpu,omitempty"`        // absent: any
+	CPU      *int    `json:"cpu,omitempty"`        // absent: every one
 	Busy     float64 `json:"busy_ratio,omitempty"` // 0: 1
+	Fill     float64 `json:"fill_ratio,omitempty"` // up to 1.1; 0: as Count says
 }
 
 // maxCount bounds sockets, threads and flows per side: a misspelt figure must not take the machine along.
@@ -90,6 +92,8 @@ func (w Work) Check() error {
 		return fmt.Errorf("work %s: cpu %d: want 0 to 1023", w.Kind, *w.CPU)
 	case !(w.Busy >= 0 && w.Busy <= 1):
 		return fmt.Errorf("work %s: busy ratio %v: want 0 to 1", w.Kind, w.Busy)
+	case !(w.Fill >= 0 && w.Fill <= 1.1):
+		return fmt.Errorf("work %s: fill ratio %v: want 0 to 1.1", w.Kind, w.Fill)
 	}
 	talks := w.Kind == TCPSource || w.Kind == RPCClient || w.Kind == Connector || w.Kind == Churn || w.Kind == UDPSource || w.Kind == UDPFlows || w.Kind == Neighbours
 	if talks != (w.To != "") {
