@@ -49,6 +49,8 @@ var floors = map[string]int{
 	"internal/traffic/plan":     2, // what a test can be asked for
 	"internal/traffic/account":  2, // what one host saw of a test's packets: the kernel's word on connections, places of loss
 
+	"internal/sosreport": 3, // one host in the report that support people ask for
+
 	"internal/capture": 3, // one host in a file that can be sent to a stranger
 	"internal/ceiling": 3, // the rates that a host cannot pass: arithmetic on a snapshot
 	"internal/knob":    3,

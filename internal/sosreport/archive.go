@@ -1,0 +1,283 @@
+package sosreport
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/hostfs"
+	"github.com/linerate/linerate/internal/procfs"
+)
+
+// link is one interface of linerate/links.json, as the package comment of package host describes it.
+type link struct {
+	Index        int    `json:"index"`
+	Name         string `json:"name"`
+	Kind         string `json:"kind,omitempty"`
+	MAC          string `json:"mac,omitempty"`
+	MTUBytes     int    `json:"mtu_bytes"`
+	TxQueueLen   int    `json:"tx_queue_length_packets,omitempty"`
+	Up           bool   `json:"up"`
+	Carrier      bool   `json:"carrier"`
+	Qdisc        string `json:"qdisc,omitempty"`
+	ParentIndex  int    `json:"parent_index,omitempty"`
+	MasterIndex  int    `json:"master_index,omitempty"`
+	VLANID       int    `json:"vlan_id,omitempty"`
+	VLANProtocol string `json:"vlan_protocol,omitempty"`
+	BondMode     string `json:"bond_mode,omitempty"`
+}
+
+// address is one of linerate/addresses.json.
+type address struct {
+	Index int    `json:"index"`
+	CIDR  string `json:"cidr"`
+}
+
+// card is one interface of linerate/ethtool.json.
+type card struct {
+	Driver          string                  `json:"driver,omitempty"`
+	Bus             string                  `json:"bus,omitempty"`
+	SpeedBitsPerSec float64                 `json:"speed_bits_per_second,omitempty"`
+	Duplex          string                  `json:"duplex,omitempty"`
+	Rings           *host.Rings             `json:"rings,omitempty"`
+	Coalesce        map[string]uint32       `json:"coalesce,omitempty"`
+	Features        map[string]host.Feature `json:"features,omitempty"`
+	Channels        *host.Channels          `json:"channels,omitempty"`
+	Statistics      map[string]uint64       `json:"statistics,omitempty"`
+	Card            *host.Card              `json:"card,omitempty"`
+}
+
+// archive makes what the report does not hold as files of the kernel.
+func (s *source) archive() []hostfs.Entry {
+	s.settings()
+	s.counters()
+	now, boot := s.moments()
+	if now.IsZero() {
+		s.say("when the report was made is not in it (date, uptime)")
+	} else {
+		s.told("host.json", map[string]time.Time{"time": now})
+	}
+	if !boot.IsZero() {
+		// The one line of the file that is known; without the others processor times are not known, which is what they are.
+		s.put("proc/stat", "btime "+strconv.FormatInt(boot.Unix(), 10)+"\n")
+	}
+	s.processes()
+	s.firmware()
+
+	links := s.links()
+	cards := make(map[string]card, len(links))
+	for _, l := range links {
+		cards[l.Name] = s.card(l.Name)
+	}
+	devices := parsePCI(s.output("lspci -nnvv", "lspci -nvv", "lspci"))
+	s.pci(devices)
+	interrupts, _ := procfs.ParseInterrupts([]byte(s.text("proc/interrupts"))) // What it has is used; package host says what is wrong with it.
+	for _, l := range links {
+		c := cards[l.Name]
+		s.sysfs(l, &c, devices, interrupts)
+		cards[l.Name] = c
+	}
+	s.tell(links, cards)
+	return s.made
+}
+
+// tell writes what netlink would have told.
+func (s *source) tell(links []*ipLink, cards map[string]card) {
+	if len(links) > 0 {
+		var told []link
+		var addresses []address
+		for _, l := range links {
+			told = append(told, l.link)
+			for _, a := range l.addresses {
+				addresses = append(addresses, address{l.Index, a})
+			}
+		}
+		s.told("links.json", told)
+		s.told("addresses.json", addresses)
+		s.told("ethtool.json", cards)
+	} else {
+		s.say("interfaces: not there: ip address and ip link printed nothing, so cards, links and addresses are not known")
+	}
+	routes := parseRoutes(s.output("ip route show table all", "ip route show"), false)
+	if !slices.ContainsFunc(routes, func(r host.Route) bool { return strings.Contains(r.Destination, ":") }) {
+		routes = append(routes, parseRoutes(s.output("ip -6 route show table all"), true)...)
+	}
+	if len(routes) > 0 {
+		s.told("routes.json", routes)
+	}
+	if qdiscs := parseQdiscs(s.output("tc -s qdisc show")); len(qdiscs) > 0 {
+		s.told("qdiscs.json", qdiscs)
+	} else {
+		s.say("queueing disciplines: not there: tc -s qdisc show")
+	}
+}
+
+// told writes one file of the linerate directory. Nothing of a report has that name by itself: it is not among what is wanted.
+func (s *source) told(name string, body any) {
+	b, err := json.Marshal(body)
+	if err != nil {
+		s.say(fmt.Sprintf("%s: %v", name, err)) // A type of ours that cannot be written; no content can do that.
+		return
+	}
+	s.put("linerate/"+name, string(b)+"\n")
+}
+
+// settings puts those of sysctl -a where the copy of /proc/sys has none. Beside settings it has the names of host, kernel and boot.
+func (s *source) settings() {
+	all := parseSysctls(s.output("sysctl -a"))
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if first, _, _ := strings.Cut(name, "/"); first == "net" || first == "vm" || first == "kernel" {
+			s.put("proc/sys/"+name, all[name]+"\n")
+		}
+	}
+	name, release, machine := parseUname(s.output("uname -a", "uname"))
+	if plain := strings.TrimSpace(s.output("hostname")); plain != "" && !strings.ContainsAny(plain, "\n ") {
+		name = plain
+	}
+	s.value("proc/sys/kernel/hostname", name)
+	s.value("proc/sys/kernel/osrelease", release)
+	s.value("proc/sys/kernel/arch", machine) // A file since Linux 6.1 alone.
+	if !s.kernel("proc/sys/net/ipv4/tcp_rmem") {
+		s.say("settings: not there: neither /proc/sys nor sysctl -a")
+	}
+}
+
+// counters puts the tables of protocols where the copy of /proc/net has none.
+func (s *source) counters() {
+	found := parseNstat(s.output("nstat -zas"))
+	if len(found) == 0 {
+		found = parseNetstat(s.output("netstat -s"))
+	}
+	tables := found.tables()
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
+		if !s.net(name) {
+			s.put("proc/net/"+name, tables[name])
+		}
+	}
+	for _, name := range []string{"snmp", "netstat", "softnet_stat", "dev"} {
+		if !s.net(name) && !s.has["proc/net/"+name] {
+			s.say("counters of /proc/net/" + name + ": not there")
+		}
+	}
+}
+
+// firmware puts what dmidecode says of the machine where sysfs has it: it tells what a guest runs on.
+func (s *source) firmware() {
+	if s.any("sys/class/dmi/id/sys_vendor") {
+		return
+	}
+	for name, value := range parseFirmware(s.output("dmidecode")) {
+		s.value("sys/class/dmi/id/"+name, value)
+	}
+}
+
+// processes gives the names of programs, which sos has in /proc/N/status, as /proc/N/comm.
+func (s *source) processes() {
+	entries, err := s.tree.ReadDir("proc")
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if !number(e.Name()) {
+			continue
+		}
+		for line := range lines(s.text("proc/" + e.Name() + "/status")) {
+			if key, name, _ := pair(line); key == "Name" {
+				s.value("proc/"+e.Name()+"/comm", name)
+			}
+			break // It is the first line.
+		}
+	}
+}
+
+// links merges what the forms of ip print of each interface, in the order of their numbers.
+func (s *source) links() []*ipLink {
+	var all []*ipLink
+	byIndex := make(map[int]*ipLink)
+	for _, commands := range [][]string{
+		{"ip -d address", "ip address"}, {"ip -s -d link", "ip -d link", "ip -s link", "ip link"}, {"ip -o addr", "ip_addr"},
+	} {
+		for _, l := range parseLinks(s.output(commands...)) {
+			switch known, ok := byIndex[l.Index]; {
+			case !namesInterface(l.Name):
+				s.say(fmt.Sprintf("interface %.40q: left out: no kernel takes such a name", l.Name))
+			case !ok:
+				byIndex[l.Index] = l
+				all = append(all, l)
+			default:
+				known.merge(l)
+			}
+		}
+	}
+	byName := make(map[string]*ipLink, len(all))
+	for _, l := range all {
+		byName[l.Name] = l
+	}
+	for _, l := range all {
+		l.MasterIndex = indexOf(byName, l.master)
+		l.ParentIndex = indexOf(byName, l.peer)
+	}
+	slices.SortStableFunc(all, func(a, b *ipLink) int { return a.Index - b.Index })
+	return all
+}
+
+// namesInterface tells what the kernel takes for a name (dev_valid_name): such a name is an element of a path as well.
+func namesInterface(name string) bool {
+	return name != "" && name != "." && name != ".." && len(name) < 16 && !strings.ContainsAny(name, "/: \t\x00\\")
+}
+
+// indexOf gives the number of an interface by its name, or as "if7", which is how ip writes one of another network namespace; 0: none.
+func indexOf(byName map[string]*ipLink, name string) int {
+	if l, ok := byName[name]; ok {
+		return l.Index
+	}
+	n, _ := strconv.Atoi(strings.TrimPrefix(name, "if"))
+	return max(n, 0)
+}
+
+// merge adds what another output tells of the same interface.
+func (l *ipLink) merge(more *ipLink) {
+	if l.MTUBytes == 0 { // Of a form without heads, as ip -o: all that a head has is missing.
+		addresses, totals := l.addresses, l.totals
+		*l = *more
+		l.addresses, l.totals = addresses, totals
+	}
+	if l.Kind == "" {
+		l.Kind, l.VLANID, l.VLANProtocol, l.BondMode = more.Kind, more.VLANID, more.VLANProtocol, more.BondMode
+	}
+	if l.MAC == "" {
+		l.MAC = more.MAC
+	}
+	if l.parentDev == "" {
+		l.parentDev = more.parentDev
+	}
+	if l.totals == nil {
+		l.totals = more.totals
+	}
+	if len(l.addresses) == 0 {
+		l.addresses = more.addresses
+	}
+}
+
+// card reads what ethtool printed of one interface.
+func (s *source) card(name string) card {
+	option := func(o string) string { return s.output("ethtool " + o + " " + name) }
+	d, link := parseDriver(option("-i")), parseSettings(s.output("ethtool "+name))
+	c := card{
+		Driver: d.name, Bus: d.bus, SpeedBitsPerSec: link.speedBitsPerSec, Duplex: link.duplex, Rings: parseRings(option("-g")),
+		Coalesce: parseCoalesce(option("-c")), Features: parseFeatures(option("-k")), Channels: parseChannels(option("-l")), Statistics: parseStatistics(option("-S")),
+	}
+	if d.bus == "" {
+		return c // Software has none of the rest, whatever it answers.
+	}
+	c.Card = &host.Card{
+		FirmwareVersion: d.firmware, DriverVersion: d.version, Pause: parsePause(option("-a")), EEE: parseEEE(option("--show-eee")),
+		PrivateFlags: parsePrivateFlags(option("--show-priv-flags")), PermanentMAC: parsePermanent(option("-P")), Port: link.port, Modes: link.modes,
+	}
+	return c
+}

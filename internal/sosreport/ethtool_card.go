@@ -1,0 +1,92 @@
+package sosreport
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/host"
+)
+
+// parsePause reads "ethtool -a NIC". Lines on what was negotiated follow those on what is configured, under other keys. Nil: the driver has none.
+func parsePause(text string) *host.Pause {
+	var p host.Pause
+	told := false
+	for line := range lines(text) {
+		key, value, _ := pair(line)
+		switch key {
+		case "Autonegotiate":
+			p.Autoneg, told = value == "on", true
+		case "RX":
+			p.Rx = value == "on"
+		case "TX":
+			p.Tx = value == "on"
+		}
+	}
+	if !told {
+		return nil
+	}
+	return &p
+}
+
+// parseEEE reads "ethtool --show-eee NIC": "EEE status: enabled - active", "Tx LPI: 17 (us)". Nil: the driver has none.
+func parseEEE(text string) *host.EEE {
+	var e host.EEE
+	told := false
+	for line := range lines(text) {
+		key, value, _ := pair(line)
+		switch key {
+		case "EEE status":
+			state, activity, _ := strings.Cut(value, " - ")
+			told = state == "enabled" || state == "disabled"
+			e.Enabled, e.Active = state == "enabled", activity == "active"
+		case "Tx LPI":
+			timer, _, on := strings.Cut(value, " (us)")
+			if us, err := strconv.ParseUint(timer, 10, 32); on && err == nil {
+				e.TxLPI, e.TxLPITimerInSeconds = true, float64(us)/1e6
+			}
+		}
+	}
+	if !told {
+		return nil
+	}
+	return &e
+}
+
+// parsePrivateFlags reads "ethtool --show-priv-flags NIC": the driver's own switches by its own names, blanks in front of the colon. Nil: it has none.
+func parsePrivateFlags(text string) map[string]bool {
+	flags := make(map[string]bool)
+	for line := range lines(text) {
+		key, value, ok := pair(line)
+		if ok && key != "" && (value == "on" || value == "off") {
+			flags[key] = value == "on"
+		}
+	}
+	if len(flags) == 0 {
+		return nil
+	}
+	return flags
+}
+
+// parsePermanent reads "ethtool -P NIC". Empty: none, as software has ("not set", all zeros).
+func parsePermanent(text string) string {
+	for line := range lines(text) {
+		if mac, ok := strings.CutPrefix(line, "Permanent address: "); ok && isMAC(mac) && strings.Trim(mac, "0:") != "" {
+			return mac
+		}
+	}
+	return ""
+}
+
+// isMAC tells a hardware address, six octets or InfiniBand's twenty, from what else stands in such a place.
+func isMAC(text string) bool {
+	octets := strings.Split(text, ":")
+	if len(octets) != 6 && len(octets) != 8 && len(octets) != 20 {
+		return false
+	}
+	for _, o := range octets {
+		if _, err := strconv.ParseUint(o, 16, 8); err != nil || len(o) != 2 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,49 @@
+package sosreport
+
+import (
+	"strings"
+
+	"github.com/linerate/linerate/internal/host"
+)
+
+// limits reads what "ethtool -g" and "ethtool -l" have in common: the same keys twice, at most and at present. What the driver does not have is "n/a", and
+// not in the maps; before ethtool 5.9 it was 0.
+func parseLimits(text string) (most, now map[string]uint32) {
+	most, now = make(map[string]uint32), make(map[string]uint32)
+	var section map[string]uint32
+	for line := range lines(text) {
+		switch {
+		case strings.HasPrefix(line, "Pre-set maximums"):
+			section = most
+			continue
+		case strings.HasPrefix(line, "Current hardware settings"):
+			section = now
+			continue
+		}
+		key, value, ok := pair(line)
+		if n, isNumber := small(value); ok && isNumber && section != nil {
+			section[key] = n
+		}
+	}
+	return most, now
+}
+
+// parseRings reads "ethtool -g NIC". Mini and jumbo rings, which few cards ever had, are left out. Nil: the driver has no rings.
+func parseRings(text string) *host.Rings {
+	most, now := parseLimits(text)
+	if _, told := now["RX"]; !told && now["TX"] == 0 {
+		return nil
+	}
+	return &host.Rings{Rx: host.Ring{Current: now["RX"], Max: most["RX"]}, Tx: host.Ring{Current: now["TX"], Max: most["TX"]}}
+}
+
+// parseChannels reads "ethtool -l NIC". Nil: the driver has no say in its queues.
+func parseChannels(text string) *host.Channels {
+	most, now := parseLimits(text)
+	if len(now) == 0 {
+		return nil
+	}
+	return &host.Channels{
+		Combined: now["Combined"], MaxCombined: most["Combined"], Rx: now["RX"], MaxRx: most["RX"], Tx: now["TX"], MaxTx: most["TX"],
+	}
+}

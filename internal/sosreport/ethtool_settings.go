@@ -1,0 +1,83 @@
+package sosreport
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/host"
+)
+
+// settings is what plain ethtool says of a link.
+type settings struct {
+	speedBitsPerSec float64
+	duplex          string // full or half
+	port            string // in the words of package host
+	modes           *host.LinkModes
+}
+
+// ports are ethtool's words for how the medium is attached, and ours. What is neither ("Other", "None") is not worth telling.
+var ports = map[string]string{
+	"Twisted Pair": "twisted-pair", "AUI": "aui", "MII": "mii", "FIBRE": "fibre", "BNC": "bnc", "Direct Attach Copper": "direct-attach",
+}
+
+// parseSettings reads "ethtool NIC". Lists of modes go on over further lines, which have no colon; without a link speed and duplex are "Unknown!".
+func parseSettings(text string) settings {
+	var s settings
+	var modes host.LinkModes
+	var list *[]string // that the next line may go on with
+	for line := range lines(text) {
+		key, value, ok := pair(line)
+		// A mode has a colon nowhere, a key always.
+		if !ok {
+			if list != nil {
+				*list = append(*list, wire(line)...)
+			}
+			continue
+		}
+		list = nil
+		switch key {
+		case "Supported link modes":
+			list = &modes.Supported
+		case "Advertised link modes":
+			list = &modes.Advertised
+		case "Link partner advertised link modes":
+			list = &modes.Partner
+		case "Auto-negotiation":
+			modes.Autoneg = value == "on"
+		case "Lanes":
+			modes.Lanes, _ = strconv.Atoi(value)
+		case "Speed":
+			if mbps, err := strconv.ParseFloat(strings.TrimSuffix(value, "Mb/s"), 64); err == nil && mbps > 0 && mbps < 1<<32-1 && mbps != 65535 {
+				s.speedBitsPerSec = mbps * 1e6
+			}
+		case "Duplex":
+			if d := strings.ToLower(value); d == "full" || d == "half" {
+				s.duplex = d
+			}
+		case "Port":
+			s.port = ports[value]
+		}
+		if list != nil {
+			*list = wire(value)
+		}
+	}
+	for _, l := range []*[]string{&modes.Supported, &modes.Advertised, &modes.Partner} {
+		slices.Sort(*l)
+	}
+	if len(modes.Supported) > 0 {
+		s.modes = &modes
+	}
+	return s
+}
+
+// wire takes the modes out of a line: "100baseT/Full", not "Not reported".
+func wire(text string) []string {
+	var modes []string
+	for _, word := range strings.Fields(text) {
+		if strings.Contains(word, "base") {
+			modes = append(modes, word)
+		}
+	}
+	return modes
+}

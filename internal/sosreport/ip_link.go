@@ -1,0 +1,193 @@
+package sosreport
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// ipLink is one interface as ip(8) shows it, with its addresses and totals.
+type ipLink struct {
+	link
+	peer      string // behind the @ of its name: what it was made on, or the other end of a veth; "ifN" where that is in another namespace
+	master    string
+	parentDev string // the device below, as virtio1
+	addresses []string
+	totals    map[string]uint64 // by the names of /sys/class/net/X/statistics; of ip -s
+}
+
+// parseLinks reads what "ip address", "ip link" and their forms with -d and -s print: a head for each interface with its number in the first column, and
+// lines below it that are told apart by their first word. Of one-line forms (-o) it takes the addresses.
+func parseLinks(text string) []*ipLink {
+	var all []*ipLink
+	byIndex := make(map[int]*ipLink)
+	var l *ipLink
+	var columns []string // of the totals in the next line
+	for line := range lines(text) {
+		if line == "" {
+			continue
+		}
+		if line[0] >= '0' && line[0] <= '9' {
+			index, rest, ok := strings.Cut(line, ": ")
+			n, err := strconv.Atoi(index)
+			if !ok || err != nil || n <= 0 {
+				l = nil
+				continue
+			}
+			// ip -o repeats the number for each address.
+			if l = byIndex[n]; l == nil {
+				l = &ipLink{link: link{Index: n}}
+				byIndex[n] = l
+				all = append(all, l)
+			}
+			l.readHead(rest)
+			columns = nil
+			continue
+		}
+		if l == nil {
+			continue
+		}
+		columns = l.readLine(line, columns)
+	}
+	return all
+}
+
+// readHead reads "v0@v1: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc pfifo master br0 state UP group default qlen 1000", or of ip -o "lo    inet 127.0.0.1/8 …".
+func (l *ipLink) readHead(text string) {
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return
+	}
+	name, isHead := strings.CutSuffix(words[0], ":")
+	if !isHead {
+		l.Name = words[0]
+		l.readAddress(words[1:])
+		return
+	}
+	l.Name, l.peer, _ = strings.Cut(name, "@")
+	for _, w := range words[1:] {
+		flags, ok := strings.CutPrefix(w, "<")
+		if !ok {
+			continue
+		}
+		for flag := range strings.SplitSeq(strings.TrimSuffix(flags, ">"), ",") {
+			switch flag {
+			case "UP":
+				l.Up = true
+			case "LOWER_UP":
+				l.Carrier = true
+			}
+		}
+		break
+	}
+	l.MTUBytes = l.numberAfter(words, "mtu")
+	l.TxQueueLen = l.numberAfter(words, "qlen")
+	l.Qdisc, _ = after(words, "qdisc")
+	l.master, _ = after(words, "master")
+}
+
+func (l *ipLink) numberAfter(words []string, key string) int {
+	text, _ := after(words, key)
+	n, _ := strconv.Atoi(text) // Not told is 0.
+	return n
+}
+
+// readLine reads a line below a head. It gives the columns of the totals that the next line has, if it named any.
+func (l *ipLink) readLine(line string, columns []string) []string {
+	words := strings.Fields(line)
+	if len(words) == 0 {
+		return nil
+	}
+	if columns != nil {
+		l.readTotals(columns, words)
+		return nil
+	}
+	// It stands at the end of whichever line tells most (iproute2 5.13).
+	if dev, ok := after(words, "parentdev"); ok {
+		l.parentDev = dev
+	}
+	switch first := words[0]; {
+	case strings.HasPrefix(first, "link/"):
+		if len(words) > 1 && isMAC(words[1]) {
+			l.MAC = words[1]
+		}
+	case first == "inet", first == "inet6":
+		l.readAddress(words)
+	case first == "RX:", first == "TX:":
+		return words
+	// The kind stands four blanks in; what tells more of it, or of an address, stands deeper or begins with a word that is no kind.
+	case l.Kind == "" && strings.HasPrefix(line, "    ") && !strings.HasPrefix(line, "     ") && isKind(first):
+		l.readKind(words)
+	}
+	return nil
+}
+
+// notKinds begin other lines that stand where the kind does.
+var notKinds = map[string]bool{
+	"altname": true, "alias": true, "vf": true, "prog": true, "link-netns": true, "link-netnsid": true, "xdp": true, "promiscuity": true,
+	"addrgenmode": true, "numtxqueues": true, "inet": true, "inet6": true, "openvswitch_slave": true, "altnames": true, "qdisc": true, "new": true,
+}
+
+// isKind tells the kernel's word for what an interface is from other words and from numbers. What a port tells of its bridge or bond ends in _slave.
+func isKind(word string) bool {
+	return word[0] >= 'a' && word[0] <= 'z' && !notKinds[word] && !strings.HasSuffix(word, "_slave") && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}
+
+// readKind reads "vlan protocol 802.1Q id 100 <REORDER_HDR>" and "bond mode 802.3ad …". Before iproute2 3.9 a VLAN had no protocol but the one.
+func (l *ipLink) readKind(words []string) {
+	l.Kind = words[0]
+	switch l.Kind {
+	case "vlan":
+		l.VLANID = l.numberAfter(words, "id")
+		l.VLANProtocol = "802.1Q"
+		if p, ok := after(words, "protocol"); ok {
+			l.VLANProtocol = p
+		}
+	case "bond":
+		l.BondMode, _ = after(words, "mode")
+	}
+}
+
+// readAddress reads "inet 10.0.0.1 peer 10.0.0.2/32 …": the own address stands first, the length of the prefix where it is.
+func (l *ipLink) readAddress(words []string) {
+	if len(words) < 2 || words[0] != "inet" && words[0] != "inet6" {
+		return
+	}
+	text := words[1]
+	if peer, ok := after(words, "peer"); ok && !strings.Contains(text, "/") {
+		if _, length, ok := strings.Cut(peer, "/"); ok {
+			text += "/" + length
+		}
+	}
+	// An address of a point-to-point link without a length is one address.
+	if a, err := netip.ParseAddr(text); err == nil {
+		text = netip.PrefixFrom(a, a.BitLen()).String()
+	}
+	if p, err := netip.ParsePrefix(text); err == nil {
+		l.addresses = append(l.addresses, p.String())
+	}
+}
+
+// totalNames are the columns of ip -s that say the same as one counter of sysfs. "dropped" of the receiver is rx_dropped without rx_missed_errors, as there; the
+// column behind it, "overrun" before iproute2 5.11 and "missed" since, is not the same counter in both.
+var totalNames = map[string]string{
+	"RX: bytes": "rx_bytes", "RX: packets": "rx_packets", "RX: errors": "rx_errors", "RX: dropped": "rx_dropped", "RX: missed": "rx_missed_errors",
+	"RX: overrun": "rx_over_errors", "RX: mcast": "multicast", "TX: bytes": "tx_bytes", "TX: packets": "tx_packets", "TX: errors": "tx_errors",
+	"TX: dropped": "tx_dropped", "TX: carrier": "tx_carrier_errors", "TX: collsns": "collisions",
+}
+
+// readTotals puts a line of numbers under the columns that the line above it named.
+func (l *ipLink) readTotals(columns, numbers []string) {
+	for i, n := range numbers {
+		if i+1 >= len(columns) {
+			return
+		}
+		name := totalNames[columns[0]+" "+columns[i+1]]
+		if v, ok := count(n); ok && name != "" {
+			if l.totals == nil {
+				l.totals = make(map[string]uint64)
+			}
+			l.totals[name] = v
+		}
+	}
+}

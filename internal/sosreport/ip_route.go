@@ -1,0 +1,144 @@
+package sosreport
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/host"
+)
+
+// protocols are the names that iproute2 gives to who made a route and package host does not: it has the numbers of rt_protos there.
+var protocols = map[string]string{
+	"gated": "8", "mrt": "10", "dnrouted": "13", "xorp": "14", "ntk": "15", "keepalived": "18", "babel": "42", "openr": "99",
+	"isis": "187", "rip": "189", "eigrp": "192",
+}
+
+// otherTypes begin routes that carry no packets anywhere.
+var otherTypes = map[string]bool{
+	"local": true, "broadcast": true, "multicast": true, "anycast": true, "blackhole": true, "unreachable": true, "prohibit": true, "throw": true, "nat": true,
+	"xresolve": true, "cache": true,
+}
+
+// parseRoutes reads "ip route show table all", with -6 or without: the unicast routes of the main table, whose lines name no table. six tells that nothing but
+// IPv6 is in it, so that a default route without a gateway can be placed. IPv6 follows IPv4 where both are.
+func parseRoutes(text string, six bool) []host.Route {
+	var routes []host.Route
+	for line := range lines(text) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		// Further next hops stand in lines of their own. Package host has no gateway and no interface for such a route.
+		if words[0] == "nexthop" || line[0] == '\t' || line[0] == ' ' {
+			continue
+		}
+		if words[0] == "unicast" {
+			words = words[1:]
+		}
+		if len(words) == 0 || otherTypes[words[0]] {
+			continue
+		}
+		if _, other := after(words, "table"); other {
+			continue
+		}
+		r, isSix, ok := parseRoute(words, six)
+		if !ok {
+			continue
+		}
+		six = six || isSix
+		routes = append(routes, r)
+	}
+	return routes
+}
+
+// parseRoute reads one line. The second result tells IPv6.
+func parseRoute(words []string, six bool) (host.Route, bool, bool) {
+	var r host.Route
+	r.Gateway, _ = after(words, "via")
+	family := r.Gateway
+	if family == "inet6" || family == "inet" {
+		// An IPv4 route through an IPv6 router (Linux 5.2) names the family of the router first.
+		r.Gateway, _ = after(words, family)
+		family = ""
+	}
+	_, preference := after(words, "pref") // RFC 4191, of IPv6 alone
+	if words[0] == "default" {
+		six = six || preference || strings.Contains(family, ":")
+		r.Destination = "default"
+		if six {
+			r.Destination = "::/0"
+		}
+	} else {
+		p, ok := prefix(words[0])
+		if !ok {
+			return r, false, false
+		}
+		six = p.Addr().Is6()
+		r.Destination = p.String()
+	}
+	number := func(key string) int {
+		text, _ := after(words, key)
+		if text == "lock" { // "mtu lock 1400"
+			text, _ = after(words[slices.Index(words, key)+1:], "lock")
+		}
+		n, _ := strconv.Atoi(text)
+		return n
+	}
+	r.Interface, _ = after(words, "dev")
+	r.Source, _ = after(words, "src")
+	r.Protocol, _ = after(words, "proto")
+	if n, known := protocols[r.Protocol]; known {
+		r.Protocol = n
+	}
+	if r.Protocol == "" {
+		r.Protocol = "boot" // The one that ip(8) does not print.
+	}
+	r.Priority = number("metric")
+	r.WindowBytes, r.MTUBytes, r.AdvMSSBytes = number("window"), number("mtu"), number("advmss")
+	r.InitCwnd, r.InitRwnd = number("initcwnd"), number("initrwnd")
+	r.Quickack = number("quickack") != 0
+	if features, ok := after(words, "features"); ok {
+		r.ECN = strings.Contains(features, "ecn")
+	}
+	r.RTOMinSec = seconds(words, "rto_min")
+	r.Congestion, _ = after(words, "congctl")
+	// In the order of package host, which is that of the names.
+	if r.Congestion == "lock" {
+		r.Congestion, _ = after(words[slices.Index(words, "congctl")+1:], "lock")
+		r.Locked = append(r.Locked, "congctl_lock")
+	}
+	if word, _ := after(words, "mtu"); word == "lock" {
+		r.Locked = append(r.Locked, "mtu_lock")
+	}
+	return r, six, true
+}
+
+// seconds reads "200ms", "lock 200ms" and "1s" behind a key.
+func seconds(words []string, key string) float64 {
+	text, _ := after(words, key)
+	if text == "lock" {
+		text, _ = after(words[slices.Index(words, key)+1:], "lock")
+	}
+	for _, unit := range []struct {
+		suffix string
+		times  float64
+	}{{"ms", 1e-3}, {"us", 1e-6}, {"s", 1}} {
+		if number, ok := strings.CutSuffix(text, unit.suffix); ok {
+			if n, err := strconv.ParseFloat(number, 64); err == nil && n >= 0 && n < 1e6 {
+				return n * unit.times
+			}
+		}
+	}
+	return 0
+}
+
+// prefix reads a destination as ip(8) writes it: an address alone is one host, and IPv4 networks are written whole ("10.0.0.0/8").
+func prefix(text string) (netip.Prefix, bool) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()), true
+	}
+	p, err := netip.ParsePrefix(text)
+	return p, err == nil
+}

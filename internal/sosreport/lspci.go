@@ -1,0 +1,117 @@
+package sosreport
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// pciDevice is one device as lspci describes it. Zero is not told: without root privileges lspci has no capabilities to show.
+type pciDevice struct {
+	address                    string // with the domain: 0000:03:00.0
+	vendor, device             string // as in sysfs: 0x8086
+	subVendor, subDevice       string
+	irq                        int
+	node                       int // -1: not told
+	secondary                  int // of a bridge: the number of the bus below it; 0: no bridge
+	speed, maxSpeed            string
+	width, maxWidth            int
+	payload, maxPayload, reads int // bytes: MaxPayload as set and as possible, MaxReadReq
+	aspm                       []string
+}
+
+// What is read of one line each; lspci.c and ls-caps.c of pciutils write them.
+var (
+	pciHead   = regexp.MustCompile(`^((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) .*\[([0-9a-f]{4}):([0-9a-f]{4})\](?: \(rev [0-9a-f]{2}\))?(?: \(prog-if .*\))?$`)
+	pciPair   = regexp.MustCompile(`\[([0-9a-f]{4}):([0-9a-f]{4})\]$`)
+	pciLink   = regexp.MustCompile(`Speed ([0-9.]+)GT/s[^,]*, Width x([0-9]+)`)
+	pciIRQ    = regexp.MustCompile(`routed to IRQ ([0-9]+)`)
+	pciBus    = regexp.MustCompile(`secondary=([0-9a-f]{2})`)
+	pciSize   = regexp.MustCompile(`MaxPayload ([0-9]+) bytes`)
+	pciReads  = regexp.MustCompile(`MaxReadReq ([0-9]+) bytes`)
+	pciActive = regexp.MustCompile(`ASPM ([L0-9s ]+) Enabled`)
+)
+
+// parsePCI reads "lspci -nnvv": a head for each device with its address in the first column and its ids in brackets, and indented lines. A card that several
+// functions share has each of them as a device.
+func parsePCI(text string) []*pciDevice {
+	var all []*pciDevice
+	var d *pciDevice
+	control := false // the lines on DevCtl go on until the next key
+	for line := range lines(text) {
+		if line == "" {
+			d = nil
+			continue
+		}
+		if m := pciHead.FindStringSubmatch(line); m != nil {
+			if strings.Count(m[1], ":") == 1 {
+				m[1] = "0000:" + m[1]
+			}
+			d = &pciDevice{address: m[1], vendor: "0x" + m[2], device: "0x" + m[3], node: -1}
+			all = append(all, d)
+			continue
+		}
+		if d == nil || line[0] != '\t' {
+			continue
+		}
+		key, value, _ := pair(line)
+		switch key {
+		case "Subsystem":
+			if m := pciPair.FindStringSubmatch(value); m != nil {
+				d.subVendor, d.subDevice = "0x"+m[1], "0x"+m[2]
+			}
+		case "Interrupt":
+			d.irq = matched(pciIRQ, value, 10)
+		case "NUMA node":
+			if n, err := strconv.Atoi(value); err == nil {
+				d.node = n
+			}
+		case "Bus":
+			d.secondary = matched(pciBus, value, 16)
+		case "DevCap":
+			d.maxPayload = matched(pciSize, value, 10)
+		case "LnkCap":
+			d.maxSpeed, d.maxWidth = linkOf(value)
+		case "LnkSta":
+			d.speed, d.width = linkOf(value)
+		case "LnkCtl":
+			if m := pciActive.FindStringSubmatch(value); m != nil {
+				d.aspm = strings.Fields(strings.ToLower(m[1]))
+			}
+		}
+		// "MaxPayload 128 bytes, MaxReadReq 512 bytes" is in the third line of DevCtl, which bears no key.
+		control = key == "DevCtl" || control && !strings.HasPrefix(key, "Dev") && !strings.HasPrefix(key, "Lnk")
+		if reads := matched(pciReads, line, 10); control && reads > 0 {
+			d.reads, d.payload = reads, matched(pciSize, line, 10)
+		}
+	}
+	return all
+}
+
+// matched gives the number in the first group; 0: no match.
+func matched(re *regexp.Regexp, text string, base int) int {
+	m := re.FindStringSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(m[1], base, 32)
+	if err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+// linkOf reads "Port #1, Speed 8GT/s (downgraded), Width x4 (downgraded)", the speed in the words that sysfs has for it.
+func linkOf(text string) (speed string, width int) {
+	m := pciLink.FindStringSubmatch(text)
+	if m == nil {
+		return "", 0
+	}
+	width, _ = strconv.Atoi(m[2]) // Digits.
+	gt, err := strconv.ParseFloat(m[1], 64)
+	if err != nil || width > 32 {
+		return "", 0
+	}
+	return fmt.Sprintf("%.1f GT/s PCIe", gt), width
+}

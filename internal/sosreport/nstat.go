@@ -1,0 +1,65 @@
+package sosreport
+
+import (
+	"slices"
+	"strings"
+)
+
+// counters are tables of counters by group and name, in the kernel's words: counters["Tcp"]["RetransSegs"].
+type counters map[string]map[string]uint64
+
+func (c counters) put(group, name string, n uint64) {
+	if c[group] == nil {
+		c[group] = make(map[string]uint64)
+	}
+	c[group][name] = n
+}
+
+// nstatGroups are the groups whose names stand in front of the counters' in one word, those first whose names begin with another one's. Groups of IPv6 have their
+// rows in /proc/net/snmp6, where group and name are one word as well.
+var nstatGroups = []string{
+	"IcmpMsg", "Icmp6", "UdpLite6", "UdpLite", "MPTcpExt", "TcpExt", "IpExt", "Ip6", "Udp6", "Icmp", "Tcp", "Udp", "Ip",
+}
+
+// parseNstat reads "nstat -zas": "TcpRetransSegs 17 0.0" behind a title. It is /proc/net/{snmp,netstat,snmp6} in another form (nstat.c of iproute2).
+func parseNstat(text string) counters {
+	found := make(counters)
+	for line := range lines(text) {
+		words := strings.Fields(line)
+		if len(words) < 2 || strings.HasPrefix(words[0], "#") {
+			continue
+		}
+		n, ok := count(words[1])
+		if !ok {
+			continue
+		}
+		i := slices.IndexFunc(nstatGroups, func(group string) bool { return strings.HasPrefix(words[0], group) && len(words[0]) > len(group) })
+		if i >= 0 {
+			found.put(nstatGroups[i], strings.TrimPrefix(words[0], nstatGroups[i]), n)
+		}
+	}
+	return found
+}
+
+// tables writes counters as the kernel does. Every group has a line of names and one of numbers, and those of IPv6 a line for each counter. A table without anything
+// in it is not there.
+func (c counters) tables() map[string]string {
+	files := make(map[string]string)
+	for _, f := range []struct {
+		name   string
+		groups []string
+	}{
+		{"snmp", []string{"Ip", "Icmp", "IcmpMsg", "Tcp", "Udp", "UdpLite"}},
+		{"netstat", []string{"TcpExt", "IpExt", "MPTcpExt"}},
+		{"snmp6", []string{"Ip6", "Icmp6", "Udp6", "UdpLite6"}},
+	} {
+		var b strings.Builder
+		for _, group := range f.groups {
+			c.writeGroup(&b, group, f.name == "snmp6")
+		}
+		if b.Len() > 0 {
+			files[f.name] = b.String()
+		}
+	}
+	return files
+}

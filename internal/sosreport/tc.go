@@ -1,0 +1,229 @@
+package sosreport
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/host"
+)
+
+// parseQdiscs reads "tc -s qdisc show": a head "qdisc KIND HANDLE: dev NIC root|parent CLASS refcnt 2 PARAMETERS" and indented lines with totals. Of several
+// lines with the same words, which some kinds add, the first counts.
+func parseQdiscs(text string) []qdisc {
+	var all []qdisc
+	var q *qdisc
+	for line := range lines(text) {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		if words[0] == "qdisc" {
+			q = nil
+			if head, ok := parseQdisc(words[1:]); ok {
+				all = append(all, head)
+				q = &all[len(all)-1]
+			}
+			continue
+		}
+		if q == nil {
+			continue
+		}
+		switch {
+		// " Sent 123 bytes 4 pkt (dropped 0, overlimits 0 requeues 0)"
+		case words[0] == "Sent":
+			q.Bytes, _ = totalAfter(words, "Sent")
+			q.Packets, _ = totalAfter(words, "bytes")
+			q.Drops, _ = totalAfter(words, "dropped")
+			q.Overlimits, _ = totalAfter(words, "overlimits")
+			q.Requeues, _ = totalAfter(words, "requeues")
+		// " backlog 12Kb 8p requeues 0"
+		case words[0] == "backlog" && len(words) >= 3:
+			q.BacklogBytes, _ = size(words[1])
+			q.BacklogPackets, _ = count(strings.TrimSuffix(words[2], "p"))
+		}
+	}
+	return all
+}
+
+// parseQdisc reads the head.
+func parseQdisc(words []string) (qdisc, bool) {
+	var q qdisc
+	if len(words) < 2 {
+		return q, false
+	}
+	q.Kind = words[0]
+	var ok bool
+	if q.Handle, ok = handle(words[1]); !ok {
+		return q, false
+	}
+	if q.Interface, ok = after(words, "dev"); !ok {
+		return q, false
+	}
+	rest := words[2:]
+	switch parent, isChild := after(words, "parent"); {
+	case isChild:
+		if q.Parent, ok = handle(parent); !ok {
+			return q, false
+		}
+		rest = words[slices.Index(words, "parent")+2:]
+	case slices.Contains(words, "root"):
+		q.Parent = root
+		rest = words[slices.Index(words, "root")+1:]
+	}
+	q.Parameters = parseParameters(q.Kind, rest)
+	return q, true
+}
+
+// root is the parent of a discipline at the root of its interface (TC_H_ROOT).
+const root = 0xffffffff
+
+// handle reads "8001:", "8001:1", ":1", hexadecimal both.
+func handle(text string) (uint32, bool) {
+	major, minor, ok := strings.Cut(text, ":")
+	part := func(digits string) uint32 {
+		if digits == "" {
+			return 0
+		}
+		n, err := strconv.ParseUint(digits, 16, 16)
+		ok = ok && err == nil
+		return uint32(n)
+	}
+	n := part(major)<<16 | part(minor)
+	return n, ok
+}
+
+// totalAfter reads the number behind a word, brackets and commas taken off.
+func totalAfter(words []string, key string) (uint64, bool) {
+	for i, w := range words[:max(len(words)-1, 0)] {
+		if strings.TrimLeft(w, "(") == key {
+			return count(strings.TrimRight(words[i+1], ",)"))
+		}
+	}
+	return 0, false
+}
+
+// size reads what tc writes of bytes: "0b", "12Kb", "3Mb", in powers of 1024 (sprint_size of iproute2).
+func size(text string) (uint64, bool) {
+	for _, unit := range []struct {
+		suffix string
+		times  float64
+	}{{"Mb", 1 << 20}, {"Kb", 1 << 10}, {"b", 1}} {
+		if number, ok := strings.CutSuffix(text, unit.suffix); ok {
+			n, err := strconv.ParseFloat(number, 64)
+			return uint64(n * unit.times), err == nil && n >= 0 && n < 1<<40
+		}
+	}
+	return 0, false
+}
+
+// unit is how tc writes a parameter.
+type unit int
+
+const (
+	plain   unit = iota // a number, with p for packets, b or Kb for bytes, or nothing behind it
+	micros              // a time, given in microseconds
+	rate                // a rate, given in bits per second
+	present             // a word alone, which stands for on
+	absent              // a word alone, which stands for off
+)
+
+// parameters are those of the kinds that package host knows, as tc writes them (q_fq.c, q_fq_codel.c, q_fifo.c of iproute2). The switches that tc leaves out when
+// they have their usual value are given that value. cake, whose text is of another style, is left out.
+var parameters = map[string][]struct {
+	word, name string
+	unit       unit
+}{
+	"pfifo": {{"limit", "limit", plain}},
+	"bfifo": {{"limit", "limit", plain}},
+	"fq_codel": {
+		{"limit", "limit", plain}, {"flows", "flows", plain}, {"quantum", "quantum", plain}, {"target", "target", micros}, {"interval", "interval", micros},
+		{"ce_threshold", "ce_threshold", micros}, {"memory_limit", "memory_limit", plain}, {"drop_batch", "drop_batch", plain}, {"ecn", "ecn", present},
+	},
+	"fq": {
+		{"limit", "limit", plain}, {"flow_limit", "flow_limit", plain}, {"buckets", "buckets", plain}, {"orphan_mask", "orphan_mask", plain},
+		{"quantum", "quantum", plain}, {"initial_quantum", "initial_quantum", plain}, {"maxrate", "maxrate", rate},
+		{"low_rate_threshold", "low_rate_threshold", rate}, {"refill_delay", "refill_delay", micros}, {"timer_slack", "timer_slack", plain},
+		{"horizon", "horizon", micros}, {"horizon_drop", "horizon_drop", present}, {"nopacing", "pacing", absent},
+	},
+}
+
+// parseParameters puts what stands behind the head into the words and units of package host. Times and rates are rounded by tc, so these are too.
+func parseParameters(kind string, words []string) map[string]string {
+	// A parameter that all of these kinds have, and tc always writes: without it the head was cut off, and the absence of a switch means nothing.
+	if !slices.Contains(words, "limit") {
+		return nil
+	}
+	found := make(map[string]string)
+	for _, p := range parameters[kind] {
+		at := slices.Index(words, p.word)
+		there := at >= 0
+		switch {
+		case p.unit == present:
+			found[p.name] = onOff(there)
+		case p.unit == absent:
+			found[p.name] = onOff(!there)
+		case there && at+1 < len(words):
+			if v, ok := value(words[at+1], p.unit); ok {
+				found[p.name] = strconv.FormatUint(v, 10)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return found
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
+}
+
+// value reads one parameter's text in its unit.
+func value(text string, u unit) (uint64, bool) {
+	switch u {
+	case micros:
+		return microseconds(text)
+	case rate:
+		for _, unit := range []struct {
+			suffix string
+			times  float64
+		}{{"Gbit", 1e9}, {"Mbit", 1e6}, {"Kbit", 1e3}, {"bit", 1}} {
+			if number, ok := strings.CutSuffix(text, unit.suffix); ok {
+				n, err := strconv.ParseFloat(number, 64)
+				return uint64(n * unit.times), err == nil && n >= 0 && n < 1e9
+			}
+		}
+		return 0, false
+	}
+	if n, ok := count(strings.TrimSuffix(text, "p")); ok {
+		return n, true
+	}
+	return size(text)
+}
+
+// microseconds reads "5ms", "100us", "10s" as tc writes times.
+func microseconds(text string) (uint64, bool) {
+	for _, unit := range []struct {
+		suffix string
+		times  float64
+	}{{"us", 1}, {"ms", 1e3}, {"s", 1e6}} {
+		number, ok := strings.CutSuffix(text, unit.suffix)
+		if n, err := strconv.ParseFloat(number, 64); ok && err == nil && n >= 0 && n < 1e9 {
+			return uint64(n*unit.times + 0.5), true
+		}
+	}
+	return 0, false
+}
+
+// qdisc is one queueing discipline of linerate/qdiscs.json.
+type qdisc struct {
+	Interface string `json:"interface"`
+	Kind      string `json:"kind"`
+	Parent    uint32 `json:"parent"`
+	Handle    uint32 `json:"handle"`
+	host.QdiscState
+}
