@@ -347,7 +347,9 @@ func newWorker(spec Spec, p *engine.Phase, conn *net.TCPConn, near bool, index i
 		return newHolder(role, p, c), nil
 	}
 	var w *engine.Worker
-	transaction := engine.TransactionOptions{RequestBytes: spec.RequestBytes, ResponseBytes: spec.ResponseBytes, BusyPoll: spec.BusyPoll}
+	transaction := engine.TransactionOptions{
+		RequestBytes: spec.RequestBytes, ResponseBytes: spec.ResponseBytes, BusyPoll: spec.BusyPoll, Pause: spec.Gap,
+	}
 	stream := engine.StreamOptions{Send: spec.SendMethod, Receive: spec.ReceiveMethod, Limit: quota}
 	switch role {
 	case engine.Requester:

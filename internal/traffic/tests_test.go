@@ -34,6 +34,19 @@ func onlyLinux(t *testing.T) {
 	}
 }
 
+// TestTransactionsWithAPause holds that the connection rests before each request, and that the rest is in no round trip.
+func TestTransactionsWithAPause(t *testing.T) {
+	spec := shortSpec(RR)
+	spec.Duration, spec.Gap, spec.ResponseBytes = 300*time.Millisecond, 50*time.Millisecond, 64<<10
+	r := run(t, newWorld(t), spec, nil)
+	if r.RTT == nil || r.RTT.Count == 0 || r.RTT.Count > 6 {
+		t.Fatalf("round trips %+v", r.RTT)
+	}
+	if r.RTT.Min >= spec.Gap.Seconds() {
+		t.Errorf("the shortest round trip took %v s, as if the pause were in it", r.RTT.Min)
+	}
+}
+
 func TestDatagramsAllWays(t *testing.T) {
 	onlyLinux(t)
 	before := openDescriptors()

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/linerate/linerate/internal/stats"
 	"github.com/linerate/linerate/internal/sys"
@@ -13,11 +14,13 @@ type TransactionOptions struct {
 	RequestBytes  int
 	ResponseBytes int
 	BusyPoll      bool // spin on the socket instead of sleeping in it; [sys.ErrNotSupported] where there are no bare descriptors
+	// Pause is slept before each request, so that the connection is idle for as long; it is in no round trip.
+	Pause time.Duration
 }
 
 // NewRequester makes the worker that asks on conn and times each answer, one at a time.
 func NewRequester(p *Phase, conn *Conn, o TransactionOptions) (*Worker, error) {
-	r := &requester{conn: conn, out: Pattern(o.RequestBytes), in: make([]byte, o.ResponseBytes)}
+	r := &requester{conn: conn, out: Pattern(o.RequestBytes), in: make([]byte, o.ResponseBytes), pause: o.Pause}
 	w := New(Requester, p, r)
 	w.Conn, w.RTT = conn, stats.NewHistogram()
 	if err := r.calls.choose(w, conn, o.BusyPoll); err != nil {
@@ -59,6 +62,7 @@ type requester struct {
 	conn    *Conn
 	calls   calls
 	out, in []byte
+	pause   time.Duration
 }
 
 func (r *requester) Wake()  { r.conn.Wake() }
@@ -66,11 +70,25 @@ func (r *requester) Close() { r.conn.Close() }
 
 func (r *requester) Loop(w *Worker) error {
 	for w.Phase.Is() != Stopped {
+		if r.pause > 0 {
+			r.rest(w)
+		}
 		if err := r.round(w); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// rest sleeps the pause. The phase is looked at in between, as the end of a test does not wait for a long one.
+func (r *requester) rest(w *Worker) {
+	for until := w.Now() + r.pause; w.Phase.Is() != Stopped; {
+		left := until - w.Now()
+		if left <= 0 {
+			return
+		}
+		time.Sleep(min(left, 100*time.Millisecond))
+	}
 }
 
 // round is one transaction, timed from before its first byte is written until after its last byte is read.

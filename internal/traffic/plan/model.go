@@ -49,7 +49,7 @@ type Spec struct {
 	RequestBytes  int           `json:"request_bytes,omitempty"`         // rr, crr, ping; of stream: of the pings beside it
 	ResponseBytes int           `json:"response_bytes,omitempty"`        // rr, crr
 	PacketBytes   int           `json:"packet_bytes,omitempty"`          // udp: payload of one datagram, its header included
-	Gap           time.Duration `json:"gap_nanoseconds,omitempty"`       // ping: between packets
+	Gap           time.Duration `json:"gap_nanoseconds,omitempty"`       // ping: between packets; rr: the pause before each request
 	ProbeGap      time.Duration `json:"probe_gap_nanoseconds,omitempty"` // between the pings that run beside the test; 0: none
 
 	SendMethod    engine.SendMethod    `json:"send_method,omitempty"`    // stream

@@ -159,6 +159,9 @@ func checkMessages(s Spec) string {
 		if s.RequestBytes < 1 || s.RequestBytes > maxMessageBytes || s.ResponseBytes < 1 || s.ResponseBytes > maxMessageBytes {
 			return fmt.Sprintf("request and response must be within 1 to %d bytes", maxMessageBytes)
 		}
+		if s.Gap > s.Duration {
+			return fmt.Sprintf("a pause of %v before each request is longer than the duration", s.Gap)
+		}
 	case Stream:
 		if s.RequestBytes != 0 && (s.ProbeGap == 0 || s.RequestBytes < MinPingBytes || s.RequestBytes > maxPingBytes) {
 			return fmt.Sprintf("pings of %d bytes beside a stream are not within %d to %d, or there are none", s.RequestBytes, MinPingBytes, maxPingBytes)

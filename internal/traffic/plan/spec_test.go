@@ -84,6 +84,7 @@ func TestNormalizeRefuses(t *testing.T) {
 		{Spec{Test: Ping, RequestBytes: 65001}, "a ping of 65001 bytes"},
 		{Spec{Test: Ping, Gap: time.Microsecond}, "gap 1µs"},
 		{Spec{Test: Ping, Gap: time.Minute}, "gap 1m0s"},
+		{Spec{Test: RR, Gap: time.Minute}, "pause of 1m0s"},
 		{Spec{Test: CRR, Direction: Down}, "crr has no direction"},
 		{Spec{Test: CRR, SourcePort: 4000}, "crr has no choice of ports"},
 		{Spec{Test: UDP, PacketBytes: 15}, "datagrams of 15 bytes"},
