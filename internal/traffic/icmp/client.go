@@ -1,0 +1,207 @@
+package icmp
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/stats"
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/echo"
+	"github.com/linerate/linerate/internal/traffic/engine"
+)
+
+// ClientOptions say what a test tells of this host.
+type ClientOptions struct {
+	Sample   func() (*host.Counters, error) // of this host; nil: no counters in the result
+	HostName string                         // of this host; empty: not told
+}
+
+// searchBound is the longest that a search for the path MTU may take: four rounds of three tries, where everything large vanishes.
+const searchBound = 4 * time.Second
+
+// Run runs the test ping or mtu against a host, a name or an address. Any other test is [traffic.ErrBadSpec], as nobody would answer it. The error is
+// [traffic.ErrNoAnswer] where the host is silent, and wraps sys.ErrNotSupported where echo requests cannot be sent.
+func Run(ctx context.Context, name string, spec traffic.Spec, o ClientOptions) (*traffic.Result, error) {
+	spec, err := spec.Normalize()
+	if err != nil {
+		return nil, err
+	}
+	if spec.Test != traffic.Ping && spec.Test != traffic.MTU {
+		return nil, fmt.Errorf("%w: a host that answers ICMP echo alone carries ping and mtu, not %s", traffic.ErrBadSpec, spec.Test)
+	}
+	to, err := resolve(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	r := &traffic.Result{
+		Test: spec.Test, Direction: traffic.Up, Streams: 1, StartTime: time.Now(), Intervals: []traffic.Interval{},
+		LocalAddress: sourceTo(to), RemoteAddress: to.String(),
+		Ends: traffic.Ends{Local: traffic.End{Host: o.HostName, Drops: []traffic.Drop{}}, Remote: traffic.End{Drops: []traffic.Drop{}}},
+	}
+	test := ping
+	if spec.Test == traffic.MTU {
+		test = search
+	}
+	before := sample(o, r)
+	if err := test(ctx, to, spec, r); err != nil {
+		return nil, err
+	}
+	count(r, before, sample(o, r))
+	return r, nil
+}
+
+// ping sends a packet per gap for the duration.
+func ping(ctx context.Context, to netip.Addr, spec traffic.Spec, r *traffic.Result) error {
+	var phase engine.Phase
+	worker, pinger, err := echo.NewPinger(ctx, &phase, echo.PingOptions{IP: to, Bytes: spec.RequestBytes, Gap: spec.Gap})
+	if err != nil {
+		return err
+	}
+	r.Method = worker.Method
+	phase.Set(engine.Measured)
+	began := time.Now()
+	failed := make(chan error, 1)
+	go func() { failed <- worker.Run(-1) }()
+	window := time.NewTimer(spec.Duration)
+	defer window.Stop()
+	select {
+	case <-ctx.Done():
+		phase.Set(engine.Stopped)
+		<-failed
+		return context.Cause(ctx)
+	case err := <-failed:
+		return err
+	case <-window.C:
+	}
+	r.DurationSeconds = time.Since(began).Seconds()
+	phase.Set(engine.Tail) // it ends by itself once the stragglers are in, within a second
+	if err := <-failed; err != nil {
+		return err
+	}
+	sent, answered := pinger.Sent(), pinger.Answered()
+	if sent > 0 {
+		loss := 1 - float64(answered)/float64(sent)
+		r.LossRatio, r.PacketsPerSec = &loss, float64(sent)/r.DurationSeconds
+	}
+	r.RTT = distribution(worker.RTT.Snapshot())
+	tell(r, pinger.Troubles())
+	return nil
+}
+
+// search finds the path MTU.
+func search(ctx context.Context, to netip.Addr, _ traffic.Spec, r *traffic.Result) error {
+	began := time.Now()
+	inner, cancel := context.WithTimeout(ctx, searchBound)
+	defer cancel()
+	found, err := echo.SearchPathMTU(inner, echo.SearchOptions{IP: to})
+	if err != nil {
+		return err
+	}
+	r.Method, r.DurationSeconds = found.Method, time.Since(began).Seconds()
+	r.MTUBytes = found.Up.Bytes
+	r.MTU = &traffic.PathMTU{
+		UpBytes: found.Up.Bytes, BlackHoleUp: found.Up.BlackHole, LocalMTUBytes: found.Up.Interface, ReportedMTUBytes: found.Up.Reported,
+	}
+	if r.MTU.LocalMTUBytes == 0 {
+		r.MTU.LocalMTUBytes = mtuOf(r.LocalAddress)
+	}
+	if !found.Up.Exact {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("path mtu: broken off after %v, the path takes at least %d bytes", searchBound, found.Up.Bytes))
+	}
+	tell(r, found.Troubles)
+	return nil
+}
+
+// tell notes what the network said of single packets.
+func tell(r *traffic.Result, all []echo.Trouble) {
+	for _, t := range all {
+		r.Warnings = append(r.Warnings, t.String())
+	}
+}
+
+// resolve finds the first address of a host, in the order of RFC 6724.
+func resolve(ctx context.Context, name string) (netip.Addr, error) {
+	if a, err := netip.ParseAddr(name); err == nil {
+		return a.Unmap(), nil
+	}
+	all, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("look up %s: %w", name, err)
+	}
+	return all[0].Unmap(), nil // an answer without addresses is an error
+}
+
+// sourceTo is the address that this host would send from; empty: it has no route. Connecting a UDP socket asks the routes and sends nothing.
+func sourceTo(to netip.Addr) string {
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, 9)))
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	local, ok := c.LocalAddr().(*net.UDPAddr)
+	if !ok {
+		return ""
+	}
+	return local.AddrPort().Addr().Unmap().WithZone("").String()
+}
+
+// mtuOf is the MTU of the interface with an address; 0: not known.
+func mtuOf(address string) int {
+	all, err := net.Interfaces()
+	if err != nil {
+		return 0
+	}
+	for _, i := range all {
+		addresses, err := i.Addrs()
+		if err != nil {
+			continue
+		}
+		for _, a := range addresses {
+			if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr().WithZone("").String() == address {
+				return i.MTU
+			}
+		}
+	}
+	return 0
+}
+
+// sample reads this host's counters; a host that does not tell them has a result without.
+func sample(o ClientOptions, r *traffic.Result) *host.Counters {
+	if o.Sample == nil {
+		return nil
+	}
+	c, err := o.Sample()
+	if err != nil {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("no counters of this host: %v", err))
+		return nil
+	}
+	return c
+}
+
+// count fills in what this host counted between two readings.
+func count(r *traffic.Result, before, after *host.Counters) {
+	if before == nil || after == nil {
+		return
+	}
+	d := host.Sub(before, after)
+	r.Ends.Local.CPUs, r.Ends.Local.Counters = d.CPUs, make(map[string]uint64)
+	for name, n := range d.Values {
+		if n != 0 {
+			r.Ends.Local.Counters[name] = n
+		}
+	}
+}
+
+// distribution puts round trips into a result's words; nil when there were none.
+func distribution(l stats.Latencies) *traffic.Distribution {
+	if l.Count == 0 {
+		return nil
+	}
+	return &traffic.Distribution{
+		Count: l.Count, Min: l.Min, Mean: l.Mean, P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999, Max: l.Max, StdDev: l.StdDev,
+	}
+}
