@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"time"
 
 	"github.com/linerate/linerate/internal/hostfs"
@@ -13,7 +14,8 @@ import (
 // CardInterrupts is what one network card asked the processors for.
 type CardInterrupts struct {
 	Interface  string
-	Interrupts []Interrupt // by number, counts since boot
+	Driver     string      // empty: not told
+	Interrupts []Interrupt // by number, counts since boot; none of a card behind a bus that has them instead (USB)
 }
 
 // CardInterrupts reads the interrupts of the network cards by CPU. It is a reading like that of [Root.Counters] and apart from it, because the kernel prints the
@@ -40,9 +42,11 @@ func (r Root) CardInterrupts() ([]CardInterrupts, error) {
 		if !ok || !src.sysfsShows(name) {
 			continue
 		}
-		if found := readInterrupts(src, table, name, device); len(found) > 0 {
-			cards = append(cards, CardInterrupts{Interface: name, Interrupts: found})
+		card := CardInterrupts{Interface: name, Interrupts: readInterrupts(src, table, name, device)}
+		if driver, ok := src.Link(device + "/driver"); ok {
+			card.Driver = path.Base(driver)
 		}
+		cards = append(cards, card)
 	}
 	return cards, nil
 }

@@ -31,11 +31,20 @@ const (
 // classes are all there are; the data is checked against them.
 var classes = []Class{RingFull, NoMemory, Bus, Damaged, Size, HalfDuplex, Link, Unwanted, Held, Allowance, Reset, Software}
 
+// dropClasses are those whose counters are of lost packets, unless they say otherwise. Damaged and unwanted packets are not missed by anybody on this host.
+var dropClasses = []Class{RingFull, NoMemory, Bus, Allowance, Software}
+
+// eventMark ends the meaning of a counter that counts events and not packets.
+const eventMark = "(an event)"
+
 // Entry is what one counter means.
 type Entry struct {
 	Class   Class
 	Meaning string // one line that can stand behind the number
 	Source  string
+	// Drop: each count is a packet that came whole, was wanted, and was lost here. Other counters are of broken or unwanted packets, of packets that only waited, or of
+	// events.
+	Drop bool
 }
 
 // group is one family of drivers in counters.json.
@@ -51,6 +60,7 @@ type counter struct {
 	Class   Class  `json:"class"`
 	Meaning string `json:"meaning"`
 	Source  string `json:"source,omitempty"`
+	Kept    bool   `json:"kept,omitempty"` // of a class of drops, and what it counts need not be lost
 }
 
 //go:embed counters.json
@@ -82,6 +92,7 @@ func parse(b []byte) (map[string]map[string]Entry, error) {
 					return nil, fmt.Errorf("read dictionary of counters: %s has %s twice", driver, c.Name)
 				}
 				e := Entry{Class: c.Class, Meaning: c.Meaning, Source: c.Source}
+				e.Drop = slices.Contains(dropClasses, c.Class) && !c.Kept && !strings.HasSuffix(c.Meaning, eventMark)
 				if e.Source == "" {
 					e.Source = g.Source
 				}

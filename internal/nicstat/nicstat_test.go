@@ -70,6 +70,23 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// TestDrop: events, packets that only waited, and packets that nobody misses are no drops.
+func TestDrop(t *testing.T) {
+	for _, c := range []struct {
+		driver, name string
+		want         bool
+	}{
+		{"*", "rx_missed_errors", true}, {"*", "tx_dropped", true}, {"*", "rx_crc_errors", false}, {"*", "rx_nohandler", false},
+		{"igb", "rx_queue_3_drops", true}, {"igb", "rx_no_buffer_count", false}, {"igb", "rx_queue_3_alloc_failed", false},
+		{"mlx5_core", "rx_out_of_buffer", true}, {"mlx5_core", "outbound_pci_stalled_rd_events", false}, {"mlx5_core", "outbound_pci_buffer_overflow", true},
+		{"ena", "conntrack_allowance_exceeded", true}, {"ena", "pps_allowance_exceeded", false}, {"ena", "rx_overruns", true},
+	} {
+		if e, ok := Lookup(c.driver, c.name); !ok || e.Drop != c.want {
+			t.Errorf("%s of %s: %+v, %v", c.name, c.driver, e, ok)
+		}
+	}
+}
+
 func TestQueue(t *testing.T) {
 	for name, want := range map[string][2]string{
 		"rx_queue_0_packets": {"rx-0", "packets"}, "tx_queue_63_tx_timeouts": {"tx-63", "tx_timeouts"}, "rx0_xdp_drops": {"rx-0", "xdp_drops"},

@@ -60,6 +60,8 @@ type Sockets struct {
 	Listeners   []Listener   `json:"listeners"`        // TCP; nearest to their limit first, those with drops before all others
 	Connections []Connection `json:"connections"`      // TCP; those that moved data or hold some, the most bytes first
 	Datagrams   []Datagram   `json:"datagram_sockets"` // UDP; those that dropped or hold packets, most drops first, then the fullest
+	// Destinations are those of outgoing connections that take most local ports, counted where ports may run short; nil: there are plenty, or nobody tells.
+	Destinations []Destination `json:"destinations,omitempty"`
 	// Seconds is between the readings of the sockets, which are outside of those of the counters.
 	Seconds float64 `json:"interval_seconds"`
 	// How many of each kind there were, told or not. Cut: there were more than are looked at, so that these are a sample.

@@ -13,7 +13,11 @@ import (
 func span(before, after *host.Counters, then, now interrupts) *Span {
 	d := host.Sub(before, after)
 	d.Warnings = nil // They are those of the span.
-	s := &Span{Seconds: d.Seconds, Counters: d, Drops: account.Drops(d.Values)}
+	drivers := make(map[string]string)
+	for _, card := range now.cards {
+		drivers[card.Interface] = card.Driver
+	}
+	s := &Span{Seconds: d.Seconds, Counters: d, Drops: account.DropsWith(d.Values, drivers)}
 	s.Interrupts = subInterrupts(then.cards, now.cards, now.at.Sub(then.at).Seconds())
 	s.CPUs = processors(d, s.Interrupts)
 	return s

@@ -67,6 +67,10 @@ func (w *Watch) End() (*Span, error) {
 		}
 		s.Sockets, err = w.sockets.since(n)
 		w.warn(err)
+		if s.Sockets != nil {
+			s.Sockets.Destinations, err = destinations(after.Values)
+			w.warn(err)
+		}
 	}
 	for _, sentence := range slices.Concat(w.warnings, after.Warnings) {
 		if !slices.Contains(s.Warnings, sentence) {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic/account"
 )
 
 func TestSpan(t *testing.T) {
@@ -39,10 +40,11 @@ func TestSpan(t *testing.T) {
 		}},
 	}
 	after := reading{
-		counters: &host.Counters{Time: at.Add(2 * time.Second), Values: map[string]uint64{"softirq.NET_RX.1": 160, "softnet.1.processed": 1900, "softnet.1.dropped": 9},
+		counters: &host.Counters{Time: at.Add(2 * time.Second), Values: map[string]uint64{"softirq.NET_RX.1": 160, "softnet.1.processed": 1900, "softnet.1.dropped": 9,
+			"ethtool.eth0.rx_queue_0_drops": 4},
 			CPUs: []host.CPUTimes{{CPU: -1, SoftIRQ: 6}, {CPU: 1, SoftIRQ: 6}}},
 		interrupts: interrupts{at.Add(2 * time.Second), []host.CardInterrupts{
-			{Interface: "eth0", Interrupts: []host.Interrupt{
+			{Interface: "eth0", Driver: "igb", Interrupts: []host.Interrupt{
 				{Number: 40, Name: "eth0-rx-0", Counts: count(0, 10, 1, 5, 7, 30)},
 				{Number: 41, Name: "eth0-rx-1", Counts: count(0, 9)}, {Number: 42, Name: "new", Counts: count(0, 99)},
 			}},
@@ -52,6 +54,10 @@ func TestSpan(t *testing.T) {
 	got := span(before.counters, after.counters, before.interrupts, after.interrupts)
 	if got.Seconds != 2 || got.Counters.Values["softnet.1.processed"] != 900 {
 		t.Errorf("%v s, %v", got.Seconds, got.Counters.Values)
+	}
+	// The driver's own counters are understood, because the card says whose they are.
+	if d := cmp.Diff([]account.Drop{{Place: "ethtool.eth0.rx_queue_0_drops", Total: 4, Stage: account.Ring}}, got.Drops); d != "" {
+		t.Errorf("drops (-want +got):\n%s", d)
 	}
 	wantCPUs := []CPU{{CPUTimes: host.CPUTimes{CPU: 1, SoftIRQ: 1}, NetRx: 60, Packets: 900, Dropped: 2, Interrupts: 10}}
 	if d := cmp.Diff(wantCPUs, got.CPUs); d != "" {

@@ -9,33 +9,6 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-func TestWhichCountersAreDrops(t *testing.T) {
-	for name, want := range map[string]bool{
-		"nic.eth0.rx_dropped": true, "nic.eth0.100.tx_dropped": true, "nic.eth0.rx_missed_errors": true, "nic.eth0.rx_fifo_errors": true,
-		"softnet.dropped": true, "softnet.0.dropped": false, "softnet.time_squeeze": false,
-		"qdisc.eth0.drops": true, "qdisc.eth0.overlimits": false, "qdisc.eth0.requeues": false,
-		"TcpExt.TCPBacklogDrop": true, "TcpExt.ListenDrops": true, "TcpExt.TCPRcvQDrop": true, "TcpExt.PruneCalled": true,
-		"TcpExt.LockDroppedIcmps": false, "TcpExt.TCPDeferAcceptDrop": false, "TcpExt.TCPTimeouts": false, "Tcp.RetransSegs": false,
-		"Udp.RcvbufErrors": true, "Udp.InErrors": false, "Ip.InDiscards": true,
-		"nic.eth0.rx_crc_errors": false, "nic.eth0.rx_bytes": false,
-	} {
-		if got := isDrop(name); got != want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
-func TestDropsAreSortedAndNeverNil(t *testing.T) {
-	if d := Drops(nil); d == nil || len(d) != 0 {
-		t.Errorf("%#v", d)
-	}
-	got := Drops(map[string]uint64{"qdisc.b.drops": 5, "qdisc.a.drops": 5, "nic.a.rx_dropped": 9, "Tcp.InSegs": 100, "softnet.dropped": 0})
-	want := []Drop{{"nic.a.rx_dropped", 9}, {"qdisc.a.drops", 5}, {"qdisc.b.drops", 5}}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("(-want +got):\n%s", d)
-	}
-}
-
 func TestFlowIsTheDifferenceOverTheWindow(t *testing.T) {
 	a := sys.TCPInfo{
 		Length: 248, BusyMicros: 5e5, RwndLimitedMicros: 1e5, BytesAcked: 1000, SegsOut: 1<<32 - 10, TotalRetrans: 1<<32 - 1, DSACKDups: 3,

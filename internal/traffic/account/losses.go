@@ -47,8 +47,7 @@ var (
 		{ReceiverSocket, "Udp6.RcvbufErrors", ""},
 		{ReceiverSocket, "Udp.MemErrors", ""},
 		{ReceiverSocket, "Udp6.MemErrors", ""},
-		{ReceiverSoftnet, "softnet.dropped", ""},
-		{ReceiverSoftnet, "softnet.flow_limit", ""},
+		{ReceiverSoftnet, "softnet.dropped", ""}, // what the flow limit refused is in it
 		{ReceiverRing, "nic.", ".rx_missed_errors"},
 		{ReceiverRing, "nic.", ".rx_fifo_errors"},
 		{ReceiverRing, "nic.", ".rx_over_errors"},

@@ -1,0 +1,56 @@
+package watch
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/linerate/linerate/internal/host"
+)
+
+// Reading is what one archive of a host has counted until it was taken: one of the two moments that a [Span] needs.
+type Reading struct {
+	counters   *host.Counters
+	interrupts interrupts
+	warnings   []string
+}
+
+// ReadArchive takes the reading of an archive. The error is for one that has no counters at all; whatever else it lacks is a warning of the span.
+func ReadArchive(root host.Root) (*Reading, error) {
+	c, err := root.Counters()
+	if err != nil {
+		return nil, fmt.Errorf("read archive: %w", err)
+	}
+	r := &Reading{counters: c, interrupts: interrupts{at: c.Time}, warnings: slices.Clone(c.Warnings)}
+	if r.interrupts.cards, err = root.CardInterrupts(); err != nil {
+		r.warnings = append(r.warnings, err.Error())
+	}
+	return r, nil
+}
+
+// Since gives what happened between two archives of one boot of one host, which is for the caller to know.
+func (r *Reading) Since(before *Reading) *Span {
+	s := span(before.counters, r.counters, before.interrupts, r.interrupts)
+	s.Warnings = slices.Clone(r.warnings)
+	return s
+}
+
+// SinceBoot gives all that was counted since the host was started. Its rates are means over that time, and those of a host that was busy for an hour of a year
+// say nothing of the hour; what holds is the share of one counter in another. boot zero: not known, and there are no rates.
+func (r *Reading) SinceBoot(boot time.Time) *Span {
+	if boot.IsZero() {
+		boot = r.counters.Time
+	}
+	// A reading at the moment of the start: every counter that there is now began at zero.
+	begin := interrupts{at: boot}
+	for _, card := range r.interrupts.cards {
+		zero := host.CardInterrupts{Interface: card.Interface}
+		for _, i := range card.Interrupts {
+			zero.Interrupts = append(zero.Interrupts, host.Interrupt{Number: i.Number, Name: i.Name})
+		}
+		begin.cards = append(begin.cards, zero)
+	}
+	s := span(&host.Counters{Time: boot}, r.counters, begin, r.interrupts)
+	s.Warnings = slices.Clone(r.warnings)
+	return s
+}
