@@ -80,7 +80,7 @@ func (src *source) counters() (*Counters, error) {
 // counts tells whether anything among them is counted, rather than a level or a limit.
 func counts(values map[string]uint64) bool {
 	for name := range values {
-		if !gauge(name) {
+		if !procfs.Gauge(name) {
 			return true
 		}
 	}
@@ -165,46 +165,6 @@ func countCards(src *source, set *procfs.Counts, said *notes) {
 	}
 }
 
-// gauge tells the levels from the counts: the difference of two levels says nothing. What a driver calls by a name of its own is taken for a
-// count, since nobody can know; most are.
-func gauge(name string) bool {
-	switch {
-	case strings.HasPrefix(name, "tcpmem."), strings.HasPrefix(name, "udpmem."), strings.HasPrefix(name, "sockets."),
-		strings.HasSuffix(name, ".backlog_bytes"):
-		return true
-	case strings.HasPrefix(name, "neigh."):
-		return strings.HasSuffix(name, ".entries") || strings.Contains(name, ".gc_thresh")
-	}
-	switch name {
-	case "Tcp.CurrEstab", "conntrack.count", "conntrack.max", "conntrack.entries", "nfqueue.waiting":
-		return true
-	}
-	return false
-}
-
-// narrow tells the counters that the kernel keeps or prints in 32 bits (softnet_stat, tc's gnet_stats_queue, ip_conntrack_stat,
-// interrupts and softirqs), so that they go through zero on a busy host. A sum of such counters steps back by 2³² when one of them does.
-func narrow(name string) bool {
-	for _, prefix := range [...]string{"softnet.", "qdisc.", "conntrack.", "nfqueue.", "softirq.", "irq."} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
-}
-
-// between is how far a counter came from was to now. One that went backwards went through zero if it is narrow and came less than half way round;
-// otherwise it began anew: driver reloaded, interface or queueing discipline replaced.
-func between(name string, was, now uint64) uint64 {
-	if now >= was {
-		return now - was
-	}
-	if round := uint32(now - was); narrow(name) && round < 1<<31 {
-		return uint64(round)
-	}
-	return now
-}
-
 // Sub gives what was counted between two readings. Gauges keep their later value. A counter that went backwards wrapped if it is one of
 // those that the kernel keeps in 32 bits; otherwise it was reset (driver reloaded, interface made anew) and counts from zero. A name that
 // is in after only is new and counts whole; one in before only is gone and is left out. Nil counts as an empty reading.
@@ -224,12 +184,7 @@ func Sub(before, after *Counters) *Counters {
 	}
 	for name, now := range after.Values {
 		// Absent is 0 in a map, which is what a counter that is new began with.
-		was := before.Values[name]
-		if gauge(name) {
-			d.Values[name] = now
-		} else {
-			d.Values[name] = between(name, was, now)
-		}
+		d.Values[name] = procfs.Difference(name, before.Values[name], now)
 	}
 	was := make(map[int]CPUTimes, len(before.CPUs))
 	for _, cpu := range before.CPUs {

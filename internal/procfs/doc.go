@@ -4,7 +4,7 @@
 //
 // A parser is a pure function over the bytes of one whole file. No file is opened here: package host decides where the bytes come
 // from (the running system or an archive) and which network namespace they are of. Files that are tables of counters are put
-// into [Counts], a flat map from name to value that any two readings of can be subtracted; the others have a small type of their own
+// into [Counts], a flat map from name to value that any two readings of can be subtracted ([Difference]); the others have a small type of their own
 // ([Route], [Processor], [CPUTimes], [Interrupt], [Mount]).
 //
 // The kernel promises that it does not change these files, and then appends: columns at the end of a line, lines at the end

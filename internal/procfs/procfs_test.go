@@ -123,6 +123,21 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
+func TestDifference(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		was, now, want uint64
+	}{
+		{"Tcp.RetransSegs", 10, 17, 7}, {"Tcp.RetransSegs", 1<<32 - 1, 1, 1}, {"softnet.dropped", 1<<32 - 1, 1, 2}, {"conntrack.drop", 3<<32 + 10, 1<<32 + 30, 20},
+		{"qdisc.eth0.drops", 1000, 5, 5}, {"irq.45", 1<<32 - 10, 0, 10}, {"Tcp.CurrEstab", 9, 4, 4}, {"neigh.ipv4.entries", 9, 4, 4}, {"neigh.ipv4.table_fulls", 4, 9, 5},
+		{"qdisc.eth0.backlog_bytes", 9000, 0, 0}, {"nfqueue.waiting", 3, 8, 8}, {"nic.eth0.rx_bytes", 1 << 40, 99, 99},
+	} {
+		if got := Difference(c.name, c.was, c.now); got != c.want {
+			t.Errorf("%s from %d to %d: %d, want %d", c.name, c.was, c.now, got, c.want)
+		}
+	}
+}
+
 // TestParsersAreFrugal: a reading around every test must not disturb it; names are cut from blocks, not made one by one.
 func TestParsersAreFrugal(t *testing.T) {
 	var in strings.Builder
