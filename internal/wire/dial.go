@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/linerate/linerate/internal/sys"
 )
 
 const (
@@ -31,7 +33,7 @@ func Dial(ctx context.Context, addr string, key Key) (*Conn, error) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	tcp, err := dialTCP(bounded, op, addr, net.Dialer{})
+	tcp, err := dialTCP(bounded, op, addr, net.Dialer{Control: smallSegments})
 	if err != nil {
 		if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
 			return nil, fmt.Errorf("%s %s: %w", op, addr, ctx.Err())
@@ -50,6 +52,17 @@ func Dial(ctx context.Context, addr string, key Key) (*Conn, error) {
 	}
 	setUserTimeout(tcp, silentBeats*beatEvery)
 	return NewConn(secure), nil
+}
+
+// controlSegmentBytes fits every path that carries IPv6, whose packets of 1280 bytes nobody may refuse (RFC 8200 §5).
+const controlSegmentBytes = 1280 - 40 - 20
+
+// smallSegments keeps the packets of a control channel small, both ways. A path that swallows large packets without a word would swallow the first
+// message of TLS as well, which has 1.5 kB, and so the only channel over which the hosts could find out what is wrong.
+func smallSegments(_, _ string, c syscall.RawConn) error {
+	// Best effort: where it is not supported, segments are what the system makes them.
+	_ = c.Control(func(fd uintptr) { _ = sys.SetMaxSegmentBytes(int(fd), controlSegmentBytes) })
+	return nil
 }
 
 // dialTCP connects as d says, within dialTimeout, and explains why not. Multipath TCP stays off: what is measured is TCP.
