@@ -79,6 +79,7 @@ func samples(t *testing.T) []sample {
 		{Scenario: "path-loss", Title: "The path loses packets and the sender's congestion control takes each loss for congestion", About: "Another.", Expected: "path-loss", Tunable: true},
 		{Scenario: "healthy", Title: "Nothing is wrong", About: "No fault.", Expected: "healthy"},
 	})
+	matrix := report.NewMatrix(envelope(), sampleMatrix())
 	serve := report.NewServe(envelope())
 	serve.Listen, serve.Port, serve.Key, serve.Command = "[::]:7070", 7070, "HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z", "linerate measure THIS-HOST:7070 --key HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z"
 	serve.Accepting = []report.ServeDialect{{Dialect: "iperf3", Listen: "[::]:5201"}}
@@ -87,6 +88,7 @@ func samples(t *testing.T) []sample {
 		{"inspect", inspect, func(w io.Writer, s report.Style) error { return report.InspectText(w, inspect, s) }},
 		{"measure", measure, func(w io.Writer, s report.Style) error { return report.MeasureText(w, measure, s) }},
 		{"diagnose", diagnosis, func(w io.Writer, s report.Style) error { return report.DiagnoseText(w, diagnosis, s) }},
+		{"diagnose-cpu", sampleCPU(), func(w io.Writer, s report.Style) error { return report.CPUText(w, sampleCPU(), s) }},
 		{"history", history, func(w io.Writer, s report.Style) error { return report.HistoryText(w, history, s) }},
 		{"history-empty", none, func(w io.Writer, s report.Style) error { return report.HistoryText(w, none, s) }},
 		{"undo", undo, func(w io.Writer, s report.Style) error { return report.UndoText(w, undo, s) }},
@@ -97,6 +99,7 @@ func samples(t *testing.T) []sample {
 		{"knobs-here", severalHere, func(w io.Writer, s report.Style) error { return report.KnobsText(w, severalHere, s) }},
 		{"knobs", several, func(w io.Writer, s report.Style) error { return report.KnobsText(w, several, s) }},
 		{"lab-list", scenarios, func(w io.Writer, s report.Style) error { return report.LabListText(w, scenarios, s) }},
+		{"lab-matrix", matrix, func(w io.Writer, s report.Style) error { return report.MatrixText(w, matrix, s) }},
 		{"error", report.NewError("connect 192.0.2.7:7070: connection refused", "run `linerate serve` on the other host", 12), nil},
 	}
 	for name, run := range map[string]report.TuneRun{"tune": sampleRun(), "tune-nothing": nothingRun(), "tune-latency": latencyRun(), "tune-hostile": hostileRun()} {

@@ -95,6 +95,7 @@ func Run(ctx context.Context, cases []Case, o Options) ([]report.MatrixCase, err
 // play makes one world and asks for one verdict.
 func play(ctx context.Context, c Case, run int, o Options) (report.MatrixCase, error) {
 	m := begin(c, run, o)
+	others := busy(ctx)
 	state, err := os.MkdirTemp("", "linerate-matrix-")
 	if err != nil {
 		return m, fmt.Errorf("make state directory: %w", err)
@@ -120,9 +121,11 @@ func play(ctx context.Context, c Case, run int, o Options) (report.MatrixCase, e
 	if ctx.Err() != nil {
 		return m, ctx.Err()
 	}
-	m.Warnings = stage.Warnings
-	if w := stage.Busy(ctx); w != "" {
-		m.Warnings = append(m.Warnings, w)
+	m.Warnings = append([]string{}, stage.Warnings...)
+	for _, w := range []string{others, stage.Busy(ctx)} {
+		if w != "" {
+			m.Warnings = append(m.Warnings, w)
+		}
 	}
 	m.Seconds, m.CPU, m.Document = v.Elapsed.Seconds(), v.CPU.Seconds(), v.Document
 	if err != nil {
