@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/procfs"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -176,7 +177,12 @@ func addEnd(e *traffic.End, o traffic.End) {
 		if e.Counters == nil {
 			e.Counters = make(map[string]uint64)
 		}
-		e.Counters[name] += n
+		// Levels and limits do not add up; that of the later phase stands.
+		if procfs.Gauge(name) {
+			e.Counters[name] = n
+		} else {
+			e.Counters[name] += n
+		}
 	}
 	for _, d := range o.Drops {
 		if i := slices.IndexFunc(e.Drops, func(x traffic.Drop) bool { return x.Place == d.Place }); i >= 0 {

@@ -47,7 +47,7 @@ func TestLoadPhasesAreTestsOfTheirOwn(t *testing.T) {
 func loadResults() []*traffic.Result {
 	retransmits := uint64(3)
 	end := traffic.End{
-		Host: "a", CPUSeconds: 1, Counters: map[string]uint64{"qdisc.eth0.drops": 2}, Drops: []traffic.Drop{{Place: "qdisc.eth0.drops", Total: 2}},
+		Host: "a", CPUSeconds: 1, Counters: map[string]uint64{"qdisc.eth0.drops": 2, "conntrack.max": 100}, Drops: []traffic.Drop{{Place: "qdisc.eth0.drops", Total: 2}},
 		CPUs: []host.CPUTimes{{CPU: -1, User: 1, Idle: 1}},
 	}
 	loaded := func(mean, p90, rate float64) *traffic.Result {
@@ -92,7 +92,7 @@ func TestAssembleLoad(t *testing.T) {
 	if len(r.Intervals) != len(want) || r.Intervals[6].EndSeconds != 9.5 || r.DurationSeconds != 8 || r.WarmUpSeconds != 1.5 {
 		t.Errorf("%d intervals, %v s and %v s", len(r.Intervals), r.DurationSeconds, r.WarmUpSeconds)
 	}
-	if e := r.Ends.Local; e.CPUSeconds != 4 || e.Counters["qdisc.eth0.drops"] != 8 || e.Drops[0].Total != 8 || e.CPUs[0].User != 4 || *r.RetransmitsTotal != 9 {
+	if e := r.Ends.Local; e.CPUSeconds != 4 || e.Counters["qdisc.eth0.drops"] != 8 || e.Counters["conntrack.max"] != 100 || e.Drops[0].Total != 8 || e.CPUs[0].User != 4 || *r.RetransmitsTotal != 9 {
 		t.Errorf("%+v", e)
 	}
 	if diff := cmp.Diff([]string{"load up: noisy", "load down: noisy", "load both: noisy"}, r.Warnings); diff != "" {
