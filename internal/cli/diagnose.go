@@ -20,6 +20,7 @@ type diagnoseFlags struct {
 	load    loadFlags
 	failOn  string
 	explain string
+	cpu     cpuFlag
 }
 
 // --fail-on makes it a check for scripts and monitoring: status 4 tells "something is wrong" from 1,
@@ -64,7 +65,11 @@ it does what it does, for --duration, which is then at most 5 seconds.`,
 			}
 			p.Done()
 			doc := report.NewDiagnose(a.envelope(v.Near.Name), target, v.Case, v.Findings)
-			if err := a.print(doc, func(s report.Style) error { return report.DiagnoseText(a.out, doc, s) }); err != nil {
+			text := report.DiagnoseText
+			if f.cpu.of(v, doc) {
+				text = report.CPUText
+			}
+			if err := a.print(doc, func(s report.Style) error { return text(a.out, doc, s) }); err != nil {
 				return err
 			}
 			return failOnSeverity(f.failOn, v.Findings)
@@ -75,7 +80,7 @@ it does what it does, for --duration, which is then at most 5 seconds.`,
 	c.Flags().Lookup("duration").Usage = "how long the path is loaded, after its warm-up; without TARGET how long this host is watched, at most 5s"
 	c.Flags().StringVar(&f.failOn, "fail-on", "", "exit with 4 when a finding is at or above this severity: info, notice, warning, critical")
 	c.Flags().StringVar(&f.explain, "explain", "", "explain a finding's code instead of measuring")
-	// Other views of a host (diagnose_*.go) add their flags and wrap RunE here.
+	f.cpu.add(c)
 	return c
 }
 
@@ -86,6 +91,9 @@ func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
 	}
 	if f.failOn != "" && severityRank(diagnose.Severity(f.failOn)) < 0 {
 		return usagef("--fail-on %q: not one of info, notice, warning, critical", f.failOn)
+	}
+	if err := f.cpu.check(args); err != nil {
+		return err
 	}
 	if len(args) > 0 {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/processors"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -17,6 +18,7 @@ type DiagnoseDocument struct {
 	Target   string             `json:"target,omitempty"` // absent: this host alone
 	Limit    diagnose.Code      `json:"limit"`            // code of the first finding
 	Findings []diagnose.Finding `json:"findings"`
+	CPU      *processors.Triage `json:"cpu,omitempty"`     // where processor time went, where that was asked for
 	Watched  []Watched          `json:"watched,omitempty"` // the hosts that were looked at without a run
 	Tests    []DiagnoseTest     `json:"tests,omitempty"`   // the runs that the verdict rests on
 	Refused  []RefusedTest      `json:"refused,omitempty"` // those that were wanted and could not be made
