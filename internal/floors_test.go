@@ -57,6 +57,8 @@ var floors = map[string]int{
 	"internal/traffic": 3,
 	"internal/watch":   3, // one host over a time, without a test: counters, processors, interrupts, sockets
 
+	"internal/snapshot": 4, // a host out of whatever somebody sent: capture, sosreport, copy of files
+
 	"internal/journal":  4,
 	"internal/bootconf": 4, // what the files of a host set when it starts
 	"internal/advice":   4, // what has become of old settings

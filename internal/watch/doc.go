@@ -21,7 +21,7 @@
 //
 // # Limits
 //
-// Linux. An archive is one moment, so that it has readings and no spans. What is watched is the network namespace of the calling thread, but processors, softirqs
-// and interrupts are those of the machine. Sockets that came and went between the two readings are in neither. The kernel names no process to an ordinary user,
-// and none is asked for.
+// Linux. An archive is one moment: it has a [Reading], and a span takes two of them, or one and the start of the host. What is watched is the network
+// namespace of the calling thread, but processors, softirqs and interrupts are those of the machine. Sockets that came and went between the two readings are
+// in neither. The kernel names no process to an ordinary user, and none is asked for.
 package watch
