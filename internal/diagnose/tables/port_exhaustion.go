@@ -1,0 +1,149 @@
+package tables
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/watch"
+)
+
+const (
+	portRange = "sysctl:net.ipv4.ip_local_port_range"
+	twReuse   = "sysctl:net.ipv4.tcp_tw_reuse"
+
+	// portsShort is how many of the ports may be taken towards one destination before it is worth a word: from half on each connect has to try several.
+	portsShort = 0.75
+	// noPort is what connect(2) says then (EADDRNOTAVAIL).
+	noPort = "cannot assign requested address"
+)
+
+// portExhaustion: outgoing connections to one destination have taken all local ports, so that the next one cannot be made, and no packet shows it.
+//
+// The look-alike is a server that closes first: it may have any number of connections in TIME_WAIT, all at its own port, and lacks nothing. So ports are counted by
+// destination. Where sockets are not told, their number alone makes a notice.
+func portExhaustion(s *evidence.Span) *evidence.Finding {
+	first, last, ok := localPorts(s)
+	if !ok {
+		return nil
+	}
+	room := last - first + 1
+	waiting := s.Count("sockets.tcp_tw")
+	x := &evidence.Finding{
+		Code: evidence.PortExhaustion, Severity: evidence.Notice, Where: s.Side,
+		Evidence: []evidence.Evidence{
+			{Name: "local ports for outgoing connections", Value: room, Unit: "ports", Source: s.Source("net.ipv4.ip_local_port_range")},
+			counted(s, "connections in TIME_WAIT, to all destinations", "sockets.tcp_tw", "connections"),
+			counted(s, "outgoing connections begun", "Tcp.ActiveOpens", "connections"),
+			counted(s, "connections that came in", "Tcp.PassiveOpens", "connections"),
+		},
+	}
+	switch d := worstDestination(s); {
+	case d != nil:
+		share := float64(d.Ports) / room
+		if share < portsShort {
+			return nil
+		}
+		x.Evidence = append(x.Evidence,
+			evidence.Evidence{Name: "ports taken towards " + d.Remote.String(), Value: float64(d.Ports), Unit: "ports", Source: s.Source("sock_diag")},
+			evidence.Evidence{Name: "of these in TIME_WAIT", Value: float64(d.Waiting), Unit: "ports", Source: s.Source("sock_diag")})
+		x.Title = fmt.Sprintf("Connections to %s have taken %d of the %s local ports, %d of them in TIME_WAIT.", d.Remote, d.Ports, evidence.Count(room), d.Waiting)
+		x.Confidence = 0.7
+		if share >= full {
+			x.Severity, x.Confidence = evidence.Warning, 0.95
+			x.Title = fmt.Sprintf("Connections to %s fail for want of a local port: %d of %s are taken, %d of them in TIME_WAIT.", d.Remote, d.Ports, evidence.Count(room), d.Waiting)
+		}
+		x.Rejected = []string{
+			fmt.Sprintf("Not a server whose clients left: these ports are of the range for outgoing connections (%s to %s), and towards 1 destination.", evidence.Count(first), evidence.Count(last)),
+			fmt.Sprintf("Not a listener that refuses: no SYN is sent without a port, and %s connections were begun %s.", evidence.Count(s.Count("Tcp.ActiveOpens")), s.When()),
+		}
+	case s.Sockets == nil && waiting >= full*room && s.Count("Tcp.ActiveOpens") > s.Count("Tcp.PassiveOpens"):
+		x.Confidence = 0.3
+		x.Title = fmt.Sprintf("%s connections are in TIME_WAIT, as many as there are local ports (%s); if most went to one destination, further ones fail.", evidence.Count(waiting), evidence.Count(room))
+		x.Rejected = []string{fmt.Sprintf("Not told apart from many destinations, each of which has %s ports of its own.", evidence.Count(room))}
+	default:
+		return nil
+	}
+	portsRemedy(s, x)
+	return x
+}
+
+// portsRefused is the same, told by a run of ours that could not connect.
+func portsRefused(c *evidence.Case) *evidence.Finding {
+	said := ""
+	// Probes in the order of their names, so that a verdict does not hang on the order of a map.
+	var refused []string
+	for _, why := range c.Refused {
+		refused = append(refused, why)
+	}
+	slices.Sort(refused)
+	for _, r := range c.Runs {
+		refused = append(refused, r.Warnings...)
+	}
+	for _, why := range refused {
+		if strings.Contains(strings.ToLower(why), noPort) {
+			said = why
+			break
+		}
+	}
+	if said == "" {
+		return nil
+	}
+	s := &evidence.Span{Side: "near", Host: c.Near}
+	first, last, ok := localPorts(s)
+	if !ok {
+		return nil
+	}
+	x := &evidence.Finding{
+		Code: evidence.PortExhaustion, Severity: evidence.Warning, Where: "near", Confidence: 0.9,
+		Title:    fmt.Sprintf("Connections fail for want of a local port: the range has %s of them.", evidence.Count(last-first+1)),
+		Evidence: []evidence.Evidence{{Name: "error of connect", Value: said, Source: "connect (near)"}},
+		Rejected: []string{fmt.Sprintf("Not a far end that refuses: the kernel had none of its %s ports left and sent nothing.", evidence.Count(last-first+1))},
+	}
+	portsRemedy(s, x)
+	return x
+}
+
+// localPorts is the range that connections start from.
+func localPorts(s *evidence.Span) (first, last float64, ok bool) {
+	first, last = s.Count("sockets.port_first"), s.Count("sockets.port_last")
+	if last == 0 {
+		var a, b bool
+		first, a = s.Number(portRange, 0)
+		last, b = s.Number(portRange, 1)
+		ok = a && b
+	} else {
+		ok = true
+	}
+	return first, last, ok && last >= first
+}
+
+func worstDestination(s *evidence.Span) *watch.Destination {
+	if s.Sockets == nil {
+		return nil
+	}
+	var worst *watch.Destination
+	for i := range s.Sockets.Destinations {
+		if d := &s.Sockets.Destinations[i]; worst == nil || d.Ports > worst.Ports {
+			worst = d
+		}
+	}
+	return worst
+}
+
+// portsRemedy: the program comes first, because a kept connection needs no port; then reuse, which is safe with time stamps (RFC 6191); then a wider range.
+func portsRemedy(s *evidence.Span, x *evidence.Finding) {
+	x.Remedy.Text = "Let the program keep its connections (keep-alive, a pool) instead of making one for each question. net.ipv4.tcp_tw_reuse=1 lets a connection take a port that has been in TIME_WAIT for a second, " +
+		"where both ends use time stamps; a wider ip_local_port_range gives more time. Further source addresses have ports of their own."
+	x.Remedy.Proof = "Connections at the same rate with tcp_tw_reuse=1: connect stops to fail while the rate is the same; a program that keeps its connections sees no difference."
+	if value, ok := s.Setting(twReuse); ok && strings.TrimSpace(value) != "1" {
+		x.Remedy.Add(evidence.Candidate{Knob: twReuse, Side: s.Side, Levels: []knob.Value{"1"}, Why: "outgoing connections reuse ports in TIME_WAIT after a second"})
+	}
+	first, last, ok := localPorts(s)
+	// Ports below 1024 need a privilege, and those up to 9999 are where servers listen.
+	if ok && (first > 10240 || last < 65535) {
+		x.Remedy.Add(evidence.Candidate{Knob: portRange, Side: s.Side, Levels: []knob.Value{"10240 65535"}, Why: "more ports towards each destination"})
+	}
+}
