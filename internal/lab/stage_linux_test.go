@@ -1,0 +1,219 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/lab/work"
+)
+
+// scenario gives one of the matrix.
+func scenario(t *testing.T, name string) Scenario {
+	t.Helper()
+	all, err := Matrix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		if s.Name == name {
+			return s
+		}
+	}
+	t.Fatalf("no scenario %s", name)
+	return Scenario{}
+}
+
+func stage(t *testing.T, s Scenario, l Level) *Staged {
+	t.Helper()
+	playable(t)
+	staged, err := Stage(t.Context(), s, l, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := staged.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return staged
+}
+
+// counter reads one of the kernel's in a host: GROUP.NAME of /proc/net/snmp, netstat or sockstat.
+func counter(t *testing.T, h *Host, name string) int {
+	t.Helper()
+	group, field, _ := strings.Cut(name, ".")
+	var heads []string
+	text := output(t, h.Exec(t.Context(), "cat", "/proc/net/snmp", "/proc/net/netstat", "/proc/net/sockstat"))
+	for line := range strings.Lines(text) {
+		key, rest, _ := strings.Cut(line, ":")
+		words := strings.Fields(rest)
+		if key != group {
+			continue
+		}
+		// snmp and netstat have a line of names over one of numbers; sockstat has name and number by turns.
+		pairs := len(words)%2 == 0 && len(words) > 1 && !numeric(words[0]) && numeric(words[1])
+		for i, w := range words {
+			switch {
+			case pairs && w == field:
+				n, _ := strconv.Atoi(words[i+1])
+				return n
+			case !pairs && numeric(w) && i < len(heads) && heads[i] == field:
+				n, _ := strconv.Atoi(w)
+				return n
+			}
+		}
+		heads = words
+	}
+	t.Fatalf("host %s has no counter %s", h.Name, name)
+	return 0
+}
+
+func numeric(s string) bool {
+	_, err := strconv.Atoi(s)
+	return err == nil
+}
+
+// TestNetnsFaultsHold asks the kernel whether worlds hold the faults that they say: each counter must come to move.
+func TestNetnsFaultsHold(t *testing.T) {
+	for _, c := range []struct {
+		scenario, host, counter string
+		atLeast                 int
+	}{
+		{"udp-socket-overflow", "far", "Udp.RcvbufErrors", 100},
+		{"listen-overflow", "far", "TcpExt.ListenOverflows", 10},
+		{"port-exhaustion", "near", "TCP.tw", 200},
+		{"incast", "near", "TcpExt.TCPTimeouts", 20},
+		{"delayed-ack-stall", "far", "TcpExt.DelayedACKs", 20},
+		{"slow-reader", "far", "TcpExt.TCPToZeroWindowAdv", 1},
+		{"two-overflows", "far", "TcpExt.ListenOverflows", 10},
+	} {
+		t.Run(c.scenario, func(t *testing.T) {
+			t.Parallel()
+			s := stage(t, scenario(t, c.scenario), Gross)
+			h := s.Host(c.host)
+			deadline := time.Now().Add(30 * time.Second)
+			for {
+				n := counter(t, h, c.counter)
+				if n >= c.atLeast {
+					return
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("%s at %s is %d, want %d", c.counter, c.host, n, c.atLeast)
+				}
+			}
+		})
+	}
+}
+
+// The levels of a fault are planted as the file says, and nothing of them in a sound world.
+func TestNetnsStage(t *testing.T) {
+	const wmem = "sysctl:net.ipv4.tcp_wmem"
+	for _, c := range []struct {
+		level Level
+		want  string
+	}{{Plain, "4096 16384 1048576"}, {Gross, "4096 16384 262144"}} {
+		s := stage(t, scenario(t, "send-buffer"), c.level)
+		all, err := s.Near().Settings(t.Context())
+		if err != nil || all[wmem] != c.want {
+			t.Errorf("%s: %v, %s is %q, want %q", c.level, err, wmem, all[wmem], c.want)
+		}
+		v, err := s.Diagnose(t.Context(), nil)
+		if err != nil || !strings.Contains(string(v.Document), "send-buffer-limited") || v.Elapsed <= 0 || v.CPU <= 0 {
+			t.Errorf("%v %+v", err, v)
+		}
+	}
+	stage(t, scenario(t, "healthy"), "")
+	if _, err := Stage(t.Context(), scenario(t, "offloads-off"), Plain, t.TempDir()); err == nil {
+		t.Error("a level that the scenario has not")
+	}
+	lacks := scenario(t, "path-loss")
+	lacks.Needs.CongestionControl = "no-such-control"
+	if _, err := Stage(t.Context(), lacks, Gross, t.TempDir()); !errors.Is(err, ErrLacks) {
+		t.Errorf("%v, want ErrLacks", err)
+	}
+}
+
+func TestNetnsStagePassive(t *testing.T) {
+	s := stage(t, scenario(t, "udp-socket-overflow"), Gross)
+	v, err := s.Diagnose(t.Context(), nil)
+	if err != nil || v.Document == nil {
+		t.Errorf("%v %s", err, v.Document)
+	}
+}
+
+// What cannot be set or started is told, with the host and the kernel's or the program's words, and leaves no world behind.
+func TestNetnsStageThatFails(t *testing.T) {
+	playable(t)
+	plain := scenario(t, "shaper-left-behind")
+	for name, c := range map[string]struct {
+		fault Fault
+		want  string
+	}{
+		"setting": {Fault{Settings: map[string][]Setting{"near": {{"qdisc:eth0/root", "tbf speed 5"}}}}, `host near: set qdisc of eth0: tbf has no "speed"`},
+		"queue":   {Fault{Settings: map[string][]Setting{"near": {{"queue:eth0/rx-9/rps_cpus", "1"}}}}, "host near: set queue:eth0/rx-9/rps_cpus"},
+		"work":    {Fault{Work: []work.Work{{Kind: work.TCPSource, Host: "near", To: "far", Port: 9}}}, "work tcp-source on near did not start: exit status 1: work tcp-source: dial tcp4 10.77.0.2:9: connect: connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := plain
+			s.Flags, s.Levels = nil, map[Level]Fault{Gross: c.fault}
+			staged, err := Stage(t.Context(), s, Gross, t.TempDir())
+			if err == nil {
+				_ = staged.Close()
+			}
+			if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "linerate lab-work: ", ""), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// Settings of the kinds that only faults use.
+func TestNetnsFaultSettings(t *testing.T) {
+	s := stage(t, scenario(t, "sound-quiet"), "")
+	err := s.Near().Set(t.Context(),
+		Setting{"qdisc:eth0/root", "tbf rate 30000000 burst 20000 limit 40000"},
+		Setting{"queue:eth0/rx-0/rps_cpus", "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := output(t, s.Near().Exec(t.Context(), "cat", "/sys/class/net/eth0/queues/rx-0/rps_cpus")); strings.Trim(got, "0,") != "1" {
+		t.Errorf("rps_cpus is %q", got)
+	}
+	if err := s.Near().Set(t.Context(), Setting{"qdisc:eth0/root", "pfifo limit 7"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A work ends when its context does, without an error, having said once that it is ready.
+func TestRunWorkEnds(t *testing.T) {
+	for _, w := range []work.Work{
+		{Kind: work.CPUHog, Host: "near", Busy: 0.01},
+		{Kind: work.UDPSink, Host: "near", Port: 19000},
+		{Kind: work.SlowListener, Host: "near", Port: 19001, Interval: 0.01},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		out := &firstWord{said: cancel}
+		if err := work.Run(ctx, w, out); err != nil {
+			t.Errorf("%s: %v", w.Kind, err)
+		}
+		if got := out.String(); got != work.Ready+"\n" {
+			t.Errorf("%s said %q", w.Kind, got)
+		}
+	}
+}
+
+// firstWord calls said at the first write.
+type firstWord struct {
+	bytes.Buffer
+	said func()
+}
+
+func (f *firstWord) Write(b []byte) (int, error) {
+	defer f.said()
+	return f.Buffer.Write(b)
+}
