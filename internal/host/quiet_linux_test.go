@@ -72,6 +72,9 @@ func TestQuietChild(t *testing.T) {
 	if _, err := (host.Root{}).Counters(); err != nil {
 		t.Error(err)
 	}
+	if _, err := (host.Root{}).CardInterrupts(); err != nil {
+		t.Error(err)
+	}
 	entries, err := host.Root{}.Copy(t.Context())
 	if err != nil {
 		t.Error(err)

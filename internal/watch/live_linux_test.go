@@ -13,6 +13,7 @@ import (
 
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/traffic/account"
 )
 
 // inNetNS runs f in a network namespace of its own with a loopback, on a thread that ends with it.
@@ -191,6 +192,13 @@ func TestOverflows(t *testing.T) {
 	}
 	if d := s.Sockets.Datagrams[0]; d.Local.Port() != 5004 || d.Memory.Drops != uint64(sent-got) || got == 0 || got == sent || d.New {
 		t.Errorf("%d of %d came: %+v", got, sent, d)
+	}
+	told := make(map[account.Stage]uint64)
+	for _, d := range s.Drops {
+		told[d.Stage] += d.Total
+	}
+	if told[account.TCP] != s.Counters.Values["TcpExt.ListenDrops"] || told[account.Socket] != uint64(sent-got) {
+		t.Errorf("told by stage %v of %+v", told, s.Drops)
 	}
 	if l := s.Sockets.Listeners; len(l) != 1 || l[0].Queued != 2 || l[0].Limit != 1 || l[0].Drops == 0 || l[0].Drops != s.Counters.Values["TcpExt.ListenDrops"] {
 		t.Errorf("listeners %+v, counted %d", l, s.Counters.Values["TcpExt.ListenDrops"])
