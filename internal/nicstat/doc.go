@@ -7,6 +7,8 @@
 // its [Class], what it means, and where that is written. The dictionary is data (counters.json), a group for each family of drivers.
 // A driver's own entry goes before the common one: the kernel lets each driver decide what it puts into rx_missed_errors.
 //
+// [Queue] and [InterruptQueue] tell which queue a counter or an interrupt belongs to, by the ways in which drivers name them.
+//
 // # Names
 //
 // A number sign in a name of counters.json stands for the digits of a queue or ring: rx_queue_#_drops, [#]: rx_discards.

@@ -100,6 +100,18 @@ func TestQueue(t *testing.T) {
 	}
 }
 
+func TestInterruptQueue(t *testing.T) {
+	for name, want := range map[string]string{
+		"eth0-TxRx-3": "3", "i40e-ens1f0-TxRx-12": "12", "ens5-Tx-Rx-0": "0", "eth0-rxtx-1": "1", "eth0-fp-07": "7", "mlx5_comp3@pci:0000:03:00.0": "3", "mlx4-7@0000:03:00.0": "7",
+		"eth0-q5": "5", "eth0-rx-1": "rx-1", "eth0-tx-0": "tx-0", "ens1f4-Rx3": "rx-3", "virtio0-input.0": "rx-0", "virtio0-output.11": "tx-11", "eth0.100-TxRx-1": "1",
+		"eth0": "", "rx1": "rx-1", "virtio0-config": "", "virtio3-rx": "", "mlx5_async0@pci:0000:03:00.0": "", "eth0-TxRx-": "", "nvme0q5": "", "matrx-1": "", "": "",
+	} {
+		if queue, ok := InterruptQueue(name); queue != want || ok != (want != "") {
+			t.Errorf("%q: %q, %v, want %q", name, queue, ok, want)
+		}
+	}
+}
+
 // FuzzNames: a queue's name is what sysfs would call it, and nothing that is looked up is invented.
 func FuzzNames(f *testing.F) {
 	for _, seed := range []string{"rx_queue_0_drops", "rx0_packets", "[1]: tx_bytes", "rx-1.x", "queue_1_rx_cnt", "rx_a[1]", "rx_missed_errors"} {
@@ -108,6 +120,9 @@ func FuzzNames(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, driver string) {
 		if queue, counter, ok := Queue(name); ok && (counter == "" || !strings.HasPrefix(queue, "rx-") && !strings.HasPrefix(queue, "tx-") || len(queue)+len(counter) > len(name)) {
 			t.Errorf("%q: %q of %q", name, counter, queue)
+		}
+		if queue, ok := InterruptQueue(name); ok != (queue != "") || len(queue) > len(name)+3 {
+			t.Errorf("%q: queue %q", name, queue)
 		}
 		if e, ok := Lookup(driver, name); ok && e.Meaning == "" {
 			t.Errorf("%q means nothing", name)

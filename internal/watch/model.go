@@ -51,6 +51,7 @@ type CPU struct {
 // CardInterrupt is one interrupt of one card in a span: its totals and rates are those of the span, and Counts has the CPUs that served it.
 type CardInterrupt struct {
 	Interface string `json:"interface"`
+	Queue     string `json:"queue,omitempty"` // rx-3, tx-3, or 3 of both directions; empty: of no queue, or the driver does not say
 	host.Interrupt
 	Total uint64 `json:"interrupts_total"`
 }

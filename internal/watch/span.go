@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/nicstat"
 	"github.com/linerate/linerate/internal/traffic/account"
 )
 
@@ -44,6 +45,7 @@ func subInterrupts(before, after []host.CardInterrupts, seconds float64) []CardI
 				continue
 			}
 			i := CardInterrupt{Interface: card.Interface, Interrupt: now}
+			i.Queue, _ = nicstat.InterruptQueue(now.Name)
 			i.Counts = nil
 			for _, c := range now.Counts {
 				n := uint64(uint32(c.Total - onCPU(old.Counts, c.CPU)))

@@ -66,7 +66,7 @@ func TestSpan(t *testing.T) {
 	// What did not come is left out, and so is what got another handler in between.
 	rate := func(v float64) *float64 { return &v }
 	interrupt := func(card string) CardInterrupt {
-		return CardInterrupt{Interface: card, Total: 40, Interrupt: host.Interrupt{
+		return CardInterrupt{Interface: card, Queue: "rx-0", Total: 40, Interrupt: host.Interrupt{
 			Number: 40, Name: "eth0-rx-0", PerSec: rate(20), Counts: []host.CPUCount{{CPU: 1, Total: 10, PerSec: rate(5)}, {CPU: 7, Total: 30, PerSec: rate(15)}},
 		}}
 	}
