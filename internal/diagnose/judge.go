@@ -46,6 +46,7 @@ func Rules() []evidence.Rule {
 type Verdict struct {
 	Findings []evidence.Finding // most important first; never empty
 	Wanted   []evidence.Probe   // runs that rules ask for before they answer
+	Blind    []Blind            // what could not be seen, the largest gap first; the findings' confidence is lowered by it already
 }
 
 // Judge says what limits the case, most important first. It never gives an empty answer: "nothing found" and "too noisy to say"
@@ -80,7 +81,8 @@ func Examine(c evidence.Case) Verdict {
 			found = append(found, quiet(&c))
 		}
 	}
-	return Verdict{Findings: arrange(found), Wanted: c.Wanted()}
+	blind := dim(&c, loaded, found)
+	return Verdict{Findings: arrange(found), Wanted: c.Wanted(), Blind: blind}
 }
 
 // ask puts the case to every rule, and tells which flows something was found to hold.

@@ -1,0 +1,152 @@
+package diagnose_test
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/watch"
+)
+
+// fixtureCase is a copy of one recorded case, so that a test may take things away from it.
+func fixtureCase(t *testing.T, name string) diagnose.Case {
+	t.Helper()
+	all, err := fixtures()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(all[name].Case)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c diagnose.Case
+	if err := json.Unmarshal(b, &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// first is the first finding of a code; false: there is none.
+func first(v diagnose.Verdict, code diagnose.Code) (diagnose.Finding, bool) {
+	i := slices.IndexFunc(v.Findings, func(f diagnose.Finding) bool { return f.Code == code })
+	if i < 0 {
+		return diagnose.Finding{}, false
+	}
+	return v.Findings[i], true
+}
+
+// blindness is the gap whose What contains a text; nil: there is none.
+func blindness(v diagnose.Verdict, what string) *diagnose.Blind {
+	for i := range v.Blind {
+		if strings.Contains(v.Blind[i].What, what) {
+			return &v.Blind[i]
+		}
+	}
+	return nil
+}
+
+func TestBlindOnAPeerThatTellsNothing(t *testing.T) {
+	whole := diagnose.Examine(fixtureCase(t, "path-loss"))
+	c := fixtureCase(t, "path-loss")
+	c.Far = nil
+	c.Runs[1].Ends.Remote = traffic.End{}
+	v := diagnose.Examine(c)
+	b := blindness(v, "the far host")
+	if b == nil || b.Lowers <= 0 || !slices.Contains(b.Of, evidence.PathLoss) || !strings.Contains(b.Why, "linerate serve") {
+		t.Fatalf("blind %+v", v.Blind)
+	}
+	was, _ := first(whole, evidence.PathLoss)
+	is, ok := first(v, evidence.PathLoss)
+	if !ok || is.Confidence >= was.Confidence {
+		t.Errorf("path-loss is %v sure, and was %v with the far host known", is.Confidence, was.Confidence)
+	}
+	if whole := blindness(whole, "the far host"); whole != nil {
+		t.Errorf("both hosts are known, and yet: %+v", whole)
+	}
+}
+
+func TestBlindOnASenderWithoutTCPInfo(t *testing.T) {
+	v := diagnose.Examine(fixtureCase(t, "no-tcp-info"))
+	if b := blindness(v, "windows, round trips"); b == nil || !strings.Contains(b.Why, "(near)") || len(b.Of) == 0 {
+		t.Errorf("blind %+v", v.Blind)
+	}
+	// An old kernel that says some of it.
+	c := fixtureCase(t, "receive-window")
+	for i := range c.Runs[1].Ends.Local.TCP {
+		tcp := &c.Runs[1].Ends.Local.TCP[i]
+		tcp.BusySeconds, tcp.RwndLimitedSeconds, tcp.SndbufLimitedSeconds, tcp.SndWndBytes, tcp.MaxSndWndBytes = 0, 0, 0, 0, 0
+	}
+	for i := range c.Runs[1].Ends.Remote.TCP {
+		c.Runs[1].Ends.Remote.TCP[i].RcvWndBytes = 0
+	}
+	v = diagnose.Examine(c)
+	for what, since := range map[string]string{"how long windows": "4.10", "the window that the receiver offered": "5.4"} {
+		if b := blindness(v, what); b == nil || !strings.Contains(b.Why, since) {
+			t.Errorf("%s: %+v", what, v.Blind)
+		}
+	}
+	if b := blindness(v, "windows, round trips"); b != nil {
+		t.Errorf("a sender that tells round trips: %+v", b)
+	}
+}
+
+func TestBlindWithoutPermission(t *testing.T) {
+	c := fixtureCase(t, "path-loss")
+	c.Near.Warnings = []string{
+		"eth0 rings: not permitted: ethtool rings: operation not permitted", "eth0 coalesce: not permitted: ethtool coalesce: operation not permitted",
+		"eth1 rings: not permitted: ethtool rings: operation not permitted", "eth1 coalesce: not permitted: ethtool coalesce: operation not permitted",
+		"eth0 pause: not supported: operation not supported", "a sentence of another kind",
+	}
+	c.Refused = map[diagnose.Probe]string{"ping": "icmp echo: permission denied", evidence.ProbeMTU: "no time"}
+	c.Runs = c.Runs[1:]
+	v := diagnose.Examine(c)
+	b := blindness(v, "eth0 rings, eth0 coalesce, eth1 rings and 1 more (near)")
+	if b == nil || !strings.Contains(b.Why, "operation not permitted") || b.Lowers <= 0 {
+		t.Errorf("blind %+v", v.Blind)
+	}
+	for _, what := range []string{"eth0 pause (near)", "the idle round trip", "the probe mtu"} {
+		if blindness(v, what) == nil {
+			t.Errorf("%s is not told: %+v", what, v.Blind)
+		}
+	}
+	if !slices.IsSortedFunc(v.Blind, func(a, b diagnose.Blind) int { return int(math.Copysign(1, b.Lowers-a.Lowers)) }) {
+		t.Errorf("not the largest first: %+v", v.Blind)
+	}
+}
+
+func TestBlindOnAKernelWithoutCounters(t *testing.T) {
+	watched := func(values map[string]uint64) diagnose.Verdict {
+		near := &host.Snapshot{Name: "old"}
+		span := &watch.Span{Seconds: 3, Counters: &host.Counters{Values: values}, Sockets: &watch.Sockets{}}
+		span.CPUs = []watch.CPU{{CPUTimes: host.CPUTimes{CPU: 0, Idle: 3}}}
+		return diagnose.Examine(diagnose.Case{Near: near, Watched: []evidence.Span{evidence.Watched("near", near, span)}})
+	}
+	all := map[string]uint64{
+		"nic.eth0.rx_bytes": 9, "softnet.dropped": 0, "softnet.time_squeeze": 0, "Tcp.InSegs": 1, "TcpExt.ListenOverflows": 0, "TcpExt.TCPTimeouts": 0,
+		"TcpExt.TCPSpuriousRTOs": 0, "TcpExt.TCPBacklogDrop": 0, "TcpExt.TCPReqQFullDrop": 0, "TcpExt.TCPDSACKRecv": 0, "Udp.RcvbufErrors": 0,
+	}
+	whole := watched(all)
+	if len(whole.Blind) > 0 {
+		t.Errorf("everything is counted, and yet: %+v", whole.Blind)
+	}
+	delete(all, "TcpExt.TCPReqQFullDrop") // Linux 2.6.32, with which RHEL 6 came
+	v := watched(all)
+	if b := blindness(v, "TcpExt.TCPReqQFullDrop (near)"); b == nil || !strings.Contains(b.Why, "kernel") {
+		t.Errorf("blind %+v", v.Blind)
+	}
+	if v.Findings[0].Confidence >= whole.Findings[0].Confidence {
+		t.Errorf("healthy is %v sure, and was %v with all counters", v.Findings[0].Confidence, whole.Findings[0].Confidence)
+	}
+	if v := watched(nil); blindness(v, "what the host counts (near)") == nil {
+		t.Errorf("a host without counters: %+v", v.Blind)
+	}
+	if v := watched(map[string]uint64{"nic.eth0.rx_bytes": 1}); blindness(v, "what TCP counts in detail (near)") == nil {
+		t.Errorf("a host that counts no TCP: %+v", v.Blind)
+	}
+}
