@@ -24,7 +24,7 @@ type inspectFlags struct {
 	interval   time.Duration // how long interrupts are watched; 0: not at all
 }
 
-// --from and --root are how a host is looked at from afar and later: somebody sends a capture, or a tarball of /proc and /sys.
+// --from and --root are how a host is looked at from afar and later: somebody sends a capture, a sosreport, or a tarball of /proc and /sys.
 func (a *app) inspectCommand() *cobra.Command {
 	var f inspectFlags
 	c := &cobra.Command{
@@ -33,16 +33,19 @@ func (a *app) inspectCommand() *cobra.Command {
 		Long: `Show interfaces with driver, bus, link, rings, coalescing, features and queues; the TCP and
 core settings; the processors; and the rates that none of them lets you pass.
 
-Reads only, and takes some milliseconds. With --from it reads a capture instead of this host,
-with --root an unpacked copy of /proc and /sys. Interrupts are counts since boot; --interval
-watches them for that long and tells their rates, by CPU.
+Reads only, and takes some milliseconds. With --from it reads what somebody sent instead of
+this host: a capture, or a sosreport as a directory or as a tar file (one that is packed with xz
+has to be unpacked first: tar -xJf FILE). --root reads an unpacked copy of /proc and /sys.
+Interrupts are counts since boot; --interval watches them for that long and tells their rates,
+by CPU.
 
 --capture writes what was read into one text file that can be sent to a stranger: addresses,
 names, serial numbers and identifiers are replaced, the same one by the same, by a key that is
 random and not kept; settings, counters and sizes are as they are. What is printed is then what
 the reader of the file will see. A file that exists is left alone unless --force is given.`,
 		Example: "  linerate inspect\n  linerate inspect --json | jq .ceilings\n" +
-			"  linerate inspect --capture slow.capture\n  linerate inspect --from slow.capture",
+			"  linerate inspect --capture slow.capture\n  linerate inspect --from slow.capture\n" +
+			"  linerate inspect --from sosreport-web1-2024-06-11",
 		Args: wholeHost,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// An empty name is a shell's variable that was not set: reading this host instead would be another answer to another question.
@@ -66,7 +69,7 @@ the reader of the file will see. A file that exists is left alone unless --force
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.root, "root", "", "directory `DIR` that holds copies of /proc and /sys to read instead of this host")
-	flags.StringVar(&f.from, "from", "", "capture `FILE` to read instead of this host; - is standard input")
+	flags.StringVar(&f.from, "from", "", fromUsage)
 	flags.StringVar(&f.capture, "capture", "", "write what was read, scrubbed, into this new `FILE`")
 	flags.DurationVar(&f.interval, "interval", 0, "watch interrupts for this long and tell their rates, 10ms to 1h")
 	flags.BoolVar(&f.force, "force", false, "let --capture replace a file")
@@ -105,7 +108,7 @@ func (a *app) inspected(ctx context.Context, f inspectFlags) (*host.Snapshot, er
 		return err
 	}
 	if f.from != "" {
-		read, err := a.readCapture(f.from)
+		read, err := a.openSnapshot(ctx, f.from)
 		if err != nil {
 			return nil, err
 		}
@@ -136,29 +139,6 @@ func wholeHost(_ *cobra.Command, args []string) error {
 	}
 	return flagError{fmt.Errorf("inspect %s: it shows the whole host and takes no name", args[0]),
 		fmt.Sprintf("linerate knobs --current 'ethtool:%s/*', or linerate inspect --json", args[0])}
-}
-
-// readCapture reads a capture from a file, or from standard input for "-".
-func (a *app) readCapture(name string) (*capture.Capture, error) {
-	in := a.in
-	if name != "-" {
-		f, err := os.Open(name)
-		if err != nil {
-			return nil, fmt.Errorf("read capture: %w", err)
-		}
-		defer f.Close()
-		in = f
-	}
-	c, err := capture.Read(in)
-	switch {
-	case errors.Is(err, capture.ErrFormat):
-		// Who has an archive of /proc and /sys has what is wanted, in another form.
-		return nil, flagError{fmt.Errorf("read capture %s: %w", name, err),
-			"linerate inspect --capture FILE makes one; an unpacked copy of /proc and /sys is read with --root DIR"}
-	case err != nil:
-		return nil, fmt.Errorf("read capture %s: %w", name, err)
-	}
-	return c, nil
 }
 
 // existsError says that a file is in the way, and what to do.

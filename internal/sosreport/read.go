@@ -2,6 +2,7 @@ package sosreport
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -235,5 +236,10 @@ func (c *collector) report(name string) (*Report, error) {
 		return nil, fmt.Errorf("it has neither proc nor sos_commands in it: %w", ErrFormat)
 	}
 	made := s.archive()
-	return &Report{Name: name, Warnings: slices.Concat(c.said, s.said), entries: slices.Concat(entries, made)}, nil
+	warnings := slices.Concat(c.said, s.said)
+	// Where a copy of the archive has them too: a capture that is made of a report says what the report lacked.
+	if b, err := json.Marshal(warnings); err == nil && len(warnings) > 0 {
+		made = append(made, hostfs.Entry{Name: host.WarningsFile, Content: append(b, '\n')})
+	}
+	return &Report{Name: name, Warnings: warnings, entries: slices.Concat(entries, made)}, nil
 }

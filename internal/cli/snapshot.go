@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/linerate/linerate/internal/capture"
+	"github.com/linerate/linerate/internal/snapshot"
+	"github.com/linerate/linerate/internal/sosreport"
+)
+
+// fromUsage explains --from, which is the same in every command that has it.
+const fromUsage = "read `FILE` instead of this host: a capture, a sosreport (directory, tar, tar.gz or tar.bz2), a copy of /proc and /sys; - is standard input"
+
+// openSnapshot reads what somebody sent of a host.
+func (a *app) openSnapshot(ctx context.Context, name string) (*snapshot.File, error) {
+	var f *snapshot.File
+	var err error
+	if name == "-" {
+		f, err = snapshot.Read(ctx, name, a.in)
+	} else {
+		f, err = snapshot.Open(ctx, name)
+	}
+	var told interface{ Hint() string }
+	switch {
+	case errors.As(err, &told): // what can be done about a packing that is not read
+	case errors.Is(err, capture.ErrFormat), errors.Is(err, sosreport.ErrFormat):
+		err = flagError{err, "linerate inspect --capture FILE makes a capture; a sosreport and an unpacked copy of /proc and /sys are read too"}
+	}
+	return f, err
+}
