@@ -63,7 +63,7 @@ func pathRateReached(f *evidence.Flow) *evidence.Finding {
 		return nil
 	}
 	byQueue := queued && f.ScatterRatio <= steadyQueued
-	byPacing := f.ScatterRatio <= steadyBare && f.Intervals >= 4 && (f.Loss() < 1e-3 || f.ModelBased()) && !full
+	byPacing := f.ScatterRatio <= steadyBare && f.Intervals >= 4 && (f.Loss() < 1e-3 || f.ModelBased()) && !full && !opening(f)
 	if !byQueue && !byPacing {
 		return nil
 	}
@@ -89,6 +89,27 @@ func pathRateReached(f *evidence.Flow) *evidence.Finding {
 	rejectHostLimits(f, x)
 	x.Remedy.Text = "Nothing to tune here: the slowest link or a shaper between the hosts sets the rate. A faster path is what would help."
 	return x
+}
+
+// opening tells a loss-based sender whose congestion window still grows from interval to interval while nothing queues: a rate that is flat only because the window grows
+// slowly, as that of reno does on a long path, is no rate of a link. A twentieth over the run is more than readings of one window differ.
+func opening(f *evidence.Flow) bool {
+	if f.ModelBased() || f.Queued() {
+		return false
+	}
+	var first, last float64
+	for _, i := range f.Run.Intervals {
+		switch {
+		case i.Omitted || i.CwndBytes <= 0:
+		case first == 0:
+			first, last = i.CwndBytes, i.CwndBytes
+		case i.CwndBytes < last:
+			return false
+		default:
+			last = i.CwndBytes
+		}
+	}
+	return last > 1.05*first
 }
 
 // rejectHostLimits says why none of the limits inside the hosts is it.

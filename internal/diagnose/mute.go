@@ -34,6 +34,7 @@ var explains = map[evidence.Code][]evidence.Code{
 	evidence.Reordering:     {evidence.PathLoss, evidence.CongestionControlMismatch},
 	evidence.TimeoutsIncast: {evidence.PathLoss, evidence.CongestionControlMismatch},
 	evidence.PathLoss:       {evidence.CongestionControlMismatch},
+	evidence.Bufferbloat:    {evidence.TimeoutsIncast, evidence.CongestionControlMismatch},
 
 	evidence.CPUSteal:       {evidence.CPUSaturated, evidence.SoftirqCPUSaturated, evidence.NAPIBudgetExhausted},
 	evidence.RSSImbalance:   {evidence.SoftirqCPUSaturated, evidence.NAPIBudgetExhausted, evidence.SoftnetBacklogDrops, evidence.RXRingOverrun},

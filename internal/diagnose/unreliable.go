@@ -12,8 +12,9 @@ const (
 	noticedSteal, heavySteal = 0.05, 0.15
 	// maxScatter of the interim rates: beyond it a mean says little.
 	maxScatter = 0.30
-	// minRoundTrips is how long a run must be, in round trips, to have left slow start behind.
-	minRoundTrips = 50
+	// minRoundTrips is how long a run must be with its warm-up, in round trips, to have left slow start behind: it takes ten of them to go from ten segments to as many
+	// as 10 Gb/s have under way on a path of 10 ms, and as many again to settle after the first losses.
+	minRoundTrips = 25
 )
 
 // measurementUnreliable collects what moved the figures that is not the path. What is merely noticed comes last and asks for
@@ -47,7 +48,7 @@ func measurementUnreliable(f *evidence.Flow) *evidence.Finding {
 		say(!explained, evidence.Evidence{Name: "scatter of the interim rates", Value: f.ScatterRatio, Unit: "ratio", Source: fmt.Sprintf("%d intervals", f.Intervals)},
 			"the interim rates scatter by %s", evidence.Percent(f.ScatterRatio))
 	}
-	if d := f.Run.DurationSeconds; d > 0 && (d < 0.9 || f.Base() > 0 && d < minRoundTrips*f.Base()) {
+	if d := f.Run.DurationSeconds; d > 0 && (d < 0.9 || f.Base() > 0 && d+f.Run.WarmUpSeconds < minRoundTrips*f.Base()) {
 		say(true, evidence.Evidence{Name: "measured part", Value: d, Unit: "seconds", Source: "the run"},
 			"the measured part lasted only %s", evidence.Seconds(d))
 	}

@@ -11,7 +11,9 @@ import (
 
 const (
 	// minRetransmits keeps a single accident of a short run from being called loss.
-	minRetransmits = 5
+	minRetransmits = 3
+	// harmlessGain is how much more eight streams must get at least for the loss to cost one stream anything worth the name.
+	harmlessGain = 1.25
 	// lossyModelBased is the loss that a model-based congestion control (bbr) feels; it ignores less by design.
 	lossyModelBased = 0.01
 )
@@ -24,22 +26,26 @@ const (
 // Between a fifth and three times the bound of Mathis the loss explains the rate. The band is wide because the
 // formula is that of Reno: cubic, delayed acknowledgements and losses in bursts move a sender off it by factors.
 // Local drops of a fifth of the retransmissions are too many to call the path the culprit.
+//
+// A rate that is bounded on the way (a policer, a queue of a few packets) makes a loss-based sender keep to that bound as well. So eight streams are asked for: where
+// they get hardly more than one and lose a larger part, it is the rate that is bounded; where they get no more and lose as much, the loss costs nothing. Until they
+// have run the verdict stands, with less confidence. Segments that were merely overtaken, and sizes that vanish, are other findings.
 func pathLoss(f *evidence.Flow) *evidence.Finding {
 	p, repaired := f.TrueLoss()
 	if f.Streams == 0 || p < evidence.MinLoss || repaired < minRetransmits || f.Base() <= 0 || f.MSSBytes <= 0 {
 		return nil
 	}
-	if f.Queued() || f.Share(f.RwndLimitedSeconds) >= evidence.LimitedShare || f.Share(f.SndbufLimitedSeconds) >= evidence.LimitedShare {
+	if f.Queued() || windowHeld(f) || overtaken(f, repaired) || smallSegments(f) > 0 || stalledStream(f) || probedMTU(f.Sender) > 0 {
 		return nil
 	}
 	// A short queue at the bottleneck inflates the round trip by less than queued() asks for, but keeps the rate flat.
 	if f.Plateau() && (p < 1e-3 || f.Loaded() >= 1.05*f.Base() && f.Loaded()-f.Base() >= 0.001) {
 		return nil
 	}
-	local, where := f.Drops()
-	if local >= 0.2*repaired {
+	if droppedHere(f, repaired) {
 		return nil
 	}
+	local, _ := f.Drops()
 	bound := f.MathisRate(p)
 	if f.ModelBased() {
 		if p < lossyModelBased || f.Plateau() {
@@ -47,6 +53,14 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 		}
 	} else if f.RateBitsPerSec > 3*bound || f.RateBitsPerSec < bound/5 {
 		// Far over the bound the losses came in few bursts; far under it something else is slower.
+		return nil
+	}
+	many := probed(f, evidence.ProbeStreams)
+	if many != nil && (gainOf(f, many) < harmlessGain || gainOf(f, many) < policedGain && many.Loss() >= policedGrowth*p) {
+		return nil
+	}
+	// Between a queue and none: the flow's own delay says a full link, and only more streams can say that it is not.
+	if swollen := f.Loaded() >= 1.25*f.Base() && f.Loaded()-f.Base() >= 0.001; swollen && (many == nil || gainOf(f, many) < 2) {
 		return nil
 	}
 	x := &evidence.Finding{
@@ -67,10 +81,17 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 		},
 		Confidence: evidence.Combine(0.5, evidence.When(p >= 1e-3, 0.4), evidence.When(f.Loaded() < 1.15*f.Base(), 0.4), evidence.When(!f.ModelBased(), 0.3), evidence.When(f.ScatterRatio > 0.05, 0.2)),
 	}
-	if local == 0 {
-		x.Rejected = append(x.Rejected, "Not a queue of either host: no local counter of drops moved.")
-	} else {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a queue of either host: they dropped %s packets (%s), and %s segments were sent again.", evidence.Count(local), where, evidence.Count(repaired)))
+	x.Rejected = append(x.Rejected, notLocalDrops(f, repaired))
+	if many != nil {
+		x.Evidence = append(x.Evidence,
+			evidence.Evidence{Name: "eight streams together", Value: many.RateBitsPerSec, Unit: "bits_per_second", Source: "probe streams"},
+			evidence.Evidence{Name: "segments sent again with eight streams", Value: many.Loss(), Unit: "ratio", Source: "probe streams, tcpi_total_retrans / tcpi_segs_out"})
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a policer nor a full link: eight streams together got %s times the rate of one, and lost %s of their segments.",
+			ratio(gainOf(f, many)), evidence.Percent(many.Loss())))
+		x.Confidence = evidence.Combine(x.Confidence, evidence.When(gainOf(f, many) >= 2, 0.5))
+	}
+	if events, source := reorderings(f); events > 0 {
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not reordering: %s segments were overtaken (%s), and %s sent again.", evidence.Count(events), source, evidence.Count(repaired)))
 	}
 	pathLossRemedy(f, x)
 	return x
@@ -79,6 +100,8 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 // pathLossRemedy names the repair, which no knob can do, and the relief that a knob can give where the kernel offers it.
 func pathLossRemedy(f *evidence.Flow, x *evidence.Finding) {
 	x.Remedy.Text = "Look for a bad cable, optic, radio link or a policer between the hosts: error counters of the switch ports on the way tell which."
+	x.Remedy.Proof = "Send datagrams at half of the rate: the same part of them is lost when the path is at fault, and none when it is a queue. A change of buffers must make no difference."
+	sackRemedy(f, x)
 	if f.ModelBased() {
 		return
 	}
@@ -91,3 +114,21 @@ func pathLossRemedy(f *evidence.Flow, x *evidence.Finding) {
 	}
 	x.Remedy.Text += fmt.Sprintf(" A congestion control that tolerates loss (bbr) is not loaded at the %s host; `modprobe tcp_bbr` would offer it.", f.Sender.Name)
 }
+
+// sackRemedy mends what makes each loss cost more than it has to: without selective acknowledgements a sender repairs one segment in a round trip.
+func sackRemedy(f *evidence.Flow, x *evidence.Finding) {
+	for _, t := range f.Sender.Run.TCP {
+		if t.Sender && t.SACKOK {
+			return
+		}
+	}
+	for _, e := range []evidence.End{f.Sender, f.Receiver} {
+		if on, ok := e.Setting(tcpSACK); ok && on == "0" {
+			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "net.ipv4.tcp_sack", Value: on, Source: "sysctl (" + e.Name + ")"})
+			x.Remedy.Text += fmt.Sprintf(" Selective acknowledgements are off at the %s host, so that each loss costs a round trip of its own: set net.ipv4.tcp_sack to 1.", e.Name)
+			x.Remedy.Add(evidence.Candidate{Knob: tcpSACK, Side: e.Name, Levels: []knob.Value{"1"}, Why: "losses of one window are repaired in one round trip"})
+		}
+	}
+}
+
+const tcpSACK = "sysctl:net.ipv4.tcp_sack"

@@ -68,8 +68,12 @@ func receiveWindowLimited(f *evidence.Flow) *evidence.Finding {
 	x.Confidence = evidence.Combine(evidence.When(byKernel, 0.75), evidence.When(match >= 0.75 && match <= 1.25, 0.6), evidence.When(atCap, 0.6), evidence.When(zero == 0, 0.2)) *
 		(1 - evidence.When(rmemKnown && !atCap, 0.4))
 	receiveWindowRemedy(f, x, rmem, rmemKnown, atCap)
+	x.Remedy.Proof = windowProof
 	return x
 }
+
+// windowProof is how to show that a buffer of either end is the limit; the short path is what must not change.
+const windowProof = "The larger value and the present one by turns, with new connections: the rate follows the buffer over the round trip up to the link; on a path of less than a millisecond it makes no difference."
 
 // receiveWindowRemedy tells the three reasons of a small window apart: autotuning is off, the maximum is too small, or a program has
 // set the size itself, which no sysctl can mend.

@@ -52,6 +52,7 @@ func clampedBy(f *evidence.Flow, r host.Route, perStream float64) *evidence.Find
 	}
 	x.Remedy.Text = fmt.Sprintf("Remove the window metric from the route to %s at the %s host.", r.Destination, f.Receiver.Name)
 	x.Remedy.Add(evidence.Candidate{Knob: knob.ID(id), Side: f.Receiver.Name, Levels: []knob.Value{"0"}, Why: "0 leaves the window to the socket buffer"})
+	x.Remedy.Proof = "The route with and without the metric by turns, with new connections: the rate follows the window, and flows on other routes stay as they are."
 	return x
 }
 

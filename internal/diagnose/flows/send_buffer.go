@@ -59,6 +59,7 @@ func sendBufferLimited(f *evidence.Flow) *evidence.Finding {
 			Source: "sysctl net.ipv4.tcp_wmem, third field (" + f.Sender.Name + ")"})
 	}
 	sendBufferRemedy(f, x, wmem, wmemKnown, atCap)
+	x.Remedy.Proof = windowProof
 	return x
 }
 

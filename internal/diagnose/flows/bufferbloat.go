@@ -1,0 +1,88 @@
+package flows
+
+import (
+	"fmt"
+
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/knob"
+)
+
+// bloatNotice and bloatWarning are what a queue adds to the round trip, seconds. 30 ms is what a voice call can spare on top of a short path (ITU-T G.114 asks
+// for 150 ms one way, codec and all), 100 ms is where people feel every click.
+const bloatNotice, bloatWarning = 0.030, 0.100
+
+// bufferbloat: a queue on the path lets far more wait than it needs to keep its link busy, and whatever else goes that way waits behind it.
+//
+// The delay must stand in relation to the path: a buffer of one bandwidth-delay product at most doubles the round trip, and is what loss-based senders need
+// to fill a link. So a notice asks for twice the idle round trip, a warning for half as much again, since 100 ms hurt by themselves.
+//
+// The look-alikes: processors that are full on both hosts of a short path delay everything by milliseconds; a long path is slow when idle as well; and a
+// queue of less than that is a full link and no fault. That the link is full excludes nothing here, so every flow is looked at.
+func bufferbloat(c *evidence.Case) *evidence.Finding {
+	var worst *evidence.Flow
+	for _, f := range evidence.FlowsOf(c) {
+		if f.Base() > 0 && f.RateBitsPerSec > 0 && (worst == nil || added(f) > added(worst)) {
+			worst = f
+		}
+	}
+	if worst == nil {
+		return nil
+	}
+	f := worst
+	loaded := loadedDelay(f)
+	severity := evidence.Notice
+	switch {
+	case added(f) >= bloatWarning && loaded >= 1.5*f.Base():
+		severity = evidence.Warning
+	case added(f) < bloatNotice || loaded < 2*f.Base():
+		return nil
+	}
+	_, _, busy, known := f.BusiestOf()
+	if f.ShortPath() && known && busy >= evidence.FullProcessor {
+		return nil
+	}
+	queue := f.RateBitsPerSec / 8 * added(f)
+	x := &evidence.Finding{
+		Code: evidence.Bufferbloat, Severity: severity, Where: "path",
+		Title: fmt.Sprintf("Under load the round trip grows from %s to %s: about %s wait in a queue on the path, at a rate of %s.",
+			evidence.Seconds(f.Base()), evidence.Seconds(loaded), evidence.Bytes(queue), evidence.Rate(f.RateBitsPerSec)),
+		Evidence: append(f.Common(),
+			evidence.Evidence{Name: "added by the queue", Value: added(f), Unit: "seconds", Source: "round trip under load less the smallest"},
+			evidence.Evidence{Name: "bytes in the queue", Value: queue, Unit: "bytes", Source: "rate × added round trip"}),
+		Rejected: []string{
+			fmt.Sprintf("Not a long path: when nothing is sent, its round trip is %s.", evidence.Seconds(f.Base())),
+			fmt.Sprintf("Not random loss: the sender had %s in flight, and %s of the segments were sent again.", evidence.Bytes(f.InFlight()), evidence.Percent(f.Loss())),
+		},
+		Confidence: evidence.Combine(0.6, evidence.When(severity == evidence.Warning, 0.5), evidence.When(f.IdleRTTSeconds > 0, 0.4), evidence.When(f.ScatterRatio <= 0.10, 0.3)),
+	}
+	if p := f.Run.RTT; p != nil && p.P50 > 0 {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "pings beside the load, median", Value: p.P50, Unit: "seconds", Source: "ping"})
+		x.Confidence = evidence.Combine(x.Confidence, 0.3)
+	}
+	x.Rejected = append(x.Rejected, f.NotProcessor()...)
+	bufferbloatRemedy(f, x, queue)
+	return x
+}
+
+// added is what the load adds to the round trip, seconds.
+func added(f *evidence.Flow) float64 { return max(loadedDelay(f)-f.Base(), 0) }
+
+// bufferbloatRemedy goes to the queue where it is known to be that of the sending host, and otherwise to who can keep it short from afar.
+func bufferbloatRemedy(f *evidence.Flow, x *evidence.Finding, queue float64) {
+	x.Remedy.Proof = "Measure with and without the remedy by turns: the loaded round trip must fall, throughput must not by more than a twentieth, and the idle round trip must stay."
+	if card := f.Sender.Card; card != nil {
+		name := "qdisc." + card.Name + ".backlog_bytes"
+		if backlog := float64(f.Sender.Run.Counters[name]); backlog >= queue/2 {
+			x.Where = f.Sender.Name
+			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "waiting in the queue of " + card.Name, Value: backlog, Unit: "bytes", Source: name + " (" + f.Sender.Name + ")"})
+			x.Remedy.Text = fmt.Sprintf("The queue is that of %s at the %s host: a discipline that keeps it short (fq_codel) lets others pass it.", card.Name, f.Sender.Name)
+			x.Remedy.Add(evidence.Candidate{Knob: knob.ID("qdisc:" + card.Name + "/root"), Side: f.Sender.Name, Levels: []knob.Value{"fq_codel"},
+				Why: "drops or marks once packets wait for more than 5 ms, and serves flows in turn"})
+			return
+		}
+	}
+	x.Remedy.Text = "Let the device in front of the slow link keep its queue short (fq_codel, cake, or a smaller buffer). Where it is not yours, shape a little below its rate in a host of yours that everything passes."
+	if candidateBBR(f, x, "bbr sends at the rate that is delivered and keeps the queue short, whatever its size") {
+		x.Remedy.Text += fmt.Sprintf(" Flows of the %s host fill it less with bbr.", f.Sender.Name)
+	}
+}

@@ -1,0 +1,86 @@
+package flows
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/knob"
+)
+
+const (
+	// shortRTT parts the paths on which a loss-based control needs a few round trips to fill a link from those on which it needs minutes; below it bbr is the
+	// one to doubt.
+	shortRTT = 0.005
+	// filledWindow is the least part of the congestion window that must be in flight for the window to be what holds the flow.
+	filledWindow = 0.5
+	// betterRate is how much more the other control must get. Two runs of one control on a noisy bench differ by a fourth, and one of them had a queue to itself.
+	betterRate = 1.5
+)
+
+// congestionControlMismatch: another algorithm gets much more from the same path at the same time.
+//
+// A suspicion is what is needed to ask: the congestion window holds the flow, and neither a buffer, nor a queue, nor a host does. Then one stream with another control
+// is the proof by itself: the sender sets it for that socket alone. A loss-based control on a long path is compared with bbr, bbr on a short
+// one with cubic.
+//
+// The look-alikes have the same remedy for the moment and another cause: a path that loses, a policer, reordering. Where one of them is found it mutes this.
+func congestionControlMismatch(f *evidence.Flow) *evidence.Finding {
+	if f.Streams == 0 || f.RateBitsPerSec <= 0 || f.Base() <= 0 || f.Congestion == "" {
+		return nil
+	}
+	other := otherControl(f)
+	if other == "" || f.Queued() || windowHeld(f) || f.CwndBytes <= 0 || f.InFlight() < filledWindow*f.CwndBytes || smallSegments(f) > 0 {
+		return nil
+	}
+	if _, repaired := f.TrueLoss(); droppedHere(f, repaired) {
+		return nil
+	}
+	tried := probed(f, evidence.ProbeCongestion(other))
+	if tried == nil || tried.Congestion != other {
+		return nil
+	}
+	gain := gainOf(f, tried)
+	if gain < betterRate {
+		return nil
+	}
+	p, _ := f.TrueLoss()
+	x := &evidence.Finding{
+		Code: evidence.CongestionControlMismatch, Severity: evidence.Warning, Where: f.Sender.Name,
+		Title: fmt.Sprintf("With %s the path carries %s, with %s, which the %s host uses, %s on a round trip of %s.",
+			other, evidence.Rate(tried.RateBitsPerSec), f.Congestion, f.Sender.Name, evidence.Rate(f.RateBitsPerSec), evidence.Seconds(f.Loaded())),
+		Evidence: append(f.Common(),
+			evidence.Evidence{Name: "throughput with " + other, Value: tried.RateBitsPerSec, Unit: "bits_per_second", Source: "probe congestion:" + other},
+			evidence.Evidence{Name: "round trip with " + other, Value: tried.Loaded(), Unit: "seconds", Source: "probe congestion:" + other + ", tcpi_rtt"},
+			evidence.Evidence{Name: "congestion window, mean", Value: f.CwndBytes, Unit: "bytes", Source: f.TCPInfo("tcpi_snd_cwnd")},
+			lossEvidence(f, p)),
+		Rejected: append([]string{
+			f.NotReceiveWindow(), f.NotSendBuffer(), f.NotQueue(),
+			fmt.Sprintf("Not a slower link: with %s it carried %s times as much.", other, ratio(gain)),
+		}, f.NotProcessor()...),
+		Confidence: evidence.Combine(0.6, evidence.When(gain >= 2, 0.5), evidence.When(p < evidence.MinLoss, 0.3), evidence.When(f.Intervals >= 3, 0.2)),
+	}
+	x.Remedy.Text = fmt.Sprintf("Use %s at the %s host (the sender), for all connections or on the route alone (congctl). Where it is to go over the Internet, see first that its loss is one that you may cause others.",
+		other, f.Sender.Name)
+	x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPCongestionControl, Side: f.Sender.Name, Levels: []knob.Value{knob.Value(other)},
+		Why: "the sender decides, and new connections begin with it"})
+	x.Remedy.Proof = fmt.Sprintf("New connections with %s and with %s by turns: the rates must differ, and on a path of less than a millisecond they must not.", other, f.Congestion)
+	return x
+}
+
+// otherControl is what to compare with, empty where nothing promising is loaded.
+func otherControl(f *evidence.Flow) string {
+	available := f.Sender.CongestionControls()
+	has := func(name string) bool { return slices.Contains(available, name) }
+	switch {
+	case f.ModelBased() && f.Base() < shortRTT && has("cubic"):
+		return "cubic"
+	case f.ModelBased() || f.Base() < shortRTT:
+		return ""
+	case has("bbr"):
+		return "bbr"
+	case f.Congestion != "cubic" && has("cubic"):
+		return "cubic"
+	}
+	return ""
+}

@@ -1,0 +1,161 @@
+package flows
+
+import (
+	"fmt"
+
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+// stalledBytes is so little in a run of seconds that no large segment got through: handshakes and control messages fit into it.
+const stalledBytes = 64 << 10
+
+// mtuBlackHole: packets over some size are dropped on the path and nobody says so, so that connections open and then stall.
+//
+// Three things raise the suspicion: a stream that moved next to nothing, or failed, while pings are answered; a kernel that noticed by itself and looked for a
+// smaller size (tcp_mtu_probing, TCPMTUPSuccess and TCPMTUPFail); segments smaller than path MTU and handshake allow. Then sizes are tried with
+// packets that nobody may cut up. Look-alikes: a path that loses by chance loses small packets too; a path that reports its MTU (ICMP) has
+// no hole, and a smaller segment size agreed on in the handshake is not one either.
+func mtuBlackHole(c *evidence.Case) *evidence.Finding {
+	flows := evidence.FlowsOf(c)
+	for _, f := range flows {
+		if stalledStream(f) || probedMTU(f.Sender) > 0 || smallSegments(f) > 0 {
+			return judgeHole(c, f)
+		}
+	}
+	// No stream came about at all, although the hosts talk.
+	if _, refused := c.Refused[evidence.Probe("stream")]; refused && len(flows) == 0 && answered(c) {
+		return judgeHole(c, nil)
+	}
+	// Another rule may have had the path tried: what vanishes there is worth saying.
+	if r, tried := c.Probes[evidence.ProbeMTU]; tried && r.MTU != nil && (r.MTU.BlackHoleUp || r.MTU.BlackHoleDown) {
+		return holeFound(c, nil, r.MTU)
+	}
+	return nil
+}
+
+// judgeHole has the sizes tried. Without that a stalled stream alone is a sign, as a refused probe must not hide it.
+func judgeHole(c *evidence.Case, f *evidence.Flow) *evidence.Finding {
+	r, ok := c.Ask(evidence.ProbeMTU)
+	if ok && r.MTU != nil {
+		if !r.MTU.BlackHoleUp && !r.MTU.BlackHoleDown {
+			return nil
+		}
+		return holeFound(c, f, r.MTU)
+	}
+	if f == nil || !stalledStream(f) || f.MSSBytes < 1000 {
+		return nil
+	}
+	if why, refused := c.Refused[evidence.ProbeMTU]; refused {
+		x := &evidence.Finding{
+			Code: evidence.MTUBlackHole, Severity: evidence.Critical, Where: "path",
+			Title: fmt.Sprintf("Segments of %s do not get through: %s arrived in %s, and pings are answered in %s.",
+				evidence.Bytes(f.MSSBytes), evidence.Bytes(float64(f.Run.Bytes)), evidence.Seconds(f.Run.DurationSeconds), evidence.Seconds(f.Base())),
+			Evidence:   append(f.Common(), holeEvidence(f)...),
+			Rejected:   []string{fmt.Sprintf("Not a path that is down: its round trip is %s.", evidence.Seconds(f.Base()))},
+			Confidence: 0.55,
+		}
+		x.Rejected = append(x.Rejected, "Not measured: which size passes, as the path was not tried ("+why+").")
+		holeRemedy(f.Sender.Name, 0, x)
+		return x
+	}
+	return nil
+}
+
+// holeFound writes the finding; f is nil where no stream shows what it costs.
+func holeFound(c *evidence.Case, f *evidence.Flow, m *traffic.PathMTU) *evidence.Finding {
+	passes, way, sender := m.UpBytes, "up", "near"
+	if !m.BlackHoleUp || f != nil && f.Direction == traffic.Down && m.BlackHoleDown {
+		passes, way, sender = m.DownBytes, "down", "far"
+	}
+	own := m.LocalMTUBytes
+	if way == "down" {
+		own = m.RemoteMTUBytes
+	}
+	x := &evidence.Finding{
+		Code: evidence.MTUBlackHole, Severity: evidence.Notice, Where: "path",
+		Title: fmt.Sprintf("Packets of more than %d bytes from the %s host vanish on the path without a word.", passes, sender),
+		Evidence: []evidence.Evidence{
+			{Name: "largest packet that passes, " + way, Value: float64(passes), Unit: "bytes", Source: "probe mtu, packets with don't-fragment"},
+			{Name: "larger packets are reported", Value: false, Source: "probe mtu: no ICMP message came"},
+		},
+		Rejected:   []string{fmt.Sprintf("Not loss by chance: packets of up to %d bytes pass, and larger ones do not in any of several tries.", passes)},
+		Confidence: evidence.Combine(0.8, evidence.When(m.ReportedMTUBytes == 0, 0.3)),
+	}
+	if own > 0 {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "MTU of the sending interface", Value: float64(own), Unit: "bytes", Source: "interface (" + sender + ")"})
+	}
+	_, refused := c.Refused[evidence.Probe("stream")]
+	switch {
+	case f != nil && stalledStream(f):
+		x.Severity = evidence.Critical
+		x.Title = fmt.Sprintf("Packets of more than %d bytes from the %s host vanish on the path without a word, and streams stall: %s arrived in %s.",
+			passes, sender, evidence.Bytes(float64(f.Run.Bytes)), evidence.Seconds(f.Run.DurationSeconds))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a path that is down: its round trip is %s.", evidence.Seconds(f.Base())))
+		x.Confidence = evidence.Combine(x.Confidence, 0.5)
+	case f == nil && refused:
+		x.Severity = evidence.Critical
+		x.Confidence = evidence.Combine(x.Confidence, 0.3)
+	case f != nil:
+		x.Severity = evidence.Warning
+		x.Title = fmt.Sprintf("Packets of more than %d bytes from the %s host vanish on the path without a word; TCP found that out by waiting and now sends segments of %d bytes.",
+			passes, sender, int(f.MSSBytes))
+	}
+	if f != nil {
+		x.Evidence = append(x.Evidence, f.Common()...)
+		x.Evidence = append(x.Evidence, holeEvidence(f)...)
+	}
+	holeRemedy(sender, passes, x)
+	return x
+}
+
+// stalledStream: next to nothing arrived, what was sent was sent again, and the path answers small packets.
+func stalledStream(f *evidence.Flow) bool {
+	if f.Run.Bytes >= stalledBytes || f.Run.DurationSeconds < 1 || f.Base() <= 0 {
+		return false
+	}
+	return f.Retransmits > 0 || f.Sender.Run.Counters["TcpExt.TCPTimeouts"] > 0
+}
+
+// probedMTU is how often the sending kernel tried for itself which segments pass.
+func probedMTU(e evidence.End) float64 {
+	// tcp_mtu_probing 2 tries on sound paths as well.
+	if always, ok := e.Setting(tcpMTUProbing); ok && always == "2" {
+		return float64(e.Run.Counters["TcpExt.TCPMTUPFail"])
+	}
+	return float64(e.Run.Counters["TcpExt.TCPMTUPFail"] + e.Run.Counters["TcpExt.TCPMTUPSuccess"])
+}
+
+// answered: the hosts do talk, in small packets.
+func answered(c *evidence.Case) bool {
+	for _, r := range c.Runs {
+		if r.RTT != nil && r.RTT.Count > 0 && (r.Test == traffic.Ping || r.Test == traffic.RR) {
+			return true
+		}
+	}
+	return false
+}
+
+// holeEvidence is what the stream showed.
+func holeEvidence(f *evidence.Flow) []evidence.Evidence {
+	c := f.Sender.Run.Counters
+	return []evidence.Evidence{
+		{Name: "segment size", Value: f.MSSBytes, Unit: "bytes", Source: f.TCPInfo("tcpi_snd_mss")},
+		{Name: "segments sent again", Value: f.Retransmits, Unit: "segments", Source: f.TCPInfo("tcpi_total_retrans")},
+		{Name: "retransmission timeouts", Value: float64(c["TcpExt.TCPTimeouts"]), Unit: "timeouts", Source: "TcpExt.TCPTimeouts (" + f.Sender.Name + ")"},
+		{Name: "sizes tried by the kernel", Value: float64(c["TcpExt.TCPMTUPFail"] + c["TcpExt.TCPMTUPSuccess"]), Unit: "tries",
+			Source: "TcpExt.TCPMTUPFail + TCPMTUPSuccess (" + f.Sender.Name + ")"},
+	}
+}
+
+const tcpMTUProbing = "sysctl:net.ipv4.tcp_mtu_probing"
+
+func holeRemedy(sender string, passes int, x *evidence.Finding) {
+	x.Remedy.Text = "Let ICMP \"fragmentation needed\" (type 3 code 4; ICMPv6 type 2) pass every firewall on the way, and give tunnels their own MTU on both ends."
+	if passes > 0 {
+		x.Remedy.Text += fmt.Sprintf(" Until then an MTU of %d on the route, or TCP that finds out by itself, gets through.", passes)
+	}
+	x.Remedy.Add(evidence.Candidate{Knob: tcpMTUProbing, Side: sender, Levels: []knob.Value{"1"}, Why: "TCP tries smaller segments when large ones vanish (RFC 4821)"})
+	x.Remedy.Proof = "New connections with tcp_mtu_probing 0 and 1 by turns: without it they stall, with it they flow after some timeouts. Pings of 64 bytes must pass all the time."
+}

@@ -1,0 +1,135 @@
+package flows
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+)
+
+const (
+	// leastRTO is TCP_RTO_MIN of Linux: a sender whose last segments are lost is silent for that long, and a round trip more.
+	leastRTO = 0.200
+	// stallNotice and stallWarning are the parts of their time that flows spent waiting for that timer.
+	stallNotice, stallWarning = 0.03, 0.10
+	// fewTimeouts are no habit: slow start ends with one on many sound paths.
+	fewTimeouts = 3
+)
+
+// timeoutsIncast: whole windows are lost at once, nothing is left in flight to tell of it, and the sender waits for its timer.
+//
+// So it is with many senders that begin together in front of a shallow queue, each with a window of a few segments. What it costs is told by how often the timer
+// went off and how long it waits at least. Its look-alikes are a path that loses by chance, where windows are large enough to be repaired within a round trip (there this
+// is a notice, and the loss the finding), and a bloated queue, in which segments wait for longer than the timer: then the kernel finds that it fired for
+// nothing (TCPSpuriousRTOs), or the delay is a matter for another rule.
+func timeoutsIncast(f *evidence.Flow) *evidence.Finding {
+	timeouts := dataTimeouts(f.Sender.Run.Counters)
+	spent := (f.Run.DurationSeconds + f.Run.WarmUpSeconds) * float64(f.Streams)
+	if f.Streams == 0 || timeouts < fewTimeouts || spent <= 0 || f.RateBitsPerSec <= 0 || f.Segments <= 0 {
+		return nil
+	}
+	if added(f) >= bloatWarning || 2*float64(f.Sender.Run.Counters["TcpExt.TCPSpuriousRTOs"]) >= timeouts {
+		return nil
+	}
+	rto := rtoMin(f) + f.Loaded()
+	share := min(timeouts*rto/spent, 1)
+	if share < stallNotice {
+		return nil
+	}
+	queued := f.Queued() || f.Base() > 0 && f.Loaded() >= 1.5*f.Base()
+	window := f.CwndBytes / float64(f.Streams)
+	x := &evidence.Finding{
+		Code: evidence.TimeoutsIncast, Severity: evidence.Notice, Where: "path",
+		Title: fmt.Sprintf("%s waited for the retransmission timer %s times, about %s of the time: %s of the segments were lost.",
+			streams(f.Streams), evidence.Count(timeouts), evidence.Percent(share), evidence.Percent(f.Loss())),
+		Evidence: append(f.Common(),
+			evidence.Evidence{Name: "retransmission timeouts", Value: timeouts, Unit: "timeouts", Source: "TcpExt.TCPTimeouts less TCPSynRetrans (" + f.Sender.Name + ")"},
+			evidence.Evidence{Name: "time spent waiting for them", Value: share, Unit: "ratio", Source: fmt.Sprintf("timeouts × %s / (duration × streams)", evidence.Seconds(rto))},
+			evidence.Evidence{Name: "segments sent again", Value: f.Loss(), Unit: "ratio", Source: f.TCPInfo("tcpi_total_retrans / tcpi_segs_out")},
+			evidence.Evidence{Name: "congestion window of a stream, mean", Value: window, Unit: "bytes", Source: f.TCPInfo("tcpi_snd_cwnd")}),
+		Rejected: []string{
+			fmt.Sprintf("Not a bloated queue, in which the timer fires for nothing: the round trip under load is %s, less than the timer's %s.", evidence.Seconds(f.Loaded()), evidence.Seconds(rto)),
+			f.NotReceiveWindow(), f.NotSendBuffer(), notLocalDrops(f, f.Retransmits),
+		},
+		Confidence: evidence.Combine(0.6, evidence.When(share >= stallWarning, 0.4), evidence.When(queued, 0.3), evidence.When(window < 5*f.MSSBytes, 0.3)),
+	}
+	if share >= stallWarning && queued && !droppedHere(f, f.Retransmits) {
+		x.Severity = evidence.Warning
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not loss by chance: the round trip grows from %s to %s, so packets die in a queue that is full.",
+			evidence.Seconds(f.Base()), evidence.Seconds(f.Loaded())))
+	}
+	x.Remedy.Text = "Fewer senders at one moment, a deeper queue where they meet, or marks in place of drops there (ECN, dctcp). Pacing (fq) spreads their bursts; a lower rto_min on the route shortens the wait inside a data centre."
+	x.Remedy.Proof = "Run with a quarter of the streams and with all by turns: timeouts vanish, and the sum of the rates stays. A change of buffers must make no difference."
+	return x
+}
+
+// dataTimeouts are the timeouts of connections that were open: TCPTimeouts counts those of handshakes too, and what is sent again in handshakes has a counter.
+func dataTimeouts(counters map[string]uint64) float64 {
+	all, handshakes := counters["TcpExt.TCPTimeouts"], counters["TcpExt.TCPSynRetrans"]
+	return float64(all - min(all, handshakes))
+}
+
+// rtoMin is the least retransmission timeout of the sender towards the receiver, seconds.
+func rtoMin(f *evidence.Flow) float64 {
+	for _, r := range f.Sender.Routes {
+		if r.RTOMinSec > 0 {
+			return r.RTOMinSec
+		}
+	}
+	if us, ok := f.Sender.Number("sysctl:net.ipv4.tcp_rto_min_us", 0); ok && us > 0 && !math.IsInf(us, 0) {
+		return us / 1e6
+	}
+	return leastRTO
+}
+
+// streams names a number of streams at the beginning of a sentence.
+func streams(n int) string {
+	if n == 1 {
+		return "The stream"
+	}
+	return fmt.Sprintf("The %d streams", n)
+}
+
+const (
+	// passiveTimeouts in a second and among the segments sent: a server on the Internet always has some peers that went away, each with a few timeouts further and
+	// further apart. One in a thousand segments is far more than those make.
+	passiveTimeouts, timeoutsPerSegment = 1.0, 1e-3
+)
+
+// timeoutsWatched is the same of a host that was watched while its own programs sent.
+func timeoutsWatched(s *evidence.Span) *evidence.Finding {
+	if s.Run != nil || s.SinceBoot {
+		return nil
+	}
+	timeouts, sent, again := dataTimeouts(s.Counters), s.Count("Tcp.OutSegs"), s.Count("Tcp.RetransSegs")
+	if timeouts < fewTimeouts || s.PerSecond(timeouts) < passiveTimeouts || timeouts < timeoutsPerSegment*sent {
+		return nil
+	}
+	if 2*s.Count("TcpExt.TCPSpuriousRTOs") >= timeouts {
+		return nil
+	}
+	stalled := s.PerSecond(timeouts) * leastRTO
+	x := &evidence.Finding{
+		Code: evidence.TimeoutsIncast, Severity: evidence.Notice, Where: s.Side,
+		Title: fmt.Sprintf("Connections of the %s host waited for the retransmission timer %s times %s, each time for %s or more.",
+			s.Side, evidence.Count(timeouts), s.When(), evidence.Seconds(leastRTO)),
+		Evidence: []evidence.Evidence{
+			{Name: "retransmission timeouts", Value: timeouts, Unit: "timeouts", Source: s.Source("TcpExt.TCPTimeouts less TCPSynRetrans")},
+			{Name: "connections waiting for the timer, on average", Value: stalled, Unit: "connections", Source: s.Source("timeouts × 200 ms / time")},
+			{Name: "segments sent", Value: sent, Unit: "segments", Source: s.Source("Tcp.OutSegs")},
+			{Name: "segments sent again", Value: again, Unit: "segments", Source: s.Source("Tcp.RetransSegs")},
+		},
+		Rejected: []string{
+			fmt.Sprintf("Not single losses, which are repaired within a round trip: %s of the %s segments sent again were sent by the timer.", evidence.Count(timeouts), evidence.Count(again)),
+			fmt.Sprintf("Not handshakes without an answer: those sent %s segments again (TcpExt.TCPSynRetrans) and are not counted here.", evidence.Count(s.Count("TcpExt.TCPSynRetrans"))),
+		},
+		Confidence: evidence.Combine(0.6, evidence.When(timeouts >= 0.01*sent, 0.4), evidence.When(again >= 0.02*sent, 0.3)),
+	}
+	// Peers that are gone time out again and again and take nothing; senders whose windows die at once are heard again after each timeout and lose much beside it.
+	if stalled >= 1 && timeouts >= 0.003*sent && again >= 2*timeouts {
+		x.Severity = evidence.Warning
+	}
+	x.Remedy.Text = "Look where the senders meet: a switch port with a shallow queue in front of a slower link. Fewer of them at one moment, a deeper queue there, pacing (fq), or marks in place of drops (ECN, dctcp) help."
+	x.Remedy.Proof = "Let a quarter of the connections send at a time, and all by turns: the timeouts vanish while the sum of the rates stays."
+	return x
+}

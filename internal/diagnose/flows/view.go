@@ -1,0 +1,133 @@
+package flows
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+// flowOf makes a flow of one more run between the hosts of a case, with the idle round trip of that case.
+func flowOf(c *evidence.Case, r *evidence.Run) *evidence.Flow {
+	alone := *c
+	alone.Runs = slices.DeleteFunc(slices.Clone(c.Runs), func(x evidence.Run) bool { return x.Test == traffic.Stream })
+	alone.Runs = append(alone.Runs, *r)
+	if flows := evidence.FlowsOf(&alone); len(flows) > 0 {
+		return flows[0]
+	}
+	return nil
+}
+
+// probed asks for a further stream and gives it as a flow; nil: it has not been made, or moved nothing.
+func probed(f *evidence.Flow, p evidence.Probe) *evidence.Flow {
+	r, ok := f.Case.Ask(p)
+	if !ok {
+		return nil
+	}
+	other := flowOf(f.Case, r)
+	if other == nil || other.RateBitsPerSec <= 0 {
+		return nil
+	}
+	return other
+}
+
+// ends are the two hosts of a case with the cards that join them, also where no stream was run.
+func ends(c *evidence.Case) (near, far evidence.End) {
+	f := flowOf(c, &evidence.Run{Test: traffic.Stream, Direction: traffic.Up})
+	return f.Sender, f.Receiver
+}
+
+// loadedDelay is the round trip under load: of the pings beside it and of the flow's own segments the smaller, seconds. A segment waits for a receiver that
+// acknowledges late, a ping for a program that gets no processor; a queue on the path holds both up. 0 where neither is known.
+func loadedDelay(f *evidence.Flow) float64 {
+	own := f.Loaded()
+	if f.Run.RTT == nil || f.Run.RTT.P50 <= 0 {
+		return own
+	}
+	return min(f.Run.RTT.P50, cmp.Or(own, f.Run.RTT.P50))
+}
+
+// windowHeld: a buffer of either host held the flow for so long that nothing else needs to be looked for.
+func windowHeld(f *evidence.Flow) bool {
+	return f.Share(f.RwndLimitedSeconds) >= evidence.LimitedShare || f.Share(f.SndbufLimitedSeconds) >= evidence.LimitedShare
+}
+
+// droppedHere: the hosts themselves counted a fifth or more of what was sent again, so that the path is not the one to blame.
+func droppedHere(f *evidence.Flow, repaired float64) bool {
+	local, _ := f.Drops()
+	return local > 0 && local >= 0.2*repaired
+}
+
+// reorderings is how often the sender's kernel found that segments had only been overtaken (tcpi_reord_seen, Linux 4.19). Older kernels count it for the
+// whole host.
+func reorderings(f *evidence.Flow) (events float64, source string) {
+	for _, t := range f.Sender.Run.TCP {
+		if t.Sender {
+			events += float64(t.ReorderSeen)
+		}
+	}
+	if events > 0 {
+		return events, f.TCPInfo("tcpi_reord_seen")
+	}
+	counters := f.Sender.Run.Counters
+	return float64(counters["TcpExt.TCPSACKReorder"] + counters["TcpExt.TCPTSReorder"] + counters["TcpExt.TCPRenoReorder"]),
+		"TcpExt.TCPSACKReorder + TCPTSReorder + TCPRenoReorder (" + f.Sender.Name + ")"
+}
+
+// headerBytes are those of IPv4 and TCP with timestamps, which nearly all segments carry.
+const headerBytes = 20 + 20 + 12
+
+// smallSegments tells that the sender cuts its segments smaller than its own path MTU and the receiver's offer ask for, and by how much it might be more:
+// somebody on the way lowered the offer, or the kernel gave up on large ones (RFC 4821). 0: it does not, or that is not known.
+func smallSegments(f *evidence.Flow) (most int) {
+	for _, t := range f.Sender.Run.TCP {
+		if !t.Sender || t.SndMSSBytes <= 0 || t.PMTUBytes <= 0 {
+			continue
+		}
+		most = t.PMTUBytes - headerBytes
+		for _, r := range f.Receiver.Run.TCP {
+			if !r.Sender && r.AdvMSSBytes > 0 {
+				most = min(most, r.AdvMSSBytes)
+			}
+		}
+		// Half of the largest window bounds a segment as well (tcp_bound_to_half_wnd).
+		if half := int(t.MaxSndWndBytes / 2); half > 0 {
+			most = min(most, half)
+		}
+		// The longer header of IPv6 and odd window sizes stay within 64 bytes.
+		if t.SndMSSBytes < most-64 {
+			return most
+		}
+	}
+	return 0
+}
+
+// candidateBBR offers bbr to the sender where its kernel has it; false: it has not.
+func candidateBBR(f *evidence.Flow, x *evidence.Finding, why string) bool {
+	if f.ModelBased() || !slices.Contains(f.Sender.CongestionControls(), "bbr") {
+		return false
+	}
+	x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPCongestionControl, Side: f.Sender.Name, Levels: []knob.Value{"bbr"}, Why: why})
+	return true
+}
+
+// The numbers that several rules show.
+func lossEvidence(f *evidence.Flow, p float64) evidence.Evidence {
+	return evidence.Evidence{Name: "segments sent again", Value: p, Unit: "ratio", Source: f.TCPInfo("tcpi_total_retrans / tcpi_segs_out, less tcpi_dsack_dups")}
+}
+
+func dropsEvidence(local float64) evidence.Evidence {
+	return evidence.Evidence{Name: "packets dropped inside the hosts", Value: local, Unit: "packets", Source: "counters of both ends"}
+}
+
+// notLocalDrops rejects the queues of the two hosts.
+func notLocalDrops(f *evidence.Flow, repaired float64) string {
+	local, where := f.Drops()
+	if local == 0 {
+		return "Not a queue of either host: no local counter of drops moved."
+	}
+	return fmt.Sprintf("Not a queue of either host: they dropped %s packets (%s), and %s segments were sent again.", evidence.Count(local), where, evidence.Count(repaired))
+}
