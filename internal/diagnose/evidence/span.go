@@ -57,7 +57,7 @@ func SpansOf(c *Case) []*Span {
 		}
 		for _, e := range []End{near, far} {
 			*into = append(*into, &Span{
-				Side: e.Name, Host: e.Host, Seconds: r.DurationSeconds + r.WarmUpSeconds, Counters: e.Run.Counters, CPUs: e.Run.CPUs, Run: r, End: &e,
+				Side: e.Name, Host: e.Host, Seconds: r.DurationSeconds, Counters: e.Run.Counters, CPUs: e.Run.CPUs, Run: r, End: &e,
 			})
 		}
 	}

@@ -1,0 +1,113 @@
+package cards
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/linerate/linerate/internal/ceiling"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/nicstat"
+)
+
+const (
+	// busReached is the part of what a bus carries from which it is what holds the card. What a card gets out of a bus is known to a tenth.
+	busReached = 0.85
+	// busShort is how much less than the link a bus must carry to be worth a word: less than that is within what its estimate is good for.
+	busShort = 0.9
+)
+
+// busLimited: the slot carries less than the link.
+//
+// What a bus carries follows from its kind, width and clock (package ceiling), so that a slot which is too slow is known before anything is measured; then it is a
+// notice. It is a warning where the card moved nearly that much, alone or with the neighbours that share the bus. A slot that is narrower than the card but not
+// than the link costs nothing. In virtual machines nobody knows a bus, and package ceiling says so by saying nothing.
+func busLimited(s *evidence.Span) *evidence.Finding {
+	if s.Host == nil {
+		return nil
+	}
+	rates := ceiling.All(s.Host)
+	return worst(cardsOf(s), func(c card) *evidence.Finding {
+		i := slices.IndexFunc(rates, func(r ceiling.Rate) bool { return r.Name == "bus:"+c.Name })
+		if i < 0 {
+			return nil
+		}
+		return slot(c, rates[i])
+	})
+}
+
+func slot(c card, usable ceiling.Rate) *evidence.Finding {
+	s, b := c.s, c.Bus
+	// PCIe has its rate in each direction, the older buses have one for all.
+	shared := b.Kind != "pcie"
+	needs := c.SpeedBitsPerSec
+	if needs <= 0 || usable.BitsPerSec <= 0 || usable.BitsPerSec >= busShort*needs && !(shared && len(b.SharedWith) > 0 && usable.BitsPerSec < 2*needs) {
+		return nil
+	}
+	rx, tx, neighbours := c.busRates()
+	moved, what := max(rx, tx), "moved in the busier direction"
+	if shared {
+		moved, what = rx+tx, "moved in both directions"
+	}
+	if len(neighbours) > 0 {
+		what += ", with " + fmt.Sprint(len(neighbours)) + " cards beside it"
+	}
+	reached := !s.SinceBoot && moved >= busReached*usable.BitsPerSec
+	if usable.BitsPerSec >= busShort*needs && !reached {
+		return nil // enough for this card alone, and the neighbours leave it that
+	}
+	below := b.MaxCapacityBitsPerSec > 1.01*b.CapacityBitsPerSec && b.CapacityBitsPerSec > 0
+	x := &evidence.Finding{
+		Code: evidence.BusLimited, Severity: evidence.Notice, Where: where(s),
+		Title: fmt.Sprintf("The slot of %s carries %s and its link %s.", c.Name, evidence.Rate(usable.BitsPerSec), evidence.Rate(needs)),
+		Evidence: []evidence.Evidence{
+			{Name: "what the slot carries", Value: usable.BitsPerSec, Unit: "bits_per_second", Source: usable.Why},
+			{Name: "speed of the link", Value: needs, Unit: "bits_per_second", Source: "/sys/class/net/" + c.Name + "/speed (" + s.Side + ")"},
+		},
+		Confidence: evidence.Combine(0.5, evidence.When(reached, 0.5), evidence.When(below, 0.4), evidence.When(usable.BitsPerSec < 0.6*needs, 0.3)),
+		Rejected:   notMeasured(s),
+	}
+	if !s.SinceBoot && s.Seconds > 0 {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: what, Value: moved, Unit: "bits_per_second", Source: c.source("rx_bytes, tx_bytes")})
+		x.Rejected = append(x.Rejected, notProcessor(s)...)
+	}
+	if bad := c.tallies(nicstat.Bus); len(bad) > 0 {
+		x.Evidence = append(x.Evidence, c.evidence(bad)...)
+		x.Confidence = evidence.Combine(x.Confidence, 0.4)
+	}
+	if below {
+		x.Title += fmt.Sprintf(" Card and slot could do %s.", evidence.Rate(b.MaxCapacityBitsPerSec))
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "nominal rate of the bus now, of what card and slot could do", Value: b.CapacityBitsPerSec / b.MaxCapacityBitsPerSec, Unit: "ratio",
+			Source: c.source("current_link_speed × width / max")})
+	}
+	if reached {
+		x.Severity = evidence.Warning
+	} else if !s.SinceBoot {
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything now: %s of %s was used.", evidence.Rate(moved), evidence.Rate(usable.BitsPerSec)))
+	}
+	x.Remedy.Text = "Move the card to a slot that carries its link: more lanes, a newer generation, or on a conventional bus one of its own."
+	if b.LimitedBy != "" {
+		x.Remedy.Text += " The narrowest link is above the card, at " + b.LimitedBy + "."
+	}
+	if len(b.SharedWith) > 0 {
+		x.Remedy.Text += fmt.Sprintf(" %d other devices share it.", len(b.SharedWith))
+	}
+	if below {
+		x.Remedy.Text += " A link below what both can do may also be a card that is not seated well, a riser, or a setting of the firmware."
+	}
+	x.Remedy.Proof = "The same run in another slot; and before that, both directions at once: a shared bus divides its rate between them, a link does not."
+	return x
+}
+
+// busRates is what this card and the cards that share its bus moved, bits per second.
+func (c card) busRates() (rx, tx float64, neighbours []string) {
+	rx, tx = c.rate("rx"), c.rate("tx")
+	for i := range c.s.Host.Interfaces {
+		x := &c.s.Host.Interfaces[i]
+		if x.Name == c.Name || x.Bus == nil || !slices.Contains(c.Bus.SharedWith, x.Bus.Address) {
+			continue
+		}
+		n := card{x, c.s}
+		rx, tx, neighbours = rx+n.rate("rx"), tx+n.rate("tx"), append(neighbours, x.Name)
+	}
+	return rx, tx, neighbours
+}

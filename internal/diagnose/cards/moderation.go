@@ -1,0 +1,204 @@
+package cards
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/moderation"
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+const (
+	// feltWait is the shortest wait that is worth a word: drivers of today wait 1 to 50 µs as they come.
+	feltWait = 50 * time.Microsecond
+	// longWait is worth a word even where nothing was measured: longer than any driver waits by itself when there is little to do.
+	longWait = 250 * time.Microsecond
+	// mostOfIt is the part of a transaction that the wait must make up to be what holds it: more than everything else together.
+	mostOfIt = 0.5
+	// someOfIt is the part from which it is worth a word. On a path of milliseconds a wait is lost in the noise.
+	someOfIt = 0.2
+	// withinWait is how much of a wait a transaction takes at least. Not all of it, as an answer that comes while the driver still polls for the frame before it
+	// needs no interrupt: seen are 1.00 on iron and 0.58 where the processor is slow.
+	withinWait = 0.4
+	// onTheDot is how near a rate is to 1 / wait to be called a plateau. The field notes had 8003.6 of 8004.6.
+	onTheDot = 0.03
+)
+
+// moderationLatency: a card holds back its interrupts, and every question and its answer wait for that.
+//
+// What tells it from a long path, a processor that sleeps or one that is busy is arithmetic: the wait is known from the setting, and transactions that
+// follow one upon the other take that long and hardly longer. A transaction that takes much longer than the waits of both ends is held by something else; one that is
+// done in much less proves that nobody waited.
+func moderationLatency(c *evidence.Case) *evidence.Finding {
+	var run *evidence.Run
+	for i := range c.Runs {
+		// Transactions show it best, as one follows upon the other; an echo now and then meets a card at rest.
+		if r := &c.Runs[i]; r.Test == traffic.RR && r.TransactionsPerSec > 0 || r.Test == traffic.Ping && r.RTT != nil && run == nil {
+			run = r
+		}
+	}
+	var found *evidence.Finding
+	ends := make(map[string]moderatedEnd)
+	for _, s := range evidence.SpansOf(c) {
+		switch {
+		case run != nil && s.Run == run && s.End.Card != nil:
+			e := moderatedEnd{card: card{s.End.Card, s}}
+			if e.wait, e.waits = e.card.interval(); e.waits {
+				ends[s.Side] = e
+			}
+		case s.Run == nil && run == nil && found == nil:
+			found = worst(cardsOf(s), longModeration)
+		}
+	}
+	if run == nil || len(ends) == 0 {
+		return found
+	}
+	return waitsForTimer(run, ends["near"], ends["far"])
+}
+
+// moderatedEnd is one end of a run with the wait of its card.
+type moderatedEnd struct {
+	card
+	wait
+	waits bool
+}
+
+// waitsForTimer compares what a transaction took with what the cards of both ends make it wait.
+func waitsForTimer(run *evidence.Run, near, far moderatedEnd) *evidence.Finding {
+	took := transactionTime(run)
+	e := near
+	if far.longest > near.longest {
+		e = far
+	}
+	// An adaptive driver goes for its shortest wait when there is little to do; that it does not is for a longer test to show.
+	adaptive := e.adaptive
+	longest, both := e.longest, near.longest+far.longest
+	if adaptive {
+		longest, both = e.shortest, near.shortest+far.shortest
+	}
+	waited := longest.Seconds()
+	if took >= (1-onTheDot)*both.Seconds() {
+		waited = both.Seconds() // the ends are not in step
+	}
+	part := min(waited/took, 1)
+	if took <= 0 || e.longest < feltWait || took < withinWait*longest.Seconds() || part < someOfIt {
+		return nil
+	}
+	_, bound := moderation.TransactionRate(0, near.longest, far.longest)
+	plateau := near1(took/longest.Seconds(), onTheDot) || near1(took/both.Seconds(), onTheDot)
+	x := &evidence.Finding{
+		Code: evidence.InterruptModerationLatency, Severity: evidence.Notice, Where: where(e.s),
+		Title: fmt.Sprintf("%s (%s) holds its interrupts back for %s, and a question and its answer take %s: %.5g a second.",
+			e.Name, e.s.Side, evidence.Seconds(longest.Seconds()), evidence.Seconds(took), 1/took),
+		Evidence: []evidence.Evidence{
+			{Name: "time of one transaction", Value: took, Unit: "seconds", Source: transactionSource(run)},
+			{Name: "wait of the interrupt at the " + e.s.Side + " end", Value: longest.Seconds(), Unit: "seconds", Source: "ethtool -c: " + e.why},
+		},
+		Confidence: evidence.Combine(0.3, evidence.When(plateau, 0.6), evidence.When(!adaptive, 0.3), evidence.When(part >= 0.8, 0.3), evidence.When(run.Test == traffic.RR, 0.2)),
+	}
+	if !adaptive {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "most transactions per second that this allows one connection", Value: bound, Unit: "transactions_per_second", Source: "1 / longest wait"})
+		if part >= mostOfIt && longest >= feltWait {
+			x.Severity = evidence.Warning
+		}
+	}
+	if o := otherEnd(e, near, far); o.waits {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "wait of the interrupt at the " + o.s.Side + " end", Value: o.longest.Seconds(), Unit: "seconds", Source: "ethtool -c: " + o.why})
+		x.Rejected = append(x.Rejected, "Not one end alone: both cards wait, and the waits add up unless they fall into step.")
+	}
+	x.Rejected = append(x.Rejected, fmt.Sprintf("Not the path alone: the wait makes up %s of the %s that a transaction takes.", evidence.Percent(part), evidence.Seconds(took)))
+	if cpu := e.s.BusiestBy(evidence.ClassRatios.Busy); cpu.Known {
+		if cpu.Busy() < evidence.FullProcessor {
+			x.Rejected = append(x.Rejected, fmt.Sprintf("Not a busy processor: the busiest (CPU %d) worked %s of the time.", cpu.CPU, evidence.Percent(cpu.Busy())))
+		} else {
+			x.Confidence *= 0.8
+		}
+	}
+	if state, s := deepestSleep(e.s), longest.Seconds(); state > 0 && state < s/2 {
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a sleeping processor: the deepest state takes %s to leave.", evidence.Seconds(state)))
+	}
+	moderationRemedy(x, near, far)
+	return x
+}
+
+// longModeration is the notice of a host on which nothing was measured.
+func longModeration(c card) *evidence.Finding {
+	w, ok := c.interval()
+	if !ok || w.adaptive || w.longest < longWait || !c.Carrier {
+		return nil
+	}
+	x := &evidence.Finding{
+		Code: evidence.InterruptModerationLatency, Severity: evidence.Notice, Where: where(c.s), Confidence: 0.5,
+		Title: fmt.Sprintf("%s holds its interrupts back for %s, which every question and its answer may have to wait.", c.Name, evidence.Seconds(w.longest.Seconds())),
+		Evidence: []evidence.Evidence{{Name: "wait of the interrupt", Value: w.longest.Seconds(), Unit: "seconds",
+			Source: "ethtool -c: " + w.why + " (" + c.s.Side + ")"}},
+		Rejected: []string{"Not measured: how much of a round trip this is; `linerate diagnose TARGET` tells."},
+	}
+	moderationRemedy(x, moderatedEnd{card: c, wait: w, waits: true})
+	return x
+}
+
+// moderationRemedy offers shorter waits at every end that waits.
+func moderationRemedy(x *evidence.Finding, ends ...moderatedEnd) {
+	x.Remedy.Text = "Let the cards interrupt sooner at every end that waits; one end alone leaves the other's wait in each transaction. Where bulk traffic matters as well, prefer a mode that adapts."
+	for _, e := range ends {
+		if !e.waits {
+			continue
+		}
+		if e.knob == "gro_flush_timeout" {
+			x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + e.Name + "/gro_flush_timeout"), Side: where(e.s), Levels: []knob.Value{"0"},
+				Why: "the kernel looks again only after this time"})
+			continue
+		}
+		if v, ok := e.Coalesce["adaptive-rx"]; ok && v == 0 {
+			x.Remedy.Add(evidence.Candidate{Knob: e.ethtool("coalesce.adaptive-rx"), Side: where(e.s), Levels: []knob.Value{"on"}, Why: "waits only while there is much to do"})
+		}
+		x.Remedy.Add(evidence.Candidate{Knob: e.ethtool("coalesce.rx-usecs"), Side: where(e.s), Levels: e.shorterWaits(), Why: e.why})
+		if e.Driver == "e1000" || e.Driver == "e1000e" {
+			x.Remedy.Text += fmt.Sprintf(" The module %s may have waits of its own beside this one (RxIntDelay, RxAbsIntDelay, TxAbsIntDelay), which ethtool does not show.", e.Driver)
+		}
+	}
+	x.Remedy.Proof = "Requests and responses with the old and the new value by turns: the rate moves with 1 / wait; the time of bulk frames on the wire as a control must not change."
+}
+
+// otherEnd is the one of two that is not e.
+func otherEnd(e, near, far moderatedEnd) moderatedEnd {
+	if e.card == near.card {
+		return far
+	}
+	return near
+}
+
+// transactionTime is what a question and its answer took, seconds.
+func transactionTime(r *evidence.Run) float64 {
+	if r.Test == traffic.RR {
+		return float64(max(r.Streams, 1)) / r.TransactionsPerSec
+	}
+	return r.RTT.P50
+}
+
+func transactionSource(r *evidence.Run) string {
+	if r.Test == traffic.RR {
+		return "requests and responses, 1 / rate"
+	}
+	return "ping before the load, median"
+}
+
+// deepestSleep is the time that the deepest state of sleep which processors may use takes to leave; 0: not known.
+func deepestSleep(s *evidence.Span) float64 {
+	if s.Host == nil || s.Host.Idle == nil {
+		return 0
+	}
+	var latency float64
+	for _, state := range s.Host.Idle.States {
+		if state.Disabled == "" {
+			latency = max(latency, state.LatencySeconds)
+		}
+	}
+	return latency
+}
+
+// near1 tells that a ratio is 1 within a tolerance.
+func near1(ratio, tolerance float64) bool { return ratio >= 1-tolerance && ratio <= 1+tolerance }

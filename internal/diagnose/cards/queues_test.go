@@ -1,0 +1,158 @@
+package cards
+
+import (
+	"testing"
+
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+// halfGigabit is what a card counts in 3 s of 500 Mb/s each way.
+var halfGigabit = counts{"rx_packets": 125_000, "rx_bytes": 187_500_000, "tx_packets": 125_000, "tx_bytes": 187_500_000}
+
+func TestRXRingOverrun(t *testing.T) {
+	longest := func(x *host.Interface) { x.Rings.Rx.Current = 4096 }
+	for _, c := range []struct {
+		name string
+		span *evidence.Span
+		want want
+	}{
+		{"mild: a few of a watch", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 8})), want{evidence.Notice, "8 frames died in the card in 3"}},
+		{"plain: one in a thousand", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 150})), want{evidence.Warning, "150 frames"}},
+		{"gross: of another driver's counter", watched(gigabit(func(x *host.Interface) { x.Driver = "mlx5_core" }), halfGigabit.with(counts{"ethtool.eth0.rx_out_of_buffer": 9000})), want{evidence.Warning, "9000 frames"}},
+		{"the flow lost them", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 60}), loadedBy(500e6, 5e-4, traffic.Down)), want{evidence.Warning, "during the test"}},
+		{"the flow lost none", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 60}), loadedBy(500e6, 0, traffic.Down)), want{evidence.Notice, ""}},
+		{"the link is full all the same", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 60}), loadedBy(941e6, 5e-4, traffic.Down)), want{evidence.Notice, ""}},
+		{"another place lost most", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 60}), loadedBy(500e6, 1e-2, traffic.Down)), want{evidence.Notice, ""}},
+		{"the processor is full and the ring as long as can be", watched(gigabit(longest), halfGigabit.with(counts{"rx_missed_errors": 9000}), busy), want{evidence.Notice, ""}},
+		{"the processor is full and the ring short", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 9000}), busy), want{evidence.Warning, ""}},
+		{"waited in the card and were not lost", watched(gigabit(), halfGigabit.with(counts{"ethtool.eth0.rx_no_buffer_count": 9000})), want{}},
+		{"an accident", watched(gigabit(), counts{"rx_packets": 100, "rx_missed_errors": 4}), want{}},
+		{"history", watched(gigabit(), counts{"rx_packets": 1e9, "rx_missed_errors": 1e6}, sinceBoot), want{evidence.Notice, "since boot"}},
+		{"harmless history", watched(gigabit(), counts{"rx_packets": 1e9, "rx_missed_errors": 1e4}, sinceBoot), want{}},
+		{"damning history", watched(gigabit(), counts{"rx_packets": 1e9, "rx_missed_errors": 5e7}, sinceBoot), want{evidence.Warning, "since boot"}},
+		{"a card that the flow did not use", watched(gigabit(), halfGigabit.with(counts{"nic.eth9.rx_missed_errors": 9000}), loadedBy(500e6, 1e-3, traffic.Down)), want{}},
+		{"no hardware", watched(gigabit(func(x *host.Interface) { x.Virtual = true }), halfGigabit.with(counts{"rx_missed_errors": 9000})), want{}},
+	} {
+		t.Run(c.name, func(t *testing.T) { check(t, rxRingOverrun(c.span), c.want) })
+	}
+	x := rxRingOverrun(watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 150})))
+	if got := x.Remedy.Settings[0]; got.Knob != "ethtool:eth0/ring.rx" || !equal(got.Levels, "512", "1024", "2048", "4096") {
+		t.Errorf("%+v", got)
+	}
+	// 10 ms between interrupts are more than 256 frames of a full link.
+	slow := gigabit(func(x *host.Interface) { x.Coalesce = map[string]uint32{"rx-usecs": 10000} })
+	x = rxRingOverrun(watched(slow, halfGigabit.with(counts{"rx_missed_errors": 150})))
+	if got := x.Remedy.Settings[1]; got.Knob != "ethtool:eth0/coalesce.rx-usecs" || !equal(got.Levels, "3", "1", "0") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func equal(got []knob.Value, wanted ...knob.Value) bool {
+	if len(got) != len(wanted) {
+		return false
+	}
+	for i := range got {
+		if got[i] != wanted[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func TestTXQueueDrops(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		span *evidence.Span
+		want want
+	}{
+		{"mild", watched(gigabit(), halfGigabit.with(counts{"tx_dropped": 8})), want{evidence.Notice, "8 packets"}},
+		{"plain", watched(gigabit(), halfGigabit.with(counts{"tx_dropped": 500})), want{evidence.Warning, "500 packets"}},
+		{"the flow lost them", watched(gigabit(), halfGigabit.with(counts{"tx_dropped": 500}), loadedBy(500e6, 4e-3, traffic.Up)), want{evidence.Warning, ""}},
+		{"the discipline dropped", watched(gigabit(), halfGigabit.with(counts{"qdisc.eth0.drops": 5000})), want{}},
+		{"a ring that was merely full", watched(gigabit(), halfGigabit.with(counts{"ethtool.eth0.tx_queue_0_restart": 5000})), want{}},
+		{"reset while watched", watched(gigabit(), halfGigabit.with(counts{"ethtool.eth0.tx_timeout_count": 1})), want{evidence.Warning, "started anew by its driver 1 times in 3"}},
+		{"reset at some time", watched(gigabit(), counts{"ethtool.eth0.tx_timeout_count": 3}, sinceBoot), want{evidence.Notice, "3 times since boot"}},
+		{"what came and was dropped", watched(gigabit(), halfGigabit.with(counts{"rx_dropped": 5000})), want{}},
+		{"history", watched(gigabit(), counts{"tx_packets": 1e9, "tx_dropped": 1e6}, sinceBoot), want{evidence.Notice, "since boot"}},
+	} {
+		t.Run(c.name, func(t *testing.T) { check(t, txQueueDrops(c.span), c.want) })
+	}
+}
+
+func TestQdiscDrops(t *testing.T) {
+	with := func(kind string, parameters map[string]string) func(*evidence.Span) {
+		return func(s *evidence.Span) {
+			s.Host.Qdiscs = []host.Qdisc{{Interface: "eth0", Kind: kind, Parent: "root", QdiscState: host.QdiscState{Parameters: parameters}}}
+		}
+	}
+	slow := counts{"tx_packets": 25_000, "tx_bytes": 37_500_000} // 100 Mb/s for 3 s
+	for _, c := range []struct {
+		name  string
+		rate  float64
+		lost  float64
+		c     counts
+		sides []func(*evidence.Span)
+		want  want
+	}{
+		{"mild: what a sender loses by itself", 500e6, 3e-4, halfGigabit.with(counts{"qdisc.eth0.drops": 60}), nil, want{evidence.Notice, "60 packets"}},
+		{"plain: a queue of few places", 500e6, 4e-3, halfGigabit.with(counts{"qdisc.eth0.drops": 500}), nil, want{evidence.Warning, "500 packets"}},
+		{"the link is full, as its queue then is", 941e6, 4e-3, halfGigabit.with(counts{"qdisc.eth0.drops": 500}), nil, want{}},
+		{"others fill the link", 300e6, 4e-3, counts{"tx_packets": 240_000, "tx_bytes": 365e6, "qdisc.eth0.drops": 900}, nil, want{}},
+		{"died elsewhere", 500e6, 2e-2, halfGigabit.with(counts{"qdisc.eth0.drops": 130}), nil, want{evidence.Notice, ""}},
+		{"a shaper that drops", 100e6, 4e-3, slow.with(counts{"qdisc.eth0.drops": 100, "qdisc.eth0.overlimits": 24_000}), []func(*evidence.Span){with("tbf", nil)}, want{evidence.Warning, "shaper (tbf) at eth0 holds the traffic at 100 Mb/s"}},
+		{"a shaper that only holds back", 100e6, 0, slow.with(counts{"qdisc.eth0.overlimits": 24_000}), []func(*evidence.Span){with("htb", nil)}, want{evidence.Warning, "shaper (htb)"}},
+		{"a shaper that has nothing to do", 100e6, 0, slow.with(counts{"qdisc.eth0.overlimits": 3}), []func(*evidence.Span){with("htb", nil)}, want{}},
+		{"a shaper, and a processor that is full", 100e6, 0, slow.with(counts{"qdisc.eth0.overlimits": 24_000}), []func(*evidence.Span){with("htb", nil), busy}, want{evidence.Notice, "shaper"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := watched(gigabit(), c.c, append(c.sides, loadedBy(c.rate, c.lost, traffic.Up))...)
+			check(t, qdiscDrops(s), c.want)
+			s.Side = "far" // which receives: its queues carry acknowledgements
+			if x := qdiscDrops(s); x != nil {
+				t.Errorf("at the receiver: %s", x.Title)
+			}
+		})
+	}
+	for _, c := range []struct {
+		name string
+		span *evidence.Span
+		want want
+	}{
+		{"watched, mild", watched(gigabit(), halfGigabit.with(counts{"qdisc.eth0.drops": 300})), want{evidence.Notice, ""}},
+		{"watched, gross", watched(gigabit(), halfGigabit.with(counts{"qdisc.eth0.drops": 5000})), want{evidence.Warning, "5000 packets in 3"}},
+		{"history", watched(gigabit(), counts{"tx_packets": 1e8, "qdisc.eth0.drops": 1e6}, sinceBoot), want{evidence.Notice, "since boot"}},
+		{"history of a shaper", watched(gigabit(), counts{"tx_packets": 1e8, "qdisc.eth0.overlimits": 1e8}, sinceBoot, with("htb", nil)), want{}},
+		{"software without a link", watched(gigabit(func(x *host.Interface) { x.Virtual, x.Kind = true, "veth" }), halfGigabit.with(counts{"qdisc.eth0.drops": 5000})), want{evidence.Warning, ""}},
+	} {
+		t.Run(c.name, func(t *testing.T) { check(t, qdiscDrops(c.span), c.want) })
+	}
+	x := qdiscDrops(watched(gigabit(), halfGigabit.with(counts{"qdisc.eth0.drops": 5000}), with("fq", map[string]string{"flow_limit": "100", "limit": "10000"})))
+	if got := x.Remedy.Settings[0]; got.Knob != "qdisc:eth0/fq.flow_limit" || !equal(got.Levels, "200", "400") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestPauseFrames(t *testing.T) {
+	heard, said := counts{"ethtool.eth0.rx_flow_control_xoff": 900}, counts{"ethtool.eth0.tx_flow_control_xoff": 900}
+	for _, c := range []struct {
+		name string
+		span *evidence.Span
+		want want
+	}{
+		{"watched", watched(gigabit(), halfGigabit.with(heard)), want{evidence.Notice, "tells eth0 to stop sending 300 times"}},
+		{"a sender is held", watched(gigabit(), halfGigabit.with(heard), loadedBy(500e6, 0, traffic.Up)), want{evidence.Warning, "tells eth0"}},
+		{"the link is full", watched(gigabit(), halfGigabit.with(heard), loadedBy(941e6, 0, traffic.Up)), want{evidence.Notice, ""}},
+		{"a receiver that is too slow", watched(gigabit(), halfGigabit.with(said), loadedBy(500e6, 0, traffic.Down), busy), want{evidence.Warning, "eth0 tells"}},
+		{"heard by a receiver", watched(gigabit(), halfGigabit.with(heard), loadedBy(500e6, 0, traffic.Down)), want{evidence.Notice, ""}},
+		{"now and then", watched(gigabit(), halfGigabit.with(counts{"ethtool.eth0.rx_flow_control_xoff": 6})), want{}},
+		{"another driver", watched(gigabit(func(x *host.Interface) { x.Driver = "mlx5_core" }), counts{"ethtool.eth0.rx_prio0_pause": 500, "ethtool.eth0.rx_prio3_pause": 40}), want{evidence.Notice, "167 times"}},
+		{"too fast a link for so few", watched(gigabit(func(x *host.Interface) { x.SpeedBitsPerSec = 100e9 }), halfGigabit.with(counts{"ethtool.eth0.rx_flow_control_xoff": 60})), want{}},
+		{"a full ring is no pause", watched(gigabit(), counts{"ethtool.eth0.tx_queue_0_restart": 9000}), want{}},
+		{"history", watched(gigabit(), counts{"ethtool.eth0.tx_flow_control_xoff": 4e7}, sinceBoot), want{evidence.Notice, ""}},
+	} {
+		t.Run(c.name, func(t *testing.T) { check(t, pauseFrames(c.span), c.want) })
+	}
+}

@@ -1,0 +1,63 @@
+package cards
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/knob"
+)
+
+// lossEvidence are the figures by which losses at one place are judged: how many, of how many, and what the flow lost.
+func (c card) lossEvidence(lost, passed float64, what, counter string) []evidence.Evidence {
+	s := c.s
+	all := []evidence.Evidence{
+		{Name: what, Value: lost / max(lost+passed, 1), Unit: "ratio", Source: c.source(counter)},
+	}
+	if perGB := s.PerGigabyte(lost); perGB > 0 {
+		all = append(all, evidence.Evidence{Name: what + " for each gigabyte", Value: perGB, Unit: "packets", Source: c.source(counter)})
+	}
+	if again, ratio, known := repaired(s); known {
+		source := "tcpi_total_retrans, less tcpi_dsack_dups (sender)"
+		if s.Run.UDP != nil {
+			source = "datagrams counted by both ends"
+		}
+		all = append(all, evidence.Evidence{Name: "packets that the flow lost", Value: again, Unit: "packets", Source: source},
+			evidence.Evidence{Name: "share of the flow that was lost", Value: ratio, Unit: "ratio", Source: source})
+	}
+	return all
+}
+
+// notProcessor rejects a full processor by its number; empty where it is full, or nothing is known of it.
+func notProcessor(s *evidence.Span) []string {
+	if c := busiest(s); c.Known && c.Busy() < evidence.FullProcessor {
+		return []string{fmt.Sprintf("Not the processors: the busiest (CPU %d) worked %s of the time.", c.CPU, evidence.Percent(c.Busy()))}
+	}
+	return nil
+}
+
+// notMeasured says what a history cannot tell.
+func notMeasured(s *evidence.Span) []string {
+	if s.SinceBoot {
+		return []string{"Not known: whether it still goes on. The counters are of all the time " + s.When() + "; `linerate diagnose` without a target watches some seconds."}
+	}
+	return nil
+}
+
+// doublings are the levels from a value up to a limit, each twice the one before, the limit itself the last, five at most.
+func doublings(now, limit uint32) []knob.Value {
+	var levels []knob.Value
+	if now == 0 {
+		return nil
+	}
+	for n := uint64(now) * 2; n < uint64(limit) && len(levels) < 4; n *= 2 {
+		levels = append(levels, knob.Value(strconv.FormatUint(n, 10)))
+	}
+	if limit > now {
+		levels = append(levels, knob.Value(strconv.FormatUint(uint64(limit), 10)))
+	}
+	return levels
+}
+
+// ethtool names a knob of this card.
+func (c card) ethtool(name string) knob.ID { return knob.ID("ethtool:" + c.Name + "/" + name) }
