@@ -5,13 +5,12 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
-	"time"
 
 	"github.com/linerate/linerate/internal/nl/sockdiag"
 )
 
-// Destination is one peer of outgoing connections, and how many local ports are taken towards it. A port can be used towards each destination once, so that connecting fails
-// (EADDRNOTAVAIL) when all of net.ipv4.ip_local_port_range are taken, however many other ports and destinations there are.
+// Destination is one peer of outgoing connections, and how many local ports are taken towards it. A port can be used towards each destination once, so that
+// connecting fails (EADDRNOTAVAIL) when all of net.ipv4.ip_local_port_range are taken, however many other ports and destinations there are.
 type Destination struct {
 	Local  netip.Addr     `json:"local"`
 	Remote netip.AddrPort `json:"remote"`
@@ -37,7 +36,7 @@ func destinations(values map[string]uint64) ([]Destination, error) {
 	}
 	counts := make(map[Destination]Destination)
 	seen := 0
-	err := sockdiag.Each(sockdiag.Query{Protocol: sockdiag.TCP, States: portStates[:], Deadline: time.Now().Add(socketTime)}, func(s *sockdiag.Socket) bool {
+	err := sockdiag.Each(sockdiag.Query{Protocol: sockdiag.TCP, States: portStates[:], Limit: socketTime}, func(s *sockdiag.Socket) bool {
 		seen++
 		// The local port of a connection that came in is that of a listener, mostly below the range.
 		if p := uint64(s.Local.Port()); p >= first && p <= last {
@@ -51,7 +50,7 @@ func destinations(values map[string]uint64) ([]Destination, error) {
 		}
 		return seen < maxSockets
 	})
-	if err != nil && !errors.Is(err, sockdiag.ErrDeadline) {
+	if err != nil && !errors.Is(err, sockdiag.ErrLimit) {
 		return nil, err
 	}
 	found := make([]Destination, 0, len(counts))

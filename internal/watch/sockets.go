@@ -16,7 +16,7 @@ import (
 // would be busy for the whole watch; what is marked takes 10 MB at most.
 const (
 	maxSockets = 1 << 16
-	socketTime = 200 * time.Millisecond
+	socketTime = 150 * time.Millisecond // for each kind
 )
 
 // mark is what is needed of a connection to subtract from it later: the counters of its tcp_info that [account.Flow] subtracts. It is a fourth of all of it, and a busy
@@ -52,7 +52,7 @@ type marks struct {
 	at          time.Time
 	connections map[uint64]mark
 	drops       map[uint64]uint32 // of listeners and UDP sockets
-	cut         bool              // there were more
+	cut         bool              // there were more of one kind
 }
 
 // markSockets reads the sockets and keeps what [marks.since] needs. Of the three kinds some may be told and others not; the error then says which.
@@ -72,9 +72,7 @@ func markSockets() (*marks, error) {
 
 // each goes through listeners, UDP sockets and connections, within the bounds. Told is false where the kernel says nothing of any kind.
 func each(listener, datagram, connection func(*sockdiag.Socket)) (cut, told bool, err error) {
-	deadline := time.Now().Add(socketTime)
 	var errs []error
-	// The connections come last: they are the many, and the time that is left is theirs.
 	for _, kind := range []struct {
 		query sockdiag.Query
 		visit func(*sockdiag.Socket)
@@ -84,7 +82,7 @@ func each(listener, datagram, connection func(*sockdiag.Socket)) (cut, told bool
 		{sockdiag.Query{Protocol: sockdiag.TCP, States: []sockdiag.State{sockdiag.Established, sockdiag.FinWait1, sockdiag.CloseWait}, TCPInfo: true}, connection},
 	} {
 		n := 0
-		kind.query.Deadline = deadline
+		kind.query.Limit = socketTime
 		err := sockdiag.Each(kind.query, func(s *sockdiag.Socket) bool {
 			if n++; n > maxSockets {
 				cut = true
@@ -96,9 +94,10 @@ func each(listener, datagram, connection func(*sockdiag.Socket)) (cut, told bool
 		switch {
 		case err == nil:
 			told = true
-		case errors.Is(err, sockdiag.ErrDeadline):
+		case errors.Is(err, sockdiag.ErrLimit):
 			told, cut = true, true
 		default:
+			// A kernel may have been built with tcp_diag and without udp_diag.
 			errs = append(errs, err)
 		}
 	}
@@ -113,7 +112,7 @@ func (m *marks) since(n int) (*Sockets, error) {
 		connections: best[candidate]{n: n, order: byBytes},
 		datagrams:   best[Datagram]{n: n, order: byDrops},
 	}
-	at := time.Now()
+	at := time.Now() // As in markSockets, before the reading, which takes as long both times.
 	cut, told, err := each(g.listener, g.datagram, g.connection)
 	if !told {
 		return nil, err
@@ -140,9 +139,13 @@ type gathering struct {
 
 func (g *gathering) listener(s *sockdiag.Socket) {
 	g.seen[0]++
+	was, known := g.marks.drops[s.Cookie]
+	if g.unknown(known) {
+		return
+	}
 	g.listeners.put(Listener{
 		Cookie: s.Cookie, Local: s.Local, Queued: int(s.ReceiveQueue), Limit: int(s.SendQueue),
-		Drops: uint64(s.Memory.Drops - g.marks.drops[s.Cookie]), // 32 bits in the kernel; nothing is known of a new one, which began at zero
+		Drops: uint64(s.Memory.Drops - was), // 32 bits in the kernel; a new one began at zero
 	})
 }
 
@@ -163,8 +166,10 @@ func (g *gathering) connection(s *sockdiag.Socket) {
 	if g.unknown(known) {
 		return
 	}
+	// Counters of a connection never go back; min() guards against one that was not readable at the first reading.
 	moved := s.Info.BytesAcked - min(s.Info.BytesAcked, was.bytesAcked) + s.Info.BytesReceived - min(s.Info.BytesReceived, was.bytesReceived)
 	c := candidate{bytes: moved + uint64(s.ReceiveQueue) + uint64(s.SendQueue)}
+	// Idle connections are most of those of a large server, and nobody asks for them.
 	if c.bytes == 0 || !g.connections.wants(c) {
 		return
 	}
@@ -237,6 +242,7 @@ func (b *best[T]) put(v T) {
 	if !b.wants(v) {
 		return
 	}
+	// A few dozen in order cost less to keep in order than a heap would to sort in the end.
 	i, _ := slices.BinarySearchFunc(b.kept, v, b.order)
 	if len(b.kept) == b.n {
 		b.kept = b.kept[:b.n-1]

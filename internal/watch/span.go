@@ -14,6 +14,7 @@ import (
 func span(before, after *host.Counters, then, now interrupts) *Span {
 	d := host.Sub(before, after)
 	d.Warnings = nil // They are those of the span.
+	// The driver says what its own counters mean.
 	drivers := make(map[string]string)
 	for _, card := range now.cards {
 		drivers[card.Interface] = card.Driver
@@ -41,12 +42,13 @@ func subInterrupts(before, after []host.CardInterrupts, seconds float64) []CardI
 	for _, card := range after {
 		for _, now := range card.Interrupts {
 			old, known := was[key{card.Interface, now.Number}]
+			// A number that was free at the first reading, or somebody else's, may have any count of before.
 			if !known || old.Name != now.Name {
 				continue
 			}
 			i := CardInterrupt{Interface: card.Interface, Interrupt: now}
 			i.Queue, _ = nicstat.InterruptQueue(now.Name)
-			i.Counts = nil
+			i.Counts = nil // Those of the snapshot are since boot.
 			for _, c := range now.Counts {
 				n := uint64(uint32(c.Total - onCPU(old.Counts, c.CPU)))
 				if n == 0 {
@@ -64,6 +66,7 @@ func subInterrupts(before, after []host.CardInterrupts, seconds float64) []CardI
 	return found
 }
 
+// onCPU finds the count of one CPU; those that never served it have none. The kernel's columns are in ascending order.
 func onCPU(counts []host.CPUCount, cpu int) uint64 {
 	i, ok := slices.BinarySearchFunc(counts, cpu, func(c host.CPUCount, cpu int) int { return cmp.Compare(c.CPU, cpu) })
 	if !ok {
@@ -97,9 +100,11 @@ func processors(d *host.Counters, interrupts []CardInterrupt) []CPU {
 	}
 	cpus := make([]CPU, 0, len(d.CPUs))
 	for _, t := range d.CPUs {
+		// The kernel's own sum over all.
 		if t.CPU < 0 {
 			continue
 		}
+		// What is absent is zero: /proc/softirqs is told of CPUs that ever ran one, softnet_stat has those that are online.
 		id := strconv.Itoa(t.CPU)
 		softnet := func(column string) uint64 { return d.Values["softnet."+id+"."+column] }
 		cpus = append(cpus, CPU{

@@ -80,7 +80,8 @@ func (w *Watch) End() (*Span, error) {
 	return s, nil
 }
 
-// readInterrupts leaves out what cannot be told, with a warning.
+// readInterrupts leaves out what cannot be told, with a warning. The time is taken behind it: on a large host the kernel takes a while over the file, at both
+// readings alike.
 func (w *Watch) readInterrupts() interrupts {
 	cards, err := host.Root{}.CardInterrupts()
 	w.warn(err)

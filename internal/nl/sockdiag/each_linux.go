@@ -12,12 +12,12 @@ import (
 const (
 	sockDiagByFamily = 20       // SOCK_DIAG_BY_FAMILY
 	sizeHeader       = 16       // struct nlmsghdr
-	bufferBytes      = 32 << 10 // what the kernel puts into one answer at most
-	defaultWait      = 2 * time.Second
+	bufferBytes      = 32 << 10 // what the kernel puts into one answer at most, if there is as much room
+	silence          = 2 * time.Second
 )
 
 // Each lists sockets in the network namespace of the calling thread and hands each to visit, until visit says false. The socket is good until visit returns. The
-// errors are ErrDeadline, errors.ErrUnsupported where the kernel cannot tell, and the kernel's own.
+// errors are ErrLimit, errors.ErrUnsupported where the kernel cannot tell, and the kernel's own.
 func Each(q Query, visit func(*Socket) bool) error {
 	d, err := open()
 	if err == nil {
@@ -41,11 +41,12 @@ func Each(q Query, visit func(*Socket) bool) error {
 
 // dumper is one netlink socket. It speaks for itself and not through the library that package nl uses, because that gathers a whole answer before it gives any of it.
 type dumper struct {
-	fd     int
-	seq    uint32
-	buffer []byte
-	names  names
-	socket Socket
+	fd       int
+	seq      uint32
+	deadline time.Time // zero: not begun, or no limit
+	buffer   []byte
+	names    names
+	socket   Socket // one for all: a host with a hundred thousand would have as many pieces of garbage
 }
 
 func open() (*dumper, error) {
@@ -68,8 +69,12 @@ func (d *dumper) dump(q Query, family byte, visit func(*Socket) bool) (more bool
 	if err := unix.Sendto(d.fd, request, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
 		return false, err
 	}
+	// Both families together have the time.
+	if q.Limit > 0 && d.deadline.IsZero() {
+		d.deadline = time.Now().Add(q.Limit)
+	}
 	for {
-		b, err := d.receive(q.Deadline)
+		b, err := d.receive()
 		if err != nil {
 			return false, err
 		}
@@ -79,7 +84,9 @@ func (d *dumper) dump(q Query, family byte, visit func(*Socket) bool) (more bool
 				return false, err
 			}
 			switch {
-			case m.seq != d.seq: // what is left of a dump that was not read to its end
+			// Of an earlier question: nothing is left of one that was answered to its end, and no other is asked on this socket.
+			case m.seq != d.seq:
+			// A dump that fails half way says so in its last message.
 			case m.kind == unix.NLMSG_DONE:
 				return true, m.errno()
 			case m.kind == unix.NLMSG_ERROR:
@@ -97,12 +104,12 @@ func (d *dumper) dump(q Query, family byte, visit func(*Socket) bool) (more bool
 }
 
 // receive waits for the next part of an answer.
-func (d *dumper) receive(deadline time.Time) ([]byte, error) {
-	wait := defaultWait
-	if !deadline.IsZero() {
-		wait = time.Until(deadline)
+func (d *dumper) receive() ([]byte, error) {
+	wait := silence
+	if !d.deadline.IsZero() {
+		wait = time.Until(d.deadline)
 		if wait <= 0 {
-			return nil, ErrDeadline
+			return nil, ErrLimit
 		}
 	}
 	// The kernel makes the next part while it is asked for it, so that the wait is its work and not the wire's. A zero time would be no limit.
@@ -116,7 +123,7 @@ func (d *dumper) receive(deadline time.Time) ([]byte, error) {
 		case err == unix.EINTR:
 			continue
 		case err == unix.EAGAIN:
-			return nil, ErrDeadline
+			return nil, ErrLimit
 		case err != nil:
 			return nil, err
 		case n > len(d.buffer):

@@ -45,8 +45,9 @@ const (
 type Query struct {
 	Protocol Protocol
 	States   []State
-	TCPInfo  bool      // with Info and Congestion; costs the kernel as much again as all the rest
-	Deadline time.Time // stop there; zero: none
+	TCPInfo  bool // with Info and Congestion; costs the kernel as much again as all the rest
+	// Limit is how long to list, from when the kernel has taken the question: the first one of all may have it load a module. 0: no limit.
+	Limit time.Duration
 }
 
 // Socket is one socket at one moment.
@@ -73,11 +74,10 @@ type Memory struct {
 	Drops                 uint32 // packets, since Linux 4.7; goes through zero
 }
 
-// Errors of a dump. ErrDeadline is answered when the deadline of the query came before the last socket.
-var (
-	ErrDeadline = errors.New("not all sockets by the deadline")
-	errShort    = errors.New("message shorter than its header")
-)
+// ErrLimit is answered when the time of the query was over before the last socket. Those that came first have been handed over.
+var ErrLimit = errors.New("not all sockets within the time")
+
+var errShort = errors.New("message shorter than its header")
 
 // Sizes and numbers of include/uapi/linux/inet_diag.h.
 const (
