@@ -165,7 +165,7 @@ func (d *demoStory) diagnosis(e lab.Event) {
 	}
 	doc.Findings = doc.Findings[:1]
 	d.progress.Done()
-	d.broken = errors.Join(d.broken, report.DiagnoseText(d.out, &doc, d.style))
+	d.broken = errors.Join(d.broken, report.DiagnoseText(d.out, &doc, d.style, false))
 	d.say("\ntrying the remedies, one at a time:")
 }
 

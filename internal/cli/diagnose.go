@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -20,6 +21,7 @@ type diagnoseFlags struct {
 	load    loadFlags
 	failOn  string
 	explain string
+	verbose bool
 	cpu     cpuFlag
 }
 
@@ -64,8 +66,10 @@ it does what it does, for --duration, which is then at most 5 seconds.`,
 				return err
 			}
 			p.Done()
-			doc := report.NewDiagnose(a.envelope(v.Near.Name), target, v.Case, v.Findings)
-			text := report.DiagnoseText
+			doc := report.NewDiagnose(a.envelope(v.Near.Name), target, v.Case, v.Findings, v.Blind)
+			text := func(w io.Writer, d *report.DiagnoseDocument, s report.Style) error {
+				return report.DiagnoseText(w, d, s, f.verbose)
+			}
 			if f.cpu.of(v, doc) {
 				text = report.CPUText
 			}
@@ -80,6 +84,7 @@ it does what it does, for --duration, which is then at most 5 seconds.`,
 	c.Flags().Lookup("duration").Usage = "how long the path is loaded, after its warm-up; without TARGET how long this host is watched, at most 5s"
 	c.Flags().StringVar(&f.failOn, "fail-on", "", "exit with 4 when a finding is at or above this severity: info, notice, warning, critical")
 	c.Flags().StringVar(&f.explain, "explain", "", "explain a finding's code instead of measuring")
+	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "print all evidence of all findings, and all that could not be seen")
 	f.cpu.add(c)
 	return c
 }

@@ -28,6 +28,7 @@ type Far interface {
 type Verdict struct {
 	diagnose.Case
 	Findings []diagnose.Finding // most important first; never empty
+	Blind    []diagnose.Blind   // what could not be seen
 }
 
 // Limit is the most important finding.

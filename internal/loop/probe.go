@@ -33,7 +33,7 @@ const (
 func (d *diagnosis) examine(ctx context.Context) error {
 	for round := 0; ; round++ {
 		judged := diagnose.Examine(d.v.Case)
-		d.v.Findings = judged.Findings
+		d.v.Findings, d.v.Blind = judged.Findings, judged.Blind
 		if len(judged.Wanted) == 0 || round == rounds {
 			return nil
 		}

@@ -39,6 +39,12 @@ func Watch(ctx context.Context, o WatchOptions) (*Verdict, error) {
 	// What could not be watched is as good as what could not be read: both leave a gap in the verdict.
 	near.Warnings = append(near.Warnings, span.Warnings...)
 	v := &Verdict{Case: diagnose.Case{Near: near, Watched: []evidence.Span{evidence.Watched("near", near, span)}}}
-	v.Findings = diagnose.Examine(v.Case).Findings
+	v.judge()
 	return v, nil
+}
+
+// judge makes the verdict of a case to which nothing can be added.
+func (v *Verdict) judge() {
+	judged := diagnose.Examine(v.Case)
+	v.Findings, v.Blind = judged.Findings, judged.Blind
 }

@@ -18,6 +18,7 @@ type DiagnoseDocument struct {
 	Target   string             `json:"target,omitempty"` // absent: this host alone
 	Limit    diagnose.Code      `json:"limit"`            // code of the first finding
 	Findings []diagnose.Finding `json:"findings"`
+	Blind    []diagnose.Blind   `json:"blind,omitempty"`   // what could not be seen; the confidence of the findings is lowered by it already
 	CPU      *processors.Triage `json:"cpu,omitempty"`     // where processor time went, where that was asked for
 	Watched  []Watched          `json:"watched,omitempty"` // the hosts that were looked at without a run
 	Tests    []DiagnoseTest     `json:"tests,omitempty"`   // the runs that the verdict rests on
@@ -46,8 +47,8 @@ type Watched struct {
 }
 
 // NewDiagnose makes a diagnose document of a case and what it came to. Findings are in order of importance, as diagnose.Examine gives them.
-func NewDiagnose(e Envelope, target string, c diagnose.Case, findings []diagnose.Finding) *DiagnoseDocument {
-	d := &DiagnoseDocument{Envelope: e.of(SchemaDiagnose), Target: target, Findings: cleanFindings(findings)}
+func NewDiagnose(e Envelope, target string, c diagnose.Case, findings []diagnose.Finding, blind []diagnose.Blind) *DiagnoseDocument {
+	d := &DiagnoseDocument{Envelope: e.of(SchemaDiagnose), Target: target, Findings: cleanFindings(findings), Blind: slices.Clone(blind)}
 	if len(findings) > 0 {
 		d.Limit = findings[0].Code
 	}

@@ -15,8 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/linerate/linerate/internal/diagnose"
-	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/traffic"
@@ -63,12 +61,10 @@ func samples(t *testing.T) []sample {
 	inspect := report.NewInspect(envelope(), sampleSnapshot())
 	inspect.Ceilings = sampleCeilings() // how they are derived is tested where it is done
 	measure := report.NewMeasure(envelope(), "192.0.2.7:7070", sampleTests())
-	diagnosis := report.NewDiagnose(envelope(), "192.0.2.7:7070", diagnose.Case{Runs: sampleTests()}, sampleFindings())
 	history := report.NewHistory(envelope(), sampleChanges())
 	none := report.NewHistory(envelope(), nil)
 	undo := report.NewUndo(envelope(), sampleOutcomes())
-	entry, _ := diagnose.Explain(evidence.PathLoss)
-	reserved, _ := diagnose.Explain("bufferbloat")
+	entry, reserved := sampleEntries()
 	explain, explainReserved := report.NewExplain(envelope(), entry), report.NewExplain(envelope(), reserved)
 	one := report.NewKnobs(envelope(), sampleKnobs()[:1], nil)
 	oneHere := report.NewKnobs(envelope(), sampleKnobs()[:1], sampleNow())
@@ -87,7 +83,9 @@ func samples(t *testing.T) []sample {
 		{"serve", serve, nil},
 		{"inspect", inspect, func(w io.Writer, s report.Style) error { return report.InspectText(w, inspect, s) }},
 		{"measure", measure, func(w io.Writer, s report.Style) error { return report.MeasureText(w, measure, s) }},
-		{"diagnose", diagnosis, func(w io.Writer, s report.Style) error { return report.DiagnoseText(w, diagnosis, s) }},
+		{"diagnose", sampleDiagnosis(), func(w io.Writer, s report.Style) error { return report.DiagnoseText(w, sampleDiagnosis(), s, false) }},
+		{"diagnose-verbose", sampleDiagnosis(), func(w io.Writer, s report.Style) error { return report.DiagnoseText(w, sampleDiagnosis(), s, true) }},
+		{"diagnose-passive", samplePassive(), func(w io.Writer, s report.Style) error { return report.DiagnoseText(w, samplePassive(), s, false) }},
 		{"diagnose-cpu", sampleCPU(), func(w io.Writer, s report.Style) error { return report.CPUText(w, sampleCPU(), s) }},
 		{"history", history, func(w io.Writer, s report.Style) error { return report.HistoryText(w, history, s) }},
 		{"history-empty", none, func(w io.Writer, s report.Style) error { return report.HistoryText(w, none, s) }},

@@ -26,7 +26,7 @@ func sampleCPU() *report.DiagnoseDocument {
 		}}},
 	}
 	c := diagnose.Case{Near: span.Host, Watched: []evidence.Span{span}}
-	d := report.NewDiagnose(envelope(), "", c, sampleFindings()[:1])
+	d := report.NewDiagnose(envelope(), "", c, sampleFindings()[:1], nil)
 	d.CPU = processors.Examine(&span)
 	return d
 }
