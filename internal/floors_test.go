@@ -27,6 +27,7 @@ var floors = map[string]int{
 	"internal/nl":          1,
 	"internal/nl/tc":       1, // the options of queueing disciplines: bytes and words, no socket
 	"internal/nl/sockdiag": 1, // the sockets of a namespace, one after the other
+	"internal/nl/nft":      1, // how many firewall rules there are to compare a packet with
 	"internal/wire":        1,
 	"internal/procfs":      1,
 	"internal/bus":         1,
@@ -119,7 +120,7 @@ var mayExec = map[string]bool{
 
 // onlyIn holds imports that belong to one room.
 var onlyIn = map[string][]string{
-	"github.com/mdlayher/netlink":   {"internal/nl", "internal/nl/tc"},
+	"github.com/mdlayher/netlink":   {"internal/nl", "internal/nl/tc", "internal/nl/nft"},
 	"github.com/mdlayher/genetlink": {"internal/nl"},
 	"github.com/spf13/cobra":        {"internal/cli"},
 }

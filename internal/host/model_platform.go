@@ -7,11 +7,13 @@ import "github.com/linerate/linerate/internal/owner"
 type Platform struct {
 	Qdiscs []Qdisc `json:"qdiscs,omitempty"`
 	// Softnet is what each CPU took in by softirq. It is the whole machine's, also in a container.
-	Softnet []Softnet     `json:"softnet,omitempty"`
-	Idle    *Idle         `json:"idle,omitempty"`
-	Tables  []Table       `json:"tables,omitempty"`
-	Mounts  []Mount       `json:"mounts,omitempty"` // NFS alone
-	Owners  []owner.Owner `json:"owners,omitempty"`
+	Softnet []Softnet `json:"softnet,omitempty"`
+	Idle    *Idle     `json:"idle,omitempty"`
+	Tables  []Table   `json:"tables,omitempty"`
+	// Firewall are the chains of nftables that packets are led through. Nil: there are none, or nobody was allowed to ask; archives have none.
+	Firewall []FirewallChain `json:"firewall,omitempty"`
+	Mounts   []Mount         `json:"mounts,omitempty"` // NFS alone
+	Owners   []owner.Owner   `json:"owners,omitempty"`
 }
 
 // Qdisc is one queueing discipline with its totals (tc -s qdisc).
@@ -70,6 +72,19 @@ type Table struct {
 	Name    string `json:"name"`
 	Entries uint64 `json:"entries"`
 	Limit   uint64 `json:"limit,omitempty"` // 0: none, or not known
+}
+
+// FirewallChain is a base chain of nftables, with how many rules it holds. It has the fields of nft.Chain in their order.
+type FirewallChain struct {
+	Family   string `json:"family"` // ip, ip6, inet, arp, bridge, netdev
+	Table    string `json:"table"`
+	Name     string `json:"chain"`
+	Type     string `json:"type"` // filter, route, or nat, which only the first packet of a connection sees
+	Hook     string `json:"hook"` // prerouting, input, forward, output, postrouting, ingress, egress
+	Priority int32  `json:"priority"`
+	Rules    int    `json:"rules"`
+	// Compared is how many rules a packet of a connection that exists is compared with if it fits none of them.
+	Compared int `json:"compared_rules"`
 }
 
 // Mount is an NFS mount with the options that are in force, which are what client and server agreed on and not what fstab says.

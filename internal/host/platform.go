@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/nl/nft"
 	"github.com/linerate/linerate/internal/owner"
 	"github.com/linerate/linerate/internal/procfs"
 )
@@ -14,7 +15,7 @@ import (
 func readPlatform(src *source, s *Snapshot, said *notes) Platform {
 	return Platform{
 		Qdiscs: readQdiscs(src, said), Softnet: readSoftnet(src), Idle: readIdle(src, s.CPUs),
-		Tables: readTables(src, s), Mounts: readMounts(src), Owners: readOwners(src),
+		Tables: readTables(src, s), Firewall: readFirewall(src), Mounts: readMounts(src), Owners: readOwners(src),
 	}
 }
 
@@ -93,6 +94,23 @@ func readIdle(src *source, cpus []CPU) *Idle {
 		return nil
 	}
 	return idle
+}
+
+// readFirewall asks the running kernel for the chains of nftables. To be asked is what makes it load the module, so that a host which has not loaded it is not asked; one without
+// /proc/modules can load none, and has it built in or not at all. That an ordinary user is not told is no news, and no warning.
+func readFirewall(src *source) []FirewallChain {
+	if !src.Live() || !src.Exists("sys/module/nf_tables") && src.Exists("proc/modules") {
+		return nil
+	}
+	chains, err := nft.Chains()
+	if err != nil {
+		return nil
+	}
+	var all []FirewallChain
+	for _, c := range chains {
+		all = append(all, FirewallChain(c))
+	}
+	return all
 }
 
 // readTables reads how full the kernel's tables are. Conntrack and sockets are those of the thread's network namespace; neighbours and the memory of

@@ -12,6 +12,7 @@ func Rules() []evidence.Rule {
 		{Code: evidence.PortExhaustion, Case: portsRefused},
 		{Code: evidence.TCPMemoryPressure, Span: tcpMemoryPressure},
 		{Code: evidence.UDPSocketOverflow, Span: udpSocketOverflow},
+		{Code: evidence.FirewallCost, Span: firewallCost},
 		{Code: evidence.ApplicationLimited, Span: applicationLimited},
 	}
 }

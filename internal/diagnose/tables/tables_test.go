@@ -86,6 +86,19 @@ func writer(acked uint64, busySeconds float64, appLimited bool, unsent int64) fu
 	return sockets(func(s *watch.Sockets) { s.Connections = append(s.Connections, c) })
 }
 
+// firewalled gives the host a chain of so many rules at the input, and processor 0 so much of its time in softirq.
+func firewalled(rules int, softirq float64) func(*evidence.Span) {
+	return func(s *evidence.Span) {
+		s.Host.Firewall = append(s.Host.Firewall, host.FirewallChain{Family: "inet", Table: "filter", Name: "input", Type: "filter", Hook: "input", Rules: rules, Compared: rules})
+		s.CPUs[0].SoftIRQ, s.CPUs[0].Idle = 3*softirq, 3*(1-softirq)
+	}
+}
+
+// chain changes the last chain of the host.
+func chain(f func(*host.FirewallChain)) func(*evidence.Span) {
+	return func(s *evidence.Span) { f(&s.Host.Firewall[len(s.Host.Firewall)-1]) }
+}
+
 // TestRules holds each rule to what it says of its fault at every level, and to silence on what looks like it.
 func TestRules(t *testing.T) {
 	const none = evidence.Severity("")
@@ -157,6 +170,23 @@ func TestRules(t *testing.T) {
 		{"orphans are closed", tcpMemoryPressure, watched(counters{"tcpmem.pages": 100, "TcpExt.TCPAbortOnMemory": 50}), none, ""},
 		{"memory without limits", tcpMemoryPressure, watched(counters{"tcpmem.pages": 99999}, func(s *evidence.Span) { s.Host = nil }), none, ""},
 		{"memory, once", tcpMemoryPressure, watched(counters{"tcpmem.pages": 100, "TcpExt.TCPMemoryPressures": 9, "TcpExt.TCPMemoryPressuresChrono": 90000, "TcpExt.PruneCalled": 7000}, history), evidence.Notice, "since boot"},
+
+		// The figures of these three are those of a run over veth with Linux 6.18.
+		{"firewall gross", firewallCost, watched(counters{"Ip.InReceives": 6098, "Ip.OutRequests": 5233}, ofRun(traffic.Stream), firewalled(20000, 0.67)), evidence.Warning, "20.0 k"},
+		{"firewall plain", firewallCost, watched(counters{"Ip.InReceives": 21463, "Ip.OutRequests": 19720}, ofRun(traffic.Stream), firewalled(5000, 0.58)), evidence.Warning, "5000"},
+		{"firewall mild", firewallCost, watched(counters{"Ip.InReceives": 138623, "Ip.OutRequests": 118261}, ofRun(traffic.Stream), firewalled(500, 0.6)), evidence.Notice, "500"},
+		{"firewall of IPv6", firewallCost, watched(counters{"Ip6.InReceives": 21463}, firewalled(5000, 0.58), chain(func(c *host.FirewallChain) { c.Family = "ip6" })), evidence.Warning, "ip6"},
+		{"firewall of a router", firewallCost, watched(counters{"Ip.InReceives": 21463, "Ip.ForwDatagrams": 21000}, firewalled(5000, 0.58), chain(func(c *host.FirewallChain) { c.Hook = "forward" })), evidence.Warning, "5000"},
+		{"firewall of what goes out", firewallCost, watched(counters{"Ip.OutRequests": 21463}, firewalled(5000, 0.58), chain(func(c *host.FirewallChain) { c.Hook = "output" })), evidence.Warning, "5000"},
+		{"a long chain that packets leave early", firewallCost, watched(counters{"Ip.InReceives": 2_000_000}, firewalled(20000, 0.9)), evidence.Notice, "20.0 k"},
+		{"a long chain and few packets", firewallCost, watched(counters{"Ip.InReceives": 300}, firewalled(20000, 0.03)), evidence.Notice, "20.0 k"},
+		{"a long chain and the softirqs of others", firewallCost, watched(counters{"Ip.InReceives": 10}, firewalled(5000, 0.9)), evidence.Notice, "5000"},
+		{"many slow packets and few rules", firewallCost, watched(counters{"Ip.InReceives": 20000}, firewalled(40, 0.95)), none, ""},
+		{"rules for new connections alone", firewallCost, watched(counters{"Ip.InReceives": 21463}, firewalled(5000, 0.58), chain(func(c *host.FirewallChain) { c.Type = "nat" })), none, ""},
+		{"rules of a bridge", firewallCost, watched(counters{"Ip.InReceives": 21463}, firewalled(5000, 0.58), chain(func(c *host.FirewallChain) { c.Family = "bridge" })), none, ""},
+		{"rules of a router at a host", firewallCost, watched(counters{"Ip.InReceives": 21463, "Ip.InDelivers": 21463}, firewalled(5000, 0.58), chain(func(c *host.FirewallChain) { c.Hook = "forward" })), none, ""},
+		{"firewall, nobody was allowed to ask", firewallCost, watched(counters{"Ip.InReceives": 21463}), none, ""},
+		{"firewall since boot", firewallCost, watched(counters{"Ip.InReceives": 900_000_000}, firewalled(5000, 0.5), history), evidence.Notice, "5000"},
 
 		{"reader gross", applicationLimited, watched(counters{"TcpExt.TCPToZeroWindowAdv": 6}, reader(4_000_000, 4_227_633, 1_500_000)), evidence.Warning, "reads"},
 		{"reader mild", applicationLimited, watched(counters{}, reader(4_000_000, 4_227_633, 112_000_000)), evidence.Warning, "reads"},

@@ -1,0 +1,127 @@
+package nft
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/mdlayher/netlink"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// long is the number of rules from which on it is asked which of them are walked: less than that costs a packet about a microsecond.
+	long = 100
+	// attempts bounds the repetition of a list that changed while it was read.
+	attempts = 3
+)
+
+// Chains lists the base chains in the network namespace of the calling thread, those of all families, in the kernel's order. The error is errors.ErrUnsupported where the kernel has
+// no nftables, and EPERM for ordinary users.
+func Chains() ([]Chain, error) {
+	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
+	if err != nil {
+		return nil, fmt.Errorf("list firewall chains: %w", unsupported(err))
+	}
+	defer c.Close()
+	chains, err := list(c)
+	if err != nil {
+		return nil, fmt.Errorf("list firewall chains: %w", unsupported(err))
+	}
+	return chains, nil
+}
+
+func list(c *netlink.Conn) ([]Chain, error) {
+	messages, err := dump(c, unix.NFT_MSG_GETCHAIN, 0, nil)
+	if err != nil {
+		return nil, err
+	}
+	var chains []Chain
+	var keys []key
+	var isLong []key // tables in which a chain is long; the name of the chain is left out
+	for _, m := range messages {
+		chain, k, base, err := parseChain(m.Data)
+		if err != nil {
+			return nil, err
+		}
+		if chain.Rules >= long {
+			isLong = append(isLong, key{family: k.family, table: k.table})
+		}
+		if base {
+			chains, keys = append(chains, chain), append(keys, k)
+		}
+	}
+	read := make(map[key]bool)
+	for _, table := range isLong {
+		if read[table] {
+			continue
+		}
+		read[table] = true
+		rules, err := rulesOf(c, table)
+		if err != nil {
+			return nil, err
+		}
+		for i, k := range keys {
+			if k.family == table.family && k.table == table.table {
+				chains[i].Compared = walked(rules, k, 0)
+			}
+		}
+	}
+	return chains, nil
+}
+
+// rulesOf reads the rules of one table, by chain, in their order.
+func rulesOf(c *netlink.Conn, table key) (map[key][]step, error) {
+	e := netlink.NewAttributeEncoder()
+	e.String(ruleTable, table.table)
+	filter, err := e.Encode()
+	if err != nil {
+		return nil, err
+	}
+	messages, err := dump(c, unix.NFT_MSG_GETRULE, table.family, filter)
+	if err != nil {
+		return nil, err
+	}
+	rules := make(map[key][]step)
+	for _, m := range messages {
+		k, s, err := parseRule(m.Data)
+		if err != nil {
+			return nil, err
+		}
+		rules[k] = append(rules[k], s)
+	}
+	return rules, nil
+}
+
+// dump asks for a list. One that changed while it was read is asked for again.
+func dump(c *netlink.Conn, kind uint16, family byte, filter []byte) ([]netlink.Message, error) {
+	request := binary.BigEndian.AppendUint16([]byte{family, 0}, 0) // struct nfgenmsg
+	for range attempts {
+		messages, err := c.Execute(netlink.Message{
+			Header: netlink.Header{Type: netlink.HeaderType(unix.NFNL_SUBSYS_NFTABLES<<8 | kind), Flags: netlink.Request | netlink.Dump},
+			Data:   append(request, filter...),
+		})
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		torn := false
+		for _, m := range messages {
+			torn = torn || m.Header.Flags&netlink.DumpInterrupted != 0
+		}
+		if !torn {
+			return messages, nil
+		}
+	}
+	return nil, fmt.Errorf("rules changed during each of %d readings", attempts)
+}
+
+// unsupported gives the kernel's ways of saying that it has no nftables one name.
+func unsupported(err error) error {
+	if errors.Is(err, unix.EPROTONOSUPPORT) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EINVAL) {
+		return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+	}
+	return err
+}

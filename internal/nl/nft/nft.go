@@ -1,0 +1,315 @@
+package nft
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/mdlayher/netlink"
+)
+
+// Chain is one base chain.
+type Chain struct {
+	Family   string // ip, ip6, inet, arp, bridge, netdev
+	Table    string
+	Name     string
+	Type     string // filter, route, or nat, which only the first packet of a connection sees
+	Hook     string // prerouting, input, forward, output, postrouting, ingress, egress
+	Priority int32  // lower ones come first
+	Rules    int
+	Compared int // package comment
+}
+
+// key names a chain.
+type key struct {
+	family      byte
+	table, name string
+}
+
+// Attributes and numbers of nf_tables.h.
+const (
+	chainTable, chainName, chainHook, chainUse, chainType = 1, 3, 4, 6, 7
+
+	hookNumber, hookPriority = 1, 2
+
+	ruleTable, ruleChain, ruleExpressions = 1, 2, 4
+
+	expressionName, expressionData = 1, 2
+
+	dataValue, dataVerdict          = 1, 2
+	verdictCode, verdictChain       = 1, 2
+	immediateRegister, immediateNow = 1, 2
+	lookupDestination               = 3
+	ctKey                           = 2
+	bitwiseMask                     = 4
+	matchName                       = 1
+
+	registerVerdict = 0 // NFT_REG_VERDICT
+	ctState         = 0 // NFT_CT_STATE
+	established     = 1 << 1
+
+	verdictDrop, verdictAccept, verdictJump, verdictGoto = 0, 1, -3, -4
+)
+
+// families and hooks by their numbers (NFPROTO_*, NF_INET_*, NF_NETDEV_*, NF_ARP_*).
+var families = map[byte]string{1: "inet", 2: "ip", 3: "arp", 5: "netdev", 7: "bridge", 10: "ip6"}
+
+func hookName(family byte, number uint32) string {
+	hooks := []string{"prerouting", "input", "forward", "output", "postrouting", "ingress"}
+	switch family {
+	case 3:
+		hooks = []string{"input", "output", "forward"}
+	case 5:
+		hooks = []string{"ingress", "egress"}
+	}
+	if int(number) >= len(hooks) {
+		return fmt.Sprintf("hook %d", number)
+	}
+	return hooks[number]
+}
+
+// errShort is a message without its header, which no kernel sends.
+var errShort = errors.New("message shorter than its header")
+
+// body takes the header struct nfgenmsg off a message: family, version, and a resource that is zero here.
+func body(b []byte) (family byte, attributes []byte, err error) {
+	if len(b) < 4 {
+		return 0, nil, errShort
+	}
+	return b[0], b[4:], nil
+}
+
+// attributes decodes a list of attributes, whose numbers are in network order but for registers' contents.
+func attributes(b []byte, visit func(*netlink.AttributeDecoder)) error {
+	d, err := netlink.NewAttributeDecoder(b)
+	if err != nil {
+		return err
+	}
+	d.ByteOrder = binary.BigEndian
+	for d.Next() {
+		visit(d)
+	}
+	return d.Err()
+}
+
+// parseChain reads NFT_MSG_NEWCHAIN. A chain without a hook is one that only jumps lead to; base is false then.
+func parseChain(b []byte) (c Chain, k key, base bool, err error) {
+	family, b, err := body(b)
+	if err != nil {
+		return c, k, false, err
+	}
+	var hook []byte
+	err = attributes(b, func(d *netlink.AttributeDecoder) {
+		switch d.Type() {
+		case chainTable:
+			c.Table = d.String()
+		case chainName:
+			c.Name = d.String()
+		case chainType:
+			c.Type = d.String()
+		case chainUse:
+			c.Rules = int(d.Uint32())
+		case chainHook:
+			hook, base = d.Bytes(), true
+		}
+	})
+	if err == nil && base {
+		err = attributes(hook, func(d *netlink.AttributeDecoder) {
+			switch d.Type() {
+			case hookNumber:
+				c.Hook = hookName(family, d.Uint32())
+			case hookPriority:
+				c.Priority = int32(d.Uint32())
+			}
+		})
+	}
+	c.Family = families[family]
+	if c.Family == "" {
+		c.Family = fmt.Sprintf("family %d", family)
+	}
+	// No rule can jump to a base chain, so that its uses are its rules.
+	c.Compared = c.Rules
+	return c, key{family, c.Table, c.Name}, base, err
+}
+
+// step is what a rule means for the walk of a packet of a connection that exists.
+type step struct {
+	ends bool   // the walk goes no further
+	into string // a chain that it leads through, without a condition
+}
+
+// parseRule reads NFT_MSG_NEWRULE.
+func parseRule(b []byte) (k key, s step, err error) {
+	family, b, err := body(b)
+	if err != nil {
+		return k, s, err
+	}
+	k.family = family
+	var list []byte
+	err = attributes(b, func(d *netlink.AttributeDecoder) {
+		switch d.Type() {
+		case ruleTable:
+			k.table = d.String()
+		case ruleChain:
+			k.name = d.String()
+		case ruleExpressions:
+			list = d.Bytes()
+		}
+	})
+	if err != nil {
+		return k, s, err
+	}
+	s, err = meaning(list)
+	return k, s, err
+}
+
+// rule is what is gathered of a rule's expressions.
+type rule struct {
+	conditions  int  // expressions that may say no
+	state       bool // one of them asks for the state of the connection
+	established bool // and accepts that it exists
+	verdict     int32
+	decided     bool
+	chain       string
+	mapped      bool // a map from something to a verdict
+}
+
+// meaning judges the expressions of a rule.
+func meaning(list []byte) (step, error) {
+	var r rule
+	var failed error
+	err := attributes(list, func(d *netlink.AttributeDecoder) {
+		if err := r.expression(d.Bytes()); err != nil {
+			failed = err
+		}
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return step{}, err
+	}
+	switch {
+	case r.state && r.mapped, r.state && r.established && r.decided && r.verdict == verdictAccept:
+		return step{ends: true}, nil
+	case r.conditions > 0 || !r.decided:
+		return step{}, nil
+	case r.verdict == verdictJump:
+		return step{into: r.chain}, nil
+	case r.verdict == verdictGoto:
+		return step{into: r.chain, ends: true}, nil
+	}
+	return step{ends: r.verdict == verdictAccept || r.verdict == verdictDrop}, nil
+}
+
+// expression adds one expression. What counts, logs or marks lets every packet pass; loads alone decide nothing, their comparison does.
+func (r *rule) expression(b []byte) error {
+	var name string
+	var data []byte
+	if err := attributes(b, func(d *netlink.AttributeDecoder) {
+		switch d.Type() {
+		case expressionName:
+			name = d.String()
+		case expressionData:
+			data = d.Bytes()
+		}
+	}); err != nil {
+		return err
+	}
+	switch name {
+	case "immediate":
+		return r.immediate(data)
+	case "cmp", "range", "limit", "connlimit", "quota", "fib", "socket", "dynset":
+		r.conditions++
+	case "lookup":
+		r.conditions++
+		return attributes(data, func(d *netlink.AttributeDecoder) {
+			if d.Type() == lookupDestination {
+				r.mapped = r.mapped || d.Uint32() == registerVerdict
+			}
+		})
+	case "ct":
+		return attributes(data, func(d *netlink.AttributeDecoder) {
+			if d.Type() == ctKey && d.Uint32() == ctState {
+				r.state = true
+			}
+		})
+	case "bitwise":
+		var mask []byte
+		err := attributes(data, func(d *netlink.AttributeDecoder) {
+			if d.Type() == bitwiseMask {
+				mask = d.Bytes()
+			}
+		})
+		if err != nil || !r.state {
+			return err
+		}
+		// The state is one bit of many, tested by a mask in the machine's order.
+		return attributes(mask, func(d *netlink.AttributeDecoder) {
+			if v := d.Bytes(); d.Type() == dataValue && len(v) == 4 {
+				r.established = r.established || binary.NativeEndian.Uint32(v)&established != 0
+			}
+		})
+	case "match":
+		// Of xtables: what it asks is its own business, but of the state the verdict tells: what accepts by state accepts connections that exist.
+		r.conditions++
+		return attributes(data, func(d *netlink.AttributeDecoder) {
+			if d.Type() == matchName && (d.String() == "conntrack" || d.String() == "state") {
+				r.state, r.established = true, true
+			}
+		})
+	case "target", "reject":
+		r.conditions++ // it decides in a way of its own
+	}
+	return nil
+}
+
+// immediate is a verdict, or a value for a register.
+func (r *rule) immediate(b []byte) error {
+	verdict := false
+	var data, word []byte
+	err := attributes(b, func(d *netlink.AttributeDecoder) {
+		switch d.Type() {
+		case immediateRegister:
+			verdict = d.Uint32() == registerVerdict
+		case immediateNow:
+			data = d.Bytes()
+		}
+	})
+	if err != nil || !verdict {
+		return err
+	}
+	if err := attributes(data, func(d *netlink.AttributeDecoder) {
+		if d.Type() == dataVerdict {
+			word = d.Bytes()
+		}
+	}); err != nil {
+		return err
+	}
+	return attributes(word, func(d *netlink.AttributeDecoder) {
+		switch d.Type() {
+		case verdictCode:
+			r.verdict, r.decided = int32(d.Uint32()), true
+		case verdictChain:
+			r.chain = d.String()
+		}
+	})
+}
+
+// maxJumps is how deep the kernel lets rules jump (NFT_JUMP_STACK_SIZE).
+const maxJumps = 16
+
+// walked counts the rules of a walk through a chain.
+func walked(rules map[key][]step, k key, depth int) int {
+	n := 0
+	if depth > maxJumps {
+		return 0
+	}
+	for _, s := range rules[k] {
+		n++
+		if s.into != "" {
+			n += walked(rules, key{k.family, k.table, s.into}, depth+1)
+		}
+		if s.ends {
+			break
+		}
+	}
+	return n
+}
