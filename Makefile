@@ -8,7 +8,7 @@ export CGO_ENABLED := 0
 comma   := ,
 REQUIRE := netns,sshd,peers,nft$(if $(filter amd64,$(shell $(GO) env GOARCH)),$(comma)guest)
 
-.PHONY: build demo test bench fuzz lint gen cross setup
+.PHONY: build demo test matrix bench fuzz lint gen cross setup
 build: ## one static binary in bin/
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/linerate
 
@@ -17,6 +17,9 @@ demo: build ## the whole loop in a private world on this machine; needs nothing 
 
 test: setup ## the whole test suite; what it needs and does not find is a failure, not a skip
 	LINERATE_REQUIRE=$(REQUIRE) $(GO) test -timeout 25m -p 1 -parallel 5 $(LINERATE_TEST_FLAGS) ./...
+
+matrix: build setup ## every known fault planted, and every verdict compared with it; half an hour on a machine with nothing else to do
+	bin/linerate lab matrix $(MATRIX_FLAGS)
 
 bench: build setup ## side by side with iperf3, iperf, nuttcp and sockperf on a veth pair, as ratios in one run; needs root
 	$(GO) build -o bin/ ./bench

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -170,6 +171,12 @@ func (s Scenario) Check() error {
 	}
 	return s.checkMatrix()
 }
+
+// On is the ground on which the scenario is played.
+func (s Scenario) On() Ground { return cmp.Or(s.Ground, Namespace) }
+
+// From is the mode in which it is diagnosed.
+func (s Scenario) From() Mode { return cmp.Or(s.Mode, Target) }
 
 // ratio is the part of the healthy rate that passes. Nine tenths leave room for the noise of a busy machine.
 func (e Expectation) ratio() float64 {

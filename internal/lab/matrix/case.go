@@ -34,11 +34,7 @@ type Filter struct {
 func Select(scenarios []lab.Scenario, f Filter) []Case {
 	var cases []Case
 	for _, s := range scenarios {
-		ground := s.Ground
-		if ground == "" {
-			ground = lab.Namespace
-		}
-		if f.Only != nil && !f.Only.MatchString(s.Name) || f.Ground != "" && f.Ground != ground || f.Short && !s.Short {
+		if f.Only != nil && !f.Only.MatchString(s.Name) || f.Ground != "" && f.Ground != s.On() || f.Short && !s.Short {
 			continue
 		}
 		if s.Sound() && f.Level == "" {

@@ -60,7 +60,7 @@ func Run(ctx context.Context, cases []Case, o Options) ([]report.MatrixCase, err
 		}
 	}
 	for _, c := range cases {
-		if c.Scenario.Ground == lab.Guest && !o.Inside {
+		if c.Scenario.On() == lab.Guest && !o.Inside {
 			guests = append(guests, c)
 			continue
 		}
@@ -146,13 +146,7 @@ const patience = 2 * time.Minute
 func begin(c Case, run int, o Options) report.MatrixCase {
 	m := report.MatrixCase{
 		Scenario: c.Scenario.Name, Level: string(c.Level), Run: run, Kernel: o.Kernel,
-		Ground: string(lab.Namespace), Mode: string(lab.Target), Pair: len(c.Scenario.Expect.Both) > 0,
-	}
-	if c.Scenario.Ground != "" {
-		m.Ground = string(c.Scenario.Ground)
-	}
-	if c.Scenario.Mode != "" {
-		m.Mode = string(c.Scenario.Mode)
+		Ground: string(c.Scenario.On()), Mode: string(c.Scenario.From()), Pair: len(c.Scenario.Expect.Both) > 0,
 	}
 	if m.Pair {
 		m.Expected = c.Scenario.Expect.Both
