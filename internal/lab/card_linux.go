@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unsafe"
@@ -63,8 +64,12 @@ func moveCards(ctx context.Context, driver string, spaces ...*os.File) (names [2
 		}
 	}
 	for i, card := range cards {
-		names[i] = card.name
-		if err := c.MoveToNetNS(card.name, int(spaces[i].Fd())); err != nil {
+		// By a name that no host has: it may have another device by the kernel's.
+		names[i] = "card" + strconv.Itoa(i)
+		if err := rename(card.name, names[i]); err != nil {
+			return names, err
+		}
+		if err := c.MoveToNetNS(names[i], int(spaces[i].Fd())); err != nil {
 			return names, err
 		}
 	}

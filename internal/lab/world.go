@@ -31,9 +31,11 @@ type Setting struct {
 
 // World describes hosts and how they are joined.
 type World struct {
-	Topology Topology             `json:"topology"`
-	Link     *Link                `json:"link,omitempty"`     // nil: a plain veth, as fast as the CPU
-	Card     string               `json:"card,omitempty"`     // in place of a link: the driver of two cards of this machine that are on one wire, as in a guest
+	Topology Topology `json:"topology"`
+	Link     *Link    `json:"link,omitempty"` // nil: a plain veth, as fast as the CPU
+	Card     string   `json:"card,omitempty"` // in place of a link: the driver of two cards of this machine that are on one wire, as in a guest
+	// TC are lines for tc(8) by host name, as in a file for its -batch, that belong to a staged world at every level: its rate, its delay.
+	TC       map[string][]string  `json:"tc,omitempty"`
 	Settings map[string][]Setting `json:"settings,omitempty"` // by host name, "all" for every host: pinned when the world comes up
 }
 
@@ -65,6 +67,11 @@ func (w World) Check() error {
 	}
 	if w.Card != "" && w.Link != nil {
 		return errors.New("a hop is either a link or cards")
+	}
+	for name := range w.TC {
+		if !slices.ContainsFunc(plan.hosts, func(h hostPlan) bool { return h.name == name }) {
+			return fmt.Errorf("tc on host %q: a %s world has no such host", name, w.Topology)
+		}
 	}
 	for name := range w.Settings {
 		if name != "all" && !slices.ContainsFunc(plan.hosts, func(h hostPlan) bool { return h.name == name }) {
