@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/diagnose"
-	"github.com/linerate/linerate/internal/loop"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/watch"
 )
@@ -38,9 +37,12 @@ its numbers, where they came from, and the explanations that were ruled out. Cha
 With a TARGET both hosts are read, the path is loaded once, and both ends are sampled around it; where
 a suspicion needs it, a few short probes follow. It takes at most 15 seconds.
 
-Without one nothing is sent: this host's counters, processors, interrupts and sockets are watched while
+iperf3://HOST[:PORT] and the other programs that measure knows are judged by what this end sees of them,
+and icmp://HOST by round trips and the path MTU alone; so is a host where nothing accepts the connection.
+
+Without a TARGET nothing is sent: this host's counters, processors, interrupts and sockets are watched while
 it does what it does, for --duration, which is then at most 5 seconds.`,
-		Example: "  linerate diagnose\n  linerate diagnose 192.0.2.7 --key KEY\n  linerate diagnose --fail-on warning --json\n" +
+		Example: "  linerate diagnose\n  linerate diagnose 192.0.2.7 --key KEY\n  linerate diagnose iperf3://192.0.2.7\n  linerate diagnose --fail-on warning --json\n" +
 			"  linerate diagnose --explain receive-window-limited",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -61,12 +63,15 @@ it does what it does, for --duration, which is then at most 5 seconds.`,
 			if len(args) > 0 {
 				target = args[0]
 			}
-			v, err := a.diagnosed(cmd.Context(), target, f, p)
+			v, short, err := a.diagnosed(cmd.Context(), target, f, p)
 			if err != nil {
 				return err
 			}
 			p.Done()
 			doc := report.NewDiagnose(a.envelope(v.Near.Name), target, v.Case, v.Findings, v.Blind)
+			if short != nil {
+				doc.Warnings = append(doc.Warnings, oneSentence(short)+": judged by echoes alone")
+			}
 			text := func(w io.Writer, d *report.DiagnoseDocument, s report.Style) error {
 				return report.DiagnoseText(w, d, s, f.verbose)
 			}
@@ -76,7 +81,7 @@ it does what it does, for --duration, which is then at most 5 seconds.`,
 			if err := a.print(doc, func(s report.Style) error { return text(a.out, doc, s) }); err != nil {
 				return err
 			}
-			return failOnSeverity(f.failOn, v.Findings)
+			return cmp.Or(failOnSeverity(f.failOn, v.Findings), short)
 		},
 	}
 	f.target.add(c)
@@ -112,22 +117,6 @@ func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
 		return usagef("--duration %v: this host is watched for %v at most; give a TARGET to load a path for longer", f.load.duration, watch.MaxDuration)
 	}
 	return nil
-}
-
-// diagnosed makes the verdict; without a target it is on this host alone.
-func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *progress) (*loop.Verdict, error) {
-	status := func(step string) { p.Status("%s", step) }
-	if target == "" {
-		return loop.Watch(ctx, loop.WatchOptions{Duration: f.load.duration, Progress: status})
-	}
-	client, err := a.connect(ctx, target, f.target, p)
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
-	return loop.Diagnose(ctx, client, loop.DiagnoseOptions{
-		Direction: f.load.direction(), Streams: f.load.parallel, Duration: f.load.duration, Progress: status,
-	})
 }
 
 func (a *app) explain(code string) error {

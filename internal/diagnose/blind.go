@@ -42,7 +42,8 @@ func dim(c *evidence.Case, loaded []*evidence.Flow, found []evidence.Finding) []
 	var all []Blind
 	for _, g := range gaps {
 		for i := range found {
-			if g.concerns(found[i]) {
+			// A doubt rests on what was seen.
+			if g.concerns(found[i]) && found[i].Code != evidence.MeasurementUnreliable {
 				// A judgement has no more than three digits.
 				found[i].Confidence = math.Round(1000*found[i].Confidence*(1-g.Lowers)) / 1000
 				g.Of = append(g.Of, found[i].Code)

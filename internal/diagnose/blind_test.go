@@ -150,3 +150,26 @@ func TestBlindOnAKernelWithoutCounters(t *testing.T) {
 		t.Errorf("a host that counts no TCP: %+v", v.Blind)
 	}
 }
+
+// TestEchoesAlone is a peer that answers pings and nothing else.
+func TestEchoesAlone(t *testing.T) {
+	lost := 0.0
+	near := &host.Snapshot{Name: "near"}
+	c := diagnose.Case{Near: near, Refused: map[diagnose.Probe]string{"stream": "answers nothing but echo requests", "rr": "answers nothing but echo requests"}}
+	c.Runs = []traffic.Result{{Test: traffic.Ping, Method: "icmp echo", DurationSeconds: 1, LossRatio: &lost,
+		RTT: &traffic.Distribution{Count: 20, Min: 0.0001, P50: 0.0002, P99: 0.0004}}}
+	v := diagnose.Examine(c)
+	checkShape(t, v.Findings)
+	f := v.Findings[0]
+	if f.Code != evidence.Healthy || !strings.Contains(f.Title, "20 echoes, which took 200 µs") || f.Where != "path" {
+		t.Errorf("%s at %s: %s", f.Code, f.Where, f.Title)
+	}
+	for _, what := range []string{"what the path carries", "the far host", "single requests"} {
+		if blindness(v, what) == nil {
+			t.Errorf("%s is not told: %+v", what, v.Blind)
+		}
+	}
+	if f.Confidence >= 0.3 {
+		t.Errorf("healthy is %v sure by pings alone", f.Confidence)
+	}
+}

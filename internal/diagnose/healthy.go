@@ -6,6 +6,7 @@ import (
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/traffic"
 )
 
 // healthy is the verdict when no rule found a fault: what remains is the speed of the hosts themselves, or something this version
@@ -99,6 +100,11 @@ func quiet(c *evidence.Case) evidence.Finding {
 		Title:    "No setting that is wrong on every path was found; nothing was measured.",
 		Evidence: []evidence.Evidence{{Name: "loaded runs", Value: 0.0, Unit: "runs", Source: "the case"}},
 		Remedy:   evidence.Remedy{Text: "Run `linerate diagnose TARGET` to see what limits a path."}}
+	for i := range c.Runs {
+		if r := &c.Runs[i]; r.Test == traffic.Ping && r.RTT != nil {
+			echoed(&x, r)
+		}
+	}
 	for i := range c.Watched {
 		s := &c.Watched[i]
 		if s.SinceBoot || s.Seconds <= 0 {
@@ -114,4 +120,19 @@ func quiet(c *evidence.Case) evidence.Finding {
 		}
 	}
 	return x
+}
+
+// echoed is what can be said of a path that carried echoes and nothing else: that they come back.
+func echoed(x *evidence.Finding, r *evidence.Run) {
+	x.Where = "path"
+	x.Title = fmt.Sprintf("No fault showed in %s echoes, which took %s in the middle; what the path carries was not measured.",
+		evidence.Count(float64(r.RTT.Count)), evidence.Seconds(r.RTT.P50))
+	x.Evidence = []evidence.Evidence{
+		{Name: "round trip, median", Value: r.RTT.P50, Unit: "seconds", Source: r.Method},
+		{Name: "round trip, 99th percentile", Value: r.RTT.P99, Unit: "seconds", Source: r.Method},
+	}
+	if r.LossRatio != nil {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "echoes lost", Value: *r.LossRatio, Unit: "ratio", Source: r.Method})
+	}
+	x.Remedy.Text = "Run `linerate serve` on the other host, and `linerate diagnose` with its key, to see what limits the path."
 }

@@ -2,10 +2,13 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/engine"
@@ -126,19 +129,38 @@ func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error)
 		// The kernel's round trip of the flow itself holds its own segments' wait at the receiver; an echo beside it holds the path's queues alone.
 		load.ProbeGap = beside
 	}
-	loaded, err := far.Run(ctx, load, nil)
-	if err != nil {
+	if err := d.load(ctx, load); err != nil {
 		return nil, err
 	}
-	v.Runs = append(v.Runs, *loaded)
-	v.NearAddress, v.FarAddress = loaded.LocalAddress, loaded.RemoteAddress
+	last := v.Runs[len(v.Runs)-1]
+	v.NearAddress, v.FarAddress = last.LocalAddress, last.RemoteAddress
 	return v, d.examine(ctx)
+}
+
+// load runs the stream. A far end that cannot be loaded at all is judged by what it answers; one that answers nothing is not judged.
+func (d *diagnosis) load(ctx context.Context, spec traffic.Spec) error {
+	r, err := d.far.Run(ctx, spec, nil)
+	switch {
+	case err == nil:
+		d.v.Runs = append(d.v.Runs, *r)
+		return nil
+	case d.v.Far != nil || !errors.Is(err, traffic.ErrBadSpec):
+		return err
+	case spec.Direction != traffic.Up || spec.Streams > 1:
+		return err // asked for in so many words
+	case len(d.v.Runs) == 0:
+		return d.silence
+	}
+	d.refuse(runStream, err.Error())
+	// Nothing that a rule could look at asks for it, and it is the one thing beside round trips that echoes tell.
+	return d.probe(ctx, evidence.ProbeMTU)
 }
 
 // The runs that every verdict has beside the loaded one, as [diagnose.Case.Refused] names them where they could not be made.
 const (
 	runPing         diagnose.Probe = "ping"
 	runTransactions diagnose.Probe = "rr"
+	runStream       diagnose.Probe = "stream"
 )
 
 // diagnosis is one verdict under way.
@@ -147,6 +169,8 @@ type diagnosis struct {
 	o     DiagnoseOptions
 	v     *Verdict
 	until time.Time // the verdict is promised
+
+	silence error // of the first run, if it could not be made
 }
 
 // light runs what sharpens a verdict and is not needed for one: a firewall that drops echoes is no reason to stop, and no reason to keep silent about it.
@@ -160,11 +184,16 @@ func (d *diagnosis) light(ctx context.Context, name diagnose.Probe, spec traffic
 		return false, err
 	}
 	d.refuse(name, err.Error())
+	if d.silence == nil {
+		d.silence = err
+	}
 	return false, nil
 }
 
 // refuse notes why a run could not be made.
 func (d *diagnosis) refuse(name diagnose.Probe, why string) {
+	// The mark of a test that makes no sense is for errors.Is; who reads it needs the reason alone.
+	why = strings.TrimPrefix(why, traffic.ErrBadSpec.Error()+": ")
 	if d.v.Refused == nil {
 		d.v.Refused = make(map[diagnose.Probe]string)
 	}

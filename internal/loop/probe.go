@@ -134,5 +134,9 @@ func (d *diagnosis) timeOf(spec traffic.Spec) time.Duration {
 	if spec.Test == traffic.MTU {
 		return t + mtuTime
 	}
+	if d.v.Far == nil {
+		// Other programs know whole seconds, and cut off one of the start.
+		return t + (spec.Duration + time.Second - 1).Truncate(time.Second) + strangerWarmUp
+	}
 	return t + spec.Duration + max(spec.WarmUp, 0)
 }

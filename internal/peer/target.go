@@ -46,9 +46,9 @@ func ParseTarget(text string) (Target, error) {
 			}
 			return Target{SSH: &t}, nil
 		case "iperf3", "iperf", "iperf2", "ttcp", "nuttcp", "stamp", "sockperf":
-			return bad("%s can be measured and nothing else; run `linerate serve` there, or use ssh://", scheme)
+			return bad("%s can be measured and diagnosed and nothing else; run `linerate serve` there, or use ssh://", scheme)
 		}
-		return bad("%s:// is not known; the forms are HOST[:PORT] and ssh://[USER@]HOST[:PORT], and for measure alone those of other programs, as in iperf3://HOST[:PORT]", scheme)
+		return bad("%s:// is not known; the forms are HOST[:PORT] and ssh://[USER@]HOST[:PORT], and for measure and diagnose those of other programs, as in iperf3://HOST[:PORT]", scheme)
 	}
 	host, port := text, strconv.Itoa(DefaultPort)
 	literal := text

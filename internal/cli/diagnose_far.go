@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/loop"
+	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// diagnosed makes the verdict; without a target it is on this host alone. Short is why a verdict is by echoes alone where more was asked for; the command
+// ends with it once the verdict is printed.
+func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *progress) (v *loop.Verdict, short, err error) {
+	status := func(step string) { p.Status("%s", step) }
+	if target == "" {
+		v, err = loop.Watch(ctx, loop.WatchOptions{Duration: f.load.duration, Progress: status})
+		return v, nil, err
+	}
+	judge := func(far loop.Far) (*loop.Verdict, error) {
+		return loop.Diagnose(ctx, far, loop.DiagnoseOptions{
+			Direction: f.load.direction(), Streams: f.load.parallel, Duration: f.load.duration, Progress: status,
+		})
+	}
+	if far, ok, err := stranger(target); err != nil || ok {
+		if err != nil {
+			return nil, nil, err
+		}
+		v, err = judge(far)
+		return v, nil, err
+	}
+	client, err := a.connect(ctx, target, f.target, p)
+	if err == nil {
+		defer client.Close()
+		v, err = judge(client)
+		return v, nil, err
+	}
+	// A host that is up and runs no serve still answers echoes. Who asked for another direction or for several streams wants no less.
+	name, resolved := reachable(target, err)
+	if !resolved || f.load.reverse || f.load.parallel > 1 {
+		return nil, nil, err
+	}
+	p.Status("nothing accepts the connection; echoes alone")
+	v, echoErr := judge(echoes(name))
+	if echoErr != nil {
+		return nil, nil, err // the reason why it cannot be reached is the one to tell
+	}
+	return v, err, nil
+}
+
+// stranger is the far end of a target that runs no linerate: icmp://HOST, or another program's server.
+func stranger(target string) (far loop.Stranger, ok bool, err error) {
+	scheme, address, foreign := foreignTarget(target)
+	if scheme != "icmp" && !foreign {
+		return far, false, nil
+	}
+	// The form of an address is that of our own targets.
+	at, err := peer.ParseTarget(address)
+	if err != nil {
+		return far, false, err
+	}
+	name, _, err := net.SplitHostPort(at.Addr)
+	if err != nil || at.SSH != nil {
+		return far, false, usagef("%s: after %s:// comes HOST", target, scheme)
+	}
+	far = echoes(name)
+	if foreign {
+		far.Speak = foreignRunner(scheme, address)
+	}
+	return far, true, nil
+}
+
+// echoes is a far end whose kernel answers echo requests, and nothing else does.
+func echoes(name string) loop.Stranger {
+	own, _ := os.Hostname() // a host without a name goes unnamed in the result
+	return loop.Stranger{Host: name, Sample: host.Root{}.Counters, Name: own}
+}
+
+// reachable tells the host of a target whose port could not be connected to, although its name means something. A wrong key, another program and a failed
+// login are for the user to put right.
+func reachable(target string, err error) (name string, ok bool) {
+	var dns *net.DNSError
+	if !errors.Is(err, wire.ErrUnreachable) || errors.As(err, &dns) || strings.Contains(target, "://") {
+		return "", false
+	}
+	at, err := peer.ParseTarget(target)
+	if err != nil || at.SSH != nil {
+		return "", false
+	}
+	name, _, err = net.SplitHostPort(at.Addr)
+	return name, err == nil
+}
