@@ -40,7 +40,7 @@ func TestParseTarget(t *testing.T) {
 		"me@far":                 "ssh://me@far",
 		"-oProxyCommand=x":       "no host name",
 		"far host":               "no host name",
-		"iperf3://far":           "measured and nothing else",
+		"iperf3://far":           "measured and diagnosed and nothing else",
 		"http://far":             "iperf3://HOST[:PORT]",
 		"ssh://":                 "no host",
 		"ssh://-oProxyCommand=x": "must not begin",
