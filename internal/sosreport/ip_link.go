@@ -145,6 +145,9 @@ func (l *ipLink) readKind(words []string) {
 		}
 	case "bond":
 		l.BondMode, _ = after(words, "mode")
+	case "vxlan":
+		// It has no @ in its name: the interface that its packets leave by is an attribute of its own (IFLA_VXLAN_LINK).
+		l.peer, _ = after(words, "dev")
 	}
 }
 
