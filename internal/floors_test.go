@@ -88,12 +88,13 @@ var floors = map[string]int{
 	"internal/loop":   7,
 	"internal/report": 7,
 
-	"internal/lab/link":   3, // the emulated link itself: frames, not hosts
-	"internal/lab/work":   3, // what other programs do in a world
-	"internal/lab/guest":  3, // a Linux of its own with real drivers; knows nothing of what runs in it
-	"internal/lab/ground": 4, // guests in which practice worlds are played
-	"internal/lab":        8,
-	"internal/lab/matrix": 9, // whether verdicts on worlds are right
+	"internal/lab/link":    3, // the emulated link itself: frames, not hosts
+	"internal/lab/work":    3, // what other programs do in a world
+	"internal/lab/guest":   3, // a Linux of its own with real drivers; knows nothing of what runs in it
+	"internal/lab/setting": 4, // settings of one host of a world, from within it
+	"internal/lab/ground":  4, // guests in which practice worlds are played
+	"internal/lab":         8,
+	"internal/lab/matrix":  9, // whether verdicts on worlds are right
 
 	"internal/cli": 10,
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/matrix"
+	"github.com/linerate/linerate/internal/lab/work"
 	"github.com/linerate/linerate/internal/report"
 )
 
@@ -103,7 +104,7 @@ func (a *app) labMatrix(ctx context.Context, cases []matrix.Case, f matrixFlags)
 	right, played := 0, 0
 	all, err := matrix.Run(ctx, cases, matrix.Options{
 		Runs: f.runs, Out: f.out, Kernel: e.Host.Kernel, Inside: f.inside, Embed: f.inside,
-		Guest: guestPlayer{log: io.Discard, status: func(what string) { p.Status("%d of %d right; %s", right, played, what) }},
+		Guest:    guestPlayer{log: io.Discard, status: func(what string) { p.Status("%d of %d right; %s", right, played, what) }},
 		Progress: func(what string) { p.Status("%d of %d right; %s", right, played, what) },
 		Done: func(c report.MatrixCase) {
 			played++
@@ -138,6 +139,6 @@ func (a *app) labWorkCommand() *cobra.Command {
 		Short:  "Be a background program of a practice world (started by linerate itself)",
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
-		RunE:   func(cmd *cobra.Command, args []string) error { return lab.RunWork(cmd.Context(), args[0]) },
+		RunE:   func(cmd *cobra.Command, args []string) error { return work.RunDescribed(cmd.Context(), args[0], a.out) },
 	}
 }

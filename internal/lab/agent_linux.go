@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linerate/linerate/internal/lab/link"
+	"github.com/linerate/linerate/internal/lab/setting"
 	"github.com/linerate/linerate/internal/nl"
 )
 
@@ -104,7 +105,7 @@ func (a *agent) answer(q request, files []*os.File) {
 	case q.Signal != nil:
 		r.fail(a.runs.signal(q.Signal.Run, syscall.Signal(q.Signal.Signal)))
 	case q.Snapshot && len(files) == 1:
-		r.fail(snapshot(a.client, files[0]))
+		r.fail(setting.Snapshot(a.client, files[0]))
 	default:
 		r.fail(errors.New("lab agent: request not understood"))
 	}
@@ -264,7 +265,7 @@ func (a *agent) configure(q configureRequest) error {
 		}
 	}
 	for _, s := range q.Settings {
-		if err := set(a.client, s); err != nil {
+		if err := setting.Set(a.client, s.Knob, s.Value); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ type Fault struct {
 	Settings map[string][]Setting `json:"settings,omitempty"`
 	Link     *Link                `json:"link,omitempty"`     // in place of the world's
 	Firewall map[string]Firewall  `json:"firewall,omitempty"` // by host name
-	// TC are lines for tc(8) by host name, as in a file for its -batch. They come before Settings, so that a setting can change what they made.
+	// TC are lines for tc(8) by host name, behind those of the world. They come before Settings, so that a setting can change what they made.
 	TC   map[string][]string `json:"tc,omitempty"`
 	Work []work.Work         `json:"work,omitempty"`
 }
@@ -73,7 +73,7 @@ func (f Fault) check(w World, g Ground) error {
 		return errors.New("settings of the machine itself: only in a guest")
 	}
 	delete(settings, machine)
-	if err := (World{Topology: w.Topology, Link: f.Link, Settings: settings}).Check(); err != nil {
+	if err := (World{Topology: w.Topology, Link: f.Link, TC: f.TC, Settings: settings}).Check(); err != nil {
 		return err
 	}
 	plan, err := w.plan()
@@ -86,11 +86,6 @@ func (f Fault) check(w World, g Ground) error {
 	for name, rules := range f.Firewall {
 		if !known(name) || rules.Rules < 0 || rules.Rules > maxRules {
 			return fmt.Errorf("firewall of host %q with %d rules: want a host of the world, and at most %d rules", name, rules.Rules, maxRules)
-		}
-	}
-	for name := range f.TC {
-		if !known(name) {
-			return fmt.Errorf("tc on host %q: the world has no such host", name)
 		}
 	}
 	for _, k := range f.Work {
@@ -164,12 +159,4 @@ type Card struct {
 	Model  string `json:"model"`
 	Queues int    `json:"queues,omitempty"`
 	Wire   int    `json:"wire,omitempty"`
-}
-
-// ground is where the scenario is played.
-func (s Scenario) ground() Ground {
-	if s.Ground == "" {
-		return Namespace
-	}
-	return s.Ground
 }

@@ -24,8 +24,6 @@ func Up(context.Context, World) (*Running, error) { return nil, ErrNotSupported 
 
 func (*Running) carriers(context.Context) error { return ErrNotSupported }
 
-func setHere([]Setting) (func(), error) { return nil, ErrNotSupported }
-
 // SetLink answers ErrNotSupported.
 func (*Running) SetLink(context.Context, Link) error { return ErrNotSupported }
 

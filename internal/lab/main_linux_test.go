@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/signal"
 	"testing"
+
+	"github.com/linerate/linerate/internal/lab/work"
 )
 
 // The test binary is also the agent of its worlds, and a stand-in for linerate in them.
@@ -23,7 +25,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == workCommand {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 		defer stop()
-		if err := RunWork(ctx, os.Args[2]); err != nil {
+		if err := work.RunDescribed(ctx, os.Args[2], os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

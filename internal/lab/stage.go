@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/linerate/linerate/internal/lab/setting"
 	"github.com/linerate/linerate/internal/lab/work"
 	"github.com/linerate/linerate/internal/wire"
 )
@@ -70,12 +70,13 @@ func Stage(ctx context.Context, s Scenario, l Level, state string) (*Staged, err
 
 // plant makes the fault true: first what holds for sockets yet to be made, then the far end, then what others do.
 func (s *Staged) plant(ctx context.Context, f Fault) error {
-	if settings := f.Settings[machine]; len(settings) > 0 {
-		undo, err := setHere(settings)
-		s.stop = append(s.stop, undo)
+	// Put back at the end: the next case may be played in the same guest.
+	for _, m := range f.Settings[machine] {
+		undo, err := setting.Here(m.Knob, m.Value)
 		if err != nil {
 			return fmt.Errorf("the machine: %w", err)
 		}
+		s.stop = append(s.stop, undo)
 	}
 	for _, h := range s.Hosts {
 		if lines := slices.Concat(s.World.TC[h.Name], f.TC[h.Name]); len(lines) > 0 {
@@ -233,15 +234,6 @@ func (s *Staged) Close() error {
 		s.stop[i]()
 	}
 	return s.Running.Close()
-}
-
-// RunWork is the body of the hidden command "linerate lab-work": one background program, as the maker of the world describes it.
-func RunWork(ctx context.Context, description string) error {
-	var w work.Work
-	if err := json.Unmarshal([]byte(description), &w); err != nil {
-		return fmt.Errorf("read the description of the work: %w", err)
-	}
-	return work.Run(ctx, w, os.Stdout)
 }
 
 // workCommand is the hidden command under which the binary does background work.

@@ -1,8 +1,11 @@
 package work
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 )
@@ -120,4 +123,13 @@ func (w Work) filled() Work {
 // interval is the Interval as a duration; at least a millisecond where the kind needs one.
 func (w Work) interval() time.Duration {
 	return max(time.Millisecond, time.Duration(w.Interval*float64(time.Second)))
+}
+
+// RunDescribed is Run with the work as JSON: the body of the hidden command "linerate lab-work", whose argument that is.
+func RunDescribed(ctx context.Context, description string, out io.Writer) error {
+	var w Work
+	if err := json.Unmarshal([]byte(description), &w); err != nil {
+		return fmt.Errorf("read the description of the work: %w", err)
+	}
+	return Run(ctx, w, out)
 }

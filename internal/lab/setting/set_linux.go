@@ -1,0 +1,140 @@
+package setting
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/tc"
+)
+
+// Set makes one setting true in this process's namespaces; c is a client of the network namespace, which sysctls do without.
+func Set(c *nl.Client, name, value string) error {
+	kind, rest, _ := strings.Cut(name, ":")
+	// The parameter is what follows the last slash: a route's destination has one of its own.
+	cut := strings.LastIndexByte(rest, '/')
+	switch {
+	// Below /proc/sys as this process sees it: net.* there are those of the namespace of whoever opens the file.
+	case kind == "sysctl" && rest != "":
+		if err := os.WriteFile(sysctlPath(rest), []byte(value), 0); err != nil {
+			return fmt.Errorf("set %s to %q: %w", name, value, err)
+		}
+		return nil
+	case cut <= 0:
+	case kind == "ethtool" && strings.HasPrefix(rest[cut+1:], "feature."):
+		on, err := onOff(value)
+		if err != nil {
+			return fmt.Errorf("set %s: %w", name, err)
+		}
+		return c.SetFeature(rest[:cut], strings.TrimPrefix(rest[cut+1:], "feature."), on)
+	case kind == "queue":
+		// sysfs is mounted anew in each host, so this is the host's own device.
+		queue := filepath.Join("/sys/class/net", filepath.Dir(rest[:cut]), "queues", filepath.Base(rest[:cut]), rest[cut+1:])
+		if err := os.WriteFile(queue, []byte(value), 0); err != nil {
+			return fmt.Errorf("set %s to %q: %w", name, value, err)
+		}
+		return nil
+	case kind == "qdisc" && rest[cut+1:] == "root":
+		return setQdisc(c, rest[:cut], value)
+	case kind == "link", kind == "route":
+		n, err := strconv.Atoi(value)
+		if err != nil {
+			return fmt.Errorf("set %s to %q: want a whole number", name, value)
+		}
+		switch parameter := rest[cut+1:]; {
+		case kind == "route":
+			return c.SetRouteMetric(rest[:cut], nl.RouteMetric(parameter), n)
+		case parameter == "mtu":
+			return c.SetMTU(rest[:cut], n)
+		case parameter == "txqueuelen":
+			return c.SetTxQueueLen(rest[:cut], n)
+		}
+	case kind == "ethtool":
+		// Rings, coalescing, pause, link modes: what a card of a guest has, by the catalogue's names and forms.
+		return knob.NewLive().Write(context.Background(), knob.ID(name), knob.Value(value))
+	}
+	return fmt.Errorf("set %s: the lab knows no such setting", name)
+}
+
+// setQdisc makes a discipline the root of a device, described as by tc(8) but in plain numbers: a kind and pairs of name and value. Of
+// tbf these are rate (bits per second), burst and limit (bytes); of others those that package tc knows.
+func setQdisc(c *nl.Client, device, value string) error {
+	kind, rest, _ := strings.Cut(value, " ")
+	words := strings.Fields(rest)
+	if len(words)%2 != 0 {
+		return fmt.Errorf("set qdisc of %s to %q: want a kind and pairs of name and value", device, value)
+	}
+	tbf := nl.TBF{}
+	node := nl.QdiscNode{Kind: kind, Parent: nl.RootParent}
+	for i := 0; i < len(words); i += 2 {
+		name, v := words[i], words[i+1]
+		if kind == "tbf" {
+			n, err := strconv.ParseFloat(v, 64)
+			if err != nil {
+				return fmt.Errorf("set qdisc of %s: tbf %s %q: %w", device, name, v, err)
+			}
+			switch name {
+			case "rate":
+				tbf.RateBitsPerSecond = n
+			case "burst":
+				tbf.BurstBytes = int(n)
+			case "limit":
+				tbf.LimitBytes = int(n)
+			default:
+				return fmt.Errorf("set qdisc of %s: tbf has no %q", device, name)
+			}
+			continue
+		}
+		options, err := tc.Change(kind, name, v)
+		if err != nil {
+			return fmt.Errorf("set qdisc of %s: %w", device, err)
+		}
+		node.Options = append(node.Options, options...) // attributes stand one after the other
+	}
+	switch {
+	case kind == "tbf":
+		return c.ReplaceTBF(device, tbf)
+	case len(words) == 0:
+		return c.ReplaceQdisc(device, kind)
+	}
+	return c.PutQdisc(device, node)
+}
+
+func onOff(v string) (bool, error) {
+	switch v {
+	case "on":
+		return true, nil
+	case "off":
+		return false, nil
+	}
+	return false, fmt.Errorf("value %q: want on or off", v)
+}
+
+// sysctlPath is the file of a sysctl. A name with slashes has them between its elements, so that an element may hold dots.
+func sysctlPath(name string) string {
+	if !strings.Contains(name, "/") {
+		name = strings.ReplaceAll(name, ".", "/")
+	}
+	return filepath.Join("/proc/sys", name)
+}
+
+// Here makes a sysctl true in the namespaces of the calling process and gives what puts it back.
+func Here(name, value string) (undo func(), err error) {
+	file, ok := strings.CutPrefix(name, "sysctl:")
+	if !ok {
+		return nil, fmt.Errorf("set %s: of the machine itself only sysctls can be set", name)
+	}
+	old, err := os.ReadFile(sysctlPath(file))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if err := Set(nil, name, value); err != nil {
+		return nil, err
+	}
+	return func() { _ = Set(nil, name, strings.TrimSpace(string(old))) }, nil // it was accepted before
+}

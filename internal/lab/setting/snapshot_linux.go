@@ -1,0 +1,88 @@
+package setting
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/nl"
+)
+
+// sysctlName is the knob of a file below /proc/sys: dots between elements, unless one of them has a dot itself.
+func sysctlName(rel string) string {
+	if !strings.Contains(rel, ".") {
+		rel = strings.ReplaceAll(rel, "/", ".")
+	}
+	return "sysctl:" + rel
+}
+
+// volatile are the files below /proc/sys/net that the kernel itself changes, and a command.
+var volatile = []string{"netfilter/nf_conntrack_count", "ipv4/route/flush", "ipv6/route/flush", "core/netdev_rss_key"}
+
+// Snapshot writes every setting of this host that anybody could change as one JSON object: all of /proc/sys/net, the routes with their
+// metrics, and MTU, queue length and features of all interfaces. Two snapshots are equal if and only if every value is back.
+func Snapshot(c *nl.Client, w io.Writer) error {
+	all := map[string]string{}
+	const base = "/proc/sys/net"
+	// Everything and not only what the catalogue knows: the proof is that nothing has changed, also nothing that nobody thought of.
+	err := filepath.WalkDir(base, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel := strings.TrimPrefix(path, base+"/")
+		for _, v := range volatile {
+			if rel == v {
+				return nil
+			}
+		}
+		// Some files are write-only or answer with an error until set (stable_secret); what cannot be read is not compared.
+		if b, err := os.ReadFile(path); err == nil {
+			all[sysctlName("net/"+rel)] = strings.Join(strings.Fields(string(b)), " ")
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read settings: %w", err)
+	}
+	routes, err := c.Routes()
+	if err != nil {
+		return err
+	}
+	metrics := []nl.RouteMetric{nl.MetricWindow, nl.MetricMTU, nl.MetricAdvMSS, nl.MetricInitCwnd, nl.MetricInitRwnd, nl.MetricQuickack}
+	for _, r := range routes {
+		b, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		all["route:"+r.Destination+" dev "+r.Interface] = string(b) // all of it, also what is no knob
+		for _, m := range metrics {
+			if v := r.Metric(m); v != 0 {
+				all["route:"+r.Destination+"/"+string(m)] = strconv.Itoa(v)
+			}
+		}
+	}
+	links, err := c.Links()
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		all["link:"+l.Name+"/mtu"] = strconv.Itoa(l.MTU)
+		all["link:"+l.Name+"/txqueuelen"] = strconv.Itoa(l.TxQueueLen)
+		features, err := c.Features(l.Name)
+		if errors.Is(err, nl.ErrNotSupported) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		for name, f := range features {
+			all["ethtool:"+l.Name+"/feature."+name] = map[bool]string{true: "on", false: "off"}[f.On]
+		}
+	}
+	return json.NewEncoder(w).Encode(all)
+}
