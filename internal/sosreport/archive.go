@@ -154,13 +154,18 @@ func (s *source) counters() {
 		found = parseNetstat(s.output("netstat -s"))
 	}
 	tables := found.tables()
+	// Newer versions of sos keep the link that it is, to the directory of the process that copied it.
+	dir, ok := s.resolve("proc/net")
+	if !ok {
+		dir = "proc/net"
+	}
 	for _, name := range slices.Sorted(maps.Keys(tables)) {
 		if !s.net(name) {
-			s.put("proc/net/"+name, tables[name])
+			s.put(dir+"/"+name, tables[name])
 		}
 	}
 	for _, name := range []string{"snmp", "netstat", "softnet_stat", "dev"} {
-		if !s.net(name) && !s.has["proc/net/"+name] {
+		if !s.net(name) && !s.has[dir+"/"+name] {
 			s.say("counters of /proc/net/" + name + ": not there")
 		}
 	}

@@ -281,6 +281,26 @@ func TestPoorReport(t *testing.T) {
 	}
 }
 
+// Newer versions of sos copy the link that /proc/net is, and what is behind it into the directory of their own process. Tables that are missing there go there too.
+func TestLinkedTables(t *testing.T) {
+	r := collected(t, []hostfs.Entry{
+		{Name: "proc/net", Target: "self/net"}, {Name: "proc/self", Target: "4711"}, {Name: "proc/4711/net/snmp", Content: []byte("Tcp: RetransSegs\nTcp: 7\n")},
+		{Name: "sos_commands/networking/nstat_-zas", Content: []byte("#kernel\nTcpRetransSegs 99 0.0\nTcpExtTCPTimeouts 3 0.0\n")},
+		{Name: "proc/4711/status", Content: []byte("Name:\ttuned\n")},
+	})
+	c, err := r.Root().Counters()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Values["Tcp.RetransSegs"] != 7 || c.Values["TcpExt.TCPTimeouts"] != 3 {
+		t.Errorf("counters %v", c.Values)
+	}
+	s, err := r.Root().Snapshot(t.Context())
+	if err != nil || len(s.Owners) != 1 || s.Owners[0].Name != "tuned" {
+		t.Errorf("owners %+v, %v", s.Owners, err)
+	}
+}
+
 // The moment and the age of a host follow from whichever two of date, uptime and the kernel's own file there are.
 func TestMoments(t *testing.T) {
 	const stat, up = "cpu 1 2 3 4\nbtime 1700000000\n", " 22:13:20 up 41 days, 0:00,  1 user,"
