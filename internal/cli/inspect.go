@@ -14,6 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/capture"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/watch"
 )
 
 // inspectFlags say where a host is read from and whether it is kept.
@@ -59,7 +60,7 @@ the reader of the file will see. A file that exists is left alone unless --force
 				return err
 			}
 			if f.interval > 0 {
-				if err := (host.Root{}).WatchInterrupts(cmd.Context(), snapshot, f.interval); err != nil {
+				if err := watch.Interrupts(cmd.Context(), host.Root{}, snapshot, f.interval); err != nil {
 					return err
 				}
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -67,7 +68,7 @@ func (src *source) counters() (*Counters, error) {
 		said.add("processor time and interrupt counters", err)
 	}
 	countQdiscs(src, set, &said)
-	countCards(src, set, &said)
+	c.Drivers = countCards(src, set, &said)
 
 	// Time and limits alone are no reading: two of them would differ by nothing and look like a quiet host.
 	if len(c.CPUs) == 0 && !counts(c.Values) {
@@ -131,8 +132,9 @@ var cardErrors = [...]string{
 	"tx_aborted_errors", "tx_carrier_errors", "tx_heartbeat_errors", "tx_window_errors",
 }
 
-// countCards adds, for interfaces with hardware below, the statistics that /proc/net/dev does not tell apart and those of the driver.
-func countCards(src *source, set *procfs.Counts, said *notes) {
+// countCards adds, for interfaces with hardware below, the statistics that /proc/net/dev does not tell apart and those of the driver, and gives the drivers.
+func countCards(src *source, set *procfs.Counts, said *notes) map[string]string {
+	drivers := make(map[string]string)
 	cards := slices.DeleteFunc(slices.Clone(set.Interfaces), func(name string) bool {
 		return !src.Exists("sys/class/net/" + name + "/device")
 	})
@@ -141,6 +143,11 @@ func countCards(src *source, set *procfs.Counts, said *notes) {
 		dir := "sys/class/net/" + name
 		if !src.sysfsShows(name) {
 			continue
+		}
+		if device, ok := src.Resolve(dir + "/device"); ok {
+			if driver, ok := src.Link(device + "/driver"); ok {
+				drivers[name] = path.Base(driver)
+			}
 		}
 		for _, stat := range cardErrors {
 			if n, ok := procfs.ParseUint([]byte(src.Optional(dir + "/statistics/" + stat))); ok {
@@ -163,6 +170,10 @@ func countCards(src *source, set *procfs.Counts, said *notes) {
 			set.Put(v, "ethtool.", name, ".", stat)
 		}
 	}
+	for _, bond := range strings.Fields(src.Optional("sys/class/net/bonding_masters")) {
+		drivers[bond] = "bonding"
+	}
+	return drivers
 }
 
 // Sub gives what was counted between two readings. Gauges keep their later value. A counter that went backwards wrapped if it is one of
@@ -180,6 +191,7 @@ func Sub(before, after *Counters) *Counters {
 		Seconds:  max(0, after.Time.Sub(before.Time).Seconds()),
 		Values:   make(map[string]uint64, len(after.Values)),
 		CPUs:     make([]CPUTimes, 0, len(after.CPUs)),
+		Drivers:  maps.Clone(after.Drivers),
 		Warnings: slices.Clone(after.Warnings),
 	}
 	for name, now := range after.Values {
@@ -196,6 +208,7 @@ func Sub(before, after *Counters) *Counters {
 		d.CPUs = append(d.CPUs, CPUTimes{
 			CPU:     now.CPU,
 			User:    max(0, now.User-b.User),
+			Nice:    max(0, now.Nice-b.Nice),
 			System:  max(0, now.System-b.System),
 			IRQ:     max(0, now.IRQ-b.IRQ),
 			SoftIRQ: max(0, now.SoftIRQ-b.SoftIRQ),

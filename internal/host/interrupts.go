@@ -1,12 +1,14 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/hostfs"
 	"github.com/linerate/linerate/internal/procfs"
 )
 
@@ -93,4 +95,41 @@ func readNAPI(src *source, dir string) *NAPI {
 		n.GROFlushTimeoutSeconds = float64(ns) / 1e9
 	}
 	return n
+}
+
+// CardInterrupts is what one network card asked the processors for.
+type CardInterrupts struct {
+	Interface  string
+	Interrupts []Interrupt // by number, counts since boot
+}
+
+// CardInterrupts reads the interrupts of the network cards by CPU. It is a reading like that of [Root.Counters] and apart from it, because the kernel prints the
+// interrupts of all devices for it. Interfaces that are functions of one device (representors of a switch) may have the same interrupts. On
+// other systems than Linux a live root gives errors.ErrUnsupported.
+func (r Root) CardInterrupts() ([]CardInterrupts, error) {
+	if r.live() && !hostfs.LiveSupported {
+		return nil, fmt.Errorf("read interrupts: %w", errors.ErrUnsupported)
+	}
+	src, err := r.open()
+	if err != nil {
+		return nil, err
+	}
+	defer src.close()
+	var said notes
+	table := readInterruptTable(src, &said)
+	names, err := src.List("sys/class/net")
+	if err = errors.Join(append(said.causes, err)...); err != nil {
+		return nil, fmt.Errorf("read interrupts: %w", err)
+	}
+	var cards []CardInterrupts
+	for _, name := range names {
+		device, ok := src.Resolve("sys/class/net/" + name + "/device")
+		if !ok || !src.sysfsShows(name) {
+			continue
+		}
+		if found := readInterrupts(src, table, name, device); len(found) > 0 {
+			cards = append(cards, CardInterrupts{Interface: name, Interrupts: found})
+		}
+	}
+	return cards, nil
 }

@@ -26,7 +26,6 @@ func large(t testing.TB) host.Root {
 	for card := range 2 {
 		at := fmt.Sprintf("sys/devices/pci0000:00/0000:03:00.%d", card)
 		dir := fmt.Sprintf("%s/net/eth%d", at, card)
-		files[at+"/driver -> ../../../bus/pci/drivers/ixgbe"] = ""
 		for q := range queues {
 			irq := 100 + card*queues + q
 			files[fmt.Sprintf("%s/msi_irqs/%d", at, irq)] = "msix"
@@ -72,11 +71,6 @@ func TestLargeInterrupts(t *testing.T) {
 	}
 	if len(cards) != 2 || cards[1].Interface != "eth1" || len(cards[1].Interrupts) != 64 || len(cards[1].Interrupts[63].Counts) != 64 {
 		t.Errorf("%d cards: %+v", len(cards), cards)
-	}
-	for _, card := range cards {
-		if want := "ixgbe"; card.Driver != want {
-			t.Errorf("%s is driven by %q, want %q", card.Interface, card.Driver, want)
-		}
 	}
 }
 

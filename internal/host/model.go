@@ -210,6 +210,8 @@ type Counters struct {
 	// Values are as the kernel counts them, by the names above; gauges are in it as well, see [Sub].
 	Values map[string]uint64 `json:"values"`
 	CPUs   []CPUTimes        `json:"cpus"`
+	// Drivers are those of cards and bonds by interface: what the names of ethtool mean is theirs to say, and a bond adds up its members.
+	Drivers map[string]string `json:"drivers,omitempty"`
 	// Warnings are what could not be read, one sentence each.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -220,6 +222,7 @@ type Counters struct {
 type CPUTimes struct {
 	CPU     int     `json:"cpu"` // -1: all together
 	User    float64 `json:"user_seconds"`
+	Nice    float64 `json:"nice_seconds,omitempty"` // of User: programs of a lower priority, which are in the way of no other
 	System  float64 `json:"system_seconds"`
 	IRQ     float64 `json:"irq_seconds"`
 	SoftIRQ float64 `json:"softirq_seconds"`

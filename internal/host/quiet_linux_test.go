@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -65,9 +64,6 @@ func TestQuietChild(t *testing.T) {
 	s, err := host.Root{}.Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
-	}
-	if err := (host.Root{}).WatchInterrupts(t.Context(), s, time.Millisecond); err != nil {
-		t.Error(err)
 	}
 	if _, err := (host.Root{}).Counters(); err != nil {
 		t.Error(err)

@@ -35,7 +35,7 @@ func (c *conductor) end(name string) End {
 				e.Counters[name] = v
 			}
 		}
-		e.Drops = account.Drops(e.Counters)
+		e.Drops = account.DropsWith(e.Counters, d.Drivers)
 	}
 	for i, w := range c.workers {
 		if w.Conn != nil && c.flows[i].Known() {

@@ -14,48 +14,59 @@ import (
 func span(before, after *host.Counters, then, now interrupts) *Span {
 	d := host.Sub(before, after)
 	d.Warnings = nil // They are those of the span.
-	// The driver says what its own counters mean.
-	drivers := make(map[string]string)
-	for _, card := range now.cards {
-		drivers[card.Interface] = card.Driver
-	}
-	s := &Span{Seconds: d.Seconds, Counters: d, Drops: account.DropsWith(d.Values, drivers)}
-	s.Interrupts = subInterrupts(then.cards, now.cards, now.at.Sub(then.at).Seconds())
+	s := &Span{Seconds: d.Seconds, Counters: d, Drops: account.DropsWith(d.Values, d.Drivers)}
+	s.Interrupts = subInterrupts(then, now)
 	s.CPUs = processors(d, s.Interrupts)
 	return s
 }
 
-// subInterrupts leaves out what did not come in the span. The kernel counts in 32 bits (kstat_irqs_cpu), so that a lower count is one that went through zero; one
-// that a driver made anew meanwhile is told by its name having changed.
-func subInterrupts(before, after []host.CardInterrupts, seconds float64) []CardInterrupt {
-	type key struct {
-		card   string
-		number int
-	}
-	was := make(map[key]host.Interrupt)
-	for _, card := range before {
+// line is one interrupt of one card.
+type line struct {
+	card   string
+	number int
+}
+
+// byNumber gives the interrupts of a reading by their lines.
+func (r interrupts) byNumber() map[line]host.Interrupt {
+	all := make(map[line]host.Interrupt)
+	for _, card := range r.cards {
 		for _, i := range card.Interrupts {
-			was[key{card.Interface, i.Number}] = i
+			all[line{card.Interface, i.Number}] = i
 		}
 	}
+	return all
+}
+
+// counted is how often an interrupt came to one CPU since it had come as often as before says. The kernel counts in 32 bits (kstat_irqs_cpu), so that a lower count
+// is one that went through zero. Its columns are in ascending order, and a CPU that never served the interrupt has none.
+func counted(before []host.CPUCount, now host.CPUCount) uint64 {
+	was := uint64(0)
+	if i, ok := slices.BinarySearchFunc(before, now.CPU, func(c host.CPUCount, cpu int) int { return cmp.Compare(c.CPU, cpu) }); ok {
+		was = before[i].Total
+	}
+	return uint64(uint32(now.Total - was))
+}
+
+// subInterrupts leaves out what did not come in the span, and what a driver made anew meanwhile, which its name tells.
+func subInterrupts(before, after interrupts) []CardInterrupt {
+	seconds := after.at.Sub(before.at).Seconds()
+	was := before.byNumber()
 	var found []CardInterrupt
-	for _, card := range after {
+	for _, card := range after.cards {
 		for _, now := range card.Interrupts {
-			old, known := was[key{card.Interface, now.Number}]
+			old, known := was[line{card.Interface, now.Number}]
 			// A number that was free at the first reading, or somebody else's, may have any count of before.
 			if !known || old.Name != now.Name {
 				continue
 			}
 			i := CardInterrupt{Interface: card.Interface, Interrupt: now}
 			i.Queue, _ = nicstat.InterruptQueue(now.Name)
-			i.Counts = nil // Those of the snapshot are since boot.
+			i.Counts = nil // Those that were read are since boot.
 			for _, c := range now.Counts {
-				n := uint64(uint32(c.Total - onCPU(old.Counts, c.CPU)))
-				if n == 0 {
-					continue
+				if n := counted(old.Counts, c); n > 0 {
+					i.Total += n
+					i.Counts = append(i.Counts, host.CPUCount{CPU: c.CPU, Total: n, PerSec: perSecond(n, seconds)})
 				}
-				i.Total += n
-				i.Counts = append(i.Counts, host.CPUCount{CPU: c.CPU, Total: n, PerSec: perSecond(n, seconds)})
 			}
 			if i.Total > 0 {
 				i.PerSec = perSecond(i.Total, seconds)
@@ -64,15 +75,6 @@ func subInterrupts(before, after []host.CardInterrupts, seconds float64) []CardI
 		}
 	}
 	return found
-}
-
-// onCPU finds the count of one CPU; those that never served it have none. The kernel's columns are in ascending order.
-func onCPU(counts []host.CPUCount, cpu int) uint64 {
-	i, ok := slices.BinarySearchFunc(counts, cpu, func(c host.CPUCount, cpu int) int { return cmp.Compare(c.CPU, cpu) })
-	if !ok {
-		return 0
-	}
-	return counts[i].Total
 }
 
 // perSecond is nil where no time passed.

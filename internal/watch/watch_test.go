@@ -41,10 +41,10 @@ func TestSpan(t *testing.T) {
 	}
 	after := reading{
 		counters: &host.Counters{Time: at.Add(2 * time.Second), Values: map[string]uint64{"softirq.NET_RX.1": 160, "softnet.1.processed": 1900, "softnet.1.dropped": 9,
-			"ethtool.eth0.rx_queue_0_drops": 4},
+			"ethtool.eth0.rx_queue_0_drops": 4}, Drivers: map[string]string{"eth0": "igb"},
 			CPUs: []host.CPUTimes{{CPU: -1, SoftIRQ: 6}, {CPU: 1, SoftIRQ: 6}}},
 		interrupts: interrupts{at.Add(2 * time.Second), []host.CardInterrupts{
-			{Interface: "eth0", Driver: "igb", Interrupts: []host.Interrupt{
+			{Interface: "eth0", Interrupts: []host.Interrupt{
 				{Number: 40, Name: "eth0-rx-0", Counts: count(0, 10, 1, 5, 7, 30)},
 				{Number: 41, Name: "eth0-rx-1", Counts: count(0, 9)}, {Number: 42, Name: "new", Counts: count(0, 99)},
 			}},
@@ -55,7 +55,7 @@ func TestSpan(t *testing.T) {
 	if got.Seconds != 2 || got.Counters.Values["softnet.1.processed"] != 900 {
 		t.Errorf("%v s, %v", got.Seconds, got.Counters.Values)
 	}
-	// The driver's own counters are understood, because the card says whose they are.
+	// The driver's own counters are understood, because the reading says whose they are.
 	if d := cmp.Diff([]account.Drop{{Place: "ethtool.eth0.rx_queue_0_drops", Total: 4, Stage: account.Ring}}, got.Drops); d != "" {
 		t.Errorf("drops (-want +got):\n%s", d)
 	}

@@ -173,7 +173,7 @@ func (c *conductor) cost(before, after *host.Counters) {
 	e := &c.result.Ends.Local
 	diff := host.Sub(before, after)
 	e.CPUs = diff.CPUs
-	e.Drops = account.Drops(diff.Values)
+	e.Drops = account.DropsWith(diff.Values, diff.Drivers)
 	e.Counters = make(map[string]uint64, len(diff.Values))
 	for name, v := range diff.Values {
 		if v != 0 {

@@ -136,7 +136,8 @@ func (t *session) drops() string {
 		return ""
 	}
 	var b strings.Builder
-	for i, d := range account.Drops(host.Sub(t.before, after).Values) {
+	counted := host.Sub(t.before, after)
+	for i, d := range account.DropsWith(counted.Values, counted.Drivers) {
 		if i == 3 {
 			break // the worst are enough for one line
 		}

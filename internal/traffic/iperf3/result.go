@@ -286,7 +286,7 @@ func (c *client) localEnd() traffic.End {
 			e.Counters[name] = v
 		}
 	}
-	e.Drops = account.Drops(e.Counters)
+	e.Drops = account.DropsWith(e.Counters, d.Drivers)
 	// The counters are read around the whole test. Of the time outside the measured part the same share is taken off.
 	share := 1.0
 	if inside := (c.end.at - c.load.marked).Seconds(); inside > 0 && d.Seconds > inside {
