@@ -61,6 +61,15 @@ func (c card) source(counter string) string { return counter + " of " + c.Name +
 // rate is what the card moved in one direction ("rx" or "tx"), bits per second of frames; 0 where the time is not known.
 func (c card) rate(direction string) float64 { return c.s.PerSecond(c.count(direction+"_bytes")) * 8 }
 
+// frames is how many frames a card moved in one direction. Drivers count a bundle that the card cuts up, or has put together, as one packet, some of them; then the
+// bytes tell better.
+func (c card) frames(direction string) float64 {
+	return max(c.count(direction+"_packets"), c.count(direction+"_bytes")/float64(max(c.MTUBytes, 1500)+ethernetHeader))
+}
+
+// ethernetHeader is what a driver counts of a frame beside its payload.
+const ethernetHeader = 14
+
 // tally is one place in which a card counts trouble. Queues that have a counter each are one place.
 type tally struct {
 	counter string

@@ -3,6 +3,7 @@ package cards
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
@@ -12,8 +13,9 @@ import (
 var (
 	oldImitated = []string{"e1000", "8139cp", "8139too", "pcnet32", "ne2k-pci", "tulip", "rtl8139"}
 	newImitated = []string{"e1000e", "igb"}
-	// boards are the vendors that put their own number on the imitations (PCI subsystem): Red Hat for QEMU, VMware, Oracle for VirtualBox, Microsoft for Hyper-V.
-	boards = []string{"1af4:", "15ad:", "80ee:", "1414:"}
+	// boards are the numbers that hypervisors put on their imitations (PCI subsystem): those of Red Hat for QEMU, of VMware, of Oracle for VirtualBox, of Microsoft for
+	// Hyper-V; and the board 0 of Intel, which QEMU's e1000e is and no real one.
+	boards = []string{"1af4:", "15ad:", "80ee:", "1414:", "8086:0000"}
 )
 
 const (
@@ -81,7 +83,7 @@ func imitation(c card) *evidence.Finding {
 
 // hypervisorsBoard tells that the board says who made it: a hypervisor.
 func (c card) hypervisorsBoard() bool {
-	return c.Card != nil && slices.ContainsFunc(boards, func(vendor string) bool { return len(c.Card.Subsystem) > 5 && c.Card.Subsystem[:5] == vendor })
+	return c.Card != nil && slices.ContainsFunc(boards, func(board string) bool { return strings.HasPrefix(c.Card.Subsystem, board) })
 }
 
 // imitatedProcessor tells a machine without hardware acceleration: QEMU that offers no clock of KVM (package hypervisor).

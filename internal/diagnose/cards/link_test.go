@@ -152,6 +152,7 @@ func TestEmulatedNIC(t *testing.T) {
 		{"full", watched(card("e1000", "1af4:1100"), load, in("kvm"), busy), want{evidence.Warning, "CPU 1 is full at"}},
 		{"loaded, with time to spare", watched(card("e1000e", "15ad:07e0"), load, in("vmware")), want{evidence.Notice, ""}},
 		{"the processor is imitated too", watched(card("e1000e", "1af4:1100"), load, in("qemu"), busy), want{evidence.Notice, ""}},
+		{"the board that no real card has", watched(card("e1000e", "8086:0000"), load, in("kvm"), busy), want{evidence.Warning, ""}},
 		{"many packets", watched(card("e1000", ""), counts{"rx_packets": 900_000}, in("kvm"), busy), want{evidence.Notice, ""}},
 		{"iron", watched(card("e1000", "8086:1376"), load, busy), want{}},
 		{"a container on iron", watched(card("e1000e", "8086:1376"), load, in("container")), want{}},

@@ -67,7 +67,7 @@ type moderatedEnd struct {
 
 // waitsForTimer compares what a transaction took with what the cards of both ends make it wait.
 func waitsForTimer(run *evidence.Run, near, far moderatedEnd) *evidence.Finding {
-	took := transactionTime(run)
+	took, source := transactionTime(run)
 	e := near
 	if far.longest > near.longest {
 		e = far
@@ -87,13 +87,13 @@ func waitsForTimer(run *evidence.Run, near, far moderatedEnd) *evidence.Finding 
 		return nil
 	}
 	_, bound := moderation.TransactionRate(0, near.longest, far.longest)
-	plateau := near1(took/longest.Seconds(), onTheDot) || near1(took/both.Seconds(), onTheDot)
+	plateau := near1(took/longest.Seconds(), onTheDot) || near1(took/both.Seconds(), onTheDot) || near1(run.TransactionsPerSec*longest.Seconds(), onTheDot)
 	x := &evidence.Finding{
 		Code: evidence.InterruptModerationLatency, Severity: evidence.Notice, Where: where(e.s),
 		Title: fmt.Sprintf("%s (%s) holds its interrupts back for %s, and a question and its answer take %s: %.5g a second.",
 			e.Name, e.s.Side, evidence.Seconds(longest.Seconds()), evidence.Seconds(took), 1/took),
 		Evidence: []evidence.Evidence{
-			{Name: "time of one transaction", Value: took, Unit: "seconds", Source: transactionSource(run)},
+			{Name: "time of one transaction", Value: took, Unit: "seconds", Source: source},
 			{Name: "wait of the interrupt at the " + e.s.Side + " end", Value: longest.Seconds(), Unit: "seconds", Source: "ethtool -c: " + e.why},
 		},
 		Confidence: evidence.Combine(0.3, evidence.When(plateau, 0.6), evidence.When(!adaptive, 0.3), evidence.When(part >= 0.8, 0.3), evidence.When(run.Test == traffic.RR, 0.2)),
@@ -171,19 +171,16 @@ func otherEnd(e, near, far moderatedEnd) moderatedEnd {
 	return near
 }
 
-// transactionTime is what a question and its answer took, seconds.
-func transactionTime(r *evidence.Run) float64 {
-	if r.Test == traffic.RR {
-		return float64(max(r.Streams, 1)) / r.TransactionsPerSec
+// transactionTime is what a question and its answer took, seconds: the median where it was measured, as a host that is busy for a moment stalls a few of them for
+// long and moves the mean, which 1 / rate is.
+func transactionTime(r *evidence.Run) (seconds float64, source string) {
+	switch {
+	case r.RTT != nil && r.RTT.P50 > 0 && r.Test == traffic.RR:
+		return r.RTT.P50, "requests and responses, median"
+	case r.Test == traffic.RR:
+		return float64(max(r.Streams, 1)) / r.TransactionsPerSec, "requests and responses, 1 / rate"
 	}
-	return r.RTT.P50
-}
-
-func transactionSource(r *evidence.Run) string {
-	if r.Test == traffic.RR {
-		return "requests and responses, 1 / rate"
-	}
-	return "ping before the load, median"
+	return r.RTT.P50, "ping before the load, median"
 }
 
 // deepestSleep is the time that the deepest state of sleep which processors may use takes to leave; 0: not known.

@@ -72,6 +72,10 @@ func TestModerationLatency(t *testing.T) {
 func TestModerationWithoutTransactions(t *testing.T) {
 	c := transactions(moderatedBy("e1000", 125), moderatedBy("e1000", 125), 0)
 	check(t, moderationLatency(c), want{evidence.Warning, "and a question and its answer take 120"})
+	// Half of the time was lost to stalls: the median says what the others took.
+	c = transactions(moderatedBy("e1000", 2000), moderatedBy("e1000", 2000), 50)
+	c.Runs[1].RTT = &traffic.Distribution{Count: 50, Min: 1e-3, P50: 2.85e-3, Mean: 2e-2, Max: 0.3}
+	check(t, moderationLatency(c), want{evidence.Warning, "take 2.85 ms"})
 	c.Runs = nil
 	for _, alone := range []struct {
 		x    host.Interface
@@ -127,6 +131,7 @@ func TestInterruptStorm(t *testing.T) {
 		{"a machine where each is dear", watched(moderatedBy("e1000", 0), small.with(some), busy), want{evidence.Warning, ""}},
 		{"so few, and time to spare", watched(moderatedBy("e1000", 0), small.with(some)), want{}},
 		{"tens of frames for each", watched(moderatedBy("tg3", 0), counts{"rx_packets": 3_000_000, "irq.40": 90_000}, busy), want{}},
+		{"bundles that the card cuts up", watched(moderatedBy("e1000e", 3), counts{"tx_packets": 6000, "tx_bytes": 262e6, "rx_packets": 6000, "rx_bytes": 1e6, "irq.40": 12_000}, busy), want{}},
 		{"a shared line", watched(moderatedBy("tg3", 0), halfGigabit, busy, observed("eth0, ahci")), want{}},
 		{"questions and answers", watched(moderatedBy("tg3", 0), halfGigabit.with(many), busy, func(s *evidence.Span) { s.Run = &evidence.Run{Test: traffic.RR} }), want{}},
 		{"history", watched(moderatedBy("tg3", 0), halfGigabit.with(many), busy, sinceBoot), want{}},

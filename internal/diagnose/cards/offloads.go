@@ -1,11 +1,10 @@
 package cards
 
 import (
-	"github.com/linerate/linerate/internal/diagnose/evidence"
-
 	"fmt"
 	"strings"
 
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/knob"
 )
@@ -19,6 +18,9 @@ const (
 	// manySegments per second must be sent for per-packet work to be what fills a processor: one of the last fifteen years handles
 	// a hundred thousand and more. A processor that is full at fewer is full of something else.
 	manySegments = 30_000
+	// slowSegments are enough for a slow one (an old machine, an imitated processor) that spends kernelWork of its time in the kernel: then it is not full of a program.
+	slowSegments = 5000
+	kernelWork   = 0.7
 	// bundled is how many segments a packet inside the host holds on average when segmentation or aggregation works at all.
 	bundled = 4
 )
@@ -39,10 +41,11 @@ var (
 // unknown segment size (RFC 9293 §3.7.1, the least that any host takes).
 func offloadsOff(f *evidence.Flow) *evidence.Finding {
 	missing := missingOffloads(f)
-	if len(missing) == 0 || f.RateBitsPerSec/8/max(f.MSSBytes, 536) < manySegments {
+	segments := f.RateBitsPerSec / 8 / max(f.MSSBytes, 536)
+	e, cpu, busy, known := f.BusiestOf()
+	if len(missing) == 0 || segments < manySegments && !(segments >= slowSegments && known && kernelTime(e, cpu) >= kernelWork) {
 		return nil
 	}
-	e, cpu, busy, known := f.BusiestOf()
 	cost := f.Sender.Run.CPUSecondsPerGigabyte + f.Receiver.Run.CPUSecondsPerGigabyte
 	if known && busy < busyProcessor || !known && cost < costlyGigabyte {
 		return nil
@@ -82,11 +85,93 @@ func offloadsOff(f *evidence.Flow) *evidence.Finding {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the link: %s at the %s host could carry %s of payload.", link.Name, at.Name, evidence.Rate(evidence.Goodput(link))))
 	}
 	x.Remedy.Text = "Switch bundling back on: segmentation at the sender, aggregation (rx-gro) at the receiver. If it was switched off to work around a fault of the driver, watch the error counters afterwards."
+	x.Remedy.Proof = "The same run with the feature on and off by turns: processor time for each gigabyte falls by several times, and the rate rises where a processor was full."
 	for _, m := range missing {
 		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("ethtool:" + m.card.Name + "/feature." + m.feature), Side: m.at.Name, Levels: []knob.Value{"on"},
 			Why: featureReason[m.feature]})
 	}
 	return x
+}
+
+// kernelTime is the part of one processor's time that went into the kernel, packets among it.
+func kernelTime(e evidence.End, cpu int) float64 {
+	for _, t := range e.Run.CPUs {
+		if t.CPU == cpu && t.Total() > 0 {
+			return (t.System + t.IRQ + t.SoftIRQ) / t.Total()
+		}
+	}
+	return 0
+}
+
+// offloadsOffHere is the same of a host on which no run of ours was under way: a card takes in or sends single segments at a rate that fills a processor, and what
+// would bundle them is off. How large packets are inside the host is not known then, so that only the features and the processor speak.
+func offloadsOffHere(s *evidence.Span) *evidence.Finding {
+	if s.Run != nil || s.SinceBoot {
+		return nil
+	}
+	return worst(cardsOf(s), unbundled)
+}
+
+func unbundled(c card) *evidence.Finding {
+	s := c.s
+	feature, direction := "rx-gro", "rx"
+	if !c.off(feature) || c.large("rx") < mostLarge {
+		feature, direction = "tx-tcp-segmentation", "tx"
+		if !c.off(feature) || c.large("tx") < mostLarge {
+			return nil
+		}
+	}
+	rate := s.PerSecond(c.count(direction + "_packets"))
+	cpu := s.BusiestBy(func(r evidence.ClassRatios) float64 { return r.SoftIRQ + r.System })
+	work := cpu.SoftIRQ + cpu.System + cpu.IRQ
+	if rate < manySegments {
+		return nil
+	}
+	x := &evidence.Finding{
+		Code: evidence.OffloadsOff, Severity: evidence.Notice, Where: where(s),
+		Title: fmt.Sprintf("%s is off on %s, which moves %s full packets a second one by one.", feature, c.Name, evidence.Count(rate)),
+		Evidence: []evidence.Evidence{
+			{Name: feature + " of " + c.Name, Value: "off, may be changed", Source: "ethtool features (" + s.Side + ")"},
+			{Name: "packets per second", Value: rate, Unit: "packets_per_second", Source: c.source(direction + "_packets")},
+			{Name: "mean size of a packet", Value: c.large(direction) * float64(c.MTUBytes), Unit: "bytes", Source: c.source(direction + "_bytes / " + direction + "_packets")},
+		},
+		Rejected:   []string{"Not small packets, which nothing bundles: they fill the MTU."},
+		Confidence: evidence.Combine(0.4, evidence.When(work >= evidence.FullProcessor, 0.5)),
+	}
+	if cpu.Known {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("kernel time of the busiest processor, CPU %d", cpu.CPU), Value: work, Unit: "ratio", Source: "/proc/stat (" + s.Side + ")"})
+		if work >= evidence.FullProcessor {
+			x.Severity = evidence.Warning
+		} else {
+			x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything now: CPU %d spent %s of its time in the kernel.", cpu.CPU, evidence.Percent(work)))
+		}
+	}
+	x.Remedy.Text = "Switch it on, unless it was switched off to work around a fault of the driver; then watch the error counters afterwards. A router may want it off for what it forwards at the lowest delay."
+	x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("feature." + feature), Side: where(s), Levels: []knob.Value{"on"}, Why: featureReason[feature]})
+	x.Remedy.Proof = "The same load with the feature on and off by turns: processor time for each gigabyte falls by several times."
+	return x
+}
+
+// mostLarge is the part of the MTU that packets fill on average when they are those of bulk traffic.
+const mostLarge = 0.8
+
+// large is the mean size of a packet of one direction as a part of the MTU; above 1 the driver counts bundles, and they are made.
+func (c card) large(direction string) float64 {
+	packets := c.count(direction + "_packets")
+	if packets == 0 || c.MTUBytes <= 0 {
+		return 0
+	}
+	size := c.count(direction+"_bytes") / packets / float64(c.MTUBytes)
+	if size > 1.2 {
+		return 0
+	}
+	return size
+}
+
+// off tells that a feature is off and may be switched on.
+func (c card) off(feature string) bool {
+	state, ok := c.Features[feature]
+	return ok && !state.On && !state.Fixed
 }
 
 var featureReason = map[string]string{

@@ -17,8 +17,10 @@ const (
 	ownQueueShare = 1e-3
 	// watchedQueueShare is the same where nobody knows what the flows are: many short ones lose more.
 	watchedQueueShare = 1e-2
-	// shapedShare is the part of the packets that had to wait for a shaper before it is what holds the traffic.
+	// shapedShare is the part of the packets that had to wait for a shaper before it may be what holds the traffic, mostShaped that from which it is: a shaper that is
+	// not the bottleneck has tokens when a packet comes. One that is counts several for each packet, as it looks again and again.
 	shapedShare = 0.05
+	mostShaped  = 0.5
 )
 
 // shapers are the disciplines that hold a rate below that of the link: it is what they are for, and what they were left behind from.
@@ -107,7 +109,7 @@ func (c card) weighQueue(drops, share float64, holds bool) (evidence.Severity, b
 		felt := known && ratio >= evidence.MinLoss && drops >= ownShare*again
 		warn = felt && (share >= bound || holds && share >= ownQueueShare)
 		// Without drops a shaper holds the flow all the same: the small queues of TCP keep it from filling that of the shaper.
-		warn = warn || holds && c.nothingElse()
+		warn = warn || holds && (c.mostWaited() || c.nothingElse())
 		if !warn && share < evidence.MinLoss && !holds {
 			return "", false
 		}
@@ -121,6 +123,11 @@ func (c card) weighQueue(drops, share float64, holds bool) (evidence.Severity, b
 		return evidence.Warning, true
 	}
 	return evidence.Notice, true
+}
+
+// mostWaited tells that most packets found the shaper without tokens.
+func (c card) mostWaited() bool {
+	return c.s.Count("qdisc."+c.Name+".overlimits") >= mostShaped*max(c.count("tx_packets"), 1)
 }
 
 // nothingElse tells that neither a processor nor a window of the run holds its flow, so that what the shaper made wait is what holds it.

@@ -105,7 +105,8 @@ func TestQdiscDrops(t *testing.T) {
 		{"a shaper that drops", 100e6, 4e-3, slow.with(counts{"qdisc.eth0.drops": 100, "qdisc.eth0.overlimits": 24_000}), []func(*evidence.Span){with("tbf", nil)}, want{evidence.Warning, "shaper (tbf) at eth0 holds the traffic at 100 Mb/s"}},
 		{"a shaper that only holds back", 100e6, 0, slow.with(counts{"qdisc.eth0.overlimits": 24_000}), []func(*evidence.Span){with("htb", nil)}, want{evidence.Warning, "shaper (htb)"}},
 		{"a shaper that has nothing to do", 100e6, 0, slow.with(counts{"qdisc.eth0.overlimits": 3}), []func(*evidence.Span){with("htb", nil)}, want{}},
-		{"a shaper, and a processor that is full", 100e6, 0, slow.with(counts{"qdisc.eth0.overlimits": 24_000}), []func(*evidence.Span){with("htb", nil), busy}, want{evidence.Notice, "shaper"}},
+		{"a shaper, and a processor that is full", 100e6, 0, slow.with(counts{"qdisc.eth0.overlimits": 4000}), []func(*evidence.Span){with("htb", nil), busy}, want{evidence.Notice, "shaper"}},
+		{"most packets wait, and a processor is full of other work", 100e6, 0, slow.with(counts{"qdisc.eth0.overlimits": 70_000}), []func(*evidence.Span){with("tbf", nil), busy}, want{evidence.Warning, "shaper (tbf)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := watched(gigabit(), c.c, append(c.sides, loadedBy(c.rate, c.lost, traffic.Up))...)

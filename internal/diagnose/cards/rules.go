@@ -19,5 +19,6 @@ func Rules() []evidence.Rule {
 		{Code: evidence.InterruptStorm, Span: interruptStorm},
 		{Code: evidence.InterruptModerationLatency, Case: moderationLatency},
 		{Code: evidence.OffloadsOff, Flow: offloadsOff},
+		{Code: evidence.OffloadsOff, Span: offloadsOffHere},
 	}
 }

@@ -39,8 +39,7 @@ func storm(c card) *evidence.Finding {
 	if !known || s.Seconds <= 0 {
 		return nil
 	}
-	frames := c.count("rx_packets") + c.count("tx_packets")
-	each := frames / all
+	each := (c.frames("rx") + c.frames("tx")) / all
 	cpu := s.BusiestBy(func(r evidence.ClassRatios) float64 { return r.IRQ + r.SoftIRQ })
 	work := cpu.IRQ + cpu.SoftIRQ
 	full := cpu.Known && cpu.Busy() >= evidence.FullProcessor && work >= interruptWork
@@ -57,7 +56,7 @@ func storm(c card) *evidence.Finding {
 		Title: fmt.Sprintf("%s interrupts %s times a second, once for every %.2g frames.", c.Name, evidence.Count(s.PerSecond(all)), each),
 		Evidence: []evidence.Evidence{
 			{Name: "interrupts of the card", Value: s.PerSecond(all), Unit: "per_second", Source: "/proc/interrupts (" + s.Side + ")"},
-			{Name: "frames for each interrupt, both directions", Value: each, Unit: "packets", Source: c.source("rx_packets + tx_packets")},
+			{Name: "frames for each interrupt, both directions", Value: each, Unit: "packets", Source: c.source("rx_packets + tx_packets, or bytes / MTU")},
 		},
 		Rejected: []string{fmt.Sprintf("Not many packets alone: a processor that is full of those polls, and gets tens of frames for each interrupt instead of %.2g.", each)},
 		Confidence: evidence.Combine(0.3, evidence.When(full, 0.5), evidence.When(each < 2, 0.3), evidence.When(rate >= manyInterrupts, 0.3),
