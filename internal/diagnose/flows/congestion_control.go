@@ -2,10 +2,12 @@ package flows
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/traffic"
 )
 
 const (
@@ -16,6 +18,9 @@ const (
 	filledWindow = 0.5
 	// betterRate is how much more the other control must get. Two runs of one control on a noisy bench differ by a fourth, and one of them had a queue to itself.
 	betterRate = 1.5
+	// soon, seconds, is how long a loss-based control may need to get where the other is: after a loss it takes a while on any path, and a run of three seconds sees no more than
+	// that while. What it takes minutes for it never gets, as the next loss comes first.
+	soon = 10
 )
 
 // congestionControlMismatch: another algorithm gets much more from the same path at the same time.
@@ -30,7 +35,7 @@ func congestionControlMismatch(f *evidence.Flow) *evidence.Finding {
 		return nil
 	}
 	other := otherControl(f)
-	if other == "" || f.Queued() || windowHeld(f) || f.CwndBytes <= 0 || f.InFlight() < filledWindow*f.CwndBytes || smallSegments(f) > 0 {
+	if other == "" || queued(f) || windowHeld(f) || f.CwndBytes <= 0 || f.InFlight() < filledWindow*f.CwndBytes || smallSegments(f) > 0 {
 		return nil
 	}
 	if _, repaired := f.TrueLoss(); droppedHere(f, repaired) {
@@ -41,7 +46,8 @@ func congestionControlMismatch(f *evidence.Flow) *evidence.Finding {
 		return nil
 	}
 	gain := gainOf(f, tried)
-	if gain < betterRate {
+	wait := catchUp(f, tried.RateBitsPerSec/8*f.Base())
+	if gain < betterRate || !f.ModelBased() && wait < soon {
 		return nil
 	}
 	p, _ := f.TrueLoss()
@@ -60,12 +66,45 @@ func congestionControlMismatch(f *evidence.Flow) *evidence.Finding {
 		}, f.NotProcessor()...),
 		Confidence: evidence.Combine(0.6, evidence.When(gain >= 2, 0.5), evidence.When(p < evidence.MinLoss, 0.3), evidence.When(f.Intervals >= 3, 0.2)),
 	}
+	if !f.ModelBased() {
+		x.Rejected = append(x.Rejected, slowWindow(f, wait))
+	}
 	x.Remedy.Text = fmt.Sprintf("Use %s at the %s host (the sender), for all connections or on the route alone (congctl). Where it is to go over the Internet, see first that its loss is one that you may cause others.",
 		other, f.Sender.Name)
 	x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPCongestionControl, Side: f.Sender.Name, Levels: []knob.Value{knob.Value(other)},
 		Why: "the sender decides, and new connections begin with it"})
 	x.Remedy.Proof = fmt.Sprintf("New connections with %s and with %s by turns: the rates must differ, and on a path of less than a millisecond they must not.", other, f.Congestion)
 	return x
+}
+
+// catchUp is how long the window takes at its present pace to become as large as wanted, seconds; infinite where it does not grow.
+func catchUp(f *evidence.Flow, want float64) float64 {
+	var first, last traffic.Interval
+	for _, i := range f.Run.Intervals {
+		switch {
+		case i.Omitted || i.CwndBytes <= 0:
+		case first.CwndBytes == 0:
+			first, last = i, i
+		default:
+			last = i
+		}
+	}
+	grown, time := last.CwndBytes-first.CwndBytes, last.EndSeconds-first.EndSeconds
+	switch {
+	case last.CwndBytes >= want:
+		return 0
+	case grown <= 0 || time <= 0:
+		return math.Inf(1)
+	}
+	return (want - last.CwndBytes) / (grown / time)
+}
+
+// slowWindow says that waiting does not help.
+func slowWindow(f *evidence.Flow, wait float64) string {
+	if math.IsInf(wait, 1) {
+		return fmt.Sprintf("Not a start that was seen too early: in %s the window did not grow.", evidence.Seconds(f.Run.DurationSeconds))
+	}
+	return fmt.Sprintf("Not a start that was seen too early: at its pace the window would need %s more.", evidence.Seconds(wait))
 }
 
 // otherControl is what to compare with, empty where nothing promising is loaded.

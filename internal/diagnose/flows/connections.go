@@ -77,9 +77,8 @@ func part(x, of float64) float64 {
 
 // receiveWindowWatched: the far end's window holds a connection of this host.
 //
-// From one end a buffer that is too small and a program that reads slowly look alike but for one thing: a small buffer is full each round trip, so that rate times
-// round trip is the window; a slow reader leaves a window that a round trip would not need. The former costs what the path could carry and is a
-// warning; the latter may be meant so (a player that reads a film at its own pace) and is a notice.
+// From one end a buffer that is too small and a program that reads slowly look alike: a reader who is behind leaves a window of just what it takes in a round trip. Only a window that
+// is shut tells of a reader. And slow reading may be meant so (a player that shows a film at its own pace). So this is a notice, which says what to look at over there.
 func receiveWindowWatched(s *evidence.Span) *evidence.Finding {
 	c, n := sending(s, func(c *watch.Connection) bool {
 		return part(c.TCP.RwndLimitedSeconds, c.TCP.BusySeconds) >= evidence.LimitedShare && c.TCP.MinRTTSeconds > 0
@@ -88,29 +87,24 @@ func receiveWindowWatched(s *evidence.Span) *evidence.Finding {
 		return nil
 	}
 	t := c.TCP
-	window := max(t.MaxSndWndBytes, t.SndWndBytes)
-	fill := watchedFill(s, c, window)
+	share := part(t.RwndLimitedSeconds, t.BusySeconds)
 	x := &evidence.Finding{
 		Code: evidence.ReceiveWindowLimited, Severity: evidence.Notice, Where: s.Side,
-		Title: fmt.Sprintf("The receiver holds the connection to %s at %s: its window was full for %s of the time, and it takes a round trip of %s.",
-			c.Remote, evidence.Rate(watchedRate(s, c)), evidence.Percent(part(t.RwndLimitedSeconds, t.BusySeconds)), evidence.Seconds(t.RTTSeconds)),
-		Evidence: append(connectionEvidence(s, c, n), evidence.Evidence{Name: "receive window offered", Value: float64(window), Unit: "bytes", Source: s.Source("tcp_info tcpi_snd_wnd")}),
+		Title: fmt.Sprintf("The receiver holds the connection to %s at %s: its window was full for %s of the time on a round trip of %s.",
+			c.Remote, evidence.Rate(watchedRate(s, c)), evidence.Percent(share), evidence.Seconds(t.RTTSeconds)),
+		Evidence: append(connectionEvidence(s, c, n),
+			evidence.Evidence{Name: "receive window offered at the end", Value: float64(t.SndWndBytes), Unit: "bytes", Source: s.Source("tcp_info tcpi_snd_wnd")}),
 		Rejected: []string{
 			fmt.Sprintf("Not the send buffer: it held the sender for %s of its busy time.", evidence.Percent(part(t.SndbufLimitedSeconds, t.BusySeconds))),
 			fmt.Sprintf("Not loss: %s of %s segments were sent again.", evidence.Count(float64(t.RetransSegs)), evidence.Count(float64(t.SegsOut))),
 		},
-		Confidence: evidence.Combine(0.5, evidence.When(part(t.RwndLimitedSeconds, t.BusySeconds) >= 0.8, 0.4)),
+		Confidence: evidence.Combine(0.5, evidence.When(share >= 0.8, 0.4)),
 	}
-	if fill >= 0.5 && t.RTTSeconds >= 0.001 && t.RTTSeconds < 1.5*t.MinRTTSeconds {
-		x.Severity = evidence.Warning
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a slow reader: the window of %s is filled in each round trip (to %s).", evidence.Bytes(float64(window)), evidence.Percent(min(fill, 1))))
-		x.Remedy.Text = fmt.Sprintf("Raise the receive buffer at %s: the third field of its net.ipv4.tcp_rmem, or what its program sets itself.", c.Remote.Addr())
-		x.Remedy.Proof = "Raise it there and take it back by turns, with new connections: the rate must follow the window as long as the link has room. On paths of less than a millisecond it makes no difference."
-		return x
+	if t.SndWndBytes == 0 && t.SegsOut > 0 {
+		x.Rejected = append(x.Rejected, "Not a small buffer alone: the window is shut (0 bytes) at the last reading, so that what arrived had not been read.")
 	}
-	x.Rejected = append(x.Rejected, fmt.Sprintf("Not a small buffer: %s would be enough for %s on this path.", evidence.Bytes(float64(window)), evidence.Rate(evidence.WindowRate(float64(window), t.MinRTTSeconds))))
-	x.Remedy.Text = fmt.Sprintf("The program at %s reads more slowly than this host sends. Look there whether that is meant so: at its processor, its disk, and what it does with the data.", c.Remote.Addr())
-	x.Remedy.Proof = "Send to `linerate serve` on that host in place of the program: if that is faster, the program is the limit."
+	x.Remedy.Text = fmt.Sprintf("Look at %s whether its program reads as fast as it may (processor, disk, or meant so); if it does, its receive buffer is too small: the third field of its net.ipv4.tcp_rmem, or what the program sets itself.", c.Remote.Addr())
+	x.Remedy.Proof = "Send to `linerate serve` on that host in place of the program: if that is faster, the program is the limit. If it is not, raise the buffer there and take it back by turns."
 	return x
 }
 

@@ -35,17 +35,17 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 	if f.Streams == 0 || p < evidence.MinLoss || repaired < minRetransmits || f.Base() <= 0 || f.MSSBytes <= 0 {
 		return nil
 	}
-	if f.Queued() || windowHeld(f) || overtaken(f, repaired) || smallSegments(f) > 0 || stalledStream(f) || probedMTU(f.Sender) > 0 {
+	if queued(f) || lossEvents(f) == 1 || windowHeld(f) || overtaken(f, repaired) || smallSegments(f) > 0 || stalledStream(f) || probedMTU(f.Sender) > 0 {
 		return nil
 	}
 	// A short queue at the bottleneck inflates the round trip by less than queued() asks for, but keeps the rate flat.
-	if f.Plateau() && (p < 1e-3 || f.Loaded() >= 1.05*f.Base() && f.Loaded()-f.Base() >= 0.001) {
+	if f.Plateau() && (p < 1e-3 || loadedDelay(f) >= 1.05*f.Base() && added(f) >= 0.001) {
 		return nil
 	}
 	if droppedHere(f, repaired) {
 		return nil
 	}
-	local, _ := f.Drops()
+	local, _ := hostDrops(f)
 	bound := f.MathisRate(p)
 	if f.ModelBased() {
 		if p < lossyModelBased || f.Plateau() {
@@ -60,7 +60,7 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 		return nil
 	}
 	// Between a queue and none: the flow's own delay says a full link, and only more streams can say that it is not.
-	if swollen := f.Loaded() >= 1.25*f.Base() && f.Loaded()-f.Base() >= 0.001; swollen && (many == nil || gainOf(f, many) < 2) {
+	if swollen := loadedDelay(f) >= 1.25*f.Base() && added(f) >= 0.001; swollen && (many == nil || gainOf(f, many) < 2) {
 		return nil
 	}
 	x := &evidence.Finding{
@@ -89,6 +89,9 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a policer nor a full link: eight streams together got %s times the rate of one, and lost %s of their segments.",
 			ratio(gainOf(f, many)), evidence.Percent(many.Loss())))
 		x.Confidence = evidence.Combine(x.Confidence, evidence.When(gainOf(f, many) >= 2, 0.5))
+	} else if why, refused := f.Case.Refused[evidence.ProbeStreams]; refused {
+		x.Rejected = append(x.Rejected, "Not measured: whether a policer is what drops, as eight streams could not be run ("+why+").")
+		x.Confidence *= 0.8
 	}
 	if events, source := reorderings(f); events > 0 {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not reordering: %s segments were overtaken (%s), and %s sent again.", evidence.Count(events), source, evidence.Count(repaired)))

@@ -29,7 +29,7 @@ func policer(f *evidence.Flow) *evidence.Finding {
 	if f.Streams == 0 || p < policedLoss || repaired < minRetransmits || f.Base() <= 0 || f.RateBitsPerSec <= 0 || f.MSSBytes <= 0 {
 		return nil
 	}
-	if f.Queued() || windowHeld(f) || droppedHere(f, repaired) || overtaken(f, repaired) || smallSegments(f) > 0 {
+	if queued(f) || lossEvents(f) == 1 || windowHeld(f) || droppedHere(f, repaired) || overtaken(f, repaired) || smallSegments(f) > 0 {
 		return nil
 	}
 	many := probed(f, evidence.ProbeStreams)

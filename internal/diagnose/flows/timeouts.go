@@ -12,8 +12,8 @@ const (
 	leastRTO = 0.200
 	// stallNotice and stallWarning are the parts of their time that flows spent waiting for that timer.
 	stallNotice, stallWarning = 0.03, 0.10
-	// fewTimeouts are no habit: slow start ends with one on many sound paths.
-	fewTimeouts = 3
+	// fewTimeouts are no habit: slow start ends with one on many sound paths. Below manyTimeouts a run of seconds is too short to warn of them.
+	fewTimeouts, manyTimeouts = 3, 5
 )
 
 // timeoutsIncast: whole windows are lost at once, nothing is left in flight to tell of it, and the sender waits for its timer.
@@ -23,12 +23,14 @@ const (
 // is a notice, and the loss the finding), and a bloated queue, in which segments wait for longer than the timer: then the kernel finds that it fired for
 // nothing (TCPSpuriousRTOs), or the delay is a matter for another rule.
 func timeoutsIncast(f *evidence.Flow) *evidence.Finding {
-	timeouts := dataTimeouts(f.Sender.Run.Counters)
-	spent := (f.Run.DurationSeconds + f.Run.WarmUpSeconds) * float64(f.Streams)
+	// The counters are of the whole host. A timeout of the flow sent a segment of it again, and not as a fast retransmission: no more than those can be its own.
+	counters := f.Sender.Run.Counters
+	timeouts := min(dataTimeouts(counters), max(f.Retransmits-float64(counters["TcpExt.TCPFastRetrans"]), 0))
+	spent := f.Run.DurationSeconds * float64(f.Streams)
 	if f.Streams == 0 || timeouts < fewTimeouts || spent <= 0 || f.RateBitsPerSec <= 0 || f.Segments <= 0 {
 		return nil
 	}
-	if added(f) >= bloatWarning || 2*float64(f.Sender.Run.Counters["TcpExt.TCPSpuriousRTOs"]) >= timeouts {
+	if added(f) >= bloatWarning || 2*float64(counters["TcpExt.TCPSpuriousRTOs"]) >= timeouts {
 		return nil
 	}
 	rto := rtoMin(f) + f.Loaded()
@@ -36,7 +38,7 @@ func timeoutsIncast(f *evidence.Flow) *evidence.Finding {
 	if share < stallNotice {
 		return nil
 	}
-	queued := f.Queued() || f.Base() > 0 && f.Loaded() >= 1.5*f.Base()
+	full := queued(f) || f.Base() > 0 && loadedDelay(f) >= 1.5*f.Base()
 	window := f.CwndBytes / float64(f.Streams)
 	x := &evidence.Finding{
 		Code: evidence.TimeoutsIncast, Severity: evidence.Notice, Where: "path",
@@ -51,12 +53,12 @@ func timeoutsIncast(f *evidence.Flow) *evidence.Finding {
 			fmt.Sprintf("Not a bloated queue, in which the timer fires for nothing: the round trip under load is %s, less than the timer's %s.", evidence.Seconds(f.Loaded()), evidence.Seconds(rto)),
 			f.NotReceiveWindow(), f.NotSendBuffer(), notLocalDrops(f, f.Retransmits),
 		},
-		Confidence: evidence.Combine(0.6, evidence.When(share >= stallWarning, 0.4), evidence.When(queued, 0.3), evidence.When(window < 5*f.MSSBytes, 0.3)),
+		Confidence: evidence.Combine(0.6, evidence.When(share >= stallWarning, 0.4), evidence.When(full, 0.3), evidence.When(window < 5*f.MSSBytes, 0.3)),
 	}
-	if share >= stallWarning && queued && !droppedHere(f, f.Retransmits) {
+	if share >= stallWarning && full && timeouts >= manyTimeouts && !droppedHere(f, f.Retransmits) {
 		x.Severity = evidence.Warning
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not loss by chance: the round trip grows from %s to %s, so packets die in a queue that is full.",
-			evidence.Seconds(f.Base()), evidence.Seconds(f.Loaded())))
+			evidence.Seconds(f.Base()), evidence.Seconds(loadedDelay(f))))
 	}
 	x.Remedy.Text = "Fewer senders at one moment, a deeper queue where they meet, or marks in place of drops there (ECN, dctcp). Pacing (fq) spreads their bursts; a lower rto_min on the route shortens the wait inside a data centre."
 	x.Remedy.Proof = "Run with a quarter of the streams and with all by turns: timeouts vanish, and the sum of the rates stays. A change of buffers must make no difference."

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/account"
 )
 
 // flowOf makes a flow of one more run between the hosts of a case, with the idle round trip of that case.
@@ -50,6 +52,29 @@ func loadedDelay(f *evidence.Flow) float64 {
 	return min(f.Run.RTT.P50, cmp.Or(own, f.Run.RTT.P50))
 }
 
+// queued tells that a queue stands on the path for most of the time: as [evidence.Flow.Queued], but the delay that only the flow's own segments had does not count,
+// which on a busy host is that of a receiver who acknowledges late.
+func queued(f *evidence.Flow) bool {
+	extra := added(f)
+	return f.Base() > 0 && (extra >= 0.005 || extra >= 0.001 && loadedDelay(f) >= 1.5*f.Base())
+}
+
+// lossEvents is in how many of the interim results something was sent again; a negative number where they do not tell. A sender that overshot once loses hundreds of segments in
+// one of them, and that is no rate of loss.
+func lossEvents(f *evidence.Flow) int {
+	n, again := 0, uint64(0)
+	for _, i := range f.Run.Intervals {
+		if !i.Omitted && i.RetransmitsTotal > 0 {
+			n++
+			again += i.RetransmitsTotal
+		}
+	}
+	if again == 0 {
+		return -1
+	}
+	return n
+}
+
 // windowHeld: a buffer of either host held the flow for so long that nothing else needs to be looked for.
 func windowHeld(f *evidence.Flow) bool {
 	return f.Share(f.RwndLimitedSeconds) >= evidence.LimitedShare || f.Share(f.SndbufLimitedSeconds) >= evidence.LimitedShare
@@ -57,8 +82,26 @@ func windowHeld(f *evidence.Flow) bool {
 
 // droppedHere: the hosts themselves counted a fifth or more of what was sent again, so that the path is not the one to blame.
 func droppedHere(f *evidence.Flow, repaired float64) bool {
-	local, _ := f.Drops()
+	local, _ := hostDrops(f)
 	return local > 0 && local >= 0.2*repaired
+}
+
+// hostDrops adds up the places of both hosts where segments of an open connection can have died, and names the worst. Datagrams that found no room in their socket and handshakes that a
+// listener refused are other programs' trouble.
+func hostDrops(f *evidence.Flow) (total float64, where string) {
+	var worst uint64
+	for _, e := range []evidence.End{f.Sender, f.Receiver} {
+		for _, d := range e.Run.Drops {
+			if d.Stage == account.Socket || strings.HasPrefix(d.Place, "TcpExt.Listen") || strings.HasPrefix(d.Place, "TcpExt.TCPReqQFull") {
+				continue
+			}
+			total += float64(d.Total)
+			if d.Total > worst {
+				worst, where = d.Total, d.Place+" ("+e.Name+")"
+			}
+		}
+	}
+	return total, where
 }
 
 // reorderings is how often the sender's kernel found that segments had only been overtaken (tcpi_reord_seen, Linux 4.19). Older kernels count it for the
@@ -125,7 +168,7 @@ func dropsEvidence(local float64) evidence.Evidence {
 
 // notLocalDrops rejects the queues of the two hosts.
 func notLocalDrops(f *evidence.Flow, repaired float64) string {
-	local, where := f.Drops()
+	local, where := hostDrops(f)
 	if local == 0 {
 		return "Not a queue of either host: no local counter of drops moved."
 	}

@@ -1,0 +1,131 @@
+package flows
+
+import (
+	"testing"
+
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+// The worlds that look alike: one stream at a bound that loss sets. Eight streams tell who sets it.
+var (
+	policed     = seen{rate: 16.5e6, rtt: 0.0208, base: 0.0202, sent: 4335, again: 42, scatter: 0.03}
+	lossy       = seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 4500, again: 12, scatter: 0.25}
+	policedMany = seen{rate: 19.2e6, rtt: 0.021, base: 0.0202, streams: 8, sent: 640, again: 60}.run()
+	lossyMany   = seen{rate: 120e6, rtt: 0.021, base: 0.0202, streams: 8, sent: 4000, again: 11}.run()
+	shallowMany = seen{rate: 19.2e6, rtt: 0.030, base: 0.0202, streams: 8, sent: 640, again: 60}.run()
+)
+
+func TestPolicer(t *testing.T) {
+	bbr := policed
+	bbr.control = "bbr"
+	mild := policed
+	mild.again = 1
+	overshoot := policed.of(probes(evidence.ProbeStreams, policedMany))
+	overshoot.Runs[1].Intervals[0].RetransmitsTotal = 42
+	dropped := policed.of(probes(evidence.ProbeStreams, policedMany))
+	dropped.Runs[1].Ends.Local.Drops = []traffic.Drop{{Place: "qdisc eth0", Total: 42}}
+	strangers := policed.of(probes(evidence.ProbeStreams, policedMany))
+	strangers.Runs[1].Ends.Remote.Drops = []traffic.Drop{{Place: "TcpExt.ListenOverflows", Total: 1574, Stage: "tcp"}, {Place: "Udp.RcvbufErrors", Total: 900, Stage: "socket"}}
+	refused := policed.of(nil)
+	refused.Refused = map[evidence.Probe]string{evidence.ProbeStreams: "no time"}
+	hold(t, evidence.Policer, []expect{
+		{"gross", policed.of(probes(evidence.ProbeStreams, policedMany)), evidence.Warning},
+		{"under bbr", bbr.of(probes(evidence.ProbeStreams, policedMany)), evidence.Warning},
+		{"one loss", mild.of(probes(evidence.ProbeStreams, policedMany)), none},
+		{"not tried yet", policed.of(nil), none},
+		{"cannot be tried", refused, none},
+		{"a path that loses by chance", lossy.of(probes(evidence.ProbeStreams, lossyMany)), none},
+		{"a short queue at a slower link", policed.of(probes(evidence.ProbeStreams, shallowMany)), none},
+		{"a queue of this host", dropped, none},
+		{"drops of other programs", strangers, evidence.Warning},
+		{"one overshoot", overshoot, none},
+		{"segments overtaken", seen{rate: 16e6, rtt: 0.0208, base: 0.0202, again: 42, reordered: 300}.of(probes(evidence.ProbeStreams, policedMany)), none},
+		{"window", seen{rate: 16e6, rtt: 0.0208, base: 0.0202, again: 42, rwnd: 0.9}.of(probes(evidence.ProbeStreams, policedMany)), none},
+		{"nothing known", &evidence.Case{Runs: []traffic.Result{{Test: traffic.Stream, Direction: traffic.Up}}}, none},
+	})
+	c := policed.of(nil)
+	ask(t, evidence.Policer, c)
+	if w := c.Wanted(); len(w) != 1 || w[0] != evidence.ProbeStreams {
+		t.Errorf("wanted %v", w)
+	}
+}
+
+func TestPathLoss(t *testing.T) {
+	sackless := lossy
+	sackless.again = 4
+	single := lossy
+	single.again = 2
+	hold(t, evidence.PathLoss, []expect{
+		{"before more streams have run", lossy.of(nil), evidence.Warning},
+		{"eight streams get seven times as much", lossy.of(probes(evidence.ProbeStreams, lossyMany)), evidence.Warning},
+		{"four losses", sackless.of(nil), evidence.Warning},
+		{"two losses", single.of(nil), none},
+		{"a policer", policed.of(probes(evidence.ProbeStreams, policedMany)), none},
+		{"a policer before more streams have run", seen{rate: 16.5e6, rtt: 0.0208, base: 0.0202, sent: 4335, again: 42, scatter: 0.2}.of(nil), evidence.Warning},
+		// As seen beside neighbours on a full link: some losses, and a queue that is half empty.
+		{"a full link with neighbours", seen{rate: 69.5e6, rtt: 0.0148, base: 0.0101, sent: 17956, again: 16, scatter: 0.2}.of(nil), none},
+		{"reordering", seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 4500, again: 20, reordered: 400, scatter: 0.2}.of(nil), none},
+		{"a black hole that the kernel found", seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 4500, again: 24, scatter: 0.2, mss: 1300, counters: map[string]uint64{"TcpExt.TCPMTUPSuccess": 3}}.of(nil), none},
+	})
+}
+
+func TestPathLossWithoutSACK(t *testing.T) {
+	c := lossy.of(nil)
+	c.Runs[1].Ends.Local.TCP[0].SACKOK = false
+	for i := range c.Far.Settings {
+		if c.Far.Settings[i].Knob == "sysctl:net.ipv4.tcp_reordering" {
+			c.Far.Settings[i].Knob, c.Far.Settings[i].Value = tcpSACK, "0"
+		}
+	}
+	x := ask(t, evidence.PathLoss, c)
+	if x == nil || len(x.Remedy.Settings) == 0 || x.Remedy.Settings[0].Knob != tcpSACK || x.Remedy.Settings[0].Side != "far" {
+		t.Errorf("%+v", x)
+	}
+}
+
+func TestBufferbloat(t *testing.T) {
+	full := seen{rate: 18.8e6, rtt: 0.216, base: 0.0203}
+	withPings := func(p50 float64) *evidence.Case {
+		c := full.of(nil)
+		c.Runs[1].RTT = &traffic.Distribution{Count: 60, P50: p50}
+		return c
+	}
+	busy := seen{rate: 10e9, rtt: 0.045, base: 0.0004}.of(nil)
+	busy.Runs[1].Ends.Local.CPUs = idleCPUs(0, 0.01)
+	linked := full.of(nil)
+	linked.Near.Interfaces[0].Virtual, linked.Near.Interfaces[0].SpeedBitsPerSec = false, 20e6
+	linked.Far.Interfaces[0].Virtual, linked.Far.Interfaces[0].SpeedBitsPerSec = false, 20e6
+	hold(t, evidence.Bufferbloat, []expect{
+		{"gross", seen{rate: 14e6, rtt: 0.75, base: 0.0203, scatter: 0.8}.of(nil), evidence.Warning},
+		{"plain", full.of(nil), evidence.Warning},
+		{"plain, and pings say so", withPings(0.2), evidence.Warning},
+		{"at a link whose speed is known", linked, evidence.Warning},
+		{"mild", seen{rate: 18.8e6, rtt: 0.060, base: 0.0203}.of(nil), evidence.Notice},
+		{"pings do not wait", withPings(0.021), none},
+		{"a queue that fills a link", seen{rate: 94e6, rtt: 0.040, base: 0.0202}.of(nil), none},
+		{"a long path", seen{rate: 94e6, rtt: 0.302, base: 0.3}.of(nil), none},
+		{"one buffer of a long path", seen{rate: 200e6, rtt: 0.131, base: 0.080}.of(nil), none},
+		{"full processors", busy, none},
+		{"no round trip", seen{rate: 94e6}.of(nil), none},
+	})
+	local := full.of(nil)
+	local.Runs[1].Ends.Local.Counters = map[string]uint64{"qdisc.eth0.backlog_bytes": 400_000}
+	if x := ask(t, evidence.Bufferbloat, local); x == nil || x.Where != "near" || x.Remedy.Settings[0].Knob != "qdisc:eth0/root" {
+		t.Errorf("a queue of the sender itself: %+v", x)
+	}
+}
+
+func TestReordering(t *testing.T) {
+	old := seen{rate: 40e6, rtt: 0.044, base: 0.021, sent: 10000, again: 371, scatter: 0.3, counters: map[string]uint64{"TcpExt.TCPSACKReorder": 1500}}
+	hold(t, evidence.Reordering, []expect{
+		{"gross", seen{rate: 40e6, rtt: 0.044, base: 0.021, sent: 10244, again: 371, reordered: 1688, dsacks: 55, scatter: 0.4}.of(nil), evidence.Warning},
+		{"plain", seen{rate: 61e6, rtt: 0.0427, base: 0.0328, sent: 15442, again: 109, reordered: 1735, dsacks: 13, scatter: 0.17}.of(nil), evidence.Warning},
+		{"by the counters of an older kernel", old.of(nil), evidence.Warning},
+		{"nothing sent again", seen{rate: 61e6, rtt: 0.041, base: 0.0393, sent: 15848, reordered: 578, scatter: 0.1}.of(nil), evidence.Notice},
+		{"a full link", seen{rate: 95e6, rtt: 0.041, base: 0.0393, sent: 15848, again: 109, reordered: 578}.of(nil), evidence.Notice},
+		{"loss", lossy.of(nil), none},
+		{"a few", seen{rate: 61e6, rtt: 0.041, base: 0.0393, sent: 15848, again: 10, reordered: 19}.of(nil), none},
+		{"no tcp_info", &evidence.Case{Runs: []traffic.Result{{Test: traffic.Stream, Direction: traffic.Up, ThroughputBitsPerSec: 1e6}}}, none},
+	})
+}
