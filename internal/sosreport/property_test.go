@@ -109,6 +109,11 @@ func TestReportIsTheHost(t *testing.T) {
 				if diff := gocmp.Diff(wantCounters.Values, gotCounters.Values); diff != "" {
 					t.Errorf("counters (-capture +report):\n%s", diff)
 				}
+				for name, driver := range wantCounters.Drivers {
+					if got := gotCounters.Drivers[name]; got != driver {
+						t.Errorf("the counters of %s are those of %q, want %q", name, got, driver)
+					}
+				}
 				if diff := gocmp.Diff(wantCounters.CPUs, gotCounters.CPUs); diff != "" {
 					t.Errorf("processors (-capture +report):\n%s", diff)
 				}

@@ -128,15 +128,21 @@ func (s *source) sysfs(l *ipLink, c *card, devices []*pciDevice, interrupts map[
 		return
 	}
 	s.putLink(dir+"/device", device)
-	function := device
+	function, bus := device, ""
 	switch base := path.Base(device); {
 	case strings.HasPrefix(base, "virtio"):
-		function = path.Dir(device)
-		s.putLink(device+"/subsystem", "sys/bus/virtio")
+		function, bus = path.Dir(device), "virtio"
 	case isPCIAddress(base):
-		s.putLink(device+"/subsystem", "sys/bus/pci")
+		bus = "pci"
 	case strings.Contains(base, ":") && strings.Contains(base, "-"): // 1-1.2:1.0, an interface of a USB device
-		s.putLink(device+"/subsystem", "sys/bus/usb")
+		bus = "usb"
+	}
+	if bus != "" {
+		s.putLink(device+"/subsystem", "sys/bus/"+bus)
+		// A reading of the counters has the driver from here: what the names of ethtool -S mean is its to say.
+		if c.Driver != "" && !strings.ContainsAny(c.Driver, "/ ") {
+			s.putLink(device+"/driver", "sys/bus/"+bus+"/drivers/"+c.Driver)
+		}
 	}
 	if i := slices.IndexFunc(devices, func(d *pciDevice) bool { return d.address == path.Base(function) }); i >= 0 && c.Card != nil {
 		d := devices[i]
