@@ -28,7 +28,7 @@ var certainty = []evidence.Code{
 	evidence.Policer, evidence.Reordering, evidence.TimeoutsIncast, evidence.PathLoss, evidence.CongestionControlMismatch, evidence.Bufferbloat,
 
 	evidence.CPUSteal, evidence.RSSImbalance, evidence.FirewallCost, evidence.NUMAMisplaced, evidence.CPUPowerState, evidence.InterruptStorm,
-	evidence.OffloadsOff, evidence.SoftirqCPUSaturated, evidence.CPUSaturated, evidence.MTUSmall, evidence.NAPIBudgetExhausted, evidence.EmulatedNIC,
+	evidence.OffloadsOff, evidence.MTUSmall, evidence.SoftirqCPUSaturated, evidence.CPUSaturated, evidence.NAPIBudgetExhausted, evidence.EmulatedNIC,
 
 	evidence.InterruptModerationLatency, evidence.DelayedACKStall, evidence.SlowStartAfterIdle,
 }

@@ -201,7 +201,7 @@ type Route struct {
 //	nfqueue.waiting                                         packets that wait for a program's judgement
 //	qdisc.eth0.backlog_bytes                                waiting to be sent
 //
-// Limits are absent where the namespace does not show them (tcp_mem and gc_thresh are the first namespace's). Left out: MPTCP, UDP-Lite, other types of ICMP by
+// What is the first network namespace's is absent in others: the neighbours' counters and limits, tcp_mem, udp_mem. Left out: MPTCP, UDP-Lite, other types of ICMP by
 // number, and what snmp lists that is no count.
 type Counters struct {
 	Time time.Time `json:"time"` // of the reading; in a difference, of the later one

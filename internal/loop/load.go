@@ -197,7 +197,7 @@ func addEnd(e *traffic.End, o traffic.End) {
 	for _, c := range o.CPUs {
 		if i := slices.IndexFunc(e.CPUs, func(x host.CPUTimes) bool { return x.CPU == c.CPU }); i >= 0 {
 			x := &e.CPUs[i]
-			x.User, x.System, x.IRQ, x.SoftIRQ, x.Steal, x.Idle = x.User+c.User, x.System+c.System, x.IRQ+c.IRQ, x.SoftIRQ+c.SoftIRQ, x.Steal+c.Steal, x.Idle+c.Idle
+			x.User, x.Nice, x.System, x.IRQ, x.SoftIRQ, x.Steal, x.Idle = x.User+c.User, x.Nice+c.Nice, x.System+c.System, x.IRQ+c.IRQ, x.SoftIRQ+c.SoftIRQ, x.Steal+c.Steal, x.Idle+c.Idle
 		} else {
 			e.CPUs = append(e.CPUs, c)
 		}

@@ -26,7 +26,7 @@ func CounterFiles() []CounterFile {
 		{"net/sockstat", false, ParseSockstat},
 
 		{"net/stat/nf_conntrack", true, columnsOf("conntrack")},
-		// The tables of neighbours are one for all namespaces, and so are their counts.
+		// The tables of neighbours are one for all namespaces, and the first alone is told of them.
 		{"net/stat/arp_cache", true, columnsOf("neigh.ipv4")},
 		{"net/stat/ndisc_cache", true, columnsOf("neigh.ipv6")},
 		{"net/netfilter/nfnetlink_queue", true, ParseQueues},

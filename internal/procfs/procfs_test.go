@@ -106,9 +106,9 @@ func TestParseStat(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []CPUTimes{
-		{CPU: -1, User: 1.01, System: 2, Idle: 40.4, IRQ: 0.05, SoftIRQ: 0.6, Steal: 0.07},
+		{CPU: -1, User: 1.01, Nice: 0.01, System: 2, Idle: 40.4, IRQ: 0.05, SoftIRQ: 0.6, Steal: 0.07},
 		{CPU: 3, User: 0.25, System: 0.5, Idle: 10.1, IRQ: 0.01, SoftIRQ: 0.15, Steal: 0.02},
-		{CPU: 4, User: 0.03, System: 0.03, Idle: 0.04},
+		{CPU: 4, User: 0.03, Nice: 0.02, System: 0.03, Idle: 0.04},
 	}
 	if diff := cmp.Diff(want, cpus, cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })); diff != "" {
 		t.Errorf("times (-want +got):\n%s", diff)

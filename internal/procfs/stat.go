@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// CPUTimes is the time that one CPU spent in each class since boot, in seconds. The classes do not overlap, and together they are all
-// the time there was.
+// CPUTimes is the time that one CPU spent in each class since boot, in seconds. The classes but Nice do not overlap, and together they
+// are all the time there was.
 type CPUTimes struct {
 	CPU     int // -1: all together
 	User    float64
+	Nice    float64 // of User: programs of a lower priority, which are in the way of no other
 	System  float64
 	IRQ     float64
 	SoftIRQ float64
@@ -96,7 +97,7 @@ func parseCPUTimes(id string, rest []byte) (CPUTimes, error) {
 		}
 		ticks[i] = float64(n) * userTick
 	}
-	t.User, t.System, t.Idle = ticks[0]+ticks[1], ticks[2], ticks[3]+ticks[4]
+	t.User, t.Nice, t.System, t.Idle = ticks[0]+ticks[1], ticks[1], ticks[2], ticks[3]+ticks[4]
 	t.IRQ, t.SoftIRQ, t.Steal = ticks[5], ticks[6], ticks[7]
 	return t, nil
 }

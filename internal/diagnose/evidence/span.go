@@ -174,6 +174,7 @@ func (s *Span) When() string {
 type ClassRatios struct {
 	CPU                                     int
 	User, System, IRQ, SoftIRQ, Steal, Idle float64
+	Nice                                    float64 // of User: programs of a lower priority
 	Known                                   bool
 }
 
@@ -189,7 +190,7 @@ func (s *Span) Classes() []ClassRatios {
 			continue
 		}
 		all = append(all, ClassRatios{
-			CPU: t.CPU, User: t.User / total, System: t.System / total, IRQ: t.IRQ / total, SoftIRQ: t.SoftIRQ / total, Steal: t.Steal / total,
+			CPU: t.CPU, User: t.User / total, Nice: t.Nice / total, System: t.System / total, IRQ: t.IRQ / total, SoftIRQ: t.SoftIRQ / total, Steal: t.Steal / total,
 			Idle: t.Idle / total, Known: true,
 		})
 	}

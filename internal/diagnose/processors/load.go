@@ -62,11 +62,11 @@ func most(all []evidence.ClassRatios, part func(evidence.ClassRatios) float64) (
 	return worst, ok
 }
 
-// The parts of processor time that rules ask for.
+// The parts of processor time that rules ask for. Programs of a lower priority (nice) give way to whatever else there is to do, so they keep nothing busy.
 func packetWork(c evidence.ClassRatios) float64 { return c.SoftIRQ + c.IRQ }
-func programs(c evidence.ClassRatios) float64   { return c.User }
+func programs(c evidence.ClassRatios) float64   { return c.User - c.Nice }
 func stolen(c evidence.ClassRatios) float64     { return c.Steal }
-func busy(c evidence.ClassRatios) float64       { return c.Busy() }
+func busy(c evidence.ClassRatios) float64       { return c.Busy() - c.Nice }
 
 // classes tells how a processor spent its time.
 func classes(s *evidence.Span, c evidence.ClassRatios) []evidence.Evidence {
@@ -74,7 +74,7 @@ func classes(s *evidence.Span, c evidence.ClassRatios) []evidence.Evidence {
 	name := func(what string) string { return fmt.Sprintf("CPU %d, %s", c.CPU, what) }
 	return []evidence.Evidence{
 		{Name: name("softirq and interrupts"), Value: packetWork(c), Unit: "ratio", Source: source},
-		{Name: name("programs"), Value: c.User, Unit: "ratio", Source: source},
+		{Name: name("programs"), Value: programs(c), Unit: "ratio", Source: source},
 		{Name: name("kernel for programs"), Value: c.System, Unit: "ratio", Source: source},
 		{Name: name("stolen by the hypervisor"), Value: c.Steal, Unit: "ratio", Source: source},
 		{Name: name("idle"), Value: c.Idle, Unit: "ratio", Source: source},

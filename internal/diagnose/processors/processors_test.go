@@ -16,6 +16,12 @@ func cpu(n int, user, system, softirq, steal float64) host.CPUTimes {
 	return host.CPUTimes{CPU: n, User: 3 * user, System: 3 * system, SoftIRQ: 3 * softirq, Steal: 3 * steal, Idle: 3 * (1 - user - system - softirq - steal)}
 }
 
+// niced makes all programs of a processor those of a lower priority.
+func niced(t host.CPUTimes) host.CPUTimes {
+	t.Nice = t.User
+	return t
+}
+
 // span is three seconds of a host with these processors and counters.
 func span(counters map[string]uint64, cpus ...host.CPUTimes) *evidence.Span {
 	return &evidence.Span{Side: "near", Host: &host.Snapshot{}, Seconds: 3, Counters: counters, CPUs: cpus}
@@ -80,6 +86,7 @@ func TestSpanRules(t *testing.T) {
 		{"processors: our own work, and the link is full", cpuSaturated, loaded(span(nil, cpu(0, 0.05, 0.65, 0.3, 0), cpu(1, 0.05, 0.65, 0.3, 0)), 9.5e9, 10e9), none},
 		{"processors: programs on one of two", cpuSaturated, loaded(span(nil, cpu(0, 0.9, 0.1, 0, 0), cpu(1, 0, 0.1, 0.1, 0)), 4e9, 0), none},
 		{"processors: a busy host, watched", cpuSaturated, span(nil, cpu(0, 0.9, 0.1, 0, 0), cpu(1, 0.9, 0.1, 0, 0)), evidence.Notice},
+		{"processors: programs that give way", cpuSaturated, loaded(span(nil, niced(cpu(0, 0.7, 0.2, 0.1, 0)), niced(cpu(1, 0.6, 0.3, 0.1, 0))), 4e9, 0), none},
 		{"processors: nothing known", cpuSaturated, loaded(span(nil), 4e9, 10e9), none},
 	} {
 		t.Run(c.name, func(t *testing.T) {
