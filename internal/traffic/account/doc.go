@@ -3,8 +3,8 @@
 // # Model
 //
 // A [Flow] gathers the readings of struct tcp_info of one connection: at the two edges of the measured window, at the end of every interval,
-// and in between. Counters are told as differences, smoothed values as means over the readings. [Drops] lists the counters of a host that
-// mean lost packets; [Losses] explains the loss of one test, packet by packet, from the counters of both hosts.
+// and in between. Counters are told as differences, smoothed values as means over the readings. [Drops] lists the places of a host
+// where packets died, each packet once; [Losses] explains the loss of one test, packet by packet, from the counters of both hosts.
 //
 // # Units
 //
