@@ -20,7 +20,6 @@ import (
 const (
 	// agentCommand is the hidden command under which the binary is started again.
 	agentCommand = "lab-host"
-	ourName      = "linerate"
 	ourselves    = "/proc/self/exe"
 	channelFD    = 3
 )
@@ -240,7 +239,7 @@ func (a *agent) join(q joinRequest, spaces []*os.File) error {
 func (a *agent) configure(q configureRequest) error {
 	// MTU before up: IPv6 takes a device below 1280 bytes for unusable when it comes up. Addresses before routes, whose gateways they make reachable.
 	for old, name := range q.Rename {
-		if err := rename(old, name); err != nil {
+		if err := setting.Rename(old, name); err != nil {
 			return err
 		}
 	}
@@ -270,7 +269,7 @@ func (a *agent) configure(q configureRequest) error {
 		}
 	}
 	for _, device := range q.Await {
-		if err := awaitCarrier(device); err != nil {
+		if err := setting.AwaitCarrier(device); err != nil {
 			return err
 		}
 	}

@@ -37,9 +37,10 @@ type Mode string
 
 // The modes. Passive ones look at one host for some seconds while the background work runs and put no load of their own on it.
 const (
-	Target      Mode = "target" // near against far
-	PassiveNear Mode = "passive-near"
-	PassiveFar  Mode = "passive-far"
+	Target         Mode = "target" // near against far
+	PassiveNear    Mode = "passive-near"
+	PassiveFar     Mode = "passive-far"
+	PassiveMachine Mode = "passive-machine" // a guest itself, outside of its worlds: what belongs to the kernel as a whole is told there alone
 )
 
 // Fault is what is wrong with a world: settings, the link, rules, and what other programs do.
@@ -121,8 +122,11 @@ func (s Scenario) checkMatrix() error {
 	if s.World.Card != "" && s.Ground != Guest {
 		return errors.New("a world with cards: only in a guest")
 	}
-	if s.Mode != "" && s.Mode != Target && s.Mode != PassiveNear && s.Mode != PassiveFar {
-		return fmt.Errorf("mode %q: want %s, %s or %s", s.Mode, Target, PassiveNear, PassiveFar)
+	if !slices.Contains([]Mode{"", Target, PassiveNear, PassiveFar, PassiveMachine}, s.Mode) {
+		return fmt.Errorf("mode %q: want %s, %s, %s or %s", s.Mode, Target, PassiveNear, PassiveFar, PassiveMachine)
+	}
+	if s.Mode == PassiveMachine && s.Ground != Guest {
+		return fmt.Errorf("mode %s: only in a guest", s.Mode)
 	}
 	if err := (Fault{Work: s.Work}).check(s.World, s.Ground); err != nil {
 		return err

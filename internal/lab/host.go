@@ -6,6 +6,9 @@ import (
 	"os"
 )
 
+// ourName is the name under which the binary is started again.
+const ourName = "linerate"
+
 // ExitError is a command in a host that ended with a status other than zero, or by a signal.
 type ExitError struct {
 	Name   string

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -188,7 +190,7 @@ func (s *Staged) work(ctx context.Context, w work.Work) (stop func(), err error)
 func (s *Staged) Diagnose(ctx context.Context, log io.Writer) (Verdict, error) {
 	h, args := s.Near(), []string{"diagnose"}
 	switch s.Scenario.Mode {
-	case PassiveNear:
+	case PassiveNear, PassiveMachine:
 	case PassiveFar:
 		h = s.Far()
 	default:
@@ -196,16 +198,26 @@ func (s *Staged) Diagnose(ctx context.Context, log io.Writer) (Verdict, error) {
 	}
 	args = append(args, s.Scenario.Flags...)
 	args = append(args, "--json", "--progress", "off", "--state", filepath.Join(s.state, h.Name))
-	c := h.Command(ctx, args...)
-	c.Env = []string{"LINERATE_KEY=" + s.key}
 	said := &tail{}
-	c.Stderr = said
+	complaints := io.Writer(said)
 	if log != nil {
-		c.Stderr = io.MultiWriter(said, log)
+		complaints = io.MultiWriter(said, log)
 	}
-	start := time.Now()
-	out, err := c.Output()
-	v := Verdict{Document: bytes.TrimSpace(out), Elapsed: time.Since(start), CPU: c.CPU()}
+	var (
+		v     Verdict
+		start = time.Now()
+		err   error
+	)
+	if s.Scenario.Mode == PassiveMachine {
+		h = &Host{Name: machine}
+		v.Document, v.CPU, err = runHere(ctx, complaints, args)
+	} else {
+		c := h.Command(ctx, args...)
+		c.Env, c.Stderr = []string{"LINERATE_KEY=" + s.key}, complaints
+		v.Document, err = c.Output()
+		v.CPU = c.CPU()
+	}
+	v.Document, v.Elapsed = bytes.TrimSpace(v.Document), time.Since(start)
 	if err != nil {
 		return v, fmt.Errorf("%s: %w%s", h.Name, err, said.last())
 	}
@@ -213,6 +225,21 @@ func (s *Staged) Diagnose(ctx context.Context, log io.Writer) (Verdict, error) {
 		return v, fmt.Errorf("%s: linerate diagnose: its document is not JSON", h.Name)
 	}
 	return v, nil
+}
+
+// runHere is linerate outside of the world, where its maker is.
+func runHere(ctx context.Context, complaints io.Writer, args []string) (out []byte, cpu time.Duration, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, 0, err
+	}
+	c := exec.CommandContext(ctx, self, args...)
+	c.Args[0], c.Stderr = ourName, complaints
+	out, err = c.Output()
+	if c.ProcessState != nil {
+		cpu = c.ProcessState.UserTime() + c.ProcessState.SystemTime()
+	}
+	return out, cpu, err
 }
 
 // Busy says how the emulated link itself failed to keep up, which makes the world another than the scenario's; empty: it did not.

@@ -163,6 +163,9 @@ func TestScenariosNameFindings(t *testing.T) {
 			planted[s.Expect.Finding] = true
 		}
 		for _, l := range lab.Levels {
+			if s.World.Card != "" {
+				continue // the cards themselves may be what is wrong
+			}
 			if f, ok := s.Fault(l); ok && len(f.Settings)+len(f.Firewall)+len(f.TC)+len(f.Work) == 0 && f.Link == nil {
 				t.Errorf("%s/%s: nothing is wrong", s.Name, l)
 			}

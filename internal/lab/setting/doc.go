@@ -5,6 +5,7 @@
 //   - Set: one setting made true, by the project's knob name. It is how a world gets its faults, and knows just the kinds that these
 //     need: sysctl, link, route, queue, qdisc, and what the catalogue of knobs writes to cards (ethtool).
 //   - Here: a sysctl of the machine itself, with what puts it back.
+//   - Rename, AwaitCarrier, Renew: what the lab does to the cards of a guest before and after it moves them.
 //   - Snapshot: everything that anybody could have changed, so that two of them prove that nothing has.
 //
 // Worlds are made by these without the journal: they end with everything in them.

@@ -1,0 +1,76 @@
+package setting
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// comeUp is how long a card may take to get its link; negotiation is given up after some five seconds by drivers and by nobody's watchdog later.
+const comeUp = 30 * time.Second
+
+// AwaitCarrier waits until a device of this namespace has a link.
+func AwaitCarrier(device string) error {
+	file := filepath.Join("/sys/class/net", device, "carrier")
+	for deadline := time.Now().Add(comeUp); ; time.Sleep(20 * time.Millisecond) {
+		b, err := os.ReadFile(file)
+		if err == nil && strings.TrimSpace(string(b)) == "1" {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return errors.Join(fmt.Errorf("%s has no carrier after %v", device, comeUp), err)
+		}
+	}
+}
+
+// Renew takes a driver off its card and puts it back, so that nothing is left of what the last world set, and gives the new device's name. bus is the PCI
+// address; a virtio card is named by that of the device that carries it. The drivers here probe before the write returns.
+func Renew(bus string) (name string, err error) {
+	device := filepath.Join("/sys/bus/pci/devices", bus)
+	driver, err := filepath.EvalSymlinks(filepath.Join(device, "driver"))
+	if err != nil {
+		return "", fmt.Errorf("renew card %s: %w", bus, err)
+	}
+	for _, verb := range []string{"unbind", "bind"} {
+		if err := os.WriteFile(filepath.Join(driver, verb), []byte(bus), 0); err != nil {
+			return "", fmt.Errorf("renew card %s: %w", bus, err)
+		}
+	}
+	found, err := filepath.Glob(filepath.Join(device, "net/*"))
+	if err == nil && len(found) == 0 {
+		found, err = filepath.Glob(filepath.Join(device, "virtio*/net/*"))
+	}
+	if err != nil || len(found) != 1 {
+		return "", fmt.Errorf("renew card %s: %d interfaces: %w", bus, len(found), errors.Join(err, os.ErrNotExist))
+	}
+	return filepath.Base(found[0]), nil
+}
+
+// Rename gives a device of this namespace that is down another name (netdevice(7), SIOCSIFNAME).
+func Rename(old, name string) error {
+	if len(old) >= unix.IFNAMSIZ || len(name) >= unix.IFNAMSIZ {
+		return fmt.Errorf("rename %s to %s: %w", old, name, errors.New("a name is too long"))
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("rename %s: %w", old, err)
+	}
+	defer unix.Close(fd)
+	// struct ifreq is 40 bytes on 64-bit systems and 32 on others; a larger one does no harm.
+	var request struct {
+		old, name [unix.IFNAMSIZ]byte
+		_         [8]byte
+	}
+	copy(request.old[:], old)
+	copy(request.name[:], name)
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCSIFNAME, uintptr(unsafe.Pointer(&request))); errno != 0 {
+		return fmt.Errorf("rename %s to %s: %w", old, name, errno)
+	}
+	return nil
+}
