@@ -92,14 +92,18 @@ type Loss = account.Loss
 
 // The places of a [Loss], along the way of a packet.
 const (
-	SenderSocket    = account.SenderSocket
-	SenderQdisc     = account.SenderQdisc
-	SenderCard      = account.SenderCard
-	OnPath          = account.OnPath
-	ReceiverRing    = account.ReceiverRing
-	ReceiverCard    = account.ReceiverCard
-	ReceiverSoftnet = account.ReceiverSoftnet
-	ReceiverSocket  = account.ReceiverSocket
+	SenderSocket      = account.SenderSocket
+	SenderConntrack   = account.SenderConntrack
+	SenderNeighbour   = account.SenderNeighbour
+	SenderQdisc       = account.SenderQdisc
+	SenderCard        = account.SenderCard
+	OnPath            = account.OnPath
+	ReceiverRing      = account.ReceiverRing
+	ReceiverCard      = account.ReceiverCard
+	ReceiverSoftnet   = account.ReceiverSoftnet
+	ReceiverConntrack = account.ReceiverConntrack
+	ReceiverNFQueue   = account.ReceiverNFQueue
+	ReceiverSocket    = account.ReceiverSocket
 )
 
 // PathMTU is the largest IP packet that passes unfragmented, found by trying.

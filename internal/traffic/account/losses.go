@@ -16,14 +16,18 @@ type Loss struct {
 
 // The places of a [Loss], along the way of a packet.
 const (
-	SenderSocket    = "sender-socket"    // the sending socket had no room
-	SenderQdisc     = "sender-qdisc"     // the queue before the card overflowed
-	SenderCard      = "sender-card"      // the card or its driver refused
-	OnPath          = "path"             // what no counter of either host explains
-	ReceiverRing    = "receiver-ring"    // the card found no descriptor
-	ReceiverCard    = "receiver-card"    // the card's driver or the kernel's entry dropped
-	ReceiverSoftnet = "receiver-softnet" // net.core.netdev_max_backlog or the flow limit
-	ReceiverSocket  = "receiver-socket"  // the receiving socket's buffer was full
+	SenderSocket      = "sender-socket"      // the sending socket had no room
+	SenderConntrack   = "sender-conntrack"   // the table of connections had no room
+	SenderNeighbour   = "sender-neighbour"   // the next hop had no link address yet, or the table of neighbours no room
+	SenderQdisc       = "sender-qdisc"       // the queue before the card overflowed
+	SenderCard        = "sender-card"        // the card or its driver refused
+	OnPath            = "path"               // what no counter of either host explains
+	ReceiverRing      = "receiver-ring"      // the card found no descriptor
+	ReceiverCard      = "receiver-card"      // the card's driver or the kernel's entry dropped
+	ReceiverSoftnet   = "receiver-softnet"   // net.core.netdev_max_backlog or the flow limit
+	ReceiverConntrack = "receiver-conntrack" // the table of connections had no room
+	ReceiverNFQueue   = "receiver-nfqueue"   // a program that judges packets did not keep up
+	ReceiverSocket    = "receiver-socket"    // the receiving socket's buffer was full
 )
 
 // SocketDrops are what the test's own sockets counted; of all that is known of a loss they alone are certain.
@@ -39,6 +43,11 @@ var (
 		{SenderQdisc, "qdisc.", ".drops"},
 		{SenderCard, "nic.", ".tx_fifo_errors"},
 		{SenderCard, "nic.", ".tx_dropped"},
+		{SenderConntrack, "conntrack.drop", ""},
+		{SenderNeighbour, "neigh.ipv4.table_fulls", ""},
+		{SenderNeighbour, "neigh.ipv4.unresolved_discards", ""},
+		{SenderNeighbour, "neigh.ipv6.table_fulls", ""},
+		{SenderNeighbour, "neigh.ipv6.unresolved_discards", ""},
 		{SenderSocket, "Udp.SndbufErrors", ""},
 		{SenderSocket, "Udp6.SndbufErrors", ""},
 	}
@@ -47,6 +56,9 @@ var (
 		{ReceiverSocket, "Udp6.RcvbufErrors", ""},
 		{ReceiverSocket, "Udp.MemErrors", ""},
 		{ReceiverSocket, "Udp6.MemErrors", ""},
+		{ReceiverConntrack, "conntrack.drop", ""},
+		{ReceiverNFQueue, "nfqueue.dropped", ""},
+		{ReceiverNFQueue, "nfqueue.user_dropped", ""},
 		{ReceiverSoftnet, "softnet.dropped", ""}, // what the flow limit refused is in it
 		{ReceiverRing, "nic.", ".rx_missed_errors"},
 		{ReceiverRing, "nic.", ".rx_fifo_errors"},
@@ -74,9 +86,10 @@ func Losses(lost uint64, own SocketDrops, sender, receiver map[string]uint64) []
 	put(ReceiverSocket, own.Received, "SO_RXQ_OVFL")
 	// Some counters count a packet once more that another has already, and that much is taken off them: Udp.RcvbufErrors what the own sockets
 	// dropped; a card's rx_dropped what the backlog behind it dropped (enqueue_to_backlog); Udp.SndbufErrors what the qdisc
-	// refused (udp_send_skb).
+	// refused (udp_send_skb); a send that failed may have failed in the table of connections (EPERM).
 	counted := map[string]uint64{
-		ReceiverSocket: own.Received, ReceiverCard: receiver["softnet.dropped"], SenderSocket: own.Sent + total(sender, "qdisc.", ".drops"),
+		ReceiverSocket: own.Received, ReceiverCard: receiver["softnet.dropped"],
+		SenderSocket: own.Sent + total(sender, "qdisc.", ".drops"), SenderConntrack: own.Sent,
 	}
 	blame := func(suspects []struct{ place, prefix, suffix string }, counters map[string]uint64) {
 		for _, s := range suspects {
@@ -112,5 +125,8 @@ func total(counters map[string]uint64, prefix, suffix string) uint64 {
 
 // station numbers the places along the way.
 func station(place string) int {
-	return slices.Index([]string{SenderSocket, SenderQdisc, SenderCard, OnPath, ReceiverRing, ReceiverCard, ReceiverSoftnet, ReceiverSocket}, place)
+	return slices.Index([]string{
+		SenderSocket, SenderConntrack, SenderNeighbour, SenderQdisc, SenderCard, OnPath,
+		ReceiverRing, ReceiverCard, ReceiverSoftnet, ReceiverConntrack, ReceiverNFQueue, ReceiverSocket,
+	}, place)
 }
