@@ -45,7 +45,7 @@ func congestionControlMismatch(f *evidence.Flow) *evidence.Finding {
 	if tried == nil || tried.Congestion != other {
 		return nil
 	}
-	gain := gainOf(f, tried)
+	gain := tried.RateBitsPerSec / f.RateBitsPerSec
 	wait := catchUp(f, tried.RateBitsPerSec/8*f.Base())
 	if gain < betterRate || !f.ModelBased() && wait < soon {
 		return nil

@@ -5,6 +5,7 @@ import (
 
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/linerate/linerate/internal/knob"
 )
@@ -27,15 +28,15 @@ const (
 // formula is that of Reno: cubic, delayed acknowledgements and losses in bursts move a sender off it by factors.
 // Local drops of a fifth of the retransmissions are too many to call the path the culprit.
 //
-// A rate that is bounded on the way (a policer, a queue of a few packets) makes a loss-based sender keep to that bound as well. So eight streams are asked for: where
-// they get hardly more than one and lose a larger part, it is the rate that is bounded; where they get no more and lose as much, the loss costs nothing. Until they
-// have run the verdict stands, with less confidence. Segments that were merely overtaken, and sizes that vanish, are other findings.
+// A rate that is bounded on the way (a policer, a queue of a few packets) makes a loss-based sender keep to that bound as well: [boundedRate] tells. Where more streams get no
+// more and lose as much, the loss costs nothing. Until the trial has run the verdict stands, with less confidence. Segments that were merely overtaken, and sizes that vanish, are
+// other findings.
 func pathLoss(f *evidence.Flow) *evidence.Finding {
 	p, repaired := f.TrueLoss()
 	if f.Streams == 0 || p < evidence.MinLoss || repaired < minRetransmits || f.Base() <= 0 || f.MSSBytes <= 0 {
 		return nil
 	}
-	if queued(f) || lossEvents(f) == 1 || windowHeld(f) || overtaken(f, repaired) || smallSegments(f) > 0 || stalledStream(f) || probedMTU(f.Sender) > 0 {
+	if queued(f) || oneOvershoot(f) || windowHeld(f) || overtaken(f, repaired) || smallSegments(f) > 0 || stalledStream(f) || probedMTU(f.Sender) > 0 {
 		return nil
 	}
 	// A short queue at the bottleneck inflates the round trip by less than queued() asks for, but keeps the rate flat.
@@ -55,12 +56,12 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 		// Far over the bound the losses came in few bursts; far under it something else is slower.
 		return nil
 	}
-	many := probed(f, evidence.ProbeStreams)
-	if many != nil && (gainOf(f, many) < harmlessGain || gainOf(f, many) < policedGain && many.Loss() >= policedGrowth*p) {
+	bounded := boundedRate(f, p)
+	if bounded != nil && (bounded.bounded || bounded.harmless) {
 		return nil
 	}
 	// Between a queue and none: the flow's own delay says a full link, and only more streams can say that it is not.
-	if swollen := loadedDelay(f) >= 1.25*f.Base() && added(f) >= 0.001; swollen && (many == nil || gainOf(f, many) < 2) {
+	if swollen := loadedDelay(f) >= 1.25*f.Base() && added(f) >= 0.001; swollen && (bounded == nil || bounded.gain < 2) {
 		return nil
 	}
 	x := &evidence.Finding{
@@ -68,10 +69,10 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 		Title: fmt.Sprintf("The path loses %s of the segments, which holds %s at %s on a round trip of %s.",
 			evidence.Percent(p), f.CongestionName(), evidence.Rate(f.RateBitsPerSec), evidence.Seconds(f.Loaded())),
 		Evidence: append(f.Common(),
-			evidence.Evidence{Name: "segments sent again", Value: p, Unit: "ratio", Source: f.TCPInfo("tcpi_total_retrans / tcpi_segs_out, less tcpi_dsack_dups")},
+			lossEvidence(f, p),
 			evidence.Evidence{Name: "retransmitted segments", Value: repaired, Unit: "segments", Source: f.TCPInfo("tcpi_total_retrans, less tcpi_dsack_dups")},
 			evidence.Evidence{Name: "rate that this loss allows a loss-based sender", Value: bound, Unit: "bits_per_second", Source: "Mathis: MSS / round trip × 1.22 / √loss"},
-			evidence.Evidence{Name: "packets dropped inside the hosts", Value: local, Unit: "packets", Source: "counters of both ends"},
+			dropsEvidence(local),
 			evidence.Evidence{Name: "congestion control", Value: f.CongestionName(), Source: f.TCPInfo("TCP_CONGESTION")},
 		),
 		Rejected: []string{
@@ -82,15 +83,12 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 		Confidence: evidence.Combine(0.5, evidence.When(p >= 1e-3, 0.4), evidence.When(f.Loaded() < 1.15*f.Base(), 0.4), evidence.When(!f.ModelBased(), 0.3), evidence.When(f.ScatterRatio > 0.05, 0.2)),
 	}
 	x.Rejected = append(x.Rejected, notLocalDrops(f, repaired))
-	if many != nil {
-		x.Evidence = append(x.Evidence,
-			evidence.Evidence{Name: "eight streams together", Value: many.RateBitsPerSec, Unit: "bits_per_second", Source: "probe streams"},
-			evidence.Evidence{Name: "segments sent again with eight streams", Value: many.Loss(), Unit: "ratio", Source: "probe streams, tcpi_total_retrans / tcpi_segs_out"})
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a policer nor a full link: eight streams together got %s times the rate of one, and lost %s of their segments.",
-			ratio(gainOf(f, many)), evidence.Percent(many.Loss())))
-		x.Confidence = evidence.Combine(x.Confidence, evidence.When(gainOf(f, many) >= 2, 0.5))
-	} else if why, refused := f.Case.Refused[evidence.ProbeStreams]; refused {
-		x.Rejected = append(x.Rejected, "Not measured: whether a policer is what drops, as eight streams could not be run ("+why+").")
+	if bounded != nil {
+		x.Evidence = append(x.Evidence, bounded.evidence()...)
+		x.Rejected = append(x.Rejected, "Not a policer nor a full link: "+bounded.says)
+		x.Confidence = evidence.Combine(x.Confidence, evidence.When(bounded.clear, 0.5))
+	} else if why, refused := f.Case.Refused[trialOf(f)]; refused {
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not measured: whether a policer is what drops, as the probe %q could not be made (%s).", trialOf(f), strings.TrimSuffix(why, ".")))
 		x.Confidence *= 0.8
 	}
 	if events, source := reorderings(f); events > 0 {

@@ -27,6 +27,8 @@ func TestPolicer(t *testing.T) {
 	dropped.Runs[1].Ends.Local.Drops = []traffic.Drop{{Place: "qdisc eth0", Total: 42}}
 	strangers := policed.of(probes(evidence.ProbeStreams, policedMany))
 	strangers.Runs[1].Ends.Remote.Drops = []traffic.Drop{{Place: "TcpExt.ListenOverflows", Total: 1574, Stage: "tcp"}, {Place: "Udp.RcvbufErrors", Total: 900, Stage: "socket"}}
+	crowd := seen{rate: 19e6, rtt: 0.021, base: 0.0202, streams: 16, sent: 320, again: 20}
+	paced := seen{rate: 15.2e6, rtt: 0.0203, base: 0.0202, sent: 1900}.run()
 	refused := policed.of(nil)
 	refused.Refused = map[evidence.Probe]string{evidence.ProbeStreams: "no time"}
 	hold(t, evidence.Policer, []expect{
@@ -37,11 +39,15 @@ func TestPolicer(t *testing.T) {
 		{"cannot be tried", refused, none},
 		{"a path that loses by chance", lossy.of(probes(evidence.ProbeStreams, lossyMany)), none},
 		{"a short queue at a slower link", policed.of(probes(evidence.ProbeStreams, shallowMany)), none},
+		{"two overshoots on a long path", seen{rate: 22e6, rtt: 0.102, base: 0.1, sent: 5647, again: 200, scatter: 0.3}.of(probes(evidence.ProbeStreams, policedMany)), none},
 		{"a queue of this host", dropped, none},
 		{"drops of other programs", strangers, evidence.Warning},
 		{"one overshoot", overshoot, none},
 		{"segments overtaken", seen{rate: 16e6, rtt: 0.0208, base: 0.0202, again: 42, reordered: 300}.of(probes(evidence.ProbeStreams, policedMany)), none},
 		{"window", seen{rate: 16e6, rtt: 0.0208, base: 0.0202, again: 42, rwnd: 0.9}.of(probes(evidence.ProbeStreams, policedMany)), none},
+		{"sixteen streams, and one paced loses nothing", crowd.of(probes(evidence.ProbePaced, paced)), evidence.Warning},
+		{"sixteen streams, and one paced loses as before", crowd.of(probes(evidence.ProbePaced, seen{rate: 4e6, rtt: 0.021, base: 0.0202, sent: 600, again: 24}.run())), none},
+		{"sixteen streams in a queue", seen{rate: 19e6, rtt: 0.032, base: 0.0202, streams: 16, sent: 320, again: 20}.of(probes(evidence.ProbePaced, paced)), none},
 		{"nothing known", &evidence.Case{Runs: []traffic.Result{{Test: traffic.Stream, Direction: traffic.Up}}}, none},
 	})
 	c := policed.of(nil)
@@ -54,6 +60,8 @@ func TestPolicer(t *testing.T) {
 func TestPathLoss(t *testing.T) {
 	sackless := lossy
 	sackless.again = 4
+	overshoot := lossy.of(nil)
+	overshoot.Runs[1].Intervals[0].RetransmitsTotal = 12
 	single := lossy
 	single.again = 2
 	hold(t, evidence.PathLoss, []expect{
@@ -65,6 +73,11 @@ func TestPathLoss(t *testing.T) {
 		{"a policer before more streams have run", seen{rate: 16.5e6, rtt: 0.0208, base: 0.0202, sent: 4335, again: 42, scatter: 0.2}.of(nil), evidence.Warning},
 		// As seen beside neighbours on a full link: some losses, and a queue that is half empty.
 		{"a full link with neighbours", seen{rate: 69.5e6, rtt: 0.0148, base: 0.0101, sent: 17956, again: 16, scatter: 0.2}.of(nil), none},
+		{"sixteen streams over a policer", seen{rate: 19e6, rtt: 0.021, base: 0.0202, streams: 16, sent: 320, again: 20, scatter: 0.2}.of(probes(evidence.ProbePaced,
+			seen{rate: 15.2e6, rtt: 0.0203, base: 0.0202, sent: 1900}.run())), none},
+		{"four streams that lose by chance", seen{rate: 60e6, rtt: 0.0207, base: 0.0202, streams: 4, sent: 3900, again: 12, scatter: 0.2}.of(probes(evidence.ProbePaced,
+			seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 2200, again: 6}.run())), evidence.Warning},
+		{"one overshoot", overshoot, none},
 		{"reordering", seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 4500, again: 20, reordered: 400, scatter: 0.2}.of(nil), none},
 		{"a black hole that the kernel found", seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 4500, again: 24, scatter: 0.2, mss: 1300, counters: map[string]uint64{"TcpExt.TCPMTUPSuccess": 3}}.of(nil), none},
 	})

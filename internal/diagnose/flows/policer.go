@@ -15,13 +15,16 @@ const (
 	// policedGrowth is how much more must be lost of eight streams than of one: windows of an eighth of the size meet a fixed rate eight times as often, and a
 	// path that loses by chance does not care.
 	policedGrowth = 3
+	// pacedShare of a rate must arrive of a stream that is paced to eight tenths of it, and pacedLoss of the loss may be left, for the rate to be what was bounded.
+	pacedShare, pacedLoss = 0.7, 0.2
+	// fewStreams are so few that eight tell more.
+	fewStreams = 2
 )
 
 // policer: the path drops what is over a fixed rate and queues nothing, so that the sender sees loss without delay.
 //
-// Loss and rate of one stream fit the bound of Mathis as well as those of a lossy path do: that bound is what a loss-based sender makes of any loss. So more
-// streams are asked for. By chance a path loses the same part of them and all together get several times the rate; over a policer they get the same
-// rate and lose a larger part. A full queue at a slower link does that as well, and shows itself by the delay that eight streams keep in it.
+// Loss and rate of one stream fit the bound of Mathis as well as those of a lossy path do: that bound is what a loss-based sender makes of any loss. So another run tells
+// ([boundedRate]). A full queue at a slower link bounds a rate as well, and shows itself by the delay that many streams keep in it.
 //
 // A queue of a few packets at a fast link cannot be told from a policer by what hosts see: then the confidence is less. Remedies are the same.
 func policer(f *evidence.Flow) *evidence.Finding {
@@ -29,34 +32,37 @@ func policer(f *evidence.Flow) *evidence.Finding {
 	if f.Streams == 0 || p < policedLoss || repaired < minRetransmits || f.Base() <= 0 || f.RateBitsPerSec <= 0 || f.MSSBytes <= 0 {
 		return nil
 	}
-	if queued(f) || lossEvents(f) == 1 || windowHeld(f) || droppedHere(f, repaired) || overtaken(f, repaired) || smallSegments(f) > 0 {
+	// A bucket that is empty drops several in a row, so that the bound of Mathis is passed by factors; what is ten times over it was lost at few moments.
+	if !f.ModelBased() && f.RateBitsPerSec > 10*f.MathisRate(p) {
 		return nil
 	}
-	many := probed(f, evidence.ProbeStreams)
-	if many == nil {
+	if queued(f) || oneOvershoot(f) || windowHeld(f) || droppedHere(f, repaired) || overtaken(f, repaired) || smallSegments(f) > 0 {
 		return nil
 	}
-	gain, lost := gainOf(f, many), many.Loss()
-	queue := added(many)
-	if gain > policedGain || gain < 0.5 || lost < policedGrowth*p || queue >= shortQueue(f) || droppedHere(many, many.Retransmits) {
+	bound := boundedRate(f, p)
+	if bound == nil || !bound.bounded {
 		return nil
 	}
-	rate := max(many.RateBitsPerSec, f.RateBitsPerSec)
+	crowd := f // in which a queue would show
+	if bound.probe == evidence.ProbeStreams {
+		crowd = bound.run
+	}
+	queue := added(crowd)
+	if queue >= shortQueue(f) || droppedHere(crowd, crowd.Retransmits) {
+		return nil
+	}
+	rate := max(crowd.RateBitsPerSec, f.RateBitsPerSec)
 	x := &evidence.Finding{
 		Code: evidence.Policer, Severity: evidence.Warning, Where: "path",
-		Title: fmt.Sprintf("The path drops what is over about %s without queueing it: %s of the segments of one stream were lost, and %s of eight.",
-			evidence.Rate(rate), evidence.Percent(p), evidence.Percent(lost)),
-		Evidence: append(f.Common(), lossEvidence(f, p),
-			evidence.Evidence{Name: "eight streams together", Value: many.RateBitsPerSec, Unit: "bits_per_second", Source: "probe streams"},
-			evidence.Evidence{Name: "segments sent again with eight streams", Value: lost, Unit: "ratio", Source: "probe streams, tcpi_total_retrans / tcpi_segs_out"},
-			evidence.Evidence{Name: "round trip with eight streams", Value: many.Loaded(), Unit: "seconds", Source: "probe streams, tcpi_rtt"}),
+		Title: fmt.Sprintf("The path drops what is over about %s without queueing it: %s of the segments were lost, and the round trip stayed at %s.",
+			evidence.Rate(rate), evidence.Percent(max(p, crowd.Loss())), evidence.Seconds(crowd.Loaded())),
+		Evidence: append(append(f.Common(), lossEvidence(f, p)), bound.evidence()...),
 		Rejected: []string{
-			fmt.Sprintf("Not a path that loses by chance: eight streams together got %s times the rate of one, and lost %s of their segments instead of %s.",
-				ratio(gain), evidence.Percent(lost), evidence.Percent(p)),
-			fmt.Sprintf("Not a full queue at a slower link: eight streams add %s to the round trip of %s.", evidence.Seconds(queue), evidence.Seconds(f.Base())),
+			"Not a path that loses by chance: " + bound.says,
+			fmt.Sprintf("Not a full queue at a slower link: under %s the round trip grows by %s from %s.", streamsOf(crowd.Streams), evidence.Seconds(queue), evidence.Seconds(f.Base())),
 			f.NotReceiveWindow(), f.NotSendBuffer(), notLocalDrops(f, repaired),
 		},
-		Confidence: evidence.Combine(0.6, evidence.When(gain <= 1.35, 0.4), evidence.When(lost >= 10*p || lost >= 0.05, 0.3), evidence.When(queue < 0.1*f.Base(), 0.3)),
+		Confidence: evidence.Combine(0.6, evidence.When(bound.clear, 0.5), evidence.When(queue < 0.1*f.Base(), 0.3)),
 	}
 	// As many bytes in a queue as a short one holds: sixteen full frames.
 	if queue*rate/8 > 16*1500 {
@@ -66,14 +72,67 @@ func policer(f *evidence.Flow) *evidence.Finding {
 	return x
 }
 
+// trial is a further run that tells a bounded rate from a path that loses by chance.
+type trial struct {
+	probe    evidence.Probe
+	run      *evidence.Flow
+	gain     float64 // its rate, of the flow's
+	bounded  bool    // the rate is what is bounded
+	clear    bool    // by a wide margin
+	harmless bool    // the loss takes next to nothing from the rate
+	says     string  // what the trial showed, the end of a sentence
+}
+
+// boundedRate asks for the run that tells; nil: it has not been made.
+//
+// Of one or two streams it is eight: by chance a path loses the same part of them, and all together get several times the rate; a bounded rate stays, and a larger part is
+// lost. Of more streams it is one that is paced to eight tenths of their rate: below its bound a path loses nothing, by chance it loses as before, and one stream does not get there.
+func boundedRate(f *evidence.Flow, p float64) *trial {
+	run := probed(f, trialOf(f))
+	if run == nil {
+		return nil
+	}
+	t := &trial{probe: trialOf(f), run: run, gain: run.RateBitsPerSec / f.RateBitsPerSec}
+	if t.probe == evidence.ProbeStreams {
+		lost := run.Loss()
+		t.bounded = t.gain >= 0.5 && t.gain <= policedGain && lost >= policedGrowth*p
+		t.clear = t.gain <= 1.35 && (lost >= 10*p || lost >= 0.05) || t.gain >= 2
+		t.harmless = t.gain < harmlessGain
+		t.says = fmt.Sprintf("eight streams together got %s times the rate and lost %s of their segments in place of %s.", ratio(t.gain), evidence.Percent(lost), evidence.Percent(p))
+		return t
+	}
+	lost, _ := run.TrueLoss()
+	// Of fewer than ten expected losses chance decides.
+	t.bounded = t.gain >= pacedShare && lost <= pacedLoss*p && p*run.Segments >= 10
+	t.clear = t.bounded && lost == 0 || lost >= p/2
+	t.says = fmt.Sprintf("one stream paced to eight tenths of the rate got %s of it and lost %s of its segments in place of %s.", evidence.Percent(t.gain), evidence.Percent(lost), evidence.Percent(p))
+	return t
+}
+
+// trialOf is the probe that tells.
+func trialOf(f *evidence.Flow) evidence.Probe {
+	if f.Streams <= fewStreams {
+		return evidence.ProbeStreams
+	}
+	return evidence.ProbePaced
+}
+
+// evidence is what the trial showed.
+func (t *trial) evidence() []evidence.Evidence {
+	name := map[evidence.Probe]string{evidence.ProbeStreams: "eight streams together", evidence.ProbePaced: "one paced stream"}[t.probe]
+	source := "probe " + string(t.probe)
+	return []evidence.Evidence{
+		{Name: name, Value: t.run.RateBitsPerSec, Unit: "bits_per_second", Source: source},
+		{Name: "segments sent again, " + name, Value: t.run.Loss(), Unit: "ratio", Source: source + ", tcpi_total_retrans / tcpi_segs_out"},
+		{Name: "round trip, " + name, Value: t.run.Loaded(), Unit: "seconds", Source: source + ", tcpi_rtt"},
+	}
+}
+
 // overtaken: segments that were merely late explain what was sent again.
 func overtaken(f *evidence.Flow, repaired float64) bool {
 	events, _ := reorderings(f)
 	return events >= repaired && events >= 10
 }
-
-// gainOf is how many times the rate of a flow another one reached.
-func gainOf(f, other *evidence.Flow) float64 { return other.RateBitsPerSec / f.RateBitsPerSec }
 
 // shortQueue is the delay from which on a queue shows: a fourth of the round trip, within 2 ms, which is what a busy host adds, and 5 ms, which no short
 // queue in front of a slow link stays below.

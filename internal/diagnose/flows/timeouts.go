@@ -42,8 +42,8 @@ func timeoutsIncast(f *evidence.Flow) *evidence.Finding {
 	window := f.CwndBytes / float64(f.Streams)
 	x := &evidence.Finding{
 		Code: evidence.TimeoutsIncast, Severity: evidence.Notice, Where: "path",
-		Title: fmt.Sprintf("%s waited for the retransmission timer %s times, about %s of the time: %s of the segments were lost.",
-			streams(f.Streams), evidence.Count(timeouts), evidence.Percent(share), evidence.Percent(f.Loss())),
+		Title: fmt.Sprintf("Retransmission timers went off %s times and kept %s waiting for about %s of the time: %s of the segments were lost.",
+			evidence.Count(timeouts), streamsOf(f.Streams), evidence.Percent(share), evidence.Percent(f.Loss())),
 		Evidence: append(f.Common(),
 			evidence.Evidence{Name: "retransmission timeouts", Value: timeouts, Unit: "timeouts", Source: "TcpExt.TCPTimeouts less TCPSynRetrans (" + f.Sender.Name + ")"},
 			evidence.Evidence{Name: "time spent waiting for them", Value: share, Unit: "ratio", Source: fmt.Sprintf("timeouts × %s / (duration × streams)", evidence.Seconds(rto))},
@@ -84,12 +84,12 @@ func rtoMin(f *evidence.Flow) float64 {
 	return leastRTO
 }
 
-// streams names a number of streams at the beginning of a sentence.
-func streams(n int) string {
+// streamsOf names a number of streams.
+func streamsOf(n int) string {
 	if n == 1 {
-		return "The stream"
+		return "one stream"
 	}
-	return fmt.Sprintf("The %d streams", n)
+	return fmt.Sprintf("%d streams", n)
 }
 
 const (

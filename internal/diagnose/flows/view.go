@@ -59,20 +59,15 @@ func queued(f *evidence.Flow) bool {
 	return f.Base() > 0 && (extra >= 0.005 || extra >= 0.001 && loadedDelay(f) >= 1.5*f.Base())
 }
 
-// lossEvents is in how many of the interim results something was sent again; a negative number where they do not tell. A sender that overshot once loses hundreds of segments in
-// one of them, and that is no rate of loss.
-func lossEvents(f *evidence.Flow) int {
-	n, again := 0, uint64(0)
+// oneOvershoot: all that was sent again was sent in one of the interim results. A sender that overshot once loses hundreds of segments at that moment, and that is no rate of loss.
+func oneOvershoot(f *evidence.Flow) bool {
+	n := 0
 	for _, i := range f.Run.Intervals {
 		if !i.Omitted && i.RetransmitsTotal > 0 {
 			n++
-			again += i.RetransmitsTotal
 		}
 	}
-	if again == 0 {
-		return -1
-	}
-	return n
+	return n == 1 && f.Intervals >= 4
 }
 
 // windowHeld: a buffer of either host held the flow for so long that nothing else needs to be looked for.
@@ -157,11 +152,12 @@ func candidateBBR(f *evidence.Flow, x *evidence.Finding, why string) bool {
 	return true
 }
 
-// The numbers that several rules show.
+// lossEvidence is the part of the segments that was lost.
 func lossEvidence(f *evidence.Flow, p float64) evidence.Evidence {
 	return evidence.Evidence{Name: "segments sent again", Value: p, Unit: "ratio", Source: f.TCPInfo("tcpi_total_retrans / tcpi_segs_out, less tcpi_dsack_dups")}
 }
 
+// dropsEvidence is what the hosts themselves dropped of the flow.
 func dropsEvidence(local float64) evidence.Evidence {
 	return evidence.Evidence{Name: "packets dropped inside the hosts", Value: local, Unit: "packets", Source: "counters of both ends"}
 }
