@@ -22,6 +22,7 @@ type diagnoseFlags struct {
 	explain string
 	verbose bool
 	cpu     cpuFlag
+	sent    sentFlags
 }
 
 // --fail-on makes it a check for scripts and monitoring: status 4 tells "something is wrong" from 1,
@@ -41,8 +42,13 @@ iperf3://HOST[:PORT] and the other programs that measure knows are judged by wha
 and icmp://HOST by round trips and the path MTU alone; so is a host where nothing accepts the connection.
 
 Without a TARGET nothing is sent: this host's counters, processors, interrupts and sockets are watched while
-it does what it does, for --duration, which is then at most 5 seconds.`,
+it does what it does, for --duration, which is then at most 5 seconds.
+
+--from judges a host that you cannot reach by what was sent of it: one snapshot by what the host has
+counted since its start, two by what happened in between. --save keeps everything that a verdict rests
+on, with addresses and names replaced, so that somebody else can judge it again.`,
 		Example: "  linerate diagnose\n  linerate diagnose 192.0.2.7 --key KEY\n  linerate diagnose iperf3://192.0.2.7\n  linerate diagnose --fail-on warning --json\n" +
+			"  linerate diagnose --from monday.capture --from tuesday.capture\n" +
 			"  linerate diagnose --explain receive-window-limited",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -68,6 +74,9 @@ it does what it does, for --duration, which is then at most 5 seconds.`,
 				return err
 			}
 			p.Done()
+			if err := f.sent.keep(v.Case, p); err != nil {
+				return err
+			}
 			doc := report.NewDiagnose(a.envelope(v.Near.Name), target, v.Case, v.Findings, v.Blind)
 			if short != nil {
 				doc.Warnings = append(doc.Warnings, oneSentence(short)+": judged by echoes alone")
@@ -91,6 +100,7 @@ it does what it does, for --duration, which is then at most 5 seconds.`,
 	c.Flags().StringVar(&f.explain, "explain", "", "explain a finding's code instead of measuring")
 	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "print all evidence of all findings, and all that could not be seen")
 	f.cpu.add(c)
+	f.sent.add(c)
 	return c
 }
 
@@ -102,10 +112,10 @@ func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
 	if f.failOn != "" && severityRank(diagnose.Severity(f.failOn)) < 0 {
 		return usagef("--fail-on %q: not one of info, notice, warning, critical", f.failOn)
 	}
-	if err := f.cpu.check(args); err != nil {
+	if err := cmp.Or(f.cpu.check(args), f.sent.check(cmd, args)); err != nil {
 		return err
 	}
-	if len(args) > 0 {
+	if len(args) > 0 || len(f.sent.from) > 0 {
 		return nil
 	}
 	for _, name := range []string{"key", "connect-timeout", "interval", "parallel", "reverse"} {

@@ -13,10 +13,14 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// diagnosed makes the verdict; without a target it is on this host alone. Short is why a verdict is by echoes alone where more was asked for; the command
+// diagnosed makes the verdict; without a target it is on this host alone, or on what was sent. Short is why a verdict is by echoes alone where more was asked for; the command
 // ends with it once the verdict is printed.
 func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *progress) (v *loop.Verdict, short, err error) {
 	status := func(step string) { p.Status("%s", step) }
+	if len(f.sent.from) > 0 {
+		v, err = f.sent.judge(ctx, a)
+		return v, nil, err
+	}
 	if target == "" {
 		v, err = loop.Watch(ctx, loop.WatchOptions{Duration: f.load.duration, Progress: status})
 		return v, nil, err

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/linerate/linerate/internal/advice"
 	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/casefile"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/tune"
 )
@@ -44,6 +46,7 @@ var documents = []struct {
 	{SchemaInspect, InspectDocument{}},
 	{SchemaMeasure, MeasureDocument{}},
 	{SchemaDiagnose, DiagnoseDocument{}},
+	{casefile.Schema, casefile.File{}},
 	{SchemaTune, TuneDocument{}},
 	{SchemaHistory, HistoryDocument{}},
 	{SchemaUndo, UndoDocument{}},
@@ -150,6 +153,8 @@ func (g *generator) of(t reflect.Type) *Schema {
 		return &Schema{Type: "object"}
 	case enums[t] != nil:
 		return &Schema{Type: "string", Enum: enums[t]}
+	case t.Kind() != reflect.Pointer && t.Implements(reflect.TypeFor[encoding.TextMarshaler]()): // addresses
+		return &Schema{Type: "string"}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
