@@ -25,7 +25,7 @@ var explains = map[evidence.Code][]evidence.Code{
 	evidence.ConntrackFull:       {evidence.PathLoss, evidence.TimeoutsIncast, evidence.CongestionControlMismatch},
 	evidence.RXRingOverrun:       {evidence.PathLoss, evidence.TimeoutsIncast, evidence.CongestionControlMismatch},
 	evidence.SoftnetBacklogDrops: {evidence.PathLoss, evidence.TimeoutsIncast, evidence.CongestionControlMismatch},
-	evidence.QdiscDrops:          {evidence.PathLoss, evidence.TimeoutsIncast, evidence.CongestionControlMismatch},
+	evidence.QdiscDrops:          {evidence.PathLoss, evidence.TimeoutsIncast, evidence.CongestionControlMismatch, evidence.Policer, evidence.Bufferbloat},
 	evidence.TXQueueDrops:        {evidence.PathLoss, evidence.TimeoutsIncast, evidence.CongestionControlMismatch},
 	evidence.BusLimited:          {evidence.RXRingOverrun, evidence.PauseFrames},
 	evidence.PauseFrames:         {evidence.TXQueueDrops, evidence.QdiscDrops},
@@ -43,6 +43,7 @@ var explains = map[evidence.Code][]evidence.Code{
 	evidence.CPUPowerState:  {evidence.SoftirqCPUSaturated, evidence.CPUSaturated},
 	evidence.InterruptStorm: {evidence.SoftirqCPUSaturated, evidence.CPUSaturated},
 	evidence.OffloadsOff:    {evidence.SoftirqCPUSaturated, evidence.CPUSaturated, evidence.NAPIBudgetExhausted},
+	evidence.EmulatedNIC:    {evidence.SoftirqCPUSaturated, evidence.CPUSaturated, evidence.InterruptStorm},
 
 	evidence.SoftirqCPUSaturated: {evidence.CPUSaturated, evidence.NAPIBudgetExhausted},
 }

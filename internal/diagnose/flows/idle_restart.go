@@ -28,7 +28,7 @@ const (
 // Nothing counts these restarts; what they leave is a connection that ends its bursts with a window of many segments (tcpi_snd_cwnd) and yet took several round trips of busy
 // time for every window that it moved: with a window kept over the pause, one burst of that size takes one or two. The setting must be on, the connection must rest for a part of
 // the time, and nothing else may hold it. Look-alikes: a sender that is held by a window or by losses is busy all the time; one that trickles has no large
-// window, as the kernel lets it grow only while it is full.
+// window, as the kernel lets it grow only while it is full; one that sends small messages between large ones takes more round trips than slow start does.
 func idleRestartWatched(s *evidence.Span) *evidence.Finding {
 	if on, ok := s.Setting(string(slowStartAfterIdleKnob)); !ok || on != "1" || s.Sockets == nil || s.Run != nil {
 		return nil
@@ -88,7 +88,7 @@ func restartCost(c *watch.Connection, seconds float64) float64 {
 	switch {
 	case busy < 0.05 || busy > 0.9: // too little to judge; never at rest
 		return 0
-	case window < 4*initialWindow*float64(t.SndMSSBytes) || float64(t.BytesAcked) < window:
+	case window < 4*initialWindow*float64(t.SndMSSBytes) || float64(t.BytesAcked) < window/2: // no large window; less than the one burst that made it
 		return 0
 	case t.RwndLimitedSeconds+t.SndbufLimitedSeconds > 0.2*t.BusySeconds || t.RetransSegs*1000 > t.SegsOut:
 		return 0
@@ -96,7 +96,12 @@ func restartCost(c *watch.Connection, seconds float64) float64 {
 		return 0
 	}
 	windows := float64(t.BytesAcked) / window
-	return max(t.BusySeconds/t.RTTSeconds/windows-1, 0)
+	rounds := t.BusySeconds / t.RTTSeconds / windows
+	// Slow start doubles the window in each round trip. What takes half as long again is something else: small messages between the large ones, each a round trip.
+	if rounds > 1.5*(math.Log2(window/(initialWindow*float64(t.SndMSSBytes)))+1) {
+		return 0
+	}
+	return max(rounds-1, 0)
 }
 
 // idleRestartObjects judges objects that were fetched over one connection with a pause before each. It asks for them on long paths only.

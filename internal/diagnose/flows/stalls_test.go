@@ -127,6 +127,8 @@ func TestSlowStartAfterIdle(t *testing.T) {
 		{"the setting is off", off, none},
 		{"never at rest", bursts(func(c *watch.Connection) { c.TCP.BusySeconds = 2.95 }), none},
 		{"a trickle", bursts(func(c *watch.Connection) { c.TCP.CwndBytes, c.TCP.BytesAcked = 14480, 300e3 }), none},
+		{"one burst", bursts(func(c *watch.Connection) { c.TCP.CwndBytes, c.TCP.BytesAcked, c.TCP.BusySeconds = 414e3, 400e3, 0.45 }), evidence.Warning},
+		{"small messages between large ones", bursts(func(c *watch.Connection) { c.TCP.CwndBytes, c.TCP.BytesAcked = 300e3, 400e3 }), none},
 		{"held by the window", bursts(func(c *watch.Connection) { c.TCP.RwndLimitedSeconds = 1.5 }), none},
 		{"losses", bursts(func(c *watch.Connection) { c.TCP.RetransSegs = 30 }), none},
 		{"a queue", bursts(func(c *watch.Connection) { c.TCP.RTTSeconds = 0.2 }), none},
