@@ -11,9 +11,11 @@
 //
 // # Sources
 //
-// proc(5); Documentation/networking/ip-sysctl.rst, scaling.rst and snmp_counter.rst.
+// proc(5); Documentation/networking/ip-sysctl.rst and snmp_counter.rst; sock_diag(7) for sockets, by package watch; nftables(8) for what a packet is compared with, by package nft. Where a
+// counter moves is from Linux 6.18: net/netfilter/nf_conntrack_core.c, net/core/neighbour.c, net/ipv4/tcp.c, tcp_input.c, inet_connection_sock.c and udp.c.
 //
 // # Limits
 //
-// Counters are of a whole host or network namespace, whoever moved them.
+// Counters are of a whole host or network namespace, whoever moved them. Those of neighbours and the limits of TCP's memory are told in the first network namespace alone, so that a
+// container cannot be judged by them. Memory limits of control groups, and firewalls other than nftables, are not seen.
 package tables

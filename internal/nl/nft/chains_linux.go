@@ -38,25 +38,25 @@ func list(c *netlink.Conn) ([]Chain, error) {
 	}
 	var chains []Chain
 	var keys []key
-	var isLong []key // tables in which a chain is long; the name of the chain is left out
+	// Tables, keys without the name of a chain: in which a chain is long, and through which every packet goes. Those of nat alone, which are the long ones of a host that balances the load of
+	// thousands of services, are nothing that a packet of a connection that exists is compared with.
+	isLong, passed := make(map[key]bool), make(map[key]bool)
 	for _, m := range messages {
 		chain, k, base, err := parseChain(m.Data)
 		if err != nil {
 			return nil, err
 		}
-		if chain.Rules >= long {
-			isLong = append(isLong, key{family: k.family, table: k.table})
-		}
+		table := key{family: k.family, table: k.table}
+		isLong[table] = isLong[table] || chain.Rules >= long
 		if base {
+			passed[table] = passed[table] || chain.Type != "nat"
 			chains, keys = append(chains, chain), append(keys, k)
 		}
 	}
-	read := make(map[key]bool)
-	for _, table := range isLong {
-		if read[table] {
+	for table := range isLong {
+		if !isLong[table] || !passed[table] {
 			continue
 		}
-		read[table] = true
 		rules, err := rulesOf(c, table)
 		if err != nil {
 			return nil, err
