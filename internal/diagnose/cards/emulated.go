@@ -12,6 +12,8 @@ import (
 // imitated are the drivers of cards of which hypervisors have imitations. The first are for cards so old that nobody hands a real one to a virtual machine.
 var (
 	oldImitated = []string{"e1000", "8139cp", "8139too", "pcnet32", "ne2k-pci", "tulip", "rtl8139"}
+	// dearest are those that touch several registers for each packet; later cards share a ring in memory with the driver and touch one for many.
+	dearest     = []string{"8139cp", "8139too", "rtl8139", "ne2k-pci"}
 	newImitated = []string{"e1000e", "igb"}
 	// boards are the numbers that hypervisors put on their imitations (PCI subsystem): those of Red Hat for QEMU, of VMware, of Oracle for VirtualBox, of Microsoft for
 	// Hyper-V; and the board 0 of Intel, which QEMU's e1000e is and no real one.
@@ -28,7 +30,7 @@ const (
 // emulatedNIC: a virtual machine drives an imitation of a real card, of which each touch of a register is a trap into the hypervisor.
 //
 // The imitation is a fact. Whether it matters shows the processor: full, mostly of kernel time, at a rate that a paravirtual card passes with a fraction of it. A
-// machine whose processor is imitated as well (QEMU without hardware acceleration) is slow in everything, so nothing there speaks against the card.
+// machine whose processor is imitated as well (QEMU without hardware acceleration) is slow in everything, so nothing there speaks against a card that is cheap to drive.
 func emulatedNIC(s *evidence.Span) *evidence.Finding {
 	if s.Host == nil || !s.Host.VirtualMachine() {
 		return nil
@@ -67,7 +69,7 @@ func imitation(c card) *evidence.Finding {
 			x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("kernel time of the busiest processor, CPU %d", cpu.CPU), Value: kernel, Unit: "ratio", Source: "/proc/stat (" + s.Side + ")"})
 		}
 		switch {
-		case imitatedProcessor(s.Host):
+		case imitatedProcessor(s.Host) && !slices.Contains(dearest, c.Driver):
 			x.Rejected = append(x.Rejected, "Not shown to cost anything: the processor of this machine is imitated too, so that a full one says nothing of the card.")
 		case cpu.Known && cpu.Busy() >= evidence.FullProcessor && kernel >= exitWork && frames > 1000 && frames < poorPackets && !(s.Run != nil && !s.Loaded()):
 			x.Severity = evidence.Warning

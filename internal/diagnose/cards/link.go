@@ -8,10 +8,12 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/nicstat"
+	"github.com/linerate/linerate/internal/traffic"
 )
 
-// linkHeld is the part of a link's rate from which the link is what holds the traffic: a run of payload, or frames both ways while somebody watched.
-const linkHeld = 0.8
+// linkFelt is the part of a link's rate from which its slowness is felt: a link that is two fifths full over seconds is full for moments, and a medium that both
+// directions share keeps little more than that (the old rule for Ethernet with collisions).
+const linkFelt = 0.4
 
 // linkLow: the link runs slower than this card can, and than its partner can as far as that is known.
 //
@@ -74,27 +76,41 @@ func slowLink(c card) *evidence.Finding {
 	} else {
 		x.Rejected = append(x.Rejected, "Not excluded: a port at the other end that has no more; it does not tell its modes.")
 	}
-	used := max(c.rate("rx"), c.rate("tx"))
-	if s.Loaded() {
-		used = s.Run.ThroughputBitsPerSec
-	}
 	if !s.SinceBoot && s.Seconds > 0 {
+		used := c.carried()
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "carried in one direction", Value: used, Unit: "bits_per_second", Source: c.source("rx_bytes, tx_bytes")})
-		switch {
-		case used > 1.1*speed:
-			// An imitated card says a speed that nothing keeps it to.
-			x.Confidence *= 0.4
-			x.Rejected = append(x.Rejected, fmt.Sprintf("Nothing is held: %s carried %s, more than its link is said to do.", c.Name, evidence.Rate(used)))
-		case used >= linkHeld*speed:
+		if used >= linkFelt*speed {
 			x.Severity = evidence.Warning
-		default:
+		} else {
 			x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything now: %s carried %s of %s.", c.Name, evidence.Rate(used), evidence.Rate(speed)))
+		}
+		if passes := c.passesItsSpeed(); passes != "" {
+			x.Confidence *= 0.5
+			x.Rejected = append(x.Rejected, passes)
 		}
 	}
 	x.Remedy.Text = "Try another cable first (gigabit needs all four pairs), then another port. Let both ends negotiate and offer all they have; a speed forced at one end alone also makes the other fall back to half duplex. Changing it takes the link down."
 	x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("link.mode"), Side: where(s), Levels: []knob.Value{"auto"}, Why: "both ends then choose the fastest mode that they have in common"})
 	x.Remedy.Proof = "After the repair the same run goes as much faster as the link; a flow by another interface as a control must not change."
 	return x
+}
+
+// carried is what the card moved in its busier direction, bits per second.
+func (c card) carried() float64 {
+	used := max(c.rate("rx"), c.rate("tx"))
+	if c.s.Loaded() && c.s.Run.Direction != traffic.Bidir {
+		used = max(used, c.s.Run.ThroughputBitsPerSec)
+	}
+	return used
+}
+
+// passesItsSpeed says that the card carried more than its link is said to do, which an imitated card does: nothing keeps it to what it says. It is told and not taken
+// for an excuse, as all verdicts on full links go by what cards say. Empty: it did not.
+func (c card) passesItsSpeed() string {
+	if c.carried() <= 1.1*c.SpeedBitsPerSec {
+		return ""
+	}
+	return fmt.Sprintf("Doubtful: %s carried %s, more than its link is said to do, so that the speed may be a mere number of an imitated card.", c.Name, evidence.Rate(c.carried()))
 }
 
 // fastest is the speed of the fastest of modes in the words of ethtool(8), bits per second: "1000baseT/Full", "2500baseX/Full", "10000baseKR_FEC". 0: none.
@@ -116,7 +132,8 @@ const collisionShare = 0.01
 //
 // Half duplex is a fact of the card. A mismatch is worse than half duplex at both ends: the end that runs full duplex sends whenever it likes, the other counts
 // late collisions, and each of those is a lost packet. So late collisions say that the partner runs full duplex; damaged frames at a full-duplex end with few of the
-// kind elsewhere may be the other half of it, which the partner's counters tell. Virtual machines show half duplex where nothing collides.
+// kind elsewhere may be the other half of it, which the partner's counters tell. Virtual machines show half duplex where nothing collides, and
+// some drivers count no collisions at all: then how much the link carries tells.
 func halfDuplex(s *evidence.Span) *evidence.Finding { return worst(cardsOf(s), oneAtATime) }
 
 func oneAtATime(c card) *evidence.Finding {
@@ -147,9 +164,18 @@ func oneAtATime(c card) *evidence.Finding {
 		x.Rejected = append(x.Rejected, "Not a mismatch by these counters: there are no late collisions.")
 	}
 	collide := sent > 0 && collisions >= collisionShare*sent && s.PerSecond(collisions) >= 1
-	if !s.SinceBoot && (isLate && late.n >= fewest || collide) {
+	// Not every driver counts collisions. A medium for one at a time that is as full as this keeps each direction waiting for the other.
+	shared := half && c.rate("rx")+c.rate("tx") >= linkFelt*c.SpeedBitsPerSec
+	switch {
+	case s.SinceBoot:
+	case isLate && late.n >= fewest || collide || shared:
 		x.Severity = evidence.Warning
-	} else if !s.SinceBoot {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "carried, both directions together", Value: c.rate("rx") + c.rate("tx"), Unit: "bits_per_second", Source: c.source("rx_bytes + tx_bytes")})
+		if passes := c.passesItsSpeed(); passes != "" {
+			x.Confidence *= 0.6
+			x.Rejected = append(x.Rejected, passes)
+		}
+	default:
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything now: %s collisions with %s frames sent.", evidence.Count(collisions), evidence.Count(sent)))
 	}
 	x.Remedy.Text = "Let both ends of the cable negotiate: an end that is forced to full duplex does not negotiate, and the other one then has to take half. Changing it takes the link down."

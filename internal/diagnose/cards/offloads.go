@@ -50,7 +50,7 @@ func offloadsOff(f *evidence.Flow) *evidence.Finding {
 	if known && busy < busyProcessor || !known && cost < costlyGigabyte {
 		return nil
 	}
-	size, source := packetSize(f)
+	size, source := packetSize(f, missing[0])
 	small := size > 0 && size < bundled*max(f.MSSBytes, 536)
 	// A feature that is off may do nothing here: veth has GRO off by default and passes bundles of its peer through unbroken. So
 	// where the size is known it decides, and where it is not, only missing segmentation is telling.
@@ -76,7 +76,7 @@ func offloadsOff(f *evidence.Flow) *evidence.Finding {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("busiest processor, CPU %d", cpu), Value: busy, Unit: "ratio", Source: "/proc/stat (" + e.Name + ")"})
 	}
 	if size > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "mean packet inside the receiver", Value: size, Unit: "bytes", Source: source})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "mean packet inside the host", Value: size, Unit: "bytes", Source: source})
 	}
 	if cost > 0 {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "processor time per gigabyte, both ends", Value: cost, Unit: "seconds", Source: "/proc/stat over the run"})
@@ -216,18 +216,22 @@ func missingOffloads(f *evidence.Flow) []missingOffload {
 	return missing
 }
 
-// packetSize is how large packets are on average inside the receiver, bytes; 0 when no counter tells. The counters of a virtual
-// interface count packets as the kernel sees them; those of a real card count frames on the wire, so there the packets handed to
-// the protocols (softnet) tell instead. Acknowledgements of the other way are in the latter and make it err on the small side.
-func packetSize(f *evidence.Flow) (size float64, source string) {
-	c := f.Receiver.Run.Counters
-	if card := f.Receiver.Card; card != nil && card.Virtual {
-		octets, packets := c["nic."+card.Name+".rx_bytes"], c["nic."+card.Name+".rx_packets"]
+// packetSize is how large packets are on average inside the end where the first feature is missing, bytes; 0 when no counter tells. The counters of a virtual
+// interface count packets as the kernel sees them, and a pair of them hands over what it was given. Those of a real card count what its driver was given, or frames
+// on the wire: at a sender without segmentation these are the same, and bundles would prove that it has some. At a receiver the packets handed to the protocols (softnet)
+// tell; acknowledgements of the other way are in them and make it err on the small side.
+func packetSize(f *evidence.Flow, first missingOffload) (size float64, source string) {
+	at, direction := f.Receiver, "rx"
+	if sender := f.Sender.Card; first.at.Name == f.Sender.Name && sender != nil && !sender.Virtual {
+		at, direction = f.Sender, "tx"
+	}
+	if card := at.Card; card != nil && (card.Virtual || direction == "tx") {
+		octets, packets := at.Run.Counters["nic."+card.Name+"."+direction+"_bytes"], at.Run.Counters["nic."+card.Name+"."+direction+"_packets"]
 		if packets > 0 && octets > 0 {
-			return float64(octets) / float64(packets), "rx_bytes / rx_packets of " + card.Name + " (" + f.Receiver.Name + ")"
+			return float64(octets) / float64(packets), fmt.Sprintf("%s_bytes / %s_packets of %s (%s)", direction, direction, card.Name, at.Name)
 		}
 	}
-	if processed := c["softnet.processed"]; processed > 0 && f.Run.Bytes > 0 {
+	if processed := f.Receiver.Run.Counters["softnet.processed"]; direction == "rx" && processed > 0 && f.Run.Bytes > 0 {
 		return float64(f.Run.Bytes) / float64(processed), "payload / softnet processed (" + f.Receiver.Name + ")"
 	}
 	return 0, ""

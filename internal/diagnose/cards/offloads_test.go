@@ -53,4 +53,15 @@ func TestOffloadsOffOnASlowProcessor(t *testing.T) {
 	check(t, offloadsOff(flow(program, 120e6)), want{})
 	check(t, offloadsOff(flow(full(), 20e6)), want{})
 	check(t, offloadsOff(flow(idle(), 120e6)), want{})
+
+	// A real sender without segmentation: what its own driver was given counts, and not the bundles that the receiver makes.
+	f := flow(idle(), 120e6)
+	f.Receiver.Card.Features = nil
+	f.Receiver.Run.Counters = map[string]uint64{"softnet.processed": 1000}
+	f.Sender.Card.Features = map[string]host.Feature{"tx-tcp-segmentation": {}, "tx-generic-segmentation": {}}
+	f.Sender.Run.CPUs = full()
+	f.Sender.Run.Counters = map[string]uint64{"nic.eth0.tx_bytes": 47e6, "nic.eth0.tx_packets": 31_000}
+	check(t, offloadsOff(f), want{evidence.Warning, "tx-tcp-segmentation at near"})
+	f.Sender.Run.Counters["nic.eth0.tx_packets"] = 1500
+	check(t, offloadsOff(f), want{})
 }
