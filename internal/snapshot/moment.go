@@ -49,12 +49,17 @@ func sayNarrow(s *watch.Span) *watch.Span {
 
 // SinceBoot gives what the host has counted since it was started. Seconds is 0 where one of the two moments is not known.
 func (m *Moment) SinceBoot() *watch.Span {
-	if _, ok := m.Host.Uptime(); !ok {
-		s := m.reading.SinceBoot(time.Time{})
-		s.Warnings = append(s.Warnings, "how long the host had been up is not known, so counters since its start have no rates")
-		return s
+	var boot time.Time
+	if _, ok := m.Host.Uptime(); ok {
+		boot = m.Host.BootTime
 	}
-	return sayNarrow(m.reading.SinceBoot(m.Host.BootTime))
+	s := sayNarrow(m.reading.SinceBoot(boot))
+	if boot.IsZero() {
+		s.Warnings = append(s.Warnings, "how long the host had been up is not known, so counters since its start have no rates")
+	}
+	// A socket is younger than the host: there is no time that its drops could be divided by.
+	s.Sockets = sockets(m.File.sockets, nil, 0)
+	return s
 }
 
 // Between gives the earlier and the later of two moments, and what happened from one to the other. The error is ErrNotTogether for moments of different hosts or
@@ -86,7 +91,12 @@ func Between(a, b *Moment) (earlier, later *Moment, span *watch.Span, err error)
 	case !scrubbed && a.Host.BootID != b.Host.BootID && a.Host.BootID != "" && b.Host.BootID != "":
 		return refuse("the host was started anew in between: boot id %s, then %s", earlier.Host.BootID, later.Host.BootID)
 	}
-	return earlier, later, sayNarrow(later.reading.Since(earlier.reading)), nil
+	span = sayNarrow(later.reading.Since(earlier.reading))
+	// Without sockets at the beginning those at the end would have dropped all that they ever did in between.
+	if before := earlier.File.sockets; len(before) > 0 {
+		span.Sockets = sockets(later.File.sockets, before, span.Seconds)
+	}
+	return earlier, later, span, nil
 }
 
 // different tells two hosts apart: by what a host keeps over its life, and by names only where nobody replaced them. Empty: they may be one.

@@ -33,6 +33,7 @@ type File struct {
 	root     host.Root
 	snapshot func(context.Context) (*host.Snapshot, error)
 	told     []string // what the file lacks by itself
+	sockets  []sosreport.Socket
 }
 
 // Open reads a file or directory. The error is capture.ErrFormat or sosreport.ErrFormat for what is none that is known; an error with a method Hint says what
@@ -92,7 +93,7 @@ func openDir(ctx context.Context, name string) (*File, error) {
 
 func fromReport(name string, r *sosreport.Report) *File {
 	root := r.Root()
-	return &File{Kind: Sosreport, Name: name, root: root, snapshot: root.Snapshot, told: r.Warnings}
+	return &File{Kind: Sosreport, Name: name, root: root, snapshot: root.Snapshot, told: r.Warnings, sockets: r.Sockets()}
 }
 
 // Root is the host to read.

@@ -31,6 +31,7 @@ type moment struct {
 	model, bus string
 	retrans    int
 	dropped    uint32
+	sockets    string // what ss printed
 }
 
 func first() moment {
@@ -47,6 +48,7 @@ func (m moment) report(t *testing.T) string {
 		"sos_commands/networking/ip_-d_address":   "2: eth0: <UP,LOWER_UP> mtu 1500 qdisc mq state UP qlen 1000\n    link/ether 02:00:00:00:00:01 brd ff:ff:ff:ff:ff:ff\n    inet 192.0.2.1/24 scope global eth0\n",
 		"sos_commands/networking/ethtool_-i_eth0": "driver: e1000e\nversion: 1\nfirmware-version: 2\nbus-info: " + m.bus + "\n",
 		"sos_commands/pci/lspci_-nnvv":            strings.TrimPrefix(m.bus, "0000:") + " Ethernet controller [0200]: Maker Card [8086:10d3]\n",
+		"sos_commands/networking/ss_-peaonmi":     m.sockets,
 		"proc/stat":                               fmt.Sprintf("cpu0 100 0 0 100\nbtime %d\n", m.boot.Unix()),
 		"proc/cpuinfo":                            "processor\t: 0\nmodel name\t: " + m.model + "\n",
 		"proc/sys/kernel/random/boot_id":          m.id + "\n",
@@ -170,6 +172,33 @@ func TestBetween(t *testing.T) {
 		if strings.Contains(strings.Join(s.Warnings, "\n"), "32 bits") {
 			t.Errorf("ten minutes are no time to wrap twice: %q", s.Warnings)
 		}
+	}
+}
+
+// Of a report it is known which sockets refused connections and dropped datagrams: since they were made, or between two reports.
+func TestSockets(t *testing.T) {
+	const form = "tcp LISTEN 3 2 127.0.0.1:80 0.0.0.0:* sk:1\n\t skmem:(r0,d%d)\ntcp LISTEN 0 128 *:22 *:* sk:2\n\t skmem:(r0,d0)\n" +
+		"udp UNCONN 0 0 127.0.0.1:53 0.0.0.0:* sk:3\n\t skmem:(r0,d0)\nudp UNCONN 99 0 127.0.0.1:54 0.0.0.0:* sk:4\n\t skmem:(r99,d%d)\ntcp ESTAB 0 0 127.0.0.1:80 127.0.0.1:9 sk:5\n"
+	a, b := first(), first()
+	a.sockets = fmt.Sprintf(form, 5, uint32(1<<32-3))
+	b.at, b.sockets = noon.Add(10*time.Minute), fmt.Sprintf(form, 7, 4)
+	s := a.read(t).SinceBoot().Sockets
+	if len(s.Listeners) != 2 || s.Listeners[0].Drops != 5 || s.Listeners[0].Queued != 3 || s.Listeners[0].Limit != 2 || s.Seconds != 0 || s.ConnectionsSeen != 1 || s.DatagramsSeen != 2 {
+		t.Errorf("since boot: %+v", s)
+	}
+	_, _, span, err := snapshot.Between(a.read(t), b.read(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = span.Sockets
+	if s.Seconds != 600 || s.Listeners[0].Drops != 2 || len(s.Datagrams) != 1 || s.Datagrams[0].Memory.Drops != 7 || s.Datagrams[0].New {
+		t.Errorf("between: %+v", s)
+	}
+	if s := first().read(t).SinceBoot().Sockets; s != nil {
+		t.Errorf("a report without sockets has %+v", s)
+	}
+	if _, _, span, err = snapshot.Between(first().read(t), b.read(t)); err != nil || span.Sockets != nil {
+		t.Errorf("sockets without a beginning: %+v %v", span, err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +24,7 @@ import (
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/hostfs"
 	"github.com/linerate/linerate/internal/lab/guest/guesttest"
+	"github.com/linerate/linerate/internal/nl/sockdiag"
 	"github.com/linerate/linerate/internal/procfs"
 )
 
@@ -340,7 +342,8 @@ func TestNetnsCounters(t *testing.T) {
 			return err
 		}
 		// Connections that have been closed go on for a moment: what is compared is what did not change meanwhile.
-		want, texts := make(map[string]uint64), make(map[string]string)
+		var want map[string]uint64
+		texts := make(map[string]string)
 		for tries := 0; ; tries++ {
 			before, err := kernelCounters()
 			if err != nil {
@@ -448,4 +451,106 @@ func traffic() error {
 	defer nobody.Close()
 	_, err = nobody.Write([]byte("x"))
 	return err
+}
+
+// What ss prints of sockets is what the kernel says of them by netlink: listeners that are full, datagram sockets that dropped, connections.
+func TestNetnsSockets(t *testing.T) {
+	needTools(t, "ip", "ss")
+	inNamespace(t, func() error {
+		if out, ok := prints("ip link set lo up"); !ok || out != "" {
+			return fmt.Errorf("lo: %s", out)
+		}
+		six, err := net.Listen("tcp", "[::]:5001")
+		if err != nil {
+			return err
+		}
+		defer six.Close()
+		full, err := net.Listen("tcp4", "127.0.0.1:5000")
+		if err != nil {
+			return err
+		}
+		defer full.Close()
+		for range 2 {
+			c, err := net.Dial("tcp4", "127.0.0.1:5000") // accepted by nobody
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+		}
+		to, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 5002})
+		if err != nil {
+			return err
+		}
+		defer to.Close()
+		if err := to.SetReadBuffer(2304); err != nil {
+			return err
+		}
+		from, err := net.Dial("udp4", "127.0.0.1:5002")
+		if err != nil {
+			return err
+		}
+		defer from.Close()
+		for range 30 {
+			if _, err := from.Write(make([]byte, 500)); err != nil {
+				return err
+			}
+		}
+
+		// The acknowledgement of a connection may still be on its way: what is compared is what did not change meanwhile.
+		for range 50 {
+			before, err := kernelSockets()
+			if err != nil {
+				return err
+			}
+			text, _ := prints("ss -peaonmi")
+			after, err := kernelSockets()
+			if err != nil {
+				return err
+			}
+			if gocmp.Diff(before, after, sameAddress) != "" {
+				continue
+			}
+			got := make(map[uint64]Socket)
+			dropped, queued := false, false
+			for _, s := range parseSockets(text) {
+				dropped = dropped || s.Memory.Drops > 0
+				queued = queued || s.State == "LISTEN" && s.ReceiveQueue == 2
+				s.State = ""
+				got[s.Cookie] = s
+			}
+			if diff := gocmp.Diff(after, got, sameAddress); diff != "" {
+				t.Errorf("(-kernel +ss):\n%s", diff)
+			}
+			if len(got) < 7 || !dropped || !queued {
+				t.Errorf("%d sockets, drops %v, a queue %v: no comparison\n%s", len(got), dropped, queued, text)
+			}
+			return nil
+		}
+		return errors.New("the sockets never stood still")
+	})
+}
+
+var sameAddress = gocmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })
+
+// kernelSockets are those of the calling thread's namespace, by cookie.
+func kernelSockets() (map[uint64]Socket, error) {
+	all := make(map[uint64]Socket)
+	for protocol, states := range map[sockdiag.Protocol][]sockdiag.State{
+		sockdiag.TCP: {sockdiag.Established, sockdiag.FinWait1, sockdiag.CloseWait, sockdiag.Listen}, sockdiag.UDP: {sockdiag.Established, sockdiag.Closed},
+	} {
+		err := sockdiag.Each(sockdiag.Query{Protocol: protocol, States: states}, func(s *sockdiag.Socket) bool {
+			m := s.Memory
+			all[s.Cookie] = Socket{
+				Protocol: protocol.String(), ReceiveQueue: s.ReceiveQueue, SendQueue: s.SendQueue, Local: s.Local, Remote: s.Remote, Cookie: s.Cookie, Memory: SocketMemory{
+					ReceiveBytes: int64(m.Receive), ReceiveLimitBytes: int64(m.ReceiveLimit), SendBytes: int64(m.Send), SendLimitBytes: int64(m.SendLimit),
+					ForwardBytes: int64(m.Forward), QueuedBytes: int64(m.Queued), OptionBytes: int64(m.Option), BacklogBytes: int64(m.Backlog), Drops: uint64(m.Drops),
+				},
+			}
+			return true
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }

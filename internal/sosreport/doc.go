@@ -14,6 +14,9 @@
 //	proc/sys                               sysctl -a
 //	proc/net/snmp, netstat, snmp6          nstat -zas, else netstat -s
 //	sys/class/net, PCI devices             the above with lspci -nnvv and /proc/bus/pci; interrupts by the names that drivers give them
+//	sys/class/dmi/id                       dmidecode
+//
+// An archive has no sockets. Those that ss -peaonmi showed are beside it: [Report.Sockets].
 //
 // A copy of a kernel file is always believed before a text, and a text that was made for programs (nstat) before one for people (netstat).
 // What a report lacks is not an error: it is absent, as on a host that refuses it, and [Report.Warnings] says so.
