@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/linerate/linerate/internal/procfs"
@@ -54,4 +55,13 @@ func processors() (t times, ok bool) {
 	}
 	c := lines[0] // the sum over all of them
 	return times{all: c.User + c.System + c.IRQ + c.SoftIRQ + c.Steal + c.Idle, idle: c.Idle}, true
+}
+
+// release is that of the running kernel, for the record; empty where there is no such file.
+func release() string {
+	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
 }

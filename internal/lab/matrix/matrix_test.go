@@ -106,7 +106,7 @@ type player struct{ err error }
 func (p player) Play(_ context.Context, cases []Case, runs int, each func(report.MatrixCase)) error {
 	for _, c := range cases {
 		for run := range runs {
-			m := begin(c, run+1, Options{Kernel: "guest's"})
+			m := begin(c, run+1, Options{})
 			m.Document = json.RawMessage(`{"findings":[]}`)
 			each(m)
 		}

@@ -19,13 +19,14 @@ import (
 type Options struct {
 	Runs     int                     // of each case; 0: 1
 	Out      string                  // directory for the verdicts' documents; empty: none is kept
-	Kernel   string                  // release of the kernel that runs here, for the record
 	Inside   bool                    // this program already runs in the guest that the cases need
 	Embed    bool                    // documents go into the cases, for a caller who cannot read files here
 	Guest    Guest                   // nil: cases that need a guest are skipped
 	Progress func(what string)       // a case begins; nil: nobody listens
 	Done     func(report.MatrixCase) // a case has ended; nil: nobody listens
 	Log      io.Writer               // what the commands say; nil: nobody reads it
+
+	kernel string // release of the one that runs here
 }
 
 // Guest plays cases in guests, boots what they need, and answers in their order with their documents in them.
@@ -59,6 +60,7 @@ func Run(ctx context.Context, cases []Case, o Options) ([]report.MatrixCase, err
 			o.Done(c)
 		}
 	}
+	o.kernel = release()
 	for _, c := range cases {
 		if c.Scenario.On() == lab.Guest && !o.Inside {
 			guests = append(guests, c)
@@ -145,7 +147,7 @@ const patience = 2 * time.Minute
 // begin is a case with what is known before it is played.
 func begin(c Case, run int, o Options) report.MatrixCase {
 	m := report.MatrixCase{
-		Scenario: c.Scenario.Name, Level: string(c.Level), Run: run, Kernel: o.Kernel,
+		Scenario: c.Scenario.Name, Level: string(c.Level), Run: run, Kernel: o.kernel,
 		Ground: string(c.Scenario.On()), Mode: string(c.Scenario.From()), Pair: len(c.Scenario.Expect.Both) > 0,
 	}
 	if m.Pair {
