@@ -166,6 +166,7 @@ func TestRules(t *testing.T) {
 		{"memory for a tenth of the time", tcpMemoryPressure, watched(counters{"tcpmem.pages": 100, "TcpExt.TCPMemoryPressures": 3, "TcpExt.TCPMemoryPressuresChrono": 300}), evidence.Warning, ""},
 		{"memory mild", tcpMemoryPressure, watched(counters{"tcpmem.pages": 100, "TcpExt.TCPMemoryPressures": 1, "TcpExt.TCPMemoryPressuresChrono": 20}), evidence.Notice, "ran short"},
 		{"many sockets and no harm", tcpMemoryPressure, watched(counters{"tcpmem.pages": 2100}), evidence.Notice, "may have"},
+		{"sockets of containers, whose counters are not seen", tcpMemoryPressure, watched(counters{"tcpmem.pages": 2600}), evidence.Warning, "2600"},
 		{"one socket is pruned", tcpMemoryPressure, watched(counters{"tcpmem.pages": 100, "TcpExt.PruneCalled": 4000, "TcpExt.RcvPruned": 20, "TcpExt.TCPRcvQDrop": 100}), none, ""},
 		{"orphans are closed", tcpMemoryPressure, watched(counters{"tcpmem.pages": 100, "TcpExt.TCPAbortOnMemory": 50}), none, ""},
 		{"memory without limits", tcpMemoryPressure, watched(counters{"tcpmem.pages": 99999}, func(s *evidence.Span) { s.Host = nil }), none, ""},

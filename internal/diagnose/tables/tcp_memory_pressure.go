@@ -30,6 +30,9 @@ func tcpMemoryPressure(s *evidence.Span) *evidence.Finding {
 	// The chronograph counts in jiffies, printed as milliseconds, when a pressure ends: of one that lasts the whole span nothing has been counted yet.
 	spent := part(s.Count("TcpExt.TCPMemoryPressuresChrono")/1e3, s.Seconds)
 	now := pressure > 0 && pages >= pressure
+	// Half way from pressure to the limit is no brush with the threshold: there every socket whose buffer is half full offers four segments and no more
+	// (tcp_adjust_rcv_ssthresh), also those of containers, whose counters are not in these.
+	deep := now && 2*pages >= pressure+limit
 	if entered == 0 && !now && spent == 0 {
 		return nil // aborts alone come from orphans (tcp_max_orphans) as well
 	}
@@ -55,7 +58,7 @@ func tcpMemoryPressure(s *evidence.Span) *evidence.Finding {
 	case aborted > 0 && lasting(s, aborted, 1) && now:
 		x.Severity = evidence.Critical
 		x.Title = fmt.Sprintf("Connections are closed for want of memory, %s %s: %s.", evidence.Count(aborted), s.When(), state)
-	case now && (pruned > 0 || entered > 0 || s.Loaded()) && !s.SinceBoot, !s.SinceBoot && spent >= underPressure, s.SinceBoot && now && pruned > 0:
+	case !s.SinceBoot && (deep || now && (pruned > 0 || entered > 0 || s.Loaded()) || spent >= underPressure), s.SinceBoot && now && pruned > 0:
 		x.Severity = evidence.Warning
 		x.Title = fmt.Sprintf("TCP is short of memory: %s; queues were pruned %s times %s.", state, evidence.Count(pruned), s.When())
 	case now:
