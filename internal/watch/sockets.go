@@ -106,12 +106,7 @@ func each(listener, datagram, connection func(*sockdiag.Socket)) (cut, told bool
 
 // since reads the sockets again and gives what they did, of each kind the n that matter most.
 func (m *marks) since(n int) (*Sockets, error) {
-	g := gathering{
-		marks:       m,
-		listeners:   best[Listener]{n: n, order: byFullness},
-		connections: best[candidate]{n: n, order: byBytes},
-		datagrams:   best[Datagram]{n: n, order: byDrops},
-	}
+	g := gather(m, n)
 	at := time.Now() // As in markSockets, before the reading, which takes as long both times.
 	cut, told, err := each(g.listener, g.datagram, g.connection)
 	if !told {
@@ -137,6 +132,17 @@ type gathering struct {
 	seen        [3]int
 }
 
+// gather begins a second reading that keeps n of each kind. What is kept is never nil: that nothing was found is another answer than that nobody looked.
+func gather(m *marks, n int) *gathering {
+	return &gathering{
+		marks:       m,
+		listeners:   best[Listener]{n: n, order: byFullness, kept: []Listener{}},
+		connections: best[candidate]{n: n, order: byBytes},
+		datagrams:   best[Datagram]{n: n, order: byDrops, kept: []Datagram{}},
+	}
+}
+
+// listener takes in one listener. Idle ones are kept too, as far as there is room: their limits say something before there are drops.
 func (g *gathering) listener(s *sockdiag.Socket) {
 	g.seen[0]++
 	was, known := g.marks.drops[s.Cookie]
@@ -149,6 +155,7 @@ func (g *gathering) listener(s *sockdiag.Socket) {
 	})
 }
 
+// datagram takes in one UDP socket.
 func (g *gathering) datagram(s *sockdiag.Socket) {
 	g.seen[1]++
 	was, known := g.marks.drops[s.Cookie]
@@ -160,6 +167,7 @@ func (g *gathering) datagram(s *sockdiag.Socket) {
 	g.datagrams.put(d)
 }
 
+// connection takes in one connection.
 func (g *gathering) connection(s *sockdiag.Socket) {
 	g.seen[2]++
 	was, known := g.marks.connections[s.Cookie]
@@ -190,6 +198,7 @@ type candidate struct {
 
 func byBytes(a, b candidate) int { return cmp.Compare(b.bytes, a.bytes) }
 
+// report says what the connection did between the readings, as of a connection of a test.
 func (c candidate) report() Connection {
 	s := &c.socket
 	// The two readings are the edges of the window in which [account] counts.

@@ -14,12 +14,7 @@ import (
 
 // gatherer is a second reading after a first of nothing.
 func gatherer(n int) *gathering {
-	return &gathering{
-		marks:       &marks{connections: make(map[uint64]mark), drops: make(map[uint64]uint32)},
-		listeners:   best[Listener]{n: n, order: byFullness},
-		datagrams:   best[Datagram]{n: n, order: byDrops},
-		connections: best[candidate]{n: n, order: byBytes},
-	}
+	return gather(&marks{connections: make(map[uint64]mark), drops: make(map[uint64]uint32)}, n)
 }
 
 func connection(cookie, acked, received uint64) *sockdiag.Socket {

@@ -1,7 +1,9 @@
 package watch
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"runtime"
 	"testing"
@@ -101,6 +103,9 @@ func TestHost(t *testing.T) {
 	}
 	if s.Seconds <= 0 || len(s.CPUs) == 0 || s.CPUs[0].CPU < 0 || s.Drops == nil || s.Sockets == nil {
 		t.Errorf("%v s, processors %+v, drops %v, sockets %v, warnings %q", s.Seconds, s.CPUs, s.Drops, s.Sockets, s.Warnings)
+	}
+	if b, err := json.Marshal(s); err != nil || bytes.Contains(b, []byte("null")) {
+		t.Errorf("as a document: %v: %s", err, b)
 	}
 	if s, err := Host(t.Context(), host.Root{}, Options{Duration: time.Millisecond, Sockets: -1}); err != nil || s.Sockets != nil {
 		t.Errorf("sockets that nobody asked for: %+v, %v", s.Sockets, err)

@@ -87,7 +87,11 @@ func (l *ledger) dropped(own map[string]map[bool]uint64) {
 // tales gathers what the counters of all interfaces say of packets that died, but for rx_dropped and tx_dropped.
 func (l *ledger) tales() map[trouble][]tale {
 	tales := make(map[trouble][]tale)
-	queues := make(map[string]int) // of a pattern, where its tale is
+	type pattern struct {
+		trouble
+		name string
+	}
+	queues := make(map[pattern]int) // where the tale of all queues together is
 	for _, name := range slices.Sorted(maps.Keys(l.counters)) {
 		n := l.counters[name]
 		card, counter, isStandard := standard(name)
@@ -103,13 +107,13 @@ func (l *ledger) tales() map[trouble][]tale {
 			continue
 		}
 		t := trouble{card, outboundName.MatchString(counter), e.Class}
-		queue := "ethtool." + card + "." + number.ReplaceAllString(counter, "#")
-		if i, ok := queues[queue]; ok && !isStandard {
-			tales[t][i].place = queue
-			tales[t][i].total += n
-			continue
-		}
 		if !isStandard {
+			queue := pattern{t, "ethtool." + card + "." + number.ReplaceAllString(counter, "#")}
+			if i, ok := queues[queue]; ok {
+				tales[t][i].place = queue.name
+				tales[t][i].total += n
+				continue
+			}
 			queues[queue] = len(tales[t])
 		}
 		tales[t] = append(tales[t], tale{name, n, !isStandard})
