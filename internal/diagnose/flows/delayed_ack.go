@@ -114,7 +114,7 @@ func delayedACKTransactions(c *evidence.Case) *evidence.Finding {
 		extra := r.RTT.P50 - idle
 		made := r.TransactionsPerSec * r.DurationSeconds
 		delayed := float64(r.Ends.Local.Counters["TcpExt.DelayedACKs"] + r.Ends.Remote.Counters["TcpExt.DelayedACKs"])
-		if extra < 0.030 || extra > delackMost || made < 5 || delayed < 0.3*made {
+		if !timerWait(extra) || r.RTT.P90-r.RTT.P50 > timerSpread || r.RTT.P50-r.RTT.Min > extra/2 || made < 5 || delayed < 0.7*made {
 			continue
 		}
 		x := &evidence.Finding{
@@ -128,13 +128,21 @@ func delayedACKTransactions(c *evidence.Case) *evidence.Finding {
 				{Name: "acknowledgements sent by their timer", Value: delayed, Unit: "segments", Source: "TcpExt.DelayedACKs (both ends)"},
 			},
 			Rejected:   []string{fmt.Sprintf("Not a slow path: its round trip is %s.", evidence.Seconds(idle))},
-			Confidence: evidence.Combine(0.6, evidence.When(delayed >= 0.7*made, 0.4), evidence.When(extra < 0.050, 0.3)),
+			Confidence: evidence.Combine(0.6, evidence.When(delayed >= 0.9*made, 0.4), evidence.When(r.RTT.P90-r.RTT.P50 < 0.005, 0.3)),
 		}
 		x.Remedy.Text = "Look for a proxy or a tunnel between the hosts that gathers small segments; in programs of your own set TCP_NODELAY and write a message in one piece."
 		x.Remedy.Proof = "Set quickack on the route at the answering host and take it back by turns: transactions become as short as pings, bulk throughput stays."
 		return x
 	}
 	return nil
+}
+
+// timerSpread is how far transactions that wait for a timer may lie apart, seconds; those that wait for a processor scatter over all of it.
+const timerSpread = 0.015
+
+// timerWait tells the time of a delayed acknowledgement: 40 ms of Linux, or the 200 ms of others, and what a busy host adds.
+func timerWait(seconds float64) bool {
+	return seconds >= 0.030 && seconds <= 0.060 || seconds >= 0.180 && seconds <= 0.230
 }
 
 // socketSeconds is the time over which the sockets of a span were watched.

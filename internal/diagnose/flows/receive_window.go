@@ -30,12 +30,14 @@ func receiveWindowLimited(f *evidence.Flow) *evidence.Finding {
 	}
 	share := f.Share(f.RwndLimitedSeconds)
 	rmem, rmemKnown := f.Receiver.Number(evidence.TCPRmem, 2)
+	// Without autotuning a buffer stays as it was made.
+	highest, _ := f.Receiver.Number(evidence.TCPRmem, autotuned(f.Receiver))
 	perStream := f.WindowBytes / float64(f.Streams)
-	atCap := rmemKnown && (perStream >= 0.4*rmem || f.RcvbufBytes/float64(f.Streams) >= 0.9*rmem)
+	atCap := rmemKnown && (perStream >= 0.4*highest || f.RcvbufBytes/float64(f.Streams) >= 0.9*highest)
 	match := f.RateBitsPerSec / evidence.WindowRate(f.WindowBytes, f.Loaded())
 
-	byKernel := share >= evidence.LimitedShare && f.FillsWindow()
-	byArithmetic := match >= 1-arithmeticTolerance && match <= 1+arithmeticTolerance && f.FillsWindow() && atCap &&
+	byKernel := share >= evidence.LimitedShare && fillsWindow(f)
+	byArithmetic := match >= 1-arithmeticTolerance && match <= 1+arithmeticTolerance && fillsWindow(f) && atCap &&
 		f.CwndBytes >= 0.9*f.WindowBytes && f.Loss() < cleanLoss && f.Share(f.SndbufLimitedSeconds) < evidence.LimitedShare/2
 	if !byKernel && !byArithmetic {
 		return nil
@@ -72,6 +74,14 @@ func receiveWindowLimited(f *evidence.Flow) *evidence.Finding {
 	return x
 }
 
+// autotuned is the field of tcp_rmem up to which buffers grow: the largest, or where autotuning is off the one that they begin with.
+func autotuned(e evidence.End) int {
+	if moderate, ok := e.Setting(evidence.TCPModerateRcvbuf); ok && moderate == "0" {
+		return 1
+	}
+	return 2
+}
+
 // windowProof is how to show that a buffer of either end is the limit; the short path is what must not change.
 const windowProof = "The larger value and the present one by turns, with new connections: the rate follows the buffer over the round trip up to the link; on a path of less than a millisecond it makes no difference."
 
@@ -86,7 +96,7 @@ func receiveWindowRemedy(f *evidence.Flow, x *evidence.Finding, rmem float64, rm
 			f.Receiver.Name, evidence.Bytes(float64(need)), why)
 		return
 	}
-	if moderate, ok := f.Receiver.Setting(evidence.TCPModerateRcvbuf); ok && moderate == "0" {
+	if autotuned(f.Receiver) == 1 {
 		x.Remedy.Text = fmt.Sprintf("Switch receive buffer autotuning back on at the %s host; it is off, so the window stays at the default buffer.", f.Receiver.Name)
 		x.Remedy.Settings = append(x.Remedy.Settings, evidence.Candidate{Knob: evidence.TCPModerateRcvbuf, Side: f.Receiver.Name, Levels: []knob.Value{"1"},
 			Why: "autotuning is off, so the buffer cannot grow to its maximum"})

@@ -84,10 +84,13 @@ func TestDelayedACKs(t *testing.T) {
 	rr := func(p50, delayed float64) *evidence.Case {
 		c := seen{rate: 900e6, rtt: 0.003, base: 0.001}.of(nil)
 		c.Runs = append(c.Runs, traffic.Result{Test: traffic.RR, Direction: traffic.Up, DurationSeconds: 1, TransactionsPerSec: 1 / p50,
-			RTT:  &traffic.Distribution{Count: uint64(1 / p50), Min: p50, P50: p50},
+			RTT:  &traffic.Distribution{Count: uint64(1 / p50), Min: p50, P50: p50, P90: p50 + 0.001},
 			Ends: traffic.Ends{Remote: traffic.End{Counters: map[string]uint64{"TcpExt.DelayedACKs": uint64(delayed)}}}})
 		return c
 	}
+	// As on a machine whose processors were all taken: ten transactions in a second, from 32 to 243 ms.
+	scattered := rr(0.042, 20)
+	scattered.Runs[2].RTT.P90 = 0.233
 	hold(t, evidence.DelayedACKStall, []expect{
 		{"plain", requests(func(*watch.Connection) {}), evidence.Warning},
 		{"nothing unsent at that moment", requests(func(c *watch.Connection) { c.UnsentBytes = 0 }), evidence.Warning},
@@ -100,6 +103,7 @@ func TestDelayedACKs(t *testing.T) {
 		{"healthy requests", requests(func(c *watch.Connection) { c.TCP.RTTSeconds, c.TCP.SegsOut = 0.0012, 3000 }), none},
 		{"loss", requests(func(c *watch.Connection) { c.TCP.RetransSegs = 20 }), none},
 		{"transactions of 41 ms", rr(0.041, 20), evidence.Warning},
+		{"transactions that wait for a processor", scattered, none},
 		{"slow transactions without delayed acknowledgements", rr(0.041, 1), none},
 		{"transactions as long as pings", rr(0.0011, 1), none},
 	})

@@ -59,6 +59,15 @@ func queued(f *evidence.Flow) bool {
 	return f.Base() > 0 && (extra >= 0.005 || extra >= 0.001 && loadedDelay(f) >= 1.5*f.Base())
 }
 
+// fillsWindow is [evidence.Flow.FillsWindow] with the more careful [queued]: half of the offered window on the empty path, and four fifths where a queue builds, as a window that
+// holds a flow leaves no room for one.
+func fillsWindow(f *evidence.Flow) bool {
+	if queued(f) {
+		return f.Fill() >= 0.8
+	}
+	return f.Fill() >= 0.5
+}
+
 // oneOvershoot: all that was sent again was sent in one of the interim results. A sender that overshot once loses hundreds of segments at that moment, and that is no rate of loss.
 func oneOvershoot(f *evidence.Flow) bool {
 	n := 0

@@ -23,7 +23,7 @@ func windowScalingOff(f *evidence.Flow) *evidence.Finding {
 		return nil
 	}
 	perStream := f.WindowBytes / float64(f.Streams)
-	if perStream > unscaledWindow || !f.FillsWindow() {
+	if perStream > unscaledWindow || !fillsWindow(f) {
 		return nil
 	}
 	x := &evidence.Finding{
