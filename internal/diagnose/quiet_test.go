@@ -68,8 +68,8 @@ func quietSpan(h quietHost, counters map[string]uint64, user, system, softirq fl
 	return s
 }
 
-// busySpan is a host that works and is well: its first card carries a third of what it can, in frames of 1200 bytes on average, with an interrupt for each eight; of the processors a
-// half is left. Its servers, clients and resolvers talk, and losses are what the Internet has.
+// busySpan is a host that works and is well: its first card carries a third of what it can, in frames of 1200 bytes on average, with an interrupt for each
+// eight; of the processors a half is left. Its servers, clients and resolvers talk, and losses are what the Internet has.
 func busySpan(h quietHost) *watch.Span {
 	s := quietSpan(h, nil, 0.25, 0.1, 0.1)
 	c := s.Counters.Values
@@ -117,11 +117,15 @@ func busySpan(h quietHost) *watch.Span {
 		Listeners: []watch.Listener{{Local: local, Queued: 3, Limit: 511}},
 		Connections: []watch.Connection{
 			// A download, an upload, a shell and a program that waits.
-			{Local: local, Remote: remote, UnackedBytes: 200_000, TCP: account.TCPInfo{Sender: true, BytesAcked: 30_000_000, BusySeconds: 2.9, SegsOut: 21_000, SegsIn: 10_000, RetransSegs: 2,
-				RTTSeconds: 0.021, MinRTTSeconds: 0.020, CwndBytes: 250_000, SndMSSBytes: 1448, MaxSndWndBytes: 3_000_000, SndWndBytes: 3_000_000, SndBufBytes: 4_000_000, WScaleOK: true, CongestionControl: "cubic"}},
-			{Local: local, Remote: remote, UnreadBytes: 20_000, TCP: account.TCPInfo{BytesReceived: 30_000_000, SegsIn: 21_000, RTTSeconds: 0.02, MinRTTSeconds: 0.02, RcvBufBytes: 6_000_000},
+			{Local: local, Remote: remote, UnackedBytes: 200_000, TCP: account.TCPInfo{Sender: true, BytesAcked: 30_000_000, BusySeconds: 2.9, SegsOut: 21_000, SegsIn: 10_000,
+				RetransSegs: 2,
+				RTTSeconds:  0.021, MinRTTSeconds: 0.020, CwndBytes: 250_000, SndMSSBytes: 1448, MaxSndWndBytes: 3_000_000, SndWndBytes: 3_000_000, SndBufBytes: 4_000_000,
+				WScaleOK: true, CongestionControl: "cubic"}},
+			{Local: local, Remote: remote, UnreadBytes: 20_000, TCP: account.TCPInfo{BytesReceived: 30_000_000, SegsIn: 21_000, RTTSeconds: 0.02, MinRTTSeconds: 0.02,
+				RcvBufBytes: 6_000_000},
 				Memory: watch.Memory{ReceiveBytes: 21_000, ReceiveLimitBytes: 6_000_000}},
-			{Local: local, Remote: remote, IdleSeconds: 0.4, TCP: account.TCPInfo{Sender: true, BytesAcked: 900, BytesReceived: 200, SegsOut: 9, SegsIn: 9, BusySeconds: 0.2, RTTSeconds: 0.02, MinRTTSeconds: 0.02}},
+			{Local: local, Remote: remote, IdleSeconds: 0.4, TCP: account.TCPInfo{Sender: true, BytesAcked: 900, BytesReceived: 200, SegsOut: 9, SegsIn: 9, BusySeconds: 0.2,
+				RTTSeconds: 0.02, MinRTTSeconds: 0.02}},
 			{Local: local, Remote: remote, IdleSeconds: 90},
 		},
 		Datagrams: []watch.Datagram{{Local: local, Memory: watch.Memory{ReceiveBytes: 2000, ReceiveLimitBytes: 212992}}},
@@ -129,8 +133,8 @@ func busySpan(h quietHost) *watch.Span {
 	return s
 }
 
-// ordinaryHistory adds to what a host has counted since it started what every host has seen after months: restarts of programs, bursts, a cable that was pulled, peers that went
-// away. The figures are those of a host that carried 3 TB in a hundred days.
+// ordinaryHistory adds to what a host has counted since it started what every host has seen after months: restarts of programs, bursts, a cable that was
+// pulled, peers that went away. The figures are those of a host that carried 3 TB in a hundred days.
 func ordinaryHistory(h quietHost) *watch.Span {
 	s := *h.history
 	s.Seconds = 100 * 86400
@@ -149,7 +153,8 @@ func ordinaryHistory(h quietHost) *watch.Span {
 		"softnet.processed": packets, "softnet.dropped": 1500, "softnet.time_squeeze": 300_000,
 		"Ip.InReceives": packets, "Ip.InDelivers": packets, "Ip.OutRequests": packets, "Tcp.InSegs": packets, "Tcp.OutSegs": packets, "Tcp.RetransSegs": packets / 2000,
 		"Tcp.ActiveOpens": 4_000_000, "Tcp.PassiveOpens": 30_000_000, "Tcp.InErrs": 40, "Tcp.AttemptFails": 90_000,
-		"TcpExt.ListenOverflows": 900, "TcpExt.ListenDrops": 2000, "TcpExt.TCPTimeouts": 200_000, "TcpExt.TCPSpuriousRTOs": 5000, "TcpExt.PruneCalled": 5000, "TcpExt.RcvPruned": 12,
+		"TcpExt.ListenOverflows": 900, "TcpExt.ListenDrops": 2000, "TcpExt.TCPTimeouts": 200_000, "TcpExt.TCPSpuriousRTOs": 5000, "TcpExt.PruneCalled": 5000,
+		"TcpExt.RcvPruned":   12,
 		"TcpExt.TCPRcvQDrop": 80, "TcpExt.TCPZeroWindowDrop": 60, "TcpExt.TCPToZeroWindowAdv": 40_000, "TcpExt.TCPFromZeroWindowAdv": 40_000, "TcpExt.TCPBacklogDrop": 900,
 		"TcpExt.TCPSACKReorder": 60_000, "TcpExt.TCPAbortOnTimeout": 9000, "TcpExt.TCPTimeWaitOverflow": 0, "TcpExt.TCPReqQFullDoCookies": 2000, "TcpExt.TCPMemoryPressures": 1,
 		"TcpExt.TCPMemoryPressuresChrono": 800, "Udp.InDatagrams": 80_000_000, "Udp.RcvbufErrors": 9000, "Udp.NoPorts": 50_000, "Udp.InErrors": 9100,
@@ -178,7 +183,8 @@ func TestQuietHosts(t *testing.T) {
 	for name, h := range quietHosts(t) {
 		t.Run(name+"/idle", func(t *testing.T) { calm(t, passive(h, quietSpan(h, nil, 0, 0, 0), false)) })
 		t.Run(name+"/nearly idle", func(t *testing.T) {
-			calm(t, passive(h, quietSpan(h, map[string]uint64{"Ip.InReceives": 40, "Ip.InDelivers": 40, "Tcp.InSegs": 20, "Tcp.OutSegs": 20, "Udp.InDatagrams": 10, "softnet.processed": 90}, 0.01, 0.01, 0.001), false))
+			calm(t, passive(h, quietSpan(h, map[string]uint64{"Ip.InReceives": 40, "Ip.InDelivers": 40, "Tcp.InSegs": 20, "Tcp.OutSegs": 20, "Udp.InDatagrams": 10,
+				"softnet.processed": 90}, 0.01, 0.01, 0.001), false))
 		})
 		t.Run(name+"/busy and well", func(t *testing.T) { calm(t, passive(h, busySpan(h), false)) })
 		t.Run(name+"/its history", func(t *testing.T) { calm(t, passive(h, h.history, true)) })
@@ -198,7 +204,8 @@ func TestQuietHostsCanFallIll(t *testing.T) {
 	}
 }
 
-// ordinary are movements that a healthy host may show in three seconds, the largest of each that its rule documents as no warning. Shares are of the packets that the host moved.
+// ordinary are movements that a healthy host may show in three seconds, the largest of each that its rule documents as no warning. Shares are of the packets
+// that the host moved.
 var ordinary = []struct {
 	counter string  // of the first card that is up, where the name has a *
 	most    uint64  // by itself
@@ -214,15 +221,18 @@ var ordinary = []struct {
 	{"sockets.tcp_tw", 200_000, 0},
 	// Losses that no flow feels.
 	{"softnet.dropped", 19, 0}, {"softnet.time_squeeze", 290, 0}, {"softnet.flow_limit", 19, 0},
-	{"nic.*.rx_missed_errors", 4, 0.9e-3}, {"nic.*.rx_dropped", 4, 0.9e-3}, {"nic.*.rx_fifo_errors", 4, 0}, {"nic.*.tx_dropped", 4, 0.9e-3}, {"nic.*.rx_crc_errors", 2, 0.9e-6},
+	{"nic.*.rx_missed_errors", 4, 0.9e-3}, {"nic.*.rx_dropped", 4, 0.9e-3}, {"nic.*.rx_fifo_errors", 4, 0}, {"nic.*.tx_dropped", 4, 0.9e-3}, {"nic.*.rx_crc_errors", 2,
+		0.9e-6},
 	{"qdisc.*.drops", 4, 0.9e-3}, {"qdisc.*.requeues", 500, 0}, {"nic.*.carrier_changes", 0, 0}, {"nic.*.multicast", 1000, 0},
 	// What the Internet does.
 	{"Tcp.RetransSegs", 10, 0.9e-3}, {"TcpExt.TCPTimeouts", 2, 0}, {"TcpExt.TCPSpuriousRTOs", 2, 0}, {"TcpExt.TCPLossProbes", 100, 0}, {"TcpExt.TCPSACKReorder", 20, 0},
-	{"TcpExt.TCPDSACKRecv", 20, 0}, {"TcpExt.DelayedACKs", 5000, 0}, {"Tcp.InErrs", 2, 0}, {"Ip.InDiscards", 4, 0}, {"Icmp.InDestUnreachs", 50, 0}, {"TcpExt.TCPSynRetrans", 30, 0},
+	{"TcpExt.TCPDSACKRecv", 20, 0}, {"TcpExt.DelayedACKs", 5000, 0}, {"Tcp.InErrs", 2, 0}, {"Ip.InDiscards", 4, 0}, {"Icmp.InDestUnreachs", 50, 0},
+	{"TcpExt.TCPSynRetrans", 30, 0},
 	{"TcpExt.TCPBacklogDrop", 10, 0}, {"TcpExt.TCPOFOQueue", 500, 0}, {"TcpExt.TCPAbortOnTimeout", 5, 0},
 }
 
-// FuzzQuiet moves the counters of idle and busy hosts by any mixture of what is ordinary. Each two bytes of the input move one counter, from nothing to the most that is ordinary.
+// FuzzQuiet moves the counters of idle and busy hosts by any mixture of what is ordinary. Each two bytes of the input move one counter, from nothing to the
+// most that is ordinary.
 func FuzzQuiet(f *testing.F) {
 	hosts := quietHosts(f)
 	names := slices.Sorted(maps.Keys(hosts))

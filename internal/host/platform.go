@@ -96,8 +96,8 @@ func readIdle(src *source, cpus []CPU) *Idle {
 	return idle
 }
 
-// readFirewall asks the running kernel for the chains of nftables. To be asked is what makes it load the module, so that a host which has not loaded it is not asked; one without
-// /proc/modules can load none, and has it built in or not at all. That an ordinary user is not told is no news, and no warning.
+// readFirewall asks the running kernel for the chains of nftables. To be asked is what makes it load the module, so that a host which has not loaded it is not
+// asked; one without /proc/modules can load none, and has it built in or not at all. That an ordinary user is not told is no news, and no warning.
 func readFirewall(src *source) []FirewallChain {
 	if !src.Live() || !src.Exists("sys/module/nf_tables") && src.Exists("proc/modules") {
 		return nil

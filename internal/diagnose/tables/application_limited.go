@@ -22,8 +22,9 @@ const (
 	restingBusy = 0.5
 )
 
-// applicationLimited: the network waits for a program. Of a watched connection the receiver's side is certain: bytes that have arrived lie in a full buffer and wait to be
-// read. A sender that has nothing to send is what every idle connection is, so it is told as a notice, and only of a connection that moves most of what the host sends.
+// applicationLimited: the network waits for a program. Of a watched connection the receiver's side is certain: bytes that have arrived lie in a full buffer and
+// wait to be read. A sender that has nothing to send is what every idle connection is, so it is told as a notice, and only of a connection that moves most of
+// what the host sends.
 //
 // Our own runs are not looked at: the engine that sends and reads is faster than any path, and where it is not, a processor is full.
 func applicationLimited(s *evidence.Span) *evidence.Finding {
@@ -74,24 +75,28 @@ func slowReader(s *evidence.Span, c *watch.Connection) *evidence.Finding {
 		if waits < waitsSeconds {
 			return nil
 		}
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "how long bytes wait for their reader", Value: waits, Unit: "seconds", Source: "waiting bytes / rate at which they are read"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "how long bytes wait for their reader", Value: waits, Unit: "seconds",
+			Source: "waiting bytes / rate at which they are read"})
 		if waits >= waitsAnyway || !starved {
 			x.Severity = evidence.Warning
 		}
 		x.Title = fmt.Sprintf("The program behind %s reads %s from %s and no more: %s wait in its buffer, each for %s.",
 			c.Local, evidence.Rate(read*8), c.Remote, evidence.Bytes(float64(c.UnreadBytes)), evidence.Seconds(waits))
 		x.Confidence = evidence.Combine(0.6, evidence.When(zero > 0, 0.5), evidence.When(waits >= waitsAnyway, 0.5), evidence.When(!starved, 0.3))
-		x.Rejected = []string{fmt.Sprintf("Not a buffer that is too small: its reader would find it empty most of the time, and %s waited in it when it was looked at.", evidence.Bytes(float64(c.UnreadBytes)))}
+		x.Rejected = []string{fmt.Sprintf("Not a buffer that is too small: its reader would find it empty most of the time, and %s waited in it when it was looked at.",
+			evidence.Bytes(float64(c.UnreadBytes)))}
 	}
 	if busiest.Known && !starved {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the processors: the busiest (CPU %d) worked %s of the time.", busiest.CPU, evidence.Percent(busiest.Busy())))
 	}
 	x.Remedy.Text = "Nothing in the network: look at what the program does between two reads (its disk, its lock, its own consumer). A larger buffer only fills later."
-	x.Remedy.Proof = "The same path between the same hosts measured from memory to memory (`linerate measure`) is faster than the program; a larger tcp_rmem changes nothing."
+	x.Remedy.Proof = "The same path between the same hosts measured from memory to memory (`linerate measure`) is faster than the program; a larger tcp_rmem changes " +
+		"nothing."
 	return x
 }
 
-// slowWriter looks at the end that sends: most of the time nothing is in flight, nothing waits to be sent, and the kernel says that the program had no more (app_limited).
+// slowWriter looks at the end that sends: most of the time nothing is in flight, nothing waits to be sent, and the kernel says that the program had no more
+// (app_limited).
 func slowWriter(s *evidence.Span, c *watch.Connection) *evidence.Finding {
 	t := &c.TCP
 	rate := float64(t.BytesAcked) * 8 / s.Sockets.Seconds

@@ -50,7 +50,8 @@ func conntrackFull(s *evidence.Span) *evidence.Finding {
 		x.Severity = evidence.Warning
 		x.Title = fmt.Sprintf("New connections die: %s, and %s packets were dropped %s.", table, evidence.Count(dropped), s.When())
 	case refused || evicted > 0:
-		x.Title = fmt.Sprintf("Connection tracking ran out of room %s: %s entries were evicted and %s packets dropped; now %s.", s.When(), evidence.Count(evicted), evidence.Count(dropped), table)
+		x.Title = fmt.Sprintf("Connection tracking ran out of room %s: %s entries were evicted and %s packets dropped; now %s.", s.When(), evidence.Count(evicted),
+			evidence.Count(dropped), table)
 	default:
 		x.Title = fmt.Sprintf("Connection tracking is close to its limit, and new connections die beyond it: %s.", table)
 	}
@@ -59,9 +60,11 @@ func conntrackFull(s *evidence.Span) *evidence.Finding {
 			evidence.Count(s.Count("conntrack.insert_failed")), evidence.Percent(fill)),
 		fmt.Sprintf("Not the path: these %s packets had arrived at this host.", evidence.Count(dropped)),
 	}
-	x.Remedy.Text = fmt.Sprintf("Raise nf_conntrack_max (twice as many entries take %s of memory), let idle connections be forgotten sooner, or exempt traffic that needs no state (notrack). "+
+	x.Remedy.Text = fmt.Sprintf("Raise nf_conntrack_max (twice as many entries take %s of memory), let idle connections be forgotten sooner, or exempt traffic that "+
+		"needs no state (notrack). "+
 		"First see who owns the entries (conntrack -L): a flood or a leak fills any table.", evidence.Bytes(limit*entryBytes))
 	x.Remedy.Proof = "With a larger table the drops stop at once and the count settles below the limit; packets of connections that existed before pass all the time."
-	x.Remedy.Add(evidence.Candidate{Knob: conntrackMax, Side: s.Side, Levels: multiples(limit, 2, 4), Why: "a new connection needs an entry; the limit is a number and not memory that is set aside"})
+	x.Remedy.Add(evidence.Candidate{Knob: conntrackMax, Side: s.Side, Levels: multiples(limit, 2, 4),
+		Why: "a new connection needs an entry; the limit is a number and not memory that is set aside"})
 	return x
 }

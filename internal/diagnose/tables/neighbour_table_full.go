@@ -52,14 +52,17 @@ func neighbourTable(s *evidence.Span, family string) *evidence.Finding {
 		x.Title = fmt.Sprintf("The %s table of neighbours had no room %s times %s; it holds %s of %s now.",
 			family, evidence.Count(refused), s.When(), evidence.Count(entries), evidence.Count(limit))
 	default:
-		x.Title = fmt.Sprintf("The %s table of neighbours holds %s of %s; packets to further ones fail when it is full.", family, evidence.Count(entries), evidence.Count(limit))
+		x.Title = fmt.Sprintf("The %s table of neighbours holds %s of %s; packets to further ones fail when it is full.", family, evidence.Count(entries),
+			evidence.Count(limit))
 	}
 	x.Rejected = []string{
 		fmt.Sprintf("Not neighbours that do not answer, whose packets are lost one by one: %s look-ups failed %s.", evidence.Count(s.Count(group+"res_failed")), s.When()),
 	}
-	x.Remedy.Text = "Raise gc_thresh3 above the number of hosts on the attached networks, and gc_thresh2 with it; or divide the network. A scan of empty addresses fills the table as well: " +
+	x.Remedy.Text = "Raise gc_thresh3 above the number of hosts on the attached networks, and gc_thresh2 with it; or divide the network. A scan of empty addresses " +
+		"fills the table as well: " +
 		"`ip neigh` shows it by its entries in state FAILED."
 	x.Remedy.Proof = "With a higher gc_thresh3 the counter table_fulls stands still; traffic to neighbours already known never changed."
-	x.Remedy.Add(evidence.Candidate{Knob: knob.ID(knobs + "gc_thresh3"), Side: s.Side, Levels: multiples(limit, 2, 4), Why: "beyond it a neighbour is refused, and with it every packet to it"})
+	x.Remedy.Add(evidence.Candidate{Knob: knob.ID(knobs + "gc_thresh3"), Side: s.Side, Levels: multiples(limit, 2, 4),
+		Why: "beyond it a neighbour is refused, and with it every packet to it"})
 	return x
 }

@@ -53,15 +53,18 @@ func portExhaustion(s *evidence.Span) *evidence.Finding {
 		x.Confidence = 0.7
 		if share >= full {
 			x.Severity, x.Confidence = evidence.Warning, 0.95
-			x.Title = fmt.Sprintf("Connections to %s fail for want of a local port: %d of %s are taken, %d of them in TIME_WAIT.", d.Remote, d.Ports, evidence.Count(room), d.Waiting)
+			x.Title = fmt.Sprintf("Connections to %s fail for want of a local port: %d of %s are taken, %d of them in TIME_WAIT.", d.Remote, d.Ports, evidence.Count(room),
+				d.Waiting)
 		}
 		x.Rejected = []string{
-			fmt.Sprintf("Not a server whose clients left: these ports are of the range for outgoing connections (%s to %s), and towards 1 destination.", evidence.Count(first), evidence.Count(last)),
+			fmt.Sprintf("Not a server whose clients left: these ports are of the range for outgoing connections (%s to %s), and towards 1 destination.", evidence.Count(first),
+				evidence.Count(last)),
 			fmt.Sprintf("Not a listener that refuses: no SYN is sent without a port, and %s connections were begun %s.", evidence.Count(s.Count("Tcp.ActiveOpens")), s.When()),
 		}
 	case s.Sockets == nil && waiting >= full*room && s.Count("Tcp.ActiveOpens") > s.Count("Tcp.PassiveOpens"):
 		x.Confidence = 0.3
-		x.Title = fmt.Sprintf("%s connections are in TIME_WAIT, as many as there are local ports (%s); if most went to one destination, further ones fail.", evidence.Count(waiting), evidence.Count(room))
+		x.Title = fmt.Sprintf("%s connections are in TIME_WAIT, as many as there are local ports (%s); if most went to one destination, further ones fail.",
+			evidence.Count(waiting), evidence.Count(room))
 		x.Rejected = []string{fmt.Sprintf("Not told apart from many destinations, each of which has %s ports of its own.", evidence.Count(room))}
 	default:
 		return nil
@@ -135,9 +138,11 @@ func worstDestination(s *evidence.Span) *watch.Destination {
 
 // portsRemedy: the program comes first, because a kept connection needs no port; then reuse, which is safe with time stamps (RFC 6191); then a wider range.
 func portsRemedy(s *evidence.Span, x *evidence.Finding) {
-	x.Remedy.Text = "Let the program keep its connections (keep-alive, a pool) instead of making one for each question. net.ipv4.tcp_tw_reuse=1 lets a connection take a port that has been in TIME_WAIT for a second, " +
+	x.Remedy.Text = "Let the program keep its connections (keep-alive, a pool) instead of making one for each question. net.ipv4.tcp_tw_reuse=1 lets a connection take " +
+		"a port that has been in TIME_WAIT for a second, " +
 		"where both ends use time stamps; a wider ip_local_port_range gives more time. Further source addresses have ports of their own."
-	x.Remedy.Proof = "Connections at the same rate with tcp_tw_reuse=1: connect stops to fail while the rate is the same; a program that keeps its connections sees no difference."
+	x.Remedy.Proof = "Connections at the same rate with tcp_tw_reuse=1: connect stops to fail while the rate is the same; a program that keeps its connections sees no " +
+		"difference."
 	if value, ok := s.Setting(twReuse); ok && strings.TrimSpace(value) != "1" {
 		x.Remedy.Add(evidence.Candidate{Knob: twReuse, Side: s.Side, Levels: []knob.Value{"1"}, Why: "outgoing connections reuse ports in TIME_WAIT after a second"})
 	}

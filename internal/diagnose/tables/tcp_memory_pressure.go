@@ -15,11 +15,12 @@ const (
 	underPressure = 0.05
 )
 
-// tcpMemoryPressure: all TCP sockets together hold more than net.ipv4.tcp_mem allows, so that buffers do not grow, queues are pruned, and beyond the last
-// limit connections are closed.
+// tcpMemoryPressure: all TCP sockets together hold more than net.ipv4.tcp_mem allows, so that buffers do not grow, queues are pruned, and beyond the last limit
+// connections are closed.
 //
-// PruneCalled and RcvPruned are its symptoms and no proof: the kernel prunes a single socket as well whose own buffer is full, which happens on any host with a slow reader.
-// So the rule asks for the state itself: pages above the threshold, time spent in it (TCPMemoryPressuresChrono, since Linux 4.15), or memory aborts.
+// PruneCalled and RcvPruned are its symptoms and no proof: the kernel prunes a single socket as well whose own buffer is full, which happens on any host with a
+// slow reader. So the rule asks for the state itself: pages above the threshold, time spent in it (TCPMemoryPressuresChrono, since Linux 4.15), or memory
+// aborts.
 func tcpMemoryPressure(s *evidence.Span) *evidence.Finding {
 	pages, pressure, limit := s.Count("tcpmem.pages"), s.Count("tcpmem.pressure_pages"), s.Count("tcpmem.max_pages")
 	if pressure == 0 {
@@ -45,7 +46,8 @@ func tcpMemoryPressure(s *evidence.Span) *evidence.Finding {
 			{Name: "limit", Value: limit, Unit: "pages", Source: s.Source("net.ipv4.tcp_mem, third field")},
 			counted(s, "times that TCP ran short of memory", "TcpExt.TCPMemoryPressures", "times"),
 			{Name: "share of the time in that state", Value: min(spent, 1), Unit: "ratio", Source: s.Source("TcpExt.TCPMemoryPressuresChrono")},
-			{Name: "times that queues were pruned, and packets dropped for want of memory", Value: pruned, Unit: "times", Source: s.Source("PruneCalled + RcvPruned + OfoPruned + TCPRcvQDrop")},
+			{Name: "times that queues were pruned, and packets dropped for want of memory", Value: pruned, Unit: "times",
+				Source: s.Source("PruneCalled + RcvPruned + OfoPruned + TCPRcvQDrop")},
 			counted(s, "connections closed for want of memory", "TcpExt.TCPAbortOnMemory", "connections"),
 		},
 		Confidence: evidence.Combine(0.4, evidence.When(now, 0.7), evidence.When(entered > 0, 0.6), evidence.When(pruned > 0, 0.3), evidence.When(aborted > 0, 0.3)),
@@ -70,9 +72,11 @@ func tcpMemoryPressure(s *evidence.Span) *evidence.Finding {
 		fmt.Sprintf("Not a single socket with a small buffer, for which queues are pruned too (%s times): the memory of all sockets passed its threshold %s times.",
 			evidence.Count(pruned), evidence.Count(entered)),
 	}
-	x.Remedy.Text = "Find the sockets that hold it (`ss -tm`): thousands of slow readers or a lowered tcp_mem are the usual reasons. Raise net.ipv4.tcp_mem if memory is there, " +
+	x.Remedy.Text = "Find the sockets that hold it (`ss -tm`): thousands of slow readers or a lowered tcp_mem are the usual reasons. Raise net.ipv4.tcp_mem if memory " +
+		"is there, " +
 		"or lower the largest buffers (tcp_rmem, tcp_wmem) if the sockets are many."
-	x.Remedy.Proof = "With tcp_mem doubled the counter TCPMemoryPressures stands still under the same load, and rates rise if pruning held them; a host with few sockets must not change."
+	x.Remedy.Proof = "With tcp_mem doubled the counter TCPMemoryPressures stands still under the same load, and rates rise if pruning held them; a host with few " +
+		"sockets must not change."
 	if text, ok := s.Setting(tcpMem); ok && len(strings.Fields(text)) == 3 {
 		low, _ := s.Number(tcpMem, 0)
 		second, _ := s.Number(tcpMem, 1)

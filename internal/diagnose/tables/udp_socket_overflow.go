@@ -43,7 +43,8 @@ func udpSocketOverflow(s *evidence.Span) *evidence.Finding {
 		Rejected: []string{
 			fmt.Sprintf("Not the card or its queue: %s packets died in backlogs, and these had passed them.", evidence.Count(s.Count("softnet.dropped"))),
 			fmt.Sprintf("Not the memory of all UDP sockets together: it was refused %s times.", evidence.Count(s.Count("Udp.MemErrors")+s.Count("Udp6.MemErrors"))),
-			fmt.Sprintf("Not datagrams that nobody waits for: %s came for ports without a socket, and are not among these.", evidence.Count(s.Count("Udp.NoPorts")+s.Count("Udp6.NoPorts"))),
+			fmt.Sprintf("Not datagrams that nobody waits for: %s came for ports without a socket, and are not among these.",
+				evidence.Count(s.Count("Udp.NoPorts")+s.Count("Udp6.NoPorts"))),
 		},
 	}
 	if lasting(s, lost, overflowRate) && ratio >= overflowRatio && !(s.Run != nil && s.Run.Test == traffic.UDP) {
@@ -81,11 +82,12 @@ func worstDatagram(s *evidence.Span) *watch.Datagram {
 	return worst
 }
 
-// udpRemedy tells a burst, which a buffer rides out, from a reader that is too slow, which no buffer helps; and which setting bounds the buffer: the kernel's default, or what
-// a program may ask for.
+// udpRemedy tells a burst, which a buffer rides out, from a reader that is too slow, which no buffer helps; and which setting bounds the buffer: the kernel's
+// default, or what a program may ask for.
 func udpRemedy(s *evidence.Span, x *evidence.Finding, d *watch.Datagram, ratio float64) {
 	if ratio >= tooSlowRatio {
-		x.Remedy.Text = fmt.Sprintf("The reader is slower than what comes: with %s lost a larger buffer only fills later. Let it read several datagrams at a time (recvmmsg, UDP_GRO), or several threads share the port (SO_REUSEPORT).",
+		x.Remedy.Text = fmt.Sprintf("The reader is slower than what comes: with %s lost a larger buffer only fills later. Let it read several datagrams at a time "+
+			"(recvmmsg, UDP_GRO), or several threads share the port (SO_REUSEPORT).",
 			evidence.Percent(ratio))
 	} else {
 		x.Remedy.Text = "A larger receive buffer rides out bursts: SO_RCVBUF of the program, within net.core.rmem_max, or net.core.rmem_default for programs that do not ask."
@@ -95,9 +97,11 @@ func udpRemedy(s *evidence.Span, x *evidence.Finding, d *watch.Datagram, ratio f
 	most, okMost := s.Number(evidence.CoreRmemMax, 0)
 	// The kernel keeps twice what a program asked for, and the default as it is (sock_setsockopt in net/core/sock.c, SO_RCVBUF).
 	if ok && (d == nil || float64(d.Memory.ReceiveLimitBytes) == preset) {
-		x.Remedy.Add(evidence.Candidate{Knob: coreRmemDefault, Side: s.Side, Levels: multiples(preset, 4, 16), Why: "the buffer of a socket whose program asked for none; new sockets only"})
+		x.Remedy.Add(evidence.Candidate{Knob: coreRmemDefault, Side: s.Side, Levels: multiples(preset, 4, 16),
+			Why: "the buffer of a socket whose program asked for none; new sockets only"})
 	}
 	if okMost && d != nil && float64(d.Memory.ReceiveLimitBytes) == 2*most {
-		x.Remedy.Add(evidence.Candidate{Knob: knob.ID(evidence.CoreRmemMax), Side: s.Side, Levels: multiples(most, 4, 16), Why: "the program got as much as this setting allows; new sockets only"})
+		x.Remedy.Add(evidence.Candidate{Knob: knob.ID(evidence.CoreRmemMax), Side: s.Side, Levels: multiples(most, 4, 16),
+			Why: "the program got as much as this setting allows; new sockets only"})
 	}
 }

@@ -16,8 +16,8 @@ const (
 	attempts = 3
 )
 
-// Chains lists the base chains in the network namespace of the calling thread, those of all families, in the kernel's order. The error is errors.ErrUnsupported where the kernel has
-// no nftables, and EPERM for ordinary users.
+// Chains lists the base chains in the network namespace of the calling thread, those of all families, in the kernel's order. The error is errors.ErrUnsupported
+// where the kernel has no nftables, and EPERM for ordinary users.
 func Chains() ([]Chain, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
@@ -38,8 +38,8 @@ func list(c *netlink.Conn) ([]Chain, error) {
 	}
 	var chains []Chain
 	var keys []key
-	// Tables, keys without the name of a chain: in which a chain is long, and through which every packet goes. Those of nat alone, which are the long ones of a host that balances the load of
-	// thousands of services, are nothing that a packet of a connection that exists is compared with.
+	// Tables, keys without the name of a chain: in which a chain is long, and through which every packet goes. Those of nat alone, which are the long ones of a
+	// host that balances the load of thousands of services, are nothing that a packet of a connection that exists is compared with.
 	isLong, passed := make(map[key]bool), make(map[key]bool)
 	for _, m := range messages {
 		chain, k, base, err := parseChain(m.Data)

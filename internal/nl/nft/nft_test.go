@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// messages reads what Linux 6.18 said of a rule set made for these tests: a line for each chain and each rule, without the header of netlink. The rules are in the comments of
-// [TestRecorded].
+// messages reads what Linux 6.18 said of a rule set made for these tests: a line for each chain and each rule, without the header of netlink. The rules are in
+// the comments of [TestRecorded].
 func messages(t testing.TB) (chains, rules [][]byte) {
 	t.Helper()
 	f, err := os.Open("testdata/messages.txt")
