@@ -35,10 +35,15 @@ func busLimited(s *evidence.Span) *evidence.Finding {
 	})
 }
 
+// slot compares what one card's bus carries with what its link would bring, and with what the card moved.
+//
+// What a bus carries already has its protocol taken off (package bus), so that frames of the card are compared with it as they are.
 func slot(c card, usable ceiling.Rate) *evidence.Finding {
 	s, b := c.s, c.Bus
 	// PCIe has its rate in each direction, the older buses have one for all.
 	shared := b.Kind != "pcie"
+	// Full duplex could need twice as much of a shared bus; but nobody who bought a gigabit card for such a slot hoped for both directions at once, and the
+	// rate in one direction is what a run shows.
 	needs := c.SpeedBitsPerSec
 	if needs <= 0 || usable.BitsPerSec <= 0 || usable.BitsPerSec >= busShort*needs && !(shared && len(b.SharedWith) > 0 && usable.BitsPerSec < 2*needs) {
 		return nil
@@ -55,6 +60,7 @@ func slot(c card, usable ceiling.Rate) *evidence.Finding {
 	if usable.BitsPerSec >= busShort*needs && !reached {
 		return nil // enough for this card alone, and the neighbours leave it that
 	}
+	// One per cent apart is rounding of the two capacities, not a narrower link.
 	below := b.MaxCapacityBitsPerSec > 1.01*b.CapacityBitsPerSec && b.CapacityBitsPerSec > 0
 	x := &evidence.Finding{
 		Code: evidence.BusLimited, Severity: evidence.Notice, Where: where(s),
@@ -70,13 +76,15 @@ func slot(c card, usable ceiling.Rate) *evidence.Finding {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: what, Value: moved, Unit: "bits_per_second", Source: c.source("rx_bytes, tx_bytes")})
 		x.Rejected = append(x.Rejected, notProcessor(s)...)
 	}
+	// Some cards tell themselves that they waited for memory, which no look-alike does.
 	if bad := c.tallies(nicstat.Bus); len(bad) > 0 {
 		x.Evidence = append(x.Evidence, c.evidence(bad)...)
 		x.Confidence = evidence.Combine(x.Confidence, 0.4)
 	}
 	if below {
 		x.Title += fmt.Sprintf(" Card and slot could do %s.", evidence.Rate(b.MaxCapacityBitsPerSec))
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "nominal rate of the bus now, of what card and slot could do", Value: b.CapacityBitsPerSec / b.MaxCapacityBitsPerSec, Unit: "ratio",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "nominal rate of the bus now, of what card and slot could do",
+			Value: b.CapacityBitsPerSec / b.MaxCapacityBitsPerSec, Unit: "ratio",
 			Source: c.source("current_link_speed × width / max")})
 	}
 	if reached {
@@ -98,7 +106,8 @@ func slot(c card, usable ceiling.Rate) *evidence.Finding {
 	return x
 }
 
-// busRates is what this card and the cards that share its bus moved, bits per second.
+// busRates is what this card and the cards that share its bus moved, bits per second. What has no interface (a disk controller on the same bus) moves bytes that nobody
+// counts here, so that the sum is a lower bound.
 func (c card) busRates() (rx, tx float64, neighbours []string) {
 	rx, tx = c.rate("rx"), c.rate("tx")
 	for i := range c.s.Host.Interfaces {

@@ -177,7 +177,8 @@ func TestHealthyLoad(t *testing.T) {
 // TestTallies: the queues of one direction add up, and the same packets counted twice do not.
 func TestTallies(t *testing.T) {
 	x := gigabit()
-	s := watched(x, counts{"rx_packets": 1e6, "rx_missed_errors": 40, "ethtool.eth0.rx_missed_errors": 40, "ethtool.eth0.rx_queue_0_drops": 30, "ethtool.eth0.rx_queue_1_drops": 30,
+	s := watched(x, counts{"rx_packets": 1e6, "rx_missed_errors": 40, "ethtool.eth0.rx_missed_errors": 40, "ethtool.eth0.rx_queue_0_drops": 30,
+		"ethtool.eth0.rx_queue_1_drops":   30,
 		"ethtool.eth0.rx_no_buffer_count": 900, "nic.eth1.rx_missed_errors": 999})
 	got, ok := card{&s.Host.Interfaces[0], s}.lost("ring-full")
 	if !ok || got.n != 60 || got.counter != "drops of all rx queues" {

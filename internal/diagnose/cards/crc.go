@@ -29,6 +29,7 @@ func crcErrors(s *evidence.Span) *evidence.Finding {
 	return wrongSums(s)
 }
 
+// damaged weighs the frames that one card threw away because they came broken.
 func damaged(c card) *evidence.Finding {
 	s := c.s
 	t, ok := c.lost(nicstat.Damaged)
@@ -63,18 +64,22 @@ func damaged(c card) *evidence.Finding {
 	}
 	if size, ok := c.lost(nicstat.Size); ok {
 		x.Evidence = append(x.Evidence, c.evidence([]tally{size})...)
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not only frames of another size: %s were too long or too short, which is two ends that disagree about the MTU.", evidence.Count(size.n)))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not only frames of another size: %s were too long or too short, which is two ends that disagree about the MTU.",
+			evidence.Count(size.n)))
 	} else {
 		x.Rejected = append(x.Rejected, "Not two ends that disagree about the MTU: no frame was too long.")
 	}
+	// The other half of a duplex mismatch looks like this at the end that runs full duplex, and no counter here tells it from a cable.
 	if c.Duplex == "full" && c.count("collisions") == 0 {
 		x.Rejected = append(x.Rejected, "Not half duplex at this end: it runs full duplex and counted no collision. The other end may still run half; its own counters tell.")
 	}
 	if c.Card != nil && c.Card.AER != nil && c.Card.AER.Correctable > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "errors of the card's bus link that were repaired, since boot", Value: float64(c.Card.AER.Correctable), Unit: "events",
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "errors of the card's bus link that were repaired, since boot", Value: float64(c.Card.AER.Correctable),
+			Unit:   "events",
 			Source: c.source("aer_dev_correctable")})
 	}
-	x.Remedy.Text = "Change one thing at a time and count again: the cable, the transceiver, the port at the other end. On optical links clean the connectors and look at the received power (ethtool -m); forward error correction that is off at one end shows like this too."
+	x.Remedy.Text = "Change one thing at a time and count again: the cable, the transceiver, the port at the other end. On optical links clean the connectors and " +
+		"look at the received power (ethtool -m); forward error correction that is off at one end shows like this too."
 	if c.Card != nil && c.Card.FEC != nil {
 		x.Remedy.Knobs = append(x.Remedy.Knobs, string(c.ethtool("fec")))
 	}
@@ -87,6 +92,7 @@ func wrongSums(s *evidence.Span) *evidence.Finding {
 	tcp, udp := s.Count("Tcp.InCsumErrors"), s.Count("Udp.InCsumErrors")
 	came := s.Count("Tcp.InSegs") + s.Count("Udp.InDatagrams")
 	wrong := tcp + udp
+	// ICMP is left out: it has no sender that waits for it.
 	if wrong < fewest || came <= 0 || wrong/came < brokenSums {
 		return nil
 	}
@@ -103,7 +109,9 @@ func wrongSums(s *evidence.Span) *evidence.Finding {
 	if !s.SinceBoot && wrong/came >= feltShare {
 		x.Severity = evidence.Warning
 	}
-	x.Remedy.Text = "A device on the way with bad memory, or a checksum offload that is wrong: switch transmit checksums of the sender, and receive checksums here, off for a test. What the TCP checksum lets through, some 1 in 65 000 of such packets, reaches programs broken."
+	x.Remedy.Text = "A device on the way with bad memory, or a checksum offload that is wrong: switch transmit checksums of the sender, and receive checksums here, " +
+		"off for a test. What the TCP checksum lets through, some 1 in 65 000 of such packets, reaches programs broken."
+	// Only where the card does it: without the offload the kernel has added up itself, and it does not err.
 	for _, c := range cardsOf(s) {
 		if f, ok := c.Features["rx-checksum"]; ok && f.On && !f.Fixed {
 			x.Remedy.Knobs = append(x.Remedy.Knobs, string(c.ethtool("feature.rx-checksum")))

@@ -38,6 +38,7 @@ func emulatedNIC(s *evidence.Span) *evidence.Finding {
 	return worst(cardsOf(s), imitation)
 }
 
+// imitation looks at one card of a virtual machine.
 func imitation(c card) *evidence.Finding {
 	s := c.s
 	isOld, isBoard := slices.Contains(oldImitated, c.Driver), c.hypervisorsBoard()
@@ -60,13 +61,16 @@ func imitation(c card) *evidence.Finding {
 	} else if !isOld {
 		x.Rejected = append(x.Rejected, "Not excluded: a real card that was handed to this machine; the board does not say.")
 	}
+	// By the driver's count and not by bytes: a bundle that goes down in one piece costs one trap.
 	frames := s.PerSecond(c.count("rx_packets") + c.count("tx_packets"))
 	if !s.SinceBoot && s.Seconds > 0 {
 		cpu := busiest(s)
 		kernel := cpu.System + cpu.IRQ + cpu.SoftIRQ
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "frames per second, both directions", Value: frames, Unit: "packets_per_second", Source: c.source("rx_packets + tx_packets")})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "frames per second, both directions", Value: frames, Unit: "packets_per_second",
+			Source: c.source("rx_packets + tx_packets")})
 		if cpu.Known {
-			x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("kernel time of the busiest processor, CPU %d", cpu.CPU), Value: kernel, Unit: "ratio", Source: "/proc/stat (" + s.Side + ")"})
+			x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("kernel time of the busiest processor, CPU %d", cpu.CPU), Value: kernel, Unit: "ratio",
+				Source: "/proc/stat (" + s.Side + ")"})
 		}
 		switch {
 		case imitatedProcessor(s.Host) && !slices.Contains(dearest, c.Driver):
@@ -78,7 +82,8 @@ func imitation(c card) *evidence.Finding {
 			x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything now: the busiest processor worked %s of the time.", evidence.Percent(cpu.Busy())))
 		}
 	}
-	x.Remedy.Text = "Give the machine a paravirtual card (virtio-net, vmxnet3, netvsc) in the hypervisor's settings, or hand it a real one (SR-IOV). The interface gets another name or address, so plan for it."
+	x.Remedy.Text = "Give the machine a paravirtual card (virtio-net, vmxnet3, netvsc) in the hypervisor's settings, or hand it a real one (SR-IOV). The interface " +
+		"gets another name or address, so plan for it."
 	x.Remedy.Proof = "The same run with both cards in the machine by turns: processor time for each gigabyte falls by several times."
 	return x
 }

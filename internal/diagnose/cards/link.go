@@ -23,6 +23,7 @@ const linkFelt = 0.4
 // negotiated counts.
 func linkLow(s *evidence.Span) *evidence.Finding { return worst(cardsOf(s), slowLink) }
 
+// slowLink compares the speed of one link with the modes of its two ends.
 func slowLink(c card) *evidence.Finding {
 	if c.Card == nil || c.Card.Modes == nil || c.SpeedBitsPerSec <= 0 || !c.Carrier {
 		return nil
@@ -48,6 +49,7 @@ func slowLink(c card) *evidence.Finding {
 		why, strength = "the speed of this end is forced", 0.8
 	case can > speed && offers > 0 && offers < can:
 		why, strength = "this end does not offer all that it has", 0.85
+	// One step below may be an older switch. Ten times is gigabit at 100 Mb/s, which is what a cable with a broken pair gives.
 	case can >= 10*speed && offers > speed:
 		why, strength = "this end offers more, and the other end does not tell what it has", 0.4
 	default:
@@ -68,10 +70,12 @@ func slowLink(c card) *evidence.Finding {
 		Confidence: strength,
 	}
 	if offers > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "fastest mode that this end offers", Value: offers, Unit: "bits_per_second", Source: c.source("ethtool link modes, advertised")})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "fastest mode that this end offers", Value: offers, Unit: "bits_per_second",
+			Source: c.source("ethtool link modes, advertised")})
 	}
 	if partner > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "fastest mode of the partner", Value: partner, Unit: "bits_per_second", Source: c.source("ethtool link modes, partner")})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "fastest mode of the partner", Value: partner, Unit: "bits_per_second",
+			Source: c.source("ethtool link modes, partner")})
 		x.Rejected = append(x.Rejected, "Not a slower port at the other end: it has the faster mode too.")
 	} else {
 		x.Rejected = append(x.Rejected, "Not excluded: a port at the other end that has no more; it does not tell its modes.")
@@ -89,8 +93,10 @@ func slowLink(c card) *evidence.Finding {
 			x.Rejected = append(x.Rejected, passes)
 		}
 	}
-	x.Remedy.Text = "Try another cable first (gigabit needs all four pairs), then another port. Let both ends negotiate and offer all they have; a speed forced at one end alone also makes the other fall back to half duplex. Changing it takes the link down."
-	x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("link.mode"), Side: where(s), Levels: []knob.Value{"auto"}, Why: "both ends then choose the fastest mode that they have in common"})
+	x.Remedy.Text = "Try another cable first (gigabit needs all four pairs), then another port. Let both ends negotiate and offer all they have; a speed forced at " +
+		"one end alone also makes the other fall back to half duplex. Changing it takes the link down."
+	x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("link.mode"), Side: where(s), Levels: []knob.Value{"auto"},
+		Why: "both ends then choose the fastest mode that they have in common"})
 	x.Remedy.Proof = "After the repair the same run goes as much faster as the link; a flow by another interface as a control must not change."
 	return x
 }
@@ -110,7 +116,8 @@ func (c card) passesItsSpeed() string {
 	if c.carried() <= 1.1*c.SpeedBitsPerSec {
 		return ""
 	}
-	return fmt.Sprintf("Doubtful: %s carried %s, more than its link is said to do, so that the speed may be a mere number of an imitated card.", c.Name, evidence.Rate(c.carried()))
+	return fmt.Sprintf("Doubtful: %s carried %s, more than its link is said to do, so that the speed may be a mere number of an imitated card.", c.Name,
+		evidence.Rate(c.carried()))
 }
 
 // fastest is the speed of the fastest of modes in the words of ethtool(8), bits per second: "1000baseT/Full", "2500baseX/Full", "10000baseKR_FEC". 0: none.
@@ -136,6 +143,7 @@ const collisionShare = 0.01
 // some drivers count no collisions at all: then how much the link carries tells.
 func halfDuplex(s *evidence.Span) *evidence.Finding { return worst(cardsOf(s), oneAtATime) }
 
+// oneAtATime looks at the duplex and the collisions of one link.
 func oneAtATime(c card) *evidence.Finding {
 	s := c.s
 	late, isLate := c.lateCollisions()
@@ -153,6 +161,7 @@ func oneAtATime(c card) *evidence.Finding {
 		Confidence: evidence.Combine(0.6, evidence.When(half, 0.7), evidence.When(isLate, 0.7), evidence.When(collisions > 0, 0.5)),
 	}
 	if !half {
+		// Either the driver's word is wrong, or the counter is of a time before the link was negotiated anew.
 		x.Title = fmt.Sprintf("%s counted %s late collisions %s, which a link of full duplex cannot have.", c.Name, evidence.Count(late.n), s.When())
 		x.Confidence = 0.6
 	}
@@ -170,7 +179,8 @@ func oneAtATime(c card) *evidence.Finding {
 	case s.SinceBoot:
 	case isLate && late.n >= fewest || collide || shared:
 		x.Severity = evidence.Warning
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "carried, both directions together", Value: c.rate("rx") + c.rate("tx"), Unit: "bits_per_second", Source: c.source("rx_bytes + tx_bytes")})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "carried, both directions together", Value: c.rate("rx") + c.rate("tx"), Unit: "bits_per_second",
+			Source: c.source("rx_bytes + tx_bytes")})
 		if passes := c.passesItsSpeed(); passes != "" {
 			x.Confidence *= 0.6
 			x.Rejected = append(x.Rejected, passes)
@@ -178,8 +188,10 @@ func oneAtATime(c card) *evidence.Finding {
 	default:
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything now: %s collisions with %s frames sent.", evidence.Count(collisions), evidence.Count(sent)))
 	}
-	x.Remedy.Text = "Let both ends of the cable negotiate: an end that is forced to full duplex does not negotiate, and the other one then has to take half. Changing it takes the link down."
-	x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("link.mode"), Side: where(s), Levels: []knob.Value{"auto"}, Why: "full duplex is only agreed on by negotiation, or forced at both ends"})
+	x.Remedy.Text = "Let both ends of the cable negotiate: an end that is forced to full duplex does not negotiate, and the other one then has to take half. " +
+		"Changing it takes the link down."
+	x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("link.mode"), Side: where(s), Levels: []knob.Value{"auto"},
+		Why: "full duplex is only agreed on by negotiation, or forced at both ends"})
 	x.Remedy.Proof = "After the repair collisions stay where they are while a run goes both ways at once; before, the two directions share the rate of one."
 	return x
 }

@@ -45,7 +45,8 @@ func TestLinkNegotiatedLow(t *testing.T) {
 }
 
 func TestFastest(t *testing.T) {
-	for text, speed := range map[string]float64{"1000baseT/Full": 1e9, "2500baseX/Full": 2.5e9, "10000baseKR_FEC": 10e9, "Autoneg": 0, "basename": 0, "100000baseCR4/Full": 100e9} {
+	for text, speed := range map[string]float64{"1000baseT/Full": 1e9, "2500baseX/Full": 2.5e9, "10000baseKR_FEC": 10e9, "Autoneg": 0, "basename": 0,
+		"100000baseCR4/Full": 100e9} {
 		if got := fastest([]string{"10baseT/Half", text}); got != max(speed, 10e6) {
 			t.Errorf("%s: %v", text, got)
 		}
@@ -84,7 +85,8 @@ func TestCRCErrors(t *testing.T) {
 	}{
 		{"mild: worse than a cable may be", watched(gigabit(), passed.with(counts{"rx_crc_errors": 8})), want{evidence.Notice, "8 damaged frames in 3"}},
 		{"plain", watched(gigabit(), passed.with(counts{"rx_crc_errors": 100})), want{evidence.Warning, "one in 10"}},
-		{"symbols", watched(gigabit(func(x *host.Interface) { x.Driver = "mlx5_core" }), passed.with(counts{"ethtool.eth0.rx_symbol_err_phy": 5000})), want{evidence.Warning, ""}},
+		{"symbols", watched(gigabit(func(x *host.Interface) { x.Driver = "mlx5_core" }), passed.with(counts{"ethtool.eth0.rx_symbol_err_phy": 5000})),
+			want{evidence.Warning, ""}},
 		{"the flow lost them", watched(gigabit(), passed.with(counts{"rx_crc_errors": 300}), loadedBy(600e6, 3e-4, traffic.Down)), want{evidence.Warning, ""}},
 		{"the flow lost none", watched(gigabit(), passed.with(counts{"rx_crc_errors": 300}), loadedBy(600e6, 0, traffic.Down)), want{evidence.Notice, ""}},
 		{"an accident", watched(gigabit(), passed.with(counts{"rx_crc_errors": 4})), want{}},
@@ -104,7 +106,8 @@ func TestBusLimited(t *testing.T) {
 		return func(x *host.Interface) {
 			x.Driver, x.SpeedBitsPerSec = "ixgbe", speed
 			lane := 4e9 // 5 GT/s, 8b/10b
-			x.Bus = &host.Bus{Kind: "pcie", Address: "0000:03:00.0", Width: width, MaxWidth: maxWidth, SpeedGigatransfers: 5, CapacityBitsPerSec: lane * float64(width), MaxCapacityBitsPerSec: lane * float64(maxWidth)}
+			x.Bus = &host.Bus{Kind: "pcie", Address: "0000:03:00.0", Width: width, MaxWidth: maxWidth, SpeedGigatransfers: 5, CapacityBitsPerSec: lane * float64(width),
+				MaxCapacityBitsPerSec: lane * float64(maxWidth)}
 		}
 	}
 	pci := func(x *host.Interface) {

@@ -68,6 +68,7 @@ type moderatedEnd struct {
 // waitsForTimer compares what a transaction took with what the cards of both ends make it wait.
 func waitsForTimer(run *evidence.Run, near, far moderatedEnd) *evidence.Finding {
 	took, source := transactionTime(run)
+	// The longer wait is the one to speak of; the other is told beside it.
 	e := near
 	if far.longest > near.longest {
 		e = far
@@ -96,19 +97,25 @@ func waitsForTimer(run *evidence.Run, near, far moderatedEnd) *evidence.Finding 
 			{Name: "time of one transaction", Value: took, Unit: "seconds", Source: source},
 			{Name: "wait of the interrupt at the " + e.s.Side + " end", Value: longest.Seconds(), Unit: "seconds", Source: "ethtool -c: " + e.why},
 		},
-		Confidence: evidence.Combine(0.3, evidence.When(plateau, 0.6), evidence.When(!adaptive, 0.3), evidence.When(part >= 0.8, 0.3), evidence.When(run.Test == traffic.RR, 0.2)),
+		Confidence: evidence.Combine(0.3, evidence.When(plateau, 0.6), evidence.When(!adaptive, 0.3), evidence.When(part >= 0.8, 0.3),
+			evidence.When(run.Test == traffic.RR, 0.2)),
 	}
 	if !adaptive {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "most transactions per second that this allows one connection", Value: bound, Unit: "transactions_per_second", Source: "1 / longest wait"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "most transactions per second that this allows one connection", Value: bound,
+			Unit: "transactions_per_second", Source: "1 / longest wait"})
 		if part >= mostOfIt && longest >= feltWait {
 			x.Severity = evidence.Warning
 		}
 	}
+	// One end changed alone leaves the other's wait: the field notes got from 8003 to 23 975 transactions only with both.
 	if o := otherEnd(e, near, far); o.waits {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "wait of the interrupt at the " + o.s.Side + " end", Value: o.longest.Seconds(), Unit: "seconds", Source: "ethtool -c: " + o.why})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "wait of the interrupt at the " + o.s.Side + " end", Value: o.longest.Seconds(), Unit: "seconds",
+			Source: "ethtool -c: " + o.why})
 		x.Rejected = append(x.Rejected, "Not one end alone: both cards wait, and the waits add up unless they fall into step.")
 	}
-	x.Rejected = append(x.Rejected, fmt.Sprintf("Not the path alone: the wait makes up %s of the %s that a transaction takes.", evidence.Percent(part), evidence.Seconds(took)))
+	x.Rejected = append(x.Rejected, fmt.Sprintf("Not the path alone: the wait makes up %s of the %s that a transaction takes.", evidence.Percent(part),
+		evidence.Seconds(took)))
+	// A processor that is full answers late as well, though never at one and the same time.
 	if cpu := e.s.BusiestBy(evidence.ClassRatios.Busy); cpu.Known {
 		if cpu.Busy() < evidence.FullProcessor {
 			x.Rejected = append(x.Rejected, fmt.Sprintf("Not a busy processor: the busiest (CPU %d) worked %s of the time.", cpu.CPU, evidence.Percent(cpu.Busy())))
@@ -116,6 +123,7 @@ func waitsForTimer(run *evidence.Run, near, far moderatedEnd) *evidence.Finding 
 			x.Confidence *= 0.8
 		}
 	}
+	// Waking up takes its time too, but less than what is left to explain.
 	if state, s := deepestSleep(e.s), longest.Seconds(); state > 0 && state < s/2 {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a sleeping processor: the deepest state takes %s to leave.", evidence.Seconds(state)))
 	}
@@ -142,7 +150,8 @@ func longModeration(c card) *evidence.Finding {
 
 // moderationRemedy offers shorter waits at every end that waits.
 func moderationRemedy(x *evidence.Finding, ends ...moderatedEnd) {
-	x.Remedy.Text = "Let the cards interrupt sooner at every end that waits; one end alone leaves the other's wait in each transaction. Where bulk traffic matters as well, prefer a mode that adapts."
+	x.Remedy.Text = "Let the cards interrupt sooner at every end that waits; one end alone leaves the other's wait in each transaction. Where bulk traffic matters " +
+		"as well, prefer a mode that adapts."
 	for _, e := range ends {
 		if !e.waits {
 			continue
@@ -157,10 +166,12 @@ func moderationRemedy(x *evidence.Finding, ends ...moderatedEnd) {
 		}
 		x.Remedy.Add(evidence.Candidate{Knob: e.ethtool("coalesce.rx-usecs"), Side: where(e.s), Levels: e.shorterWaits(), Why: e.why})
 		if e.Driver == "e1000" || e.Driver == "e1000e" {
-			x.Remedy.Text += fmt.Sprintf(" The module %s may have waits of its own beside this one (RxIntDelay, RxAbsIntDelay, TxAbsIntDelay), which ethtool does not show.", e.Driver)
+			x.Remedy.Text += fmt.Sprintf(" The module %s may have waits of its own beside this one (RxIntDelay, RxAbsIntDelay, TxAbsIntDelay), which ethtool does not show.",
+				e.Driver)
 		}
 	}
-	x.Remedy.Proof = "Requests and responses with the old and the new value by turns: the rate moves with 1 / wait; the time of bulk frames on the wire as a control must not change."
+	x.Remedy.Proof = "Requests and responses with the old and the new value by turns: the rate moves with 1 / wait; the time of bulk frames on the wire as a " +
+		"control must not change."
 }
 
 // otherEnd is the one of two that is not e.

@@ -66,14 +66,16 @@ func offloadsOff(f *evidence.Flow) *evidence.Finding {
 		Title:    fmt.Sprintf("Segment bundling is switched off (%s), so packet work holds the flow at %s.", strings.Join(names, ", "), evidence.Rate(f.RateBitsPerSec)),
 		Evidence: f.Common(),
 		Rejected: []string{f.NotReceiveWindow(), f.NotSendBuffer(), f.NotLoss()},
-		Confidence: evidence.Combine(0.3, evidence.When(known && busy >= 0.9, 0.4), evidence.When(known && busy < 0.9, 0.2), evidence.When(small, 0.6), evidence.When(cost >= costlyGigabyte, 0.3),
+		Confidence: evidence.Combine(0.3, evidence.When(known && busy >= 0.9, 0.4), evidence.When(known && busy < 0.9, 0.2), evidence.When(small, 0.6),
+			evidence.When(cost >= costlyGigabyte, 0.3),
 			evidence.When(missing[0].at.Name == f.Sender.Name, 0.2)),
 	}
 	for _, m := range missing {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: m.feature + " of " + m.card.Name, Value: "off, may be changed", Source: "ethtool features (" + m.at.Name + ")"})
 	}
 	if known {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("busiest processor, CPU %d", cpu), Value: busy, Unit: "ratio", Source: "/proc/stat (" + e.Name + ")"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("busiest processor, CPU %d", cpu), Value: busy, Unit: "ratio",
+			Source: "/proc/stat (" + e.Name + ")"})
 	}
 	if size > 0 {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "mean packet inside the host", Value: size, Unit: "bytes", Source: source})
@@ -84,8 +86,10 @@ func offloadsOff(f *evidence.Flow) *evidence.Finding {
 	if link, at, ok := f.SlowestLink(); ok {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the link: %s at the %s host could carry %s of payload.", link.Name, at.Name, evidence.Rate(evidence.Goodput(link))))
 	}
-	x.Remedy.Text = "Switch bundling back on: segmentation at the sender, aggregation (rx-gro) at the receiver. If it was switched off to work around a fault of the driver, watch the error counters afterwards."
-	x.Remedy.Proof = "The same run with the feature on and off by turns: processor time for each gigabyte falls by several times, and the rate rises where a processor was full."
+	x.Remedy.Text = "Switch bundling back on: segmentation at the sender, aggregation (rx-gro) at the receiver. If it was switched off to work around a fault of " +
+		"the driver, watch the error counters afterwards."
+	x.Remedy.Proof = "The same run with the feature on and off by turns: processor time for each gigabyte falls by several times, and the rate rises where a " +
+		"processor was full."
 	for _, m := range missing {
 		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("ethtool:" + m.card.Name + "/feature." + m.feature), Side: m.at.Name, Levels: []knob.Value{"on"},
 			Why: featureReason[m.feature]})
@@ -139,14 +143,16 @@ func unbundled(c card) *evidence.Finding {
 		Confidence: evidence.Combine(0.4, evidence.When(work >= evidence.FullProcessor, 0.5)),
 	}
 	if cpu.Known {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("kernel time of the busiest processor, CPU %d", cpu.CPU), Value: work, Unit: "ratio", Source: "/proc/stat (" + s.Side + ")"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("kernel time of the busiest processor, CPU %d", cpu.CPU), Value: work, Unit: "ratio",
+			Source: "/proc/stat (" + s.Side + ")"})
 		if work >= evidence.FullProcessor {
 			x.Severity = evidence.Warning
 		} else {
 			x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything now: CPU %d spent %s of its time in the kernel.", cpu.CPU, evidence.Percent(work)))
 		}
 	}
-	x.Remedy.Text = "Switch it on, unless it was switched off to work around a fault of the driver; then watch the error counters afterwards. A router may want it off for what it forwards at the lowest delay."
+	x.Remedy.Text = "Switch it on, unless it was switched off to work around a fault of the driver; then watch the error counters afterwards. A router may want it " +
+		"off for what it forwards at the lowest delay."
 	x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("feature." + feature), Side: where(s), Levels: []knob.Value{"on"}, Why: featureReason[feature]})
 	x.Remedy.Proof = "The same load with the feature on and off by turns: processor time for each gigabyte falls by several times."
 	return x

@@ -24,7 +24,8 @@ func TestOffloadsOffWatched(t *testing.T) {
 	}{
 		{"time to spare", watched(without("rx-gro", false), singles), want{evidence.Notice, "rx-gro is off on eth0"}},
 		{"a full processor", watched(without("rx-gro", false), singles, kernel), want{evidence.Warning, "rx-gro is off on eth0, which moves 60"}},
-		{"sending", watched(without("tx-tcp-segmentation", false), counts{"tx_packets": 180_000, "tx_bytes": 270_000_000}, kernel), want{evidence.Warning, "tx-tcp-segmentation"}},
+		{"sending", watched(without("tx-tcp-segmentation", false), counts{"tx_packets": 180_000, "tx_bytes": 270_000_000}, kernel),
+			want{evidence.Warning, "tx-tcp-segmentation"}},
 		{"on", watched(gigabit(), singles, kernel), want{}},
 		{"cannot be switched on", watched(without("rx-gro", true), singles, kernel), want{}},
 		{"small packets", watched(without("rx-gro", false), small, kernel), want{}},

@@ -18,6 +18,7 @@ func rxRingOverrun(s *evidence.Span) *evidence.Finding {
 	return worst(cardsOf(s), ringOverrun)
 }
 
+// ringOverrun weighs the frames that one card lost for want of descriptors.
 func ringOverrun(c card) *evidence.Finding {
 	s := c.s
 	t, ok := c.lost(nicstat.RingFull)
@@ -29,6 +30,7 @@ func ringOverrun(c card) *evidence.Finding {
 	if !ok {
 		return nil
 	}
+	// Any processor counts, not only that of the interrupt: softirqs, threads of NAPI and the reader move between them.
 	cpu := busiest(s)
 	full := cpu.Known && cpu.Busy() >= evidence.FullProcessor
 	longest := c.Rings != nil && c.Rings.Rx.Max > 0 && c.Rings.Rx.Current >= c.Rings.Rx.Max
@@ -45,11 +47,14 @@ func ringOverrun(c card) *evidence.Finding {
 			evidence.When(c.Rings != nil && !longest, 0.3)),
 	}
 	if c.Rings != nil && c.Rings.Rx.Current > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "receive ring", Value: float64(c.Rings.Rx.Current), Unit: "descriptors", Source: "ethtool rings of " + c.Name + " (" + s.Side + ")"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "receive ring", Value: float64(c.Rings.Rx.Current), Unit: "descriptors",
+			Source: "ethtool rings of " + c.Name + " (" + s.Side + ")"})
 	}
+	// What the card handed over and a processor's backlog dropped is a place of its own.
 	if backlog := s.Count("softnet.dropped"); backlog < fewest && !s.SinceBoot {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the backlog of a processor behind the card: it dropped %s packets.", evidence.Count(backlog)))
 	}
+	// A bus that is too slow leaves descriptors unwritten, and the card's memory fills in the same way.
 	if b, ok := c.lost(nicstat.Bus); ok {
 		x.Confidence *= 0.7
 		x.Evidence = append(x.Evidence, c.evidence([]tally{b})...)
@@ -59,7 +64,8 @@ func ringOverrun(c card) *evidence.Finding {
 	if full {
 		// A lower confidence in the ring as the cause; that frames died there stays true.
 		x.Confidence *= 0.6
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("busiest processor, CPU %d", cpu.CPU), Value: cpu.Busy(), Unit: "ratio", Source: "/proc/stat (" + s.Side + ")"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("busiest processor, CPU %d", cpu.CPU), Value: cpu.Busy(), Unit: "ratio",
+			Source: "/proc/stat (" + s.Side + ")"})
 	}
 	ringRemedy(c, x, full)
 	return x
@@ -85,6 +91,7 @@ func ringRemedy(c card, x *evidence.Finding, full bool) {
 				Why: "frames of one wait must fit into the ring"})
 		}
 	}
+	// Named and not offered as a candidate: it takes the link down, and others share the port on which the bursts would wait.
 	if p := c.Card; p != nil && p.Pause != nil && !p.Pause.Tx {
 		x.Remedy.Text += " Flow control towards the switch is off; with it bursts wait there, at the price of all who share that port."
 		x.Remedy.Knobs = append(x.Remedy.Knobs, string(c.ethtool("pause.tx")))

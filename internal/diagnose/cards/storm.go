@@ -33,6 +33,7 @@ func interruptStorm(s *evidence.Span) *evidence.Finding {
 	return worst(cardsOf(s), storm)
 }
 
+// storm weighs the interrupts of one card.
 func storm(c card) *evidence.Finding {
 	s := c.s
 	all, busiestVector, known := c.interrupts()
@@ -42,7 +43,9 @@ func storm(c card) *evidence.Finding {
 	each := (c.frames("rx") + c.frames("tx")) / all
 	cpu := s.BusiestBy(func(r evidence.ClassRatios) float64 { return r.IRQ + r.SoftIRQ })
 	work := cpu.IRQ + cpu.SoftIRQ
+	// Interrupts that are handed to NAPI at once show as softirq and not as irq time, and without CONFIG_IRQ_TIME_ACCOUNTING the tick decides which: both count.
 	full := cpu.Known && cpu.Busy() >= evidence.FullProcessor && work >= interruptWork
+	// By vector, as each has a processor: thirty-two queues with a thousand interrupts each are nobody's burden.
 	rate := s.PerSecond(busiestVector)
 	if each >= fewFrames || rate < manyInterrupts && !(full && rate >= costlyInterrupts) {
 		return nil
@@ -63,13 +66,15 @@ func storm(c card) *evidence.Finding {
 			evidence.When(c.unmoderated(), 0.3)),
 	}
 	if cpu.Known {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("time in interrupts and softirqs, CPU %d", cpu.CPU), Value: work, Unit: "ratio", Source: "/proc/stat (" + s.Side + ")"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("time in interrupts and softirqs, CPU %d", cpu.CPU), Value: work, Unit: "ratio",
+			Source: "/proc/stat (" + s.Side + ")"})
 		if s.Run != nil {
 			x.Rejected = append(x.Rejected, fmt.Sprintf("Not the program: CPU %d spent %s of its time for programs.", cpu.CPU, evidence.Percent(cpu.User)))
 		}
 	}
 	if usecs, ok := c.Coalesce["rx-usecs"]; ok {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "wait before a receive interrupt, as set", Value: float64(usecs), Unit: "microseconds", Source: "ethtool -c: rx-usecs of " + c.Name + " (" + s.Side + ")"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "wait before a receive interrupt, as set", Value: float64(usecs), Unit: "microseconds",
+			Source: "ethtool -c: rx-usecs of " + c.Name + " (" + s.Side + ")"})
 	}
 	stormRemedy(c, x)
 	return x
@@ -79,6 +84,7 @@ func storm(c card) *evidence.Finding {
 // another device, which nobody can tell apart.
 func (c card) interrupts() (all, busiestVector float64, known bool) {
 	add := func(n float64, name string) {
+		// The kernel lists the handlers of a shared line with commas between them.
 		if strings.Contains(name, ", ") {
 			n = 0
 		}
@@ -92,6 +98,7 @@ func (c card) interrupts() (all, busiestVector float64, known bool) {
 	if known {
 		return all, busiestVector, true
 	}
+	// During a run only the totals of each number are read: /proc/interrupts of a large host takes milliseconds.
 	for _, i := range c.Interrupts {
 		add(c.s.Count("irq."+strconv.Itoa(i.Number)), i.Name)
 	}
@@ -110,13 +117,17 @@ func stormRemedy(c card, x *evidence.Finding) {
 	side := where(c.s)
 	x.Remedy.Proof = "The same load with the old and the new value by turns: processor time per gigabyte falls with the interrupts; the median round trip shows the price."
 	if _, can := c.Coalesce["rx-usecs"]; !can {
-		x.Remedy.Text = "The driver cannot hold interrupts back. The kernel can instead (napi_defer_hard_irqs with gro_flush_timeout); larger frames at both ends are the other way to fewer of them. Where processor time is plentiful, leave it."
-		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + c.Name + "/napi_defer_hard_irqs"), Side: side, Levels: []knob.Value{"1", "2"}, Why: "polls that find nothing before the card may interrupt again"})
-		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + c.Name + "/gro_flush_timeout"), Side: side, Levels: []knob.Value{"20000", "50000", "100000"}, Why: "nanoseconds until the next look; it does nothing without napi_defer_hard_irqs"})
+		x.Remedy.Text = "The driver cannot hold interrupts back. The kernel can instead (napi_defer_hard_irqs with gro_flush_timeout); larger frames at both ends are " +
+			"the other way to fewer of them. Where processor time is plentiful, leave it."
+		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + c.Name + "/napi_defer_hard_irqs"), Side: side, Levels: []knob.Value{"1", "2"},
+			Why: "polls that find nothing before the card may interrupt again"})
+		x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + c.Name + "/gro_flush_timeout"), Side: side, Levels: []knob.Value{"20000", "50000", "100000"},
+			Why: "nanoseconds until the next look; it does nothing without napi_defer_hard_irqs"})
 		x.Remedy.Knobs = append(x.Remedy.Knobs, "link:"+c.Name+"/mtu")
 		return
 	}
-	x.Remedy.Text = "Let the card wait for company before it interrupts; the shortest wait that frees the processor, as every question pays for it. Where processor time is plentiful, leave it."
+	x.Remedy.Text = "Let the card wait for company before it interrupts; the shortest wait that frees the processor, as every question pays for it. Where processor " +
+		"time is plentiful, leave it."
 	if v, ok := c.Coalesce["adaptive-rx"]; ok && v == 0 {
 		x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("coalesce.adaptive-rx"), Side: side, Levels: []knob.Value{"on"}, Why: "waits only while there is much to do"})
 	}

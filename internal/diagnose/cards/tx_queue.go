@@ -15,6 +15,7 @@ import (
 // by its class: neither is taken for this.
 func txQueueDrops(s *evidence.Span) *evidence.Finding {
 	all := cardsOf(s)
+	// A card that stood still explains whatever else was lost meanwhile.
 	if x := worst(all, reset); x != nil && x.Severity != evidence.Notice {
 		return x
 	}
@@ -24,6 +25,7 @@ func txQueueDrops(s *evidence.Span) *evidence.Finding {
 	return worst(all, reset)
 }
 
+// txDrops weighs what driver and card threw away of one interface's packets.
 func txDrops(c card) *evidence.Finding {
 	s := c.s
 	t, ok := c.txLost()
@@ -45,6 +47,7 @@ func txDrops(c card) *evidence.Finding {
 	}
 	if !s.SinceBoot {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the queueing discipline: it dropped %s packets of its own.", evidence.Count(s.Count("qdisc."+c.Name+".drops"))))
+		// A driver throws away what it holds when the link goes: such drops say nothing of the ring.
 		if n := c.count("carrier_changes"); n > 0 {
 			x.Confidence *= 0.5
 			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "times that the link came or went", Value: n, Unit: "events", Source: c.source("carrier_changes")})
@@ -52,10 +55,12 @@ func txDrops(c card) *evidence.Finding {
 			x.Rejected = append(x.Rejected, "Not the link: it stayed up.")
 		}
 	}
+	// How often the ring was full: with it a longer ring may help, without it hardly.
 	if held := c.tallies(nicstat.Held); len(held) > 0 && strings.HasPrefix(held[0].counter, "tx") {
 		x.Evidence = append(x.Evidence, c.evidence(held[:1])...)
 	}
-	x.Remedy.Text = "See what the counter means: a longer transmit ring helps where it was full; offloads that a driver refuses (too many pieces, too large) show as drops too and are to be switched off."
+	x.Remedy.Text = "See what the counter means: a longer transmit ring helps where it was full; offloads that a driver refuses (too many pieces, too large) show " +
+		"as drops too and are to be switched off."
 	if c.Rings != nil {
 		x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("ring.tx"), Side: where(s), Levels: doublings(c.Rings.Tx.Current, c.Rings.Tx.Max),
 			Why: fmt.Sprintf("%d descriptors now, %d at most", c.Rings.Tx.Current, c.Rings.Tx.Max)})
@@ -67,6 +72,7 @@ func txDrops(c card) *evidence.Finding {
 // txLost is the place where most packets died that were to be sent. Receiving has counters of the same classes.
 func (c card) txLost() (tally, bool) {
 	for _, t := range c.tallies(nicstat.Software, nicstat.RingFull, nicstat.NoMemory, nicstat.Bus) {
+		// Intel's newer drivers put the port in front; the queues of a direction were put together by gather.
 		name := strings.TrimPrefix(t.counter, "port.")
 		if !t.events() && (strings.Contains(name, "tx") || strings.Contains(name, "of all tx")) {
 			return t, true
@@ -83,6 +89,7 @@ func reset(c card) *evidence.Finding {
 		return nil
 	}
 	t, severity := all[0], evidence.Warning
+	// Since boot it may have been one bad hour before the driver was brought up to date.
 	if s.SinceBoot {
 		severity = evidence.Notice
 	}
@@ -93,7 +100,8 @@ func reset(c card) *evidence.Finding {
 		Rejected:   append([]string{"Not a full ring: a queue that is merely full goes on when the card has sent, and is not counted as a reset."}, notMeasured(s)...),
 		Confidence: evidence.Combine(0.8, evidence.When(!s.SinceBoot, 0.5)),
 	}
-	x.Remedy.Text = "The kernel log tells more (NETDEV WATCHDOG, Detected Hardware Unit Hang). Newer driver or firmware; until then segmentation in the card switched off avoids many of these faults, " +
+	x.Remedy.Text = "The kernel log tells more (NETDEV WATCHDOG, Detected Hardware Unit Hang). Newer driver or firmware; until then segmentation in the card " +
+		"switched off avoids many of these faults, " +
 		"as does keeping the card's bus link awake (ASPM)."
 	for _, name := range []string{"tx-tcp-segmentation", "tx-tcp6-segmentation"} {
 		if f, ok := c.Features[name]; ok && f.On && !f.Fixed {
