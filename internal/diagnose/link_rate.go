@@ -59,7 +59,7 @@ func pathRateReached(f *evidence.Flow) *evidence.Finding {
 	}
 	_, _, busy, known := f.BusiestOf()
 	full := known && busy >= 0.95
-	if f.ShortPath() && (f.Loaded()-f.Base() < 0.005 || known && busy >= 0.9) {
+	if f.ShortPath() && (f.Added() < 0.005 || known && busy >= 0.9) {
 		return nil
 	}
 	byQueue := queued && f.ScatterRatio <= steadyQueued
@@ -79,7 +79,7 @@ func pathRateReached(f *evidence.Flow) *evidence.Finding {
 		Confidence: evidence.Combine(0.5, evidence.When(byQueue, 0.7), evidence.When(byPacing && f.ModelBased(), 0.5), evidence.When(byPacing, 0.3), evidence.When(!full, 0.2)),
 	}
 	if queued {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "queueing delay under load", Value: f.Loaded() - f.Base(), Unit: "seconds", Source: "loaded less smallest round trip"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "queueing delay under load", Value: f.Added(), Unit: "seconds", Source: "loaded less smallest round trip"})
 	}
 	for _, e := range []evidence.End{f.Sender, f.Receiver} {
 		if e.Card != nil && slices.Contains([]string{"tbf", "htb", "hfsc", "cake"}, e.Card.Qdisc) {
@@ -118,7 +118,7 @@ func rejectHostLimits(f *evidence.Flow, x *evidence.Finding) {
 		x.Rejected = append(x.Rejected, f.NotReceiveWindow(), f.NotSendBuffer())
 		if f.Queued() {
 			x.Rejected = append(x.Rejected, fmt.Sprintf("Not random loss: the queue at the bottleneck adds %s to the round trip, and %s of the segments were sent again.",
-				evidence.Seconds(f.Loaded()-f.Base()), evidence.Percent(f.Loss())))
+				evidence.Seconds(f.Added()), evidence.Percent(f.Loss())))
 		} else {
 			x.Rejected = append(x.Rejected, f.NotLoss())
 		}

@@ -213,11 +213,23 @@ func (f *Flow) Loaded() float64 { return cmp.Or(f.RTTSeconds, f.MinRTTSeconds) }
 // inFlight is how much is on its way on average, bytes: rate times loaded round trip (Little's law).
 func (f *Flow) InFlight() float64 { return f.RateBitsPerSec / 8 * f.Loaded() }
 
-// queued tells that a queue builds on the path: the loaded round trip stands clearly over the empty one. Half of the round trip,
+// UnderLoad is the round trip under load, seconds: of the flow's own segments and of the pings beside them, where there were any, the smaller. A segment waits for a receiver
+// that has no processor to acknowledge it, a ping for a program that has none to send it; a queue on the path holds both up. 0 when neither is known.
+func (f *Flow) UnderLoad() float64 {
+	own := f.Loaded()
+	if f.Run.RTT == nil || f.Run.RTT.P50 <= 0 {
+		return own
+	}
+	return min(f.Run.RTT.P50, cmp.Or(own, f.Run.RTT.P50))
+}
+
+// Added is what the load adds to the round trip of the empty path, seconds.
+func (f *Flow) Added() float64 { return max(f.UnderLoad()-f.Base(), 0) }
+
+// Queued tells that a queue builds on the path: the round trip under load stands clearly over the empty one. Half of the round trip,
 // or five milliseconds on long paths, is more than scheduling on a busy host adds; below one millisecond every host jitters.
 func (f *Flow) Queued() bool {
-	extra := f.Loaded() - f.Base()
-	return f.Base() > 0 && (extra >= 0.005 || extra >= 0.001 && f.Loaded() >= 1.5*f.Base())
+	return f.Base() > 0 && (f.Added() >= 0.005 || f.Added() >= 0.001 && f.UnderLoad() >= 1.5*f.Base())
 }
 
 // fill is the part of the offered window that the rate would use on the empty path. Near 1 the window limits. Far below 1 with a

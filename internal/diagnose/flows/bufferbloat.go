@@ -21,7 +21,7 @@ const bloatNotice, bloatWarning = 0.030, 0.100
 func bufferbloat(c *evidence.Case) *evidence.Finding {
 	var worst *evidence.Flow
 	for _, f := range evidence.FlowsOf(c) {
-		if f.Base() > 0 && f.RateBitsPerSec > 0 && (worst == nil || added(f) > added(worst)) {
+		if f.Base() > 0 && f.RateBitsPerSec > 0 && (worst == nil || f.Added() > worst.Added()) {
 			worst = f
 		}
 	}
@@ -29,25 +29,25 @@ func bufferbloat(c *evidence.Case) *evidence.Finding {
 		return nil
 	}
 	f := worst
-	loaded := loadedDelay(f)
+	loaded := f.UnderLoad()
 	severity := evidence.Notice
 	switch {
-	case added(f) >= bloatWarning && loaded >= 1.5*f.Base():
+	case f.Added() >= bloatWarning && loaded >= 1.5*f.Base():
 		severity = evidence.Warning
-	case added(f) < bloatNotice || loaded < 2*f.Base():
+	case f.Added() < bloatNotice || loaded < 2*f.Base():
 		return nil
 	}
 	_, _, busy, known := f.BusiestOf()
 	if f.ShortPath() && known && busy >= evidence.FullProcessor {
 		return nil
 	}
-	queue := f.RateBitsPerSec / 8 * added(f)
+	queue := f.RateBitsPerSec / 8 * f.Added()
 	x := &evidence.Finding{
 		Code: evidence.Bufferbloat, Severity: severity, Where: "path",
 		Title: fmt.Sprintf("Under load the round trip grows from %s to %s: about %s wait in a queue on the path, at a rate of %s.",
 			evidence.Seconds(f.Base()), evidence.Seconds(loaded), evidence.Bytes(queue), evidence.Rate(f.RateBitsPerSec)),
 		Evidence: append(f.Common(),
-			evidence.Evidence{Name: "added by the queue", Value: added(f), Unit: "seconds", Source: "round trip under load less the smallest"},
+			evidence.Evidence{Name: "added by the queue", Value: f.Added(), Unit: "seconds", Source: "round trip under load less the smallest"},
 			evidence.Evidence{Name: "bytes in the queue", Value: queue, Unit: "bytes", Source: "rate × added round trip"}),
 		Rejected: []string{
 			fmt.Sprintf("Not a long path: when nothing is sent, its round trip is %s.", evidence.Seconds(f.Base())),
@@ -63,9 +63,6 @@ func bufferbloat(c *evidence.Case) *evidence.Finding {
 	bufferbloatRemedy(f, x, queue)
 	return x
 }
-
-// added is what the load adds to the round trip, seconds.
-func added(f *evidence.Flow) float64 { return max(loadedDelay(f)-f.Base(), 0) }
 
 // bufferbloatRemedy goes to the queue where it is known to be that of the sending host, and otherwise to who can keep it short from afar.
 func bufferbloatRemedy(f *evidence.Flow, x *evidence.Finding, queue float64) {

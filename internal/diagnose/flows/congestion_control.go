@@ -35,7 +35,7 @@ func congestionControlMismatch(f *evidence.Flow) *evidence.Finding {
 		return nil
 	}
 	other := otherControl(f)
-	if other == "" || queued(f) || windowHeld(f) || f.CwndBytes <= 0 || f.InFlight() < filledWindow*f.CwndBytes || smallSegments(f) > 0 {
+	if other == "" || f.Queued() || windowHeld(f) || f.CwndBytes <= 0 || f.InFlight() < filledWindow*f.CwndBytes || smallSegments(f) > 0 {
 		return nil
 	}
 	if _, repaired := f.TrueLoss(); droppedHere(f, repaired) {

@@ -36,11 +36,11 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 	if f.Streams == 0 || p < evidence.MinLoss || repaired < minRetransmits || f.Base() <= 0 || f.MSSBytes <= 0 {
 		return nil
 	}
-	if queued(f) || oneOvershoot(f) || windowHeld(f) || overtaken(f, repaired) || smallSegments(f) > 0 || stalledStream(f) || probedMTU(f.Sender) > 0 {
+	if f.Queued() || oneOvershoot(f) || windowHeld(f) || overtaken(f, repaired) || smallSegments(f) > 0 || stalledStream(f) || probedMTU(f.Sender) > 0 {
 		return nil
 	}
-	// A short queue at the bottleneck inflates the round trip by less than queued() asks for, but keeps the rate flat.
-	if f.Plateau() && (p < 1e-3 || loadedDelay(f) >= 1.05*f.Base() && added(f) >= 0.001) {
+	// A short queue at the bottleneck inflates the round trip by less than a queue is told by, but keeps the rate flat.
+	if f.Plateau() && (p < 1e-3 || f.UnderLoad() >= 1.05*f.Base() && f.Added() >= 0.001) {
 		return nil
 	}
 	if droppedHere(f, repaired) {
@@ -61,7 +61,7 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 		return nil
 	}
 	// Between a queue and none: the flow's own delay says a full link, and only more streams can say that it is not.
-	if swollen := loadedDelay(f) >= 1.25*f.Base() && added(f) >= 0.001; swollen && (bounded == nil || bounded.gain < 2) {
+	if swollen := f.UnderLoad() >= 1.25*f.Base() && f.Added() >= 0.001; swollen && (bounded == nil || bounded.gain < 2) {
 		return nil
 	}
 	x := &evidence.Finding{

@@ -36,7 +36,7 @@ func policer(f *evidence.Flow) *evidence.Finding {
 	if !f.ModelBased() && f.RateBitsPerSec > 10*f.MathisRate(p) {
 		return nil
 	}
-	if queued(f) || oneOvershoot(f) || windowHeld(f) || droppedHere(f, repaired) || overtaken(f, repaired) || smallSegments(f) > 0 {
+	if f.Queued() || oneOvershoot(f) || windowHeld(f) || droppedHere(f, repaired) || overtaken(f, repaired) || smallSegments(f) > 0 {
 		return nil
 	}
 	bound := boundedRate(f, p)
@@ -47,7 +47,7 @@ func policer(f *evidence.Flow) *evidence.Finding {
 	if bound.probe == evidence.ProbeStreams {
 		crowd = bound.run
 	}
-	queue := added(crowd)
+	queue := crowd.Added()
 	if queue >= shortQueue(f) || droppedHere(crowd, crowd.Retransmits) {
 		return nil
 	}

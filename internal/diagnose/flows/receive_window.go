@@ -36,8 +36,8 @@ func receiveWindowLimited(f *evidence.Flow) *evidence.Finding {
 	atCap := rmemKnown && (perStream >= 0.4*highest || f.RcvbufBytes/float64(f.Streams) >= 0.9*highest)
 	match := f.RateBitsPerSec / evidence.WindowRate(f.WindowBytes, f.Loaded())
 
-	byKernel := share >= evidence.LimitedShare && fillsWindow(f)
-	byArithmetic := match >= 1-arithmeticTolerance && match <= 1+arithmeticTolerance && fillsWindow(f) && atCap &&
+	byKernel := share >= evidence.LimitedShare && f.FillsWindow()
+	byArithmetic := match >= 1-arithmeticTolerance && match <= 1+arithmeticTolerance && f.FillsWindow() && atCap &&
 		f.CwndBytes >= 0.9*f.WindowBytes && f.Loss() < cleanLoss && f.Share(f.SndbufLimitedSeconds) < evidence.LimitedShare/2
 	if !byKernel && !byArithmetic {
 		return nil

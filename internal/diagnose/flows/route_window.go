@@ -17,7 +17,7 @@ import (
 // window scale from it when the connection opens (tcp_select_initial_window) and lets autotuning raise the window later, so the
 // bound that stays is 65 535 shifted by that scale. A metric of 16 KiB leaves no scale and 64 KiB at most.
 func routeWindowClamped(f *evidence.Flow) *evidence.Finding {
-	if f.Streams == 0 || f.WindowBytes <= 0 || !f.WindowScaling || !fillsWindow(f) {
+	if f.Streams == 0 || f.WindowBytes <= 0 || !f.WindowScaling || !f.FillsWindow() {
 		return nil
 	}
 	perStream := f.WindowBytes / float64(f.Streams)

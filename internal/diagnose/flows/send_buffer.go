@@ -21,7 +21,7 @@ const sendBufferFill = 0.3
 // arithmetic: the rate fills the buffer on the empty path, and both windows would allow more. With a queue on the path the buffer
 // merely bounds that queue, and the link is the limit.
 func sendBufferLimited(f *evidence.Flow) *evidence.Finding {
-	if f.Streams == 0 || f.SndbufBytes <= 0 || f.Base() <= 0 || f.RateBitsPerSec <= 0 || queued(f) {
+	if f.Streams == 0 || f.SndbufBytes <= 0 || f.Base() <= 0 || f.RateBitsPerSec <= 0 || f.Queued() {
 		return nil
 	}
 	share := f.Share(f.SndbufLimitedSeconds)

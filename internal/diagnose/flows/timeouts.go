@@ -30,7 +30,7 @@ func timeoutsIncast(f *evidence.Flow) *evidence.Finding {
 	if f.Streams == 0 || timeouts < fewTimeouts || spent <= 0 || f.RateBitsPerSec <= 0 || f.Segments <= 0 {
 		return nil
 	}
-	if added(f) >= bloatWarning || 2*float64(counters["TcpExt.TCPSpuriousRTOs"]) >= timeouts {
+	if f.Added() >= bloatWarning || 2*float64(counters["TcpExt.TCPSpuriousRTOs"]) >= timeouts {
 		return nil
 	}
 	rto := rtoMin(f) + f.Loaded()
@@ -38,7 +38,7 @@ func timeoutsIncast(f *evidence.Flow) *evidence.Finding {
 	if share < stallNotice {
 		return nil
 	}
-	full := queued(f) || f.Base() > 0 && loadedDelay(f) >= 1.5*f.Base()
+	full := f.Queued() || f.Base() > 0 && f.UnderLoad() >= 1.5*f.Base()
 	window := f.CwndBytes / float64(f.Streams)
 	x := &evidence.Finding{
 		Code: evidence.TimeoutsIncast, Severity: evidence.Notice, Where: "path",
@@ -58,7 +58,7 @@ func timeoutsIncast(f *evidence.Flow) *evidence.Finding {
 	if share >= stallWarning && full && timeouts >= manyTimeouts && !droppedHere(f, f.Retransmits) {
 		x.Severity = evidence.Warning
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not loss by chance: the round trip grows from %s to %s, so packets die in a queue that is full.",
-			evidence.Seconds(f.Base()), evidence.Seconds(loadedDelay(f))))
+			evidence.Seconds(f.Base()), evidence.Seconds(f.UnderLoad())))
 	}
 	x.Remedy.Text = "Fewer senders at one moment, a deeper queue where they meet, or marks in place of drops there (ECN, dctcp). Pacing (fq) spreads their bursts; a lower rto_min on the route shortens the wait inside a data centre."
 	x.Remedy.Proof = "Run with a quarter of the streams and with all by turns: timeouts vanish, and the sum of the rates stays. A change of buffers must make no difference."

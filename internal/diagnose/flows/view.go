@@ -1,7 +1,6 @@
 package flows
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,32 +39,6 @@ func probed(f *evidence.Flow, p evidence.Probe) *evidence.Flow {
 func ends(c *evidence.Case) (near, far evidence.End) {
 	f := flowOf(c, &evidence.Run{Test: traffic.Stream, Direction: traffic.Up})
 	return f.Sender, f.Receiver
-}
-
-// loadedDelay is the round trip under load: of the pings beside it and of the flow's own segments the smaller, seconds. A segment waits for a receiver that
-// acknowledges late, a ping for a program that gets no processor; a queue on the path holds both up. 0 where neither is known.
-func loadedDelay(f *evidence.Flow) float64 {
-	own := f.Loaded()
-	if f.Run.RTT == nil || f.Run.RTT.P50 <= 0 {
-		return own
-	}
-	return min(f.Run.RTT.P50, cmp.Or(own, f.Run.RTT.P50))
-}
-
-// queued tells that a queue stands on the path for most of the time: as [evidence.Flow.Queued], but the delay that only the flow's own segments had does not count,
-// which on a busy host is that of a receiver who acknowledges late.
-func queued(f *evidence.Flow) bool {
-	extra := added(f)
-	return f.Base() > 0 && (extra >= 0.005 || extra >= 0.001 && loadedDelay(f) >= 1.5*f.Base())
-}
-
-// fillsWindow is [evidence.Flow.FillsWindow] with the more careful [queued]: half of the offered window on the empty path, and four fifths where a queue builds, as a window that
-// holds a flow leaves no room for one.
-func fillsWindow(f *evidence.Flow) bool {
-	if queued(f) {
-		return f.Fill() >= 0.8
-	}
-	return f.Fill() >= 0.5
 }
 
 // oneOvershoot: all that was sent again was sent in one of the interim results. A sender that overshot once loses hundreds of segments at that moment, and that is no rate of loss.

@@ -23,7 +23,7 @@ func windowScalingOff(f *evidence.Flow) *evidence.Finding {
 		return nil
 	}
 	perStream := f.WindowBytes / float64(f.Streams)
-	if perStream > unscaledWindow || !fillsWindow(f) {
+	if perStream > unscaledWindow || !f.FillsWindow() {
 		return nil
 	}
 	x := &evidence.Finding{
