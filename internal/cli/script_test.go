@@ -9,11 +9,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/linerate/linerate/internal/cli"
+	"github.com/linerate/linerate/internal/lab/guest"
 )
 
 // The program itself is the command "linerate" of the scripts: they are typed as a user types them, and the processes that
 // linerate starts (guard, hosts of a world) are this test binary too.
 func TestMain(m *testing.M) {
+	guest.Init() // does nothing, except in a guest that a test has booted
 	testscript.Main(m, map[string]func(){
 		"linerate":   func() { os.Exit(cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
 		"await-port": awaitPort,

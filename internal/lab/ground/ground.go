@@ -89,7 +89,7 @@ func (g *Ground) Linerate(ctx context.Context, stdout, stderr io.Writer, args ..
 	if len(args) == 0 {
 		return -1, errors.New("run linerate in guest: no command")
 	}
-	status, err = g.guest.Run(ctx, guest.Command{Args: append([]string{"/init"}, args...)}, stdout, stderr)
+	status, err = g.guest.Run(ctx, guest.Command{Args: append([]string{"/init"}, args...), As: "linerate"}, stdout, stderr)
 	if err != nil {
 		return status, fmt.Errorf("linerate %s: %w", args[0], err)
 	}

@@ -226,6 +226,9 @@ func (s *server) start(c Command, apart bool) (*exec.Cmd, error) {
 		return nil, errors.New("no program to run")
 	}
 	cmd := exec.Command(c.Args[0], c.Args[1:]...)
+	if c.As != "" {
+		cmd.Args[0] = c.As
+	}
 	cmd.Env = append([]string{"PATH=" + searchPath, "HOME=/root", "TMPDIR=/tmp", "LC_ALL=C.UTF-8", insideMark}, c.Env...)
 	if cmd.Dir = c.Dir; cmd.Dir == "" {
 		cmd.Dir = "/root"

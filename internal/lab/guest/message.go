@@ -28,6 +28,7 @@ type message struct {
 // Command is a program to run in a guest.
 type Command struct {
 	Args []string `json:"args"`          // Args[0] is a path, or a name to look for in /usr/sbin, /usr/bin, /sbin and /bin
+	As   string   `json:"as,omitempty"`  // the name that the program is told it was started by; "": Args[0]
 	Env  []string `json:"env,omitempty"` // NAME=value, in addition to what every program of a guest has
 	Dir  string   `json:"dir,omitempty"` // "": /root
 }
