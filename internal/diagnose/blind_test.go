@@ -173,3 +173,18 @@ func TestEchoesAlone(t *testing.T) {
 		t.Errorf("healthy is %v sure by pings alone", f.Confidence)
 	}
 }
+
+// TestSinceBootIsNoClaimAboutNow is a quiet host of which there is one moment.
+func TestSinceBootIsNoClaimAboutNow(t *testing.T) {
+	near := &host.Snapshot{Name: "old"}
+	span := evidence.Watched("near", near, &watch.Span{Seconds: 86400, Counters: &host.Counters{Values: map[string]uint64{"Tcp.InSegs": 1e6}}})
+	span.SinceBoot = true
+	v := diagnose.Examine(diagnose.Case{Near: near, Watched: []evidence.Span{span}})
+	checkShape(t, v.Findings)
+	if f := v.Findings[0]; f.Code != evidence.Healthy || !strings.Contains(f.Title, "has counted since boot") || f.Confidence > 0.3 {
+		t.Errorf("%s, %v sure: %s", f.Code, f.Confidence, f.Title)
+	}
+	if blindness(v, "when it was counted (near)") == nil || blindness(v, "sockets (near)") == nil {
+		t.Errorf("blind %+v", v.Blind)
+	}
+}

@@ -107,6 +107,12 @@ func quiet(c *evidence.Case) evidence.Finding {
 	}
 	for i := range c.Watched {
 		s := &c.Watched[i]
+		if s.SinceBoot {
+			x.Where = s.Side
+			x.Title = fmt.Sprintf("No fault shows in what this host has counted %s, nor in its settings.", s.When())
+			x.Evidence = []evidence.Evidence{{Name: "counters that were looked at", Value: float64(len(s.Counters)), Unit: "counters", Source: "the snapshot (" + s.Side + ")"}}
+			x.Remedy.Text = "Take a second snapshot while it is slow: two have what happened in between."
+		}
 		if s.SinceBoot || s.Seconds <= 0 {
 			continue
 		}
