@@ -145,7 +145,7 @@ func (f *Flow) NotCongestionWindow() string {
 }
 
 func (f *Flow) NotQueue() string {
-	return fmt.Sprintf("Not a slower link with a queue: the round trip under load is %s, empty %s.", Seconds(f.Loaded()), Seconds(f.Base()))
+	return fmt.Sprintf("Not a slower link with a queue: the round trip under load is %s, empty %s.", Seconds(f.UnderLoad()), Seconds(f.Base()))
 }
 
 // notProcessor is empty when the processors are not known, and when one is so busy that it cannot be ruled out by that alone.
