@@ -54,6 +54,9 @@ type card struct {
 
 // archive makes what the report does not hold as files of the kernel.
 func (s *source) archive() []hostfs.Entry {
+	if s.process != "" {
+		s.putLink("proc/self", s.process)
+	}
 	s.settings()
 	s.counters()
 	now, boot := s.moments()
@@ -285,9 +288,7 @@ func (s *source) card(name string) card {
 		Driver: d.name, Bus: d.bus, SpeedBitsPerSec: link.speedBitsPerSec, Duplex: link.duplex, Rings: parseRings(option("-g")),
 		Coalesce: parseCoalesce(option("-c")), Features: parseFeatures(option("-k")), Channels: parseChannels(option("-l")), Statistics: parseStatistics(option("-S")),
 	}
-	if d.bus == "" {
-		return c // Software has none of the rest, whatever it answers.
-	}
+	// Of software package host takes none of it, whatever a driver answers; what is hardware sysfs may know better than a driver that does not tell its bus.
 	c.Card = &host.Card{
 		FirmwareVersion: d.firmware, DriverVersion: d.version, Pause: parsePause(option("-a")), EEE: parseEEE(option("--show-eee")),
 		PrivateFlags: parsePrivateFlags(option("--show-priv-flags")), PermanentMAC: parsePermanent(option("-P")), Port: link.port, Modes: link.modes,

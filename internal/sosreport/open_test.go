@@ -295,9 +295,39 @@ func TestLinkedTables(t *testing.T) {
 	if c.Values["Tcp.RetransSegs"] != 7 || c.Values["TcpExt.TCPTimeouts"] != 3 {
 		t.Errorf("counters %v", c.Values)
 	}
+	// Some who pack a report anew lose the links.
+	r = collected(t, []hostfs.Entry{
+		{Name: "proc/4711/net/snmp", Content: []byte("Tcp: RetransSegs\nTcp: 7\n")}, {Name: "proc/4711/net/dev", Content: []byte("a\nb\n  lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n")},
+		{Name: "proc/4711/status", Content: []byte("Name:\ttuned\n")},
+	})
+	if c, err = r.Root().Counters(); err != nil || c.Values["Tcp.RetransSegs"] != 7 || c.Values["nic.lo.tx_bytes"] != 9 {
+		t.Errorf("without links: %+v %v", c, err)
+	}
 	s, err := r.Root().Snapshot(t.Context())
 	if err != nil || len(s.Owners) != 1 || s.Owners[0].Name != "tuned" {
 		t.Errorf("owners %+v, %v", s.Owners, err)
+	}
+}
+
+// What a card is the link of its interface tells where ethtool did not run: that of a guest of Hyper-V is on its bus.
+func TestBusOfTheLink(t *testing.T) {
+	address := hostfs.Entry{Name: "sos_commands/networking/ip_-d_address", Content: []byte("2: eth0: <UP,LOWER_UP> mtu 1500 qdisc mq state UP\n    link/ether 00:15:5d:b7:25:12 brd ff:ff:ff:ff:ff:ff\n")}
+	for target, want := range map[string]string{
+		"../../devices/LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/d21ff526-bca3-4828-bb22-07322cfd6f93/net/eth0": "vmbus",
+		"../../devices/vif-0/net/eth0": "xen", "../../devices/pci0000:00/0000:00:03.0/net/eth0": "pci",
+		"../../devices/pci0000:00/0000:00:03.0/virtio0/net/eth0": "virtio", "../../devices/pci0000:00/0000:00:14.0/usb1/1-1/1-1:1.0/net/eth0": "usb",
+	} {
+		s, err := collected(t, []hostfs.Entry{address, {Name: "sys/class/net/eth0", Target: target}}).Root().Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if dev := s.Interfaces[0]; dev.Virtual || dev.Bus == nil || dev.Bus.Kind != want {
+			t.Errorf("%s: %+v, bus %+v, want %s", target, dev, dev.Bus, want)
+		}
+	}
+	s, err := collected(t, []hostfs.Entry{address, {Name: "sys/class/net/eth0", Target: "../../devices/virtual/net/eth0"}}).Root().Snapshot(t.Context())
+	if err != nil || !s.Interfaces[0].Virtual {
+		t.Errorf("software: %+v %v", s.Interfaces, err)
 	}
 }
 

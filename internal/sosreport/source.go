@@ -17,11 +17,14 @@ type source struct {
 	has   map[string]bool   // names of made
 	paths map[string]string // of PCI devices through the tree of buses, by address
 	dev   *procfs.Counts    // /proc/net/dev
-	said  []string
+	// process is the directory in which sos copied its own /proc/self/net, where the links to it are lost; empty: they are there, or there is none.
+	process string
+	said    []string
 }
 
 func newSource(entries []hostfs.Entry) *source {
 	s := &source{tree: hostfs.NewMemory(entries), has: make(map[string]bool), dev: procfs.NewCounts(64)}
+	s.findTables()
 	_ = procfs.ParseDev([]byte(s.netText("dev")), s.dev) // What it has is used; package host says what is wrong with it.
 	return s
 }
@@ -44,9 +47,24 @@ func (s *source) text(name string) string {
 // kernel tells whether the report has a file of the running kernel, be it made here.
 func (s *source) kernel(name string) bool { return s.has[name] || s.any(name) }
 
+// findTables finds the copy of /proc/net where sos put it: into the directory of its own process, since that is where the link leads. Whoever packed or unpacked
+// the report may have lost the links.
+func (s *source) findTables() {
+	if s.net("dev") || s.net("snmp") {
+		return
+	}
+	entries, _ := s.tree.ReadDir("proc") // A report without it has no tables.
+	for _, e := range entries {
+		if dir := "proc/" + e.Name(); number(e.Name()) && s.any(dir+"/net/dev") {
+			s.process = dir
+			return
+		}
+	}
+}
+
 // netText gives a table of /proc/net from the first of the directories that package hostfs looks in; empty: the report has it in none.
 func (s *source) netText(table string) string {
-	for _, dir := range []string{"proc/thread-self/net/", "proc/self/net/", "proc/net/"} {
+	for _, dir := range []string{"proc/thread-self/net/", "proc/self/net/", "proc/net/", s.process + "/net/"} {
 		if text := s.text(dir + table); text != "" {
 			return text
 		}

@@ -136,6 +136,10 @@ func (s *source) sysfs(l *ipLink, c *card, devices []*pciDevice, interrupts map[
 		bus = "pci"
 	case strings.Contains(base, ":") && strings.Contains(base, "-"): // 1-1.2:1.0, an interface of a USB device
 		bus = "usb"
+	case strings.HasPrefix(path.Base(path.Dir(device)), "VMBUS:"): // Hyper-V: the device is a GUID
+		bus = "vmbus"
+	case strings.HasPrefix(base, "vif-"):
+		bus = "xen"
 	}
 	if bus != "" {
 		s.putLink(device+"/subsystem", "sys/bus/"+bus)
