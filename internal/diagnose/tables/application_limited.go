@@ -23,8 +23,8 @@ const (
 )
 
 // applicationLimited: the network waits for a program. Of a watched connection the receiver's side is certain: bytes that have arrived lie in a full buffer and
-// wait to be read. A sender that has nothing to send is what every idle connection is, so it is told as a notice, and only of a connection that moves most of
-// what the host sends.
+// wait to be read. A sender that has nothing to send is what every idle connection is, so it is told as information that asks for nothing, and only of a
+// connection that moves most of what the host sends.
 //
 // Our own runs are not looked at: the engine that sends and reads is faster than any path, and where it is not, a processor is full.
 func applicationLimited(s *evidence.Span) *evidence.Finding {
@@ -96,7 +96,8 @@ func slowReader(s *evidence.Span, c *watch.Connection) *evidence.Finding {
 }
 
 // slowWriter looks at the end that sends: most of the time nothing is in flight, nothing waits to be sent, and the kernel says that the program had no more
-// (app_limited).
+// (app_limited). Both are asked for: a program that writes megabytes at a time rests as well, but while it writes the path is what it waits for, and the kernel
+// then keeps the rate of that time and not of the other (tcp_rate_gen in net/ipv4/tcp_rate.c).
 func slowWriter(s *evidence.Span, c *watch.Connection) *evidence.Finding {
 	t := &c.TCP
 	rate := float64(t.BytesAcked) * 8 / s.Sockets.Seconds
@@ -113,7 +114,7 @@ func slowWriter(s *evidence.Span, c *watch.Connection) *evidence.Finding {
 		return nil
 	}
 	x := &evidence.Finding{
-		Code: evidence.ApplicationLimited, Severity: evidence.Notice, Where: s.Side, Confidence: evidence.Combine(0.6, evidence.When(busy < 0.3, 0.4)),
+		Code: evidence.ApplicationLimited, Severity: evidence.Info, Where: s.Side, Confidence: evidence.Combine(0.6, evidence.When(busy < 0.3, 0.4)),
 		Title: fmt.Sprintf("The connection to %s sends %s and could send more: its program had nothing to send for %s of the time.",
 			c.Remote, evidence.Rate(rate), evidence.Percent(1-busy)),
 		Evidence: []evidence.Evidence{
