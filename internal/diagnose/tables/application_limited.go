@@ -11,6 +11,8 @@ const (
 	// heldBuffer is how full the receive buffer of a slow reader stands at least. The window closes when about all of it is taken; a fast reader at tens of gigabits is
 	// seen with some 40 % in it.
 	heldBuffer = 0.5
+	// closedBuffer has no room for a segment of what the far end sends: packets take more memory than their payload, so that the window closes before all is taken.
+	closedBuffer = 0.85
 	// waitsSeconds is how long bytes wait for their reader (waiting bytes over the rate at which they are read) before it is called slow. A reader that keeps up has them
 	// for less than 20 ms even on a processor that it shares; one that is slow by itself has a full buffer for its whole life.
 	waitsSeconds = 0.05
@@ -46,11 +48,12 @@ func applicationLimited(s *evidence.Span) *evidence.Finding {
 
 // slowReader looks at the end that receives. By Little's law the bytes that wait over the rate at which they are read is how long each of them waits.
 //
-// The look-alike is a buffer that is too small: its reader empties it at once, so that the bytes in it wait for less than a millisecond. Another is a reader that gets no
-// processor, which a busy host explains.
+// The look-alike is a buffer that is too small: its reader empties it at once, so that the bytes in it wait for less than a millisecond. Another is a reader that
+// gets no processor, which a busy host explains. A third is a burst that was caught half way: its buffer has room left, and no window was closed; and what a
+// connection read that is younger than the watch says nothing of its rate.
 func slowReader(s *evidence.Span, c *watch.Connection) *evidence.Finding {
 	fill := part(float64(c.Memory.ReceiveBytes), float64(c.Memory.ReceiveLimitBytes))
-	if c.UnreadBytes <= 0 || fill < heldBuffer {
+	if c.New || c.UnreadBytes <= 0 || fill < heldBuffer {
 		return nil
 	}
 	read := float64(c.TCP.BytesReceived) / s.Sockets.Seconds
@@ -77,7 +80,7 @@ func slowReader(s *evidence.Span, c *watch.Connection) *evidence.Finding {
 		}
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "how long bytes wait for their reader", Value: waits, Unit: "seconds",
 			Source: "waiting bytes / rate at which they are read"})
-		if waits >= waitsAnyway || !starved {
+		if (waits >= waitsAnyway || !starved) && (zero > 0 || fill >= closedBuffer) {
 			x.Severity = evidence.Warning
 		}
 		x.Title = fmt.Sprintf("The program behind %s reads %s from %s and no more: %s wait in its buffer, each for %s.",

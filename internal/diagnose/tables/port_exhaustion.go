@@ -7,6 +7,7 @@ import (
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/watch"
 )
 
@@ -22,8 +23,9 @@ const (
 
 // portExhaustion: outgoing connections to one destination have taken all local ports, so that the next one cannot be made, and no packet shows it.
 //
-// The look-alike is a server that closes first: it may have any number of connections in TIME_WAIT, all at its own port, and lacks nothing. So ports are counted by
-// destination. Where sockets are not told, their number alone makes a notice.
+// One look-alike is a server that closes first: it may have any number of connections in TIME_WAIT, all at its own port, and lacks nothing. So ports are counted
+// by destination. Another is a client whose ports in TIME_WAIT may be used again after a second (net.ipv4.tcp_tw_reuse, by default on loopback alone): those are
+// not taken. Where sockets are not told, their number alone makes a notice.
 func portExhaustion(s *evidence.Span) *evidence.Finding {
 	first, last, ok := localPorts(s)
 	if !ok {
@@ -42,7 +44,11 @@ func portExhaustion(s *evidence.Span) *evidence.Finding {
 	}
 	switch d := worstDestination(s); {
 	case d != nil:
-		share := float64(d.Ports) / room
+		taken := float64(d.Ports)
+		if reused(s, d) {
+			taken -= float64(d.Waiting)
+		}
+		share := taken / room
 		if share < portsShort {
 			return nil
 		}
@@ -73,27 +79,30 @@ func portExhaustion(s *evidence.Span) *evidence.Finding {
 	return x
 }
 
-// portsRefused is the same, told by a run of ours that could not connect.
+// reused tells that the kernel gives ports in TIME_WAIT away again after a second: 1 to every destination (where both ends use time stamps, as nearly all do),
+// 2 on loopback alone, which is the default since Linux 4.19 (tcp_twsk_unique in net/ipv4/tcp_ipv4.c).
+func reused(s *evidence.Span, d *watch.Destination) bool {
+	mode, _ := s.Number(twReuse, 0)
+	return mode == 1 || mode == 2 && d.Remote.Addr().IsLoopback()
+}
+
+// portsRefused is the same, told by a test of ours that makes a connection for each transaction and could not go on.
+//
+// EADDRNOTAVAIL is also what connect(2) says to a host that has no address of the peer's family. Then nothing gets through, so something must have.
 func portsRefused(c *evidence.Case) *evidence.Finding {
-	said := ""
-	// Probes in the order of their names, so that a verdict does not hang on the order of a map.
-	var refused []string
-	for _, why := range c.Refused {
-		refused = append(refused, why)
-	}
-	slices.Sort(refused)
+	refused := []string{c.Refused[evidence.ProbeConnect]}
+	got := false
 	for _, r := range c.Runs {
-		refused = append(refused, r.Warnings...)
-	}
-	for _, why := range refused {
-		if strings.Contains(strings.ToLower(why), noPort) {
-			said = why
-			break
+		got = got || r.Bytes > 0 || r.TransactionsPerSec > 0
+		if r.Test == traffic.CRR {
+			refused = append(refused, r.Warnings...)
 		}
 	}
-	if said == "" {
+	i := slices.IndexFunc(refused, func(why string) bool { return strings.Contains(strings.ToLower(why), noPort) })
+	if i < 0 || !got {
 		return nil
 	}
+	said := refused[i]
 	s := &evidence.Span{Side: "near", Host: c.Near}
 	first, last, ok := localPorts(s)
 	if !ok {

@@ -49,6 +49,21 @@ func hogged(s *evidence.Span) {
 	}
 }
 
+// rangeOf are counters of a host with so many local ports.
+func rangeOf(ports uint64) counters {
+	return counters{"sockets.port_first": 32768, "sockets.port_last": 32767 + ports, "sockets.tcp_tw": ports}
+}
+
+func set(knob, value string) func(*evidence.Span) {
+	return func(s *evidence.Span) {
+		for i := range s.Host.Settings {
+			if s.Host.Settings[i].Knob == knob {
+				s.Host.Settings[i].Value = value
+			}
+		}
+	}
+}
+
 func ofRun(t traffic.Test) func(*evidence.Span) {
 	return func(s *evidence.Span) { s.Run, s.Sockets = &evidence.Run{Test: t}, nil }
 }
@@ -144,6 +159,11 @@ func TestRules(t *testing.T) {
 		{"ports mild", portExhaustion, watched(counters{"sockets.port_first": 32768, "sockets.port_last": 40767}, destination(6500, 6400)), evidence.Notice, "6500"},
 		{"ports of many destinations", portExhaustion, watched(counters{"sockets.port_first": 32768, "sockets.port_last": 33767, "sockets.tcp_tw": 9000,
 			"Tcp.ActiveOpens": 500}, destination(300, 290), destination(290, 290)), none, ""},
+		{"ports that are used again", portExhaustion, watched(rangeOf(1000), destination(1000, 990), set(twReuse, "1")), none, ""},
+		{"ports that are used again and still taken", portExhaustion, watched(rangeOf(1000), destination(1000, 10), set(twReuse, "1")), evidence.Warning, "1000"},
+		{"ports of loopback", portExhaustion, watched(rangeOf(1000), destination(1000, 990), sockets(func(s *watch.Sockets) {
+			s.Destinations[0].Remote = netip.MustParseAddrPort("127.0.0.1:8000")
+		})), none, ""},
 		{"a server that closes first", portExhaustion, watched(counters{"sockets.tcp_tw": 90000, "Tcp.PassiveOpens": 5000}), none, ""},
 		{"ports without sockets", portExhaustion, watched(counters{"sockets.tcp_tw": 28100, "Tcp.ActiveOpens": 50}, func(s *evidence.Span) { s.Sockets = nil }),
 			evidence.Notice, "TIME_WAIT"},
@@ -226,6 +246,10 @@ func TestRules(t *testing.T) {
 		{"reader mild", applicationLimited, watched(counters{}, reader(4_000_000, 4_227_633, 112_000_000)), evidence.Warning, "reads"},
 		{"a slow reader on a hogged host", applicationLimited, watched(counters{}, hogged, reader(4_000_000, 4_227_633, 1_500_000)), evidence.Warning, "reads"},
 		{"a reader that gets no processor", applicationLimited, watched(counters{}, hogged, reader(4_000_000, 4_227_633, 112_000_000)), evidence.Notice, "reads"},
+		{"a burst that was caught half way", applicationLimited, watched(counters{}, reader(3_000_000, 6_000_000, 5_000_000)), evidence.Notice, "reads"},
+		{"a connection that has just begun", applicationLimited, watched(counters{}, reader(120_000, 131_072, 200_000),
+			sockets(func(s *watch.Sockets) { s.Connections[0].New = true })),
+			none, ""},
 		{"a reader that stopped", applicationLimited, watched(counters{}, reader(4_000_000, 4_227_633, 0)), evidence.Notice, "stopped"},
 		{"a buffer that is too small", applicationLimited, watched(counters{"TcpExt.TCPToZeroWindowAdv": 20000}, reader(126_076, 131_072, 1_500_000_000)), none, ""},
 		{"a fast reader at work", applicationLimited, watched(counters{}, reader(6_362_752, 16_150_615, 4_500_000_000)), none, ""},
@@ -312,19 +336,24 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// TestPortsRefused: the kernel's word at connect is the best evidence, wherever it was said.
+// TestPortsRefused: the kernel's word at connect is the best evidence, if it is not about the family of the address.
 func TestPortsRefused(t *testing.T) {
 	near := watched(counters{}).Host
 	const said = "connect 192.0.2.7:7070: cannot assign requested address"
+	stream := traffic.Result{Test: traffic.Stream, Bytes: 1e9}
+	refused := map[evidence.Probe]string{evidence.ProbeConnect: said}
 	for name, test := range map[string]struct {
 		c    evidence.Case
 		want bool
 	}{
-		"a probe":           {evidence.Case{Near: near, Refused: map[evidence.Probe]string{evidence.ProbeConnect: said}}, true},
-		"a run":             {evidence.Case{Near: near, Runs: []traffic.Result{{Warnings: []string{said}}}}, true},
-		"another refusal":   {evidence.Case{Near: near, Refused: map[evidence.Probe]string{evidence.ProbeConnect: "connection refused"}}, false},
-		"nothing":           {evidence.Case{Near: near}, false},
-		"no range is known": {evidence.Case{Refused: map[evidence.Probe]string{evidence.ProbeConnect: said}}, false},
+		"a probe":        {evidence.Case{Near: near, Runs: []traffic.Result{stream}, Refused: refused}, true},
+		"a run":          {evidence.Case{Near: near, Runs: []traffic.Result{{Test: traffic.CRR, TransactionsPerSec: 9, Warnings: []string{said}}}}, true},
+		"another probe":  {evidence.Case{Near: near, Runs: []traffic.Result{stream}, Refused: map[evidence.Probe]string{evidence.ProbeUDP: said}}, false},
+		"no such family": {evidence.Case{Near: near, Refused: refused}, false},
+		"another refusal": {evidence.Case{Near: near, Runs: []traffic.Result{stream}, Refused: map[evidence.Probe]string{evidence.ProbeConnect: "connection refused"}},
+			false},
+		"nothing":           {evidence.Case{Near: near, Runs: []traffic.Result{stream}}, false},
+		"no range is known": {evidence.Case{Runs: []traffic.Result{stream}, Refused: refused}, false},
 	} {
 		x := portsRefused(&test.c)
 		if (x != nil) != test.want {
