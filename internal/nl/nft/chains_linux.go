@@ -61,9 +61,10 @@ func list(c *netlink.Conn) ([]Chain, error) {
 		if err != nil {
 			return nil, err
 		}
+		w := walk{rules: rules, known: make(map[key]int)}
 		for i, k := range keys {
 			if k.family == table.family && k.table == table.table {
-				chains[i].Compared = walked(rules, k, 0)
+				chains[i].Compared = w.walked(k)
 			}
 		}
 	}

@@ -26,7 +26,7 @@ type key struct {
 	table, name string
 }
 
-// Attributes and numbers of nf_tables.h.
+// Attributes and numbers of nf_tables.h. They are here and not taken from x/sys, which has them for Linux alone: what the kernel said is read on any system.
 const (
 	chainTable, chainName, chainHook, chainUse, chainType = 1, 3, 4, 6, 7
 
@@ -44,9 +44,10 @@ const (
 	bitwiseMask                     = 4
 	matchName                       = 1
 
-	registerVerdict = 0 // NFT_REG_VERDICT
+	registerVerdict = 0 // NFT_REG_VERDICT: what is put there is a verdict and no value
 	ctState         = 0 // NFT_CT_STATE
-	established     = 1 << 1
+	// NF_CT_STATE_BIT(IP_CT_ESTABLISHED) of nf_conntrack_common.h: bit 0 is for packets that cannot be placed.
+	established = 1 << 1
 
 	verdictDrop, verdictAccept, verdictJump, verdictGoto = 0, 1, -3, -4
 )
@@ -293,23 +294,33 @@ func (r *rule) immediate(b []byte) error {
 	})
 }
 
-// maxJumps is how deep the kernel lets rules jump (NFT_JUMP_STACK_SIZE).
-const maxJumps = 16
+// walk counts rules, each chain once: many rules may jump to one chain, and chains to chains, so that to follow each of them anew could take longer than the
+// kernel takes for a packet.
+type walk struct {
+	rules map[key][]step
+	known map[key]int
+}
 
-// walked counts the rules of a walk through a chain.
-func walked(rules map[key][]step, k key, depth int) int {
-	n := 0
-	if depth > maxJumps {
-		return 0
+// walked counts the rules of a walk through a chain. One that is being counted counts as empty: the kernel allows no circle of jumps, but what is read while rules
+// change may have one.
+func (w walk) walked(k key) int {
+	if n, ok := w.known[k]; ok {
+		return n
 	}
-	for _, s := range rules[k] {
+	w.known[k] = 0
+	n := 0
+	for _, s := range w.rules[k] {
 		n++
 		if s.into != "" {
-			n += walked(rules, key{k.family, k.table, s.into}, depth+1)
+			n = min(n+w.walked(key{k.family, k.table, s.into}), maxWalk)
 		}
 		if s.ends {
 			break
 		}
 	}
+	w.known[k] = n
 	return n
 }
+
+// maxWalk is more than any packet survives; sums of sums stay far from where numbers end.
+const maxWalk = 1 << 30

@@ -48,6 +48,7 @@ func TestRecorded(t *testing.T) {
 		}
 		steps[k] = append(steps[k], s)
 	}
+	w := walk{rules: steps, known: make(map[key]int)}
 	var got []Chain
 	jumpedTo := 0
 	for _, b := range chains {
@@ -59,7 +60,7 @@ func TestRecorded(t *testing.T) {
 			jumpedTo++
 			continue
 		}
-		c.Compared = walked(steps, k, 0)
+		c.Compared = w.walked(k)
 		got = append(got, c)
 	}
 	want := []Chain{
@@ -85,15 +86,25 @@ func TestRecorded(t *testing.T) {
 	}
 }
 
-// TestWalked: the kernel allows no circle of jumps, and what is read while rules change may have one.
+// TestWalked: no set of rules makes the count take long, or never end.
 func TestWalked(t *testing.T) {
-	a, b := key{1, "t", "a"}, key{1, "t", "b"}
-	rules := map[key][]step{a: {{into: "b"}}, b: {{}, {into: "a"}}}
-	if n := walked(rules, a, 0); n < 3 || n > 3*maxJumps {
+	chain := func(n int) key { return key{1, "t", string(rune('a' + n))} }
+	circle := walk{map[key][]step{chain(0): {{into: "b"}}, chain(1): {{}, {into: "a"}}}, map[key]int{}}
+	if n := circle.walked(chain(0)); n != 3 {
 		t.Errorf("%d rules in a circle", n)
 	}
-	if n := walked(rules, key{1, "t", "gone"}, 0); n != 0 {
+	if n := circle.walked(key{1, "t", "gone"}); n != 0 {
 		t.Errorf("%d rules of no chain", n)
+	}
+	// Each of sixteen chains, as many as the kernel lets nest, jumps to the next a hundred times.
+	deep := walk{map[key][]step{}, map[key]int{}}
+	for i := range 16 {
+		for range 100 {
+			deep.rules[chain(i)] = append(deep.rules[chain(i)], step{into: chain(i + 1).name})
+		}
+	}
+	if n := deep.walked(chain(0)); n != maxWalk {
+		t.Errorf("%d rules in depth", n)
 	}
 }
 
@@ -117,7 +128,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%+v", c)
 		}
 		if k, s, err := parseRule(b); err == nil {
-			walked(map[key][]step{k: {s}}, k, 0)
+			walk{map[key][]step{k: {s}}, map[key]int{}}.walked(k)
 		}
 	})
 }
