@@ -86,7 +86,7 @@ func boot(ctx context.Context, o Options) (g *Guest, err error) {
 	initramfs := filepath.Join(g.dir, "initramfs")
 	err = buildInitramfs(initramfs, k, o)
 	if err == nil {
-		err = g.start(qemu, arguments(o, k.image(), initramfs))
+		err = g.start(qemu, arguments(o, k.image, initramfs))
 	}
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(g.dir))

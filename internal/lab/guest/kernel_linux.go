@@ -35,10 +35,10 @@ var tooMuch = []string{"drivers/net/wireless", "net/wireless", "net/mac80211", "
 // kernel is one unpacked kernel in the cache.
 type kernel struct {
 	dir     string
+	image   string          // for QEMU's -kernel
 	builtin map[string]bool // modules that are part of the image
 }
 
-func (k kernel) image() string             { return filepath.Join(k.dir, "vmlinuz") }
 func (k kernel) module(name string) string { return filepath.Join(k.dir, "modules", name+".ko") }
 
 // depends is for loadOrder.
@@ -86,22 +86,22 @@ func findKernel(ctx context.Context) (kernel, error) {
 	name, version, err := offered(ctx)
 	if err != nil {
 		if old, cacheErr := newestIn(cache); cacheErr == nil {
-			return openKernel(old)
+			return openKernel(ctx, old)
 		}
 		return kernel{}, err
 	}
 	dir := filepath.Join(cache, name+"_"+strings.ReplaceAll(version, ":", "%3a"))
 	if _, err := os.Stat(dir); err == nil {
-		return openKernel(dir)
+		return openKernel(ctx, dir)
 	}
 	if err := fetch(ctx, cache, name, version, dir); err != nil {
 		// Without a mirror yesterday's kernel is as good.
 		if old, cacheErr := newestIn(cache); cacheErr == nil {
-			return openKernel(old)
+			return openKernel(ctx, old)
 		}
 		return kernel{}, err
 	}
-	return openKernel(dir)
+	return openKernel(ctx, dir)
 }
 
 // lock waits for an advisory lock on a file; it goes with the process.
@@ -121,12 +121,16 @@ func lock(name string) (unlock func(), err error) {
 	return func() { _ = f.Close() }, nil
 }
 
-func openKernel(dir string) (kernel, error) {
+func openKernel(ctx context.Context, dir string) (kernel, error) {
 	b, err := os.ReadFile(filepath.Join(dir, "modules.builtin"))
 	if err != nil {
 		return kernel{}, err
 	}
-	k := kernel{dir: dir, builtin: make(map[string]bool)}
+	image, err := unpackImage(ctx, dir)
+	if err != nil {
+		return kernel{}, err
+	}
+	k := kernel{dir: dir, image: image, builtin: make(map[string]bool)}
 	for line := range strings.Lines(string(b)) {
 		k.builtin[moduleName(strings.TrimSuffix(path.Base(strings.TrimSpace(line)), ".ko"))] = true
 	}
@@ -292,8 +296,8 @@ func place(name string) (to string, compressed bool) {
 	return path.Join("modules", moduleName(base)+".ko"), compressed
 }
 
-func uncompressed(ctx context.Context, b []byte) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "xz", "-dc")
+func uncompressed(ctx context.Context, b []byte, options ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "xz", append([]string{"-dc"}, options...)...)
 	cmd.Stdin = bytes.NewReader(b)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr

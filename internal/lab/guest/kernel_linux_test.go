@@ -1,7 +1,9 @@
 package guest
 
 import (
+	"bytes"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -90,5 +92,23 @@ func TestProgramFiles(t *testing.T) {
 	}
 	if _, err := programFiles("no-such-program"); err == nil {
 		t.Error("a program that is not here has files")
+	}
+}
+
+// What looks like a stream and is none is passed over, and what follows the stream belongs to the boot loader.
+func TestPayload(t *testing.T) {
+	elf := append([]byte("\x7fELF"), bytes.Repeat([]byte("kernel"), 1000)...)
+	cmd := exec.Command("xz", "-c")
+	cmd.Stdin = bytes.NewReader(elf)
+	packed, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("xz: %v", err)
+	}
+	image := slices.Concat([]byte("MZ boot sector "), xzMagic, []byte("no stream"), packed, []byte{0, 1, 2, 3, 0, 0})
+	if got, err := payload(t.Context(), image); err != nil || !bytes.Equal(got, elf) {
+		t.Errorf("%d bytes, %v; want %d", len(got), err, len(elf))
+	}
+	if got, err := payload(t.Context(), []byte("packed by something else")); err != nil || got != nil {
+		t.Errorf("%d bytes, %v; want none", len(got), err)
 	}
 }
