@@ -7,6 +7,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -67,6 +68,7 @@ func (src *source) counters() (*Counters, error) {
 	if err != nil {
 		said.add("processor time and interrupt counters", err)
 	}
+	countNeighbours(src, set)
 	countQdiscs(src, set, &said)
 	c.Drivers = countCards(src, set, &said)
 
@@ -86,6 +88,36 @@ func counts(values map[string]uint64) bool {
 		}
 	}
 	return false
+}
+
+// countNeighbours fills in what /proc tells in the first network namespace alone: the tables of neighbours, which are one for all namespaces, so that a
+// container can fill them for its host and the other way round. The names are those of the columns in /proc/net/stat. A host that tells them there is not asked
+// twice, and what a sandbox refuses is missed in silence, like the file.
+func countNeighbours(src *source, set *procfs.Counts) {
+	if _, told := set.Values["neigh.ipv4.entries"]; told || !src.Live() {
+		return
+	}
+	client, err := src.dial()
+	if err != nil {
+		return
+	}
+	tables, err := client.NeighbourTables()
+	if err != nil {
+		return
+	}
+	for _, t := range tables {
+		group := map[string]string{"arp_cache": "neigh.ipv4.", "ndisc_cache": "neigh.ipv6."}[t.Name]
+		if group == "" {
+			continue // of DECnet, once
+		}
+		set.Put(uint64(t.Entries), group, "entries")
+		for i, n := range t.Thresholds {
+			set.Put(uint64(n), group, "gc_thresh", strconv.Itoa(i+1))
+		}
+		set.Put(t.ResolutionsFailed, group, "res_failed")
+		set.Put(t.ForcedCollections, group, "forced_gc_runs")
+		set.Put(t.Fulls, group, "table_fulls")
+	}
 }
 
 // countQdiscs gives one figure per interface. Which discipline of a tree dropped is for tc(8) to say; a test asks whether this host

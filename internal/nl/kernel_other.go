@@ -17,6 +17,7 @@ func (*kernel) addresses() ([]Address, error)                    { return nil, E
 func (*kernel) routes() ([]Route, error)                         { return nil, ErrNotSupported }
 func (*kernel) routeTo(string) (Route, error)                    { return Route{}, ErrNotSupported }
 func (*kernel) qdiscs() ([]Qdisc, error)                         { return nil, ErrNotSupported }
+func (*kernel) neighbourTables() ([]NeighbourTable, error)       { return nil, ErrNotSupported }
 func (*kernel) rings(string) (rx, tx Ring, err error)            { return rx, tx, ErrNotSupported }
 func (*kernel) coalesce(string) (map[string]uint32, error)       { return nil, ErrNotSupported }
 func (*kernel) features(string) (map[string]Feature, error)      { return nil, ErrNotSupported }

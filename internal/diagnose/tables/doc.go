@@ -18,6 +18,7 @@
 //
 // # Limits
 //
-// Counters are of a whole host or network namespace, whoever moved them. Those of neighbours and the limits of TCP's memory are told in the first network
-// namespace alone, so that a container cannot be judged by them. Memory limits of control groups, and firewalls other than nftables, are not seen.
+// Counters are of a whole host or network namespace, whoever moved them. Those of neighbours and of the memory of TCP are one for all namespaces; the limits of
+// that memory are told in the first one alone, so that a container is judged by its own pruned queues and the time under pressure. Memory limits of control
+// groups, and firewalls other than nftables, are not seen.
 package tables
