@@ -106,6 +106,16 @@ func check(t *testing.T, x *evidence.Finding, w want) {
 	if x.Confidence <= 0 || x.Confidence > 0.98 || x.Where == "" || len(x.Evidence) == 0 || x.Remedy.Text == "" || x.Remedy.Proof == "" || !strings.HasSuffix(x.Title, ".") {
 		t.Errorf("not whole: confidence %v, where %q, %d pieces of evidence, title %q", x.Confidence, x.Where, len(x.Evidence), x.Title)
 	}
+	for _, said := range append([]string{x.Title, x.Remedy.Text, x.Remedy.Proof}, x.Rejected...) {
+		if first := said[:1]; first < "A" || first > "Z" || !strings.HasSuffix(said, ".") {
+			t.Errorf("not a sentence: %q", said)
+		}
+	}
+	for _, said := range x.Rejected {
+		if !strings.ContainsAny(said, "0123456789") && !strings.HasPrefix(said, "Not measured") {
+			t.Errorf("rejected without a number: %q", said)
+		}
+	}
 	for _, e := range x.Evidence {
 		if e.Name == "" || e.Source == "" {
 			t.Errorf("evidence without name or source: %+v", e)

@@ -49,7 +49,7 @@ func imitation(c card) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.EmulatedNIC, Severity: evidence.Notice, Where: where(s),
-		Title: fmt.Sprintf("%s is an imitation of a card for the driver %s, in a virtual machine (%s).", c.Name, c.Driver, s.Host.Virtualization),
+		Title: fmt.Sprintf("Card %s is an imitation of one for the driver %s, in a virtual machine (%s).", c.Name, c.Driver, s.Host.Virtualization),
 		Evidence: []evidence.Evidence{
 			{Name: "driver", Value: c.Driver, Source: c.source("ethtool -i")},
 			{Name: "virtual machine", Value: s.Host.Virtualization, Source: "DMI, CPUID (" + s.Side + ")"},
@@ -59,7 +59,7 @@ func imitation(c card) *evidence.Finding {
 	if isBoard {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "board", Value: c.Card.Subsystem, Source: c.source("PCI subsystem")})
 	} else if !isOld {
-		x.Rejected = append(x.Rejected, "Not excluded: a real card that was handed to this machine; the board does not say.")
+		x.Rejected = append(x.Rejected, "Not measured: whether it is a real card that was handed to this machine; the board does not say.")
 	}
 	// By the driver's count and not by bytes: a bundle that goes down in one piece costs one trap.
 	frames := s.PerSecond(c.count("rx_packets") + c.count("tx_packets"))
@@ -74,7 +74,8 @@ func imitation(c card) *evidence.Finding {
 		}
 		switch {
 		case imitatedProcessor(s.Host) && !slices.Contains(dearest, c.Driver):
-			x.Rejected = append(x.Rejected, "Not shown to cost anything: the processor of this machine is imitated too, so that a full one says nothing of the card.")
+			x.Rejected = append(x.Rejected, fmt.Sprintf("Not shown to cost anything: the processor of this machine is imitated too, so that %s of its time say nothing of "+
+				"the card.", evidence.Percent(cpu.Busy())))
 		case cpu.Known && cpu.Busy() >= evidence.FullProcessor && kernel >= exitWork && frames > 1000 && frames < poorPackets && !(s.Run != nil && !s.Loaded()):
 			x.Severity = evidence.Warning
 			x.Title += fmt.Sprintf(" CPU %d is full at %s frames per second.", cpu.CPU, evidence.Count(frames))

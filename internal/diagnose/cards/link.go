@@ -61,7 +61,7 @@ func slowLink(c card) *evidence.Finding {
 	s := c.s
 	x := &evidence.Finding{
 		Code: evidence.LinkNegotiatedLow, Severity: evidence.Notice, Where: where(s),
-		Title: fmt.Sprintf("%s runs at %s and could run at %s: %s.", c.Name, evidence.Rate(speed), evidence.Rate(best), why),
+		Title: fmt.Sprintf("Card %s runs at %s and could run at %s: %s.", c.Name, evidence.Rate(speed), evidence.Rate(best), why),
 		Evidence: []evidence.Evidence{
 			{Name: "speed of the link", Value: speed, Unit: "bits_per_second", Source: "/sys/class/net/" + c.Name + "/speed (" + s.Side + ")"},
 			{Name: "fastest mode of this card", Value: can, Unit: "bits_per_second", Source: c.source("ethtool link modes, supported")},
@@ -76,9 +76,9 @@ func slowLink(c card) *evidence.Finding {
 	if partner > 0 {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "fastest mode of the partner", Value: partner, Unit: "bits_per_second",
 			Source: c.source("ethtool link modes, partner")})
-		x.Rejected = append(x.Rejected, "Not a slower port at the other end: it has the faster mode too.")
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a slower port at the other end: it has modes up to %s.", evidence.Rate(partner)))
 	} else {
-		x.Rejected = append(x.Rejected, "Not excluded: a port at the other end that has no more; it does not tell its modes.")
+		x.Rejected = append(x.Rejected, "Not measured: whether the port at the other end has more; it does not tell its modes.")
 	}
 	if !s.SinceBoot && s.Seconds > 0 {
 		used := c.carried()
@@ -155,22 +155,22 @@ func oneAtATime(c card) *evidence.Finding {
 	collisions := c.count("collisions")
 	x := &evidence.Finding{
 		Code: evidence.HalfDuplex, Severity: evidence.Notice, Where: where(s),
-		Title:      fmt.Sprintf("%s runs half duplex at %s: it cannot send while it receives.", c.Name, evidence.Rate(c.SpeedBitsPerSec)),
+		Title:      fmt.Sprintf("Card %s runs half duplex at %s: it cannot send while it receives.", c.Name, evidence.Rate(c.SpeedBitsPerSec)),
 		Evidence:   []evidence.Evidence{{Name: "duplex", Value: c.Duplex, Source: "/sys/class/net/" + c.Name + "/duplex (" + s.Side + ")"}},
 		Rejected:   notMeasured(s),
 		Confidence: evidence.Combine(0.6, evidence.When(half, 0.7), evidence.When(isLate, 0.7), evidence.When(collisions > 0, 0.5)),
 	}
 	if !half {
 		// Either the driver's word is wrong, or the counter is of a time before the link was negotiated anew.
-		x.Title = fmt.Sprintf("%s counted %s late collisions %s, which a link of full duplex cannot have.", c.Name, evidence.Count(late.n), s.When())
+		x.Title = fmt.Sprintf("Card %s counted %s late collisions %s, which a link of full duplex cannot have.", c.Name, evidence.Count(late.n), s.When())
 		x.Confidence = 0.6
 	}
 	x.Evidence = append(x.Evidence, evidence.Evidence{Name: "collisions", Value: collisions, Unit: "events", Source: c.source("collisions")})
 	if isLate {
 		x.Evidence = append(x.Evidence, c.evidence([]tally{late})...)
-		x.Rejected = append(x.Rejected, "Not half duplex at both ends: late collisions say that the other end sends whenever it likes.")
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not half duplex at both ends: %s late collisions say that the other end sends whenever it likes.", evidence.Count(late.n)))
 	} else if half {
-		x.Rejected = append(x.Rejected, "Not a mismatch by these counters: there are no late collisions.")
+		x.Rejected = append(x.Rejected, "Not a mismatch by these counters: there are 0 late collisions.")
 	}
 	collide := sent > 0 && collisions >= collisionShare*sent && s.PerSecond(collisions) >= 1
 	// Not every driver counts collisions. A medium for one at a time that is as full as this keeps each direction waiting for the other.

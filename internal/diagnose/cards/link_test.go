@@ -94,8 +94,8 @@ func TestCRCErrors(t *testing.T) {
 		{"a ring that is full", watched(gigabit(), passed.with(counts{"rx_missed_errors": 4000})), want{}},
 		{"history of a year ago", watched(gigabit(), counts{"rx_packets": 1e10, "rx_crc_errors": 1e6}, sinceBoot), want{evidence.Notice, "since boot"}},
 		{"clean history", watched(gigabit(), counts{"rx_packets": 1e10, "rx_crc_errors": 1000}, sinceBoot), want{}},
-		{"wrong sums in good frames", watched(gigabit(), passed.with(counts{"Tcp.InCsumErrors": 400, "Tcp.InSegs": 100_000})), want{evidence.Warning, "400 packets"}},
-		{"a few of them", watched(gigabit(), passed.with(counts{"Tcp.InCsumErrors": 6, "Tcp.InSegs": 100_000})), want{evidence.Notice, "6 packets"}},
+		{"wrong sums in good frames", watched(gigabit(), passed.with(counts{"Tcp.InCsumErrors": 400, "Tcp.InSegs": 100_000})), want{evidence.Warning, "400 came"}},
+		{"a few of them", watched(gigabit(), passed.with(counts{"Tcp.InCsumErrors": 6, "Tcp.InSegs": 100_000})), want{evidence.Notice, "6 came"}},
 	} {
 		t.Run(c.name, func(t *testing.T) { check(t, crcErrors(c.span), c.want) })
 	}
@@ -152,7 +152,7 @@ func TestEmulatedNIC(t *testing.T) {
 		span *evidence.Span
 		want want
 	}{
-		{"quiet", watched(card("e1000", ""), nil, in("kvm")), want{evidence.Notice, "imitation of a card for the driver e1000"}},
+		{"quiet", watched(card("e1000", ""), nil, in("kvm")), want{evidence.Notice, "imitation of one for the driver e1000"}},
 		{"full", watched(card("e1000", "1af4:1100"), load, in("kvm"), busy), want{evidence.Warning, "CPU 1 is full at"}},
 		{"loaded, with time to spare", watched(card("e1000e", "15ad:07e0"), load, in("vmware")), want{evidence.Notice, ""}},
 		{"the processor is imitated too", watched(card("e1000e", "1af4:1100"), load, in("qemu"), busy), want{evidence.Notice, ""}},

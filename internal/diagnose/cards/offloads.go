@@ -133,13 +133,13 @@ func unbundled(c card) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.OffloadsOff, Severity: evidence.Notice, Where: where(s),
-		Title: fmt.Sprintf("%s is off on %s, which moves %s full packets a second one by one.", feature, c.Name, evidence.Count(rate)),
+		Title: fmt.Sprintf("Feature %s is off on %s, which moves %s full packets a second one by one.", feature, c.Name, evidence.Count(rate)),
 		Evidence: []evidence.Evidence{
 			{Name: feature + " of " + c.Name, Value: "off, may be changed", Source: "ethtool features (" + s.Side + ")"},
 			{Name: "packets per second", Value: rate, Unit: "packets_per_second", Source: c.source(direction + "_packets")},
 			{Name: "mean size of a packet", Value: c.large(direction) * float64(c.MTUBytes), Unit: "bytes", Source: c.source(direction + "_bytes / " + direction + "_packets")},
 		},
-		Rejected:   []string{"Not small packets, which nothing bundles: they fill the MTU."},
+		Rejected:   []string{fmt.Sprintf("Not small packets, which nothing bundles: they fill %s of the MTU.", evidence.Percent(min(c.large(direction), 1)))},
 		Confidence: evidence.Combine(0.4, evidence.When(work >= evidence.FullProcessor, 0.5)),
 	}
 	if cpu.Known {

@@ -59,7 +59,7 @@ func ringOverrun(c card) *evidence.Finding {
 		x.Confidence *= 0.7
 		x.Evidence = append(x.Evidence, c.evidence([]tally{b})...)
 	} else {
-		x.Rejected = append(x.Rejected, "Not the bus: no counter of the card tells that it waited for the bus.")
+		x.Rejected = append(x.Rejected, "Not the bus: the card counted 0 packets that waited for it.")
 	}
 	if full {
 		// A lower confidence in the ring as the cause; that frames died there stays true.

@@ -56,12 +56,12 @@ func storm(c card) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.InterruptStorm, Severity: severity, Where: where(s),
-		Title: fmt.Sprintf("%s interrupts %s times a second, once for every %.2g frames.", c.Name, evidence.Count(s.PerSecond(all)), each),
+		Title: fmt.Sprintf("Card %s interrupts %s times a second, once for every %.1f frames.", c.Name, evidence.Count(s.PerSecond(all)), each),
 		Evidence: []evidence.Evidence{
 			{Name: "interrupts of the card", Value: s.PerSecond(all), Unit: "per_second", Source: "/proc/interrupts (" + s.Side + ")"},
 			{Name: "frames for each interrupt, both directions", Value: each, Unit: "packets", Source: c.source("rx_packets + tx_packets, or bytes / MTU")},
 		},
-		Rejected: []string{fmt.Sprintf("Not many packets alone: a processor that is full of those polls, and gets tens of frames for each interrupt instead of %.2g.", each)},
+		Rejected: []string{fmt.Sprintf("Not many packets alone: a processor that is full of those polls, and gets tens of frames for each interrupt instead of %.1f.", each)},
 		Confidence: evidence.Combine(0.3, evidence.When(full, 0.5), evidence.When(each < 2, 0.3), evidence.When(rate >= manyInterrupts, 0.3),
 			evidence.When(c.unmoderated(), 0.3)),
 	}

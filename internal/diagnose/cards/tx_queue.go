@@ -39,7 +39,7 @@ func txDrops(c card) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.TXQueueDrops, Severity: severity, Where: where(s),
-		Title: fmt.Sprintf("%s dropped %s packets that the queueing discipline had handed over %s, %s of what it sent.",
+		Title: fmt.Sprintf("Card %s dropped %s packets that the queueing discipline had handed over %s, %s of what it sent.",
 			c.Name, evidence.Count(t.n), s.When(), evidence.Percent(t.n/(t.n+sent))),
 		Evidence:   append(c.evidence([]tally{t}), c.lossEvidence(t.n, sent, "packets that died on the way to the wire", t.counter)...),
 		Rejected:   append(notProcessor(s), notMeasured(s)...),
@@ -52,13 +52,11 @@ func txDrops(c card) *evidence.Finding {
 			x.Confidence *= 0.5
 			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "times that the link came or went", Value: n, Unit: "events", Source: c.source("carrier_changes")})
 		} else {
-			x.Rejected = append(x.Rejected, "Not the link: it stayed up.")
+			x.Rejected = append(x.Rejected, "Not the link: it came or went 0 times.")
 		}
 	}
 	// How often the ring was full: with it a longer ring may help, without it hardly.
-	if held := c.tallies(nicstat.Held); len(held) > 0 && strings.HasPrefix(held[0].counter, "tx") {
-		x.Evidence = append(x.Evidence, c.evidence(held[:1])...)
-	}
+	x.Evidence = append(x.Evidence, evidence.Evidence{Name: "times that the transmit ring was full", Value: c.held(), Unit: "events", Source: c.source("ethtool -S")})
 	x.Remedy.Text = "See what the counter means: a longer transmit ring helps where it was full; offloads that a driver refuses (too many pieces, too large) show " +
 		"as drops too and are to be switched off."
 	if c.Rings != nil {
@@ -81,6 +79,16 @@ func (c card) txLost() (tally, bool) {
 	return tally{}, false
 }
 
+// held is how often the transmit ring was full and its queue was stopped. Pauses of the other end are held back for as well, and are not this.
+func (c card) held() float64 {
+	for _, t := range c.tallies(nicstat.Held) {
+		if strings.Contains(t.counter, "tx") && !strings.Contains(t.counter, "xoff") && !strings.Contains(t.counter, "pause") {
+			return t.n
+		}
+	}
+	return 0
+}
+
 // reset: the card sent nothing for seconds, and its driver started it anew. Once in a span that somebody watched is once too often.
 func reset(c card) *evidence.Finding {
 	s := c.s
@@ -95,9 +103,10 @@ func reset(c card) *evidence.Finding {
 	}
 	x := &evidence.Finding{
 		Code: evidence.TXQueueDrops, Severity: severity, Where: where(s),
-		Title:      fmt.Sprintf("%s stopped sending and was started anew by its driver %s times %s.", c.Name, evidence.Count(t.n), s.When()),
-		Evidence:   c.evidence(all),
-		Rejected:   append([]string{"Not a full ring: a queue that is merely full goes on when the card has sent, and is not counted as a reset."}, notMeasured(s)...),
+		Title:    fmt.Sprintf("Card %s stopped sending and was started anew by its driver %s times %s.", c.Name, evidence.Count(t.n), s.When()),
+		Evidence: c.evidence(all),
+		Rejected: append([]string{fmt.Sprintf("Not a full ring: the %s times that it was full are counted elsewhere, and end when the card has sent.",
+			evidence.Count(c.held()))}, notMeasured(s)...),
 		Confidence: evidence.Combine(0.8, evidence.When(!s.SinceBoot, 0.5)),
 	}
 	x.Remedy.Text = "The kernel log tells more (NETDEV WATCHDOG, Detected Hardware Unit Hang). Newer driver or firmware; until then segmentation in the card " +

@@ -39,7 +39,7 @@ func notProcessor(s *evidence.Span) []string {
 // notMeasured says what a history cannot tell.
 func notMeasured(s *evidence.Span) []string {
 	if s.SinceBoot {
-		return []string{"Not known: whether it still goes on. The counters are of all the time " + s.When() + "; `linerate diagnose` without a target watches some seconds."}
+		return []string{"Not measured: whether it still goes on. The counters are of all the time " + s.When() + "; `linerate diagnose` without a target watches some seconds."}
 	}
 	return nil
 }
