@@ -50,7 +50,7 @@ var floors = map[string]int{
 	"internal/traffic/plan":     2, // what a test can be asked for
 	"internal/traffic/account":  2, // what one host saw of a test's packets: the kernel's word on connections, places of loss
 
-	"internal/sosreport": 3, // one host in the report that support people ask for
+	"internal/sosreport/printed": 3, // what tools print for people, as values of package host
 
 	"internal/capture": 3, // one host in a file that can be sent to a stranger
 	"internal/ceiling": 3, // the rates that a host cannot pass: arithmetic on a snapshot
@@ -58,7 +58,8 @@ var floors = map[string]int{
 	"internal/traffic": 3,
 	"internal/watch":   3, // one host over a time, without a test: counters, processors, interrupts, sockets
 
-	"internal/snapshot": 4, // a host out of whatever somebody sent: capture, sosreport, copy of files
+	"internal/sosreport": 4, // one host in the report that support people ask for
+	"internal/snapshot":  5, // a host out of whatever somebody sent: capture, sosreport, copy of files
 
 	"internal/journal":  4,
 	"internal/bootconf": 4, // what the files of a host set when it starts

@@ -13,6 +13,7 @@ import (
 	"github.com/linerate/linerate/internal/capture"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/sosreport"
+	"github.com/linerate/linerate/internal/sosreport/printed"
 )
 
 // Kind is what a host was read from.
@@ -33,7 +34,7 @@ type File struct {
 	root     host.Root
 	snapshot func(context.Context) (*host.Snapshot, error)
 	told     []string // what the file lacks by itself
-	sockets  []sosreport.Socket
+	sockets  []printed.Socket
 }
 
 // Open reads a file or directory. The error is capture.ErrFormat or sosreport.ErrFormat for what is none that is known; an error with a method Hint says what

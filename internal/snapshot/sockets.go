@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/linerate/linerate/internal/sosreport"
+	"github.com/linerate/linerate/internal/sosreport/printed"
 	"github.com/linerate/linerate/internal/watch"
 )
 
@@ -14,7 +14,7 @@ const keptSockets = 32
 // sockets gives what a report says of listeners and of UDP sockets: those that refused, dropped or hold something, the worst first. before are those of an earlier
 // report of the same boot; nil: drops are of the socket's whole life. Connections are counted and not told: what they did has no time that belongs to it.
 // Nil: the report has no sockets.
-func sockets(now, before []sosreport.Socket, seconds float64) *watch.Sockets {
+func sockets(now, before []printed.Socket, seconds float64) *watch.Sockets {
 	if len(now) == 0 {
 		return nil
 	}

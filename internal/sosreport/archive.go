@@ -12,25 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/hostfs"
 	"github.com/linerate/linerate/internal/procfs"
+	"github.com/linerate/linerate/internal/sosreport/printed"
 )
-
-// link is one interface of linerate/links.json, as the package comment of package host describes it.
-type link struct {
-	Index        int    `json:"index"`
-	Name         string `json:"name"`
-	Kind         string `json:"kind,omitempty"`
-	MAC          string `json:"mac,omitempty"`
-	MTUBytes     int    `json:"mtu_bytes"`
-	TxQueueLen   int    `json:"tx_queue_length_packets,omitempty"`
-	Up           bool   `json:"up"`
-	Carrier      bool   `json:"carrier"`
-	Qdisc        string `json:"qdisc,omitempty"`
-	ParentIndex  int    `json:"parent_index,omitempty"`
-	MasterIndex  int    `json:"master_index,omitempty"`
-	VLANID       int    `json:"vlan_id,omitempty"`
-	VLANProtocol string `json:"vlan_protocol,omitempty"`
-	BondMode     string `json:"bond_mode,omitempty"`
-}
 
 // address is one of linerate/addresses.json.
 type address struct {
@@ -77,7 +60,7 @@ func (s *source) archive() []hostfs.Entry {
 	for _, l := range links {
 		cards[l.Name] = s.card(l.Name)
 	}
-	devices := parsePCI(s.output("lspci -nnvv", "lspci -nvv", "lspci"))
+	devices := printed.ParsePCI(s.output("lspci -nnvv", "lspci -nvv", "lspci"))
 	s.pci(devices)
 	interrupts, _ := procfs.ParseInterrupts([]byte(s.text("proc/interrupts"))) // What it has is used; package host says what is wrong with it.
 	for _, l := range links {
@@ -98,30 +81,28 @@ func (s *source) archive() []hostfs.Entry {
 }
 
 // tell writes what netlink would have told.
-func (s *source) tell(links []*ipLink, cards map[string]card) {
+func (s *source) tell(links []*printed.Link, cards map[string]card) {
 	if len(links) > 0 {
-		var told []link
 		var addresses []address
 		for _, l := range links {
-			told = append(told, l.link)
-			for _, a := range l.addresses {
+			for _, a := range l.Addresses {
 				addresses = append(addresses, address{l.Index, a})
 			}
 		}
-		s.told("links.json", told)
+		s.told("links.json", links)
 		s.told("addresses.json", addresses)
 		s.told("ethtool.json", cards)
 	} else {
 		s.say("interfaces: not there: ip address and ip link printed nothing, so cards, links and addresses are not known")
 	}
-	routes := parseRoutes(s.output("ip route show table all", "ip route show"), false)
+	routes := printed.ParseRoutes(s.output("ip route show table all", "ip route show"), false)
 	if !slices.ContainsFunc(routes, func(r host.Route) bool { return strings.Contains(r.Destination, ":") }) {
-		routes = append(routes, parseRoutes(s.output("ip -6 route show table all"), true)...)
+		routes = append(routes, printed.ParseRoutes(s.output("ip -6 route show table all"), true)...)
 	}
 	if len(routes) > 0 {
 		s.told("routes.json", routes)
 	}
-	if qdiscs := parseQdiscs(s.output("tc -s qdisc show")); len(qdiscs) > 0 {
+	if qdiscs := printed.ParseQdiscs(s.output("tc -s qdisc show")); len(qdiscs) > 0 {
 		s.told("qdiscs.json", qdiscs)
 	} else {
 		s.say("queueing disciplines: not there: tc -s qdisc show")
@@ -140,13 +121,13 @@ func (s *source) told(name string, body any) {
 
 // settings puts those of sysctl -a where the copy of /proc/sys has none. Beside settings it has the names of host, kernel and boot.
 func (s *source) settings() {
-	all := parseSysctls(s.output("sysctl -a"))
+	all := printed.ParseSysctls(s.output("sysctl -a"))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if first, _, _ := strings.Cut(name, "/"); first == "net" || first == "vm" || first == "kernel" {
 			s.put("proc/sys/"+name, all[name]+"\n")
 		}
 	}
-	name, release, machine := parseUname(s.output("uname -a", "uname"))
+	name, release, machine := printed.ParseUname(s.output("uname -a", "uname"))
 	if plain := strings.TrimSpace(s.output("hostname")); plain != "" && !strings.ContainsAny(plain, "\n ") {
 		name = plain
 	}
@@ -160,11 +141,11 @@ func (s *source) settings() {
 
 // counters puts the tables of protocols where the copy of /proc/net has none.
 func (s *source) counters() {
-	found := parseNstat(s.output("nstat -zas"))
+	found := printed.ParseNstat(s.output("nstat -zas"))
 	if len(found) == 0 {
-		found = parseNetstat(s.output("netstat -s"))
+		found = printed.ParseNetstat(s.output("netstat -s"))
 	}
-	tables := found.tables()
+	tables := found.Tables()
 	// Newer versions of sos keep the link that it is, to the directory of the process that copied it.
 	dir, ok := s.resolve("proc/net")
 	if !ok {
@@ -187,7 +168,7 @@ func (s *source) firmware() {
 	if s.any("sys/class/dmi/id/sys_vendor") {
 		return
 	}
-	for name, value := range parseFirmware(s.output("dmidecode")) {
+	for name, value := range printed.ParseFirmware(s.output("dmidecode")) {
 		s.value("sys/class/dmi/id/"+name, value)
 	}
 }
@@ -202,23 +183,21 @@ func (s *source) processes() {
 		if !number(e.Name()) {
 			continue
 		}
-		for line := range lines(s.text("proc/" + e.Name() + "/status")) {
-			if key, name, _ := pair(line); key == "Name" {
-				s.value("proc/"+e.Name()+"/comm", name)
-			}
-			break // It is the first line.
+		first, _, _ := strings.Cut(s.text("proc/"+e.Name()+"/status"), "\n")
+		if name, ok := strings.CutPrefix(first, "Name:"); ok {
+			s.value("proc/"+e.Name()+"/comm", strings.TrimSpace(name))
 		}
 	}
 }
 
 // links merges what the forms of ip print of each interface, in the order of their numbers.
-func (s *source) links() []*ipLink {
-	var all []*ipLink
-	byIndex := make(map[int]*ipLink)
+func (s *source) links() []*printed.Link {
+	var all []*printed.Link
+	byIndex := make(map[int]*printed.Link)
 	for _, commands := range [][]string{
 		{"ip -d address", "ip address"}, {"ip -s -d link", "ip -d link", "ip -s link", "ip link"}, {"ip -o addr", "ip_addr"},
 	} {
-		for _, l := range parseLinks(s.output(commands...)) {
+		for _, l := range printed.ParseLinks(s.output(commands...)) {
 			switch known, ok := byIndex[l.Index]; {
 			case !namesInterface(l.Name):
 				s.say(fmt.Sprintf("interface %.40q: left out: no kernel takes such a name", l.Name))
@@ -226,19 +205,19 @@ func (s *source) links() []*ipLink {
 				byIndex[l.Index] = l
 				all = append(all, l)
 			default:
-				known.merge(l)
+				merge(known, l)
 			}
 		}
 	}
-	byName := make(map[string]*ipLink, len(all))
+	byName := make(map[string]*printed.Link, len(all))
 	for _, l := range all {
 		byName[l.Name] = l
 	}
 	for _, l := range all {
-		l.MasterIndex = indexOf(byName, l.master)
-		l.ParentIndex = indexOf(byName, l.peer)
+		l.MasterIndex = indexOf(byName, l.Master)
+		l.ParentIndex = indexOf(byName, l.Peer)
 	}
-	slices.SortStableFunc(all, func(a, b *ipLink) int { return a.Index - b.Index })
+	slices.SortStableFunc(all, func(a, b *printed.Link) int { return a.Index - b.Index })
 	return all
 }
 
@@ -248,7 +227,7 @@ func namesInterface(name string) bool {
 }
 
 // indexOf gives the number of an interface by its name, or as "if7", which is how ip writes one of another network namespace; 0: none.
-func indexOf(byName map[string]*ipLink, name string) int {
+func indexOf(byName map[string]*printed.Link, name string) int {
 	if l, ok := byName[name]; ok {
 		return l.Index
 	}
@@ -256,12 +235,12 @@ func indexOf(byName map[string]*ipLink, name string) int {
 	return max(n, 0)
 }
 
-// merge adds what another output tells of the same interface.
-func (l *ipLink) merge(more *ipLink) {
+// merge adds to an interface what another output tells of it.
+func merge(l, more *printed.Link) {
 	if l.MTUBytes == 0 { // Of a form without heads, as ip -o: all that a head has is missing.
-		addresses, totals := l.addresses, l.totals
+		addresses, totals := l.Addresses, l.Totals
 		*l = *more
-		l.addresses, l.totals = addresses, totals
+		l.Addresses, l.Totals = addresses, totals
 	}
 	if l.Kind == "" {
 		l.Kind, l.VLANID, l.VLANProtocol, l.BondMode = more.Kind, more.VLANID, more.VLANProtocol, more.BondMode
@@ -269,29 +248,29 @@ func (l *ipLink) merge(more *ipLink) {
 	if l.MAC == "" {
 		l.MAC = more.MAC
 	}
-	if l.parentDev == "" {
-		l.parentDev = more.parentDev
+	if l.ParentDev == "" {
+		l.ParentDev = more.ParentDev
 	}
-	if l.totals == nil {
-		l.totals = more.totals
+	if l.Totals == nil {
+		l.Totals = more.Totals
 	}
-	if len(l.addresses) == 0 {
-		l.addresses = more.addresses
+	if len(l.Addresses) == 0 {
+		l.Addresses = more.Addresses
 	}
 }
 
 // card reads what ethtool printed of one interface.
 func (s *source) card(name string) card {
 	option := func(o string) string { return s.output("ethtool " + o + " " + name) }
-	d, link := parseDriver(option("-i")), parseSettings(s.output("ethtool "+name))
+	d, link := printed.ParseDriver(option("-i")), printed.ParseSettings(s.output("ethtool "+name))
 	c := card{
-		Driver: d.name, Bus: d.bus, SpeedBitsPerSec: link.speedBitsPerSec, Duplex: link.duplex, Rings: parseRings(option("-g")),
-		Coalesce: parseCoalesce(option("-c")), Features: parseFeatures(option("-k")), Channels: parseChannels(option("-l")), Statistics: parseStatistics(option("-S")),
+		Driver: d.Name, Bus: d.Bus, SpeedBitsPerSec: link.SpeedBitsPerSec, Duplex: link.Duplex, Rings: printed.ParseRings(option("-g")),
+		Coalesce: printed.ParseCoalesce(option("-c")), Features: printed.ParseFeatures(option("-k")), Channels: printed.ParseChannels(option("-l")), Statistics: printed.ParseStatistics(option("-S")),
 	}
 	// Of software package host takes none of it, whatever a driver answers; what is hardware sysfs may know better than a driver that does not tell its bus.
 	c.Card = &host.Card{
-		FirmwareVersion: d.firmware, DriverVersion: d.version, Pause: parsePause(option("-a")), EEE: parseEEE(option("--show-eee")),
-		PrivateFlags: parsePrivateFlags(option("--show-priv-flags")), PermanentMAC: parsePermanent(option("-P")), Port: link.port, Modes: link.modes,
+		FirmwareVersion: d.Firmware, DriverVersion: d.Version, Pause: printed.ParsePause(option("-a")), EEE: printed.ParseEEE(option("--show-eee")),
+		PrivateFlags: printed.ParsePrivateFlags(option("--show-priv-flags")), PermanentMAC: printed.ParsePermanent(option("-P")), Port: link.Port, Modes: link.Modes,
 	}
 	return c
 }

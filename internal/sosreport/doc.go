@@ -4,7 +4,7 @@
 //
 // [Open] takes an unpacked report, a directory above one, or the tar file itself (plain, gzip, bzip2). [Report.Root] is then an archive of package host in
 // memory, so that snapshots and counters are read from it by the very code that reads a living host. Plain copies of /proc and /sys are passed on as they
-// are. What they do not hold is made of the output of commands, one small parser for each:
+// are. What they do not hold is made of the output of commands, which package printed reads:
 //
 //	linerate/links.json, addresses.json    ip -d address, ip -s -d link, ip -o addr
 //	linerate/routes.json                   ip route show table all, ip -6 route show table all
@@ -34,8 +34,7 @@
 //
 // # Sources
 //
-// The plugins networking, kernel, host, general, date, pci, hardware, system, process and processor of sos 2 to 4; ethtool 2.6.33 to 6.x, iproute2 3 to 6,
-// net-tools 1.60 to 2.10, procps 3 and 4, pciutils 3: what they print, held against the kernel's own answers by the tests of this package.
+// The plugins networking, kernel, host, general, date, pci, hardware, system, process and processor of sos 2 to 4, and reports that people have published.
 //
 // # Limits
 //

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/linerate/linerate/internal/sosreport/printed"
 )
 
 // Of every PCI device of this machine lspci says what sysfs says.
@@ -20,34 +22,34 @@ func TestLiveAgreesWithLspci(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	devices := parsePCI(text)
+	devices := printed.ParsePCI(text)
 	if len(devices) != len(dirs) {
 		t.Errorf("%d devices read, sysfs has %d", len(devices), len(dirs))
 	}
 	for _, d := range devices {
 		file := func(name string) string {
-			b, _ := os.ReadFile("/sys/bus/pci/devices/" + d.address + "/" + name) // Older kernels lack some.
+			b, _ := os.ReadFile("/sys/bus/pci/devices/" + d.Address + "/" + name) // Older kernels lack some.
 			return strings.TrimSpace(string(b))
 		}
 		same := func(what, ours, theirs string) {
 			t.Helper()
 			if ours != theirs {
-				t.Errorf("%s: %s %q, sysfs has %q", d.address, what, ours, theirs)
+				t.Errorf("%s: %s %q, sysfs has %q", d.Address, what, ours, theirs)
 			}
 		}
-		same("vendor", d.vendor, file("vendor"))
-		same("device", d.device, file("device"))
-		if d.subVendor != "" {
-			same("subsystem", d.subVendor+" "+d.subDevice, file("subsystem_vendor")+" "+file("subsystem_device"))
+		same("vendor", d.Vendor, file("vendor"))
+		same("device", d.Device, file("device"))
+		if d.SubsystemVendor != "" {
+			same("subsystem", d.SubsystemVendor+" "+d.SubsystemDevice, file("subsystem_vendor")+" "+file("subsystem_device"))
 		}
-		if d.node >= 0 {
-			same("node", strconv.Itoa(d.node), file("numa_node"))
+		if d.NUMANode >= 0 {
+			same("node", strconv.Itoa(d.NUMANode), file("numa_node"))
 		}
-		if d.speed != "" {
-			same("speed", d.speed, file("current_link_speed"))
-			same("width", strconv.Itoa(d.width), file("current_link_width"))
-			same("best speed", d.maxSpeed, file("max_link_speed"))
-			same("best width", strconv.Itoa(d.maxWidth), file("max_link_width"))
+		if d.Speed != "" {
+			same("speed", d.Speed, file("current_link_speed"))
+			same("width", strconv.Itoa(d.Width), file("current_link_width"))
+			same("best speed", d.MaxSpeed, file("max_link_speed"))
+			same("best width", strconv.Itoa(d.MaxWidth), file("max_link_width"))
 		}
 	}
 }
@@ -61,9 +63,9 @@ func TestLspciOfCaptures(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		devices := make(map[string]*pciDevice)
-		for _, d := range parsePCI(dumped(t, root.FS)) {
-			devices[d.address] = d
+		devices := make(map[string]*printed.PCIDevice)
+		for _, d := range printed.ParsePCI(dumped(t, root.FS)) {
+			devices[d.Address] = d
 		}
 		for _, dev := range want.Interfaces {
 			if dev.Bus == nil || dev.Card == nil || devices[dev.Bus.Address] == nil {
@@ -71,14 +73,14 @@ func TestLspciOfCaptures(t *testing.T) {
 			}
 			compared++
 			d := devices[dev.Bus.Address]
-			if id := strings.TrimPrefix(d.vendor, "0x") + ":" + strings.TrimPrefix(d.device, "0x"); id != dev.Card.PCIID {
+			if id := strings.TrimPrefix(d.Vendor, "0x") + ":" + strings.TrimPrefix(d.Device, "0x"); id != dev.Card.PCIID {
 				t.Errorf("%s %s: id %s, want %s", name, dev.Name, id, dev.Card.PCIID)
 			}
-			if dev.Card.PayloadBytes != d.payload || dev.Card.PayloadSupportedBytes != d.maxPayload || dev.Card.ReadRequestBytes != d.reads {
+			if dev.Card.PayloadBytes != d.PayloadBytes || dev.Card.PayloadSupportedBytes != d.PayloadSupportedBytes || dev.Card.ReadRequestBytes != d.ReadRequestBytes {
 				t.Errorf("%s %s: %+v, want payload %d of %d, requests of %d bytes", name, dev.Name, d, dev.Card.PayloadBytes, dev.Card.PayloadSupportedBytes, dev.Card.ReadRequestBytes)
 			}
-			if dev.Bus.Kind == "pcie" && (d.width != dev.Bus.Width || d.speed != fmt.Sprintf("%.1f GT/s PCIe", dev.Bus.SpeedGigatransfers)) {
-				t.Errorf("%s %s: %s x%d, want %v x%d", name, dev.Name, d.speed, d.width, dev.Bus.SpeedGigatransfers, dev.Bus.Width)
+			if dev.Bus.Kind == "pcie" && (d.Width != dev.Bus.Width || d.Speed != fmt.Sprintf("%.1f GT/s PCIe", dev.Bus.SpeedGigatransfers)) {
+				t.Errorf("%s %s: %s x%d, want %v x%d", name, dev.Name, d.Speed, d.Width, dev.Bus.SpeedGigatransfers, dev.Bus.Width)
 			}
 		}
 	}

@@ -98,6 +98,30 @@ func write(t testing.TB, name string, b []byte) string {
 	return file
 }
 
+func TestMangle(t *testing.T) {
+	for command, want := range map[string]string{
+		"ethtool -S eth0": "ethtool_-S_eth0", "ip -o addr": "ip_-o_addr", "ip route show table all": "ip_route_show_table_all", "ethtool eth0.100": "ethtool_eth0.100",
+		"ethtool eth0:1": "ethtool_eth0_1", "lsof +M -c ''": "lsof_M_-c", "cat /etc/x": "cat_.etc.x", "date --utc": "date_--utc", "ethtool __wlp3s0": "ethtool___wlp3s0",
+	} {
+		if got := mangle(command); got != want {
+			t.Errorf("%q: %q, want %q", command, got, want)
+		}
+	}
+}
+
+func TestNamed(t *testing.T) {
+	for text, want := range map[string]bool{
+		"eth1": true, "i40e-eth1-TxRx-0": true, "eth1-rx-0": true, "ide0, eth1": true, "eth10": false, "veth1": false, "eth1x, eth1": true, "": false,
+	} {
+		if named(text, "eth1") != want {
+			t.Errorf("%q: not %v", text, want)
+		}
+	}
+	if named("anything", "") {
+		t.Error("the empty name is named")
+	}
+}
+
 // However a report is packed, it is the same host.
 func TestOpen(t *testing.T) {
 	entries := render(t, tiny(), sos4)

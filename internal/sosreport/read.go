@@ -14,6 +14,7 @@ import (
 
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/hostfs"
+	"github.com/linerate/linerate/internal/sosreport/printed"
 )
 
 // What is taken of one report. A report of a large server has some 40,000 files and a gigabyte, of which perhaps 5,000 files and ten megabytes are looked
@@ -41,6 +42,11 @@ type Report struct {
 
 // Root is the report as a host to read, in memory. Package host says of it what it says of every archive; Warnings come in addition.
 func (r *Report) Root() host.Root { return host.Root{FS: hostfs.NewMemory(r.entries)} }
+
+// Sockets are those of TCP and UDP that ss showed; nil: it did not run, which sos avoids where it would load a module.
+func (r *Report) Sockets() []printed.Socket {
+	return printed.ParseSockets(newSource(r.entries).output("ss -peaonmi", "ss -peaonmiZ", "ss -peaonm"))
+}
 
 // Open reads a report. name is its directory, a directory that holds nothing but it, or a tar file. The error is ErrFormat for what is none.
 func Open(ctx context.Context, name string) (*Report, error) {

@@ -112,7 +112,11 @@ func renderFeatures(name string, c card) string {
 	group("tx-checksumming", func(k string) bool { return strings.HasPrefix(k, "tx-checksum-") })
 	group("scatter-gather", func(k string) bool { return strings.HasPrefix(k, "tx-scatter-gather") })
 	group("tcp-segmentation-offload", func(k string) bool { return strings.HasPrefix(k, "tx-tcp") && strings.HasSuffix(k, "-segmentation") })
-	for old, name := range oldNames {
+	for old, name := range map[string]string{
+		"rx-checksumming": "rx-checksum", "generic-segmentation-offload": "tx-generic-segmentation", "generic-receive-offload": "rx-gro",
+		"large-receive-offload": "rx-lro", "rx-vlan-offload": "rx-vlan-hw-parse", "tx-vlan-offload": "tx-vlan-hw-insert", "ntuple-filters": "rx-ntuple-filter",
+		"receive-hashing": "rx-hashing",
+	} {
 		if f, ok := left[name]; ok {
 			b += old + ": " + state(f) + "\n"
 			delete(left, name)
@@ -158,10 +162,8 @@ func renderSettings(name string, c card) string {
 		if c.Card.Modes != nil {
 			m = *c.Card.Modes
 		}
-		for text, word := range ports {
-			if word == c.Card.Port {
-				port = text
-			}
+		if text, ok := map[string]string{"twisted-pair": "Twisted Pair", "fibre": "FIBRE", "direct-attach": "Direct Attach Copper", "mii": "MII"}[c.Card.Port]; ok {
+			port = text
 		}
 	}
 	b += "\tSupported ports: [ TP ]\n"
@@ -213,4 +215,11 @@ func renderCard(networking func(command, text string), name string, c card) {
 		permanent = c.Card.PermanentMAC
 	}
 	networking("ethtool -P "+name, "Permanent address: "+permanent+"\n")
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
 }

@@ -13,17 +13,19 @@ import (
 
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/hostfs"
+	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/sosreport/printed"
 )
 
 // told is what a capture holds of netlink, for the writers below.
 type told struct {
 	Time      time.Time
 	Arch      string
-	links     []link
+	links     []*printed.Link
 	addresses []address
 	routes    []host.Route
 	cards     map[string]card
-	qdiscs    []qdisc
+	qdiscs    []printed.Qdisc
 }
 
 // readTold reads the linerate directory of a capture.
@@ -206,7 +208,7 @@ func renderNstat(snmp, netstat, snmp6 string) string {
 }
 
 // head is the first line of an interface, with the words that ip link and ip address put in front of its group.
-func head(h told, l link, mode string) string {
+func head(h told, l *printed.Link, mode string) string {
 	name, flags, state, master := l.Name, []string{"BROADCAST", "MULTICAST"}, "UNKNOWN", ""
 	for _, other := range h.links {
 		if l.ParentIndex == other.Index && l.ParentIndex != 0 {
@@ -244,7 +246,7 @@ func head(h told, l link, mode string) string {
 }
 
 // detail are the lines that -d adds.
-func detail(l link) string {
+func detail(l *printed.Link) string {
 	kind := "ether"
 	mac := l.MAC + " brd ff:ff:ff:ff:ff:ff"
 	switch {
@@ -385,11 +387,11 @@ func handleText(n uint32) string {
 	return fmt.Sprintf("%x:%x", n>>16, n&0xffff)
 }
 
-func renderQdiscs(qdiscs []qdisc) string {
+func renderQdiscs(qdiscs []printed.Qdisc) string {
 	var b strings.Builder
 	for _, q := range qdiscs {
 		place := "root refcnt 2"
-		if q.Parent != root {
+		if q.Parent != nl.RootParent {
 			place = "parent " + handleText(q.Parent)
 		}
 		fmt.Fprintf(&b, "qdisc %s %s dev %s %s ", q.Kind, handleText(q.Handle), q.Interface, place)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/linerate/linerate/internal/hostfs"
 	"github.com/linerate/linerate/internal/procfs"
+	"github.com/linerate/linerate/internal/sosreport/printed"
 )
 
 // source is the files of one report, and what is made of them.
@@ -144,18 +145,18 @@ func (s *source) say(sentence string) { s.said = append(s.said, sentence) }
 
 // moments are when the report was made and when the host had been started. Zero: not told.
 func (s *source) moments() (now, boot time.Time) {
-	up, upKnown := parseSeconds(s.text("proc/uptime"))
+	up, upKnown := printed.ParseSeconds(s.text("proc/uptime"))
 	if !upKnown {
-		up, upKnown = parseUptime(s.output("uptime"))
+		up, upKnown = printed.ParseUptime(s.output("uptime"))
 	}
 	boot, bootKnown := procfs.ParseBootTime([]byte(s.text("proc/stat")))
-	now, nowKnown := parseDate(s.output("date --utc", "date -u"), nil)
+	now, nowKnown := printed.ParseDate(s.output("date --utc", "date -u"), nil)
 	if !nowKnown {
 		zone, err := time.LoadLocationFromTZData("host", []byte(s.text("etc/localtime")))
 		if err != nil {
 			zone = nil
 		}
-		now, nowKnown = parseDate(s.output("date"), zone)
+		now, nowKnown = printed.ParseDate(s.output("date"), zone)
 	}
 	switch {
 	case nowKnown && !bootKnown && upKnown:

@@ -12,40 +12,41 @@ import (
 	"github.com/linerate/linerate/internal/hostfs"
 	"github.com/linerate/linerate/internal/nicstat"
 	"github.com/linerate/linerate/internal/procfs"
+	"github.com/linerate/linerate/internal/sosreport/printed"
 )
 
 // pci puts every device that lspci shows where sysfs has it, with the attributes that lspci says the same as.
-func (s *source) pci(devices []*pciDevice) {
+func (s *source) pci(devices []*printed.PCIDevice) {
 	s.paths = s.pciPaths(devices)
 	for _, d := range devices {
-		dir := s.paths[d.address]
+		dir := s.paths[d.Address]
 		file := func(name, value string) { s.value(dir+"/"+name, value) }
 		positive := func(name string, n int) {
 			if n > 0 {
 				file(name, strconv.Itoa(n))
 			}
 		}
-		file("vendor", d.vendor)
-		file("device", d.device)
-		file("subsystem_vendor", d.subVendor)
-		file("subsystem_device", d.subDevice)
-		file("current_link_speed", d.speed)
-		file("max_link_speed", d.maxSpeed)
-		positive("current_link_width", d.width)
-		positive("max_link_width", d.maxWidth)
-		positive("irq", d.irq)
-		if d.node >= 0 {
-			file("numa_node", strconv.Itoa(d.node))
+		file("vendor", d.Vendor)
+		file("device", d.Device)
+		file("subsystem_vendor", d.SubsystemVendor)
+		file("subsystem_device", d.SubsystemDevice)
+		file("current_link_speed", d.Speed)
+		file("max_link_speed", d.MaxSpeed)
+		positive("current_link_width", d.Width)
+		positive("max_link_width", d.MaxWidth)
+		positive("irq", d.IRQ)
+		if d.NUMANode >= 0 {
+			file("numa_node", strconv.Itoa(d.NUMANode))
 		}
 		s.putLink(dir+"/subsystem", "sys/bus/pci")
-		s.putLink("sys/bus/pci/devices/"+d.address, dir)
+		s.putLink("sys/bus/pci/devices/"+d.Address, dir)
 		s.config(d, dir)
 	}
 }
 
 // config puts the configuration space that /proc/bus/pci has, if it is that of the device: some versions of sos copy files as text, which damages it.
-func (s *source) config(d *pciDevice, dir string) {
-	domain, rest, _ := strings.Cut(d.address, ":")
+func (s *source) config(d *printed.PCIDevice, dir string) {
+	domain, rest, _ := strings.Cut(d.Address, ":")
 	bus, function, _ := strings.Cut(rest, ":")
 	if domain != "0000" {
 		bus = domain + ":" + bus
@@ -55,13 +56,13 @@ func (s *source) config(d *pciDevice, dir string) {
 		return
 	}
 	ids := fmt.Sprintf("0x%04x 0x%04x", binary.LittleEndian.Uint16([]byte(b)), binary.LittleEndian.Uint16([]byte(b[2:])))
-	if ids == d.vendor+" "+d.device {
+	if ids == d.Vendor+" "+d.Device {
 		s.put(dir+"/config", b)
 	}
 }
 
 // pciPaths gives the path of each device through the tree of buses: that of a link or directory of the report, else by the bridges' numbers of the buses below them.
-func (s *source) pciPaths(devices []*pciDevice) map[string]string {
+func (s *source) pciPaths(devices []*printed.PCIDevice) map[string]string {
 	at := make(map[string]string, len(devices))
 	// Interfaces first: the paths that their links have are the kernel's own.
 	names, _ := s.tree.ReadDir("sys/class/net") // None where sos did not copy it.
@@ -76,24 +77,24 @@ func (s *source) pciPaths(devices []*pciDevice) map[string]string {
 			}
 		}
 	}
-	bridges := make(map[string]*pciDevice) // by domain and number of the bus below
+	bridges := make(map[string]*printed.PCIDevice) // by domain and number of the bus below
 	for _, d := range devices {
-		if d.secondary > 0 {
-			bridges[fmt.Sprintf("%s:%02x", d.address[:len(d.address)-8], d.secondary)] = d
+		if d.SecondaryBus > 0 {
+			bridges[fmt.Sprintf("%s:%02x", d.Address[:len(d.Address)-8], d.SecondaryBus)] = d
 		}
 	}
-	var place func(d *pciDevice, depth int) string
-	place = func(d *pciDevice, depth int) string {
-		if dir, ok := at[d.address]; ok {
+	var place func(d *printed.PCIDevice, depth int) string
+	place = func(d *printed.PCIDevice, depth int) string {
+		if dir, ok := at[d.Address]; ok {
 			return dir
 		}
-		bus := d.address[:len(d.address)-5] // 0000:03 of 0000:03:00.0
-		dir := "sys/devices/pci" + bus + "/" + d.address
+		bus := d.Address[:len(d.Address)-5] // 0000:03 of 0000:03:00.0
+		dir := "sys/devices/pci" + bus + "/" + d.Address
 		// Numbers that go round in a ring, which no machine has, end at a depth that no machine has.
 		if up, ok := bridges[bus]; ok && up != d && depth < 32 {
-			dir = place(up, depth+1) + "/" + d.address
+			dir = place(up, depth+1) + "/" + d.Address
 		}
-		at[d.address] = dir
+		at[d.Address] = dir
 		return dir
 	}
 	for _, d := range devices {
@@ -110,7 +111,7 @@ func isPCIAddress(name string) bool {
 }
 
 // sysfs puts an interface where /sys/class/net has it, with its number and address, so that package host believes what else the report has there.
-func (s *source) sysfs(l *ipLink, c *card, devices []*pciDevice, interrupts map[int]procfs.Interrupt) {
+func (s *source) sysfs(l *printed.Link, c *card, devices []*printed.PCIDevice, interrupts map[int]procfs.Interrupt) {
 	class := "sys/class/net/" + l.Name
 	dir, device := s.place(l, *c)
 	if dir != class {
@@ -120,8 +121,8 @@ func (s *source) sysfs(l *ipLink, c *card, devices []*pciDevice, interrupts map[
 	s.value(dir+"/address", l.MAC)
 	s.value(dir+"/mtu", strconv.Itoa(l.MTUBytes))
 	// sysfs names the interface that a VLAN or its like is made on, and ip does, unless that is in another network namespace.
-	if l.peer != "" && l.Kind != "veth" && namesInterface(l.peer) && l.ParentIndex != 0 && !strings.HasPrefix(l.peer, "if"+strconv.Itoa(l.ParentIndex)) {
-		s.putLink(dir+"/lower_"+l.peer, "sys/class/net/"+l.peer)
+	if l.Peer != "" && l.Kind != "veth" && namesInterface(l.Peer) && l.ParentIndex != 0 && !strings.HasPrefix(l.Peer, "if"+strconv.Itoa(l.ParentIndex)) {
+		s.putLink(dir+"/lower_"+l.Peer, "sys/class/net/"+l.Peer)
 	}
 	s.statistics(dir+"/statistics", l)
 	if device == "" {
@@ -148,20 +149,20 @@ func (s *source) sysfs(l *ipLink, c *card, devices []*pciDevice, interrupts map[
 			s.putLink(device+"/driver", "sys/bus/"+bus+"/drivers/"+c.Driver)
 		}
 	}
-	if i := slices.IndexFunc(devices, func(d *pciDevice) bool { return d.address == path.Base(function) }); i >= 0 && c.Card != nil {
+	if i := slices.IndexFunc(devices, func(d *printed.PCIDevice) bool { return d.Address == path.Base(function) }); i >= 0 && c.Card != nil {
 		d := devices[i]
-		c.Card.PayloadBytes, c.Card.PayloadSupportedBytes, c.Card.ReadRequestBytes, c.Card.ASPM = d.payload, d.maxPayload, d.reads, d.aspm
+		c.Card.PayloadBytes, c.Card.PayloadSupportedBytes, c.Card.ReadRequestBytes, c.Card.ASPM = d.PayloadBytes, d.PayloadSupportedBytes, d.ReadRequestBytes, d.ASPM
 	}
 	s.queues(dir+"/queues/", *c)
 	s.interrupts(l.Name, device, function, interrupts)
 }
 
 // statistics puts the totals of ip -s where sysfs has them, and beside them those of /proc/net/dev that mean the same in both.
-func (s *source) statistics(dir string, l *ipLink) {
-	if len(l.totals) == 0 || s.any(dir) {
+func (s *source) statistics(dir string, l *printed.Link) {
+	if len(l.Totals) == 0 || s.any(dir) {
 		return
 	}
-	totals := maps.Clone(l.totals)
+	totals := maps.Clone(l.Totals)
 	for name, n := range s.dev.OfInterface(l.Name) {
 		// The last two are sums of what sysfs tells apart, and have names of their own; the first has rx_missed_errors in it.
 		switch _, known := totals[name]; {
@@ -176,7 +177,7 @@ func (s *source) statistics(dir string, l *ipLink) {
 }
 
 // place gives the directory of an interface and of the device below it; no device: it is software.
-func (s *source) place(l *ipLink, c card) (dir, device string) {
+func (s *source) place(l *printed.Link, c card) (dir, device string) {
 	class := "sys/class/net/" + l.Name
 	if real, ok := s.resolve(class); ok && strings.HasPrefix(real, "sys/devices/") && path.Base(path.Dir(real)) == "net" {
 		if strings.HasPrefix(real, "sys/devices/virtual/") {
@@ -201,8 +202,8 @@ func (s *source) place(l *ipLink, c card) (dir, device string) {
 	// A virtio card is a device of its own on the PCI function that ethtool tells.
 	if c.Driver == "virtio_net" && isPCIAddress(path.Base(device)) {
 		name := "virtio"
-		if strings.HasPrefix(l.parentDev, "virtio") && !strings.Contains(l.parentDev, "/") {
-			name = l.parentDev
+		if strings.HasPrefix(l.ParentDev, "virtio") && !strings.Contains(l.ParentDev, "/") {
+			name = l.ParentDev
 		}
 		device += "/" + name
 	}

@@ -1,4 +1,4 @@
-package sosreport
+package printed
 
 import (
 	"slices"
@@ -8,12 +8,12 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// settings is what plain ethtool says of a link.
-type settings struct {
-	speedBitsPerSec float64
-	duplex          string // full or half
-	port            string // in the words of package host
-	modes           *host.LinkModes
+// Settings is what ethtool without an option says of a link. Zero is not told.
+type Settings struct {
+	SpeedBitsPerSec float64
+	Duplex          string // full or half
+	Port            string // twisted-pair, fibre, …: in the words of package host
+	Modes           *host.LinkModes
 }
 
 // ports are ethtool's words for how the medium is attached, and ours. What is neither ("Other", "None") is not worth telling.
@@ -21,9 +21,9 @@ var ports = map[string]string{
 	"Twisted Pair": "twisted-pair", "AUI": "aui", "MII": "mii", "FIBRE": "fibre", "BNC": "bnc", "Direct Attach Copper": "direct-attach",
 }
 
-// parseSettings reads "ethtool NIC". Lists of modes go on over further lines, which have no colon; without a link speed and duplex are "Unknown!".
-func parseSettings(text string) settings {
-	var s settings
+// ParseSettings reads "ethtool NIC". Lists of modes go on over further lines, which have no colon; without a link speed and duplex are "Unknown!".
+func ParseSettings(text string) Settings {
+	var s Settings
 	var modes host.LinkModes
 	var list *[]string // that the next line may go on with
 	for line := range lines(text) {
@@ -49,14 +49,14 @@ func parseSettings(text string) settings {
 			modes.Lanes, _ = strconv.Atoi(value)
 		case "Speed":
 			if mbps, err := strconv.ParseFloat(strings.TrimSuffix(value, "Mb/s"), 64); err == nil && mbps > 0 && mbps < 1<<32-1 && mbps != 65535 {
-				s.speedBitsPerSec = mbps * 1e6
+				s.SpeedBitsPerSec = mbps * 1e6
 			}
 		case "Duplex":
 			if d := strings.ToLower(value); d == "full" || d == "half" {
-				s.duplex = d
+				s.Duplex = d
 			}
 		case "Port":
-			s.port = ports[value]
+			s.Port = ports[value]
 		}
 		if list != nil {
 			*list = wire(value)
@@ -66,7 +66,7 @@ func parseSettings(text string) settings {
 		slices.Sort(*l)
 	}
 	if len(modes.Supported) > 0 {
-		s.modes = &modes
+		s.Modes = &modes
 	}
 	return s
 }

@@ -1,11 +1,11 @@
-package sosreport
+package printed
 
 import "strings"
 
-// parseSysctls reads "sysctl -a": "NAME = VALUE", by path below /proc/sys. A dot within a name, as in that of a VLAN's interface, is written as a slash and
+// ParseSysctls reads "sysctl -a": "NAME = VALUE", by path below /proc/sys. A dot within a name, as in that of a VLAN's interface, is written as a slash and
 // changes places with the others (sysctl(8)). A setting of several lines has its name in front of each, and the first counts. Complaints about settings that
 // cannot be read have no equals sign.
-func parseSysctls(text string) map[string]string {
+func ParseSysctls(text string) map[string]string {
 	found := make(map[string]string)
 	for line := range lines(text) {
 		name, value, ok := strings.Cut(line, " = ")

@@ -1,4 +1,4 @@
-package sosreport
+package printed
 
 import (
 	"maps"
@@ -112,10 +112,10 @@ var sentences = map[string]map[string]string{
 // histograms are the rows of ICMP messages by type, which have the same words for both directions of some and not of others. Nothing here asks for them.
 var histograms = map[string]bool{"ICMP input histogram:": true, "ICMP output histogram:": true}
 
-// parseNetstat reads "netstat -s": groups by their names with a colon, a sentence for each counter below. Those that are zero are mostly left out, and
+// ParseNetstat reads "netstat -s": groups by their names with a colon, a sentence for each counter below. Those that are zero are mostly left out, and
 // what is not there counts as not known. Without -6 it has IPv4 and TCP alone.
-func parseNetstat(text string) counters {
-	found := make(counters)
+func ParseNetstat(text string) Counters {
+	found := make(Counters)
 	group := ""
 	for line := range lines(text) {
 		if line == "" {
@@ -164,7 +164,7 @@ func cutNumber(line string) (string, uint64, bool) {
 }
 
 // writeGroup writes one group; six: a line for each counter, as IPv6 has it.
-func (c counters) writeGroup(b *strings.Builder, group string, six bool) {
+func (c Counters) writeGroup(b *strings.Builder, group string, six bool) {
 	// Sorted: the kernel's own order is that of its tables, which nobody reads by place.
 	names := slices.Sorted(maps.Keys(c[group]))
 	if len(names) == 0 {

@@ -1,4 +1,4 @@
-package sosreport
+package printed
 
 import (
 	"net/netip"
@@ -6,22 +6,37 @@ import (
 	"strings"
 )
 
-// ipLink is one interface as ip(8) shows it, with its addresses and totals.
-type ipLink struct {
-	link
-	peer      string // behind the @ of its name: what it was made on, or the other end of a veth; "ifN" where that is in another namespace
-	master    string
-	parentDev string // the device below, as virtio1
-	addresses []string
-	totals    map[string]uint64 // by the names of /sys/class/net/X/statistics; of ip -s
+// Link is one interface as ip(8) shows it. What an archive of package host has of it bears the keys of linerate/links.json.
+type Link struct {
+	Index        int    `json:"index"`
+	Name         string `json:"name"`
+	Kind         string `json:"kind,omitempty"` // vlan, bond, veth, …; empty: hardware, or -d was not given
+	MAC          string `json:"mac,omitempty"`
+	MTUBytes     int    `json:"mtu_bytes"`
+	TxQueueLen   int    `json:"tx_queue_length_packets,omitempty"`
+	Up           bool   `json:"up"`      // IFF_UP: somebody wants it up
+	Carrier      bool   `json:"carrier"` // IFF_LOWER_UP: there is somebody at the other end
+	Qdisc        string `json:"qdisc,omitempty"`
+	ParentIndex  int    `json:"parent_index,omitempty"` // of Peer, and MasterIndex of Master: for whoever has all interfaces to fill in
+	MasterIndex  int    `json:"master_index,omitempty"`
+	VLANID       int    `json:"vlan_id,omitempty"`
+	VLANProtocol string `json:"vlan_protocol,omitempty"`
+	BondMode     string `json:"bond_mode,omitempty"`
+
+	// Peer stands behind the @ of the name: what it was made on, or the other end of a veth; "ifN" where that is in another network namespace.
+	Peer      string            `json:"-"`
+	Master    string            `json:"-"` // bridge or bond that it is a port of
+	ParentDev string            `json:"-"` // the device below, as virtio1; since iproute2 5.13
+	Addresses []string          `json:"-"` // CIDR
+	Totals    map[string]uint64 `json:"-"` // of ip -s, by the names of /sys/class/net/X/statistics; nil: not told
 }
 
-// parseLinks reads what "ip address", "ip link" and their forms with -d and -s print: a head for each interface with its number in the first column, and
+// ParseLinks reads what "ip address", "ip link" and their forms with -d and -s print: a head for each interface with its number in the first column, and
 // lines below it that are told apart by their first word. Of one-line forms (-o) it takes the addresses.
-func parseLinks(text string) []*ipLink {
-	var all []*ipLink
-	byIndex := make(map[int]*ipLink)
-	var l *ipLink
+func ParseLinks(text string) []*Link {
+	var all []*Link
+	byIndex := make(map[int]*Link)
+	var l *Link
 	var columns []string // of the totals in the next line
 	for line := range lines(text) {
 		if line == "" {
@@ -36,7 +51,7 @@ func parseLinks(text string) []*ipLink {
 			}
 			// ip -o repeats the number for each address.
 			if l = byIndex[n]; l == nil {
-				l = &ipLink{link: link{Index: n}}
+				l = &Link{Index: n}
 				byIndex[n] = l
 				all = append(all, l)
 			}
@@ -53,7 +68,7 @@ func parseLinks(text string) []*ipLink {
 }
 
 // readHead reads "v0@v1: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc pfifo master br0 state UP group default qlen 1000", or of ip -o "lo    inet 127.0.0.1/8 …".
-func (l *ipLink) readHead(text string) {
+func (l *Link) readHead(text string) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
 		return
@@ -64,7 +79,7 @@ func (l *ipLink) readHead(text string) {
 		l.readAddress(words[1:])
 		return
 	}
-	l.Name, l.peer, _ = strings.Cut(name, "@")
+	l.Name, l.Peer, _ = strings.Cut(name, "@")
 	for _, w := range words[1:] {
 		flags, ok := strings.CutPrefix(w, "<")
 		if !ok {
@@ -83,17 +98,17 @@ func (l *ipLink) readHead(text string) {
 	l.MTUBytes = l.numberAfter(words, "mtu")
 	l.TxQueueLen = l.numberAfter(words, "qlen")
 	l.Qdisc, _ = after(words, "qdisc")
-	l.master, _ = after(words, "master")
+	l.Master, _ = after(words, "master")
 }
 
-func (l *ipLink) numberAfter(words []string, key string) int {
+func (l *Link) numberAfter(words []string, key string) int {
 	text, _ := after(words, key)
 	n, _ := strconv.Atoi(text) // Not told is 0.
 	return n
 }
 
 // readLine reads a line below a head. It gives the columns of the totals that the next line has, if it named any.
-func (l *ipLink) readLine(line string, columns []string) []string {
+func (l *Link) readLine(line string, columns []string) []string {
 	words := strings.Fields(line)
 	if len(words) == 0 {
 		return nil
@@ -104,7 +119,7 @@ func (l *ipLink) readLine(line string, columns []string) []string {
 	}
 	// It stands at the end of whichever line tells most (iproute2 5.13).
 	if dev, ok := after(words, "parentdev"); ok {
-		l.parentDev = dev
+		l.ParentDev = dev
 	}
 	switch first := words[0]; {
 	case strings.HasPrefix(first, "link/"):
@@ -134,7 +149,7 @@ func isKind(word string) bool {
 }
 
 // readKind reads "vlan protocol 802.1Q id 100 <REORDER_HDR>" and "bond mode 802.3ad …". Before iproute2 3.9 a VLAN had no protocol but the one.
-func (l *ipLink) readKind(words []string) {
+func (l *Link) readKind(words []string) {
 	l.Kind = words[0]
 	switch l.Kind {
 	case "vlan":
@@ -147,12 +162,12 @@ func (l *ipLink) readKind(words []string) {
 		l.BondMode, _ = after(words, "mode")
 	case "vxlan":
 		// It has no @ in its name: the interface that its packets leave by is an attribute of its own (IFLA_VXLAN_LINK).
-		l.peer, _ = after(words, "dev")
+		l.Peer, _ = after(words, "dev")
 	}
 }
 
 // readAddress reads "inet 10.0.0.1 peer 10.0.0.2/32 …": the own address stands first, the length of the prefix where it is.
-func (l *ipLink) readAddress(words []string) {
+func (l *Link) readAddress(words []string) {
 	if len(words) < 2 || words[0] != "inet" && words[0] != "inet6" {
 		return
 	}
@@ -167,7 +182,7 @@ func (l *ipLink) readAddress(words []string) {
 		text = netip.PrefixFrom(a, a.BitLen()).String()
 	}
 	if p, err := netip.ParsePrefix(text); err == nil {
-		l.addresses = append(l.addresses, p.String())
+		l.Addresses = append(l.Addresses, p.String())
 	}
 }
 
@@ -180,17 +195,17 @@ var totalNames = map[string]string{
 }
 
 // readTotals puts a line of numbers under the columns that the line above it named.
-func (l *ipLink) readTotals(columns, numbers []string) {
+func (l *Link) readTotals(columns, numbers []string) {
 	for i, n := range numbers {
 		if i+1 >= len(columns) {
 			return
 		}
 		name := totalNames[columns[0]+" "+columns[i+1]]
 		if v, ok := count(n); ok && name != "" {
-			if l.totals == nil {
-				l.totals = make(map[string]uint64)
+			if l.Totals == nil {
+				l.Totals = make(map[string]uint64)
 			}
-			l.totals[name] = v
+			l.Totals[name] = v
 		}
 	}
 }

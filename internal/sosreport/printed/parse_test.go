@@ -1,8 +1,6 @@
-package sosreport
+package printed
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,45 +14,45 @@ import (
 // equal compares what a parser made of a text.
 func equal(t *testing.T, name string, want, got any) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(ipLink{}, driver{}, settings{}, pciDevice{}), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
 }
 
 func TestParseDriver(t *testing.T) {
-	equal(t, "e1000", driver{"e1000", "7.3.21-k8-NAPI", "N/A", "0000:00:03.0"},
-		parseDriver("driver: e1000\r\nversion: 7.3.21-k8-NAPI\r\nfirmware-version: N/A\r\nbus-info: 0000:00:03.0\r\nsupports-statistics: yes\r\n"))
-	equal(t, "tap", driver{name: "tun", version: "1.6"}, parseDriver("driver: tun\nversion: 1.6\nfirmware-version: \nbus-info: tap\n"))
-	equal(t, "none", driver{}, parseDriver("Cannot get driver information: Operation not supported\n"))
+	equal(t, "e1000", Driver{"e1000", "7.3.21-k8-NAPI", "N/A", "0000:00:03.0"},
+		ParseDriver("driver: e1000\r\nversion: 7.3.21-k8-NAPI\r\nfirmware-version: N/A\r\nbus-info: 0000:00:03.0\r\nsupports-statistics: yes\r\n"))
+	equal(t, "tap", Driver{Name: "tun", Version: "1.6"}, ParseDriver("driver: tun\nversion: 1.6\nfirmware-version: \nbus-info: tap\n"))
+	equal(t, "none", Driver{}, ParseDriver("Cannot get driver information: Operation not supported\n"))
 }
 
 func TestParseStatistics(t *testing.T) {
 	equal(t, "names of all sorts", map[string]uint64{
 		"rx_packets": 1<<64 - 1, "[0]: rx_ucast_packets": 12, "Tx Queue#": 0, "rx0 packets": 7, "fec: corrected": 3,
-	}, parseStatistics("NIC statistics:\n     rx_packets: 18446744073709551615\n     [0]: rx_ucast_packets: 12\n      Tx Queue#: 0\n     rx0 packets: 7\n     fec: corrected: 3\n     broken: x\n     : 4\n"))
+	}, ParseStatistics("NIC statistics:\n     rx_packets: 18446744073709551615\n     [0]: rx_ucast_packets: 12\n      Tx Queue#: 0\n     rx0 packets: 7\n     fec: corrected: 3\n     broken: x\n     : 4\n"))
 	for _, none := range []string{"", "no stats available\n", "NIC statistics:\n", "Cannot get stats: 5\n"} {
-		if got := parseStatistics(none); got != nil {
+		if got := ParseStatistics(none); got != nil {
 			t.Errorf("%q: %v", none, got)
 		}
 	}
 }
 
 func TestParseRings(t *testing.T) {
-	equal(t, "ethtool 6.1", &host.Rings{Rx: host.Ring{Current: 256, Max: 4096}, Tx: host.Ring{Current: 128, Max: 4096}}, parseRings(
+	equal(t, "ethtool 6.1", &host.Rings{Rx: host.Ring{Current: 256, Max: 4096}, Tx: host.Ring{Current: 128, Max: 4096}}, ParseRings(
 		"Ring parameters for eth0:\nPre-set maximums:\nRX:\t\t4096\nRX Mini:\tn/a\nRX Jumbo:\tn/a\nTX:\t\t4096\nCurrent hardware settings:\nRX:\t\t256\nRX Mini:\tn/a\nRX Jumbo:\tn/a\nTX:\t\t128\nRX Buf Len:\t\tn/a\nTX Push:\toff\n"))
-	equal(t, "ethtool 4.8", &host.Rings{Rx: host.Ring{Current: 512, Max: 512}, Tx: host.Ring{Current: 512, Max: 512}}, parseRings(
+	equal(t, "ethtool 4.8", &host.Rings{Rx: host.Ring{Current: 512, Max: 512}, Tx: host.Ring{Current: 512, Max: 512}}, ParseRings(
 		"Ring parameters for em1:\nPre-set maximums:\nRX:\t\t512\nRX Mini:\t0\nRX Jumbo:\t0\nTX:\t\t512\nCurrent hardware settings:\nRX:\t\t512\nRX Mini:\t0\nRX Jumbo:\t0\nTX:\t\t512\n\n"))
 	for _, none := range []string{"", "netlink error: Operation not supported\n", "Ring parameters for lo:\nCannot get device ring settings: Operation not supported\n"} {
-		if got := parseRings(none); got != nil {
+		if got := ParseRings(none); got != nil {
 			t.Errorf("%q: %v", none, got)
 		}
 	}
 }
 
 func TestParseChannels(t *testing.T) {
-	equal(t, "combined", &host.Channels{Combined: 4, MaxCombined: 63}, parseChannels(
+	equal(t, "combined", &host.Channels{Combined: 4, MaxCombined: 63}, ParseChannels(
 		"Channel parameters for eth0:\nPre-set maximums:\nRX:\t\tn/a\nTX:\t\tn/a\nOther:\t\t1\nCombined:\t63\nCurrent hardware settings:\nRX:\t\tn/a\nTX:\t\tn/a\nOther:\t\t1\nCombined:\t4\n"))
-	if got := parseChannels("netlink error: Operation not supported\n"); got != nil {
+	if got := ParseChannels("netlink error: Operation not supported\n"); got != nil {
 		t.Errorf("no channels: %v", got)
 	}
 }
@@ -63,49 +61,49 @@ func TestParseFeatures(t *testing.T) {
 	equal(t, "ethtool 6.1", map[string]host.Feature{
 		"rx-checksum": {On: true}, "tx-checksum-ipv4": {Fixed: true}, "tx-checksum-ip-generic": {On: true}, "tx-scatter-gather": {On: true},
 		"tx-tcp-segmentation": {}, "tx-generic-segmentation": {On: true}, "rx-gro": {On: true}, "rx-lro": {Fixed: true}, "highdma": {On: true, Fixed: true},
-	}, parseFeatures("Features for eth0:\nrx-checksumming: on\ntx-checksumming: on\n\ttx-checksum-ipv4: off [fixed]\n\ttx-checksum-ip-generic: on\nscatter-gather: on\n\ttx-scatter-gather: on\n"+
+	}, ParseFeatures("Features for eth0:\nrx-checksumming: on\ntx-checksumming: on\n\ttx-checksum-ipv4: off [fixed]\n\ttx-checksum-ip-generic: on\nscatter-gather: on\n\ttx-scatter-gather: on\n"+
 		"tcp-segmentation-offload: off\n\ttx-tcp-segmentation: off [requested on]\ngeneric-segmentation-offload: on\ngeneric-receive-offload: on\nlarge-receive-offload: off [fixed]\nhighdma: on [fixed]\n"))
 	equal(t, "ethtool 2.6", map[string]host.Feature{
 		"rx-checksum": {On: true}, "tx-scatter-gather": {On: true}, "tx-tcp-segmentation": {On: true}, "tx-udp-fragmentation": {},
 		"tx-generic-segmentation": {On: true}, "rx-gro": {}, "rx-lro": {},
-	}, parseFeatures("Offload parameters for eth0:\nrx-checksumming: on\ntx-checksumming: on\nscatter-gather: on\ntcp-segmentation-offload: on\nudp-fragmentation-offload: off\n"+
+	}, ParseFeatures("Offload parameters for eth0:\nrx-checksumming: on\ntx-checksumming: on\nscatter-gather: on\ntcp-segmentation-offload: on\nudp-fragmentation-offload: off\n"+
 		"generic-segmentation-offload: on\ngeneric-receive-offload: off\nlarge-receive-offload: off\n"))
-	if got := parseFeatures("Cannot get device feature names: No such device\n"); got != nil {
+	if got := ParseFeatures("Cannot get device feature names: No such device\n"); got != nil {
 		t.Errorf("no features: %v", got)
 	}
 }
 
 func TestParseCoalesce(t *testing.T) {
-	equal(t, "ethtool 6.1", map[string]uint32{"adaptive-rx": 1, "adaptive-tx": 0, "rx-usecs": 3, "rx-frames-low": 9, "cqe-mode-rx": 0, "tx-frames": 64}, parseCoalesce(
+	equal(t, "ethtool 6.1", map[string]uint32{"adaptive-rx": 1, "adaptive-tx": 0, "rx-usecs": 3, "rx-frames-low": 9, "cqe-mode-rx": 0, "tx-frames": 64}, ParseCoalesce(
 		"Coalesce parameters for eth0:\nAdaptive RX: on  TX: off\nstats-block-usecs:\tn/a\n\nrx-usecs:\t3\nrx-frames:\tn/a\n\ntx-frames:\t64\n\nrx-frame-low:\t9\n\nCQE mode RX: off  TX: n/a\n\n"))
-	if got := parseCoalesce("netlink error: Operation not supported\n"); got != nil {
+	if got := ParseCoalesce("netlink error: Operation not supported\n"); got != nil {
 		t.Errorf("no coalescing: %v", got)
 	}
 }
 
 func TestParseSettings(t *testing.T) {
-	equal(t, "a gigabit link", settings{speedBitsPerSec: 1e9, duplex: "full", port: "twisted-pair", modes: &host.LinkModes{
+	equal(t, "a gigabit link", Settings{SpeedBitsPerSec: 1e9, Duplex: "full", Port: "twisted-pair", Modes: &host.LinkModes{
 		Autoneg: true, Supported: []string{"1000baseT/Full", "100baseT/Full", "10baseT/Half"}, Advertised: []string{"1000baseT/Full"},
 		Partner: []string{"1000baseT/Full", "100baseT/Full"}, Lanes: 1,
-	}}, parseSettings("Settings for eth0:\n\tSupported ports: [ TP ]\n\tSupported link modes:   10baseT/Half 100baseT/Full \n\t                        1000baseT/Full \n"+
+	}}, ParseSettings("Settings for eth0:\n\tSupported ports: [ TP ]\n\tSupported link modes:   10baseT/Half 100baseT/Full \n\t                        1000baseT/Full \n"+
 		"\tSupported pause frame use: No\n\tAdvertised link modes:  1000baseT/Full \n\tLink partner advertised link modes:  100baseT/Full\n\t                                     1000baseT/Full\n"+
 		"\tSpeed: 1000Mb/s\n\tLanes: 1\n\tDuplex: Full\n\tAuto-negotiation: on\n\tPort: Twisted Pair\n\tLink detected: yes\n"))
-	equal(t, "no link", settings{port: "fibre", modes: &host.LinkModes{Supported: []string{"10000baseSR/Full"}}}, parseSettings(
+	equal(t, "no link", Settings{Port: "fibre", Modes: &host.LinkModes{Supported: []string{"10000baseSR/Full"}}}, ParseSettings(
 		"Settings for p1p1:\n\tSupported link modes:   10000baseSR/Full \n\tAdvertised link modes:  Not reported\n\tSpeed: Unknown!\n\tDuplex: Unknown! (255)\n\tPort: FIBRE\n\tAuto-negotiation: off\n"))
-	equal(t, "the old unknown", settings{}, parseSettings("Settings for eth0:\n\tSpeed: 65535Mb/s\n\tDuplex: Unknown!\n\tSpeed: 4294967295Mb/s\n\tPort: Other\n"))
+	equal(t, "the old unknown", Settings{}, ParseSettings("Settings for eth0:\n\tSpeed: 65535Mb/s\n\tDuplex: Unknown!\n\tSpeed: 4294967295Mb/s\n\tPort: Other\n"))
 }
 
 func TestParseCard(t *testing.T) {
-	equal(t, "pause", &host.Pause{Autoneg: true, Tx: true}, parsePause("Pause parameters for eth0:\nAutonegotiate:\ton\nRX:\t\toff\nTX:\t\ton\nRX negotiated: on\nTX negotiated: on\n"))
-	equal(t, "no pause", (*host.Pause)(nil), parsePause("netlink error: Operation not supported\n"))
-	equal(t, "EEE", &host.EEE{Enabled: true, Active: true, TxLPI: true, TxLPITimerInSeconds: 17e-6}, parseEEE("EEE settings for eth0:\n\tEEE status: enabled - active\n\tTx LPI: 17 (us)\n"))
-	equal(t, "EEE off", &host.EEE{}, parseEEE("EEE Settings for eth0:\n\tEEE status: disabled\n\tTx LPI: disabled\n"))
-	equal(t, "no EEE", (*host.EEE)(nil), parseEEE("EEE Settings for eth0:\n\tEEE status: not supported\n"))
-	equal(t, "flags", map[string]bool{"legacy-rx": false, "vf-true-promisc": true}, parsePrivateFlags("Private flags for eth0:\nlegacy-rx      : off\nvf-true-promisc: on\n"))
+	equal(t, "pause", &host.Pause{Autoneg: true, Tx: true}, ParsePause("Pause parameters for eth0:\nAutonegotiate:\ton\nRX:\t\toff\nTX:\t\ton\nRX negotiated: on\nTX negotiated: on\n"))
+	equal(t, "no pause", (*host.Pause)(nil), ParsePause("netlink error: Operation not supported\n"))
+	equal(t, "EEE", &host.EEE{Enabled: true, Active: true, TxLPI: true, TxLPITimerInSeconds: 17e-6}, ParseEEE("EEE settings for eth0:\n\tEEE status: enabled - active\n\tTx LPI: 17 (us)\n"))
+	equal(t, "EEE off", &host.EEE{}, ParseEEE("EEE Settings for eth0:\n\tEEE status: disabled\n\tTx LPI: disabled\n"))
+	equal(t, "no EEE", (*host.EEE)(nil), ParseEEE("EEE Settings for eth0:\n\tEEE status: not supported\n"))
+	equal(t, "flags", map[string]bool{"legacy-rx": false, "vf-true-promisc": true}, ParsePrivateFlags("Private flags for eth0:\nlegacy-rx      : off\nvf-true-promisc: on\n"))
 	for text, want := range map[string]string{
 		"Permanent address: 52:54:00:00:00:01\n": "52:54:00:00:00:01", "Permanent address: not set\n": "", "Permanent address: 00:00:00:00:00:00\n": "", "": "",
 	} {
-		if got := parsePermanent(text); got != want {
+		if got := ParsePermanent(text); got != want {
 			t.Errorf("%q: %q", text, got)
 		}
 	}
@@ -140,26 +138,26 @@ func TestParseLinks(t *testing.T) {
     link/sit 0.0.0.0 brd 0.0.0.0
     sit ip6ip remote any
 `
-	got := parseLinks(text)
-	equal(t, "links", []*ipLink{
-		{link: link{Index: 1, Name: "lo", MAC: "00:00:00:00:00:00", MTUBytes: 65536, TxQueueLen: 1000, Up: true, Carrier: true, Qdisc: "noqueue"}, addresses: []string{"127.0.0.1/8"}},
+	got := ParseLinks(text)
+	equal(t, "links", []*Link{
+		{Index: 1, Name: "lo", MAC: "00:00:00:00:00:00", MTUBytes: 65536, TxQueueLen: 1000, Up: true, Carrier: true, Qdisc: "noqueue", Addresses: []string{"127.0.0.1/8"}},
 		{
-			link:   link{Index: 2, Name: "eth0", MAC: "02:00:00:00:00:01", MTUBytes: 1500, TxQueueLen: 1000, Up: true, Qdisc: "mq"},
-			master: "bond0", totals: map[string]uint64{
+			Index: 2, Name: "eth0", MAC: "02:00:00:00:00:01", MTUBytes: 1500, TxQueueLen: 1000, Up: true, Qdisc: "mq",
+			Master: "bond0", Totals: map[string]uint64{
 				"rx_bytes": 110, "rx_packets": 1, "rx_errors": 2, "rx_dropped": 3, "rx_missed_errors": 4, "multicast": 5,
 				"tx_bytes": 90, "tx_packets": 6, "tx_errors": 7, "tx_dropped": 8, "tx_carrier_errors": 9, "collisions": 10,
-			}, parentDev: "virtio1",
+			}, ParentDev: "virtio1",
 		},
 		{
-			link: link{Index: 5, Name: "bond0.100", Kind: "vlan", MAC: "02:00:00:00:00:01", MTUBytes: 9000, Up: true, Carrier: true, Qdisc: "noqueue", VLANID: 100, VLANProtocol: "802.1Q"},
-			peer: "bond0", addresses: []string{"10.0.0.1/32", "fe80::1/64"},
-			totals: map[string]uint64{"rx_bytes": 110, "rx_packets": 1, "rx_errors": 0, "rx_dropped": 0, "rx_over_errors": 11, "multicast": 0},
+			Index: 5, Name: "bond0.100", Kind: "vlan", MAC: "02:00:00:00:00:01", MTUBytes: 9000, Up: true, Carrier: true, Qdisc: "noqueue", VLANID: 100, VLANProtocol: "802.1Q",
+			Peer: "bond0", Addresses: []string{"10.0.0.1/32", "fe80::1/64"},
+			Totals: map[string]uint64{"rx_bytes": 110, "rx_packets": 1, "rx_errors": 0, "rx_dropped": 0, "rx_over_errors": 11, "multicast": 0},
 		},
-		{link: link{Index: 7, Name: "veth0", Kind: "veth", MAC: "02:00:00:00:00:07", MTUBytes: 1500, Qdisc: "noop"}, peer: "if9"},
-		{link: link{Index: 8, Name: "sit0", Kind: "sit", MTUBytes: 1480, Qdisc: "noop"}, peer: "NONE"},
+		{Index: 7, Name: "veth0", Kind: "veth", MAC: "02:00:00:00:00:07", MTUBytes: 1500, Qdisc: "noop", Peer: "if9"},
+		{Index: 8, Name: "sit0", Kind: "sit", MTUBytes: 1480, Qdisc: "noop", Peer: "NONE"},
 	}, got)
-	short := parseLinks("1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever preferred_lft forever\n1: lo    inet6 ::1/128 scope host \\ valid_lft forever\n")
-	equal(t, "ip -o addr", []*ipLink{{link: link{Index: 1, Name: "lo"}, addresses: []string{"127.0.0.1/8", "::1/128"}}}, short)
+	short := ParseLinks("1: lo    inet 127.0.0.1/8 scope host lo\\       valid_lft forever preferred_lft forever\n1: lo    inet6 ::1/128 scope host \\ valid_lft forever\n")
+	equal(t, "ip -o addr", []*Link{{Index: 1, Name: "lo", Addresses: []string{"127.0.0.1/8", "::1/128"}}}, short)
 }
 
 func TestParseRoutes(t *testing.T) {
@@ -191,9 +189,9 @@ unreachable default dev lo metric 4294967295 error -101 pref medium
 		{Destination: "2001:db8::/64", Interface: "v0", Protocol: "kernel", Priority: 256},
 		{Destination: "::/0", Gateway: "2001:db8::ff", Interface: "v0", Protocol: "ra", Priority: 1024},
 	}
-	equal(t, "both versions", want, parseRoutes(text, false))
-	equal(t, "IPv6 alone", []host.Route{{Destination: "::/0", Interface: "tun0", Protocol: "boot"}}, parseRoutes("default dev tun0\n", true))
-	equal(t, "IPv4 alone", []host.Route{{Destination: "default", Interface: "tun0", Protocol: "boot"}}, parseRoutes("unicast default dev tun0 scope link\n", false))
+	equal(t, "both versions", want, ParseRoutes(text, false))
+	equal(t, "IPv6 alone", []host.Route{{Destination: "::/0", Interface: "tun0", Protocol: "boot"}}, ParseRoutes("default dev tun0\n", true))
+	equal(t, "IPv4 alone", []host.Route{{Destination: "default", Interface: "tun0", Protocol: "boot"}}, ParseRoutes("unicast default dev tun0 scope link\n", false))
 }
 
 func TestParseQdiscs(t *testing.T) {
@@ -213,7 +211,7 @@ qdisc ingress ffff: dev eth1 parent ffff:fff1 ----------------
  Sent 9 bytes 1 pkt (dropped 0, overlimits 0 requeues 0) 
 qdisc broken
 `
-	equal(t, "qdiscs", []qdisc{
+	equal(t, "qdiscs", []Qdisc{
 		{Interface: "lo", Kind: "noqueue", Parent: root},
 		{Interface: "eth0", Kind: "mq", Parent: root, Handle: 0x80010000, QdiscState: host.QdiscState{
 			Bytes: 1234567, Packets: 890, Drops: 5, Overlimits: 6, Requeues: 7, BacklogBytes: 12 << 10, BacklogPackets: 8}},
@@ -226,20 +224,20 @@ qdisc broken
 			"refill_delay": "40000", "horizon": "10000000", "horizon_drop": "on", "pacing": "on",
 		}}},
 		{Interface: "eth1", Kind: "ingress", Parent: 0xfffffff1, Handle: 0xffff0000, QdiscState: host.QdiscState{Bytes: 9, Packets: 1}},
-	}, parseQdiscs(text))
+	}, ParseQdiscs(text))
 }
 
 func TestParseSysctls(t *testing.T) {
 	equal(t, "sysctl -a", map[string]string{
 		"net/ipv4/tcp_rmem": "4096\t131072\t6291456", "net/ipv4/conf/eth0.100/rp_filter": "1", "net/core/empty": "", "dev/cdrom/info": "", "kernel/x": "a = b",
-	}, parseSysctls("net.ipv4.tcp_rmem = 4096\t131072\t6291456\nnet.ipv4.conf.eth0/100.rp_filter = 1\nnet.core.empty =\nsysctl: reading key \"net.ipv6.conf.all.stable_secret\"\n"+
+	}, ParseSysctls("net.ipv4.tcp_rmem = 4096\t131072\t6291456\nnet.ipv4.conf.eth0/100.rp_filter = 1\nnet.core.empty =\nsysctl: reading key \"net.ipv6.conf.all.stable_secret\"\n"+
 		"sysctl: permission denied on key 'kernel.y' = 3\ndev.cdrom.info = \ndev.cdrom.info = CD-ROM information\nkernel.x = a = b\n"))
 }
 
 func TestParseNstat(t *testing.T) {
-	got := parseNstat("#kernel\nIpInReceives                    5                  0.0\nIp6InReceives 6 0.0\nIpExtInOctets 7 0.0\nTcpExtTCPTimeouts 8 0.0\nTcpRetransSegs 9 0.0\nIcmpMsgInType8 1 0.0\n" +
+	got := ParseNstat("#kernel\nIpInReceives                    5                  0.0\nIp6InReceives 6 0.0\nIpExtInOctets 7 0.0\nTcpExtTCPTimeouts 8 0.0\nTcpRetransSegs 9 0.0\nIcmpMsgInType8 1 0.0\n" +
 		"Icmp6InMsgs 2 0.0\nUdpLite6InErrors 3 0.0\nUdpRcvbufErrors 4 0.0\nSctpInPackets 5 0.0\nTcpBroken x 0.0\nTcp 1 0.0\n")
-	equal(t, "nstat", counters{
+	equal(t, "nstat", Counters{
 		"Ip": {"InReceives": 5}, "Ip6": {"InReceives": 6}, "IpExt": {"InOctets": 7}, "TcpExt": {"TCPTimeouts": 8}, "Tcp": {"RetransSegs": 9}, "IcmpMsg": {"InType8": 1},
 		"Icmp6": {"InMsgs": 2}, "UdpLite6": {"InErrors": 3}, "Udp": {"RcvbufErrors": 4},
 	}, got)
@@ -247,7 +245,7 @@ func TestParseNstat(t *testing.T) {
 		"snmp":    "Ip: InReceives\nIp: 5\nIcmpMsg: InType8\nIcmpMsg: 1\nTcp: RetransSegs\nTcp: 9\nUdp: RcvbufErrors\nUdp: 4\n",
 		"netstat": "TcpExt: TCPTimeouts\nTcpExt: 8\nIpExt: InOctets\nIpExt: 7\n",
 		"snmp6":   "Ip6InReceives 6\nIcmp6InMsgs 2\nUdpLite6InErrors 3\n",
-	}, got.tables())
+	}, got.Tables())
 }
 
 func TestParseNetstat(t *testing.T) {
@@ -278,11 +276,11 @@ IpExt:
 Whatever:
     Name: 1
 `
-	equal(t, "net-tools", counters{
+	equal(t, "net-tools", Counters{
 		"Ip": {"Forwarding": 2, "InReceives": 1021, "InAddrErrors": 8}, "Icmp": {"InMsgs": 1147}, "Tcp": {"ActiveOpens": 1420, "RetransSegs": 17},
 		"Udp": {"RcvbufErrors": 1525, "MemErrors": 3}, "TcpExt": {"DelayedACKLost": 1770, "ListenOverflows": 1777, "TCPSACKReorder": 1833, "TCPTimeouts": 12, "TCPLossProbes": 1931},
 		"IpExt": {"InOctets": 2715},
-	}, parseNetstat(text))
+	}, ParseNetstat(text))
 	// Each sentence has one number and no name that another sentence of the group means by other words than by version.
 	for group, table := range sentences {
 		for sentence, name := range table {
@@ -316,18 +314,18 @@ func TestParsePCI(t *testing.T) {
 	Kernel driver in use: i40e
 0001:02:00.1 Ethernet controller [0200]: Maker [1234:5678]
 `
-	equal(t, "lspci", []*pciDevice{
-		{address: "0000:00:01.0", vendor: "0x8086", device: "0x0c01", irq: 26, node: -1, secondary: 1},
+	equal(t, "lspci", []*PCIDevice{
+		{Address: "0000:00:01.0", Vendor: "0x8086", Device: "0x0c01", IRQ: 26, NUMANode: -1, SecondaryBus: 1},
 		{
-			address: "0000:01:00.0", vendor: "0x8086", device: "0x1572", subVendor: "0x8086", subDevice: "0x0007", irq: 16, node: 1, speed: "5.0 GT/s PCIe",
-			maxSpeed: "8.0 GT/s PCIe", width: 4, maxWidth: 8, payload: 256, maxPayload: 2048, reads: 512, aspm: []string{"l0s", "l1"},
+			Address: "0000:01:00.0", Vendor: "0x8086", Device: "0x1572", SubsystemVendor: "0x8086", SubsystemDevice: "0x0007", IRQ: 16, NUMANode: 1, Speed: "5.0 GT/s PCIe",
+			MaxSpeed: "8.0 GT/s PCIe", Width: 4, MaxWidth: 8, PayloadBytes: 256, PayloadSupportedBytes: 2048, ReadRequestBytes: 512, ASPM: []string{"l0s", "l1"},
 		},
-		{address: "0001:02:00.1", vendor: "0x1234", device: "0x5678", node: -1},
-	}, parsePCI(text))
+		{Address: "0001:02:00.1", Vendor: "0x1234", Device: "0x5678", NUMANode: -1},
+	}, ParsePCI(text))
 }
 
 func TestParseFirmware(t *testing.T) {
-	equal(t, "dmidecode", map[string]string{"bios_vendor": "SeaBIOS", "sys_vendor": "QEMU", "product_name": "Standard PC", "board_vendor": "First"}, parseFirmware(
+	equal(t, "dmidecode", map[string]string{"bios_vendor": "SeaBIOS", "sys_vendor": "QEMU", "product_name": "Standard PC", "board_vendor": "First"}, ParseFirmware(
 		"# dmidecode 3.4\nHandle 0x0000, DMI type 0, 24 bytes\nBIOS Information\n\tVendor: SeaBIOS\n\nSystem Information\n\tManufacturer: QEMU\n\tProduct Name: Standard PC\n\tSerial Number: 12\n"+
 			"Base Board Information\n\tManufacturer: First\nBase Board Information\n\tManufacturer: Second\nChassis Information\n\tManufacturer: Other\n"))
 }
@@ -353,7 +351,7 @@ func TestParseDate(t *testing.T) {
 		{"Sam 1. Jun 14:00:09 CEST 2024\n", berlin, false},
 		{"", nil, false},
 	} {
-		got, ok := parseDate(c.text, c.zone)
+		got, ok := ParseDate(c.text, c.zone)
 		if ok != c.ok || ok && !got.Equal(at) {
 			t.Errorf("%q in %v: %v %v", c.text, c.zone, got, ok)
 		}
@@ -369,20 +367,20 @@ func TestParseUptime(t *testing.T) {
 		" 12:03:04 up 5 min,  0 users,":                                            5 * time.Minute,
 		"up 2 hours, x":                                                            2 * time.Hour,
 	} {
-		if got, ok := parseUptime(text); !ok || got != want {
+		if got, ok := ParseUptime(text); !ok || got != want {
 			t.Errorf("%q: %v %v, want %v", text, got, ok, want)
 		}
 	}
 	for _, bad := range []string{"", "uptime: command not found", "up , 2 users", "up 99999999999 days, 1:00,"} {
-		if got, ok := parseUptime(bad); ok {
+		if got, ok := ParseUptime(bad); ok {
 			t.Errorf("%q: %v", bad, got)
 		}
 	}
-	if up, ok := parseSeconds("3543211.55 13456123.10\n"); !ok || up != 3543211550*time.Millisecond {
+	if up, ok := ParseSeconds("3543211.55 13456123.10\n"); !ok || up != 3543211550*time.Millisecond {
 		t.Errorf("%v %v", up, ok)
 	}
 	for _, bad := range []string{"", "x 1", "-1 2", "NaN 1", "1e300 1"} {
-		if up, ok := parseSeconds(bad); ok {
+		if up, ok := ParseSeconds(bad); ok {
 			t.Errorf("%q: %v", bad, up)
 		}
 	}
@@ -395,67 +393,42 @@ func TestParseUname(t *testing.T) {
 		"SunOS web1 5.11 x i86pc\n": {},
 		"":                          {},
 	} {
-		name, release, machine := parseUname(text)
+		name, release, machine := ParseUname(text)
 		if got := [3]string{name, release, machine}; got != want {
 			t.Errorf("%q: %q", text, got)
 		}
 	}
 }
 
-func TestMangle(t *testing.T) {
-	for command, want := range map[string]string{
-		"ethtool -S eth0": "ethtool_-S_eth0", "ip -o addr": "ip_-o_addr", "ip route show table all": "ip_route_show_table_all", "ethtool eth0.100": "ethtool_eth0.100",
-		"ethtool eth0:1": "ethtool_eth0_1", "lsof +M -c ''": "lsof_M_-c", "cat /etc/x": "cat_.etc.x", "date --utc": "date_--utc", "ethtool __wlp3s0": "ethtool___wlp3s0",
-	} {
-		if got := mangle(command); got != want {
-			t.Errorf("%q: %q, want %q", command, got, want)
-		}
-	}
-}
-
-func TestNamed(t *testing.T) {
-	for text, want := range map[string]bool{
-		"eth1": true, "i40e-eth1-TxRx-0": true, "eth1-rx-0": true, "ide0, eth1": true, "eth10": false, "veth1": false, "eth1x, eth1": true, "": false,
-	} {
-		if named(text, "eth1") != want {
-			t.Errorf("%q: not %v", text, want)
-		}
-	}
-	if named("anything", "") {
-		t.Error("the empty name is named")
-	}
-}
-
 // Whatever the text of a tool is, its parser ends, and what it gives is no larger than the text.
 func FuzzParsers(f *testing.F) {
 	parsers := []func(string) int{
-		func(s string) int { parseDriver(s); return 0 },
-		func(s string) int { return len(parseStatistics(s)) },
-		func(s string) int { parseRings(s); parseChannels(s); return 0 },
-		func(s string) int { return len(parseFeatures(s)) },
-		func(s string) int { return len(parseCoalesce(s)) },
-		func(s string) int { return len(wire(s)) + len(parseSettings(s).port) },
+		func(s string) int { ParseDriver(s); return 0 },
+		func(s string) int { return len(ParseStatistics(s)) },
+		func(s string) int { ParseRings(s); ParseChannels(s); return 0 },
+		func(s string) int { return len(ParseFeatures(s)) },
+		func(s string) int { return len(ParseCoalesce(s)) },
+		func(s string) int { return len(wire(s)) + len(ParseSettings(s).Port) },
 		func(s string) int {
-			parsePause(s)
-			parseEEE(s)
-			return len(parsePrivateFlags(s)) + len(parsePermanent(s))
+			ParsePause(s)
+			ParseEEE(s)
+			return len(ParsePrivateFlags(s)) + len(ParsePermanent(s))
 		},
 		func(s string) int {
 			n := 0
-			for _, l := range parseLinks(s) {
-				n += 1 + len(l.addresses)/8
+			for _, l := range ParseLinks(s) {
+				n += 1 + len(l.Addresses)/8
 			}
 			return n
 		},
-		func(s string) int { return len(parseRoutes(s, false)) + len(parseRoutes(s, true)) },
-		func(s string) int { return len(parseQdiscs(s)) },
-		func(s string) int { return len(parseSysctls(s)) },
-		func(s string) int { return len(parseNstat(s).tables()) },
-		func(s string) int { return len(parseNetstat(s).tables()) },
-		func(s string) int { return len(parsePCI(s)) },
-		func(s string) int { return len(parseFirmware(s)) },
-		func(s string) int { parseDate(s, nil); parseUptime(s); parseSeconds(s); parseUname(s); return 0 },
-		func(s string) int { return len(mangle(s)) },
+		func(s string) int { return len(ParseRoutes(s, false)) + len(ParseRoutes(s, true)) },
+		func(s string) int { return len(ParseQdiscs(s)) },
+		func(s string) int { return len(ParseSysctls(s)) },
+		func(s string) int { return len(ParseNstat(s).Tables()) },
+		func(s string) int { return len(ParseNetstat(s).Tables()) },
+		func(s string) int { return len(ParsePCI(s)) },
+		func(s string) int { return len(ParseFirmware(s)) },
+		func(s string) int { ParseDate(s, nil); ParseUptime(s); ParseSeconds(s); ParseUname(s); return 0 },
 	}
 	for which, seed := range []string{
 		"driver: e1000\nbus-info: 0000:00:03.0\n", "NIC statistics:\n     a: 1\n", "Pre-set maximums:\nRX: 4\nCurrent hardware settings:\nRX: 2\nTX: 1\nCombined: 3\n",
@@ -464,7 +437,7 @@ func FuzzParsers(f *testing.F) {
 		"2: v@w: <UP> mtu 1 qdisc x\n    link/ether 02:00:00:00:00:01\n    vlan id 3\n    RX: bytes\n    1\n    inet 1.2.3.4/8\n", "default via 1.2.3.4 dev x mtu lock 3\n2001::/3 dev y\n",
 		"qdisc fq 1: dev e root limit 3p\n Sent 1 bytes 2 pkt (dropped 3, overlimits 4 requeues 5)\n backlog 1Kb 2p\n", "net.ipv4.x = 1\n",
 		"#k\nIpInReceives 5 0.0\nIp6X 3 0.0\n", "Tcp:\n    3 resets sent\n    X: 4\n", "00:01.0 X [0604]: Y [8086:0c01]\n\tBus: primary=00, secondary=01\n\t\tLnkSta: Speed 5GT/s, Width x4\n",
-		"System Information\n\tManufacturer: QEMU\n", "Sat Jun  1 12:00:09 UTC 2024\n up 3 days, 1:02,", "ethtool -S eth0",
+		"System Information\n\tManufacturer: QEMU\n", "Sat Jun  1 12:00:09 UTC 2024\n up 3 days, 1:02,",
 	} {
 		f.Add(which, seed)
 	}
@@ -472,37 +445,5 @@ func FuzzParsers(f *testing.F) {
 		if n := parsers[uint(which)%uint(len(parsers))](text); n > 2*len(text)+8 {
 			t.Errorf("%d things out of %d bytes", n, len(text))
 		}
-	})
-}
-
-// Whatever an output holds, a report is made of it, and a host of that.
-func FuzzReport(f *testing.F) {
-	names := slices.Sorted(maps.Keys(map[string]bool{
-		"sos_commands/networking/ip_-d_address": true, "sos_commands/networking/ip_-s_-d_link": true, "sos_commands/networking/ip_route_show_table_all": true,
-		"sos_commands/networking/ethtool_-i_eth0": true, "sos_commands/networking/ethtool_-l_eth0": true, "sos_commands/networking/ethtool_-S_eth0": true,
-		"sos_commands/networking/tc_-s_qdisc_show": true, "sos_commands/kernel/sysctl_-a": true, "sos_commands/networking/netstat_-s": true,
-		"sos_commands/pci/lspci_-nnvv": true, "sos_commands/date/date": true, "proc/interrupts": true, "proc/bus/pci/00/03.0": true, "proc/net/dev": true, "proc/12/status": true,
-		"etc/localtime": true, "proc/stat": true,
-	}))
-	f.Add(0, []byte("2: eth0: <UP> mtu 1500\n    link/ether 02:00:00:00:00:01\n"), "../../devices/pci0000:00/0000:00:03.0/net/eth0")
-	f.Add(3, []byte("driver: x\nbus-info: ../../../etc\n"), "/etc")
-	f.Fuzz(func(t *testing.T, which int, content []byte, target string) {
-		entries := render(t, tiny(), sos4)
-		c := newCollector()
-		for _, e := range entries {
-			if e.Target == "" && wanted(e.Name) {
-				_ = c.file(e.Name, 0, strings.NewReader(string(e.Content)))
-			}
-		}
-		_ = c.link("sys/class/net/eth0", target)
-		_ = c.file(names[uint(which)%uint(len(names))], 0, strings.NewReader(string(content)))
-		r, err := c.report("")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.Root().Snapshot(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		_, _ = r.Root().Counters() // A report without any counters is an error there.
 	})
 }

@@ -1,4 +1,4 @@
-package sosreport
+package printed
 
 import (
 	"strconv"
@@ -7,8 +7,8 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// parsePause reads "ethtool -a NIC". Lines on what was negotiated follow those on what is configured, under other keys. Nil: the driver has none.
-func parsePause(text string) *host.Pause {
+// ParsePause reads "ethtool -a NIC". Lines on what was negotiated follow those on what is configured, under other keys. Nil: the driver has none.
+func ParsePause(text string) *host.Pause {
 	var p host.Pause
 	told := false
 	for line := range lines(text) {
@@ -28,8 +28,8 @@ func parsePause(text string) *host.Pause {
 	return &p
 }
 
-// parseEEE reads "ethtool --show-eee NIC": "EEE status: enabled - active", "Tx LPI: 17 (us)". Nil: the driver has none.
-func parseEEE(text string) *host.EEE {
+// ParseEEE reads "ethtool --show-eee NIC": "EEE status: enabled - active", "Tx LPI: 17 (us)". Nil: the driver has none.
+func ParseEEE(text string) *host.EEE {
 	var e host.EEE
 	told := false
 	for line := range lines(text) {
@@ -52,8 +52,8 @@ func parseEEE(text string) *host.EEE {
 	return &e
 }
 
-// parsePrivateFlags reads "ethtool --show-priv-flags NIC": the driver's own switches by its own names, blanks in front of the colon. Nil: it has none.
-func parsePrivateFlags(text string) map[string]bool {
+// ParsePrivateFlags reads "ethtool --show-priv-flags NIC": the driver's own switches by its own names, blanks in front of the colon. Nil: it has none.
+func ParsePrivateFlags(text string) map[string]bool {
 	flags := make(map[string]bool)
 	for line := range lines(text) {
 		key, value, ok := pair(line)
@@ -67,8 +67,8 @@ func parsePrivateFlags(text string) map[string]bool {
 	return flags
 }
 
-// parsePermanent reads "ethtool -P NIC". Empty: none, as software has ("not set", all zeros).
-func parsePermanent(text string) string {
+// ParsePermanent reads "ethtool -P NIC". Empty: none, as software has ("not set", all zeros).
+func ParsePermanent(text string) string {
 	for line := range lines(text) {
 		if mac, ok := strings.CutPrefix(line, "Permanent address: "); ok && isMAC(mac) && strings.Trim(mac, "0:") != "" {
 			return mac

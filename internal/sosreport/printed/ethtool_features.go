@@ -1,4 +1,4 @@
-package sosreport
+package printed
 
 import (
 	"strings"
@@ -26,9 +26,9 @@ var groups = map[string]string{
 	"tx-checksumming": "", "scatter-gather": "tx-scatter-gather", "tcp-segmentation-offload": "tx-tcp-segmentation",
 }
 
-// parseFeatures reads "ethtool -k NIC": "NAME: on|off [fixed]", members of a group indented behind it. "[requested on]" tells a wish; what counts is what is.
+// ParseFeatures reads "ethtool -k NIC": "NAME: on|off [fixed]", members of a group indented behind it. "[requested on]" tells a wish; what counts is what is.
 // Nil: there are none.
-func parseFeatures(text string) map[string]host.Feature {
+func ParseFeatures(text string) map[string]host.Feature {
 	found := make(map[string]host.Feature)
 	alone := make(map[string]host.Feature) // groups, until one of their members is seen
 	group := ""

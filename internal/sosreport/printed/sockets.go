@@ -1,4 +1,4 @@
-package sosreport
+package printed
 
 import (
 	"math"
@@ -31,9 +31,9 @@ type SocketMemory struct {
 	Drops             uint64 // d: 32 bits in the kernel
 }
 
-// parseSockets reads "ss -peaonmi": a line for each socket, and since iproute2 4 what -m and -i tell of it in a line of its own behind a tab. Sockets of other
+// ParseSockets reads "ss -peaonmi": a line for each socket, and since iproute2 4 what -m and -i tell of it in a line of its own behind a tab. Sockets of other
 // protocols, and of Unix, are left out.
-func parseSockets(text string) []Socket {
+func ParseSockets(text string) []Socket {
 	var all []Socket
 	var last *Socket // that the next line may tell more of
 	for line := range lines(text) {
@@ -119,9 +119,4 @@ func parseMemory(text string) SocketMemory {
 		}
 	}
 	return m
-}
-
-// Sockets are those of TCP and UDP that ss showed; nil: it did not run, which sos avoids where it would load a module.
-func (r *Report) Sockets() []Socket {
-	return parseSockets(newSource(r.entries).output("ss -peaonmi", "ss -peaonmiZ", "ss -peaonm"))
 }

@@ -1,4 +1,4 @@
-package sosreport
+package printed
 
 import (
 	"fmt"
@@ -7,18 +7,20 @@ import (
 	"strings"
 )
 
-// pciDevice is one device as lspci describes it. Zero is not told: without root privileges lspci has no capabilities to show.
-type pciDevice struct {
-	address                    string // with the domain: 0000:03:00.0
-	vendor, device             string // as in sysfs: 0x8086
-	subVendor, subDevice       string
-	irq                        int
-	node                       int // -1: not told
-	secondary                  int // of a bridge: the number of the bus below it; 0: no bridge
-	speed, maxSpeed            string
-	width, maxWidth            int
-	payload, maxPayload, reads int // bytes: MaxPayload as set and as possible, MaxReadReq
-	aspm                       []string
+// PCIDevice is one device as lspci describes it. Zero is not told: without root's privileges lspci has no capabilities to show.
+type PCIDevice struct {
+	Address                          string // with the domain: 0000:03:00.0
+	Vendor, Device                   string // as in sysfs: 0x8086
+	SubsystemVendor, SubsystemDevice string
+	IRQ                              int    // the line of its slot, which a card with message-signalled interrupts does not use
+	NUMANode                         int    // -1: not told
+	SecondaryBus                     int    // of a bridge: the number of the bus below it; 0: no bridge
+	Speed, MaxSpeed                  string // of its PCIe link, in the words of sysfs: 8.0 GT/s PCIe
+	Width, MaxWidth                  int    // lanes
+	PayloadBytes                     int    // MaxPayload as set
+	PayloadSupportedBytes            int
+	ReadRequestBytes                 int      // MaxReadReq
+	ASPM                             []string // power saving states of the link that are enabled: l0s, l1
 }
 
 // What is read of one line each; lspci.c and ls-caps.c of pciutils write them.
@@ -33,11 +35,11 @@ var (
 	pciActive = regexp.MustCompile(`ASPM ([L0-9s ]+) Enabled`)
 )
 
-// parsePCI reads "lspci -nnvv": a head for each device with its address in the first column and its ids in brackets, and indented lines. A card that several
+// ParsePCI reads "lspci -nnvv": a head for each device with its address in the first column and its ids in brackets, and indented lines. A card that several
 // functions share has each of them as a device.
-func parsePCI(text string) []*pciDevice {
-	var all []*pciDevice
-	var d *pciDevice
+func ParsePCI(text string) []*PCIDevice {
+	var all []*PCIDevice
+	var d *PCIDevice
 	control := false // the lines on DevCtl go on until the next key
 	for line := range lines(text) {
 		if line == "" {
@@ -48,7 +50,7 @@ func parsePCI(text string) []*pciDevice {
 			if strings.Count(m[1], ":") == 1 {
 				m[1] = "0000:" + m[1]
 			}
-			d = &pciDevice{address: m[1], vendor: "0x" + m[2], device: "0x" + m[3], node: -1}
+			d = &PCIDevice{Address: m[1], Vendor: "0x" + m[2], Device: "0x" + m[3], NUMANode: -1}
 			all = append(all, d)
 			continue
 		}
@@ -59,31 +61,31 @@ func parsePCI(text string) []*pciDevice {
 		switch key {
 		case "Subsystem":
 			if m := pciPair.FindStringSubmatch(value); m != nil {
-				d.subVendor, d.subDevice = "0x"+m[1], "0x"+m[2]
+				d.SubsystemVendor, d.SubsystemDevice = "0x"+m[1], "0x"+m[2]
 			}
 		case "Interrupt":
-			d.irq = matched(pciIRQ, value, 10)
+			d.IRQ = matched(pciIRQ, value, 10)
 		case "NUMA node":
 			if n, err := strconv.Atoi(value); err == nil {
-				d.node = n
+				d.NUMANode = n
 			}
 		case "Bus":
-			d.secondary = matched(pciBus, value, 16)
+			d.SecondaryBus = matched(pciBus, value, 16)
 		case "DevCap":
-			d.maxPayload = matched(pciSize, value, 10)
+			d.PayloadSupportedBytes = matched(pciSize, value, 10)
 		case "LnkCap":
-			d.maxSpeed, d.maxWidth = linkOf(value)
+			d.MaxSpeed, d.MaxWidth = linkOf(value)
 		case "LnkSta":
-			d.speed, d.width = linkOf(value)
+			d.Speed, d.Width = linkOf(value)
 		case "LnkCtl":
 			if m := pciActive.FindStringSubmatch(value); m != nil {
-				d.aspm = strings.Fields(strings.ToLower(m[1]))
+				d.ASPM = strings.Fields(strings.ToLower(m[1]))
 			}
 		}
 		// "MaxPayload 128 bytes, MaxReadReq 512 bytes" is in the third line of DevCtl, which bears no key.
 		control = key == "DevCtl" || control && !strings.HasPrefix(key, "Dev") && !strings.HasPrefix(key, "Lnk")
 		if reads := matched(pciReads, line, 10); control && reads > 0 {
-			d.reads, d.payload = reads, matched(pciSize, line, 10)
+			d.ReadRequestBytes, d.PayloadBytes = reads, matched(pciSize, line, 10)
 		}
 	}
 	return all

@@ -1,4 +1,4 @@
-package sosreport
+package printed
 
 import (
 	"strings"
@@ -28,8 +28,8 @@ func parseLimits(text string) (most, now map[string]uint32) {
 	return most, now
 }
 
-// parseRings reads "ethtool -g NIC". Mini and jumbo rings, which few cards ever had, are left out. Nil: the driver has no rings.
-func parseRings(text string) *host.Rings {
+// ParseRings reads "ethtool -g NIC". Mini and jumbo rings, which few cards ever had, are left out. Nil: the driver has no rings.
+func ParseRings(text string) *host.Rings {
 	most, now := parseLimits(text)
 	if _, told := now["RX"]; !told && now["TX"] == 0 {
 		return nil
@@ -37,8 +37,8 @@ func parseRings(text string) *host.Rings {
 	return &host.Rings{Rx: host.Ring{Current: now["RX"], Max: most["RX"]}, Tx: host.Ring{Current: now["TX"], Max: most["TX"]}}
 }
 
-// parseChannels reads "ethtool -l NIC". Nil: the driver has no say in its queues.
-func parseChannels(text string) *host.Channels {
+// ParseChannels reads "ethtool -l NIC". Nil: the driver has no say in its queues.
+func ParseChannels(text string) *host.Channels {
 	most, now := parseLimits(text)
 	if len(now) == 0 {
 		return nil

@@ -1,4 +1,4 @@
-package sosreport
+package printed
 
 import (
 	"regexp"
@@ -10,9 +10,9 @@ import (
 // dateForms are those of date(1) in the locales that sos runs in: C, and en_US since coreutils 8.31.
 var dateForms = []string{"Mon Jan 2 15:04:05 MST 2006", "Mon Jan 2 03:04:05 PM MST 2006", "Mon 2 Jan 2006 03:04:05 PM MST", "Mon 2 Jan 2006 15:04:05 MST"}
 
-// parseDate reads the first line of date(1). zone is where the host is; nil: not known, and then UTC alone can be believed, since the letters of a zone are
+// ParseDate reads the first line of date(1). zone is where the host is; nil: not known, and then UTC alone can be believed, since the letters of a zone are
 // those of several (CST is in America and in China).
-func parseDate(text string, zone *time.Location) (time.Time, bool) {
+func ParseDate(text string, zone *time.Location) (time.Time, bool) {
 	line, _, _ := strings.Cut(text, "\n")
 	line = strings.Join(strings.Fields(line), " ") // the day of the month may have two blanks before it
 	if zone == nil {
@@ -36,8 +36,8 @@ func parseDate(text string, zone *time.Location) (time.Time, bool) {
 // How uptime(1) of procps writes the time since boot: "up 41 days, 3:02,", "up 12 min,", "up 1 day, 5 min,".
 var upText = regexp.MustCompile(`\bup\s+(?:(\d+) days?,\s+)?(?:(\d+):(\d\d)|(\d+) min|(\d+) hours?)?,`)
 
-// parseUptime reads it. It is exact to the minute.
-func parseUptime(text string) (time.Duration, bool) {
+// ParseUptime reads it. It is exact to the minute.
+func ParseUptime(text string) (time.Duration, bool) {
 	m := upText.FindStringSubmatch(text)
 	if m == nil {
 		return 0, false
@@ -57,8 +57,8 @@ func parseUptime(text string) (time.Duration, bool) {
 	return parts[0]*24*time.Hour + (parts[1]+parts[4])*time.Hour + (parts[2]+parts[3])*time.Minute, told
 }
 
-// parseSeconds reads /proc/uptime: seconds since boot, and behind them those in which the processors were idle.
-func parseSeconds(text string) (time.Duration, bool) {
+// ParseSeconds reads /proc/uptime: seconds since boot, and behind them those in which the processors were idle.
+func ParseSeconds(text string) (time.Duration, bool) {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
 	s, err := strconv.ParseFloat(first, 64)
 	if err != nil || !(s > 0 && s < 1e10) {
@@ -68,9 +68,9 @@ func parseSeconds(text string) (time.Duration, bool) {
 	return time.Duration(min(s, 9e9) * float64(time.Second)), true
 }
 
-// parseUname reads "uname -a": "Linux HOST RELEASE VERSION… MACHINE PROCESSOR PLATFORM GNU/Linux". The machine is the last but one from the end of those that are
+// ParseUname reads "uname -a": "Linux HOST RELEASE VERSION… MACHINE PROCESSOR PLATFORM GNU/Linux". The machine is the last but one from the end of those that are
 // always there; distributions leave out the two behind it.
-func parseUname(text string) (name, release, machine string) {
+func ParseUname(text string) (name, release, machine string) {
 	words := strings.Fields(text)
 	if len(words) < 4 || words[0] != "Linux" {
 		return "", "", ""

@@ -1,4 +1,4 @@
-package sosreport
+package printed
 
 import (
 	"iter"

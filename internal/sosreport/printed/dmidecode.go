@@ -1,4 +1,4 @@
-package sosreport
+package printed
 
 import "strings"
 
@@ -9,9 +9,9 @@ var firmwareFiles = map[string]map[string]string{
 	"Base Board Information": {"Manufacturer": "board_vendor"},
 }
 
-// parseFirmware reads dmidecode(8): sections with a title in the first column and keys behind a tab. Of several sections of one title, such as those of many
+// ParseFirmware reads dmidecode(8): sections with a title in the first column and keys behind a tab. Of several sections of one title, such as those of many
 // boards, the first counts, as in the kernel.
-func parseFirmware(text string) map[string]string {
+func ParseFirmware(text string) map[string]string {
 	found := make(map[string]string)
 	var section map[string]string
 	for line := range lines(text) {

@@ -1,4 +1,4 @@
-package sosreport
+package printed
 
 import (
 	"slices"
@@ -8,11 +8,11 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// parseQdiscs reads "tc -s qdisc show": a head "qdisc KIND HANDLE: dev NIC root|parent CLASS refcnt 2 PARAMETERS" and indented lines with totals. Of several
+// ParseQdiscs reads "tc -s qdisc show": a head "qdisc KIND HANDLE: dev NIC root|parent CLASS refcnt 2 PARAMETERS" and indented lines with totals. Of several
 // lines with the same words, which some kinds add, the first counts.
-func parseQdiscs(text string) []qdisc {
-	var all []qdisc
-	var q *qdisc
+func ParseQdiscs(text string) []Qdisc {
+	var all []Qdisc
+	var q *Qdisc
 	for line := range lines(text) {
 		words := strings.Fields(line)
 		if len(words) == 0 {
@@ -47,8 +47,8 @@ func parseQdiscs(text string) []qdisc {
 }
 
 // parseQdisc reads the head.
-func parseQdisc(words []string) (qdisc, bool) {
-	var q qdisc
+func parseQdisc(words []string) (Qdisc, bool) {
+	var q Qdisc
 	if len(words) < 2 {
 		return q, false
 	}
@@ -219,8 +219,9 @@ func microseconds(text string) (uint64, bool) {
 	return 0, false
 }
 
-// qdisc is one queueing discipline of linerate/qdiscs.json.
-type qdisc struct {
+// Qdisc is one queueing discipline, with the keys that an archive of package host has for it in linerate/qdiscs.json. Parent and handle are tc's numbers, major in
+// the upper half.
+type Qdisc struct {
 	Interface string `json:"interface"`
 	Kind      string `json:"kind"`
 	Parent    uint32 `json:"parent"`

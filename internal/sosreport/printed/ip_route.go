@@ -1,4 +1,4 @@
-package sosreport
+package printed
 
 import (
 	"net/netip"
@@ -21,9 +21,9 @@ var otherTypes = map[string]bool{
 	"xresolve": true, "cache": true,
 }
 
-// parseRoutes reads "ip route show table all", with -6 or without: the unicast routes of the main table, whose lines name no table. six tells that nothing but
+// ParseRoutes reads "ip route show table all", with -6 or without: the unicast routes of the main table, whose lines name no table. six tells that nothing but
 // IPv6 is in it, so that a default route without a gateway can be placed. IPv6 follows IPv4 where both are.
-func parseRoutes(text string, six bool) []host.Route {
+func ParseRoutes(text string, six bool) []host.Route {
 	var routes []host.Route
 	for line := range lines(text) {
 		words := strings.Fields(line)

@@ -1,14 +1,14 @@
-package sosreport
+package printed
 
 import (
 	"slices"
 	"strings"
 )
 
-// counters are tables of counters by group and name, in the kernel's words: counters["Tcp"]["RetransSegs"].
-type counters map[string]map[string]uint64
+// Counters are tables of counters by group and name, in the kernel's words: c["Tcp"]["RetransSegs"].
+type Counters map[string]map[string]uint64
 
-func (c counters) put(group, name string, n uint64) {
+func (c Counters) put(group, name string, n uint64) {
 	if c[group] == nil {
 		c[group] = make(map[string]uint64)
 	}
@@ -21,9 +21,9 @@ var nstatGroups = []string{
 	"IcmpMsg", "Icmp6", "UdpLite6", "UdpLite", "MPTcpExt", "TcpExt", "IpExt", "Ip6", "Udp6", "Icmp", "Tcp", "Udp", "Ip",
 }
 
-// parseNstat reads "nstat -zas": "TcpRetransSegs 17 0.0" behind a title. It is /proc/net/{snmp,netstat,snmp6} in another form (nstat.c of iproute2).
-func parseNstat(text string) counters {
-	found := make(counters)
+// ParseNstat reads "nstat -zas": "TcpRetransSegs 17 0.0" behind a title. It is /proc/net/{snmp,netstat,snmp6} in another form (nstat.c of iproute2).
+func ParseNstat(text string) Counters {
+	found := make(Counters)
 	for line := range lines(text) {
 		words := strings.Fields(line)
 		if len(words) < 2 || strings.HasPrefix(words[0], "#") {
@@ -41,9 +41,9 @@ func parseNstat(text string) counters {
 	return found
 }
 
-// tables writes counters as the kernel does. Every group has a line of names and one of numbers, and those of IPv6 a line for each counter. A table without anything
+// Tables writes counters as the kernel does. Every group has a line of names and one of numbers, and those of IPv6 a line for each counter. A table without anything
 // in it is not there.
-func (c counters) tables() map[string]string {
+func (c Counters) Tables() map[string]string {
 	files := make(map[string]string)
 	for _, f := range []struct {
 		name   string

@@ -1,4 +1,4 @@
-package sosreport
+package printed
 
 import (
 	"net/netip"
@@ -29,7 +29,7 @@ tcp   LISTEN   x      128               *:23             *:*
 		{Protocol: "tcp", State: "ESTAB", SendQueue: 7, Local: at("[fe80::1]:5000"), Remote: at("192.0.2.7:53388"), Cookie: 0x1ffffffff},
 		{Protocol: "tcp", State: "LISTEN", SendQueue: 128, Local: at("[::]:22")},
 	}
-	if diff := cmp.Diff(want, parseSockets(text), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
+	if diff := cmp.Diff(want, ParseSockets(text), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -38,7 +38,7 @@ func FuzzSockets(f *testing.F) {
 	f.Add("tcp LISTEN 2 1 127.0.0.1:5000 0.0.0.0:* sk:7\n\t skmem:(r0,rb131072,t0,tb16384,f0,w0,o0,bl0,d2)\n")
 	f.Add("udp UNCONN 0 0 [fe80::1]%eth0:546 *:*\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, s := range parseSockets(text) {
+		for _, s := range ParseSockets(text) {
 			if !s.Local.IsValid() || s.Memory.ReceiveBytes < 0 || !strings.Contains(text, s.State) {
 				t.Errorf("%+v", s)
 			}

@@ -1,10 +1,10 @@
-package sosreport
+package printed
 
 import "strings"
 
-// parseStatistics reads "ethtool -S NIC": one counter a line behind the title "NIC statistics:". Drivers put nearly anything into the names, blanks and colons
+// ParseStatistics reads "ethtool -S NIC": one counter a line behind the title "NIC statistics:". Drivers put nearly anything into the names, blanks and colons
 // too ("[0]: rx_ucast_packets", "Tx Queue#:"), so the last colon is the one that counts. Nil: there are none.
-func parseStatistics(text string) map[string]uint64 {
+func ParseStatistics(text string) map[string]uint64 {
 	_, body, titled := strings.Cut(text, "NIC statistics:")
 	if !titled {
 		return nil // "no stats available", or a complaint
