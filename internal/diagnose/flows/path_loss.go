@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// minRetransmits keeps a single accident of a short run from being called loss.
-	minRetransmits = 3
+	// minEvents keeps an accident or two of a short run from being called loss.
+	minEvents = 3
 	// harmlessGain is how much more eight streams must get at least for the loss to cost one stream anything worth the name.
 	harmlessGain = 1.25
 	// lossyModelBased is the loss that a model-based congestion control (bbr) feels; it ignores less by design.
@@ -25,7 +25,7 @@ const (
 // with little loss. Local drops are another: then the counters of a host account for the retransmissions.
 //
 // Between a fifth and three times the bound of Mathis the loss explains the rate. The band is wide because the
-// formula is that of Reno: cubic, delayed acknowledgements and losses in bursts move a sender off it by factors.
+// formula is that of Reno: cubic, delayed acknowledgements and a run of seconds move a sender off it by factors.
 // Local drops of a fifth of the retransmissions are too many to call the path the culprit.
 //
 // A rate that is bounded on the way (a policer, a queue of a few packets) makes a loss-based sender keep to that bound as well: [boundedRate] tells. Where more streams get no
@@ -33,7 +33,7 @@ const (
 // other findings.
 func pathLoss(f *evidence.Flow) *evidence.Finding {
 	p, repaired := f.TrueLoss()
-	if f.Streams == 0 || p < evidence.MinLoss || repaired < minRetransmits || f.Base() <= 0 || f.MSSBytes <= 0 {
+	if f.Streams == 0 || p < evidence.MinLoss || lossEvents(f, repaired) < minEvents || f.Base() <= 0 || f.MSSBytes <= 0 {
 		return nil
 	}
 	if f.Queued() || oneOvershoot(f) || windowHeld(f) || overtaken(f, repaired) || smallSegments(f) > 0 || stalledStream(f) || probedMTU(f.Sender) > 0 {
@@ -47,13 +47,13 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 		return nil
 	}
 	local, _ := hostDrops(f)
-	bound := f.MathisRate(p)
+	bound := f.MathisRate(lossEvents(f, repaired) / f.Segments)
 	if f.ModelBased() {
 		if p < lossyModelBased || f.Plateau() {
 			return nil
 		}
 	} else if f.RateBitsPerSec > 3*bound || f.RateBitsPerSec < bound/5 {
-		// Far over the bound the losses came in few bursts; far under it something else is slower.
+		// Far over the bound the losses are not what holds it; far under it something else is slower.
 		return nil
 	}
 	bounded := boundedRate(f, p)
@@ -71,7 +71,9 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 		Evidence: append(f.Common(),
 			lossEvidence(f, p),
 			evidence.Evidence{Name: "retransmitted segments", Value: repaired, Unit: "segments", Source: f.TCPInfo("tcpi_total_retrans, less tcpi_dsack_dups")},
-			evidence.Evidence{Name: "rate that this loss allows a loss-based sender", Value: bound, Unit: "bits_per_second", Source: "Mathis: MSS / round trip × 1.22 / √loss"},
+			evidence.Evidence{Name: "rate that this loss allows a loss-based sender", Value: bound, Unit: "bits_per_second", Source: "Mathis: MSS / round trip × 1.22 / √(recoveries and timeouts / segments)"},
+			evidence.Evidence{Name: "times that the sender took them for congestion", Value: lossEvents(f, repaired), Unit: "events",
+				Source: "TcpExt.TCPSackRecovery + TCPRenoRecovery + TCPTimeouts (" + f.Sender.Name + ")"},
 			dropsEvidence(local),
 			evidence.Evidence{Name: "congestion control", Value: f.CongestionName(), Source: f.TCPInfo("TCP_CONGESTION")},
 		),

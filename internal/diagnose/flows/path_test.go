@@ -39,7 +39,8 @@ func TestPolicer(t *testing.T) {
 		{"cannot be tried", refused, none},
 		{"a path that loses by chance", lossy.of(probes(evidence.ProbeStreams, lossyMany)), none},
 		{"a short queue at a slower link", policed.of(probes(evidence.ProbeStreams, shallowMany)), none},
-		{"two overshoots on a long path", seen{rate: 22e6, rtt: 0.102, base: 0.1, sent: 5647, again: 200, scatter: 0.3}.of(probes(evidence.ProbeStreams, policedMany)), none},
+		{"two overshoots on a long path", seen{rate: 22e6, rtt: 0.102, base: 0.1, sent: 5647, again: 200, scatter: 0.3, counters: map[string]uint64{"TcpExt.TCPSackRecovery": 2}}.of(
+			probes(evidence.ProbeStreams, policedMany)), none},
 		{"a queue of this host", dropped, none},
 		{"drops of other programs", strangers, evidence.Warning},
 		{"one overshoot", overshoot, none},
@@ -78,6 +79,9 @@ func TestPathLoss(t *testing.T) {
 		{"four streams that lose by chance", seen{rate: 60e6, rtt: 0.0207, base: 0.0202, streams: 4, sent: 3900, again: 12, scatter: 0.2}.of(probes(evidence.ProbePaced,
 			seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 2200, again: 6}.run())), evidence.Warning},
 		{"one overshoot", overshoot, none},
+		// As seen after slow start: 131 segments at one moment, and two more by chance.
+		{"an overshoot and losses by chance", seen{rate: 42.8e6, rtt: 0.0206, base: 0.0202, sent: 11315, again: 133, scatter: 0.4, counters: map[string]uint64{"TcpExt.TCPSackRecovery": 3}}.of(nil), evidence.Warning},
+		{"two overshoots on a long path", seen{rate: 22e6, rtt: 0.102, base: 0.1, sent: 5647, again: 200, scatter: 0.3, counters: map[string]uint64{"TcpExt.TCPSackRecovery": 2}}.of(nil), none},
 		{"reordering", seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 4500, again: 20, reordered: 400, scatter: 0.2}.of(nil), none},
 		{"a black hole that the kernel found", seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 4500, again: 24, scatter: 0.2, mss: 1300, counters: map[string]uint64{"TcpExt.TCPMTUPSuccess": 3}}.of(nil), none},
 	})
@@ -141,4 +145,36 @@ func TestReordering(t *testing.T) {
 		{"a few", seen{rate: 61e6, rtt: 0.041, base: 0.0393, sent: 15848, again: 10, reordered: 19}.of(nil), none},
 		{"no tcp_info", &evidence.Case{Runs: []traffic.Result{{Test: traffic.Stream, Direction: traffic.Up, ThroughputBitsPerSec: 1e6}}}, none},
 	})
+}
+
+// TestDown: with the data going the other way the far host is the sender, and every verdict changes sides.
+func TestDown(t *testing.T) {
+	down := func(s seen, p map[evidence.Probe]traffic.Result) *evidence.Case {
+		c := s.of(p)
+		swap := func(r *traffic.Result) {
+			r.Direction = traffic.Down
+			r.Ends.Local, r.Ends.Remote = r.Ends.Remote, r.Ends.Local
+		}
+		swap(&c.Runs[1])
+		for name, r := range c.Probes {
+			if r.Test == traffic.Stream {
+				swap(&r)
+				c.Probes[name] = r
+			}
+		}
+		return c
+	}
+	if x := ask(t, evidence.Policer, down(policed, probes(evidence.ProbeStreams, seen{rate: 19.2e6, rtt: 0.021, base: 0.0202, streams: 8, sent: 640, again: 60}.run()))); x == nil ||
+		len(x.Remedy.Settings) == 0 || x.Remedy.Settings[0].Side != "far" {
+		t.Errorf("policer: %+v", x)
+	}
+	slow := seen{rate: 43.4e6, rtt: 0.081, base: 0.0802, cwnd: 441e3}
+	if x := ask(t, evidence.CongestionControlMismatch, down(slow, probes(evidence.ProbeCongestion("bbr"), seen{rate: 180e6, rtt: 0.09, base: 0.0802, control: "bbr"}.run()))); x == nil || x.Where != "far" {
+		t.Errorf("congestion control: %+v", x)
+	}
+	stalled := seen{rate: 0, rtt: 0.0102, base: 0.0102, cwnd: 1448, sent: 3, again: 2}
+	if x := ask(t, evidence.MTUBlackHole, down(stalled, found(traffic.PathMTU{UpBytes: 1500, DownBytes: 1400, BlackHoleDown: true}))); x == nil || x.Severity != evidence.Critical ||
+		x.Remedy.Settings[0].Side != "far" {
+		t.Errorf("black hole: %+v", x)
+	}
 }

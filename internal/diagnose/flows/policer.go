@@ -9,6 +9,9 @@ import (
 const (
 	// policedLoss is the least loss that is worth asking about a policer: below it the sender stays near its rate.
 	policedLoss = 5e-4
+	// policedEvents is how often a bound must have been met to be asked about: at 50 Mb/s and 20 ms a loss-based sender meets it each second and a half, and a run has three.
+	// policedExcess is how far over the bound of Mathis the rate of a saw may be: cubic, whose teeth are flatter than reno's, is a third over it.
+	policedEvents, policedExcess = 2, 2.5
 	// policedGain is how much more eight streams may get than one. One loss-based stream keeps three quarters of a rate that drops without a queue, eight keep
 	// nearly all; beyond 1.6 it is not the rate that is bounded.
 	policedGain = 1.6
@@ -29,11 +32,11 @@ const (
 // A queue of a few packets at a fast link cannot be told from a policer by what hosts see: then the confidence is less. Remedies are the same.
 func policer(f *evidence.Flow) *evidence.Finding {
 	p, repaired := f.TrueLoss()
-	if f.Streams == 0 || p < policedLoss || repaired < minRetransmits || f.Base() <= 0 || f.RateBitsPerSec <= 0 || f.MSSBytes <= 0 {
+	if f.Streams == 0 || p < policedLoss || lossEvents(f, repaired) < policedEvents || f.Base() <= 0 || f.RateBitsPerSec <= 0 || f.MSSBytes <= 0 {
 		return nil
 	}
-	// A bucket that is empty drops several in a row, so that the bound of Mathis is passed by factors; what is ten times over it was lost at few moments.
-	if !f.ModelBased() && f.RateBitsPerSec > 10*f.MathisRate(p) {
+	// A bound that is met again and again makes a saw, whose mean is the bound of Mathis; far over it a window was merely too large once or twice.
+	if !f.ModelBased() && f.RateBitsPerSec > policedExcess*f.MathisRate(lossEvents(f, repaired)/f.Segments) {
 		return nil
 	}
 	if f.Queued() || oneOvershoot(f) || windowHeld(f) || droppedHere(f, repaired) || overtaken(f, repaired) || smallSegments(f) > 0 {

@@ -41,6 +41,17 @@ func ends(c *evidence.Case) (near, far evidence.End) {
 	return f.Sender, f.Receiver
 }
 
+// lossEvents is how often the sender took a loss for congestion: recoveries and timeouts, as its host counted them, and no more than were sent again. What a burst takes at one moment is
+// one event, and it is events that the bound of Mathis is made of. Where nothing is counted every segment is one.
+func lossEvents(f *evidence.Flow, repaired float64) float64 {
+	c := f.Sender.Run.Counters
+	events := float64(c["TcpExt.TCPSackRecovery"]+c["TcpExt.TCPRenoRecovery"]) + dataTimeouts(c)
+	if events == 0 {
+		return repaired
+	}
+	return min(events, repaired)
+}
+
 // oneOvershoot: all that was sent again was sent in one of the interim results. A sender that overshot once loses hundreds of segments at that moment, and that is no rate of loss.
 func oneOvershoot(f *evidence.Flow) bool {
 	n := 0
