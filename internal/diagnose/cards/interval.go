@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/moderation"
@@ -18,6 +19,14 @@ type wait struct {
 	adaptive          bool
 	why               string // "rx-usecs 125 of eth0"
 	knob              string // what changes it, without the card's name: coalesce.rx-usecs; empty: nothing of the card
+}
+
+// String says how long, for sentences.
+func (w wait) String() string {
+	if w.adaptive {
+		return evidence.Seconds(w.shortest.Seconds()) + " to " + evidence.Seconds(w.longest.Seconds()) + " by the traffic"
+	}
+	return evidence.Seconds(w.longest.Seconds())
 }
 
 // moderated tells the drivers whose moderation is known to the register.
