@@ -17,6 +17,9 @@ import (
 // ends with it once the verdict is printed.
 func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *progress) (v *loop.Verdict, short, err error) {
 	status := func(step string) { p.Status("%s", step) }
+	if p.mode == progressLines {
+		status = func(step string) { p.Step("%s", step) } // which runs a verdict took is worth a line of a log
+	}
 	if len(f.sent.from) > 0 {
 		v, err = f.sent.judge(ctx, a)
 		return v, nil, err
