@@ -1,6 +1,7 @@
 package flows
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -67,7 +68,7 @@ func congestionControlMismatch(f *evidence.Flow) *evidence.Finding {
 		Confidence: evidence.Combine(0.6, evidence.When(gain >= 2, 0.5), evidence.When(p < evidence.MinLoss, 0.3), evidence.When(f.Intervals >= 3, 0.2)),
 	}
 	if !f.ModelBased() {
-		x.Rejected = append(x.Rejected, slowWindow(f, wait))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a start that was seen too early: %s needs %s more to open its window, if nothing is lost meanwhile.", f.Congestion, evidence.Seconds(wait)))
 	}
 	x.Remedy.Text = fmt.Sprintf("Use %s at the %s host (the sender), for all connections or on the route alone (congctl). Where it is to go over the Internet, see first that its loss is one that you may cause others.",
 		other, f.Sender.Name)
@@ -77,7 +78,8 @@ func congestionControlMismatch(f *evidence.Flow) *evidence.Finding {
 	return x
 }
 
-// catchUp is how long the window takes at its present pace to become as large as wanted, seconds; infinite where it does not grow.
+// catchUp is how long a loss-based window takes to become as large as wanted when nothing is lost, seconds: reno adds a segment in a round trip, cubic is there after the third root of
+// what is missing over 0.4 (RFC 9438 §4.2). A window that was seen to grow faster, as in slow start, is taken at its word.
 func catchUp(f *evidence.Flow, want float64) float64 {
 	var first, last traffic.Interval
 	for _, i := range f.Run.Intervals {
@@ -89,22 +91,19 @@ func catchUp(f *evidence.Flow, want float64) float64 {
 			last = i
 		}
 	}
-	grown, time := last.CwndBytes-first.CwndBytes, last.EndSeconds-first.EndSeconds
-	switch {
-	case last.CwndBytes >= want:
+	now := cmp.Or(last.CwndBytes, f.CwndBytes)
+	if f.MSSBytes <= 0 || now >= want {
 		return 0
-	case grown <= 0 || time <= 0:
-		return math.Inf(1)
 	}
-	return (want - last.CwndBytes) / (grown / time)
-}
-
-// slowWindow says that waiting does not help.
-func slowWindow(f *evidence.Flow, wait float64) string {
-	if math.IsInf(wait, 1) {
-		return fmt.Sprintf("Not a start that was seen too early: in %s the window did not grow.", evidence.Seconds(f.Run.DurationSeconds))
+	missing := (want - now) / f.MSSBytes / float64(f.Streams)
+	wait := missing * f.Base()
+	if f.Congestion == "cubic" {
+		wait = min(wait, math.Cbrt(missing/0.4))
 	}
-	return fmt.Sprintf("Not a start that was seen too early: at its pace the window would need %s more.", evidence.Seconds(wait))
+	if grown, time := last.CwndBytes-first.CwndBytes, last.EndSeconds-first.EndSeconds; grown > 0 && time > 0 {
+		wait = min(wait, (want-now)/(grown/time))
+	}
+	return wait
 }
 
 // otherControl is what to compare with, empty where nothing promising is loaded.

@@ -54,6 +54,10 @@ func TestCongestionControlMismatch(t *testing.T) {
 		{"a window that does not grow", reno.of(probes(other, bbr)), evidence.Warning},
 		{"a window that grows for minutes", seen{rate: 43.4e6, rtt: 0.081, base: 0.0802, cwnd: 200e3, rising: true}.of(probes(other, seen{rate: 900e6, rtt: 0.09, base: 0.0802, control: "bbr"}.run())), evidence.Warning},
 		{"a window that is there in seconds", seen{rate: 79e6, rtt: 0.0219, base: 0.0201, cwnd: 245e3, rising: true}.of(probes(other, seen{rate: 188e6, rtt: 0.027, base: 0.0201, control: "bbr"}.run())), none},
+		// As on a busy machine: the window fell, and is back in two seconds.
+		{"a window that fell on a short path", seen{rate: 56e6, rtt: 0.0206, base: 0.0202, cwnd: 140e3}.of(probes(other, seen{rate: 94e6, rtt: 0.022, base: 0.0202, control: "bbr"}.run())), none},
+		{"cubic on a path that it fills in seconds", seen{rate: 43.4e6, rtt: 0.081, base: 0.0802, cwnd: 441e3, control: "cubic"}.of(probes(other, seen{rate: 80e6, rtt: 0.09, base: 0.0802, control: "bbr"}.run())), none},
+		{"cubic on a long fat one", seen{rate: 100e6, rtt: 0.101, base: 0.1, cwnd: 1.25e6, control: "cubic"}.of(probes(other, seen{rate: 900e6, rtt: 0.11, base: 0.1, control: "bbr"}.run())), evidence.Warning},
 		{"the other is no better", reno.of(probes(other, same)), none},
 		{"the other was not used", reno.of(probes(other, ignored)), none},
 		{"not tried yet", reno.of(nil), none},
