@@ -62,7 +62,10 @@ func tcpMemoryPressure(s *evidence.Span) *evidence.Finding {
 		x.Title = fmt.Sprintf("Connections are closed for want of memory, %s %s: %s.", evidence.Count(aborted), s.When(), state)
 	case !s.SinceBoot && (deep || now && (pruned > 0 || entered > 0 || s.Loaded()) || spent >= underPressure), s.SinceBoot && now && pruned > 0:
 		x.Severity = evidence.Warning
-		x.Title = fmt.Sprintf("TCP is short of memory: %s; queues were pruned %s times %s.", state, evidence.Count(pruned), s.When())
+		x.Title = fmt.Sprintf("TCP is short of memory: %s.", state)
+		if pruned > 0 {
+			x.Title = fmt.Sprintf("TCP is short of memory: %s; queues were pruned %s times %s.", state, evidence.Count(pruned), s.When())
+		}
 	case now:
 		x.Title = fmt.Sprintf("TCP is at the memory it may have: %s.", state)
 	default:
