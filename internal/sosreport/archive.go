@@ -40,6 +40,7 @@ func (s *source) archive() []hostfs.Entry {
 	if s.process != "" {
 		s.putLink("proc/self", s.process)
 	}
+	// The order is that of need: what is made first is looked up by what follows.
 	s.settings()
 	s.counters()
 	now, boot := s.moments()
@@ -95,6 +96,7 @@ func (s *source) tell(links []*printed.Link, cards map[string]card) {
 	} else {
 		s.say("interfaces: not there: ip address and ip link printed nothing, so cards, links and addresses are not known")
 	}
+	// ip shows both versions of IP where no table is named; whether it did shows in what it printed.
 	routes := printed.ParseRoutes(s.output("ip route show table all", "ip route show"), false)
 	if !slices.ContainsFunc(routes, func(r host.Route) bool { return strings.Contains(r.Destination, ":") }) {
 		routes = append(routes, printed.ParseRoutes(s.output("ip -6 route show table all"), true)...)
@@ -122,6 +124,7 @@ func (s *source) told(name string, body any) {
 // settings puts those of sysctl -a where the copy of /proc/sys has none. Beside settings it has the names of host, kernel and boot.
 func (s *source) settings() {
 	all := printed.ParseSysctls(s.output("sysctl -a"))
+	// The rest (dev, fs, user, …) is of no use to a network and in some reports thousands of lines.
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if first, _, _ := strings.Cut(name, "/"); first == "net" || first == "vm" || first == "kernel" {
 			s.put("proc/sys/"+name, all[name]+"\n")
@@ -194,6 +197,7 @@ func (s *source) processes() {
 func (s *source) links() []*printed.Link {
 	var all []*printed.Link
 	byIndex := make(map[int]*printed.Link)
+	// Three outputs of one thing, each with something that the others lack; of each the richest form that was run.
 	for _, commands := range [][]string{
 		{"ip -d address", "ip address"}, {"ip -s -d link", "ip -d link", "ip -s link", "ip link"}, {"ip -o addr", "ip_addr"},
 	} {
@@ -213,6 +217,7 @@ func (s *source) links() []*printed.Link {
 	for _, l := range all {
 		byName[l.Name] = l
 	}
+	// Names become numbers once all interfaces are known: a bond comes behind its members.
 	for _, l := range all {
 		l.MasterIndex = indexOf(byName, l.Master)
 		l.ParentIndex = indexOf(byName, l.Peer)
@@ -264,8 +269,10 @@ func (s *source) card(name string) card {
 	option := func(o string) string { return s.output("ethtool " + o + " " + name) }
 	d, link := printed.ParseDriver(option("-i")), printed.ParseSettings(s.output("ethtool "+name))
 	c := card{
-		Driver: d.Name, Bus: d.Bus, SpeedBitsPerSec: link.SpeedBitsPerSec, Duplex: link.Duplex, Rings: printed.ParseRings(option("-g")),
-		Coalesce: printed.ParseCoalesce(option("-c")), Features: printed.ParseFeatures(option("-k")), Channels: printed.ParseChannels(option("-l")), Statistics: printed.ParseStatistics(option("-S")),
+		Driver: d.Name, Bus: d.Bus, SpeedBitsPerSec: link.SpeedBitsPerSec, Duplex: link.Duplex,
+		Rings:    printed.ParseRings(option("-g")),
+		Coalesce: printed.ParseCoalesce(option("-c")),
+		Features: printed.ParseFeatures(option("-k")), Channels: printed.ParseChannels(option("-l")), Statistics: printed.ParseStatistics(option("-S")),
 	}
 	// Of software package host takes none of it, whatever a driver answers; what is hardware sysfs may know better than a driver that does not tell its bus.
 	c.Card = &host.Card{

@@ -76,7 +76,7 @@ func openDir(ctx context.Context, name string) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read sosreport: %w", err)
 	}
-	defer root.Close()
+	defer root.Close() // Opened for reading only: everything is in memory when this returns.
 	fsys := root.FS()
 	top, err := topOf(fsys)
 	if err != nil {
@@ -151,6 +151,7 @@ func (c *collector) file(name string, size int64, in io.Reader) error {
 	if c.full() {
 		return errTooMuch
 	}
+	// Without its content, which need not even be read.
 	if namesOnly(name) {
 		c.entries[name] = hostfs.Entry{Name: name}
 		return nil
@@ -200,6 +201,7 @@ func (c *collector) walk(ctx context.Context, fsys fs.FS) error {
 		}
 		switch {
 		case d.IsDir():
+			// Most of a report are logs: what is not listed costs nothing.
 			if name != "." && !mayHold(name) {
 				return fs.SkipDir
 			}
@@ -212,6 +214,7 @@ func (c *collector) walk(ctx context.Context, fsys fs.FS) error {
 				return nil // Gone since it was listed.
 			}
 			return c.link(name, strings.ReplaceAll(target, `\`, "/"))
+		// Opening a pipe would wait for a writer that never comes.
 		case !d.Type().IsRegular():
 			return nil
 		}
@@ -235,6 +238,7 @@ func (c *collector) report(name string) (*Report, error) {
 	for _, e := range c.entries {
 		entries = append(entries, e)
 	}
+	// In one archive, plain copies first: what is made below is looked up in them, and never replaces one but for links that sysfs must have.
 	// Sorted, so that which of two contradictory entries wins does not depend on the order of a map.
 	slices.SortFunc(entries, func(a, b hostfs.Entry) int { return strings.Compare(a.Name, b.Name) })
 	s := newSource(entries)

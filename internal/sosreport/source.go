@@ -80,6 +80,7 @@ func (s *source) net(table string) bool { return s.netText(table) != "" }
 func (s *source) output(commands ...string) string {
 	for _, command := range commands {
 		name := mangle(command)
+		// A command that failed left an empty file, or none; then an older form of it may be there.
 		for _, plugin := range plugins {
 			if text := s.text("sos_commands/" + plugin + "/" + name); strings.TrimSpace(text) != "" {
 				return text
@@ -158,6 +159,7 @@ func (s *source) moments() (now, boot time.Time) {
 		}
 		now, nowKnown = printed.ParseDate(s.output("date"), zone)
 	}
+	// Of the three any two give the third. uptime is exact to the minute alone, so that it is asked last.
 	switch {
 	case nowKnown && !bootKnown && upKnown:
 		boot = now.Add(-up)

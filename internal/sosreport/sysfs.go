@@ -51,6 +51,7 @@ func (s *source) config(d *printed.PCIDevice, dir string) {
 	if domain != "0000" {
 		bus = domain + ":" + bus
 	}
+	// The name is that of the kernel (pci_proc_attach_device): the domain only where there are several.
 	b := s.text("proc/bus/pci/" + bus + "/" + function)
 	if len(b) < 64 || len(b) > 4096 {
 		return
@@ -77,6 +78,7 @@ func (s *source) pciPaths(devices []*printed.PCIDevice) map[string]string {
 			}
 		}
 	}
+	// Where no interface leads, lspci's own word on the bridges is followed: a slot's capacity is that of the narrowest link above the card.
 	bridges := make(map[string]*printed.PCIDevice) // by domain and number of the bus below
 	for _, d := range devices {
 		if d.SecondaryBus > 0 {
@@ -185,6 +187,7 @@ func (s *source) place(l *printed.Link, c card) (dir, device string) {
 		}
 		return real, path.Dir(path.Dir(real))
 	}
+	// No link: ethtool tells hardware by its bus, and ip software by its kind.
 	if c.Bus == "" || l.Kind != "" {
 		if s.any(class) {
 			return class, "" // copied as a directory, by versions of sos that did not know of links
@@ -234,7 +237,7 @@ func (s *source) queues(dir string, c card) {
 			}
 		}
 	}
-	slices.Sort(names)
+	slices.Sort(names) // Drivers have several counters for each queue.
 	for _, name := range slices.Compact(names) {
 		s.made = append(s.made, hostfs.Entry{Name: dir + name, Directory: true})
 	}
@@ -263,6 +266,7 @@ func named(text, name string) bool {
 		if i < 0 || name == "" {
 			return false
 		}
+		// Both neighbours have to be signs: "eth1" is in "veth1" and in "eth10" too.
 		i += from
 		end := i + len(name)
 		if (i == 0 || !alphanumeric(text[i-1])) && (end == len(text) || !alphanumeric(text[end])) {

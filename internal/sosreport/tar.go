@@ -52,6 +52,7 @@ func Looks(begin []byte) bool {
 
 // Read reads a report from its tar file. Nothing is unpacked to a disk; what is not wanted is passed by.
 func Read(ctx context.Context, in io.Reader) (*Report, error) {
+	// By content and not by name: people rename what they send, and standard input has no name.
 	b := bufio.NewReaderSize(in, 64<<10)
 	begin, _ := b.Peek(512) // A shorter file is no tar file, which is said below.
 	stream := io.Reader(b)
@@ -120,6 +121,7 @@ func (c *collector) readTar(ctx context.Context, t *tar.Reader) (top string, err
 			}
 			name = rest
 		}
+		// What is not wanted is passed by without being kept; a compressed stream has to be unpacked all the same.
 		if !wanted(name) {
 			continue
 		}

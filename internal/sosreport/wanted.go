@@ -47,6 +47,7 @@ func wanted(name string) bool {
 		return deeper && slices.Contains(plugins, plugin) && !strings.Contains(command, "/") && !strings.HasPrefix(command, "journalctl") &&
 			!strings.HasPrefix(command, "modinfo")
 	case "etc", "run":
+		// The zone is what makes a moment of the local time that date prints.
 		return name == "etc/localtime" || slices.ContainsFunc(marks, func(m string) bool { return name == m || strings.HasPrefix(name, m+"/") })
 	}
 	return false
@@ -73,6 +74,7 @@ func wantedProc(name string) bool {
 			return true
 		}
 		return false
+	// The link /proc/net leads through /proc/self into the directory of a process: sos keeps all three.
 	case first == "net", (first == "self" || number(first)) && strings.HasPrefix(rest, "net/"):
 		table := strings.TrimPrefix(rest, "net/")
 		return slices.Contains(tables, table) || counts("net/"+table)
@@ -92,11 +94,14 @@ func wantedSys(name string) bool {
 	if name == "class/dmi" || name == "class/dmi/id" {
 		return true // a link, mostly
 	}
-	for _, dir := range []string{"class/net/", "bus/pci/", "class/dmi/id/", "hypervisor/", "devices/system/node/", "devices/system/clocksource/", "devices/system/cpu/cpuidle/"} {
+	for _, dir := range []string{
+		"class/net/", "bus/pci/", "class/dmi/id/", "hypervisor/", "devices/system/node/", "devices/system/clocksource/", "devices/system/cpu/cpuidle/",
+	} {
 		if strings.HasPrefix(name, dir) {
 			return true
 		}
 	}
+	// A processor has some two hundred files, and a server hundreds of processors.
 	if strings.HasPrefix(name, "devices/system/") {
 		return strings.HasPrefix(name, "devices/system/cpu/") && (strings.Contains(name, "/cpufreq") || strings.Contains(name, "/cpuidle/"))
 	}

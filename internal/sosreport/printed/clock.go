@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// dateForms are those of date(1) in the locales that sos runs in: C, and en_US since coreutils 8.31.
+// dateForms are those of date(1) in the locales that reports come from: C, which sos asks for, and those of en_US.
 var dateForms = []string{"Mon Jan 2 15:04:05 MST 2006", "Mon Jan 2 03:04:05 PM MST 2006", "Mon 2 Jan 2006 03:04:05 PM MST", "Mon 2 Jan 2006 15:04:05 MST"}
 
 // ParseDate reads the first line of date(1). zone is where the host is; nil: not known, and then UTC alone can be believed, since the letters of a zone are
@@ -23,7 +23,7 @@ func ParseDate(text string, zone *time.Location) (time.Time, bool) {
 		if err != nil {
 			continue
 		}
-		// A zone that the location does not have is made up by the time package, with no offset.
+		// A zone that the location does not have is made up by the time package, with no offset: hours off, and nothing would tell.
 		name, offset := t.Zone()
 		if offset == 0 && name != "UTC" && name != "GMT" && name != "WET" {
 			return time.Time{}, false
@@ -42,13 +42,14 @@ func ParseUptime(text string) (time.Duration, bool) {
 	if m == nil {
 		return 0, false
 	}
-	var parts [5]time.Duration
+	var parts [5]time.Duration // days, hours and minutes of h:mm, minutes alone, hours alone: the groups of the expression
 	told := false
 	for i, digits := range m[1:] {
 		if digits == "" {
 			continue
 		}
 		n, err := strconv.ParseInt(digits, 10, 32)
+		// 100,000 days are 273 years, within what a Duration holds; a report may claim anything.
 		if err != nil || n > 100_000 {
 			return 0, false
 		}
@@ -68,8 +69,8 @@ func ParseSeconds(text string) (time.Duration, bool) {
 	return time.Duration(min(s, 9e9) * float64(time.Second)), true
 }
 
-// ParseUname reads "uname -a": "Linux HOST RELEASE VERSION… MACHINE PROCESSOR PLATFORM GNU/Linux". The machine is the last but one from the end of those that are
-// always there; distributions leave out the two behind it.
+// ParseUname reads "uname -a": "Linux HOST RELEASE VERSION… MACHINE PROCESSOR PLATFORM GNU/Linux". The version has blanks in it and the two behind the machine
+// are left out by some distributions, so the machine is known by its name and not by its place.
 func ParseUname(text string) (name, release, machine string) {
 	words := strings.Fields(text)
 	if len(words) < 4 || words[0] != "Linux" {

@@ -15,8 +15,8 @@
 //
 // # Sources
 //
-// The sources of iproute2 3 to 6, ethtool 2.6.33 to 6.x, net-tools 1.60 to 2.10, procps 3 and 4, pciutils 3, dmidecode 3, each file named at its parser. The tests of package
-// sosreport hold every parser of a tool that is installed against what the kernel tells itself, in namespaces and in guests with real cards.
+// The sources of iproute2 3 to 6, ethtool 2.6.33 to 6.x, net-tools 1.60 to 2.10, procps 3 and 4, pciutils 3, dmidecode 3, each file named at its parser. The
+// tests of package sosreport hold every parser of a tool that is installed against what the kernel tells itself, in namespaces and in guests with real cards.
 //
 // # Limits
 //

@@ -10,7 +10,7 @@ import (
 // ParsePause reads "ethtool -a NIC". Lines on what was negotiated follow those on what is configured, under other keys. Nil: the driver has none.
 func ParsePause(text string) *host.Pause {
 	var p host.Pause
-	told := false
+	told := false // A driver without answers with a complaint, or with the title alone.
 	for line := range lines(text) {
 		key, value, _ := pair(line)
 		switch key {
@@ -37,9 +37,11 @@ func ParseEEE(text string) *host.EEE {
 		switch key {
 		case "EEE status":
 			state, activity, _ := strings.Cut(value, " - ")
+			// The third state is "not supported".
 			told = state == "enabled" || state == "disabled"
 			e.Enabled, e.Active = state == "enabled", activity == "active"
 		case "Tx LPI":
+			// "disabled" where the transmitter does not sleep.
 			timer, _, on := strings.Cut(value, " (us)")
 			if us, err := strconv.ParseUint(timer, 10, 32); on && err == nil {
 				e.TxLPI, e.TxLPITimerInSeconds = true, float64(us)/1e6
@@ -57,6 +59,7 @@ func ParsePrivateFlags(text string) map[string]bool {
 	flags := make(map[string]bool)
 	for line := range lines(text) {
 		key, value, ok := pair(line)
+		// The title has nothing behind its colon.
 		if ok && key != "" && (value == "on" || value == "off") {
 			flags[key] = value == "on"
 		}

@@ -31,7 +31,7 @@ var groups = map[string]string{
 func ParseFeatures(text string) map[string]host.Feature {
 	found := make(map[string]host.Feature)
 	alone := make(map[string]host.Feature) // groups, until one of their members is seen
-	group := ""
+	group := ""                            // that the indented lines belong to
 	for line := range lines(text) {
 		key, value, ok := pair(line)
 		state, note, _ := strings.Cut(value, " ")
@@ -55,6 +55,7 @@ func ParseFeatures(text string) map[string]host.Feature {
 			found[key] = f
 		}
 	}
+	// Groups without members are those of an ethtool that knew none: the kernel had no names to tell it.
 	for key, f := range alone {
 		if name := groups[key]; name != "" {
 			found[name] = f

@@ -6,7 +6,7 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// limits reads what "ethtool -g" and "ethtool -l" have in common: the same keys twice, at most and at present. What the driver does not have is "n/a", and
+// parseLimits reads what "ethtool -g" and "ethtool -l" have in common: the same keys twice, at most and at present. What the driver does not have is "n/a", and
 // not in the maps; before ethtool 5.9 it was 0.
 func parseLimits(text string) (most, now map[string]uint32) {
 	most, now = make(map[string]uint32), make(map[string]uint32)
@@ -20,6 +20,7 @@ func parseLimits(text string) (most, now map[string]uint32) {
 			section = now
 			continue
 		}
+		// Lines such as "TX Push: off", which newer versions append, are no numbers.
 		key, value, ok := pair(line)
 		if n, isNumber := small(value); ok && isNumber && section != nil {
 			section[key] = n
@@ -31,6 +32,7 @@ func parseLimits(text string) (most, now map[string]uint32) {
 // ParseRings reads "ethtool -g NIC". Mini and jumbo rings, which few cards ever had, are left out. Nil: the driver has no rings.
 func ParseRings(text string) *host.Rings {
 	most, now := parseLimits(text)
+	// ethtool 4 prints the title before it complains, so that the title alone says nothing.
 	if _, told := now["RX"]; !told && now["TX"] == 0 {
 		return nil
 	}

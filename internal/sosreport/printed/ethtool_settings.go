@@ -48,6 +48,7 @@ func ParseSettings(text string) Settings {
 		case "Lanes":
 			modes.Lanes, _ = strconv.Atoi(value)
 		case "Speed":
+			// -1 in 32 bits, and in the 16 that the field once had, stand for unknown; old versions print them as they are.
 			if mbps, err := strconv.ParseFloat(strings.TrimSuffix(value, "Mb/s"), 64); err == nil && mbps > 0 && mbps < 1<<32-1 && mbps != 65535 {
 				s.SpeedBitsPerSec = mbps * 1e6
 			}
@@ -62,9 +63,11 @@ func ParseSettings(text string) Settings {
 			*list = wire(value)
 		}
 	}
+	// In the order of package host, which is not that of the kernel's bits.
 	for _, l := range []*[]string{&modes.Supported, &modes.Advertised, &modes.Partner} {
 		slices.Sort(*l)
 	}
+	// A device without modes is one without a medium: its "Auto-negotiation: off" is no fact about a link.
 	if len(modes.Supported) > 0 {
 		s.Modes = &modes
 	}

@@ -37,7 +37,7 @@ func ParseLinks(text string) []*Link {
 	var all []*Link
 	byIndex := make(map[int]*Link)
 	var l *Link
-	var columns []string // of the totals in the next line
+	var columns []string // of the totals in the next line, where this one named them
 	for line := range lines(text) {
 		if line == "" {
 			continue
@@ -49,7 +49,8 @@ func ParseLinks(text string) []*Link {
 				l = nil
 				continue
 			}
-			// ip -o repeats the number for each address.
+			// ip -o repeats the number for each address. A number that was there before is the same interface, since sos runs each command in one
+			// network namespace.
 			if l = byIndex[n]; l == nil {
 				l = &Link{Index: n}
 				byIndex[n] = l
@@ -79,6 +80,7 @@ func (l *Link) readHead(text string) {
 		l.readAddress(words[1:])
 		return
 	}
+	// An @ is no part of a name that anybody gives: ip writes it even where the kernel would allow one.
 	l.Name, l.Peer, _ = strings.Cut(name, "@")
 	for _, w := range words[1:] {
 		flags, ok := strings.CutPrefix(w, "<")
@@ -101,6 +103,7 @@ func (l *Link) readHead(text string) {
 	l.Master, _ = after(words, "master")
 }
 
+// numberAfter reads the number behind a word; 0: it is not there, which for all that are asked for is the kernel's own zero.
 func (l *Link) numberAfter(words []string, key string) int {
 	text, _ := after(words, key)
 	n, _ := strconv.Atoi(text) // Not told is 0.
@@ -123,6 +126,7 @@ func (l *Link) readLine(line string, columns []string) []string {
 	}
 	switch first := words[0]; {
 	case strings.HasPrefix(first, "link/"):
+		// Tunnels have their own address here, of four or sixteen bytes, and others nothing at all.
 		if len(words) > 1 && isMAC(words[1]) {
 			l.MAC = words[1]
 		}
@@ -172,6 +176,7 @@ func (l *Link) readAddress(words []string) {
 		return
 	}
 	text := words[1]
+	// The length belongs to the address of the other end, which is all of the network that such a link has.
 	if peer, ok := after(words, "peer"); ok && !strings.Contains(text, "/") {
 		if _, length, ok := strings.Cut(peer, "/"); ok {
 			text += "/" + length

@@ -40,6 +40,7 @@ func ParseRoutes(text string, six bool) []host.Route {
 		if len(words) == 0 || otherTypes[words[0]] {
 			continue
 		}
+		// ip names the table of every route but those of main, which has no need of a name.
 		if _, other := after(words, "table"); other {
 			continue
 		}
@@ -47,7 +48,7 @@ func ParseRoutes(text string, six bool) []host.Route {
 		if !ok {
 			continue
 		}
-		six = six || isSix
+		six = six || isSix // From the first route of IPv6 on there are no others.
 		routes = append(routes, r)
 	}
 	return routes
@@ -78,6 +79,7 @@ func parseRoute(words []string, six bool) (host.Route, bool, bool) {
 		six = p.Addr().Is6()
 		r.Destination = p.String()
 	}
+	// Metrics that are not set are not printed; a locked one has the word between its name and its value.
 	number := func(key string) int {
 		text, _ := after(words, key)
 		if text == "lock" { // "mtu lock 1400"
@@ -89,6 +91,7 @@ func parseRoute(words []string, six bool) (host.Route, bool, bool) {
 	r.Interface, _ = after(words, "dev")
 	r.Source, _ = after(words, "src")
 	r.Protocol, _ = after(words, "proto")
+	// /etc/iproute2/rt_protos of the host may have further names, which stay as they are: nobody here knows their numbers.
 	if n, known := protocols[r.Protocol]; known {
 		r.Protocol = n
 	}

@@ -23,7 +23,8 @@ type PCIDevice struct {
 	ASPM                             []string // power saving states of the link that are enabled: l0s, l1
 }
 
-// What is read of one line each; lspci.c and ls-caps.c of pciutils write them.
+// What is read of one line each; lspci.c and ls-caps.c of pciutils write them. Names of vendors and devices may hold brackets of their own, so that the ids are
+// the last ones of their line.
 var (
 	pciHead   = regexp.MustCompile(`^((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) .*\[([0-9a-f]{4}):([0-9a-f]{4})\](?: \(rev [0-9a-f]{2}\))?(?: \(prog-if .*\))?$`)
 	pciPair   = regexp.MustCompile(`\[([0-9a-f]{4}):([0-9a-f]{4})\]$`)
@@ -47,6 +48,7 @@ func ParsePCI(text string) []*PCIDevice {
 			continue
 		}
 		if m := pciHead.FindStringSubmatch(line); m != nil {
+			// The domain is left out on machines that have but one, unless -D asks for it.
 			if strings.Count(m[1], ":") == 1 {
 				m[1] = "0000:" + m[1]
 			}
@@ -55,7 +57,7 @@ func ParsePCI(text string) []*PCIDevice {
 			continue
 		}
 		if d == nil || line[0] != '\t' {
-			continue
+			continue // a complaint of lspci between the devices
 		}
 		key, value, _ := pair(line)
 		switch key {
@@ -110,7 +112,8 @@ func linkOf(text string) (speed string, width int) {
 	if m == nil {
 		return "", 0
 	}
-	width, _ = strconv.Atoi(m[2]) // Digits.
+	width, _ = strconv.Atoi(m[2]) // digits
+	// "unknown" on a device that has fallen off the bus does not match, so that it is not told here.
 	gt, err := strconv.ParseFloat(m[1], 64)
 	if err != nil || width > 32 {
 		return "", 0

@@ -125,11 +125,12 @@ func ParseNetstat(text string) Counters {
 			group = strings.TrimSuffix(line, ":")
 			continue
 		}
-		// The rows of a histogram stand deeper than the counters.
+		// The rows of a histogram stand deeper than the counters. Groups that package host has no place for (Sctp) are passed by whole.
 		if strings.HasPrefix(line, "        ") || histograms[strings.TrimSpace(line)] || !slices.Contains(nstatGroups, group) {
 			continue
 		}
 		line = strings.TrimSpace(line)
+		// A counter under its own name; sentences with a colon in them have blanks before it.
 		if name, value, ok := pair(line); ok && !strings.Contains(name, " ") {
 			if n, ok := count(value); ok {
 				found.put(group, name, n)
@@ -146,12 +147,13 @@ func ParseNetstat(text string) Counters {
 
 // cutNumber puts # in the place of the only number of a sentence.
 func cutNumber(line string) (string, uint64, bool) {
+	// Anywhere in the sentence: "Ran 3 times out of system memory".
 	words := strings.Fields(line)
 	at, n := -1, uint64(0)
 	for i, w := range words {
 		if v, ok := count(w); ok {
 			if at >= 0 {
-				return "", 0, false
+				return "", 0, false // Two numbers: nobody knows which of them is the counter.
 			}
 			at, n = i, v
 		}

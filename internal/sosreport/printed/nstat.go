@@ -8,6 +8,7 @@ import (
 // Counters are tables of counters by group and name, in the kernel's words: c["Tcp"]["RetransSegs"].
 type Counters map[string]map[string]uint64
 
+// put keeps a counter.
 func (c Counters) put(group, name string, n uint64) {
 	if c[group] == nil {
 		c[group] = make(map[string]uint64)
@@ -33,6 +34,7 @@ func ParseNstat(text string) Counters {
 		if !ok {
 			continue
 		}
+		// Where a word of one group begins with the name of another (Ip6InReceives, IpInReceives) the order of the list decides.
 		i := slices.IndexFunc(nstatGroups, func(group string) bool { return strings.HasPrefix(words[0], group) && len(words[0]) > len(group) })
 		if i >= 0 {
 			found.put(nstatGroups[i], strings.TrimPrefix(words[0], nstatGroups[i]), n)

@@ -35,7 +35,7 @@ type SocketMemory struct {
 // protocols, and of Unix, are left out.
 func ParseSockets(text string) []Socket {
 	var all []Socket
-	var last *Socket // that the next line may tell more of
+	var last *Socket // that the next line may tell more of; nil: of a kind that is left out
 	for line := range lines(text) {
 		words := strings.Fields(line)
 		if len(words) == 0 {
@@ -52,6 +52,7 @@ func ParseSockets(text string) []Socket {
 		if last == nil {
 			continue
 		}
+		// Older versions have all of it in one line, so each line is looked through whole.
 		for _, w := range words {
 			if cookie, ok := strings.CutPrefix(w, "sk:"); ok {
 				last.Cookie, _ = strconv.ParseUint(cookie, 16, 64) // What is no number is not told.
@@ -88,8 +89,10 @@ func parseEndpoint(text string) (netip.AddrPort, bool) {
 	if err != nil {
 		return netip.AddrPort{}, false
 	}
+	// The interface behind % stands outside of the brackets, where no parser of addresses looks for it; which one it is matters to nobody here.
 	host, _, _ := strings.Cut(text[:colon], "%")
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	// A socket of IPv6 that takes IPv4 as well; one of IPv4 alone is written 0.0.0.0.
 	if host == "*" {
 		host = "::"
 	}
@@ -100,7 +103,7 @@ func parseEndpoint(text string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(a.Unmap(), uint16(port)), true
 }
 
-// parseMemory reads "r0,rb131072,t0,tb16384,f0,w0,o0,bl0,d0": letters and a number each; bl came with Linux 2.6.34 and d with 4.7.
+// parseMemory reads "r0,rb131072,t0,tb16384,f0,w0,o0,bl0,d0": letters and a number each; bl came with Linux 3.4 and d with 4.7.
 func parseMemory(text string) SocketMemory {
 	var m SocketMemory
 	into := map[string]*int64{

@@ -18,6 +18,7 @@ func ParseSysctls(text string) map[string]string {
 		if name == "" || strings.ContainsAny(name, " \t:\x00") {
 			continue
 		}
+		// What may stand in a report as a name becomes a path below /proc/sys: whoever makes a file of it asks whether it is one.
 		path := strings.Map(func(r rune) rune {
 			switch r {
 			case '.':

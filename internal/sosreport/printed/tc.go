@@ -8,8 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// ParseQdiscs reads "tc -s qdisc show": a head "qdisc KIND HANDLE: dev NIC root|parent CLASS refcnt 2 PARAMETERS" and indented lines with totals. Of several
-// lines with the same words, which some kinds add, the first counts.
+// ParseQdiscs reads "tc -s qdisc show": a head "qdisc KIND HANDLE: dev NIC root|parent CLASS refcnt 2 PARAMETERS" and indented lines with totals
+// (print_qdisc and print_tcstats2_attr of iproute2). What a kind adds of its own, as fq_codel its flows, is left out.
 func ParseQdiscs(text string) []Qdisc {
 	var all []Qdisc
 	var q *Qdisc
@@ -18,8 +18,9 @@ func ParseQdiscs(text string) []Qdisc {
 		if len(words) == 0 {
 			continue
 		}
+		// Older versions do not indent every line, so it is the word that tells a head.
 		if words[0] == "qdisc" {
-			q = nil
+			q = nil // A head that cannot be read must not give its totals to the one before it.
 			if head, ok := parseQdisc(words[1:]); ok {
 				all = append(all, head)
 				q = &all[len(all)-1]
@@ -60,6 +61,7 @@ func parseQdisc(words []string) (Qdisc, bool) {
 	if q.Interface, ok = after(words, "dev"); !ok {
 		return q, false
 	}
+	// What stands behind the place in the tree are refcnt and the parameters; words in front of it could be taken for them.
 	rest := words[2:]
 	switch parent, isChild := after(words, "parent"); {
 	case isChild:
@@ -78,7 +80,7 @@ func parseQdisc(words []string) (Qdisc, bool) {
 // root is the parent of a discipline at the root of its interface (TC_H_ROOT).
 const root = 0xffffffff
 
-// handle reads "8001:", "8001:1", ":1", hexadecimal both.
+// handle reads "8001:", "8001:1", ":1", hexadecimal both. The kernel's own disciplines have the handle "0:".
 func handle(text string) (uint32, bool) {
 	major, minor, ok := strings.Cut(text, ":")
 	part := func(digits string) uint32 {
@@ -111,7 +113,11 @@ func size(text string) (uint64, bool) {
 	}{{"Mb", 1 << 20}, {"Kb", 1 << 10}, {"b", 1}} {
 		if number, ok := strings.CutSuffix(text, unit.suffix); ok {
 			n, err := strconv.ParseFloat(number, 64)
-			return uint64(n * unit.times), err == nil && n >= 0 && n < 1<<40
+			// 2⁴⁰ megabytes are more than a kernel counts; beyond them the conversion has no defined result.
+			if err != nil || !(n >= 0 && n < 1<<40) {
+				return 0, false
+			}
+			return uint64(n * unit.times), true
 		}
 	}
 	return 0, false
@@ -175,6 +181,7 @@ func parseParameters(kind string, words []string) map[string]string {
 	return found
 }
 
+// onOff are the words that package host has for switches, where tc has a pair of words for each.
 func onOff(on bool) string {
 	if on {
 		return "on"
@@ -194,18 +201,22 @@ func value(text string, u unit) (uint64, bool) {
 		}{{"Gbit", 1e9}, {"Mbit", 1e6}, {"Kbit", 1e3}, {"bit", 1}} {
 			if number, ok := strings.CutSuffix(text, unit.suffix); ok {
 				n, err := strconv.ParseFloat(number, 64)
-				return uint64(n * unit.times), err == nil && n >= 0 && n < 1e9
+				if err != nil || !(n >= 0 && n < 1e9) {
+					return 0, false
+				}
+				return uint64(n * unit.times), true
 			}
 		}
 		return 0, false
 	}
+	// A bare number, or one of packets; newer versions write the b of bytes that older ones left out.
 	if n, ok := count(strings.TrimSuffix(text, "p")); ok {
 		return n, true
 	}
 	return size(text)
 }
 
-// microseconds reads "5ms", "100us", "10s" as tc writes times.
+// microseconds reads "5ms", "100us", "10s" as tc writes times (sprint_time). It rounds: the 4999 µs that codel makes of its default are "5ms".
 func microseconds(text string) (uint64, bool) {
 	for _, unit := range []struct {
 		suffix string
