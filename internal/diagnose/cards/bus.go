@@ -6,6 +6,7 @@ import (
 
 	"github.com/linerate/linerate/internal/ceiling"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/nicstat"
 )
 
@@ -81,6 +82,11 @@ func slot(c card, usable ceiling.Rate) *evidence.Finding {
 		x.Evidence = append(x.Evidence, c.evidence(bad)...)
 		x.Confidence = evidence.Combine(x.Confidence, 0.4)
 	}
+	// Errors of the link to the slot are repaired by sending again, which costs rate and shows in no statistic of the interface.
+	if aer := aerOf(c); aer != nil && aer.Correctable > 0 {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "errors of the card's bus link that were repaired, since boot", Value: float64(aer.Correctable), Unit: "events",
+			Source: c.source("aer_dev_correctable")})
+	}
 	if below {
 		x.Title += fmt.Sprintf(" Card and slot could do %s.", evidence.Rate(b.MaxCapacityBitsPerSec))
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "nominal rate of the bus now, of what card and slot could do",
@@ -104,6 +110,14 @@ func slot(c card, usable ceiling.Rate) *evidence.Finding {
 	}
 	x.Remedy.Proof = "The same run in another slot; and before that, both directions at once: a shared bus divides its rate between them, a link does not."
 	return x
+}
+
+// aerOf are the errors of the card's link to its slot; nil: not told.
+func aerOf(c card) *host.AER {
+	if c.Card == nil {
+		return nil
+	}
+	return c.Card.AER
 }
 
 // busRates is what this card and the cards that share its bus moved, bits per second. What has no interface (a disk controller on the same bus) moves bytes that nobody

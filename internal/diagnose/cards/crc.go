@@ -73,9 +73,8 @@ func damaged(c card) *evidence.Finding {
 	if c.Duplex == "full" && c.count("collisions") == 0 {
 		x.Rejected = append(x.Rejected, "Not half duplex at this end: it runs full duplex and counted 0 collisions. The other end may still run half; its own counters tell.")
 	}
-	if c.Card != nil && c.Card.AER != nil && c.Card.AER.Correctable > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "errors of the card's bus link that were repaired, since boot", Value: float64(c.Card.AER.Correctable),
-			Unit:   "events",
+	if aer := aerOf(c); aer != nil && aer.Correctable > 0 {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "errors of the card's bus link that were repaired, since boot", Value: float64(aer.Correctable), Unit: "events",
 			Source: c.source("aer_dev_correctable")})
 	}
 	x.Remedy.Text = "Change one thing at a time and count again: the cable, the transceiver, the port at the other end. On optical links clean the connectors and " +
