@@ -213,8 +213,8 @@ func (f *Flow) Loaded() float64 { return cmp.Or(f.RTTSeconds, f.MinRTTSeconds) }
 // inFlight is how much is on its way on average, bytes: rate times loaded round trip (Little's law).
 func (f *Flow) InFlight() float64 { return f.RateBitsPerSec / 8 * f.Loaded() }
 
-// UnderLoad is the round trip under load, seconds: of the flow's own segments and of the pings beside them, where there were any, the smaller. A segment waits for a receiver
-// that has no processor to acknowledge it, a ping for a program that has none to send it; a queue on the path holds both up. 0 when neither is known.
+// UnderLoad is the round trip under load, seconds: of the flow's own segments and of the pings beside them, where there were any, the smaller. A segment waits
+// for a receiver that has no processor to acknowledge it, a ping for a program that has none to send it; a queue on the path holds both up. 0 when neither is known.
 func (f *Flow) UnderLoad() float64 {
 	own := f.Loaded()
 	if f.Run.RTT == nil || f.Run.RTT.P50 <= 0 {

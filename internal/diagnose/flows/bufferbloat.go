@@ -53,7 +53,8 @@ func bufferbloat(c *evidence.Case) *evidence.Finding {
 			fmt.Sprintf("Not a long path: when nothing is sent, its round trip is %s.", evidence.Seconds(f.Base())),
 			fmt.Sprintf("Not random loss: the sender had %s in flight, and %s of the segments were sent again.", evidence.Bytes(f.InFlight()), evidence.Percent(f.Loss())),
 		},
-		Confidence: evidence.Combine(0.6, evidence.When(severity == evidence.Warning, 0.5), evidence.When(f.IdleRTTSeconds > 0, 0.4), evidence.When(f.ScatterRatio <= 0.10, 0.3)),
+		Confidence: evidence.Combine(0.6, evidence.When(severity == evidence.Warning, 0.5), evidence.When(f.IdleRTTSeconds > 0, 0.4),
+			evidence.When(f.ScatterRatio <= 0.10, 0.3)),
 	}
 	if p := f.Run.RTT; p != nil && p.P50 > 0 {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "pings beside the load, median", Value: p.P50, Unit: "seconds", Source: "ping"})
@@ -66,19 +67,22 @@ func bufferbloat(c *evidence.Case) *evidence.Finding {
 
 // bufferbloatRemedy goes to the queue where it is known to be that of the sending host, and otherwise to who can keep it short from afar.
 func bufferbloatRemedy(f *evidence.Flow, x *evidence.Finding, queue float64) {
-	x.Remedy.Proof = "Measure with and without the remedy by turns: the loaded round trip must fall, throughput must not by more than a twentieth, and the idle round trip must stay."
+	x.Remedy.Proof = "Measure with and without the remedy by turns: the loaded round trip must fall, throughput must not by more than a twentieth, and the idle " +
+		"round trip must stay."
 	if card := f.Sender.Card; card != nil {
 		name := "qdisc." + card.Name + ".backlog_bytes"
 		if backlog := float64(f.Sender.Run.Counters[name]); backlog >= queue/2 {
 			x.Where = f.Sender.Name
-			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "waiting in the queue of " + card.Name, Value: backlog, Unit: "bytes", Source: name + " (" + f.Sender.Name + ")"})
+			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "waiting in the queue of " + card.Name, Value: backlog, Unit: "bytes",
+				Source: name + " (" + f.Sender.Name + ")"})
 			x.Remedy.Text = fmt.Sprintf("The queue is that of %s at the %s host: a discipline that keeps it short (fq_codel) lets others pass it.", card.Name, f.Sender.Name)
 			x.Remedy.Add(evidence.Candidate{Knob: knob.ID("qdisc:" + card.Name + "/root"), Side: f.Sender.Name, Levels: []knob.Value{"fq_codel"},
 				Why: "drops or marks once packets wait for more than 5 ms, and serves flows in turn"})
 			return
 		}
 	}
-	x.Remedy.Text = "Let the device in front of the slow link keep its queue short (fq_codel, cake, or a smaller buffer). Where it is not yours, shape a little below its rate in a host of yours that everything passes."
+	x.Remedy.Text = "Let the device in front of the slow link keep its queue short (fq_codel, cake, or a smaller buffer). Where it is not yours, shape a little " +
+		"below its rate in a host of yours that everything passes."
 	if candidateBBR(f, x, "bbr sends at the rate that is delivered and keeps the queue short, whatever its size") {
 		x.Remedy.Text += fmt.Sprintf(" Flows of the %s host fill it less with bbr.", f.Sender.Name)
 	}

@@ -93,8 +93,9 @@ func snapshot(name, address string) *host.Snapshot {
 	network := netip.MustParsePrefix(address).Masked().String()
 	return &host.Snapshot{
 		Name: name, OS: "linux", Kernel: "6.12.0",
-		Interfaces: []host.Interface{{Name: "eth0", MAC: "02:00:00:00:00:01", Up: true, Carrier: true, Virtual: true, MTUBytes: 1500, Addresses: []string{address}, Layers: host.Layers{Kind: "veth"}}},
-		Routes:     []host.Route{{Destination: network, Interface: "eth0"}},
+		Interfaces: []host.Interface{{Name: "eth0", MAC: "02:00:00:00:00:01", Up: true, Carrier: true, Virtual: true,
+			MTUBytes: 1500, Addresses: []string{address}, Layers: host.Layers{Kind: "veth"}}},
+		Routes: []host.Route{{Destination: network, Interface: "eth0"}},
 		Settings: []host.Setting{
 			{Knob: "sysctl:net.ipv4.tcp_available_congestion_control", Value: "reno bbr cubic"},
 			{Knob: "sysctl:net.ipv4.tcp_slow_start_after_idle", Value: "1"},
@@ -141,7 +142,8 @@ func check(t *testing.T, x *evidence.Finding) {
 	if _, err := json.Marshal(x); err != nil {
 		t.Errorf("%s: %v", x.Code, err)
 	}
-	if x.Confidence <= 0 || x.Confidence >= 1 || math.IsNaN(x.Confidence) || x.Where == "" || len(x.Evidence) == 0 || x.Remedy.Text == "" || x.Remedy.Proof == "" || len(x.Remedy.Settings) > 5 {
+	if x.Confidence <= 0 || x.Confidence >= 1 || math.IsNaN(x.Confidence) || x.Where == "" || len(x.Evidence) == 0 || x.Remedy.Text == "" ||
+		x.Remedy.Proof == "" || len(x.Remedy.Settings) > 5 {
 		t.Errorf("%s: incomplete: %+v", x.Code, x)
 	}
 	for _, s := range append([]string{x.Title, x.Remedy.Text, x.Remedy.Proof}, x.Rejected...) {

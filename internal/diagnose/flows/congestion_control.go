@@ -19,8 +19,8 @@ const (
 	filledWindow = 0.5
 	// betterRate is how much more the other control must get. Two runs of one control on a noisy bench differ by a fourth, and one of them had a queue to itself.
 	betterRate = 1.5
-	// soon, seconds, is how long a loss-based control may need to get where the other is: after a loss it takes a while on any path, and a run of three seconds sees no more than
-	// that while. What it takes minutes for it never gets, as the next loss comes first.
+	// soon, seconds, is how long a loss-based control may need to get where the other is: after a loss it takes a while on any path, and a run of three seconds
+	// sees no more than that while. What it takes minutes for it never gets, as the next loss comes first.
 	soon = 10
 )
 
@@ -68,18 +68,21 @@ func congestionControlMismatch(f *evidence.Flow) *evidence.Finding {
 		Confidence: evidence.Combine(0.6, evidence.When(gain >= 2, 0.5), evidence.When(p < evidence.MinLoss, 0.3), evidence.When(f.Intervals >= 3, 0.2)),
 	}
 	if !f.ModelBased() {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a start that was seen too early: %s needs %s more to open its window, if nothing is lost meanwhile.", f.Congestion, evidence.Seconds(wait)))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a start that was seen too early: %s needs %s more to open its window, if nothing is lost meanwhile.",
+			f.Congestion, evidence.Seconds(wait)))
 	}
-	x.Remedy.Text = fmt.Sprintf("Use %s at the %s host (the sender), for all connections or on the route alone (congctl). Where it is to go over the Internet, see first that its loss is one that you may cause others.",
+	x.Remedy.Text = fmt.Sprintf("Use %s at the %s host (the sender), for all connections or on the route alone (congctl). Where it is to go over the Internet, "+
+		"see first that its loss is one that you may cause others.",
 		other, f.Sender.Name)
 	x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPCongestionControl, Side: f.Sender.Name, Levels: []knob.Value{knob.Value(other)},
 		Why: "the sender decides, and new connections begin with it"})
-	x.Remedy.Proof = fmt.Sprintf("New connections with %s and with %s by turns: the rates must differ, and on a path of less than a millisecond they must not.", other, f.Congestion)
+	x.Remedy.Proof = fmt.Sprintf("New connections with %s and with %s by turns: the rates must differ, and on a path of less than a millisecond they must not.",
+		other, f.Congestion)
 	return x
 }
 
-// catchUp is how long a loss-based window takes to become as large as wanted when nothing is lost, seconds: reno adds a segment in a round trip, cubic is there after the third root of
-// what is missing over 0.4 (RFC 9438 §4.2). A window that was seen to grow faster, as in slow start, is taken at its word.
+// catchUp is how long a loss-based window takes to become as large as wanted when nothing is lost, seconds: reno adds a segment in a round trip, cubic is there
+// after the third root of what is missing over 0.4 (RFC 9438 §4.2). A window that was seen to grow faster, as in slow start, is taken at its word.
 func catchUp(f *evidence.Flow, want float64) float64 {
 	var first, last traffic.Interval
 	for _, i := range f.Run.Intervals {

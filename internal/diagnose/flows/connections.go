@@ -61,9 +61,12 @@ func connectionEvidence(s *evidence.Span, c *watch.Connection, n int) []evidence
 		{Name: "acknowledged", Value: watchedRate(s, c), Unit: "bits_per_second", Source: s.Source("tcp_info tcpi_bytes_acked")},
 		{Name: "round trip", Value: t.RTTSeconds, Unit: "seconds", Source: s.Source("tcp_info tcpi_rtt")},
 		{Name: "round trip, smallest", Value: t.MinRTTSeconds, Unit: "seconds", Source: s.Source("tcp_info tcpi_min_rtt")},
-		{Name: "busy time limited by the receive window", Value: part(t.RwndLimitedSeconds, t.BusySeconds), Unit: "ratio", Source: s.Source("tcp_info tcpi_rwnd_limited / tcpi_busy_time")},
-		{Name: "busy time limited by the send buffer", Value: part(t.SndbufLimitedSeconds, t.BusySeconds), Unit: "ratio", Source: s.Source("tcp_info tcpi_sndbuf_limited / tcpi_busy_time")},
-		{Name: "segments sent again", Value: part(float64(t.RetransSegs), float64(t.SegsOut)), Unit: "ratio", Source: s.Source("tcp_info tcpi_total_retrans / tcpi_segs_out")},
+		{Name: "busy time limited by the receive window", Value: part(t.RwndLimitedSeconds, t.BusySeconds), Unit: "ratio",
+			Source: s.Source("tcp_info tcpi_rwnd_limited / tcpi_busy_time")},
+		{Name: "busy time limited by the send buffer", Value: part(t.SndbufLimitedSeconds, t.BusySeconds), Unit: "ratio",
+			Source: s.Source("tcp_info tcpi_sndbuf_limited / tcpi_busy_time")},
+		{Name: "segments sent again", Value: part(float64(t.RetransSegs), float64(t.SegsOut)), Unit: "ratio",
+			Source: s.Source("tcp_info tcpi_total_retrans / tcpi_segs_out")},
 	}
 }
 
@@ -77,8 +80,9 @@ func part(x, of float64) float64 {
 
 // receiveWindowWatched: the far end's window holds a connection of this host.
 //
-// From one end a buffer that is too small and a program that reads slowly look alike: a reader who is behind leaves a window of just what it takes in a round trip. Only a window that
-// is shut tells of a reader. And slow reading may be meant so (a player that shows a film at its own pace). So this is a notice, which says what to look at over there.
+// From one end a buffer that is too small and a program that reads slowly look alike: a reader who is behind leaves a window of just what it takes in a round
+// trip. Only a window that is shut tells of a reader. And slow reading may be meant so (a player that shows a film at its own pace). So this is a notice, which
+// says what to look at over there.
 func receiveWindowWatched(s *evidence.Span) *evidence.Finding {
 	c, n := sending(s, func(c *watch.Connection) bool {
 		return part(c.TCP.RwndLimitedSeconds, c.TCP.BusySeconds) >= evidence.LimitedShare && c.TCP.MinRTTSeconds > 0
@@ -103,8 +107,10 @@ func receiveWindowWatched(s *evidence.Span) *evidence.Finding {
 	if t.SndWndBytes == 0 && t.SegsOut > 0 {
 		x.Rejected = append(x.Rejected, "Not a small buffer alone: the window is shut (0 bytes) at the last reading, so that what arrived had not been read.")
 	}
-	x.Remedy.Text = fmt.Sprintf("Look at %s whether its program reads as fast as it may (processor, disk, or meant so); if it does, its receive buffer is too small: the third field of its net.ipv4.tcp_rmem, or what the program sets itself.", c.Remote.Addr())
-	x.Remedy.Proof = "Send to `linerate serve` on that host in place of the program: if that is faster, the program is the limit. If it is not, raise the buffer there and take it back by turns."
+	x.Remedy.Text = fmt.Sprintf("Look at %s whether its program reads as fast as it may (processor, disk, or meant so); if it does, its receive buffer is too "+
+		"small: the third field of its net.ipv4.tcp_rmem, or what the program sets itself.", c.Remote.Addr())
+	x.Remedy.Proof = "Send to `linerate serve` on that host in place of the program: if that is faster, the program is the limit. If it is not, raise the " +
+		"buffer there and take it back by turns."
 	return x
 }
 
@@ -124,7 +130,8 @@ func sendBufferWatched(s *evidence.Span) *evidence.Finding {
 		Code: evidence.SendBufferLimited, Severity: evidence.Warning, Where: s.Side,
 		Title: fmt.Sprintf("The send buffer of %s holds the connection to %s at %s on a round trip of %s.",
 			evidence.Bytes(float64(c.Memory.SendLimitBytes)), c.Remote, evidence.Rate(watchedRate(s, c)), evidence.Seconds(t.RTTSeconds)),
-		Evidence: append(connectionEvidence(s, c, n), evidence.Evidence{Name: "send buffer", Value: float64(c.Memory.SendLimitBytes), Unit: "bytes", Source: s.Source("SK_MEMINFO_SNDBUF")}),
+		Evidence: append(connectionEvidence(s, c, n), evidence.Evidence{Name: "send buffer", Value: float64(c.Memory.SendLimitBytes), Unit: "bytes",
+			Source: s.Source("SK_MEMINFO_SNDBUF")}),
 		Rejected: []string{
 			fmt.Sprintf("Not the receive window: it held the sender for %s of its busy time.", evidence.Percent(part(t.RwndLimitedSeconds, t.BusySeconds))),
 			fmt.Sprintf("Not a queue on the path: the round trip is %s, smallest %s.", evidence.Seconds(t.RTTSeconds), evidence.Seconds(t.MinRTTSeconds)),
@@ -176,7 +183,8 @@ func pathLossWatched(s *evidence.Span) *evidence.Finding {
 		Title: fmt.Sprintf("The path to %s loses %s of the segments, which holds %s at %s on a round trip of %s.",
 			c.Remote, evidence.Percent(p), congestionOf(c), evidence.Rate(watchedRate(s, c)), evidence.Seconds(t.RTTSeconds)),
 		Evidence: append(connectionEvidence(s, c, n),
-			evidence.Evidence{Name: "rate that this loss allows a loss-based sender", Value: mathisOf(c, p), Unit: "bits_per_second", Source: "Mathis: MSS / round trip × 1.22 / √loss"},
+			evidence.Evidence{Name: "rate that this loss allows a loss-based sender", Value: mathisOf(c, p), Unit: "bits_per_second",
+				Source: "Mathis: MSS / round trip × 1.22 / √loss"},
 			evidence.Evidence{Name: "retransmitted segments", Value: segments, Unit: "segments", Source: s.Source("tcp_info tcpi_total_retrans, less tcpi_dsack_dups")}),
 		Rejected: []string{
 			fmt.Sprintf("Not a full queue at a slower link: the round trip is %s, smallest %s.", evidence.Seconds(t.RTTSeconds), evidence.Seconds(t.MinRTTSeconds)),

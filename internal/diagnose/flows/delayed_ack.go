@@ -21,9 +21,9 @@ const (
 // held back at the other end.
 //
 // The sender's own numbers tell: its segments are far smaller than they may be, nothing is lost, something is unacknowledged most of the time (tcpi_busy_time),
-// and its smoothed round trip has 15 to 250 ms that the smallest has not. A piece that lies unsent behind it, with both windows open, is Nagle's rule at work (RFC 896).
-// Look-alikes: a queue on the path delays full segments too and is no multiple of a timer; a peer that thinks answers with data, which acknowledges
-// at once when it comes, and lets nothing unacknowledged wait beyond 40 ms; on an idle connection nothing is unacknowledged.
+// and its smoothed round trip has 15 to 250 ms that the smallest has not. A piece that lies unsent behind it, with both windows open, is Nagle's rule at work (RFC
+// 896). Look-alikes: a queue on the path delays full segments too and is no multiple of a timer; a peer that thinks answers with data, which acknowledges at once
+// when it comes, and lets nothing unacknowledged wait beyond 40 ms; on an idle connection nothing is unacknowledged.
 func delayedACKWatched(s *evidence.Span) *evidence.Finding {
 	if s.Sockets == nil || s.Run != nil {
 		return nil
@@ -62,7 +62,8 @@ func delayedACKWatched(s *evidence.Span) *evidence.Finding {
 			{Name: "connections with a piece that waits unsent", Value: float64(held), Unit: "connections", Source: s.Source("tcp_info tcpi_notsent_bytes")},
 		},
 		Rejected: []string{
-			fmt.Sprintf("Not a queue on the path: its segments have %s of payload of the %s that they may have.", evidence.Bytes(size), evidence.Bytes(float64(t.SndMSSBytes))),
+			fmt.Sprintf("Not a queue on the path: its segments have %s of payload of the %s that they may have.",
+				evidence.Bytes(size), evidence.Bytes(float64(t.SndMSSBytes))),
 			fmt.Sprintf("Not loss: %s of %s segments were sent again.", evidence.Count(float64(t.RetransSegs)), evidence.Count(float64(t.SegsOut))),
 		},
 		Confidence: evidence.Combine(0.6, evidence.When(held > 0, 0.6), evidence.When(t.MinRTTSeconds < 0.010, 0.3), evidence.When(n > 1, 0.2)),
@@ -87,7 +88,8 @@ func stalledByACKs(c *watch.Connection, seconds float64) bool {
 
 // delayedACKRemedy is a matter of the program; two knobs help those that cannot be changed.
 func delayedACKRemedy(s *evidence.Span, x *evidence.Finding) {
-	x.Remedy.Text = "Let the program write a message in one piece (writev, or TCP_CORK around it), or set TCP_NODELAY. Where it cannot be changed, `ip route change … quickack 1` at the host that acknowledges helps."
+	x.Remedy.Text = "Let the program write a message in one piece (writev, or TCP_CORK around it), or set TCP_NODELAY. Where it cannot be changed, `ip route " +
+		"change … quickack 1` at the host that acknowledges helps."
 	x.Remedy.Proof = "Set quickack on the route at the other end and take it back by turns: transactions per second rise manifold, and bulk throughput stays."
 	if on, ok := s.Setting("sysctl:net.ipv4.tcp_autocorking"); ok && on == "1" && s.Count("TcpExt.TCPAutoCorking") > 0 {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "segments held back to be merged in this host", Value: s.Count("TcpExt.TCPAutoCorking"), Unit: "segments",
@@ -130,7 +132,8 @@ func delayedACKTransactions(c *evidence.Case) *evidence.Finding {
 			Rejected:   []string{fmt.Sprintf("Not a slow path: its round trip is %s.", evidence.Seconds(idle))},
 			Confidence: evidence.Combine(0.6, evidence.When(delayed >= 0.9*made, 0.4), evidence.When(r.RTT.P90-r.RTT.P50 < 0.005, 0.3)),
 		}
-		x.Remedy.Text = "Look for a proxy or a tunnel between the hosts that gathers small segments; in programs of your own set TCP_NODELAY and write a message in one piece."
+		x.Remedy.Text = "Look for a proxy or a tunnel between the hosts that gathers small segments; in programs of your own set TCP_NODELAY and write a message " +
+			"in one piece."
 		x.Remedy.Proof = "Set quickack on the route at the answering host and take it back by turns: transactions become as short as pings, bulk throughput stays."
 		return x
 	}

@@ -25,10 +25,11 @@ const (
 
 // idleRestartWatched: a connection of the watched host sends in bursts with pauses between, and begins each burst with a small window.
 //
-// Nothing counts these restarts; what they leave is a connection that ends its bursts with a window of many segments (tcpi_snd_cwnd) and yet took several round trips of busy
-// time for every window that it moved: with a window kept over the pause, one burst of that size takes one or two. The setting must be on, the connection must rest for a part of
-// the time, and nothing else may hold it. Look-alikes: a sender that is held by a window or by losses is busy all the time; one that trickles has no large
-// window, as the kernel lets it grow only while it is full; one that sends small messages between large ones takes more round trips than slow start does.
+// Nothing counts these restarts; what they leave is a connection that ends its bursts with a window of many segments (tcpi_snd_cwnd) and yet took several round
+// trips of busy time for every window that it moved: with a window kept over the pause, one burst of that size takes one or two. The setting must be on, the
+// connection must rest for a part of the time, and nothing else may hold it. Look-alikes: a sender that is held by a window or by losses is busy all the time; one
+// that trickles has no large window, as the kernel lets it grow only while it is full; one that sends small messages between large ones takes more round trips
+// than slow start does.
 func idleRestartWatched(s *evidence.Span) *evidence.Finding {
 	if on, ok := s.Setting(string(slowStartAfterIdleKnob)); !ok || on != "1" || s.Sockets == nil || s.Run != nil {
 		return nil
@@ -63,7 +64,8 @@ func idleRestartWatched(s *evidence.Span) *evidence.Finding {
 			{Name: "connections of this kind", Value: float64(n), Unit: "connections", Source: s.Source("sock_diag")},
 		},
 		Rejected: []string{
-			fmt.Sprintf("Not a buffer: windows of either end held it for %s of its busy time.", evidence.Percent((t.RwndLimitedSeconds+t.SndbufLimitedSeconds)/t.BusySeconds)),
+			fmt.Sprintf("Not a buffer: windows of either end held it for %s of its busy time.",
+				evidence.Percent((t.RwndLimitedSeconds+t.SndbufLimitedSeconds)/t.BusySeconds)),
 			fmt.Sprintf("Not loss: %s of %s segments were sent again.", evidence.Count(float64(t.RetransSegs)), evidence.Count(float64(t.SegsOut))),
 			fmt.Sprintf("Not a full path: nothing was under way for %s of the time.", evidence.Percent(max(1-t.BusySeconds/seconds, 0))),
 		},
@@ -131,7 +133,8 @@ func idleRestartObjects(f *evidence.Flow) *evidence.Finding {
 			{Name: "round trips that slow start takes for it", Value: want, Unit: "round_trips", Source: "log2(segments / 10 + 1)"},
 			{Name: "net.ipv4.tcp_slow_start_after_idle", Value: "1", Source: "sysctl (" + server.Name + ")"},
 		},
-		Rejected:   []string{fmt.Sprintf("Not the rate of the path: a stream had %s, in which an object takes %s.", evidence.Rate(f.RateBitsPerSec), evidence.Seconds(256<<10*8/f.RateBitsPerSec))},
+		Rejected: []string{fmt.Sprintf("Not the rate of the path: a stream had %s, in which an object takes %s.",
+			evidence.Rate(f.RateBitsPerSec), evidence.Seconds(256<<10*8/f.RateBitsPerSec))},
 		Confidence: evidence.Combine(0.6, evidence.When(rounds >= want, 0.4)),
 	}
 	idleRestartRemedy(server.Name, x)
@@ -142,7 +145,8 @@ func idleRestartObjects(f *evidence.Flow) *evidence.Finding {
 const objectSegments = 256 << 10 / 1448
 
 func idleRestartRemedy(side string, x *evidence.Finding) {
-	x.Remedy.Text = fmt.Sprintf("Set net.ipv4.tcp_slow_start_after_idle to 0 at the %s host where its connections rest between bursts; fq as queueing discipline paces the bursts that follow. New connections need a larger initcwnd on the route instead.", side)
+	x.Remedy.Text = fmt.Sprintf("Set net.ipv4.tcp_slow_start_after_idle to 0 at the %s host where its connections rest between bursts; fq as queueing "+
+		"discipline paces the bursts that follow. New connections need a larger initcwnd on the route instead.", side)
 	x.Remedy.Add(evidence.Candidate{Knob: slowStartAfterIdleKnob, Side: side, Levels: []knob.Value{"0"}, Why: "the window is kept over a pause"})
 	x.Remedy.Proof = "Fetch one object after a pause with 0 and with 1 by turns: its time falls by some round trips, and a stream without pauses stays the same."
 }

@@ -99,7 +99,8 @@ func holeFound(c *evidence.Case, f *evidence.Flow, m *traffic.PathMTU) *evidence
 		x.Confidence = evidence.Combine(x.Confidence, 0.3)
 	case f != nil:
 		x.Severity = evidence.Warning
-		x.Title = fmt.Sprintf("Packets of more than %d bytes from the %s host vanish on the path without a word; TCP found that out by waiting and now sends segments of %d bytes.",
+		x.Title = fmt.Sprintf("Packets of more than %d bytes from the %s host vanish on the path without a word; TCP found that out by waiting and now sends "+
+			"segments of %d bytes.",
 			passes, sender, int(f.MSSBytes))
 	}
 	if f != nil {
@@ -157,5 +158,6 @@ func holeRemedy(sender string, passes int, x *evidence.Finding) {
 		x.Remedy.Text += fmt.Sprintf(" Until then an MTU of %d on the route, or TCP that finds out by itself, gets through.", passes)
 	}
 	x.Remedy.Add(evidence.Candidate{Knob: tcpMTUProbing, Side: sender, Levels: []knob.Value{"1"}, Why: "TCP tries smaller segments when large ones vanish (RFC 4821)"})
-	x.Remedy.Proof = "New connections with tcp_mtu_probing 0 and 1 by turns: without it they stall, with it they flow after some timeouts. Pings of 64 bytes must pass all the time."
+	x.Remedy.Proof = "New connections with tcp_mtu_probing 0 and 1 by turns: without it they stall, with it they flow after some timeouts. Pings of 64 bytes " +
+		"must pass all the time."
 }

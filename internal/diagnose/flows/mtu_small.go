@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// ethernetMTU is what every Ethernet carries (RFC 894), leastMTU what every link has to carry for IPv6 (RFC 8200 §5). Between the two are tunnels and what providers
-	// take for theirs, and nobody can tell from a host whether more would pass; below the second no link of today has a reason to be.
+	// ethernetMTU is what every Ethernet carries (RFC 894), leastMTU what every link has to carry for IPv6 (RFC 8200 §5). Between the two are tunnels and what
+	// providers take for theirs, and nobody can tell from a host whether more would pass; below the second no link of today has a reason to be.
 	ethernetMTU, leastMTU = 1500, 1280
 	// headerCost is the part of the payload that headers must take more than at 1500 bytes to be felt on a full link.
 	headerCost = 0.08
@@ -18,9 +18,9 @@ const (
 
 // mtuSmall: an interface, or somebody on the way, makes packets much smaller than the path carries.
 //
-// Headers then take a larger part of the link, processors handle more packets for each byte, and a loss-based sender, whose rate goes with the segment size, is slower on a
-// path that loses. It is a warning where one of the three is what holds the flow. Look-alikes: tunnels, whose MTU is small with a reason and whose interfaces are no
-// Ethernet; a black hole, where larger packets vanish.
+// Headers then take a larger part of the link, processors handle more packets for each byte, and a loss-based sender, whose rate goes with the segment size, is
+// slower on a path that loses. It is a warning where one of the three is what holds the flow. Look-alikes: tunnels, whose MTU is small with a reason and whose
+// interfaces are no Ethernet; a black hole, where larger packets vanish.
 //
 // That jumbo frames would pass cannot be tried from interfaces of 1500 bytes, so nothing is said about those.
 func mtuSmall(c *evidence.Case) *evidence.Finding {
@@ -42,7 +42,8 @@ func mtuSmall(c *evidence.Case) *evidence.Finding {
 
 // ethernet tells an interface that makes Ethernet frames of its own, and no tunnel.
 func ethernet(e evidence.End) bool {
-	return e.Card != nil && e.Card.MAC != "" && (!e.Card.Virtual || e.Card.Kind == "veth" || e.Card.Kind == "tap" || e.Card.Kind == "physical" || e.Card.Kind == "bridge" || e.Card.Kind == "vlan" || e.Card.Kind == "bond")
+	return e.Card != nil && e.Card.MAC != "" && (!e.Card.Virtual || e.Card.Kind == "veth" || e.Card.Kind == "tap" || e.Card.Kind == "physical" ||
+		e.Card.Kind == "bridge" || e.Card.Kind == "vlan" || e.Card.Kind == "bond")
 }
 
 // smallInterface is the verdict on an interface that is set so.
@@ -62,12 +63,15 @@ func smallInterface(f *evidence.Flow, e evidence.End) *evidence.Finding {
 	}
 	if _, _, busy, known := f.BusiestOf(); more >= headerCost && (f.Plateau() || f.Queued() || f.AtLinkRate()) {
 		x.Severity = evidence.Warning
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a host that is too slow: the rate is steady (it scatters by %s), as that of a full link is.", evidence.Percent(f.ScatterRatio)))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not a host that is too slow: the rate is steady (it scatters by %s), as that of a full link is.",
+			evidence.Percent(f.ScatterRatio)))
 		x.Confidence = 0.9
 	} else if p, _ := f.TrueLoss(); more >= headerCost && (known && busy >= evidence.FullProcessor || p >= evidence.MinLoss && !windowHeld(f)) {
 		x.Severity = evidence.Warning
 	}
-	x.Remedy.Text = fmt.Sprintf("Set the MTU of %s at the %s host to %d, unless a device between the hosts needs less; `linerate measure TARGET --test mtu` tells what passes afterwards.", e.Card.Name, e.Name, ethernetMTU)
+	x.Remedy.Text = fmt.Sprintf("Set the MTU of %s at the %s host to %d, unless a device between the hosts needs less; `linerate measure TARGET --test mtu` "+
+		"tells what passes afterwards.",
+		e.Card.Name, e.Name, ethernetMTU)
 	x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + e.Card.Name + "/mtu"), Side: e.Name, Levels: []knob.Value{"1500"}, Why: "what every Ethernet carries"})
 	x.Remedy.Proof = "Raise it at both ends and take it back by turns: throughput of a full link and packets per second move as the sizes do; the idle round trip stays."
 	return x
@@ -109,7 +113,8 @@ func clampedSegments(f *evidence.Flow) *evidence.Finding {
 	if more >= 0.5 && (f.Plateau() || f.Queued()) {
 		x.Severity = evidence.Warning
 	}
-	x.Remedy.Text = "Look for a firewall or tunnel that rewrites the segment size of handshakes (TCPMSS --set-mss, mss-fix), or an advmss on a route, and let it clamp to the path MTU instead."
+	x.Remedy.Text = "Look for a firewall or tunnel that rewrites the segment size of handshakes (TCPMSS --set-mss, mss-fix), or an advmss on a route, and let " +
+		"it clamp to the path MTU instead."
 	x.Remedy.Proof = "Open connections around that device and through it by turns: segment sizes differ, and payload of a full link with them."
 	return x
 }

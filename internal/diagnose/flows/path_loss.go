@@ -28,9 +28,9 @@ const (
 // formula is that of Reno: cubic, delayed acknowledgements and a run of seconds move a sender off it by factors.
 // Local drops of a fifth of the retransmissions are too many to call the path the culprit.
 //
-// A rate that is bounded on the way (a policer, a queue of a few packets) makes a loss-based sender keep to that bound as well: [boundedRate] tells. Where more streams get no
-// more and lose as much, the loss costs nothing. Until the trial has run the verdict stands, with less confidence. Segments that were merely overtaken, and sizes that vanish, are
-// other findings.
+// A rate that is bounded on the way (a policer, a queue of a few packets) makes a loss-based sender keep to that bound as well: [boundedRate] tells. Where more
+// streams get no more and lose as much, the loss costs nothing. Until the trial has run the verdict stands, with less confidence. Segments that were merely
+// overtaken, and sizes that vanish, are other findings.
 func pathLoss(f *evidence.Flow) *evidence.Finding {
 	p, repaired := f.TrueLoss()
 	if f.Streams == 0 || p < evidence.MinLoss || lossEvents(f, repaired) < minEvents || f.Base() <= 0 || f.MSSBytes <= 0 {
@@ -71,7 +71,8 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 		Evidence: append(f.Common(),
 			lossEvidence(f, p),
 			evidence.Evidence{Name: "retransmitted segments", Value: repaired, Unit: "segments", Source: f.TCPInfo("tcpi_total_retrans, less tcpi_dsack_dups")},
-			evidence.Evidence{Name: "rate that this loss allows a loss-based sender", Value: bound, Unit: "bits_per_second", Source: "Mathis: MSS / round trip × 1.22 / √(recoveries and timeouts / segments)"},
+			evidence.Evidence{Name: "rate that this loss allows a loss-based sender", Value: bound, Unit: "bits_per_second",
+				Source: "Mathis: MSS / round trip × 1.22 / √(recoveries and timeouts / segments)"},
 			evidence.Evidence{Name: "times that the sender took them for congestion", Value: lossEvents(f, repaired), Unit: "events",
 				Source: "TcpExt.TCPSackRecovery + TCPRenoRecovery + TCPTimeouts (" + f.Sender.Name + ")"},
 			dropsEvidence(local),
@@ -82,7 +83,8 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 			fmt.Sprintf("Not a full queue at a slower link: the round trip under load is %s, empty %s, and the interim rates scatter by %s.",
 				evidence.Seconds(f.Loaded()), evidence.Seconds(f.Base()), evidence.Percent(f.ScatterRatio)),
 		},
-		Confidence: evidence.Combine(0.5, evidence.When(p >= 1e-3, 0.4), evidence.When(f.Loaded() < 1.15*f.Base(), 0.4), evidence.When(!f.ModelBased(), 0.3), evidence.When(f.ScatterRatio > 0.05, 0.2)),
+		Confidence: evidence.Combine(0.5, evidence.When(p >= 1e-3, 0.4), evidence.When(f.Loaded() < 1.15*f.Base(), 0.4), evidence.When(!f.ModelBased(), 0.3),
+			evidence.When(f.ScatterRatio > 0.05, 0.2)),
 	}
 	x.Rejected = append(x.Rejected, notLocalDrops(f, repaired))
 	if bounded != nil {
@@ -90,11 +92,13 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 		x.Rejected = append(x.Rejected, "Not a policer nor a full link: "+bounded.says)
 		x.Confidence = evidence.Combine(x.Confidence, evidence.When(bounded.clear, 0.5))
 	} else if why, refused := f.Case.Refused[trialOf(f)]; refused {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not measured: whether a policer is what drops, as the probe %q could not be made (%s).", trialOf(f), strings.TrimSuffix(why, ".")))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not measured: whether a policer is what drops, as the probe %q could not be made (%s).",
+			trialOf(f), strings.TrimSuffix(why, ".")))
 		x.Confidence *= 0.8
 	}
 	if events, source := reorderings(f); events > 0 {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not reordering: %s segments were overtaken (%s), and %s sent again.", evidence.Count(events), source, evidence.Count(repaired)))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not reordering: %s segments were overtaken (%s), and %s sent again.",
+			evidence.Count(events), source, evidence.Count(repaired)))
 	}
 	pathLossRemedy(f, x)
 	return x
@@ -103,7 +107,8 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 // pathLossRemedy names the repair, which no knob can do, and the relief that a knob can give where the kernel offers it.
 func pathLossRemedy(f *evidence.Flow, x *evidence.Finding) {
 	x.Remedy.Text = "Look for a bad cable, optic, radio link or a policer between the hosts: error counters of the switch ports on the way tell which."
-	x.Remedy.Proof = "Send datagrams at half of the rate: the same part of them is lost when the path is at fault, and none when it is a queue. A change of buffers must make no difference."
+	x.Remedy.Proof = "Send datagrams at half of the rate: the same part of them is lost when the path is at fault, and none when it is a queue. A change of " +
+		"buffers must make no difference."
 	sackRemedy(f, x)
 	if f.ModelBased() {
 		return
@@ -128,7 +133,8 @@ func sackRemedy(f *evidence.Flow, x *evidence.Finding) {
 	for _, e := range []evidence.End{f.Sender, f.Receiver} {
 		if on, ok := e.Setting(tcpSACK); ok && on == "0" {
 			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "net.ipv4.tcp_sack", Value: on, Source: "sysctl (" + e.Name + ")"})
-			x.Remedy.Text += fmt.Sprintf(" Selective acknowledgements are off at the %s host, so that each loss costs a round trip of its own: set net.ipv4.tcp_sack to 1.", e.Name)
+			x.Remedy.Text += fmt.Sprintf(" Selective acknowledgements are off at the %s host, so that each loss costs a round trip of its own: set net.ipv4.tcp_sack to 1.",
+				e.Name)
 			x.Remedy.Add(evidence.Candidate{Knob: tcpSACK, Side: e.Name, Levels: []knob.Value{"1"}, Why: "losses of one window are repaired in one round trip"})
 		}
 	}

@@ -26,7 +26,8 @@ func TestPolicer(t *testing.T) {
 	dropped := policed.of(probes(evidence.ProbeStreams, policedMany))
 	dropped.Runs[1].Ends.Local.Drops = []traffic.Drop{{Place: "qdisc eth0", Total: 42}}
 	strangers := policed.of(probes(evidence.ProbeStreams, policedMany))
-	strangers.Runs[1].Ends.Remote.Drops = []traffic.Drop{{Place: "TcpExt.ListenOverflows", Total: 1574, Stage: "tcp"}, {Place: "Udp.RcvbufErrors", Total: 900, Stage: "socket"}}
+	strangers.Runs[1].Ends.Remote.Drops = []traffic.Drop{{Place: "TcpExt.ListenOverflows", Total: 1574, Stage: "tcp"},
+		{Place: "Udp.RcvbufErrors", Total: 900, Stage: "socket"}}
 	crowd := seen{rate: 19e6, rtt: 0.021, base: 0.0202, streams: 16, sent: 320, again: 20}
 	paced := seen{rate: 15.2e6, rtt: 0.0203, base: 0.0202, sent: 1900}.run()
 	refused := policed.of(nil)
@@ -39,7 +40,8 @@ func TestPolicer(t *testing.T) {
 		{"cannot be tried", refused, none},
 		{"a path that loses by chance", lossy.of(probes(evidence.ProbeStreams, lossyMany)), none},
 		{"a short queue at a slower link", policed.of(probes(evidence.ProbeStreams, shallowMany)), none},
-		{"two overshoots on a long path", seen{rate: 22e6, rtt: 0.102, base: 0.1, sent: 5647, again: 200, scatter: 0.3, counters: map[string]uint64{"TcpExt.TCPSackRecovery": 2}}.of(
+		{"two overshoots on a long path", seen{rate: 22e6, rtt: 0.102, base: 0.1, sent: 5647, again: 200, scatter: 0.3,
+			counters: map[string]uint64{"TcpExt.TCPSackRecovery": 2}}.of(
 			probes(evidence.ProbeStreams, policedMany)), none},
 		{"a queue of this host", dropped, none},
 		{"drops of other programs", strangers, evidence.Warning},
@@ -47,7 +49,8 @@ func TestPolicer(t *testing.T) {
 		{"segments overtaken", seen{rate: 16e6, rtt: 0.0208, base: 0.0202, again: 42, reordered: 300}.of(probes(evidence.ProbeStreams, policedMany)), none},
 		{"window", seen{rate: 16e6, rtt: 0.0208, base: 0.0202, again: 42, rwnd: 0.9}.of(probes(evidence.ProbeStreams, policedMany)), none},
 		{"sixteen streams, and one paced loses nothing", crowd.of(probes(evidence.ProbePaced, paced)), evidence.Warning},
-		{"sixteen streams, and one paced loses as before", crowd.of(probes(evidence.ProbePaced, seen{rate: 4e6, rtt: 0.021, base: 0.0202, sent: 600, again: 24}.run())), none},
+		{"sixteen streams, and one paced loses as before", crowd.of(probes(evidence.ProbePaced, seen{rate: 4e6, rtt: 0.021, base: 0.0202, sent: 600, again: 24}.run())),
+			none},
 		{"sixteen streams in a queue", seen{rate: 19e6, rtt: 0.032, base: 0.0202, streams: 16, sent: 320, again: 20}.of(probes(evidence.ProbePaced, paced)), none},
 		{"nothing known", &evidence.Case{Runs: []traffic.Result{{Test: traffic.Stream, Direction: traffic.Up}}}, none},
 	})
@@ -80,10 +83,13 @@ func TestPathLoss(t *testing.T) {
 			seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 2200, again: 6}.run())), evidence.Warning},
 		{"one overshoot", overshoot, none},
 		// As seen after slow start: 131 segments at one moment, and two more by chance.
-		{"an overshoot and losses by chance", seen{rate: 42.8e6, rtt: 0.0206, base: 0.0202, sent: 11315, again: 133, scatter: 0.4, counters: map[string]uint64{"TcpExt.TCPSackRecovery": 3}}.of(nil), evidence.Warning},
-		{"two overshoots on a long path", seen{rate: 22e6, rtt: 0.102, base: 0.1, sent: 5647, again: 200, scatter: 0.3, counters: map[string]uint64{"TcpExt.TCPSackRecovery": 2}}.of(nil), none},
+		{"an overshoot and losses by chance", seen{rate: 42.8e6, rtt: 0.0206, base: 0.0202, sent: 11315, again: 133, scatter: 0.4,
+			counters: map[string]uint64{"TcpExt.TCPSackRecovery": 3}}.of(nil), evidence.Warning},
+		{"two overshoots on a long path", seen{rate: 22e6, rtt: 0.102, base: 0.1, sent: 5647, again: 200, scatter: 0.3,
+			counters: map[string]uint64{"TcpExt.TCPSackRecovery": 2}}.of(nil), none},
 		{"reordering", seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 4500, again: 20, reordered: 400, scatter: 0.2}.of(nil), none},
-		{"a black hole that the kernel found", seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 4500, again: 24, scatter: 0.2, mss: 1300, counters: map[string]uint64{"TcpExt.TCPMTUPSuccess": 3}}.of(nil), none},
+		{"a black hole that the kernel found", seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 4500, again: 24, scatter: 0.2, mss: 1300,
+			counters: map[string]uint64{"TcpExt.TCPMTUPSuccess": 3}}.of(nil), none},
 	})
 }
 
@@ -164,16 +170,19 @@ func TestDown(t *testing.T) {
 		}
 		return c
 	}
-	if x := ask(t, evidence.Policer, down(policed, probes(evidence.ProbeStreams, seen{rate: 19.2e6, rtt: 0.021, base: 0.0202, streams: 8, sent: 640, again: 60}.run()))); x == nil ||
-		len(x.Remedy.Settings) == 0 || x.Remedy.Settings[0].Side != "far" {
+	many := seen{rate: 19.2e6, rtt: 0.021, base: 0.0202, streams: 8, sent: 640, again: 60}.run()
+	x := ask(t, evidence.Policer, down(policed, probes(evidence.ProbeStreams, many)))
+	if x == nil || len(x.Remedy.Settings) == 0 || x.Remedy.Settings[0].Side != "far" {
 		t.Errorf("policer: %+v", x)
 	}
 	slow := seen{rate: 43.4e6, rtt: 0.081, base: 0.0802, cwnd: 441e3}
-	if x := ask(t, evidence.CongestionControlMismatch, down(slow, probes(evidence.ProbeCongestion("bbr"), seen{rate: 180e6, rtt: 0.09, base: 0.0802, control: "bbr"}.run()))); x == nil || x.Where != "far" {
+	if x := ask(t, evidence.CongestionControlMismatch, down(slow, probes(evidence.ProbeCongestion("bbr"),
+		seen{rate: 180e6, rtt: 0.09, base: 0.0802, control: "bbr"}.run()))); x == nil || x.Where != "far" {
 		t.Errorf("congestion control: %+v", x)
 	}
 	stalled := seen{rate: 0, rtt: 0.0102, base: 0.0102, cwnd: 1448, sent: 3, again: 2}
-	if x := ask(t, evidence.MTUBlackHole, down(stalled, found(traffic.PathMTU{UpBytes: 1500, DownBytes: 1400, BlackHoleDown: true}))); x == nil || x.Severity != evidence.Critical ||
+	if x := ask(t, evidence.MTUBlackHole, down(stalled, found(traffic.PathMTU{UpBytes: 1500, DownBytes: 1400, BlackHoleDown: true}))); x == nil ||
+		x.Severity != evidence.Critical ||
 		x.Remedy.Settings[0].Side != "far" {
 		t.Errorf("black hole: %+v", x)
 	}

@@ -9,8 +9,8 @@ import (
 const (
 	// policedLoss is the least loss that is worth asking about a policer: below it the sender stays near its rate.
 	policedLoss = 5e-4
-	// policedEvents is how often a bound must have been met to be asked about: at 50 Mb/s and 20 ms a loss-based sender meets it each second and a half, and a run has three.
-	// policedExcess is how far over the bound of Mathis the rate of a saw may be: cubic, whose teeth are flatter than reno's, is a third over it.
+	// policedEvents is how often a bound must have been met to be asked about: at 50 Mb/s and 20 ms a loss-based sender meets it each second and a half, and a run
+	// has three. policedExcess is how far over the bound of Mathis the rate of a saw may be: cubic, whose teeth are flatter than reno's, is a third over it.
 	policedEvents, policedExcess = 2, 2.5
 	// policedGain is how much more eight streams may get than one. One loss-based stream keeps three quarters of a rate that drops without a queue, eight keep
 	// nearly all; beyond 1.6 it is not the rate that is bounded.
@@ -26,8 +26,8 @@ const (
 
 // policer: the path drops what is over a fixed rate and queues nothing, so that the sender sees loss without delay.
 //
-// Loss and rate of one stream fit the bound of Mathis as well as those of a lossy path do: that bound is what a loss-based sender makes of any loss. So another run tells
-// ([boundedRate]). A full queue at a slower link bounds a rate as well, and shows itself by the delay that many streams keep in it.
+// Loss and rate of one stream fit the bound of Mathis as well as those of a lossy path do: that bound is what a loss-based sender makes of any loss. So another
+// run tells ([boundedRate]). A full queue at a slower link bounds a rate as well, and shows itself by the delay that many streams keep in it.
 //
 // A queue of a few packets at a fast link cannot be told from a policer by what hosts see: then the confidence is less. Remedies are the same.
 func policer(f *evidence.Flow) *evidence.Finding {
@@ -62,7 +62,8 @@ func policer(f *evidence.Flow) *evidence.Finding {
 		Evidence: append(append(f.Common(), lossEvidence(f, p)), bound.evidence()...),
 		Rejected: []string{
 			"Not a path that loses by chance: " + bound.says,
-			fmt.Sprintf("Not a full queue at a slower link: under %s the round trip grows by %s from %s.", streamsOf(crowd.Streams), evidence.Seconds(queue), evidence.Seconds(f.Base())),
+			fmt.Sprintf("Not a full queue at a slower link: under %s the round trip grows by %s from %s.",
+				streamsOf(crowd.Streams), evidence.Seconds(queue), evidence.Seconds(f.Base())),
 			f.NotReceiveWindow(), f.NotSendBuffer(), notLocalDrops(f, repaired),
 		},
 		Confidence: evidence.Combine(0.6, evidence.When(bound.clear, 0.5), evidence.When(queue < 0.1*f.Base(), 0.3)),
@@ -88,8 +89,9 @@ type trial struct {
 
 // boundedRate asks for the run that tells; nil: it has not been made.
 //
-// Of one or two streams it is eight: by chance a path loses the same part of them, and all together get several times the rate; a bounded rate stays, and a larger part is
-// lost. Of more streams it is one that is paced to eight tenths of their rate: below its bound a path loses nothing, by chance it loses as before, and one stream does not get there.
+// Of one or two streams it is eight: by chance a path loses the same part of them, and all together get several times the rate; a bounded rate stays, and a larger
+// part is lost. Of more streams it is one that is paced to eight tenths of their rate: below its bound a path loses nothing, by chance it loses as before, and one
+// stream does not get there.
 func boundedRate(f *evidence.Flow, p float64) *trial {
 	run := probed(f, trialOf(f))
 	if run == nil {
@@ -101,14 +103,16 @@ func boundedRate(f *evidence.Flow, p float64) *trial {
 		t.bounded = t.gain >= 0.5 && t.gain <= policedGain && lost >= policedGrowth*p
 		t.clear = t.gain <= 1.35 && (lost >= 10*p || lost >= 0.05) || t.gain >= 2
 		t.harmless = t.gain < harmlessGain
-		t.says = fmt.Sprintf("eight streams together got %s times the rate and lost %s of their segments in place of %s.", ratio(t.gain), evidence.Percent(lost), evidence.Percent(p))
+		t.says = fmt.Sprintf("eight streams together got %s times the rate and lost %s of their segments in place of %s.",
+			ratio(t.gain), evidence.Percent(lost), evidence.Percent(p))
 		return t
 	}
 	lost, _ := run.TrueLoss()
 	// Of fewer than ten expected losses chance decides.
 	t.bounded = t.gain >= pacedShare && lost <= pacedLoss*p && p*run.Segments >= 10
 	t.clear = t.bounded && lost == 0 || lost >= p/2
-	t.says = fmt.Sprintf("one stream paced to eight tenths of the rate got %s of it and lost %s of its segments in place of %s.", evidence.Percent(t.gain), evidence.Percent(lost), evidence.Percent(p))
+	t.says = fmt.Sprintf("one stream paced to eight tenths of the rate got %s of it and lost %s of its segments in place of %s.",
+		evidence.Percent(t.gain), evidence.Percent(lost), evidence.Percent(p))
 	return t
 }
 
@@ -146,8 +150,10 @@ func ratio(x float64) string { return fmt.Sprintf("%.1f", x) }
 
 // policerRemedy names who can lift the rate, and how to live with it: a shaper of one's own in front, or a control that does not answer each loss.
 func policerRemedy(f *evidence.Flow, x *evidence.Finding, rate float64) {
-	x.Remedy.Text = fmt.Sprintf("Ask whoever runs the path for the contracted rate and burst, or for shaping in place of policing. Shaped to a little below %s at the %s host, flows lose nothing and get nearly all of it.",
+	x.Remedy.Text = fmt.Sprintf("Ask whoever runs the path for the contracted rate and burst, or for shaping in place of policing. Shaped to a little below %s "+
+		"at the %s host, flows lose nothing and get nearly all of it.",
 		evidence.Rate(rate), f.Sender.Name)
-	x.Remedy.Proof = "Pace one stream to nine tenths of that rate, and by turns do not: paced, nothing is lost and the rate is higher. A change of buffers must make no difference."
+	x.Remedy.Proof = "Pace one stream to nine tenths of that rate, and by turns do not: paced, nothing is lost and the rate is higher. A change of buffers must " +
+		"make no difference."
 	candidateBBR(f, x, "bbr follows the delivered rate and answers a policer's losses by pacing below it")
 }

@@ -65,9 +65,11 @@ func receiveWindowLimited(f *evidence.Flow) *evidence.Finding {
 			Source: "sysctl net.ipv4.tcp_rmem, third field (" + f.Receiver.Name + ")"})
 	}
 	if f.RcvbufBytes > 0 {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "receive buffer in use", Value: f.RcvbufBytes, Unit: "bytes", Source: "SO_RCVBUF (" + f.Receiver.Name + ")"})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "receive buffer in use", Value: f.RcvbufBytes, Unit: "bytes",
+			Source: "SO_RCVBUF (" + f.Receiver.Name + ")"})
 	}
-	x.Confidence = evidence.Combine(evidence.When(byKernel, 0.75), evidence.When(match >= 0.75 && match <= 1.25, 0.6), evidence.When(atCap, 0.6), evidence.When(zero == 0, 0.2)) *
+	x.Confidence = evidence.Combine(evidence.When(byKernel, 0.75), evidence.When(match >= 0.75 &&
+		match <= 1.25, 0.6), evidence.When(atCap, 0.6), evidence.When(zero == 0, 0.2)) *
 		(1 - evidence.When(rmemKnown && !atCap, 0.4))
 	receiveWindowRemedy(f, x, rmem, rmemKnown, atCap)
 	x.Remedy.Proof = windowProof
@@ -83,7 +85,8 @@ func autotuned(e evidence.End) int {
 }
 
 // windowProof is how to show that a buffer of either end is the limit; the short path is what must not change.
-const windowProof = "The larger value and the present one by turns, with new connections: the rate follows the buffer over the round trip up to the link; on a path of less than a millisecond it makes no difference."
+const windowProof = "The larger value and the present one by turns, with new connections: the rate follows the buffer over the round trip up to the link; on " +
+	"a path of less than a millisecond it makes no difference."
 
 // receiveWindowRemedy tells the three reasons of a small window apart: autotuning is off, the maximum is too small, or a program has
 // set the size itself, which no sysctl can mend.
@@ -92,7 +95,8 @@ func receiveWindowRemedy(f *evidence.Flow, x *evidence.Finding, rmem float64, rm
 	usable := evidence.UsableWindow(f.Receiver)
 	need := evidence.RoundUp(target / usable)
 	if !rmemKnown {
-		x.Remedy.Text = fmt.Sprintf("Raise the third field of net.ipv4.tcp_rmem at the %s host to about %s (%s). Its settings are not known here, so no candidate is offered.",
+		x.Remedy.Text = fmt.Sprintf("Raise the third field of net.ipv4.tcp_rmem at the %s host to about %s (%s). Its settings are not known here, so no candidate "+
+			"is offered.",
 			f.Receiver.Name, evidence.Bytes(float64(need)), why)
 		return
 	}

@@ -50,13 +50,16 @@ func reordering(f *evidence.Flow) *evidence.Finding {
 	if again >= needlessRepairs && events >= f.Retransmits && !f.Plateau() {
 		x.Severity = evidence.Warning
 	}
-	x.Remedy.Text = "Look for what spreads one flow over several ways: a bond in balance-rr, per-packet ECMP, several queues or tunnels without a hash over the flow. One way for each flow ends it."
+	x.Remedy.Text = "Look for what spreads one flow over several ways: a bond in balance-rr, per-packet ECMP, several queues or tunnels without a hash over the " +
+		"flow. One way for each flow ends it."
 	x.Remedy.Proof = "Send over one of the ways alone and over all by turns: alone nothing is overtaken. A change of buffers must make no difference."
 	for _, e := range []evidence.End{f.Sender, f.Receiver} {
 		if e.Card != nil && e.Card.BondMode == "balance-rr" {
 			x.Where = e.Name
 			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "mode of the bond " + e.Card.Name, Value: e.Card.BondMode, Source: "rtnetlink (" + e.Name + ")"})
-			x.Remedy.Text = fmt.Sprintf("The bond %s at the %s host sends the packets of one flow by turns over all of its cards (balance-rr). Mode 802.3ad with a hash over ports keeps a flow on one.", e.Card.Name, e.Name)
+			x.Remedy.Text = fmt.Sprintf("The bond %s at the %s host sends the packets of one flow by turns over all of its cards (balance-rr). Mode 802.3ad with a "+
+				"hash over ports keeps a flow on one.",
+				e.Card.Name, e.Name)
 		}
 	}
 	if now, ok := f.Sender.Number("sysctl:net.ipv4.tcp_reordering", 0); ok && now < 30 && x.Severity == evidence.Warning {

@@ -51,8 +51,9 @@ func sendBufferLimited(f *evidence.Flow) *evidence.Finding {
 			evidence.Evidence{Name: "congestion window, mean", Value: f.CwndBytes, Unit: "bytes", Source: f.TCPInfo("tcpi_snd_cwnd")},
 			evidence.Evidence{Name: "largest receive window offered", Value: f.WindowBytes, Unit: "bytes", Source: f.TCPInfo("tcpi_snd_wnd")},
 		),
-		Rejected:   append([]string{f.NotReceiveWindow(), f.NotCongestionWindow(), f.NotLoss(), f.NotQueue()}, f.NotProcessor()...),
-		Confidence: evidence.Combine(evidence.When(byKernel, 0.75), evidence.When(f.AppLimited, 0.5), evidence.When(atCap, 0.6), evidence.When(roomy, 0.5)) * (1 - evidence.When(wmemKnown && !atCap, 0.4)),
+		Rejected: append([]string{f.NotReceiveWindow(), f.NotCongestionWindow(), f.NotLoss(), f.NotQueue()}, f.NotProcessor()...),
+		Confidence: evidence.Combine(evidence.When(byKernel, 0.75), evidence.When(f.AppLimited, 0.5), evidence.When(atCap, 0.6),
+			evidence.When(roomy, 0.5)) * (1 - evidence.When(wmemKnown && !atCap, 0.4)),
 	}
 	if wmemKnown {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "largest send buffer allowed", Value: wmem, Unit: "bytes",
@@ -72,7 +73,8 @@ func sendBufferRemedy(f *evidence.Flow, x *evidence.Finding, wmem float64, wmemK
 	need := evidence.Bytes(float64(evidence.RoundUp(target / evidence.UsableSendBuffer)))
 	switch {
 	case !wmemKnown:
-		x.Remedy.Text = fmt.Sprintf("Raise the third field of net.ipv4.tcp_wmem at the %s host to about %s (%s). Its settings are not known here, so no candidate is offered.",
+		x.Remedy.Text = fmt.Sprintf("Raise the third field of net.ipv4.tcp_wmem at the %s host to about %s (%s). Its settings are not known here, so no candidate "+
+			"is offered.",
 			f.Sender.Name, need, why)
 		return
 	case !atCap:
@@ -86,8 +88,9 @@ func sendBufferRemedy(f *evidence.Flow, x *evidence.Finding, wmem float64, wmemK
 	x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPWmem, Side: f.Sender.Name, Levels: evidence.BufferLevels(present, target, evidence.UsableSendBuffer),
 		Why: "the buffer must hold everything that is not acknowledged yet"})
 	if rmem, ok := f.Receiver.Setting(evidence.TCPRmem); ok {
-		x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPRmem, Side: f.Receiver.Name, Levels: evidence.Last(evidence.BufferLevels(rmem, target, evidence.UsableWindow(f.Receiver))),
-			Why: "the receive window becomes the limit once the send buffer is open"})
+		x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPRmem, Side: f.Receiver.Name,
+			Levels: evidence.Last(evidence.BufferLevels(rmem, target, evidence.UsableWindow(f.Receiver))),
+			Why:    "the receive window becomes the limit once the send buffer is open"})
 	}
 	if now, ok := f.Sender.Setting(evidence.CoreWmemMax); ok {
 		var levels []knob.Value

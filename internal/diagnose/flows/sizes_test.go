@@ -22,7 +22,8 @@ func found(m traffic.PathMTU) map[evidence.Probe]traffic.Result {
 
 func TestMTUBlackHole(t *testing.T) {
 	stalled := seen{rate: 0, rtt: 0.0102, base: 0.0102, cwnd: 1448, sent: 3, again: 2, counters: map[string]uint64{"TcpExt.TCPTimeouts": 2}}
-	noticed := seen{rate: 65e6, rtt: 0.0141, base: 0.0102, mss: 1347, again: 24, scatter: 0.5, counters: map[string]uint64{"TcpExt.TCPMTUPSuccess": 3, "TcpExt.TCPMTUPFail": 3}}
+	noticed := seen{rate: 65e6, rtt: 0.0141, base: 0.0102, mss: 1347, again: 24, scatter: 0.5,
+		counters: map[string]uint64{"TcpExt.TCPMTUPSuccess": 3, "TcpExt.TCPMTUPFail": 3}}
 	hole := traffic.PathMTU{UpBytes: 1400, DownBytes: 1500, BlackHoleUp: true, LocalMTUBytes: 1500, RemoteMTUBytes: 1500}
 	sound := traffic.PathMTU{UpBytes: 1500, DownBytes: 1500, LocalMTUBytes: 1500, RemoteMTUBytes: 1500}
 	refused := stalled.of(nil)
@@ -93,7 +94,8 @@ func TestMTUSmall(t *testing.T) {
 // upload is a connection that sent 30 Mb/s over 20 ms for three seconds.
 func upload(change func(*watch.Connection)) *evidence.Case {
 	c := watch.Connection{Memory: watch.Memory{SendLimitBytes: 4 << 20}, TCP: traffic.TCPInfo{
-		Sender: true, BusySeconds: 3, RTTSeconds: 0.0205, MinRTTSeconds: 0.0202, SndMSSBytes: 1448, CwndBytes: 75e3, SegsOut: 8000, BytesAcked: 11.25e6, MaxSndWndBytes: 8 << 20,
+		Sender: true, BusySeconds: 3, RTTSeconds: 0.0205, MinRTTSeconds: 0.0202, SndMSSBytes: 1448, CwndBytes: 75e3,
+		SegsOut: 8000, BytesAcked: 11.25e6, MaxSndWndBytes: 8 << 20,
 		CongestionControl: "reno",
 	}}
 	change(&c)

@@ -28,7 +28,8 @@ func TestTimeouts(t *testing.T) {
 		{"a kernel that counts none", uncounted.of(nil), none},
 		{"timeouts of other programs", strangers.of(nil), none},
 		{"the end of slow start", seen{rate: 95e6, rtt: 0.02, base: 0.01, again: 100, counters: map[string]uint64{"TcpExt.TCPTimeouts": 1}}.of(nil), none},
-		{"a path that loses much", seen{rate: 2e6, rtt: 0.0205, base: 0.0202, sent: 700, again: 60, scatter: 0.3, counters: map[string]uint64{"TcpExt.TCPTimeouts": 4}}.of(nil), evidence.Notice},
+		{"a path that loses much", seen{rate: 2e6, rtt: 0.0205, base: 0.0202, sent: 700, again: 60, scatter: 0.3,
+			counters: map[string]uint64{"TcpExt.TCPTimeouts": 4}}.of(nil), evidence.Notice},
 		{"a bloated queue", seen{rate: 19e6, rtt: 0.7, base: 0.02, again: 1000, counters: map[string]uint64{"TcpExt.TCPTimeouts": 4}}.of(nil), none},
 		{"watched, gross", watched(watch.Connection{}, map[string]uint64{"TcpExt.TCPTimeouts": 143, "Tcp.OutSegs": 8000, "Tcp.RetransSegs": 1200}), evidence.Warning},
 		{"watched, peers that went away", watched(watch.Connection{}, map[string]uint64{"TcpExt.TCPTimeouts": 40, "Tcp.OutSegs": 8000, "Tcp.RetransSegs": 45}), evidence.Notice},
@@ -52,12 +53,17 @@ func TestCongestionControlMismatch(t *testing.T) {
 	ignored := seen{rate: 180e6, rtt: 0.09, base: 0.0802, control: "reno"}.run()
 	hold(t, evidence.CongestionControlMismatch, []expect{
 		{"a window that does not grow", reno.of(probes(other, bbr)), evidence.Warning},
-		{"a window that grows for minutes", seen{rate: 43.4e6, rtt: 0.081, base: 0.0802, cwnd: 200e3, rising: true}.of(probes(other, seen{rate: 900e6, rtt: 0.09, base: 0.0802, control: "bbr"}.run())), evidence.Warning},
-		{"a window that is there in seconds", seen{rate: 79e6, rtt: 0.0219, base: 0.0201, cwnd: 245e3, rising: true}.of(probes(other, seen{rate: 188e6, rtt: 0.027, base: 0.0201, control: "bbr"}.run())), none},
+		{"a window that grows for minutes", seen{rate: 43.4e6, rtt: 0.081, base: 0.0802, cwnd: 200e3, rising: true}.of(probes(other,
+			seen{rate: 900e6, rtt: 0.09, base: 0.0802, control: "bbr"}.run())), evidence.Warning},
+		{"a window that is there in seconds", seen{rate: 79e6, rtt: 0.0219, base: 0.0201, cwnd: 245e3, rising: true}.of(probes(other,
+			seen{rate: 188e6, rtt: 0.027, base: 0.0201, control: "bbr"}.run())), none},
 		// As on a busy machine: the window fell, and is back in two seconds.
-		{"a window that fell on a short path", seen{rate: 56e6, rtt: 0.0206, base: 0.0202, cwnd: 140e3}.of(probes(other, seen{rate: 94e6, rtt: 0.022, base: 0.0202, control: "bbr"}.run())), none},
-		{"cubic on a path that it fills in seconds", seen{rate: 43.4e6, rtt: 0.081, base: 0.0802, cwnd: 441e3, control: "cubic"}.of(probes(other, seen{rate: 80e6, rtt: 0.09, base: 0.0802, control: "bbr"}.run())), none},
-		{"cubic on a long fat one", seen{rate: 100e6, rtt: 0.101, base: 0.1, cwnd: 1.25e6, control: "cubic"}.of(probes(other, seen{rate: 900e6, rtt: 0.11, base: 0.1, control: "bbr"}.run())), evidence.Warning},
+		{"a window that fell on a short path", seen{rate: 56e6, rtt: 0.0206, base: 0.0202, cwnd: 140e3}.of(probes(other,
+			seen{rate: 94e6, rtt: 0.022, base: 0.0202, control: "bbr"}.run())), none},
+		{"cubic on a path that it fills in seconds", seen{rate: 43.4e6, rtt: 0.081, base: 0.0802, cwnd: 441e3, control: "cubic"}.of(probes(other,
+			seen{rate: 80e6, rtt: 0.09, base: 0.0802, control: "bbr"}.run())), none},
+		{"cubic on a long fat one", seen{rate: 100e6, rtt: 0.101, base: 0.1, cwnd: 1.25e6, control: "cubic"}.of(probes(other,
+			seen{rate: 900e6, rtt: 0.11, base: 0.1, control: "bbr"}.run())), evidence.Warning},
 		{"the other is no better", reno.of(probes(other, same)), none},
 		{"the other was not used", reno.of(probes(other, ignored)), none},
 		{"not tried yet", reno.of(nil), none},
@@ -66,7 +72,8 @@ func TestCongestionControlMismatch(t *testing.T) {
 		{"a window of the receiver", seen{rate: 43e6, rtt: 0.081, base: 0.08, rwnd: 0.9}.of(probes(other, bbr)), none},
 		{"a window that is not full", seen{rate: 43e6, rtt: 0.081, base: 0.08, cwnd: 4e6}.of(probes(other, bbr)), none},
 		{"a short path", seen{rate: 5e9, rtt: 0.0003, base: 0.0002}.of(probes(other, bbr)), none},
-		{"bbr on a short path", seen{rate: 2e9, rtt: 0.0003, base: 0.0002, control: "bbr"}.of(probes(evidence.ProbeCongestion("cubic"), seen{rate: 9e9, rtt: 0.0003, base: 0.0002, control: "cubic"}.run())), evidence.Warning},
+		{"bbr on a short path", seen{rate: 2e9, rtt: 0.0003, base: 0.0002, control: "bbr"}.of(probes(evidence.ProbeCongestion("cubic"),
+			seen{rate: 9e9, rtt: 0.0003, base: 0.0002, control: "cubic"}.run())), evidence.Warning},
 		{"bbr on a long path", seen{rate: 161e6, rtt: 0.081, base: 0.08, control: "bbr"}.of(nil), none},
 	})
 	c := seen{rate: 161e6, rtt: 0.081, base: 0.08, control: "bbr"}.of(nil)

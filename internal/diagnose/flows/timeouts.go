@@ -19,9 +19,9 @@ const (
 // timeoutsIncast: whole windows are lost at once, nothing is left in flight to tell of it, and the sender waits for its timer.
 //
 // So it is with many senders that begin together in front of a shallow queue, each with a window of a few segments. What it costs is told by how often the timer
-// went off and how long it waits at least. Its look-alikes are a path that loses by chance, where windows are large enough to be repaired within a round trip (there this
-// is a notice, and the loss the finding), and a bloated queue, in which segments wait for longer than the timer: then the kernel finds that it fired for
-// nothing (TCPSpuriousRTOs), or the delay is a matter for another rule.
+// went off and how long it waits at least. Its look-alikes are a path that loses by chance, where windows are large enough to be repaired within a round trip
+// (there this is a notice, and the loss the finding), and a bloated queue, in which segments wait for longer than the timer: then the kernel finds that it fired
+// for nothing (TCPSpuriousRTOs), or the delay is a matter for another rule.
 func timeoutsIncast(f *evidence.Flow) *evidence.Finding {
 	// The counters are of the whole host. A timeout of the flow sent a segment of it again, and not as a fast retransmission: no more than those can be its own.
 	counters := f.Sender.Run.Counters
@@ -46,11 +46,13 @@ func timeoutsIncast(f *evidence.Flow) *evidence.Finding {
 			evidence.Count(timeouts), streamsOf(f.Streams), evidence.Percent(share), evidence.Percent(f.Loss())),
 		Evidence: append(f.Common(),
 			evidence.Evidence{Name: "retransmission timeouts", Value: timeouts, Unit: "timeouts", Source: "TcpExt.TCPTimeouts less TCPSynRetrans (" + f.Sender.Name + ")"},
-			evidence.Evidence{Name: "time spent waiting for them", Value: share, Unit: "ratio", Source: fmt.Sprintf("timeouts × %s / (duration × streams)", evidence.Seconds(rto))},
+			evidence.Evidence{Name: "time spent waiting for them", Value: share, Unit: "ratio",
+				Source: fmt.Sprintf("timeouts × %s / (duration × streams)", evidence.Seconds(rto))},
 			evidence.Evidence{Name: "segments sent again", Value: f.Loss(), Unit: "ratio", Source: f.TCPInfo("tcpi_total_retrans / tcpi_segs_out")},
 			evidence.Evidence{Name: "congestion window of a stream, mean", Value: window, Unit: "bytes", Source: f.TCPInfo("tcpi_snd_cwnd")}),
 		Rejected: []string{
-			fmt.Sprintf("Not a bloated queue, in which the timer fires for nothing: the round trip under load is %s, less than the timer's %s.", evidence.Seconds(f.Loaded()), evidence.Seconds(rto)),
+			fmt.Sprintf("Not a bloated queue, in which the timer fires for nothing: the round trip under load is %s, less than the timer's %s.",
+				evidence.Seconds(f.Loaded()), evidence.Seconds(rto)),
 			f.NotReceiveWindow(), f.NotSendBuffer(), notLocalDrops(f, f.Retransmits),
 		},
 		Confidence: evidence.Combine(0.6, evidence.When(share >= stallWarning, 0.4), evidence.When(full, 0.3), evidence.When(window < 5*f.MSSBytes, 0.3)),
@@ -60,8 +62,10 @@ func timeoutsIncast(f *evidence.Flow) *evidence.Finding {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not loss by chance: the round trip grows from %s to %s, so packets die in a queue that is full.",
 			evidence.Seconds(f.Base()), evidence.Seconds(f.UnderLoad())))
 	}
-	x.Remedy.Text = "Fewer senders at one moment, a deeper queue where they meet, or marks in place of drops there (ECN, dctcp). Pacing (fq) spreads their bursts; a lower rto_min on the route shortens the wait inside a data centre."
-	x.Remedy.Proof = "Run with a quarter of the streams and with all by turns: timeouts vanish, and the sum of the rates stays. A change of buffers must make no difference."
+	x.Remedy.Text = "Fewer senders at one moment, a deeper queue where they meet, or marks in place of drops there (ECN, dctcp). Pacing (fq) spreads their " +
+		"bursts; a lower rto_min on the route shortens the wait inside a data centre."
+	x.Remedy.Proof = "Run with a quarter of the streams and with all by turns: timeouts vanish, and the sum of the rates stays. A change of buffers must make " +
+		"no difference."
 	return x
 }
 
@@ -122,8 +126,10 @@ func timeoutsWatched(s *evidence.Span) *evidence.Finding {
 			{Name: "segments sent again", Value: again, Unit: "segments", Source: s.Source("Tcp.RetransSegs")},
 		},
 		Rejected: []string{
-			fmt.Sprintf("Not single losses, which are repaired within a round trip: %s of the %s segments sent again were sent by the timer.", evidence.Count(timeouts), evidence.Count(again)),
-			fmt.Sprintf("Not handshakes without an answer: those sent %s segments again (TcpExt.TCPSynRetrans) and are not counted here.", evidence.Count(s.Count("TcpExt.TCPSynRetrans"))),
+			fmt.Sprintf("Not single losses, which are repaired within a round trip: %s of the %s segments sent again were sent by the timer.",
+				evidence.Count(timeouts), evidence.Count(again)),
+			fmt.Sprintf("Not handshakes without an answer: those sent %s segments again (TcpExt.TCPSynRetrans) and are not counted here.",
+				evidence.Count(s.Count("TcpExt.TCPSynRetrans"))),
 		},
 		Confidence: evidence.Combine(0.6, evidence.When(timeouts >= 0.01*sent, 0.4), evidence.When(again >= 0.02*sent, 0.3)),
 	}
@@ -131,7 +137,8 @@ func timeoutsWatched(s *evidence.Span) *evidence.Finding {
 	if stalled >= 1 && timeouts >= 0.003*sent && again >= 2*timeouts {
 		x.Severity = evidence.Warning
 	}
-	x.Remedy.Text = "Look where the senders meet: a switch port with a shallow queue in front of a slower link. Fewer of them at one moment, a deeper queue there, pacing (fq), or marks in place of drops (ECN, dctcp) help."
+	x.Remedy.Text = "Look where the senders meet: a switch port with a shallow queue in front of a slower link. Fewer of them at one moment, a deeper queue " +
+		"there, pacing (fq), or marks in place of drops (ECN, dctcp) help."
 	x.Remedy.Proof = "Let a quarter of the connections send at a time, and all by turns: the timeouts vanish while the sum of the rates stays."
 	return x
 }

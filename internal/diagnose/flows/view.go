@@ -41,8 +41,8 @@ func ends(c *evidence.Case) (near, far evidence.End) {
 	return f.Sender, f.Receiver
 }
 
-// lossEvents is how often the sender took a loss for congestion: recoveries and timeouts, as its host counted them, and no more than were sent again. What a burst takes at one moment is
-// one event, and it is events that the bound of Mathis is made of. Where nothing is counted every segment is one.
+// lossEvents is how often the sender took a loss for congestion: recoveries and timeouts, as its host counted them, and no more than were sent again. What a burst
+// takes at one moment is one event, and it is events that the bound of Mathis is made of. Where nothing is counted every segment is one.
 func lossEvents(f *evidence.Flow, repaired float64) float64 {
 	c := f.Sender.Run.Counters
 	events := float64(c["TcpExt.TCPSackRecovery"]+c["TcpExt.TCPRenoRecovery"]) + dataTimeouts(c)
@@ -52,7 +52,8 @@ func lossEvents(f *evidence.Flow, repaired float64) float64 {
 	return min(events, repaired)
 }
 
-// oneOvershoot: all that was sent again was sent in one of the interim results. A sender that overshot once loses hundreds of segments at that moment, and that is no rate of loss.
+// oneOvershoot: all that was sent again was sent in one of the interim results. A sender that overshot once loses hundreds of segments at that moment, and that is
+// no rate of loss.
 func oneOvershoot(f *evidence.Flow) bool {
 	n := 0
 	for _, i := range f.Run.Intervals {
@@ -74,8 +75,8 @@ func droppedHere(f *evidence.Flow, repaired float64) bool {
 	return local > 0 && local >= 0.2*repaired
 }
 
-// hostDrops adds up the places of both hosts where segments of an open connection can have died, and names the worst. Datagrams that found no room in their socket and handshakes that a
-// listener refused are other programs' trouble.
+// hostDrops adds up the places of both hosts where segments of an open connection can have died, and names the worst. Datagrams that found no room in their socket
+// and handshakes that a listener refused are other programs' trouble.
 func hostDrops(f *evidence.Flow) (total float64, where string) {
 	var worst uint64
 	for _, e := range []evidence.End{f.Sender, f.Receiver} {
@@ -161,5 +162,6 @@ func notLocalDrops(f *evidence.Flow, repaired float64) string {
 	if local == 0 {
 		return "Not a queue of either host: no local counter of drops moved."
 	}
-	return fmt.Sprintf("Not a queue of either host: they dropped %s packets (%s), and %s segments were sent again.", evidence.Count(local), where, evidence.Count(repaired))
+	return fmt.Sprintf("Not a queue of either host: they dropped %s packets (%s), and %s segments were sent again.",
+		evidence.Count(local), where, evidence.Count(repaired))
 }

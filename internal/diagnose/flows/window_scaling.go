@@ -43,13 +43,16 @@ func windowScalingOff(f *evidence.Flow) *evidence.Finding {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "net.ipv4.tcp_window_scaling", Value: value, Source: "sysctl (" + e.Name + ")"})
 		if value == "0" {
 			off = append(off, e.Name)
-			x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPWindowScaling, Side: e.Name, Levels: []knob.Value{"1"}, Why: "the option is used only when both hosts offer it"})
+			x.Remedy.Add(evidence.Candidate{Knob: evidence.TCPWindowScaling, Side: e.Name, Levels: []knob.Value{"1"},
+				Why: "the option is used only when both hosts offer it"})
 		}
 	}
 	if rmem, ok := f.Receiver.Number(evidence.TCPRmem, 2); ok {
-		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the size of the receive buffer: net.ipv4.tcp_rmem allows %s at the %s host.", evidence.Bytes(rmem), f.Receiver.Name))
+		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the size of the receive buffer: net.ipv4.tcp_rmem allows %s at the %s host.",
+			evidence.Bytes(rmem), f.Receiver.Name))
 	}
-	x.Remedy.Proof = "The option on and off by turns, with new connections: only without it the rate on this path is bounded by 65535 bytes per round trip; on one of less than a millisecond it makes no difference."
+	x.Remedy.Proof = "The option on and off by turns, with new connections: only without it the rate on this path is bounded by 65535 bytes per round trip; on " +
+		"one of less than a millisecond it makes no difference."
 	switch len(off) {
 	case 0:
 		x.Confidence = evidence.Combine(0.6, 0.6)
