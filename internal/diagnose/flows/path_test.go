@@ -23,6 +23,12 @@ func TestPolicer(t *testing.T) {
 	mild.again = 1
 	overshoot := policed.of(probes(evidence.ProbeStreams, policedMany))
 	overshoot.Runs[1].Intervals[0].RetransmitsTotal = 42
+	flood := seen{rate: 45.8e6, rtt: 0.0216, base: 0.0202, streams: 8, sent: 780, again: 34}.run()
+	start := seen{rate: 45.8e6, rtt: 0.0216, base: 0.0202, streams: 8, sent: 780, again: 34}.run()
+	start.Intervals[0].RetransmitsTotal = 272
+	for i := range flood.Intervals {
+		flood.Intervals[i].RetransmitsTotal = 45
+	}
 	dropped := policed.of(probes(evidence.ProbeStreams, policedMany))
 	dropped.Runs[1].Ends.Local.Drops = []traffic.Drop{{Place: "qdisc eth0", Total: 42}}
 	strangers := policed.of(probes(evidence.ProbeStreams, policedMany))
@@ -35,6 +41,9 @@ func TestPolicer(t *testing.T) {
 	hold(t, evidence.Policer, []expect{
 		{"gross", policed.of(probes(evidence.ProbeStreams, policedMany)), evidence.Warning},
 		{"under bbr", bbr.of(probes(evidence.ProbeStreams, policedMany)), evidence.Warning},
+		{"one stream far below the bound", seen{rate: 15.5e6, rtt: 0.0208, base: 0.0202, sent: 4060, again: 8, scatter: 0.3}.of(probes(evidence.ProbeStreams, flood)),
+			evidence.Warning},
+		{"eight that started at once", seen{rate: 15.5e6, rtt: 0.0208, base: 0.0202, sent: 4060, again: 8, scatter: 0.3}.of(probes(evidence.ProbeStreams, start)), none},
 		{"one loss", mild.of(probes(evidence.ProbeStreams, policedMany)), none},
 		{"not tried yet", policed.of(nil), none},
 		{"cannot be tried", refused, none},

@@ -18,6 +18,9 @@ const (
 	// policedGrowth is how much more must be lost of eight streams than of one: windows of an eighth of the size meet a fixed rate eight times as often, and a
 	// path that loses by chance does not care.
 	policedGrowth = 3
+	// One stream on a busy host may be far below the bound. Then a flood of losses is what shows it: floodLoss and floodGrowth times those of one stream, in every
+	// interim result, so that it is no start of eight at once. By chance a path loses the same part of many.
+	floodGain, floodGrowth, floodLoss = 4, 10, 0.02
 	// pacedShare of a rate must arrive of a stream that is paced to eight tenths of it, and pacedLoss of the loss may be left, for the rate to be what was bounded.
 	pacedShare, pacedLoss = 0.7, 0.2
 	// fewStreams are so few that eight tell more.
@@ -100,7 +103,8 @@ func boundedRate(f *evidence.Flow, p float64) *trial {
 	t := &trial{probe: trialOf(f), run: run, gain: run.RateBitsPerSec / f.RateBitsPerSec}
 	if t.probe == evidence.ProbeStreams {
 		lost := run.Loss()
-		t.bounded = t.gain >= 0.5 && t.gain <= policedGain && lost >= policedGrowth*p
+		t.bounded = t.gain >= 0.5 && t.gain <= policedGain && lost >= policedGrowth*p ||
+			t.gain <= floodGain && lost >= floodGrowth*p && lost >= floodLoss && everywhere(run)
 		t.clear = t.gain <= 1.35 && (lost >= 10*p || lost >= 0.05) || t.gain >= 2
 		t.harmless = t.gain < harmlessGain
 		t.says = fmt.Sprintf("eight streams together got %s times the rate and lost %s of their segments in place of %s.",
@@ -114,6 +118,16 @@ func boundedRate(f *evidence.Flow, p float64) *trial {
 	t.says = fmt.Sprintf("one stream paced to eight tenths of the rate got %s of it and lost %s of its segments in place of %s.",
 		evidence.Percent(t.gain), evidence.Percent(lost), evidence.Percent(p))
 	return t
+}
+
+// everywhere tells that segments were sent again in each of the interim results.
+func everywhere(f *evidence.Flow) bool {
+	for _, i := range f.Run.Intervals {
+		if !i.Omitted && i.RetransmitsTotal == 0 {
+			return false
+		}
+	}
+	return f.Intervals >= 3
 }
 
 // trialOf is the probe that tells.
