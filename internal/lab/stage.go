@@ -72,6 +72,10 @@ func Stage(ctx context.Context, s Scenario, l Level, state string) (*Staged, err
 
 // plant makes the fault true: first what holds for sockets yet to be made, then the far end, then what others do.
 func (s *Staged) plant(ctx context.Context, f Fault) error {
+	// Some settings of a card are refused while its link is down, and others take it down.
+	if err := s.carriers(ctx); err != nil {
+		return err
+	}
 	// Put back at the end: the next case may be played in the same guest.
 	for _, m := range f.Settings[machine] {
 		undo, err := setting.Here(m.Knob, m.Value)

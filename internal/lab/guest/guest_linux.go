@@ -152,6 +152,12 @@ func arguments(o Options, image, initramfs string) []string {
 		if !strings.HasPrefix(c.Model, "usb-") {
 			device += ",romfile=" // a second of boot for a dozen cards that nobody boots from
 		}
+		if c.Wire > 0 {
+			// Behind a port of its own a card can be reset as by a power cycle, by its bus.
+			port := "port" + strconv.Itoa(i)
+			args = append(args, "-device", fmt.Sprintf("pcie-root-port,id=%s,chassis=%d", port, i+1))
+			device += ",bus=" + port
+		}
 		args = append(args, "-netdev", netdev, "-device", device)
 	}
 	return args
