@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"regexp"
 
@@ -42,10 +41,14 @@ The exit status is 1 when less than 95 % are right or a sound world was warned o
 				return err
 			}
 			if f.list {
+				var scenarios []lab.Scenario
 				for _, c := range cases {
-					fmt.Fprintf(a.out, "%-40s %s\n", c.Name(), c.Scenario.Title)
+					if n := len(scenarios); n == 0 || scenarios[n-1].Name != c.Scenario.Name { // its levels follow one another
+						scenarios = append(scenarios, c.Scenario)
+					}
 				}
-				return nil
+				doc := report.NewLabList(a.envelope(""), labEntries(scenarios))
+				return a.print(doc, func(s report.Style) error { return report.LabListText(a.out, doc, s) })
 			}
 			return a.labMatrix(cmd.Context(), cases, f)
 		},
@@ -56,7 +59,7 @@ The exit status is 1 when less than 95 % are right or a sound world was warned o
 	c.Flags().IntVar(&f.runs, "runs", 1, "how often each case is played, in a fresh world each time")
 	c.Flags().StringVar(&f.out, "out", "", "keep every verdict's document in this directory")
 	c.Flags().BoolVar(&f.short, "short", false, "only a handful of gross faults and a sound world, in about a minute")
-	c.Flags().BoolVar(&f.list, "list", false, "list the cases instead of playing them")
+	c.Flags().BoolVar(&f.list, "list", false, "list the scenarios instead of playing them")
 	c.Flags().BoolVar(&f.inside, "inside", false, "this is the guest that the cases need; verdicts' documents go into the output")
 	_ = c.Flags().MarkHidden("inside") // fails for no flag that exists
 	return c
