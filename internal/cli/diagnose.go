@@ -74,9 +74,6 @@ on, with addresses and names replaced, so that somebody else can judge it again.
 				return err
 			}
 			p.Done()
-			if err := f.sent.keep(v.Case, p); err != nil {
-				return err
-			}
 			doc := report.NewDiagnose(a.envelope(v.Near.Name), target, v.Case, v.Findings, v.Blind)
 			if short != nil {
 				doc.Warnings = append(doc.Warnings, oneSentence(short)+": judged by echoes alone")
@@ -90,7 +87,8 @@ on, with addresses and names replaced, so that somebody else can judge it again.
 			if err := a.print(doc, func(s report.Style) error { return text(a.out, doc, s) }); err != nil {
 				return err
 			}
-			return cmp.Or(failOnSeverity(f.failOn, v.Findings), short)
+			// A disk that is full does not take the verdict away.
+			return cmp.Or(f.sent.keep(v.Case, p), failOnSeverity(f.failOn, v.Findings), short)
 		},
 	}
 	f.target.add(c)

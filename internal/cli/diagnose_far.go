@@ -13,8 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// diagnosed makes the verdict; without a target it is on this host alone, or on what was sent. Short is why a verdict is by echoes alone where more was asked for; the command
-// ends with it once the verdict is printed.
+// diagnosed makes the verdict; without a target it is on this host alone, or on what was sent. Short is why
+// a verdict is by echoes alone where more was asked for; the command ends with it once the verdict is printed.
 func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *progress) (v *loop.Verdict, short, err error) {
 	status := func(step string) { p.Status("%s", step) }
 	if p.mode == progressLines {

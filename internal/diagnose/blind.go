@@ -15,7 +15,8 @@ import (
 type Blind struct {
 	What string `json:"what"` // that was not seen
 	Why  string `json:"why"`  // the kernel's, the network's or the case's reason
-	// Lowers is by which part of itself the confidence of the findings in Of is lowered. It is a judgement: how often the thing would have changed the mind of somebody who sees it.
+	// Lowers is by which part of itself the confidence of the findings in Of is lowered. It is a judgement: how often the thing would have changed the mind
+	// of somebody who sees it.
 	Lowers float64         `json:"lowers_confidence_ratio"`
 	Of     []evidence.Code `json:"findings,omitempty"` // whose confidence it lowered
 }
@@ -160,7 +161,7 @@ func hostGaps(c *evidence.Case) []gap {
 			add(s.Side, "when it was counted", "one moment has counters since the start of the host; two moments have what happened in between", withoutFar)
 		}
 		if s.Run == nil && s.Sockets == nil {
-			add(s.Side, "sockets", "none were told", withoutDetail, evidence.ListenOverflow, evidence.UDPSocketOverflow, evidence.ApplicationLimited)
+			add(s.Side, "sockets", aboutSockets(s.Host.Warnings), withoutDetail, evidence.ListenOverflow, evidence.UDPSocketOverflow, evidence.ApplicationLimited)
 		}
 		if len(s.Counters) == 0 {
 			add(s.Side, "what the host counts", "no counters were told", withoutFigure, evidence.PathLoss, evidence.TimeoutsIncast, evidence.Reordering)
@@ -178,6 +179,16 @@ func hostGaps(c *evidence.Case) []gap {
 		}
 	}
 	return all
+}
+
+// aboutSockets is why none were told, where somebody said so.
+func aboutSockets(warnings []string) string {
+	for _, sentence := range warnings {
+		if strings.Contains(sentence, "socket") {
+			return sentence
+		}
+	}
+	return "none were told"
 }
 
 // lacking lists counters that rules look at and that old kernels do not have. Zeros are left out of what a run counted, so that it can be asked of a
@@ -215,8 +226,8 @@ func readingGaps(c *evidence.Case) []gap {
 			var first string
 			for _, sentence := range h.Host.Warnings {
 				subject, reason, ok := strings.Cut(sentence, ": "+class.name+": ")
-				if !ok {
-					continue
+				if !ok || slices.Contains(what, subject) {
+					continue // two readings of one host complain about the same things
 				}
 				if what = append(what, subject); first == "" {
 					first = reason

@@ -3,8 +3,11 @@
 // # Model
 //
 // A Far is the host at the other end of the control channel, a Near is this one; for the experiment engine both are just ends
-// whose knobs can be turned. Diagnose takes a snapshot of both, an idle round trip and a loaded stream, and hands them to the
-// rules. Tune begins with that verdict, lets the findings name the candidates, lets the experiment engine try them one at a
+// whose knobs can be turned. A Stranger is a far end that runs another program, or nothing but its kernel.
+//
+// Diagnose takes a snapshot of both, an idle round trip, single transactions and a loaded stream with pings beside it, and hands them to the
+// rules; what those want beyond that is run as a probe, and all is judged again. Watch judges this host alone, by what it does meanwhile, and
+// Sent a host by what somebody sent of it. Tune begins with that verdict, lets the findings name the candidates, lets the experiment engine try them one at a
 // time, asks for a new verdict after every change that was kept (a cause once removed uncovers the next), and ends with the
 // confirmed set committed on both hosts, or with nothing changed.
 //
@@ -24,5 +27,6 @@
 //
 // # Limits
 //
-// One pair of hosts at a time, one goal at a time.
+// One pair of hosts at a time, one goal at a time. A verdict's fifteen seconds begin when the far end is connected, and a probe that would not fit
+// into them is not begun.
 package loop

@@ -21,7 +21,8 @@ func sampleDiagnosis() *report.DiagnoseDocument {
 		limit.Evidence = append(limit.Evidence, e)
 	}
 	limit.Rejected = append(limit.Rejected, "Not the processors: the busiest (CPU 0 at near) worked 12 % of the time.",
-		"Not a slower link with a queue: the round trip under load is 20.4 ms, empty 20.1 ms.", "Not the congestion window (bbr): it stood at 793 KiB, and 575 KiB were in flight.")
+		"Not a slower link with a queue: the round trip under load is 20.4 ms, empty 20.1 ms.",
+		"Not the congestion window (bbr): it stood at 793 KiB, and 575 KiB were in flight.")
 	second := diagnose.Finding{
 		Code: evidence.UDPSocketOverflow, Severity: diagnose.Warning, Confidence: 0.8, Where: "far",
 		Title:    "Of the datagrams for port 514 of the far host 1.2 % found no room in the socket.",

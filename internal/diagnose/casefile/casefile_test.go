@@ -24,7 +24,10 @@ func private() evidence.Case {
 		Warnings:   []string{"read db7: /etc/secret of db7.acme.example: permission denied"},
 	}
 	lost := 0.5
-	run := traffic.Result{Test: traffic.Ping, LocalAddress: "203.0.114.7", RemoteAddress: "203.0.114.9", LossRatio: &lost, Bytes: 1<<60 + 1, Warnings: []string{"cpu 0 of db7.acme.example was busy"}}
+	run := traffic.Result{
+		Test: traffic.Ping, LocalAddress: "203.0.114.7", RemoteAddress: "203.0.114.9", LossRatio: &lost, Bytes: 1<<60 + 1,
+		Warnings: []string{"cpu 0 of db7.acme.example was busy"},
+	}
 	run.Ends.Local = traffic.End{Host: "db7.acme.example", Counters: map[string]uint64{"nic.enx525400123456.rx_bytes": 1<<63 + 7}}
 	run.Ends.Remote = traffic.End{Host: "vm"}
 	return evidence.Case{

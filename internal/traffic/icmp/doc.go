@@ -17,5 +17,6 @@
 // # Limits
 //
 // Linux, and a host that lets this user send echo requests (net.ipv4.ping_group_range, or CAP_NET_RAW). An answer is as large as its request, so a path MTU
-// is the smaller of both directions, and a black hole may be in either. Kernels answer echo requests at a limited rate (net.ipv4.icmp_msgs_per_sec), and firewalls often not at all.
+// is the smaller of both directions, and a black hole may be in either. Kernels answer echo requests at a limited rate
+// (net.ipv4.icmp_msgs_per_sec), and firewalls often not at all.
 package icmp
