@@ -201,10 +201,14 @@ func repaired(s *evidence.Span) (packets, ratio float64, known bool) {
 	return packets, packets / segments, true
 }
 
-// linkFull tells that the run of the span filled the link of this card, so that nothing held it but the link. In a virtual machine the speed of an imitated card
-// is no fact, and passing it proves that.
+// linkFull tells that the run of the span filled the link of this card, so that nothing held it but the link. The speed of an imitated card is no fact: a run that
+// passes it proves that, and the link is not full then.
 func (c card) linkFull() bool {
-	return c.s.Loaded() && c.s.Run.Direction != traffic.Bidir && c.SpeedBitsPerSec > 0 && c.s.Run.ThroughputBitsPerSec >= 0.94*evidence.Goodput(c.Interface)
+	if !c.s.Loaded() || c.s.Run.Direction == traffic.Bidir || c.SpeedBitsPerSec <= 0 {
+		return false
+	}
+	rate := c.s.Run.ThroughputBitsPerSec
+	return rate >= 0.94*evidence.Goodput(c.Interface) && rate <= c.SpeedBitsPerSec
 }
 
 // The shares of packets from which losses count, see weigh.

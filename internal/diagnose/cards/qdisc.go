@@ -154,7 +154,8 @@ func (c card) nothingElse() bool {
 
 // wireFull tells that this interface sent at the rate of its link, whoever sent. Speeds of software are numbers that somebody typed.
 func (c card) wireFull() bool {
-	return !c.Virtual && c.SpeedBitsPerSec > 0 && c.rate("tx") >= 0.9*c.SpeedBitsPerSec
+	rate := c.rate("tx")
+	return !c.Virtual && rate >= 0.9*c.SpeedBitsPerSec && rate > 0 && rate <= 1.1*c.SpeedBitsPerSec
 }
 
 // qdisc is the discipline of this interface that dropped most, or shapes; shaped tells the latter.

@@ -27,6 +27,8 @@ func TestRXRingOverrun(t *testing.T) {
 			want{evidence.Warning, "during the test"}},
 		{"the flow lost none", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 60}), loadedBy(500e6, 0, traffic.Down)), want{evidence.Notice, ""}},
 		{"the link is full all the same", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 60}), loadedBy(941e6, 5e-4, traffic.Down)), want{evidence.Notice, ""}},
+		{"an imitated link, which is passed", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 60}), loadedBy(1.5e9, 5e-4, traffic.Down)),
+			want{evidence.Warning, ""}},
 		{"another place lost most", watched(gigabit(), halfGigabit.with(counts{"rx_missed_errors": 60}), loadedBy(500e6, 1e-2, traffic.Down)), want{evidence.Notice, ""}},
 		{"the processor is full and the ring as long as can be", watched(gigabit(longest), halfGigabit.with(counts{"rx_missed_errors": 9000}), busy),
 			want{evidence.Notice, ""}},
