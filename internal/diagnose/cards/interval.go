@@ -58,6 +58,7 @@ func (c card) interval() (wait, bool) {
 	return w, ok
 }
 
+// waitOfCard is what the card itself waits, by what its driver says.
 func waitOfCard(x *host.Interface) (wait, bool) {
 	usecs, told := x.Coalesce["rx-usecs"]
 	if !told {

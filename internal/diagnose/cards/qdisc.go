@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// ownQueueShare is what loss-based senders lose by themselves at a queue that they fill: about 1.5 of the square of their window in packets, one in a thousand
+	// ownQueueShare is what loss-based senders lose by themselves at a queue that they fill: about 1.5 over the square of their window in packets, one in a thousand
 	// at a window of 40. What is lost beyond that at a link that is not full has another reason.
 	ownQueueShare = 1e-3
 	// watchedQueueShare is the same where nobody knows what the flows are: many short ones lose more.
@@ -186,7 +186,7 @@ func queueRemedy(c card, x *evidence.Finding, q host.Qdisc, holds bool) {
 		return
 	}
 	if q.Kind == "netem" {
-		x.Remedy.Text = fmt.Sprintf("netem is there to harm traffic on purpose: `tc qdisc del dev %s root` takes it away when the test is over.", c.Name)
+		x.Remedy.Text = fmt.Sprintf("The emulator netem is there to harm traffic on purpose: `tc qdisc del dev %s root` takes it away when the test is over.", c.Name)
 		x.Remedy.Knobs = []string{"qdisc:" + c.Name + "/root"}
 		return
 	}

@@ -135,6 +135,7 @@ func TestQdiscDrops(t *testing.T) {
 		{"watched, mild", watched(gigabit(), halfGigabit.with(counts{"qdisc.eth0.drops": 300})), want{evidence.Notice, ""}},
 		{"watched, gross", watched(gigabit(), halfGigabit.with(counts{"qdisc.eth0.drops": 5000})), want{evidence.Warning, "5000 packets in 3"}},
 		{"history", watched(gigabit(), counts{"tx_packets": 1e8, "qdisc.eth0.drops": 1e6}, sinceBoot), want{evidence.Notice, "since boot"}},
+		{"an emulator of bad paths", watched(gigabit(), halfGigabit.with(counts{"qdisc.eth0.drops": 5000}), with("netem", nil)), want{evidence.Warning, ""}},
 		{"history of a shaper", watched(gigabit(), counts{"tx_packets": 1e8, "qdisc.eth0.overlimits": 1e8}, sinceBoot, with("htb", nil)), want{}},
 		{"software without a link", watched(gigabit(func(x *host.Interface) { x.Virtual, x.Kind = true, "veth" }), halfGigabit.with(counts{"qdisc.eth0.drops": 5000})),
 			want{evidence.Warning, ""}},
