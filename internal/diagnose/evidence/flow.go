@@ -39,6 +39,7 @@ type Flow struct {
 	RTTSeconds               float64 // mean under load
 	MinRTTSeconds            float64 // smallest under load
 	IdleRTTSeconds           float64 // smallest of the idle ping; 0: no ping
+	IdleMedianSeconds        float64 // median of the idle ping: on a path that jitters far above the smallest
 	Segments, Retransmits    float64
 	MSSBytes                 float64
 	Congestion               string // congestion control of the sender
@@ -85,7 +86,7 @@ func newFlow(c *Case, r *traffic.Result, d traffic.Direction, rate float64) *Flo
 	f.readSeries()
 	for _, other := range c.Runs {
 		if other.Test == traffic.Ping && other.RTT != nil && other.RTT.Min > 0 {
-			f.IdleRTTSeconds = other.RTT.Min
+			f.IdleRTTSeconds, f.IdleMedianSeconds = other.RTT.Min, other.RTT.P50
 		}
 	}
 	return f
@@ -223,13 +224,17 @@ func (f *Flow) UnderLoad() float64 {
 	return min(f.Run.RTT.P50, cmp.Or(own, f.Run.RTT.P50))
 }
 
-// Added is what the load adds to the round trip of the empty path, seconds.
-func (f *Flow) Added() float64 { return max(f.UnderLoad()-f.Base(), 0) }
+// Added is what the load adds to the round trip of the empty path, seconds. Medians are compared: on a path that jitters the smallest round trip is the exception,
+// loaded or not.
+func (f *Flow) Added() float64 { return max(f.UnderLoad()-f.idle(), 0) }
+
+// idle is the usual round trip of the empty path, seconds.
+func (f *Flow) idle() float64 { return max(f.Base(), f.IdleMedianSeconds) }
 
 // Queued tells that a queue builds on the path: the round trip under load stands clearly over the empty one. Half of the round trip,
 // or five milliseconds on long paths, is more than scheduling on a busy host adds; below one millisecond every host jitters.
 func (f *Flow) Queued() bool {
-	return f.Base() > 0 && (f.Added() >= 0.005 || f.Added() >= 0.001 && f.UnderLoad() >= 1.5*f.Base())
+	return f.Base() > 0 && (f.Added() >= 0.005 || f.Added() >= 0.001 && f.UnderLoad() >= 1.5*f.idle())
 }
 
 // fill is the part of the offered window that the rate would use on the empty path. Near 1 the window limits. Far below 1 with a

@@ -123,6 +123,8 @@ func TestBufferbloat(t *testing.T) {
 		c.Runs[1].RTT = &traffic.Distribution{Count: 60, P50: p50}
 		return c
 	}
+	jitters := seen{rate: 66e6, rtt: 0.062, base: 0.021}.of(nil)
+	jitters.Runs[0].RTT.P50 = 0.055
 	busy := seen{rate: 10e9, rtt: 0.045, base: 0.0004}.of(nil)
 	busy.Runs[1].Ends.Local.CPUs = idleCPUs(0, 0.01)
 	linked := full.of(nil)
@@ -135,6 +137,7 @@ func TestBufferbloat(t *testing.T) {
 		{"at a link whose speed is known", linked, evidence.Warning},
 		{"mild", seen{rate: 18.8e6, rtt: 0.060, base: 0.0203}.of(nil), evidence.Notice},
 		{"pings do not wait", withPings(0.021), none},
+		{"a path that jitters", jitters, none},
 		{"a queue that fills a link", seen{rate: 94e6, rtt: 0.040, base: 0.0202}.of(nil), none},
 		{"a long path", seen{rate: 94e6, rtt: 0.302, base: 0.3}.of(nil), none},
 		{"one buffer of a long path", seen{rate: 200e6, rtt: 0.131, base: 0.080}.of(nil), none},
