@@ -1,6 +1,9 @@
 package sosreport
 
 import (
+	"bytes"
+	"errors"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -18,8 +21,8 @@ func FuzzReport(f *testing.F) {
 	}))
 	f.Add(0, []byte("2: eth0: <UP> mtu 1500\n    link/ether 02:00:00:00:00:01\n"), "../../devices/pci0000:00/0000:00:03.0/net/eth0")
 	f.Add(3, []byte("driver: x\nbus-info: ../../../etc\n"), "/etc")
+	entries := render(f, tiny(), sos4)
 	f.Fuzz(func(t *testing.T, which int, content []byte, target string) {
-		entries := render(t, tiny(), sos4)
 		c := newCollector()
 		for _, e := range entries {
 			if e.Target == "" && wanted(e.Name) {
@@ -36,5 +39,26 @@ func FuzzReport(f *testing.F) {
 			t.Fatal(err)
 		}
 		_, _ = r.Root().Counters() // A report without any counters is an error there.
+	})
+}
+
+// Whatever a file is, it is a report or an error that says that it is none.
+func FuzzRead(f *testing.F) {
+	plain := tarred(f, "a/", render(f, tiny(), sos4)[:3])
+	f.Add(plain)
+	f.Add(gzipped(f, plain))
+	f.Add([]byte("BZh91AY&SY"))
+	f.Add([]byte("\xfd7zXZ\x00"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := Read(t.Context(), bytes.NewReader(b))
+		if err != nil {
+			if !errors.Is(err, ErrFormat) {
+				t.Errorf("an error without a kind: %v", err)
+			}
+			return
+		}
+		if _, err := r.Root().Snapshot(t.Context()); err != nil && !errors.Is(err, fs.ErrNotExist) { // outputs alone, and none that is known
+			t.Error(err)
+		}
 	})
 }
