@@ -156,7 +156,8 @@ func TestNetnsStageThatFails(t *testing.T) {
 	}{
 		"setting": {Fault{Settings: map[string][]Setting{"near": {{"qdisc:eth0/root", "tbf speed 5"}}}}, `host near: set qdisc of eth0: tbf has no "speed"`},
 		"queue":   {Fault{Settings: map[string][]Setting{"near": {{"queue:eth0/rx-9/rps_cpus", "1"}}}}, "host near: set queue:eth0/rx-9/rps_cpus"},
-		"work":    {Fault{Work: []work.Work{{Kind: work.TCPSource, Host: "near", To: "far", Port: 9}}}, "work tcp-source on near did not start: exit status 1: work tcp-source: dial tcp4 10.77.0.2:9: connect: connection refused"},
+		"work": {Fault{Work: []work.Work{{Kind: work.TCPSource, Host: "near", To: "far", Port: 9}}},
+			"work tcp-source on near did not start: exit status 1: work tcp-source: dial tcp4 10.77.0.2:9: connect: connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := plain

@@ -37,10 +37,12 @@ func Select(scenarios []lab.Scenario, f Filter) []Case {
 		if f.Only != nil && !f.Only.MatchString(s.Name) || f.Ground != "" && f.Ground != s.On() || f.Short && !s.Short {
 			continue
 		}
+		// A sound world has no level, so that whoever asks for one gets none of them.
 		if s.Sound() && f.Level == "" {
 			cases = append(cases, Case{Scenario: s})
 		}
 		for _, l := range lab.Levels {
+			// The short form is for every run of the tests: what is gross must be found on a busy machine too.
 			if _, ok := s.Fault(l); !ok || f.Level != "" && l != f.Level || f.Short && l != lab.Gross {
 				continue
 			}

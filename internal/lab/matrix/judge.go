@@ -33,10 +33,12 @@ func judge(m *report.MatrixCase, c Case) {
 		}
 		return
 	}
+	// The best place of those that are as right counts.
 	for _, code := range m.Expected {
 		if at := place(code) + 1; at > 0 && (m.Rank == 0 || at < m.Rank) {
 			m.Rank = at
 		}
 	}
+	// A sound world is right only when nothing further down is a warning either: somebody would act on it.
 	m.Right = m.Rank == 1 && !(c.Level == "" && m.Warned)
 }

@@ -48,6 +48,7 @@ func Run(ctx context.Context, cases []Case, o Options) ([]report.MatrixCase, err
 		guests []Case
 		failed error
 	)
+	// A document is kept as soon as its case has ended: a matrix takes long, and what was played before an interrupt is not lost.
 	done := func(c report.MatrixCase) {
 		if err := keep(o.Out, c); err != nil && failed == nil {
 			failed = err
@@ -62,6 +63,7 @@ func Run(ctx context.Context, cases []Case, o Options) ([]report.MatrixCase, err
 	}
 	o.kernel = release()
 	for _, c := range cases {
+		// Guests go last and together, because those that ask for the same one share it.
 		if c.Scenario.On() == lab.Guest && !o.Inside {
 			guests = append(guests, c)
 			continue
@@ -97,6 +99,7 @@ func Run(ctx context.Context, cases []Case, o Options) ([]report.MatrixCase, err
 // play makes one world and asks for one verdict.
 func play(ctx context.Context, c Case, run int, o Options) (report.MatrixCase, error) {
 	m := begin(c, run, o)
+	// Before the world is made, or its own work would count.
 	others := busy(ctx)
 	state, err := os.MkdirTemp("", "linerate-matrix-")
 	if err != nil {
@@ -164,7 +167,7 @@ func keep(dir string, c report.MatrixCase) error {
 		return nil
 	}
 	name := strings.Trim(fmt.Sprintf("%s.%s", c.Scenario, c.Level), ".")
-	if c.Run > 1 {
+	if c.Run > 1 { // the first has the plain name, which is what one looks for
 		name += fmt.Sprintf(".%d", c.Run)
 	}
 	indented, err := json.MarshalIndent(c.Document, "", "  ")

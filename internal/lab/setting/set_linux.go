@@ -66,6 +66,7 @@ func Set(c *nl.Client, name, value string) error {
 func setQdisc(c *nl.Client, device, value string) error {
 	kind, rest, _ := strings.Cut(value, " ")
 	words := strings.Fields(rest)
+	// No units: a scenario's file has plain numbers, as all documents do.
 	if len(words)%2 != 0 {
 		return fmt.Errorf("set qdisc of %s to %q: want a kind and pairs of name and value", device, value)
 	}
@@ -129,6 +130,7 @@ func Here(name, value string) (undo func(), err error) {
 	if !ok {
 		return nil, fmt.Errorf("set %s: of the machine itself only sysctls can be set", name)
 	}
+	// What was there before, and not the default: a guest may have been set up differently for all its cases.
 	old, err := os.ReadFile(sysctlPath(file))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)

@@ -26,6 +26,7 @@ func Run(ctx context.Context, w Work, out io.Writer) error {
 		SlowListener: j.slowListener, Connector: j.connector, Churn: j.churn,
 		UDPSink: j.udpSink, UDPSource: j.udpSource, UDPEcho: j.udpEcho, UDPFlows: j.udpFlows, Neighbours: j.neighbours,
 	}
+	// The size of the table is known on the machine that plays, not to the scenario.
 	if w.Fill > 0 {
 		n, err := flowsToFill(w.Fill)
 		if err != nil {
@@ -40,12 +41,13 @@ func Run(ctx context.Context, w Work, out io.Writer) error {
 	return fmt.Errorf("work %s: %w", w.Kind, err)
 }
 
-// job is a work under way.
+// job is a work under way. Its methods are the bodies of the kinds, named after them; each returns when ctx ends or when it cannot go on.
 type job struct {
 	Work
 	out io.Writer
 }
 
+// ready is awaited by the lab before it starts the next work or asks for a verdict: nothing is to be judged before the fault is there.
 func (j *job) ready() { fmt.Fprintln(j.out, Ready) }
 
 // at is the address it talks to or, without To, listens at.
@@ -77,6 +79,7 @@ func (j *job) each(ctx context.Context, body func(ctx context.Context, begun fun
 // cpuHog spins for Busy of every hundredth of a second: short beside the steps in which processors are watched.
 func (j *job) cpuHog(ctx context.Context) error {
 	const turn = 10 * time.Millisecond
+	// Threads are pinned, so that every processor has its share: the scheduler would spread them as it likes, and a spread hog is a milder one.
 	var all, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		return fmt.Errorf("ask for the processors: %w", err)
@@ -106,6 +109,7 @@ func (j *job) cpuHog(ctx context.Context) error {
 		}
 		begun()
 		for ctx.Err() == nil {
+			// Reading the clock is the work: it needs no memory and no kernel, so that only the processor is taken.
 			for start := time.Now(); time.Since(start) < time.Duration(j.Busy*float64(turn)); {
 			}
 			if j.Busy < 1 {
@@ -138,6 +142,7 @@ func pace(ctx context.Context, start time.Time, n, rate float64) {
 	if rate <= 0 {
 		return
 	}
+	// Against the beginning and not the last step, so that lateness is made up for and the mean rate is right.
 	wait := time.Until(start.Add(time.Duration(n / rate * float64(time.Second))))
 	if wait < time.Millisecond {
 		return

@@ -17,7 +17,7 @@ import (
 func (j *job) tcpSink(ctx context.Context) error {
 	return j.serve(ctx, func(c net.Conn) {
 		buf := make([]byte, j.Bytes)
-		if j.Rate == 0 {
+		if j.Rate == 0 { // then the reader must not be what is slow
 			buf = make([]byte, 256<<10)
 		}
 		start, n := time.Now(), 0
@@ -32,6 +32,7 @@ func (j *job) tcpSink(ctx context.Context) error {
 	})
 }
 
+// tcpSource writes zeros: nobody looks at them, and nothing on the way compresses.
 func (j *job) tcpSource(ctx context.Context) error {
 	// One moment for all connections: bursts that begin together are what overflows a shallow queue.
 	epoch := time.Now()
@@ -45,6 +46,7 @@ func (j *job) tcpSource(ctx context.Context) error {
 		begun()
 		buf, start, n := make([]byte, j.Bytes), time.Now(), 0
 		for ctx.Err() == nil {
+			// By the clock and not after a rest from the last burst, or connections that were slower would come to send alone.
 			if j.Burst > 0 {
 				if turn := j.interval(); j.Interval > 0 {
 					rest(ctx, turn-time.Since(epoch)%turn)
@@ -66,6 +68,7 @@ func (j *job) tcpSource(ctx context.Context) error {
 	})
 }
 
+// rpcServer says nothing before it has a whole request: that is what lets its kernel delay the acknowledgement of half of one.
 func (j *job) rpcServer(ctx context.Context) error {
 	return j.serve(ctx, func(c net.Conn) {
 		for request := make([]byte, j.Bytes); ; {
@@ -140,6 +143,7 @@ func (j *job) connector(ctx context.Context) error {
 	d := net.Dialer{Timeout: 5 * time.Second}
 	j.ready()
 	for start, n := time.Now(), 1.0; ctx.Err() == nil; n++ {
+		// Bounded by the rate and the five seconds after which an attempt is given up.
 		go func() {
 			c, err := d.DialContext(ctx, "tcp4", j.at(j.Port))
 			if err != nil {
@@ -168,6 +172,7 @@ func (j *job) churn(ctx context.Context) error {
 			switch {
 			case err == nil:
 				_ = c.Close()
+			// EADDRNOTAVAIL is the fault to be had: no local port is free. The others are a server that has its own troubles.
 			case errors.Is(err, unix.EADDRNOTAVAIL), os.IsTimeout(err), errors.Is(err, unix.ECONNRESET):
 				rest(ctx, time.Millisecond) // what a program does that just tries again
 			default:

@@ -24,6 +24,7 @@ func (j *job) udpSocket(ctx context.Context, port int) (*net.UDPConn, error) {
 	return c.(*net.UDPConn), nil
 }
 
+// udpSink is slow by pausing after each read, as a program that has something to do with what it read; meanwhile the socket's buffer fills.
 func (j *job) udpSink(ctx context.Context) error {
 	c, err := j.udpSocket(ctx, j.Port)
 	if err != nil {
@@ -32,7 +33,7 @@ func (j *job) udpSink(ctx context.Context) error {
 	defer c.Close()
 	defer until(ctx, c)()
 	j.ready()
-	buf := make([]byte, 64<<10)
+	buf := make([]byte, 64<<10) // the largest datagram there is
 	for start, n := time.Now(), 1.0; ; n++ {
 		if _, _, err := c.ReadFromUDPAddrPort(buf); err != nil {
 			return err
@@ -58,6 +59,7 @@ func refused(err error) bool {
 	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.EAGAIN)
 }
 
+// udpSource does not wait for anybody: datagrams have no window, which is why a slow reader loses them.
 func (j *job) udpSource(ctx context.Context) error {
 	to, err := j.target(ctx)
 	if err != nil {
@@ -89,6 +91,7 @@ func (j *job) udpSource(ctx context.Context) error {
 	})
 }
 
+// udpEcho is the reply without which no flow is assured.
 func (j *job) udpEcho(ctx context.Context) error {
 	port := j.Port - 1
 	next := make(chan int, j.Count)
@@ -164,6 +167,7 @@ func (j *job) udpFlows(ctx context.Context) error {
 				pace(ctx, start, n, rate)
 			}
 		}
+		// The first round makes the flows and the second, later than two seconds, assures them; the third repairs what was lost on the way.
 		if round == 2 {
 			j.ready()
 		}
@@ -185,6 +189,8 @@ func drain(c *net.UDPConn) {
 	}
 }
 
+// neighbours asks for hosts that are not there. Such an entry waits for an answer for three seconds and cannot be given up before, so a
+// table of fewer places than addresses overflows.
 func (j *job) neighbours(ctx context.Context) error {
 	first, err := j.target(ctx)
 	if err != nil {
