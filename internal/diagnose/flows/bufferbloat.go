@@ -8,13 +8,13 @@ import (
 )
 
 // bloatNotice and bloatWarning are what a queue adds to the round trip, seconds. 30 ms is what a voice call can spare on top of a short path (ITU-T G.114 asks
-// for 150 ms one way, codec and all), 100 ms is where people feel every click.
-const bloatNotice, bloatWarning = 0.030, 0.100
+// for 150 ms one way, codec and all), 100 ms is where people feel every click. Half a second is too much on any path.
+const bloatNotice, bloatWarning, bloatGross = 0.030, 0.100, 0.500
 
 // bufferbloat: a queue on the path lets far more wait than it needs to keep its link busy, and whatever else goes that way waits behind it.
 //
 // The delay must stand in relation to the path: a buffer of one bandwidth-delay product at most doubles the round trip, and is what loss-based senders need
-// to fill a link. So a notice asks for twice the idle round trip, a warning for half as much again, since 100 ms hurt by themselves.
+// to fill a link. So a notice asks for twice the idle round trip, and a warning for two and a half times, or for half a second whatever the path.
 //
 // The look-alikes: processors that are full on both hosts of a short path delay everything by milliseconds; a long path is slow when idle as well; and a
 // queue of less than that is a full link and no fault. That the link is full excludes nothing here, so every flow is looked at.
@@ -32,7 +32,7 @@ func bufferbloat(c *evidence.Case) *evidence.Finding {
 	loaded := f.UnderLoad()
 	severity := evidence.Notice
 	switch {
-	case f.Added() >= bloatWarning && loaded >= 1.5*f.Base():
+	case f.Added() >= bloatWarning && (loaded >= 2.5*f.Base() || f.Added() >= bloatGross):
 		severity = evidence.Warning
 	case f.Added() < bloatNotice || loaded < 2*f.Base():
 		return nil

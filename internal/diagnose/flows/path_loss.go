@@ -15,6 +15,8 @@ const (
 	minEvents = 3
 	// harmlessGain is how much more eight streams must get at least for the loss to cost one stream anything worth the name.
 	harmlessGain = 1.25
+	// fullGain and fullGrowth tell losses that come with the load: eight streams that get hardly more than twice as much, and lose five times the part, fill a queue.
+	fullGain, fullGrowth = 2.5, 5
 	// lossyModelBased is the loss that a model-based congestion control (bbr) feels; it ignores less by design.
 	lossyModelBased = 0.01
 )

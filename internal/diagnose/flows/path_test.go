@@ -96,6 +96,9 @@ func TestPathLoss(t *testing.T) {
 			counters: map[string]uint64{"TcpExt.TCPSackRecovery": 3}}.of(nil), evidence.Warning},
 		{"two overshoots on a long path", seen{rate: 22e6, rtt: 0.102, base: 0.1, sent: 5647, again: 200, scatter: 0.3,
 			counters: map[string]uint64{"TcpExt.TCPSackRecovery": 2}}.of(nil), none},
+		// As seen on a busy host: eight streams fill the queue that one leaves half empty.
+		{"a full link beside programs that take the processors", seen{rate: 43e6, rtt: 0.0125, base: 0.0101, sent: 11165, again: 21, scatter: 0.25}.of(probes(
+			evidence.ProbeStreams, seen{rate: 72e6, rtt: 0.0254, base: 0.0101, streams: 8, sent: 1160, again: 30}.run())), none},
 		{"reordering", seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 4500, again: 20, reordered: 400, scatter: 0.2}.of(nil), none},
 		{"a black hole that the kernel found", seen{rate: 17e6, rtt: 0.0207, base: 0.0202, sent: 4500, again: 24, scatter: 0.2, mss: 1300,
 			counters: map[string]uint64{"TcpExt.TCPMTUPSuccess": 3}}.of(nil), none},
@@ -141,6 +144,8 @@ func TestBufferbloat(t *testing.T) {
 		{"a queue that fills a link", seen{rate: 94e6, rtt: 0.040, base: 0.0202}.of(nil), none},
 		{"a long path", seen{rate: 94e6, rtt: 0.302, base: 0.3}.of(nil), none},
 		{"one buffer of a long path", seen{rate: 200e6, rtt: 0.131, base: 0.080}.of(nil), none},
+		{"a little more of a long path", seen{rate: 87e6, rtt: 0.184, base: 0.080}.of(nil), evidence.Notice},
+		{"half a second of a long path", seen{rate: 87e6, rtt: 0.85, base: 0.300}.of(nil), evidence.Warning},
 		{"full processors", busy, none},
 		{"no round trip", seen{rate: 94e6}.of(nil), none},
 	})

@@ -86,7 +86,7 @@ type trial struct {
 	gain     float64 // its rate, of the flow's
 	bounded  bool    // the rate is what is bounded
 	clear    bool    // by a wide margin
-	harmless bool    // the loss takes next to nothing from the rate
+	harmless bool    // the loss takes next to nothing from the rate, or is that of a full queue
 	says     string  // what the trial showed, the end of a sentence
 }
 
@@ -106,7 +106,7 @@ func boundedRate(f *evidence.Flow, p float64) *trial {
 		t.bounded = t.gain >= 0.5 && t.gain <= policedGain && lost >= policedGrowth*p ||
 			t.gain <= floodGain && lost >= floodGrowth*p && lost >= floodLoss && everywhere(run)
 		t.clear = t.gain <= 1.35 && (lost >= 10*p || lost >= 0.05) || t.gain >= 2
-		t.harmless = t.gain < harmlessGain
+		t.harmless = t.gain < harmlessGain || t.gain < fullGain && lost >= fullGrowth*p
 		t.says = fmt.Sprintf("eight streams together got %s times the rate and lost %s of their segments in place of %s.",
 			ratio(t.gain), evidence.Percent(lost), evidence.Percent(p))
 		return t
