@@ -238,7 +238,6 @@ func (c *collector) report(name string) (*Report, error) {
 	for _, e := range c.entries {
 		entries = append(entries, e)
 	}
-	// In one archive, plain copies first: what is made below is looked up in them, and never replaces one but for links that sysfs must have.
 	// Sorted, so that which of two contradictory entries wins does not depend on the order of a map.
 	slices.SortFunc(entries, func(a, b hostfs.Entry) int { return strings.Compare(a.Name, b.Name) })
 	s := newSource(entries)
@@ -251,5 +250,6 @@ func (c *collector) report(name string) (*Report, error) {
 	if b, err := json.Marshal(warnings); err == nil && len(warnings) > 0 {
 		made = append(made, hostfs.Entry{Name: host.WarningsFile, Content: append(b, '\n')})
 	}
+	// Of two entries with one name the later counts: what was made replaces no copy of a file, but links that sysfs must have.
 	return &Report{Name: name, Warnings: warnings, entries: slices.Concat(entries, made)}, nil
 }
