@@ -27,6 +27,9 @@ const (
 // A long chain by itself is a notice: packets may leave it at an earlier rule, and few packets cost little however many rules there are. So the time that the
 // host spent for each packet must be what that many comparisons take, and enough of a processor must go into it. The number of packets is that after merging
 // (GRO), as the chains see them.
+//
+// What cannot be told is whether most packets fit a rule that accepts them on the way: then fewer comparisons take the time, each of which seems quicker than it
+// is. The confidence has room for that.
 func firewallCost(s *evidence.Span) *evidence.Finding {
 	w := firewallWay(s)
 	if w.rules < manyRules/2 {
@@ -60,7 +63,7 @@ func firewallCost(s *evidence.Span) *evidence.Finding {
 	switch {
 	case fits && w.rules >= manyRules && share*used >= rulesShare && !s.SinceBoot:
 		x.Severity = evidence.Warning
-		x.Confidence = evidence.Combine(0.6, evidence.When(w.rules >= 3000, 0.4), evidence.When(s.Loaded(), 0.3), evidence.When(used >= 0.5, 0.3))
+		x.Confidence = evidence.Combine(0.5, evidence.When(w.rules >= 3000, 0.4), evidence.When(s.Loaded(), 0.3), evidence.When(used >= 0.5, 0.3))
 		x.Title = fmt.Sprintf("Each packet is compared with %s firewall rules (%s) and costs %s of processor time, about %s of it for that.",
 			evidence.Count(w.rules), w.chain, evidence.Seconds(each), evidence.Percent(share))
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the network stack itself, which takes as long as some %d rules.", stackInRules))

@@ -27,7 +27,7 @@ func listenOverflow(s *evidence.Span) *evidence.Finding {
 	lost := overflows + halfOpen
 	attempts := s.Count("Tcp.PassiveOpens") + lost
 	ratio := part(lost, attempts)
-	culprit := fullListener(s)
+	culprit := fullListener(s, lost > 0)
 	if lost == 0 && culprit == nil || s.SinceBoot && ratio < historicRatio {
 		return nil
 	}
@@ -78,8 +78,9 @@ func socketWord(l *watch.Listener) string {
 }
 
 // fullListener is the listener that refused connections, or else one that is full now: nil where there is none, or the kernel does not tell sockets. The kernel
-// refuses when more than the backlog wait (sk_acceptq_is_full), so that a queue may hold one more than its limit.
-func fullListener(s *evidence.Span) *watch.Listener {
+// refuses when more than the backlog wait (sk_acceptq_is_full), so that a queue may hold one more than its limit. A listener's own drops are of all reasons,
+// segments that make no sense among them, so that they count only where some were dropped for want of room.
+func fullListener(s *evidence.Span, refused bool) *watch.Listener {
 	if s.Sockets == nil {
 		return nil
 	}
@@ -87,7 +88,7 @@ func fullListener(s *evidence.Span) *watch.Listener {
 	for i := range s.Sockets.Listeners {
 		l := &s.Sockets.Listeners[i]
 		isFull := l.Queued > l.Limit
-		if (l.Drops > 0 || isFull) && (found == nil || l.Drops > found.Drops) {
+		if (refused && l.Drops > 0 || isFull) && (found == nil || l.Drops > found.Drops) {
 			found = l
 		}
 	}

@@ -183,6 +183,8 @@ func TestRules(t *testing.T) {
 		{"backlog in use", listenOverflow, watched(counters{"Tcp.PassiveOpens": 6000}, listener(watch.Listener{Queued: 100, Limit: 128})), none, ""},
 		{"a flood that gets cookies", listenOverflow, watched(counters{"TcpExt.TCPReqQFullDoCookies": 50000, "TcpExt.SyncookiesSent": 50000}), none, ""},
 		{"drops of a listener for other reasons", listenOverflow, watched(counters{"TcpExt.ListenDrops": 50, "Tcp.PassiveOpens": 60}), none, ""},
+		{"a listener that dropped what makes no sense", listenOverflow, watched(counters{"TcpExt.ListenDrops": 50, "Tcp.PassiveOpens": 60},
+			listener(watch.Listener{Queued: 1, Limit: 128, Drops: 50})), none, ""},
 		{"a restart last month", listenOverflow, watched(counters{"TcpExt.ListenOverflows": 300, "Tcp.PassiveOpens": 9_000_000}, history), none, ""},
 		{"overflows since boot", listenOverflow, watched(counters{"TcpExt.ListenOverflows": 300_000, "Tcp.PassiveOpens": 900_000}, history), evidence.Notice, "since boot"},
 
