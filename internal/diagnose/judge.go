@@ -19,9 +19,9 @@ var certainty = []evidence.Code{
 	evidence.HalfDuplex, evidence.LinkNegotiatedLow, evidence.CRCErrors, evidence.BusLimited,
 
 	evidence.MTUBlackHole, evidence.MTUMismatch, evidence.ConntrackFull, evidence.NeighbourTableFull, evidence.ListenOverflow, evidence.PortExhaustion,
-	evidence.TCPMemoryPressure,
 
 	evidence.RXRingOverrun, evidence.SoftnetBacklogDrops, evidence.QdiscDrops, evidence.TXQueueDrops, evidence.PauseFrames, evidence.UDPSocketOverflow,
+	evidence.TCPMemoryPressure,
 
 	evidence.WindowScalingOff, evidence.RouteWindowClamped, evidence.ReceiveWindowLimited, evidence.SendBufferLimited, evidence.ApplicationLimited,
 

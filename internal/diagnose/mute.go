@@ -27,7 +27,6 @@ var explains = map[evidence.Code][]evidence.Code{
 	evidence.SoftnetBacklogDrops: {evidence.PathLoss, evidence.TimeoutsIncast, evidence.CongestionControlMismatch},
 	evidence.QdiscDrops:          {evidence.PathLoss, evidence.TimeoutsIncast, evidence.CongestionControlMismatch, evidence.Policer, evidence.Bufferbloat},
 	evidence.TXQueueDrops:        {evidence.PathLoss, evidence.TimeoutsIncast, evidence.CongestionControlMismatch},
-	evidence.BusLimited:          {evidence.RXRingOverrun, evidence.PauseFrames},
 	evidence.PauseFrames:         {evidence.TXQueueDrops, evidence.QdiscDrops},
 
 	evidence.Policer:        {evidence.PathLoss, evidence.TimeoutsIncast, evidence.CongestionControlMismatch},

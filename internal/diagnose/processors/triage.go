@@ -27,6 +27,7 @@ type CPU struct {
 	CPU           int     `json:"cpu"`
 	Class         string  `json:"class"`
 	User          float64 `json:"user_ratio"`
+	Nice          float64 `json:"nice_ratio"` // of User: programs that give way to all others
 	System        float64 `json:"system_ratio"`
 	SoftIRQ       float64 `json:"softirq_ratio"`
 	IRQ           float64 `json:"irq_ratio"`
@@ -74,7 +75,7 @@ const (
 func Examine(s *evidence.Span) *Triage {
 	t := &Triage{Seconds: s.Seconds, CPUs: []CPU{}, Interrupts: []Interrupt{}, WaysOut: []WayOut{}}
 	for _, c := range s.Classes() {
-		line := CPU{CPU: c.CPU, Class: class(c), User: c.User, System: c.System, SoftIRQ: c.SoftIRQ, IRQ: c.IRQ, Steal: c.Steal, Idle: c.Idle}
+		line := CPU{CPU: c.CPU, Class: class(c), User: c.User, Nice: c.Nice, System: c.System, SoftIRQ: c.SoftIRQ, IRQ: c.IRQ, Steal: c.Steal, Idle: c.Idle}
 		for _, w := range s.PerCPU {
 			if w.CPU == c.CPU {
 				line.Interrupts, line.Packets = s.PerSecond(float64(w.Interrupts)), s.PerSecond(float64(w.Packets))
@@ -83,7 +84,7 @@ func Examine(s *evidence.Span) *Triage {
 		}
 		t.CPUs = append(t.CPUs, line)
 	}
-	slices.SortStableFunc(t.CPUs, func(a, b CPU) int { return cmp.Compare(a.Idle, b.Idle) })
+	slices.SortStableFunc(t.CPUs, func(a, b CPU) int { return cmp.Compare(a.Idle+a.Nice, b.Idle+b.Nice) })
 	t.interrupts(s)
 	if len(t.CPUs) == 0 {
 		t.Verdict = "The kernel told nothing of its processors, so nothing can be said."
@@ -160,7 +161,7 @@ func cardOf(s *evidence.Span, name string) *host.Interface {
 func (t *Triage) ask(s *evidence.Span) {
 	all := s.Classes()
 	t.Steps = append(t.Steps, fmt.Sprintf("Is the host busy? All %d processors together worked %s of the time: programs %s, kernel %s, packets %s, stolen %s.",
-		len(all), evidence.Percent(mean(all, busy)), evidence.Percent(mean(all, programs)), evidence.Percent(mean(all, func(c evidence.ClassRatios) float64 { return c.System })),
+		len(all), evidence.Percent(mean(all, evidence.ClassRatios.Busy)), evidence.Percent(mean(all, func(c evidence.ClassRatios) float64 { return c.User })), evidence.Percent(mean(all, func(c evidence.ClassRatios) float64 { return c.System })),
 		evidence.Percent(mean(all, packetWork)), evidence.Percent(mean(all, stolen))))
 	c := t.CPUs[0]
 	if c.Class == "idle" {
@@ -197,8 +198,10 @@ func (t *Triage) culprit() (Interrupt, bool) {
 func (t *Triage) judge(s *evidence.Span) {
 	c := t.CPUs[0]
 	lost := s.Count("softnet.dropped") + s.Sum("nic.", ".rx_missed_errors") + s.Sum("nic.", ".rx_fifo_errors")
-	worked := 1 - c.Idle
+	worked := 1 - c.Idle - c.Nice // what is left to programs that give way is left to the network
 	switch {
+	case s.SinceBoot:
+		t.Verdict = fmt.Sprintf("Whether it matters one snapshot does not tell: these are means since the host was started, in which cards and backlogs dropped %s packets.", evidence.Count(lost))
 	case worked >= full && lost >= fewDrops:
 		t.Matters = true
 		t.Verdict = fmt.Sprintf("It matters: CPU %d has nothing left, and %s packets were dropped before the stack meanwhile.", c.CPU, evidence.Count(lost))
@@ -212,6 +215,8 @@ func (t *Triage) judge(s *evidence.Span) {
 		t.Verdict = fmt.Sprintf("It may matter: CPU %d is full of %s, but no packet was dropped for it.", c.CPU, c.Class)
 	case worked >= calm:
 		t.Verdict = fmt.Sprintf("It does not matter yet: CPU %d still has %s of its time, and cards and backlogs dropped %s packets.", c.CPU, evidence.Percent(c.Idle), evidence.Count(lost))
+	case c.Nice >= calm:
+		t.Verdict = fmt.Sprintf("It does not matter: %s of CPU %d goes to programs that give way (nice), and cards and backlogs dropped %s packets.", evidence.Percent(c.Nice), c.CPU, evidence.Count(lost))
 	default:
 		t.Verdict = fmt.Sprintf("It does not matter: the busiest processor was %s idle, and cards and backlogs dropped %s packets.", evidence.Percent(c.Idle), evidence.Count(lost))
 	}
@@ -224,8 +229,7 @@ func (t *Triage) waysOut(s *evidence.Span) {
 	case "idle":
 		return
 	case "programs":
-		t.WaysOut = append(t.WaysOut, WayOut{Way: "programs", Helps: true,
-			Why: fmt.Sprintf("%s of CPU %d is spent in programs: move them, or the card's interrupts, to another processor.", evidence.Percent(c.User), c.CPU)})
+		t.WaysOut = append(t.WaysOut, t.programs(c))
 	case "stolen":
 		t.WaysOut = append(t.WaysOut, WayOut{Way: "hypervisor", Helps: true, Why: fmt.Sprintf("%s of CPU %d was given to other machines: nothing in this host helps.", evidence.Percent(c.Steal), c.CPU)})
 	}
@@ -247,6 +251,23 @@ func (t *Triage) waysOut(s *evidence.Span) {
 		}
 		return 1
 	})
+}
+
+// programs help where one processor is full of them and another has time; what gives way is in nobody's way.
+func (t *Triage) programs(c CPU) WayOut {
+	w := WayOut{Way: "programs"}
+	last := t.CPUs[len(t.CPUs)-1]
+	switch {
+	case c.User-c.Nice < c.Nice:
+		w.Why = fmt.Sprintf("%s of CPU %d goes to programs that give way (nice): moving them gains nothing.", evidence.Percent(c.Nice), c.CPU)
+	case last.Idle+last.Nice < 1-idleEnough:
+		w.Why = fmt.Sprintf("%s of CPU %d is spent in programs, and no processor has time for them: there is too much to do.", evidence.Percent(c.User), c.CPU)
+	default:
+		w.Helps = true
+		w.Why = fmt.Sprintf("%s of CPU %d is spent in programs: move them, or the card's interrupts, to another processor; CPU %d is %s idle.",
+			evidence.Percent(c.User), c.CPU, last.CPU, evidence.Percent(last.Idle))
+	}
+	return w
 }
 
 // coalescing helps where interrupts are many and bring little each. How it is asked for is the driver's: by ethtool mostly, by a module parameter on

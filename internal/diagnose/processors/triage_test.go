@@ -45,6 +45,11 @@ func TestTriage(t *testing.T) {
 		{"frames handed up one by one", interrupted(0, 0.95, 8000, 40, 1500, func(i *host.Interface) { i.Features = map[string]host.Feature{"rx-gro": {}} }), true, "packets",
 			"steering offloads", "queue:eth0/rx-0/rps_cpus"},
 		{"a program", interrupted(0.97, 0.01, 500, 10, 1000, nil), false, "programs", "programs", ""},
+		{"a program that gives way", func() *evidence.Span {
+			s := interrupted(0.97, 0.01, 500, 10, 1000, nil)
+			s.CPUs[0] = niced(s.CPUs[0])
+			return s
+		}(), false, "idle", "", ""},
 		{"half busy", interrupted(0, 0.60, 8000, 40, 300, nil), false, "packets", "steering", "queue:eth0/rx-0/rps_cpus"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
