@@ -32,7 +32,7 @@ func TestTimeouts(t *testing.T) {
 			counters: map[string]uint64{"TcpExt.TCPTimeouts": 4}}.of(nil), evidence.Notice},
 		{"a bloated queue", seen{rate: 19e6, rtt: 0.7, base: 0.02, again: 1000, counters: map[string]uint64{"TcpExt.TCPTimeouts": 4}}.of(nil), none},
 		{"watched, gross", watched(watch.Connection{}, map[string]uint64{"TcpExt.TCPTimeouts": 143, "Tcp.OutSegs": 8000, "Tcp.RetransSegs": 1200}), evidence.Warning},
-		{"watched, peers that went away", watched(watch.Connection{}, map[string]uint64{"TcpExt.TCPTimeouts": 40, "Tcp.OutSegs": 8000, "Tcp.RetransSegs": 45}), evidence.Notice},
+		{"watched, peers that left", watched(watch.Connection{}, map[string]uint64{"TcpExt.TCPTimeouts": 40, "Tcp.OutSegs": 8000, "Tcp.RetransSegs": 45}), evidence.Notice},
 		{"watched, a busy server", watched(watch.Connection{}, map[string]uint64{"TcpExt.TCPTimeouts": 40, "Tcp.OutSegs": 900000, "Tcp.RetransSegs": 4500}), none},
 		{"watched, quiet", watched(watch.Connection{}, map[string]uint64{"TcpExt.TCPTimeouts": 1, "Tcp.OutSegs": 20}), none},
 	})
