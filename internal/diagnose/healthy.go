@@ -120,6 +120,11 @@ func quiet(c *evidence.Case) evidence.Finding {
 		x.Where = s.Side
 		x.Title = fmt.Sprintf("No fault showed in %s, in which this host moved %s in both directions together.", evidence.Seconds(s.Seconds), evidence.Rate(moved))
 		x.Evidence = []evidence.Evidence{{Name: "moved by the interfaces, both directions", Value: moved, Unit: "bits_per_second", Source: s.Source("rx_bytes + tx_bytes")}}
+		// No rule says what these segments cost, but whoever looks for a fault has to know of them.
+		if sent, again := s.Count("Tcp.OutSegs"), s.Count("Tcp.RetransSegs"); sent >= 1000 && again >= heavyLoss*sent {
+			x.Title = strings.TrimSuffix(x.Title, ".") + fmt.Sprintf("; but %s of %s TCP segments were sent again.", evidence.Percent(again/sent), evidence.Count(sent))
+			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "segments sent again", Value: again / sent, Unit: "ratio", Source: s.Source("Tcp.RetransSegs / Tcp.OutSegs")})
+		}
 		// A megabit a second is more than the chatter of a host that does nothing.
 		if moved > 1e6 {
 			x.Confidence = 0.6

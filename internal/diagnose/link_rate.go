@@ -1,16 +1,18 @@
 package diagnose
 
 import (
-	"github.com/linerate/linerate/internal/diagnose/evidence"
-
 	"fmt"
 	"slices"
+
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
 const (
 	// steadyQueued is how much interim rates may scatter when a queue proves the bottleneck, steadyBare when flatness is all there is.
 	steadyQueued = 0.10
 	steadyBare   = 0.05
+	// heavyLoss is more than a sender at a full link causes by itself once it has left slow start: it says so, and claims nothing of where it comes from.
+	heavyLoss = 0.01
 )
 
 // linkRateReached: the slowest link is full, by its known speed or by how the flow behaves.
@@ -78,6 +80,10 @@ func pathRateReached(f *evidence.Flow) *evidence.Finding {
 		),
 		Confidence: evidence.Combine(0.5, evidence.When(byQueue, 0.7), evidence.When(byPacing && f.ModelBased(), 0.5), evidence.When(byPacing, 0.3), evidence.When(!full, 0.2)),
 	}
+	if f.Loss() >= heavyLoss {
+		x.Title = fmt.Sprintf("The path delivers a steady %s and neither host holds it back, but %s of the segments were sent again.", evidence.Rate(f.RateBitsPerSec), evidence.Percent(f.Loss()))
+		x.Confidence *= 0.7
+	}
 	if queued {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "queueing delay under load", Value: f.Added(), Unit: "seconds", Source: "loaded less smallest round trip"})
 	}
@@ -116,7 +122,7 @@ func opening(f *evidence.Flow) bool {
 func rejectHostLimits(f *evidence.Flow, x *evidence.Finding) {
 	if f.Streams > 0 {
 		x.Rejected = append(x.Rejected, f.NotReceiveWindow(), f.NotSendBuffer())
-		if f.Queued() {
+		if f.Queued() && f.Loss() < heavyLoss {
 			x.Rejected = append(x.Rejected, fmt.Sprintf("Not random loss: the queue at the bottleneck adds %s to the round trip, and %s of the segments were sent again.",
 				evidence.Seconds(f.Added()), evidence.Percent(f.Loss())))
 		} else {

@@ -1,12 +1,11 @@
 package flows
 
 import (
-	"github.com/linerate/linerate/internal/diagnose/evidence"
-
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/knob"
 )
 

@@ -1,11 +1,10 @@
 package flows
 
 import (
-	"github.com/linerate/linerate/internal/diagnose/evidence"
-
 	"fmt"
 	"math/bits"
 
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/knob"
 )

@@ -20,6 +20,7 @@ func Rules() []evidence.Rule {
 		{Code: evidence.TimeoutsIncast, Span: timeoutsWatched},
 		{Code: evidence.PathLoss, Flow: pathLoss},
 		{Code: evidence.PathLoss, Span: pathLossWatched},
+		{Code: evidence.PathLoss, Case: lostEchoes},
 		{Code: evidence.CongestionControlMismatch, Flow: congestionControlMismatch},
 		{Code: evidence.Bufferbloat, Case: bufferbloat},
 		{Code: evidence.DelayedACKStall, Span: delayedACKWatched},

@@ -1,17 +1,19 @@
 package flows
 
 import (
-	"github.com/linerate/linerate/internal/diagnose/evidence"
-
 	"fmt"
 	"strconv"
 
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/knob"
 )
 
 // sendBufferFill is the least part of the send buffer that must be payload in flight. The kernel counts descriptors and pages in
 // the buffer as well, so a full one holds between a third and nearly all of its size as payload.
 const sendBufferFill = 0.3
+
+// bufferGain is how much more eight buffers must carry than one for the one to have been too small: less is what runs differ by.
+const bufferGain = 1.25
 
 // sendBufferLimited: the socket buffer of the sender cannot hold what the path needs in flight.
 //
@@ -39,6 +41,16 @@ func sendBufferLimited(f *evidence.Flow) *evidence.Finding {
 	if !byKernel && !byMark {
 		return nil
 	}
+	// A mark without the kernel's account is a suspicion: a sender that paces to a full link is found with nothing to send as well. Eight streams have eight
+	// buffers, and get no more of a link that is full. Where they cannot be asked the suspicion stays, and is worth less.
+	var gain float64
+	if !byKernel && f.Streams <= fewStreams {
+		if run := probed(f, evidence.ProbeStreams); run != nil {
+			if gain = run.RateBitsPerSec / f.RateBitsPerSec; gain < bufferGain {
+				return nil
+			}
+		}
+	}
 	x := &evidence.Finding{
 		Code: evidence.SendBufferLimited, Severity: evidence.Warning, Where: f.Sender.Name,
 		Title: fmt.Sprintf("The send buffer of the %s host holds the flow at %s: %s of buffer for a round trip of %s.",
@@ -54,6 +66,12 @@ func sendBufferLimited(f *evidence.Flow) *evidence.Finding {
 		Rejected: append([]string{f.NotReceiveWindow(), f.NotCongestionWindow(), f.NotLoss(), f.NotQueue()}, f.NotProcessor()...),
 		Confidence: evidence.Combine(evidence.When(byKernel, 0.75), evidence.When(f.AppLimited, 0.5), evidence.When(atCap, 0.6),
 			evidence.When(roomy, 0.5)) * (1 - evidence.When(wmemKnown && !atCap, 0.4)),
+	}
+	if !byKernel && gain == 0 {
+		x.Confidence *= 0.7
+	}
+	if gain > 0 {
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "eight streams together, of the rate of one", Value: gain, Unit: "times", Source: "probe streams"})
 	}
 	if wmemKnown {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "largest send buffer allowed", Value: wmem, Unit: "bytes",

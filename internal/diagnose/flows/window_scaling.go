@@ -1,11 +1,10 @@
 package flows
 
 import (
-	"github.com/linerate/linerate/internal/diagnose/evidence"
-
 	"fmt"
 	"strings"
 
+	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/knob"
 )
 
