@@ -13,7 +13,7 @@ import (
 // bus is told about and not divided by: nobody knows what the neighbours do.
 func ofBus(s *host.Snapshot, dev *host.Interface) (Rate, bool) {
 	b := dev.Bus
-	if b == nil || nominalSpeed(s, dev) {
+	if b == nil || NominalSpeed(s, dev) {
 		return Rate{}, false
 	}
 	nominal, width := b.CapacityBitsPerSec, b.Width

@@ -90,15 +90,15 @@ var paravirtual = []string{"virtio_net", "vmxnet3", "hv_netvsc", "xen_netfront",
 // emulated drivers are for real cards of old, which in a virtual machine are nobody's hardware: they may pass their nominal rate.
 var emulated = []string{"e1000", "e1000e", "igb", "8139cp", "8139too", "pcnet32", "ne2k-pci", "tulip", "sky2", "rtl8139"}
 
-// nominalSpeed tells that the speed and the bus of dev bound nothing: they are what the hypervisor's imitation says of itself.
-func nominalSpeed(s *host.Snapshot, dev *host.Interface) bool {
+// NominalSpeed tells that the speed and the bus of dev bound nothing: they are what the hypervisor's imitation says of itself.
+func NominalSpeed(s *host.Snapshot, dev *host.Interface) bool {
 	return dev.Virtual || slices.Contains(paravirtual, dev.Driver) || dev.Bus != nil && dev.Bus.Kind == "virtio" ||
 		s.VirtualMachine() && slices.Contains(emulated, dev.Driver)
 }
 
 // ofLink is the bit rate of the wire. Half duplex does not halve it: either direction may have all of it, only not both.
 func ofLink(s *host.Snapshot, dev *host.Interface) (Rate, bool) {
-	if dev.SpeedBitsPerSec <= 0 || nominalSpeed(s, dev) {
+	if dev.SpeedBitsPerSec <= 0 || NominalSpeed(s, dev) {
 		return Rate{}, false
 	}
 	why := fmt.Sprintf("%s links at %s", dev.Name, unit.BitRate(dev.SpeedBitsPerSec))

@@ -13,7 +13,7 @@ import (
 // ofPackets are the limits on packets that interrupts, polling and rings set, of a card with a wire of known rate. Packets are told as the bits per
 // second that they take of the wire, to be held against the link.
 func ofPackets(s *host.Snapshot, dev *host.Interface) []Rate {
-	if dev.SpeedBitsPerSec <= 0 || dev.MTUBytes <= 0 || nominalSpeed(s, dev) || dev.Rings == nil || dev.Rings.Rx.Current == 0 {
+	if dev.SpeedBitsPerSec <= 0 || dev.MTUBytes <= 0 || NominalSpeed(s, dev) || dev.Rings == nil || dev.Rings.Rx.Current == 0 {
 		return nil
 	}
 	var all []Rate

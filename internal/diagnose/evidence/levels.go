@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/ceiling"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/knob"
 )
@@ -40,11 +41,11 @@ func (f *Flow) Target() (size float64, why string) {
 }
 
 // slowestLink finds the slower of the real links that carry the flow. The speed of a virtual interface is a number that somebody
-// typed, so it does not count.
+// typed, that of an imitated card bounds nothing, so neither counts.
 func (f *Flow) SlowestLink() (card *host.Interface, at End, ok bool) {
 	for _, e := range []End{f.Sender, f.Receiver} {
 		c := e.Card
-		if c == nil || c.Virtual || c.SpeedBitsPerSec <= 0 {
+		if c == nil || c.SpeedBitsPerSec <= 0 || e.Host == nil || ceiling.NominalSpeed(e.Host, c) {
 			continue
 		}
 		if !ok || c.SpeedBitsPerSec < card.SpeedBitsPerSec {
