@@ -18,21 +18,21 @@ import (
 // private is a case with everything in it that is nobody else's business.
 func private() evidence.Case {
 	near := &host.Snapshot{
-		Name: "db7.acme.example", Kernel: "4.18.0.305", BootID: "2f9b1c1e-5c1d-4c0e-9d0a-0123456789ab", Virtualization: "vm",
+		Name: "dbx.acme.example", Kernel: "4.18.0.305", BootID: "2f9b1c1e-5c1d-4c0e-9d0a-0123456789ab", Virtualization: "vm",
 		Interfaces: []host.Interface{{Name: "enx525400123456", MAC: "52:54:00:12:34:56", Addresses: []string{"203.0.114.7/24"}, MTUBytes: 1500}},
 		Routes:     []host.Route{{Destination: "203.0.114.0/24", Interface: "enx525400123456"}},
-		Warnings:   []string{"read db7: /etc/secret of db7.acme.example: permission denied"},
+		Warnings:   []string{"read dbx: /etc/secret of dbx.acme.example: permission denied"},
 	}
 	lost := 0.5
 	run := traffic.Result{
 		Test: traffic.Ping, LocalAddress: "203.0.114.7", RemoteAddress: "203.0.114.9", LossRatio: &lost, Bytes: 1<<60 + 1,
-		Warnings: []string{"cpu 0 of db7.acme.example was busy"},
+		Warnings: []string{"cpu 0 of dbx.acme.example was busy"},
 	}
-	run.Ends.Local = traffic.End{Host: "db7.acme.example", Counters: map[string]uint64{"nic.enx525400123456.rx_bytes": 1<<63 + 7}}
+	run.Ends.Local = traffic.End{Host: "dbx.acme.example", Counters: map[string]uint64{"nic.enx525400123456.rx_bytes": 1<<63 + 7}}
 	run.Ends.Remote = traffic.End{Host: "vm"}
 	return evidence.Case{
 		Near: near, Far: &host.Snapshot{Name: "vm", Virtualization: "vm"}, Runs: []traffic.Result{run}, FarAddress: "203.0.114.9:7070",
-		Probes: map[evidence.Probe]traffic.Result{evidence.ProbeMTU: run}, Refused: map[evidence.Probe]string{evidence.ProbeUDP: "db7.acme.example: refused by 203.0.114.9"},
+		Probes: map[evidence.Probe]traffic.Result{evidence.ProbeMTU: run}, Refused: map[evidence.Probe]string{evidence.ProbeUDP: "dbx.acme.example: refused by 203.0.114.9"},
 		Watched: []evidence.Span{{Side: "near", Host: near, Seconds: 3}},
 	}
 }
@@ -47,7 +47,7 @@ func TestWriteSaysNothingOfWhoItWas(t *testing.T) {
 	if err := Write(&b, "v1", c); err != nil {
 		t.Fatal(err)
 	}
-	for _, secret := range []string{"db7", "acme", "203.0.114", "52:54:00", "525400123456", "2f9b1c1e"} {
+	for _, secret := range []string{"dbx", "acme", "203.0.114", "52:54:00", "525400123456", "2f9b1c1e"} {
 		if strings.Contains(b.String(), secret) {
 			t.Errorf("%q is still in it:\n%s", secret, b.String())
 		}
