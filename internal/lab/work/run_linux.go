@@ -95,6 +95,8 @@ func (j *job) cpuHog(ctx context.Context) error {
 		}
 	}
 	j.Count = len(processors)
+	// The runtime lets as many goroutines run at once as there are processors; hogs are to compete in the kernel, each as a thread of its own.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(j.Count + 1))
 	next := make(chan int, len(processors))
 	for _, cpu := range processors {
 		next <- cpu
