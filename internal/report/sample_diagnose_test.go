@@ -12,14 +12,12 @@ func sampleDiagnosis() *report.DiagnoseDocument {
 	findings := sampleFindings()
 	limit := &findings[0]
 	limit.Remedy.Proof = "Measure with the new value and with the old one by turns: the rate must grow by as much as the window does, and the idle round trip must stay."
-	for _, e := range []diagnose.Evidence{
+	limit.Evidence = append(limit.Evidence, []diagnose.Evidence{
 		{Name: "congestion window, mean", Value: 812e3, Unit: "bytes", Source: "tcp_info tcpi_snd_cwnd (near)"},
 		{Name: "rate that this window allows", Value: 231.3e6, Unit: "bits_per_second", Source: "window / round trip under load"},
 		{Name: "receive buffer", Value: 1048576.0, Unit: "bytes", Source: "SO_RCVBUF (far)"},
 		{Name: "net.ipv4.tcp_rmem", Value: "4096 87380 1048576", Source: "sysctl (far)"},
-	} {
-		limit.Evidence = append(limit.Evidence, e)
-	}
+	}...)
 	limit.Rejected = append(limit.Rejected, "Not the processors: the busiest (CPU 0 at near) worked 12 % of the time.",
 		"Not a slower link with a queue: the round trip under load is 20.4 ms, empty 20.1 ms.",
 		"Not the congestion window (bbr): it stood at 793 KiB, and 575 KiB were in flight.")

@@ -28,7 +28,6 @@ type seen struct {
 	scatter     float64 // of the interim rates
 	rising      bool    // interim windows grow
 	control     string  // "": reno
-	bytes       int64   // -1: as the rate says
 	counters    map[string]uint64
 	far         map[string]uint64 // counters of the far end
 }
