@@ -162,7 +162,7 @@ func TestEchoesAlone(t *testing.T) {
 	v := diagnose.Examine(c)
 	checkShape(t, v.Findings)
 	f := v.Findings[0]
-	if f.Code != evidence.Healthy || !strings.Contains(f.Title, "20 echoes, which took 200 µs") || f.Where != "path" {
+	if f.Code != evidence.Healthy || !strings.Contains(f.Title, "20 echoes, with a median of 200 µs") || f.Where != "path" {
 		t.Errorf("%s at %s: %s", f.Code, f.Where, f.Title)
 	}
 	for _, what := range []string{"what the path carries", "the far host", "single requests"} {

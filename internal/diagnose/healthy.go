@@ -118,7 +118,7 @@ func quiet(c *evidence.Case) evidence.Finding {
 		}
 		moved := s.PerSecond(s.Bytes() * 8)
 		x.Where = s.Side
-		x.Title = fmt.Sprintf("No fault showed in %s, in which this host moved %s in both directions together.", evidence.Seconds(s.Seconds), evidence.Rate(moved))
+		x.Title = fmt.Sprintf("No fault showed in %s, in which the interfaces of this host, loopback apart, moved %s in both directions together.", evidence.Seconds(s.Seconds), evidence.Rate(moved))
 		x.Evidence = []evidence.Evidence{{Name: "moved by the interfaces, both directions", Value: moved, Unit: "bits_per_second", Source: s.Source("rx_bytes + tx_bytes")}}
 		// No rule says what these segments cost, but whoever looks for a fault has to know of them.
 		if sent, again := s.Count("Tcp.OutSegs"), s.Count("Tcp.RetransSegs"); sent >= 1000 && again >= heavyLoss*sent {
@@ -136,7 +136,7 @@ func quiet(c *evidence.Case) evidence.Finding {
 // echoed is what can be said of a path that carried echoes and nothing else: that they come back.
 func echoed(x *evidence.Finding, r *evidence.Run) {
 	x.Where = "path"
-	x.Title = fmt.Sprintf("No fault showed in %s echoes, which took %s in the middle; what the path carries was not measured.",
+	x.Title = fmt.Sprintf("No fault showed in %s echoes, with a median of %s; what the path carries was not measured.",
 		evidence.Count(float64(r.RTT.Count)), evidence.Seconds(r.RTT.P50))
 	x.Evidence = []evidence.Evidence{
 		{Name: "round trip, median", Value: r.RTT.P50, Unit: "seconds", Source: r.Method},

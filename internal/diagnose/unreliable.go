@@ -41,7 +41,12 @@ func measurementUnreliable(f *evidence.Flow) *evidence.Finding {
 				"%s of the processor time of the %s host was stolen", evidence.Percent(s), e.Name)
 		}
 	}
-	if f.Intervals >= 3 && f.ScatterRatio > maxScatter {
+	from, to, rising := rise(f)
+	switch {
+	case rising && f.ScatterRatio > maxScatter:
+		say(true, evidence.Evidence{Name: "rate at the end, of that at the beginning", Value: to / from, Unit: "times", Source: fmt.Sprintf("%d intervals", f.Intervals)},
+			"the flow was still getting faster when the test ended, from %s to %s", evidence.Rate(from), evidence.Rate(to))
+	case f.Intervals >= 3 && f.ScatterRatio > maxScatter:
 		// Inside one machine a full processor explains the scatter: whoever else runs on it takes turns with the flow.
 		_, _, busy, ok := f.BusiestOf()
 		explained := f.ShortPath() && ok && busy >= 0.95
@@ -72,5 +77,30 @@ func measurementUnreliable(f *evidence.Flow) *evidence.Finding {
 		x.Title = fmt.Sprintf("The bench is too noisy to trust %s: %s.", evidence.Rate(f.RateBitsPerSec), why)
 	}
 	x.Remedy.Text = "Measure again for longer, on a quieter host or at a quieter hour."
+	if rising && f.ScatterRatio > maxScatter {
+		x.Title = fmt.Sprintf("The test was too short to trust %s: %s.", evidence.Rate(f.RateBitsPerSec), why)
+		x.Remedy.Text = fmt.Sprintf("Load the path for longer (--duration 20s): a round trip of %s takes slow start a while.", evidence.Seconds(f.Loaded()))
+	}
 	return x
+}
+
+// rise tells a flow whose rate grew from beginning to end: that scatters as much as a noisy one, and only needs time. A tenth less than the interval
+// before is noise on top of it.
+func rise(f *evidence.Flow) (from, to float64, rising bool) {
+	var rates []float64
+	for _, i := range f.Run.Intervals {
+		if !i.Omitted && i.ThroughputBitsPerSec > 0 {
+			rates = append(rates, i.ThroughputBitsPerSec)
+		}
+	}
+	if len(rates) < 3 {
+		return 0, 0, false
+	}
+	for k := 1; k < len(rates); k++ {
+		if rates[k] < 0.9*rates[k-1] {
+			return 0, 0, false
+		}
+	}
+	from, to = rates[0], rates[len(rates)-1]
+	return from, to, to >= 1.5*from
 }

@@ -114,12 +114,7 @@ func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error)
 	if err != nil {
 		return nil, err
 	}
-	o.Progress("requests and responses of one byte")
-	// What waits for a timer shows where nothing else is under way: moderated interrupts, delayed acknowledgements.
-	if _, err := d.light(ctx, runTransactions, traffic.Spec{
-		Test: traffic.RR, Direction: traffic.Up, Streams: 1, Duration: time.Second, WarmUp: 100 * time.Millisecond, Interval: time.Second,
-		RequestBytes: 1, ResponseBytes: 1,
-	}); err != nil {
+	if err := d.transactions(ctx); err != nil {
 		return nil, err
 	}
 	o.Progress(fmt.Sprintf("loading the path for %v", o.Duration))
@@ -135,6 +130,24 @@ func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error)
 	last := v.Runs[len(v.Runs)-1]
 	v.NearAddress, v.FarAddress = last.LocalAddress, last.RemoteAddress
 	return v, d.examine(ctx)
+}
+
+// longPath is a round trip beside which no timer of a host can be seen: moderation has at most some milliseconds, and a delayed acknowledgement forty. Each run costs such
+// a path several round trips, and the verdict is promised within a time.
+const longPath = 0.1
+
+// transactions are requests and responses of one byte: what waits for a timer shows where nothing else is under way.
+func (d *diagnosis) transactions(ctx context.Context) error {
+	if rtt := roundTrip(d.v); rtt.Seconds() >= longPath {
+		d.refuse(runTransactions, fmt.Sprintf("not tried: a round trip of %v hides every timer that it could show", rtt.Round(time.Millisecond)))
+		return nil
+	}
+	d.o.Progress("requests and responses of one byte")
+	_, err := d.light(ctx, runTransactions, traffic.Spec{
+		Test: traffic.RR, Direction: traffic.Up, Streams: 1, Duration: time.Second, WarmUp: 100 * time.Millisecond, Interval: time.Second,
+		RequestBytes: 1, ResponseBytes: 1,
+	})
+	return err
 }
 
 // load runs the stream. A far end that cannot be loaded at all is judged by what it answers; one that answers nothing is not judged.

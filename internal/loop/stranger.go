@@ -37,7 +37,7 @@ func (s Stranger) Run(ctx context.Context, spec traffic.Spec, progress func(traf
 		}
 		return nil, err
 	case s.Speak == nil:
-		return nil, fmt.Errorf("%w: %s answers nothing but echo requests, so nothing can be sent through it", traffic.ErrBadSpec, s.Host)
+		return nil, fmt.Errorf("%w: %s has answered nothing but echo requests, so nothing can be sent through it", traffic.ErrBadSpec, s.Host)
 	case spec.Test == traffic.Stream && spec.ProbeGap > 0:
 		return s.loaded(ctx, spec, progress)
 	}

@@ -50,7 +50,7 @@ func (b Bytes) String() string {
 	return number + " " + binaryPrefixes[group] + "B"
 }
 
-// FormatSeconds prints a time in seconds: "840 ns", "1.24 ms", "12.0 s", "2 min 05 s", "3 h 10 min".
+// FormatSeconds prints a time in seconds: "840 ns", "1.24 ms", "12.0 s", "2 min 05 s", "3 h 10 min", "41 d 7 h".
 func FormatSeconds(seconds float64) string {
 	magnitude := math.Abs(seconds)
 	switch {
@@ -70,6 +70,9 @@ func FormatSeconds(seconds float64) string {
 	}
 	// The comparisons are against what the next smaller unit would print, so that nothing prints as "1000 ms" or "60.0 s".
 	switch {
+	case magnitude >= 100*3600-30: // whole hours are half a per cent of it then
+		hours := int64(math.Round(magnitude / 3600))
+		return fmt.Sprintf("%s%d d %d h", sign, hours/24, hours%24)
 	case magnitude >= 3599.5:
 		minutes := int64(math.Round(magnitude / 60))
 		return fmt.Sprintf("%s%d h %02d min", sign, minutes/60, minutes%60)

@@ -86,7 +86,7 @@ func ParseBytes(s string) (Bytes, error) {
 	return Bytes(amount), nil
 }
 
-// ParseSeconds reads a time in seconds: "1.24 ms", "250us", "12 s", "2 min 05 s", "3 h 10 min", Go's "1m30s", or a plain number
+// ParseSeconds reads a time in seconds: "1.24 ms", "250us", "12 s", "2 min 05 s", "3 h 10 min", "41 d 7 h", Go's "1m30s", or a plain number
 // of seconds.
 //
 // A bare number is seconds and not nanoseconds, because that is what the JSON documents have.
@@ -103,10 +103,18 @@ func ParseSeconds(s string) (float64, error) {
 		if factor, ok := secondsPer(suffix); ok && !math.IsInf(value*factor, 0) {
 			return value * factor, nil
 		}
-		// Hours with minutes, of which a Go duration holds no more than 292 years.
-		if rest, ok := strings.CutPrefix(suffix, "h"); ok {
-			m, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(rest, "min")), 64)
-			if seconds := value*3600 + math.Copysign(m*60, value); err == nil && m >= 0 && m < 60 && !math.IsInf(seconds, 0) {
+		// Days with hours and hours with minutes, of which a Go duration holds no more than 292 years.
+		for _, two := range []struct {
+			first, second string
+			seconds, each float64
+			fewerThan     float64
+		}{{"d", "h", 86400, 3600, 24}, {"h", "min", 3600, 60, 60}} {
+			rest, ok := strings.CutPrefix(suffix, two.first)
+			if !ok {
+				continue
+			}
+			n, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(rest, two.second)), 64)
+			if seconds := value*two.seconds + math.Copysign(n*two.each, value); err == nil && n >= 0 && n < two.fewerThan && !math.IsInf(seconds, 0) {
 				return seconds, nil
 			}
 		}

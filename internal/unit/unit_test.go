@@ -151,7 +151,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"", "941 Mb/s", "6 MiB", "900M", "1e9", "2 min 05 s", "-5%", "1E", "1e", "..", "+", "9223372036854775807", "1.24 µs", "3 h 10 min"} {
+	for _, seed := range []string{"", "941 Mb/s", "6 MiB", "900M", "1e9", "2 min 05 s", "-5%", "1E", "1e", "..", "+", "9223372036854775807", "1.24 µs", "3 h 10 min", "41 d 7 h"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

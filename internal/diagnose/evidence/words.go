@@ -128,7 +128,7 @@ const FullProcessor = 0.85
 // None of them checks anything: that the neighbour is out is for the calling rule to know, and the number lets the
 // reader check it.
 func (f *Flow) NotReceiveWindow() string {
-	return fmt.Sprintf("Not the receive window: it held the sender for %s of its busy time, and the %s offered would allow %s.",
+	return fmt.Sprintf("Not the receive window: it held the sender for %s of its busy time, and the %s offered would allow %s on the empty path.",
 		Percent(f.Share(f.RwndLimitedSeconds)), Bytes(f.WindowBytes), Rate(WindowRate(f.WindowBytes, f.Base())))
 }
 
