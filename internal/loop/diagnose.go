@@ -132,8 +132,8 @@ func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error)
 	return v, d.examine(ctx)
 }
 
-// longPath is a round trip beside which no timer of a host can be seen: moderation has at most some milliseconds, and a delayed acknowledgement forty. Each run costs such
-// a path several round trips, and the verdict is promised within a time.
+// longPath is a round trip beside which no timer of a host can be seen: moderation has at most some milliseconds, and a delayed acknowledgement forty. Each run
+// costs such a path several round trips, and the verdict is promised within a time.
 const longPath = 0.1
 
 // transactions are requests and responses of one byte: what waits for a timer shows where nothing else is under way.

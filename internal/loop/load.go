@@ -129,7 +129,8 @@ func addPhase(r *traffic.Result, name string, p *traffic.Result) {
 	// Phases follow each other with a pause in which connections are opened; the curve shows their own times, one after the other.
 	at := r.DurationSeconds + r.WarmUpSeconds
 	for _, i := range p.Intervals {
-		point := traffic.LoadPoint{AtSeconds: at + i.StartSeconds, Phase: name, RTTSeconds: cmp.Or(i.ProbeRTTSeconds, i.RTTSeconds), ThroughputBitsPerSec: i.ThroughputBitsPerSec}
+		point := traffic.LoadPoint{AtSeconds: at + i.StartSeconds, Phase: name, RTTSeconds: cmp.Or(i.ProbeRTTSeconds, i.RTTSeconds),
+			ThroughputBitsPerSec: i.ThroughputBitsPerSec}
 		if name != phaseIdle {
 			point.RTTSeconds = i.ProbeRTTSeconds // not the connection's own: it leaves out what waits in this host
 		}
@@ -197,7 +198,8 @@ func addEnd(e *traffic.End, o traffic.End) {
 	for _, c := range o.CPUs {
 		if i := slices.IndexFunc(e.CPUs, func(x host.CPUTimes) bool { return x.CPU == c.CPU }); i >= 0 {
 			x := &e.CPUs[i]
-			x.User, x.Nice, x.System, x.IRQ, x.SoftIRQ, x.Steal, x.Idle = x.User+c.User, x.Nice+c.Nice, x.System+c.System, x.IRQ+c.IRQ, x.SoftIRQ+c.SoftIRQ, x.Steal+c.Steal, x.Idle+c.Idle
+			x.User, x.Nice, x.System, x.IRQ, x.SoftIRQ, x.Steal, x.Idle = x.User+c.User, x.Nice+c.Nice, x.System+c.System, x.IRQ+c.IRQ, x.SoftIRQ+c.SoftIRQ, x.Steal+c.Steal,
+				x.Idle+c.Idle
 		} else {
 			e.CPUs = append(e.CPUs, c)
 		}

@@ -39,8 +39,8 @@ type CPU struct {
 	// NetRx and NetTx are the runs of the softirqs NET_RX and NET_TX: polls of cards and backlogs, and completions of what was sent.
 	NetRx uint64 `json:"net_rx_softirqs_total"`
 	NetTx uint64 `json:"net_tx_softirqs_total"`
-	// Packets is what it took in from cards and backlogs (softnet_stat, processed; segments that GRO has merged count as one), Dropped what its backlog had no room for, Squeezed
-	// how often a poll ended with work left, ReceivedRPS how often another CPU gave it work.
+	// Packets is what it took in from cards and backlogs (softnet_stat, processed; segments that GRO has merged count as one), Dropped what its backlog had no room
+	// for, Squeezed how often a poll ended with work left, ReceivedRPS how often another CPU gave it work.
 	Packets     uint64 `json:"packets_total"`
 	Dropped     uint64 `json:"dropped_total"`
 	Squeezed    uint64 `json:"time_squeezes_total"`

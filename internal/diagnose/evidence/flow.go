@@ -275,8 +275,8 @@ func (f *Flow) Drops() (total float64, where string) {
 
 // busiest gives the busiest processor of an end during the run and the part of the time it worked. ok is false when unknown.
 //
-// Programs of a lower priority (nice) count as rest: they give way to a flow. Steal counts as work here: a processor that the hypervisor has taken away is not there for the flow either. CPU −1
-// is the sum over all and says nothing about one flow, whose packets go through one or two processors.
+// Programs of a lower priority (nice) count as rest: they give way to a flow. Steal counts as work here: a processor that the hypervisor has taken away is not
+// there for the flow either. CPU −1 is the sum over all and says nothing about one flow, whose packets go through one or two processors.
 func (e End) Busiest() (cpu int, busy float64, ok bool) {
 	for _, t := range e.Run.CPUs {
 		all := t.User + t.System + t.IRQ + t.SoftIRQ + t.Steal + t.Idle

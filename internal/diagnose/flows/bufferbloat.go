@@ -51,7 +51,8 @@ func bufferbloat(c *evidence.Case) *evidence.Finding {
 			evidence.Evidence{Name: "bytes in the queue", Value: queue, Unit: "bytes", Source: "rate × added round trip"}),
 		Rejected: []string{
 			fmt.Sprintf("Not a long path: when nothing is sent, its round trip is %s.", evidence.Seconds(f.Base())),
-			fmt.Sprintf("Not loss alone, which adds no delay: the sender had %s in flight, and %s of the segments were sent again.", evidence.Bytes(f.InFlight()), evidence.Percent(f.Loss())),
+			fmt.Sprintf("Not loss alone, which adds no delay: the sender had %s in flight, and %s of the segments were sent again.",
+				evidence.Bytes(f.InFlight()), evidence.Percent(f.Loss())),
 		},
 		Confidence: evidence.Combine(0.6, evidence.When(severity == evidence.Warning, 0.5), evidence.When(f.IdleRTTSeconds > 0, 0.4),
 			evidence.When(f.ScatterRatio <= 0.10, 0.3)),

@@ -63,7 +63,8 @@ func napiBudgetExhausted(s *evidence.Span) *evidence.Finding {
 		}
 	}
 	if c, ok := most(judged(s), packetWork); ok {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("softirq and interrupts of CPU %d", c.CPU), Value: packetWork(c), Unit: "ratio", Source: s.Source("/proc/stat")})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("softirq and interrupts of CPU %d", c.CPU), Value: packetWork(c), Unit: "ratio",
+			Source: s.Source("/proc/stat")})
 		if packetWork(c) < full {
 			x.Rejected = append(x.Rejected, fmt.Sprintf("Not a processor full of packets: CPU %d spent %s of its time on them.", c.CPU, evidence.Percent(packetWork(c))))
 		}
@@ -78,11 +79,13 @@ func napiBudgetExhausted(s *evidence.Span) *evidence.Finding {
 		x.Remedy.Add(evidence.Candidate{Knob: budgetKnob, Side: s.Side, Levels: []knob.Value{"300", "600"}, Why: "rounds of polling end at this number of packets"})
 	case smallTime:
 		x.Severity = evidence.Warning
-		x.Remedy.Text = fmt.Sprintf("Set net.core.netdev_budget_usecs back to %d: it is %s, and rounds end before the budget of packets is used.", defaultBudgetUsecs, evidence.Count(usecs))
+		x.Remedy.Text = fmt.Sprintf("Set net.core.netdev_budget_usecs back to %d: it is %s, and rounds end before the budget of packets is used.",
+			defaultBudgetUsecs, evidence.Count(usecs))
 		x.Remedy.Add(evidence.Candidate{Knob: budgetTimeKnob, Side: s.Side, Levels: []knob.Value{"2000", "8000"}, Why: "rounds of polling end at this time"})
 	default:
 		x.Remedy.Text = "Mostly harmless with the default budget. If latency matters, spread the packets over more processors before raising net.core.netdev_budget."
-		x.Remedy.Add(evidence.Candidate{Knob: budgetKnob, Side: s.Side, Levels: []knob.Value{"600", "1200"}, Why: "expected to make no difference to throughput; the experiment tells"})
+		x.Remedy.Add(evidence.Candidate{Knob: budgetKnob, Side: s.Side, Levels: []knob.Value{"600", "1200"},
+			Why: "expected to make no difference to throughput; the experiment tells"})
 	}
 	if smallWeight {
 		x.Remedy.Add(evidence.Candidate{Knob: weightKnob, Side: s.Side, Levels: []knob.Value{"64"}, Why: "what a backlog may hand up in one go"})

@@ -67,7 +67,8 @@ func slowed(s *evidence.Span) *evidence.Finding {
 	}
 	x.Remedy.Text = "Lift the limit (scaling_max_freq, power profile, BIOS) or look for heat and power capping."
 	x.Remedy.Proof = "Throughput per busy processor follows the clock when the limit is moved; on an idle host nothing changes."
-	x.Remedy.Add(evidence.Candidate{Knob: knob.ID(fmt.Sprintf("cpu:%d/scaling_governor", p.ID)), Side: s.Side, Levels: []knob.Value{"performance"}, Why: "asks for the highest clock that is allowed"})
+	x.Remedy.Add(evidence.Candidate{Knob: knob.ID(fmt.Sprintf("cpu:%d/scaling_governor", p.ID)), Side: s.Side, Levels: []knob.Value{"performance"},
+		Why: "asks for the highest clock that is allowed"})
 	return x
 }
 
@@ -110,7 +111,8 @@ func sleepy(c *evidence.Case) *evidence.Finding {
 		x.Remedy.Text = "Where latency matters more than power, forbid the deep states to the processors that serve the card (PM QoS, resume latency)."
 		x.Remedy.Proof = "Hold cpu_dma_latency low during every second segment: the idle round trip falls by the exit latency; the loaded one stays."
 		for _, p := range e.Host.CPUs[:min(len(e.Host.CPUs), 4)] {
-			x.Remedy.Add(evidence.Candidate{Knob: knob.ID(fmt.Sprintf("cpu:%d/resume_latency", p.ID)), Side: e.Name, Levels: []knob.Value{"20"}, Why: "the longest wake-up, in microseconds, that this processor may take"})
+			x.Remedy.Add(evidence.Candidate{Knob: knob.ID(fmt.Sprintf("cpu:%d/resume_latency", p.ID)), Side: e.Name, Levels: []knob.Value{"20"},
+				Why: "the longest wake-up, in microseconds, that this processor may take"})
 		}
 		return x
 	}

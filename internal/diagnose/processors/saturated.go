@@ -91,7 +91,8 @@ func cpuSaturated(s *evidence.Span) *evidence.Finding {
 	x.Rejected = append(x.Rejected, fmt.Sprintf("Not the hypervisor: it took %s of the time.", evidence.Percent(mean(all, stolen))))
 	switch {
 	case foreign:
-		x.Title = fmt.Sprintf("Programs keep all %d processors of the %s host busy (%s in user mode), and the network gets what is left.", len(all), s.Side, evidence.Percent(user))
+		x.Title = fmt.Sprintf("Programs keep all %d processors of the %s host busy (%s in user mode), and the network gets what is left.",
+			len(all), s.Side, evidence.Percent(user))
 		x.Remedy.Text = "Look at which programs run (top), move them or give the network processors of its own; no network setting helps."
 		x.Remedy.Proof = "Stop or pause the busiest program for a few seconds: the rate rises while it rests, and falls when it goes on."
 	default:

@@ -53,10 +53,12 @@ func softnetBacklogDrops(s *evidence.Span) *evidence.Finding {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "length of the queue", Value: length, Unit: "packets", Source: s.Source("sysctl net.core.netdev_max_backlog")})
 	}
 	if c, ok := most(judged(s), busy); ok {
-		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("busiest processor, CPU %d", c.CPU), Value: c.Busy(), Unit: "ratio", Source: s.Source("/proc/stat")})
+		x.Evidence = append(x.Evidence, evidence.Evidence{Name: fmt.Sprintf("busiest processor, CPU %d", c.CPU), Value: c.Busy(), Unit: "ratio",
+			Source: s.Source("/proc/stat")})
 		switch {
 		case c.Busy() < full:
-			x.Rejected = append(x.Rejected, fmt.Sprintf("Not a full processor: the busiest, CPU %d, worked %s of the time, so the queue was too short for a burst.", c.CPU, evidence.Percent(c.Busy())))
+			x.Rejected = append(x.Rejected, fmt.Sprintf("Not a full processor: the busiest, CPU %d, worked %s of the time, so the queue was too short for a burst.",
+				c.CPU, evidence.Percent(c.Busy())))
 		case !short:
 			x.Confidence *= 0.7
 		}
@@ -76,6 +78,7 @@ func softnetBacklogDrops(s *evidence.Span) *evidence.Finding {
 		}
 		levels = levels[1:]
 	}
-	x.Remedy.Add(evidence.Candidate{Knob: backlogKnob, Side: s.Side, Levels: levels, Why: "the queue that ran over is this long; it is global, so refused inside a container"})
+	x.Remedy.Add(evidence.Candidate{Knob: backlogKnob, Side: s.Side, Levels: levels,
+		Why: "the queue that ran over is this long; it is global, so refused inside a container"})
 	return x
 }

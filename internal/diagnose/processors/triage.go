@@ -161,7 +161,8 @@ func cardOf(s *evidence.Span, name string) *host.Interface {
 func (t *Triage) ask(s *evidence.Span) {
 	all := s.Classes()
 	t.Steps = append(t.Steps, fmt.Sprintf("Is the host busy? All %d processors together worked %s of the time: programs %s, kernel %s, packets %s, stolen %s.",
-		len(all), evidence.Percent(mean(all, evidence.ClassRatios.Busy)), evidence.Percent(mean(all, func(c evidence.ClassRatios) float64 { return c.User })), evidence.Percent(mean(all, func(c evidence.ClassRatios) float64 { return c.System })),
+		len(all), evidence.Percent(mean(all, evidence.ClassRatios.Busy)), evidence.Percent(mean(all, func(c evidence.ClassRatios) float64 { return c.User })),
+		evidence.Percent(mean(all, func(c evidence.ClassRatios) float64 { return c.System })),
 		evidence.Percent(mean(all, packetWork)), evidence.Percent(mean(all, stolen))))
 	c := t.CPUs[0]
 	if c.Class == "idle" {
@@ -170,7 +171,8 @@ func (t *Triage) ask(s *evidence.Span) {
 		t.Steps = append(t.Steps, fmt.Sprintf("Which processor? CPU %d, busy %s of the time, most of it with %s (%s in user mode, %s softirq and interrupts).",
 			c.CPU, evidence.Percent(1-c.Idle), c.Class, evidence.Percent(c.User), evidence.Percent(c.SoftIRQ+c.IRQ)))
 	}
-	t.Steps = append(t.Steps, fmt.Sprintf("How many packets? CPU %d took in %s packets and %s interrupts of cards a second.", c.CPU, evidence.Count(c.Packets), evidence.Count(c.Interrupts)))
+	t.Steps = append(t.Steps, fmt.Sprintf("How many packets? CPU %d took in %s packets and %s interrupts of cards a second.",
+		c.CPU, evidence.Count(c.Packets), evidence.Count(c.Interrupts)))
 	i, ok := t.culprit()
 	switch {
 	case !ok && len(t.Interrupts) == 0:
@@ -214,11 +216,14 @@ func (t *Triage) judge(s *evidence.Span) {
 	case worked >= full:
 		t.Verdict = fmt.Sprintf("It may matter: CPU %d is full of %s, but no packet was dropped for it.", c.CPU, c.Class)
 	case worked >= calm:
-		t.Verdict = fmt.Sprintf("It does not matter yet: CPU %d still has %s of its time, and cards and backlogs dropped %s packets.", c.CPU, evidence.Percent(c.Idle), evidence.Count(lost))
+		t.Verdict = fmt.Sprintf("It does not matter yet: CPU %d still has %s of its time, and cards and backlogs dropped %s packets.",
+			c.CPU, evidence.Percent(c.Idle), evidence.Count(lost))
 	case c.Nice >= calm:
-		t.Verdict = fmt.Sprintf("It does not matter: %s of CPU %d goes to programs that give way (nice), and cards and backlogs dropped %s packets.", evidence.Percent(c.Nice), c.CPU, evidence.Count(lost))
+		t.Verdict = fmt.Sprintf("It does not matter: %s of CPU %d goes to programs that give way (nice), and cards and backlogs dropped %s packets.",
+			evidence.Percent(c.Nice), c.CPU, evidence.Count(lost))
 	default:
-		t.Verdict = fmt.Sprintf("It does not matter: the busiest processor was %s idle, and cards and backlogs dropped %s packets.", evidence.Percent(c.Idle), evidence.Count(lost))
+		t.Verdict = fmt.Sprintf("It does not matter: the busiest processor was %s idle, and cards and backlogs dropped %s packets.",
+			evidence.Percent(c.Idle), evidence.Count(lost))
 	}
 }
 
@@ -231,7 +236,8 @@ func (t *Triage) waysOut(s *evidence.Span) {
 	case "programs":
 		t.WaysOut = append(t.WaysOut, t.programs(c))
 	case "stolen":
-		t.WaysOut = append(t.WaysOut, WayOut{Way: "hypervisor", Helps: true, Why: fmt.Sprintf("%s of CPU %d was given to other machines: nothing in this host helps.", evidence.Percent(c.Steal), c.CPU)})
+		t.WaysOut = append(t.WaysOut, WayOut{Way: "hypervisor", Helps: true, Why: fmt.Sprintf("%s of CPU %d was given to other machines: nothing in this host helps.",
+			evidence.Percent(c.Steal), c.CPU)})
 	}
 	i, ok := t.culprit()
 	if !ok {
@@ -280,7 +286,8 @@ func coalescing(card *host.Interface, c CPU, i Interrupt) WayOut {
 	case card.Driver == "e1000" || card.Driver == "e1000e":
 		w.Knob, w.Try = knob.ID("module:"+card.Driver+"/InterruptThrottleRate"), "8000"
 	}
-	w.Why = fmt.Sprintf("CPU %d has %s interrupts a second with %s frames each: %s", c.CPU, evidence.Count(c.Interrupts), evidence.Count(i.Frames), "gathering more would cost microseconds and save most of them.")
+	w.Why = fmt.Sprintf("CPU %d has %s interrupts a second with %s frames each: %s",
+		c.CPU, evidence.Count(c.Interrupts), evidence.Count(i.Frames), "gathering more would cost microseconds and save most of them.")
 	switch {
 	case !w.Helps && c.Interrupts < often:
 		w.Why = fmt.Sprintf("CPU %d has only %s interrupts a second; fewer would save next to nothing and cost latency.", c.CPU, evidence.Count(c.Interrupts))
@@ -350,6 +357,7 @@ func segmentSize(s *evidence.Span, card *host.Interface, c CPU) WayOut {
 		return w
 	}
 	w.Helps, w.Try = true, "9000"
-	w.Why = fmt.Sprintf("Frames are %s on average, as large as the MTU of %d makes them. Every device of the path has to take larger ones.", evidence.Bytes(size), card.MTUBytes)
+	w.Why = fmt.Sprintf("Frames are %s on average, as large as the MTU of %d makes them. Every device of the path has to take larger ones.",
+		evidence.Bytes(size), card.MTUBytes)
 	return w
 }
