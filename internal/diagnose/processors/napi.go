@@ -37,7 +37,9 @@ func napiBudgetExhausted(s *evidence.Span) *evidence.Finding {
 	budget, budgetKnown := s.Number(budgetKnob, 0)
 	usecs, usecsKnown := s.Number(budgetTimeKnob, 0)
 	weight, weightKnown := s.Number(weightKnob, 0)
-	smallBudget := budgetKnown && budget < defaultBudget && per <= 3*max(budget, weight)
+	smallBudget := budgetKnown && budget < defaultBudget && per <= 3*max(budget, weight) ||
+		// A container is not shown the setting, but its work is the same as that of the machine.
+		!budgetKnown && per < defaultBudget/3 && endedByPackets(s, squeezes)
 	smallTime := usecsKnown && usecs < defaultBudgetUsecs && !smallBudget
 	smallWeight := weightKnown && weight < defaultWeight
 	x := &evidence.Finding{
@@ -76,6 +78,10 @@ func napiBudgetExhausted(s *evidence.Span) *evidence.Finding {
 	case smallBudget:
 		x.Severity = evidence.Warning
 		x.Remedy.Text = fmt.Sprintf("Set net.core.netdev_budget back to %d or more: it is %s, and rounds end because of it.", defaultBudget, evidence.Count(budget))
+		if !budgetKnown {
+			x.Remedy.Text = fmt.Sprintf("Look at net.core.netdev_budget of the machine, which this namespace does not show: rounds end after fewer packets than the default of %d "+
+				"allows, and long before their time is over.", defaultBudget)
+		}
 		x.Remedy.Add(evidence.Candidate{Knob: budgetKnob, Side: s.Side, Levels: []knob.Value{"300", "600"}, Why: "rounds of polling end at this number of packets"})
 	case smallTime:
 		x.Severity = evidence.Warning
@@ -91,4 +97,16 @@ func napiBudgetExhausted(s *evidence.Span) *evidence.Finding {
 		x.Remedy.Add(evidence.Candidate{Knob: weightKnob, Side: s.Side, Levels: []knob.Value{"64"}, Why: "what a backlog may hand up in one go"})
 	}
 	return x
+}
+
+// endedByPackets tells that rounds end for their number of packets: had they ended for their time, each would have taken netdev_budget_usecs of softirq time,
+// and the processors have not spent half of that.
+func endedByPackets(s *evidence.Span, squeezes float64) bool {
+	var spent float64
+	for _, c := range s.CPUs {
+		if c.CPU >= 0 {
+			spent += c.SoftIRQ + c.IRQ
+		}
+	}
+	return len(s.CPUs) > 0 && spent < 0.5*squeezes*defaultBudgetUsecs/1e6
 }

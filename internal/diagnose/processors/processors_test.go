@@ -67,6 +67,11 @@ func TestSpanRules(t *testing.T) {
 		{"budget: the default, often", napiBudgetExhausted, set(span(counts{"softnet.time_squeeze": 3000, "softnet.processed": 900_000}), budgetKnob, "300"), evidence.Notice},
 		{"budget: lowered, and squeezes are seldom", napiBudgetExhausted, set(span(counts{"softnet.time_squeeze": 30, "softnet.processed": 300_000}), budgetKnob, "8"), none},
 		{"budget: the default, thousands of packets to a squeeze", napiBudgetExhausted, set(span(counts{"softnet.time_squeeze": 900, "softnet.processed": 9_000_000}), budgetKnob, "300"), none},
+		{"budget: not shown to a container, and rounds end for packets", napiBudgetExhausted,
+			span(counts{"softnet.time_squeeze": 9000, "softnet.processed": 30_000}, cpu(0, 0, 0.1, 0.2, 0)), evidence.Warning},
+		{"budget: not shown, and rounds of a slow processor end for time", napiBudgetExhausted,
+			span(counts{"softnet.time_squeeze": 1200, "softnet.processed": 60_000}, cpu(0, 0, 0.1, 0.85, 0)), evidence.Notice},
+		{"budget: not shown, and nothing told of processors", napiBudgetExhausted, span(counts{"softnet.time_squeeze": 9000, "softnet.processed": 30_000}), evidence.Notice},
 		{"budget: since boot nobody can say", napiBudgetExhausted, history(set(span(counts{"softnet.time_squeeze": 1 << 40, "softnet.processed": 1 << 44}), budgetKnob, "8")), none},
 
 		{"steal: a fifth", cpuSteal, span(nil, cpu(0, 0.2, 0.3, 0.2, 0.2)), evidence.Warning},
