@@ -96,9 +96,11 @@ func TestCandidatesOnceEachInOrder(t *testing.T) {
 	wmem := diagnose.Candidate{Knob: "sysctl:net.ipv4.tcp_wmem", Side: "near"}
 	near := rmem
 	near.Side = "near"
+	seen := diagnose.Candidate{Knob: "sysctl:net.core.netdev_budget", Side: "near", Levels: []knob.Value{"600"}, Why: "seen, and not shown to cost anything"}
 	findings := []diagnose.Finding{
-		{Remedy: diagnose.Remedy{Settings: []diagnose.Candidate{rmem, wmem}}},
-		{Remedy: diagnose.Remedy{Settings: []diagnose.Candidate{again, near}}},
+		{Severity: diagnose.Critical, Remedy: diagnose.Remedy{Settings: []diagnose.Candidate{rmem, wmem}}},
+		{Severity: diagnose.Warning, Remedy: diagnose.Remedy{Settings: []diagnose.Candidate{again, near}}},
+		{Severity: diagnose.Notice, Remedy: diagnose.Remedy{Settings: []diagnose.Candidate{seen}}},
 	}
 	var got []string
 	for _, c := range candidatesOf(findings, nil) {
@@ -110,6 +112,9 @@ func TestCandidatesOnceEachInOrder(t *testing.T) {
 	}
 	if only := candidatesOf(findings, func(id knob.ID) bool { return id == wmem.Knob }); len(only) != 1 || only[0].Knob != wmem.Knob {
 		t.Errorf("wanted only tcp_wmem, got %v", only)
+	}
+	if all := candidatesOf(findings, func(knob.ID) bool { return true }); len(all) != 4 {
+		t.Errorf("asked for by name, a notice's knob is tried as well: got %v", all)
 	}
 }
 

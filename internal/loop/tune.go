@@ -118,7 +118,8 @@ func enough(v *Verdict) bool {
 // candidatesOf gathers what the findings propose, most important first, each knob and side once.
 //
 // The first proposal of a knob wins, since it comes from the more important finding and its levels are made for that
-// one.
+// one. A notice proposes nothing, as it was not shown to cost anything: a trial would cost minutes, and of many useless trials some pass by chance. Whoever
+// names knobs has them tried all the same.
 func candidatesOf(findings []diagnose.Finding, wanted func(knob.ID) bool) []tune.Candidate {
 	type place struct {
 		knob knob.ID
@@ -127,6 +128,9 @@ func candidatesOf(findings []diagnose.Finding, wanted func(knob.ID) bool) []tune
 	seen := map[place]bool{}
 	var all []tune.Candidate
 	for _, f := range findings {
+		if wanted == nil && f.Severity != diagnose.Warning && f.Severity != diagnose.Critical {
+			continue
+		}
 		for _, s := range f.Remedy.Settings {
 			at := place{s.Knob, s.Side}
 			if seen[at] || (wanted != nil && !wanted(s.Knob)) {
