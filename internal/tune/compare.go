@@ -77,27 +77,32 @@ func (s *session) compare(ctx context.Context, q question) (answer, error) {
 		if err != nil {
 			return out, err
 		}
-		ratios := stats.PairedLogRatio(got.a, got.b)
-		atLook := n == next.Pairs
-		interval := s.plan.Interval(ratios)
-		if !atLook {
-			// For the eye only: an interval of this moment, which nothing is decided on.
-			interval = stats.SignedRank(ratios, s.cfg.Confidence)
-		}
-		out.effect = effectOf(n, interval)
+		out = s.weigh(got)
 		s.emit(Event{
 			Kind: EventEstimate, Phase: q.phase, Pair: n, Pairs: next.Pairs, Effect: out.effect,
 			Knob: q.about.setting.Knob, Side: q.about.side, From: q.about.from, To: q.about.setting.Value,
 			Text: fmt.Sprintf("pair %d of %d: %s", n, next.Pairs, out.effect),
 		})
-		if !atLook {
-			continue
-		}
-		out.guards = s.judgeGuards(got, next)
-		if out.decision, out.reason = s.decide(ratios, interval, out.effect, out.guards); out.decision != undecided {
+		if out.decision != undecided {
 			return out, nil
 		}
 	}
+}
+
+// weigh tells what the pairs so far say: an effect at any number of them, guard-rails and a decision at a planned look only. It asks
+// neither a clock nor a host, so that a stored run is judged again by the code that judged it live.
+func (s *session) weigh(got pairs) answer {
+	ratios := stats.PairedLogRatio(got.a, got.b)
+	n := len(ratios)
+	next := s.nextLook(n)
+	if n != next.Pairs {
+		// For the eye only: an interval of this moment, which nothing is decided on.
+		return answer{effect: effectOf(n, stats.SignedRank(ratios, s.cfg.Confidence))}
+	}
+	interval := s.plan.Interval(ratios)
+	out := answer{effect: effectOf(n, interval), guards: s.judgeGuards(got, next)}
+	out.decision, out.reason = s.decide(ratios, interval, out.effect, out.guards)
+	return out
 }
 
 // pair measures both arms, in an order that a coin decides.

@@ -189,12 +189,9 @@ func (s *session) pilot(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		interval := stats.SignedRank(ratios, s.cfg.Confidence)
-		p.Effect = effectOf(len(ratios), interval)
-		s.resolve(p, ratios)
+		sound := s.weighPilot(p, ratios)
 		s.out.Pilot = p
-		useful := math.Log1p(s.cfg.MinUsefulEffect)
-		if interval.Low <= useful && interval.High >= -useful {
+		if sound {
 			break
 		}
 		// One bench in thirty does this by chance; twice in a row is no chance.
@@ -209,6 +206,15 @@ func (s *session) pilot(ctx context.Context) (bool, error) {
 		unit.FormatPercent(p.ResolvableEffect), s.plan.MaxPairs(),
 		unit.FormatSeconds((s.segmentTime() * time.Duration(2*s.plan.MaxPairs())).Seconds()))})
 	return true, nil
+}
+
+// weighPilot tells what the pairs of a pilot say, and whether the bench calls nothing nothing.
+func (s *session) weighPilot(p *Pilot, ratios []float64) (sound bool) {
+	interval := stats.SignedRank(ratios, s.cfg.Confidence)
+	p.Effect = effectOf(len(ratios), interval)
+	s.resolve(p, ratios)
+	useful := math.Log1p(s.cfg.MinUsefulEffect)
+	return interval.Low <= useful && interval.High >= -useful
 }
 
 func (s *session) pilotPairs(ctx context.Context, attempt int) ([]float64, error) {
