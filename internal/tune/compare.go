@@ -3,9 +3,7 @@ package tune
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/linerate/linerate/internal/stats"
@@ -152,10 +150,11 @@ func (s *session) decide(ratios []float64, interval stats.Interval, effect Effec
 	case interval.High < 0:
 		return worse, fmt.Sprintf("worse: %s", effect)
 	case interval.Low > s.threshold:
-		for _, g := range guards {
-			if g.Worse {
-				return worse, fmt.Sprintf("gains %s, but %s becomes at least ×%.3g, allowed is ×%.3g", effect, g.Name, g.Low, g.Bound)
-			}
+		if reason := veto(guards); reason != "" {
+			return worse, fmt.Sprintf("gains %s, but %s", effect, reason)
+		}
+		if name := unseen(guards); name != "" {
+			return unproven, fmt.Sprintf("gains %s, but %s was not measured and its limit cannot be held", effect, name)
 		}
 		return better, fmt.Sprintf("gains %s, more than the %.1f %% needed", effect, 100*need)
 	case last:
@@ -176,44 +175,4 @@ func (s *session) futile(ratios []float64, estimate float64) bool {
 	spread := stats.RobustStdDev(ratios)
 	now, last := math.Sqrt(float64(len(ratios))), math.Sqrt(float64(s.plan.MaxPairs()))
 	return estimate+spread/now-s.quantile*spread/last <= s.threshold
-}
-
-// judgeGuards gives the interval of every bounded guard-rail at a look. A guard-rail that was not seen in every pair gets an interval of its
-// own number of pairs, or none.
-//
-// Guards are judged by the same rank intervals as the objective, but a guard vetoes only when even the lower end of
-// its interval is past the bound: "may have become worse" is no veto, or noise in a tail latency would forbid every
-// gain. Confidence is not divided among them, because more guards can only make keeping rarer.
-func (s *session) judgeGuards(p pairs, look stats.Look) []GuardRun {
-	var out []GuardRun
-	for _, name := range slices.Sorted(maps.Keys(p.guards)) {
-		guard, ok := s.cfg.Guards[name]
-		if !ok {
-			continue
-		}
-		a, b := lift(p.guards[name][0], guard.Floor), lift(p.guards[name][1], guard.Floor)
-		ratios := stats.PairedLogRatio(a, b)
-		interval := stats.SignedRank(ratios, s.cfg.Confidence)
-		if len(ratios) == look.Pairs {
-			interval = s.plan.Interval(ratios)
-		}
-		ratio := interval.Ratio()
-		out = append(out, GuardRun{
-			Name: name, Ratio: known(ratio.Estimate), Low: known(ratio.Low), High: known(ratio.High), Bound: 1 + guard.Bound,
-			Worse: ratio.Low > 1+guard.Bound,
-		})
-	}
-	return out
-}
-
-// lift raises everything to the floor.
-//
-// Below the floor a ratio says nothing: a retransmit ratio that goes from one segment to three is three times as much
-// and means nothing to anybody.
-func lift(x []float64, floor float64) []float64 {
-	out := make([]float64, len(x))
-	for i, v := range x {
-		out[i] = max(v, floor)
-	}
-	return out
 }

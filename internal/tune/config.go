@@ -61,12 +61,6 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Guard bounds how much worse a guard-rail may become.
-type Guard struct {
-	Bound float64 // relative worsening allowed: 0.5 allows ×1.5
-	Floor float64 // in the guard's own unit: below it all values are equally good, so tiny ones cannot veto
-}
-
 // DefaultConfig is the design's default: 1 %, 95 %, looks at 6, 10 and 16 pairs, changes up to class d1.
 //
 // Six pairs are the fewest that can prove anything at 95 %: with five the most extreme outcome of the signed ranks
@@ -122,6 +116,11 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.Guards == nil {
 		c.Guards = DefaultGuards()
+	}
+	for name, g := range c.Guards {
+		if !(g.Bound >= 0) || !(g.Floor >= 0) || !(g.Limit >= 0) || math.IsInf(g.Limit, 0) {
+			return c, fmt.Errorf("plan experiment: guard-rail %s has bound %v, floor %v, limit %v; none may be negative", name, g.Bound, g.Floor, g.Limit)
+		}
 	}
 	if c.UndoTimeout == 0 {
 		c.UndoTimeout = 30 * time.Second

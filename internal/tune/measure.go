@@ -96,18 +96,3 @@ func (s *session) segmentTime() time.Duration {
 	}
 	return s.measuring / time.Duration(len(s.out.Segments))
 }
-
-// finite copies guards without what JSON cannot hold; nil when nothing is left.
-func finite(guards map[string]float64) map[string]float64 {
-	var out map[string]float64
-	for name, v := range guards {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			continue
-		}
-		if out == nil {
-			out = make(map[string]float64, len(guards))
-		}
-		out[name] = v
-	}
-	return out
-}

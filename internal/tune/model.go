@@ -43,7 +43,7 @@ type Candidate struct {
 // Guards has only those guard-rails that this segment could tell; an absent one is not known, and not zero.
 type Observation struct {
 	Objective float64            // higher is better, in the unit of the goal
-	Guards    map[string]float64 // higher is worse: rtt_p99_seconds, retransmit_ratio, cpu_seconds_per_gigabyte, drops_per_gigabyte
+	Guards    map[string]float64 // higher is worse unless its Guard says otherwise: rtt_p99_seconds, retransmit_ratio, cpu_seconds_per_gigabyte, drops_per_gigabyte
 	Discard   string             // not empty: why this segment must not count (steal, link event, cross traffic)
 	Label     string             // for the record
 }

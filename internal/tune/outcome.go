@@ -102,14 +102,18 @@ type Level struct {
 	Refused  string     `json:"refused,omitempty"`
 }
 
-// GuardRun is what happened to one guard-rail in a comparison: B/A, above 1 is worse.
+// GuardRun is what happened to one guard-rail in a comparison. Above 1 is worse: B/A, or A/B where lower is worse.
 type GuardRun struct {
-	Name  string  `json:"name"`
-	Ratio float64 `json:"ratio"`
-	Low   float64 `json:"low_ratio,omitempty"`
-	High  float64 `json:"high_ratio,omitempty"`
-	Bound float64 `json:"bound_ratio"`
-	Worse bool    `json:"worse"` // proven worse than its bound
+	Name      string  `json:"name"`
+	Ratio     float64 `json:"ratio"`
+	Low       float64 `json:"low_ratio,omitempty"`
+	High      float64 `json:"high_ratio,omitempty"`
+	Bound     float64 `json:"bound_ratio"`          // 0: none
+	Worse     bool    `json:"worse"`                // proven worse than its bound
+	Value     float64 `json:"value,omitempty"`      // median under B, in its own unit
+	Limit     float64 `json:"limit,omitempty"`      // the worst value that may be, in its own unit
+	PastLimit bool    `json:"past_limit,omitempty"` // B is past the limit, and A was not or B is proven worse
+	Unseen    bool    `json:"unseen,omitempty"`     // has a limit, and no pair told it
 }
 
 // Ablation is the kept set compared with the kept set without one change.

@@ -210,7 +210,7 @@ func TestVerdicts(t *testing.T) {
 			w.guards = func(w *world) map[string]float64 {
 				return map[string]float64{"rtt_p99_seconds": 0.020 * number(w.hosts[Far].values[rmem]) / 64}
 			}
-		}, one(rmem, Far, "640"), RevertedWorse, "rtt_p99_seconds becomes at least"},
+		}, one(rmem, Far, "640"), RevertedWorse, "rtt_p99_seconds becomes worse by at least"},
 		{"guard-rail below its floor", func(w *world, _ *Config) {
 			w.guards = func(w *world) map[string]float64 {
 				return map[string]float64{"rtt_p99_seconds": 0.00001 * number(w.hosts[Far].values[rmem]) / 64}
