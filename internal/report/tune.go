@@ -14,6 +14,7 @@ import (
 // included, so that a reader can judge the verdicts again.
 type TuneDocument struct {
 	Envelope
+	Run      string             `json:"run,omitempty"` // name under which it is stored; `linerate report RUN` shows it again
 	Target   string             `json:"target"`
 	Goal     string             `json:"goal"`               // throughput or latency
 	Unit     string             `json:"objective_unit"`     // of every objective: bits_per_second or transactions_per_second
@@ -23,6 +24,8 @@ type TuneDocument struct {
 	tune.Outcome
 	Changes []journal.Change `json:"changes"` // what the run left in force, as the journals of both hosts know it
 	Seconds float64          `json:"duration_seconds,omitempty"`
+	// Unfinished says why the experiment has no end of its own: it was interrupted, an error broke it off, or nobody came back to it.
+	Unfinished string `json:"unfinished,omitempty"`
 }
 
 // Figure is what one arm gave over several segments: medians. One of the two rates is there, after the goal.
@@ -39,12 +42,15 @@ type Figure struct {
 
 // TuneRun is what a tune document is made of.
 type TuneRun struct {
+	ID       string // empty: not stored
 	Target   string
 	Goal     string             // throughput or latency
 	Findings []diagnose.Finding // before
 	Outcome  *tune.Outcome      // nil: nothing was tried
 	Changes  []journal.Change   // of both hosts
 	Duration time.Duration
+
+	Unfinished string // why it has no end of its own; empty: it has
 }
 
 // NewTune makes a tune document. The outcome is copied where it is completed; its segments are shared.
@@ -53,8 +59,8 @@ type TuneRun struct {
 // shape.
 func NewTune(e Envelope, r TuneRun) *TuneDocument {
 	d := &TuneDocument{
-		Envelope: e.of(SchemaTune), Target: r.Target, Goal: r.Goal, Unit: "bits_per_second",
-		Findings: cleanFindings(r.Findings), Changes: slices.Clone(r.Changes), Seconds: r.Duration.Seconds(),
+		Envelope: e.of(SchemaTune), Run: r.ID, Target: r.Target, Goal: r.Goal, Unit: "bits_per_second",
+		Findings: cleanFindings(r.Findings), Changes: slices.Clone(r.Changes), Seconds: r.Duration.Seconds(), Unfinished: r.Unfinished,
 	}
 	if r.Goal == "latency" {
 		d.Unit = "transactions_per_second"

@@ -51,6 +51,10 @@ type Config struct {
 	// not tried. Nil: no refill.
 	Refill func(ctx context.Context, kept []Change) (fresh []Candidate, enough bool, err error)
 
+	// Checkpoint is called with all that is known so far after each segment and each verdict, so that a run that is cut short is not lost.
+	// The outcome belongs to the run: it may be read and encoded during the call only. Nil: nobody is told.
+	Checkpoint func(*Outcome)
+
 	// HoldCommit leaves a confirmed set as trial changes for the caller (or the guard) to decide about.
 	HoldCommit bool
 

@@ -45,6 +45,9 @@ type Event struct {
 // emit runs in the goroutine of the experiment: a slow listener delays the next segment, which is better than events
 // that overtake each other, and is not part of any measurement.
 func (s *session) emit(e Event) {
+	if s.cfg.Checkpoint != nil && (e.Kind == EventSegment || e.Kind == EventVerdict) {
+		s.cfg.Checkpoint(s.out)
+	}
 	if s.progress == nil {
 		return
 	}

@@ -46,6 +46,7 @@ type Outcome struct {
 	Warnings   []string   `json:"warnings,omitempty"`
 	Discarded  int        `json:"discarded_segments_total"`
 	Segments   []Segment  `json:"segments"`
+	Design     *Design    `json:"design,omitempty"` // what it was decided by
 }
 
 // Effect is an interval of the ratio B/A of the objective: 1 is no change. A zero field is not known, and absent in JSON: an end of the interval is

@@ -109,6 +109,7 @@ func run(ctx context.Context, cfg Config, plan *stats.Boundary, prober Prober, h
 		history:  map[target]attempts{},
 		quantile: normalQuantile((1 + cfg.Confidence) / 2),
 	}
+	s.out.Design = designOf(cfg)
 	err := s.experiment(ctx)
 	if errors.Is(err, errBudget) {
 		s.out.Partial = true
