@@ -35,6 +35,9 @@ type TuneOptions struct {
 	Seed      uint64             // of the random order
 	Step      func(string)
 	Progress  func(tune.Event)
+
+	// Checkpoint is given all that is known so far after each segment and each verdict, to read during the call only.
+	Checkpoint func(*Tuning)
 }
 
 func (o *TuneOptions) defaults() {
@@ -98,6 +101,9 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 			return nil, false, fmt.Errorf("judge again after a keep: %w", err)
 		}
 		return candidatesOf(again.Findings, o.Knobs), enough(again) && !o.Thorough, nil
+	}
+	if o.Checkpoint != nil {
+		config.Checkpoint = func(so *tune.Outcome) { o.Checkpoint(&Tuning{Before: before, Outcome: so}) }
 	}
 	base := newProber(far, o.Goal, o.Direction, o.Streams, segment, warmUp)
 	hosts := map[tune.Side]tune.Host{tune.Near: near, tune.Far: far}
