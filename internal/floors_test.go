@@ -34,6 +34,7 @@ var floors = map[string]int{
 	"internal/nicstat":     1, // what the counters of cards mean
 	"internal/owner":       1, // who else manages a host, by the marks they leave
 	"internal/hypervisor":  1, // what a host runs on, by the marks that guests see
+	"internal/goal":        1, // what a tune is asked for: a small grammar
 
 	"internal/hostfs": 1, // the files of a host: the running system, a directory, memory
 

@@ -1,0 +1,111 @@
+package goal
+
+import (
+	"strings"
+)
+
+// Goal is the one quantity that is to grow.
+type Goal string
+
+// The goals.
+const (
+	Throughput Goal = "throughput" // payload that arrives, bits per second
+	Latency    Goal = "latency"    // transactions per second, which is one over the time of one
+	Packets    Goal = "packets"    // small datagrams that arrive, packets per second
+)
+
+// goals are those in the order in which they are told.
+var goals = [...]Goal{Throughput, Latency, Packets}
+
+// Unit is the unit of a goal's figures, as a key of a document ends: bits_per_second, transactions_per_second or packets_per_second.
+func (g Goal) Unit() string {
+	switch g {
+	case Latency:
+		return "transactions_per_second"
+	case Packets:
+		return "packets_per_second"
+	}
+	return "bits_per_second"
+}
+
+// Op is a comparison.
+type Op string
+
+// The comparisons. Measured numbers have no last digit, so that an equals sign changes nothing.
+const (
+	Less    Op = "<"
+	AtMost  Op = "<="
+	More    Op = ">"
+	AtLeast Op = ">="
+)
+
+// upper tells a bound that is not to be exceeded.
+func (o Op) upper() bool { return o == Less || o == AtMost }
+
+// Bound is one condition that the result must meet.
+type Bound struct {
+	Term  string  // a name of Terms
+	Op    Op      // on the good side of the term
+	Value float64 // in the unit of the term
+	Text  string  // the value as it was typed: "5 ms"
+	At    int     // byte in the objective's text at which the bound begins
+}
+
+// String is the bound as one writes it.
+func (b Bound) String() string { return b.Term + string(b.Op) + b.Text }
+
+// Objective is what a tune is asked for.
+type Objective struct {
+	Goal   Goal
+	Bounds []Bound // in the order given; of two on one term both hold
+}
+
+// String writes an objective so that Parse reads the same one.
+func (o Objective) String() string {
+	if len(o.Bounds) == 0 {
+		return string(o.Goal)
+	}
+	texts := make([]string, len(o.Bounds))
+	for i, b := range o.Bounds {
+		texts[i] = b.String()
+	}
+	return string(o.Goal) + " where " + strings.Join(texts, " and ")
+}
+
+// Limit is a bound by the name under which segments report the quantity.
+type Limit struct {
+	Guard   string  // rtt_p99_seconds, retransmit_ratio, …
+	Value   float64 // the worst that may be, in the unit of the guard
+	AtLeast bool    // the quantity must not fall below Value; otherwise it must not exceed it
+}
+
+// Limits gives the tightest bound of each quantity, in the order in which they were first named.
+func (o Objective) Limits() []Limit {
+	var out []Limit
+	at := map[string]int{}
+	for _, b := range o.Bounds {
+		t := terms[b.Term]
+		l := Limit{Guard: t.guard, Value: b.Value, AtLeast: !b.Op.upper()}
+		i, seen := at[t.guard]
+		switch {
+		case !seen:
+			at[t.guard] = len(out)
+			out = append(out, l)
+		case l.AtLeast:
+			out[i].Value = max(out[i].Value, l.Value)
+		default:
+			out[i].Value = min(out[i].Value, l.Value)
+		}
+	}
+	return out
+}
+
+// Asks tells whether any bound is on a quantity, by the name under which segments report it.
+func (o Objective) Asks(guard string) bool {
+	for _, b := range o.Bounds {
+		if terms[b.Term].guard == guard {
+			return true
+		}
+	}
+	return false
+}
