@@ -36,6 +36,7 @@ var floors = map[string]int{
 	"internal/hypervisor":  1, // what a host runs on, by the marks that guests see
 	"internal/goal":        1, // what a tune is asked for: a small grammar
 
+	"internal/runs":   1, // the results of experiments, a file each
 	"internal/hostfs": 1, // the files of a host: the running system, a directory, memory
 
 	"internal/moderation": 1, // what interrupts cost and carry: arithmetic alone
