@@ -17,7 +17,9 @@ type Owner struct {
 	Manages string `json:"manages"`
 	// Profile is its choice of settings, where it has one: the active profile of TuneD. Empty: none, or not known.
 	Profile string `json:"profile,omitempty"`
-	Marks   string `json:"marks"` // what it was known by: paths and the process's name, with ", " between them
+	// Sets are the knobs that this choice writes, by name, with * for "any": those of TuneD's profile. Empty: none, or not known.
+	Sets  []string `json:"sets,omitempty"`
+	Marks string   `json:"marks"` // what it was known by: paths and the process's name, with ", " between them
 }
 
 // known is one program: process names (cut to 15 bytes as the kernel has them), and marks of which any one is enough.
@@ -89,6 +91,7 @@ func Find(t Tree, running map[string]bool) []Owner {
 		}
 		if p.profile != "" {
 			o.Profile = t.Text(p.profile)
+			o.Sets = tunedSets(t, o.Profile)
 		}
 		o.Marks = strings.Join(marks, ", ")
 		owners = append(owners, o)
