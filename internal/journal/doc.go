@@ -54,11 +54,20 @@
 // A journal that could not be written once takes no more changes from this process. Putting old values back goes on all the same: it is
 // the safe side, and shows at the knob when the log lacks it.
 //
+// # Files
+//
+// A committed change becomes persisted by files that give its knob the value when the host starts (Persist). A file is always one of our own
+// making, whole and new; none of somebody else's is ever overwritten. Intent with names and contents, files, "persisted": a crash before the last
+// of these three leaves a change that is committed, and Recover takes out what there is of its files. A persisted change outlives its boot: a
+// restart does not end it, and Undo in a later boot compares the knob with the same value as before. Undo takes the files out first, then looks at the
+// knob, so that a host that starts again in between comes up without the change. A file is taken out if it holds what we wrote; of one
+// that somebody has added lines to, our lines alone go; one in which our lines were edited stays, and is told.
+//
 // # Units
 //
 // Values are text in the canonical form of the knob. Deadlines are nanoseconds of CLOCK_BOOTTIME; wall-clock times are for people.
 //
-// # Files
+// # State directory
 //
 // journal.log is a log of package durable with one JSON object per record (type record); lock holds the writer's process id;
 // guard.log is what guards had to say.

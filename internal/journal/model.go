@@ -29,6 +29,7 @@ type Change struct {
 	Original  knob.Value `json:"original,omitempty"` // first value seen on this knob since boot, whatever was changed since
 	State     State      `json:"state"`
 	Persisted bool       `json:"persisted"`
+	Files     []string   `json:"files,omitempty"` // that give the knob its value when the host starts
 	Reason    string     `json:"reason,omitempty"`
 	BootID    string     `json:"boot_id,omitempty"`
 	Deadline  *time.Time `json:"deadline,omitempty"` // trial only, for people; the guard counts CLOCK_BOOTTIME
@@ -41,4 +42,8 @@ type Outcome struct {
 	Restored bool       `json:"restored"`          // the old value is in place and was read back
 	Foreign  knob.Value `json:"foreign,omitempty"` // present value when somebody else had changed it; then it was left alone
 	Error    string     `json:"error,omitempty"`
+	// FilesLeft had been written to make the change survive a reboot; somebody has edited them since, so they were left alone.
+	FilesLeft []string `json:"files_left,omitempty"`
+	// Stays: only the files of the change were taken out; its value is in force as before.
+	Stays bool `json:"stays,omitempty"`
 }

@@ -33,20 +33,25 @@ type entry struct {
 	Identity Identity      `json:"identity,omitzero"`
 	Phase    phase         `json:"phase"`
 	Why      string        `json:"why,omitempty"` // it is being undone
+	Saved    *saved        `json:"saved,omitempty"`
 }
 
 // kind says what a record tells.
 type kind string
 
 const (
-	kindIntent  kind = "intent"  // Entry is about to be written
-	kindApplied kind = "applied" // ID is in force, holding To
-	kindFailed  kind = "failed"  // ID never came into force
-	kindCommit  kind = "commit"  // IDs are no trials any more
-	kindUndo    kind = "undo"    // ID, holding To, is about to be put back
-	kindUndone  kind = "undone"  // ID is over; its From passes to Heir when one stands on top
-	kindKept    kind = "kept"    // compaction: Entry as it stood
-	kindBase    kind = "base"    // compaction: numbers below Next are used up, Originals were seen
+	kindIntent      kind = "intent"      // Entry is about to be written
+	kindApplied     kind = "applied"     // ID is in force, holding To
+	kindFailed      kind = "failed"      // ID never came into force
+	kindCommit      kind = "commit"      // IDs are no trials any more
+	kindUndo        kind = "undo"        // ID, holding To, is about to be put back
+	kindUndone      kind = "undone"      // ID is over; its From passes to Heir when one stands on top
+	kindPersist     kind = "persist"     // files of ID, in Saved, are about to be written
+	kindPersisted   kind = "persisted"   // they are in place
+	kindUnpersist   kind = "unpersist"   // they are about to be taken out
+	kindUnpersisted kind = "unpersisted" // none of them is left
+	kindKept        kind = "kept"        // compaction: Entry as it stood
+	kindBase        kind = "base"        // compaction: numbers below Next are used up, Originals were seen
 )
 
 // record is one record of the log, as JSON.
@@ -59,6 +64,7 @@ type record struct {
 	To        knob.Value `json:"to,omitempty"`
 	Note      string     `json:"note,omitempty"`
 	Heir      string     `json:"heir,omitempty"`
+	Saved     *saved     `json:"saved,omitempty"`
 	Next      int        `json:"next,omitempty"`
 	Originals []original `json:"originals,omitempty"`
 }
@@ -149,6 +155,8 @@ func (h *history) add(r record) error {
 		return fmt.Errorf("%q record of change %q, which is over", r.Kind, r.ID)
 	}
 	switch r.Kind {
+	case kindPersist, kindPersisted, kindUnpersist, kindUnpersisted:
+		return h.persisted(r, e)
 	case kindApplied:
 		e.Phase, e.Note = phaseApplied, r.Note
 		e.holds(r.To)
@@ -165,6 +173,7 @@ func (h *history) add(r record) error {
 			heir.From = e.From
 		}
 		e.Phase, e.State, e.Note, e.Deadline, e.Why = phaseDone, Undone, r.Note, nil, ""
+		e.Persisted, e.Files = false, nil
 	default:
 		return fmt.Errorf("record of kind %q, which this version does not know", r.Kind)
 	}
@@ -229,11 +238,13 @@ func (h *history) find(id string) *entry {
 	return nil
 }
 
-// above returns the next change on top of e: the oldest later one of the same object that is not over.
+// above returns the next change on top of e: the oldest later one of the same object that is not over. A change that outlives its boot lies under
+// those of later boots as well.
 func (h *history) above(e *entry) *entry {
 	i := slices.Index(h.entries, e)
 	for _, later := range h.entries[i+1:] {
-		if later.Phase != phaseDone && later.object().same(e.object()) {
+		onTop := later.object().same(e.object()) || e.Saved != nil && later.Knob == e.Knob && later.BootID != e.BootID
+		if later.Phase != phaseDone && onTop {
 			return later
 		}
 	}

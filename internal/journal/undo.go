@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/linerate/linerate/internal/knob"
@@ -135,8 +136,30 @@ func (j *Journal) takeAllBack(ctx context.Context, entries []*entry, why func(*e
 	return outcomes, errors.Join(errs...)
 }
 
-// takeBack ends one change. It can be repeated after any crash: it looks at the knob and does what is left to do.
+// takeBack ends one change: its files go first, because a host that starts again in between shall come up without it. It can be repeated after any
+// crash.
 func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, error) {
+	outOfReach := e.BootID == j.options.BootID && e.Identity.elsewhere(j.options.Identify(e.Knob))
+	if e.Phase == phaseDone || e.Saved == nil || e.Saved.Phase == savedGone || outOfReach {
+		return j.putBack(ctx, e, why)
+	}
+	left, err := j.removeFiles(e, why)
+	if err != nil && !errors.Is(err, ErrUnwritable) {
+		return Outcome{Change: e.Change, FilesLeft: left}, err
+	}
+	if len(left) > 0 {
+		why += "; edited by someone else and left alone: " + strings.Join(left, ", ")
+	}
+	outcome, backErr := j.putBack(ctx, e, why)
+	outcome.FilesLeft = left
+	if backErr == nil {
+		backErr = err
+	}
+	return outcome, backErr
+}
+
+// putBack ends one change at its knob: it looks there and does what is left to do.
+func (j *Journal) putBack(ctx context.Context, e *entry, why string) (Outcome, error) {
 	over := func(restored bool, r record) (Outcome, error) {
 		r.Kind, r.ID = kindUndone, e.ID
 		err := j.writeOrRemember(r)
@@ -149,17 +172,26 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 	}
 	// The questions below go from what needs no look at the host to what does, and each ends in one record, so that a crash between two
 	// of them repeats the question instead of skipping it.
-	if e.BootID != j.options.BootID {
-		return over(false, record{Note: "the host was restarted, which put the old value back"})
+	if e.BootID != j.options.BootID && e.Saved == nil {
+		return over(false, record{Note: noteRestarted})
 	}
 	// Writing From now would pull the ground from under the change above, which would then look like somebody else's doing.
-	if top := j.history.above(e); top != nil {
+	top := j.history.above(e)
+	for ; top != nil && top.BootID != j.options.BootID && top.Saved == nil; top = j.history.above(e) {
+		if err := j.writeOrRemember(record{Kind: kindUndone, ID: top.ID, Note: noteRestarted}); err != nil {
+			return stays(err)
+		}
+	}
+	if top != nil {
 		if top.Phase != phaseApplied || e.Phase != phaseApplied {
 			return stays(fmt.Errorf("change %s on top of it: %w", top.ID, ErrNeedsRecovery))
 		}
 		return over(false, record{Heir: top.ID, Note: fmt.Sprintf("%s; change %s stands on top and now goes back to %s", why, top.ID, e.From)})
 	}
 	found := j.options.Identify(e.Knob)
+	if e.BootID != j.options.BootID {
+		found = e.Identity // Numbers of namespaces and interfaces mean nothing after a restart; the files went by names as well.
+	}
 	if e.Identity.elsewhere(found) {
 		return stays(fmt.Errorf("%w (%s, here is %s)", ErrOtherNamespace, e.Identity.Namespace, found.Namespace))
 	}
@@ -225,6 +257,8 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 	return outcome, err
 }
 
+const noteRestarted = "the host was restarted, which put the old value back"
+
 // roundingWindow is how long after an intent a value that is neither the old one nor the one asked for is taken for what the
 // driver made of our write.
 const roundingWindow = 10 * time.Second
@@ -259,11 +293,21 @@ func (j *Journal) Recover(ctx context.Context) ([]Outcome, error) {
 // recover does the work of Recover for an actor, who also takes back the trials of one session, for a cause.
 func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]Outcome, error) {
 	why := map[*entry]string{}
-	var entries []*entry
+	var entries, halfSaved []*entry
 	for _, e := range j.history.entries {
 		var reason string
 		switch {
 		case e.Phase == phaseDone:
+			continue
+		case e.Saved != nil && e.Why != "" && (e.Saved.Phase == savedRemoving || e.Saved.Phase == savedGone):
+			// Its files are out, or half of them, because the change itself was to go.
+			entries = append(entries, e)
+			why[e] = fmt.Sprintf("%s; finished by %s", e.Why, actor)
+			continue
+		case e.Saved != nil && e.Saved.Phase == savedInPlace && e.Phase == phaseApplied:
+			continue // Persisted: a restart does not end it.
+		case e.Saved != nil && e.BootID == j.options.BootID && (e.Saved.Phase == savedWriting || e.Saved.Phase == savedRemoving):
+			halfSaved = append(halfSaved, e)
 			continue
 		case e.BootID != j.options.BootID:
 			reason = "host restarted"
@@ -294,7 +338,26 @@ func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]
 		entries = append(entries, e)
 		why[e] = fmt.Sprintf("undone by %s: %s", actor, reason)
 	}
-	return j.takeAllBack(ctx, entries, func(e *entry) string { return why[e] })
+	outcomes, err := j.unsave(halfSaved)
+	taken, takeErr := j.takeAllBack(ctx, entries, func(e *entry) string { return why[e] })
+	return append(outcomes, taken...), errors.Join(err, takeErr)
+}
+
+// unsave takes out the files of changes that were being persisted when a crash came. The changes themselves stay.
+func (j *Journal) unsave(entries []*entry) ([]Outcome, error) {
+	var outcomes []Outcome
+	var errs []error
+	for _, e := range entries {
+		left, err := j.removeFiles(e, "")
+		outcome := Outcome{Change: e.Change, Stays: true, FilesLeft: left}
+		if err != nil {
+			err = fmt.Errorf("take out the files of change %s of %s: %w", e.ID, e.Knob, err)
+			outcome.Error = err.Error()
+			errs = append(errs, err)
+		}
+		outcomes = append(outcomes, outcome)
+	}
+	return outcomes, errors.Join(errs...)
 }
 
 // Originals returns the first value seen on each knob that was changed since the host started, of this network namespace.
