@@ -66,6 +66,7 @@ var floors = map[string]int{
 	"internal/journal":  4,
 	"internal/bootconf": 4, // what the files of a host set when it starts
 	"internal/advice":   4, // what has become of old settings
+	"internal/export":   4, // a proven set of changes, written for other hosts
 
 	// Foreign dialects: they give results of package traffic and know nothing of one another.
 	"internal/traffic/iperf3":   4,

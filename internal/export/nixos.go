@@ -1,0 +1,87 @@
+package export
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// nixos makes one module: sysctls, module options and kernel parameters in NixOS's own words, and a unit with the engine for the rest, which waits
+// for the interfaces and takes everything back when it is stopped.
+//
+// systemd.network.links would do for rings and offloads, but the first .link file that matches a card has all the say: a file of ours would take
+// the place of the one that names the card.
+func (d *draft) nixos() []File {
+	var sysctls, modules strings.Builder
+	var parameters []string
+	var rest []setting
+	for _, s := range d.settings {
+		switch s.way.kind {
+		case waySysctl:
+			fmt.Fprintf(&sysctls, "    %s = %s;\n", s.nixSysctl(), nixQuote(string(s.To)))
+		case wayModule:
+			modules.WriteString(s.way.modprobe(s.To) + "\n")
+		case wayKernel:
+			parameters = append(parameters, nixQuote(s.way.bootParameter(s.To)))
+		default:
+			rest = append(rest, s)
+		}
+	}
+	var b strings.Builder
+	b.WriteString(d.header("Settings for other hosts, a NixOS module"))
+	b.WriteString("#\n# Put it beside configuration.nix and name it in imports.\n{ config, lib, pkgs, utils, ... }:\n\n")
+	if len(d.interfaces) > 0 {
+		b.WriteString("let\n")
+		for _, i := range d.interfaces {
+			fmt.Fprintf(&b, "  %s = %s;\n", i.Variable, nixQuote(i.Name))
+		}
+		b.WriteString("in\n")
+	}
+	b.WriteString("{\n")
+	if sysctls.Len() > 0 {
+		b.WriteString("  boot.kernel.sysctl = {\n" + sysctls.String() + "  };\n")
+	}
+	if modules.Len() > 0 {
+		b.WriteString("  boot.extraModprobeConfig = " + nixLines(modules.String(), "    ") + ";\n")
+	}
+	if len(parameters) > 0 {
+		b.WriteString("  boot.kernelParams = [ " + strings.Join(parameters, " ") + " ];\n")
+	}
+	if len(rest) > 0 {
+		b.WriteString(d.nixUnit(rest))
+	}
+	b.WriteString("}\n")
+	return []File{{Name: "linerate-export.nix", Mode: "0644", Content: b.String()}}
+}
+
+// nixSysctl is the name of a sysctl as an attribute.
+func (s setting) nixSysctl() string {
+	a := s.way.args[0]
+	if a.link == "" {
+		return nixQuote(dotted(a.before))
+	}
+	before, after := nixQuote(dotted(a.before)), nixQuote(dotted(a.after))
+	return strings.TrimSuffix(before, `"`) + `${builtins.replaceStrings [ "." ] [ "/" ] ` + a.variable + `}` + strings.TrimPrefix(after, `"`)
+}
+
+func (d *draft) nixUnit(settings []setting) string {
+	var devices, environment strings.Builder
+	for _, i := range d.interfaces {
+		if slices.ContainsFunc(settings, func(s setting) bool { return s.uses(i.Variable) }) {
+			fmt.Fprintf(&devices, " \"sys-subsystem-net-devices-${utils.escapeSystemdPath %s}.device\"", i.Variable)
+			fmt.Fprintf(&environment, "      LINERATE_%s = %s;\n", strings.ToUpper(i.Variable), i.Variable)
+		}
+	}
+	var b strings.Builder
+	b.WriteString("  systemd.services.linerate-export = {\n    description = \"Settings that linerate proved on another host\";\n")
+	fmt.Fprintf(&b, "    wantedBy = [ \"multi-user.target\" ];\n    wants = [ \"network-online.target\"%s ];\n    after = [ \"network-online.target\"%s ];\n",
+		devices.String(), devices.String())
+	b.WriteString("    path = [ pkgs.ethtool pkgs.gawk pkgs.iproute2 ];\n")
+	if environment.Len() > 0 {
+		b.WriteString("    environment = {\n" + environment.String() + "    };\n")
+	}
+	b.WriteString("    serviceConfig = let\n      script = pkgs.writeText \"linerate-export\" " + nixLines(d.program(settings), "        ") + ";\n    in {\n")
+	b.WriteString("      Type = \"oneshot\";\n      RemainAfterExit = true;\n" +
+		"      ExecStart = \"${pkgs.runtimeShell} ${script} apply\";\n      ExecStop = \"${pkgs.runtimeShell} ${script} undo\";\n    };\n  };\n")
+	return b.String()
+}

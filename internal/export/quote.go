@@ -1,0 +1,70 @@
+package export
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// shQuote makes one word of a POSIX shell. Words that need no quotes get none: they are read by people.
+func shQuote(s string) string {
+	if s != "" && only(s, "_.-+,:/%@") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// yamlQuote makes a double-quoted scalar of YAML 1.1 and 1.2: JSON strings are a part of both.
+//
+// U+0085, U+2028 and U+2029 are line breaks for YAML 1.1; json.Marshal escapes the last two.
+func yamlQuote(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // a string always has a JSON form
+	}
+	return strings.ReplaceAll(string(b), "\u0085", `\u0085`)
+}
+
+// ansibleQuote is yamlQuote for a text that Ansible must not take for a template.
+func ansibleQuote(s string) string {
+	if strings.ContainsAny(s, "{}") {
+		return "!unsafe " + yamlQuote(s)
+	}
+	return yamlQuote(s)
+}
+
+// nixQuote makes a string of the Nix language.
+func nixQuote(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "\n", `\n`, "\r", `\r`, "\t", `\t`).Replace(s) + `"`
+}
+
+// nixLines makes an indented string, each line behind the indent, which Nix takes away again.
+func nixLines(s, indent string) string {
+	escaped := strings.NewReplacer(`''`, `'''`, `${`, `''${`).Replace(s)
+	var b strings.Builder
+	b.WriteString("''\n")
+	b.WriteString(indented(escaped, indent))
+	b.WriteString(indent[:len(indent)-min(2, len(indent))] + "''")
+	return b.String()
+}
+
+// indented puts blanks before every line that is not empty.
+func indented(s, by string) string {
+	var b strings.Builder
+	for line := range strings.Lines(s) {
+		if line != "\n" {
+			b.WriteString(by)
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// comment reduces a text to what cannot leave its line, in any encoding.
+func comment(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s)
+}
