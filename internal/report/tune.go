@@ -21,6 +21,7 @@ type TuneDocument struct {
 	Baseline *Figure            `json:"baseline,omitempty"` // the original settings, in the pilot
 	After    *Figure            `json:"after,omitempty"`    // the kept set, in the last confirmation
 	Findings []diagnose.Finding `json:"findings"`           // the diagnosis before, most important first
+	Plan     *TunePlan          `json:"plan,omitempty"`     // what it set out to do; absent: there was nothing to try
 	tune.Outcome
 	Changes []journal.Change `json:"changes"` // what the run left in force, as the journals of both hosts know it
 	Seconds float64          `json:"duration_seconds,omitempty"`
