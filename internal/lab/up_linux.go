@@ -114,10 +114,9 @@ func (r *Running) build(ctx context.Context, plan plan) error {
 		r.Warnings = append(r.Warnings, warnings...)
 		spaces[h.name] = space
 	}
-	// Settings before devices: an interface takes its defaults (net.ipv4.conf.default, disable_ipv6) when it comes into being.
+	// Sysctls before devices: an interface takes its defaults (net.ipv4.conf.default, disable_ipv6) when it comes into being.
 	for _, h := range plan.hosts {
-		pins := append([]Setting{}, r.World.Settings["all"]...)
-		pins = append(pins, r.World.Settings[h.name]...)
+		pins, _ := r.World.pins(h.name)
 		if h.forward {
 			pins = append(pins, Setting{"sysctl:net.ipv4.ip_forward", "1"})
 		}
@@ -144,6 +143,10 @@ func (r *Running) build(ctx context.Context, plan plan) error {
 		}
 		if _, _, err := r.Host(h.name).agent.call(ctx, request{Configure: &q}); err != nil {
 			return wrapHost(h.name, err)
+		}
+		_, ofDevices := r.World.pins(h.name)
+		if err := r.Host(h.name).Set(ctx, ofDevices...); err != nil {
+			return err
 		}
 	}
 	return nil

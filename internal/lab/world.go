@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/linerate/linerate/internal/lab/link"
 )
@@ -51,6 +52,18 @@ func (l *Link) both() (toFar, toNear link.Params) {
 		return l.ToFar, l.ToFar
 	}
 	return l.ToFar, *l.ToNear
+}
+
+// pins are the settings of one host of the world: sysctls, and those that belong to a device or a route and come when these are there.
+func (w World) pins(host string) (sysctls, ofDevices []Setting) {
+	for _, s := range slices.Concat(w.Settings["all"], w.Settings[host]) {
+		if strings.HasPrefix(s.Knob, "sysctl:") {
+			sysctls = append(sysctls, s)
+		} else {
+			ofDevices = append(ofDevices, s)
+		}
+	}
+	return sysctls, ofDevices
 }
 
 // Check says what is wrong with a world, or nil.

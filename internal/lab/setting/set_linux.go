@@ -54,11 +54,16 @@ func Set(c *nl.Client, name, value string) error {
 		case parameter == "txqueuelen":
 			return c.SetTxQueueLen(rest[:cut], n)
 		}
+		return write(name, value)
 	case kind == "ethtool":
-		// Rings, coalescing, pause, link modes: what a card of a guest has, by the catalogue's names and forms.
-		return knob.NewLive().Write(context.Background(), knob.ID(name), knob.Value(value))
+		return write(name, value)
 	}
 	return fmt.Errorf("set %s: the lab knows no such setting", name)
+}
+
+// write sets what only some cards have (rings, coalescing, pause, link modes, limits of segmentation), by the catalogue's names and forms.
+func write(name, value string) error {
+	return knob.NewLive().Write(context.Background(), knob.ID(name), knob.Value(value))
 }
 
 // setQdisc makes a discipline the root of a device, described as by tc(8) but in plain numbers: a kind and pairs of name and value. Of
