@@ -92,7 +92,7 @@ on, with addresses and names replaced, so that somebody else can judge it again.
 		},
 	}
 	f.target.add(c)
-	f.load.add(c, 3*time.Second, false)
+	f.load.add(c, 3*time.Second)
 	c.Flags().Lookup("duration").Usage = "how long the path is loaded, after its warm-up; without TARGET how long this host is watched, at most 5s"
 	c.Flags().StringVar(&f.failOn, "fail-on", "", "exit with 4 when a finding is at or above this severity: info, notice, warning, critical")
 	c.Flags().StringVar(&f.explain, "explain", "", "explain a finding's code instead of measuring")
@@ -116,7 +116,7 @@ func (f *diagnoseFlags) check(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 || len(f.sent.from) > 0 {
 		return nil
 	}
-	for _, name := range []string{"key", "connect-timeout", "interval", "parallel", "reverse"} {
+	for _, name := range []string{"key", "connect-timeout", "parallel", "reverse"} {
 		if cmd.Flags().Changed(name) {
 			return flagError{usagef("--%s: without a TARGET nothing is sent", name), "linerate diagnose TARGET --" + name + " …"}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/loop"
 	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -38,7 +39,7 @@ func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *
 			return nil, nil, err
 		}
 		v, err = judge(far)
-		return v, nil, err
+		return v, nil, silent(ctx, far, err)
 	}
 	client, err := a.connect(ctx, target, f.target, p)
 	if err == nil {
@@ -79,6 +80,15 @@ func stranger(target string) (far loop.Stranger, ok bool, err error) {
 		far.Speak = foreignRunner(scheme, address)
 	}
 	return far, true, nil
+}
+
+// silent says of a host that answers no echo what it is, with the status of a peer that cannot be reached. What other programs' servers
+// leave unanswered has its own words, see foreignError.
+func silent(ctx context.Context, far loop.Stranger, err error) error {
+	if err == nil || ctx.Err() != nil || far.Speak != nil || !errors.Is(err, traffic.ErrNoAnswer) {
+		return err
+	}
+	return statusError{status: exitUnreachable, message: err.Error(), hint: "is " + far.Host + " up, and does every firewall between let icmp echo requests pass?"}
 }
 
 // echoes is a far end whose kernel answers echo requests, and nothing else does.

@@ -41,7 +41,7 @@ func (f *sentFlags) check(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return usagef("--from: a TARGET has no place beside what was sent")
 		}
-		for _, name := range []string{"duration", "key", "connect-timeout", "interval", "parallel", "reverse"} {
+		for _, name := range []string{"duration", "key", "connect-timeout", "parallel", "reverse"} {
 			if cmd.Flags().Changed(name) {
 				return usagef("--%s: what was sent is read, nothing is watched or loaded", name)
 			}
@@ -55,6 +55,10 @@ func (f *sentFlags) check(cmd *cobra.Command, args []string) error {
 	}
 	if _, err := os.Lstat(f.save); err == nil {
 		return fmt.Errorf("save case %s: %w", f.save, fs.ErrExist)
+	}
+	// Minutes later is a bad time to find that there is no such place.
+	if _, err := os.Stat(filepath.Dir(f.save)); err != nil {
+		return fmt.Errorf("save case %s: %w", f.save, err)
 	}
 	return nil
 }

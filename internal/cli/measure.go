@@ -94,7 +94,8 @@ sockperf and stamp. No key is needed, and what the far end cannot tell is absent
 		},
 	}
 	target.add(c)
-	load.add(c, 10*time.Second, true)
+	load.add(c, 10*time.Second)
+	load.addResults(c)
 	test.add(c)
 	c.Flags().BoolVar(&confident, "confidence", false, "repeat the test until its 95 % interval is within ±2.5 %, 30 times at the most")
 	return c

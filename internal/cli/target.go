@@ -46,14 +46,16 @@ type loadFlags struct {
 }
 
 // The words are those of iperf3 (--parallel, --reverse, --bidir), which most hands know.
-func (l *loadFlags) add(c *cobra.Command, duration time.Duration, bidir bool) {
+func (l *loadFlags) add(c *cobra.Command, duration time.Duration) {
 	c.Flags().DurationVar(&l.duration, "duration", duration, "how long each test measures, after its warm-up")
-	c.Flags().DurationVar(&l.interval, "interval", 0, "how often to tell an interim result (default 1s; n seconds in a test of n hours)")
 	c.Flags().IntVar(&l.parallel, "parallel", 1, "connections at the same time")
 	c.Flags().BoolVar(&l.reverse, "reverse", false, "the other side sends")
-	if bidir {
-		c.Flags().BoolVar(&l.bidir, "bidir", false, "both sides send at the same time")
-	}
+}
+
+// addResults adds what only a command has that prints the results themselves.
+func (l *loadFlags) addResults(c *cobra.Command) {
+	c.Flags().DurationVar(&l.interval, "interval", 0, "how often to tell an interim result (default 1s; n seconds in a test of n hours)")
+	c.Flags().BoolVar(&l.bidir, "bidir", false, "both sides send at the same time")
 }
 
 // check refuses what no test can mean, before anything is connected.
