@@ -43,7 +43,7 @@ func (d *draft) ansible() []File {
 	if len(d.interfaces) > 0 {
 		b.WriteString("# Set linerate_if1 and so on in the inventory where interfaces have other names than here.\n")
 	}
-	fmt.Fprintf(&b, "- name: %s\n", ansibleQuote("Settings that linerate proved on "+comment(orUnnamed(d.set.Origin.Host))))
+	fmt.Fprintf(&b, "- name: %s\n", ansibleQuote("Settings exported by linerate on "+comment(orUnnamed(d.set.Origin.Host))))
 	b.WriteString("  hosts: all\n  become: true\n")
 	if len(d.interfaces) > 0 || len(rest) > 0 {
 		b.WriteString("  vars:\n")
@@ -112,7 +112,7 @@ func ansibleModules(settings []setting) string {
 
 // unit runs the engine at every start; %s is for the lines of its environment.
 const unit = `[Unit]
-Description=Settings that linerate proved on another host
+Description=Settings exported by linerate on another host
 Wants=network-online.target
 After=network-online.target
 
@@ -143,7 +143,7 @@ func (d *draft) ansibleEngine(settings []setting) string {
 ` + environment + `      register: linerate_check
       check_mode: false
       changed_when: false
-      failed_when: linerate_check.rc not in [0, 4]
+      failed_when: linerate_check.rc not in [0, 3, 4]
 
     - name: Install the program that makes the settings
       ansible.builtin.copy:
@@ -167,7 +167,7 @@ func (d *draft) ansibleEngine(settings []setting) string {
     - name: Make the settings
       ansible.builtin.command:
         argv: [/usr/local/sbin/linerate-export, apply]
-` + environment + `      when: linerate_check.rc == 4
+` + environment + `      when: linerate_check.rc != 0
       register: linerate_apply
       changed_when: "'changed ' in linerate_apply.stdout"
 `

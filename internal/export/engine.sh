@@ -263,13 +263,21 @@ put_qdisc() {
 	tc qdisc replace dev "$2" root "$1"
 }
 #: option
+# A root of another kind has no such option. It is not replaced for the sake of one.
 get_option() {
-	tc qdisc show dev "$1" | KIND=$2 WORD=$3 awk '$1 == "qdisc" && $2 == ENVIRON["KIND"] {
+	tc qdisc show dev "$1" | KIND=$2 WORD=$3 awk '$1 == "qdisc" {
 		root = 0
 		for (i = 3; i < NF; i++) {
 			if ($i == "root") root = 1
-			if (root && $i == ENVIRON["WORD"]) { value = $(i + 1); sub(/p$/, "", value); print value; found = 1; exit }
+			if (root && $2 == ENVIRON["KIND"] && $i == ENVIRON["WORD"]) { value = $(i + 1); sub(/p$/, "", value); print value; found = 1; exit }
 		}
+		if (root) { print "none"; found = 1; exit }
 	} END { exit !found }'
 }
-put_option() { tc qdisc replace dev "$2" root "$3" "$4" "$1"; }
+put_option() {
+	if [ "$now" = none ]; then
+		echo "the root is no $3"
+		return 1
+	fi
+	tc qdisc replace dev "$2" root "$3" "$4" "$1"
+}

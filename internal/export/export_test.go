@@ -22,7 +22,7 @@ func server() Set {
 	return Set{
 		Origin: Origin{Host: "db1", OS: "linux", Kernel: "6.1.0-18-amd64", Arch: "amd64", Linerate: "v0.1.0",
 			Time: time.Date(2026, 11, 22, 13, 4, 5, 0, time.UTC), Drivers: map[string]string{"eth0": "e1000e", "eth1.100": "8021q"}},
-		Proof: &Proof{Run: "20261122-130405-7f3a", Target: "192.0.2.7", Goal: "throughput", Effect: Effect{3.97, 3.91, 4.03, 0.95, 10}},
+		Proof: &Proof{Run: "20261122-130405-7f3a", Target: "192.0.2.7", Goal: "throughput", OtherEnd: 1, Effect: Effect{3.97, 3.91, 4.03, 0.95, 10}},
 		Changes: []Change{
 			{ID: "0001", Knob: "sysctl:net.ipv4.tcp_rmem", From: "4096 131072 6291456", To: "4096 131072 33554432", State: "committed", Why: why,
 				Proof: &Effect{3.91, 3.84, 3.98, 0.95, 6}},

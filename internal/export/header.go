@@ -33,7 +33,11 @@ func (d *draft) header(what string) string {
 			line += " to " + p.Target
 		}
 		put("%s:", line)
-		put("  all of it together brought %s", p.words())
+		with := ""
+		if p.OtherEnd > 0 {
+			with = fmt.Sprintf(", with changes at the other end (%d),", p.OtherEnd)
+		}
+		put("  all of it together%s brought %s", with, p.words())
 	} else {
 		put("In force on %s%s.", where, on)
 		put("No run is at hand that says how much it brought there.")

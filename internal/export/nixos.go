@@ -73,7 +73,7 @@ func (d *draft) nixUnit(settings []setting) string {
 		}
 	}
 	var b strings.Builder
-	b.WriteString("  systemd.services.linerate-export = {\n    description = \"Settings that linerate proved on another host\";\n")
+	b.WriteString("  systemd.services.linerate-export = {\n    description = \"Settings exported by linerate on another host\";\n")
 	fmt.Fprintf(&b, "    wantedBy = [ \"multi-user.target\" ];\n    wants = [ \"network-online.target\"%s ];\n    after = [ \"network-online.target\"%s ];\n",
 		devices.String(), devices.String())
 	b.WriteString("    path = [ pkgs.ethtool pkgs.gawk pkgs.iproute2 ];\n")

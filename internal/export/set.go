@@ -56,6 +56,8 @@ type Proof struct {
 	Run    string `json:"run,omitempty"`    // name of the run
 	Target string `json:"target,omitempty"` // the other end
 	Goal   string `json:"goal,omitempty"`   // what was to become better
+	// OtherEnd is how many changes at the other end of the path were part of what was proven.
+	OtherEnd int `json:"other_end_changes_total,omitempty"`
 	Effect
 }
 

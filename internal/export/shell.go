@@ -46,7 +46,7 @@ func (d *draft) program(settings []setting) string {
 	list := func(name string, in []setting) {
 		fmt.Fprintf(&b, "\n%s() {\n", name)
 		for _, s := range in {
-			fmt.Fprintf(&b, "\tone \"$1\" %s %s %s", shQuote(string(s.Knob)), shQuote(string(s.To)), s.way.kind)
+			fmt.Fprintf(&b, "\tone \"$1\" %s %s %s", s.name(), shQuote(string(s.To)), s.way.kind)
 			for _, a := range s.way.args {
 				b.WriteString(" " + a.sh())
 			}
@@ -60,6 +60,21 @@ func (d *draft) program(settings []setting) string {
 	list("changes_backwards", back)
 	b.WriteString("\n" + section("main"))
 	return b.String()
+}
+
+// name is the knob as a word of the shell, with the interface that it is on there and not that of the origin.
+func (s setting) name() string {
+	for _, a := range s.way.args {
+		kind := s.Knob.Kind() + ":"
+		switch rest, found := strings.CutPrefix(string(s.Knob), kind+a.link+"/"); {
+		case a.link == "":
+		case s.way.kind == waySysctl:
+			return arg{before: kind + dotted(a.before), link: a.link, after: dotted(a.after), variable: a.variable}.sh()
+		case found:
+			return arg{before: kind, link: a.link, after: "/" + rest, variable: a.variable}.sh()
+		}
+	}
+	return shQuote(string(s.Knob))
 }
 
 // uses tells whether a setting is reached over the interface of a variable.

@@ -22,7 +22,7 @@ func (d *draft) tuned() []File {
 	var rest, kept []setting
 	options := map[string]map[string][]string{} // by variable of the interface and option of the plug-in net
 	for _, s := range d.settings {
-		option, word := s.tunedNet()
+		option, word := s.tunedNet(d.driver(s))
 		switch {
 		case s.way.kind == wayKernel:
 			d.leave(s.Change, "it holds when the kernel starts", s.way.bootParameter(s.To)+" on the kernel's command line")
@@ -47,9 +47,9 @@ func (d *draft) tuned() []File {
 
 	var b strings.Builder
 	b.WriteString(d.header("Settings for other hosts, a TuneD profile"))
-	b.WriteString("#\n# Copy this directory into /etc/tuned (from 2.23 on: /etc/tuned/profiles), then: tuned-adm profile linerate-export\n" +
+	b.WriteString("#\n# Copy this directory, as linerate-export, into /etc/tuned/profiles, or into /etc/tuned where that is not there; then:\n# tuned-adm profile linerate-export\n" +
 		"# With reapply_sysctl=1 in tuned-main.conf, the default, files of /etc/sysctl.d win over this profile.\n")
-	b.WriteString("[main]\nsummary=Settings that linerate proved on another host\n")
+	b.WriteString("[main]\nsummary=Settings exported by linerate on another host\n")
 	if len(d.interfaces) > 0 {
 		b.WriteString("\n[variables]\n")
 	}
@@ -70,7 +70,7 @@ func (d *draft) tuned() []File {
 			}
 		}
 		if lines.Len() > 0 {
-			fmt.Fprintf(&b, "\n[net_%s]\ntype=net\ndevices=${%s}\n%s", i.Variable, i.Variable, lines.String())
+			fmt.Fprintf(&b, "\n[net_%s]\ntype=net\ndynamic=0\ndevices=${%s}\n%s", i.Variable, i.Variable, lines.String())
 		}
 	}
 	part("modules", joinModules(modules.String()))
@@ -85,8 +85,10 @@ func (d *draft) tuned() []File {
 }
 
 // tunedNet gives the option of TuneD's plug-in net that a setting goes into, and its words there; none if the plug-in cannot.
-func (s setting) tunedNet() (option, word string) {
-	if !s.way.bound() || s.way.args[0].link == "" || len(s.way.args) < 2 || !only(s.way.args[0].link, "_.-") {
+//
+// TuneD passes over every interface that is no device of a bus, without a word.
+func (s setting) tunedNet(driver string) (option, word string) {
+	if len(s.way.args) < 2 || s.way.args[0].link == "" || !only(s.way.args[0].link, "_.-") || !card(driver) {
 		return "", ""
 	}
 	key := s.way.args[1].before
@@ -109,6 +111,20 @@ func (s setting) tunedNet() (option, word string) {
 	}
 	return "", ""
 }
+
+// driver is that of the interface that a setting is about, as far as it is known.
+func (d *draft) driver(s setting) string {
+	if len(s.way.args) == 0 {
+		return ""
+	}
+	return d.set.Origin.Drivers[s.way.args[0].link]
+}
+
+// software are drivers of interfaces without hardware of their own, by what ethtool says of them.
+var software = []string{"", "802.1Q VLAN Support", "8021q", "bonding", "bridge", "dummy", "ipvlan", "macvlan", "openvswitch", "team", "tun", "veth", "vxlan", "wireguard"}
+
+// card tells the driver of a device that sits on a bus.
+func card(driver string) bool { return !slices.Contains(software, driver) }
 
 // tunedValue tells a value that TuneD takes as it stands.
 func tunedValue(s string) bool { return s != "" && only(s, " _.-+,:/") && strings.TrimSpace(s) == s }

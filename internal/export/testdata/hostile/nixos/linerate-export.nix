@@ -38,7 +38,7 @@ in
     "net.ipv4.conf.${builtins.replaceStrings [ "." ] [ "/" ] if1}.rp_filter" = "1";
   };
   systemd.services.linerate-export = {
-    description = "Settings that linerate proved on another host";
+    description = "Settings exported by linerate on another host";
     wantedBy = [ "multi-user.target" ];
     wants = [ "network-online.target" "sys-subsystem-net-devices-${utils.escapeSystemdPath if1}.device" ];
     after = [ "network-online.target" "sys-subsystem-net-devices-${utils.escapeSystemdPath if1}.device" ];
@@ -190,11 +190,11 @@ in
         put_ring() { ethtool -G "$2" "$3" "$1"; }
 
         changes() {
-        	one "$1" 'ethtool:$(id)'\'''"`/ring.rx' '2'\'''"; $(id)' ring "$if1" rx
+        	one "$1" ethtool:"$if1"/ring.rx '2'\'''"; $(id)' ring "$if1" rx
         }
 
         changes_backwards() {
-        	one "$1" 'ethtool:$(id)'\'''"`/ring.rx' '2'\'''"; $(id)' ring "$if1" rx
+        	one "$1" ethtool:"$if1"/ring.rx '2'\'''"; $(id)' ring "$if1" rx
         }
 
         case ''${1:-apply} in

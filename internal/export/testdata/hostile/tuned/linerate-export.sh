@@ -172,13 +172,13 @@ put_ring() { ethtool -G "$2" "$3" "$1"; }
 
 changes() {
 	one "$1" sysctl:net.ipv4.tcp_congestion_control 'x'\'';id;'\''$(id)`id`"{{id}}'\'''\''${id}\' sysctl net/ipv4/tcp_congestion_control
-	one "$1" 'sysctl:net.ipv4.conf.$(id)'\''"`.rp_filter' 1 sysctl net/ipv4/conf/"$if1"/rp_filter
-	one "$1" 'ethtool:$(id)'\''"`/ring.rx' '2'\''"; $(id)' ring "$if1" rx
+	one "$1" sysctl:net.ipv4.conf."$if1".rp_filter 1 sysctl net/ipv4/conf/"$if1"/rp_filter
+	one "$1" ethtool:"$if1"/ring.rx '2'\''"; $(id)' ring "$if1" rx
 }
 
 changes_backwards() {
-	one "$1" 'ethtool:$(id)'\''"`/ring.rx' '2'\''"; $(id)' ring "$if1" rx
-	one "$1" 'sysctl:net.ipv4.conf.$(id)'\''"`.rp_filter' 1 sysctl net/ipv4/conf/"$if1"/rp_filter
+	one "$1" ethtool:"$if1"/ring.rx '2'\''"; $(id)' ring "$if1" rx
+	one "$1" sysctl:net.ipv4.conf."$if1".rp_filter 1 sysctl net/ipv4/conf/"$if1"/rp_filter
 	one "$1" sysctl:net.ipv4.tcp_congestion_control 'x'\'';id;'\''$(id)`id`"{{id}}'\'''\''${id}\' sysctl net/ipv4/tcp_congestion_control
 }
 
