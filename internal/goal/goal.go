@@ -109,3 +109,17 @@ func (o Objective) Asks(guard string) bool {
 	}
 	return false
 }
+
+// Guard is the name under which segments report what the bound is about.
+func (b Bound) Guard() string { return terms[b.Term].guard }
+
+// Holds tells whether a value is on the good side.
+func (b Bound) Holds(v float64) bool {
+	if b.Op.upper() {
+		return v <= b.Value
+	}
+	return v >= b.Value
+}
+
+// Format writes a value of the bound's quantity for people, with its unit.
+func (b Bound) Format(v float64) string { return terms[b.Term].written.format(v) }

@@ -30,20 +30,21 @@ const (
 type dimension struct {
 	example string
 	parse   func(string) (float64, error)
+	format  func(float64) string
 }
 
 var (
-	seconds = dimension{"5ms", parseSeconds}
-	ratio   = dimension{"80%", unit.ParsePercent}
+	seconds = dimension{"5ms", parseSeconds, unit.FormatSeconds}
+	ratio   = dimension{"80%", unit.ParsePercent, unit.FormatPercent}
 	bitRate = dimension{"1Gb/s", func(s string) (float64, error) {
 		r, err := unit.ParseBitRate(s)
 		return float64(r), err
-	}}
-	perSecond          = dimension{"20k/s", counted("/s", "per second", "")}
-	perGigabyte        = dimension{"100/GB", counted("/GB", "per gigabyte", "")}
+	}, func(v float64) string { return unit.BitRate(v).String() }}
+	perSecond          = dimension{"20k/s", counted("/s", "per second"), withUnit("/s")}
+	perGigabyte        = dimension{"100/GB", counted("/GB", "per gigabyte"), withUnit("/GB")}
 	secondsPerGigabyte = dimension{"2s/GB", func(s string) (float64, error) {
 		return parseSeconds(cutAny(s, "/GB", "per gigabyte"))
-	}}
+	}, func(v float64) string { return unit.FormatSeconds(v) + "/GB" }}
 )
 
 // parseSeconds wants a unit: a bare 5 behind a round trip is hardly ever seconds.
@@ -59,9 +60,13 @@ func counted(endings ...string) func(string) (float64, error) {
 	return func(s string) (float64, error) { return unit.ParseCount(cutAny(s, endings...)) }
 }
 
+func withUnit(ending string) func(float64) string {
+	return func(v float64) string { return unit.FormatCount(v) + ending }
+}
+
 func cutAny(s string, endings ...string) string {
 	for _, e := range endings {
-		if e == "" || len(s) < len(e) || !strings.EqualFold(s[len(s)-len(e):], e) {
+		if len(s) < len(e) || !strings.EqualFold(s[len(s)-len(e):], e) {
 			continue
 		}
 		return strings.TrimSpace(s[:len(s)-len(e)])

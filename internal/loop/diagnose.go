@@ -4,14 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/goal"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/engine"
+	"github.com/linerate/linerate/internal/tune"
 )
 
 // Far is the host at the other end as this package needs it; package peer has the real one, and [Stranger] those that run other programs.
@@ -39,6 +43,21 @@ type Verdict struct {
 // There always is one, because diagnose.Examine never answers with nothing.
 func (v *Verdict) Limit() diagnose.Finding { return v.Findings[0] }
 
+// echoes tells whether the path answered pings.
+func (v *Verdict) echoes() bool {
+	return slices.ContainsFunc(v.Runs, func(r traffic.Result) bool { return r.Test == traffic.Ping })
+}
+
+// cards are the names of those that carry the load, near and far; empty: not known.
+func (v *Verdict) cards() (names [2]string) {
+	for i, side := range []tune.Side{tune.Near, tune.Far} {
+		if card := v.cardOf(side); card != nil {
+			names[i] = card.Name
+		}
+	}
+	return names
+}
+
 // Stream is the loaded run the verdict rests on.
 func (v *Verdict) Stream() *traffic.Result {
 	for i := range v.Runs {
@@ -57,6 +76,19 @@ type DiagnoseOptions struct {
 	Duration  time.Duration     // of the loaded part, default 3 s
 	Within    time.Duration     // of the whole verdict: a probe that would end later is not begun; default 15 s, and more for a longer Duration
 	Progress  func(step string)
+
+	// Known is an earlier verdict on the same path, whose idle round trips and transactions still hold: they are not made again, and the load
+	// begins after as long as it took to become steady then. Nil: everything is measured.
+	Known *Verdict
+}
+
+// after are the options for judging again, once a change was kept that the goal is improved by. Where the goal is what waits between packets, none of
+// it is known any more; else the idle path is the same, and only the load has changed.
+func (o DiagnoseOptions) after(v *Verdict, g goal.Goal) DiagnoseOptions {
+	if g != goal.Latency {
+		o.Known = v
+	}
+	return o
 }
 
 // A verdict is promised within fifteen seconds. The runs that it always has take three seconds beside the loaded one, and as long again where the
@@ -104,6 +136,9 @@ func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error)
 	if v.Far, err = far.Snapshot(ctx); err != nil {
 		return nil, fmt.Errorf("read the far host: %w", err)
 	}
+	if o.Known != nil {
+		return v, d.again(ctx)
+	}
 	o.Progress("idle round trip")
 	echoes, err := d.light(ctx, runPing, traffic.Spec{
 		// Twenty round trips in a second, with the 56 bytes of payload that ping(8) sends: the smallest of them is
@@ -127,9 +162,36 @@ func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error)
 	if err := d.load(ctx, load); err != nil {
 		return nil, err
 	}
-	last := v.Runs[len(v.Runs)-1]
-	v.NearAddress, v.FarAddress = last.LocalAddress, last.RemoteAddress
-	return v, d.examine(ctx)
+	return v, d.verdict(ctx)
+}
+
+// again takes over what is known of the idle path, and loads it anew. The start is cut off by its length and not by a search, since how long a flow
+// of this path needs is known as well.
+func (d *diagnosis) again(ctx context.Context) error {
+	d.v.Refused = maps.Clone(d.o.Known.Refused)
+	maps.DeleteFunc(d.v.Refused, func(p diagnose.Probe, _ string) bool { return p != runPing && p != runTransactions })
+	for _, r := range d.o.Known.Runs {
+		if r.Test != traffic.Stream {
+			d.v.Runs = append(d.v.Runs, r)
+		}
+	}
+	d.o.Progress(fmt.Sprintf("loading the path for %v", d.o.Duration))
+	load := d.stream()
+	load.Duration, load.WarmUp, load.Streams = d.o.Duration, warmUpFor(d.o.Known), d.o.Streams
+	if d.o.Known.echoes() {
+		load.ProbeGap = beside
+	}
+	if err := d.load(ctx, load); err != nil {
+		return err
+	}
+	return d.verdict(ctx)
+}
+
+// verdict judges what was run.
+func (d *diagnosis) verdict(ctx context.Context) error {
+	last := d.v.Runs[len(d.v.Runs)-1]
+	d.v.NearAddress, d.v.FarAddress = last.LocalAddress, last.RemoteAddress
+	return d.examine(ctx)
 }
 
 // longPath is a round trip beside which no timer of a host can be seen: moderation has at most some milliseconds, and a delayed acknowledgement forty. Each run

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/goal"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
@@ -36,11 +38,15 @@ func streamResult(edit func(*traffic.Result)) *traffic.Result {
 }
 
 func TestObserve(t *testing.T) {
-	got := observe(Throughput, streamResult(nil))
-	want := tune.Observation{Objective: 8e8, Guards: map[string]float64{
+	got := observe(streamResult(func(r *traffic.Result) {
+		r.Ends.Local.CPUs = []host.CPUTimes{{CPU: -1, User: 9}, {CPU: 0, System: 0.8, Idle: 0.2}, {CPU: 1, Idle: 1, Steal: 9}}
+		r.Ends.Remote.CPUs = []host.CPUTimes{{CPU: 0, SoftIRQ: 0.3, IRQ: 0.3, Idle: 0.4}}
+	}))
+	want := tune.Observation{Guards: map[string]float64{
 		"retransmit_ratio": 0.01, "rtt_loaded_seconds": 0.03, "cpu_seconds_per_gigabyte": 2, "drops_per_gigabyte": 2,
+		"throughput_bits_per_second": 8e8, "cpu_busiest_ratio": 0.8, "cpu_total_ratio": 0.6,
 	}}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 		t.Errorf("observation (-want +got):\n%s", diff)
 	}
 }
@@ -50,15 +56,15 @@ func TestObserveTakesTheSenderFromTheDirection(t *testing.T) {
 		r.Direction = traffic.Down
 		r.Ends.Local, r.Ends.Remote = r.Ends.Remote, r.Ends.Local
 	})
-	if got := observe(Throughput, r).Guards["retransmit_ratio"]; got != 0.01 {
+	if got := observe(r).Guards["retransmit_ratio"]; got != 0.01 {
 		t.Errorf("retransmit ratio %v, want 0.01 from the far sender", got)
 	}
 }
 
 func TestObserveLatency(t *testing.T) {
 	r := &traffic.Result{Test: traffic.RR, TransactionsPerSec: 23975, RTT: &traffic.Distribution{P99: 0.0001}}
-	got := observe(Latency, r)
-	if got.Objective != 23975 || got.Guards["rtt_p99_seconds"] != 0.0001 {
+	got := observe(r)
+	if figure(goal.Latency, r) != 23975 || got.Guards["transaction_seconds"] != 1.0/23975 || got.Guards["rtt_p99_seconds"] != 0.0001 {
 		t.Errorf("observation %+v", got)
 	}
 }
@@ -145,7 +151,7 @@ func TestNothingToTune(t *testing.T) {
 		Case:     diagnose.Case{Runs: []traffic.Result{*streamResult(nil)}},
 		Findings: []diagnose.Finding{{Code: "link-rate-reached", Title: "the path delivers a steady 94 Mb/s"}},
 	}
-	o := nothingToTune(v, Throughput)
+	o := nothingToTune(v, goal.Throughput)
 	if o.State != tune.StateUndone || len(o.Kept) != 0 || o.Baseline.Objective != 8e8 || !strings.Contains(o.Reason, "94 Mb/s") {
 		t.Errorf("outcome %+v", o)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/goal"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
@@ -72,7 +73,7 @@ func TestJudgementsCopy(t *testing.T) {
 	if _, err := Diagnose(t.Context(), far, DiagnoseOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	specs := append(far.runs, newProber(far, Throughput, traffic.Up, 1, time.Second, 0).spec)
+	specs := append(far.runs, newProber(far, probing{objective: goal.Objective{Goal: goal.Throughput}, direction: traffic.Up, streams: 1, segment: time.Second}).specs[0])
 	streams := 0
 	for _, s := range specs {
 		if s.Test == traffic.Stream {
@@ -85,7 +86,15 @@ func TestJudgementsCopy(t *testing.T) {
 	if streams != 2 {
 		t.Errorf("%d streams", streams)
 	}
-	for _, s := range append(specs, newProber(far, Latency, traffic.Up, 1, time.Second, 0).spec) {
+	every, err := goal.Parse("latency where throughput>1Mb/s and loss<1%")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more := newProber(far, probing{objective: every, direction: traffic.Down, streams: 4, segment: time.Second, echoes: true}).specs
+	if len(more) != 3 || more[0].Test != traffic.RR {
+		t.Errorf("bounds on two other tests make segments of %+v", more)
+	}
+	for _, s := range append(specs, more...) {
 		if _, err := s.Normalize(); err != nil {
 			t.Errorf("%s: %v", s.Test, err)
 		}

@@ -24,6 +24,14 @@ func (n Near) Read(ctx context.Context, id knob.ID) (knob.Value, error) {
 	return n.Backend.Read(ctx, id)
 }
 
+// Foresee tells without writing whether a setting would be refused: nil, or the error of the knob. What only the kernel knows stays open.
+func (n Near) Foresee(ctx context.Context, s knob.Setting) error {
+	if c, ok := n.Backend.(knob.Checker); ok {
+		return c.CheckWrite(ctx, s.Knob, s.Value)
+	}
+	return nil
+}
+
 // Apply turns knobs as trial changes and gives their ids in the order applied.
 //
 // Ids come back beside an error as well: changes that were made before it have to be undone by whoever asked for

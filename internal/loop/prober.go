@@ -2,76 +2,136 @@ package loop
 
 import (
 	"context"
-	"fmt"
-	"strings"
+	"maps"
+	"slices"
 	"time"
 
+	"github.com/linerate/linerate/internal/goal"
+	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/engine"
 	"github.com/linerate/linerate/internal/tune"
 )
 
-// Goal is what a tune is to improve.
-type Goal string
+// smallPacketBytes is the payload of the datagrams of the packets goal: with headers a packet of about a hundred bytes, as those of voice, games and
+// name servers are. What a packet costs hardly depends on its size; what a byte costs is the throughput goal's question.
+const smallPacketBytes = 64
 
-// The goals of this version: bulk throughput, or the rate of small transactions (which is one over the round trip).
-const (
-	Throughput Goal = "throughput"
-	Latency    Goal = "latency"
-)
+// besideSegment is between the pings beside a segment: forty in the shortest one are enough for a median, and for a 99th percentile that is the worst.
+const besideSegment = 20 * time.Millisecond
 
-// maxStealRatio is the share of stolen CPU time above which a segment says more about the neighbours than about the knob.
-//
-// It is the share at which a diagnosis mentions stolen time too. The loss of throughput is at least that of the time,
-// and five per cent are several times the least useful effect.
-const maxStealRatio = 0.05
+// probing is what a prober is made of.
+type probing struct {
+	objective       goal.Objective
+	direction       traffic.Direction
+	streams         int
+	segment, warmUp time.Duration
+	echoes          bool      // the path answers pings, so that they can run beside the load
+	cards           [2]string // that carry the test, near and far; empty: not known
+}
 
 // prober measures one short segment with new connections.
 type prober struct {
-	far  Far
-	goal Goal
-	spec traffic.Spec
+	far   Far
+	goal  goal.Goal
+	specs []traffic.Spec // the goal's own test first, then those that bounds need
+	cross crossTraffic
 }
 
-// One interval for the whole segment: interim results are not used, and each costs a message on the path under test.
-// For latency one byte each way is the smallest transaction that TCP has.
-func newProber(far Far, goal Goal, direction traffic.Direction, streams int, segment, warmUp time.Duration) *prober {
-	p := &prober{far: far, goal: goal}
-	p.spec = traffic.Spec{
-		Test: traffic.Stream, Direction: direction, Streams: streams,
-		Duration: segment, WarmUp: warmUp, Interval: segment,
+// newProber makes the tests of a segment: the goal's own, and another one for every bound on what that does not tell.
+func newProber(far Far, p probing) *prober {
+	out := &prober{far: far, goal: p.objective.Goal, specs: []traffic.Spec{p.spec(p.objective.Goal)}, cross: crossTraffic{cards: p.cards}}
+	for _, g := range []goal.Goal{goal.Throughput, goal.Latency, goal.Packets} {
+		if g != p.objective.Goal && slices.ContainsFunc(toldBy[g], p.objective.Asks) {
+			out.specs = append(out.specs, p.spec(g))
+		}
+	}
+	return out
+}
+
+// toldBy are the guard-rails that only the test of one goal tells.
+var toldBy = map[goal.Goal][]string{
+	goal.Throughput: {goal.GuardThroughput, goal.GuardLoadedRTT, goal.GuardRetransmits},
+	goal.Latency:    {goal.GuardLatency, goal.GuardTransactions},
+	goal.Packets:    {goal.GuardPackets, goal.GuardLoss},
+}
+
+// spec is the test of one goal. One interval for the whole of it: interim results are not used, and each costs a message on the path under test.
+func (p probing) spec(g goal.Goal) traffic.Spec {
+	s := traffic.Spec{Direction: p.direction, Streams: p.streams, Duration: p.segment, WarmUp: p.warmUp, Interval: p.segment}
+	switch g {
+	case goal.Latency:
+		// One byte each way is the smallest transaction that TCP has.
+		s.Test, s.Direction, s.RequestBytes, s.ResponseBytes = traffic.RR, traffic.Up, 1, 1
+		return s
+	case goal.Packets:
+		// As fast as it goes, and each one a packet by itself: a batch that the kernel cuts up would spare the path that is asked about.
+		s.Test, s.PacketBytes, s.Batch = traffic.UDP, smallPacketBytes, "mmsg"
+	default:
 		// With the copies that programs make, as in a diagnosis: a knob is kept for what it does for them.
-		SendMethod: engine.SendCopy, ReceiveMethod: engine.ReceiveCopy,
+		s.Test, s.SendMethod, s.ReceiveMethod = traffic.Stream, engine.SendCopy, engine.ReceiveCopy
 	}
-	if goal == Latency {
-		p.spec.SendMethod, p.spec.ReceiveMethod = "", ""
-		p.spec.Test, p.spec.Direction = traffic.RR, traffic.Up
-		p.spec.RequestBytes, p.spec.ResponseBytes = 1, 1
+	if p.echoes {
+		s.ProbeGap = besideSegment
 	}
-	return p
+	return s
 }
 
-// Measure runs one segment and turns its result into an observation for the experiment.
+// Measure runs one segment and turns its results into an observation for the experiment.
 func (p *prober) Measure(ctx context.Context) (tune.Observation, error) {
-	r, err := p.far.Run(ctx, p.spec, nil)
-	if err != nil {
-		return tune.Observation{}, err
+	var o tune.Observation
+	for i, spec := range p.specs {
+		r, err := p.far.Run(ctx, spec, nil)
+		if err != nil {
+			return tune.Observation{}, err
+		}
+		discard := disturbed(r)
+		if discard == "" {
+			discard = p.cross.judge(i, r)
+		}
+		part := observe(r)
+		if i == 0 {
+			o = part
+			o.Objective = figure(p.goal, r)
+			delete(o.Guards, ownGuard(p.goal))
+		} else {
+			// What the goal's own test tells is not overruled by that of another.
+			own := o.Guards
+			o.Guards = part.Guards
+			maps.Copy(o.Guards, own)
+		}
+		if o.Discard == "" {
+			o.Discard = discard
+		}
 	}
-	return observe(p.goal, r), nil
+	return o, nil
 }
 
-// observe names the objective and the guard-rails of one segment.
+// figure is the objective in the unit of the goal; more is better.
+func figure(g goal.Goal, r *traffic.Result) float64 {
+	switch g {
+	case goal.Latency:
+		return r.TransactionsPerSec
+	case goal.Packets:
+		return r.PacketsPerSec
+	}
+	return r.ThroughputBitsPerSec
+}
+
+// observe names the guard-rails of one test.
 //
 // An absent guard-rail is left out of the map and not set to zero: without TCP_INFO nothing is known of
 // retransmissions, and zero would be the best value there is. Retransmissions are those of the sender, which alone
 // knows them; cost and drops are of both ends, because a change at one end can move the work to the other.
-func observe(goal Goal, r *traffic.Result) tune.Observation {
-	o := tune.Observation{Objective: r.ThroughputBitsPerSec, Guards: map[string]float64{}, Discard: disturbed(r)}
-	if goal == Latency {
-		o.Objective = r.TransactionsPerSec
+func observe(r *traffic.Result) tune.Observation {
+	o := tune.Observation{Guards: map[string]float64{}}
+	set := func(name string, v float64, is bool) {
+		if is {
+			o.Guards[name] = v
+		}
 	}
 	if r.RTT != nil {
-		o.Guards["rtt_p99_seconds"] = r.RTT.P99
+		o.Guards[goal.GuardP50RTT], o.Guards[goal.GuardP99RTT] = r.RTT.P50, r.RTT.P99
 	}
 	sender := r.Ends.Local
 	if r.Direction == traffic.Down {
@@ -90,52 +150,71 @@ func observe(goal Goal, r *traffic.Result) tune.Observation {
 			flows++
 		}
 	}
-	if sent > 0 {
-		o.Guards["retransmit_ratio"] = retransmitted / sent
-	}
-	if flows > 0 {
-		o.Guards["rtt_loaded_seconds"] = rtt / float64(flows)
-	}
-	if cost := r.Ends.Local.CPUSecondsPerGigabyte + r.Ends.Remote.CPUSecondsPerGigabyte; cost > 0 {
-		o.Guards["cpu_seconds_per_gigabyte"] = cost
-	}
-	if r.Bytes > 0 {
+	set(goal.GuardRetransmits, retransmitted/sent, sent > 0)
+	set(goal.GuardLoadedRTT, rtt/float64(flows), flows > 0)
+	cost := r.Ends.Local.CPUSecondsPerGigabyte + r.Ends.Remote.CPUSecondsPerGigabyte
+	set(goal.GuardCPUPerGB, cost, cost > 0)
+	each := r.Ends.Local.CPUSecondsPerMillion + r.Ends.Remote.CPUSecondsPerMillion
+	set(guardCPUPerMillion, each, each > 0 && r.Test == traffic.UDP)
+	if r.Bytes > 0 && r.Test != traffic.UDP {
 		var drops uint64
 		for _, end := range []traffic.End{r.Ends.Local, r.Ends.Remote} {
 			for _, d := range end.Drops {
 				drops += d.Total
 			}
 		}
-		o.Guards["drops_per_gigabyte"] = float64(drops) / (float64(r.Bytes) / 1e9)
+		o.Guards[goal.GuardDrops] = float64(drops) / (float64(r.Bytes) / 1e9)
+	}
+	if busiest, total, known := busy(r); known {
+		o.Guards[goal.GuardCPU], o.Guards[goal.GuardCPUTotal] = busiest, total
+	}
+	switch r.Test {
+	case traffic.Stream:
+		set(goal.GuardThroughput, r.ThroughputBitsPerSec, r.ThroughputBitsPerSec > 0)
+	case traffic.RR:
+		set(goal.GuardTransactions, r.TransactionsPerSec, r.TransactionsPerSec > 0)
+		set(goal.GuardLatency, float64(max(r.Streams, 1))/r.TransactionsPerSec, r.TransactionsPerSec > 0)
+	case traffic.UDP:
+		set(goal.GuardPackets, r.PacketsPerSec, r.PacketsPerSec > 0)
+		if r.LossRatio != nil {
+			o.Guards[goal.GuardLoss] = *r.LossRatio
+		}
 	}
 	return o
 }
 
-// disturbed tells why a segment must not count: stolen CPU time, or a link that went down or up meanwhile.
-//
-// Only what cannot come from the knob under test may discard a segment, or discarding would choose the results. A
-// change of class d3 moves the link itself, but before the segment and not within it.
-func disturbed(r *traffic.Result) string {
-	for _, end := range []struct {
-		name string
-		end  traffic.End
-	}{{"near", r.Ends.Local}, {"far", r.Ends.Remote}} {
-		var steal, all float64
-		for _, c := range end.end.CPUs {
+// guardCPUPerMillion is the cost of datagrams, of which a gigabyte says nothing.
+const guardCPUPerMillion = "cpu_seconds_per_million_packets"
+
+// ownGuard is the objective under its other name: as a guard-rail beside itself it would only be told twice.
+func ownGuard(g goal.Goal) string {
+	return map[goal.Goal]string{goal.Throughput: goal.GuardThroughput, goal.Latency: goal.GuardTransactions, goal.Packets: goal.GuardPackets}[g]
+}
+
+// busy gives the share of the busiest processor of either host, and that of all of the busier host.
+func busy(r *traffic.Result) (busiest, total float64, known bool) {
+	for _, end := range []traffic.End{r.Ends.Local, r.Ends.Remote} {
+		var work, all float64
+		for _, c := range end.CPUs {
 			if c.CPU < 0 {
 				continue
 			}
-			steal += c.Steal
-			all += c.User + c.System + c.IRQ + c.SoftIRQ + c.Steal + c.Idle
-		}
-		if all > 0 && steal/all > maxStealRatio {
-			return fmt.Sprintf("%.0f %% of the CPU time of the %s host was stolen", 100*steal/all, end.name)
-		}
-		for name, n := range end.end.Counters {
-			if n > 0 && strings.HasPrefix(name, "nic.") && strings.HasSuffix(name, ".carrier_changes") {
-				return fmt.Sprintf("link event on the %s host: %s moved by %d", end.name, name, n)
+			own, whole := worked(c)
+			if whole > 0 {
+				busiest, known = max(busiest, own/whole), true
 			}
+			work += own
+			all += whole
+		}
+		if all > 0 {
+			total = max(total, work/all)
 		}
 	}
-	return ""
+	return busiest, total, known
+}
+
+// worked is what a processor did and could have done, seconds. Stolen time is neither: somebody else had it.
+func worked(c host.CPUTimes) (work, all float64) {
+	work = c.User + c.System + c.IRQ + c.SoftIRQ
+	return work, work + c.Idle
 }

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/goal"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/owner"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/tune"
 )
@@ -22,27 +23,33 @@ type FarHost interface {
 
 // TuneOptions say what to improve and how far to go. Zero values are sensible.
 type TuneOptions struct {
-	Root      host.Root
-	Goal      Goal               // default throughput
-	Direction traffic.Direction  // default up
-	Streams   int                // default 1
-	Allow     knob.Disturbance   // highest disturbance class of a candidate
-	Budget    time.Duration      // of the whole experiment; 0: no bound
-	Segment   time.Duration      // measured part of one segment; 0: from the round trip
-	WarmUp    time.Duration      // cut from the front of each segment; 0: from the round trip
-	Knobs     func(knob.ID) bool // nil: every candidate of the findings
-	Thorough  bool               // try every candidate, also when the path is full before the last one
-	Seed      uint64             // of the random order
-	Step      func(string)
-	Progress  func(tune.Event)
+	Root       host.Root
+	Objective  goal.Objective     // default throughput, without bounds
+	Direction  traffic.Direction  // default up
+	Streams    int                // default 1
+	Allow      knob.Disturbance   // highest disturbance class of a candidate
+	Budget     time.Duration      // of everything, diagnoses included; 0: no bound
+	MaxTrials  int                // that are measured; 0: no bound
+	Segment    time.Duration      // measured part of one segment; 0: from the round trip
+	WarmUp     time.Duration      // cut from the front of each segment; 0: from the round trip
+	Knobs      func(knob.ID) bool // nil: every candidate of the findings; else only these
+	Wide       []knob.Definition  // whose knobs are tried also where no finding proposed them
+	FarFixed   string             // why nothing can be changed at the far end, a clause; empty: it can
+	ForceOwned bool               // try also what another program will write again
+	Thorough   bool               // try every candidate, also when the path is full before the last one
+	DryRun     bool               // stop behind the plan
+	Seed       uint64             // of the random order
+	Step       func(string)
+	Planned    func(*Plan) // told before the first segment, when nothing was written yet
+	Progress   func(tune.Event)
 
 	// Checkpoint is given all that is known so far after each segment and each verdict, to read during the call only.
 	Checkpoint func(*Tuning)
 }
 
 func (o *TuneOptions) defaults() {
-	if o.Goal == "" {
-		o.Goal = Throughput
+	if o.Objective.Goal == "" {
+		o.Objective.Goal = goal.Throughput
 	}
 	if o.Direction == "" {
 		o.Direction = traffic.Up
@@ -53,65 +60,111 @@ func (o *TuneOptions) defaults() {
 	if o.Step == nil {
 		o.Step = func(string) {}
 	}
+	if o.Planned == nil {
+		o.Planned = func(*Plan) {}
+	}
 }
 
-// Tuning is one whole tune: the verdict it began with, the experiment, and the changes it left in force.
+// Tuning is one whole tune: the verdict it began with, what was planned, the experiment, and the changes it left in force.
 type Tuning struct {
 	Before  *Verdict
+	Plan    *Plan // nil: there was nothing to plan
 	Outcome *tune.Outcome
 	Changes []journal.Change
 }
 
 // Tune runs the loop: diagnose, try the remedies one at a time at both ends, keep what is proven, confirm the total. When it
 // returns, either the confirmed set is committed on both hosts or both hosts are as they were; an error means the latter,
-// and says so if even that could not be done. An experiment that had begun is in the result also beside an error.
+// and says so if even that could not be done. An experiment that had begun is in the result also beside an error. An objective that the path
+// cannot meet is a *goal.UnreachableError, and nothing was written then.
 //
-// The candidates come from the findings only: trying every knob of the catalogue would need hours, and at any
+// The candidates come from the findings, and from Wide: trying every knob of the catalogue would need hours, and at any
 // confidence some of many useless ones pass by chance.
 func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tuning, error) {
+	began := time.Now()
 	o.defaults()
 	judge := DiagnoseOptions{Root: o.Root, Direction: o.Direction, Streams: o.Streams, Progress: o.Step}
+	if o.Budget > 0 {
+		judge.Within = min(within, o.Budget/4)
+	}
 	before, err := Diagnose(ctx, far, judge)
 	if err != nil {
 		return nil, err
 	}
 	t := &Tuning{Before: before}
+	if err := o.Objective.Unreachable(reachOf(before, o)); err != nil {
+		return nil, err
+	}
 	candidates := candidatesOf(before.Findings, o.Knobs)
+	if len(o.Wide) > 0 {
+		o.Step("reading the knobs that were asked for")
+		candidates = widen(ctx, before, o, map[tune.Side]reader{tune.Near: near, tune.Far: far}, candidates)
+	}
 	if len(candidates) == 0 {
-		t.Outcome = nothingToTune(before, o.Goal)
+		t.Outcome = nothingToTune(before, o.Objective.Goal)
 		return t, nil
 	}
-	segment, warmUp := o.Segment, o.WarmUp
-	if segment == 0 {
-		segment = segmentFor(before)
+	base := probing{
+		objective: o.Objective, direction: o.Direction, streams: o.Streams, segment: o.Segment, warmUp: o.WarmUp,
+		echoes: before.echoes(), cards: before.cards(),
 	}
-	if warmUp == 0 {
-		warmUp = warmUpFor(before)
+	if base.segment == 0 {
+		base.segment = segmentFor(before)
+	}
+	if base.warmUp == 0 {
+		base.warmUp = warmUpFor(before)
+	}
+	refused := o.refusals(before, near)
+	t.Plan = planOf(ctx, o, base, candidates, refused, map[tune.Side]reader{tune.Near: near, tune.Far: far})
+	t.Plan.RoundTrip = roundTrip(before)
+	o.Planned(t.Plan)
+	if o.DryRun || t.Plan.Open() == 0 {
+		t.Outcome = t.Plan.nothingTried(o.DryRun)
+		return t, nil
 	}
 	config := tune.DefaultConfig()
 	config.AllowedDisturbance = o.Allow
-	config.Budget = o.Budget
+	config.MaxTrials = o.MaxTrials
 	config.Seed = o.Seed
 	config.Lookup = knob.Catalogue().Lookup
+	config.Guards = guardsFor(o.Objective)
+	config.Refuse = func(c tune.Candidate) string { return refused.of(ctx, c) }
+	if o.Checkpoint != nil {
+		config.Checkpoint = func(so *tune.Outcome) { o.Checkpoint(&Tuning{Before: before, Plan: t.Plan, Outcome: so}) }
+	}
+	if o.Budget > 0 {
+		// Whoever gives five minutes means five minutes, and not five minutes after the first verdict.
+		config.Budget = max(o.Budget-time.Since(began), time.Second)
+	}
 	// The second diagnosis runs with the kept settings in force and loads the path once more. It names what limits
 	// now, which need not be what limited before.
 	config.Refill = func(ctx context.Context, _ []tune.Change) ([]tune.Candidate, bool, error) {
-		again, err := Diagnose(ctx, far, judge)
+		again, err := Diagnose(ctx, far, judge.after(before, o.Objective.Goal))
 		if err != nil {
 			return nil, false, fmt.Errorf("judge again after a keep: %w", err)
 		}
 		return candidatesOf(again.Findings, o.Knobs), enough(again) && !o.Thorough, nil
 	}
-	if o.Checkpoint != nil {
-		config.Checkpoint = func(so *tune.Outcome) { o.Checkpoint(&Tuning{Before: before, Outcome: so}) }
-	}
-	base := newProber(far, o.Goal, o.Direction, o.Streams, segment, warmUp)
 	hosts := map[tune.Side]tune.Host{tune.Near: near, tune.Far: far}
-	t.Outcome, err = tune.Run(ctx, config, base, hosts, candidates, o.Progress)
+	t.Outcome, err = tune.Run(ctx, config, newProber(far, base), hosts, candidates, o.Progress)
 	if t.Outcome != nil {
 		t.Changes = changesOf(t.Outcome)
+		t.Outcome.Warnings = append(t.Outcome.Warnings, unmet(o.Objective, t.Outcome)...)
 	}
 	return t, err
+}
+
+// refusals gathers what is known before anything is touched.
+func (o TuneOptions) refusals(v *Verdict, near tune.Host) refusals {
+	r := refusals{allow: o.Allow, farFixed: o.FarFixed, force: o.ForceOwned, owners: map[tune.Side][]owner.Owner{}}
+	if v.Near != nil {
+		r.owners[tune.Near] = v.Near.Owners
+	}
+	if v.Far != nil {
+		r.owners[tune.Far] = v.Far.Owners
+	}
+	r.near, _ = near.(foreseer)
+	return r
 }
 
 // enough tells that a verdict leaves nothing to gain: the path is full, or nothing is wrong any more.
@@ -121,45 +174,17 @@ func enough(v *Verdict) bool {
 	return v.Limit().Code == evidence.LinkRateReached || v.Limit().Code == evidence.Healthy
 }
 
-// candidatesOf gathers what the findings propose, most important first, each knob and side once.
-//
-// The first proposal of a knob wins, since it comes from the more important finding and its levels are made for that
-// one. A notice proposes nothing, as it was not shown to cost anything: a trial would cost minutes, and of many useless trials some pass by chance. Whoever
-// names knobs has them tried all the same.
-func candidatesOf(findings []diagnose.Finding, wanted func(knob.ID) bool) []tune.Candidate {
-	type place struct {
-		knob knob.ID
-		side string
-	}
-	seen := map[place]bool{}
-	var all []tune.Candidate
-	for _, f := range findings {
-		if wanted == nil && f.Severity != diagnose.Warning && f.Severity != diagnose.Critical {
-			continue
-		}
-		for _, s := range f.Remedy.Settings {
-			at := place{s.Knob, s.Side}
-			if seen[at] || (wanted != nil && !wanted(s.Knob)) {
-				continue
-			}
-			seen[at] = true
-			all = append(all, tune.Candidate{Knob: s.Knob, Side: tune.Side(s.Side), Levels: s.Levels, Why: s.Why})
-		}
-	}
-	return all
-}
-
 // nothingToTune is the outcome when no finding has a remedy that a knob could be: the link, the path or the peer is the limit.
 //
 // The baseline is the one loaded run of the diagnosis, so that the document still says what the path carries. It has
 // no pairs and therefore no interval.
-func nothingToTune(v *Verdict, goal Goal) *tune.Outcome {
+func nothingToTune(v *Verdict, g goal.Goal) *tune.Outcome {
 	o := &tune.Outcome{
 		Trials: []tune.Trial{}, Kept: []tune.Change{}, Segments: []tune.Segment{},
 		Final: &tune.Effect{Ratio: 1}, State: tune.StateUndone,
 		Reason: "nothing to tune: " + v.Limit().Title,
 	}
-	if s := v.Stream(); s != nil && goal == Throughput {
+	if s := v.Stream(); s != nil && g == goal.Throughput {
 		o.Baseline = &tune.Baseline{Objective: s.ThroughputBitsPerSec, Segments: 1}
 	}
 	return o
