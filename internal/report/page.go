@@ -61,7 +61,7 @@ type changeView struct{ ID, Side, Knob, From, To, State string }
 
 // newPage turns a document into what the template shows. Every decision about words, order and places is taken here, so that the
 // template stays free of logic and tests of the page can read its fields in the golden file.
-func newPage(d *TuneDocument) page {
+func newPage(d *TuneDocument, again *tune.Reanalysis) page {
 	verdict, sentence := Headline(d)
 	p := page{
 		Verdict: verdict, Sentence: sentence, Tone: "quiet",

@@ -104,6 +104,12 @@ func samples(t *testing.T) []sample {
 		doc := report.NewTune(envelope(), run)
 		all = append(all, sample{name, doc, func(w io.Writer, s report.Style) error { return report.TuneText(w, doc, s) }})
 	}
+	for name, doc := range sampleReports(t) {
+		all = append(all, sample{name, doc, func(w io.Writer, s report.Style) error { return report.ReportText(w, doc, s) }})
+	}
+	list, empty := sampleRunList(t), report.NewRuns(envelope(), "/var/lib/linerate/runs", nil)
+	all = append(all, sample{"runs", list, func(w io.Writer, s report.Style) error { return report.RunsText(w, list, s) }},
+		sample{"runs-empty", empty, func(w io.Writer, s report.Style) error { return report.RunsText(w, empty, s) }})
 	for name, run := range sampleRuns() {
 		doc := report.NewMeasure(envelope(), "192.0.2.7:7070", []traffic.Result{run})
 		all = append(all, sample{"measure-" + name, doc, func(w io.Writer, s report.Style) error { return report.MeasureText(w, doc, s) }})

@@ -48,6 +48,8 @@ var documents = []struct {
 	{SchemaDiagnose, DiagnoseDocument{}},
 	{casefile.Schema, casefile.File{}},
 	{SchemaTune, TuneDocument{}},
+	{SchemaRuns, RunsDocument{}},
+	{SchemaReport, ReportDocument{}},
 	{SchemaHistory, HistoryDocument{}},
 	{SchemaUndo, UndoDocument{}},
 	{SchemaKnobs, KnobsDocument{}},

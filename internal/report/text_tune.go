@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/tune"
 	"github.com/linerate/linerate/internal/unit"
 )
@@ -30,23 +31,28 @@ func TuneText(w io.Writer, d *TuneDocument, s Style) error {
 	if len(d.Ablation) > 0 {
 		p.line("")
 		p.head("STILL NEEDED BESIDE THE OTHERS")
-		t := newTable("side", "knob", ">effect", "interval", "")
+		t := newTable(">effect", "interval", "", "change")
+		t.wrap = true
 		for _, a := range d.Ablation {
 			needed := cell{"needed", s.green}
 			if !a.Needed {
 				needed = cell{"dropped", s.yellow}
 			}
-			t.row(a.Side, a.Knob, times(a.Ratio), interval(a.Effect), needed)
+			t.row(times(a.Ratio), interval(a.Effect), needed, fmt.Sprintf("%s %s", a.Side, a.Knob))
 		}
 		t.print(p, "  ")
 	}
 	if len(d.Changes) > 0 {
 		p.line("")
 		p.head("CHANGES")
-		p.changes(d.Changes)
+		p.left(d.Changes)
 		p.line("  %s", s.dim("linerate undo --all takes them back, on each host"))
 	}
 	p.notes("WARNINGS", d.Warnings)
+	if d.Run != "" {
+		p.line("")
+		p.line("%s", s.dim("linerate report "+clean(d.Run)+" shows this again, and draws its page"))
+	}
 	return p.err
 }
 
@@ -57,7 +63,7 @@ func (p *printer) headline(d *TuneDocument) {
 	switch verdict {
 	case "Proved":
 		paint = func(t string) string { return p.s.bold(p.s.green(t)) }
-	case "Not proved":
+	case "Not proved", "Not finished":
 		paint = func(t string) string { return p.s.bold(p.s.yellow(t)) }
 	}
 	p.line("%s  %s", paint(verdict), clean(text))
@@ -71,6 +77,8 @@ func (p *printer) headline(d *TuneDocument) {
 func Headline(d *TuneDocument) (verdict, sentence string) {
 	kept := len(d.Kept)
 	switch {
+	case d.Unfinished != "":
+		return "Not finished", sentenceOf(d.Unfinished, "")
 	case kept > 0 && d.Final != nil && d.Baseline != nil && d.After != nil:
 		return "Proved", fmt.Sprintf("%s → %s, %s (%s) with %s.", d.quantity(d.Baseline.Objective), d.quantity(d.After.Objective),
 			times(d.Final.Ratio), interval(*d.Final), changesWord(kept))
@@ -101,8 +109,11 @@ func changesWord(n int) string {
 
 // quantity prints a number in the unit of the goal.
 func (d *TuneDocument) quantity(x float64) string {
-	if d.Unit == "bits_per_second" {
+	switch d.Unit {
+	case "bits_per_second":
 		return unit.BitRate(x).String()
+	case "packets_per_second":
+		return unit.FormatCount(x) + " packets/s"
 	}
 	return unit.FormatCount(x) + " trans/s"
 }
@@ -185,11 +196,13 @@ func (p *printer) beforeAfter(d *TuneDocument) {
 	}
 }
 
-// ladder prints the trials in their order: what was tried, what it did, what became of it.
+// ladder prints the trials in their order: what it did, what became of it, what was tried. The knob stands last, where a long one breaks
+// into lines of its own instead of pushing the figures over the edge.
 func (p *printer) ladder(trials []tune.Trial) {
-	t := newTable("side", "knob", "from", "to", ">pairs", ">effect", "interval", "verdict")
+	t := newTable(">effect", "interval", ">pairs", "verdict", "change")
+	t.wrap = true
 	for _, x := range trials {
-		t.row(x.Side, x.Knob, value(x.From), value(x.To), count(x.Pairs), times(x.Ratio), interval(x.Effect), p.verdict(x))
+		t.row(times(x.Ratio), interval(x.Effect), count(x.Pairs), p.verdict(x), fmt.Sprintf("%s %s %s → %s", x.Side, x.Knob, value(x.From), value(x.To)))
 	}
 	t.print(p, "  ")
 	for _, x := range trials {
@@ -197,6 +210,16 @@ func (p *printer) ladder(trials []tune.Trial) {
 			p.wrapped("  ", fmt.Sprintf("%s refused: %s", x.Knob, x.Reason))
 		}
 	}
+}
+
+// left prints what a run left in force. The journal's own list has their times and notes.
+func (p *printer) left(changes []journal.Change) {
+	t := newTable("id", "state", "change")
+	t.wrap = true
+	for _, c := range changes {
+		t.row(c.ID, p.state(c.State), fmt.Sprintf("%s %s %s → %s", c.Side, c.Knob, value(c.From), value(c.To)))
+	}
+	t.print(p, "  ")
 }
 
 // verdict colours what became of a trial, and says when several were tried as one.

@@ -16,8 +16,8 @@ type TuneDocument struct {
 	Envelope
 	Run      string             `json:"run,omitempty"` // name under which it is stored; `linerate report RUN` shows it again
 	Target   string             `json:"target"`
-	Goal     string             `json:"goal"`               // throughput or latency
-	Unit     string             `json:"objective_unit"`     // of every objective: bits_per_second or transactions_per_second
+	Goal     string             `json:"goal"`               // throughput, latency or packets
+	Unit     string             `json:"objective_unit"`     // of every objective: bits_per_second, transactions_per_second or packets_per_second
 	Baseline *Figure            `json:"baseline,omitempty"` // the original settings, in the pilot
 	After    *Figure            `json:"after,omitempty"`    // the kept set, in the last confirmation
 	Findings []diagnose.Finding `json:"findings"`           // the diagnosis before, most important first
@@ -29,13 +29,14 @@ type TuneDocument struct {
 	Unfinished string `json:"unfinished,omitempty"`
 }
 
-// Figure is what one arm gave over several segments: medians. One of the two rates is there, after the goal.
+// Figure is what one arm gave over several segments: medians. One of the rates is there, after the goal.
 //
-// Both rates are there beside the objective so that a script that knows one goal finds it under a key with the unit
+// The rates are there beside the objective so that a script that knows one goal finds it under a key with the unit
 // in its name.
 type Figure struct {
 	ThroughputBitsPerSec float64            `json:"throughput_bits_per_second,omitempty"`
 	TransactionsPerSec   float64            `json:"transactions_per_second,omitempty"`
+	PacketsPerSec        float64            `json:"packets_per_second,omitempty"`
 	Objective            float64            `json:"objective"` // the same number, whatever the goal
 	Guards               map[string]float64 `json:"guards,omitempty"`
 	Segments             int                `json:"segments_total"`
@@ -45,7 +46,7 @@ type Figure struct {
 type TuneRun struct {
 	ID       string // empty: not stored
 	Target   string
-	Goal     string             // throughput or latency
+	Goal     string             // throughput, latency or packets
 	Findings []diagnose.Finding // before
 	Outcome  *tune.Outcome      // nil: nothing was tried
 	Changes  []journal.Change   // of both hosts
@@ -63,8 +64,11 @@ func NewTune(e Envelope, r TuneRun) *TuneDocument {
 		Envelope: e.of(SchemaTune), Run: r.ID, Target: r.Target, Goal: r.Goal, Unit: "bits_per_second",
 		Findings: cleanFindings(r.Findings), Changes: slices.Clone(r.Changes), Seconds: r.Duration.Seconds(), Unfinished: r.Unfinished,
 	}
-	if r.Goal == "latency" {
+	switch r.Goal {
+	case "latency":
 		d.Unit = "transactions_per_second"
+	case "packets":
+		d.Unit = "packets_per_second"
 	}
 	d.Outcome.State = tune.StateUndone
 	if r.Outcome != nil {
@@ -83,29 +87,23 @@ func NewTune(e Envelope, r TuneRun) *TuneDocument {
 
 func (d *TuneDocument) figure(objective float64, guards map[string]float64, segments int) *Figure {
 	f := &Figure{Objective: objective, Guards: guards, Segments: segments}
-	if d.Unit == "bits_per_second" {
+	switch d.Unit {
+	case "bits_per_second":
 		f.ThroughputBitsPerSec = objective
-	} else {
+	case "packets_per_second":
+		f.PacketsPerSec = objective
+	default:
 		f.TransactionsPerSec = objective
 	}
 	return f
 }
 
-// confirmed is the figure of arm B of the confirmation that Final tells of. That is the last one, which an ablation that drops something
-// asks for anew, unless the time ran out in it: then the whole set stays and the one before holds.
+// confirmed is the figure of arm B of the confirmation that Final tells of.
 //
 // Medians, as in the baseline: both figures are for the eye, and the effect with its interval is in Final, which comes
 // from the pairs and not from these two numbers.
 func (d *TuneDocument) confirmed() *Figure {
-	attempt := -1
-	for _, s := range d.Segments {
-		if s.Phase == tune.PhaseConfirmation {
-			attempt = max(attempt, s.Trial)
-		}
-	}
-	if attempt > 0 && d.keptAfterAll() {
-		attempt--
-	}
+	attempt := d.FinalAttempt()
 	var objectives []float64
 	guards := map[string][]float64{}
 	for _, s := range d.Segments {
@@ -125,14 +123,6 @@ func (d *TuneDocument) confirmed() *Figure {
 		medians[name] = stats.Median(values)
 	}
 	return d.figure(stats.Median(objectives), medians, len(objectives))
-}
-
-// keptAfterAll tells that a change which the ablation found not to be needed stayed nevertheless, because what remains without it could not
-// be confirmed in time.
-func (d *TuneDocument) keptAfterAll() bool {
-	return slices.ContainsFunc(d.Ablation, func(a tune.Ablation) bool {
-		return !a.Needed && slices.ContainsFunc(d.Kept, func(c tune.Change) bool { return c.Knob == a.Knob && c.Side == a.Side })
-	})
 }
 
 // cleanSegments copies segments without guard-rails that JSON cannot carry.

@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/linerate/linerate/internal/durable"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/runs"
+	"github.com/linerate/linerate/internal/tune"
+)
+
+type reportFlags struct {
+	html  string
+	raw   bool
+	rules tune.Rules
+}
+
+func (a *app) reportCommand() *cobra.Command {
+	var f reportFlags
+	c := &cobra.Command{
+		Use:   "report [RUN]",
+		Short: "Show a stored tune again, judge it again from its raw segments, draw its page",
+		Long: `Every tune is stored with all that it measured, also one that was interrupted. Without RUN: the list,
+newest first. RUN is the name of a run or its beginning, the word last, a file that another host has
+sent, or - for standard input.
+
+A run is shown as its tune showed it, and judged again from its raw segments by the code that judged
+it live. --confidence and --min-effect ask what would have been decided by other rules. --html draws
+one page that needs no network; --raw prints the segments as comma-separated values.
+
+The newest 200 runs are kept, in the directory of the state (--state).`,
+		Example: "  linerate report\n  linerate report last --html result.html\n  linerate report 20261122-13 --confidence 0.99\n  linerate report last --raw > segments.csv",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.check(cmd, a.json, args); err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				return a.listRuns()
+			}
+			return a.report(args[0], f)
+		},
+	}
+	c.Flags().StringVar(&f.html, "html", "", "also write one self-contained page to this file")
+	c.Flags().BoolVar(&f.raw, "raw", false, "print every segment as comma-separated values, and nothing else")
+	c.Flags().Float64Var(&f.rules.Confidence, "confidence", 0, "judge by this two-sided confidence, as 0.99 (default: the run's own)")
+	c.Flags().Float64Var(&f.rules.MinUsefulEffect, "min-effect", 0, "judge by this least useful gain, as 0.05 for 5 % (default: the run's own)")
+	return c
+}
+
+// check finds what makes no sense before any file is touched.
+func (f reportFlags) check(cmd *cobra.Command, jsonToo bool, args []string) error {
+	flags := cmd.Flags()
+	switch {
+	case len(args) == 0 && (f.raw || f.html != "" || flags.Changed("confidence") || flags.Changed("min-effect")):
+		return usageError{flagError{errors.New("report: which run?"), "linerate report last, or a name that `linerate report` lists"}}
+	case f.raw && (jsonToo || f.html != ""):
+		return usagef("--raw prints segments and nothing else: not with --json or --html")
+	case flags.Changed("confidence") && !(f.rules.Confidence > 0.5 && f.rules.Confidence < 1):
+		return usagef("--confidence %v: must be more than 0.5 and less than 1", f.rules.Confidence)
+	case flags.Changed("min-effect") && !(f.rules.MinUsefulEffect >= tune.LeastUsefulEffect && f.rules.MinUsefulEffect <= 100):
+		return usagef("--min-effect %v: must be from %v to 100", f.rules.MinUsefulEffect, tune.LeastUsefulEffect)
+	}
+	return nil
+}
+
+// runStore is where this user's runs are.
+func (a *app) runStore() (runs.Store, string, error) {
+	dir, err := a.stateDir()
+	if err != nil {
+		return runs.Store{}, "", err
+	}
+	return runs.In(durable.OS(), dir, 0), filepath.Join(dir, "runs"), nil
+}
+
+// listRuns prints the list. A run that cannot be read is a line of it, and makes the result a partial one.
+func (a *app) listRuns() error {
+	store, dir, err := a.runStore()
+	if err != nil {
+		return err
+	}
+	ids, err := store.List()
+	if err != nil {
+		return err
+	}
+	var entries []report.RunEntry
+	bad := false
+	for _, id := range ids {
+		doc, err := store.Read(id)
+		var d *report.TuneDocument
+		if err == nil {
+			d, err = report.DecodeTune(doc)
+		}
+		if err != nil {
+			bad = true
+			entries = append(entries, report.UnreadableRun(id, err))
+			continue
+		}
+		entries = append(entries, report.NewRunEntry(id, d))
+	}
+	list := report.NewRuns(a.envelope(""), dir, entries)
+	if err := a.print(list, func(s report.Style) error { return report.RunsText(a.out, list, s) }); err != nil {
+		return err
+	}
+	if bad {
+		return statusError{status: exitPartial}
+	}
+	return nil
+}
+
+// report shows one run.
+func (a *app) report(name string, f reportFlags) error {
+	run, source, err := a.readRun(name)
+	if err != nil {
+		return err
+	}
+	if f.raw {
+		return report.SegmentsCSV(a.out, run)
+	}
+	page, err := newPage(f.html)
+	if err != nil {
+		return err
+	}
+	defer page.discard()
+	doc, err := report.NewReport(a.envelope(""), source, run, f.rules)
+	if err != nil {
+		return flagError{fmt.Errorf("report %s: %w", name, err), "linerate report RUN without --confidence judges by the run's own rules; --raw gives the segments"}
+	}
+	if err := a.print(doc, func(s report.Style) error { return report.ReportText(a.out, doc, s) }); err != nil {
+		return err
+	}
+	if page == nil {
+		return nil
+	}
+	return page.write(func(w io.Writer) error { return report.ReportHTML(w, doc) })
+}
+
+// readRun finds a run by its name, its beginning, last, the path of a file, or - for standard input.
+func (a *app) readRun(name string) (run *report.TuneDocument, source string, err error) {
+	store, _, err := a.runStore()
+	if err != nil {
+		return nil, "", err
+	}
+	var doc []byte
+	switch {
+	case name == "-":
+		source = name
+		if doc, err = io.ReadAll(io.LimitReader(a.in, runs.MaxBytes+1)); err == nil && len(doc) > runs.MaxBytes {
+			err = runs.ErrTooLarge
+		}
+	case strings.ContainsRune(name, os.PathSeparator) || strings.HasSuffix(name, ".json"):
+		source = name
+		doc, err = store.ReadFile(name)
+	default:
+		var id string
+		if id, err = store.Find(name); err == nil {
+			source = store.Path(id)
+			doc, err = store.Read(id)
+		}
+	}
+	switch {
+	case errors.Is(err, runs.ErrNoRun), errors.Is(err, runs.ErrAmbiguous):
+		return nil, "", flagError{err, "linerate report lists the runs; a file is named with its directory, as in ./run.json"}
+	case err != nil:
+		return nil, "", err
+	}
+	if run, err = report.DecodeTune(doc); err != nil {
+		return nil, "", flagError{fmt.Errorf("read run %s: %w", source, err), "linerate tune --json prints such documents, and stores each in the runs of the state directory"}
+	}
+	return run, source, nil
+}

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/linerate/linerate/internal/loop"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/runs"
+	"github.com/linerate/linerate/internal/tune"
+)
+
+// runRecord stores one tune, from its first segment on.
+type runRecord struct {
+	app          *app
+	recorder     *runs.Recorder
+	target, goal string
+	began        time.Time
+}
+
+// recordRun names a new run. Nothing is written before its first segment.
+func (a *app) recordRun(target, goal string) (*runRecord, error) {
+	store, _, err := a.runStore()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	return &runRecord{app: a, target: target, goal: goal, began: began,
+		recorder: store.Begin(runs.NewID(began, uint16(rand.Uint32())), time.Now)}, nil
+}
+
+// document makes the document of what is known of a tune; unfinished says why it has no end of its own.
+func (r *runRecord) document(t *loop.Tuning, unfinished string) *report.TuneDocument {
+	return report.NewTune(r.app.envelope(t.Before.Near.Name), report.TuneRun{
+		ID: r.recorder.ID, Target: r.target, Goal: r.goal, Findings: t.Before.Findings, Outcome: t.Outcome, Changes: t.Changes,
+		Duration: time.Since(r.began), Unfinished: unfinished,
+	})
+}
+
+// checkpoint stores a tune under way. Until its end is stored it counts as one that ended without a word, with its changes on trial.
+func (r *runRecord) checkpoint(t *loop.Tuning) {
+	r.recorder.Checkpoint(func() ([]byte, error) {
+		d := r.document(t, "still under way, or ended without a word; its trial changes are taken back by the guard")
+		d.State = tune.StateTrial
+		return encoded(d)
+	})
+}
+
+// finish stores the end of a tune and gives its document, broken off by cause where that is not nil. A run that cannot be stored
+// is told of among its warnings: what the experiment came to stands without its file.
+func (r *runRecord) finish(t *loop.Tuning, cause error) *report.TuneDocument {
+	unfinished := ""
+	switch {
+	case errors.Is(cause, errInterrupted), exitStatus(cause) == exitInterrupted:
+		unfinished = "interrupted"
+	case cause != nil:
+		unfinished = "broken off: " + oneSentence(cause)
+	}
+	d := r.document(t, unfinished)
+	if err := r.recorder.Finish(func() ([]byte, error) { return encoded(d) }); err != nil {
+		d.Run = ""
+		d.Warnings = append(d.Warnings, "this run is not stored: "+oneSentence(err))
+	}
+	return d
+}
+
+func encoded(d *report.TuneDocument) ([]byte, error) {
+	var b bytes.Buffer
+	err := report.Encode(&b, d)
+	return b.Bytes(), err
+}

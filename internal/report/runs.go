@@ -1,0 +1,136 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/linerate/linerate/internal/tune"
+)
+
+// The documents of stored runs: the list, and one run judged again.
+const (
+	SchemaRuns   = "linerate.runs/1"
+	SchemaReport = "linerate.report/1"
+)
+
+// ErrNotARun says that a file holds something else than a linerate.tune document.
+var ErrNotARun = errors.New("not the document of a run")
+
+// DecodeTune reads a linerate.tune/1 document, of this host or another, from this version or a later one: keys that it does not know are
+// passed over. Everything else is ErrNotARun with what it is instead.
+func DecodeTune(doc []byte) (*TuneDocument, error) {
+	var is struct {
+		Schema string `json:"schema"`
+	}
+	var wrong *json.UnmarshalTypeError
+	switch err := json.Unmarshal(doc, &is); {
+	case errors.As(err, &wrong):
+		return nil, fmt.Errorf("%w: it is JSON, and no document of linerate", ErrNotARun)
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", ErrNotARun, err)
+	case is.Schema == SchemaReport:
+		// What `linerate report --json` has printed holds the run.
+		var r ReportDocument
+		if err := json.Unmarshal(doc, &r); err != nil || r.Run == nil || r.Run.Schema != SchemaTune {
+			return nil, fmt.Errorf("%w: a %s document without its run", ErrNotARun, SchemaReport)
+		}
+		fillSlices(r.Run)
+		return r.Run, nil
+	case !strings.HasPrefix(is.Schema, "linerate."):
+		return nil, fmt.Errorf("%w: it is JSON, and no document of linerate", ErrNotARun)
+	case is.Schema != SchemaTune:
+		return nil, fmt.Errorf("%w: a %s document, and not %s", ErrNotARun, shortened(is.Schema, 40), SchemaTune)
+	}
+	var d TuneDocument
+	if err := json.Unmarshal(doc, &d); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotARun, err)
+	}
+	fillSlices(&d)
+	return &d, nil
+}
+
+// shortened cuts a text that somebody else has chosen the length of.
+func shortened(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return text
+}
+
+// RunsDocument is linerate.runs/1: the runs that this host has stored, newest first.
+type RunsDocument struct {
+	Envelope
+	Directory string     `json:"directory"`
+	Runs      []RunEntry `json:"runs"`
+}
+
+// RunEntry is one stored run in short.
+//
+// A run that cannot be read is in the list all the same, with the reason: a list that leaves it out would say that there is none.
+type RunEntry struct {
+	Run        string     `json:"run"`
+	Time       *time.Time `json:"time,omitempty"`
+	Target     string     `json:"target,omitempty"`
+	Goal       string     `json:"goal,omitempty"`
+	Result     string     `json:"result"` // proved, not proved, nothing to tune, not finished, unreadable
+	Ratio      float64    `json:"effect_ratio,omitempty"`
+	Low        float64    `json:"effect_low_ratio,omitempty"`
+	High       float64    `json:"effect_high_ratio,omitempty"`
+	Kept       []string   `json:"kept"` // side and knob of what stayed
+	Trials     int        `json:"trials_total"`
+	Segments   int        `json:"segments_total"`
+	State      tune.State `json:"state,omitempty"`
+	Unfinished string     `json:"unfinished,omitempty"`
+	Problem    string     `json:"problem,omitempty"` // why it cannot be read
+}
+
+// NewRunEntry tells a run in short.
+func NewRunEntry(id string, d *TuneDocument) RunEntry {
+	verdict, _ := Headline(d)
+	e := RunEntry{
+		Run: id, Time: &d.Time, Target: d.Target, Goal: d.Goal, Result: strings.ToLower(verdict), Trials: len(d.Trials),
+		Segments: len(d.Segments), State: d.State, Unfinished: d.Unfinished, Kept: []string{},
+	}
+	for _, c := range d.Kept {
+		e.Kept = append(e.Kept, fmt.Sprintf("%s %s", c.Side, c.Knob))
+	}
+	if d.Final != nil && len(d.Kept) > 0 {
+		e.Ratio, e.Low, e.High = d.Final.Ratio, d.Final.Low, d.Final.High
+	}
+	return e
+}
+
+// UnreadableRun is the entry of a run that cannot be read.
+func UnreadableRun(id string, problem error) RunEntry {
+	return RunEntry{Run: id, Result: "unreadable", Problem: problem.Error(), Kept: []string{}}
+}
+
+// NewRuns makes the list of stored runs.
+func NewRuns(e Envelope, directory string, runs []RunEntry) *RunsDocument {
+	d := &RunsDocument{Envelope: e.of(SchemaRuns), Directory: directory, Runs: slices.Clone(runs)}
+	fillSlices(d)
+	return d
+}
+
+// ReportDocument is linerate.report/1: one run as it was stored, and judged again from its segments.
+type ReportDocument struct {
+	Envelope
+	Source string           `json:"source"` // the file that the run was read from; - is standard input
+	Run    *TuneDocument    `json:"tune"`
+	Again  *tune.Reanalysis `json:"again"`
+}
+
+// NewReport judges a run again and makes the document of both.
+func NewReport(e Envelope, source string, run *TuneDocument, rules tune.Rules) (*ReportDocument, error) {
+	again, err := tune.Reanalyse(&run.Outcome, rules)
+	if err != nil {
+		return nil, err
+	}
+	d := &ReportDocument{Envelope: e.of(SchemaReport), Source: source, Run: run, Again: again}
+	fillSlices(d)
+	return d, nil
+}
