@@ -1,16 +1,19 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/internal/goal"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/loop"
@@ -21,16 +24,20 @@ import (
 )
 
 type tuneFlags struct {
-	target   targetFlags
-	load     loadFlags
-	goal     string
-	allow    string
-	knobs    string
-	html     string
-	thorough bool
-	budget   time.Duration
-	warmUp   time.Duration
-	seed     uint64
+	target    targetFlags
+	load      loadFlags
+	goal      string
+	objective string
+	allow     string
+	knobs     string
+	html      string
+	thorough  bool
+	dryRun    bool
+	force     bool
+	budget    time.Duration
+	warmUp    time.Duration
+	trials    int
+	seed      uint64
 }
 
 // d1 is the default of --allow: it may change what new connections get and leaves the traffic of others on the host
@@ -46,22 +53,34 @@ beats the minimum useful effect and nothing else gets worse. The kept set is con
 whole, and what is no longer needed is dropped. Everything else is taken back; Ctrl-C, a lost
 peer or a killed process take all of it back.
 
-The other side must have been started with --allow-tuning, or only this side is changed.`,
-		Example: "  linerate tune 192.0.2.7 --key KEY\n  linerate tune ssh://root@db2 --goal latency --budget 5m --html result.html",
-		Args:    cobra.ExactArgs(1),
-		RunE:    func(cmd *cobra.Command, args []string) error { return a.tune(cmd, args[0], f) },
+The other side must have been started with --allow-tuning, or only this side is changed. What another
+program on a host will write again (TuneD, irqbalance, NetworkManager, …) is told and left alone.
+The plan is told before anything is written; --dry-run ends there.
+
+--objective says what to improve and what it may not cost: GOAL where TERM<VALUE and …
+A change that breaks a bound is not kept, whatever it gains. The goals are throughput, latency
+and packets (small datagrams that arrive); the terms:
+  ` + strings.Join(goal.Terms(), "\n  "),
+		Example: "  linerate tune 192.0.2.7 --key KEY\n  linerate tune ssh://root@db2 --goal latency --budget 5m --html result.html\n" +
+			"  linerate tune 192.0.2.7 --objective 'throughput where p99_rtt<5ms and cpu<80%'\n  linerate tune 192.0.2.7 --knobs 'ethtool:*/coalesce.*' --dry-run",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.tune(cmd, args[0], f) },
 	}
 	f.target.add(c)
-	c.Flags().StringVar(&f.goal, "goal", "throughput", "what to improve: throughput or latency")
+	c.Flags().StringVar(&f.goal, "goal", "", "what to improve: throughput (the default), latency or packets")
+	c.Flags().StringVar(&f.objective, "objective", "", "the goal with bounds, as above")
 	c.Flags().StringVar(&f.allow, "allow", "d1", "highest disturbance of a change: d0 none, d1 new connections only, d2 short loss, d3 link down")
-	c.Flags().StringVar(&f.knobs, "knobs", "", "try only candidates whose name matches this glob")
+	c.Flags().StringVar(&f.knobs, "knobs", "", "try only knobs whose name matches this glob, also those that no finding proposed")
 	c.Flags().StringVar(&f.html, "html", "", "also write the result as one self-contained page to this file")
-	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute, "time for the whole experiment")
+	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute, "time for everything, diagnoses included")
+	c.Flags().IntVar(&f.trials, "max-trials", 20, "how many candidates are tried at most")
 	c.Flags().DurationVar(&f.load.duration, "duration", 0, "measured part of one segment (default: from the round trip)")
 	c.Flags().DurationVar(&f.warmUp, "warm-up", 0, "cut from the front of one segment (default: from the round trip)")
 	c.Flags().IntVar(&f.load.parallel, "parallel", 1, "connections at the same time")
 	c.Flags().BoolVar(&f.load.reverse, "reverse", false, "improve the direction in which the other side sends")
 	c.Flags().BoolVar(&f.thorough, "thorough", false, "try every candidate, also when the path is full before the last one")
+	c.Flags().BoolVar(&f.dryRun, "dry-run", false, "tell the plan and end; nothing is written on either host")
+	c.Flags().BoolVar(&f.force, "force-owned", false, "try also what another program on the host will write again")
 	c.Flags().Uint64Var(&f.seed, "seed", 0, "seed of the random order (default: a new one)")
 	return c
 }
@@ -72,17 +91,20 @@ The other side must have been started with --allow-tuning, or only this side is 
 // experiment (leaseFor).
 func (f tuneFlags) options() (loop.TuneOptions, error) {
 	o := loop.TuneOptions{
-		Goal: loop.Goal(f.goal), Direction: f.load.direction(), Streams: f.load.parallel,
-		Budget: f.budget, Segment: f.load.duration, WarmUp: f.warmUp, Seed: f.seed, Thorough: f.thorough,
+		Direction: f.load.direction(), Streams: f.load.parallel, Budget: f.budget, MaxTrials: f.trials,
+		Segment: f.load.duration, WarmUp: f.warmUp, Seed: f.seed, Thorough: f.thorough, DryRun: f.dryRun, ForceOwned: f.force,
 	}
-	if o.Goal != loop.Throughput && o.Goal != loop.Latency {
-		return o, usagef("--goal %q: not one of throughput, latency", f.goal)
+	var err error
+	if o.Objective, err = f.wanted(); err != nil {
+		return o, err
 	}
 	switch {
 	case f.budget <= 0 || f.budget > 50*time.Minute:
 		return o, usagef("--budget %v: must be longer than nothing and at most 50m", f.budget)
 	case f.load.duration < 0 || f.warmUp < 0:
 		return o, usagef("--duration and --warm-up must not be negative")
+	case f.trials < 1:
+		return o, usagef("--max-trials %d: must be at least 1", f.trials)
 	case f.load.parallel < 1 || f.load.parallel > traffic.MaxStreams:
 		return o, usagef("--parallel %d: must be from 1 to %d", f.load.parallel, traffic.MaxStreams)
 	}
@@ -97,13 +119,52 @@ func (f tuneFlags) options() (loop.TuneOptions, error) {
 		if _, err := path.Match(f.knobs, ""); err != nil {
 			return o, usagef("--knobs %q: %v", f.knobs, err)
 		}
-		o.Knobs = func(id knob.ID) bool { return matches(f.knobs, string(id)) }
+		if o.Wide, o.Knobs = widened(f.knobs); len(o.Wide) == 0 {
+			return o, usageError{flagError{fmt.Errorf("--knobs %q: no knob of the catalogue is called so", f.knobs), "linerate knobs PATTERN lists what there is"}}
+		}
 	}
 	// The seed only orders the arms: by it alone a run is not repeatable, as the path is not.
 	if o.Seed == 0 {
 		o.Seed = rand.Uint64()
 	}
 	return o, nil
+}
+
+// wanted is the objective of --goal or --objective.
+func (f tuneFlags) wanted() (goal.Objective, error) {
+	if f.objective == "" {
+		o, err := goal.Parse(cmp.Or(f.goal, string(goal.Throughput)))
+		if err != nil || len(o.Bounds) > 0 {
+			return o, usagef("--goal %q: not one of throughput, latency, packets; bounds go into --objective", f.goal)
+		}
+		return o, nil
+	}
+	o, err := goal.Parse(f.objective)
+	if err != nil {
+		return o, usageError{err}
+	}
+	if f.goal != "" && f.goal != string(o.Goal) {
+		return o, usagef("--goal %s and --objective %q contradict each other: give one of them", f.goal, f.objective)
+	}
+	return o, nil
+}
+
+// widened gives the definitions of the knobs that a pattern asks for, and what tells whether one of their knobs is meant. Of one knob's full name that
+// is the knob alone; of a pattern it is every knob whose own name fits, or whose definition's name does.
+func widened(pattern string) ([]knob.Definition, func(knob.ID) bool) {
+	all := knob.Catalogue().Match(pattern)
+	// Words of a title find definitions for those who browse; an experiment goes by names.
+	named := func(d knob.Definition) bool {
+		return matches(pattern, string(d.Pattern)) || knob.ID(pattern).Fits(d.Pattern)
+	}
+	all = slices.DeleteFunc(all, func(d knob.Definition) bool { return !named(d) })
+	return all, func(id knob.ID) bool {
+		if matches(pattern, string(id)) {
+			return true
+		}
+		d, known := knob.Catalogue().Lookup(id)
+		return known && matches(pattern, string(d.Pattern))
+	}
 }
 
 // matches tells whether a knob's name holds the pattern or fits it as a glob; '*' may span a '/', because in knob names nobody
@@ -148,14 +209,21 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	}
 	defer client.Close()
 
+	if !client.Info().AllowTuning {
+		o.FarFixed = fmt.Sprintf("nothing is changed on %s: its `linerate serve` runs without --allow-tuning", cmp.Or(client.Info().Host, "the far host"))
+	}
 	o.Step = func(step string) { p.Status("%s", step) }
-	o.Progress = tuneProgress(p, o.Goal)
-	record, err := a.recordRun(target, f.goal)
+	o.Planned = func(plan *loop.Plan) { tellPlan(p, plan) }
+	o.Progress = tuneProgress(p, o.Objective.Goal)
+	near := loop.Near{Journal: j, Backend: knob.NewLive(), For: leaseFor(f.budget)}
+	if o.DryRun {
+		return a.tunePlan(ctx, near, client, target, o, p)
+	}
+	record, err := a.recordRun(target, string(o.Objective.Goal))
 	if err != nil {
 		return err
 	}
 	o.Checkpoint = record.checkpoint
-	near := loop.Near{Journal: j, Backend: knob.NewLive(), For: leaseFor(f.budget)}
 	t, err := loop.Tune(ctx, near, client, o)
 	p.Done()
 	if err != nil {
@@ -166,6 +234,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 		return err
 	}
 	doc := record.finish(t, nil)
+	doc.Plan = planDocument(t.Plan)
 	// The result is told before the page is written: whatever becomes of the page, nobody has to wonder what was kept.
 	if err := a.print(doc, func(s report.Style) error { return report.TuneText(a.out, doc, s) }); err != nil {
 		return err
@@ -198,12 +267,12 @@ func tuneStatus(o *tune.Outcome) error {
 
 // tuneProgress shows an experiment: what is decided stays on the screen, what is under way rewrites one line. The line tells the
 // last segment beside the estimate so far, so that something moves every second or two.
-func tuneProgress(p *progress, goal loop.Goal) func(tune.Event) {
+func tuneProgress(p *progress, g goal.Goal) func(tune.Event) {
 	estimate := ""
 	return func(e tune.Event) {
 		switch e.Kind {
 		case tune.EventSegment:
-			p.Status("%s  %s", segmentText(e, goal), estimate)
+			p.Status("%s  %s", segmentText(e, g), estimate)
 		case tune.EventEstimate:
 			estimate = e.Text
 			p.Status("%s", estimate)
@@ -215,7 +284,7 @@ func tuneProgress(p *progress, goal loop.Goal) func(tune.Event) {
 }
 
 // segmentText tells one segment: which arm, which pair, and what it gave.
-func segmentText(e tune.Event, goal loop.Goal) string {
+func segmentText(e tune.Event, g goal.Goal) string {
 	if e.Discard != "" {
 		return e.Text
 	}
@@ -224,8 +293,11 @@ func segmentText(e tune.Event, goal loop.Goal) string {
 		arm = e.Arm // a level in the search for the best one
 	}
 	figure := unit.BitRate(e.Objective).String()
-	if goal == loop.Latency {
+	switch g {
+	case goal.Latency:
 		figure = unit.FormatCount(e.Objective) + " transactions/s"
+	case goal.Packets:
+		figure = unit.FormatCount(e.Objective) + " packets/s"
 	}
 	return fmt.Sprintf("%s, pair %d: %s", arm, e.Pair, figure)
 }
