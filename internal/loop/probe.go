@@ -128,9 +128,9 @@ func (d *diagnosis) warmUp() time.Duration {
 	return clamp(warmUpRoundTrips*roundTrip(d.v), 200*time.Millisecond, 500*time.Millisecond)
 }
 
-// timeOf is how long a run takes, about: its own times, and the round trips by which it is opened and closed (four of the control protocol, one of TCP).
+// timeOf is how long a run takes, about: its own times, and the round trips by which it is opened and closed (five of the control protocol, one of TCP).
 func (d *diagnosis) timeOf(spec traffic.Spec) time.Duration {
-	t := setUp + 5*roundTrip(d.v)
+	t := setUp + 6*roundTrip(d.v)
 	if spec.Test == traffic.MTU {
 		return t + mtuTime
 	}
