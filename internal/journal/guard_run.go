@@ -45,12 +45,16 @@ const writerGrace = 5 * time.Second
 // lives goes on, because only that writer's end is safe. An error means that something could not be taken back; the next
 // Recover will try again.
 func RunGuard(ctx context.Context, config GuardConfig) error {
+	var group string
 	if config.Life == nil {
 		var err error
 		if config.Life, config.Ready, err = inheritedPipes(); err != nil {
 			return fmt.Errorf("guard: %w", err)
 		}
 		ctx = cutLoose(ctx) // Before the answer: from then on no terminal can end this process.
+		var leave func()
+		leave, group = ownGroup(config.Session)
+		defer leave()
 	}
 	// The answer goes out only when the journal was read and the watch is set up: the writer turns no knob before it has it.
 	g, err := newWatch(config)
@@ -62,6 +66,9 @@ func RunGuard(ctx context.Context, config GuardConfig) error {
 	_, _ = fmt.Fprintln(config.Ready, answer)
 	_ = config.Ready.Close()
 	if err == nil {
+		if group != "" {
+			g.say("%s", group)
+		}
 		if err = g.run(ctx); err != nil {
 			g.say("%v", err)
 		}

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/linerate/linerate/internal/knob"
@@ -14,8 +15,9 @@ import (
 // if the knob there holds exactly what the change wrote. Interface indexes are counted per namespace and go up, but whoever makes an
 // interface may ask for a number (ip link add index N).
 type Identity struct {
-	Namespace string `json:"namespace,omitempty"` // network namespace, as the kernel writes it: net:[4026531840]
-	Device    string `json:"device,omitempty"`    // interface index: a name goes to another interface easily, an index only on request
+	// Namespace is the network namespace, as the kernel writes it: net:[4026531840]. Empty also for what belongs to the whole host.
+	Namespace string `json:"namespace,omitempty"`
+	Device    string `json:"device,omitempty"` // interface index: a name goes to another interface easily, an index only on request
 }
 
 // differs tells whether two identities are for sure those of different objects.
@@ -28,17 +30,40 @@ func (i Identity) elsewhere(other Identity) bool {
 	return i.Namespace != other.Namespace && i.Namespace != "" && other.Namespace != ""
 }
 
-// device returns the interface name in a knob name, empty when there is none: eth0 in link:eth0/mtu.
-func device(id knob.ID) string {
-	kind, rest, ok := strings.Cut(string(id), ":")
-	if !ok {
-		return ""
+// inNamespace tells whether network namespaces have a knob each of that name. Interrupts, modules, processors, cards on the bus and
+// disks belong to the host, from wherever they are written; so do the sysctls outside net.
+func inNamespace(id knob.ID) bool {
+	switch id.Kind() {
+	case knob.KindLink, knob.KindEthtool, knob.KindQueue, knob.KindQdisc, knob.KindRoute:
+		return true
+	case knob.KindSysctl:
+		path := id.Path()
+		return len(path) > 0 && path[0] == "net"
 	}
-	switch kind {
-	case "link", "ethtool", "queue", "qdisc":
-		// The attribute is behind the last slash for all of them but queue, and an interface name holds no slash.
-		name, _, _ := strings.Cut(rest, "/")
-		return name
+	return false
+}
+
+// onInterface gives the same knob of an interface with another name. A knob of no interface stays what it is.
+func onInterface(id knob.ID, name string) knob.ID {
+	old := id.Interface()
+	if old == "" || old == name {
+		return id
 	}
-	return ""
+	if path := slices.Clone(id.Path()); path != nil {
+		path[3] = name // net.ipv4.conf.NAME.x and net.ipv4.neigh.NAME.x: see knob.ID.Interface
+		return knob.SysctlID(path...)
+	}
+	kind, rest, _ := strings.Cut(string(id), ":")
+	return knob.ID(kind + ":" + name + strings.TrimPrefix(rest, old))
+}
+
+// present is what a change is to be found under now: an interface may have got another name since, its index stays.
+func (j *Journal) present(e *entry) knob.ID {
+	if e.Identity.Device == "" {
+		return e.Knob
+	}
+	if name := j.options.Locate(e.Identity); name != "" {
+		return onInterface(e.Knob, name)
+	}
+	return e.Knob
 }

@@ -57,6 +57,11 @@ type Options struct {
 	// Identify tells which object of the host a knob belongs to, so that a value is never put back on another one that has
 	// its name. nil: network namespace and interface index on Linux.
 	Identify func(knob.ID) Identity
+	// Locate gives the name that an interface has now, by its index; empty: there is none. nil: asks the kernel, on Linux; with an
+	// Identify of one's own, none has another name.
+	Locate func(Identity) string
+	// NamespaceGone tells whether a network namespace is over for sure. nil: looks at all processes, on Linux.
+	NamespaceGone func(name string) bool
 }
 
 // defaults fills in what was left out.
@@ -89,8 +94,17 @@ func (o Options) defaults() (Options, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Locate == nil {
+		o.Locate = locate
+		if o.Identify != nil {
+			o.Locate = func(Identity) string { return "" }
+		}
+	}
 	if o.Identify == nil {
 		o.Identify = identify
+	}
+	if o.NamespaceGone == nil {
+		o.NamespaceGone = namespaceGone
 	}
 	return o, nil
 }

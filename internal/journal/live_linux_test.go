@@ -2,6 +2,7 @@ package journal_test
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -20,10 +21,14 @@ func TestLiveNamespace(t *testing.T) {
 		Dir: filepath.Join(t.TempDir(), "state"), FS: durable.OS(), Backend: knob.NewLive(), Catalog: knob.Catalogue(), Unguarded: true,
 	}
 	entered := make(chan error)
+	var held *os.File // keeps the namespace alive when nobody is in it any more
 	go func() {
 		defer close(entered)
 		runtime.LockOSThread() // Never unlocked: the namespace ends with the thread.
 		err := unix.Unshare(unix.CLONE_NEWNET)
+		if err == nil {
+			held, err = os.Open("/proc/thread-self/ns/net")
+		}
 		entered <- err
 		if err == nil {
 			changeLiveKnobs(t, o)
@@ -44,6 +49,30 @@ func TestLiveNamespace(t *testing.T) {
 	}
 	if _, err := j.UndoAll(t.Context()); !errors.Is(err, journal.ErrOtherNamespace) {
 		t.Errorf("undo outside: %v", err)
+	}
+	// With the last hold on it the namespace is destroyed, and every setting in it. Who may not look at every process cannot know, and says nothing.
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Readlink("/proc/1/ns/net"); err != nil {
+		if outcomes, err := j.Recover(t.Context()); err != nil || len(outcomes) != 0 {
+			t.Errorf("recovery without a view of all processes: %+v, %v", outcomes, err)
+		}
+		return
+	}
+	var outcomes []journal.Outcome
+	for len(outcomes) == 0 && t.Context().Err() == nil { // The thread that was in it may take a moment to end.
+		if outcomes, err = j.Recover(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, o := range outcomes {
+		if o.Change.State != journal.Undone || o.Change.Note != "the network namespace is gone, and the setting with it" {
+			t.Errorf("%+v", o)
+		}
+	}
+	if again, err := j.UndoAll(t.Context()); err != nil || len(again) != 0 {
+		t.Errorf("undo when all is over: %+v, %v", again, err)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -26,7 +27,8 @@ import (
 	"github.com/linerate/linerate/internal/knob"
 )
 
-// The test binary plays three parts. Started as `TEST KNOBS guard …` it is a guard, as `TEST KNOBS writer STATE MODE` a writer, else the test.
+// The test binary plays four parts. Started as `TEST KNOBS guard …` it is a guard, as `TEST KNOBS writer STATE MODE` a writer, as
+// `TEST KNOBS recover STATE` the next start, else the test. KNOBS is a directory of files, or live: the knobs of the namespace.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[2] {
@@ -34,6 +36,8 @@ func TestMain(m *testing.M) {
 			finish(guardProcess(os.Args[1], os.Args[3:]))
 		case "writer":
 			finish(writerProcess(os.Args[1], os.Args[3], os.Args[4]))
+		case "recover":
+			finish(recoverProcess(os.Args[1], os.Args[3]))
 		}
 	}
 	os.Exit(m.Run())
@@ -49,7 +53,84 @@ func finish(err error) {
 
 // processOptions opens the journal of the processes. They have the real clocks, and a boot id of their own, which not every system has.
 func processOptions(knobs, state string) journal.Options {
+	if knobs == "live" {
+		return journal.Options{Dir: state, Backend: knob.NewLive(), Catalog: knob.Catalogue()}
+	}
 	return journal.Options{Dir: state, Backend: fileKnobs{knobs}, BootID: "this boot"}
+}
+
+// mortal makes a process kill itself by SIGKILL, right before its Nth access to the disk or to a knob, when the environment says PART=N.
+// A part that gets so far that there is no Nth lives.
+func mortal(part string, o journal.Options) journal.Options {
+	n, err := strconv.Atoi(os.Getenv("DIES_AT_" + part))
+	if err != nil {
+		return o
+	}
+	var mu sync.Mutex
+	die := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if n--; n == 0 {
+			// Whoever waits for this process may not be its parent any more.
+			_ = os.WriteFile(filepath.Join(o.Dir, part+" died"), nil, 0o600)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {} // The signal is on its way.
+		}
+	}
+	o.FS = durable.NewFaulty(durable.OS(), func(durable.Op) error { die(); return nil })
+	o.Backend = mortalKnobs{o.Backend, die}
+	return o
+}
+
+// mortalKnobs calls die before each access.
+type mortalKnobs struct {
+	knob.Backend
+	die func()
+}
+
+func (m mortalKnobs) Read(ctx context.Context, id knob.ID) (knob.Value, error) {
+	m.die()
+	return m.Backend.Read(ctx, id)
+}
+
+func (m mortalKnobs) Write(ctx context.Context, id knob.ID, v knob.Value) error {
+	m.die()
+	return m.Backend.Write(ctx, id, v)
+}
+
+// aliveName is a file that a guard of the tests keeps locked as long as it lives: it is nobody's child that could be waited for.
+const aliveName = "guard alive"
+
+// lockSoon takes a lock as soon as its holder is gone.
+func lockSoon(path string) (io.Closer, error) {
+	for {
+		lock, err := durable.OS().Lock(path)
+		if !errors.Is(err, durable.ErrLocked) {
+			return lock, err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// openSoon takes a journal as soon as its holder is gone: the kernel closes the files of a process that was killed a moment after the kill.
+func openSoon(o journal.Options) (*journal.Journal, error) {
+	for {
+		j, err := journal.Open(o)
+		if !errors.Is(err, journal.ErrLocked) {
+			return j, err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// recoverProcess is the next start.
+func recoverProcess(knobs, state string) error {
+	j, err := openSoon(mortal("RECOVERY", processOptions(knobs, state)))
+	if err != nil {
+		return err
+	}
+	_, err = j.Recover(context.Background())
+	return errors.Join(err, j.Close())
 }
 
 // guardProcess does what the hidden command of the program does.
@@ -62,8 +143,13 @@ func guardProcess(knobs string, args []string) error {
 	if err != nil {
 		return err
 	}
+	alive, err := lockSoon(filepath.Join(flags["--state"], aliveName))
+	if err != nil {
+		return err
+	}
+	defer alive.Close() // Or whenever and however this process ends.
 	return journal.RunGuard(context.Background(), journal.GuardConfig{
-		Journal: processOptions(knobs, flags["--state"]),
+		Journal: mortal("GUARD", processOptions(knobs, flags["--state"])),
 		Mode:    journal.Mode(flags["--mode"]), Session: flags["--session"], For: deadline,
 	})
 }
@@ -71,8 +157,9 @@ func guardProcess(knobs string, args []string) error {
 // writerProcess changes knobs and says what it does, one line before and one after each step.
 func writerProcess(knobs, state, mode string) error {
 	ctx := context.Background()
-	o := processOptions(knobs, state)
+	o := mortal("WRITER", processOptions(knobs, state))
 	o.Guard = &journal.GuardOptions{Args: []string{knobs}}
+	mode, o.Unguarded = strings.CutSuffix(mode, " unguarded")
 	if mode == "set" {
 		o.Mode = journal.Deadline
 	}
@@ -99,16 +186,31 @@ func writerProcess(knobs, state, mode string) error {
 		}
 		fmt.Println("applied")
 		select {} // Killed here: by the guard.
+	case "idle":
+		if _, err := j.Apply(ctx, request, settings("link:a0/mtu", "9000", "route:10.50.0.0/16/initcwnd", "20")...); err != nil {
+			return err
+		}
+		fmt.Println("applied")
+		select {}
+	case "life":
+		return wholeLife(ctx, j)
 	}
 	// Until it is killed.
 	for i := 0; ; i++ {
 		id := []knob.ID{rmem, mtu, ring}[i%3]
 		value := fmt.Sprintf("%s-%d", id, i)
+		if knobs == "live" {
+			at := liveKnobs[i%len(liveKnobs)]
+			id, value = at.id, at.values[i/len(liveKnobs)%2]
+		}
 		changes, err := j.Apply(ctx, request, settings(string(id), value)...)
 		if err != nil {
 			return err
 		}
 		fmt.Println("applied", i)
+		if len(changes) == 0 {
+			continue // Committed earlier.
+		}
 		if mode == "commit" && rand.IntN(2) == 0 {
 			fmt.Println("committing", id, value)
 			if err := j.Commit(ctx, changes[0].ID); err != nil {
@@ -123,6 +225,52 @@ func writerProcess(knobs, state, mode string) error {
 			}
 		}
 	}
+}
+
+// liveKnobs are those of the world of the tests, of every kind that a namespace has, with two values each that are not the ones at first.
+var liveKnobs = []struct {
+	id     knob.ID
+	values [2]string
+}{
+	{rmem, [2]string{"4096 131072 33554430", "8192 131072 6291456"}},
+	{"link:a0/mtu", [2]string{"9000", "1400"}},
+	{"ethtool:a0/feature.tx-tcp-segmentation", [2]string{"off", "off"}},
+	{"qdisc:a0/root", [2]string{"pfifo", "pfifo_fast"}},
+	{"route:10.50.0.0/16/initcwnd", [2]string{"20", "30"}},
+	{"sysctl:net.ipv4.conf.a0.rp_filter", [2]string{"1", "2"}},
+	{"link:b0/txqueuelen", [2]string{"500", "2000"}},
+	{"ethtool:a0/channels.rx", [2]string{"1", "1"}},
+	{"queue:a0/rx-0/rps_cpus", [2]string{"1", "3"}},
+	{"sysctl:net.ipv4.tcp_congestion_control", [2]string{"reno", "reno"}},
+	{"route:10.50.0.0/16/window", [2]string{"65535", "32768"}},
+	{"sysctl:net.ipv4.tcp_notsent_lowat", [2]string{"131072", "16384"}},
+}
+
+// wholeLife is one life with everything in it that a journal does, in the same order every time.
+func wholeLife(ctx context.Context, j *journal.Journal) error {
+	apply := func(pairs ...string) func() error {
+		return func() error {
+			_, err := j.Apply(ctx, journal.Request{Reason: "a test"}, settings(pairs...)...)
+			return err
+		}
+	}
+	for _, step := range []func() error{
+		apply(rmem, "4096 131072 33554430", "link:a0/mtu", "9000", "route:10.50.0.0/16/initcwnd", "20"),
+		apply("qdisc:a0/root", "pfifo", "ethtool:a0/feature.tx-tcp-segmentation", "off"),
+		apply(rmem, "8192 131072 6291456"),
+		func() error { return j.Commit(ctx, "1", "2") },
+		func() error { _, err := j.Undo(ctx, "6", "3"); return err },
+		func() error { _, err := j.Undo(ctx, "2"); return err },
+		apply("link:a0/mtu", "1400"),
+		func() error { _, err := j.UndoTrials(ctx); return err },
+		func() error { _, err := j.UndoAll(ctx); return err },
+		apply("link:b0/txqueuelen", "500"), // Left to the guard.
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return j.Close()
 }
 
 // stage is a host whose knobs are files, with a state directory.

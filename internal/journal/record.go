@@ -77,7 +77,14 @@ type object struct {
 }
 
 func (o object) same(other object) bool {
-	return o.BootID == other.BootID && o.Knob == other.Knob && !o.Identity.differs(other.Identity)
+	if o.BootID != other.BootID || o.Identity.differs(other.Identity) {
+		return false
+	}
+	if o.Identity.Device != "" && other.Identity.Device != "" {
+		// One interface, whatever it was called at the time.
+		return onInterface(o.Knob, "*") == onInterface(other.Knob, "*")
+	}
+	return o.Knob == other.Knob
 }
 
 // object returns what the change is a change of.

@@ -239,6 +239,104 @@ func TestOneNameManyKnobs(t *testing.T) {
 	}
 }
 
+// TestNamespaceIsDestroyed: what was changed in a network namespace that is gone is over, committed or not; nothing is written for it.
+func TestNamespaceIsDestroyed(t *testing.T) {
+	mem, k := durable.NewMem(), host()
+	o := options(mem, k, &clock{})
+	here, gone := journal.Identity{Namespace: "net:[1]", Device: "2"}, false
+	o.Identify = func(knob.ID) journal.Identity { return here }
+	o.NamespaceGone = func(name string) bool { return gone && name == "net:[1]" }
+	j := open(t, o)
+	apply(t, j, journal.Request{}, mtu, "9000", rmem, "B", ring, "512")
+	if err := j.Commit(t.Context(), "2"); err != nil {
+		t.Fatal(err)
+	}
+	j.Close()
+	here.Namespace = "net:[2]"
+	j = open(t, o)
+	if out, err := j.Recover(t.Context()); err != nil || len(out) != 0 {
+		t.Errorf("while somebody is inside: %+v, %v", out, err)
+	}
+	if _, err := j.UndoAll(t.Context()); !errors.Is(err, journal.ErrOtherNamespace) {
+		t.Errorf("undo while somebody is inside: %v", err)
+	}
+	gone = true
+	writes := k.writes
+	out, err := j.Recover(t.Context())
+	if err != nil || len(out) != 3 || k.writes != writes {
+		t.Errorf("%+v, %v, %d writes", out, err, k.writes-writes)
+	}
+	for _, o := range out {
+		if o.Restored || o.Change.State != journal.Undone || o.Change.Note != "the network namespace is gone, and the setting with it" {
+			t.Errorf("%+v", o)
+		}
+	}
+	if out, err := j.UndoAll(t.Context()); err != nil || len(out) != 0 {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// TestCommitNoticesForeignValues: a trial whose knob somebody else has set since is not committed, and none of those with it.
+func TestCommitNoticesForeignValues(t *testing.T) {
+	mem, k := durable.NewMem(), host()
+	j := open(t, options(mem, k, &clock{}))
+	apply(t, j, journal.Request{}, rmem, "B", mtu, "9000")
+	k.set(mtu, "1400")
+	err := j.Commit(t.Context(), "1", "2")
+	if !errors.Is(err, journal.ErrForeign) || err.Error() != "commit change 0002 of link:eth0/mtu: nothing was committed: changed by someone else since: it holds 1400, not 9000" {
+		t.Error(err)
+	}
+	for _, c := range j.Changes() {
+		if c.State != journal.Trial {
+			t.Errorf("%+v", c)
+		}
+	}
+	if err := j.Commit(t.Context(), "1"); err != nil {
+		t.Errorf("the other one: %v", err)
+	}
+	// A change on top hides what is below it, and is our own.
+	apply(t, j, journal.Request{}, rmem, "C")
+	apply(t, j, journal.Request{}, rmem, "D")
+	if err := j.Commit(t.Context(), "3"); err != nil {
+		t.Errorf("below another: %v", err)
+	}
+	out, err := j.UndoAll(t.Context())
+	if err != nil || len(out) != 4 || k.values[rmem] != "A" || k.values[mtu] != "1400" {
+		t.Errorf("%+v, %v, %v", out, err, k.values)
+	}
+	// The interface is gone: nobody knows what would stay.
+	apply(t, j, journal.Request{}, ring, "512")
+	delete(k.values, ring)
+	if err := j.Commit(t.Context(), "5"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a knob that is gone: %v", err)
+	}
+}
+
+// TestWallClockJumps: deadlines are those of CLOCK_BOOTTIME. Whoever sets the date, ten years on or back, ends no trial and lengthens none.
+func TestWallClockJumps(t *testing.T) {
+	for name, jump := range map[string]time.Duration{"on": 87660 * time.Hour, "back": -87660 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			mem, k, c, now := durable.NewMem(), host(), &clock{}, dayOne()
+			o := options(mem, k, c)
+			o.Mode, o.Now = journal.Deadline, func() time.Time { return now }
+			j := open(t, o)
+			apply(t, j, journal.Request{For: time.Minute}, rmem, "B", mtu, "9000")
+			now = now.Add(jump)
+			c.advance(time.Minute - 1)
+			if out, err := j.Recover(t.Context()); err != nil || len(out) != 0 {
+				t.Errorf("ended by the date: %+v, %v", out, err)
+			}
+			if err := j.Commit(t.Context(), "1"); err != nil {
+				t.Errorf("commit in time: %v", err)
+			}
+			c.advance(1)
+			if out, err := j.Recover(t.Context()); err != nil || len(out) != 1 || k.values[mtu] != "1500" || k.values[rmem] != "B" {
+				t.Errorf("not ended in spite of its deadline: %+v, %v, %v", out, err, k.values)
+			}
+		})
+	}
+}
+
 func TestCorruptJournalStops(t *testing.T) {
 	good := durable.NewMem()
 	k := host()

@@ -13,7 +13,9 @@ import (
 )
 
 // Commit makes trials stay until they are undone or the host restarts. All or nothing.
-func (j *Journal) Commit(_ context.Context, ids ...string) error {
+//
+// A trial whose knob holds something else by now is ErrForeign: what was measured, or looked at, is not what would stay.
+func (j *Journal) Commit(ctx context.Context, ids ...string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := j.ready(); err != nil {
@@ -35,6 +37,9 @@ func (j *Journal) Commit(_ context.Context, ids ...string) error {
 			// The guard may be at it this very moment, waiting for our lock. Its right is older.
 			return fmt.Errorf("commit change %s of %s: %w", e.ID, e.Knob, ErrExpired)
 		}
+		if err := j.holds(ctx, e); err != nil {
+			return fmt.Errorf("commit change %s of %s: nothing was committed: %w", e.ID, e.Knob, err)
+		}
 		trials = append(trials, e.ID)
 	}
 	if len(trials) == 0 {
@@ -43,6 +48,26 @@ func (j *Journal) Commit(_ context.Context, ids ...string) error {
 	// One record for all of them: after a crash either every trial of a tune stays or none does, never half a set that was never measured.
 	if err := j.write(record{Kind: kindCommit, IDs: trials}); err != nil {
 		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// holds tells whether the knob of a trial still holds what the change wrote. Nobody can say of a change with another one on top, nor from another
+// network namespace.
+func (j *Journal) holds(ctx context.Context, e *entry) error {
+	if j.history.above(e) != nil || e.Identity.elsewhere(j.options.Identify(e.Knob)) {
+		return nil
+	}
+	id := j.present(e)
+	if e.Identity.differs(j.options.Identify(id)) {
+		return fmt.Errorf("%w: its interface is gone and another one has the name", ErrForeign)
+	}
+	present, err := j.read(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !j.same(id, present, e.To) {
+		return fmt.Errorf("%w: it holds %s, not %s", ErrForeign, present, e.To)
 	}
 	return nil
 }
@@ -139,7 +164,8 @@ func (j *Journal) takeAllBack(ctx context.Context, entries []*entry, why func(*e
 // takeBack ends one change: its files go first, because a host that starts again in between shall come up without it. It can be repeated after any
 // crash.
 func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, error) {
-	outOfReach := e.BootID == j.options.BootID && e.Identity.elsewhere(j.options.Identify(e.Knob))
+	outOfReach := e.BootID == j.options.BootID && e.Identity.elsewhere(j.options.Identify(e.Knob)) &&
+		!j.options.NamespaceGone(e.Identity.Namespace)
 	if e.Phase == phaseDone || e.Saved == nil || e.Saved.Phase == savedGone || outOfReach {
 		return j.putBack(ctx, e, why)
 	}
@@ -193,12 +219,23 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string) (Outcome, e
 		found = e.Identity // Numbers of namespaces and interfaces mean nothing after a restart; the files went by names as well.
 	}
 	if e.Identity.elsewhere(found) {
+		if j.options.NamespaceGone(e.Identity.Namespace) {
+			return over(false, record{Note: "the network namespace is gone, and the setting with it"})
+		}
 		return stays(fmt.Errorf("%w (%s, here is %s)", ErrOtherNamespace, e.Identity.Namespace, found.Namespace))
+	}
+	id := e.Knob
+	if e.BootID == j.options.BootID {
+		id = j.present(e)
+	}
+	if id != e.Knob {
+		why += fmt.Sprintf("; its interface is called %s now", id.Interface())
+		found = j.options.Identify(id)
 	}
 	if e.Identity.differs(found) {
 		return over(false, record{Note: why + "; the interface is gone and another one has its name: left alone"})
 	}
-	present, err := j.read(ctx, e.Knob)
+	present, err := j.read(ctx, id)
 	// A driver was unloaded or an interface went away; what comes back later comes with its own defaults.
 	if errors.Is(err, fs.ErrNotExist) {
 		return over(false, record{Note: why + "; the knob is not there any more"})
@@ -206,14 +243,20 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string) (Outcome, e
 	if err != nil {
 		return stays(err)
 	}
-	if j.same(e.Knob, present, e.From) {
+	if j.same(id, present, e.From) {
 		// In force and yet holding From: somebody else put it back. In any other phase it is what an interrupted step leaves.
 		if e.Phase == phaseApplied {
 			why += "; the old value was there already"
+		} else if id.Kind() == knob.KindQdisc {
+			// A discipline goes back in two steps: it is made, then handed over to the kernel. A write that was cut off between them is finished by
+			// another one of the same value; for all other knobs the value is the whole of it.
+			if err := j.options.Backend.Write(ctx, id, e.From); err != nil {
+				return stays(err)
+			}
 		}
 		return over(true, record{Note: why})
 	}
-	asked := j.same(e.Knob, present, e.To)
+	asked := j.same(id, present, e.To)
 	if !asked && !j.rounded(e) {
 		outcome, err := over(false, record{Note: fmt.Sprintf("%s; changed by someone else to %s and left alone", why, present)})
 		outcome.Foreign = present
@@ -232,13 +275,13 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string) (Outcome, e
 	}
 	// No kernel has a compare-and-swap for a knob. Between the reading above and this line lies one fsync, milliseconds on a slow disk; a
 	// value that somebody else sets in that time is lost. The package comment says so under Limits.
-	writeErr := j.options.Backend.Write(ctx, e.Knob, e.From)
-	back, err := j.read(ctx, e.Knob)
+	writeErr := j.options.Backend.Write(ctx, id, e.From)
+	back, err := j.read(ctx, id)
 	if err != nil {
 		return stays(errors.Join(writeErr, err, noteErr))
 	}
 	switch {
-	case j.same(e.Knob, back, e.From):
+	case j.same(id, back, e.From):
 		// Even if the write complained.
 	case writeErr != nil:
 		return stays(errors.Join(writeErr, noteErr))
@@ -294,6 +337,13 @@ func (j *Journal) Recover(ctx context.Context) ([]Outcome, error) {
 func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]Outcome, error) {
 	why := map[*entry]string{}
 	var entries, halfSaved []*entry
+	known := map[string]bool{} // asked once for each namespace, because all processes are looked at for it
+	gone := func(namespace string) bool {
+		if _, ok := known[namespace]; !ok {
+			known[namespace] = j.options.NamespaceGone(namespace)
+		}
+		return known[namespace]
+	}
 	for _, e := range j.history.entries {
 		var reason string
 		switch {
@@ -312,7 +362,10 @@ func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]
 		case e.BootID != j.options.BootID:
 			reason = "host restarted"
 		case e.Identity.elsewhere(j.options.Identify(e.Knob)):
-			continue
+			if !gone(e.Identity.Namespace) {
+				continue
+			}
+			reason = "found its network namespace gone"
 		// Before all questions of ownership: somebody has decided already that this one goes, and a committed change may be half undone too.
 		case e.Phase == phaseUndoing:
 			entries = append(entries, e)

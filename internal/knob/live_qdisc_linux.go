@@ -151,8 +151,11 @@ func writeRoot(c *nl.Client, name, kind string) error {
 		return err
 	}
 	root := rootOf(nodes)
-	if root.Kind == kind && kind != "mq" || kind == "noqueue" && len(nodes) == 0 {
+	if kind == "noqueue" && len(nodes) == 0 {
 		return nil
+	}
+	if root.Kind == kind && kind != "mq" {
+		return settle(c, name) // Does what an earlier write was kept from by the end of its process.
 	}
 	made := nl.QdiscNode{Kind: kind, Parent: nl.RootParent, Handle: successor(nodes)}
 	if err := c.PutQdisc(name, made); err != nil {
