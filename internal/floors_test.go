@@ -79,6 +79,8 @@ var floors = map[string]int{
 
 	"internal/traffic/dialect": 5, // all of them, by name and port
 
+	"internal/persist": 5, // which files make a change survive a reboot
+
 	"internal/tune": 5,
 	"internal/peer": 5,
 

@@ -18,7 +18,7 @@ type Line struct {
 	File   string     `json:"file"` // absolute path on its host
 	Number int        `json:"line"` // counted from 1
 	Value  knob.Value `json:"value"`
-	By     string     `json:"by"` // who reads the file: sysctl, tuned, modprobe
+	By     string     `json:"by"` // who reads the file: sysctl, tuned, modprobe, systemd-udevd, udev, NetworkManager, systemd-networkd, ifupdown
 }
 
 // Config is what the configuration of a host sets when it starts.
@@ -40,13 +40,16 @@ var sysctlDirs = []string{"etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.
 // modprobeDirs likewise (modprobe.d(5)).
 var modprobeDirs = []string{"etc/modprobe.d", "run/modprobe.d", "usr/local/lib/modprobe.d", "usr/lib/modprobe.d", "lib/modprobe.d"}
 
-// Read reads the configuration below the root directory of a host. Files that are not there or may not be read are left out.
+// Read reads the configuration below the root directory of a host, and for some of its interfaces what files say of each. Files that are not there or
+// may not be read are left out.
 //
 // What comes later wins: the files by name and not by directory, so that 99-x of the vendor beats 10-y of the administrator, and
 // /etc/sysctl.conf last of all, as in sysctl --system. (systemd-sysctl reads that one only where a link in /etc/sysctl.d leads to it, as
 // Debian and Red Hat have it.) TuneD comes after them and then by default applies those of /etc and /run anew (reapply_sysctl of
 // tuned-main.conf(5)): it beats the vendor and not the administrator.
-func Read(root fs.FS) *Config {
+//
+// An interface gets its settings from udev first (.link files, then rules), then from TuneD, and last from whoever brings it up.
+func Read(root fs.FS, devices ...Device) *Config {
 	c := &Config{exact: make(map[knob.ID]Line), except: make(map[knob.ID]bool)}
 	files := append(dropIns(root, sysctlDirs), "etc/sysctl.conf")
 	for _, file := range files {
@@ -61,6 +64,16 @@ func Read(root fs.FS) *Config {
 	}
 	for _, file := range dropIns(root, modprobeDirs) {
 		c.options(root, file)
+	}
+	for _, d := range devices {
+		c.links(root, d)
+	}
+	c.rules(root, devices)
+	for _, d := range devices {
+		c.tunedNet(root, d)
+		c.networkd(root, d)
+		c.networkManager(root, d)
+		c.ifupdown(root, d)
 	}
 	return c
 }
@@ -83,7 +96,10 @@ func (c *Config) Line(id knob.ID) (Line, bool) {
 }
 
 // dropIns lists NAME.conf of several directories, sorted by name and not by directory.
-func dropIns(root fs.FS, dirs []string) []string {
+func dropIns(root fs.FS, dirs []string) []string { return named(root, dirs, ".conf") }
+
+// named lists the files of several directories whose names end in one way, likewise.
+func named(root fs.FS, dirs []string, ending string) []string {
 	byName := make(map[string]string)
 	for _, dir := range dirs {
 		entries, err := fs.ReadDir(root, dir)
@@ -91,7 +107,7 @@ func dropIns(root fs.FS, dirs []string) []string {
 			continue
 		}
 		for _, e := range entries {
-			if _, hidden := byName[e.Name()]; !hidden && strings.HasSuffix(e.Name(), ".conf") && !e.IsDir() {
+			if _, hidden := byName[e.Name()]; !hidden && strings.HasSuffix(e.Name(), ending) && !e.IsDir() {
 				byName[e.Name()] = path.Join(dir, e.Name())
 			}
 		}

@@ -229,7 +229,7 @@ func (a *app) printOutcomes(none string, outcomes []journal.Outcome) error {
 		return err
 	}
 	for _, o := range outcomes {
-		if !o.Restored {
+		if !o.Restored && !o.Stays || len(o.FilesLeft) > 0 {
 			return statusError{status: exitPartial}
 		}
 	}

@@ -23,7 +23,8 @@ func (a *app) undoCommand() *cobra.Command {
 		Use:   "undo [ID...]",
 		Short: "Take changes back: the newest, those named, or --all",
 		Long: `Put old values back, newest change first, each verified by reading it back. A setting that
-somebody else has changed meanwhile is left alone and reported. IDs are those of linerate history.`,
+somebody else has changed meanwhile is left alone and reported. Files of linerate persist are taken
+out first, in a later boot too; one that somebody has edited stays. IDs are those of linerate history.`,
 		Example: "  linerate undo\n  linerate undo 0007\n  linerate undo --all --dry-run\n  linerate undo --all",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {

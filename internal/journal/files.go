@@ -121,7 +121,7 @@ func (j *Journal) persistable(root string, plans []Plan) ([]*entry, error) {
 		case e.Saved != nil && e.Saved.Phase != savedGone && e.Saved.Phase != savedInPlace:
 			return nil, fmt.Errorf("persist change %s of %s: nothing written: %w", e.ID, e.Knob, ErrNeedsRecovery)
 		case e.State != Committed || e.Phase != phaseApplied || e.BootID != j.options.BootID:
-			return nil, fmt.Errorf("persist change %s of %s: nothing written: it is %s: %w", e.ID, e.Knob, e.State, ErrNotCommitted)
+			return nil, fmt.Errorf("persist change %s of %s: nothing written: its state is %s: %w", e.ID, e.Knob, e.State, ErrNotCommitted)
 		case slices.Contains(entries, e) || len(p.Files) == 0:
 			return nil, fmt.Errorf("persist change %s of %s: nothing written: given twice, or without a file", e.ID, e.Knob)
 		}
@@ -307,4 +307,31 @@ func (h *history) persisted(r record, e *entry) error {
 		return fmt.Errorf("%q record of change %q, whose files are elsewhere", r.Kind, e.ID)
 	}
 	return nil
+}
+
+// Kept are the files that make one change survive a reboot.
+type Kept struct {
+	Root  string // where the host's / is
+	Files []File
+}
+
+// Paths are the names of the files on this host.
+func (k Kept) Paths() []string { return (&saved{Root: k.Root, Files: k.Files}).paths() }
+
+// KeptFiles returns the files of all persisted changes of the journal in a directory, by id, without a lock and without writing anything.
+func KeptFiles(fsys durable.FS, dir string) (map[string]Kept, error) {
+	h, err := load(fsys, logPath(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	kept := map[string]Kept{}
+	for _, e := range h.entries {
+		if e.State == Persisted && e.Saved != nil {
+			kept[e.ID] = Kept{e.Saved.Root, e.Saved.Files}
+		}
+	}
+	return kept, nil
 }

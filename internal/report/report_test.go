@@ -100,6 +100,7 @@ func samples(t *testing.T) []sample {
 		{"lab-matrix", matrix, func(w io.Writer, s report.Style) error { return report.MatrixText(w, matrix, s) }},
 		{"error", report.NewError("connect 192.0.2.7:7070: connection refused", "run `linerate serve` on the other host", 12), nil},
 	}
+	all = append(all, persistSamples()...)
 	for name, run := range map[string]report.TuneRun{"tune": sampleRun(), "tune-nothing": nothingRun(), "tune-latency": latencyRun(), "tune-hostile": hostileRun()} {
 		doc := report.NewTune(envelope(), run)
 		all = append(all, sample{name, doc, func(w io.Writer, s report.Style) error { return report.TuneText(w, doc, s) }})

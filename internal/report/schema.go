@@ -52,6 +52,7 @@ var documents = []struct {
 	{SchemaReport, ReportDocument{}},
 	{SchemaHistory, HistoryDocument{}},
 	{SchemaUndo, UndoDocument{}},
+	{SchemaPersist, PersistDocument{}},
 	{SchemaKnobs, KnobsDocument{}},
 	{SchemaCheckAdvice, AdviceDocument{}},
 	{SchemaExplain, ExplainDocument{}},
@@ -75,6 +76,8 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[tune.State]():   {string(tune.StateTrial), string(tune.StateCommitted), string(tune.StateUndone)},
 	reflect.TypeFor[tune.Phase](): {string(tune.PhasePilot), string(tune.PhaseLevels), string(tune.PhaseTrial),
 		string(tune.PhaseConfirmation), string(tune.PhaseAblation)},
+	reflect.TypeFor[PersistState](): {string(PersistPlanned), string(PersistDone), string(PersistByHand), string(PersistRefused), string(PersistHeld),
+		string(PersistLost), string(PersistWaiting), string(PersistCovered)},
 	reflect.TypeFor[journal.State](): {string(journal.Trial), string(journal.Committed), string(journal.Persisted), string(journal.Undone), "dry-run"},
 }
 

@@ -60,10 +60,15 @@ func UndoText(w io.Writer, d *UndoDocument, s Style) error {
 		switch {
 		case o.Error != "":
 			result = cell{o.Error, s.red}
+		case o.Stays:
+			result = cell{"half-written files taken out; the value stays until reboot", s.green}
 		case o.Foreign != "":
 			result = cell{"somebody else set it to " + value(o.Foreign) + "; left alone", s.yellow}
 		case !o.Restored:
 			result = cell{"not restored", s.red}
+		}
+		if len(o.FilesLeft) > 0 {
+			result = cell{result.text + "; edited since, left alone: " + strings.Join(o.FilesLeft, ", "), s.yellow}
 		}
 		t.row(o.Change.ID, o.Change.Side, o.Change.Knob, result)
 	}

@@ -1,0 +1,337 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/linerate/linerate/internal/durable"
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/owner"
+	"github.com/linerate/linerate/internal/persist"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/sys"
+)
+
+// persistOptions are the flags of persist.
+type persistOptions struct {
+	root                 string
+	dryRun, check, force bool
+}
+
+// Only committed changes are taken: a trial has not shown yet that the host can live with it, and a file that a reboot would bring back is no place to
+// find out.
+func (a *app) persistCommand() *cobra.Command {
+	var o persistOptions
+	c := &cobra.Command{
+		Use:   "persist [ID...]",
+		Short: "Make committed changes survive a reboot: all of them, or those named",
+		Long: `Write committed changes into the configuration of this host, in the format of whoever owns the setting:
+sysctl.d, modprobe.d, systemd .link files, NetworkManager, udev rules or ifupdown. Every change gets a
+file of its own that names it; no file of anybody else's is edited. ` + "`linerate undo`" + ` takes the file out
+again. What no file can hold is told with the line to write by hand.
+
+A line of another file that would win at the next start is shown, and nothing is written then; --force
+writes all the same. After a restart, --check tells whether each change held, and who set it otherwise.`,
+		Example: "  linerate persist --dry-run\n  linerate persist 0007\n  linerate persist --check\n  linerate persist --root /mnt/image",
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.check && (o.dryRun || o.force || len(args) > 0) {
+				return usagef("persist: --check looks at all persisted changes and writes nothing: it takes no ids, no --dry-run and no --force")
+			}
+			root, err := imageRoot(o.root)
+			if err != nil {
+				return err
+			}
+			if o.root = root; o.check {
+				return a.persistCheck(cmd.Context(), o)
+			}
+			return a.persist(cmd.Context(), o, args)
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&o.root, "root", "/", "write into this directory instead of /: an image, or an unpacked root")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "show the files as a diff; write nothing")
+	flags.BoolVar(&o.check, "check", false, "tell whether persisted changes held; exit with 4 when one did not")
+	flags.BoolVar(&o.force, "force", false, "write also what another file overrides at the next start")
+	flags.Bool("yes", false, "taken for scripts: persist asks nothing")
+	return c
+}
+
+// imageRoot gives the directory that is written to.
+func imageRoot(name string) (string, error) {
+	root, err := filepath.Abs(name)
+	if err != nil {
+		return "", fmt.Errorf("persist: --root %s: %w", name, err)
+	}
+	// The names of files are compared and joined below it, so it has to be the real one.
+	if root, err = filepath.EvalSymlinks(root); err != nil {
+		return "", fmt.Errorf("persist: --root %s: %w", name, err)
+	}
+	if info, err := os.Stat(filepath.Join(root, "etc")); err != nil || !info.IsDir() {
+		return "", usagef("persist: --root %s: it has no directory etc, so it is no root of a system", name)
+	}
+	return root, nil
+}
+
+// persistHost is what a plan depends on. The files are those of the root; interfaces are this host's wherever the files are.
+func (o persistOptions) host() (persist.Host, func(), error) {
+	h := persist.Host{Root: os.DirFS("/")}
+	done := func() {}
+	if o.root != "/" {
+		// An image must not make us read this host's files by links that lead out of it.
+		root, err := os.OpenRoot(o.root)
+		if err != nil {
+			return h, nil, fmt.Errorf("persist: %w", err)
+		}
+		h.Root, done = root.FS(), func() { _ = root.Close() } // opened for reading only
+	}
+	h.Device = liveDevice
+	h.Managers = managers(h.Root, o.root == "/")
+	return h, done, nil
+}
+
+// managers lists the programs that bring interfaces up. In an image none is running, so those count that are installed.
+func managers(root fs.FS, live bool) []string {
+	tree := owner.Tree{
+		Exists: func(name string) bool { _, err := fs.Stat(root, name); return err == nil },
+		Text:   func(string) string { return "" },
+		List: func(name string) []string {
+			var names []string
+			entries, _ := fs.ReadDir(root, name) // a directory that cannot be read has no marks
+			for _, e := range entries {
+				names = append(names, e.Name())
+			}
+			return names
+		},
+	}
+	var names []string
+	for _, found := range owner.Find(tree, runningPrograms(live)) {
+		names = append(names, found.Name)
+	}
+	if !live && (tree.Exists("usr/sbin/NetworkManager") || tree.Exists("usr/bin/NetworkManager")) {
+		names = append(names, "NetworkManager")
+	}
+	return names
+}
+
+// runningPrograms lists the names of processes that package owner asks about.
+func runningPrograms(live bool) map[string]bool {
+	wanted, running := owner.Processes(), make(map[string]bool)
+	if !live {
+		return running
+	}
+	names, _ := filepath.Glob("/proc/[0-9]*/comm") // the pattern is well formed
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // It ended meanwhile.
+		}
+		if program := string(text[:max(len(text)-1, 0)]); wanted[program] {
+			running[program] = true
+		}
+	}
+	return running
+}
+
+// persist plans for the changes asked for, and writes what it has planned.
+func (a *app) persist(ctx context.Context, o persistOptions, ids []string) error {
+	host, done, err := o.host()
+	if err != nil {
+		return err
+	}
+	defer done()
+	if o.dryRun {
+		// Without the lock, as history: looking must be possible while a tune runs.
+		changes, err := a.history()
+		if err != nil {
+			return err
+		}
+		steps, err := planPersist(host, changes, ids)
+		if err != nil {
+			return err
+		}
+		return a.printPersist(o, report.PersistPlanned, steps)
+	}
+	j, err := a.openJournal(journal.Deadline, "near")
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	steps, err := planPersist(host, j.Changes(), ids)
+	if err != nil {
+		return err
+	}
+	if conflicting := slices.ContainsFunc(steps, func(s persist.Step) bool { return len(s.Conflicts) > 0 }); conflicting && !o.force {
+		if err := a.printPersist(o, report.PersistRefused, steps); err != nil && !errors.As(err, new(statusError)) {
+			return err
+		}
+		return statusError{status: exitFailed, message: "persist: nothing written: another file would win at the next start",
+			hint: "change that file, name the other changes alone, or give --force"}
+	}
+	var plans []journal.Plan
+	for _, s := range steps {
+		if s.Format != persist.ByHand {
+			plans = append(plans, journal.Plan{ID: s.Change.ID, Files: s.Files})
+		}
+	}
+	if _, err := j.Persist(ctx, o.root, plans...); err != nil {
+		return explainPersist(err)
+	}
+	return a.printPersist(o, report.PersistDone, steps)
+}
+
+// planPersist chooses changes and plans for each.
+func planPersist(host persist.Host, all []journal.Change, ids []string) ([]persist.Step, error) {
+	boot, err := sys.BootID()
+	if err != nil {
+		return nil, fmt.Errorf("persist: boot id: %w", err)
+	}
+	chosen, err := committed(all, ids, boot)
+	if err != nil {
+		return nil, err
+	}
+	planner := persist.New(host)
+	var steps []persist.Step
+	for _, c := range chosen {
+		steps = append(steps, planner.Plan(c))
+	}
+	return steps, nil
+}
+
+// committed gives the changes to persist, oldest first: those named, or all that are committed. One that is persisted already is left out, so that saying it
+// twice does no harm, and so is one that a restart has ended.
+func committed(all []journal.Change, ids []string, boot string) ([]journal.Change, error) {
+	var chosen []journal.Change
+	persisted, trials := 0, 0
+	for _, c := range all {
+		if len(ids) > 0 && !slices.ContainsFunc(ids, func(id string) bool { return sameID(id, c.ID) }) {
+			continue
+		}
+		over := c.State == journal.Committed && c.BootID != boot
+		switch {
+		case over && len(ids) > 0:
+			return nil, flagError{fmt.Errorf("persist change %s of %s: nothing written: a restart has ended it: %w", c.ID, c.Knob, journal.ErrNotCommitted),
+				"linerate set " + string(c.Knob) + "='" + string(c.To) + "' makes it anew"}
+		case over:
+		case c.State == journal.Committed:
+			chosen = append(chosen, c)
+		case c.State == journal.Persisted:
+			persisted++
+		default:
+			if c.State == journal.Trial {
+				trials++
+			}
+			if len(ids) > 0 {
+				hint := "linerate history shows what became of it"
+				if c.State == journal.Trial {
+					hint = "linerate confirm " + c.ID + " lets it stay; then persist it"
+				}
+				return nil, flagError{fmt.Errorf("persist change %s of %s: nothing written: its state is %s: %w", c.ID, c.Knob, c.State, journal.ErrNotCommitted), hint}
+			}
+		}
+	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(all, func(c journal.Change) bool { return sameID(id, c.ID) }) {
+			return nil, unknownChange(fmt.Errorf("persist: change %q: %w", id, journal.ErrUnknownChange))
+		}
+	}
+	if len(chosen) == 0 && persisted == 0 {
+		hint := "linerate set and linerate tune make changes; linerate confirm commits them"
+		if trials > 0 {
+			hint = "linerate confirm lets changes on trial stay; then persist them"
+		}
+		return nil, statusError{status: exitFailed, message: "persist: no change is committed", hint: hint}
+	}
+	return chosen, nil
+}
+
+// sameID compares ids; people may leave the leading zeros out.
+func sameID(typed, id string) bool {
+	var number int
+	_, err := fmt.Sscanf(typed, "%d", &number)
+	return typed == id || err == nil && fmt.Sprintf("%04d", number) == id
+}
+
+// printPersist prints the document; exit status 3 when something is left for a person to write.
+func (a *app) printPersist(o persistOptions, state report.PersistState, steps []persist.Step) error {
+	doc := report.NewPersist(a.envelope(""), o.root, state, steps)
+	err := a.print(doc, func(s report.Style) error {
+		if len(steps) == 0 {
+			_, err := fmt.Fprintln(a.out, "nothing to persist: every committed change is persisted already")
+			return err
+		}
+		return report.PersistText(a.out, doc, s)
+	})
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(steps, func(s persist.Step) bool { return s.Format == persist.ByHand }) {
+		return statusError{status: exitPartial}
+	}
+	return nil
+}
+
+// explainPersist says what to do about the usual refusals.
+func explainPersist(err error) error {
+	switch {
+	case errors.Is(err, syscall.EROFS):
+		return statusError{status: exitNotPermitted, message: err.Error(), hint: "the file system is mounted read-only; --root DIR writes into an image, --dry-run shows what to write"}
+	case errors.Is(err, fs.ErrPermission):
+		return statusError{status: exitNotPermitted, message: err.Error(), hint: "run it as root, or write into an image with --root DIR"}
+	case errors.Is(err, journal.ErrInTheWay):
+		return flagError{err, "move that file away; linerate overwrites nothing that it has not made"}
+	case errors.Is(err, journal.ErrNeedsRecovery):
+		return flagError{err, "linerate recover"}
+	}
+	return unknownChange(err)
+}
+
+// persistCheck tells whether persisted changes held.
+func (a *app) persistCheck(ctx context.Context, o persistOptions) error {
+	dir, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	changes, err := a.history()
+	if err != nil {
+		return err
+	}
+	kept, err := journal.KeptFiles(durable.OS(), dir)
+	if err != nil {
+		return err
+	}
+	boot, err := sys.BootID()
+	if err != nil {
+		return fmt.Errorf("persist: boot id: %w", err)
+	}
+	host, done, err := o.host()
+	if err != nil {
+		return err
+	}
+	defer done()
+	findings := persist.Checker{Host: host, Knobs: knob.NewLive(), BootID: boot, Kept: kept}.Check(ctx, changes)
+	doc := report.NewPersistCheck(a.envelope(""), o.root, findings, kept)
+	err = a.print(doc, func(s report.Style) error {
+		if len(findings) == 0 {
+			_, err := fmt.Fprintln(a.out, "no change is persisted")
+			return err
+		}
+		return report.PersistCheckText(a.out, doc, s)
+	})
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(findings, func(f persist.Finding) bool { return f.Result == persist.Lost }) {
+		return statusError{status: exitFinding}
+	}
+	return nil
+}
