@@ -61,7 +61,7 @@ users make namespaces. --json prints the linerate.tune/1 document of the run.`,
 			}
 			story.begin()
 			result, err := lab.Run(cmd.Context(), scenario, lab.Options{
-				Progress: story.event, HTML: page, Tune: demoTune,
+				Progress: story.event, Verdict: true, HTML: page, Tune: demoTune,
 			})
 			p.Done()
 			if err != nil {

@@ -27,7 +27,7 @@ and let linerate find and repair it. Nothing outside the world is touched.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(a.labListCommand(), a.labRunCommand(), a.labUpCommand(), a.labMatrixCommand())
+	c.AddCommand(a.labListCommand(), a.labRunCommand(), a.labUpCommand(), a.labMatrixCommand(), a.labTuneCommand())
 	return c
 }
 

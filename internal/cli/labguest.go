@@ -20,16 +20,33 @@ import (
 )
 
 // guestPlayer plays cases in guests: one boot for all that ask for the same guest, and one command in it for each case.
-type guestPlayer struct {
-	status func(what string) // progress
-	log    io.Writer         // what the commands inside complain of
+type guestPlayer[T any] struct {
+	status   func(what string) // progress
+	log      io.Writer         // what the commands inside complain of
+	patience time.Duration     // with one run of a case
+	args     func(runs int) []string
+	read     func(document []byte) ([]T, error)
+	unplayed func(c matrix.Case, run int, kernel, reason string, skipped bool) T
 }
 
-// guestPatience bounds a boot and, for each run, a case inside: many times what either takes, as the machine may be busy.
+// guestPatience bounds a boot, and a verdict inside: many times what either takes, as the machine may be busy.
 const guestPatience = 5 * time.Minute
 
+// verdictsInGuests plays cases of `lab matrix`.
+func verdictsInGuests(status func(string)) guestPlayer[report.MatrixCase] {
+	return guestPlayer[report.MatrixCase]{
+		status: status, log: io.Discard, patience: guestPatience, unplayed: matrix.Unplayed,
+		args: func(runs int) []string { return []string{"lab", "matrix", "--runs", strconv.Itoa(runs)} },
+		read: func(b []byte) ([]report.MatrixCase, error) {
+			var d report.MatrixDocument
+			err := json.Unmarshal(b, &d)
+			return d.Cases, err
+		},
+	}
+}
+
 // Play implements matrix.Guest. A guest that cannot be had skips its cases with the reason; one that dies costs the case that it died of.
-func (p guestPlayer) Play(ctx context.Context, cases []matrix.Case, runs int, each func(report.MatrixCase)) error {
+func (p guestPlayer[T]) Play(ctx context.Context, cases []matrix.Case, runs int, each func(T)) error {
 	for _, group := range sameGuest(cases) {
 		if err := p.group(ctx, group, runs, each); err != nil {
 			return err
@@ -64,7 +81,7 @@ func groundOf(m lab.Machine) ground.Options {
 }
 
 // group plays cases that share a guest.
-func (p guestPlayer) group(ctx context.Context, cases []matrix.Case, runs int, each func(report.MatrixCase)) error {
+func (p guestPlayer[T]) group(ctx context.Context, cases []matrix.Case, runs int, each func(T)) error {
 	var g *ground.Ground
 	defer func() {
 		if g != nil {
@@ -79,9 +96,7 @@ func (p guestPlayer) group(ctx context.Context, cases []matrix.Case, runs int, e
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
-				m := matrix.Unplayed(c, 1)
-				m.Skipped, m.Reason = true, err.Error()
-				each(m)
+				each(p.unplayed(c, 1, "", err.Error(), true))
 				continue
 			}
 		}
@@ -94,9 +109,7 @@ func (p guestPlayer) group(ctx context.Context, cases []matrix.Case, runs int, e
 			each(m)
 		}
 		if err != nil {
-			m := matrix.Unplayed(c, len(played)+1)
-			m.Kernel, m.Reason = g.Release(), err.Error()
-			each(m)
+			each(p.unplayed(c, len(played)+1, g.Release(), err.Error(), false))
 			_ = g.Close()
 			g = nil // the next case gets a new one
 		}
@@ -104,19 +117,17 @@ func (p guestPlayer) group(ctx context.Context, cases []matrix.Case, runs int, e
 	return nil
 }
 
-func (p guestPlayer) boot(ctx context.Context, c matrix.Case) (*ground.Ground, error) {
+func (p guestPlayer[T]) boot(ctx context.Context, c matrix.Case) (*ground.Ground, error) {
 	ctx, cancel := context.WithTimeout(ctx, guestPatience)
 	defer cancel()
 	return ground.Boot(ctx, groundOf(c.Scenario.Guest))
 }
 
 // play runs one case inside and reads its document.
-func (p guestPlayer) play(ctx context.Context, g *ground.Ground, c matrix.Case, runs int) ([]report.MatrixCase, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(runs)*guestPatience)
+func (p guestPlayer[T]) play(ctx context.Context, g *ground.Ground, c matrix.Case, runs int) ([]T, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(runs)*p.patience)
 	defer cancel()
-	args := []string{
-		"lab", "matrix", "--inside", "--json", "--progress", "off", "--only", "^" + regexp.QuoteMeta(c.Scenario.Name) + "$", "--runs", strconv.Itoa(runs),
-	}
+	args := append(p.args(runs), "--inside", "--json", "--progress", "off", "--only", "^"+regexp.QuoteMeta(c.Scenario.Name)+"$")
 	if c.Level != "" {
 		args = append(args, "--level", string(c.Level))
 	}
@@ -125,12 +136,12 @@ func (p guestPlayer) play(ctx context.Context, g *ground.Ground, c matrix.Case, 
 	if err != nil {
 		return nil, err
 	}
-	var d report.MatrixDocument
-	if err := json.Unmarshal(out.Bytes(), &d); err != nil {
+	cases, err := p.read(out.Bytes())
+	if err != nil {
 		return nil, fmt.Errorf("linerate in the guest: exit status %d: %w: %s", status, err, strings.TrimSpace(said.String()))
 	}
-	if len(d.Cases) == 0 {
+	if len(cases) == 0 {
 		return nil, errors.New("linerate in the guest played nothing")
 	}
-	return d.Cases, nil
+	return cases, nil
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"io"
 	"regexp"
 
 	"github.com/spf13/cobra"
@@ -107,7 +106,7 @@ func (a *app) labMatrix(ctx context.Context, cases []matrix.Case, f matrixFlags)
 	right, played := 0, 0
 	all, err := matrix.Run(ctx, cases, matrix.Options{
 		Runs: f.runs, Out: f.out, Inside: f.inside, Embed: f.inside,
-		Guest:    guestPlayer{log: io.Discard, status: func(what string) { p.Status("%d of %d right; %s", right, played, what) }},
+		Guest:    verdictsInGuests(func(what string) { p.Status("%d of %d right; %s", right, played, what) }),
 		Progress: func(what string) { p.Status("%d of %d right; %s", right, played, what) },
 		Done: func(c report.MatrixCase) {
 			played++

@@ -70,7 +70,7 @@ and packets (small datagrams that arrive); the terms:
 	c.Flags().StringVar(&f.goal, "goal", "", "what to improve: throughput (the default), latency or packets")
 	c.Flags().StringVar(&f.objective, "objective", "", "the goal with bounds, as above")
 	c.Flags().StringVar(&f.allow, "allow", "d1", "highest disturbance of a change: d0 none, d1 new connections only, d2 short loss, d3 link down")
-	c.Flags().StringVar(&f.knobs, "knobs", "", "try only knobs whose name matches this glob, also those that no finding proposed")
+	c.Flags().StringVar(&f.knobs, "knobs", "", "try only knobs whose name matches one of these globs (with commas between), also those that no finding proposed")
 	c.Flags().StringVar(&f.html, "html", "", "also write the result as one self-contained page to this file")
 	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute, "time for everything, diagnoses included")
 	c.Flags().IntVar(&f.trials, "max-trials", 20, "how many candidates are tried at most")
@@ -151,19 +151,23 @@ func (f tuneFlags) wanted() (goal.Objective, error) {
 
 // widened gives the definitions of the knobs that a pattern asks for, and what tells whether one of their knobs is meant. Of one knob's full name that
 // is the knob alone; of a pattern it is every knob whose own name fits, or whose definition's name does.
-func widened(pattern string) ([]knob.Definition, func(knob.ID) bool) {
-	all := knob.Catalogue().Match(pattern)
-	// Words of a title find definitions for those who browse; an experiment goes by names.
-	named := func(d knob.Definition) bool {
-		return matches(pattern, string(d.Pattern)) || knob.ID(pattern).Fits(d.Pattern)
-	}
-	all = slices.DeleteFunc(all, func(d knob.Definition) bool { return !named(d) })
-	return all, func(id knob.ID) bool {
-		if matches(pattern, string(id)) {
-			return true
+func widened(patterns string) ([]knob.Definition, func(knob.ID) bool) {
+	var all []knob.Definition
+	list := strings.Split(patterns, ",") // no knob has a comma in its name
+	for _, pattern := range list {
+		for _, d := range knob.Catalogue().Match(pattern) {
+			// Words of a title find definitions for those who browse; an experiment goes by names.
+			named := matches(pattern, string(d.Pattern)) || knob.ID(pattern).Fits(d.Pattern)
+			if named && !slices.ContainsFunc(all, func(o knob.Definition) bool { return o.Pattern == d.Pattern }) {
+				all = append(all, d)
+			}
 		}
+	}
+	return all, func(id knob.ID) bool {
 		d, known := knob.Catalogue().Lookup(id)
-		return known && matches(pattern, string(d.Pattern))
+		return slices.ContainsFunc(list, func(pattern string) bool {
+			return matches(pattern, string(id)) || known && matches(pattern, string(d.Pattern))
+		})
 	}
 }
 

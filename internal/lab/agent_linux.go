@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -82,8 +83,8 @@ func (a *agent) answer(q request, files []*os.File) {
 			}
 		}
 		r.fail(err)
-	case q.Spawn != nil && len(files) == 1:
-		r.fail(a.spawn(files[0]))
+	case q.Spawn != nil && (len(files) == 1 || len(files) == 2):
+		r.fail(a.spawn(files[0], files[1:]...))
 	case q.Join != nil && len(files) == 2:
 		r.fail(a.join(*q.Join, files))
 	case q.Relink != nil && a.link != nil:
@@ -176,14 +177,28 @@ func (a *agent) knowNames() error {
 	return unix.Mount(f.Name(), "/etc/hosts", "", unix.MS_BIND, "")
 }
 
-// spawn starts a host. It is waited for only so that it does not stay a zombie: its channel tells the maker of its end.
-func (a *agent) spawn(channel *os.File) error {
+// spawn starts a host. It is waited for only so that it does not stay a zombie: its channel tells the maker of its end. With a network
+// namespace the host is put there, without one it gets its own.
+func (a *agent) spawn(channel *os.File, network ...*os.File) error {
 	cmd := agentProcess(channel)
 	// The user namespace is the hub's: whoever owns that owns these, and needs no privilege on the machine.
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC,
 	}
-	if err := cmd.Start(); err != nil {
+	started := make(chan error, 1)
+	go func() {
+		if len(network) > 0 {
+			// A child begins in the namespace of the thread that forks it. That thread is of no more use and ends with this goroutine.
+			runtime.LockOSThread()
+			cmd.SysProcAttr.Cloneflags &^= unix.CLONE_NEWNET
+			if err := unix.Setns(int(network[0].Fd()), unix.CLONE_NEWNET); err != nil {
+				started <- fmt.Errorf("enter network namespace: %w", err)
+				return
+			}
+		}
+		started <- cmd.Start()
+	}()
+	if err := <-started; err != nil {
 		return fmt.Errorf("start host: %w", err)
 	}
 	go func() { _ = cmd.Wait() }()

@@ -22,7 +22,7 @@ import (
 type request struct {
 	ID        uint64            `json:"id"`
 	Be        *beRequest        `json:"be,omitempty"`         // first of all
-	Spawn     *spawnRequest     `json:"spawn,omitempty"`      // hub; descriptor: the new host's end of its channel
+	Spawn     *spawnRequest     `json:"spawn,omitempty"`      // hub; descriptors: the new host's end of its channel, and its network namespace if it gets none of its own
 	Join      *joinRequest      `json:"join,omitempty"`       // hub; descriptors: both hosts' network namespaces
 	Relink    *Link             `json:"relink,omitempty"`     // hub
 	LinkCount bool              `json:"link_count,omitempty"` // hub

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -111,6 +112,41 @@ func (s Scenario) Fault(l Level) (Fault, bool) {
 	return f, ok
 }
 
+// Tuning says how a scenario is tuned. The zero value is `linerate tune far` for throughput.
+type Tuning struct {
+	Goal  string   `json:"goal,omitempty"`  // of tune; absent: throughput
+	Flags []string `json:"flags,omitempty"` // further ones of tune: what it may disturb
+	// Machine is the host that stays in the guest's own network namespace, from where settings of the whole machine can be turned.
+	Machine string `json:"machine,omitempty"`
+}
+
+// goal is the one that is tuned for.
+func (t Tuning) goal() string { return cmp.Or(t.Goal, throughput) }
+
+// The goals that scenarios are measured by.
+const (
+	throughput = "throughput"
+	latency    = "latency"
+)
+
+// Repairable tells whether tuning has something to repair here that its own load can show. What costs only others, as a full table does,
+// cannot be tuned for.
+func (s Scenario) Repairable() bool { return s.Expect.Tunable && s.From() == Target && !s.Sound() }
+
+// twin is what stays of a fault when everything that tuning could turn at the two ends is as in the sound world: the healthy figure of a
+// scenario is that of the same path, and what sits in the router is nobody's to tune. A fault of the path alone leaves the sound path.
+func (f Fault) twin() Fault {
+	left := maps.Clone(f.Settings)
+	maps.DeleteFunc(left, func(host string, _ []Setting) bool {
+		return slices.Contains([]string{"all", "near", "far", machine}, host)
+	})
+	if len(left) == len(f.Settings) {
+		f.Link, f.TC = nil, nil
+	}
+	f.Settings = left
+	return f
+}
+
 // Sound tells whether nothing is wrong in the world: every warning there is a false one.
 func (s Scenario) Sound() bool { return len(s.Levels) == 0 && len(s.Faults) == 0 }
 
@@ -127,6 +163,12 @@ func (s Scenario) checkMatrix() error {
 	}
 	if s.Mode == PassiveMachine && s.Ground != Guest {
 		return fmt.Errorf("mode %s: only in a guest", s.Mode)
+	}
+	if !slices.Contains([]string{throughput, latency}, s.Tuning.goal()) {
+		return fmt.Errorf("goal %q: want %s or %s", s.Tuning.Goal, throughput, latency)
+	}
+	if m := s.Tuning.Machine; m != "" && (s.Ground != Guest || m != "near" && m != "far") {
+		return fmt.Errorf("host %q in the machine's own network: near or far, and only in a guest", m)
 	}
 	if err := (Fault{Work: s.Work}).check(s.World, s.Ground); err != nil {
 		return err

@@ -52,10 +52,11 @@ type Running struct {
 	Hosts    []*Host
 	Warnings []string // what falls short of a whole host here, one sentence each
 
-	user    bool // in a user namespace
-	hub     *remote
-	process *os.Process
-	ended   chan struct{} // closed when the hub has been waited for
+	user      bool   // in a user namespace
+	inMachine string // the host in the network namespace of the maker
+	hub       *remote
+	process   *os.Process
+	ended     chan struct{} // closed when the hub has been waited for
 }
 
 // Host gives a host by name; nil if the world has none.

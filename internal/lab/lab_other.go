@@ -22,6 +22,8 @@ func RunHost(context.Context) error { return ErrNotSupported }
 // Up answers ErrNotSupported.
 func Up(context.Context, World) (*Running, error) { return nil, ErrNotSupported }
 
+func upIn(context.Context, World, string) (*Running, error) { return nil, ErrNotSupported }
+
 func (*Running) carriers(context.Context) error { return ErrNotSupported }
 
 // SetLink answers ErrNotSupported.

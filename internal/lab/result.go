@@ -12,9 +12,12 @@ import (
 type Kept struct {
 	Knob string `json:"knob"`
 	Side string `json:"side"` // near, far
+	From string `json:"from"`
+	To   string `json:"to"`
 }
 
-// Result is what one played scenario came to. Rates are payload bits per second at the receiver; 0 means not measured.
+// Result is what one played scenario came to. Figures are payload bits per second at the receiver, or transactions per second where latency is the goal;
+// 0 means not measured.
 type Result struct {
 	Scenario Scenario
 	Found    string // code of the first finding
@@ -22,6 +25,11 @@ type Result struct {
 	Healthy  float64 // the world without its faults
 	Before   float64 // with them
 	After    float64 // tuned
+	Trials   int     // that were measured, one candidate each
+	Together int     // 1: those that did not help alone were then tried together
+	TuneTime time.Duration
+	Ended    string    // why the tune ended as it did, in its own words
+	Removals []Removal // of what was kept, in its order; none unless they were asked for
 	Proof    Proof
 	Pass     bool
 	Reason   string // why it did not pass, or why it was skipped, one sentence
@@ -29,7 +37,7 @@ type Result struct {
 	Duration time.Duration
 	Warnings []string
 
-	Diagnose json.RawMessage // the near host's linerate.diagnose/1
+	Diagnose json.RawMessage // the near host's linerate.diagnose/1; nil unless Options.Verdict
 	Tune     json.RawMessage // the near host's linerate.tune/1
 }
 

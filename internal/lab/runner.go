@@ -13,8 +13,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/linerate/linerate/internal/wire"
 )
 
 // EventKind says what an Event tells.
@@ -26,9 +24,10 @@ const (
 	EventHealthy  EventKind = "healthy"  // measured without the faults: Rate
 	EventFaults   EventKind = "faults"   // applied
 	EventBefore   EventKind = "before"   // measured with them: Rate
-	EventDiagnose EventKind = "diagnose" // first finding: Text
+	EventDiagnose EventKind = "diagnose" // first finding: Text; only if Options.Verdict
 	EventStep     EventKind = "step"     // a line of progress of the command that runs: Text
 	EventAfter    EventKind = "after"    // measured after tuning: Rate
+	EventRemoved  EventKind = "removed"  // measured without one kept change: Text
 	EventUndo     EventKind = "undo"     // both hosts have taken back their changes
 	EventProof    EventKind = "proof"    // all settings compared
 )
@@ -51,13 +50,16 @@ type Options struct {
 	Measure time.Duration
 	Repeats int
 
-	Budget time.Duration // of tune; 0: its own default
-	HTML   string        // file for tune's page; empty: none
-	Tune   []string      // further flags of tune
+	Level    Level         // of the fault; empty: gross
+	Verdict  bool          // ask for a verdict of its own before tuning; otherwise that of the tune counts, which is the same rules on a load of its own
+	Budget   time.Duration // of tune; 0: its own default
+	HTML     string        // file for tune's page; empty: none
+	Tune     []string      // further flags of tune
+	Removals int           // pairs of segments with and without each kept change, to see whether it is needed; 0: nobody asks
 }
 
-// Run plays a scenario with the ordinary commands inside its world: measure healthy, apply the faults, measure, diagnose, tune,
-// measure, undo at both hosts, compare all settings. A scenario that does not pass is a Result with a reason; an error means that
+// Run plays a scenario with the ordinary commands: measure a sound world like it; make the world with its fault, measure, tune, measure, undo at
+// both hosts, compare all settings. A scenario that does not pass is a Result with a reason; an error means that
 // the world could not be made (ErrNoNamespaces, ErrNotSupported) or ctx has ended.
 func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
 	start := time.Now()
@@ -83,26 +85,21 @@ func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
 		defer os.RemoveAll(dir)
 		o.StateDir = dir
 	}
-	world, err := Up(ctx, s.World.pinned())
-	if err != nil {
+	o.Level = cmp.Or(o.Level, Gross)
+	p := &play{o: o, res: res}
+	err := p.all(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(err, ErrNoNamespaces), errors.Is(err, ErrNotSupported):
 		return nil, err
-	}
-	defer world.Close()
-	res.Warnings = world.Warnings
-	o.Progress(Event{Kind: EventWorld, Text: string(s.World.Topology)})
-
-	// A key of its own for each play, handed over in the environment: arguments can be read by everyone on the machine (proc_pid_cmdline(5)).
-	p := &play{Running: world, o: o, res: res, key: wire.NewKey().String()}
-	err = p.all(ctx)
-	p.bench(ctx)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
+	case errors.Is(err, ErrLacks):
+		res.Skipped, res.Reason = true, err.Error()
+	case err != nil:
 		res.Pass, res.Reason = false, err.Error()
-		return res, nil
+	default:
+		res.judge()
 	}
-	res.judge()
 	return res, nil
 }
 
@@ -114,44 +111,67 @@ func allowed(name string) bool {
 
 // play is one run of a scenario under way.
 type play struct {
-	*Running
+	*Staged
 	o   Options
 	res *Result
-	key string
 }
 
 func (p *play) all(ctx context.Context) error {
 	s := p.res.Scenario
-	stop, err := p.Serve(ctx, p.key, filepath.Join(p.o.StateDir, "far"), nil)
-	if err != nil {
+	fault, ok := s.Fault(p.o.Level)
+	switch {
+	case !ok && !s.Sound():
+		return fmt.Errorf("it has no level %q", p.o.Level)
+	case !ok:
+		p.o.Level = ""
+	default:
+		// A world of its own, and not the same one before its fault: links and background work are faults too, and a socket that is listening
+		// keeps what held when it was made.
+		if err := p.stage(ctx, fault.twin()); err != nil {
+			return err
+		}
+		healthy, err := p.measure(ctx)
+		if err = errors.Join(err, p.Close()); err != nil {
+			return err
+		}
+		p.res.Healthy = healthy
+		p.o.Progress(Event{Kind: EventHealthy, BitsPerSecond: healthy})
+	}
+	if err := p.stage(ctx, fault); err != nil {
 		return err
 	}
-	defer func() { stop() }() // whichever is the present one
-	if p.res.Healthy, err = p.measure(ctx); err != nil {
-		return err
+	defer p.Close()
+	err := p.faulty(ctx)
+	// When the emulated link itself dropped frames the figures are not the world's.
+	if busy := p.Busy(ctx); busy != "" {
+		p.res.Warnings = append(p.res.Warnings, busy)
 	}
-	p.o.Progress(Event{Kind: EventHealthy, BitsPerSecond: p.res.Healthy})
+	return err
+}
 
-	p.res.Before = p.res.Healthy
-	if len(s.Faults) > 0 {
-		// The far end is started again, as after a boot with such settings: a listening socket keeps what held when it was made.
-		stop()
-		for name, settings := range s.Faults {
-			for _, h := range p.Hosts {
-				if name == h.Name || name == "all" {
-					if err := h.Set(ctx, settings...); err != nil {
-						return err
-					}
-				}
-			}
-		}
-		if stop, err = p.Serve(ctx, p.key, filepath.Join(p.o.StateDir, "far"), nil); err != nil {
-			return err
-		}
+// stage makes the next world of this run.
+func (p *play) stage(ctx context.Context, f Fault) (err error) {
+	s := p.res.Scenario
+	if p.Staged, err = raise(ctx, s, p.o.Level, f, s.Tuning.Machine, p.o.StateDir); err != nil {
+		return err
+	}
+	p.res.Warnings = p.Warnings
+	p.o.Progress(Event{Kind: EventWorld, Text: string(s.World.Topology)})
+	return nil
+}
+
+// faulty plays the scenario in the world that is up.
+func (p *play) faulty(ctx context.Context) error {
+	if p.Level != "" {
 		p.o.Progress(Event{Kind: EventFaults})
-		if p.res.Before, err = p.measure(ctx); err != nil {
-			return err
-		}
+	}
+	var err error
+	if p.res.Before, err = p.measure(ctx); err != nil {
+		return err
+	}
+	if p.Level == "" {
+		p.res.Healthy = p.res.Before
+		p.o.Progress(Event{Kind: EventHealthy, BitsPerSecond: p.res.Healthy})
 	}
 	p.o.Progress(Event{Kind: EventBefore, BitsPerSecond: p.res.Before})
 
@@ -160,10 +180,12 @@ func (p *play) all(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.diagnose(ctx); err != nil {
-		return err
+	if p.o.Verdict {
+		if err := p.diagnose(ctx); err != nil {
+			return err
+		}
+		p.o.Progress(Event{Kind: EventDiagnose, Text: p.res.Found, Document: p.res.Diagnose})
 	}
-	p.o.Progress(Event{Kind: EventDiagnose, Text: p.res.Found, Document: p.res.Diagnose})
 	if err := p.tune(ctx); err != nil {
 		return err
 	}
@@ -175,10 +197,14 @@ func (p *play) all(ctx context.Context) error {
 		return err
 	}
 	p.o.Progress(Event{Kind: EventAfter, BitsPerSecond: p.res.After})
+	if p.o.Removals > 0 {
+		if err := p.removals(ctx); err != nil {
+			return err
+		}
+	}
 
 	// The far serve ends first: it holds that host's journal, which undo needs. What is left to undo is what tuning committed.
-	stop()
-	stop = func() {}
+	p.serve()
 	for _, h := range []*Host{p.Near(), p.Far()} {
 		if _, err := p.linerate(ctx, h, "undo", "--all"); err != nil {
 			return err
@@ -194,20 +220,6 @@ func (p *play) all(ctx context.Context) error {
 	}
 	p.o.Progress(Event{Kind: EventProof})
 	return nil
-}
-
-// bench warns when the emulated link itself dropped frames: then the machine was too busy and the figures are not the world's.
-func (p *play) bench(ctx context.Context) {
-	if p.World.Link == nil {
-		return
-	}
-	c, err := p.LinkCounts(ctx)
-	if err != nil {
-		return // the world is gone, which the run itself has told
-	}
-	if n := c.Out.Overruns + c.Out.Refused + c.Back.Overruns + c.Back.Refused; n > 0 {
-		p.res.Warnings = append(p.res.Warnings, fmt.Sprintf("the emulated link could not keep up and dropped %d frames: the machine was too busy", n))
-	}
 }
 
 // settings reads all hosts, in their order.
@@ -232,7 +244,7 @@ func (p *play) linerate(ctx context.Context, h *Host, args ...string) ([]byte, e
 func (p *play) command(ctx context.Context, h *Host, fine []int, args ...string) ([]byte, error) {
 	args = append(args, "--json", "--progress", "all", "--state", filepath.Join(p.o.StateDir, h.Name))
 	c := h.Command(ctx, args...)
-	c.Env = []string{"LINERATE_KEY=" + p.key}
+	c.Env = []string{"LINERATE_KEY=" + p.Staged.key}
 	said := &tail{each: func(line string) { p.o.Progress(Event{Kind: EventStep, Text: line}) }}
 	c.Stderr = said
 	out, err := c.Output()
@@ -246,34 +258,50 @@ func (p *play) command(ctx context.Context, h *Host, fine []int, args ...string)
 	return out, nil
 }
 
-// measure gives the payload rate from near to far: the median of the repeats.
+// measure gives the figure that the scenario is tuned for, in its direction and with its streams: the median of the repeats.
 func (p *play) measure(ctx context.Context) (float64, error) {
-	var rates []float64
+	var figures []float64
 	for range p.o.Repeats {
-		out, err := p.linerate(ctx, p.Near(), "measure", p.Far().Address+":"+port, "--test", "stream", "--duration", p.o.Measure.String())
+		f, err := p.once(ctx, p.o.Measure)
 		if err != nil {
 			return 0, err
 		}
-		var d struct {
-			Tests []struct {
-				Rate float64 `json:"throughput_bits_per_second"`
-			} `json:"tests"`
-		}
-		if err := json.Unmarshal(out, &d); err != nil {
-			return 0, fmt.Errorf("near: linerate measure: its document: %w", err)
-		}
-		if len(d.Tests) == 0 {
-			return 0, errors.New("near: linerate measure: its document has no test")
-		}
-		rates = append(rates, d.Tests[0].Rate)
+		figures = append(figures, f)
 	}
 	// The upper middle one of an even number: the machine only ever takes away.
-	slices.Sort(rates)
-	return rates[len(rates)/2], nil
+	slices.Sort(figures)
+	return figures[len(figures)/2], nil
+}
+
+// once measures for a time: the payload rate at the receiver, or small transactions a second.
+func (p *play) once(ctx context.Context, d time.Duration) (float64, error) {
+	s := p.res.Scenario
+	test := map[string]string{throughput: "stream", latency: "rr"}[s.Tuning.goal()]
+	args := []string{"measure", p.Far().Address + ":" + port, "--test", test, "--duration", d.String()}
+	out, err := p.linerate(ctx, p.Near(), append(args, s.Flags...)...)
+	if err != nil {
+		return 0, err
+	}
+	var doc struct {
+		Tests []struct {
+			Rate         float64 `json:"throughput_bits_per_second"`
+			Transactions float64 `json:"transactions_per_second"`
+		} `json:"tests"`
+	}
+	if err := json.Unmarshal(out, &doc); err != nil {
+		return 0, fmt.Errorf("near: linerate measure: its document: %w", err)
+	}
+	switch {
+	case len(doc.Tests) == 0:
+		return 0, errors.New("near: linerate measure: its document has no test")
+	case test == "rr":
+		return doc.Tests[0].Transactions, nil
+	}
+	return doc.Tests[0].Rate, nil
 }
 
 func (p *play) diagnose(ctx context.Context) error {
-	out, err := p.linerate(ctx, p.Near(), "diagnose", p.Far().Address+":"+port)
+	out, err := p.linerate(ctx, p.Near(), append([]string{"diagnose", p.Far().Address + ":" + port}, p.res.Scenario.Flags...)...)
 	if err != nil {
 		return err
 	}
@@ -288,7 +316,8 @@ func (p *play) diagnose(ctx context.Context) error {
 }
 
 func (p *play) tune(ctx context.Context) error {
-	args := []string{"tune", p.Far().Address + ":" + port, "--goal", "throughput"}
+	s := p.res.Scenario
+	args := []string{"tune", p.Far().Address + ":" + port, "--goal", s.Tuning.goal()}
 	if p.o.Budget > 0 {
 		args = append(args, "--budget", p.o.Budget.String())
 	}
@@ -299,21 +328,43 @@ func (p *play) tune(ctx context.Context) error {
 		}
 		args = append(args, "--html", page)
 	}
+	args = slices.Concat(args, s.Flags, s.Tuning.Flags, p.o.Tune)
+	began := time.Now()
 	// 3: the budget ended first; 5: what seemed to help did not stand confirmation and was rolled back. Both are answers.
-	out, err := p.command(ctx, p.Near(), []int{3, 5}, append(args, p.o.Tune...)...)
+	out, err := p.command(ctx, p.Near(), []int{3, 5}, args...)
+	p.res.TuneTime = time.Since(began)
 	if err != nil {
 		return err
 	}
 	var d struct {
-		State   string `json:"state"`
-		Changes []Kept `json:"changes"`
+		State    string                  `json:"state"`
+		Reason   string                  `json:"reason"`
+		Changes  []Kept                  `json:"changes"`
+		Findings []struct{ Code string } `json:"findings"`
+		Trials   []struct {
+			Verdict string `json:"verdict"`
+			Joint   bool   `json:"together"`
+		} `json:"trials"`
 	}
 	if err := json.Unmarshal(out, &d); err != nil {
 		return fmt.Errorf("near: linerate tune: its document: %w", err)
 	}
-	p.res.Tune = out
+	p.res.Tune, p.res.Ended = out, d.Reason
 	if d.State == "committed" {
 		p.res.Kept = d.Changes
+	}
+	if len(d.Findings) > 0 && !p.o.Verdict {
+		p.res.Found = d.Findings[0].Code
+	}
+	// Those tried together are one trial, and what was refused cost none.
+	for _, t := range d.Trials {
+		switch {
+		case t.Verdict == "refused":
+		case t.Joint:
+			p.res.Together = 1
+		default:
+			p.res.Trials++
+		}
 	}
 	return nil
 }

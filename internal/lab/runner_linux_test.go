@@ -54,7 +54,8 @@ func fake(args []string) (handled bool, status int) {
 		_ = os.MkdirAll(state, 0o755)
 		_ = os.WriteFile(saved, b, 0o644)
 		_ = os.WriteFile(wmem, []byte("4096 16384 8388608"), 0)
-		fmt.Print(`{"state":"committed","changes":[{"knob":"sysctl:net.ipv4.tcp_wmem","side":"near"}]}`)
+		fmt.Print(`{"state":"committed","findings":[{"code":"send-buffer-limited"}],"trials":[{"verdict":"kept"},{"verdict":"refused"}],
+			"changes":[{"knob":"sysctl:net.ipv4.tcp_wmem","side":"near","from":"4096 16384 262144","to":"4096 16384 8388608"}]}`)
 	case "undo":
 		if b, err := os.ReadFile(saved); err == nil && os.Getenv("LAB_FORGET") == "" {
 			_ = os.WriteFile(wmem, b, 0)
@@ -79,18 +80,26 @@ func TestNetnsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var events []string
-	r, err := Run(t.Context(), s, Options{Progress: func(e Event) { events = append(events, strings.TrimSpace(string(e.Kind)+" "+e.Text)) }})
+	r, err := Run(t.Context(), s, Options{Verdict: true, Removals: 6, Progress: func(e Event) {
+		events = append(events, strings.TrimSpace(string(e.Kind)+" "+e.Text))
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !r.Pass || r.Healthy != 9e8 || r.Before != 1e8 || r.After != 9e8 || r.Found != "send-buffer-limited" || r.Proof.Compared < 500 {
 		t.Errorf("%+v", r)
 	}
+	if r.Trials != 1 || len(r.Removals) != 1 || !r.Removals[0].Needed() {
+		t.Errorf("%d trials, removed: %+v", r.Trials, r.Removals)
+	}
 	turned := []Value{{"near", "sysctl:net.ipv4.tcp_wmem", "4096 16384 262144", "4096 16384 8388608", "4096 16384 262144"}}
 	if d := cmp.Diff(turned, r.Proof.Turned); d != "" {
 		t.Error(d)
 	}
-	want := []string{"world pair", "healthy", "faults", "before", "diagnose send-buffer-limited", "step one step", "step another", "after", "undo", "proof"}
+	want := []string{
+		"world pair", "healthy", "world pair", "faults", "before", "diagnose send-buffer-limited", "step one step", "step another", "after",
+		"removed near sysctl:net.ipv4.tcp_wmem: ×9 with it", "undo", "proof",
+	}
 	if d := cmp.Diff(want, events); d != "" {
 		t.Error(d)
 	}

@@ -31,7 +31,8 @@ type Scenario struct {
 	Ground Ground               `json:"ground,omitempty"` // absent: namespace
 	Guest  Machine              `json:"guest,omitzero"`   // which guest that is
 	Mode   Mode                 `json:"mode,omitempty"`   // absent: target
-	Flags  []string             `json:"flags,omitempty"`  // further ones of diagnose
+	Flags  []string             `json:"flags,omitempty"`  // further ones of diagnose, measure and tune
+	Tuning Tuning               `json:"tuning,omitzero"`  // how it is tuned, where that is not the usual way
 	Expect Expectation          `json:"expect"`
 	Needs  Needs                `json:"needs,omitzero"`
 	Short  bool                 `json:"short,omitempty"` // in the short form of the matrix, which every test of the project runs

@@ -116,7 +116,7 @@ func TestJudge(t *testing.T) {
 	tunable := Scenario{Expect: Expectation{Finding: "send-buffer-limited", Tunable: true, Knobs: []string{"w", "x"}}}
 	nothing := Scenario{Expect: Expectation{Finding: "healthy"}}
 	whole := Proof{Compared: 10}
-	kept := []Kept{{"w", "near"}}
+	kept := []Kept{{Knob: "w", Side: "near"}}
 	for name, c := range map[string]struct {
 		r    Result
 		want string // in the reason; empty: passes
@@ -124,7 +124,7 @@ func TestJudge(t *testing.T) {
 		"good":            {Result{Scenario: tunable, Found: "send-buffer-limited", Kept: kept, Healthy: 100, After: 90, Proof: whole}, ""},
 		"other finding":   {Result{Scenario: tunable, Found: "healthy", Kept: kept, Healthy: 100, After: 95, Proof: whole}, "first finding is healthy"},
 		"nothing kept":    {Result{Scenario: tunable, Found: "send-buffer-limited", Healthy: 100, After: 95, Proof: whole}, "nothing was kept"},
-		"another kept":    {Result{Scenario: tunable, Found: "send-buffer-limited", Kept: []Kept{{"z", "far"}}, Healthy: 100, After: 95, Proof: whole}, "z (far) was kept"},
+		"another kept":    {Result{Scenario: tunable, Found: "send-buffer-limited", Kept: []Kept{{Knob: "z", Side: "far"}}, Healthy: 100, After: 95, Proof: whole}, "z (far) was kept"},
 		"too slow":        {Result{Scenario: tunable, Found: "send-buffer-limited", Kept: kept, Healthy: 100, After: 89, Proof: whole}, "89 %"},
 		"not all back":    {Result{Scenario: tunable, Found: "send-buffer-limited", Kept: kept, Healthy: 100, After: 95, Proof: Proof{Compared: 3, Left: []Value{{Host: "far", Knob: "w"}}}}, "far w"},
 		"rightly idle":    {Result{Scenario: nothing, Found: "healthy", Healthy: 100, After: 50, Proof: whole}, ""},

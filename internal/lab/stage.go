@@ -32,6 +32,7 @@ type Staged struct {
 
 	key   string
 	state string
+	serve func()   // ends the far end; nil: it has none
 	stop  []func() // in the order in which they were begun
 }
 
@@ -55,11 +56,16 @@ func Stage(ctx context.Context, s Scenario, l Level, state string) (*Staged, err
 	if c := s.Needs.CongestionControl; c != "" && !allowed(c) {
 		return nil, fmt.Errorf("%w: it does not offer %s to namespaces", ErrLacks, c)
 	}
+	return raise(ctx, s, l, f, "", state)
+}
+
+// raise makes a scenario's world with a fault in it. inMachine is the host that keeps the machine's own network namespace; empty: none.
+func raise(ctx context.Context, s Scenario, l Level, f Fault, inMachine, state string) (*Staged, error) {
 	w := s.World.pinned()
 	if f.Link != nil {
 		w.Link = f.Link
 	}
-	running, err := Up(ctx, w)
+	running, err := upIn(ctx, w, inMachine)
 	if err != nil {
 		return nil, err
 	}
@@ -104,11 +110,11 @@ func (s *Staged) plant(ctx context.Context, f Fault) error {
 	if err := s.carriers(ctx); err != nil {
 		return err
 	}
-	stop, err := s.Serve(ctx, s.key, filepath.Join(s.state, "far"), nil)
-	if err != nil {
+	var err error
+	if s.serve, err = s.Serve(ctx, s.key, filepath.Join(s.state, "far"), nil); err != nil {
 		return err
 	}
-	s.stop = append(s.stop, stop)
+	s.stop = append(s.stop, s.serve)
 	for _, w := range f.Work {
 		stop, err := s.work(ctx, w)
 		if err != nil {

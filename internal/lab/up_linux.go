@@ -24,7 +24,10 @@ func after() <-chan time.Time { return time.After(killAfter) }
 
 // Up makes a world. It takes some tens of milliseconds. Close it; if the process dies first the kernel does. Where namespaces are
 // forbidden the error is ErrNoNamespaces with a sentence on what to do.
-func Up(ctx context.Context, w World) (*Running, error) {
+func Up(ctx context.Context, w World) (*Running, error) { return upIn(ctx, w, "") }
+
+// upIn is Up, with a host that stays in the network namespace of whoever makes the world; empty: none does.
+func upIn(ctx context.Context, w World, inMachine string) (*Running, error) {
 	if err := w.Check(); err != nil {
 		return nil, err
 	}
@@ -36,7 +39,7 @@ func Up(ctx context.Context, w World) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.World = w
+	r.World, r.inMachine = w, inMachine
 	if err := r.build(ctx, plan); err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -160,7 +163,17 @@ func (r *Running) spawn(ctx context.Context, h hostPlan, known map[string]string
 	}
 	defer other.Close()
 	agent := newRemote(h.name, ch)
-	if _, _, err := r.hub.call(ctx, request{Spawn: &spawnRequest{Name: h.name}}, other); err != nil {
+	hand := []*os.File{other}
+	if h.name == r.inMachine {
+		own, err := os.Open("/proc/self/ns/net")
+		if err != nil {
+			_ = ch.conn.Close()
+			return nil, nil, nil, err
+		}
+		defer own.Close()
+		hand = append(hand, own)
+	}
+	if _, _, err := r.hub.call(ctx, request{Spawn: &spawnRequest{Name: h.name}}, hand...); err != nil {
 		_ = ch.conn.Close()
 		return nil, nil, nil, err
 	}

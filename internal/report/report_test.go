@@ -76,6 +76,7 @@ func samples(t *testing.T) []sample {
 		{Scenario: "healthy", Title: "Nothing is wrong", About: "No fault.", Expected: "healthy"},
 	})
 	matrix := report.NewMatrix(envelope(), sampleMatrix())
+	tuned := report.NewTuneMatrix(envelope(), sampleTuneMatrix())
 	serve := report.NewServe(envelope())
 	serve.Listen, serve.Port, serve.Key, serve.Command = "[::]:7070", 7070, "HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z", "linerate measure THIS-HOST:7070 --key HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z"
 	serve.Accepting = []report.ServeDialect{{Dialect: "iperf3", Listen: "[::]:5201"}}
@@ -98,6 +99,7 @@ func samples(t *testing.T) []sample {
 		{"knobs", several, func(w io.Writer, s report.Style) error { return report.KnobsText(w, several, s) }},
 		{"lab-list", scenarios, func(w io.Writer, s report.Style) error { return report.LabListText(w, scenarios, s) }},
 		{"lab-matrix", matrix, func(w io.Writer, s report.Style) error { return report.MatrixText(w, matrix, s) }},
+		{"lab-tune", tuned, func(w io.Writer, s report.Style) error { return report.TuneMatrixText(w, tuned, s) }},
 		{"error", report.NewError("connect 192.0.2.7:7070: connection refused", "run `linerate serve` on the other host", 12), nil},
 	}
 	all = append(all, persistSamples()...)

@@ -59,6 +59,7 @@ var documents = []struct {
 	{SchemaScenarios, LabListDocument{}},
 	{SchemaLab, LabDocument{}},
 	{SchemaMatrix, MatrixDocument{}},
+	{SchemaTuneMatrix, TuneMatrixDocument{}},
 	{SchemaServe, ServeDocument{}},
 	{SchemaError, ErrorDocument{}},
 }

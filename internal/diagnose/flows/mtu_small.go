@@ -72,7 +72,13 @@ func smallInterface(f *evidence.Flow, e evidence.End) *evidence.Finding {
 	x.Remedy.Text = fmt.Sprintf("Set the MTU of %s at the %s host to %d, unless a device between the hosts needs less; `linerate measure TARGET --test mtu` "+
 		"tells what passes afterwards.",
 		e.Card.Name, e.Name, ethernetMTU)
-	x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + e.Card.Name + "/mtu"), Side: e.Name, Levels: []knob.Value{"1500"}, Why: "what every Ethernet carries"})
+	// Each end offers segments of its own size, and the smaller offer counts: where both are small neither remedy helps without the other.
+	for _, end := range []evidence.End{f.Sender, f.Receiver} {
+		if ethernet(end) && end.Card.MTUBytes > 0 && end.Card.MTUBytes < leastMTU {
+			x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + end.Card.Name + "/mtu"), Side: end.Name, Levels: []knob.Value{"1500"},
+				Why: "what every Ethernet carries"})
+		}
+	}
 	x.Remedy.Proof = "Raise it at both ends and take it back by turns: throughput of a full link and packets per second move as the sizes do; the idle round trip stays."
 	return x
 }

@@ -17,21 +17,21 @@ import (
 
 // Options of Run. The zero value plays every case once and keeps nothing.
 type Options struct {
-	Runs     int                     // of each case; 0: 1
-	Out      string                  // directory for the verdicts' documents; empty: none is kept
-	Inside   bool                    // this program already runs in the guest that the cases need
-	Embed    bool                    // documents go into the cases, for a caller who cannot read files here
-	Guest    Guest                   // nil: cases that need a guest are skipped
-	Progress func(what string)       // a case begins; nil: nobody listens
-	Done     func(report.MatrixCase) // a case has ended; nil: nobody listens
-	Log      io.Writer               // what the commands say; nil: nobody reads it
+	Runs     int                      // of each case; 0: 1
+	Out      string                   // directory for the verdicts' documents; empty: none is kept
+	Inside   bool                     // this program already runs in the guest that the cases need
+	Embed    bool                     // documents go into the cases, for a caller who cannot read files here
+	Guest    Guest[report.MatrixCase] // nil: cases that need a guest are skipped
+	Progress func(what string)        // a case begins; nil: nobody listens
+	Done     func(report.MatrixCase)  // a case has ended; nil: nobody listens
+	Log      io.Writer                // what the commands say; nil: nobody reads it
 
 	kernel string // release of the one that runs here
 }
 
 // Guest plays cases in guests, boots what they need, and answers in their order with their documents in them.
-type Guest interface {
-	Play(ctx context.Context, cases []Case, runs int, each func(report.MatrixCase)) error
+type Guest[T any] interface {
+	Play(ctx context.Context, cases []Case, runs int, each func(T)) error
 }
 
 // Run plays the cases, those in namespaces first. A verdict that fails is a wrong case; the error is the lab's own (no namespaces here) or
@@ -50,7 +50,7 @@ func Run(ctx context.Context, cases []Case, o Options) ([]report.MatrixCase, err
 	)
 	// A document is kept as soon as its case has ended: a matrix takes long, and what was played before an interrupt is not lost.
 	done := func(c report.MatrixCase) {
-		if err := keep(o.Out, c); err != nil && failed == nil {
+		if err := keep(o.Out, c.Scenario, c.Level, c.Run, c.Document); err != nil && failed == nil {
 			failed = err
 		}
 		if !o.Embed {
@@ -141,8 +141,12 @@ func play(ctx context.Context, c Case, run int, o Options) (report.MatrixCase, e
 	return m, nil
 }
 
-// Unplayed is a case without a verdict, for a Guest that cannot give one; the reason is still to be filled in.
-func Unplayed(c Case, run int) report.MatrixCase { return begin(c, run, Options{}) }
+// Unplayed is a case without a verdict, for a Guest that cannot give one. A skipped one counts for nothing.
+func Unplayed(c Case, run int, kernel, reason string, skipped bool) report.MatrixCase {
+	m := begin(c, run, Options{kernel: kernel})
+	m.Reason, m.Skipped = reason, skipped
+	return m
+}
 
 // patience is when a verdict is given up: eight times what it may take.
 const patience = 2 * time.Minute
@@ -161,18 +165,18 @@ func begin(c Case, run int, o Options) report.MatrixCase {
 	return m
 }
 
-// keep writes a verdict's document to a file named after its case.
-func keep(dir string, c report.MatrixCase) error {
-	if dir == "" || len(c.Document) == 0 {
+// keep writes a document to a file named after its case.
+func keep(dir, scenario, level string, run int, document json.RawMessage) error {
+	if dir == "" || len(document) == 0 {
 		return nil
 	}
-	name := strings.Trim(fmt.Sprintf("%s.%s", c.Scenario, c.Level), ".")
-	if c.Run > 1 { // the first has the plain name, which is what one looks for
-		name += fmt.Sprintf(".%d", c.Run)
+	name := strings.Trim(fmt.Sprintf("%s.%s", scenario, level), ".")
+	if run > 1 { // the first has the plain name, which is what one looks for
+		name += fmt.Sprintf(".%d", run)
 	}
-	indented, err := json.MarshalIndent(c.Document, "", "  ")
+	indented, err := json.MarshalIndent(document, "", "  ")
 	if err != nil {
-		return fmt.Errorf("keep verdict of %s: %w", name, err)
+		return fmt.Errorf("keep document of %s: %w", name, err)
 	}
 	return os.WriteFile(filepath.Join(dir, name+".json"), append(indented, '\n'), 0o644)
 }

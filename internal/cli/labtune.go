@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/linerate/linerate/internal/lab"
+	"github.com/linerate/linerate/internal/lab/matrix"
+	"github.com/linerate/linerate/internal/report"
+)
+
+// labTuneFlags say which cases are tuned, and with what means.
+type labTuneFlags struct {
+	only, level, ground, out string
+	runs, trials, null       int
+	budget                   time.Duration
+	inside, list             bool
+}
+
+func (a *app) labTuneCommand() *cobra.Command {
+	var f labTuneFlags
+	c := &cobra.Command{
+		Use:   "tune",
+		Short: "Ask whether tuning repairs: plant every fault that a knob can mend, tune each, compare",
+		Long: `For every scenario whose fault a knob can mend: measure a sound world like it, make the world with its fault, measure, tune, measure
+again, take each kept change back and put it again in turns, undo, and compare every setting. A case is tuned when it reaches 90 % of the
+healthy figure within 20 trials, each kept change is worth more than the noise, and everything is back in the end. The last line is
+
+  tuned-percent=NN.N cases=N
+
+With --null N no fault is planted and no finding asked: N knobs that have no effect on the traffic are tried in a sound world, and of these
+no more than one in twenty may be kept.
+
+Nothing outside the worlds is touched. All of it takes about an hour, and 40 knobs without an effect ten minutes.
+
+The exit status is 1 when a case is not tuned, and 3 when this machine could not play all.`,
+		Example: "  linerate lab tune --ground namespace\n  linerate lab tune --only '^receive-window$' --level plain --out /tmp/tunes\n" +
+			"  linerate lab tune --null 40 --budget 30m",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cases, err := f.cases()
+			if err != nil {
+				return err
+			}
+			if f.list {
+				var scenarios []lab.Scenario
+				for _, c := range cases {
+					scenarios = append(scenarios, c.Scenario)
+				}
+				doc := report.NewLabList(a.envelope(""), labEntries(scenarios))
+				return a.print(doc, func(s report.Style) error { return report.LabListText(a.out, doc, s) })
+			}
+			return a.labTune(cmd.Context(), cases, f)
+		},
+	}
+	c.Flags().StringVar(&f.only, "only", "", "only scenarios whose name matches this regular expression")
+	c.Flags().StringVar(&f.level, "level", string(lab.Gross), "how bad the fault is: mild, plain, gross")
+	c.Flags().StringVar(&f.ground, "ground", "all", "only worlds made on this ground: namespace, guest")
+	c.Flags().IntVar(&f.runs, "runs", 1, "how often each case is played, in fresh worlds each time")
+	c.Flags().DurationVar(&f.budget, "budget", 5*time.Minute, "time for each tune")
+	c.Flags().IntVar(&f.trials, "max-trials", 20, "trials that each tune may measure")
+	c.Flags().IntVar(&f.null, "null", 0, "instead of the scenarios, try so many knobs without an effect in a sound world")
+	c.Flags().StringVar(&f.out, "out", "", "keep every tune's document in this directory")
+	c.Flags().BoolVar(&f.list, "list", false, "list the scenarios instead of playing them")
+	c.Flags().BoolVar(&f.inside, "inside", false, "this is the guest that the cases need; the tunes' documents go into the output")
+	_ = c.Flags().MarkHidden("inside") // fails for no flag that exists
+	return c
+}
+
+// maxNulls is how many candidates without an effect there are, at both ends together, on a recent kernel.
+const maxNulls = 40
+
+// nullSegment is short: what a knob without an effect is tried for is chance, of which short segments have more.
+var nullSegment = []string{"--duration", "400ms", "--warm-up", "100ms"}
+
+// cases are those that the flags choose.
+func (f labTuneFlags) cases() ([]matrix.Case, error) {
+	var (
+		filter matrix.Filter
+		err    error
+	)
+	if f.only != "" {
+		if filter.Only, err = regexp.Compile(f.only); err != nil {
+			return nil, usagef("--only: %w", err)
+		}
+	}
+	if filter.Level, err = matrix.ParseLevel(f.level); err != nil || f.level == "" {
+		return nil, usagef("--level %q: want one of %v", f.level, lab.Levels)
+	}
+	if filter.Ground, err = matrix.ParseGround(f.ground); err != nil {
+		return nil, usageError{err}
+	}
+	switch {
+	case f.runs < 1:
+		return nil, usagef("--runs %d: must be at least 1", f.runs)
+	case f.trials < 1:
+		return nil, usagef("--max-trials %d: must be at least 1", f.trials)
+	case f.budget <= 0:
+		return nil, usagef("--budget %v: must be longer than nothing", f.budget)
+	case f.null < 0 || f.null > maxNulls:
+		return nil, usagef("--null %d: must be from 1 to %d", f.null, maxNulls)
+	case f.null > 0:
+		c, err := matrix.Nulls()
+		return []matrix.Case{c}, err
+	}
+	scenarios, err := lab.Matrix()
+	if err != nil {
+		return nil, err
+	}
+	cases := matrix.Repairable(matrix.Select(scenarios, filter))
+	if len(cases) == 0 {
+		return nil, usagef("no scenario is left with these flags; `linerate lab tune --list` names those that a knob can mend")
+	}
+	return cases, nil
+}
+
+// labTune plays the cases and prints one document, also of what was played before an interrupt.
+func (a *app) labTune(ctx context.Context, cases []matrix.Case, f labTuneFlags) error {
+	p, err := a.newProgress()
+	if err != nil {
+		return err
+	}
+	defer p.Done()
+	e := a.envelope("")
+	tuned, played := 0, 0
+	status := func(what string) {
+		p.Status("%d of %d tuned; %s", tuned, played, strings.Replace(what, statusMark, "", 1))
+	}
+	var further []string
+	if f.null > 0 {
+		further = append(matrix.Nulled(f.null), nullSegment...)
+	}
+	all, err := matrix.Tune(ctx, cases, matrix.TuneOptions{
+		Runs: f.runs, Budget: f.budget, Trials: f.trials, Further: further, Out: f.out, Inside: f.inside, Embed: f.inside,
+		Guest:    tunesInGuests(status, f),
+		Progress: func(c matrix.Case, what string) { status(c.Name() + ": " + what) },
+		Done: func(c report.TuneMatrixCase) {
+			played++
+			if c.Tuned {
+				tuned++
+			}
+		},
+	})
+	p.Done()
+	if err != nil && len(all) == 0 {
+		return err
+	}
+	doc := report.NewTuneMatrix(e, all)
+	if printErr := a.print(doc, func(s report.Style) error { return report.TuneMatrixText(a.out, doc, s) }); printErr != nil {
+		return printErr
+	}
+	switch {
+	case err != nil:
+		return err
+	case !doc.Pass:
+		return statusError{status: exitFailed, message: "lab: not every world could be tuned"}
+	case doc.Skips > 0:
+		return statusError{status: exitPartial}
+	}
+	return nil
+}
+
+// tunesInGuests plays cases of `lab tune`. A case inside is two worlds, the tune and what comes after it, on an emulated processor.
+func tunesInGuests(status func(string), f labTuneFlags) guestPlayer[report.TuneMatrixCase] {
+	return guestPlayer[report.TuneMatrixCase]{
+		status: status, log: io.Discard, patience: 3*f.budget + guestPatience, unplayed: matrix.Untuned,
+		args: func(runs int) []string {
+			return []string{"lab", "tune", "--runs", strconv.Itoa(runs), "--budget", f.budget.String(), "--max-trials", strconv.Itoa(f.trials)}
+		},
+		read: func(b []byte) ([]report.TuneMatrixCase, error) {
+			var d report.TuneMatrixDocument
+			err := json.Unmarshal(b, &d)
+			return d.Cases, err
+		},
+	}
+}

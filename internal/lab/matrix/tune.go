@@ -1,0 +1,170 @@
+package matrix
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/linerate/linerate/internal/lab"
+	"github.com/linerate/linerate/internal/report"
+)
+
+// TuneOptions of Tune. Budget and Trials must be set.
+type TuneOptions struct {
+	Runs     int                          // of each case; 0: 1
+	Budget   time.Duration                // of each tune
+	Trials   int                          // that each tune may measure
+	Further  []string                     // flags of tune, behind those of the scenario
+	Out      string                       // directory for the tunes' documents; empty: none is kept
+	Inside   bool                         // this program already runs in the guest that the cases need
+	Embed    bool                         // documents go into the cases, for a caller who cannot read files here
+	Guest    Guest[report.TuneMatrixCase] // nil: cases that need a guest are skipped
+	Progress func(c Case, what string)    // what goes on; nil: nobody listens
+	Done     func(report.TuneMatrixCase)  // a case has ended; nil: nobody listens
+}
+
+// removalPairs decide whether a kept change is needed: eight of eight on one side have a chance of one in 256, and one that strays is forgiven.
+const removalPairs = 8
+
+// Repairable keeps the cases that can be tuned for.
+func Repairable(cases []Case) (kept []Case) {
+	for _, c := range cases {
+		if c.Scenario.Repairable() && c.Level != "" {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// nullScenario is the sound world in which knobs without an effect are tried: nothing but the hosts themselves limits it, so that its figures
+// scatter as those of real hosts do. Behind an emulated link they would be too much alike for any knob to look useful.
+const nullScenario = "healthy"
+
+// nullKnobs have no effect on one stream of TCP over IPv4 that loses nothing and does not pause: they are about datagrams, fragments, names of
+// hosts, listeners, the ends of connections, losses and what a connection leaves behind. Each is one candidate at either end.
+var nullKnobs = []string{
+	"sysctl:net.ipv4.udp_rmem_min", "sysctl:net.ipv4.tcp_base_mss", "sysctl:net.ipv4.tcp_fin_timeout", "sysctl:net.ipv4.tcp_max_tw_buckets",
+	"sysctl:net.ipv4.tcp_slow_start_after_idle", "sysctl:net.ipv4.ipfrag_high_thresh", "sysctl:net.ipv4.tcp_max_syn_backlog", "sysctl:net.core.somaxconn",
+	"sysctl:net.ipv4.tcp_frto", "sysctl:net.ipv4.tcp_thin_linear_timeouts", "sysctl:net.ipv4.tcp_rto_max_ms", "sysctl:net.ipv4.tcp_max_reordering",
+	"sysctl:net.ipv4.tcp_early_retrans", "sysctl:net.ipv4.tcp_tw_reuse", "sysctl:net.ipv4.tcp_no_ssthresh_metrics_save", "sysctl:net.ipv4.tcp_comp_sack_nr",
+	"sysctl:net.ipv6.ip6frag_high_thresh", "sysctl:net.ipv4.neigh.*.unres_qlen_bytes", "sysctl:net.ipv6.neigh.*.unres_qlen_bytes", "sysctl:net.core.txrehash",
+	"sysctl:net.ipv4.tcp_fastopen", "sysctl:net.ipv4.ip_no_pmtu_disc", "ethtool:*/feature.tx-tcp6-segmentation", "ethtool:*/feature.tx-udp-segmentation",
+}
+
+// Nulls is the case in which knobs without an effect are tried.
+func Nulls() (Case, error) {
+	s, err := lab.Load(nullScenario)
+	if err != nil {
+		return Case{}, err
+	}
+	return Case{Scenario: s}, nil
+}
+
+// Nulled gives the flags of tune by which it tries so many knobs without an effect.
+func Nulled(knobs int) []string {
+	return []string{"--thorough", "--knobs", strings.Join(nullKnobs, ","), "--max-trials", strconv.Itoa(knobs)}
+}
+
+// Tune plays the cases whole, those in namespaces first: a sound world like each is measured, the fault planted, tuned and measured, and each kept change
+// taken back and put again. A tune that fails is a case that is not tuned; the error is the lab's own or ctx's, and the cases played until then come with it.
+func Tune(ctx context.Context, cases []Case, o TuneOptions) ([]report.TuneMatrixCase, error) {
+	o.Runs = max(o.Runs, 1)
+	if o.Progress == nil {
+		o.Progress = func(Case, string) {}
+	}
+	if o.Out != "" {
+		if err := os.MkdirAll(o.Out, 0o755); err != nil {
+			return nil, fmt.Errorf("keep documents: %w", err)
+		}
+	}
+	var (
+		all    []report.TuneMatrixCase
+		guests []Case
+		failed error
+	)
+	done := func(c report.TuneMatrixCase) {
+		failed = cmp.Or(failed, keep(o.Out, c.Scenario, c.Level, c.Run, c.Document))
+		if !o.Embed {
+			c.Document = nil
+		}
+		all = append(all, c)
+		if o.Done != nil {
+			o.Done(c)
+		}
+	}
+	for _, c := range cases {
+		switch onGuest := c.Scenario.On() == lab.Guest && !o.Inside; {
+		case onGuest && o.Guest == nil:
+			done(Untuned(c, 1, release(), "it needs a guest", true))
+			continue
+		case onGuest:
+			guests = append(guests, c)
+			continue
+		}
+		for run := range o.Runs {
+			m, err := tuneOne(ctx, c, run+1, o)
+			if err != nil {
+				return all, err
+			}
+			done(m)
+		}
+	}
+	if len(guests) > 0 {
+		failed = errors.Join(o.Guest.Play(ctx, guests, o.Runs, done), failed)
+	}
+	return all, failed
+}
+
+func tuneOne(ctx context.Context, c Case, run int, o TuneOptions) (report.TuneMatrixCase, error) {
+	others := busy(ctx)
+	r, err := lab.Run(ctx, c.Scenario, lab.Options{
+		Level: c.Level, Budget: o.Budget, Removals: removalPairs,
+		Tune:     append([]string{"--max-trials", strconv.Itoa(o.Trials)}, o.Further...),
+		Progress: func(e lab.Event) { o.Progress(c, string(e.Kind)+" "+e.Text) },
+	})
+	if err != nil {
+		return report.TuneMatrixCase{}, err
+	}
+	m := Untuned(c, run, release(), "", r.Skipped)
+	figure := func(x float64) *float64 {
+		if x == 0 {
+			return nil
+		}
+		return &x
+	}
+	m.Found, m.Healthy, m.Before, m.After = r.Found, figure(r.Healthy), figure(r.Before), figure(r.After)
+	m.Trials, m.Seconds, m.Ended, m.Document = r.Trials+r.Together, r.TuneTime.Seconds(), r.Ended, r.Tune
+	m.Undone = r.Proof.Whole()
+	if m.Null = c.Level == ""; m.Null {
+		m.Trials = r.Trials // of knobs, one by one
+	}
+	for _, k := range r.Removals {
+		m.Kept = append(m.Kept, report.NewTuneRemoval(k.Knob, k.Side, k.From, k.To, k.Ratio, k.Low, k.High))
+	}
+	m.Warnings = append(m.Warnings, r.Warnings...)
+	if others != "" {
+		m.Warnings = append(m.Warnings, others)
+	}
+	if r.Skipped || r.Proof.Compared == 0 {
+		m.Reason = r.Reason // it ended before everything was measured
+	}
+	m.Judge()
+	return m, nil
+}
+
+// Untuned is a case that was not tuned, for a Guest that cannot. A skipped one counts for nothing.
+func Untuned(c Case, run int, kernel, reason string, skipped bool) report.TuneMatrixCase {
+	m := report.TuneMatrixCase{
+		Scenario: c.Scenario.Name, Level: string(c.Level), Ground: string(c.Scenario.On()), Kernel: kernel, Run: run,
+		Goal: cmp.Or(c.Scenario.Tuning.Goal, "throughput"), Skipped: skipped, Reason: reason, Kept: []report.TuneRemoval{}, Warnings: []string{},
+	}
+	if skipped || reason != "" {
+		m.Judge()
+	}
+	return m
+}

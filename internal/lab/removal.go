@@ -1,0 +1,61 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/linerate/linerate/internal/stats"
+)
+
+// Removal is what the kept set loses when one change of it is taken back: the figure with it over that without it, in pairs.
+type Removal struct {
+	Kept
+	Ratio, Low, High float64 // estimate and interval at 95 %; 0: not known
+}
+
+// Needed tells whether removing the change costs more than the noise.
+func (r Removal) Needed() bool { return r.Low > 1 }
+
+// removalSegment is how long each half of a pair is measured. Pairs make up for what one of them is short of.
+const removalSegment = time.Second
+
+// removals measures the kept set without each of its changes. The lab takes them back by itself and not by undo, so that the journals stay
+// as tuning left them, for the proof that follows.
+func (p *play) removals(ctx context.Context) error {
+	for _, k := range p.res.Kept {
+		h := p.Host(k.Side)
+		if h == nil {
+			return fmt.Errorf("%s was kept at %q, which is no host of this world", k.Knob, k.Side)
+		}
+		var with, without []float64
+		for pair := range p.o.Removals {
+			// ABBA: what drifts is in both halves.
+			for half := range 2 {
+				value, into := k.From, &without
+				if (pair+half)%2 == 1 {
+					value, into = k.To, &with
+				}
+				if err := h.Set(ctx, Setting{k.Knob, value}); err != nil {
+					return err
+				}
+				f, err := p.once(ctx, removalSegment)
+				if err != nil {
+					return err
+				}
+				*into = append(*into, f)
+			}
+		}
+		if err := h.Set(ctx, Setting{k.Knob, k.To}); err != nil {
+			return err
+		}
+		interval := stats.SignedRank(stats.PairedLogRatio(without, with), removalConfidence).Ratio()
+		r := Removal{Kept: k, Ratio: interval.Estimate, Low: interval.Low, High: interval.High}
+		p.res.Removals = append(p.res.Removals, r)
+		p.o.Progress(Event{Kind: EventRemoved, Text: fmt.Sprintf("%s %s: ×%.3g with it", k.Side, k.Knob, r.Ratio)})
+	}
+	return nil
+}
+
+// removalConfidence is that of the intervals of removals.
+const removalConfidence = 0.95
