@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/linerate/linerate/internal/goal"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/lab"
@@ -71,6 +72,7 @@ func (e tuneError) Unwrap() error { return e.error }
 // be permitted. A statusError in a chain that was interrupted is an interruption.
 func exitStatus(err error) int {
 	var usage usageError
+	var unreachable *goal.UnreachableError
 	var status statusError
 	var outOfRange *knob.RangeError
 	switch {
@@ -80,7 +82,7 @@ func exitStatus(err error) int {
 		return exitInterrupted
 	case errors.As(err, &status):
 		return status.status
-	case errors.As(err, &usage), errors.Is(err, knob.ErrUnknown), errors.As(err, &outOfRange),
+	case errors.As(err, &usage), errors.As(err, &unreachable), errors.Is(err, knob.ErrUnknown), errors.As(err, &outOfRange),
 		errors.Is(err, peer.ErrTarget), errors.Is(err, peer.ErrNoKey), errors.Is(err, wire.ErrBadKey),
 		errors.Is(err, traffic.ErrBadSpec):
 		return exitUsage

@@ -171,6 +171,7 @@ func TestChangesOf(t *testing.T) {
 // fakeFar answers runs from a list and fails those it is told to fail.
 type fakeFar struct {
 	ping error
+	rtt  float64 // of pings; 0: they tell none
 	runs []traffic.Spec
 }
 
@@ -185,6 +186,9 @@ func (f *fakeFar) Run(_ context.Context, s traffic.Spec, _ func(traffic.Interval
 	}
 	r := streamResult(nil)
 	r.Test, r.Direction = s.Test, s.Direction
+	if s.Test == traffic.Ping && f.rtt > 0 {
+		r.RTT = &traffic.Distribution{Min: f.rtt, P50: f.rtt}
+	}
 	return r, nil
 }
 

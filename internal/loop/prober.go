@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/linerate/linerate/internal/goal"
@@ -32,15 +33,17 @@ type probing struct {
 
 // prober measures one short segment with new connections.
 type prober struct {
-	far   Far
-	goal  goal.Goal
-	specs []traffic.Spec // the goal's own test first, then those that bounds need
-	cross crossTraffic
+	far     Far
+	goal    goal.Goal
+	bounded bool           // by a bound on the goal's own quantity
+	specs   []traffic.Spec // the goal's own test first, then those that bounds need
+	cross   crossTraffic
+	notes   []string // what the tests said against themselves for the whole run, each once
 }
 
 // newProber makes the tests of a segment: the goal's own, and another one for every bound on what that does not tell.
 func newProber(far Far, p probing) *prober {
-	out := &prober{far: far, goal: p.objective.Goal, specs: []traffic.Spec{p.spec(p.objective.Goal)}, cross: crossTraffic{cards: p.cards}}
+	out := &prober{far: far, goal: p.objective.Goal, bounded: p.objective.Asks(ownGuard(p.objective.Goal)), specs: []traffic.Spec{p.spec(p.objective.Goal)}, cross: crossTraffic{cards: p.cards}}
 	for _, g := range []goal.Goal{goal.Throughput, goal.Latency, goal.Packets} {
 		if g != p.objective.Goal && slices.ContainsFunc(toldBy[g], p.objective.Asks) {
 			out.specs = append(out.specs, p.spec(g))
@@ -58,7 +61,8 @@ var toldBy = map[goal.Goal][]string{
 
 // spec is the test of one goal. One interval for the whole of it: interim results are not used, and each costs a message on the path under test.
 func (p probing) spec(g goal.Goal) traffic.Spec {
-	s := traffic.Spec{Direction: p.direction, Streams: p.streams, Duration: p.segment, WarmUp: p.warmUp, Interval: p.segment}
+	// What the kernels learnt of the path in one arm must not help or hold back the other.
+	s := traffic.Spec{Direction: p.direction, Streams: p.streams, Duration: p.segment, WarmUp: p.warmUp, Interval: p.segment, ForgetPeer: true}
 	switch g {
 	case goal.Latency:
 		// One byte each way is the smallest transaction that TCP has.
@@ -85,6 +89,11 @@ func (p *prober) Measure(ctx context.Context) (tune.Observation, error) {
 		if err != nil {
 			return tune.Observation{}, err
 		}
+		for _, w := range r.Warnings {
+			if strings.HasPrefix(w, traffic.NotForgotten) && !slices.Contains(p.notes, w) {
+				p.notes = append(p.notes, w)
+			}
+		}
 		discard := disturbed(r)
 		if discard == "" {
 			discard = p.cross.judge(i, r)
@@ -93,7 +102,9 @@ func (p *prober) Measure(ctx context.Context) (tune.Observation, error) {
 		if i == 0 {
 			o = part
 			o.Objective = figure(p.goal, r)
-			delete(o.Guards, ownGuard(p.goal))
+			if !p.bounded {
+				delete(o.Guards, ownGuard(p.goal))
+			}
 		} else {
 			// What the goal's own test tells is not overruled by that of another.
 			own := o.Guards

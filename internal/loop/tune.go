@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
@@ -146,10 +147,11 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 		return candidatesOf(again.Findings, o.Knobs), enough(again) && !o.Thorough, nil
 	}
 	hosts := map[tune.Side]tune.Host{tune.Near: near, tune.Far: far}
-	t.Outcome, err = tune.Run(ctx, config, newProber(far, base), hosts, candidates, o.Progress)
+	segments := newProber(far, base)
+	t.Outcome, err = tune.Run(ctx, config, segments, hosts, candidates, o.Progress)
 	if t.Outcome != nil {
 		t.Changes = changesOf(t.Outcome)
-		t.Outcome.Warnings = append(t.Outcome.Warnings, unmet(o.Objective, t.Outcome)...)
+		t.Outcome.Warnings = slices.Concat(t.Outcome.Warnings, segments.notes, unmet(o.Objective, t.Outcome))
 	}
 	return t, err
 }

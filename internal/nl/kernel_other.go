@@ -2,6 +2,8 @@
 
 package nl
 
+import "net/netip"
+
 // kernel is the absent kernel side: dial never succeeds, so no other method is ever reached through a
 // Client that Dial gave.
 type kernel struct{}
@@ -18,6 +20,8 @@ func (*kernel) routes() ([]Route, error)                         { return nil, E
 func (*kernel) routeTo(string) (Route, error)                    { return Route{}, ErrNotSupported }
 func (*kernel) qdiscs() ([]Qdisc, error)                         { return nil, ErrNotSupported }
 func (*kernel) neighbourTables() ([]NeighbourTable, error)       { return nil, ErrNotSupported }
+func (*kernel) tcpMetrics() ([]netip.Addr, error)                { return nil, ErrNotSupported }
+func (*kernel) forgetTCPMetrics(netip.Addr) error                { return ErrNotSupported }
 func (*kernel) rings(string) (rx, tx Ring, err error)            { return rx, tx, ErrNotSupported }
 func (*kernel) coalesce(string) (map[string]uint32, error)       { return nil, ErrNotSupported }
 func (*kernel) features(string) (map[string]Feature, error)      { return nil, ErrNotSupported }

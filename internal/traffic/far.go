@@ -103,6 +103,7 @@ func (r *Responder) play(ctx context.Context, s *channel.Session, spec Spec) (re
 			return resultBody{}, err
 		}
 	}
+	remembered := forget(spec, r.PeerIP)
 	s.Post(channel.Accept, accepted)
 	quiet := func() {} // ends the answering of hellos
 	switch {
@@ -133,6 +134,7 @@ func (r *Responder) play(ctx context.Context, s *channel.Session, spec Spec) (re
 	quiet()
 	c := newConductor(spec, false, s, r.Sample, side, p)
 	c.limits, c.spend = r.Limits.Filled(), r.Spend
+	c.warnings = append(c.warnings, remembered...)
 	c.onPart = func(p part) { s.TryPost(channel.Interval, p) }
 	if err := c.run(ctx); err != nil {
 		return resultBody{}, err

@@ -91,6 +91,7 @@ func drive(ctx context.Context, s *channel.Session, link Link, spec Spec, begin 
 			s.Farewell(channel.Result, channel.Error)
 		}
 	}()
+	remembered := forget(spec, link.PeerIP)
 	s.Post(MsgStart, StartBody{Spec: spec})
 	var accepted acceptBody
 	if err := s.Await(ctx, s.Timing.Setup, channel.Accept, &accepted); err != nil {
@@ -137,6 +138,7 @@ func drive(ctx context.Context, s *channel.Session, link Link, spec Spec, begin 
 	line.finish(far.Parts)
 	r := assemble(c, link, methodOf(spec, side.workers), started, far, line.intervals)
 	r.LocalAddress, r.RemoteAddress = ends.local, ends.remote
+	r.Warnings = joined(r.Warnings, remembered)
 	if side.search != nil {
 		r.searched(side.search.found)
 	}

@@ -65,6 +65,10 @@ type Spec struct {
 	DontFragment bool   `json:"dont_fragment,omitempty"`      // udp
 	SourcePort   int    `json:"source_port,omitempty"`        // near port of the first data connection, plus its index for the others; 0: any
 
+	// ForgetPeer makes both kernels forget what they remember of TCP connections with the other host, before the first one: a test is then not
+	// helped or held back by the one before it.
+	ForgetPeer bool `json:"forget_peer,omitempty"`
+
 	NearCPUs []int `json:"near_cpus,omitempty"` // for the workers of the near side, in turn; empty: chosen
 	FarCPUs  []int `json:"far_cpus,omitempty"`  // the same on the far side
 }

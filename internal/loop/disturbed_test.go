@@ -1,0 +1,75 @@
+package loop
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+// carried is a segment of a second in which both cards carried so many bytes beside the test's own hundred megabytes.
+func carried(foreign uint64, edit func(*traffic.Result)) *traffic.Result {
+	return streamResult(func(r *traffic.Result) {
+		r.DurationSeconds, r.Bytes, r.MSSBytes = 1, 100e6, 1000
+		r.Ends.Local.TCP = []traffic.TCPInfo{{Sender: true, SegsOut: 100_000, SegsIn: 50_000}}
+		r.Ends.Remote.TCP = nil
+		r.Ends.Local.Counters = map[string]uint64{"nic.eth0.tx_bytes": 108e6 + foreign, "nic.eth0.rx_bytes": 4e6, "nic.eth9.tx_bytes": 900e6}
+		r.Ends.Remote.Counters = map[string]uint64{"nic.eth1.rx_bytes": 108e6 + foreign}
+		if edit != nil {
+			edit(r)
+		}
+	})
+}
+
+// TestCrossTraffic: what comes and goes is found, on the cards of the path alone; what is always there is part of the path.
+func TestCrossTraffic(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		usual  uint64
+		last   *traffic.Result
+		reason string
+	}{
+		{"quiet", 0, carried(0, nil), ""},
+		{"a backup begins", 0, carried(60e6, nil), "cross traffic on eth0 of the near host: 5"},
+		{"a little", 0, carried(15e6, nil), ""},
+		{"a busy server, as always", 60e6, carried(60e6, nil), ""},
+		{"a busy server becomes busier", 60e6, carried(120e6, nil), "cross traffic"},
+		{"a slow path with talkative neighbours", 0, carried(0, func(r *traffic.Result) {
+			r.Bytes, r.Ends.Local.TCP[0].SegsOut, r.Ends.Local.TCP[0].SegsIn = 100_000, 100, 50
+			r.Ends.Local.Counters["nic.eth0.rx_bytes"] = 4_000
+			r.Ends.Local.Counters["nic.eth0.tx_bytes"], r.Ends.Remote.Counters["nic.eth1.rx_bytes"] = 250_000, 250_000
+		}), ""},
+		{"headers that the card saves", 0, carried(0, func(r *traffic.Result) {
+			r.Ends.Local.Counters["nic.eth0.tx_bytes"] = 100e6
+		}), ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			watch := crossTraffic{cards: [2]string{"eth0", "eth1"}}
+			for range 6 {
+				if reason := watch.judge(0, carried(c.usual, nil)); reason != "" {
+					t.Fatalf("as usual, yet %q", reason)
+				}
+			}
+			if got := watch.judge(0, c.last); (got == "") != (c.reason == "") || !strings.Contains(got, c.reason) {
+				t.Errorf("got %q, want %q", got, c.reason)
+			}
+		})
+	}
+}
+
+// TestCrossTrafficKnowsLittleAtFirst: of the first segments nobody can say what is usual, and where no card is known nothing is.
+func TestCrossTrafficKnowsLittleAtFirst(t *testing.T) {
+	watch := crossTraffic{cards: [2]string{"eth0", ""}}
+	for i, foreign := range []uint64{0, 90e6, 0, 90e6} {
+		if got := watch.judge(0, carried(foreign, nil)); got != "" {
+			t.Errorf("segment %d: %q", i, got)
+		}
+	}
+	unknown := crossTraffic{}
+	for range 10 {
+		unknown.judge(0, carried(0, nil))
+	}
+	if got := unknown.judge(0, carried(1e9, nil)); got != "" {
+		t.Errorf("no card is known, yet %q", got)
+	}
+}
