@@ -14,7 +14,7 @@ type decision int
 
 const (
 	undecided decision = iota
-	better             // the lower end beats the threshold and no guard-rail is worse
+	better             // the lower end beats what is asked and no guard-rail is worse
 	worse              // the upper end is below no change, or a guard-rail is proven worse than its bound
 	unproven           // neither, after the last look or when going on was futile
 )
@@ -28,7 +28,40 @@ type question struct {
 	about  placed
 	a, b   arm
 	within time.Duration // since the start; 0: no bound
+	bar    bar
 }
+
+// bar is what b must reach, in logarithms of the ratio, and the looks at which it is asked.
+type bar struct {
+	plan     *stats.Boundary
+	low      float64 // the lower end must lie above
+	estimate float64 // the estimate must reach
+	futile   float64 // a truth below this is not worth looking for
+}
+
+// bar gives what a phase asks for. Of is by how many tests the risk is shared; 0 and 1: by none.
+//
+// A trial asks whether there is a gain worth having. Confirmation and ablation ask of what has passed that once, with
+// data that share nothing with the first, whether the gain stands: beyond doubt above nothing, and still worth having by the
+// estimate. A change must pass both, so that a useless one stays with the product of the two risks, 1 in 1600 at 95 %.
+// A soak asks only whether the gain is still there.
+func (s *session) bar(phase Phase, of int) bar {
+	b := bar{plan: s.plan, estimate: s.useful(), futile: s.promise}
+	switch phase {
+	case PhaseTrial:
+		b.low, b.estimate = s.threshold, s.threshold
+	case PhaseAblation:
+		b.plan = s.shared(of)
+	case PhaseConfirmation:
+		b.futile = s.useful()
+	case PhaseSoak:
+		b.estimate, b.futile = 0, 0
+	}
+	return b
+}
+
+// useful is the logarithm of the smallest gain worth having.
+func (s *session) useful() float64 { return math.Log1p(s.cfg.MinUsefulEffect) }
 
 // answer is a comparison made.
 type answer struct {
@@ -36,6 +69,7 @@ type answer struct {
 	decision decision
 	reason   string
 	guards   []GuardRun
+	vetoed   bool // worse by a guard-rail only: there is a gain
 }
 
 // pairs collects the observations of both arms.
@@ -70,12 +104,12 @@ func (s *session) compare(ctx context.Context, q question) (answer, error) {
 	var got pairs
 	var out answer
 	for n := 1; ; n++ {
-		next := s.nextLook(n)
+		next := q.bar.nextLook(n)
 		err := s.pair(ctx, q, n-1, next.Pairs, &got)
 		if err != nil {
 			return out, err
 		}
-		out = s.weigh(got)
+		out = s.weigh(q.bar, got)
 		s.emit(Event{
 			Kind: EventEstimate, Phase: q.phase, Pair: n, Pairs: next.Pairs, Effect: out.effect,
 			Knob: q.about.setting.Knob, Side: q.about.side, From: q.about.from, To: q.about.setting.Value,
@@ -89,17 +123,17 @@ func (s *session) compare(ctx context.Context, q question) (answer, error) {
 
 // weigh tells what the pairs so far say: an effect at any number of them, guard-rails and a decision at a planned look only. It asks
 // neither a clock nor a host, so that a stored run is judged again by the code that judged it live.
-func (s *session) weigh(got pairs) answer {
+func (s *session) weigh(bar bar, got pairs) answer {
 	ratios := stats.PairedLogRatio(got.a, got.b)
 	n := len(ratios)
-	next := s.nextLook(n)
+	next := bar.nextLook(n)
 	if n != next.Pairs {
 		// For the eye only: an interval of this moment, which nothing is decided on.
 		return answer{effect: effectOf(n, stats.SignedRank(ratios, s.cfg.Confidence))}
 	}
-	interval := s.plan.Interval(ratios)
-	out := answer{effect: effectOf(n, interval), guards: s.judgeGuards(got, next)}
-	out.decision, out.reason = s.decide(ratios, interval, out.effect, out.guards)
+	interval := bar.plan.Interval(ratios)
+	out := answer{effect: effectOf(n, interval), guards: s.judgeGuards(bar.plan, got, next)}
+	s.decide(bar, ratios, interval, &out)
 	return out
 }
 
@@ -134,9 +168,9 @@ func (s *session) pair(ctx context.Context, q question, index, planned int, into
 // nextLook is the first planned look at n pairs or later.
 //
 // There always is one, because a comparison ends at the last look at the latest.
-func (s *session) nextLook(n int) stats.Look {
-	i, _ := s.plan.LookAt(n)
-	return s.plan.Looks[i]
+func (b bar) nextLook(n int) stats.Look {
+	i, _ := b.plan.LookAt(n)
+	return b.plan.Looks[i]
 }
 
 // decide applies the rules at a look.
@@ -144,35 +178,38 @@ func (s *session) nextLook(n int) stats.Look {
 // The order of the cases is the order of strength. Worse is tested against no change at all and not against the
 // threshold: a change need not be proven to do great harm to be taken back. Guard-rails are asked only for what would
 // be kept, as everything else is taken back anyway. Intervals are of logarithms, so 0 is no change.
-func (s *session) decide(ratios []float64, interval stats.Interval, effect Effect, guards []GuardRun) (decision, string) {
-	need := math.Exp(s.threshold) - 1
-	switch last := len(ratios) == s.plan.MaxPairs(); {
+func (s *session) decide(bar bar, ratios []float64, interval stats.Interval, out *answer) {
+	effect, needed := out.effect, 100*math.Expm1(max(bar.low, bar.estimate))
+	switch last := len(ratios) == bar.plan.MaxPairs(); {
 	case interval.High < 0:
-		return worse, fmt.Sprintf("worse: %s", effect)
-	case interval.Low > s.threshold:
-		if reason := veto(guards); reason != "" {
-			return worse, fmt.Sprintf("gains %s, but %s", effect, reason)
+		out.decision, out.reason = worse, fmt.Sprintf("worse: %s", effect)
+	case interval.Low > bar.low && interval.Estimate >= bar.estimate:
+		if reason := veto(out.guards); reason != "" {
+			out.decision, out.vetoed, out.reason = worse, true, fmt.Sprintf("gains %s, but %s", effect, reason)
+		} else if name := unseen(out.guards); name != "" {
+			out.decision, out.reason = unproven, fmt.Sprintf("gains %s, but %s was not measured and its limit cannot be held", effect, name)
+		} else if bar.low > 0 {
+			out.decision, out.reason = better, fmt.Sprintf("gains %s, more than the %.1f %% needed", effect, needed)
+		} else {
+			out.decision, out.reason = better, fmt.Sprintf("gains %s beyond doubt", effect)
 		}
-		if name := unseen(guards); name != "" {
-			return unproven, fmt.Sprintf("gains %s, but %s was not measured and its limit cannot be held", effect, name)
-		}
-		return better, fmt.Sprintf("gains %s, more than the %.1f %% needed", effect, 100*need)
 	case last:
-		return unproven, fmt.Sprintf("not proven: %s after %d pairs, %.1f %% needed", effect, len(ratios), 100*need)
-	case s.futile(ratios, interval.Estimate):
-		return unproven, fmt.Sprintf("not proven: %s after %d pairs and no prospect of the %.1f %% needed", effect, len(ratios), 100*need)
+		out.decision, out.reason = unproven, fmt.Sprintf("not proven: %s after %d pairs, %.1f %% needed", effect, len(ratios), needed)
+	case s.futile(bar, ratios, interval.Estimate):
+		out.decision, out.reason = unproven, fmt.Sprintf("not proven: %s after %d pairs and no prospect of the %.1f %% needed", effect, len(ratios), needed)
 	}
-	return undecided, ""
 }
 
-// futile tells whether going on has no prospect: even if the truth lay one standard error above the estimate, the lower end after the last
-// look would not beat the threshold. Stopping for futility can only lower the rate of false keeps, so the boundary does not pay for it.
+// futileQuantile is how sure a comparison must be, in standard errors (99 %), that a gain worth looking for is not there.
+const futileQuantile = 2.326
+
+// futile tells whether going on has no prospect: the gain that the pilot promised to find is ruled out. Stopping for
+// futility can only lower the rate of false keeps, so the boundary does not pay for it; it costs a hundredth of the power.
 //
-// The spread is the robust one: a single outlier would widen it and end a comparison in which there still is
-// something to prove. A useless knob on a quiet bench ends at the first look by this rule, which is what makes trying
-// five of them affordable.
-func (s *session) futile(ratios []float64, estimate float64) bool {
-	spread := stats.RobustStdDev(ratios)
-	now, last := math.Sqrt(float64(len(ratios))), math.Sqrt(float64(s.plan.MaxPairs()))
-	return estimate+spread/now-s.quantile*spread/last <= s.threshold
+// The spread is the larger of the pilot's and the one of these pairs: each is small by chance now and then, and too
+// small a one ends a comparison in which there still is something to prove. A useless knob on a quiet bench
+// ends at the first look by this rule, which is what makes trying many of them affordable.
+func (s *session) futile(bar bar, ratios []float64, estimate float64) bool {
+	spread := max(s.spread, spreadOf(ratios, estimate))
+	return estimate+futileQuantile*spread/math.Sqrt(float64(len(ratios))) < bar.futile
 }

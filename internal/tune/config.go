@@ -21,8 +21,8 @@ const LeastUsefulEffect = 0.01
 type Config struct {
 	MinUsefulEffect float64 // relative gain below which a change is not worth having; default and least 0.01
 	Confidence      float64 // of every interval, two-sided; default 0.95
-	PilotPairs      int     // A/A pairs; default 6
-	Looks           []int   // numbers of pairs at which a comparison may be decided; default 6, 10, 16
+	PilotPairs      int     // A/A pairs; default 6, and as many again where they show much noise
+	Looks           []int   // numbers of pairs at which a comparison may be decided; default 6, 10, 16, 24, 32
 	Seed            uint64  // of the coin that orders the arms; the same seed repeats the same order
 	MaxTrials       int     // trials that are measured; 0: as many as there are candidates
 	MaxRepeats      int     // how often a discarded segment is measured again before its comparison is given up; default 3
@@ -58,6 +58,13 @@ type Config struct {
 	// HoldCommit leaves a confirmed set as trial changes for the caller (or the guard) to decide about.
 	HoldCommit bool
 
+	// Soak is how long a committed set is in force before it is compared with the original once more; when the gain is gone by then everything is
+	// taken back. 0, or with HoldCommit: no such test. It takes place after the budget.
+	Soak time.Duration
+
+	// Wait passes the time of a soak and returns early with the cause when the context ends; default a timer.
+	Wait func(ctx context.Context, d time.Duration) error
+
 	// UndoTimeout bounds taking everything back after an interruption, when the caller's context is already over; default 30 s.
 	UndoTimeout time.Duration
 
@@ -65,11 +72,11 @@ type Config struct {
 	Now func() time.Time
 }
 
-// DefaultConfig is the design's default: 1 %, 95 %, looks at 6, 10 and 16 pairs, changes up to class d1.
+// DefaultConfig is the design's default: 1 %, 95 %, looks at 6 to 32 pairs, changes up to class d1.
 //
 // Six pairs are the fewest that can prove anything at 95 %: with five the most extreme outcome of the signed ranks
-// has a probability of 2/32. Ten and sixteen pairs narrow the interval of six by factors of about 1.3 and 1.6; going
-// on from there costs more time than people wait for one knob.
+// has a probability of 2/32. A large effect and a useless knob end there. The late looks are for what is small against the noise:
+// 32 pairs resolve half of what 10 do, and only a knob that may still be worth it takes that long.
 func DefaultConfig() Config {
 	c, err := Config{AllowedDisturbance: knob.DisturbsNewSockets}.complete()
 	if err != nil {
@@ -113,7 +120,7 @@ func (c Config) complete() (Config, error) {
 		return c, fmt.Errorf("plan experiment: a pilot of %d pairs cannot show anything at %v confidence", c.PilotPairs, c.Confidence)
 	}
 	if c.Looks == nil {
-		c.Looks = []int{6, 10, 16}
+		c.Looks = []int{6, 10, 16, 24, 32}
 	}
 	if c.MaxRepeats == 0 {
 		c.MaxRepeats = 3
@@ -128,6 +135,12 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.UndoTimeout == 0 {
 		c.UndoTimeout = 30 * time.Second
+	}
+	if c.Soak < 0 {
+		return c, fmt.Errorf("plan experiment: soak %v is negative", c.Soak)
+	}
+	if c.Wait == nil {
+		c.Wait = waitFor
 	}
 	if c.Now == nil {
 		c.Now = time.Now

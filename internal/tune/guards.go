@@ -58,7 +58,7 @@ func (g Guard) lift(x []float64) []float64 {
 // A limit is asked of medians and not of an interval. It is the user's plain condition, and a change under which half
 // of the segments break it does not meet it. The present arm is the other one of the same pairs, not the pilot's:
 // what the hour did to both is no fault of the change.
-func (s *session) judgeGuard(name string, g Guard, both [2][]float64, look stats.Look) GuardRun {
+func (s *session) judgeGuard(plan *stats.Boundary, name string, g Guard, both [2][]float64, look stats.Look) GuardRun {
 	a, b := g.lift(both[0]), g.lift(both[1])
 	if g.LowerIsWorse {
 		a, b = b, a
@@ -66,7 +66,7 @@ func (s *session) judgeGuard(name string, g Guard, both [2][]float64, look stats
 	ratios := stats.PairedLogRatio(a, b)
 	interval := stats.SignedRank(ratios, s.cfg.Confidence)
 	if len(ratios) == look.Pairs {
-		interval = s.plan.Interval(ratios)
+		interval = plan.Interval(ratios)
 	}
 	ratio := interval.Ratio()
 	out := GuardRun{
@@ -91,12 +91,12 @@ func (s *session) judgeGuard(name string, g Guard, both [2][]float64, look stats
 // Guards are judged by the same rank intervals as the objective, but a bound vetoes only when even the lower end of
 // its interval is past it: "may have become worse" is no veto, or noise in a tail latency would forbid every
 // gain. Confidence is not divided among them, because more guards can only make keeping rarer.
-func (s *session) judgeGuards(p pairs, look stats.Look) []GuardRun {
+func (s *session) judgeGuards(plan *stats.Boundary, p pairs, look stats.Look) []GuardRun {
 	var out []GuardRun
 	for _, name := range slices.Sorted(maps.Keys(s.cfg.Guards)) {
 		guard := s.cfg.Guards[name]
 		if _, seen := p.guards[name]; seen || guard.Limit != 0 {
-			out = append(out, s.judgeGuard(name, guard, p.guards[name], look))
+			out = append(out, s.judgeGuard(plan, name, guard, p.guards[name], look))
 		}
 	}
 	return out

@@ -8,6 +8,7 @@ import (
 
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/stats"
+	"github.com/linerate/linerate/internal/unit"
 )
 
 // contender is a level in the search.
@@ -131,6 +132,27 @@ func (s *session) asGood(l, best *contender) bool {
 	// The noise of a pair is that of the difference of two segments: √2 times that of one.
 	half := s.quantile * s.pairNoise / math.Sqrt2 / math.Sqrt(float64(rounds))
 	return gap <= max(math.Log1p(s.cfg.MinUsefulEffect), half)
+}
+
+// tooMuch says of the next larger level that it was worse than the one chosen, as a clause; nothing when it was not.
+func (s *session) tooMuch(levels []Level) string {
+	at := slices.IndexFunc(levels, func(l Level) bool { return l.Chosen })
+	if at < 0 {
+		return ""
+	}
+	chosen := levels[at]
+	for _, l := range levels[at+1:] {
+		if l.Refused != "" || l.Segments == 0 || !(l.Mean > 0) || !(chosen.Mean > 0) {
+			continue
+		}
+		rounds := float64(min(l.Segments, chosen.Segments))
+		gap := math.Log(chosen.Mean / l.Mean)
+		if gap > max(s.useful(), s.quantile*s.pairNoise/math.Sqrt2/math.Sqrt(rounds)) {
+			return fmt.Sprintf("; %s was tried and gave %s less", l.Value, unit.FormatPercent(-math.Expm1(-gap)))
+		}
+		return ""
+	}
+	return ""
 }
 
 // byMean orders by the mean logarithm, which is the geometric mean of the objective: one lucky segment weighs less in

@@ -27,26 +27,30 @@ const (
 	PhaseTrial        Phase = "trial"
 	PhaseConfirmation Phase = "confirmation"
 	PhaseAblation     Phase = "ablation"
+	PhaseSoak         Phase = "soak"
 )
 
 // Outcome is the whole experiment. It marshals into the keys of linerate.tune/1; every raw segment is in it.
 type Outcome struct {
-	Baseline   *Baseline  `json:"baseline,omitempty"`
-	Pilot      *Pilot     `json:"pilot,omitempty"`
-	Trials     []Trial    `json:"trials"`
-	Final      *Effect    `json:"final,omitempty"` // kept set against the original, also when it was then undone; 1 with no pairs when nothing was kept
-	Guards     []GuardRun `json:"guards,omitempty"`
-	Ablation   []Ablation `json:"ablation,omitempty"`
-	Kept       []Change   `json:"kept"` // what stays, in the order of application
-	State      State      `json:"state"`
-	Partial    bool       `json:"partial,omitempty"`                // the time ran out
-	RolledBack bool       `json:"rolled_back,omitempty"`            // something had been kept and was taken back with everything else
-	Unreliable bool       `json:"measurement_unreliable,omitempty"` // the bench calls nothing something, or no segment was clean
-	Reason     string     `json:"reason,omitempty"`                 // why it ended as it did
-	Warnings   []string   `json:"warnings,omitempty"`
-	Discarded  int        `json:"discarded_segments_total"`
-	Segments   []Segment  `json:"segments"`
-	Design     *Design    `json:"design,omitempty"` // what it was decided by
+	Baseline       *Baseline    `json:"baseline,omitempty"`
+	Pilot          *Pilot       `json:"pilot,omitempty"`
+	Trials         []Trial      `json:"trials"`
+	Final          *Effect      `json:"final,omitempty"` // kept set against the original, also when it was then undone; 1 with no pairs when nothing was kept
+	Guards         []GuardRun   `json:"guards,omitempty"`
+	Ablation       []Ablation   `json:"ablation,omitempty"`
+	Interaction    *Interaction `json:"interaction,omitempty"` // when two or more changes are kept
+	Soak           *Soak        `json:"soak,omitempty"`        // the test after the wait, when one was asked for and made
+	Kept           []Change     `json:"kept"`                  // what stays, in the order of application
+	State          State        `json:"state"`
+	Partial        bool         `json:"partial,omitempty"`                // the time ran out
+	BudgetTooSmall bool         `json:"budget_too_small,omitempty"`       // nothing was tried: Reason says what the time would resolve and what to ask for
+	RolledBack     bool         `json:"rolled_back,omitempty"`            // something had been kept and was taken back with everything else
+	Unreliable     bool         `json:"measurement_unreliable,omitempty"` // the bench calls nothing something, or no segment was clean
+	Reason         string       `json:"reason,omitempty"`                 // why it ended as it did
+	Warnings       []string     `json:"warnings,omitempty"`
+	Discarded      int          `json:"discarded_segments_total"`
+	Segments       []Segment    `json:"segments"`
+	Design         *Design      `json:"design,omitempty"` // what it was decided by
 }
 
 // Effect is an interval of the ratio B/A of the objective: 1 is no change. A zero field is not known, and absent in JSON: an end of the interval is
@@ -68,8 +72,8 @@ type Baseline struct {
 
 // Pilot is the A/A comparison.
 //
-// ResolvableEffect is the answer to "what could this run have found": a gain of that size has nine chances in ten to
-// be proven at the last look, by the normal approximation. Without it "nothing was proven" would be no information.
+// ResolvableEffect is the promise of this run, told before anything is changed: of gains of that size nine in ten are kept, confirmed and
+// committed (docs/experiments.md has the rates measured). Without it "nothing was proven" would be no information.
 type Pilot struct {
 	Effect
 	PairNoise        float64 `json:"pair_noise_ratio"`        // robust standard deviation of ln(B/A) of one pair
@@ -77,6 +81,14 @@ type Pilot struct {
 	MinUsefulEffect  float64 `json:"min_useful_effect_ratio"` // what a lower end must beat in this run
 	ResolvableEffect float64 `json:"resolvable_effect_ratio"` // the gain that is found nine times in ten
 	Attempts         int     `json:"attempts_total"`          // 2: the first attempt called nothing something
+
+	Unhurried *Resolution `json:"unhurried,omitempty"` // what more time would resolve, where the budget shortened the comparisons
+}
+
+// Resolution is what can be resolved in a time: the gain that is found nine times in ten, with one candidate, and how long that run takes at most.
+type Resolution struct {
+	Effect  float64 `json:"resolvable_effect_ratio"`
+	Seconds float64 `json:"duration_seconds"`
 }
 
 // Trial is one candidate and what became of it.
@@ -122,8 +134,9 @@ type Ablation struct {
 	Knob knob.ID `json:"knob"`
 	Side Side    `json:"side"`
 	Effect
-	Needed bool `json:"needed"`
-	Reused bool `json:"reused,omitempty"` // the trial that kept it, the last one, had compared the same two sets
+	Needed  bool `json:"needed"`
+	Sharing int  `json:"sharing_total,omitempty"` // by how many tests the risk was shared, the members of a set proven only together; absent: none
+	Reused  bool `json:"reused,omitempty"`        // the trial that kept it, the last one, had compared the same two sets
 }
 
 // Change is one change that was kept.

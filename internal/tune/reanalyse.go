@@ -50,6 +50,9 @@ type Comparison struct {
 // maxLooks bounds the plan that a file may ask for: each look costs time, and no plan of ours has more than a handful.
 const maxLooks = 20
 
+// maxSharing bounds by how many tests a file may say that a risk was shared.
+const maxSharing = 100
+
 // Reanalyse judges a stored run again by the functions that judged it live, from its segments alone. By the run's own rules it
 // gives every effect that the run has, to the last bit. By others it tells what would have been decided had each comparison gone
 // through the same pairs: one that the new rules decide earlier ends there, one that needs more pairs than were measured is not proven.
@@ -114,7 +117,8 @@ func newJudge(o *Outcome, rules Rules) (*session, *Reanalysis, error) {
 		cfg.MinUsefulEffect = rules.MinUsefulEffect
 	}
 	// A pilot too short for another confidence has open ends and still tells its noise, which is what it is for here.
-	cfg.PilotPairs = 1000
+	// Checking a longer one takes longer.
+	cfg.PilotPairs = 64
 	cfg, err := cfg.complete()
 	if err != nil {
 		return nil, nil, err
@@ -208,21 +212,30 @@ func (s *session) compareAgain(o *Outcome, g *group) Comparison {
 	c := Comparison{Phase: g.phase, Trial: g.trial}
 	n := len(g.both)
 	var got answer
-	for _, look := range s.plan.Looks {
+	bar := s.bar(g.phase, sharing(o, g))
+	for _, look := range bar.plan.Looks {
 		if look.Pairs > n {
 			break
 		}
-		if got = s.weigh(g.first(look.Pairs)); got.decision != undecided {
+		if got = s.weigh(bar, g.first(look.Pairs)); got.decision != undecided {
 			break
 		}
 	}
 	if got.decision == undecided {
-		got = s.weigh(g.first(n))
-		got.reason = fmt.Sprintf("undecided: %s after %d pairs, the next look is at %d", got.effect, n, s.nextLook(min(n+1, s.plan.MaxPairs())).Pairs)
+		got = s.weigh(bar, g.first(n))
+		got.reason = fmt.Sprintf("undecided: %s after %d pairs, the next look is at %d", got.effect, n, bar.nextLook(min(n+1, bar.plan.MaxPairs())).Pairs)
 	}
 	c.Again, c.Guards, c.Reason, c.Judged = got.effect, got.guards, got.reason, verdictOf(got.decision)
 	s.recall(&c, o)
 	return c
+}
+
+// sharing is by how many tests an ablation shared its risk, as the run has it.
+func sharing(o *Outcome, g *group) int {
+	if g.phase != PhaseAblation || g.trial < 0 || g.trial >= len(o.Ablation) {
+		return 0
+	}
+	return min(o.Ablation[g.trial].Sharing, maxSharing)
 }
 
 // verdictOf says a decision in the words of a document.
@@ -269,11 +282,9 @@ func (s *session) recall(c *Comparison, o *Outcome) {
 		if !o.RolledBack {
 			c.Decided = Kept
 		}
-		// Of a set from which the ablation took something it is enough that its gain is beyond doubt (ablate).
-		beyond := c.Trial > 0 && c.Judged == RevertedUnproven && c.Again.Low > 1
 		// What comes after it may have taken the set back all the same.
 		later := o.RolledBack && slices.ContainsFunc(o.Segments, func(s Segment) bool { return s.Phase == PhaseAblation })
-		c.Differs = (c.Judged == Kept || beyond) != (c.Decided == Kept) && !later
+		c.Differs = (c.Judged == Kept) != (c.Decided == Kept) && !later
 	}
 }
 

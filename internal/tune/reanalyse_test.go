@@ -166,7 +166,7 @@ func TestReanalyseRefuses(t *testing.T) {
 		want  string
 	}{
 		{"all of certainty", Rules{Confidence: 1}, nil, "not between 0 and 1"},
-		{"more than sixteen pairs can show", Rules{Confidence: 0.999999}, nil, "cannot"},
+		{"more than the pairs can show", Rules{Confidence: 0.999999999999}, nil, "cannot"},
 		{"a negative effect", Rules{MinUsefulEffect: -1}, nil, "not a positive ratio"},
 		{"an arm twice", Rules{}, func(o *Outcome) { o.Segments[1].Arm = o.Segments[0].Arm }, "twice"},
 		{"too many pairs", Rules{}, func(o *Outcome) { o.Design.Looks = []int{6} }, "more than the 6 pairs"},

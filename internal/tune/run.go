@@ -52,11 +52,15 @@ type session struct {
 
 	applied []applied // in force now, oldest first
 	kept    arm
+	vetoed  bool    // the last trial gained, and a guard-rail forbade it
+	joint   int     // how many members of kept were proven only together, 0 when each had a trial of its own
 	lastWin *answer // of the trial that kept the newest member of kept; nil when it was kept together with others
 
 	pairNoise float64 // robust standard deviation of ln(B/A) of one pair without an effect
+	spread    float64 // the same with the wild ones counted in (spreadOf)
 	threshold float64 // ln(1 + effect needed)
-	quantile  float64 // of the normal distribution at the confidence, for prospects only
+	promise   float64 // ln(1 + effect found nine times in ten)
+	quantile  float64 // of the normal distribution at the confidence, for the search of levels only
 }
 
 // target is what a candidate turns, whatever the levels.
@@ -113,7 +117,7 @@ func run(ctx context.Context, cfg Config, plan *stats.Boundary, prober Prober, h
 	err := s.experiment(ctx)
 	if errors.Is(err, errBudget) {
 		s.out.Partial = true
-		s.revoke("the time budget ran out before a confirmation")
+		s.revoke(s.outOfTime())
 		err = nil
 	}
 	if err != nil {
@@ -126,6 +130,7 @@ func run(ctx context.Context, cfg Config, plan *stats.Boundary, prober Prober, h
 			err = errors.Join(err, fmt.Errorf("take trial changes back: %w", undo))
 		}
 	}
+	s.weighDiscards()
 	s.emit(Event{Kind: EventState, State: s.out.State, Text: s.conclusion()})
 	return s.out, err
 }
@@ -169,7 +174,16 @@ func (s *session) experiment(ctx context.Context) error {
 		s.revoke("what remained of the kept set was not confirmed against the original: " + s.out.Final.String())
 		return nil
 	}
-	return s.settle(ctx)
+	if s.out.Interaction = s.interact(); s.out.Interaction != nil && s.out.Interaction.Text != "" {
+		s.warn("the changes do not act as they did one by one: %s", s.out.Interaction.Text)
+	}
+	if err := s.settle(ctx); err != nil {
+		return err
+	}
+	if s.cfg.Soak > 0 && s.out.State == StateCommitted {
+		return s.soak(ctx)
+	}
+	return nil
 }
 
 // pilot compares the original with itself. It reports false when the bench cannot be trusted.
@@ -181,8 +195,11 @@ func (s *session) pilot(ctx context.Context) (bool, error) {
 	s.emit(Event{Kind: EventPhase, Phase: PhasePilot, Pairs: s.cfg.PilotPairs,
 		Text: fmt.Sprintf("measure the noise: %d pairs without any change", s.cfg.PilotPairs)})
 	p := &Pilot{}
+	var ratios []float64
 	for p.Attempts = 1; ; p.Attempts++ {
-		ratios, err := s.pilotPairs(ctx, p.Attempts-1)
+		sound := false
+		var err error
+		ratios, sound, err = s.pilotAttempt(ctx, p)
 		if disturbed := (*disturbedError)(nil); errors.As(err, &disturbed) {
 			s.out.Unreliable, s.out.Reason = true, "the bench is too disturbed to measure: "+disturbed.Error()
 			return false, nil
@@ -190,7 +207,6 @@ func (s *session) pilot(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		sound := s.weighPilot(p, ratios)
 		s.out.Pilot = p
 		if sound {
 			break
@@ -202,11 +218,32 @@ func (s *session) pilot(ctx context.Context) (bool, error) {
 			return false, nil
 		}
 	}
-	s.emit(Event{Kind: EventResolve, Phase: PhasePilot, Effect: p.Effect, Text: fmt.Sprintf(
-		"noise of a pair %s; gains from %s on can be proven within %d pairs (%s)", unit.FormatPercent(p.PairNoise),
+	enough, err := s.fit(p, ratios)
+	if err != nil {
+		return false, err
+	}
+	text := fmt.Sprintf("noise of a pair %s; gains from %s on are found nine times in ten within %d pairs (%s)", unit.FormatPercent(p.PairNoise),
 		unit.FormatPercent(p.ResolvableEffect), s.plan.MaxPairs(),
-		unit.FormatSeconds((s.segmentTime() * time.Duration(2*s.plan.MaxPairs())).Seconds()))})
-	return true, nil
+		unit.FormatSeconds((s.segmentTime() * time.Duration(2*s.plan.MaxPairs())).Seconds()))
+	s.emit(Event{Kind: EventResolve, Phase: PhasePilot, Effect: p.Effect, Text: text})
+	return enough, nil
+}
+
+// pilotAttempt measures the pairs of one pilot: the planned ones, and as many again where they show much noise.
+func (s *session) pilotAttempt(ctx context.Context, p *Pilot) (ratios []float64, sound bool, err error) {
+	var got pairs
+	for n := s.cfg.PilotPairs; ; n *= 2 {
+		ratios, err := s.pilotPairs(ctx, p.Attempts-1, n, &got)
+		if err != nil {
+			return nil, false, err
+		}
+		sound := s.weighPilot(p, ratios)
+		if !s.noisy(len(ratios)) {
+			return ratios, sound, nil
+		}
+		s.emit(Event{Kind: EventPhase, Phase: PhasePilot, Pairs: 2 * n,
+			Text: fmt.Sprintf("noise of a pair %s: measure it with %d pairs more", unit.FormatPercent(p.PairNoise), n)})
+	}
 }
 
 // weighPilot tells what the pairs of a pilot say, and whether the bench calls nothing nothing.
@@ -214,15 +251,14 @@ func (s *session) weighPilot(p *Pilot, ratios []float64) (sound bool) {
 	interval := stats.SignedRank(ratios, s.cfg.Confidence)
 	p.Effect = effectOf(len(ratios), interval)
 	s.resolve(p, ratios)
-	useful := math.Log1p(s.cfg.MinUsefulEffect)
-	return interval.Low <= useful && interval.High >= -useful
+	return interval.Low <= s.useful() && interval.High >= -s.useful()
 }
 
-func (s *session) pilotPairs(ctx context.Context, attempt int) ([]float64, error) {
-	var got pairs
+// pilotPairs brings the pairs of an attempt up to a number, and keeps the baseline.
+func (s *session) pilotPairs(ctx context.Context, attempt, upTo int, got *pairs) ([]float64, error) {
 	q := question{phase: PhasePilot, trial: attempt, within: s.cfg.Budget}
-	for n := range s.cfg.PilotPairs {
-		if err := s.pair(ctx, q, n, s.cfg.PilotPairs, &got); err != nil {
+	for n := len(got.a); n < upTo; n++ {
+		if err := s.pair(ctx, q, n, upTo, got); err != nil {
 			return nil, err
 		}
 	}
@@ -236,22 +272,6 @@ func (s *session) pilotPairs(ctx context.Context, attempt int) ([]float64, error
 	return stats.PairedLogRatio(got.a, got.b), nil
 }
 
-// resolve derives from the pilot what this bench can tell apart.
-//
-// The standard error is that of a mean over as many pairs as the last look has. The threshold is never below it: on a
-// noisy bench a lower end of just over 1 % would be within what the noise of a pair does to the estimate. The sum in
-// the last line is the usual one for power: threshold, plus the half width of the interval, plus 1.28 standard errors
-// (nine in ten).
-func (s *session) resolve(p *Pilot, ratios []float64) {
-	s.pairNoise = stats.RobustStdDev(ratios)
-	standardError := s.pairNoise / math.Sqrt(float64(s.plan.MaxPairs()))
-	s.threshold = max(math.Log1p(s.cfg.MinUsefulEffect), standardError)
-	p.PairNoise = s.pairNoise
-	p.NoiseFloor = math.Expm1(standardError)
-	p.MinUsefulEffect = math.Expm1(s.threshold)
-	p.ResolvableEffect = math.Expm1(s.threshold + (s.quantile+normalQuantile(0.9))*standardError)
-}
-
 // forward tries the candidates in their order, each on top of those kept before.
 //
 // Greedy and in the order of the findings: the first candidate is the one that the diagnosis thinks most of, and each
@@ -260,20 +280,12 @@ func (s *session) forward(ctx context.Context) error {
 	for len(s.queue) > 0 {
 		c := s.queue[0]
 		s.queue = s.queue[1:]
-		t, err := s.trial(ctx, c)
-		s.out.Trials = append(s.out.Trials, t)
-		if t.Verdict == Kept {
-			s.keeps++
+		t, err := s.attempt(ctx, c)
+		// A gain that costs too much at one level may be had for less at a smaller one.
+		for smaller := below(t); err == nil && s.vetoed && len(smaller) > 0; smaller = smaller[1:] {
+			c.Levels = smaller[:1]
+			t, err = s.attempt(ctx, c)
 		}
-		key := target{c.Side, c.Knob}
-		past := s.history[key]
-		s.history[key] = attempts{
-			count: past.count + 1, verdict: t.Verdict, keeps: s.keeps, levels: append(slices.Clone(past.levels), c.Levels...),
-		}
-		s.emit(Event{
-			Kind: EventVerdict, Phase: PhaseTrial, Knob: t.Knob, Side: t.Side, From: t.From, To: t.To, Effect: t.Effect, Verdict: t.Verdict,
-			Text: fmt.Sprintf("%s %s: %s: %s", t.Side, t.Knob, t.Verdict, t.Reason),
-		})
 		if errors.Is(err, errBudget) {
 			s.out.Partial = true
 			s.out.Reason = fmt.Sprintf("the time budget ran out with %d candidates left", len(s.queue)+1)
@@ -289,6 +301,40 @@ func (s *session) forward(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// attempt makes one trial and records it.
+func (s *session) attempt(ctx context.Context, c Candidate) (Trial, error) {
+	t, err := s.trial(ctx, c)
+	s.out.Trials = append(s.out.Trials, t)
+	if t.Verdict == Kept {
+		s.keeps++
+	}
+	key := target{c.Side, c.Knob}
+	past := s.history[key]
+	s.history[key] = attempts{
+		count: past.count + 1, verdict: t.Verdict, keeps: s.keeps, levels: append(slices.Clone(past.levels), c.Levels...),
+	}
+	s.emit(Event{
+		Kind: EventVerdict, Phase: PhaseTrial, Knob: t.Knob, Side: t.Side, From: t.From, To: t.To, Effect: t.Effect, Verdict: t.Verdict,
+		Text: fmt.Sprintf("%s %s: %s: %s", t.Side, t.Knob, t.Verdict, t.Reason),
+	})
+	return t, err
+}
+
+// below gives the levels smaller than the one that was on trial, the largest first.
+func below(t Trial) []knob.Value {
+	var out []knob.Value
+	for _, l := range t.Levels {
+		if l.Chosen {
+			break
+		}
+		if l.Refused == "" {
+			out = append(out, l.Value)
+		}
+	}
+	slices.Reverse(out)
+	return out
 }
 
 // refill asks for new candidates after a keep.
@@ -370,7 +416,7 @@ func (s *session) conclusion() string {
 
 // normalQuantile is Φ⁻¹(p).
 //
-// It serves forecasts and the search for levels only. No verdict rests on a normal distribution.
+// It serves the search for levels only. No verdict rests on a normal distribution.
 func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 
 // changes counts changes in words.

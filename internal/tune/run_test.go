@@ -116,12 +116,15 @@ near ethtool:eth0/feature.tx-tcp-segmentation on→off reverted-unproven
 	if diff := cmp.Diff(wantKept, out.Kept); diff != "" {
 		t.Error(diff)
 	}
-	if len(out.Ablation) != 2 || !out.Ablation[0].Needed || out.Ablation[0].Reused || !out.Ablation[1].Needed || !out.Ablation[1].Reused {
-		t.Errorf("ablation %+v, want both needed and the last one's trial reused", out.Ablation)
+	if len(out.Ablation) != 2 || !out.Ablation[0].Needed || out.Ablation[0].Reused || !out.Ablation[1].Needed || out.Ablation[1].Reused {
+		t.Errorf("ablation %+v, want both needed, each by fresh pairs: of four trials one may have been lucky", out.Ablation)
 	}
-	// Pilot, four trials, confirmation and one ablation, each decided at the first look.
-	if len(out.Segments) > 84 {
-		t.Errorf("%d segments, a live run has time for about 80", len(out.Segments))
+	if out.Interaction == nil || math.Abs(out.Interaction.Ratio-1) > 0.1 || !strings.Contains(out.Interaction.Text, "it needs them") {
+		t.Errorf("interaction %+v, want the product of the trials, and that the window needs the buffer", out.Interaction)
+	}
+	// A pilot of twice six pairs, four trials, confirmation and two ablations, nearly all decided at the first look.
+	if len(out.Segments) > 120 {
+		t.Errorf("%d segments, a live run of five minutes has time for about 200", len(out.Segments))
 	}
 	t.Logf("%d segments, %.0f s\n%s", len(out.Segments), w.clock.Sub(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)).Seconds(), strings.Join(lines, "\n"))
 }
@@ -223,7 +226,7 @@ func TestVerdicts(t *testing.T) {
 		}, one(rmem, Far, "640"), Kept, "gains"},
 		{"disturbed from the trial on", func(w *world, _ *Config) {
 			w.discard = func(segment int) string {
-				if segment >= 12 {
+				if segment >= 24 {
 					return "steal 30 %"
 				}
 				return ""
@@ -319,7 +322,7 @@ func TestPilot(t *testing.T) {
 		c := configFor(w)
 		coin := rand.New(rand.NewPCG(c.Seed, 0x6c696e6572617465))
 		var slow []bool
-		for range 12 {
+		for range 24 {
 			first := coin.IntN(2)
 			slow = append(slow, first == 0, first == 1) // A is slow wherever it stands
 		}
@@ -365,10 +368,10 @@ func TestPilot(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := out.Pilot
-		if p.Pairs != 6 || p.PairNoise < 0.005 || p.PairNoise > 0.08 || p.MinUsefulEffect < 0.01 || p.ResolvableEffect <= p.MinUsefulEffect {
+		if p.Pairs != 12 || p.PairNoise < 0.005 || p.PairNoise > 0.08 || p.MinUsefulEffect < 0.01 || p.ResolvableEffect <= p.MinUsefulEffect {
 			t.Errorf("pilot %+v of a bench with 2.8 %% noise a pair", p)
 		}
-		if math.Abs(out.Baseline.Objective/(941e6*64/2500)-1) > 0.03 || out.Baseline.Segments != 12 {
+		if math.Abs(out.Baseline.Objective/(941e6*64/2500)-1) > 0.03 || out.Baseline.Segments != 24 {
 			t.Errorf("baseline %+v", out.Baseline)
 		}
 	})

@@ -5,16 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/linerate/linerate/internal/unit"
 )
 
 // confirm compares a set with the original, with fresh pairs. A bench too disturbed to measure leaves it unproven.
 //
-// It goes by the same looks and the same threshold as a trial, so that what passes has passed the same test twice,
+// It goes by the same looks as a trial and asks whether the gain stands (bar), so that what passes has been proven twice,
 // with data that share nothing.
 func (s *session) confirm(ctx context.Context, set arm, attempt int) (answer, error) {
 	s.emit(Event{Kind: EventPhase, Phase: PhaseConfirmation, Pairs: s.plan.Looks[0].Pairs,
 		Text: fmt.Sprintf("confirm %s against the original", changes(len(set)))})
-	got, err := s.compare(ctx, question{phase: PhaseConfirmation, trial: attempt, b: set, within: s.cfg.Budget})
+	got, err := s.compare(ctx, question{
+		phase: PhaseConfirmation, trial: attempt, b: set, within: s.cfg.Budget, bar: s.bar(PhaseConfirmation, 0),
+	})
 	disturbed := (*disturbedError)(nil)
 	switch {
 	case errors.As(err, &disturbed):
@@ -71,11 +75,7 @@ func (s *session) ablate(ctx context.Context) (confirmed bool, err error) {
 		return false, err
 	}
 	s.out.Final, s.out.Guards = &again.effect, again.guards
-	// The whole set has beaten the threshold already, so of what remains it is enough that its gain is beyond doubt.
-	//
-	// The threshold keeps small gains out, and that question was answered by the larger set. Here it is only asked
-	// whether dropping something has lost the gain.
-	if again.decision != better && !(again.decision == unproven && again.effect.Low > 1) {
+	if again.decision != better {
 		return false, nil
 	}
 	for _, d := range dropped {
@@ -100,9 +100,10 @@ func (s *session) dropTrial(d Ablation) {
 // everywhere.
 func (s *session) needs(ctx context.Context, i int, dropped bool) (Ablation, error) {
 	p := s.kept[i]
-	entry := Ablation{Knob: p.setting.Knob, Side: p.side}
-	// The newest member was kept by this very comparison, as long as the others are those it was tried on.
-	if i == len(s.kept)-1 && s.lastWin != nil && !dropped {
+	entry := Ablation{Knob: p.setting.Knob, Side: p.side, Sharing: s.joint}
+	// The newest member was kept by this very comparison, as long as the others are those it was tried on. It may stand
+	// for a fresh one while so few trials were made that none of them can be a lucky one.
+	if i == len(s.kept)-1 && s.lastWin != nil && !dropped && s.reusable() {
 		entry.Effect, entry.Needed, entry.Reused = s.lastWin.effect, true, true
 		return entry, nil
 	}
@@ -110,6 +111,7 @@ func (s *session) needs(ctx context.Context, i int, dropped bool) (Ablation, err
 		Text: fmt.Sprintf("is %s %s still needed beside the others", p.side, p.setting.Knob)})
 	got, err := s.compare(ctx, question{
 		phase: PhaseAblation, trial: len(s.out.Ablation), about: p, a: s.kept.without(i), b: s.kept, within: s.cfg.Budget,
+		bar: s.bar(PhaseAblation, s.joint),
 	})
 	entry.Effect = got.effect
 	if disturbed := (*disturbedError)(nil); errors.As(err, &disturbed) {
@@ -151,6 +153,9 @@ func (s *session) settle(ctx context.Context) error {
 	}
 	s.out.Kept = s.keptList()
 	s.conclude("confirmed: " + s.out.Final.String())
+	if s.out.Soak != nil {
+		s.conclude(fmt.Sprintf("%s; after %s: %s", s.out.Reason, unit.FormatSeconds(s.out.Soak.Waited), s.out.Soak.Effect))
+	}
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 // result with a reason and never an error: the user asked what can be done, and "not permitted here" is part of the
 // answer.
 func (s *session) trial(ctx context.Context, c Candidate) (Trial, error) {
+	s.vetoed = false
 	t := Trial{Knob: c.Knob, Side: c.Side, Why: c.Why, Verdict: Refused}
 	if len(c.Levels) > 0 {
 		t.To = c.Levels[0]
@@ -93,7 +94,7 @@ func (s *session) judge(ctx context.Context, t *Trial, c Candidate, levels []kno
 	}
 	p := placed{side: c.Side, setting: knob.Setting{Knob: c.Knob, Value: t.To}, from: t.From, why: c.Why}
 	with := s.kept.with(p)
-	got, err := s.compare(ctx, question{phase: PhaseTrial, trial: index, about: p, a: s.kept, b: with, within: s.trialsEnd()})
+	got, err := s.compare(ctx, question{phase: PhaseTrial, trial: index, about: p, a: s.kept, b: with, within: s.trialsEnd(), bar: s.bar(PhaseTrial, 0)})
 	t.Effect, t.Guards, t.Reason = got.effect, got.guards, got.reason
 	if err != nil {
 		return err
@@ -102,8 +103,14 @@ func (s *session) judge(ctx context.Context, t *Trial, c Candidate, levels []kno
 	case better:
 		t.Verdict = Kept
 		s.kept, s.lastWin = with, &got
+		t.Reason += s.tooMuch(t.Levels)
 	case worse:
-		t.Verdict = RevertedWorse
+		t.Verdict, s.vetoed = RevertedWorse, got.vetoed
+		if next := below(*t); got.vetoed && len(next) > 0 {
+			t.Reason = fmt.Sprintf("%s; %s is tried next", got.reason, next[0])
+		} else if !got.vetoed {
+			t.Reason = fmt.Sprintf("%s instead of %s is %s; %s stays", t.To, t.From, got.reason, t.From)
+		}
 	}
 	return nil
 }
