@@ -61,6 +61,7 @@ const (
 type crossTraffic struct {
 	cards [2]string            // near, far; empty: not known
 	usual map[[2]int][]float64 // by test and end: the foreign share of recent segments
+	doubt map[[2]int][]float64 // and by how much each of them may be wrong
 }
 
 // judge tells why a test must not count, or nothing. test is its place within the segment.
@@ -73,7 +74,7 @@ func (c *crossTraffic) judge(test int, r *traffic.Result) string {
 		return ""
 	}
 	if c.usual == nil {
-		c.usual = map[[2]int][]float64{}
+		c.usual, c.doubt = map[[2]int][]float64{}, map[[2]int][]float64{}
 	}
 	reason := ""
 	for i, end := range []struct {
@@ -88,17 +89,24 @@ func (c *crossTraffic) judge(test int, r *traffic.Result) string {
 		carried := float64(end.end.Counters["nic."+card+".rx_bytes"] + end.end.Counters["nic."+card+".tx_bytes"])
 		foreign := carried - own
 		key := [2]int{test, i}
-		before := c.usual[key]
-		c.usual[key] = append(before[max(0, len(before)-crossHistory+1):len(before):len(before)], foreign/own)
+		before, doubts := c.usual[key], c.doubt[key]
+		c.usual[key], c.doubt[key] = recent(before, foreign/own), recent(doubts, unsure/own)
 		if len(before) < crossFewest {
 			continue
 		}
 		usual := stats.Median(slices.Clone(before))
-		if more := foreign - usual*own; more > crossShare*own+unsure && more > crossFloor*r.DurationSeconds && reason == "" {
-			reason = fmt.Sprintf("cross traffic on %s of the %s host: %.0f %% more than the test", card, end.name, 100*foreign/own)
+		// The doubt of what is usual counts as well: with larger segments the headers that were reckoned too high before are gone.
+		wrong := max(unsure, slices.Max(doubts)*own)
+		if more := foreign - usual*own; more > crossShare*own+wrong && more > crossFloor*r.DurationSeconds && reason == "" {
+			reason = fmt.Sprintf("cross traffic on %s of the %s host: %.0f %% more than usual", card, end.name, 100*(foreign/own-usual))
 		}
 	}
 	return reason
+}
+
+// recent appends to a history and forgets what is too old.
+func recent(history []float64, x float64) []float64 {
+	return append(history[max(0, len(history)-crossHistory+1):len(history):len(history)], x)
 }
 
 // wireBytes is about what a test put on the wire, both ways together, and by how much that may be wrong: cards that cut up or put together segments
