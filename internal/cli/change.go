@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -156,6 +157,9 @@ func (a *app) confirmCommand() *cobra.Command {
 				}
 			}
 			if err := j.Commit(cmd.Context(), args...); err != nil {
+				if errors.Is(err, journal.ErrForeign) {
+					err = flagError{err, "linerate undo ID ends that trial and leaves the other value alone; then confirm the rest"}
+				}
 				return err
 			}
 			return a.printHistory(byID(j.Changes(), args))
@@ -168,31 +172,16 @@ func (a *app) historyCommand() *cobra.Command {
 		Use:   "history",
 		Short: "Show every change that linerate made to this host, and what became of it",
 		RunE: func(*cobra.Command, []string) error {
+			dir, err := a.stateDir()
+			if err != nil {
+				return err
+			}
+			a.tellNotices(dir)
 			changes, err := a.history()
 			if err != nil {
 				return err
 			}
 			return a.printHistory(changes)
-		},
-	}
-}
-
-// A tune and a change from afar recover first as well, since they need a clean start. The other commands do not: what
-// a crash has left is for the operator to see.
-func (a *app) recoverCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "recover",
-		Short: "Finish what a crash interrupted: take back trials that nobody watches any more",
-		Long: `Bring the journal and the host into agreement after a crash, a kill or a power cut. Safe to run at
-any time and at every boot: when there is nothing to do it changes nothing.`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			j, err := a.openJournal(journal.Deadline, "near")
-			if err != nil {
-				return err
-			}
-			defer j.Close()
-			outcomes, err := j.Recover(cmd.Context())
-			return a.finishUndo("nothing to recover", outcomes, err)
 		},
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +20,19 @@ func (a *app) openJournal(mode journal.Mode, side string) (*journal.Journal, err
 	if err != nil {
 		return nil, err
 	}
+	a.tellNotices(dir)
 	return journal.Open(journalOptions(dir, mode, side))
+}
+
+// tellNotices tells what a guard has taken back since the last command: nobody may have been there to see it. A program that reads JSON
+// finds the same in the notes of the history; the notices are kept for a person then.
+func (a *app) tellNotices(dir string) {
+	if a.json {
+		return
+	}
+	for _, line := range journal.TakeNotices(durable.OS(), dir) {
+		fmt.Fprintln(a.err, "linerate:", line)
+	}
 }
 
 func journalOptions(dir string, mode journal.Mode, side string) journal.Options {

@@ -37,6 +37,7 @@ type GuardOptions struct {
 const (
 	messageWriter = "writer" // followed by the process id of the writer
 	messageExtend = "extend" // followed by the new deadline, CLOCK_BOOTTIME in nanoseconds, 0: none
+	messageScreen = "screen" // followed by the terminal that the writer was started at
 	messageDetach = "detach" // the writer ends as it should: let Deadline trials live
 	messageReady  = "ready"  // from the guard
 )
@@ -116,6 +117,9 @@ func startGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
 		// A guard that does not listen is none. With the pipe closed it finds its writer gone, has nothing to take back, and ends.
 		_ = life.Close()
 		return nil, err
+	}
+	if path := ownTerminal(); path != "" {
+		_ = guard.send(messageScreen + " " + path) // For a message that people may also find elsewhere.
 	}
 	return guard, nil
 }

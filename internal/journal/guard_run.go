@@ -87,6 +87,7 @@ type watch struct {
 	deadline time.Duration // of the lease, CLOCK_BOOTTIME; 0: none
 	detached bool          // the writer ended as it should
 	writer   int           // its process id; 0: it has not said
+	screen   *terminal     // where it was started; nil: at no terminal
 
 	seen  fs.FileInfo // the log when it was last read
 	cared []*entry    // what was found then
@@ -207,6 +208,8 @@ func (g *watch) hear(message string) {
 		g.detached = true
 	case messageWriter:
 		g.writer, _ = strconv.Atoi(rest) // 0 when it makes no sense: then it is not killed.
+	case messageScreen:
+		g.screen = atTerminal(rest)
 	case messageExtend:
 		nanoseconds, err := strconv.ParseInt(rest, 10, 64)
 		if err != nil || nanoseconds < 0 {
@@ -360,7 +363,27 @@ func (g *watch) actOnce(cause string) error {
 	for _, o := range outcomes {
 		g.say("change %s of %s, %q to %q: %s", o.Change.ID, o.Change.Knob, o.Change.From, o.Change.To, cmp.Or(o.Error, o.Change.Note))
 	}
+	g.announce(outcomes)
 	return errors.Join(err, j.Close())
+}
+
+// announce tells people that their settings went back without them: at the terminal where they made them, and by the next command. Whoever
+// does not hear of it believes for hours in a change that is no more.
+func (g *watch) announce(outcomes []Outcome) {
+	if len(outcomes) == 0 {
+		return
+	}
+	var lines []string
+	for _, o := range outcomes {
+		lines = append(lines, notice(o))
+	}
+	leaveNotices(g.options.FS, g.options.Dir, lines)
+	if g.screen == nil {
+		return
+	}
+	if err := g.screen.tell(lines); err != nil {
+		g.say("nobody to tell at the terminal: %v", err)
+	}
 }
 
 // open takes the journal. It waits as long as another process has it, without limit: the lock dies with its holder, and a guard that gives up
