@@ -372,6 +372,12 @@ func checkAfterFault(t *testing.T, mem *durable.Mem, k *knobs, allowed []values)
 
 // TestKnobFaults lets the system refuse every access to the knobs in turn, for good or once.
 func TestKnobFaults(t *testing.T) {
+	for _, fault := range []error{errBusy, syscall.EIO, syscall.EPERM, syscall.EOPNOTSUPP, syscall.ENETDOWN} {
+		t.Run(fault.Error(), func(t *testing.T) { knobFaults(t, fault) })
+	}
+}
+
+func knobFaults(t *testing.T, fault error) {
 	for _, forGood := range []bool{false, true} {
 		for n := 0; ; n++ {
 			mem, k := durable.NewMem(), newHost()
@@ -379,7 +385,7 @@ func TestKnobFaults(t *testing.T) {
 			k.before = func(string, knobID) error {
 				count++
 				if count-1 == n || (forGood && count > n) {
-					return errBusy
+					return fault
 				}
 				return nil
 			}
@@ -388,7 +394,7 @@ func TestKnobFaults(t *testing.T) {
 			allowed := []values{safe}
 			for _, s := range script() {
 				if err := s.do(t.Context(), j); err != nil {
-					if !errors.Is(err, errBusy) {
+					if !errors.Is(err, fault) {
 						t.Fatalf("access %d: %s: %v", n, s.name, err)
 					}
 					allowed = []values{safe, s.safe}

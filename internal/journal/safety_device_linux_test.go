@@ -168,54 +168,86 @@ func TestOtherClock(t *testing.T) {
 // TestGuardSurvivesItsGroup ends the control group of a writer, as the end of a login session or `systemctl stop` does: every process in it dies at
 // once. The guard has a group of its own and puts everything back.
 func TestGuardSurvivesItsGroup(t *testing.T) {
-	inWorld(t, func() {
-		before, state, groups := takeSnapshot(t), t.TempDir(), t.TempDir()
-		must(t, "mount -t cgroup2 none "+groups)
-		top := filepath.Join(groups, filepath.Base(filepath.Dir(state))) // No other test has that name.
-		session := filepath.Join(top, "session")
-		must(t, "mkdir -p "+session)
-		defer run("find " + top + " -depth -type d -exec rmdir {} +") // The groups of a failed test may be in use.
-		l := &lane{t: t}
-		// The root that the writer and its guard see is top, so that nothing is made outside of it.
-		command := l.start("STATE="+state+" TOP="+top, "")
-		command.Path, command.Args = "/bin/sh", []string{"sh", "-ec", `
-			echo $$ > $TOP/cgroup.procs
-			exec unshare --cgroup --mount sh -ec '
-				echo $$ > $TOP/session/cgroup.procs
-				umount ` + groups + `
-				mount -t cgroup2 none ` + groups + `
-				exec ` + os.Args[0] + ` live writer $STATE idle'`}
-		out, err := command.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := command.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := out.Read(make([]byte, 64)); err != nil {
-			t.Fatalf("writer: %v", err)
-		}
-		if len(before.differences(takeSnapshot(t))) == 0 {
-			t.Error("nothing was in force")
-		}
-		if err := os.WriteFile(filepath.Join(session, "cgroup.kill"), []byte("1"), 0); err != nil {
-			t.Fatal(err)
-		}
-		if !l.killed("writer", command.Wait()) {
-			t.Error("the writer ended by itself")
-		}
-		l.guardEnds(state)
-		log := stage{t, "live", state}.guardLog()
-		if !strings.Contains(log, "is in a control group of its own: "+groups+"/linerate-guard-") {
-			t.Errorf("log of the guard:\n%s", log)
-		}
-		if d := before.differences(takeSnapshot(t)); len(d) != 0 {
-			t.Errorf("unaccounted for:\n%s\nlog of the guard:\n%s", strings.Join(d, "\n"), log)
-		}
-		if left, err := filepath.Glob(filepath.Join(top, "linerate-guard-*")); err != nil || len(left) != 0 {
-			t.Errorf("groups left behind: %q, %v", left, err)
-		}
+	t.Run("made by the guard", func(t *testing.T) { inWorld(t, func() { endGroup(t, "", "is in a control group of its own: ") }) })
+	t.Run("given by systemd", func(t *testing.T) {
+		inWorld(t, func() {
+			// A stand-in for systemd and the way to it, which checks its orders as far as it needs them.
+			bin := t.TempDir()
+			must(t, "mount -t tmpfs none /run; mkdir -p /run/systemd/system")
+			if err := os.WriteFile(filepath.Join(bin, "busctl"), []byte(`#!/bin/sh -e
+				[ "$6 $7 $9 ${11} ${12} ${13}" = 'StartTransientUnit ssa(sv)a(sa(sv)) fail PIDs au 1' ]
+				mkdir "$GROUPS_AT/$8"
+				echo "${14}" > "$GROUPS_AT/$8/cgroup.procs"`), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			endGroup(t, "PATH="+bin+":"+os.Getenv("PATH"), "is in a control group of its own, which systemd gave: /linerate-guard-")
+		})
 	})
+	t.Run("systemd does not answer", func(t *testing.T) {
+		inWorld(t, func() {
+			bin := t.TempDir()
+			must(t, "mount -t tmpfs none /run; mkdir -p /run/systemd/system")
+			if err := os.WriteFile(filepath.Join(bin, "busctl"), []byte("#!/bin/sh\necho no bus >&2\nexit 1\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			endGroup(t, "PATH="+bin+":"+os.Getenv("PATH"), "is in a control group of its own: ")
+		})
+	})
+}
+
+// endGroup starts a writer in a control group, ends the group, and checks that its guard has lived on and done its work.
+func endGroup(t *testing.T, env, want string) {
+	before, state, groups := takeSnapshot(t), t.TempDir(), t.TempDir()
+	must(t, "mount -t cgroup2 none "+groups)
+	top := filepath.Join(groups, filepath.Base(filepath.Dir(state))) // No other test has that name.
+	session := filepath.Join(top, "session")
+	must(t, "mkdir -p "+session)
+	defer func() {
+		// A group goes when the last process in it has ended, which is a moment after it has let go of its files.
+		for run("find "+top+" -depth -type d -exec rmdir {} +") != nil && t.Context().Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	l := &lane{t: t}
+	// The root that the writer and its guard see is top, so that nothing is made outside of it.
+	command := l.start("STATE="+state+" TOP="+top+" GROUPS_AT="+groups+" "+env, "")
+	command.Path, command.Args = "/bin/sh", []string{"sh", "-ec", `
+		echo $$ > $TOP/cgroup.procs
+		exec unshare --cgroup --mount sh -ec '
+			echo $$ > $TOP/session/cgroup.procs
+			umount ` + groups + `
+			mount -t cgroup2 none ` + groups + `
+			exec ` + os.Args[0] + ` live writer $STATE idle'`}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 64)); err != nil {
+		t.Fatalf("writer: %v", err)
+	}
+	if len(before.differences(takeSnapshot(t))) == 0 {
+		t.Error("nothing was in force")
+	}
+	if err := os.WriteFile(filepath.Join(session, "cgroup.kill"), []byte("1"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if !l.killed("writer", command.Wait()) {
+		t.Error("the writer ended by itself")
+	}
+	l.guardEnds(state)
+	log := stage{t, "live", state}.guardLog()
+	if !strings.Contains(log, want) || strings.Count(log, "control group") != 1 {
+		t.Errorf("log of the guard:\n%s", log)
+	}
+	if d := before.differences(takeSnapshot(t)); len(d) != 0 {
+		t.Errorf("unaccounted for:\n%s\nlog of the guard:\n%s", strings.Join(d, "\n"), log)
+	}
+	if left, err := filepath.Glob(filepath.Join(top, "linerate-guard-*")); err != nil || len(left) != 0 && !strings.Contains(want, "systemd") {
+		t.Errorf("groups left behind: %q, %v", left, err)
+	}
 }
 
 // TestReadOnlyState: where the journal cannot be written, nothing is changed.
