@@ -101,7 +101,7 @@ var floors = map[string]int{
 	"internal/lab/setting": 4, // settings of one host of a world, from within it
 	"internal/lab/ground":  4, // guests in which practice worlds are played
 	"internal/lab":         8,
-	"internal/lab/matrix":  9, // whether verdicts on worlds are right
+	"internal/lab/matrix":  9, // whether verdicts on worlds are right, and whether tuning repairs them
 
 	"internal/cli": 10,
 

@@ -63,7 +63,7 @@ func (a *app) labRunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run SCENARIO|all",
 		Short: "Play a scenario: plant the fault, let linerate find and repair it, undo, compare",
-		Long: `Make the scenario's world, measure it healthy, plant the fault, diagnose, tune, measure again, undo at both
+		Long: `Measure a sound world like the scenario's, make the scenario's with its fault, measure, tune, measure again, undo at both
 hosts, and compare every setting with the original. With --json one document a line. A scenario passes when the first
 finding is the right one, tuning reaches 90 % of the healthy figure (or keeps nothing where there is nothing to tune), and
 every value is back. The exit status is 1 when one does not pass, and 3 when this machine could not play one.`,
@@ -97,6 +97,9 @@ func labScenarios(name string) ([]lab.Scenario, error) {
 // The faults of the scenarios are gross, so short segments show them; a scenario is to take a minute or so.
 var labTune = []string{"--duration", "600ms", "--warm-up", "400ms"}
 
+// labMeasure is how long healthy, before and after are measured, three times each: gross faults show in a second.
+const labMeasure = time.Second
+
 // The scenarios run one after the other, because two worlds on one machine would disturb each other's figures. A
 // scenario that does not pass does not end the suite; an error of the lab itself does, as it would hit the next one
 // too.
@@ -114,7 +117,7 @@ func (a *app) labRun(ctx context.Context, scenarios []lab.Scenario, budget time.
 	}
 	failed, skipped := 0, 0
 	for _, s := range scenarios {
-		r, err := lab.Run(ctx, s, lab.Options{Budget: budget, Tune: labTune, Progress: func(e lab.Event) {
+		r, err := lab.Run(ctx, s, lab.Options{Measure: labMeasure, Budget: budget, Tune: labTune, Progress: func(e lab.Event) {
 			p.Status("%s: %s %s", s.Name, e.Kind, strings.TrimPrefix(e.Text, statusMark))
 		}})
 		p.Done()
