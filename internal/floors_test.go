@@ -32,6 +32,7 @@ var floors = map[string]int{
 	"internal/procfs":      1,
 	"internal/bus":         1,
 	"internal/nicstat":     1, // what the counters of cards mean
+	"internal/atboot":      1, // what runs recovery at every start
 	"internal/owner":       1, // who else manages a host, by the marks they leave
 	"internal/hypervisor":  1, // what a host runs on, by the marks that guests see
 	"internal/goal":        1, // what a tune is asked for: a small grammar
@@ -94,6 +95,8 @@ var floors = map[string]int{
 
 	"internal/loop":   7,
 	"internal/report": 7,
+
+	"internal/report/page": 8, // a tune as one page
 
 	"internal/lab/link":    3, // the emulated link itself: frames, not hosts
 	"internal/lab/work":    3, // what other programs do in a world

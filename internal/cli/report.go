@@ -12,6 +12,7 @@ import (
 
 	"github.com/linerate/linerate/internal/durable"
 	"github.com/linerate/linerate/internal/report"
+	drawn "github.com/linerate/linerate/internal/report/page"
 	"github.com/linerate/linerate/internal/runs"
 	"github.com/linerate/linerate/internal/tune"
 )
@@ -139,7 +140,7 @@ func (a *app) report(name string, f reportFlags) error {
 	if page == nil {
 		return nil
 	}
-	return page.write(func(w io.Writer) error { return report.ReportHTML(w, doc) })
+	return page.write(func(w io.Writer) error { return drawn.Report(w, doc) })
 }
 
 // readRun finds a run by its name, its beginning, last, the path of a file, or - for standard input.

@@ -29,6 +29,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("XDG_STATE_HOME", e.WorkDir+"/state")
+			e.Setenv("LINERATE_STATE", e.WorkDir+"/state/linerate") // root would use the host's own
 			e.Setenv("NO_COLOR", "1")
 			return nil
 		},

@@ -33,10 +33,12 @@ func (a *app) recordRun(target, goal string) (*runRecord, error) {
 
 // document makes the document of what is known of a tune; unfinished says why it has no end of its own.
 func (r *runRecord) document(t *loop.Tuning, unfinished string) *report.TuneDocument {
-	return report.NewTune(r.app.envelope(t.Before.Near.Name), report.TuneRun{
+	d := report.NewTune(r.app.envelope(t.Before.Near.Name), report.TuneRun{
 		ID: r.recorder.ID, Target: r.target, Goal: r.goal, Findings: t.Before.Findings, Outcome: t.Outcome, Changes: t.Changes,
 		Duration: time.Since(r.began), Unfinished: unfinished,
 	})
+	d.Plan = planDocument(t.Plan)
+	return d
 }
 
 // checkpoint stores a tune under way. Until its end is stored it counts as one that ended without a word, with its changes on trial.

@@ -18,6 +18,7 @@ import (
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/loop"
 	"github.com/linerate/linerate/internal/report"
+	drawn "github.com/linerate/linerate/internal/report/page"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/tune"
 	"github.com/linerate/linerate/internal/unit"
@@ -238,13 +239,12 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 		return err
 	}
 	doc := record.finish(t, nil)
-	doc.Plan = planDocument(t.Plan)
 	// The result is told before the page is written: whatever becomes of the page, nobody has to wonder what was kept.
 	if err := a.print(doc, func(s report.Style) error { return report.TuneText(a.out, doc, s) }); err != nil {
 		return err
 	}
 	if page != nil {
-		if err := page.write(func(w io.Writer) error { return report.TuneHTML(w, doc) }); err != nil {
+		if err := page.write(func(w io.Writer) error { return drawn.Tune(w, doc) }); err != nil {
 			return err
 		}
 	}

@@ -316,25 +316,3 @@ func TestDryRunState(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// TestTuneHTML: the page asks nothing of the network, runs nothing, and lets no name out of its place.
-func TestTuneHTML(t *testing.T) {
-	for name, run := range map[string]report.TuneRun{"tune": sampleRun(), "tune-nothing": nothingRun(), "tune-latency": latencyRun(), "tune-hostile": hostileRun()} {
-		t.Run(name, func(t *testing.T) {
-			var b bytes.Buffer
-			if err := report.TuneHTML(&b, report.NewTune(envelope(), run)); err != nil {
-				t.Fatal(err)
-			}
-			golden(t, "testdata/"+name+".html", b.Bytes())
-			page := b.String()
-			for _, bad := range []string{"<script", "http://", "https://", "url(", "@import", "<link", "<img", "NaN", "Inf%", "ZgotmplZ", "%!"} {
-				if strings.Contains(page, bad) {
-					t.Errorf("the page has %q", bad)
-				}
-			}
-			if len(page) > 200_000 {
-				t.Errorf("the page has %d bytes", len(page))
-			}
-		})
-	}
-}

@@ -5,12 +5,16 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/tune"
 )
@@ -143,7 +147,7 @@ func TestSegmentsCSV(t *testing.T) {
 	}
 }
 
-// FuzzRun: no file makes the list, the text, the page or the table of a run panic, or sends a control character to the terminal.
+// FuzzRun: no file makes the list, the text or the table of a run panic, or sends a control character to the terminal.
 func FuzzRun(f *testing.F) {
 	files, err := filepath.Glob("testdata/tune*.json")
 	if err != nil || len(files) == 0 {
@@ -163,23 +167,62 @@ func FuzzRun(f *testing.F) {
 		if err != nil || d.Design != nil && len(d.Design.Looks) > 0 && d.Design.Looks[len(d.Design.Looks)-1] > 12 {
 			return
 		}
-		var text, page bytes.Buffer
+		var text bytes.Buffer
 		if err := report.TuneText(&text, d, report.Style{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := report.RunsText(&text, report.NewRuns(envelope(), "", []report.RunEntry{report.NewRunEntry("x", d)}), report.Style{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := report.TuneHTML(&page, d); err != nil {
+		if err := report.SegmentsCSV(io.Discard, d); err != nil {
 			t.Fatal(err)
 		}
 		if strings.ContainsFunc(text.String(), func(r rune) bool { return r < ' ' && r != '\n' }) {
 			t.Errorf("control characters reach the terminal: %q", text.String())
 		}
-		for _, bad := range []string{"<script", "NaN", "Inf%", "ZgotmplZ"} {
-			if strings.Contains(page.String(), bad) && !bytes.Contains(doc, []byte(bad)) {
-				t.Errorf("the page has %q", bad)
-			}
-		}
 	})
+}
+
+// TestTuneWidth: the text of a tune stays within the columns of the house, also with long names; a word alone may be longer.
+func TestTuneWidth(t *testing.T) {
+	r := sampleRun()
+	r.Outcome.Trials[1].Knob = "ethtool:enp130s0f1np1/feature.tx-udp_tnl-csum-segmentation"
+	r.Outcome.Trials[1].Reason = "a reason"
+	var b bytes.Buffer
+	if err := report.TuneText(&b, report.NewTune(envelope(), r), report.Style{}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(b.String()) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 100 && !strings.Contains(line, "tx-udp_tnl") {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
+// TestHostileTune: neither a line end nor a command to the terminal nor a change of direction in a name from elsewhere gets through, with
+// and without colour; and a number of three hundred digits is not printed as such.
+func TestHostileTune(t *testing.T) {
+	r := sampleRun()
+	evil := "db1\nProved  ×99 with one change.\x1b[2J\x1b]0;x\x07\u202egnp.exe\u2028"
+	r.ID, r.Target, r.Goal = evil, evil, evil
+	r.Findings[0].Title, r.Findings[0].Code = evil, diagnose.Code(evil)
+	r.Outcome.Trials[0].Knob, r.Outcome.Trials[0].To = knob.ID(evil), knob.Value(evil)
+	r.Outcome.Trials[0].Ratio, r.Outcome.Baseline.Objective, r.Outcome.Baseline.Guards["rtt_loaded_seconds"] = 1e300, 1e300, 1e300
+	r.Outcome.Warnings, r.Outcome.Reason = []string{evil}, evil
+	for i := range r.Changes {
+		r.Changes[i].ID = evil
+	}
+	d := report.NewTune(envelope(), r)
+	entry := report.NewRunEntry(evil, d)
+	for _, colour := range []bool{false, true} {
+		var b bytes.Buffer
+		s := report.Style{Colour: colour}
+		if err := errors.Join(report.TuneText(&b, d, s), report.RunsText(&b, report.NewRuns(envelope(), evil, []report.RunEntry{entry}), s)); err != nil {
+			t.Fatal(err)
+		}
+		text := escapes.ReplaceAllString(b.String(), "")
+		if strings.ContainsAny(text, "\x1b\x07\u202e\u2028") || strings.Contains(text, "\nProved  ×99") || strings.Contains(text, "000000000") {
+			t.Errorf("colour %v: %q", colour, text)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -40,10 +41,50 @@ type printer struct {
 }
 
 // line prints one line. After an error nothing more is written.
+//
+// Whatever the arguments hold, it stays one line and commands the terminal nothing but our own colours: this is the one place that all text
+// passes.
 func (p *printer) line(format string, args ...any) {
 	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+		_, p.err = fmt.Fprintln(p.w, p.s.harmless(fmt.Sprintf(format, args...)))
 	}
+}
+
+// colours is what paint writes.
+var colours = regexp.MustCompile("^\x1b\\[[0-9;]{0,5}m")
+
+// harmless makes a line of text that may hold what another host has sent. Sequences of colour stay when colour is wanted.
+func (s Style) harmless(text string) string {
+	if !strings.ContainsFunc(text, dangerous) {
+		return text
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		if s.Colour {
+			if own := colours.FindString(text); own != "" {
+				b.WriteString(own)
+				text = text[len(own):]
+				continue
+			}
+		}
+		r, size := utf8.DecodeRuneInString(text)
+		switch {
+		case r == '\n' || r == '\t':
+			b.WriteByte(' ')
+		case dangerous(r):
+			b.WriteRune(unicode.ReplacementChar)
+		default:
+			b.WriteString(text[:size])
+		}
+		text = text[size:]
+	}
+	return b.String()
+}
+
+// dangerous tells a rune that a terminal obeys: control characters, ends of lines by other names, and those that turn the direction of what
+// follows, so that a name reads as another.
+func dangerous(r rune) bool {
+	return unicode.IsControl(r) || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
 
 // head prints the title of a part.
@@ -81,7 +122,7 @@ func broken(text string, width int) []string {
 // or set the title of the window. Line ends and tabs stay, since running text is broken anew and tables replace them.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+		if dangerous(r) && r != '\n' && r != '\t' {
 			return unicode.ReplacementChar
 		}
 		return r

@@ -29,7 +29,7 @@ func RunsText(w io.Writer, d *RunsDocument, s Style) error {
 			kept = fmt.Sprintf("%s and %d more", r.Kept[0], n-1)
 		}
 		e := tune.Effect{Ratio: r.Ratio, Low: r.Low, High: r.High}
-		t.row(r.Run, p.result(r.Result), times(r.Ratio), interval(e), shortened(r.Goal, 12), shortened(r.Target, 30), kept)
+		t.row(r.Run, p.result(r.Result), Times(r.Ratio), Interval(e), shortened(r.Goal, 12), shortened(r.Target, 30), kept)
 	}
 	t.print(p, "")
 	for _, r := range d.Runs {
@@ -63,30 +63,30 @@ func ReportText(w io.Writer, d *ReportDocument, s Style) error {
 	t := newTable(">effect", "interval", ">pairs", "was", "is now", "what")
 	t.wrap = true
 	for _, c := range d.Again.Comparisons {
-		now := cell{verdictText(c.Judged), nil}
+		now := cell{VerdictWords(c.Judged), nil}
 		if c.Differs {
 			now.paint = p.s.yellow
 		}
 		was := ""
 		if c.Decided != "" {
-			was = verdictText(c.Decided)
+			was = VerdictWords(c.Decided)
 		}
-		t.row(times(c.Again.Ratio), interval(c.Again), count(c.Again.Pairs), was, now, comparisonName(c))
+		t.row(Times(c.Again.Ratio), Interval(c.Again), count(c.Again.Pairs), was, now, ComparisonName(c))
 	}
 	t.print(p, "  ")
 	for _, c := range d.Again.Comparisons {
 		if c.Differs {
-			p.wrapped("  ", fmt.Sprintf("%s differs: %s", comparisonName(c), c.Reason))
+			p.wrapped("  ", fmt.Sprintf("%s differs: %s", ComparisonName(c), c.Reason))
 		}
 		if c.Level != "" {
-			p.wrapped("  ", fmt.Sprintf("%s: the search would now choose the level %s", comparisonName(c), c.Level))
+			p.wrapped("  ", fmt.Sprintf("%s: the search would now choose the level %s", ComparisonName(c), c.Level))
 		}
 	}
 	return p.err
 }
 
-// comparisonName says which comparison it is, as the ladder numbers them.
-func comparisonName(c tune.Comparison) string {
+// ComparisonName says which comparison it is, as the ladder numbers them.
+func ComparisonName(c tune.Comparison) string {
 	switch c.Phase {
 	case tune.PhaseTrial:
 		if c.Joint {

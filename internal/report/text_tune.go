@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -38,7 +40,7 @@ func TuneText(w io.Writer, d *TuneDocument, s Style) error {
 			if !a.Needed {
 				needed = cell{"dropped", s.yellow}
 			}
-			t.row(times(a.Ratio), interval(a.Effect), needed, fmt.Sprintf("%s %s", a.Side, a.Knob))
+			t.row(Times(a.Ratio), Interval(a.Effect), needed, fmt.Sprintf("%s %s", a.Side, a.Knob))
 		}
 		t.print(p, "  ")
 	}
@@ -80,8 +82,8 @@ func Headline(d *TuneDocument) (verdict, sentence string) {
 	case d.Unfinished != "":
 		return "Not finished", sentenceOf(d.Unfinished, "")
 	case kept > 0 && d.Final != nil && d.Baseline != nil && d.After != nil:
-		return "Proved", fmt.Sprintf("%s → %s, %s (%s) with %s.", d.quantity(d.Baseline.Objective), d.quantity(d.After.Objective),
-			times(d.Final.Ratio), interval(*d.Final), changesWord(kept))
+		return "Proved", fmt.Sprintf("%s → %s, %s (%s) with %s.", d.Quantity(d.Baseline.Objective), d.Quantity(d.After.Objective),
+			Times(d.Final.Ratio), Interval(*d.Final), changesWord(kept))
 	case len(d.Trials) == 0 && !d.Unreliable && !d.Partial:
 		return "Nothing to tune", sentenceOf(strings.TrimPrefix(d.Reason, "nothing to tune: "), "No change was worth trying.")
 	case d.Unreliable:
@@ -107,8 +109,11 @@ func changesWord(n int) string {
 	return fmt.Sprintf("%d changes", n)
 }
 
-// quantity prints a number in the unit of the goal.
-func (d *TuneDocument) quantity(x float64) string {
+// Quantity prints a number in the unit of the goal.
+func (d *TuneDocument) Quantity(x float64) string {
+	if math.Abs(x) >= beyond {
+		return fmt.Sprintf("%.3g %s", x, strings.ReplaceAll(d.Unit, "_", " "))
+	}
 	switch d.Unit {
 	case "bits_per_second":
 		return unit.BitRate(x).String()
@@ -118,7 +123,11 @@ func (d *TuneDocument) quantity(x float64) string {
 	return unit.FormatCount(x) + " trans/s"
 }
 
-// guardRows are the side effects that the table of before and after shows, when both sides were measured.
+// beyond is where numbers are no longer quantities that anybody has seen: they are printed with an exponent, and not with the three hundred
+// digits that a forged or broken document can ask for.
+const beyond = 1e18
+
+// guardRows are the guard-rails that the table of before and after shows, when both sides were measured.
 //
 // Guards without a row here are in the document and not on the screen.
 var guardRows = []struct{ key, name string }{
@@ -129,9 +138,11 @@ var guardRows = []struct{ key, name string }{
 	{"drops_per_gigabyte", "drops per gigabyte"},
 }
 
-// guardText prints a side effect in the unit that its key names.
-func guardText(key string, v float64) string {
+// GuardValue prints a guard-rail in the unit that its key names.
+func GuardValue(key string, v float64) string {
 	switch {
+	case math.Abs(v) >= beyond:
+		return fmt.Sprintf("%.3g", v)
 	case strings.HasSuffix(key, "_seconds"):
 		return unit.FormatSeconds(v)
 	case strings.HasSuffix(key, "_ratio"):
@@ -142,19 +153,22 @@ func guardText(key string, v float64) string {
 	return unit.FormatCount(v)
 }
 
-// comparison is one row of before and after.
-type comparison struct{ Name, Before, After, Change string }
+// Row is one line of the table of before and after, in words. After and what follows it are empty where nothing was kept.
+type Row struct {
+	Name, Before, After, Change string
+	Guard                       *tune.GuardRun // the guard-rail in the confirmation; nil for the objective, and where it was not judged
+}
 
-// comparisons pairs the figures of before and after. After is empty where nothing was kept.
-func (d *TuneDocument) comparisons() []comparison {
+// Rows pairs the figures of before and after: the objective first, then the guard-rails.
+func (d *TuneDocument) Rows() []Row {
 	if d.Baseline == nil {
 		return nil
 	}
-	rows := []comparison{{Name: d.Goal, Before: d.quantity(d.Baseline.Objective)}}
+	rows := []Row{{Name: d.Goal, Before: d.Quantity(d.Baseline.Objective)}}
 	if d.After != nil {
-		rows[0].After = d.quantity(d.After.Objective)
+		rows[0].After = d.Quantity(d.After.Objective)
 		if d.Final != nil {
-			rows[0].Change = strings.TrimSpace(times(d.Final.Ratio) + "  " + interval(*d.Final))
+			rows[0].Change = strings.TrimSpace(Times(d.Final.Ratio) + "  " + Interval(*d.Final))
 		}
 	}
 	for _, g := range guardRows {
@@ -162,10 +176,13 @@ func (d *TuneDocument) comparisons() []comparison {
 		if !ok {
 			continue
 		}
-		row := comparison{Name: g.name, Before: guardText(g.key, before)}
+		row := Row{Name: g.name, Before: GuardValue(g.key, before)}
 		if d.After != nil {
 			if after, ok := d.After.Guards[g.key]; ok {
-				row.After = guardText(g.key, after)
+				row.After = GuardValue(g.key, after)
+			}
+			if i := slices.IndexFunc(d.Guards, func(r tune.GuardRun) bool { return r.Name == g.key }); i >= 0 {
+				row.Guard = &d.Guards[i]
 			}
 		}
 		rows = append(rows, row)
@@ -175,7 +192,7 @@ func (d *TuneDocument) comparisons() []comparison {
 
 // beforeAfter prints the figures side by side, and what the bench could have told apart: without that a missing gain says nothing.
 func (p *printer) beforeAfter(d *TuneDocument) {
-	rows := d.comparisons()
+	rows := d.Rows()
 	if len(rows) == 0 {
 		return
 	}
@@ -202,7 +219,7 @@ func (p *printer) ladder(trials []tune.Trial) {
 	t := newTable(">effect", "interval", ">pairs", "verdict", "change")
 	t.wrap = true
 	for _, x := range trials {
-		t.row(times(x.Ratio), interval(x.Effect), count(x.Pairs), p.verdict(x), fmt.Sprintf("%s %s %s → %s", x.Side, x.Knob, value(x.From), value(x.To)))
+		t.row(Times(x.Ratio), Interval(x.Effect), count(x.Pairs), p.verdict(x), fmt.Sprintf("%s %s %s → %s", x.Side, x.Knob, value(x.From), value(x.To)))
 	}
 	t.print(p, "  ")
 	for _, x := range trials {
@@ -224,15 +241,15 @@ func (p *printer) left(changes []journal.Change) {
 
 // verdict colours what became of a trial, and says when several were tried as one.
 func (p *printer) verdict(t tune.Trial) cell {
-	text := verdictText(t.Verdict)
+	text := VerdictWords(t.Verdict)
 	if t.Joint {
 		text += ", together"
 	}
 	return cell{text, map[tune.Verdict]func(string) string{tune.Kept: p.s.green, tune.RevertedWorse: p.s.red, tune.Refused: p.s.yellow}[t.Verdict]}
 }
 
-// verdictText says a verdict in words; proved and not proved are the words that matter.
-func verdictText(v tune.Verdict) string {
+// VerdictWords says a verdict in words; proved and not proved are the words that matter.
+func VerdictWords(v tune.Verdict) string {
 	switch v {
 	case tune.Kept:
 		return "kept: proved"
@@ -252,10 +269,10 @@ func count(n int) string {
 	return fmt.Sprint(n)
 }
 
-// times prints an effect as a factor: ×3.91. Below two a third decimal is shown, because there it decides. Zero is not known.
+// Times prints an effect as a factor: ×3.91. Below two a third decimal is shown, because there it decides. Zero is not known.
 //
 // The third decimal is a tenth of a per cent, well below the one per cent that a change must prove to be kept.
-func times(x float64) string {
+func Times(x float64) string {
 	switch {
 	case x == 0:
 		return ""
@@ -263,12 +280,14 @@ func times(x float64) string {
 		return fmt.Sprintf("×%.3f", x)
 	case x < 100:
 		return fmt.Sprintf("×%.2f", x)
+	case x >= beyond:
+		return fmt.Sprintf("×%.3g", x)
 	}
 	return "×" + unit.FormatCount(x)
 }
 
-// interval prints the ends of an effect; an end that is not known yet is an ellipsis, no ends are nothing.
-func interval(e tune.Effect) string {
+// Interval prints the ends of an effect; an end that is not known yet is an ellipsis, no ends are nothing.
+func Interval(e tune.Effect) string {
 	if e.Low == 0 && e.High == 0 {
 		return ""
 	}
@@ -276,7 +295,7 @@ func interval(e tune.Effect) string {
 		if x == 0 {
 			return "…"
 		}
-		return times(x)
+		return Times(x)
 	}
 	return side(e.Low) + " to " + side(e.High)
 }

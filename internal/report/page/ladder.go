@@ -1,0 +1,160 @@
+package page
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/tune"
+)
+
+// ladder is the plot of every trial's effect with its interval, on an axis on which twice and half are equally far.
+type ladder struct {
+	Rows  []rung
+	Ticks []tick
+	One   string // where an effect of one is
+	Need  string // where the gain is that a lower end must beat; empty: not known
+	Needs string // that gain in words
+}
+
+// rung is one row of the ladder: what was tried, its effect as a number and as a bar, and what became of it.
+type rung struct {
+	Number, Side, Knob, From, To string
+	Why, Reason                  string
+	Effect, Interval, Pairs      string
+	Verdict, Class, Shape        string
+	Bar                          bool
+	Low, High, Point             string
+	OpenLow, OpenHigh            bool
+}
+
+// newLadder lays out the trials in their order, and the confirmation of everything kept as the last row.
+//
+// The order is that of the experiment and not of the effects, because each trial was made on top of those kept before
+// it.
+func newLadder(d *report.TuneDocument) *ladder {
+	if len(d.Trials) == 0 {
+		return nil
+	}
+	scale := ladderScale(d)
+	l := &ladder{One: percentOf(scale.at(1))}
+	if d.Pilot != nil && d.Pilot.MinUsefulEffect > 0 {
+		l.Need, l.Needs = percentOf(scale.at(1+d.Pilot.MinUsefulEffect)), report.Times(1+d.Pilot.MinUsefulEffect)
+	}
+	for i, t := range d.Trials {
+		r := rung{
+			Number: strconv.Itoa(i + 1), Side: string(t.Side), Knob: string(t.Knob), From: value(t.From), To: value(t.To), Why: t.Why, Reason: t.Reason,
+			Effect: report.Times(t.Ratio), Interval: report.Interval(t.Effect), Pairs: count(t.Pairs), Verdict: report.VerdictWords(t.Verdict),
+			Class: string(t.Verdict), Shape: shape(t.Verdict),
+		}
+		if t.Joint {
+			r.Verdict += ", together"
+		}
+		r.place(t.Effect, scale)
+		l.Rows = append(l.Rows, r)
+	}
+	if len(d.Kept) > 0 && d.Final != nil && d.Final.Ratio > 0 {
+		r := rung{
+			Number: "Σ", Knob: "all kept changes together", Reason: "measured anew against the original settings", Effect: report.Times(d.Final.Ratio),
+			Interval: report.Interval(*d.Final), Pairs: count(d.Final.Pairs), Verdict: "proved", Class: "kept total", Shape: shape(tune.Kept),
+		}
+		r.place(*d.Final, scale)
+		l.Rows = append(l.Rows, r)
+	}
+	l.Ticks = scale.ticks()
+	return l
+}
+
+// shape is the mark of a verdict as an SVG path around 0,0: who cannot tell the colours apart, or prints in black, reads the shape.
+func shape(v tune.Verdict) string {
+	switch v {
+	case tune.Kept:
+		return "M0-7 7 0 0 7-7 0Z" // ◆
+	case tune.RevertedWorse:
+		return "M-6-5H6L0 6Z" // ▼
+	}
+	return "M-5 0A5 5 0 1 0 5 0 5 5 0 1 0-5 0Z" // ○, hollow by its style
+}
+
+// place puts the bar of an effect on the scale. An end that is not known runs to the edge and gets an arrow: open is not the same as
+// wide, and a reader must see that.
+func (r *rung) place(e tune.Effect, s logScale) {
+	if e.Ratio <= 0 {
+		return
+	}
+	r.Bar = true
+	low, high := 0.0, 1.0
+	if e.Low > 0 {
+		low = s.at(e.Low)
+	} else {
+		r.OpenLow = true
+	}
+	if e.High > 0 {
+		high = s.at(e.High)
+	} else {
+		r.OpenHigh = true
+	}
+	r.Low, r.High, r.Point = percentOf(low), percentOf(high), percentOf(s.at(e.Ratio))
+}
+
+// nearOne is the logarithm of an effect up to which the axis is even: 5 %. Beyond it the axis is logarithmic in the logarithm (the inverse hyperbolic
+// sine joins the two smoothly), so that beside a gain of ×25 the interval of a change that does nothing is still a bar and not a dot.
+const nearOne = 0.05
+
+// logScale maps effects to 0…1.
+type logScale struct{ low, high float64 }
+
+// stretched is the place of a factor on an axis without ends.
+func stretched(x float64) float64 { return math.Asinh(math.Log(x) / nearOne) }
+
+// at is the place of a factor as a share of the width, kept inside.
+//
+// The scale is never empty: it spans ×0.9 to ×1.1 at least.
+func (s logScale) at(x float64) float64 {
+	return min(max((stretched(x)-s.low)/(s.high-s.low), 0), 1)
+}
+
+// ladderScale covers every known end, ×0.9 to ×1.1 at least, and a margin.
+//
+// Without the least span a run in which nothing helped would fill the width with noise of a tenth of a per cent.
+func ladderScale(d *report.TuneDocument) logScale {
+	low, high := stretched(0.9), stretched(1.1)
+	cover := func(e tune.Effect) {
+		for _, x := range []float64{e.Ratio, e.Low, e.High} {
+			if x > 0 {
+				low, high = min(low, stretched(x)), max(high, stretched(x))
+			}
+		}
+	}
+	for _, t := range d.Trials {
+		cover(t.Effect)
+	}
+	if d.Final != nil {
+		cover(*d.Final)
+	}
+	margin := 0.04 * (high - low)
+	return logScale{low - margin, high + margin}
+}
+
+// ticks chooses round factors at least an eighth of the width apart; ×1 is always there.
+//
+// Candidates are in order of importance, so that the ones that matter take their places before others come too close.
+func (s logScale) ticks() []tick {
+	candidates := []float64{1, 2, 0.5, 4, 10, 0.1, 0.25, 1.1, 0.9, 1.5, 3, 0.8, 1.25, 1.05, 0.95, 5, 8, 20, 50, 100, 1000, 0.01}
+	var chosen []float64
+	for _, c := range candidates {
+		if at := stretched(c); at < s.low || at > s.high {
+			continue
+		}
+		if !slices.ContainsFunc(chosen, func(x float64) bool { return math.Abs(s.at(x)-s.at(c)) < 0.125 }) {
+			chosen = append(chosen, c)
+		}
+	}
+	slices.Sort(chosen)
+	var all []tick
+	for _, c := range chosen {
+		all = append(all, tick{At: percentOf(s.at(c)), Label: "×" + strconv.FormatFloat(c, 'g', -1, 64)})
+	}
+	return all
+}

@@ -1,0 +1,246 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/tune"
+	"github.com/linerate/linerate/internal/unit"
+)
+
+// view is what the template shows: plain strings and positions, nothing to decide any more.
+type view struct {
+	Verdict, Sentence   string
+	Tone                string // good, weak, quiet: the colour of the verdict
+	Host, Target, Goal  string
+	Made, Version, Took string
+	Run                 string // its name in the store
+
+	Effect, Interval, Pairs string
+	Confidence              string
+	Bars                    []bar
+	Rows                    []row
+	Findings                []findingView
+	Series                  *series
+	Ladder                  *ladder
+	Ablation                []ablationView
+	Changes                 []changeView
+	State                   string
+	Method                  []string
+	Warnings                []string
+	Again                   *againView
+}
+
+// bar is one of the two bars at the top; the longer one fills the width.
+//
+// Width is a share of the longer bar, both from zero: bars that begin elsewhere make small gains look large.
+type bar struct{ Label, Value, Class, Width string }
+
+// row is one line of before and after. Allowed and Kept are of guard-rails: what they could cost, and whether that was held.
+type row struct{ Name, Before, After, Change, Allowed, Held string }
+
+// findingView is one finding of the diagnosis before; Class is its severity and chooses the colour.
+type findingView struct {
+	Code, Title, Where, Sure, Class string
+	Evidence                        []evidenceView
+	Rejected                        []string
+	Remedy                          string
+}
+
+// evidenceView is one row of a finding's evidence, with the value in words.
+type evidenceView struct{ Name, Value, Source string }
+
+// ablationView is one kept change that was measured against the others without it.
+type ablationView struct{ Side, Knob, Effect, Interval, Result string }
+
+// changeView is one change that is still in force.
+type changeView struct{ ID, Side, Knob, From, To, State string }
+
+// againView is what the segments say when they are judged again.
+type againView struct {
+	Sentence string
+	Rows     []againRow
+}
+
+// againRow is one comparison judged again.
+type againRow struct {
+	What, Pairs, Effect, Interval, Was, Now, Why string
+	Differs                                      bool
+}
+
+// newView turns a document into what the template shows. Every decision about words, order and places is taken here, so that the
+// template stays free of logic and tests of the page can read its fields in the golden file.
+func newView(d *report.TuneDocument, again *tune.Reanalysis) view {
+	verdict, sentence := report.Headline(d)
+	v := view{
+		Verdict: verdict, Sentence: sentence, Tone: "quiet", Run: d.Run,
+		Host: cmp.Or(d.Host.Name, "near"), Target: d.Target, Goal: d.Goal,
+		Made: d.Time.Format("2 January 2006, 15:04 MST"), Version: d.Linerate, State: string(d.State),
+		Bars: bars(d), Rows: rows(d), Series: newSeries(d), Ladder: newLadder(d), Method: method(d), Warnings: d.Warnings,
+	}
+	if d.Seconds > 0 {
+		v.Took = unit.FormatSeconds(d.Seconds)
+	}
+	switch verdict {
+	case "Proved":
+		v.Tone = "good"
+		v.Effect, v.Interval, v.Pairs = report.Times(d.Final.Ratio), report.Interval(*d.Final), fmt.Sprint(d.Final.Pairs)
+		if d.Final.Confidence > 0 {
+			v.Confidence = fmt.Sprintf("%.0f %%", 100*d.Final.Confidence)
+		}
+	case "Not proved", "Not finished":
+		v.Tone = "weak"
+	}
+	for _, f := range d.Findings {
+		v.Findings = append(v.Findings, viewFinding(f))
+	}
+	for _, a := range d.Ablation {
+		result := "needed"
+		if !a.Needed {
+			result = "dropped"
+		}
+		v.Ablation = append(v.Ablation, ablationView{string(a.Side), string(a.Knob), report.Times(a.Ratio), report.Interval(a.Effect), result})
+	}
+	for _, c := range d.Changes {
+		v.Changes = append(v.Changes, changeView{c.ID, c.Side, string(c.Knob), value(c.From), value(c.To), string(c.State)})
+	}
+	if again != nil {
+		v.Again = viewAgain(again)
+	}
+	return v
+}
+
+// bars gives the figure before, and the one after when something was kept. A rate of zero has nothing to draw.
+//
+// Percentages need a positive longest bar to divide by.
+func bars(d *report.TuneDocument) []bar {
+	if d.Baseline == nil {
+		return nil
+	}
+	all := []bar{{Label: "measured", Value: d.Quantity(d.Baseline.Objective), Class: "a"}}
+	top := d.Baseline.Objective
+	if d.After != nil {
+		all[0].Label = "before"
+		all = append(all, bar{Label: "after", Value: d.Quantity(d.After.Objective), Class: "b"})
+		top = max(top, d.After.Objective)
+	}
+	if top <= 0 {
+		return nil
+	}
+	all[0].Width = percentOf(d.Baseline.Objective / top)
+	if d.After != nil {
+		all[1].Width = percentOf(d.After.Objective / top)
+	}
+	return all
+}
+
+// rows is the table of before and after, with what each guard-rail could cost.
+func rows(d *report.TuneDocument) []row {
+	var all []row
+	for _, r := range d.Rows() {
+		out := row{Name: r.Name, Before: r.Before, After: r.After, Change: r.Change}
+		if g := r.Guard; g != nil {
+			out.Change = report.Times(g.Ratio)
+			if span := report.Interval(tune.Effect{Low: g.Low, High: g.High}); span != "" {
+				out.Change += "  " + span
+			}
+			var allowed []string
+			if g.Bound > 0 {
+				allowed = append(allowed, "up to "+report.Times(g.Bound))
+			}
+			if g.Limit > 0 {
+				allowed = append(allowed, "limit "+report.GuardValue(g.Name, g.Limit))
+			}
+			out.Allowed = strings.Join(allowed, ", ")
+			out.Held = "✓ held"
+			if g.Worse || g.PastLimit {
+				out.Held = "✗ broken"
+			}
+		}
+		all = append(all, out)
+	}
+	return all
+}
+
+// viewFinding puts a finding into words.
+func viewFinding(f diagnose.Finding) findingView {
+	v := findingView{
+		Code: string(f.Code), Title: f.Title, Where: f.Where, Sure: fmt.Sprintf("%.0f %% sure", 100*f.Confidence),
+		Class: string(f.Severity), Rejected: f.Rejected, Remedy: f.Remedy.Text,
+	}
+	for _, e := range f.Evidence {
+		v.Evidence = append(v.Evidence, evidenceView{e.Name, report.EvidenceValue(e), e.Source})
+	}
+	return v
+}
+
+// viewAgain puts a second judgement into words. Its rows are there only when something differs from the first, or other rules were asked for.
+func viewAgain(r *tune.Reanalysis) *againView {
+	v := &againView{Sentence: report.AgainSentence(r)}
+	if r.OwnRules && r.Disagreements == 0 && r.Changed == 0 {
+		return v
+	}
+	for _, c := range r.Comparisons {
+		row := againRow{What: report.ComparisonName(c), Pairs: count(c.Again.Pairs), Effect: report.Times(c.Again.Ratio), Interval: report.Interval(c.Again),
+			Now: report.VerdictWords(c.Judged), Differs: c.Differs}
+		if c.Decided != "" {
+			row.Was = report.VerdictWords(c.Decided)
+		}
+		if c.Differs {
+			row.Why = c.Reason
+		}
+		v.Rows = append(v.Rows, row)
+	}
+	return v
+}
+
+// method says in plain sentences how the verdicts came about, with the numbers of this run.
+//
+// It is on the page because the page is sent around without the program: who reads it must be able to tell what
+// "proved" means there.
+func method(d *report.TuneDocument) []string {
+	var all []string
+	if p := d.Pilot; p != nil {
+		all = append(all, fmt.Sprintf("First %d pairs were measured without any change. Such a pair scatters by %s here, so gains from %s on can be proven.",
+			p.Pairs, unit.FormatPercent(p.PairNoise), unit.FormatPercent(p.ResolvableEffect)))
+	}
+	if len(d.Segments) > 0 {
+		text := fmt.Sprintf("%d segments were measured, each with new connections, in pairs whose order a coin decided.", len(d.Segments))
+		if d.Discarded > 0 {
+			text += fmt.Sprintf(" %d were disturbed from outside and do not count.", d.Discarded)
+		}
+		all = append(all, text,
+			"A change is kept only when the lower end of its interval beats the smallest useful effect and no guard-rail is proven worse than its bound. Everything else is taken back.")
+	}
+	if d.Final != nil && d.Final.Pairs > 0 && len(d.Kept) > 0 {
+		all = append(all, fmt.Sprintf("The kept set was then measured anew against the original settings, %d pairs; that is the number at the top.", d.Final.Pairs))
+	}
+	if d.Partial {
+		all = append(all, "The time ran out before every candidate was tried.")
+	}
+	if r := d.Design; r != nil {
+		all = append(all, fmt.Sprintf("Decisions were taken after %s pairs only, with the chance of a false one spread over these looks: %s confidence in all. The seed of the coin was %s.",
+			strings.Trim(strings.ReplaceAll(fmt.Sprint(r.Looks), " ", ", "), "[]"), unit.FormatPercent(r.Confidence), r.Seed))
+	}
+	return all
+}
+
+// value shows a knob's value; an empty one would vanish from a table.
+func value(v knob.Value) string {
+	if v == "" {
+		return `""`
+	}
+	return string(v)
+}
+
+// count prints a number of things, empty for none.
+func count(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
