@@ -43,12 +43,15 @@
 // its old value to the change above it. Change.Original is the first value seen on a knob since boot and never a tuned one.
 //
 // A name is not enough to know a knob again: what is changed, stacked and put back is the knob of one boot, one network namespace and one
-// interface index. A change whose interface is gone, even if another one has its name, is over; one made in another namespace is
-// left to those inside.
+// interface index. An interface that has another name by now is found by its index. A change whose interface is gone, even if another one has
+// its name, is over; one made in another namespace is left to those inside, and over when that namespace is gone.
+//
+// Commit looks at the knob first: a trial that somebody else has overwritten is ErrForeign, because what would stay is not what was tried.
 //
 // The guard process is started before the first knob is written and has answered by then: see StartGuard. It is `linerate guard
 // --state DIR --mode lease|deadline --session ID --deadline 60s`, in a session of its own, with the end of a pipe that breaks when the
-// writer is gone. A writer that lives past the deadline of its lease, or of one of its Deadline trials, is ended first (SIGTERM, five seconds,
+// writer is gone, and in a control group of its own, so that the end of a login session or a service does not take it along: systemd gives one where it
+// runs, else the guard makes one as high up as it may. A writer that lives past the deadline of its lease, or of one of its Deadline trials, is ended first (SIGTERM, five seconds,
 // SIGKILL), because it has the lock. One that has nothing in trial is left in peace.
 //
 // A journal that could not be written once takes no more changes from this process. Putting old values back goes on all the same: it is
@@ -70,12 +73,12 @@
 // # State directory
 //
 // journal.log is a log of package durable with one JSON object per record (type record); lock holds the writer's process id;
-// guard.log is what guards had to say.
+// guard.log is what guards had to say; notices is what they have taken back since the last command, see TakeNotices.
 //
 // # Sources
 //
 // clock_gettime(2) for CLOCK_BOOTTIME (Linux 2.6.39), time_namespaces(7) (Linux 5.6), namespaces(7) for the names of network namespaces, pipe(7),
-// setsid(2), proc_pid_oom_score_adj(5), random(4) for /proc/sys/kernel/random/boot_id.
+// setsid(2), cgroups(7), org.freedesktop.systemd1(5) for StartTransientUnit, proc_pid_oom_score_adj(5), random(4) for /proc/sys/kernel/random/boot_id.
 //
 // # Limits
 //

@@ -225,6 +225,7 @@ func endGroup(t *testing.T, env, want string) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
+	defer command.Process.Kill() // It is gone by then, unless the test broke off.
 	if _, err := out.Read(make([]byte, 64)); err != nil {
 		t.Fatalf("writer: %v", err)
 	}
