@@ -157,7 +157,9 @@ func holeRemedy(sender string, passes int, x *evidence.Finding) {
 	if passes > 0 {
 		x.Remedy.Text += fmt.Sprintf(" Until then an MTU of %d on the route, or TCP that finds out by itself, gets through.", passes)
 	}
-	x.Remedy.Add(evidence.Candidate{Knob: tcpMTUProbing, Side: sender, Levels: []knob.Value{"1"}, Why: "TCP tries smaller segments when large ones vanish (RFC 4821)"})
-	x.Remedy.Proof = "New connections with tcp_mtu_probing 0 and 1 by turns: without it they stall, with it they flow after some timeouts. Pings of 64 bytes " +
-		"must pass all the time."
+	// 1 waits for some timeouts first, which are longer than many a connection; 2 begins small and looks upward.
+	x.Remedy.Add(evidence.Candidate{Knob: tcpMTUProbing, Side: sender, Levels: []knob.Value{"1", "2"},
+		Why: "TCP tries smaller segments when large ones vanish, or from the start (RFC 4821)"})
+	x.Remedy.Proof = "New connections with tcp_mtu_probing 0 and 2 by turns: without it they stall, with it they flow at once (with 1 after some timeouts). Pings of " +
+		"64 bytes must pass all the time."
 }
