@@ -37,6 +37,7 @@ type tuneFlags struct {
 	force     bool
 	budget    time.Duration
 	warmUp    time.Duration
+	soak      time.Duration
 	trials    int
 	seed      uint64
 }
@@ -56,7 +57,9 @@ peer or a killed process take all of it back.
 
 The other side must have been started with --allow-tuning, or only this side is changed. What another
 program on a host will write again (TuneD, irqbalance, NetworkManager, …) is told and left alone.
-The plan is told before anything is written; --dry-run ends there.
+The plan is told before anything is written; --dry-run ends there. With --soak the changes are
+tested once more when they have been in force for so long; Ctrl-C while it waits leaves them in
+force, untested.
 
 --objective says what to improve and what it may not cost: GOAL where TERM<VALUE and …
 A change that breaks a bound is not kept, whatever it gains. The goals are throughput, latency
@@ -75,6 +78,7 @@ and packets (small datagrams that arrive); the terms:
 	c.Flags().StringVar(&f.html, "html", "", "also write the result as one self-contained page to this file")
 	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute, "time for everything, diagnoses included")
 	c.Flags().IntVar(&f.trials, "max-trials", 20, "how many candidates are tried at most")
+	c.Flags().DurationVar(&f.soak, "soak", 0, "after the commit wait so long, test the changes once more, and take them back if the gain is gone")
 	c.Flags().DurationVar(&f.load.duration, "duration", 0, "measured part of one segment (default: from the round trip)")
 	c.Flags().DurationVar(&f.warmUp, "warm-up", 0, "cut from the front of one segment (default: from the round trip)")
 	c.Flags().IntVar(&f.load.parallel, "parallel", 1, "connections at the same time")
@@ -92,7 +96,7 @@ and packets (small datagrams that arrive); the terms:
 // experiment (leaseFor).
 func (f tuneFlags) options() (loop.TuneOptions, error) {
 	o := loop.TuneOptions{
-		Direction: f.load.direction(), Streams: f.load.parallel, Budget: f.budget, MaxTrials: f.trials,
+		Direction: f.load.direction(), Streams: f.load.parallel, Budget: f.budget, MaxTrials: f.trials, Soak: f.soak,
 		Segment: f.load.duration, WarmUp: f.warmUp, Seed: f.seed, Thorough: f.thorough, DryRun: f.dryRun, ForceOwned: f.force,
 	}
 	var err error
@@ -104,6 +108,8 @@ func (f tuneFlags) options() (loop.TuneOptions, error) {
 		return o, usagef("--budget %v: must be longer than nothing and at most 50m", f.budget)
 	case f.load.duration < 0 || f.warmUp < 0:
 		return o, usagef("--duration and --warm-up must not be negative")
+	case f.soak < 0 || f.soak > 24*time.Hour:
+		return o, usagef("--soak %v: must be at most 24h", f.soak)
 	case f.trials < 1:
 		return o, usagef("--max-trials %d: must be at least 1", f.trials)
 	case f.load.parallel < 1 || f.load.parallel > traffic.MaxStreams:

@@ -171,6 +171,9 @@ func (r refusals) of(ctx context.Context, c tune.Candidate) string {
 	err := r.near.Foresee(ctx, knob.Setting{Knob: c.Knob, Value: c.Levels[0]})
 	for _, answer := range []error{fs.ErrPermission, fs.ErrNotExist, knob.ErrNotSupported, knob.ErrReadOnly} {
 		if errors.Is(err, answer) {
+			if of := (*knob.Error)(nil); errors.As(err, &of) {
+				err = of.Err // the knob is named already
+			}
 			return err.Error()
 		}
 	}

@@ -60,8 +60,14 @@ const (
 // production always carries something: what is there all the time is in both arms alike, and only what comes and goes can be taken for an effect.
 type crossTraffic struct {
 	cards [2]string            // near, far; empty: not known
-	usual map[[2]int][]float64 // by test and end: the foreign share of recent segments
-	doubt map[[2]int][]float64 // and by how much each of them may be wrong
+	past  map[[2]int][]foreign // by test and end: recent segments
+}
+
+// foreign is what a card carried beside the test in one segment.
+type foreign struct {
+	share  float64 // of the test's own bytes
+	wrong  float64 // by how much the share may be wrong
+	perSec float64 // bytes per second
 }
 
 // judge tells why a test must not count, or nothing. test is its place within the segment.
@@ -73,8 +79,8 @@ func (c *crossTraffic) judge(test int, r *traffic.Result) string {
 	if own <= 0 || r.DurationSeconds <= 0 {
 		return ""
 	}
-	if c.usual == nil {
-		c.usual, c.doubt = map[[2]int][]float64{}, map[[2]int][]float64{}
+	if c.past == nil {
+		c.past = map[[2]int][]foreign{}
 	}
 	reason := ""
 	for i, end := range []struct {
@@ -87,26 +93,37 @@ func (c *crossTraffic) judge(test int, r *traffic.Result) string {
 			continue
 		}
 		carried := float64(end.end.Counters["nic."+card+".rx_bytes"] + end.end.Counters["nic."+card+".tx_bytes"])
-		foreign := carried - own
+		now := foreign{share: carried/own - 1, wrong: unsure / own, perSec: (carried - own) / r.DurationSeconds}
 		key := [2]int{test, i}
-		before, doubts := c.usual[key], c.doubt[key]
-		c.usual[key], c.doubt[key] = recent(before, foreign/own), recent(doubts, unsure/own)
-		if len(before) < crossFewest {
-			continue
-		}
-		usual := stats.Median(slices.Clone(before))
-		// The doubt of what is usual counts as well: with larger segments the headers that were reckoned too high before are gone.
-		wrong := max(unsure, slices.Max(doubts)*own)
-		if more := foreign - usual*own; more > crossShare*own+wrong && more > crossFloor*r.DurationSeconds && reason == "" {
-			reason = fmt.Sprintf("cross traffic on %s of the %s host: %.0f %% more than usual", card, end.name, 100*(foreign/own-usual))
+		before := c.past[key]
+		c.past[key] = append(before[max(0, len(before)-crossHistory+1):len(before):len(before)], now)
+		if len(before) >= crossFewest && reason == "" {
+			if more := now.beyond(before); more*own > crossFloor*r.DurationSeconds {
+				reason = fmt.Sprintf("cross traffic on %s of the %s host: %.0f %% more than usual", card, end.name, 100*more)
+			}
 		}
 	}
 	return reason
 }
 
-// recent appends to a history and forgets what is too old.
-func recent(history []float64, x float64) []float64 {
-	return append(history[max(0, len(history)-crossHistory+1):len(history):len(history)], x)
+// beyond is how much more than usual this is, as a share of the test's own bytes; zero: not clearly more.
+//
+// Usual is the share or the rate, whichever is more: traffic of a steady rate is a small share of a fast arm and a large one of a slow arm. The
+// doubt of earlier segments counts as well: with larger segments the headers that were reckoned too high before are gone.
+func (f foreign) beyond(before []foreign) float64 {
+	shares, rates, wrong := make([]float64, len(before)), make([]float64, len(before)), f.wrong
+	for i, b := range before {
+		shares[i], rates[i] = b.share, b.perSec
+		wrong = max(wrong, b.wrong)
+	}
+	more := f.share - stats.Median(shares)
+	if usual := stats.Median(rates); f.perSec > 0 {
+		more = min(more, f.share*(1-usual/f.perSec))
+	}
+	if more <= crossShare+wrong {
+		return 0
+	}
+	return more
 }
 
 // wireBytes is about what a test put on the wire, both ways together, and by how much that may be wrong: cards that cut up or put together segments

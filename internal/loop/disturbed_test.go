@@ -92,3 +92,30 @@ func TestCrossTrafficAndSegmentSizes(t *testing.T) {
 		t.Errorf("larger segments are no other traffic: %q", got)
 	}
 }
+
+// TestCrossTrafficOfASteadyRate: what another program sends all the time is a small share of a fast arm and a large one of a slow arm, and disturbs
+// neither.
+func TestCrossTrafficOfASteadyRate(t *testing.T) {
+	watch := crossTraffic{cards: [2]string{"eth0", ""}}
+	const steady = 10e6
+	slow := func() *traffic.Result {
+		return carried(0, func(r *traffic.Result) {
+			r.Bytes, r.Ends.Local.TCP[0].SegsOut, r.Ends.Local.TCP[0].SegsIn = 10e6, 10_000, 5_000
+			r.Ends.Local.Counters["nic.eth0.tx_bytes"], r.Ends.Local.Counters["nic.eth0.rx_bytes"] = 10.9e6+steady, 0.4e6
+		})
+	}
+	for i := range 12 {
+		r := carried(steady, nil)
+		if i%2 == 1 {
+			r = slow()
+		}
+		if got := watch.judge(0, r); got != "" {
+			t.Errorf("segment %d: %q", i, got)
+		}
+	}
+	busier := slow()
+	busier.Ends.Local.Counters["nic.eth0.tx_bytes"] += 3 * steady
+	if got := watch.judge(0, busier); got == "" {
+		t.Error("four times the usual traffic of others is not found")
+	}
+}

@@ -31,6 +31,7 @@ type TuneOptions struct {
 	Allow      knob.Disturbance   // highest disturbance class of a candidate
 	Budget     time.Duration      // of everything, diagnoses included; 0: no bound
 	MaxTrials  int                // that are measured; 0: no bound
+	Soak       time.Duration      // how long the committed set is in force before it is tested once more, after the budget; 0: it is not
 	Segment    time.Duration      // measured part of one segment; 0: from the round trip
 	WarmUp     time.Duration      // cut from the front of each segment; 0: from the round trip
 	Knobs      func(knob.ID) bool // nil: every candidate of the findings; else only these
@@ -126,6 +127,7 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 	config := tune.DefaultConfig()
 	config.AllowedDisturbance = o.Allow
 	config.MaxTrials = o.MaxTrials
+	config.Soak = o.Soak
 	config.Seed = o.Seed
 	config.Lookup = knob.Catalogue().Lookup
 	config.Guards = guardsFor(o.Objective)
