@@ -45,8 +45,7 @@ func TestKillTune(t *testing.T) {
 			k := newKillWorld(t, w%2 == 0)
 			random := rand.New(rand.NewPCG(uint64(w), 7))
 			for i := range rounds / worlds {
-				// Every third kill falls anywhere, the others after the first trial has begun: there is the danger.
-				k.round(t, i%3 != 0, time.Duration(random.Int64N(int64(4*time.Second))))
+				k.round(t, moment(i%3), time.Duration(random.Int64N(int64(4*time.Second))))
 			}
 			if k.inForce == 0 {
 				t.Error("no kill fell while a change was in force: the test shows nothing")
@@ -55,6 +54,15 @@ func TestKillTune(t *testing.T) {
 		})
 	}
 }
+
+// moment is from when on a kill may fall: anywhere, after the first trial has begun, or at once when a change is in force, where the danger is.
+type moment int
+
+const (
+	anywhere moment = iota
+	inTrial
+	inForce
+)
 
 // TestFarDies kills the far process with SIGKILL while its change is in force: the far guard puts the value back, and the near tune
 // ends by itself with the status for an unreachable peer.
@@ -138,8 +146,9 @@ func (k *killWorld) settings(t *testing.T) (s [2]map[string]string) {
 	return s
 }
 
-// round starts a tune, kills it a while after its start or after the start of its first trial, and waits for everything to be as it was.
-func (k *killWorld) round(t *testing.T, inTrial bool, after time.Duration) {
+// round starts a tune, kills it a while after its start, after the start of its first trial or when a change is in force, and waits for
+// everything to be as it was.
+func (k *killWorld) round(t *testing.T, from moment, after time.Duration) {
 	t.Helper()
 	tune := k.command(t.Context(), k.Near(), "tune", k.Far().Address, "--duration", "100ms", "--warm-up", "60ms", "--progress", "lines")
 	said := &syncBuffer{}
@@ -149,8 +158,12 @@ func (k *killWorld) round(t *testing.T, inTrial bool, after time.Duration) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- tune.Wait() }()
-	if inTrial {
-		await(t, "the first trial to begin", func() bool { return strings.Contains(said.String(), "try ") })
+	if from != anywhere {
+		await(t, "the first trial to begin", func() bool { return strings.Contains(said.String(), "try ") || len(done) > 0 })
+	}
+	if from == inForce {
+		await(t, "a change to be in force", func() bool { return !cmp.Equal(k.before, k.settings(t)) || len(done) > 0 })
+		after /= 40 // Within the segments of that trial.
 	}
 	select {
 	case <-time.After(after): // the random moment is the point of the test
