@@ -129,6 +129,8 @@ func matchOf(d bootconf.Device) string {
 		return "PermanentMACAddress=" + d.Permanent + "\n"
 	case d.Path != "":
 		return "Path=" + d.Path + "\n"
+	case d.Driver != "" && d.Address != "":
+		return "MACAddress=" + d.Address + "\nDriver=" + d.Driver + "\n"
 	}
 	return "OriginalName=" + d.Name + "\n"
 }
@@ -140,6 +142,8 @@ func deviceRule(d bootconf.Device) string {
 		return fmt.Sprintf("DRIVERS==\"?*\", ATTR{address}==%q, ATTR{type}==\"1\"", d.Permanent)
 	case d.Path != "":
 		return fmt.Sprintf("ENV{ID_PATH}==%q", d.Path)
+	case d.Driver != "" && d.Address != "":
+		return fmt.Sprintf("DRIVERS==\"?*\", ATTR{address}==%q", d.Address)
 	}
 	return fmt.Sprintf("KERNEL==%q", d.Name)
 }

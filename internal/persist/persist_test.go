@@ -47,6 +47,12 @@ func card(name string) bootconf.Device {
 	if name == "eth0" {
 		return bootconf.Device{Name: name, Permanent: "52:54:00:12:34:56", Address: "52:54:00:12:34:56", Path: "pci-0000:00:03.0", Driver: "e1000"}
 	}
+	if name == "usb0" {
+		return bootconf.Device{Name: name, Address: "02:00:00:00:00:01", Driver: "cdc_ether"}
+	}
+	if name == "enp4s0" {
+		return bootconf.Device{Name: name, Address: "02:00:00:00:00:02", Path: "pci-0000:04:00.0", Driver: "igc"} // somebody gave it an address
+	}
 	return bootconf.Device{Name: name}
 }
 
@@ -145,17 +151,22 @@ func TestLinkFiles(t *testing.T) {
 		shared string // path of the copy
 		dir    string
 		notes  int
+		match  string
 	}{
 		"general": {device: "eth0", shared: own, dir: own + ".d"},
 		"of this card": {map[string]string{"etc/systemd/network/10-lan.link": "[Match]\nMACAddress=52-54-00-12-34-56\n[Link]\nName=eth0\n"},
-			"eth0", "", "/etc/systemd/network/10-lan.link.d", 1},
-		"of another card":     {map[string]string{"etc/systemd/network/10-wan.link": "[Match]\nMACAddress=52:54:00:00:00:01\n[Link]\nName=wan\n"}, "eth0", own, own + ".d", 0},
-		"general and early":   {map[string]string{"etc/systemd/network/10-all.link": "[Match]\nDriver=e1000\n[Link]\nMTUBytes=1400\n"}, "eth0", "/etc/systemd/network/00-linerate-eth0.link", "/etc/systemd/network/00-linerate-eth0.link.d", 0},
-		"perhaps":             {map[string]string{"etc/systemd/network/10-vm.link": "[Match]\nVirtualization=kvm\n[Link]\nMTUBytes=1400\n"}, "eth0", own, own + ".d", 1},
-		"hidden":              {map[string]string{"etc/systemd/network/99-default.link": "\n"}, "eth0", own, own + ".d", 0},
-		"virtual":             {device: "dummy0", shared: "/etc/systemd/network/60-linerate-dummy0.link", dir: "/etc/systemd/network/60-linerate-dummy0.link.d"},
-		"netplan's, in /run":  {map[string]string{"run/systemd/network/10-netplan-eth0.link": "[Match]\nOriginalName=eth0\n[Link]\nMTUBytes=1400\n"}, "eth0", "", "/etc/systemd/network/10-netplan-eth0.link.d", 1},
-		"with drop-in of its": {map[string]string{"usr/lib/systemd/network/99-default.link.d/a.conf": "[Link]\nAlternativeNamesPolicy=mac\n"}, "eth0", own, own + ".d", 0},
+			"eth0", "", "/etc/systemd/network/10-lan.link.d", 1, ""},
+		"of another card":   {map[string]string{"etc/systemd/network/10-wan.link": "[Match]\nMACAddress=52:54:00:00:00:01\n[Link]\nName=wan\n"}, "eth0", own, own + ".d", 0, ""},
+		"general and early": {map[string]string{"etc/systemd/network/10-all.link": "[Match]\nDriver=e1000\n[Link]\nMTUBytes=1400\n"}, "eth0", "/etc/systemd/network/00-linerate-eth0.link", "/etc/systemd/network/00-linerate-eth0.link.d", 0, ""},
+		"perhaps":           {map[string]string{"etc/systemd/network/10-vm.link": "[Match]\nVirtualization=kvm\n[Link]\nMTUBytes=1400\n"}, "eth0", own, own + ".d", 1, ""},
+		"hidden":            {map[string]string{"etc/systemd/network/99-default.link": "\n"}, "eth0", own, own + ".d", 0, ""},
+		"virtual":           {device: "dummy0", shared: "/etc/systemd/network/60-linerate-dummy0.link", dir: "/etc/systemd/network/60-linerate-dummy0.link.d", match: "OriginalName=dummy0\n"},
+		"behind USB": {device: "usb0", shared: "/etc/systemd/network/60-linerate-usb0.link", dir: "/etc/systemd/network/60-linerate-usb0.link.d",
+			match: "MACAddress=02:00:00:00:00:01\nDriver=cdc_ether\n"},
+		"with another address": {device: "enp4s0", shared: "/etc/systemd/network/60-linerate-enp4s0.link", dir: "/etc/systemd/network/60-linerate-enp4s0.link.d",
+			match: "Path=pci-0000:04:00.0\n"},
+		"netplan's, in /run":  {map[string]string{"run/systemd/network/10-netplan-eth0.link": "[Match]\nOriginalName=eth0\n[Link]\nMTUBytes=1400\n"}, "eth0", "", "/etc/systemd/network/10-netplan-eth0.link.d", 1, ""},
+		"with drop-in of its": {map[string]string{"usr/lib/systemd/network/99-default.link.d/a.conf": "[Link]\nAlternativeNamesPolicy=mac\n"}, "eth0", own, own + ".d", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := persist.New(persist.Host{Root: debian(c.host), Device: card})
@@ -185,6 +196,9 @@ func TestLinkFiles(t *testing.T) {
 			}
 			if name == "general" && first.Files[0].Content != base {
 				t.Error(cmp.Diff(base, first.Files[0].Content))
+			}
+			if text := first.Files[0].Content; !strings.Contains(text, "[Match]\n"+c.match) {
+				t.Errorf("want %s in %s", c.match, text)
 			}
 			if text := first.Files[0].Content; name == "with drop-in of its" && !strings.Contains(text, "AlternativeNamesPolicy=mac\n") || c.device == "dummy0" && !strings.Contains(text, "OriginalName=dummy0\n") {
 				t.Error(text)
