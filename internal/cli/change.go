@@ -27,7 +27,8 @@ func (a *app) setCommand() *cobra.Command {
 		Short: "Change settings on trial: they go back by themselves unless confirmed",
 		Long: `Change one or more settings of this host. Every change is written to the journal first, read back,
 and is a trial: a guard process puts the old values back when the time is over, unless
-` + "`linerate confirm`" + ` says that they may stay. --yes confirms at once.
+` + "`linerate confirm`" + ` says that they may stay. --yes confirms at once. From afar, confirm over a new connection: one that is
+open already may live on where no new one comes through.
 
 Values are in the unit that ` + "`linerate knobs NAME`" + ` tells (bytes, microseconds, packets), without a suffix;
 several numbers are one value, parted by blanks and quoted.`,
