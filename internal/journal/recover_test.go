@@ -244,7 +244,12 @@ func TestNamespaceIsDestroyed(t *testing.T) {
 	mem, k := durable.NewMem(), host()
 	o := options(mem, k, &clock{})
 	here, gone := journal.Identity{Namespace: "net:[1]", Device: "2"}, false
-	o.Identify = func(knob.ID) journal.Identity { return here }
+	o.Identify = func(id knob.ID) journal.Identity {
+		if id == rmem {
+			return journal.Identity{Namespace: here.Namespace}
+		}
+		return here
+	}
 	o.NamespaceGone = func(name string) bool { return gone && name == "net:[1]" }
 	j := open(t, o)
 	apply(t, j, journal.Request{}, mtu, "9000", rmem, "B", ring, "512")
@@ -267,7 +272,8 @@ func TestNamespaceIsDestroyed(t *testing.T) {
 		t.Errorf("%+v, %v, %d writes", out, err, k.writes-writes)
 	}
 	for _, o := range out {
-		if o.Restored || o.Change.State != journal.Undone || o.Change.Note != "the network namespace is gone, and the setting with it" {
+		if o.Restored || o.Change.State != journal.Undone || !strings.HasPrefix(o.Change.Note, "the network namespace is gone, and the setting with it") ||
+			strings.Contains(o.Change.Note, "where the card is now") != (o.Change.Knob != rmem) {
 			t.Errorf("%+v", o)
 		}
 	}

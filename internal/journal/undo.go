@@ -220,7 +220,12 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string) (Outcome, e
 	}
 	if e.Identity.elsewhere(found) {
 		if j.options.NamespaceGone(e.Identity.Namespace) {
-			return over(false, record{Note: "the network namespace is gone, and the setting with it"})
+			note := "the network namespace is gone, and the setting with it"
+			if e.Identity.Device != "" {
+				// The kernel moves cards back to the first namespace as they are, and destroys all other interfaces. Who wants to look knows where.
+				note += ", unless it is that of a card: then look at it where the card is now"
+			}
+			return over(false, record{Note: note})
 		}
 		return stays(fmt.Errorf("%w (%s, here is %s)", ErrOtherNamespace, e.Identity.Namespace, found.Namespace))
 	}
