@@ -52,6 +52,9 @@ const (
 	crossFloor = 250_000
 	// crossHistory is how many segments tell what is usual; fewer than crossFewest tell nothing.
 	crossHistory, crossFewest = 16, 4
+	// readingSeconds is how much longer than the window the time between two readings of the counters may be: the test's own start and end, its queue that
+	// drains, and a processor that is late. A fast arm puts more into it than a slow one, so that it must not count.
+	readingSeconds = 0.2
 	// Headers of a segment with timestamps, of Ethernet, IPv6 and TCP; and an acknowledgement for every second one.
 	headerBytes, ackBytes = 86, 86
 )
@@ -93,7 +96,7 @@ func (c *crossTraffic) judge(test int, r *traffic.Result) string {
 			continue
 		}
 		carried := float64(end.end.Counters["nic."+card+".rx_bytes"] + end.end.Counters["nic."+card+".tx_bytes"])
-		now := foreign{share: carried/own - 1, wrong: unsure / own, perSec: (carried - own) / r.DurationSeconds}
+		now := foreign{share: carried/own - 1, wrong: unsure/own + readingSeconds/r.DurationSeconds, perSec: (carried - own) / r.DurationSeconds}
 		key := [2]int{test, i}
 		before := c.past[key]
 		c.past[key] = append(before[max(0, len(before)-crossHistory+1):len(before):len(before)], now)

@@ -39,6 +39,10 @@ func TestCrossTraffic(t *testing.T) {
 			r.Ends.Local.Counters["nic.eth0.rx_bytes"] = 4_000
 			r.Ends.Local.Counters["nic.eth0.tx_bytes"], r.Ends.Remote.Counters["nic.eth1.rx_bytes"] = 250_000, 250_000
 		}), ""},
+		{"a short segment, with its start and end in the counters", 0, carried(0, func(r *traffic.Result) {
+			r.DurationSeconds = 0.1
+			r.Ends.Local.Counters["nic.eth0.tx_bytes"], r.Ends.Remote.Counters["nic.eth1.rx_bytes"] = 170e6, 170e6
+		}), ""},
 		{"headers that the card saves", 0, carried(0, func(r *traffic.Result) {
 			r.Ends.Local.Counters["nic.eth0.tx_bytes"] = 100e6
 		}), ""},
