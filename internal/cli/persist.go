@@ -181,6 +181,9 @@ func (a *app) persist(ctx context.Context, o persistOptions, ids []string) error
 	for _, s := range steps {
 		if s.Format != persist.ByHand {
 			plans = append(plans, journal.Plan{ID: s.Change.ID, Files: s.Files})
+			if err := inside(o.root, s.Files); err != nil {
+				return err
+			}
 		}
 	}
 	if _, err := j.Persist(ctx, o.root, plans...); err != nil {
@@ -293,6 +296,24 @@ func explainPersist(err error) error {
 		return flagError{err, "linerate recover"}
 	}
 	return unknownChange(err)
+}
+
+// inside refuses files whose directories lead out of an image by a link: /etc of an image must not be that of this host.
+func inside(root string, files []journal.File) error {
+	for _, f := range files {
+		dir := filepath.Join(root, filepath.Dir(f.Path))
+		actual, err := filepath.EvalSymlinks(dir)
+		for ; errors.Is(err, fs.ErrNotExist) && dir != root; actual, err = filepath.EvalSymlinks(dir) {
+			dir = filepath.Dir(dir)
+		}
+		if err != nil {
+			return fmt.Errorf("persist: nothing written: %w", err)
+		}
+		if out, err := filepath.Rel(root, actual); err != nil || !filepath.IsLocal(out) {
+			return fmt.Errorf("persist: nothing written: %s of the image leads to %s, outside of it", filepath.Dir(f.Path), actual)
+		}
+	}
+	return nil
 }
 
 // persistCheck tells whether persisted changes held.
