@@ -127,6 +127,7 @@ func (t Tuning) goal() string { return cmp.Or(t.Goal, throughput) }
 const (
 	throughput = "throughput"
 	latency    = "latency"
+	packets    = "packets"
 )
 
 // Repairable tells whether tuning has something to repair here that its own load can show. What costs only others, as a full table does,
@@ -164,8 +165,8 @@ func (s Scenario) checkMatrix() error {
 	if s.Mode == PassiveMachine && s.Ground != Guest {
 		return fmt.Errorf("mode %s: only in a guest", s.Mode)
 	}
-	if !slices.Contains([]string{throughput, latency}, s.Tuning.goal()) {
-		return fmt.Errorf("goal %q: want %s or %s", s.Tuning.Goal, throughput, latency)
+	if !slices.Contains([]string{throughput, latency, packets}, s.Tuning.goal()) {
+		return fmt.Errorf("goal %q: want %s, %s or %s", s.Tuning.Goal, throughput, latency, packets)
 	}
 	if m := s.Tuning.Machine; m != "" && (s.Ground != Guest || m != "near" && m != "far") {
 		return fmt.Errorf("host %q in the machine's own network: near or far, and only in a guest", m)

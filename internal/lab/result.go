@@ -30,6 +30,8 @@ type Result struct {
 	TuneTime time.Duration
 	Ended    string    // why the tune ended as it did, in its own words
 	Removals []Removal // of what was kept, in its order; none unless they were asked for
+	Gain     *Gain     // what the tune of a replay confirmed; nil: nothing was kept
+	Tried    []Tried   // and what it tried
 	Proof    Proof
 	Pass     bool
 	Reason   string // why it did not pass, or why it was skipped, one sentence
@@ -90,7 +92,7 @@ func (r *Result) judge() {
 		healthy = e.HealthyBitsPerSec
 	}
 	switch {
-	case r.Found != e.Finding:
+	case r.Found != e.Finding && (r.Scenario.Replay == nil || !slices.Contains(e.Also, r.Found)):
 		r.Reason = fmt.Sprintf("the first finding is %s, expected %s", r.Found, e.Finding)
 	case !e.Tunable && len(r.Kept) > 0:
 		r.Reason = fmt.Sprintf("%s was kept, though there is nothing to tune", names(r.Kept))
@@ -98,17 +100,24 @@ func (r *Result) judge() {
 		r.Reason = fmt.Sprintf("nothing was kept, expected one of %s", strings.Join(e.Knobs, ", "))
 	case e.Tunable && !slices.ContainsFunc(r.Kept, func(k Kept) bool { return slices.Contains(e.Knobs, k.Knob) }):
 		r.Reason = fmt.Sprintf("%s was kept, expected one of %s", names(r.Kept), strings.Join(e.Knobs, ", "))
-	case e.Tunable && r.After < e.ratio()*healthy:
+	case e.Tunable && r.Scenario.Replay == nil && r.After < e.ratio()*healthy:
 		r.Reason = fmt.Sprintf("the rate after tuning is %.0f %% of the healthy one, at least %.0f %% expected", 100*r.After/healthy, 100*e.ratio())
+	case r.Scenario.Replay != nil:
+		r.judgeReplay()
 	case !r.Proof.Whole():
-		left := make([]string, 0, len(r.Proof.Left))
-		for _, v := range r.Proof.Left {
-			left = append(left, v.Host+" "+v.Knob)
-		}
-		r.Reason = fmt.Sprintf("after undo these are not as before: %s", strings.Join(left, ", "))
+		r.Reason = r.Proof.leftovers()
 	default:
 		r.Pass, r.Reason = true, ""
 	}
+}
+
+// leftovers names what is not back.
+func (p Proof) leftovers() string {
+	left := make([]string, 0, len(p.Left))
+	for _, v := range p.Left {
+		left = append(left, v.Host+" "+v.Knob)
+	}
+	return fmt.Sprintf("after undo these are not as before: %s", strings.Join(left, ", "))
 }
 
 func names(kept []Kept) string {

@@ -276,8 +276,8 @@ func (p *play) measure(ctx context.Context) (float64, error) {
 // once measures for a time: the payload rate at the receiver, or small transactions a second.
 func (p *play) once(ctx context.Context, d time.Duration) (float64, error) {
 	s := p.res.Scenario
-	test := map[string]string{throughput: "stream", latency: "rr"}[s.Tuning.goal()]
-	args := []string{"measure", p.Far().Address + ":" + port, "--test", test, "--duration", d.String()}
+	test := map[string][]string{throughput: {"stream"}, latency: {"rr"}, packets: {"udp", "--length", "64"}}[s.Tuning.goal()]
+	args := append([]string{"measure", p.Far().Address + ":" + port, "--duration", d.String(), "--test"}, test...)
 	out, err := p.linerate(ctx, p.Near(), append(args, s.Flags...)...)
 	if err != nil {
 		return 0, err
@@ -286,6 +286,7 @@ func (p *play) once(ctx context.Context, d time.Duration) (float64, error) {
 		Tests []struct {
 			Rate         float64 `json:"throughput_bits_per_second"`
 			Transactions float64 `json:"transactions_per_second"`
+			Packets      float64 `json:"packets_per_second"`
 		} `json:"tests"`
 	}
 	if err := json.Unmarshal(out, &doc); err != nil {
@@ -294,8 +295,10 @@ func (p *play) once(ctx context.Context, d time.Duration) (float64, error) {
 	switch {
 	case len(doc.Tests) == 0:
 		return 0, errors.New("near: linerate measure: its document has no test")
-	case test == "rr":
+	case s.Tuning.goal() == latency:
 		return doc.Tests[0].Transactions, nil
+	case s.Tuning.goal() == packets:
+		return doc.Tests[0].Packets, nil
 	}
 	return doc.Tests[0].Rate, nil
 }

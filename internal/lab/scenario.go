@@ -35,7 +35,8 @@ type Scenario struct {
 	Tuning Tuning               `json:"tuning,omitzero"`  // how it is tuned, where that is not the usual way
 	Expect Expectation          `json:"expect"`
 	Needs  Needs                `json:"needs,omitzero"`
-	Short  bool                 `json:"short,omitempty"` // in the short form of the matrix, which every test of the project runs
+	Replay *Replay              `json:"replay,omitempty"` // the write-up that it recreates; absent: none
+	Short  bool                 `json:"short,omitempty"`  // in the short form of the matrix, which every test of the project runs
 }
 
 // Expectation is what passes.
@@ -119,14 +120,22 @@ func list(dir string) ([]Scenario, error) {
 	return all, nil
 }
 
-// Load gives one scenario that Run plays. An unknown name is ErrNoScenario.
-func Load(name string) (Scenario, error) { return load(practice, name) }
+// Load gives one scenario that Run plays, of List or of Replays. An unknown name is ErrNoScenario.
+func Load(name string) (Scenario, error) {
+	s, err := load(practice, name)
+	if errors.Is(err, ErrNoScenario) {
+		return loadFrom(replayFiles, replays, name)
+	}
+	return s, err
+}
 
-func load(dir, name string) (Scenario, error) {
+func load(dir, name string) (Scenario, error) { return loadFrom(scenarioFiles, dir, name) }
+
+func loadFrom(files embed.FS, dir, name string) (Scenario, error) {
 	if strings.ContainsAny(name, `/\`) {
 		return Scenario{}, fmt.Errorf("scenario %q: %w", name, ErrNoScenario)
 	}
-	b, err := scenarioFiles.ReadFile(path.Join(dir, name+".json"))
+	b, err := files.ReadFile(path.Join(dir, name+".json"))
 	if err != nil {
 		return Scenario{}, fmt.Errorf("scenario %q: %w", name, ErrNoScenario)
 	}
@@ -169,6 +178,11 @@ func (s Scenario) Check() error {
 		return errors.New("a tunable scenario names the knobs that help, any other names none")
 	case s.Expect.Ratio < 0 || s.Expect.Ratio > 1:
 		return fmt.Errorf("healthy ratio %v: want 0 to 1", s.Expect.Ratio)
+	}
+	if s.Replay != nil {
+		if err := s.Replay.check(s); err != nil {
+			return err
+		}
 	}
 	return s.checkMatrix()
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"runtime"
 	"slices"
@@ -128,18 +129,19 @@ func NewHistory(e Envelope, changes []journal.Change) *HistoryDocument {
 // scenario have the same.
 type LabDocument struct {
 	Envelope
-	Scenario string   `json:"scenario"`
-	Expected string   `json:"expected"`          // finding code that the scenario plants
-	Found    string   `json:"found"`             // finding code that came first
-	Healthy  *float64 `json:"healthy,omitempty"` // rate of the same world without the fault
-	Before   *float64 `json:"before,omitempty"`  // rate with the fault
-	After    *float64 `json:"after,omitempty"`   // rate after tuning; absent when nothing was tuned
-	Unit     string   `json:"unit"`              // bits_per_second
-	Pass     bool     `json:"pass"`
-	Skipped  bool     `json:"skipped,omitempty"` // this machine cannot play it; reason says what it lacks
-	Reason   string   `json:"reason,omitempty"`  // why it did not pass, one sentence
-	Kept     []string `json:"kept"`              // knobs that tuning kept
-	Seconds  float64  `json:"duration_seconds,omitempty"`
+	Scenario string     `json:"scenario"`
+	Expected string     `json:"expected"`          // finding code that the scenario plants
+	Found    string     `json:"found"`             // finding code that came first
+	Healthy  *float64   `json:"healthy,omitempty"` // rate of the same world without the fault
+	Before   *float64   `json:"before,omitempty"`  // rate with the fault
+	After    *float64   `json:"after,omitempty"`   // rate after tuning; absent when nothing was tuned
+	Unit     string     `json:"unit"`              // bits_per_second
+	Pass     bool       `json:"pass"`
+	Skipped  bool       `json:"skipped,omitempty"` // this machine cannot play it; reason says what it lacks
+	Reason   string     `json:"reason,omitempty"`  // why it did not pass, one sentence
+	Kept     []string   `json:"kept"`              // knobs that tuning kept
+	Seconds  float64    `json:"duration_seconds,omitempty"`
+	Replay   *LabReplay `json:"replay,omitempty"` // of a scenario that recreates a write-up
 }
 
 // LabOutcome is what one played scenario came to. Rates are in bits per second; zero and NaN mean not measured.
@@ -150,6 +152,8 @@ type LabOutcome struct {
 	Reason                    string
 	Kept                      []string
 	Duration                  time.Duration
+	Unit                      string // of the figures; empty: bits per second
+	Replay                    *LabReplay
 }
 
 // NewLab makes a lab document.
@@ -158,7 +162,8 @@ func NewLab(e Envelope, o LabOutcome) *LabDocument {
 		Envelope: e.of(SchemaLab),
 		Scenario: o.Scenario, Expected: o.Expected, Found: o.Found,
 		Healthy: positive(o.Healthy), Before: positive(o.Before), After: positive(o.After),
-		Unit: "bits_per_second", Pass: o.Pass, Skipped: o.Skipped, Reason: o.Reason, Kept: slices.Clone(o.Kept), Seconds: o.Duration.Seconds(),
+		Unit: cmp.Or(o.Unit, "bits_per_second"), Pass: o.Pass, Skipped: o.Skipped, Reason: o.Reason, Kept: slices.Clone(o.Kept), Seconds: o.Duration.Seconds(),
+		Replay: o.Replay,
 	}
 	fillSlices(d)
 	return d

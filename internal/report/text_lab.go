@@ -28,7 +28,7 @@ func LabText(w io.Writer, d *LabDocument, s Style) error {
 	case !d.Pass:
 		verdict, paint = "FAIL", s.red
 	}
-	line := fmt.Sprintf(labColumns, d.Scenario, d.Expected, d.Found, rateOr(d.Healthy), rateOr(d.Before), rateOr(d.After), verdict, strings.Join(d.Kept, " "))
+	line := fmt.Sprintf(labColumns, d.Scenario, d.Expected, d.Found, figureOr(d.Healthy, d.Unit), figureOr(d.Before, d.Unit), figureOr(d.After, d.Unit), verdict, strings.Join(d.Kept, " "))
 	line = strings.TrimRight(line, " \n")
 	// Colour comes last, since its bytes would count as columns before. The first match is the verdict: no code or
 	// name of a scenario begins with one of its words.
@@ -36,14 +36,18 @@ func LabText(w io.Writer, d *LabDocument, s Style) error {
 	if !d.Pass && d.Reason != "" {
 		line += "\n    " + d.Reason
 	}
+	line += d.Replay.text()
 	_, err := fmt.Fprintln(w, line)
 	return err
 }
 
-// rateOr prints a rate, or a dash where none was measured.
-func rateOr(x *float64) string {
-	if x == nil {
+// figureOr prints a figure in its unit, or a dash where none was measured.
+func figureOr(x *float64, of string) string {
+	switch {
+	case x == nil:
 		return "–"
+	case of == "bits_per_second":
+		return unit.BitRate(*x).String()
 	}
-	return unit.BitRate(*x).String()
+	return unit.FormatCount(*x) + "/s"
 }

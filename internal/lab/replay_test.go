@@ -1,0 +1,112 @@
+package lab
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// What is promised of each write-up: the lower bound of the confirmed gain, or a change that is taken back.
+var promised = map[string]float64{
+	"replay-burst": 0, "replay-moderation": 3.66, "replay-polling": 2.75, "replay-windows-2.4": 2.4, "replay-windows-3.9": 3.9,
+}
+
+func TestReplays(t *testing.T) {
+	all, err := Replays()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "replay.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, s := range all {
+		got[s.Name] = s.Replay.Ratio
+		if s.Replay.Ratio > 0 && s.Replay.After/s.Replay.Before < s.Replay.Ratio-0.01 {
+			t.Errorf("%s: the write-up itself gained ×%.3g", s.Name, s.Replay.After/s.Replay.Before)
+		}
+		if loaded, err := Load(s.Name); err != nil || cmp.Diff(s, loaded) != "" {
+			t.Errorf("%s: %v %s", s.Name, err, cmp.Diff(s, loaded))
+		}
+		for _, want := range []string{"lab run " + s.Name, s.Replay.Source} {
+			if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), want) {
+				t.Errorf("docs/replay.md does not tell %q", want)
+			}
+		}
+	}
+	if d := cmp.Diff(promised, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// A document of a tune that does all that the replay below asks for.
+const goodTune = `{"state":"committed","reason":"confirmed","final":{"pairs":6,"effect_ratio":4,"effect_low_ratio":3.7,"effect_high_ratio":4.2,"confidence_ratio":0.95},
+"kept":[{"knob":"a:x","side":"near"},{"knob":"a:x","side":"far"}],
+"trials":[{"knob":"a:x","side":"near","effect_ratio":1.1,"verdict":"reverted-unproven","reason":"not proven"},
+{"knob":"a:x","side":"near","effect_ratio":4,"verdict":"kept","together":true},{"knob":"a:x","side":"far","effect_ratio":4,"verdict":"kept","together":true},
+{"knob":"b:y","side":"far","effect_ratio":0.5,"verdict":"reverted-worse","reason":"worse: -50 %"}],
+"ablation":[{"knob":"a:x","side":"near","needed":true},{"knob":"a:x","side":"far","needed":true}]}`
+
+func TestReplayMisses(t *testing.T) {
+	want := Replay{Ratio: 3.66, Kept: []string{"near a:x", "far a:x"}, Alone: []string{"near a:x", "far a:x"}, Worse: []string{"far b:y"}}
+	for name, c := range map[string]struct{ old, new, reason string }{
+		"good":          {"", "", ""},
+		"too little":    {`"effect_low_ratio":3.7`, `"effect_low_ratio":3.6`, "at least ×3.6; the lower bound must reach ×3.66"},
+		"no interval":   {`"effect_low_ratio":3.7,`, ``, "the lower bound must reach"},
+		"taken back":    {`"state":"committed"`, `"state":"undone"`, "nothing was confirmed"},
+		"no end":        {`"final"`, `"other"`, "nothing was confirmed"},
+		"one end":       {`,{"knob":"a:x","side":"far"}],`, `],`, "far a:x was not kept"},
+		"needless":      {`"side":"far","needed":true`, `"side":"far","needed":false`, "far a:x is not needed beside the others"},
+		"alone":         {`"effect_ratio":1.1`, `"effect_ratio":3.9`, "near a:x alone gains ×3.9"},
+		"not worse":     {`"verdict":"reverted-worse"`, `"verdict":"reverted-unproven"`, "far b:y was not proven worse"},
+		"not said":      {`"worse: -50 %"`, `"-50 %"`, "far b:y was not proven worse"},
+		"never tried":   {`"b:y"`, `"b:z"`, "far b:y was not proven worse"},
+		"the other end": {`{"knob":"b:y","side":"far"`, `{"knob":"b:y","side":"near"`, "far b:y was not proven worse"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(goodTune, c.old, c.new, 1)
+			if c.old != "" && text == goodTune {
+				t.Fatal("nothing was changed")
+			}
+			r := Result{Scenario: Scenario{Replay: &want}, Tune: json.RawMessage(text), Proof: Proof{Compared: 1}}
+			r.judgeReplay()
+			if r.Pass != (c.reason == "") || !strings.Contains(r.Reason, c.reason) {
+				t.Errorf("pass %v: %q", r.Pass, r.Reason)
+			}
+		})
+	}
+	r := Result{Scenario: Scenario{Replay: &want}, Tune: json.RawMessage(goodTune), Proof: Proof{Compared: 1, Left: []Value{{Host: "far", Knob: "a:x"}}}}
+	if r.judgeReplay(); r.Pass || r.Reason != "after undo these are not as before: far a:x" {
+		t.Errorf("%+v", r)
+	}
+	if len(r.Tried) != 4 || r.Gain == nil || r.Gain.Low != 3.7 {
+		t.Errorf("%+v %+v", r.Tried, r.Gain)
+	}
+}
+
+func TestReplayRefuses(t *testing.T) {
+	good, err := Load("replay-moderation")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(*Replay){
+		"no row":         func(r *Replay) { r.Row = "" },
+		"other unit":     func(r *Replay) { r.Unit = "furlongs" },
+		"loss as a gain": func(r *Replay) { r.Ratio = 0.5 },
+		"nothing kept":   func(r *Replay) { r.Kept = nil },
+		"nothing at all": func(r *Replay) { r.Ratio, r.Kept = 0, nil },
+		"no side":        func(r *Replay) { r.Alone = []string{"ethtool:eth0/coalesce.rx-usecs"} },
+	} {
+		s, r := good, *good.Replay
+		spoil(&r)
+		s.Replay = &r
+		if err := s.Check(); err == nil || !strings.Contains(err.Error(), "replay") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
