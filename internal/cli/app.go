@@ -84,7 +84,7 @@ Start with ` + "`linerate demo`" + `: the whole loop in a private world on this 
 	for _, c := range []*cobra.Command{
 		a.inspectCommand(), a.serveCommand(), a.measureCommand(), a.diagnoseCommand(), a.tuneCommand(),
 		a.reportCommand(), a.setCommand(), a.undoCommand(), a.confirmCommand(), a.historyCommand(), a.persistCommand(),
-		a.recoverCommand(),
+		a.recoverCommand(), a.exportCommand(),
 		a.knobsCommand(), a.checkAdviceCommand(), a.demoCommand(), a.labCommand(), a.versionCommand(),
 		a.guardCommand(), a.labHostCommand(), a.labWorkCommand(),
 	} {

@@ -17,7 +17,7 @@ func (d *draft) header(what string) string {
 	o := d.set.Origin
 	put("%s, written by linerate %s", what, cmp.Or(o.Linerate, "of an unknown version"))
 	where := cmp.Or(o.Host, "an unnamed host")
-	if system := strings.TrimSpace(kernelName(o.OS) + " " + o.Kernel + " " + o.Arch); system != "" {
+	if system := strings.Join(strings.Fields(kernelName(o.OS)+" "+o.Kernel+" "+o.Arch), " "); system != "" {
 		where += " (" + system + ")"
 	}
 	on := ""

@@ -82,6 +82,8 @@ func samples(t *testing.T) []sample {
 	serve.Accepting = []report.ServeDialect{{Dialect: "iperf3", Listen: "[::]:5201"}}
 	all := []sample{
 		{"serve", serve, nil},
+		{"export", sampleExport(t), nil},
+		{"boot-recovery", sampleBootRecovery(), nil},
 		{"inspect", inspect, func(w io.Writer, s report.Style) error { return report.InspectText(w, inspect, s) }},
 		{"measure", measure, func(w io.Writer, s report.Style) error { return report.MeasureText(w, measure, s) }},
 		{"diagnose", sampleDiagnosis(), func(w io.Writer, s report.Style) error { return report.DiagnoseText(w, sampleDiagnosis(), s, false) }},

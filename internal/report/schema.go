@@ -52,6 +52,8 @@ var documents = []struct {
 	{SchemaReport, ReportDocument{}},
 	{SchemaHistory, HistoryDocument{}},
 	{SchemaUndo, UndoDocument{}},
+	{SchemaExport, ExportDocument{}},
+	{SchemaBootRecovery, BootRecoveryDocument{}},
 	{SchemaPersist, PersistDocument{}},
 	{SchemaKnobs, KnobsDocument{}},
 	{SchemaCheckAdvice, AdviceDocument{}},

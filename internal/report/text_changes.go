@@ -64,6 +64,8 @@ func UndoText(w io.Writer, d *UndoDocument, s Style) error {
 			result = cell{"half-written files taken out; the value stays until reboot", s.green}
 		case o.Foreign != "":
 			result = cell{"somebody else set it to " + value(o.Foreign) + "; left alone", s.yellow}
+		case !o.Restored && o.Change.Note != "":
+			result = cell{o.Change.Note, s.yellow}
 		case !o.Restored:
 			result = cell{"not restored", s.red}
 		}

@@ -1,0 +1,90 @@
+package atboot
+
+// bodies are the files behind their first line.
+//
+// Before systemd-sysctl and network-pre: what a change wrote for the next start, and was not finished, must be gone before anybody reads it. The
+// unit may write where a change may have written, and where knobs are; all else is closed to it. Status 3 says that something was
+// left alone because somebody else had changed it, which is no failure of the start.
+var bodies = map[Init]string{
+	Systemd: `[Unit]
+Description=Finish what a crash left of linerate's changes
+DefaultDependencies=no
+After=local-fs.target
+Before=systemd-sysctl.service network-pre.target sysinit.target shutdown.target
+Wants=network-pre.target
+Conflicts=shutdown.target
+RequiresMountsFor=@STATE@
+ConditionPathExists=@STATE@/journal.log
+
+[Service]
+Type=oneshot
+ExecStart=@COMMAND@
+SuccessExitStatus=3
+TimeoutStartSec=60
+Environment=NO_COLOR=1
+ProtectSystem=strict
+ReadWritePaths=@STATE@ /etc
+ProtectHome=read-only
+ProtectKernelModules=yes
+ProtectKernelLogs=yes
+ProtectClock=yes
+ProtectHostname=yes
+NoNewPrivileges=yes
+CapabilityBoundingSet=CAP_DAC_OVERRIDE CAP_FOWNER CAP_NET_ADMIN CAP_SYS_ADMIN
+RestrictAddressFamilies=AF_NETLINK AF_UNIX
+RestrictNamespaces=yes
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+LockPersonality=yes
+MemoryDenyWriteExecute=yes
+SystemCallArchitectures=native
+
+[Install]
+WantedBy=sysinit.target
+`,
+	SysV: `### BEGIN INIT INFO
+# Provides:          linerate-recover
+# Required-Start:    $local_fs
+# Required-Stop:
+# X-Start-Before:    procps networking
+# Default-Start:     S
+# Default-Stop:
+# Short-Description: Finish what a crash left of linerate's changes
+### END INIT INFO
+
+case "${1:-}" in
+start)
+	[ -e @STATE@/journal.log ] && [ -x @PROGRAM@ ] || exit 0
+	@COMMAND@
+	status=$?
+	# 3: something was left alone because somebody else had changed it.
+	[ "$status" -eq 3 ] && exit 0
+	exit "$status"
+	;;
+stop | restart | force-reload | status) ;;
+*)
+	echo "usage: $0 start" >&2
+	exit 2
+	;;
+esac
+`,
+	OpenRC: `
+description="Finish what a crash left of linerate's changes"
+
+depend() {
+	need localmount
+	before net sysctl
+	keyword -timeout
+}
+
+start() {
+	[ -e @STATE@/journal.log ] && [ -x @PROGRAM@ ] || return 0
+	ebegin "Finishing what a crash left of linerate's changes"
+	@COMMAND@
+	status=$?
+	# 3: something was left alone because somebody else had changed it.
+	[ "$status" -eq 3 ] && status=0
+	eend "$status"
+}
+`,
+}

@@ -1,0 +1,347 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/linerate/linerate/internal/durable"
+	"github.com/linerate/linerate/internal/export"
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/runs"
+	"github.com/linerate/linerate/internal/sys"
+)
+
+type exportFlags struct {
+	format, output, run, from, side string
+	force                           bool
+}
+
+// It reads and asks for no privilege: whoever may read the journal may write a file of it.
+func (a *app) exportCommand() *cobra.Command {
+	var f exportFlags
+	c := &cobra.Command{
+		Use:   "export --format FORMAT [ID...]",
+		Short: "Write proven changes for other hosts: Ansible, TuneD, shell, NixOS",
+		Long: `Write what is committed on this host, or the changes named, for other hosts. Trials and what
+was undone are left out: confirm a change first. --run takes what a stored run kept instead of
+the journal (an id, the beginning of one, or last), --from a file that linerate tune --json
+has written, and --side says which end of its path.
+
+  ansible  one playbook: ansible.posix.sysctl, and a program with a unit for the rest
+  tuned    the directory of a TuneD profile; needs --output
+  shell    one POSIX script with apply, check and undo, which saves what was there
+  nixos    one module
+
+The files say who proved what and how much it brought, and that it was proven there and not on the
+host that reads them. Interfaces become variables (if1, if2). What only makes sense on one
+machine, such as an interrupt by its number, is left out with the reason; the status is then 3.`,
+		Example: "  linerate export --format shell > tuned-host.sh\n  linerate export --format ansible --output site/linerate.yml 0003 0004\n" +
+			"  linerate export --format nixos --run last\n  linerate export --format tuned --output /etc/tuned/linerate-export",
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, ids []string) error { return a.export(cmd, ids, f) },
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.format, "format", "", "ansible, tuned, shell or nixos")
+	flags.StringVar(&f.output, "output", "", "write to this new `PATH` instead of standard output; for tuned a directory")
+	flags.StringVar(&f.run, "run", "", "take what a stored run kept: its `ID`, or last")
+	flags.StringVar(&f.from, "from", "", "take what a tune kept from its JSON document in `FILE`; - is standard input")
+	flags.StringVar(&f.side, "side", "", "with --run or --from: near (where tune was typed; default) or far (its target)")
+	flags.BoolVar(&f.force, "force", false, "let --output replace files")
+	return c
+}
+
+// check refuses what makes no sense before anything is read.
+func (f exportFlags) check(ids []string) error {
+	var names []string
+	for _, known := range export.Formats() {
+		names = append(names, string(known))
+	}
+	switch {
+	case f.format == "":
+		return usagef("export: say --format %s", strings.Join(names, "|"))
+	case !slices.Contains(names, f.format):
+		return usagef("--format %q: not one of %s", f.format, strings.Join(names, ", "))
+	case f.run != "" && f.from != "":
+		return usagef("--run and --from: one of them says which run")
+	case (f.run != "" || f.from != "") && len(ids) > 0:
+		return usagef("export: ids are changes of this host's journal; leave them out with --run and --from")
+	case f.side != "" && f.run == "" && f.from == "":
+		return usagef("--side: it is for --run and --from; the journal has the changes of this host alone")
+	case f.side != "" && f.side != string(export.Near) && f.side != string(export.Far):
+		return usagef("--side %q: not one of near, far", f.side)
+	case f.force && f.output == "":
+		return usagef("--force: it is for --output, which is not there")
+	}
+	return nil
+}
+
+func (a *app) export(cmd *cobra.Command, ids []string, f exportFlags) error {
+	if err := f.check(ids); err != nil {
+		return err
+	}
+	set, err := a.exportSet(cmd.Context(), ids, f)
+	if err != nil {
+		return nothingToExport(err)
+	}
+	bundle, err := export.Write(export.Format(f.format), set)
+	for _, l := range bundle.LeftOut {
+		fmt.Fprintf(a.err, "left out %s: %s%s\n", l.Knob, l.Why, byHand(l))
+	}
+	if err != nil {
+		return nothingToExport(err)
+	}
+	if err := a.exportTo(f, bundle, set); err != nil {
+		return err
+	}
+	if len(bundle.LeftOut) > 0 {
+		return statusError{status: exitPartial}
+	}
+	return nil
+}
+
+func byHand(l export.LeftOut) string {
+	if l.ByHand == "" {
+		return ""
+	}
+	return "; by hand: " + l.ByHand
+}
+
+// exportTo writes the files, or the one file to standard output, or the document.
+func (a *app) exportTo(f exportFlags, b export.Bundle, set export.Set) error {
+	if f.output != "" {
+		if err := writeBundle(f, b); err != nil {
+			return err
+		}
+	} else if !a.json && len(b.Files) > 1 {
+		return usagef("export: a TuneD profile of this set has %d files; say --output DIR", len(b.Files))
+	}
+	doc := report.NewExport(a.envelope(""), set, b)
+	return a.print(doc, func(report.Style) error {
+		if f.output == "" {
+			_, err := io.WriteString(a.out, b.Files[0].Content)
+			return err
+		}
+		for _, file := range b.Files {
+			if _, err := fmt.Fprintf(a.out, "wrote %s\n", f.place(file, b)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// place is where a file goes: a profile is a directory, everything else the one file that was named.
+func (f exportFlags) place(file export.File, b export.Bundle) string {
+	if b.Format == export.TuneD {
+		return filepath.Join(f.output, file.Name)
+	}
+	return f.output
+}
+
+// writeBundle writes whole files or none of what is in the way. Somebody's file is not replaced without being asked for.
+func writeBundle(f exportFlags, b export.Bundle) error {
+	for _, file := range b.Files {
+		info, err := os.Lstat(f.place(file, b))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return fmt.Errorf("write export: %w", err)
+		case !info.Mode().IsRegular():
+			return fmt.Errorf("write export %s: it is there and is no file", f.place(file, b))
+		case !f.force:
+			return existsError{fmt.Errorf("write export %s: %w", f.place(file, b), fs.ErrExist)}
+		}
+	}
+	fsys := durable.OS()
+	for _, file := range b.Files {
+		if b.Format == export.TuneD {
+			if err := durable.MkdirAll(fsys, f.output, 0o755); err != nil {
+				return fmt.Errorf("write export: %w", err)
+			}
+		}
+		if err := durable.Replace(fsys, f.place(file, b), []byte(file.Content), file.Perm()); err != nil {
+			return fmt.Errorf("write export: %w", err)
+		}
+	}
+	return nil
+}
+
+// nothingToExport says what to do about an empty set.
+func nothingToExport(err error) error {
+	switch {
+	case errors.Is(err, export.ErrNothing):
+		return flagError{err, "linerate tune TARGET finds and proves changes, linerate confirm lets a trial stay; linerate history lists them"}
+	case errors.Is(err, runs.ErrNoRun), errors.Is(err, runs.ErrAmbiguous):
+		return flagError{err, "linerate report lists the runs"}
+	}
+	return unknownChange(err)
+}
+
+// exportSet finds what is to be written.
+func (a *app) exportSet(ctx context.Context, ids []string, f exportFlags) (export.Set, error) {
+	side := export.Near
+	if f.side != "" {
+		side = export.Side(f.side)
+	}
+	switch {
+	case f.from == "-":
+		doc, err := io.ReadAll(io.LimitReader(a.in, runs.MaxBytes))
+		if err != nil {
+			return export.Set{}, fmt.Errorf("read standard input: %w", err)
+		}
+		return otherSide(readTune("standard input", doc, side))
+	case f.from != "":
+		store, err := a.storedRuns()
+		if err != nil {
+			return export.Set{}, err
+		}
+		doc, err := store.ReadFile(f.from)
+		if err != nil {
+			return export.Set{}, err
+		}
+		return otherSide(readTune(f.from, doc, side))
+	case f.run != "":
+		store, err := a.storedRuns()
+		if err != nil {
+			return export.Set{}, err
+		}
+		id, err := store.Find(f.run)
+		if err != nil {
+			return export.Set{}, err
+		}
+		doc, err := store.Read(id)
+		if err != nil {
+			return export.Set{}, err
+		}
+		set, err := readTune("run "+id, doc, side)
+		if set.Proof != nil {
+			set.Proof.Run = id
+		}
+		return otherSide(set, err)
+	}
+	return a.exportJournal(ctx, ids)
+}
+
+// reason is why a change was made, where somebody said more than that they made it.
+func reason(c journal.Change) string {
+	if strings.HasPrefix(c.Reason, "linerate ") {
+		return ""
+	}
+	return c.Reason
+}
+
+func readTune(name string, doc []byte, side export.Side) (export.Set, error) {
+	set, err := export.ReadTune(doc, side)
+	if err != nil {
+		return set, fmt.Errorf("export %s: %w", name, err)
+	}
+	return set, nil
+}
+
+// otherSide points to the other end, where a run kept something there alone.
+func otherSide(set export.Set, err error) (export.Set, error) {
+	if errors.Is(err, export.ErrNothing) && set.Proof != nil && set.Proof.OtherEnd > 0 {
+		return set, flagError{err, "it kept something at the other end: --side far, or --side near if you said far"}
+	}
+	return set, err
+}
+
+// storedRuns are the results that this user's tunes have left.
+func (a *app) storedRuns() (runs.Store, error) {
+	dir, err := a.stateDir()
+	if err != nil {
+		return runs.Store{}, err
+	}
+	return runs.In(durable.OS(), dir, 0), nil
+}
+
+// exportJournal takes what is in force on this host, and the proof of the stored runs that are about it.
+func (a *app) exportJournal(ctx context.Context, ids []string) (export.Set, error) {
+	changes, err := a.history()
+	if err != nil {
+		return export.Set{}, err
+	}
+	boot, err := sys.BootID()
+	if err != nil {
+		return export.Set{}, fmt.Errorf("export: boot id: %w", err)
+	}
+	set := export.Set{}
+	for _, id := range ids {
+		if !slices.ContainsFunc(changes, func(c journal.Change) bool { return c.ID == id }) {
+			return set, fmt.Errorf("export: change %q: %w", id, journal.ErrUnknownChange)
+		}
+	}
+	for _, c := range changes {
+		named := slices.Contains(ids, c.ID)
+		// A committed change of an earlier boot is over, also when no command has noted it yet.
+		stays := c.State == journal.Persisted || c.State == journal.Committed && c.BootID == boot
+		switch {
+		case named && !stays && c.State == journal.Trial:
+			return set, flagError{fmt.Errorf("export change %s of %s: it is a trial", c.ID, c.Knob), "linerate confirm " + c.ID}
+		case named && !stays:
+			return set, fmt.Errorf("export change %s of %s: it is not in force any more", c.ID, c.Knob)
+		case !stays || len(ids) > 0 && !named:
+			continue
+		}
+		set.Changes = append(set.Changes, export.Change{ID: c.ID, Knob: c.Knob, From: c.From, To: c.To, State: string(c.State), Why: reason(c)})
+		set.Origin.Time = c.Time
+	}
+	if len(set.Changes) == 0 {
+		return set, fmt.Errorf("%w: nothing is committed on this host", export.ErrNothing)
+	}
+	set.Origin.Linerate = version
+	a.describeOrigin(ctx, &set)
+	return set, a.prove(&set)
+}
+
+// describeOrigin says what this host is. What cannot be read is left out: the set is worth as much without.
+func (a *app) describeOrigin(ctx context.Context, set *export.Set) {
+	envelope := a.envelope("")
+	set.Origin.Host, set.Origin.OS, set.Origin.Arch = envelope.Host.Name, envelope.Host.OS, envelope.Host.Arch
+	snapshot, err := host.Root{}.Snapshot(ctx)
+	if err != nil {
+		return
+	}
+	set.Origin.Kernel = snapshot.Kernel
+	set.Origin.Drivers = map[string]string{}
+	for _, i := range snapshot.Interfaces {
+		if i.Driver != "" {
+			set.Origin.Drivers[i.Name] = i.Driver
+		}
+	}
+}
+
+// prove looks through the stored runs, newest first. A run that cannot be read is passed over: it may be of a later version, and is not what was
+// asked for.
+func (a *app) prove(set *export.Set) error {
+	store, err := a.storedRuns()
+	if err != nil {
+		return err
+	}
+	ids, err := store.List()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		doc, err := store.Read(id)
+		if err != nil {
+			continue
+		}
+		run, err := export.ReadTune(doc, export.Near)
+		if err == nil {
+			set.Prove(run, id)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,22 @@
+package report
+
+import "github.com/linerate/linerate/internal/atboot"
+
+// SchemaBootRecovery is the document of making recovery run at every start.
+const SchemaBootRecovery = "linerate.boot-recovery/1"
+
+// BootRecoveryDocument is linerate.boot-recovery/1: what runs recover at every start, and whether it is in place. Path and links are absent where
+// nothing was asked for but the content.
+type BootRecoveryDocument struct {
+	Envelope
+	atboot.Result
+	Installed bool   `json:"installed"`
+	Content   string `json:"content"`
+}
+
+// NewBootRecovery makes a boot recovery document of the file's content.
+func NewBootRecovery(e Envelope, content string) *BootRecoveryDocument {
+	d := &BootRecoveryDocument{Envelope: e.of(SchemaBootRecovery), Content: content}
+	fillSlices(d)
+	return d
+}
