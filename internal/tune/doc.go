@@ -12,6 +12,7 @@
 //	together      when nothing was kept, all unproven candidates at once: two equal limits in series hide each other's remedy
 //	confirmation  the whole kept set (B) against the original (A), with fresh pairs
 //	ablation      the kept set (B) against the kept set without one change (A): what is not needed goes
+//	soak          when asked for: the committed set against the original again, after a while in force
 //
 // and commits, or undoes everything. An arm is a list of settings on top of the original; the two arms of a pair are measured one
 // after the other, each with new connections, in an order decided by a coin for every pair. The result of a pair is ln(B/A). A
@@ -20,8 +21,12 @@
 //
 // The coin per pair, instead of strict ABBA blocks, makes the sign of a useless knob's difference a fair coin whatever the noise does:
 // drift, autocorrelation, or a disturbance whose period is that of a block cannot become a gain. What one trial falsely keeps is
-// then bounded by the boundary of package stats, (1−Confidence)/2, and the confirmation asks the same question again with new data, so
-// many candidates do not add up to a false gain.
+// then bounded by the boundary of package stats, (1−Confidence)/2. What stays has passed a second test with new data, alone in the
+// confirmation or beside others in the ablation, so that many candidates do not add up to a false gain: m of them leave one behind with at most m
+// times the product of the two risks. Members of a set that was only proven as a whole share the risk (Bonferroni).
+//
+// The pilot promises, before anything is touched, the gain that nine in ten such runs will keep, confirm and commit
+// (Pilot.ResolvableEffect), within the budget where there is one.
 //
 // The engine knows nothing of networks, only of a prober and two hosts. Its error rates can therefore be measured by
 // simulation, thousands of experiments in seconds, and are (characteristics_test.go).

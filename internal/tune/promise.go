@@ -43,19 +43,35 @@ func (s *session) resolve(p *Pilot, ratios []float64) {
 	// The centre of a comparison of nothing with itself is known.
 	s.spread = spreadOf(ratios, 0)
 	standardError := s.pairNoise / math.Sqrt(float64(s.plan.MaxPairs()))
-	s.threshold, s.promise = s.promises(s.plan, len(ratios))
+	s.threshold, s.promise = s.promises(s.plan, ratios)
 	p.PairNoise = s.pairNoise
 	p.NoiseFloor = math.Expm1(standardError)
 	p.MinUsefulEffect = math.Expm1(s.threshold)
 	p.ResolvableEffect = math.Expm1(s.promise)
 }
 
+// wildShare is by how much the gain must exceed the wildest pair of the pilot when a single wild pair loses a comparison.
+const wildShare = 1.6
+
 // promises gives what a lower end must beat under a plan, and the gain that is then found nine times in ten; both are logarithms.
-func (s *session) promises(plan *stats.Boundary, pilotPairs int) (threshold, promise float64) {
-	threshold = max(s.useful(), s.pairNoise/math.Sqrt(float64(plan.MaxPairs())))
-	allowance := 1 + pilotAllowance/float64(pilotPairs)
-	return threshold, threshold + allowance*plan.Detectable(promisedPower)*s.spread
+func (s *session) promises(plan *stats.Boundary, pilot []float64) (threshold, promise float64) {
+	pairs := float64(plan.MaxPairs())
+	threshold = max(s.useful(), s.pairNoise/math.Sqrt(pairs))
+	allowance := 1 + pilotAllowance/float64(len(pilot))
+	promise = allowance * plan.Detectable(promisedPower) * s.spread
+	// The ends of few pairs are the extreme ones. Ten pairs bear one that is wild, sixteen bear a few.
+	if plan.Looks[len(plan.Looks)-1].Rank < fewRanks {
+		wildest := 0.0
+		for _, v := range pilot {
+			wildest = max(wildest, math.Abs(v))
+		}
+		promise = max(promise, wildShare*wildest)
+	}
+	return threshold, threshold + promise
 }
+
+// fewRanks is the rank of a last look below which one wild pair can decide it.
+const fewRanks = 4
 
 // noisy tells whether a pilot of so many pairs should go on: the noise is what limits, and a longer pilot knows it better.
 func (s *session) noisy(pairs int) bool {

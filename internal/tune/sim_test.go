@@ -217,19 +217,20 @@ func quiet() noise { return func(int) float64 { return 0 } }
 var noiseModels = []struct {
 	name   string
 	hidden bool
-	many   bool // also tried with many useless knobs at once, which takes long
+	many   bool // also tried with useless knobs beside the good one, which takes long
+	every  bool // also with forty of them
 	make   func(r *rand.Rand, sigma float64) noise
 }{
-	{"iid", false, false, func(r *rand.Rand, sigma float64) noise {
+	{"iid", false, false, true, func(r *rand.Rand, sigma float64) noise {
 		return func(int) float64 { return sigma * r.NormFloat64() }
 	}},
-	{"ar(0.7)", false, false, func(r *rand.Rand, sigma float64) noise { return autoregressive(r, sigma) }},
-	{"drift + ar(0.7)", false, true, func(r *rand.Rand, sigma float64) noise {
+	{"ar(0.7)", false, false, false, func(r *rand.Rand, sigma float64) noise { return autoregressive(r, sigma) }},
+	{"drift + ar(0.7)", false, true, false, func(r *rand.Rand, sigma float64) noise {
 		// Up or down by about a third over an experiment of 60 segments: a bench that warms up, or fills.
 		ar, slope := autoregressive(r, sigma), 0.005*(2*r.Float64()-1)
 		return func(segment int) float64 { return ar(segment) + slope*float64(segment) }
 	}},
-	{"heavy tails", false, false, func(r *rand.Rand, sigma float64) noise {
+	{"heavy tails", false, false, false, func(r *rand.Rand, sigma float64) noise {
 		return func(int) float64 {
 			// Student's t with three degrees of freedom, which has the variance 3.
 			chi := 0.0
@@ -240,14 +241,14 @@ var noiseModels = []struct {
 			return sigma / math.Sqrt(3) * r.NormFloat64() / math.Sqrt(chi/3)
 		}
 	}},
-	{"periodic", false, false, func(r *rand.Rand, sigma float64) noise {
+	{"periodic", false, false, false, func(r *rand.Rand, sigma float64) noise {
 		// A period of four segments is that of an ABBA block: the worst for a fixed order.
 		phase := 2 * math.Pi * r.Float64()
 		return func(segment int) float64 {
 			return sigma * (math.Sin(math.Pi/2*float64(segment)+phase) + 0.7*r.NormFloat64())
 		}
 	}},
-	{"outliers 1 in 10", true, true, func(r *rand.Rand, sigma float64) noise {
+	{"outliers 1 in 10", true, true, true, func(r *rand.Rand, sigma float64) noise {
 		return func(int) float64 {
 			x := sigma * r.NormFloat64()
 			if r.IntN(10) == 0 {
