@@ -180,6 +180,8 @@ func writeBundle(f exportFlags, b export.Bundle) error {
 // nothingToExport says what to do about an empty set.
 func nothingToExport(err error) error {
 	switch {
+	case hintOf(err) != "":
+		return err // whoever found it knew more
 	case errors.Is(err, export.ErrNothing):
 		return flagError{err, "linerate tune TARGET finds and proves changes, linerate confirm lets a trial stay; linerate history lists them"}
 	case errors.Is(err, runs.ErrNoRun), errors.Is(err, runs.ErrAmbiguous):

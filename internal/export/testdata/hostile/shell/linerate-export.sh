@@ -1,6 +1,6 @@
 #!/bin/sh
 # Settings for other hosts, a shell script, written by linerate */ ''
-# Proven on db1?- name: pwned?[2J (Linux 6.1'"${x} a?b), for ''${builtins.abort "x"} to {{ lookup('pipe','id') }}?[main]:
+# Proven on db1?- name: pwned?[2J (Linux 6.1'"${x} a b), for ''${builtins.abort "x"} to {{ lookup('pipe','id') }}?[main]:
 #   all of it together brought x2 (interval not known)
 #   if1 was the interface $(id)'"`, driver e?1000
 #
