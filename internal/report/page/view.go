@@ -210,7 +210,10 @@ func method(d *report.TuneDocument) []string {
 	}
 	if len(d.Segments) > 0 {
 		text := fmt.Sprintf("%d segments were measured, each with new connections, in pairs whose order a coin decided.", len(d.Segments))
-		if d.Discarded > 0 {
+		switch {
+		case d.Discarded == 1:
+			text += " One was disturbed from outside and does not count."
+		case d.Discarded > 1:
 			text += fmt.Sprintf(" %d were disturbed from outside and do not count.", d.Discarded)
 		}
 		all = append(all, text,
