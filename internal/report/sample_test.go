@@ -231,7 +231,7 @@ func sampleLabs() []*report.LabDocument {
 			Healthy: 4168, Before: 199, After: 4150, Unit: "transactions_per_second", Pass: true, Kept: []string{"near ethtool:eth0/coalesce.rx-usecs"},
 			Replay: &report.LabReplay{Row: "S8", Source: "a write-up, 2007", Before: 6543.2, After: 23975.03, Needed: 3.66,
 				Confirmed: &report.LabGain{Pairs: 6, Ratio: 20.9, Low: 18.2, High: 23.1, Confidence: 0.95},
-				Trials: []report.LabReplayTrial{{Change: "near ethtool:eth0/coalesce.rx-usecs", From: "10000", To: "3", Verdict: "kept", Reason: "gains ×20.9"}}}}),
+				Trials:    []report.LabReplayTrial{{Change: "near ethtool:eth0/coalesce.rx-usecs", From: "10000", To: "3", Verdict: "kept", Reason: "gains ×20.9"}}}}),
 	}
 }
 
