@@ -12,7 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// TestLabMatrixShort plays the short form of the fault matrix: each verdict must be right. As with TestLabRunAll a case that is wrong is
+// TestLabMatrixShort plays the short form of the fault matrix: each verdict must be right. As with TestLabRun a case that is wrong is
 // played once more before the test fails: what fails by chance of the machine fails once, what is wrong fails twice.
 func TestLabMatrixShort(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "verdicts")

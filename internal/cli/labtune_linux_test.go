@@ -16,7 +16,7 @@ import (
 func TestLabTune(t *testing.T) {
 	for name, args := range map[string][]string{
 		"fault": {"--only", "^" + tunedElsewhere + "$", "--out", filepath.Join(t.TempDir(), "tunes")},
-		"nulls": {"--null", "6"},
+		"nulls": {"--null", "3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, _ := labTune(t, args...)
@@ -28,7 +28,7 @@ func TestLabTune(t *testing.T) {
 			if !d.Pass || d.Skips > 0 || !c.Undone || c.Trials == 0 {
 				t.Errorf("%+v", c)
 			}
-			if name == "nulls" && (c.Trials != 6 || len(c.Kept) > 0) {
+			if name == "nulls" && (c.Trials != 3 || len(c.Kept) > 0) {
 				t.Errorf("%d knobs without an effect tried, kept: %v", c.Trials, c.Kept)
 			}
 		})
