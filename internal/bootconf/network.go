@@ -48,17 +48,41 @@ var nmFeatures = map[string]string{
 	"rxvlan": "rx-vlan-hw-parse", "sg": "tx-scatter-gather", "tso": "tx-tcp-segmentation", "txvlan": "tx-vlan-hw-insert",
 }
 
+// nmFiles are the files of NetworkManager.conf(5), the last word last.
+func nmFiles(root fs.FS) []string {
+	return slices.Concat(named(root, []string{"run/NetworkManager/conf.d", "usr/lib/NetworkManager/conf.d"}, ".conf"),
+		[]string{"etc/NetworkManager/NetworkManager.conf"}, named(root, []string{"etc/NetworkManager/conf.d"}, ".conf"))
+}
+
+// NetworkManagerSpares tells whether NetworkManager leaves an interface to ifupdown: its plugin for that, which Debian has by default, keeps it from
+// what /etc/network/interfaces names, unless it is told to manage that as well.
+func NetworkManagerSpares(root fs.FS, name string) bool {
+	plugins, managed := "ifupdown,keyfile", false
+	for _, file := range nmFiles(root) {
+		for _, s := range ini(root, file) {
+			for _, x := range s.settings {
+				switch {
+				case s.name == "main" && x.key == "plugins":
+					plugins = x.value
+				case s.name == "ifupdown" && x.key == "managed":
+					managed = slices.Contains([]string{"true", "yes", "on", "1"}, strings.ToLower(x.value))
+				}
+			}
+		}
+	}
+	return !managed && slices.Contains(strings.FieldsFunc(plugins, func(r rune) bool { return r == ',' || r == ';' || r == ' ' }), "ifupdown") &&
+		Ifupdown(root, name)
+}
+
 // networkManager reads the defaults for connections in its configuration, and then connections, which have the last word. It does so only where
-// the program is installed.
+// the program is installed and does not leave the interface to ifupdown.
 func (c *Config) networkManager(root fs.FS, d Device) {
-	if !anyFile(root, "usr/sbin/NetworkManager", "usr/bin/NetworkManager", "sbin/NetworkManager") {
+	if !anyFile(root, "usr/sbin/NetworkManager", "usr/bin/NetworkManager", "sbin/NetworkManager") || NetworkManagerSpares(root, d.Name) {
 		return
 	}
 	const by = "NetworkManager"
 	mtu := knob.ID("link:" + d.Name + "/mtu")
-	files := slices.Concat(named(root, []string{"run/NetworkManager/conf.d", "usr/lib/NetworkManager/conf.d"}, ".conf"),
-		[]string{"etc/NetworkManager/NetworkManager.conf"}, named(root, []string{"etc/NetworkManager/conf.d"}, ".conf"))
-	for _, file := range files {
+	for _, file := range nmFiles(root) {
 		for _, s := range ini(root, file) {
 			if !strings.HasPrefix(s.name, "connection") || !d.nmMatches(s.get("match-device")) {
 				continue

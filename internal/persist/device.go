@@ -20,7 +20,7 @@ const linkSince = 247
 // device plans for a setting of an interface.
 func (p *Planner) device(s *Step, d bootconf.Device) {
 	id, v := s.Change.Knob, s.Change.To
-	managed := slices.Contains(p.host.Managers, "NetworkManager")
+	managed := slices.Contains(p.host.Managers, "NetworkManager") && !bootconf.NetworkManagerSpares(p.host.Root, d.Name)
 	if id.Kind() == knob.KindLink && id.Attribute() == "mtu" && managed {
 		p.connectionDefault(s, d)
 		return
