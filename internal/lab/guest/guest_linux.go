@@ -35,6 +35,7 @@ const killGrace = 10 * time.Second
 // plan is what the guest's first process does before it listens.
 type plan struct {
 	Modules []module `json:"modules"`
+	System  bool     `json:"system,omitempty"` // start the one on the disk
 }
 
 // module is one kernel module in the order of loading.
@@ -124,7 +125,7 @@ func arguments(o Options, image, initramfs string) []string {
 		// A kernel that panics reboots at once, and -no-reboot makes that the end of QEMU. The rest is time: mitigations cost an emulated processor
 		// more than a real one, nobody looks for a keyboard, and what waits for readers (a queueing discipline that goes, a setting of a link) need not
 		// wait for the next ticks.
-		"-append", "console=ttyS0 loglevel=4 panic=-1 mitigations=off i8042.noaux i8042.nokbd tsc=reliable rcupdate.rcu_expedited=1",
+		"-append", "console=ttyS0 loglevel=4 panic=-1 mitigations=off i8042.noaux i8042.nokbd tsc=reliable rcupdate.rcu_expedited=1" + systemArguments(o),
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
 		"-chardev", "socket,id=talk,fd=3", "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=talk,name=" + portName,
 	}
@@ -136,6 +137,10 @@ func arguments(o Options, image, initramfs string) []string {
 	}
 	if slices.ContainsFunc(o.Cards, func(c Card) bool { return strings.HasPrefix(c.Model, "usb-") }) {
 		args = append(args, "-device", "qemu-xhci")
+	}
+	if o.Disk != nil {
+		// What the guest has flushed need not be on the disk of the host: a power cut is the end of QEMU, and its host lives on.
+		args = append(args, "-drive", "file="+o.Disk.image+",format=raw,if=virtio,cache=unsafe")
 	}
 	for i, c := range o.Cards {
 		id := "card" + strconv.Itoa(i)
@@ -190,9 +195,7 @@ func (g *Guest) start(qemu string, args []string) error {
 	}
 	if c, err := sys.Capabilities(); err != nil || !c.Has(sys.CapSysAdmin) || !c.Has(sys.CapNetAdmin) {
 		// Root of a user namespace may make the taps that an ordinary user may not.
-		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
+		ownUser(cmd.SysProcAttr)
 	}
 	started := make(chan error, 1)
 	go func() {
@@ -212,6 +215,13 @@ func (g *Guest) start(qemu string, args []string) error {
 	g.process = cmd.Process
 	g.talk, g.answers = newTalk(g.port), json.NewDecoder(bufio.NewReader(g.port))
 	return nil
+}
+
+// ownUser makes a program root of a user namespace of its own.
+func ownUser(a *syscall.SysProcAttr) {
+	a.Cloneflags |= unix.CLONE_NEWUSER
+	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 }
 
 // died says why the guest no longer answers, in the words of its console.
@@ -305,7 +315,17 @@ func (g *Guest) ask(ctx context.Context, m message, got func(message) (complete 
 // Console is what the guest has said on its console so far, its last part if it was much.
 func (g *Guest) Console() string { return g.console.String() }
 
-// Close ends the guest at once; nothing in it can be lost.
+// Wait waits for a guest that ends by itself: one that is restarted or turned off from inside.
+func (g *Guest) Wait(ctx context.Context) error {
+	select {
+	case <-g.ended:
+		return nil
+	case <-ctx.Done():
+		return g.died(fmt.Errorf("wait for the end of a guest: %w", context.Cause(ctx)))
+	}
+}
+
+// Close ends the guest at once, as a power cut does: what it had not written to its disk is lost.
 func (g *Guest) Close() error {
 	_ = g.process.Kill() // it may have ended by itself
 	<-g.ended
@@ -358,18 +378,26 @@ func initramfs(k kernel, o Options) (files []file, err error) {
 		}
 		files = append(files, file{name: strings.TrimPrefix(p, "/"), mode: 0o755, data: b})
 	}
-	more, err := moduleFiles(k, o.Modules)
+	modules := o.Modules
+	if o.Disk != nil {
+		modules = append(slices.Clone(forDisk), modules...)
+	}
+	more, err := moduleFiles(k, modules, o.Disk != nil)
 	if err != nil {
 		return nil, err
 	}
-	return withDirectories(append(files, more...)), nil
+	files = append(files, more...)
+	for _, f := range o.Files {
+		files = append(files, file{name: strings.TrimPrefix(overlay+f.Path, "/"), mode: f.Mode, data: f.Content})
+	}
+	return withDirectories(files), nil
 }
 
 // always are the modules without which the two cannot talk.
 var always = []string{"virtio_pci", "virtio_console"}
 
 // moduleFiles are the modules wanted, those that they need, and the plan that says in which order they are loaded.
-func moduleFiles(k kernel, wanted []string) (files []file, err error) {
+func moduleFiles(k kernel, wanted []string, system bool) (files []file, err error) {
 	names := slices.Clone(always)
 	parameters := make(map[string]string)
 	for _, w := range wanted {
@@ -381,7 +409,7 @@ func moduleFiles(k kernel, wanted []string) (files []file, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var p plan
+	p := plan{System: system}
 	for _, name := range order {
 		b, err := os.ReadFile(k.module(name))
 		if err != nil {

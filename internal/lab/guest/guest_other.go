@@ -35,5 +35,19 @@ func (*Guest) ReadFile(context.Context, string) ([]byte, error) { return nil, er
 // Console is empty.
 func (*Guest) Console() string { return "" }
 
+// Wait does nothing.
+func (*Guest) Wait(context.Context) error { return errors.ErrUnsupported }
+
+// Disk is nothing outside of Linux.
+type Disk struct{}
+
+// NewDisk says that guests are not supported here.
+func NewDisk(context.Context, System) (*Disk, error) {
+	return nil, fmt.Errorf("make disk on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+}
+
+// Close does nothing.
+func (*Disk) Close() error { return nil }
+
 // Close does nothing.
 func (*Guest) Close() error { return nil }

@@ -24,6 +24,7 @@ const (
 	planFile   = "/guest.json" // a plan
 	insideMark = "LINERATE_GUEST=1"
 	searchPath = "/usr/sbin:/usr/bin:/sbin:/bin"
+	overlay    = "/overlay" // what is to be copied to the disk
 )
 
 // mounts are the file systems of a guest.
@@ -31,8 +32,16 @@ var mounts = []struct{ kind, at string }{
 	{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/dev/shm"}, {"tmpfs", "/tmp"}, {"tmpfs", "/run"},
 }
 
-// Init does nothing in an ordinary process. In the first one of a guest it sets the guest up, serves requests and never returns.
+// Init does nothing in an ordinary process. In the first one of a guest it sets the guest up, serves requests and never returns; in a guest that has
+// a disk it starts the system there, and serves requests as a unit of that.
 func Init() {
+	if os.Args[0] == agentName {
+		if err := answer(); err != nil {
+			fmt.Fprintln(os.Stderr, "guest:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if os.Getpid() != 1 || os.Args[0] != "/init" {
 		return
 	}
@@ -56,7 +65,10 @@ func serve() error {
 		return err
 	}
 	// The port is among what modules bring, so that it is opened whatever became of the others, to tell of it.
-	loaded := loadModules()
+	p, loaded := loadModules()
+	if p.System && loaded == nil {
+		return startSystem()
+	}
 	port, err := openPort()
 	if err != nil {
 		return errors.Join(loaded, err)
@@ -69,6 +81,11 @@ func serve() error {
 	if err != nil {
 		hello = message{Error: err.Error()}
 	}
+	return converse(port, talk, hello)
+}
+
+// converse says hello, and answers until the host closes the port.
+func converse(port io.Reader, talk *talk, hello message) error {
 	// A write waits until the host has opened its end; a read before that would be the end of the file.
 	if err := talk.say(hello); err != nil {
 		return err
@@ -99,20 +116,18 @@ func mountAll() error {
 }
 
 // loadModules follows the plan. A module that fails keeps none of the others from being loaded.
-func loadModules() error {
+func loadModules() (p plan, failed error) {
 	b, err := os.ReadFile(planFile)
 	if err != nil {
-		return err
+		return p, err
 	}
-	var p plan
 	if err := json.Unmarshal(b, &p); err != nil {
-		return fmt.Errorf("%s: %w", planFile, err)
+		return p, fmt.Errorf("%s: %w", planFile, err)
 	}
-	var failed error
 	for _, m := range p.Modules {
 		failed = errors.Join(failed, load(m))
 	}
-	return failed
+	return p, failed
 }
 
 func load(m module) error {

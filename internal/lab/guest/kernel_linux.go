@@ -22,15 +22,18 @@ import (
 // metapackage names Debian's kernel for this architecture, whatever its version.
 const metapackage = "linux-image-amd64"
 
-// kept are the directories of modules that go into the cache: what a guest for networks can ask for, a quarter of the whole.
+// kept are the directories of modules, and single modules, that go into the cache: what a guest for networks can ask for, a quarter of the whole.
 var kept = []string{
 	"arch", "crypto", "lib", "net", "drivers/char", "drivers/net", "drivers/pps", "drivers/ptp", "drivers/usb/common", "drivers/usb/core",
-	"drivers/usb/host", "drivers/virtio", "fs/9p", "fs/netfs", "fs/nfs", "fs/nfs_common",
+	"drivers/usb/host", "drivers/virtio", "drivers/block/virtio_blk", "fs/ext4", "fs/jbd2", "fs/mbcache", "fs/9p", "fs/netfs", "fs/nfs", "fs/nfs_common",
 	"fs/nfsd", "fs/lockd", "fs/fscache",
 }
 
 // tooMuch are directories below those that no guest asks for, and that are large.
 var tooMuch = []string{"drivers/net/wireless", "net/wireless", "net/mac80211", "net/bluetooth"}
+
+// contents counts the lists above: what was unpacked by another one lacks modules.
+const contents = "_2"
 
 // kernel is one unpacked kernel in the cache.
 type kernel struct {
@@ -90,7 +93,7 @@ func findKernel(ctx context.Context) (kernel, error) {
 		}
 		return kernel{}, err
 	}
-	dir := filepath.Join(cache, name+"_"+strings.ReplaceAll(version, ":", "%3a"))
+	dir := filepath.Join(cache, name+"_"+strings.ReplaceAll(version, ":", "%3a")+contents)
 	if _, err := os.Stat(dir); err == nil {
 		return openKernel(ctx, dir)
 	}
@@ -139,7 +142,7 @@ func openKernel(ctx context.Context, dir string) (kernel, error) {
 
 // newestIn is the kernel that was unpacked last.
 func newestIn(cache string) (dir string, err error) {
-	dirs, err := filepath.Glob(filepath.Join(cache, "linux-image-*_*"))
+	dirs, err := filepath.Glob(filepath.Join(cache, "linux-image-*_*"+contents))
 	if err != nil || len(dirs) == 0 {
 		return "", fmt.Errorf("no kernel in %s: %w", cache, fs.ErrNotExist)
 	}
@@ -284,7 +287,7 @@ func place(name string) (to string, compressed bool) {
 		return rest, false
 	}
 	rest, ok = strings.CutPrefix(rest, "kernel/")
-	below := func(dir string) bool { return strings.HasPrefix(rest, dir+"/") }
+	below := func(dir string) bool { return strings.HasPrefix(rest, dir+"/") || strings.HasPrefix(rest, dir+".ko") }
 	if !ok || !slices.ContainsFunc(kept, below) || slices.ContainsFunc(tooMuch, below) {
 		return "", false
 	}

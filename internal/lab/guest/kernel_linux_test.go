@@ -45,6 +45,9 @@ func TestPlace(t *testing.T) {
 		{"./lib/modules/6.1.0-56-amd64/kernel/drivers/char/hw_random/virtio-rng.ko", "modules/virtio_rng.ko", false},
 		{"./lib/modules/6.1.0-56-amd64/kernel/drivers/net/wireless/ath/ath.ko", "", false},
 		{"./lib/modules/6.1.0-56-amd64/kernel/sound/soundcore.ko", "", false},
+		{"./lib/modules/6.1.0-56-amd64/kernel/drivers/block/virtio_blk.ko", "modules/virtio_blk.ko", false},
+		{"./usr/lib/modules/6.12.1-amd64/kernel/fs/mbcache.ko.xz", "modules/mbcache.ko", true},
+		{"./lib/modules/6.1.0-56-amd64/kernel/drivers/block/drbd/drbd.ko", "", false},
 		{"./lib/modules/6.1.0-56-amd64/modules.order", "", false},
 		{"./usr/share/doc/linux-image-6.1.0-56-amd64/copyright", "", false},
 	} {

@@ -1,6 +1,10 @@
 package guest
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+)
 
 // Card is a network card of a guest. It has a link, and at the other end of it the cards that name the same wire.
 type Card struct {
@@ -17,12 +21,24 @@ type Options struct {
 	Cards       []Card   // become eth0, eth1, … in the order in which the drivers find them, not in this one
 	Modules     []string // kernel modules to load, each with parameters behind blanks: "e1000 InterruptThrottleRate=500"
 	Programs    []string // programs of this machine that are in the guest at the same path, with their shared libraries
+	Disk        *Disk    // nil: the guest has no system but ourselves. Else it starts the one on the disk, and Programs are left out
+	Files       []File   // written to the disk before its system starts
+}
+
+// File is one to be on a disk.
+type File struct {
+	Path    string // absolute
+	Content []byte
+	Mode    fs.FileMode // permission bits
 }
 
 // check says what QEMU would not, or would only by hanging.
 func (o Options) check() error {
 	if o.Counted && o.CPUs > 1 {
 		return fmt.Errorf("%d processors on a clock that counts instructions: want one (QEMU 7.2 hangs when the second starts)", o.CPUs)
+	}
+	if o.Disk == nil && len(o.Files) > 0 || o.Disk != nil && len(o.Programs) > 0 {
+		return errors.New("files are for a disk, and programs for a guest without one")
 	}
 	for _, c := range o.Cards {
 		if c.Wire < 0 || c.Wire > 0 && c.Queues > 1 {

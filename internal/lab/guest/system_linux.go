@@ -1,0 +1,135 @@
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// The agent is this program as a unit of the system that was started from a disk.
+const (
+	agentName = "linerate-guest-agent"
+	agentDir  = "/run/linerate-guest"
+	agentUnit = `[Unit]
+Description=Answer what boots this guest
+
+[Service]
+Type=exec
+ExecStart=@` + agentDir + `/agent ` + agentName + `
+`
+)
+
+// forDisk are the modules without which the disk cannot be mounted. crc32c_generic is asked for by name and not by dependency.
+var forDisk = []string{"virtio_blk", "crc32c_generic", "ext4"}
+
+// systemArguments go to the kernel's command line, for systemd: nobody sits at the console.
+func systemArguments(o Options) string {
+	if o.Disk == nil {
+		return ""
+	}
+	return " systemd.getty_auto=no systemd.mask=getty.target systemd.show_status=no"
+}
+
+// startSystem mounts the disk, copies what goes there, and becomes the first process of the system on it. The agent comes by way of /run, so that the disk
+// has nothing on it that an installation would not have.
+func startSystem() error {
+	const at = "/disk"
+	if err := os.MkdirAll(at, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("/dev/vda", at, "ext4", 0, ""); err != nil {
+		return fmt.Errorf("mount disk: %w", err)
+	}
+	if err := copyTree(overlay, at); err != nil {
+		return err
+	}
+	units := "/run/systemd/system"
+	wants := filepath.Join(units, "multi-user.target.wants")
+	if err := errors.Join(os.MkdirAll(agentDir, 0o755), os.MkdirAll(wants, 0o755)); err != nil {
+		return err
+	}
+	err := errors.Join(
+		copyFile("/init", agentDir+"/agent", 0o755),
+		os.WriteFile(filepath.Join(units, agentName+".service"), []byte(agentUnit), 0o644),
+		os.Symlink("../"+agentName+".service", filepath.Join(wants, agentName+".service")))
+	if err != nil {
+		return err
+	}
+	// systemd mounts the others itself; what is in /run has to come along.
+	for _, dir := range []string{"/dev", "/proc", "/sys", "/run"} {
+		if err := unix.Mount(dir, at+dir, "", unix.MS_MOVE, ""); err != nil {
+			return fmt.Errorf("move %s: %w", dir, err)
+		}
+	}
+	// switch_root(8).
+	if err := os.Chdir(at); err != nil {
+		return err
+	}
+	if err := unix.Mount(".", "/", "", unix.MS_MOVE, ""); err != nil {
+		return fmt.Errorf("move the disk to the root: %w", err)
+	}
+	if err := errors.Join(unix.Chroot("."), os.Chdir("/")); err != nil {
+		return err
+	}
+	return fmt.Errorf("start the system on the disk: %w", unix.Exec("/sbin/init", []string{"/sbin/init"}, []string{"PATH=" + searchPath}))
+}
+
+// answer serves requests as the agent. The first message says that the system has come to it, not that all of it is up.
+func answer() error {
+	port, err := openPort()
+	if err != nil {
+		return err
+	}
+	defer port.Close()
+	var release unix.Utsname
+	if err := unix.Uname(&release); err != nil {
+		return err
+	}
+	if err := os.Setenv("PATH", searchPath); err != nil {
+		return err
+	}
+	return converse(port, newTalk(port), message{Ready: unix.ByteSliceToString(release.Release[:])})
+}
+
+// copyTree copies regular files and the directories on the way to them; a tree that is not there is an empty one.
+func copyTree(from, to string) error {
+	return filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, name)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.MkdirAll(filepath.Join(to, rel), 0o755)
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		return copyFile(name, filepath.Join(to, rel), info.Mode().Perm())
+	})
+}
+
+func copyFile(from, to string, mode fs.FileMode) error {
+	r, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	w, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(w, r)
+	return errors.Join(err, w.Close())
+}
