@@ -23,8 +23,10 @@ var floors = map[string]int{
 	"internal/stats":   0,
 	"internal/durable": 0,
 	"internal/sys":     0,
+	"internal/nl":      0, // the sockets of netlink, which the rooms above it speak through
 
-	"internal/nl":          1,
+	"internal/nl/ethtool":  1, // what ethtool(8) shows of a card
+	"internal/nl/route":    1, // routes, and what the kernel keeps of the hosts they lead to
 	"internal/nl/tc":       1, // the options of queueing disciplines: bytes and words, no socket
 	"internal/nl/sockdiag": 1, // the sockets of a namespace, one after the other
 	"internal/nl/nft":      1, // how many firewall rules there are to compare a packet with
@@ -117,6 +119,7 @@ var testOnly = map[string]bool{
 	"internal":                     true,
 	"internal/knob/knobtest":       true,
 	"internal/lab/guest/guesttest": true,
+	"internal/nl/nltest":           true,
 	"internal/traffic/traffictest": true,
 }
 
@@ -131,8 +134,8 @@ var mayExec = map[string]bool{
 
 // onlyIn holds imports that belong to one room.
 var onlyIn = map[string][]string{
-	"github.com/mdlayher/netlink":   {"internal/nl", "internal/nl/tc", "internal/nl/nft"},
-	"github.com/mdlayher/genetlink": {"internal/nl"},
+	"github.com/mdlayher/netlink":   {"internal/nl", "internal/nl/ethtool", "internal/nl/route", "internal/nl/tc", "internal/nl/nft"},
+	"github.com/mdlayher/genetlink": {"internal/nl", "internal/nl/ethtool", "internal/nl/route"},
 	"github.com/spf13/cobra":        {"internal/cli"},
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/linerate/linerate/internal/bus"
 	"github.com/linerate/linerate/internal/nicstat"
-	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/ethtool"
 )
 
 // errAsleep is what is answered instead of asking what would wake a device.
@@ -106,7 +106,7 @@ func (c *Card) empty() bool {
 }
 
 // spread summarises an indirection table: how many of its entries each queue has.
-func spread(r nl.RSS) *RSS {
+func spread(r ethtool.RSS) *RSS {
 	s := &RSS{HashFunction: r.HashFunction, KeyBytes: r.KeyBytes, Entries: len(r.Indirection)}
 	// Counted by queue, since the order of the entries says nothing: the hash spreads flows over all of them alike.
 	entries := make(map[uint32]int)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/hostfs"
+	"github.com/linerate/linerate/internal/nl/route"
 	"github.com/linerate/linerate/internal/procfs"
 )
 
@@ -101,7 +102,7 @@ func countNeighbours(src *source, set *procfs.Counts) {
 	if err != nil {
 		return
 	}
-	tables, err := client.NeighbourTables()
+	tables, err := route.New(client).NeighbourTables()
 	if err != nil {
 		return
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/hostfs"
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/route"
 )
 
 func TestLiveSnapshot(t *testing.T) {
@@ -149,7 +150,7 @@ func veth() error {
 		client.AddVeth("eth0.100", "peer", -1),
 		client.SetUp("lo"), client.SetUp("peer"), client.SetMTU("eth0.100", 1400), client.SetUp("eth0.100"),
 		client.AddAddress("eth0.100", "192.0.2.1/24"),
-		client.AddRoute(nl.Route{Destination: "198.51.100.0/24", Gateway: "192.0.2.9", Interface: "eth0.100", Window: 16384, InitCwnd: 20}),
+		route.New(client).Add(route.Route{Destination: "198.51.100.0/24", Gateway: "192.0.2.9", Interface: "eth0.100", Window: 16384, InitCwnd: 20}),
 	)
 }
 

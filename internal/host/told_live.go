@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/ethtool"
+	"github.com/linerate/linerate/internal/nl/route"
 	"github.com/linerate/linerate/internal/nl/tc"
 )
 
@@ -71,7 +73,7 @@ func (src *source) askKernel() *told {
 	for _, a := range addresses {
 		t.addresses = append(t.addresses, toldAddress{Index: a.Index, CIDR: a.CIDR})
 	}
-	routes, err := client.Routes()
+	routes, err := route.New(client).List()
 	t.routesErr = err
 	for _, r := range routes {
 		var locked []string
@@ -102,33 +104,34 @@ func (src *source) askEthtool(name string) toldEthtool {
 		}
 		return err == nil
 	}
-	if d, err := client.Driver(name); refuse("driver", err) {
+	card := ethtool.New(client)
+	if d, err := card.Driver(name); refuse("driver", err) {
 		e.Driver, e.Bus = d.Driver, d.Bus
 		// The driver of tun and tap, which is no hardware, says which of the two it is where others say their bus (tun_get_drvinfo).
 		if d.Bus == "tun" || d.Bus == "tap" {
 			e.Bus = ""
 		}
 		if e.Bus != "" {
-			e.Card = askCard(client, name, d, refuse)
+			e.Card = askCard(card, name, d, refuse)
 		}
 	}
 	// Each of these is a question to the driver, and any of them may be refused while the others are answered.
-	if speed, duplex, err := client.LinkMode(name); refuse("speed", err) {
+	if speed, duplex, err := card.LinkMode(name); refuse("speed", err) {
 		e.SpeedBitsPerSec, e.Duplex = speed, duplex
 	}
-	if rx, tx, err := client.Rings(name); refuse("ring sizes", err) {
+	if rx, tx, err := card.Rings(name); refuse("ring sizes", err) {
 		e.Rings = &Rings{Rx: Ring(rx), Tx: Ring(tx)}
 	}
-	if c, err := client.Coalesce(name); refuse("interrupt coalescing", err) {
+	if c, err := card.Coalesce(name); refuse("interrupt coalescing", err) {
 		e.Coalesce = c
 	}
-	if features, err := client.Features(name); refuse("offload features", err) {
+	if features, err := card.Features(name); refuse("offload features", err) {
 		e.Features = make(map[string]Feature, len(features))
 		for k, f := range features {
 			e.Features[k] = Feature(f)
 		}
 	}
-	if c, err := client.Channels(name); refuse("queue counts", err) {
+	if c, err := card.Channels(name); refuse("queue counts", err) {
 		e.Channels = &Channels{
 			Combined: c.Combined, MaxCombined: c.MaxCombined, Rx: c.Rx, MaxRx: c.MaxRx, Tx: c.Tx, MaxTx: c.MaxTx,
 		}
@@ -138,33 +141,33 @@ func (src *source) askEthtool(name string) toldEthtool {
 
 // askCard asks for what only hardware has. Nothing is said of what a driver does not support: most have none of some of these. What this reader is not permitted to
 // know is another answer, and so is what failed.
-func askCard(client *nl.Client, name string, d nl.DriverInfo, refuse func(what string, err error) bool) *Card {
+func askCard(card ethtool.Client, name string, d ethtool.DriverInfo, refuse func(what string, err error) bool) *Card {
 	c := &Card{FirmwareVersion: d.Firmware, DriverVersion: d.Version}
 	told := func(what string, err error) bool {
 		return !errors.Is(err, nl.ErrNotSupported) && refuse(what, err)
 	}
-	if p, err := client.Pause(name); told("flow control", err) {
+	if p, err := card.Pause(name); told("flow control", err) {
 		c.Pause = &Pause{Autoneg: p.Autoneg, Rx: p.Rx, Tx: p.Tx}
 	}
-	if e, err := client.EEE(name); told("energy-efficient Ethernet", err) {
+	if e, err := card.EEE(name); told("energy-efficient Ethernet", err) {
 		c.EEE = &EEE{Enabled: e.Enabled, Active: e.Active, TxLPI: e.TxLPI, TxLPITimerInSeconds: float64(e.TxLPITimerMicroseconds) / 1e6}
 	}
-	if f, err := client.FEC(name); told("forward error correction", err) {
+	if f, err := card.FEC(name); told("forward error correction", err) {
 		c.FEC = &FEC{Auto: f.Auto, Modes: f.Modes, Active: f.Active}
 	}
-	if r, err := client.RSS(name); told("receive side scaling", err) {
+	if r, err := card.RSS(name); told("receive side scaling", err) {
 		c.RSS = spread(r)
 	}
-	if flags, err := client.PrivateFlags(name); told("private flags", err) && len(flags) > 0 {
+	if flags, err := card.PrivateFlags(name); told("private flags", err) && len(flags) > 0 {
 		c.PrivateFlags = flags
 	}
-	if mac, err := client.PermanentAddress(name); told("permanent address", err) {
+	if mac, err := card.PermanentAddress(name); told("permanent address", err) {
 		c.PermanentMAC = mac
 	}
-	if i, err := client.LinkInfo(name); told("port", err) && i.Port != "other" && i.Port != "none" {
+	if i, err := card.LinkInfo(name); told("port", err) && i.Port != "other" && i.Port != "none" {
 		c.Port = i.Port
 	}
-	if m, err := client.LinkModes(name); told("link modes", err) {
+	if m, err := card.LinkModes(name); told("link modes", err) {
 		c.Modes = fromModes(m)
 	}
 	if c.empty() {
@@ -174,7 +177,7 @@ func askCard(client *nl.Client, name string, d nl.DriverInfo, refuse func(what s
 }
 
 // fromModes leaves out of the kernel's set what is no mode of the wire: ports, pause and the rest have facts of their own. Nil: the device has no modes.
-func fromModes(m nl.LinkModes) *LinkModes {
+func fromModes(m ethtool.LinkModes) *LinkModes {
 	wire := func(modes []string) []string {
 		return slices.DeleteFunc(modes, func(mode string) bool { return !strings.Contains(mode, "base") })
 	}
@@ -228,5 +231,5 @@ func (src *source) askStatistics(name string) (map[string]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.Statistics(name)
+	return ethtool.New(client).Statistics(name)
 }

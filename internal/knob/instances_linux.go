@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/route"
 )
 
 // Instances lists the knobs of this host that a definition is about: the one that it names, or one for each interface, queue, route, interrupt
@@ -47,7 +48,7 @@ func (l *Live) instances(pattern ID) ([]ID, error) {
 	case KindSysctl:
 		return l.sysctlInstances(pattern)
 	case KindRoute:
-		routes, err := withClient(func(c *nl.Client) ([]nl.Route, error) { return c.Routes() })
+		routes, err := withClient(func(c *nl.Client) ([]route.Route, error) { return route.New(c).List() })
 		var to []string
 		for _, r := range routes {
 			if !slices.Contains(to, r.Destination) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/ethtool"
 )
 
 // cardKnob reads and writes the settings of one group that are no plain numbers of a driver. Key is what stands behind the dot.
@@ -48,13 +49,13 @@ func refusedByDriver(v Value, allowed string, err error) error {
 
 func readRSS(c *nl.Client, name, key string) (Value, error) {
 	if key == "key" {
-		b, err := c.RSSKey(name)
+		b, err := ethtool.New(c).RSSKey(name)
 		return Value(hex.EncodeToString(b)), err
 	}
 	if key != "indirection" && key != "function" {
 		return "", errNoKey("rss", key)
 	}
-	r, err := c.RSS(name)
+	r, err := ethtool.New(c).RSS(name)
 	switch {
 	case err != nil:
 		return "", err
@@ -73,11 +74,11 @@ func writeRSS(c *nl.Client, name, key string, v Value) error {
 		if err != nil {
 			return &RangeError{Value: v, Allowed: "hexadecimal digits, as many as the present key has", Err: err}
 		}
-		return refusedByDriver(v, "a key as long as the present one, in hexadecimal digits", c.SetRSSKey(name, b))
+		return refusedByDriver(v, "a key as long as the present one, in hexadecimal digits", ethtool.New(c).SetRSSKey(name, b))
 	case "function":
-		return refusedByDriver(v, "toeplitz, xor or crc32, as far as the card has it", c.SetRSSFunction(name, string(v)))
+		return refusedByDriver(v, "toeplitz, xor or crc32, as far as the card has it", ethtool.New(c).SetRSSFunction(name, string(v)))
 	case "indirection":
-		r, err := c.RSS(name)
+		r, err := ethtool.New(c).RSS(name)
 		if err != nil {
 			return err
 		}
@@ -85,7 +86,7 @@ func writeRSS(c *nl.Client, name, key string, v Value) error {
 		if err != nil {
 			return &RangeError{Value: v, Allowed: indirectionForms, Err: err}
 		}
-		return refusedByDriver(v, "queues that the card has, each entry of the table naming one", c.SetRSSIndirection(name, table))
+		return refusedByDriver(v, "queues that the card has, each entry of the table naming one", ethtool.New(c).SetRSSIndirection(name, table))
 	}
 	return errNoKey("rss", key)
 }
@@ -183,7 +184,7 @@ func weightTable(size int, weights []uint32) ([]uint32, error) {
 }
 
 func readHashFields(c *nl.Client, name, key string) (Value, error) {
-	fields, err := c.HashFields(name, key)
+	fields, err := ethtool.New(c).HashFields(name, key)
 	if err == nil && fields == "" {
 		fields = noFields
 	}
@@ -198,12 +199,12 @@ func writeHashFields(c *nl.Client, name, key string, v Value) error {
 	if fields == noFields {
 		fields = ""
 	}
-	return refusedByDriver(v, "letters of mvtsdfnr that the card can hash together: sd or sdfn, mostly", c.SetHashFields(name, key, fields))
+	return refusedByDriver(v, "letters of mvtsdfnr that the card can hash together: sd or sdfn, mostly", ethtool.New(c).SetHashFields(name, key, fields))
 }
 
 // readFEC gives the configured modes; auto is one of them.
 func readFEC(c *nl.Client, name, _ string) (Value, error) {
-	f, err := c.FEC(name)
+	f, err := ethtool.New(c).FEC(name)
 	if err != nil {
 		return "", err
 	}
@@ -221,7 +222,7 @@ func writeFEC(c *nl.Client, name, _ string, v Value) error {
 	modes := strings.Split(string(v), ",")
 	auto := slices.Contains(modes, "auto")
 	modes = slices.DeleteFunc(modes, func(m string) bool { return m == "auto" })
-	return refusedByDriver(v, "auto, off, rs, baser, llrs, or several parted by commas, as far as the link has them", c.SetFEC(name, auto, modes))
+	return refusedByDriver(v, "auto, off, rs, baser, llrs, or several parted by commas, as far as the link has them", ethtool.New(c).SetFEC(name, auto, modes))
 }
 
 // readMode gives how the link comes to its speed: "auto" when it offers all that it can, "auto MODE,MODE" when only some, "100/full" when it is forced.
@@ -232,7 +233,7 @@ func readMode(c *nl.Client, name, key string) (Value, error) {
 	if key != "mode" {
 		return "", errNoKey("link", key)
 	}
-	m, err := c.LinkModes(name)
+	m, err := ethtool.New(c).LinkModes(name)
 	if err != nil {
 		return "", err
 	}
@@ -247,7 +248,7 @@ func readMode(c *nl.Client, name, key string) (Value, error) {
 	case m.Autoneg:
 		return Value("auto " + strings.Join(offered, ",")), nil
 	}
-	speed, duplex, err := c.LinkMode(name)
+	speed, duplex, err := ethtool.New(c).LinkMode(name)
 	switch {
 	case err != nil:
 		return "", err
@@ -263,9 +264,9 @@ func writeMode(c *nl.Client, name, key string, v Value) error {
 		return errNoKey("link", key)
 	}
 	const allowed = "auto, auto with modes of the card parted by commas, or a speed in megabits per second that can be forced, with its duplex: 100/full"
-	var want nl.LinkMode
+	var want ethtool.LinkMode
 	if modes, ok := strings.CutPrefix(string(v), "auto"); ok {
-		m, err := c.LinkModes(name)
+		m, err := ethtool.New(c).LinkModes(name)
 		if err != nil {
 			return err
 		}
@@ -287,7 +288,7 @@ func writeMode(c *nl.Client, name, key string, v Value) error {
 		want.SpeedMegabits, want.Duplex = uint32(n), duplex
 	}
 	if want.Autoneg {
-		return refusedByDriver(v, allowed, c.SetLinkMode(name, want))
+		return refusedByDriver(v, allowed, ethtool.New(c).SetLinkMode(name, want))
 	}
 	return forceMode(c, name, v, want, func(err error) error { return refusedByDriver(v, allowed, err) })
 }
@@ -302,7 +303,7 @@ const (
 //
 // A forced mode is the one setting here that cuts a host off for good when the other end does not follow; and until the link is up the driver tells no mode that
 // could be read back. So a link that is down is not forced at all: nothing could be seen of it.
-func forceMode(c *nl.Client, name string, v Value, want nl.LinkMode, refused func(error) error) error {
+func forceMode(c *nl.Client, name string, v Value, want ethtool.LinkMode, refused func(error) error) error {
 	before, err := readMode(c, name, "mode")
 	if err != nil {
 		return err
@@ -310,10 +311,10 @@ func forceMode(c *nl.Client, name string, v Value, want nl.LinkMode, refused fun
 	if before == v {
 		return nil
 	}
-	if speed, _, err := c.LinkMode(name); err != nil || speed == 0 {
+	if speed, _, err := ethtool.New(c).LinkMode(name); err != nil || speed == 0 {
 		return errors.Join(fmt.Errorf("%w: the link is down, and whether it would come up so cannot be seen", ErrNotSupported), err)
 	}
-	if err := c.SetLinkMode(name, want); err != nil {
+	if err := ethtool.New(c).SetLinkMode(name, want); err != nil {
 		return refused(err)
 	}
 	for deadline := time.Now().Add(linkPatience); time.Now().Before(deadline); time.Sleep(linkPoll) {
@@ -321,7 +322,7 @@ func forceMode(c *nl.Client, name string, v Value, want nl.LinkMode, refused fun
 		if err != nil {
 			return err
 		}
-		if speed, _, err := c.LinkMode(name); err != nil {
+		if speed, _, err := ethtool.New(c).LinkMode(name); err != nil {
 			return err
 		} else if link.Carrier && speed != 0 {
 			return nil
@@ -332,7 +333,7 @@ func forceMode(c *nl.Client, name string, v Value, want nl.LinkMode, refused fun
 }
 
 func readTunable(c *nl.Client, name, key string) (Value, error) {
-	n, err := c.Tunable(name, key)
+	n, err := ethtool.New(c).Tunable(name, key)
 	return Value(strconv.FormatUint(uint64(n), 10)), err
 }
 
@@ -341,7 +342,7 @@ func writeTunable(c *nl.Client, name, key string, v Value) error {
 	if err != nil {
 		return &RangeError{Value: v, Allowed: "an integer from 0 to 4294967295"}
 	}
-	return refusedByDriver(v, "a number that this driver takes", c.SetTunable(name, key, uint32(n)))
+	return refusedByDriver(v, "a number that this driver takes", ethtool.New(c).SetTunable(name, key, uint32(n)))
 }
 
 // ringWord tells the settings that go with the rings and are no lengths.
@@ -349,7 +350,7 @@ func ringWord(key string) bool { return key != "rx" && key != "tx" }
 
 // readRingWord gives a word or a number. What the kernel does not tell the driver has not, or the kernel is older.
 func readRingWord(c *nl.Client, name, key string) (Value, error) {
-	parameters, err := c.RingParameters(name)
+	parameters, err := ethtool.New(c).RingParameters(name)
 	if err != nil {
 		return "", err
 	}
@@ -386,12 +387,12 @@ func writeRingWord(c *nl.Client, name, key string, v Value) error {
 			case on:
 				n = 1
 			}
-			return c.SetRing(name, key, n)
+			return ethtool.New(c).SetRing(name, key, n)
 		})
 	}
 	n, err := strconv.ParseUint(string(v), 10, 32)
 	if err != nil {
 		return &RangeError{Value: v, Allowed: "an integer from 0 to 4294967295"}
 	}
-	return refusedByDriver(v, "a number that this driver takes", c.SetRing(name, key, uint32(n)))
+	return refusedByDriver(v, "a number that this driver takes", ethtool.New(c).SetRing(name, key, uint32(n)))
 }

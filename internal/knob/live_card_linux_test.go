@@ -9,6 +9,7 @@ import (
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/lab/guest/guesttest"
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/ethtool"
 )
 
 // carrier waits until a link is up and its driver tells a speed.
@@ -24,7 +25,7 @@ func carrier(t *testing.T, c *nl.Client, name string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if speed, _, err := c.LinkMode(name); err != nil {
+		if speed, _, err := ethtool.New(c).LinkMode(name); err != nil {
 			t.Fatal(err)
 		} else if link.Carrier && speed != 0 {
 			return
@@ -45,7 +46,7 @@ func byDriver(t *testing.T, c *nl.Client, driver string) (out []string) {
 		t.Fatal(err)
 	}
 	for _, l := range links {
-		if d, err := c.Driver(l.Name); err == nil && d.Driver == driver {
+		if d, err := ethtool.New(c).Driver(l.Name); err == nil && d.Driver == driver {
 			out = append(out, l.Name)
 		}
 	}
@@ -134,14 +135,14 @@ func TestGuestRSS(t *testing.T) {
 			t.Errorf("after %s: %q, %v; want %q", step.write, v, err, step.read)
 		}
 	}
-	r, err := c.RSS(name)
+	r, err := ethtool.New(c).RSS(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Write(t.Context(), id, "weight 3 1"); err != nil {
 		t.Error(err)
 	}
-	after, err := c.RSS(name)
+	after, err := ethtool.New(c).RSS(name)
 	share := 0
 	for _, q := range after.Indirection {
 		if q == 0 {

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/ethtool"
 )
 
 // ethtoolKnobs are settings of a driver that the kernel's ethtool family carries: GROUP.NAME, or a word alone.
@@ -36,7 +37,7 @@ func (ethtoolKnobs) read(name, attribute string) (Value, error) {
 			n, _, err := readNumber(c, name, group, key)
 			return onOff(n != 0), err
 		case group == "pause":
-			p, err := c.Pause(name)
+			p, err := ethtool.New(c).Pause(name)
 			if err != nil {
 				return "", err
 			}
@@ -46,10 +47,10 @@ func (ethtoolKnobs) read(name, attribute string) (Value, error) {
 			}
 			return onOff(*on), nil
 		case attribute == "eee":
-			e, err := c.EEE(name)
+			e, err := ethtool.New(c).EEE(name)
 			return onOff(e.Enabled), err
 		case group == "flag":
-			flags, err := c.PrivateFlags(name)
+			flags, err := ethtool.New(c).PrivateFlags(name)
 			if err != nil {
 				return "", err
 			}
@@ -92,16 +93,16 @@ func writeEthtool(c *nl.Client, name, attribute string, v Value) error {
 			if on {
 				n = 1
 			}
-			return c.SetCoalesce(name, key, n)
+			return ethtool.New(c).SetCoalesce(name, key, n)
 		})
 	case group == "pause":
 		return writeSwitch(v, func(on bool) error { return writePause(c, name, key, on) })
 	case attribute == "eee":
-		return writeSwitch(v, func(on bool) error { return c.SetEEE(name, on) })
+		return writeSwitch(v, func(on bool) error { return ethtool.New(c).SetEEE(name, on) })
 	case group == "flag":
-		return writeSwitch(v, func(on bool) error { return c.SetPrivateFlag(name, key, on) })
+		return writeSwitch(v, func(on bool) error { return ethtool.New(c).SetPrivateFlag(name, key, on) })
 	case group == "feature":
-		return writeSwitch(v, func(on bool) error { return c.SetFeature(name, key, on) })
+		return writeSwitch(v, func(on bool) error { return ethtool.New(c).SetFeature(name, key, on) })
 	}
 	return fmt.Errorf("%w: ethtool attribute %s", ErrNotSupported, attribute)
 }
@@ -126,10 +127,10 @@ func readNumber(c *nl.Client, name, group, key string) (current, most uint32, er
 	var numbers map[string]number
 	switch group {
 	case "ring":
-		rx, tx, rerr := c.Rings(name)
+		rx, tx, rerr := ethtool.New(c).Rings(name)
 		numbers, err = map[string]number{"rx": {rx.Current, rx.Max}, "tx": {tx.Current, tx.Max}}, rerr
 	case "channels":
-		ch, cerr := c.Channels(name)
+		ch, cerr := ethtool.New(c).Channels(name)
 		numbers, err = map[string]number{
 			"combined": {ch.Combined, ch.MaxCombined}, "rx": {ch.Rx, ch.MaxRx}, "tx": {ch.Tx, ch.MaxTx},
 		}, cerr
@@ -151,7 +152,7 @@ func readNumber(c *nl.Client, name, group, key string) (current, most uint32, er
 // readCoalesce tells a parameter that another driver may have from one that the catalogue does not know: the kernel
 // answers with the parameters of this driver alone.
 func readCoalesce(c *nl.Client, name, key string) (current, most uint32, err error) {
-	parameters, err := c.Coalesce(name)
+	parameters, err := ethtool.New(c).Coalesce(name)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -173,11 +174,11 @@ func writeNumber(c *nl.Client, name, group, key string, v Value) error {
 	}
 	switch group {
 	case "ring":
-		err = c.SetRing(name, key, uint32(n))
+		err = ethtool.New(c).SetRing(name, key, uint32(n))
 	case "channels":
-		err = c.SetChannel(name, key, uint32(n))
+		err = ethtool.New(c).SetChannel(name, key, uint32(n))
 	case "coalesce":
-		err = c.SetCoalesce(name, key, uint32(n))
+		err = ethtool.New(c).SetCoalesce(name, key, uint32(n))
 	}
 	switch {
 	case errors.Is(err, nl.ErrNotApplied):
@@ -213,7 +214,7 @@ func writeSwitch(v Value, set func(on bool) error) error {
 }
 
 // pauseBit points at the member that a key names.
-func pauseBit(p *nl.Pause, key string) (*bool, error) {
+func pauseBit(p *ethtool.Pause, key string) (*bool, error) {
 	switch key {
 	case "rx":
 		return &p.Rx, nil
@@ -228,7 +229,7 @@ func pauseBit(p *nl.Pause, key string) (*bool, error) {
 // writePause changes one member. SetPause sends what differs, so that the other two stay as they were set and not as
 // they read, which is what was negotiated.
 func writePause(c *nl.Client, name, key string, on bool) error {
-	p, err := c.Pause(name)
+	p, err := ethtool.New(c).Pause(name)
 	if err != nil {
 		return err
 	}
@@ -237,12 +238,12 @@ func writePause(c *nl.Client, name, key string, on bool) error {
 		return err
 	}
 	*bit = on
-	return c.SetPause(name, p)
+	return ethtool.New(c).SetPause(name, p)
 }
 
 // readFeature gives what is in effect. What was wanted and waits for another feature reads as off.
 func readFeature(c *nl.Client, link, feature string) (Value, error) {
-	features, err := c.Features(link)
+	features, err := ethtool.New(c).Features(link)
 	if err != nil {
 		return "", err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/knob/knobtest"
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/ethtool"
 )
 
 // cards is a namespace with the two drivers that let settings of a card be changed without one: a tap, which takes rx-frames up to 64
@@ -68,7 +69,7 @@ func TestNetnsEthtoolSuite(t *testing.T) {
 		queues := "2"
 		ns.Do(t, func() {
 			client(t, func(c *nl.Client) error {
-				ch, err := c.Channels("v0")
+				ch, err := ethtool.New(c).Channels("v0")
 				if ch.MaxRx < 2 {
 					queues = "1" // a machine with one CPU
 				}
@@ -117,9 +118,9 @@ func TestNetnsEthtoolSuite(t *testing.T) {
 					group, key, _ := strings.Cut(s.Knob.Attribute(), ".")
 					client(t, func(c *nl.Client) error {
 						if group == "channels" {
-							return c.SetChannel(s.Knob.Subject(), key, uint32(n))
+							return ethtool.New(c).SetChannel(s.Knob.Subject(), key, uint32(n))
 						}
-						return c.SetCoalesce(s.Knob.Subject(), key, uint32(n))
+						return ethtool.New(c).SetCoalesce(s.Knob.Subject(), key, uint32(n))
 					})
 				})
 			},

@@ -14,6 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/knob/knobtest"
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/ethtool"
 )
 
 // fileFixture is a namespace with a sysfs of its own: what the live backend reads and writes as files, and the queueing disciplines.
@@ -28,7 +29,7 @@ func fileFixture(t *testing.T) knobtest.Fixture {
 		defer func() { _ = c.Close() }()
 		for _, step := range []error{
 			c.AddVeth("v0.100", "v1", -1),
-			c.SetFeature("v0.100", "rx-gro", true), // a veth polls only for that
+			ethtool.New(c).SetFeature("v0.100", "rx-gro", true), // a veth polls only for that
 			c.SetUp("v0.100"), c.SetUp("v1"),
 		} {
 			if step != nil {

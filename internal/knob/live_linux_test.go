@@ -13,6 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/knob/knobtest"
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/ethtool"
+	"github.com/linerate/linerate/internal/nl/route"
 )
 
 // world is a namespace with a pair of interfaces, one of them named like a VLAN, and a few routes.
@@ -29,10 +31,10 @@ func world(t *testing.T) *knobtest.NetNS {
 		for _, step := range []error{
 			c.AddVeth("v0.100", "v1", -1), c.SetUp("v0.100"), c.SetUp("v1"),
 			c.AddAddress("v0.100", "10.9.0.1/24"), c.AddAddress("v0.100", "fd00:9::1/64"),
-			c.AddRoute(nl.Route{Destination: "default", Gateway: "10.9.0.2"}),
-			c.AddRoute(nl.Route{Destination: "10.20.0.0/16", Gateway: "10.9.0.2", Priority: 5, MTU: 1300}),
-			c.AddRoute(nl.Route{Destination: "10.20.0.0/16", Gateway: "10.9.0.3", Priority: 50, InitCwnd: 77}),
-			c.AddRoute(nl.Route{Destination: "::/0", Gateway: "fd00:9::2"}),
+			route.New(c).Add(route.Route{Destination: "default", Gateway: "10.9.0.2"}),
+			route.New(c).Add(route.Route{Destination: "10.20.0.0/16", Gateway: "10.9.0.2", Priority: 5, MTU: 1300}),
+			route.New(c).Add(route.Route{Destination: "10.20.0.0/16", Gateway: "10.9.0.3", Priority: 50, InitCwnd: 77}),
+			route.New(c).Add(route.Route{Destination: "::/0", Gateway: "fd00:9::2"}),
 		} {
 			if step != nil {
 				t.Error(step)
@@ -158,11 +160,11 @@ func foreignWrite(t *testing.T, s knob.Setting) {
 	case a == "txqueuelen":
 		err = c.SetTxQueueLen(s.Knob.Subject(), n)
 	case s.Knob.Kind() == knob.KindEthtool:
-		err = c.SetFeature(s.Knob.Subject(), strings.TrimPrefix(a, "feature."), s.Value == "on")
+		err = ethtool.New(c).SetFeature(s.Knob.Subject(), strings.TrimPrefix(a, "feature."), s.Value == "on")
 	case a == "congctl":
-		err = c.SetRouteCongestion(s.Knob.Subject(), strings.TrimPrefix(string(s.Value), "none"))
+		err = route.New(c).SetCongestion(s.Knob.Subject(), strings.TrimPrefix(string(s.Value), "none"))
 	default:
-		err = c.SetRouteMetric(s.Knob.Subject(), nl.RouteMetric(a), n)
+		err = route.New(c).SetMetric(s.Knob.Subject(), route.Metric(a), n)
 	}
 	if err != nil {
 		t.Error(err)
@@ -257,11 +259,11 @@ func TestNetnsRouteInUse(t *testing.T) {
 			return
 		}
 		defer func() { _ = c.Close() }()
-		routes, err := c.Routes()
+		routes, err := route.New(c).List()
 		if err != nil {
 			t.Error(err)
 		}
-		got := make(map[int]nl.Route)
+		got := make(map[int]route.Route)
 		for _, r := range routes {
 			if r.Destination == "10.20.0.0/16" {
 				got[r.Priority] = r

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/route"
 )
 
 // routeKnobs are metrics of the routes of the main table.
@@ -18,9 +19,9 @@ type routeKnobs struct {
 const noCongctl = "none"
 
 // routeMetrics are the attributes that are numbers.
-var routeMetrics = map[string]nl.RouteMetric{
-	"window": nl.MetricWindow, "mtu": nl.MetricMTU, "advmss": nl.MetricAdvMSS, "initcwnd": nl.MetricInitCwnd, "initrwnd": nl.MetricInitRwnd,
-	"quickack": nl.MetricQuickack, "rto_min": nl.MetricRTOMin, "ecn": nl.MetricECN, "mtu_lock": nl.MetricMTULock, "congctl_lock": nl.MetricCongctlLock,
+var routeMetrics = map[string]route.Metric{
+	"window": route.MetricWindow, "mtu": route.MetricMTU, "advmss": route.MetricAdvMSS, "initcwnd": route.MetricInitCwnd, "initrwnd": route.MetricInitRwnd,
+	"quickack": route.MetricQuickack, "rto_min": route.MetricRTOMin, "ecn": route.MetricECN, "mtu_lock": route.MetricMTULock, "congctl_lock": route.MetricCongctlLock,
 }
 
 // Of several routes to one destination it is the one in use, with the lowest priority value.
@@ -29,7 +30,7 @@ func (*routeKnobs) read(destination, attribute string) (Value, error) {
 	if !isNumber && attribute != "congctl" {
 		return "", fmt.Errorf("%w: route attribute %s", ErrNotSupported, attribute)
 	}
-	r, err := withClient(func(c *nl.Client) (nl.Route, error) { return c.Route(destination) })
+	r, err := withClient(func(c *nl.Client) (route.Route, error) { return route.New(c).Get(destination) })
 	switch {
 	case err != nil:
 		return "", err
@@ -49,7 +50,7 @@ func (k *routeKnobs) write(destination, attribute string, v Value) error {
 		if v == noCongctl {
 			algorithm = ""
 		}
-		return do(func(c *nl.Client) error { return c.SetRouteCongestion(destination, algorithm) })
+		return do(func(c *nl.Client) error { return route.New(c).SetCongestion(destination, algorithm) })
 	}
 	metric, ok := routeMetrics[attribute]
 	if !ok {
@@ -59,5 +60,5 @@ func (k *routeKnobs) write(destination, attribute string, v Value) error {
 	if err != nil {
 		return &RangeError{Value: v, Allowed: "an integer"}
 	}
-	return do(func(c *nl.Client) error { return c.SetRouteMetric(destination, metric, n) })
+	return do(func(c *nl.Client) error { return route.New(c).SetMetric(destination, metric, n) })
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/linerate/linerate/internal/lab/link"
 	"github.com/linerate/linerate/internal/lab/setting"
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/route"
 )
 
 const (
@@ -274,7 +275,7 @@ func (a *agent) configure(q configureRequest) error {
 		}
 	}
 	for _, r := range q.Routes {
-		if err := a.client.AddRoute(nl.Route{Destination: r.Destination, Gateway: r.Gateway}); err != nil && !without6(r.Destination, err) {
+		if err := route.New(a.client).Add(route.Route{Destination: r.Destination, Gateway: r.Gateway}); err != nil && !without6(r.Destination, err) {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/linerate/linerate/internal/lab/setting"
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/ethtool"
 )
 
 // comeBack is how long cards may take to return from the namespace of a world that has ended: the kernel dissolves it in the background.
@@ -36,7 +37,7 @@ func moveCards(ctx context.Context, driver string, spaces ...*os.File) (names [2
 		cards = cards[:0]
 		for _, l := range links {
 			// A device without a driver (lo) is none of ours.
-			if d, err := c.Driver(l.Name); err == nil && d.Driver == driver {
+			if d, err := ethtool.New(c).Driver(l.Name); err == nil && d.Driver == driver {
 				cards = append(cards, card{l.Name, d.Bus})
 			}
 		}

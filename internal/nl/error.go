@@ -19,7 +19,7 @@ type Error struct {
 // Error is "operation subject: cause: kernel text".
 func (e *Error) Error() string {
 	var b strings.Builder
-	// An error on its way up to wrap has no operation yet.
+	// An error on its way up to Wrap has no operation yet.
 	if e.Op != "" {
 		b.WriteString(e.Op)
 		if e.Subject != "" {
@@ -54,9 +54,9 @@ func (e *Error) Is(target error) bool {
 	return false
 }
 
-// wrap gives a failed call its operation and subject. A nil error stays nil; an *Error from below (a part
+// Wrap gives a failed call its operation and subject. A nil error stays nil; an *Error from below (a part
 // that already knows its subject) is not wrapped a second time.
-func wrap(op, subject string, err error) error {
+func Wrap(op, subject string, err error) error {
 	if err == nil {
 		return nil
 	}

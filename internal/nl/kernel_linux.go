@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"sync"
 
@@ -20,9 +19,8 @@ type kernel struct {
 	generic *genetlink.Conn
 	control *os.File // AF_INET datagram socket for ioctls
 
-	familyOnce sync.Once
-	family     uint16 // of "ethtool"
-	familyErr  error
+	mu       sync.Mutex
+	families map[string]uint16 // numbers of the generic families that were asked for; 0: the kernel has none of that name
 }
 
 // dial opens all or nothing: a client that lacks one of the three sockets would fail at some later call, in words that
@@ -151,45 +149,5 @@ func (k *kernel) change(typ uint16, flags netlink.HeaderFlags, data []byte) erro
 	return nil
 }
 
-// errShort is a message that ends before its fixed header does.
-var errShort = errors.New("message shorter than its header")
-
-// attributes splits a message behind its fixed header of n bytes.
-func attributes(data []byte, n int) (*netlink.AttributeDecoder, error) {
-	if len(data) < n {
-		return nil, errShort
-	}
-	return netlink.NewAttributeDecoder(data[n:])
-}
-
-// encode appends attributes to a fixed header.
-func encode(header []byte, fill func(ae *netlink.AttributeEncoder)) ([]byte, error) {
-	ae := netlink.NewAttributeEncoder()
-	if fill != nil {
-		fill(ae)
-	}
-	b, err := ae.Encode()
-	if err != nil {
-		return nil, err
-	}
-	return append(header, b...), nil
-}
-
 // Netlink is in the byte order of the host, except where an attribute says NLA_F_NET_BYTEORDER.
-func u16(b []byte) uint16 { return binary.NativeEndian.Uint16(b) }
 func u32(b []byte) uint32 { return binary.NativeEndian.Uint32(b) }
-
-// ethtool resolves the number of the generic family once.
-func (k *kernel) ethtool() (uint16, error) {
-	k.familyOnce.Do(func() {
-		f, err := k.generic.GetFamily("ethtool")
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			k.familyErr = fmt.Errorf("%w: ethtool over netlink needs Linux 5.6", ErrNotSupported)
-		case err != nil:
-			k.familyErr = cause(err)
-		}
-		k.family = f.ID
-	})
-	return k.family, k.familyErr
-}

@@ -3,6 +3,7 @@ package nl
 import (
 	"encoding/binary"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/netip"
 	"slices"
@@ -38,7 +39,7 @@ const extSkipStats = 1 << 3
 
 // links dumps all interfaces. They are sorted because the kernel does not promise an order.
 func (k *kernel) links() ([]Link, error) {
-	req, err := encode(ifInfo(0, 0, 0), func(ae *netlink.AttributeEncoder) { ae.Uint32(unix.IFLA_EXT_MASK, extSkipStats) })
+	req, err := Encode(ifInfo(0, 0, 0), func(ae *netlink.AttributeEncoder) { ae.Uint32(unix.IFLA_EXT_MASK, extSkipStats) })
 	if err != nil {
 		return nil, err
 	}
@@ -63,10 +64,10 @@ func (k *kernel) links() ([]Link, error) {
 
 // linkByName lets the kernel look the name up, so that it is one request and no race between a list and its use.
 func (k *kernel) linkByName(name string) (Link, error) {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return Link{}, err
 	}
-	req, err := encode(ifInfo(0, 0, 0), func(ae *netlink.AttributeEncoder) {
+	req, err := Encode(ifInfo(0, 0, 0), func(ae *netlink.AttributeEncoder) {
 		ae.String(unix.IFLA_IFNAME, name)
 		ae.Uint32(unix.IFLA_EXT_MASK, extSkipStats)
 	})
@@ -78,18 +79,6 @@ func (k *kernel) linkByName(name string) (Link, error) {
 		return Link{}, err
 	}
 	return parseLink(m.Data)
-}
-
-// checkName refuses what the kernel would cut off or take for another device: IFNAMSIZ is 16 with the
-// closing zero, and an empty name in a request means "no name given".
-//
-// The answer is that of the kernel to any other name that it does not have, so that callers have one case and not
-// two.
-func checkName(name string) error {
-	if name == "" || len(name) >= unix.IFNAMSIZ {
-		return unix.ENODEV
-	}
-	return nil
 }
 
 // index gives the number that requests want. A link that is deleted and made anew under its name between this request
@@ -104,7 +93,7 @@ func (k *kernel) index(name string) (int, error) {
 // The names of the attributes are those of linux/if_link.h. Kind is empty for hardware, because IFLA_LINKINFO is sent
 // only for drivers that register link operations.
 func parseLink(data []byte) (Link, error) {
-	ad, err := attributes(data, sizeIfInfo)
+	ad, err := Attributes(data, sizeIfInfo)
 	if err != nil {
 		return Link{}, fmt.Errorf("link message: %w", err)
 	}
@@ -231,7 +220,7 @@ func (k *kernel) addresses() ([]Address, error) {
 
 // parseAddress reads an RTM_NEWADDR message; ok is false for families other than IP.
 func parseAddress(data []byte) (a Address, ok bool, err error) {
-	ad, err := attributes(data, sizeIfAddr)
+	ad, err := Attributes(data, sizeIfAddr)
 	if err != nil {
 		return Address{}, false, fmt.Errorf("address message: %w", err)
 	}
@@ -270,7 +259,7 @@ func (k *kernel) modify(name string, flags, mask uint32, fill func(*netlink.Attr
 	if err != nil {
 		return err
 	}
-	req, err := encode(ifInfo(index, flags, mask), fill)
+	req, err := Encode(ifInfo(index, flags, mask), fill)
 	if err != nil {
 		return err
 	}
@@ -298,7 +287,7 @@ func (k *kernel) setSizeLimit(name string, which SizeLimit, bytes int) error {
 		LimitGROIPv4: unix.IFLA_GRO_IPV4_MAX_SIZE, LimitGSOIPv4: unix.IFLA_GSO_IPV4_MAX_SIZE,
 	}[which]
 	if !ok {
-		return errNoWord("size limit", string(which))
+		return fmt.Errorf("%w: the kernel knows no size limit %q", fs.ErrNotExist, which)
 	}
 	before, err := k.linkByName(name)
 	switch {
@@ -385,7 +374,7 @@ func (k *kernel) addLink(name, kind string) error {
 	if err := checkNewName(name); err != nil {
 		return err
 	}
-	req, err := encode(ifInfo(0, 0, 0), func(ae *netlink.AttributeEncoder) {
+	req, err := Encode(ifInfo(0, 0, 0), func(ae *netlink.AttributeEncoder) {
 		ae.String(unix.IFLA_IFNAME, name)
 		ae.Nested(unix.IFLA_LINKINFO, func(info *netlink.AttributeEncoder) error {
 			info.String(unix.IFLA_INFO_KIND, kind)
@@ -410,13 +399,13 @@ func (k *kernel) addVeth(a, b string, bNetNSFd int) error {
 			return err
 		}
 	}
-	req, err := encode(ifInfo(0, 0, 0), func(ae *netlink.AttributeEncoder) {
+	req, err := Encode(ifInfo(0, 0, 0), func(ae *netlink.AttributeEncoder) {
 		ae.String(unix.IFLA_IFNAME, a)
 		ae.Nested(unix.IFLA_LINKINFO, func(info *netlink.AttributeEncoder) error {
 			info.String(unix.IFLA_INFO_KIND, "veth")
 			info.Nested(unix.IFLA_INFO_DATA, func(data *netlink.AttributeEncoder) error {
 				data.Do(vethInfoPeer, func() ([]byte, error) {
-					return encode(ifInfo(0, 0, 0), func(peer *netlink.AttributeEncoder) {
+					return Encode(ifInfo(0, 0, 0), func(peer *netlink.AttributeEncoder) {
 						peer.String(unix.IFLA_IFNAME, b)
 						if bNetNSFd >= 0 {
 							peer.Uint32(unix.IFLA_NET_NS_FD, uint32(bNetNSFd))
@@ -434,7 +423,7 @@ func (k *kernel) addVeth(a, b string, bNetNSFd int) error {
 	return k.change(unix.RTM_NEWLINK, createNew, req)
 }
 
-// checkNewName says the rule in words, other than checkName: here somebody chose the name. Characters are left to the
+// checkNewName says the rule in words, other than CheckName: here somebody chose the name. Characters are left to the
 // kernel (dev_valid_name).
 func checkNewName(name string) error {
 	if name == "" || len(name) >= unix.IFNAMSIZ {
@@ -455,14 +444,15 @@ func (k *kernel) addAddress(name, cidr string) error {
 		return err
 	}
 	h := make([]byte, sizeIfAddr)
-	h[0], h[1] = family(p.Addr()), byte(p.Bits())
+	h[0], h[1] = unix.AF_INET, byte(p.Bits())
 	if p.Addr().Is6() {
+		h[0] = unix.AF_INET6
 		// Duplicate address detection would keep the address tentative for about a second, in which no socket can be
 		// bound to it (RFC 4862 §5.4). In a world that we have just made nobody else can have it.
 		h[2] = unix.IFA_F_NODAD
 	}
 	binary.NativeEndian.PutUint32(h[4:], uint32(index))
-	req, err := encode(h, func(ae *netlink.AttributeEncoder) {
+	req, err := Encode(h, func(ae *netlink.AttributeEncoder) {
 		ae.Bytes(unix.IFA_LOCAL, p.Addr().AsSlice())
 		ae.Bytes(unix.IFA_ADDRESS, p.Addr().AsSlice())
 		// A /31 has no broadcast address (RFC 3021), a /32 none either.
@@ -474,13 +464,6 @@ func (k *kernel) addAddress(name, cidr string) error {
 		return err
 	}
 	return k.change(unix.RTM_NEWADDR, createNew, req)
-}
-
-func family(a netip.Addr) byte {
-	if a.Is4() {
-		return unix.AF_INET
-	}
-	return unix.AF_INET6
 }
 
 // broadcast is the last address of an IPv4 prefix.

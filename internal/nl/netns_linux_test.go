@@ -1,53 +1,14 @@
-package nl
+package nl_test
 
 import (
-	"os"
 	"runtime"
-	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/nltest"
 )
-
-// inNetNS runs f in a fresh network namespace, on a thread of its own that is never given back to the scheduler: the goroutine ends
-// while locked, so that the runtime throws the thread away together with its namespace.
-func inNetNS(t *testing.T, f func(c *Client)) {
-	t.Helper()
-	var unshareErr error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread()
-		if unshareErr = unix.Unshare(unix.CLONE_NEWNET); unshareErr != nil {
-			return
-		}
-		c, err := Dial()
-		if err != nil {
-			t.Errorf("dial: %v", err)
-			return
-		}
-		defer func() { _ = c.Close() }()
-		f(c) // may end in runtime.Goexit by t.FailNow; done is closed all the same
-	}()
-	<-done
-	if unshareErr != nil {
-		if strings.Contains(os.Getenv("LINERATE_REQUIRE"), "netns") {
-			t.Fatalf("network namespace required: %v", unshareErr)
-		}
-		t.Skipf("needs a network namespace: %v", unshareErr)
-	}
-	if t.Failed() {
-		t.FailNow()
-	}
-}
-
-// must ends the goroutine of the test body on an error.
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // netNSFd opens a second, fresh namespace and gives a descriptor of it.
 func netNSFd(t *testing.T) int {
@@ -67,16 +28,16 @@ func netNSFd(t *testing.T) int {
 		ch <- answer{fd, err}
 	}()
 	a := <-ch
-	must(t, a.err)
+	nltest.Must(t, a.err)
 	t.Cleanup(func() { _ = unix.Close(a.fd) })
 	return a.fd
 }
 
 // dialIn gives a client in the namespace of a descriptor.
-func dialIn(t *testing.T, fd int) *Client {
+func dialIn(t *testing.T, fd int) *nl.Client {
 	t.Helper()
 	type answer struct {
-		c   *Client
+		c   *nl.Client
 		err error
 	}
 	ch := make(chan answer)
@@ -86,11 +47,22 @@ func dialIn(t *testing.T, fd int) *Client {
 			ch <- answer{err: err}
 			return
 		}
-		c, err := Dial()
+		c, err := nl.Dial()
 		ch <- answer{c, err}
 	}()
 	a := <-ch
-	must(t, a.err)
+	nltest.Must(t, a.err)
 	t.Cleanup(func() { _ = a.c.Close() })
 	return a.c
+}
+
+// inNetNS runs f in a fresh network namespace with a client of it.
+func inNetNS(t *testing.T, f func(c *nl.Client)) {
+	t.Helper()
+	nltest.InNetNS(t, func() {
+		c, err := nl.Dial()
+		nltest.Must(t, err)
+		defer func() { _ = c.Close() }()
+		f(c)
+	})
 }

@@ -58,7 +58,7 @@ func (k *kernel) qdiscs() ([]Qdisc, error) {
 // Only TCA_STATS2 is read: the flat TCA_STATS beside it holds the same numbers in the older struct tc_stats, which
 // cannot grow.
 func parseQdisc(data []byte) (q Qdisc, index int, err error) {
-	ad, err := attributes(data, sizeTcMsg)
+	ad, err := Attributes(data, sizeTcMsg)
 	if err != nil {
 		return Qdisc{}, 0, fmt.Errorf("qdisc message: %w", err)
 	}
@@ -162,7 +162,7 @@ func (k *kernel) putQdisc(name string, n QdiscNode, flags netlink.HeaderFlags) e
 	if err != nil {
 		return err
 	}
-	req, err := encode(h, func(ae *netlink.AttributeEncoder) {
+	req, err := Encode(h, func(ae *netlink.AttributeEncoder) {
 		ae.String(unix.TCA_KIND, n.Kind)
 		if n.Options != nil {
 			// Without the flag for nests: the options of a fifo are none, and tc(8) sends none either.
@@ -239,7 +239,7 @@ func (k *kernel) qdiscTree(name string) ([]QdiscNode, error) {
 
 // parseQdiscNode keeps the options as they are: what they mean is known to package tc.
 func parseQdiscNode(data []byte) (QdiscNode, error) {
-	ad, err := attributes(data, sizeTcMsg)
+	ad, err := Attributes(data, sizeTcMsg)
 	if err != nil {
 		return QdiscNode{}, fmt.Errorf("qdisc message: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/route"
 )
 
 // NotForgotten begins the warning that a kernel still remembers earlier connections with the other host, though a Spec asked it to forget.
@@ -32,5 +33,5 @@ func forgetHost(host netip.Addr) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.ForgetTCPMetrics(host), c.Close())
+	return errors.Join(route.New(c).ForgetTCPMetrics(host), c.Close())
 }

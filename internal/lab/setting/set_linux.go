@@ -10,6 +10,8 @@ import (
 
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/ethtool"
+	"github.com/linerate/linerate/internal/nl/route"
 	"github.com/linerate/linerate/internal/nl/tc"
 )
 
@@ -31,7 +33,7 @@ func Set(c *nl.Client, name, value string) error {
 		if err != nil {
 			return fmt.Errorf("set %s: %w", name, err)
 		}
-		return c.SetFeature(rest[:cut], strings.TrimPrefix(rest[cut+1:], "feature."), on)
+		return ethtool.New(c).SetFeature(rest[:cut], strings.TrimPrefix(rest[cut+1:], "feature."), on)
 	case kind == "queue":
 		// sysfs is mounted anew in each host, so this is the host's own device.
 		queue := filepath.Join("/sys/class/net", filepath.Dir(rest[:cut]), "queues", filepath.Base(rest[:cut]), rest[cut+1:])
@@ -48,7 +50,7 @@ func Set(c *nl.Client, name, value string) error {
 		}
 		switch parameter := rest[cut+1:]; {
 		case kind == "route":
-			return c.SetRouteMetric(rest[:cut], nl.RouteMetric(parameter), n)
+			return route.New(c).SetMetric(rest[:cut], route.Metric(parameter), n)
 		case parameter == "mtu":
 			return c.SetMTU(rest[:cut], n)
 		case parameter == "txqueuelen":

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/ethtool"
+	"github.com/linerate/linerate/internal/nl/route"
 )
 
 // sysctlName is the knob of a file below /proc/sys: dots between elements, unless one of them has a dot itself.
@@ -50,11 +52,11 @@ func Snapshot(c *nl.Client, w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("read settings: %w", err)
 	}
-	routes, err := c.Routes()
+	routes, err := route.New(c).List()
 	if err != nil {
 		return err
 	}
-	metrics := []nl.RouteMetric{nl.MetricWindow, nl.MetricMTU, nl.MetricAdvMSS, nl.MetricInitCwnd, nl.MetricInitRwnd, nl.MetricQuickack}
+	metrics := []route.Metric{route.MetricWindow, route.MetricMTU, route.MetricAdvMSS, route.MetricInitCwnd, route.MetricInitRwnd, route.MetricQuickack}
 	for _, r := range routes {
 		b, err := json.Marshal(r)
 		if err != nil {
@@ -74,7 +76,7 @@ func Snapshot(c *nl.Client, w io.Writer) error {
 	for _, l := range links {
 		all["link:"+l.Name+"/mtu"] = strconv.Itoa(l.MTU)
 		all["link:"+l.Name+"/txqueuelen"] = strconv.Itoa(l.TxQueueLen)
-		features, err := c.Features(l.Name)
+		features, err := ethtool.New(c).Features(l.Name)
 		if errors.Is(err, nl.ErrNotSupported) {
 			continue
 		} else if err != nil {

@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,36 +15,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/nltest"
 )
 
 // inNetNS runs f in a network namespace of its own with a loopback, on a thread that ends with it.
 func inNetNS(t *testing.T, f func()) {
 	t.Helper()
-	var refused error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlocked
-		if refused = unix.Unshare(unix.CLONE_NEWNET); refused != nil {
-			return
-		}
+	nltest.InNetNS(t, func() {
 		c, err := nl.Dial()
-		if err == nil {
-			err = errors.Join(c.SetUp("lo"), c.Close())
-		}
-		if err != nil {
-			t.Errorf("loopback: %v", err)
-			return
-		}
+		nltest.Must(t, err)
+		nltest.Must(t, errors.Join(c.SetUp("lo"), c.Close()))
 		f()
-	}()
-	<-done
-	if refused != nil {
-		if strings.Contains(os.Getenv("LINERATE_REQUIRE"), "netns") {
-			t.Fatalf("network namespace required: %v", refused)
-		}
-		t.Skipf("needs a network namespace: %v", refused)
-	}
+	})
 }
 
 // must ends the goroutine of the test body.
