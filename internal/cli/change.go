@@ -12,6 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/text"
 )
 
 // A change is a trial by default because the usual way to lose a remote host is a setting that cuts the connection it
@@ -189,7 +190,7 @@ func (a *app) historyCommand() *cobra.Command {
 
 func (a *app) printHistory(changes []journal.Change) error {
 	doc := report.NewHistory(a.envelope(""), changes)
-	return a.print(doc, func(s report.Style) error { return report.HistoryText(a.out, doc, s) })
+	return a.print(doc, func(s text.Style) error { return text.History(a.out, doc, s) })
 }
 
 // finishUndo tells what was put back before what went wrong: both matter to whoever has to repair the rest.
@@ -208,12 +209,12 @@ func (a *app) finishUndo(none string, outcomes []journal.Outcome, err error) err
 // The document comes before the status, so that a script that stops on a non-zero status has read it already.
 func (a *app) printOutcomes(none string, outcomes []journal.Outcome) error {
 	doc := report.NewUndo(a.envelope(""), outcomes)
-	err := a.print(doc, func(s report.Style) error {
+	err := a.print(doc, func(s text.Style) error {
 		if len(outcomes) == 0 {
 			_, err := fmt.Fprintln(a.out, none)
 			return err
 		}
-		return report.UndoText(a.out, doc, s)
+		return text.Undo(a.out, doc, s)
 	})
 	if err != nil {
 		return err

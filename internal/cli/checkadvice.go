@@ -14,6 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/advice"
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/text"
 )
 
 // failingVerdicts are those that --fail-on takes: a check that failed for good advice would be none.
@@ -53,20 +54,20 @@ their newest release. --os and --release choose another one.`,
 			if err != nil {
 				return fmt.Errorf("check-advice: %w", err)
 			}
-			text, err := advice.Parse(data)
+			file, err := advice.Parse(data)
 			if err != nil {
 				return fmt.Errorf("check-advice %s: %w", args[0], err)
 			}
 			if current {
 				target.Present = advice.FromBackend(cmd.Context(), knob.NewLive())
 			}
-			judged := target.Judge(text)
+			judged := target.Judge(file)
 			// A release that no line of the text is judged for was meant for another system: --release 7 of a .reg file.
 			if release != "" && system == "" && len(judged) > 0 && !slices.ContainsFunc(judged, func(j advice.Judgement) bool { return j.For == advice.Linux }) {
 				return usagef("--release %s: %s has no setting of Linux; --os says whose release it is (%s)", release, args[0], judged[0].For)
 			}
-			doc := report.NewCheckAdvice(a.envelope(""), args[0], text.Lines, target.OS, releases, judged)
-			if err := a.print(doc, func(s report.Style) error { return report.AdviceText(a.out, doc, s) }); err != nil {
+			doc := report.NewCheckAdvice(a.envelope(""), args[0], file.Lines, target.OS, releases, judged)
+			if err := a.print(doc, func(s text.Style) error { return text.Advice(a.out, doc, s) }); err != nil {
 				return err
 			}
 			for _, j := range judged {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/unit"
 )
 
@@ -55,7 +56,7 @@ users make namespaces. --json prints the linerate.tune/1 document of the run.`,
 				return err
 			}
 			probe.discard()
-			story := &demoStory{out: a.out, progress: p, scenario: scenario, style: report.Style{Colour: a.colour(a.out)}}
+			story := &demoStory{out: a.out, progress: p, scenario: scenario, style: text.Style{Colour: a.colour(a.out)}}
 			if a.json {
 				story.out = io.Discard
 			}
@@ -87,7 +88,7 @@ func (a *app) demoResult(story *demoStory, r *lab.Result, page string) error {
 		if err := json.Unmarshal(r.Tune, &doc); err != nil {
 			return fmt.Errorf("read the tune document: %w", err)
 		}
-		if err := report.TuneText(a.out, &doc, story.style); err != nil {
+		if err := text.Tune(a.out, &doc, story.style); err != nil {
 			return err
 		}
 		story.end(r, page)
@@ -106,7 +107,7 @@ type demoStory struct {
 	out      io.Writer
 	progress *progress
 	scenario lab.Scenario
-	style    report.Style
+	style    text.Style
 	broken   error // what standard output refused
 }
 
@@ -165,7 +166,7 @@ func (d *demoStory) diagnosis(e lab.Event) {
 	}
 	doc.Findings = doc.Findings[:1]
 	d.progress.Done()
-	d.broken = errors.Join(d.broken, report.DiagnoseText(d.out, &doc, d.style, false))
+	d.broken = errors.Join(d.broken, text.Diagnose(d.out, &doc, d.style, false))
 	d.say("\ntrying the remedies, one at a time:")
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/watch"
 )
 
@@ -78,13 +79,13 @@ on, with addresses and names replaced, so that somebody else can judge it again.
 			if short != nil {
 				doc.Warnings = append(doc.Warnings, oneSentence(short)+": judged by echoes alone")
 			}
-			text := func(w io.Writer, d *report.DiagnoseDocument, s report.Style) error {
-				return report.DiagnoseText(w, d, s, f.verbose)
+			show := func(w io.Writer, d *report.DiagnoseDocument, s text.Style) error {
+				return text.Diagnose(w, d, s, f.verbose)
 			}
 			if f.cpu.of(v, doc) {
-				text = report.CPUText
+				show = text.CPU
 			}
-			if err := a.print(doc, func(s report.Style) error { return text(a.out, doc, s) }); err != nil {
+			if err := a.print(doc, func(s text.Style) error { return show(a.out, doc, s) }); err != nil {
 				return err
 			}
 			// A disk that is full does not take the verdict away.
@@ -133,7 +134,7 @@ func (a *app) explain(code string) error {
 		return usagef("no finding has the code %q; `linerate diagnose --explain healthy` shows the form", code)
 	}
 	doc := report.NewExplain(a.envelope(""), entry)
-	return a.print(doc, func(s report.Style) error { return report.ExplainText(a.out, doc, s) })
+	return a.print(doc, func(s text.Style) error { return text.Explain(a.out, doc, s) })
 }
 
 // Their order is that of severityRank.

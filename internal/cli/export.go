@@ -18,6 +18,7 @@ import (
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/runs"
 	"github.com/linerate/linerate/internal/sys"
 )
@@ -127,7 +128,7 @@ func (a *app) exportTo(f exportFlags, b export.Bundle, set export.Set) error {
 		return usagef("export: a TuneD profile of this set has %d files; say --output DIR", len(b.Files))
 	}
 	doc := report.NewExport(a.envelope(""), set, b)
-	return a.print(doc, func(report.Style) error {
+	return a.print(doc, func(text.Style) error {
 		if f.output == "" {
 			_, err := io.WriteString(a.out, b.Files[0].Content)
 			return err

@@ -14,6 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/capture"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/watch"
 )
 
@@ -65,7 +66,7 @@ the reader of the file will see. A file that exists is left alone unless --force
 				}
 			}
 			doc := report.NewInspect(a.envelope(snapshot.Name), snapshot)
-			return a.print(doc, func(s report.Style) error { return report.InspectText(a.out, doc, s) })
+			return a.print(doc, func(s text.Style) error { return text.Inspect(a.out, doc, s) })
 		},
 	}
 	flags := c.Flags()

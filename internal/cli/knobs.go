@@ -14,6 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/bootconf"
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/text"
 )
 
 // A pattern without a match is an error with a status of its own and never an empty document.
@@ -56,7 +57,7 @@ microseconds, packets.`,
 				}
 			}
 			doc := report.NewKnobs(a.envelope(""), found, now)
-			return a.print(doc, func(s report.Style) error { return report.KnobsText(a.out, doc, s) })
+			return a.print(doc, func(s text.Style) error { return text.Knobs(a.out, doc, s) })
 		},
 	}
 	c.Flags().BoolVar(&current, "current", false, "read the values of this host, and who sets them")

@@ -13,6 +13,7 @@ import (
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/link"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/unit"
 	"github.com/linerate/linerate/internal/wire"
 )
@@ -41,7 +42,7 @@ func (a *app) labListCommand() *cobra.Command {
 				return err
 			}
 			doc := report.NewLabList(a.envelope(""), labEntries(scenarios))
-			return a.print(doc, func(s report.Style) error { return report.LabListText(a.out, doc, s) })
+			return a.print(doc, func(s text.Style) error { return text.LabList(a.out, doc, s) })
 		},
 	}
 }
@@ -113,9 +114,9 @@ func (a *app) labRun(ctx context.Context, scenarios []lab.Scenario, budget time.
 		return err
 	}
 	defer p.Done()
-	style := report.Style{Colour: a.colour(a.out)}
+	style := text.Style{Colour: a.colour(a.out)}
 	if !a.json {
-		if err := report.LabHeader(a.out, style); err != nil {
+		if err := text.LabHeader(a.out, style); err != nil {
 			return err
 		}
 	}
@@ -132,7 +133,7 @@ func (a *app) labRun(ctx context.Context, scenarios []lab.Scenario, budget time.
 		case !doc.Pass:
 			failed++
 		}
-		if err := a.print(doc, func(s report.Style) error { return report.LabText(a.out, doc, s) }); err != nil {
+		if err := a.print(doc, func(s text.Style) error { return text.Lab(a.out, doc, s) }); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/linerate/linerate/internal/lab/matrix"
 	"github.com/linerate/linerate/internal/lab/work"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/text"
 )
 
 // matrixFlags say which cases are played, and how.
@@ -47,7 +48,7 @@ The exit status is 1 when less than 95 % are right or a sound world was warned o
 					}
 				}
 				doc := report.NewLabList(a.envelope(""), labEntries(scenarios))
-				return a.print(doc, func(s report.Style) error { return report.LabListText(a.out, doc, s) })
+				return a.print(doc, func(s text.Style) error { return text.LabList(a.out, doc, s) })
 			}
 			return a.labMatrix(cmd.Context(), cases, f)
 		},
@@ -120,7 +121,7 @@ func (a *app) labMatrix(ctx context.Context, cases []matrix.Case, f matrixFlags)
 		return err
 	}
 	doc := report.NewMatrix(e, all)
-	if printErr := a.print(doc, func(s report.Style) error { return report.MatrixText(a.out, doc, s) }); printErr != nil {
+	if printErr := a.print(doc, func(s text.Style) error { return text.Matrix(a.out, doc, s) }); printErr != nil {
 		return printErr
 	}
 	switch {

@@ -14,6 +14,7 @@ import (
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/matrix"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/text"
 )
 
 // labTuneFlags say which cases are tuned, and with what means.
@@ -55,7 +56,7 @@ The exit status is 1 when a case is not tuned, and 3 when this machine could not
 					scenarios = append(scenarios, c.Scenario)
 				}
 				doc := report.NewLabList(a.envelope(""), labEntries(scenarios))
-				return a.print(doc, func(s report.Style) error { return report.LabListText(a.out, doc, s) })
+				return a.print(doc, func(s text.Style) error { return text.LabList(a.out, doc, s) })
 			}
 			return a.labTune(cmd.Context(), cases, f)
 		},
@@ -153,7 +154,7 @@ func (a *app) labTune(ctx context.Context, cases []matrix.Case, f labTuneFlags) 
 		return err
 	}
 	doc := report.NewTuneMatrix(e, all)
-	if printErr := a.print(doc, func(s report.Style) error { return report.TuneMatrixText(a.out, doc, s) }); printErr != nil {
+	if printErr := a.print(doc, func(s text.Style) error { return text.TuneMatrix(a.out, doc, s) }); printErr != nil {
 		return printErr
 	}
 	switch {

@@ -12,6 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/loop"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/unit"
 )
@@ -79,7 +80,7 @@ sockperf and stamp. No key is needed, and what the far end cannot tell is absent
 			// What broke the suite off is told after what it had found until then.
 			doc := report.NewMeasure(a.envelope(""), args[0], results)
 			doc.Warnings = append(doc.Warnings, missing...)
-			if err := a.print(doc, func(s report.Style) error { return report.MeasureText(a.out, doc, s) }); err != nil {
+			if err := a.print(doc, func(s text.Style) error { return text.Measure(a.out, doc, s) }); err != nil {
 				return err
 			}
 			switch {

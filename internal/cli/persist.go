@@ -18,6 +18,7 @@ import (
 	"github.com/linerate/linerate/internal/owner"
 	"github.com/linerate/linerate/internal/persist"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/sys"
 )
 
@@ -267,12 +268,12 @@ func sameID(typed, id string) bool {
 // printPersist prints the document; exit status 3 when something is left for a person to write.
 func (a *app) printPersist(o persistOptions, state report.PersistState, steps []persist.Step) error {
 	doc := report.NewPersist(a.envelope(""), o.root, state, steps)
-	err := a.print(doc, func(s report.Style) error {
+	err := a.print(doc, func(s text.Style) error {
 		if len(steps) == 0 {
 			_, err := fmt.Fprintln(a.out, "nothing to persist: every committed change is persisted already")
 			return err
 		}
-		return report.PersistText(a.out, doc, s)
+		return text.Persist(a.out, doc, s)
 	})
 	if err != nil {
 		return err
@@ -341,12 +342,12 @@ func (a *app) persistCheck(ctx context.Context, o persistOptions) error {
 	defer done()
 	findings := persist.Checker{Host: host, Knobs: knob.NewLive(), BootID: boot, Kept: kept}.Check(ctx, changes)
 	doc := report.NewPersistCheck(a.envelope(""), o.root, findings, kept)
-	err = a.print(doc, func(s report.Style) error {
+	err = a.print(doc, func(s text.Style) error {
 		if len(findings) == 0 {
 			_, err := fmt.Fprintln(a.out, "no change is persisted")
 			return err
 		}
-		return report.PersistCheckText(a.out, doc, s)
+		return text.PersistCheck(a.out, doc, s)
 	})
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/text"
 )
 
 // envelope begins a document of this program on this host.
@@ -22,11 +23,11 @@ func (a *app) envelope(name string) report.Envelope {
 // print writes the one document of a command: JSON when asked, else text.
 //
 // One line of JSON, so that documents of several runs appended to one file are still one a line.
-func (a *app) print(doc any, text func(report.Style) error) error {
+func (a *app) print(doc any, show func(text.Style) error) error {
 	if a.json {
 		return report.Encode(a.out, doc)
 	}
-	return text(report.Style{Colour: a.colour(a.out)})
+	return show(text.Style{Colour: a.colour(a.out)})
 }
 
 func (a *app) versionCommand() *cobra.Command {

@@ -12,6 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/atboot"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/sys"
 )
 
@@ -111,15 +112,15 @@ func (a *app) recoverAtBoot(f recoverFlags) error {
 			return bootHint(err)
 		}
 	}
-	text, err := atboot.Text(o)
+	content, err := atboot.Text(o)
 	if err != nil {
 		return err
 	}
-	doc := report.NewBootRecovery(a.envelope(""), text)
+	doc := report.NewBootRecovery(a.envelope(""), content)
 	switch {
 	case f.show:
-		return a.print(doc, func(report.Style) error {
-			_, err := io.WriteString(a.out, text)
+		return a.print(doc, func(text.Style) error {
+			_, err := io.WriteString(a.out, content)
 			return err
 		})
 	case f.install:
@@ -131,7 +132,7 @@ func (a *app) recoverAtBoot(f recoverFlags) error {
 	if err != nil {
 		return bootHint(err)
 	}
-	return a.print(doc, func(report.Style) error {
+	return a.print(doc, func(text.Style) error {
 		said := map[bool]map[bool]string{
 			true: {true: "installed", false: "already installed"}, false: {true: "removed", false: "was not installed"},
 		}[f.install][doc.Changed]

@@ -13,6 +13,7 @@ import (
 	"github.com/linerate/linerate/internal/durable"
 	"github.com/linerate/linerate/internal/report"
 	drawn "github.com/linerate/linerate/internal/report/page"
+	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/runs"
 	"github.com/linerate/linerate/internal/tune"
 )
@@ -107,7 +108,7 @@ func (a *app) listRuns() error {
 		entries = append(entries, report.NewRunEntry(id, d))
 	}
 	list := report.NewRuns(a.envelope(""), dir, entries)
-	if err := a.print(list, func(s report.Style) error { return report.RunsText(a.out, list, s) }); err != nil {
+	if err := a.print(list, func(s text.Style) error { return text.Runs(a.out, list, s) }); err != nil {
 		return err
 	}
 	if bad {
@@ -134,7 +135,7 @@ func (a *app) report(name string, f reportFlags) error {
 	if err != nil {
 		return flagError{fmt.Errorf("report %s: %w", name, err), "linerate report RUN without --confidence judges by the run's own rules; --raw gives the segments"}
 	}
-	if err := a.print(doc, func(s report.Style) error { return report.ReportText(a.out, doc, s) }); err != nil {
+	if err := a.print(doc, func(s text.Style) error { return text.Report(a.out, doc, s) }); err != nil {
 		return err
 	}
 	if page == nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/admission"
 	"github.com/linerate/linerate/internal/traffic/dialect"
@@ -278,7 +279,7 @@ func (a *app) announce(l *wire.Listener, k wire.Key, f serveFlags, places []dial
 	for _, p := range places {
 		doc.Accepting = append(doc.Accepting, report.ServeDialect{Dialect: p.Dialect, Listen: fmt.Sprint(p.Address)})
 	}
-	return a.print(doc, func(report.Style) error {
+	return a.print(doc, func(text.Style) error {
 		allow := "tests only; --allow-tuning lets it tune this host too"
 		if f.tuning {
 			allow = "whoever has the key may also tune this host, on trial"

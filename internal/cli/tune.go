@@ -17,8 +17,8 @@ import (
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/loop"
-	"github.com/linerate/linerate/internal/report"
 	drawn "github.com/linerate/linerate/internal/report/page"
+	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/tune"
 	"github.com/linerate/linerate/internal/unit"
@@ -246,7 +246,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	}
 	doc := record.finish(t, nil)
 	// The result is told before the page is written: whatever becomes of the page, nobody has to wonder what was kept.
-	if err := a.print(doc, func(s report.Style) error { return report.TuneText(a.out, doc, s) }); err != nil {
+	if err := a.print(doc, func(s text.Style) error { return text.Tune(a.out, doc, s) }); err != nil {
 		return err
 	}
 	if page != nil {

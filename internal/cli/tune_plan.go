@@ -7,6 +7,7 @@ import (
 
 	"github.com/linerate/linerate/internal/loop"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/tune"
 	"github.com/linerate/linerate/internal/unit"
 )
@@ -23,7 +24,7 @@ func (a *app) tunePlan(ctx context.Context, near tune.Host, far loop.FarHost, ta
 		Target: target, Goal: string(o.Objective.Goal), Findings: t.Before.Findings, Outcome: t.Outcome, Duration: time.Since(began),
 	})
 	doc.Plan = planDocument(t.Plan)
-	return a.print(doc, func(s report.Style) error { return report.TunePlanText(a.out, doc, doc.Plan, s) })
+	return a.print(doc, func(s text.Style) error { return text.TunePlan(a.out, doc, doc.Plan, s) })
 }
 
 // tellPlan says what is going to be tried and what is not, before anything is written.

@@ -60,8 +60,8 @@ type MatrixDocument struct {
 // matrixPasses is the share of plain and gross cases whose first finding must be right.
 const matrixPasses = 0.95
 
-// firstThree is how many findings a reader looks at.
-const firstThree = 3
+// FirstThree is how many findings a reader looks at.
+const FirstThree = 3
 
 // NewMatrix makes a matrix document and counts.
 func NewMatrix(e Envelope, cases []MatrixCase) *MatrixDocument {
@@ -83,7 +83,7 @@ func NewMatrix(e Envelope, cases []MatrixCase) *MatrixDocument {
 			if c.Right {
 				first++
 			}
-			if c.Rank >= 1 && c.Rank <= firstThree {
+			if c.Rank >= 1 && c.Rank <= FirstThree {
 				three++
 			}
 		}

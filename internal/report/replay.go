@@ -1,10 +1,5 @@
 package report
 
-import (
-	"fmt"
-	"strings"
-)
-
 // LabReplay is the part of linerate.lab/1 that tells what a recreated write-up had and what was proven here. Figures of the write-up are in the
 // document's unit.
 type LabReplay struct {
@@ -33,23 +28,4 @@ type LabReplayTrial struct {
 	To      string `json:"to,omitempty"`
 	Verdict string `json:"verdict"`
 	Reason  string `json:"reason"`
-}
-
-// text is what stands below the line of the scenario: the write-up's figure, ours, and what became of each trial.
-func (r *LabReplay) text() string {
-	if r == nil {
-		return ""
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "\n    %s, %s", r.Row, r.Source)
-	if r.Before > 0 && r.After > 0 {
-		fmt.Fprintf(&b, ": ×%.3g there", r.After/r.Before)
-	}
-	if g := r.Confirmed; g != nil && g.Ratio > 0 {
-		fmt.Fprintf(&b, "; ×%.3g here, ×%.3g to ×%.3g with %.0f %% confidence", g.Ratio, g.Low, g.High, 100*g.Confidence)
-	}
-	for _, t := range r.Trials {
-		fmt.Fprintf(&b, "\n    %s: %s: %s", t.Change, t.Verdict, t.Reason)
-	}
-	return b.String()
 }

@@ -2,22 +2,18 @@ package report_test
 
 import (
 	"bytes"
-	"errors"
 	"flag"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/report"
-	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/report/reporttest"
 	"github.com/linerate/linerate/internal/tune"
 )
 
@@ -43,99 +39,12 @@ func golden(t *testing.T, file string, got []byte) {
 	}
 }
 
-// TestMain fixes the zone in which people's times are shown, so that golden files hold everywhere.
-func TestMain(m *testing.M) {
-	time.Local = time.UTC
-	os.Exit(m.Run())
-}
-
-// sample is one document with its text.
-type sample struct {
-	name string
-	doc  any
-	text func(io.Writer, report.Style) error
-}
-
-func samples(t *testing.T) []sample {
-	t.Helper()
-	inspect := report.NewInspect(envelope(), sampleSnapshot())
-	inspect.Ceilings = sampleCeilings() // how they are derived is tested where it is done
-	measure := report.NewMeasure(envelope(), "192.0.2.7:7070", sampleTests())
-	history := report.NewHistory(envelope(), sampleChanges())
-	none := report.NewHistory(envelope(), nil)
-	undo := report.NewUndo(envelope(), sampleOutcomes())
-	entry, reserved := sampleEntries()
-	explain, explainReserved := report.NewExplain(envelope(), entry), report.NewExplain(envelope(), reserved)
-	one := report.NewKnobs(envelope(), sampleKnobs()[:1], nil)
-	oneHere := report.NewKnobs(envelope(), sampleKnobs()[:1], sampleNow())
-	severalHere := report.NewKnobs(envelope(), sampleKnobs(), sampleNow())
-	several := report.NewKnobs(envelope(), sampleKnobs(), nil)
-	scenarios := report.NewLabList(envelope(), []report.LabEntry{
-		{Scenario: "receive-window", Title: "The receiver's buffers are those of an old default", About: "A long story.", Expected: "receive-window-limited", Tunable: true, Knobs: []string{"sysctl:net.ipv4.tcp_rmem"}},
-		{Scenario: "path-loss", Title: "The path loses packets and the sender's congestion control takes each loss for congestion", About: "Another.", Expected: "path-loss", Tunable: true},
-		{Scenario: "healthy", Title: "Nothing is wrong", About: "No fault.", Expected: "healthy"},
-	})
-	matrix := report.NewMatrix(envelope(), sampleMatrix())
-	tuned := report.NewTuneMatrix(envelope(), sampleTuneMatrix())
-	serve := report.NewServe(envelope())
-	serve.Listen, serve.Port, serve.Key, serve.Command = "[::]:7070", 7070, "HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z", "linerate measure THIS-HOST:7070 --key HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z"
-	serve.Accepting = []report.ServeDialect{{Dialect: "iperf3", Listen: "[::]:5201"}}
-	all := []sample{
-		{"serve", serve, nil},
-		{"export", sampleExport(t), nil},
-		{"boot-recovery", sampleBootRecovery(), nil},
-		{"inspect", inspect, func(w io.Writer, s report.Style) error { return report.InspectText(w, inspect, s) }},
-		{"measure", measure, func(w io.Writer, s report.Style) error { return report.MeasureText(w, measure, s) }},
-		{"diagnose", sampleDiagnosis(), func(w io.Writer, s report.Style) error { return report.DiagnoseText(w, sampleDiagnosis(), s, false) }},
-		{"diagnose-verbose", sampleDiagnosis(), func(w io.Writer, s report.Style) error { return report.DiagnoseText(w, sampleDiagnosis(), s, true) }},
-		{"diagnose-passive", samplePassive(), func(w io.Writer, s report.Style) error { return report.DiagnoseText(w, samplePassive(), s, false) }},
-		{"diagnose-cpu", sampleCPU(), func(w io.Writer, s report.Style) error { return report.CPUText(w, sampleCPU(), s) }},
-		{"history", history, func(w io.Writer, s report.Style) error { return report.HistoryText(w, history, s) }},
-		{"history-empty", none, func(w io.Writer, s report.Style) error { return report.HistoryText(w, none, s) }},
-		{"undo", undo, func(w io.Writer, s report.Style) error { return report.UndoText(w, undo, s) }},
-		{"explain", explain, func(w io.Writer, s report.Style) error { return report.ExplainText(w, explain, s) }},
-		{"explain-reserved", explainReserved, func(w io.Writer, s report.Style) error { return report.ExplainText(w, explainReserved, s) }},
-		{"knob", one, func(w io.Writer, s report.Style) error { return report.KnobsText(w, one, s) }},
-		{"knob-here", oneHere, func(w io.Writer, s report.Style) error { return report.KnobsText(w, oneHere, s) }},
-		{"knobs-here", severalHere, func(w io.Writer, s report.Style) error { return report.KnobsText(w, severalHere, s) }},
-		{"knobs", several, func(w io.Writer, s report.Style) error { return report.KnobsText(w, several, s) }},
-		{"lab-list", scenarios, func(w io.Writer, s report.Style) error { return report.LabListText(w, scenarios, s) }},
-		{"lab-matrix", matrix, func(w io.Writer, s report.Style) error { return report.MatrixText(w, matrix, s) }},
-		{"lab-tune", tuned, func(w io.Writer, s report.Style) error { return report.TuneMatrixText(w, tuned, s) }},
-		{"error", report.NewError("connect 192.0.2.7:7070: connection refused", "run `linerate serve` on the other host", 12), nil},
-	}
-	all = append(all, persistSamples()...)
-	for name, run := range map[string]report.TuneRun{"tune": sampleRun(), "tune-nothing": nothingRun(), "tune-latency": latencyRun(), "tune-hostile": hostileRun()} {
-		doc := report.NewTune(envelope(), run)
-		all = append(all, sample{name, doc, func(w io.Writer, s report.Style) error { return report.TuneText(w, doc, s) }})
-	}
-	for name, doc := range sampleReports(t) {
-		all = append(all, sample{name, doc, func(w io.Writer, s report.Style) error { return report.ReportText(w, doc, s) }})
-	}
-	list, empty := sampleRunList(t), report.NewRuns(envelope(), "/var/lib/linerate/runs", nil)
-	all = append(all, sample{"runs", list, func(w io.Writer, s report.Style) error { return report.RunsText(w, list, s) }},
-		sample{"runs-empty", empty, func(w io.Writer, s report.Style) error { return report.RunsText(w, empty, s) }})
-	for name, run := range sampleRuns() {
-		doc := report.NewMeasure(envelope(), "192.0.2.7:7070", []traffic.Result{run})
-		all = append(all, sample{"measure-" + name, doc, func(w io.Writer, s report.Style) error { return report.MeasureText(w, doc, s) }})
-	}
-	for _, doc := range sampleLabs() {
-		all = append(all, sample{"lab-" + doc.Scenario, doc, func(w io.Writer, s report.Style) error {
-			if err := report.LabHeader(w, s); err != nil {
-				return err
-			}
-			return report.LabText(w, doc, s)
-		}})
-	}
-	return all
-}
-
-// TestDocuments: every document fits its schema, is one line in a stream, and has its golden files, JSON and text.
+// TestDocuments: every document fits its schema, is one line in a stream, and has its golden file, JSON; its text is for package text to test.
 func TestDocuments(t *testing.T) {
-	for _, s := range samples(t) {
-		t.Run(s.name, func(t *testing.T) {
+	for _, d := range reporttest.Documents(t) {
+		t.Run(d.Name, func(t *testing.T) {
 			var line, indented bytes.Buffer
-			if err := report.Encode(&line, s.doc); err != nil {
+			if err := report.Encode(&line, d.Doc); err != nil {
 				t.Fatal(err)
 			}
 			if n := strings.Count(line.String(), "\n"); n != 1 || !strings.HasSuffix(line.String(), "\n") {
@@ -144,68 +53,12 @@ func TestDocuments(t *testing.T) {
 			if err := report.Validate(line.Bytes()); err != nil {
 				t.Error(err)
 			}
-			if err := report.EncodeIndent(&indented, s.doc); err != nil {
+			if err := report.EncodeIndent(&indented, d.Doc); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, "testdata/"+s.name+".json", indented.Bytes())
-			if s.text == nil {
-				return
-			}
-			var plain bytes.Buffer
-			if err := s.text(&plain, report.Style{}); err != nil {
-				t.Fatal(err)
-			}
-			golden(t, "testdata/"+s.name+".txt", plain.Bytes())
-			checkText(t, plain.String())
-
-			var coloured bytes.Buffer
-			if err := s.text(&coloured, report.Style{Colour: true}); err != nil {
-				t.Fatal(err)
-			}
-			if got := escapes.ReplaceAllString(coloured.String(), ""); got != plain.String() {
-				t.Errorf("colour changes more than colour (-plain +coloured):\n%s", cmp.Diff(plain.String(), got))
-			}
-			counter := &brokenWriter{left: math.MaxInt}
-			if err := s.text(counter, report.Style{}); err != nil {
-				t.Fatal(err)
-			}
-			for n := range math.MaxInt - counter.left {
-				if err := s.text(&brokenWriter{left: n}, report.Style{}); !errors.Is(err, errBroken) {
-					t.Fatalf("a writer that breaks after %d writes gives %v", n, err)
-				}
-			}
+			golden(t, "testdata/"+d.Name+".json", indented.Bytes())
 		})
 	}
-}
-
-var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
-
-// checkText holds what all text must be.
-func checkText(t *testing.T, text string) {
-	t.Helper()
-	if strings.Contains(text, "\x1b") {
-		t.Error("plain text has escapes")
-	}
-	for i, line := range strings.Split(text, "\n") {
-		if strings.TrimRight(line, " ") != line {
-			t.Errorf("line %d ends in blanks: %q", i+1, line)
-		}
-	}
-	if bad := regexp.MustCompile(`NaN|Inf|%!|<nil>|0x[0-9a-f]{6}`).FindString(text); bad != "" {
-		t.Errorf("text shows %q", bad)
-	}
-}
-
-var errBroken = errors.New("broken pipe")
-
-type brokenWriter struct{ left int }
-
-func (b *brokenWriter) Write(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errBroken
-	}
-	b.left--
-	return len(p), nil
 }
 
 // TestGeneratedSchemas keeps docs/schema current; -update writes it.
@@ -232,32 +85,17 @@ func TestGeneratedSchemas(t *testing.T) {
 // TestEncodeRefuses: a number that JSON cannot carry is an error and writes nothing, instead of half a document.
 func TestEncodeRefuses(t *testing.T) {
 	var b bytes.Buffer
-	doc := report.NewMeasure(envelope(), "x", sampleTests())
+	doc := report.NewMeasure(reporttest.Envelope(), "x", reporttest.Tests())
 	doc.Tests[2].ThroughputBitsPerSec = math.NaN()
 	if err := report.Encode(&b, doc); err == nil || b.Len() > 0 {
 		t.Errorf("error %v, wrote %d bytes", err, b.Len())
 	}
 }
 
-// TestHostileText: a name from another host cannot send commands to the terminal or forge lines.
-func TestHostileText(t *testing.T) {
-	s := sampleSnapshot()
-	s.Name = "db1\x1b]0;owned\x07"
-	s.Interfaces[1].Driver = "e1000\x1b[2J\nforged"
-	s.Warnings = []string{"gone\x1b[1A"}
-	var b bytes.Buffer
-	if err := report.InspectText(&b, report.NewInspect(envelope(), s), report.Style{}); err != nil {
-		t.Fatal(err)
-	}
-	if text := b.String(); strings.ContainsAny(text, "\x1b\x07") || strings.Contains(text, "\nforged") {
-		t.Errorf("control characters reach the terminal: %q", text)
-	}
-}
-
 // TestTuneFigures: the figure after is that of the last confirmation alone.
 func TestTuneFigures(t *testing.T) {
-	r := sampleRun()
-	first := report.NewTune(envelope(), r)
+	r := reporttest.Run()
+	first := report.NewTune(reporttest.Envelope(), r)
 	if first.After == nil || math.Abs(first.After.ThroughputBitsPerSec/905e6-1) > 0.01 || first.After.Segments != 6 {
 		t.Fatalf("after: %+v", first.After)
 	}
@@ -267,10 +105,10 @@ func TestTuneFigures(t *testing.T) {
 			tune.Segment{Phase: tune.PhaseConfirmation, Trial: 1, Pair: i, Arm: "A", Objective: 1},
 			tune.Segment{Phase: tune.PhaseConfirmation, Trial: 1, Pair: i, Arm: "B", Objective: 700e6})
 	}
-	if again := report.NewTune(envelope(), r); again.After.ThroughputBitsPerSec != 700e6 || again.After.Segments != 6 {
+	if again := report.NewTune(reporttest.Envelope(), r); again.After.ThroughputBitsPerSec != 700e6 || again.After.Segments != 6 {
 		t.Errorf("after a second confirmation: %+v", again.After)
 	}
-	if d := report.NewTune(envelope(), report.TuneRun{Goal: "latency"}); d.Unit != "transactions_per_second" || d.State != tune.StateUndone {
+	if d := report.NewTune(reporttest.Envelope(), report.TuneRun{Goal: "latency"}); d.Unit != "transactions_per_second" || d.State != tune.StateUndone {
 		t.Errorf("without an outcome: %+v", d)
 	}
 }
@@ -278,7 +116,7 @@ func TestTuneFigures(t *testing.T) {
 // TestValidate: what a schema must refuse.
 func TestValidate(t *testing.T) {
 	var b bytes.Buffer
-	if err := report.Encode(&b, report.NewHistory(envelope(), sampleChanges())); err != nil {
+	if err := report.Encode(&b, report.NewHistory(reporttest.Envelope(), reporttest.Changes())); err != nil {
 		t.Fatal(err)
 	}
 	good := b.String()
@@ -311,7 +149,7 @@ func TestValidate(t *testing.T) {
 // TestDryRunState: the state of a change that was only imagined fits the schema too.
 func TestDryRunState(t *testing.T) {
 	var b bytes.Buffer
-	if err := report.Encode(&b, report.NewHistory(envelope(), []journal.Change{{Knob: "link:eth0/mtu", State: "dry-run"}})); err != nil {
+	if err := report.Encode(&b, report.NewHistory(reporttest.Envelope(), []journal.Change{{Knob: "link:eth0/mtu", State: "dry-run"}})); err != nil {
 		t.Fatal(err)
 	}
 	if err := report.Validate(b.Bytes()); err != nil {

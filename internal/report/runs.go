@@ -43,7 +43,7 @@ func DecodeTune(doc []byte) (*TuneDocument, error) {
 	case !strings.HasPrefix(is.Schema, "linerate."):
 		return nil, fmt.Errorf("%w: it is JSON, and no document of linerate", ErrNotARun)
 	case is.Schema != SchemaTune:
-		return nil, fmt.Errorf("%w: a %s document, and not %s", ErrNotARun, shortened(is.Schema, 40), SchemaTune)
+		return nil, fmt.Errorf("%w: a %.40s document, and not %s", ErrNotARun, is.Schema, SchemaTune)
 	}
 	var d TuneDocument
 	if err := json.Unmarshal(doc, &d); err != nil {
@@ -51,14 +51,6 @@ func DecodeTune(doc []byte) (*TuneDocument, error) {
 	}
 	fillSlices(&d)
 	return &d, nil
-}
-
-// shortened cuts a text that somebody else has chosen the length of.
-func shortened(text string, most int) string {
-	if r := []rune(text); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return text
 }
 
 // RunsDocument is linerate.runs/1: the runs that this host has stored, newest first.
@@ -90,9 +82,8 @@ type RunEntry struct {
 
 // NewRunEntry tells a run in short.
 func NewRunEntry(id string, d *TuneDocument) RunEntry {
-	verdict, _ := Headline(d)
 	e := RunEntry{
-		Run: id, Time: &d.Time, Target: d.Target, Goal: d.Goal, Result: strings.ToLower(verdict), Trials: len(d.Trials),
+		Run: id, Time: &d.Time, Target: d.Target, Goal: d.Goal, Result: d.Result(), Trials: len(d.Trials),
 		Segments: len(d.Segments), State: d.State, Unfinished: d.Unfinished, Kept: []string{},
 	}
 	for _, c := range d.Kept {
@@ -106,7 +97,7 @@ func NewRunEntry(id string, d *TuneDocument) RunEntry {
 
 // UnreadableRun is the entry of a run that cannot be read.
 func UnreadableRun(id string, problem error) RunEntry {
-	return RunEntry{Run: id, Result: "unreadable", Problem: problem.Error(), Kept: []string{}}
+	return RunEntry{Run: id, Result: Unreadable, Problem: problem.Error(), Kept: []string{}}
 }
 
 // NewRuns makes the list of stored runs.

@@ -85,6 +85,32 @@ func NewTune(e Envelope, r TuneRun) *TuneDocument {
 	return d
 }
 
+// What a tune came to, in the words of [TuneDocument.Result]. Unreadable is for lists: a stored run that cannot be read.
+const (
+	Proved        = "proved"
+	NotProved     = "not proved"
+	NothingToTune = "nothing to tune"
+	NotFinished   = "not finished"
+	Unreadable    = "unreadable"
+)
+
+// Result says what a tune came to.
+//
+// Proved needs a confirmed set and figures for both sides; everything else that tried or wanted to try is "not
+// proved", also when the time ran out before the first trial. "Nothing to tune" is kept for a path on which no
+// finding has a remedy, because it tells the reader to look elsewhere.
+func (d *TuneDocument) Result() string {
+	switch {
+	case d.Unfinished != "":
+		return NotFinished
+	case len(d.Kept) > 0 && d.Final != nil && d.Baseline != nil && d.After != nil:
+		return Proved
+	case len(d.Trials) == 0 && !d.Unreliable && !d.Partial:
+		return NothingToTune
+	}
+	return NotProved
+}
+
 func (d *TuneDocument) figure(objective float64, guards map[string]float64, segments int) *Figure {
 	f := &Figure{Objective: objective, Guards: guards, Segments: segments}
 	switch d.Unit {

@@ -83,7 +83,7 @@ func (c *TuneMatrixCase) Judge() {
 	case c.Null && c.Trials == 0:
 		c.Reason = "nothing was tried: " + c.Ended
 	case c.Null && float64(len(c.Kept)) > nullKept*float64(c.Trials):
-		c.Reason = "knobs without an effect were kept: " + c.words()
+		c.Reason = "knobs without an effect were kept: " + strings.Join(c.KeptNames(), ", ")
 	case c.Null && c.Undone:
 	case c.Share == nil:
 		c.Reason = "it was not measured to the end"
@@ -139,11 +139,11 @@ func NewTuneMatrix(e Envelope, cases []TuneMatrixCase) *TuneMatrixDocument {
 	return d
 }
 
-// words are what was kept, one behind the other.
-func (c *TuneMatrixCase) words() string {
+// KeptNames are the changes that were kept, each by side and knob.
+func (c *TuneMatrixCase) KeptNames() []string {
 	var all []string
 	for _, k := range c.Kept {
 		all = append(all, k.Side+" "+k.Knob)
 	}
-	return strings.Join(all, ", ")
+	return all
 }

@@ -1,12 +1,8 @@
 package report
 
 import (
-	"io"
-	"strings"
-
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/tune"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // TunePlan is what a tune set out to do, as it was told before anything was written.
@@ -31,61 +27,4 @@ type PlannedCandidate struct {
 	Why             string           `json:"why,omitempty"`
 	Refused         string           `json:"refused,omitempty"` // why it is not tried
 	EstimateSeconds float64          `json:"estimate_seconds,omitempty"`
-}
-
-// TunePlanText writes what a tune would do and what stands in its way: what limits the path, each candidate with its levels, what it disturbs and
-// risks, and the time.
-func TunePlanText(w io.Writer, d *TuneDocument, plan *TunePlan, s Style) error {
-	p := &printer{w: w, s: s}
-	p.line("%s  %s", s.bold("Dry run"), "Nothing was written on either host.")
-	if len(d.Findings) > 0 {
-		p.line("")
-		p.head("LIMIT")
-		p.line("  %s", p.severity(d.Findings[0].Severity, string(d.Findings[0].Code)))
-		p.wrapped("  ", d.Findings[0].Title)
-	}
-	if plan == nil {
-		p.line("")
-		p.wrapped("", sentenceOf(strings.TrimPrefix(d.Reason, "nothing to tune: "), "No change is worth trying."))
-		return p.err
-	}
-	p.line("")
-	p.head("PLAN")
-	p.line("  %s, in segments of %s after a start of %s; %s or more in all", clean(plan.Objective), unit.FormatSeconds(plan.SegmentSeconds),
-		unit.FormatSeconds(plan.WarmUpSeconds), unit.FormatSeconds(plan.EstimateSeconds))
-	t := newTable("side", "knob", "from", "levels", "class", ">at least")
-	for _, c := range plan.Candidates {
-		if c.Refused == "" {
-			t.row(c.Side, c.Knob, value(c.From), levelsText(c.Levels), "d"+string('0'+rune(c.Disturbance)), unit.FormatSeconds(c.EstimateSeconds))
-		}
-	}
-	t.print(p, "  ")
-	for _, c := range plan.Candidates {
-		if c.Refused == "" && c.Risk != "" {
-			p.wrapped("  ", string(c.Knob)+" risks: "+c.Risk)
-		}
-	}
-	for _, c := range plan.Candidates {
-		if c.Refused != "" {
-			p.wrapped("  ", string(c.Side)+" "+string(c.Knob)+" is left alone: "+c.Refused)
-		}
-	}
-	p.notes("NOTES", plan.Notes)
-	return p.err
-}
-
-// levelsText lists levels; of several numbers each, only the last is shown where the others are the same.
-func levelsText(levels []knob.Value) string {
-	texts := make([]string, len(levels))
-	for i, v := range levels {
-		texts[i] = string(v)
-		if i == 0 {
-			continue
-		}
-		first, own := strings.Fields(string(levels[0])), strings.Fields(string(v))
-		if n := len(own) - 1; n > 0 && len(first) == len(own) && strings.Join(first[:n], " ") == strings.Join(own[:n], " ") {
-			texts[i] = "… " + own[n]
-		}
-	}
-	return clean(strings.Join(texts, ", "))
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/words"
 	"github.com/linerate/linerate/internal/tune"
 )
 
@@ -40,24 +41,21 @@ func newLadder(d *report.TuneDocument) *ladder {
 	scale := ladderScale(d)
 	l := &ladder{One: percentOf(scale.at(1))}
 	if d.Pilot != nil && d.Pilot.MinUsefulEffect > 0 {
-		l.Need, l.Needs = percentOf(scale.at(1+d.Pilot.MinUsefulEffect)), report.Times(1+d.Pilot.MinUsefulEffect)
+		l.Need, l.Needs = percentOf(scale.at(1+d.Pilot.MinUsefulEffect)), words.Times(1+d.Pilot.MinUsefulEffect)
 	}
 	for i, t := range d.Trials {
 		r := rung{
-			Number: strconv.Itoa(i + 1), Side: string(t.Side), Knob: string(t.Knob), From: value(t.From), To: value(t.To), Why: t.Why, Reason: t.Reason,
-			Effect: report.Times(t.Ratio), Interval: report.Interval(t.Effect), Pairs: count(t.Pairs), Verdict: report.VerdictWords(t.Verdict),
+			Number: strconv.Itoa(i + 1), Side: string(t.Side), Knob: string(t.Knob), From: words.Value(t.From), To: words.Value(t.To), Why: t.Why, Reason: t.Reason,
+			Effect: words.Times(t.Ratio), Interval: words.Interval(t.Effect), Pairs: words.Count(t.Pairs), Verdict: words.Trial(t),
 			Class: string(t.Verdict), Shape: shape(t.Verdict),
-		}
-		if t.Joint {
-			r.Verdict += ", together"
 		}
 		r.place(t.Effect, scale)
 		l.Rows = append(l.Rows, r)
 	}
 	if len(d.Kept) > 0 && d.Final != nil && d.Final.Ratio > 0 {
 		r := rung{
-			Number: "Σ", Knob: "all kept changes together", Reason: "measured anew against the original settings", Effect: report.Times(d.Final.Ratio),
-			Interval: report.Interval(*d.Final), Pairs: count(d.Final.Pairs), Verdict: "proved", Class: "kept total", Shape: shape(tune.Kept),
+			Number: "Σ", Knob: "all kept changes together", Reason: "measured anew against the original settings", Effect: words.Times(d.Final.Ratio),
+			Interval: words.Interval(*d.Final), Pairs: words.Count(d.Final.Pairs), Verdict: "proved", Class: "kept total", Shape: shape(tune.Kept),
 		}
 		r.place(*d.Final, scale)
 		l.Rows = append(l.Rows, r)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/words"
 	"github.com/linerate/linerate/internal/tune"
 	"github.com/linerate/linerate/internal/unit"
 )
@@ -87,7 +88,7 @@ func newSeries(d *report.TuneDocument) *series {
 	height := func(v float64) float64 { return stripHeight + plotHeight*(1-(v-base)/(top-base)) }
 	t.Bands = bands(d, x)
 	for _, v := range niceTicks(base, top) {
-		t.Ticks = append(t.Ticks, tick{At: pixels(height(v)), Label: d.Quantity(v)})
+		t.Ticks = append(t.Ticks, tick{At: pixels(height(v)), Label: words.Quantity(d, v)})
 	}
 	for i, anchor := range []string{"start", "middle", "middle", "middle", "end"} {
 		share := float64(i) / 4
@@ -95,12 +96,12 @@ func newSeries(d *report.TuneDocument) *series {
 	}
 	for _, s := range d.Segments {
 		p := point{X: percentOf(x(s.StartSeconds + s.DurationSeconds/2)), Y: pixels(height(s.Objective)), Class: "a", Shape: circle,
-			Title: fmt.Sprintf("%s, pair %d, %s: %s", partName(s), s.Pair+1, armName(s), d.Quantity(s.Objective))}
+			Title: fmt.Sprintf("%s, pair %d, %s: %s", partName(s), s.Pair+1, armName(s), words.Quantity(d, s.Objective))}
 		switch {
 		case s.Discard != "":
 			p.Class, p.Shape = "discarded", cross
 			p.Title += " — does not count: " + s.Discard
-			t.Discarded = append(t.Discarded, discarded{unit.FormatSeconds(s.StartSeconds), partName(s) + ", " + armName(s), d.Quantity(s.Objective), s.Discard})
+			t.Discarded = append(t.Discarded, discarded{unit.FormatSeconds(s.StartSeconds), partName(s) + ", " + armName(s), words.Quantity(d, s.Objective), s.Discard})
 		case s.Phase == tune.PhaseLevels:
 			p.Class, p.Shape, t.Searched = "level", square, true
 		case s.Arm == "B":
@@ -115,7 +116,7 @@ func newSeries(d *report.TuneDocument) *series {
 	}{{d.Baseline, "a", "before"}, {d.After, "b", "after"}} {
 		if f.figure != nil && f.figure.Objective >= base && f.figure.Objective <= top {
 			at := height(f.figure.Objective)
-			t.Levels = append(t.Levels, levelLine{pixels(at), pixels(at - 9), f.class, f.name + " " + d.Quantity(f.figure.Objective)})
+			t.Levels = append(t.Levels, levelLine{pixels(at), pixels(at - 9), f.class, f.name + " " + words.Quantity(d, f.figure.Objective)})
 		}
 	}
 	return t
@@ -190,7 +191,7 @@ func bands(d *report.TuneDocument, x func(float64) float64) []band {
 			b.Label = strconv.Itoa(this.trial + 1)
 			if this.trial >= 0 && this.trial < len(d.Trials) {
 				trial := d.Trials[this.trial]
-				b.Title = fmt.Sprintf("%s %s = %s: %s", trial.Side, trial.Knob, trial.To, report.VerdictWords(trial.Verdict))
+				b.Title = fmt.Sprintf("%s %s = %s: %s", trial.Side, trial.Knob, trial.To, words.Verdict(trial.Verdict))
 				b.Mark = "reverted"
 				if trial.Verdict == tune.Kept {
 					b.Mark = "kept"

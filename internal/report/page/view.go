@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/diagnose"
-	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/words"
 	"github.com/linerate/linerate/internal/tune"
 	"github.com/linerate/linerate/internal/unit"
 )
@@ -75,7 +75,7 @@ type againRow struct {
 // newView turns a document into what the template shows. Every decision about words, order and places is taken here, so that the
 // template stays free of logic and tests of the page can read its fields in the golden file.
 func newView(d *report.TuneDocument, again *tune.Reanalysis) view {
-	verdict, sentence := report.Headline(d)
+	verdict, sentence := words.Headline(d)
 	v := view{
 		Verdict: verdict, Sentence: sentence, Tone: "quiet", Run: d.Run,
 		Host: cmp.Or(d.Host.Name, "near"), Target: d.Target, Goal: d.Goal,
@@ -88,7 +88,7 @@ func newView(d *report.TuneDocument, again *tune.Reanalysis) view {
 	switch verdict {
 	case "Proved":
 		v.Tone = "good"
-		v.Effect, v.Interval, v.Pairs = report.Times(d.Final.Ratio), report.Interval(*d.Final), fmt.Sprint(d.Final.Pairs)
+		v.Effect, v.Interval, v.Pairs = words.Times(d.Final.Ratio), words.Interval(*d.Final), fmt.Sprint(d.Final.Pairs)
 		if d.Final.Confidence > 0 {
 			v.Confidence = fmt.Sprintf("%.0f %%", 100*d.Final.Confidence)
 		}
@@ -99,14 +99,10 @@ func newView(d *report.TuneDocument, again *tune.Reanalysis) view {
 		v.Findings = append(v.Findings, viewFinding(f))
 	}
 	for _, a := range d.Ablation {
-		result := "needed"
-		if !a.Needed {
-			result = "dropped"
-		}
-		v.Ablation = append(v.Ablation, ablationView{string(a.Side), string(a.Knob), report.Times(a.Ratio), report.Interval(a.Effect), result})
+		v.Ablation = append(v.Ablation, ablationView{string(a.Side), string(a.Knob), words.Times(a.Ratio), words.Interval(a.Effect), words.Needed(a)})
 	}
 	for _, c := range d.Changes {
-		v.Changes = append(v.Changes, changeView{c.ID, c.Side, string(c.Knob), value(c.From), value(c.To), string(c.State)})
+		v.Changes = append(v.Changes, changeView{c.ID, c.Side, string(c.Knob), words.Value(c.From), words.Value(c.To), string(c.State)})
 	}
 	if again != nil {
 		v.Again = viewAgain(again)
@@ -121,11 +117,11 @@ func bars(d *report.TuneDocument) []bar {
 	if d.Baseline == nil {
 		return nil
 	}
-	all := []bar{{Label: "measured", Value: d.Quantity(d.Baseline.Objective), Class: "a"}}
+	all := []bar{{Label: "measured", Value: words.Quantity(d, d.Baseline.Objective), Class: "a"}}
 	top := d.Baseline.Objective
 	if d.After != nil {
 		all[0].Label = "before"
-		all = append(all, bar{Label: "after", Value: d.Quantity(d.After.Objective), Class: "b"})
+		all = append(all, bar{Label: "after", Value: words.Quantity(d, d.After.Objective), Class: "b"})
 		top = max(top, d.After.Objective)
 	}
 	if top <= 0 {
@@ -141,19 +137,19 @@ func bars(d *report.TuneDocument) []bar {
 // rows is the table of before and after, with what each guard-rail could cost.
 func rows(d *report.TuneDocument) []row {
 	var all []row
-	for _, r := range d.Rows() {
+	for _, r := range words.Rows(d) {
 		out := row{Name: r.Name, Before: r.Before, After: r.After, Change: r.Change}
 		if g := r.Guard; g != nil {
-			out.Change = report.Times(g.Ratio)
-			if span := report.Interval(tune.Effect{Low: g.Low, High: g.High}); span != "" {
+			out.Change = words.Times(g.Ratio)
+			if span := words.Interval(tune.Effect{Low: g.Low, High: g.High}); span != "" {
 				out.Change += "  " + span
 			}
 			var allowed []string
 			if g.Bound > 0 {
-				allowed = append(allowed, "up to "+report.Times(g.Bound))
+				allowed = append(allowed, "up to "+words.Times(g.Bound))
 			}
 			if g.Limit > 0 {
-				allowed = append(allowed, "limit "+report.GuardValue(g.Name, g.Limit))
+				allowed = append(allowed, "limit "+words.Guard(g.Name, g.Limit))
 			}
 			out.Allowed = strings.Join(allowed, ", ")
 			out.Held = "✓ held"
@@ -173,22 +169,22 @@ func viewFinding(f diagnose.Finding) findingView {
 		Class: string(f.Severity), Rejected: f.Rejected, Remedy: f.Remedy.Text,
 	}
 	for _, e := range f.Evidence {
-		v.Evidence = append(v.Evidence, evidenceView{e.Name, report.EvidenceValue(e), e.Source})
+		v.Evidence = append(v.Evidence, evidenceView{e.Name, words.Evidence(e), e.Source})
 	}
 	return v
 }
 
 // viewAgain puts a second judgement into words. Its rows are there only when something differs from the first, or other rules were asked for.
 func viewAgain(r *tune.Reanalysis) *againView {
-	v := &againView{Sentence: report.AgainSentence(r)}
+	v := &againView{Sentence: words.Again(r)}
 	if r.OwnRules && r.Disagreements == 0 && r.Changed == 0 {
 		return v
 	}
 	for _, c := range r.Comparisons {
-		row := againRow{What: report.ComparisonName(c), Pairs: count(c.Again.Pairs), Effect: report.Times(c.Again.Ratio), Interval: report.Interval(c.Again),
-			Now: report.VerdictWords(c.Judged), Differs: c.Differs}
+		row := againRow{What: words.Comparison(c), Pairs: words.Count(c.Again.Pairs), Effect: words.Times(c.Again.Ratio), Interval: words.Interval(c.Again),
+			Now: words.Verdict(c.Judged), Differs: c.Differs}
 		if c.Decided != "" {
-			row.Was = report.VerdictWords(c.Decided)
+			row.Was = words.Verdict(c.Decided)
 		}
 		if c.Differs {
 			row.Why = c.Reason
@@ -230,20 +226,4 @@ func method(d *report.TuneDocument) []string {
 			strings.Trim(strings.ReplaceAll(fmt.Sprint(r.Looks), " ", ", "), "[]"), unit.FormatPercent(r.Confidence), r.Seed))
 	}
 	return all
-}
-
-// value shows a knob's value; an empty one would vanish from a table.
-func value(v knob.Value) string {
-	if v == "" {
-		return `""`
-	}
-	return string(v)
-}
-
-// count prints a number of things, empty for none.
-func count(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprint(n)
 }

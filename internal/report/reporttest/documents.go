@@ -1,0 +1,86 @@
+package reporttest
+
+import (
+	"testing"
+
+	"github.com/linerate/linerate/internal/advice"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+// Document is one document, and the name of its golden files.
+type Document struct {
+	Name string
+	Doc  any
+}
+
+// Documents are a document of every kind, with the odd ones of each: empty, hostile, refused, unfinished.
+func Documents(t testing.TB) []Document {
+	t.Helper()
+	inspect := report.NewInspect(Envelope(), Snapshot())
+	inspect.Ceilings = Ceilings() // how they are derived is tested where it is done
+	measure := report.NewMeasure(Envelope(), "192.0.2.7:7070", Tests())
+	history := report.NewHistory(Envelope(), Changes())
+	none := report.NewHistory(Envelope(), nil)
+	undo := report.NewUndo(Envelope(), outcomes())
+	entry, reserved := entries()
+	explain, explainReserved := report.NewExplain(Envelope(), entry), report.NewExplain(Envelope(), reserved)
+	one := report.NewKnobs(Envelope(), knobs()[:1], nil)
+	oneHere := report.NewKnobs(Envelope(), knobs()[:1], knobsNow())
+	severalHere := report.NewKnobs(Envelope(), knobs(), knobsNow())
+	several := report.NewKnobs(Envelope(), knobs(), nil)
+	scenarios := report.NewLabList(Envelope(), []report.LabEntry{
+		{Scenario: "receive-window", Title: "The receiver's buffers are those of an old default", About: "A long story.", Expected: "receive-window-limited", Tunable: true, Knobs: []string{"sysctl:net.ipv4.tcp_rmem"}},
+		{Scenario: "path-loss", Title: "The path loses packets and the sender's congestion control takes each loss for congestion", About: "Another.", Expected: "path-loss", Tunable: true},
+		{Scenario: "healthy", Title: "Nothing is wrong", About: "No fault.", Expected: "healthy"},
+	})
+	matrix := report.NewMatrix(Envelope(), Matrix())
+	tuned := report.NewTuneMatrix(Envelope(), TuneMatrix())
+	serve := report.NewServe(Envelope())
+	serve.Listen, serve.Port, serve.Key, serve.Command = "[::]:7070", 7070, "HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z", "linerate measure THIS-HOST:7070 --key HHEV-S9H6-89S6-T420-9RK6-RFAV-GW1Z"
+	serve.Accepting = []report.ServeDialect{{Dialect: "iperf3", Listen: "[::]:5201"}}
+	all := []Document{
+		{"serve", serve},
+		{"export", exported(t)},
+		{"boot-recovery", bootRecovery()},
+		{"inspect", inspect},
+		{"measure", measure},
+		{"diagnose", diagnosis()},
+		{"diagnose-verbose", diagnosis()},
+		{"diagnose-passive", passive()},
+		{"diagnose-cpu", triage()},
+		{"history", history},
+		{"history-empty", none},
+		{"undo", undo},
+		{"explain", explain},
+		{"explain-reserved", explainReserved},
+		{"knob", one},
+		{"knob-here", oneHere},
+		{"knobs-here", severalHere},
+		{"knobs", several},
+		{"lab-list", scenarios},
+		{"lab-matrix", matrix},
+		{"lab-tune", tuned},
+		{"error", report.NewError("connect 192.0.2.7:7070: connection refused", "run `linerate serve` on the other host", 12)},
+	}
+	all = append(all, persistDocuments()...)
+	all = append(all, Document{"check-advice", judgedAdvice()}, Document{"check-advice-empty", report.NewCheckAdvice(Envelope(), "empty.conf", 1, advice.Windows, nil, nil)})
+	for name, run := range map[string]report.TuneRun{"tune": Run(), "tune-nothing": nothingRun(), "tune-latency": latencyRun(), "tune-hostile": hostileRun()} {
+		doc := report.NewTune(Envelope(), run)
+		all = append(all, Document{name, doc})
+	}
+	for name, doc := range Reports(t) {
+		all = append(all, Document{name, doc})
+	}
+	list, empty := runList(t), report.NewRuns(Envelope(), "/var/lib/linerate/runs", nil)
+	all = append(all, Document{"runs", list},
+		Document{"runs-empty", empty})
+	for name, run := range measured() {
+		doc := report.NewMeasure(Envelope(), "192.0.2.7:7070", []traffic.Result{run})
+		all = append(all, Document{"measure-" + name, doc})
+	}
+	for _, doc := range labs() {
+		all = append(all, Document{"lab-" + doc.Scenario, doc})
+	}
+	return all
+}

@@ -1,0 +1,201 @@
+package text
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/words"
+	"github.com/linerate/linerate/internal/unit"
+)
+
+// How much of a verdict goes onto one screen. What is left out is counted, and --verbose has it.
+const (
+	shownEvidence = 8 // lines of the first finding
+	shownRejected = 4 // sentences of it
+	shownBlind    = 3 // the largest gaps
+)
+
+// Diagnose writes a diagnose document: the first finding with its evidence, the others in short, and what could not be seen.
+// Verbose writes everything of all of them.
+//
+// The first finding names the limit, and its evidence is what convinces; the others are read once the first is dealt with.
+func Diagnose(w io.Writer, d *report.DiagnoseDocument, s Style, verbose bool) error {
+	p := &printer{w: w, s: s}
+	if d.Target != "" {
+		p.line("%s", s.dim(clean(fmt.Sprintf("%s → %s", nameOr(d.Host.Name, "near"), d.Target))))
+	} else {
+		p.line("%s", s.dim(clean(nameOr(d.Host.Name, "this host")+watchedFor(d.Watched))))
+	}
+	for i, f := range d.Findings {
+		p.line("")
+		if i == 0 || verbose {
+			p.finding(f, verbose)
+		} else {
+			p.brief(f)
+		}
+	}
+	p.blind(d.Blind, verbose)
+	p.notes("WARNINGS", d.Warnings)
+	return p.err
+}
+
+// watchedFor says behind a host's name how it was looked at.
+func watchedFor(watched []report.Watched) string {
+	if len(watched) == 0 {
+		return ""
+	}
+	w := watched[0]
+	switch {
+	case w.SinceBoot && w.Seconds > 0:
+		return ", by what it has counted since it was started " + unit.FormatSeconds(w.Seconds) + " ago"
+	case w.SinceBoot:
+		return ", by what it has counted since it was started"
+	}
+	return ", watched for " + unit.FormatSeconds(w.Seconds)
+}
+
+// finding prints one finding: verdict, evidence, what was ruled out, what to do and how to prove it. Empty parts are left out; of long
+// ones the beginning is enough, unless everything is wanted.
+func (p *printer) finding(f diagnose.Finding, verbose bool) {
+	p.title(f)
+	evidence, rejected := f.Evidence, f.Rejected
+	if !verbose {
+		evidence, rejected = evidence[:min(len(evidence), shownEvidence)], rejected[:min(len(rejected), shownRejected)]
+	}
+	if len(evidence) > 0 {
+		p.line("  %s", p.s.dim("evidence"))
+		t := newTable()
+		t.right[1] = true
+		for _, e := range evidence {
+			t.row(e.Name, words.Evidence(e), cell{e.Source, p.s.dim})
+		}
+		t.print(p, "    ")
+	}
+	p.list("ruled out", rejected)
+	p.more(len(f.Evidence) - len(evidence) + len(f.Rejected) - len(rejected))
+	if len(f.Causes) > 0 {
+		var codes []string
+		for _, c := range f.Causes {
+			codes = append(codes, string(c))
+		}
+		p.list("explains", []string{strings.Join(codes, ", ")})
+	}
+	if f.Remedy.Text != "" {
+		p.list("what to do", []string{f.Remedy.Text})
+	}
+	if len(f.Remedy.Settings) > 0 {
+		p.line("  %s", p.s.dim("worth trying"))
+		t := newTable()
+		for _, c := range f.Remedy.Settings {
+			t.row(c.Side, c.Knob, levels(c.Levels))
+		}
+		t.print(p, "    ")
+	}
+	if f.Remedy.Proof != "" {
+		p.list("how to prove it", []string{f.Remedy.Proof})
+	}
+}
+
+// title prints what every finding begins with.
+//
+// Confidence is printed as a whole percentage: it is a judgement and has no tenths.
+func (p *printer) title(f diagnose.Finding) {
+	p.line("%s  %s", p.severity(f.Severity, string(f.Code)), p.s.dim(fmt.Sprintf("%s · %s · %.0f %% sure", f.Severity, f.Where, 100*f.Confidence)))
+	p.wrapped("  ", f.Title)
+}
+
+// brief prints a finding that is not the first: what it is, and what to do where something costs.
+func (p *printer) brief(f diagnose.Finding) {
+	p.title(f)
+	if f.Severity != diagnose.Info && f.Remedy.Text != "" {
+		p.list("what to do", []string{f.Remedy.Text})
+	}
+}
+
+// blind prints what could not be seen, one gap a line with what it costs.
+func (p *printer) blind(all []diagnose.Blind, verbose bool) {
+	if len(all) == 0 {
+		return
+	}
+	p.line("")
+	p.head("COULD NOT SEE")
+	shown := all
+	if !verbose {
+		shown = all[:min(len(all), shownBlind)]
+	}
+	t := newTable()
+	t.wrap = true
+	for _, b := range shown {
+		costs := ""
+		if len(b.Of) > 0 {
+			costs = fmt.Sprintf("%.0f %% less sure", 100*b.Lowers)
+		}
+		t.row(b.What, cell{costs, p.s.dim}, cell{b.Why, p.s.dim})
+	}
+	t.print(p, "  ")
+	p.more(len(all) - len(shown))
+}
+
+// more says that something was left out.
+func (p *printer) more(n int) {
+	if n > 0 {
+		p.line("    %s", p.s.dim(fmt.Sprintf("and %d more with --verbose", n)))
+	}
+}
+
+// list prints sentences under a title; no sentences, no title.
+func (p *printer) list(title string, sentences []string) {
+	if len(sentences) == 0 {
+		return
+	}
+	p.line("  %s", p.s.dim(title))
+	for _, text := range sentences {
+		p.wrapped("    ", text)
+	}
+}
+
+// severity colours a code after how much it matters.
+func (p *printer) severity(s diagnose.Severity, text string) string {
+	switch s {
+	case diagnose.Critical, diagnose.Warning:
+		return p.s.bold(p.s.red(text))
+	case diagnose.Notice:
+		return p.s.bold(p.s.yellow(text))
+	}
+	return p.s.bold(p.s.green(text))
+}
+
+// levels prints the values worth trying, smallest first.
+func levels(values []knob.Value) string {
+	var all []string
+	for _, v := range values {
+		all = append(all, string(v))
+	}
+	return strings.Join(all, " | ")
+}
+
+// Explain writes one entry of the registry of findings.
+func Explain(w io.Writer, d *report.ExplainDocument, s Style) error {
+	p := &printer{w: w, s: s}
+	p.line("%s  %s", s.bold(string(d.Code)), d.Title)
+	p.line("")
+	p.wrapped("  ", d.Meaning)
+	for _, part := range []struct{ title, text string }{
+		{"how it shows", d.Shows}, {"easily confused with", d.ConfusedWith}, {"what to do", d.Remedy}, {"how to prove it", d.Proof},
+	} {
+		if part.text != "" {
+			p.line("")
+			p.line("  %s", s.dim(part.title))
+			p.wrapped("    ", part.text)
+		}
+	}
+	if !d.Rule {
+		p.line("")
+		p.wrapped("  ", "This version has no rule for this code yet; the name is reserved.")
+	}
+	return p.err
+}

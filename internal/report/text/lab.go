@@ -1,0 +1,85 @@
+package text
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/unit"
+)
+
+// labColumns keeps the lines of scenarios that are printed as they finish under one another.
+//
+// It is not a table, because a table knows its widths only when all rows are there, and a suite takes many minutes.
+const labColumns = "%-20s %-24s %-24s %11s %11s %11s %6s  %s\n"
+
+// LabHeader writes the heading over the lines of Lab.
+func LabHeader(w io.Writer, s Style) error {
+	_, err := fmt.Fprint(w, s.dim(fmt.Sprintf(labColumns, "scenario", "expected", "found", "healthy", "before", "after", "", "kept")))
+	return err
+}
+
+// Lab writes one played scenario as a line, and the reason below when it did not pass.
+func Lab(w io.Writer, d *report.LabDocument, s Style) error {
+	verdict, paint := "pass", s.green
+	switch {
+	case d.Skipped:
+		verdict, paint = "skip", s.dim
+	case !d.Pass:
+		verdict, paint = "FAIL", s.red
+	}
+	line := fmt.Sprintf(labColumns, d.Scenario, d.Expected, d.Found, figureOr(d.Healthy, d.Unit), figureOr(d.Before, d.Unit), figureOr(d.After, d.Unit), verdict, strings.Join(d.Kept, " "))
+	line = strings.TrimRight(line, " \n")
+	// Colour comes last, since its bytes would count as columns before. The first match is the verdict: no code or
+	// name of a scenario begins with one of its words.
+	line = strings.Replace(line, " "+verdict, " "+paint(verdict), 1)
+	if !d.Pass && d.Reason != "" {
+		line += "\n    " + d.Reason
+	}
+	line += replay(d.Replay)
+	_, err := fmt.Fprintln(w, line)
+	return err
+}
+
+// figureOr prints a figure in its unit, or a dash where none was measured.
+func figureOr(x *float64, of string) string {
+	switch {
+	case x == nil:
+		return "–"
+	case of == "bits_per_second":
+		return unit.BitRate(*x).String()
+	}
+	return unit.FormatCount(*x) + "/s"
+}
+
+// LabList writes one line for each scenario: its name, what must be found, and what is wrong in it.
+func LabList(w io.Writer, d *report.LabListDocument, s Style) error {
+	p := &printer{w: w, s: s}
+	t := newTable("scenario", "finds", "what")
+	t.wrap = true
+	for _, e := range d.Scenarios {
+		t.row(e.Scenario, cell{e.Expected, s.dim}, e.Title)
+	}
+	t.print(p, "")
+	return p.err
+}
+
+// replay is what stands below the line of the scenario: the write-up's figure, ours, and what became of each trial.
+func replay(r *report.LabReplay) string {
+	if r == nil {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n    %s, %s", r.Row, r.Source)
+	if r.Before > 0 && r.After > 0 {
+		fmt.Fprintf(&b, ": ×%.3g there", r.After/r.Before)
+	}
+	if g := r.Confirmed; g != nil && g.Ratio > 0 {
+		fmt.Fprintf(&b, "; ×%.3g here, ×%.3g to ×%.3g with %.0f %% confidence", g.Ratio, g.Low, g.High, 100*g.Confidence)
+	}
+	for _, t := range r.Trials {
+		fmt.Fprintf(&b, "\n    %s: %s: %s", t.Change, t.Verdict, t.Reason)
+	}
+	return b.String()
+}

@@ -1,0 +1,164 @@
+package text
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/host"
+)
+
+// foldFrom is how many interfaces of one kind in one place make a single row: forty VLANs on a card are one fact.
+const foldFrom = 4
+
+// layer is one row of the interfaces: one of them, or several that differ in name and number alone.
+type layer struct {
+	depth   int
+	members []host.Interface // never empty
+}
+
+// layers puts every interface behind those that it rests on, and folds what is alike. What rests on several, as a bond does, comes behind the last of
+// them. Two interfaces that rest on each other, which no kernel allows and a document may claim, come at the end.
+func layers(interfaces []host.Interface) []layer {
+	var rows []layer
+	printed := make(map[string]bool, len(interfaces))
+	groups := make(map[string]int) // row of what is foldable, by what makes it alike
+	sizes := make(map[string]int)
+	for _, i := range interfaces {
+		sizes[alike(i)]++
+	}
+	var put func(i host.Interface, depth int)
+	put = func(i host.Interface, depth int) {
+		printed[i.Name] = true
+		key := alike(i)
+		if row, ok := groups[key]; ok && sizes[key] >= foldFrom {
+			rows[row].members = append(rows[row].members, i)
+		} else {
+			groups[key] = len(rows)
+			rows = append(rows, layer{depth, []host.Interface{i}})
+		}
+		for _, above := range interfaces {
+			if !printed[above.Name] && slices.Contains(above.Below, i.Name) && !slices.ContainsFunc(above.Below, func(b string) bool { return !printed[b] }) {
+				put(above, depth+1)
+			}
+		}
+	}
+	for _, i := range interfaces {
+		if len(i.Below) == 0 && !printed[i.Name] {
+			put(i, 0)
+		}
+	}
+	for _, i := range interfaces {
+		if !printed[i.Name] {
+			put(i, 0)
+		}
+	}
+	return rows
+}
+
+// alike is equal for interfaces that fold into one row: of one kind, on the same ones, below the same ones. Cards stand alone.
+func alike(i host.Interface) string {
+	if !i.Virtual || i.Kind == "" || i.Kind == "loopback" {
+		return "\x00" + i.Name
+	}
+	return strings.Join([]string{i.Kind, strings.Join(i.Below, " "), strings.Join(i.Above, " ")}, "\x00")
+}
+
+// name of a row: "bond0", or "eth0.100 … eth0.139 (40)" for a fold.
+func (l layer) name() string {
+	indent := strings.Repeat("  ", l.depth)
+	first, last := l.members[0], l.members[len(l.members)-1]
+	if len(l.members) == 1 {
+		return indent + first.Name
+	}
+	return fmt.Sprintf("%s%s … %s (%d)", indent, first.Name, last.Name, len(l.members))
+}
+
+// driver is what an interface is made of; in a fold the kind alone, since numbers and peers differ.
+func (l layer) driver() string {
+	if len(l.members) > 1 {
+		return l.members[0].Kind
+	}
+	return kindText(l.members[0])
+}
+
+// each joins what the members of a row say, most frequent first; one word where they agree: "up", "38 up, 2 down".
+func (l layer) each(say func(host.Interface) string) string {
+	counts := make(map[string]int)
+	var words []string
+	for _, i := range l.members {
+		word := say(i)
+		if counts[word]++; counts[word] == 1 {
+			words = append(words, word)
+		}
+	}
+	if len(words) == 1 {
+		return words[0]
+	}
+	slices.SortStableFunc(words, func(a, b string) int { return counts[b] - counts[a] })
+	for n, word := range words {
+		words[n] = strings.TrimSpace(strconv.Itoa(counts[word]) + " " + word)
+	}
+	return strings.Join(words, ", ")
+}
+
+// addresses of a row; of a fold only how many there are.
+func (l layer) addresses() string {
+	if len(l.members) == 1 {
+		return strings.Join(l.members[0].Addresses, " ")
+	}
+	n := 0
+	for _, i := range l.members {
+		n += len(i.Addresses)
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "1 address"
+	}
+	return fmt.Sprintf("%d addresses", n)
+}
+
+// kindText says what an interface is where its driver's name does not: the mode of a bond, the number of a VLAN, the other end of a veth.
+func kindText(i host.Interface) string {
+	switch {
+	case i.Kind == "bond" && i.BondMode != "":
+		return "bond " + i.BondMode
+	case i.Kind == "vlan" && i.VLANID > 0:
+		return fmt.Sprintf("vlan %d", i.VLANID)
+	case i.Kind == "veth" && i.Peer != "":
+		return "veth to " + i.Peer
+	case i.Driver != "":
+		return i.Driver
+	// What nobody named a driver of is not known; that it is a card says the link.
+	case i.Kind == "loopback", i.Kind == "physical":
+		return ""
+	}
+	return i.Kind
+}
+
+// carries tells in a few words what goes through a card: "bond0, 40 vlan, br0".
+func carries(card host.Interface, all []host.Interface) string {
+	counts := make(map[string]int)
+	names := make(map[string]string)
+	var kinds []string
+	for _, i := range all {
+		if !slices.Contains(i.Carriers, card.Name) {
+			continue
+		}
+		if counts[i.Kind]++; counts[i.Kind] == 1 {
+			kinds = append(kinds, i.Kind)
+			names[i.Kind] = i.Name
+		}
+	}
+	for n, kind := range kinds {
+		if counts[kind] > 1 {
+			kinds[n] = strings.TrimSpace(strconv.Itoa(counts[kind]) + " " + kind)
+		} else {
+			kinds[n] = names[kind]
+		}
+	}
+	return strings.Join(kinds, ", ")
+}

@@ -1,0 +1,166 @@
+package text
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/unit"
+)
+
+// Measure writes a measure document as one screen of text.
+func Measure(w io.Writer, d *report.MeasureDocument, s Style) error {
+	p := &printer{w: w, s: s}
+	p.line("%s", s.bold(clean(fmt.Sprintf("%s → %s", nameOr(d.Host.Name, "near"), d.Target))))
+	p.line("")
+	p.tests(d.Tests)
+	for _, r := range d.Tests {
+		p.detail(r, len(d.Tests) == 1)
+	}
+	p.notes("WARNINGS", d.Warnings)
+	return p.err
+}
+
+// nameOr gives a name, or what stands in for an unknown one.
+func nameOr(name, other string) string {
+	if name == "" {
+		return other
+	}
+	return name
+}
+
+// tests prints a table of runs, then where packets died and what the runs warn of.
+//
+// Columns that no test fills (resent without TCP_INFO, cost without /proc/stat) vanish with their heading.
+func (p *printer) tests(tests []traffic.Result) {
+	t := newTable("test", "direction", ">streams", ">time", ">result", ">rtt p50", ">p99", ">resent", ">CPU s/GB near", ">far")
+	for _, r := range tests {
+		streams := ""
+		if r.Test == traffic.Stream || r.Streams > 1 {
+			streams = fmt.Sprint(r.Streams)
+		}
+		p50, p99 := "", ""
+		if r.RTT != nil {
+			p50, p99 = unit.FormatSeconds(r.RTT.P50), unit.FormatSeconds(r.RTT.P99)
+		}
+		resent := ""
+		if r.RetransmitsTotal != nil {
+			resent = unit.FormatCount(float64(*r.RetransmitsTotal))
+		}
+		t.row(r.Test, directionText(r), streams, unit.FormatSeconds(r.DurationSeconds), cell{resultText(r), p.s.bold}, p50, p99, resent,
+			costText(r, r.Ends.Local), costText(r, r.Ends.Remote))
+	}
+	t.print(p, "  ")
+
+	p.graves(tests)
+	var warnings []string
+	for _, r := range tests {
+		for _, warning := range r.Warnings {
+			if text := fmt.Sprintf("%s %s: %s", r.Test, directionText(r), warning); !slices.Contains(warnings, text) {
+				warnings = append(warnings, text)
+			}
+		}
+	}
+	p.notes("TAKE WITH CARE", warnings)
+}
+
+// graves prints where packets died: of tests that count each packet the places of all that were lost, of the others the counters that moved.
+func (p *printer) graves(tests []traffic.Result) {
+	t := newTable("test", "direction", "end", "place", ">packets", "counter")
+	for _, r := range tests {
+		for _, l := range r.Losses {
+			t.row(r.Test, directionText(r), "", l.Place, unit.FormatCount(float64(l.Packets)), l.Source)
+		}
+		// The search for the path MTU sends packets that are meant not to fit; every counter on their way tells of them once more.
+		if len(r.Losses) > 0 || r.Test == traffic.MTU {
+			continue
+		}
+		for _, e := range []struct {
+			name string
+			end  traffic.End
+		}{{"near", r.Ends.Local}, {"far", r.Ends.Remote}} {
+			for _, drop := range e.end.Drops {
+				t.row(r.Test, directionText(r), e.name, drop.Place, unit.FormatCount(float64(drop.Total)), "")
+			}
+		}
+	}
+	if len(t.rows) == 0 {
+		return
+	}
+	p.line("")
+	p.head("WHERE PACKETS DIED")
+	t.print(p, "  ")
+}
+
+// directionText names the direction; request/response and ping have both in them.
+func directionText(r traffic.Result) string {
+	if r.Test == traffic.Stream || r.Test == traffic.UDP {
+		return string(r.Direction)
+	}
+	return "both"
+}
+
+// resultText gives the one number a test is run for.
+func resultText(r traffic.Result) string {
+	switch r.Test {
+	case traffic.Stream:
+		if r.Direction == traffic.Bidir {
+			return fmt.Sprintf("%s up, %s down", unit.BitRate(r.UpBitsPerSec), unit.BitRate(r.DownBitsPerSec))
+		}
+		return unit.BitRate(r.ThroughputBitsPerSec).String()
+	case traffic.RR:
+		return unit.FormatCount(r.TransactionsPerSec) + " trans/s"
+	case traffic.CRR:
+		return unit.FormatCount(r.TransactionsPerSec) + " conn/s"
+	case traffic.UDP:
+		rate := unit.BitRate(r.ThroughputBitsPerSec).String()
+		if r.Direction == traffic.Bidir {
+			rate += " in all" // of each direction it is told below, as the line would become too wide
+		}
+		text := fmt.Sprintf("%s, %s packets/s", rate, unit.FormatCount(r.PacketsPerSec))
+		if r.LossRatio != nil {
+			text += ", " + unit.FormatPercent(*r.LossRatio) + " lost"
+		}
+		return text
+	case traffic.MTU:
+		if r.MTU != nil {
+			return fmt.Sprintf("%d up, %d down", r.MTU.UpBytes, r.MTU.DownBytes)
+		}
+	case traffic.Load:
+		if r.Load != nil {
+			return unit.FormatSeconds(r.Load.AddedSeconds) + " added"
+		}
+	case traffic.Ping:
+	}
+	switch {
+	case r.LossRatio != nil:
+		return unit.FormatPercent(*r.LossRatio) + " lost"
+	case r.RTT != nil:
+		return unit.FormatSeconds(r.RTT.Mean)
+	}
+	return ""
+}
+
+// leastCosted is the payload from which on the cost of a gigabyte is told. CPU time is the whole host's, in ticks of 10 ms, and divided by a few
+// kilobytes it says nothing of them.
+const leastCosted = 1e6
+
+// costText gives the processor time per gigabyte of one end, empty when it was not measured.
+//
+// A bare number, because the unit is in the heading.
+func costText(r traffic.Result, e traffic.End) string {
+	if e.CPUSecondsPerGigabyte <= 0 || r.Bytes > 0 && r.Bytes < leastCosted {
+		return ""
+	}
+	return perUnitText(e.CPUSecondsPerGigabyte)
+}
+
+// perUnitText gives a number of seconds with what digits it deserves.
+func perUnitText(seconds float64) string {
+	if seconds < 100 {
+		return fmt.Sprintf("%.2f", seconds)
+	}
+	return fmt.Sprintf("%.0f", seconds)
+}

@@ -1,0 +1,188 @@
+package text_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/reporttest"
+	"github.com/linerate/linerate/internal/report/text"
+)
+
+var update = flag.Bool("update", false, "write golden files anew")
+
+// golden compares with a file below testdata, or writes it with -update.
+func golden(t *testing.T, file string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v (run with -update to write it)", err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s differs (-want +got), -update accepts it:\n%s", file, diff)
+	}
+}
+
+// TestMain fixes the zone in which people's times are shown, so that golden files hold everywhere.
+func TestMain(m *testing.M) {
+	time.Local = time.UTC
+	os.Exit(m.Run())
+}
+
+// show writes a document as its command does; without is told of one that has no text.
+func show(w io.Writer, name string, doc any, s text.Style) error {
+	switch d := doc.(type) {
+	case *report.InspectDocument:
+		return text.Inspect(w, d, s)
+	case *report.MeasureDocument:
+		return text.Measure(w, d, s)
+	case *report.DiagnoseDocument:
+		if d.CPU != nil {
+			return text.CPU(w, d, s)
+		}
+		return text.Diagnose(w, d, s, name == "diagnose-verbose")
+	case *report.TuneDocument:
+		return text.Tune(w, d, s)
+	case *report.ReportDocument:
+		return text.Report(w, d, s)
+	case *report.RunsDocument:
+		return text.Runs(w, d, s)
+	case *report.HistoryDocument:
+		return text.History(w, d, s)
+	case *report.UndoDocument:
+		return text.Undo(w, d, s)
+	case *report.KnobsDocument:
+		return text.Knobs(w, d, s)
+	case *report.ExplainDocument:
+		return text.Explain(w, d, s)
+	case *report.AdviceDocument:
+		return text.Advice(w, d, s)
+	case *report.PersistDocument:
+		if name == "persist-check" {
+			return text.PersistCheck(w, d, s)
+		}
+		return text.Persist(w, d, s)
+	case *report.LabListDocument:
+		return text.LabList(w, d, s)
+	case *report.LabDocument:
+		return errors.Join(text.LabHeader(w, s), text.Lab(w, d, s))
+	case *report.MatrixDocument:
+		return text.Matrix(w, d, s)
+	case *report.TuneMatrixDocument:
+		return text.TuneMatrix(w, d, s)
+	}
+	return fmt.Errorf("%w: %T", errNoText, doc)
+}
+
+var errNoText = errors.New("no text")
+
+// withoutText are the documents whose commands print something of their own: a line to paste, a file, an error.
+var withoutText = []string{"serve", "export", "boot-recovery", "error"}
+
+// TestTexts: the text of every document is that of its golden file, colour changes nothing but colour, and a pipe that breaks is told.
+func TestTexts(t *testing.T) {
+	for _, d := range reporttest.Documents(t) {
+		t.Run(d.Name, func(t *testing.T) {
+			var plain, coloured bytes.Buffer
+			if err := show(&plain, d.Name, d.Doc, text.Style{}); errors.Is(err, errNoText) && slices.Contains(withoutText, d.Name) {
+				return
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, "testdata/"+d.Name+".txt", plain.Bytes())
+			checkText(t, plain.String())
+
+			if err := show(&coloured, d.Name, d.Doc, text.Style{Colour: true}); err != nil {
+				t.Fatal(err)
+			}
+			if got := escapes.ReplaceAllString(coloured.String(), ""); got != plain.String() {
+				t.Errorf("colour changes more than colour (-plain +coloured):\n%s", cmp.Diff(plain.String(), got))
+			}
+			counter := &brokenWriter{left: math.MaxInt}
+			if err := show(counter, d.Name, d.Doc, text.Style{}); err != nil {
+				t.Fatal(err)
+			}
+			for n := range math.MaxInt - counter.left {
+				if err := show(&brokenWriter{left: n}, d.Name, d.Doc, text.Style{}); !errors.Is(err, errBroken) {
+					t.Fatalf("a writer that breaks after %d writes gives %v", n, err)
+				}
+			}
+		})
+	}
+}
+
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// checkText holds what all text must be.
+func checkText(t *testing.T, text string) {
+	t.Helper()
+	if strings.Contains(text, "\x1b") {
+		t.Error("plain text has escapes")
+	}
+	for i, line := range strings.Split(text, "\n") {
+		if strings.TrimRight(line, " ") != line {
+			t.Errorf("line %d ends in blanks: %q", i+1, line)
+		}
+	}
+	if bad := regexp.MustCompile(`NaN|Inf|%!|<nil>|0x[0-9a-f]{6}`).FindString(text); bad != "" {
+		t.Errorf("text shows %q", bad)
+	}
+}
+
+var errBroken = errors.New("broken pipe")
+
+type brokenWriter struct{ left int }
+
+func (b *brokenWriter) Write(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errBroken
+	}
+	b.left--
+	return len(p), nil
+}
+
+// TestHostileText: a name from another host cannot send commands to the terminal or forge lines.
+func TestHostileText(t *testing.T) {
+	s := reporttest.Snapshot()
+	s.Name = "db1\x1b]0;owned\x07"
+	s.Interfaces[1].Driver = "e1000\x1b[2J\nforged"
+	s.Warnings = []string{"gone\x1b[1A"}
+	var b bytes.Buffer
+	if err := text.Inspect(&b, report.NewInspect(reporttest.Envelope(), s), text.Style{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.String(); strings.ContainsAny(got, "\x1b\x07") || strings.Contains(got, "\nforged") {
+		t.Errorf("control characters reach the terminal: %q", got)
+	}
+}
+
+// TestLastLines: what scripts read of the matrices is their last line.
+func TestLastLines(t *testing.T) {
+	var verdicts, tunes bytes.Buffer
+	if err := errors.Join(text.Matrix(&verdicts, report.NewMatrix(reporttest.Envelope(), reporttest.Matrix()), text.Style{}),
+		text.TuneMatrix(&tunes, report.NewTuneMatrix(reporttest.Envelope(), reporttest.TuneMatrix()), text.Style{})); err != nil {
+		t.Fatal(err)
+	}
+	for got, want := range map[string]string{verdicts.String(): "first-right-percent=40.0 cases=5", tunes.String(): "tuned-percent=57.1 cases=7"} {
+		if !strings.HasSuffix(got, "\n"+want+"\n") {
+			t.Errorf("ends in %q", got[max(0, len(got)-80):])
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package text
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/report/words"
+	"github.com/linerate/linerate/internal/tune"
+	"github.com/linerate/linerate/internal/unit"
+)
+
+// Tune writes a tune document: the outcome in one line, before and after, the ladder of trials, and what was left on the hosts.
+func Tune(w io.Writer, d *report.TuneDocument, s Style) error {
+	p := &printer{w: w, s: s}
+	p.headline(d)
+	if len(d.Findings) > 0 {
+		p.line("")
+		p.head("LIMIT BEFORE")
+		p.line("  %s", p.severity(d.Findings[0].Severity, string(d.Findings[0].Code)))
+		p.wrapped("  ", d.Findings[0].Title)
+	}
+	p.beforeAfter(d)
+	if len(d.Trials) > 0 {
+		p.line("")
+		p.head("TRIALS")
+		p.ladder(d.Trials)
+	}
+	if len(d.Ablation) > 0 {
+		p.line("")
+		p.head("STILL NEEDED BESIDE THE OTHERS")
+		t := newTable(">effect", "interval", "", "change")
+		t.wrap = true
+		for _, a := range d.Ablation {
+			needed := cell{words.Needed(a), s.green}
+			if !a.Needed {
+				needed.paint = s.yellow
+			}
+			t.row(words.Times(a.Ratio), words.Interval(a.Effect), needed, fmt.Sprintf("%s %s", a.Side, a.Knob))
+		}
+		t.print(p, "  ")
+	}
+	if len(d.Changes) > 0 {
+		p.line("")
+		p.head("CHANGES")
+		p.left(d.Changes)
+		p.line("  %s", s.dim("linerate undo --all takes them back, on each host"))
+	}
+	p.notes("WARNINGS", d.Warnings)
+	if d.Run != "" {
+		p.line("")
+		p.line("%s", s.dim("linerate report "+clean(d.Run)+" shows this again, and draws its page"))
+	}
+	return p.err
+}
+
+// headline prints the verdict in colour and its sentence.
+func (p *printer) headline(d *report.TuneDocument) {
+	verdict, text := words.Headline(d)
+	paint := p.s.bold
+	switch verdict {
+	case "Proved":
+		paint = func(t string) string { return p.s.bold(p.s.green(t)) }
+	case "Not proved", "Not finished":
+		paint = func(t string) string { return p.s.bold(p.s.yellow(t)) }
+	}
+	p.line("%s  %s", paint(verdict), clean(text))
+}
+
+// beforeAfter prints the figures side by side, and what the bench could have told apart: without that a missing gain says nothing.
+func (p *printer) beforeAfter(d *report.TuneDocument) {
+	rows := words.Rows(d)
+	if len(rows) == 0 {
+		return
+	}
+	p.line("")
+	p.head("BEFORE AND AFTER")
+	t := newTable("", ">before", ">after", "change")
+	for i, r := range rows {
+		after := cell{text: r.After}
+		if i == 0 {
+			after.paint = p.s.bold
+		}
+		t.row(r.Name, r.Before, after, r.Change)
+	}
+	t.print(p, "  ")
+	if d.Pilot != nil {
+		p.line("  %s", p.s.dim(fmt.Sprintf("noise of a pair without any change: %s; gains from %s on could be proven",
+			unit.FormatPercent(d.Pilot.PairNoise), unit.FormatPercent(d.Pilot.ResolvableEffect))))
+	}
+}
+
+// ladder prints the trials in their order: what it did, what became of it, what was tried. The knob stands last, where a long one breaks
+// into lines of its own instead of pushing the figures over the edge.
+func (p *printer) ladder(trials []tune.Trial) {
+	t := newTable(">effect", "interval", ">pairs", "verdict", "change")
+	t.wrap = true
+	for _, x := range trials {
+		t.row(words.Times(x.Ratio), words.Interval(x.Effect), words.Count(x.Pairs), p.verdict(x), fmt.Sprintf("%s %s %s → %s", x.Side, x.Knob, words.Value(x.From), words.Value(x.To)))
+	}
+	t.print(p, "  ")
+	for _, x := range trials {
+		if x.Verdict == tune.Refused {
+			p.wrapped("  ", fmt.Sprintf("%s refused: %s", x.Knob, x.Reason))
+		}
+	}
+}
+
+// left prints what a run left in force. The journal's own list has their times and notes.
+func (p *printer) left(changes []journal.Change) {
+	t := newTable("id", "state", "change")
+	t.wrap = true
+	for _, c := range changes {
+		t.row(c.ID, p.state(c.State), fmt.Sprintf("%s %s %s → %s", c.Side, c.Knob, words.Value(c.From), words.Value(c.To)))
+	}
+	t.print(p, "  ")
+}
+
+// verdict colours what became of a trial.
+func (p *printer) verdict(t tune.Trial) cell {
+	return cell{words.Trial(t), map[tune.Verdict]func(string) string{tune.Kept: p.s.green, tune.RevertedWorse: p.s.red, tune.Refused: p.s.yellow}[t.Verdict]}
+}

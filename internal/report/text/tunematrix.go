@@ -1,0 +1,104 @@
+package text
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/unit"
+)
+
+// TuneMatrix writes a row for each case, then why some are not tuned, and at last one line for scripts.
+func TuneMatrix(w io.Writer, d *report.TuneMatrixDocument, s Style) error {
+	p := &printer{w: w, s: s}
+	t := newTable("scenario", ">healthy", ">before", ">after", ">share", ">trials", ">seconds", "minimal", "kept")
+	t.wrap = true
+	skipped := map[string][]string{}
+	for i := range d.Cases {
+		c := &d.Cases[i]
+		if c.Skipped {
+			skipped[c.Reason] = append(skipped[c.Reason], caseName(c))
+			continue
+		}
+		paint := s.green
+		if !c.Tuned {
+			paint = s.red
+		}
+		minimal := "yes"
+		switch {
+		case len(c.Kept) == 0:
+			minimal = "–"
+		case !c.Minimal:
+			minimal = "NO"
+		}
+		share := "–"
+		if c.Share != nil {
+			share = fmt.Sprintf("%.0f %%", 100**c.Share)
+		}
+		t.row(caseName(c), figure(c, c.Healthy), figure(c, c.Before), figure(c, c.After), cell{share, paint},
+			c.Trials, fmt.Sprintf("%.0f", c.Seconds), minimal, strings.Join(c.KeptNames(), ", "))
+	}
+	t.print(p, "")
+	p.line("")
+	headed := false
+	for i := range d.Cases {
+		c := &d.Cases[i]
+		if c.Tuned || c.Skipped {
+			continue
+		}
+		if !headed {
+			p.line("%s", s.dim("NOT TUNED"))
+			headed = true
+		}
+		p.line("  %s  %s", caseName(c), s.dim(fmt.Sprintf("run %d, found %s", c.Run, c.Found)))
+		for _, text := range append([]string{c.Reason}, c.Warnings...) {
+			p.wrapped("    ", text)
+		}
+	}
+	harmless, trials, kept := 0, 0, 0
+	for _, c := range d.Cases {
+		switch {
+		case c.Harmless():
+			harmless++
+		case c.Null:
+			trials, kept = trials+c.Trials, kept+len(c.Kept)
+		}
+	}
+	if harmless > 0 {
+		p.line("%s", s.dim(fmt.Sprintf("cases whose fault costs less than a tenth of the figure: %d", harmless)))
+	}
+	if trials > 0 {
+		p.line("%s", s.dim(fmt.Sprintf("knobs without an effect that were tried: %d, kept: %d", trials, kept)))
+	}
+	var notes []string
+	for _, reason := range slices.Sorted(maps.Keys(skipped)) {
+		notes = append(notes, fmt.Sprintf("%s: %s", strings.Join(slices.Compact(skipped[reason]), ", "), reason))
+	}
+	p.notes("NOT PLAYED", notes)
+	share := 0.0
+	if d.Share != nil {
+		share = 100 * *d.Share
+	}
+	// The last line, exactly so.
+	p.line("tuned-percent=%.1f cases=%d", share, d.Judged)
+	return p.err
+}
+
+// caseName is SCENARIO/LEVEL, or SCENARIO for a sound world.
+func caseName(c *report.TuneMatrixCase) string {
+	return strings.TrimSuffix(c.Scenario+"/"+c.Level, "/")
+}
+
+// figure is an objective in the unit of the case's goal, or a dash.
+func figure(c *report.TuneMatrixCase, x *float64) string {
+	switch {
+	case x == nil:
+		return "–"
+	case c.Goal == "latency":
+		return unit.FormatCount(*x) + "/s"
+	}
+	return unit.BitRate(*x).String()
+}

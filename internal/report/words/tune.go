@@ -1,0 +1,207 @@
+package words
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/tune"
+	"github.com/linerate/linerate/internal/unit"
+)
+
+// Headline says what a tune came to: its result in one or two words, with a capital (Proved, Not proved, Nothing to tune, Not finished), and a sentence.
+func Headline(d *report.TuneDocument) (verdict, sentence string) {
+	result := d.Result()
+	switch {
+	case result == report.NotFinished:
+		sentence = Sentence(d.Unfinished, "")
+	case result == report.Proved:
+		sentence = fmt.Sprintf("%s → %s, %s (%s) with %s.", Quantity(d, d.Baseline.Objective), Quantity(d, d.After.Objective),
+			Times(d.Final.Ratio), Interval(*d.Final), changes(len(d.Kept)))
+	case result == report.NothingToTune:
+		sentence = Sentence(strings.TrimPrefix(d.Reason, "nothing to tune: "), "No change was worth trying.")
+	case d.Unreliable:
+		sentence = Sentence(d.Reason, "The bench is too noisy to prove anything.")
+	default:
+		sentence = Sentence(d.Reason, fmt.Sprintf("None of %d trials was proven to help.", len(d.Trials)))
+	}
+	return capital(result), sentence
+}
+
+// Sentence makes a clause begin with a capital and end with a full stop; an empty one gives the other sentence.
+func Sentence(clause, otherwise string) string {
+	if clause == "" {
+		return otherwise
+	}
+	return capital(strings.TrimSuffix(clause, ".")) + "."
+}
+
+func capital(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
+}
+
+// changes counts changes in words.
+func changes(n int) string {
+	if n == 1 {
+		return "one change"
+	}
+	return Counted(n, "change")
+}
+
+// Quantity prints a number in the unit of a tune's goal.
+func Quantity(d *report.TuneDocument, x float64) string {
+	if math.Abs(x) >= beyond {
+		return fmt.Sprintf("%.3g %s", x, strings.ReplaceAll(d.Unit, "_", " "))
+	}
+	switch d.Unit {
+	case "bits_per_second":
+		return unit.BitRate(x).String()
+	case "packets_per_second":
+		return unit.FormatCount(x) + " packets/s"
+	}
+	return unit.FormatCount(x) + " trans/s"
+}
+
+// guardRows are the guard-rails that the table of before and after shows, when both sides were measured.
+//
+// Guards without a row here are in the document and not on the screen.
+var guardRows = []struct{ key, name string }{
+	{"rtt_loaded_seconds", "round trip under load"},
+	{"rtt_p99_seconds", "round trip p99"},
+	{"retransmit_ratio", "segments sent again"},
+	{"cpu_seconds_per_gigabyte", "CPU time per gigabyte"},
+	{"drops_per_gigabyte", "drops per gigabyte"},
+}
+
+// Guard prints a guard-rail in the unit that its key names.
+func Guard(key string, v float64) string {
+	switch {
+	case math.Abs(v) >= beyond:
+		return fmt.Sprintf("%.3g", v)
+	case strings.HasSuffix(key, "_seconds"), strings.HasPrefix(key, "cpu_seconds"):
+		return unit.FormatSeconds(v)
+	case strings.HasSuffix(key, "_ratio"):
+		return unit.FormatPercent(v)
+	}
+	return unit.FormatCount(v)
+}
+
+// Row is one line of the table of before and after, in words. After and what follows it are empty where nothing was kept.
+type Row struct {
+	Name, Before, After, Change string
+	Guard                       *tune.GuardRun // the guard-rail in the confirmation; nil for the objective, and where it was not judged
+}
+
+// Rows pairs the figures of before and after: the objective first, then the guard-rails.
+func Rows(d *report.TuneDocument) []Row {
+	if d.Baseline == nil {
+		return nil
+	}
+	rows := []Row{{Name: d.Goal, Before: Quantity(d, d.Baseline.Objective)}}
+	if d.After != nil {
+		rows[0].After = Quantity(d, d.After.Objective)
+		if d.Final != nil {
+			rows[0].Change = strings.TrimSpace(Times(d.Final.Ratio) + "  " + Interval(*d.Final))
+		}
+	}
+	for _, g := range guardRows {
+		before, ok := d.Baseline.Guards[g.key]
+		if !ok {
+			continue
+		}
+		row := Row{Name: g.name, Before: Guard(g.key, before)}
+		if d.After != nil {
+			if after, ok := d.After.Guards[g.key]; ok {
+				row.After = Guard(g.key, after)
+			}
+			if i := slices.IndexFunc(d.Guards, func(r tune.GuardRun) bool { return r.Name == g.key }); i >= 0 {
+				row.Guard = &d.Guards[i]
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// Verdict says a verdict in words; proved and not proved are the words that matter.
+func Verdict(v tune.Verdict) string {
+	switch v {
+	case tune.Kept:
+		return "kept: proved"
+	case tune.RevertedWorse:
+		return "reverted: worse"
+	case tune.RevertedUnproven:
+		return "reverted: not proved"
+	}
+	return string(v)
+}
+
+// Trial says the verdict of a trial, and when several were tried as one.
+func Trial(t tune.Trial) string {
+	if t.Joint {
+		return Verdict(t.Verdict) + ", together"
+	}
+	return Verdict(t.Verdict)
+}
+
+// Needed says what became of a kept change that was measured against the others without it.
+func Needed(a tune.Ablation) string {
+	if a.Needed {
+		return "needed"
+	}
+	return "dropped"
+}
+
+// Comparison says which comparison it is, as the ladder numbers them.
+func Comparison(c tune.Comparison) string {
+	switch c.Phase {
+	case tune.PhaseTrial:
+		if c.Joint {
+			return fmt.Sprintf("trial %d and others together", c.Trial+1)
+		}
+		return fmt.Sprintf("trial %d: %s %s", c.Trial+1, c.Side, c.Knob)
+	case tune.PhaseAblation:
+		return fmt.Sprintf("still needed: %s %s", c.Side, c.Knob)
+	case tune.PhaseConfirmation:
+		return "all kept against the original"
+	}
+	return string(c.Phase)
+}
+
+// Again says in plain words by what a run was judged again and what came of it.
+func Again(r *tune.Reanalysis) string {
+	rules := "the run's own rules"
+	if !r.OwnRules {
+		rules = "other rules"
+	}
+	text := fmt.Sprintf("From %s, by %s (%s confidence, gains from %s on): ", Counted(r.Segments, "segment"), rules,
+		unit.FormatPercent(r.Confidence), unit.FormatPercent(r.MinUsefulEffect))
+	if r.RulesUnknown {
+		text = "The run does not say its rules; those of this version are taken. " + text
+	}
+	switch {
+	case r.Pilot == nil:
+		return text + "nothing to judge, because the noise was not measured to the end."
+	case len(r.Comparisons) == 0:
+		return text + "nothing was compared."
+	case r.OwnRules && r.Changed > 0:
+		are := "are"
+		if r.Changed == 1 {
+			are = "is"
+		}
+		text += fmt.Sprintf("%s of the file %s not what its segments give.", Counted(r.Changed, "effect"), are)
+	case r.OwnRules:
+		text += "every effect comes out again as it was stored."
+	default:
+		text += fmt.Sprintf("%s judged again.", Counted(len(r.Comparisons), "comparison"))
+	}
+	if r.Disagreements == 0 {
+		return text + " No decision differs."
+	}
+	return text + fmt.Sprintf(" %s would be taken otherwise.", Counted(r.Disagreements, "decision"))
+}

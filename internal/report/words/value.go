@@ -1,0 +1,97 @@
+package words
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/tune"
+	"github.com/linerate/linerate/internal/unit"
+)
+
+// beyond is where numbers are no longer quantities that anybody has seen: they are printed with an exponent, and not with the three hundred
+// digits that a forged or broken document can ask for.
+const beyond = 1e18
+
+// Times prints an effect as a factor: ×3.91. Below two a third decimal is shown, because there it decides. Zero is not known.
+//
+// The third decimal is a tenth of a per cent, well below the one per cent that a change must prove to be kept.
+func Times(x float64) string {
+	switch {
+	case x == 0:
+		return ""
+	case x < 2:
+		return fmt.Sprintf("×%.3f", x)
+	case x < 100:
+		return fmt.Sprintf("×%.2f", x)
+	case x >= beyond:
+		return fmt.Sprintf("×%.3g", x)
+	}
+	return "×" + unit.FormatCount(x)
+}
+
+// Interval prints the ends of an effect; an end that is not known yet is an ellipsis, no ends are nothing.
+func Interval(e tune.Effect) string {
+	if e.Low == 0 && e.High == 0 {
+		return ""
+	}
+	side := func(x float64) string {
+		if x == 0 {
+			return "…"
+		}
+		return Times(x)
+	}
+	return side(e.Low) + " to " + side(e.High)
+}
+
+// Evidence prints the value of a piece of evidence with its unit.
+//
+// Values that came through JSON are float64 whatever they were before; a unit that is not known here follows the
+// number as it is.
+func Evidence(e diagnose.Evidence) string {
+	switch v := e.Value.(type) {
+	case float64:
+		switch e.Unit {
+		case "bits_per_second":
+			return unit.BitRate(v).String()
+		case "bytes":
+			return unit.Bytes(v).String()
+		case "seconds":
+			return unit.FormatSeconds(v)
+		case "ratio":
+			return unit.FormatPercent(v)
+		}
+		return strings.TrimSpace(unit.FormatCount(v) + " " + e.Unit)
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
+	}
+	return strings.TrimSpace(fmt.Sprint(e.Value) + " " + e.Unit)
+}
+
+// Value shows a knob's value; an empty one would vanish from a table.
+func Value(v knob.Value) string {
+	if v == "" {
+		return `""`
+	}
+	return string(v)
+}
+
+// Count prints a number of things, empty for none.
+func Count(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+// Counted is a number with its noun: 1 queue, 4 queues.
+func Counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
