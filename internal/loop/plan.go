@@ -49,9 +49,12 @@ const (
 
 // planOf reads the present values and reckons the time. A knob that cannot be read is refused with the reason.
 func planOf(ctx context.Context, o TuneOptions, base probing, candidates []tune.Candidate, refused refusals, hosts map[tune.Side]reader) *Plan {
-	p := &Plan{Objective: o.Objective.String(), Segment: base.segment, WarmUp: base.warmUp}
-	tests := time.Duration(len(newProber(nil, base).specs))
-	segment := tests * (base.segment + base.warmUp + setUp)
+	tests := newProber(nil, base).specs
+	p := &Plan{Objective: o.Objective.String(), Segment: base.segment, WarmUp: tests[0].WarmUp}
+	var segment time.Duration
+	for _, t := range tests {
+		segment += t.Duration + t.WarmUp + setUp
+	}
 	fixed := 0
 	for _, c := range candidates {
 		one := Planned{Candidate: c, Refused: refused.of(ctx, c)}

@@ -27,8 +27,9 @@ type probing struct {
 	direction       traffic.Direction
 	streams         int
 	segment, warmUp time.Duration
-	echoes          bool      // the path answers pings, so that they can run beside the load
-	cards           [2]string // that carry the test, near and far; empty: not known
+	floodWarmUp     time.Duration // of a test of the packets goal
+	echoes          bool          // the path answers pings, so that they can run beside the load
+	cards           [2]string     // that carry the test, near and far; empty: not known
 }
 
 // prober measures one short segment with new connections.
@@ -71,6 +72,9 @@ func (p probing) spec(g goal.Goal) traffic.Spec {
 	case goal.Packets:
 		// As fast as it goes, and each one a packet by itself: a batch that the kernel cuts up would spare the path that is asked about.
 		s.Test, s.PacketBytes, s.Batch = traffic.UDP, smallPacketBytes, "mmsg"
+		// Such a flood has its rate from the first packet on. And the two hosts agree on the end of a warm-up: in the middle of a flood, that
+		// can take them as long as it lasts.
+		s.WarmUp = p.floodWarmUp
 	default:
 		// With the copies that programs make, as in a diagnosis: a knob is kept for what it does for them.
 		s.Test, s.SendMethod, s.ReceiveMethod = traffic.Stream, engine.SendCopy, engine.ReceiveCopy

@@ -33,7 +33,7 @@ type TuneOptions struct {
 	MaxTrials  int                // that are measured; 0: no bound
 	Soak       time.Duration      // how long the committed set is in force before it is tested once more, after the budget; 0: it is not
 	Segment    time.Duration      // measured part of one segment; 0: from the round trip
-	WarmUp     time.Duration      // cut from the front of each segment; 0: from the round trip
+	WarmUp     time.Duration      // cut from the front of each segment; 0: from the round trip, and none of datagrams
 	Knobs      func(knob.ID) bool // nil: every candidate of the findings; else only these
 	Wide       []knob.Definition  // whose knobs are tried also where no finding proposed them
 	FarFixed   string             // why nothing can be changed at the far end, a clause; empty: it can
@@ -107,7 +107,7 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 		return t, nil
 	}
 	base := probing{
-		objective: o.Objective, direction: o.Direction, streams: o.Streams, segment: o.Segment, warmUp: o.WarmUp,
+		objective: o.Objective, direction: o.Direction, streams: o.Streams, segment: o.Segment, warmUp: o.WarmUp, floodWarmUp: o.WarmUp,
 		echoes: before.echoes(), cards: before.cards(),
 	}
 	if base.segment == 0 {

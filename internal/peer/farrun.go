@@ -93,7 +93,9 @@ func (c *session) openRun(ctx context.Context, opening call) (any, error) {
 	}
 	// The place is given free by whichever is first: the end of the test, its closing, or the client's not starting it. The queue goes first, since
 	// it may hold the listening port in a state that is for this test only.
+	over := c.conn.Bear(traffic.Silence(spec))
 	r.free = sync.OnceFunc(func() {
+		over()
 		_ = r.queue.Close() // closes connections that nobody will use
 		visit.Leave()
 		leave()

@@ -79,7 +79,7 @@ func (b *mailbox) Receive(ctx context.Context) (wire.Message, error) {
 		if over {
 			select {
 			case <-b.conn.Done():
-				return wire.Message{}, &wire.Error{Op: op, Kind: wire.ErrPeerGone}
+				return wire.Message{}, b.conn.Err(op)
 			default:
 				return wire.Message{}, fmt.Errorf("%s: %w", op, net.ErrClosed)
 			}

@@ -33,6 +33,8 @@ func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traff
 	if err := c.call(opening, msgRunOpen, runCall{spec}, &opened, runOpenBound); err != nil {
 		return nil, err
 	}
+	// Both ends make the load, so both know how long it may drown the channel.
+	defer c.conn.Bear(traffic.Silence(spec))()
 	// Attached before the test's first message goes out, so that no answer to it is missed.
 	box := newMailbox(c.conn)
 	c.attach(box)

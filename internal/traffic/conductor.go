@@ -352,7 +352,7 @@ func (c *conductor) tick(now time.Duration) error {
 		c.nextBeat = now + c.session.Timing.Beat
 		// A beat that finds 64 messages waiting is not missed: the channel is what is slow, and they are signs of life too.
 		c.session.TryPost(channel.Beat, nil)
-		if quiet := now - c.heard; quiet > c.session.Timing.Silence+time.Duration(len(c.workers))*crowding {
+		if quiet := now - c.heard; quiet > c.session.Timing.Silence+Silence(c.spec)+time.Duration(len(c.workers))*crowding {
 			return fmt.Errorf("%w: silent for %v", ErrPeerGone, quiet.Round(time.Millisecond))
 		}
 	}

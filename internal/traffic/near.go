@@ -127,7 +127,7 @@ func drive(ctx context.Context, s *channel.Session, link Link, spec Spec, begin 
 	}
 	stopOnce()
 	var far resultBody
-	if err := s.Await(ctx, s.Timing.Setup, channel.Result, &far); err != nil {
+	if err := s.Await(ctx, s.Timing.Setup+Silence(spec), channel.Result, &far); err != nil {
 		over = errors.Is(err, ErrFar)
 		return nil, err
 	}

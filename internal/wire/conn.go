@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"slices"
 	"sync"
@@ -39,13 +40,14 @@ type Conn struct {
 	rw     io.ReadWriteCloser
 	under  *sleeper // under rw, where the reader can sleep; nil: it blocks in rw
 	remote net.Addr
-	ready  chan struct{} // one place: the inbox has something new
-	done   chan struct{} // closed when the channel has ended; failure is set by then
-	silent atomic.Int32  // own beats since the last byte from the peer
-	framed atomic.Int32  // own beats since the first byte of the frame that is being read, plus one; 0: none is
-	limit  int           // bytes of a frame that the peer may send
-	beat   *time.Timer   // runs tick
-	every  time.Duration // between beats; tests shorten it
+	ready  chan struct{}       // one place: the inbox has something new
+	done   chan struct{}       // closed when the channel has ended; failure is set by then
+	silent atomic.Int32        // own beats since the last byte from the peer
+	hush   func(time.Duration) // has the system bear as long a silence as this channel does; nil: it has no bound of its own
+	framed atomic.Int32        // own beats since the first byte of the frame that is being read, plus one; 0: none is
+	limit  int                 // bytes of a frame that the peer may send
+	beat   *time.Timer         // runs tick
+	every  time.Duration       // between beats; tests shorten it
 
 	handling sync.Mutex // held while handle runs, before mu; so it runs once at a time, and never after ended
 
@@ -57,6 +59,8 @@ type Conn struct {
 	inboxBytes int           // sum of sizes
 	outbox     []*outgoing   // frames that wait for the writer, oldest first; a Send waits for each
 	writing    bool          // there is a writer, which looks at the outbox before it ends
+	borne      int32         // beats of silence that are allowed beyond silentBeats
+	bearers    int           // calls of Bear that are not over
 	failure    error         // why the channel has ended; nil while it lives
 }
 
@@ -76,11 +80,12 @@ func (o *outgoing) tell(err error) {
 
 // NewConn frames messages over a channel that is authenticated already (TLS, ssh's standard input and output, a pipe in tests).
 // The Conn owns rw from here on and must be closed.
-func NewConn(rw io.ReadWriteCloser) *Conn { return newConn(rw, nil, MaxMessageBytes, beatEvery) }
+func NewConn(rw io.ReadWriteCloser) *Conn { return newConn(rw, nil, nil, MaxMessageBytes, beatEvery) }
 
-func newConn(rw io.ReadWriteCloser, under *sleeper, limit int, every time.Duration) *Conn {
+func newConn(rw io.ReadWriteCloser, under *sleeper, hush func(time.Duration), limit int, every time.Duration) *Conn {
 	c := &Conn{
 		rw:    rw,
+		hush:  hush,
 		under: under,
 		limit: limit,
 		ready: make(chan struct{}, 1),
@@ -207,6 +212,39 @@ func (c *Conn) Close() error {
 	return nil
 }
 
+// Bear has the channel bear d of silence more than else, because what is about to be done over the same path can drown it: a flood of datagrams leaves no room
+// for heartbeats. It holds until over is called and the peer has been heard since; of several calls the longest counts. Both ends must call
+// it, each for itself. A peer that vanishes meanwhile is noticed that much later, and no message may take longer than that to be read either.
+func (c *Conn) Bear(d time.Duration) (over func()) {
+	if d <= 0 {
+		return func() {}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bearers++
+	c.borne = max(c.borne, int32(min((d+c.every-1)/c.every, math.MaxInt32/2)))
+	if c.hush != nil {
+		c.hush(time.Duration(silentBeats+c.borne) * c.every)
+	}
+	return sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.bearers--
+	})
+}
+
+// bound counts one more own beat without a byte from the peer as n, and gives how many there may be beyond the usual.
+func (c *Conn) bound(n int32) int32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// Not at once when it is over: TCP doubles the wait before each retransmission, so that the next one may be as far away as the flood was long. The
+	// system's own bound stays where it is, since it counts from the oldest byte that was not acknowledged, whatever was heard since.
+	if c.bearers == 0 && n == 1 {
+		c.borne = 0
+	}
+	return c.borne
+}
+
 // take pops the oldest message.
 func (c *Conn) take() (Message, bool) {
 	c.mu.Lock()
@@ -329,13 +367,15 @@ func (c *Conn) write() {
 // tick sends a heartbeat and gives the peer up when it was silent for too many of them. Counting own ticks instead of reading a clock keeps
 // a process that was stopped for a while from blaming its peer: only one tick is due after it wakes.
 func (c *Conn) tick() {
-	if n := c.silent.Add(1); n > silentBeats {
-		c.fail(fmt.Errorf("nothing heard for %s", time.Duration(silentBeats)*c.every))
+	n := c.silent.Add(1)
+	more := c.bound(n)
+	if n > silentBeats+more {
+		c.fail(fmt.Errorf("nothing heard for %s", time.Duration(silentBeats+more)*c.every))
 		return
 	}
 	// A peer that sends a message byte by byte is never silent, and would hold its memory for as long as it likes.
-	if n := c.framed.Load(); n > frameBeats {
-		c.fail(fmt.Errorf("%w: a message took longer than %s", ErrProtocol, time.Duration(frameBeats)*c.every))
+	if n := c.framed.Load(); n > frameBeats+more {
+		c.fail(fmt.Errorf("%w: a message took longer than %s", ErrProtocol, time.Duration(frameBeats+more)*c.every))
 		return
 	} else if n > 0 {
 		c.framed.CompareAndSwap(n, n+1) // unless the frame has just ended
@@ -405,6 +445,9 @@ func (c *Conn) endedBy(op string) error {
 	}
 	return e
 }
+
+// Err waits for the end of the channel and gives its cause as Receive does, as an error of the operation op.
+func (c *Conn) Err(op string) error { return c.endedBy(op) }
 
 // errClosedByPeer is io.EOF in words that say what happened.
 var errClosedByPeer = fmt.Errorf("it closed the connection: %w", io.EOF)

@@ -170,7 +170,7 @@ func TestConnGivesUpASlowMessage(t *testing.T) {
 	x, y := net.Pipe()
 	defer y.Close()
 	go io.Copy(io.Discard, y)
-	c := wire.NewConnBeating(x, time.Millisecond)
+	c := wire.NewConnBeating(x, 5*time.Millisecond) // longer than a busy machine keeps this process waiting
 	defer c.Close()
 	go func() {
 		// A message of the largest size that is sent byte by byte: never silent, and never whole.
@@ -278,6 +278,52 @@ func TestConnGivesUpASilentPeer(t *testing.T) {
 	_, err := c.Receive(t.Context())
 	if !errors.Is(err, wire.ErrPeerGone) || !strings.Contains(err.Error(), "nothing heard for 4ms") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestConnBearsSilence has the channel bear more silence than else: as long as that was asked for, and no longer than until the peer is heard after it.
+func TestConnBearsSilence(t *testing.T) {
+	for name, c := range map[string]struct {
+		use  func(c *wire.Conn, beat, beaten func()) // beat is the peer's, beaten waits until the channel has counted silence
+		want string
+	}{
+		"while it is asked for": {func(c *wire.Conn, beat, _ func()) { c.Bear(20 * time.Millisecond); beat() }, "24ms"},
+		"the longest counts":    {func(c *wire.Conn, beat, _ func()) { c.Bear(20 * time.Millisecond); c.Bear(time.Millisecond)(); beat() }, "24ms"},
+		"over, and not heard": {func(c *wire.Conn, _, beaten func()) {
+			over := c.Bear(20 * time.Millisecond)
+			beaten()
+			over()
+		}, "24ms"},
+		"over, and heard": {func(c *wire.Conn, beat, _ func()) { c.Bear(time.Hour)(); beat() }, "4ms"},
+		"over twice is once": {func(c *wire.Conn, beat, _ func()) {
+			c.Bear(20 * time.Millisecond)
+			o := c.Bear(time.Millisecond)
+			o()
+			o()
+			beat()
+		}, "24ms"},
+		"nothing is asked for": {func(c *wire.Conn, _, _ func()) { c.Bear(0) }, "4ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, y := net.Pipe()
+			defer y.Close()
+			conn := wire.NewConnBeating(x, time.Millisecond)
+			defer conn.Close()
+			c.use(conn, func() {
+				if _, err := y.Write(make([]byte, 4)); err != nil {
+					t.Error(err)
+				}
+			}, func() {
+				if _, err := io.ReadFull(y, make([]byte, 2*4)); err != nil {
+					t.Error(err)
+				}
+			})
+			go io.Copy(io.Discard, y)
+			_, err := conn.Receive(t.Context())
+			if !errors.Is(err, wire.ErrPeerGone) || !strings.Contains(err.Error(), "nothing heard for "+c.want) {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
 	}
 }
 

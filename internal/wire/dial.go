@@ -50,8 +50,7 @@ func Dial(ctx context.Context, addr string, key Key) (*Conn, error) {
 		}
 		return nil, handshakeError(op, addr, err, head.head)
 	}
-	setUserTimeout(tcp, silentBeats*beatEvery)
-	return NewConn(secure), nil
+	return newConn(secure, nil, control(tcp), MaxMessageBytes, beatEvery), nil
 }
 
 // controlSegmentBytes fits every path that carries IPv6, whose packets of 1280 bytes nobody may refuse (RFC 8200 §5).
@@ -63,6 +62,13 @@ func smallSegments(_, _ string, c syscall.RawConn) error {
 	// Best effort: where it is not supported, segments are what the system makes them.
 	_ = c.Control(func(fd uintptr) { _ = sys.SetMaxSegmentBytes(int(fd), controlSegmentBytes) })
 	return nil
+}
+
+// control makes a TCP connection one of a control channel, and gives what has the system bear a longer silence on it.
+func control(tcp *net.TCPConn) (hush func(time.Duration)) {
+	hurry(tcp)
+	setUserTimeout(tcp, silentBeats*beatEvery)
+	return func(d time.Duration) { setUserTimeout(tcp, d) }
 }
 
 // dialTCP connects as d says, within dialTimeout, and explains why not. Multipath TCP stays off: what is measured is TCP.

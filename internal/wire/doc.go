@@ -9,6 +9,10 @@
 // it is accepted (a window, a segment size) is announced with [Listener.ExpectWith]. [SSH] starts the far end
 // over the user's own ssh; then the channel is ssh's standard input and output and no key is needed.
 //
+// A peer is gone after eight seconds without a byte. A test that floods the path drowns the channel, and both ends know of it beforehand: [Conn.Bear] has
+// each bear more silence for that time. On Linux the kernel sends again at least once a second what was lost (TCP_RTO_MAX_MS), and lets the
+// channel's packets out before those of a load (SO_PRIORITY).
+//
 // Control channel, after authentication, both ways: frames of
 //
 //	uint32 big-endian   length n of the body, 0 … MaxMessageBytes
@@ -44,12 +48,12 @@
 //
 // # Sources
 //
-// RFC 8446 (TLS 1.3; §4.4.2 and §4.4.3 for the order of certificate and proof), RFC 8032 (Ed25519), RFC 5869 (HKDF), RFC 7301 (ALPN); tcp(7) for TCP_USER_TIMEOUT (Linux 2.6.37), socket(7) for
-// SO_REUSEPORT (Linux 3.9) and SO_RCVBUF; RFC 7323 §2.2 for the window scale; epoll(7) for edge-triggered waiting; ssh(1) for -G (OpenSSH 6.8).
+// RFC 8446 (TLS 1.3; §4.4.2 and §4.4.3 for the order of certificate and proof), RFC 8032 (Ed25519), RFC 5869 (HKDF), RFC 7301 (ALPN); tcp(7) for TCP_USER_TIMEOUT (Linux 2.6.37), linux/tcp.h for
+// TCP_RTO_MAX_MS (Linux 6.15), socket(7) for SO_REUSEPORT (Linux 3.9), SO_PRIORITY and SO_RCVBUF; RFC 7323 §2.2 for the window scale; epoll(7) for edge-triggered waiting; ssh(1) for -G (OpenSSH 6.8).
 //
 // # Limits
 //
 // There is one key per serve and no way to revoke it but to end that serve. The token of a data connection travels in the clear: who can read the path may take a place in a running test, not more. Renew, ExpectWith, the
-// small stack of an idle channel and TCP_USER_TIMEOUT exist on Linux only; elsewhere heartbeats alone tell a vanished peer. A process that is stopped (SIGSTOP) is seen
+// small stack of an idle channel, TCP_USER_TIMEOUT, TCP_RTO_MAX_MS and SO_PRIORITY exist on Linux only; elsewhere heartbeats alone tell a vanished peer. A process that is stopped (SIGSTOP) is seen
 // as gone by its peer.
 package wire

@@ -28,7 +28,7 @@ var (
 
 // NewConnBeating is NewConn with beats of another pace.
 func NewConnBeating(rw io.ReadWriteCloser, every time.Duration) *Conn {
-	return newConn(rw, nil, MaxMessageBytes, every)
+	return newConn(rw, nil, nil, MaxMessageBytes, every)
 }
 
 // ReadFrame is readFrame with the widest limit.

@@ -432,13 +432,13 @@ func (l *Listener) receiveControl(h *halfOpen, head []byte) {
 	}
 	// The deadline was for a stranger. Heartbeats take over, which bound a silence and not the length of the session.
 	_ = h.conn.SetDeadline(time.Time{})
-	setUserTimeout(h.conn, silentBeats*beatEvery)
+	hush := control(h.conn)
 	// The certificate is compared and of no use any more. The state shares its array with the connection, so this saves 2 KB of each.
 	clear(secure.ConnectionState().PeerCertificates)
 	if !canSleep {
 		under = nil
 	}
-	c := newConn(secure, under, maxRequestBytes, beatEvery)
+	c := newConn(secure, under, hush, maxRequestBytes, beatEvery)
 	select {
 	case l.accept <- c:
 	case <-l.closed:

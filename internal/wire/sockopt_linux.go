@@ -24,6 +24,28 @@ func setUserTimeout(conn *net.TCPConn, d time.Duration) {
 	})
 }
 
+const (
+	// retransmitWithin bounds the wait between two retransmissions on a control channel, which else doubles up to two minutes. It is the least that
+	// the kernel allows (TCP_RTO_MAX_MS, Linux ≥ 6.15).
+	retransmitWithin = time.Second
+	// controlPriority is TC_PRIO_INTERACTIVE of linux/pkt_sched.h. Priorities up to it need no privilege (socket(7)).
+	controlPriority = 6
+)
+
+// hurry lets the few packets of a control channel through beside a load: this host's own queue takes them before those of the load where it
+// knows priorities (pfifo_fast, prio; nothing in the packet shows it), and what was lost on the path is sent again soon. Best effort:
+// without it, more silence has to be borne.
+func hurry(conn *net.TCPConn) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PRIORITY, controlPriority)
+		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_RTO_MAX_MS, int(retransmitWithin.Milliseconds()))
+	})
+}
+
 // canRenew tells that a second listener can take over the port while the first one still has it.
 const canRenew = true
 

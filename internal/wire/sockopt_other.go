@@ -12,6 +12,9 @@ import (
 // setUserTimeout has no portable counterpart; heartbeats tell a vanished peer.
 func setUserTimeout(*net.TCPConn, time.Duration) {}
 
+// hurry has no portable counterpart.
+func hurry(*net.TCPConn) {}
+
 // canRenew: elsewhere SO_REUSEPORT has other rules or does not exist.
 const canRenew = false
 

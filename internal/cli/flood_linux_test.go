@@ -1,0 +1,29 @@
+package cli_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/linerate/linerate/internal/lab"
+	"github.com/linerate/linerate/internal/lab/link"
+)
+
+// TestFloodDrownsTheChannel floods a path that carries one datagram in two hundred, for longer than a silent peer is waited for else: what the hosts have
+// to say to each other shares that path, and none of it gets through while the flood lasts.
+func TestFloodDrownsTheChannel(t *testing.T) {
+	t.Parallel()
+	k := newKillWorld(t, true)
+	narrow := link.Params{RateBitsPerSec: 100e3, QueueBytes: 2048, DelaySeconds: 0.005}
+	if err := k.SetLink(t.Context(), lab.Link{ToFar: narrow}); err != nil {
+		t.Fatal(err)
+	}
+	measure := k.command(t.Context(), k.Near(), "measure", k.Far().Address,
+		"--test", "udp", "--packet-rate", "20k", "--length", "64", "--duration", "12s", "--warm-up", "0s")
+	var said bytes.Buffer
+	measure.Stdout, measure.Stderr = &said, &said
+	var exit *lab.ExitError
+	if err := measure.Run(); errors.As(err, &exit) || err != nil {
+		t.Errorf("%v\n%s", err, said.String())
+	}
+}
