@@ -12,6 +12,7 @@ import (
 
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/link"
+	"github.com/linerate/linerate/internal/lab/matrix"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/unit"
@@ -58,11 +59,15 @@ func labEntries(scenarios []lab.Scenario) []report.LabEntry {
 	return entries
 }
 
+// labRunFlags say how scenarios are played.
+type labRunFlags struct {
+	budget time.Duration
+	out    string
+	inside bool
+}
+
 func (a *app) labRunCommand() *cobra.Command {
-	var (
-		budget time.Duration
-		inside bool
-	)
+	var f labRunFlags
 	c := &cobra.Command{
 		Use:   "run SCENARIO|all",
 		Short: "Play a scenario: plant the fault, let linerate find and repair it, undo, compare",
@@ -72,18 +77,24 @@ finding is the right one, tuning reaches 90 % of the healthy figure (or keeps no
 every value is back. The exit status is 1 when one does not pass, and 3 when this machine could not play one.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if budget <= 0 {
-				return usagef("--budget %v: must be longer than nothing", budget)
+			if f.budget <= 0 {
+				return usagef("--budget %v: must be longer than nothing", f.budget)
 			}
 			scenarios, err := labScenarios(args[0])
 			if err != nil {
 				return err
 			}
-			return a.labRun(cmd.Context(), scenarios, budget, inside)
+			if f.out != "" {
+				if err := os.MkdirAll(f.out, 0o755); err != nil {
+					return fmt.Errorf("keep documents: %w", err)
+				}
+			}
+			return a.labRun(cmd.Context(), scenarios, f)
 		},
 	}
-	c.Flags().DurationVar(&budget, "budget", 5*time.Minute, "time for the tune of one scenario")
-	c.Flags().BoolVar(&inside, "inside", false, "this is the guest that the scenario needs")
+	c.Flags().DurationVar(&f.budget, "budget", 5*time.Minute, "time for the tune of one scenario")
+	c.Flags().StringVar(&f.out, "out", "", "keep every tune's document in this directory")
+	c.Flags().BoolVar(&f.inside, "inside", false, "this is the guest that the scenario needs; the tune's document goes into the output")
 	_ = c.Flags().MarkHidden("inside") // fails for no flag that exists
 	return c
 }
@@ -108,7 +119,7 @@ const labMeasure = time.Second
 // The scenarios run one after the other, because two worlds on one machine would disturb each other's figures. A
 // scenario that does not pass does not end the suite; an error of the lab itself does, as it would hit the next one
 // too.
-func (a *app) labRun(ctx context.Context, scenarios []lab.Scenario, budget time.Duration, inside bool) error {
+func (a *app) labRun(ctx context.Context, scenarios []lab.Scenario, f labRunFlags) error {
 	p, err := a.newProgress()
 	if err != nil {
 		return err
@@ -122,10 +133,16 @@ func (a *app) labRun(ctx context.Context, scenarios []lab.Scenario, budget time.
 	}
 	failed, skipped := 0, 0
 	for _, s := range scenarios {
-		doc, err := a.labPlay(ctx, s, budget, inside, p)
+		doc, err := a.labPlay(ctx, s, f, p)
 		p.Done()
 		if err != nil {
 			return err
+		}
+		if err := matrix.Keep(f.out, s.Name, "", 1, doc.Document); err != nil {
+			return err
+		}
+		if !f.inside {
+			doc.Document = nil
 		}
 		switch {
 		case doc.Skipped:
@@ -157,6 +174,7 @@ func labOutcome(r *lab.Result) report.LabOutcome {
 		o.Kept = append(o.Kept, k.Side+" "+k.Knob)
 	}
 	o.Replay, o.Unit = labReplay(r)
+	o.Document = r.Tune
 	return o
 }
 

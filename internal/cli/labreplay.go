@@ -15,11 +15,11 @@ import (
 )
 
 // labPlay plays one scenario of `lab run`, in a guest when it needs one and this is none.
-func (a *app) labPlay(ctx context.Context, s lab.Scenario, budget time.Duration, inside bool, p *progress) (*report.LabDocument, error) {
-	if s.On() == lab.Guest && !inside {
-		return a.labPlayInGuest(ctx, s, budget, p)
+func (a *app) labPlay(ctx context.Context, s lab.Scenario, f labRunFlags, p *progress) (*report.LabDocument, error) {
+	if s.On() == lab.Guest && !f.inside {
+		return a.labPlayInGuest(ctx, s, f.budget, p)
 	}
-	o := lab.Options{Measure: labMeasure, Budget: budget, Tune: labTune, Progress: func(e lab.Event) {
+	o := lab.Options{Measure: labMeasure, Budget: f.budget, Tune: labTune, Progress: func(e lab.Event) {
 		p.Status("%s: %s %s", s.Name, e.Kind, strings.TrimPrefix(e.Text, statusMark))
 	}}
 	if s.Replay != nil {

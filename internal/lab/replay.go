@@ -105,7 +105,8 @@ type tuned struct {
 	Trials   []Tried `json:"trials"`
 	Ablation []struct {
 		Kept
-		Needed bool `json:"needed"`
+		Ratio  float64 `json:"effect_ratio"` // of having it, beside the others
+		Needed bool    `json:"needed"`
 	} `json:"ablation"`
 }
 
@@ -152,10 +153,8 @@ func (want Replay) misses(t tuned) string {
 		}
 	}
 	for _, c := range want.Alone {
-		for _, x := range t.Trials {
-			if !x.Joint && named(c)(x.Kept) && x.Gain.Ratio >= want.Ratio {
-				return fmt.Sprintf("%s alone gains ×%.3g", c, x.Gain.Ratio)
-			}
+		if gain := t.alone(c); gain >= want.Ratio {
+			return fmt.Sprintf("%s alone gains ×%.3g", c, gain)
 		}
 	}
 	for _, c := range want.Worse {
@@ -168,6 +167,31 @@ func (want Replay) misses(t tuned) string {
 		}
 	}
 	return ""
+}
+
+// alone is what one change gains by itself, as a ratio; 0 when the tune did not tell.
+//
+// Its own trial tells as long as nothing is kept; a later one is measured on top of what was. Of two kept changes the
+// ablation tells as well: what is left of the whole gain without the other.
+func (t tuned) alone(change string) float64 {
+	for _, x := range t.Trials {
+		switch {
+		case x.Joint:
+		case named(change)(x.Kept):
+			return x.Gain.Ratio
+		case x.Verdict == "kept":
+			if len(t.Ablation) != 2 || t.Final == nil {
+				return 0
+			}
+			for _, other := range t.Ablation {
+				if !named(change)(other.Kept) && other.Ratio > 0 {
+					return t.Final.Ratio / other.Ratio
+				}
+			}
+			return 0
+		}
+	}
+	return 0
 }
 
 // named tells whether a change is the one of a text, "near KNOB".

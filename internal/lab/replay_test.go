@@ -89,6 +89,28 @@ func TestReplayMisses(t *testing.T) {
 	}
 }
 
+// A trial after a keep is measured on top of it: what the other end then gains is not what it gains alone.
+func TestReplayAloneBesideAnother(t *testing.T) {
+	const later = `{"state":"committed","final":{"effect_ratio":8,"effect_low_ratio":5},
+"kept":[{"knob":"a:x","side":"near"},{"knob":"a:x","side":"far"}],
+"trials":[{"knob":"a:x","side":"near","effect_ratio":1.2,"verdict":"kept"},{"knob":"a:x","side":"far","effect_ratio":6.5,"verdict":"kept"}],
+"ablation":[{"knob":"a:x","side":"near","effect_ratio":7.8,"needed":true},{"knob":"a:x","side":"far","effect_ratio":6.5,"needed":true}]}`
+	want := Replay{Ratio: 3.66, Kept: []string{"near a:x", "far a:x"}, Alone: []string{"near a:x", "far a:x"}}
+	for name, c := range map[string]struct{ old, new, reason string }{
+		"both needed":  {"", "", ""},
+		"one did all":  {`"effect_ratio":7.8`, `"effect_ratio":1.1`, "far a:x alone gains ×7.27"},
+		"the first by": {`"effect_ratio":1.2`, `"effect_ratio":4.1`, "near a:x alone gains ×4.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := Result{Scenario: Scenario{Replay: &want}, Tune: json.RawMessage(strings.Replace(later, c.old, c.new, 1)), Proof: Proof{Compared: 1}}
+			r.judgeReplay()
+			if r.Pass != (c.reason == "") || r.Reason != c.reason {
+				t.Errorf("pass %v: %q", r.Pass, r.Reason)
+			}
+		})
+	}
+}
+
 func TestReplayRefuses(t *testing.T) {
 	good, err := Load("replay-moderation")
 	if err != nil {

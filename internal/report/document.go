@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"encoding/json"
 	"math"
 	"runtime"
 	"slices"
@@ -142,6 +143,8 @@ type LabDocument struct {
 	Kept     []string   `json:"kept"`              // knobs that tuning kept
 	Seconds  float64    `json:"duration_seconds,omitempty"`
 	Replay   *LabReplay `json:"replay,omitempty"` // of a scenario that recreates a write-up
+
+	Document json.RawMessage `json:"document,omitempty"` // linerate.tune/1; with --inside
 }
 
 // LabOutcome is what one played scenario came to. Rates are in bits per second; zero and NaN mean not measured.
@@ -154,6 +157,7 @@ type LabOutcome struct {
 	Duration                  time.Duration
 	Unit                      string // of the figures; empty: bits per second
 	Replay                    *LabReplay
+	Document                  json.RawMessage // of the tune
 }
 
 // NewLab makes a lab document.
@@ -163,7 +167,7 @@ func NewLab(e Envelope, o LabOutcome) *LabDocument {
 		Scenario: o.Scenario, Expected: o.Expected, Found: o.Found,
 		Healthy: positive(o.Healthy), Before: positive(o.Before), After: positive(o.After),
 		Unit: cmp.Or(o.Unit, "bits_per_second"), Pass: o.Pass, Skipped: o.Skipped, Reason: o.Reason, Kept: slices.Clone(o.Kept), Seconds: o.Duration.Seconds(),
-		Replay: o.Replay,
+		Replay: o.Replay, Document: o.Document,
 	}
 	fillSlices(d)
 	return d

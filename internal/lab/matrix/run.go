@@ -50,7 +50,7 @@ func Run(ctx context.Context, cases []Case, o Options) ([]report.MatrixCase, err
 	)
 	// A document is kept as soon as its case has ended: a matrix takes long, and what was played before an interrupt is not lost.
 	done := func(c report.MatrixCase) {
-		if err := keep(o.Out, c.Scenario, c.Level, c.Run, c.Document); err != nil && failed == nil {
+		if err := Keep(o.Out, c.Scenario, c.Level, c.Run, c.Document); err != nil && failed == nil {
 			failed = err
 		}
 		if !o.Embed {
@@ -165,8 +165,8 @@ func begin(c Case, run int, o Options) report.MatrixCase {
 	return m
 }
 
-// keep writes a document to a file named after its case.
-func keep(dir, scenario, level string, run int, document json.RawMessage) error {
+// Keep writes a document to a file in a directory that is there, named after its case; nothing when either is empty.
+func Keep(dir, scenario, level string, run int, document json.RawMessage) error {
 	if dir == "" || len(document) == 0 {
 		return nil
 	}

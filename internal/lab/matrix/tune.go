@@ -88,7 +88,7 @@ func Tune(ctx context.Context, cases []Case, o TuneOptions) ([]report.TuneMatrix
 		failed error
 	)
 	done := func(c report.TuneMatrixCase) {
-		failed = cmp.Or(failed, keep(o.Out, c.Scenario, c.Level, c.Run, c.Document))
+		failed = cmp.Or(failed, Keep(o.Out, c.Scenario, c.Level, c.Run, c.Document))
 		if !o.Embed {
 			c.Document = nil
 		}
