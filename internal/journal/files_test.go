@@ -271,6 +271,74 @@ func TestFaultWhilePersisting(t *testing.T) {
 	}
 }
 
+// TestUndoWhereFilesAreReadOnly: the value in force goes back although the files cannot be taken out; the change stays open, and is told, until they can.
+func TestUndoWhereFilesAreReadOnly(t *testing.T) {
+	for name, finish := range map[string]func(*journal.Journal) ([]journal.Outcome, error){
+		"undone again": func(j *journal.Journal) ([]journal.Outcome, error) { return j.UndoAll(t.Context()) },
+		"recovered":    func(j *journal.Journal) ([]journal.Outcome, error) { return j.Recover(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			mem, k := durable.NewMem(), newHost()
+			etc(t, mem)
+			before := tree(t, mem, "/etc")
+			readOnly := false
+			fsys := durable.NewFaulty(mem, func(op durable.Op) error {
+				if readOnly && strings.HasPrefix(op.Path, "/etc/") && (op.Kind.Grows() || op.Kind == durable.OpRemove || op.Kind == durable.OpRename) {
+					return syscall.EROFS
+				}
+				return nil
+			})
+			j := open(t, options(fsys, k, &clock{}))
+			if err := keep(t.Context(), j, rmem, "B", mtu, "9000"); err != nil {
+				t.Fatal(err)
+			}
+			readOnly = true
+			for range 2 {
+				outcomes, err := j.UndoAll(t.Context())
+				if !errors.Is(err, syscall.EROFS) || len(outcomes) != 2 {
+					t.Fatalf("%+v, %v", outcomes, err)
+				}
+				for _, o := range outcomes {
+					if !o.Restored || !strings.Contains(o.Error, "/etc/") || o.Change.State == journal.Undone || len(o.Change.Files) == 0 {
+						t.Errorf("%+v", o)
+					}
+				}
+				if diff := cmp.Diff(host().values, k.values); diff != "" {
+					t.Fatalf("knobs: %s", diff)
+				}
+			}
+			// The host starts again, and reads the files that are still there.
+			j.Close()
+			k = restart(t, mem)
+			o := options(fsys, k, &clock{})
+			o.BootID = "boot-2"
+			j = open(t, o)
+			if outcomes, err := j.Recover(t.Context()); !errors.Is(err, syscall.EROFS) || len(outcomes) != 2 {
+				t.Errorf("%+v, %v", outcomes, err)
+			}
+			if diff := cmp.Diff(host().values, k.values); diff != "" {
+				t.Fatalf("knobs in the next boot: %s", diff)
+			}
+			readOnly = false
+			outcomes, err := finish(j)
+			if err != nil || len(outcomes) != 2 {
+				t.Fatalf("%+v, %v", outcomes, err)
+			}
+			for _, c := range j.Changes() {
+				if c.State != journal.Undone || c.Persisted || len(c.Files) > 0 {
+					t.Errorf("%+v", c)
+				}
+			}
+			if diff := cmp.Diff(before, tree(t, mem, "/etc")); diff != "" {
+				t.Errorf("files: %s", diff)
+			}
+			if diff := cmp.Diff(host().values, k.values); diff != "" {
+				t.Errorf("knobs: %s", diff)
+			}
+		})
+	}
+}
+
 // TestPersistUndoProperty: whatever is persisted and undone in whatever order, over restarts, the tree ends as it began.
 func TestPersistUndoProperty(t *testing.T) {
 	for seed := range uint64(60) {

@@ -167,16 +167,20 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 	outOfReach := e.BootID == j.options.BootID && e.Identity.elsewhere(j.options.Identify(e.Knob)) &&
 		!j.options.NamespaceGone(e.Identity.Namespace)
 	if e.Phase == phaseDone || e.Saved == nil || e.Saved.Phase == savedGone || outOfReach {
-		return j.putBack(ctx, e, why)
+		return j.putBack(ctx, e, why, true)
 	}
 	left, err := j.removeFiles(e, why)
 	if err != nil && !errors.Is(err, ErrUnwritable) {
-		return Outcome{Change: e.Change, FilesLeft: left}, err
+		// The value in force does not wait for files that cannot be taken out. The change stays open for their sake; who takes it back again
+		// finds the old value at the knob.
+		outcome, backErr := j.putBack(ctx, e, why, false)
+		outcome.FilesLeft = left
+		return outcome, errors.Join(err, backErr)
 	}
 	if len(left) > 0 {
 		why += "; edited by someone else and left alone: " + strings.Join(left, ", ")
 	}
-	outcome, backErr := j.putBack(ctx, e, why)
+	outcome, backErr := j.putBack(ctx, e, why, true)
 	outcome.FilesLeft = left
 	if backErr == nil {
 		backErr = err
@@ -184,9 +188,13 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 	return outcome, backErr
 }
 
-// putBack ends one change at its knob: it looks there and does what is left to do.
-func (j *Journal) putBack(ctx context.Context, e *entry, why string) (Outcome, error) {
+// putBack ends one change at its knob: it looks there and does what is left to do. Where something else of the change is left, ends is false, and the
+// change stays open.
+func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) (Outcome, error) {
 	over := func(restored bool, r record) (Outcome, error) {
+		if !ends {
+			return Outcome{Change: e.Change, Restored: restored}, nil
+		}
 		r.Kind, r.ID = kindUndone, e.ID
 		err := j.writeOrRemember(r)
 		return Outcome{Change: e.Change, Restored: restored}, err
