@@ -91,6 +91,19 @@ func (o DiagnoseOptions) after(v *Verdict, g goal.Goal) DiagnoseOptions {
 	return o
 }
 
+// least is what judging again takes at least, where nothing is slow to begin and no rule asks for more.
+func (o DiagnoseOptions) least(v *Verdict) time.Duration {
+	o.defaults()
+	least := warmUpFor(v) + o.Duration + setUp
+	if o.Known == nil {
+		least += idleRuns
+	}
+	return least
+}
+
+// idleRuns is what the runs take that a verdict has before the loaded one.
+const idleRuns = 3 * time.Second
+
 // A verdict is promised within fifteen seconds. The connection that it is made over takes more than one of them where a round trip takes 300 ms. The runs
 // that it always has take three seconds beside the loaded one, and as long again where the stream is slow to find its steady state; what is left is
 // for probes.

@@ -18,7 +18,12 @@ type Plan struct {
 	Candidates []Planned     // in the order in which they are tried
 	AtLeast    time.Duration // what it takes when every comparison is decided at its first look; the budget ends it earlier
 	Notes      []string      // what narrows it, one sentence each
+
+	each time.Duration // of one segment, with all that belongs to it
 }
+
+// afterwards is what must be left of a budget for a further verdict to be of use: a trial of what it proposes, and the confirmation.
+func (p *Plan) afterwards() time.Duration { return 2 * segmentsOfComparison * p.each }
 
 // Planned is one candidate.
 type Planned struct {
@@ -51,10 +56,10 @@ const (
 func planOf(ctx context.Context, o TuneOptions, base probing, candidates []tune.Candidate, refused refusals, hosts map[tune.Side]reader) *Plan {
 	tests := newProber(nil, base).specs
 	p := &Plan{Objective: o.Objective.String(), Segment: base.segment, WarmUp: tests[0].WarmUp}
-	var segment time.Duration
 	for _, t := range tests {
-		segment += t.Duration + t.WarmUp + setUp
+		p.each += t.Duration + t.WarmUp + setUp
 	}
+	segment := p.each
 	fixed := 0
 	for _, c := range candidates {
 		one := Planned{Candidate: c, Refused: refused.of(ctx, c)}

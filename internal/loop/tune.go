@@ -2,6 +2,7 @@ package loop
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -142,7 +143,22 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 	// The second diagnosis runs with the kept settings in force and loads the path once more. It names what limits
 	// now, which need not be what limited before.
 	config.Refill = func(ctx context.Context, _ []tune.Change) ([]tune.Candidate, bool, error) {
-		again, err := Diagnose(ctx, far, judge.after(before, o.Objective.Goal))
+		anew := judge.after(before, o.Objective.Goal)
+		if o.Budget > 0 {
+			left := o.Budget - time.Since(began) - t.Plan.afterwards()
+			if left < anew.least(before) {
+				o.Step("no time to diagnose again")
+				return nil, false, nil
+			}
+			anew.Within = min(anew.Within, left)
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeoutCause(ctx, left, errNoTime)
+			defer cancel()
+		}
+		again, err := Diagnose(ctx, far, anew)
+		if err != nil && errors.Is(context.Cause(ctx), errNoTime) {
+			return nil, false, nil // what is waiting still can be tried
+		}
 		if err != nil {
 			return nil, false, fmt.Errorf("judge again after a keep: %w", err)
 		}
@@ -157,6 +173,9 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 	}
 	return t, err
 }
+
+// errNoTime ends a diagnosis that the budget has no time for.
+var errNoTime = errors.New("no time left in the budget")
 
 // refusals gathers what is known before anything is touched.
 func (o TuneOptions) refusals(v *Verdict, near tune.Host) refusals {
