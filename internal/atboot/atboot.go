@@ -9,7 +9,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/linerate/linerate/internal/durable"
 )
@@ -108,8 +110,13 @@ var places = map[Init]place{
 // mark begins the line that makes a file ours.
 const mark = "# Written by linerate recover --install; sha256 of what follows: "
 
+// made begins the line that names the directories that an installation made, below the root: who takes it away takes them away too.
+const made = "# Directories made for it: "
+
 // Text gives the content of the file, and fills in what Options left open.
-func Text(o Options) (string, error) {
+func Text(o Options) (string, error) { return text(o, nil) }
+
+func text(o Options, dirs []string) (string, error) {
 	o, err := o.complete()
 	if err != nil {
 		return "", err
@@ -123,6 +130,9 @@ func Text(o Options) (string, error) {
 		state = "/var/lib/linerate"
 	}
 	body := strings.NewReplacer("@COMMAND@", command+" recover", "@STATE@", state, "@PROGRAM@", o.Program).Replace(bodies[o.Init])
+	if len(dirs) > 0 {
+		body = made + strings.Join(dirs, " ") + "\n" + body
+	}
 	return places[o.Init].first + mark + sum(body) + "\n" + body, nil
 }
 
@@ -144,20 +154,59 @@ func ours(content string) bool {
 	return sum(body) == want
 }
 
+// madeFor reads the line about directories in a file of ours.
+func madeFor(content string) (dirs []string) {
+	if !ours(content) {
+		return nil
+	}
+	for line := range strings.Lines(content) {
+		if list, ok := strings.CutPrefix(line, made); ok {
+			return strings.Fields(list)
+		}
+	}
+	return nil
+}
+
+// missing lists the directories below the root that an installation has to make, the upper ones first.
+func missing(root string, p place) (dirs []string, err error) {
+	for _, name := range append([]string{p.file}, p.links...) {
+		at := len(dirs)
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			_, err := os.Stat(filepath.Join(root, dir))
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, fs.ErrNotExist) {
+				return nil, err
+			}
+			if !slices.Contains(dirs, dir) {
+				dirs = slices.Insert(dirs, at, dir)
+			}
+		}
+	}
+	return dirs, nil
+}
+
 // Install writes the file and the links that enable it. What is in place already stays as it is. ErrNotOurs: another file has the name.
 func Install(o Options) (Result, error) {
 	o, err := o.complete()
 	if err != nil {
 		return Result{}, err
 	}
-	text, err := Text(o)
-	if err != nil {
-		return Result{}, err
-	}
 	p := places[o.Init]
 	r := Result{Init: o.Init, Path: filepath.Join(o.Root, p.file)}
 	present, err := os.ReadFile(r.Path)
+	dirs := madeFor(string(present))
+	if errors.Is(err, fs.ErrNotExist) {
+		var missingErr error
+		if dirs, missingErr = missing(o.Root, p); missingErr != nil {
+			return r, fmt.Errorf("install %s: %w", r.Path, missingErr)
+		}
+	}
+	text, textErr := text(o, dirs)
 	switch {
+	case textErr != nil:
+		return r, textErr
 	case err == nil && string(present) != text && !ours(string(present)):
 		return r, fmt.Errorf("install %s: %w", r.Path, ErrNotOurs)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
@@ -197,7 +246,7 @@ func enable(link, target string) (made bool, err error) {
 	return true, durable.OS().SyncDir(filepath.Dir(link))
 }
 
-// Uninstall takes the links and the file away. What is not there is no error; a file that somebody has edited stays, with its links: ErrNotOurs.
+// Uninstall takes the links, the file and the directories that were made for them away. What is not there is no error; a file that somebody has edited stays, with its links: ErrNotOurs.
 func Uninstall(o Options) (Result, error) {
 	// Which program it runs does not matter any more.
 	if o.Program == "" {
@@ -236,6 +285,12 @@ func Uninstall(o Options) (Result, error) {
 			return r, fmt.Errorf("uninstall %s: %w", r.Path, err)
 		}
 		r.Changed = true
+	}
+	for _, dir := range slices.Backward(madeFor(string(present))) {
+		// Who has put something there meanwhile needs it.
+		if err := os.Remove(filepath.Join(o.Root, dir)); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTEMPTY) && !errors.Is(err, syscall.EEXIST) {
+			return r, fmt.Errorf("uninstall %s: %w", r.Path, err)
+		}
 	}
 	return r, nil
 }

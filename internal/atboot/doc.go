@@ -8,7 +8,15 @@
 // half written when the host died, are taken out; a log that lost its last record is mended.
 //
 // The first line of the file has the checksum of all that follows. A file whose checksum fits is ours, of whatever version, and is replaced and
-// removed; any other is somebody's work and is left alone.
+// removed; any other is somebody's work and is left alone. The directories that had to be made for it stand in a line of it, so that Uninstall leaves the
+// tree as it was before, to the byte.
+//
+// # Not through the journal
+//
+// Nothing is written to a host outside package journal, with this one exception. The unit is no setting: it changes nothing that a host does until a journal is there to
+// be recovered, and it is installed and taken away by a person's own command, as a package's unit is. In the journal it would be a change among those that
+// `undo --all` takes back, and recovery would take itself away just when what it is for has happened. Files are written by package durable, so that a
+// loss of power leaves the old one or the new one.
 //
 // # Units
 //
@@ -21,6 +29,9 @@
 //
 // # Limits
 //
-// Linux with systemd, with System V init, or with OpenRC. Install starts no program, so that systemd learns of the unit at the next start or by
-// `systemctl daemon-reload`. System V init is told by a link of its own name; insserv may rename it.
+// Linux with systemd, with System V init, or with OpenRC. Install starts no program. systemd needs no `systemctl daemon-reload`: it reads a unit that it does not
+// hold when it is asked for it, and holds none that is over (seen with systemd 252, cmd/linerate TestUnderSystemd). System V init is told by a
+// link of its own name; insserv may rename it.
+//
+// systemd-udevd reads .link files and rules before disks are mounted, and so before recovery. What a half-written one of ours has set is put back by it.
 package atboot

@@ -64,7 +64,8 @@
 // of these three leaves a change that is committed, and Recover takes out what there is of its files. A persisted change outlives its boot: a
 // restart does not end it, and Undo in a later boot compares the knob with the same value as before. Undo takes the files out first, then looks at the
 // knob, so that a host that starts again in between comes up without the change. A file is taken out if it holds what we wrote; of one
-// that somebody has added lines to, our lines alone go; one in which our lines were edited stays, and is told.
+// that somebody has added lines to, our lines alone go; one in which our lines were edited stays, and is told. Where a file cannot be taken out
+// (a read-only /etc), the knob goes back all the same, unless a later change stands on it; the change stays open until its files are gone.
 //
 // # Units
 //
