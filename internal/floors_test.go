@@ -47,6 +47,8 @@ var floors = map[string]int{
 	"internal/traffic/engine":    1, // threads and sockets; knows of no test
 	"internal/traffic/admission": 1, // who may ask how much of a server
 
+	"internal/knob":             2, // names, definitions and values of tunables
+	"internal/knob/live":        3, // the tunables of the running system
 	"internal/host":             2,
 	"internal/traffic/echo":     2, // single packets
 	"internal/traffic/datagram": 2, // UDP in bulk
@@ -59,7 +61,6 @@ var floors = map[string]int{
 
 	"internal/capture": 3, // one host in a file that can be sent to a stranger
 	"internal/ceiling": 3, // the rates that a host cannot pass: arithmetic on a snapshot
-	"internal/knob":    3,
 	"internal/traffic": 3,
 	"internal/watch":   3, // one host over a time, without a test: counters, processors, interrupts, sockets
 
@@ -227,7 +228,7 @@ func TestFloorsCanFail(t *testing.T) {
 	for _, c := range []struct{ name, imp, want string }{
 		{"internal/stats", module + "/internal/cli", "imports go down only"},
 		{"internal/tune", module + "/internal/diagnose", "imports go down only"},
-		{"internal/knob", "os/exec", "may start programs"},
+		{"internal/knob/live", "os/exec", "may start programs"},
 		{"internal/host", "github.com/mdlayher/netlink", "belongs to"},
 		{"internal/journal", module + "/internal/knob/knobtest", "for tests alone"},
 		{"internal/nowhere", "fmt", "has no floor"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/knob/live"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 )
@@ -115,11 +116,11 @@ func normalize(id knob.ID, v knob.Value) (knob.Value, error) {
 
 // It takes no journal: nothing is written, and looking must be possible while a tune holds the lock.
 func (a *app) dryRun(ctx context.Context, settings []knob.Setting) error {
-	live := knob.NewLive()
-	dry := knob.NewDryRun(live)
+	system := live.New()
+	dry := knob.NewDryRun(system)
 	var changes []journal.Change
 	for _, s := range settings {
-		from, err := live.Read(ctx, s.Knob)
+		from, err := system.Read(ctx, s.Knob)
 		if err != nil {
 			return err
 		}

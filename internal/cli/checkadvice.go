@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/advice"
-	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/knob/live"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 )
@@ -59,7 +59,7 @@ their newest release. --os and --release choose another one.`,
 				return fmt.Errorf("check-advice %s: %w", args[0], err)
 			}
 			if current {
-				target.Present = advice.FromBackend(cmd.Context(), knob.NewLive())
+				target.Present = advice.FromBackend(cmd.Context(), live.New())
 			}
 			judged := target.Judge(file)
 			// A release that no line of the text is judged for was meant for another system: --release 7 of a .reg file.
@@ -112,7 +112,7 @@ func (a *app) adviceTarget(ctx context.Context, system advice.OS, release string
 	}
 	if release == "" && of == advice.Linux {
 		// A host without such a file is no Linux host; the newest kernel is the best that can be said there.
-		here, err := knob.NewLive().Read(ctx, "sysctl:kernel.osrelease")
+		here, err := live.New().Read(ctx, "sysctl:kernel.osrelease")
 		if err != nil {
 			return target, nil, nil
 		}

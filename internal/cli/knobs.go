@@ -13,6 +13,7 @@ import (
 
 	"github.com/linerate/linerate/internal/bootconf"
 	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/knob/live"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 )
@@ -148,12 +149,12 @@ func asked(pattern string) knob.ID {
 // out. A knob that has no star in its name was asked for and says that it is not there. Of is a glob that the names have to fit, empty for
 // all of them.
 func currentKnobs(ctx context.Context, definitions []knob.Definition, only knob.ID, of string) (map[knob.ID][]report.KnobNow, error) {
-	live, boot := knob.NewLive(), bootconf.Read(os.DirFS("/"))
+	system, boot := live.New(), bootconf.Read(os.DirFS("/"))
 	now := make(map[knob.ID][]report.KnobNow)
 	for _, d := range definitions {
 		ids, err := []knob.ID{only}, error(nil)
 		if only == "" {
-			ids, err = live.Instances(ctx, d)
+			ids, err = system.Instances(ctx, d)
 		}
 		if err != nil {
 			ids = nil
@@ -163,7 +164,7 @@ func currentKnobs(ctx context.Context, definitions []knob.Definition, only knob.
 			if of != "" && !overlap(of, string(id)) {
 				continue
 			}
-			v, err := live.Read(ctx, id)
+			v, err := system.Read(ctx, id)
 			if errors.Is(err, fs.ErrNotExist) && id != d.Pattern && id != only {
 				continue
 			}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/linerate/linerate/internal/durable"
 	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/knob/live"
 	"github.com/linerate/linerate/internal/owner"
 	"github.com/linerate/linerate/internal/persist"
 	"github.com/linerate/linerate/internal/report"
@@ -340,7 +340,7 @@ func (a *app) persistCheck(ctx context.Context, o persistOptions) error {
 		return err
 	}
 	defer done()
-	findings := persist.Checker{Host: host, Knobs: knob.NewLive(), BootID: boot, Kept: kept}.Check(ctx, changes)
+	findings := persist.Checker{Host: host, Knobs: live.New(), BootID: boot, Kept: kept}.Check(ctx, changes)
 	doc := report.NewPersistCheck(a.envelope(""), o.root, findings, kept)
 	err = a.print(doc, func(s text.Style) error {
 		if len(findings) == 0 {

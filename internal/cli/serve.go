@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/knob/live"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
@@ -192,7 +192,7 @@ func (a *app) serverOptions(f serveFlags) (peer.ServerOptions, admission.Limits,
 		return peer.ServerOptions{}, all, err
 	}
 	return peer.ServerOptions{
-		Backend: knob.NewLive(), Version: version, AllowTuning: f.tuning,
+		Backend: live.New(), Version: version, AllowTuning: f.tuning,
 		MaxClients: f.maxClients, AtOnce: f.atOnce, Limits: native,
 		OpenJournal: func() (*journal.Journal, error) {
 			return journal.Open(journalOptions(dir, journal.Lease, peer.FarSide))

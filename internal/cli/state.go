@@ -8,7 +8,7 @@ import (
 
 	"github.com/linerate/linerate/internal/durable"
 	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/knob/live"
 )
 
 // openJournal takes this host's journal: live knobs, values compared in canonical form, trials watched by a guard process that
@@ -37,7 +37,7 @@ func (a *app) tellNotices(dir string) {
 
 func journalOptions(dir string, mode journal.Mode, side string) journal.Options {
 	return journal.Options{
-		Dir: dir, Backend: knob.NewLive(), Mode: mode, Side: side,
+		Dir: dir, Backend: live.New(), Mode: mode, Side: side,
 		Normalize: normalize, Guard: &journal.GuardOptions{},
 	}
 }

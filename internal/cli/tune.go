@@ -16,6 +16,7 @@ import (
 	"github.com/linerate/linerate/internal/goal"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/knob/live"
 	"github.com/linerate/linerate/internal/loop"
 	drawn "github.com/linerate/linerate/internal/report/page"
 	"github.com/linerate/linerate/internal/report/text"
@@ -226,7 +227,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	o.Step = func(step string) { p.Status("%s", step) }
 	o.Planned = func(plan *loop.Plan) { tellPlan(p, plan) }
 	o.Progress = tuneProgress(p, o.Objective.Goal)
-	near := loop.Near{Journal: j, Backend: knob.NewLive(), For: leaseFor(f.budget)}
+	near := loop.Near{Journal: j, Backend: live.New(), For: leaseFor(f.budget)}
 	if o.DryRun {
 		return a.tunePlan(ctx, near, client, target, o, p)
 	}

@@ -13,12 +13,13 @@ import (
 	"github.com/linerate/linerate/internal/durable"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/knob/live"
 )
 
 // TestLiveNamespace changes real knobs, in a network namespace of its own, and checks that nobody outside takes them for his.
 func TestLiveNamespace(t *testing.T) {
 	o := journal.Options{
-		Dir: filepath.Join(t.TempDir(), "state"), FS: durable.OS(), Backend: knob.NewLive(), Catalog: knob.Catalogue(), Unguarded: true,
+		Dir: filepath.Join(t.TempDir(), "state"), FS: durable.OS(), Backend: live.New(), Catalog: knob.Catalogue(), Unguarded: true,
 	}
 	entered := make(chan error)
 	var held *os.File // keeps the namespace alive when nobody is in it any more

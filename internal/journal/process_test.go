@@ -25,6 +25,7 @@ import (
 	"github.com/linerate/linerate/internal/durable"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/knob/live"
 )
 
 // The test binary plays four parts. Started as `TEST KNOBS guard …` it is a guard, as `TEST KNOBS writer STATE MODE` a writer, as
@@ -54,7 +55,7 @@ func finish(err error) {
 // processOptions opens the journal of the processes. They have the real clocks, and a boot id of their own, which not every system has.
 func processOptions(knobs, state string) journal.Options {
 	if knobs == "live" {
-		return journal.Options{Dir: state, Backend: knob.NewLive(), Catalog: knob.Catalogue()}
+		return journal.Options{Dir: state, Backend: live.New(), Catalog: knob.Catalogue()}
 	}
 	return journal.Options{Dir: state, Backend: fileKnobs{knobs}, BootID: "this boot"}
 }

@@ -126,7 +126,7 @@ func (d Definition) Canonical(v Value) (Value, error) { return d.normalize(v, fa
 
 func (d Definition) normalize(v Value, ranged bool) (Value, error) {
 	refuse := &RangeError{Value: v, Allowed: d.Allowed()}
-	s := squeeze(v)
+	s := v.Squeeze()
 	switch d.Form {
 	case FormInt, FormInts:
 		count := max(d.Count, 1)
@@ -191,7 +191,7 @@ func (d Definition) Equal(a, b Value) bool {
 	ca, errA := d.Canonical(a)
 	cb, errB := d.Canonical(b)
 	if errA != nil || errB != nil {
-		return squeeze(a) == squeeze(b)
+		return a.Squeeze() == b.Squeeze()
 	}
 	return ca == cb
 }

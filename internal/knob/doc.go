@@ -1,4 +1,4 @@
-// Package knob names every tunable of a host, says what is known about it, and reads and writes it.
+// Package knob names every tunable of a host, says what is known about it, and what reading and writing it means.
 //
 // # Model
 //
@@ -6,7 +6,7 @@
 // the text of its setting. A [Definition] is what linerate knows about a tunable or a family of them: what it does, form and range,
 // the default and where that was read, who shares it, what changing it disturbs, when a change takes effect, the symptom that asks
 // for it and what it can cost. The [Catalog] holds all definitions; it is data (catalogue/KIND.json), not code. A [Backend] reads
-// and writes: [Live] the running system, [Memory] a host that exists in a test, [DryRun] what would be written.
+// and writes: package live the running system, [Memory] a host that exists in a test, [DryRun] what would be written.
 // One suite (package knobtest) holds for all of them.
 //
 // # Names
@@ -39,14 +39,11 @@
 //
 // # Sources
 //
-// Documentation/networking/ip-sysctl.rst, Documentation/admin-guide/sysctl/net.rst, Documentation/ABI/testing/sysfs-class-net{,-queues},
-// Documentation/core-api/irq/irq-affinity.rst, ip-route(8), ethtool(8), nfs(5); defaults were read on Linux 6.18 where the definition says so.
+// Documentation/networking/ip-sysctl.rst, Documentation/admin-guide/sysctl/net.rst, ip-route(8), ethtool(8), nfs(5); defaults were read on Linux 6.18 where
+// the definition says so.
 //
 // # Limits
 //
-// Live is Linux only so far: all kinds but registry, ipadm and dladm, which are those of other systems. It works in the network namespace of the
-// calling thread; what is a file of sysfs (queues, some of link) only where /sys shows that namespace. A qdisc
-// with parameters that somebody set is not replaced by another kind. Interrupts and modules belong to the whole host. A sysctl that the
-// kernel keeps for the whole host is absent or read-only in other network namespaces ([Place]).
-// Only package journal may call Write.
+// The catalogue is Linux's: kinds of other systems (registry, ipadm, dladm) have names and no definitions yet. Which knobs a host has, and what it makes of a
+// value, only a backend can say. Only package journal may call Write.
 package knob

@@ -59,7 +59,7 @@ func (d *DryRun) Write(ctx context.Context, id ID, v Value) error {
 			return &Error{Op: "write", Knob: id, Err: err}
 		}
 	} else {
-		v = squeeze(v)
+		v = v.Squeeze()
 	}
 	// Only the kernel knows the rest (limits of a driver, memory); a dry run that passes is no promise.
 	if c, ok := d.inner.(Checker); ok {

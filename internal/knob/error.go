@@ -51,6 +51,12 @@ func (e *Error) Error() string { return fmt.Sprintf("%s %s: %v", e.Op, e.Knob, e
 // Unwrap gives the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+// WithHint adds what to do about it, in one sentence.
+func (e *Error) WithHint(hint string) *Error {
+	e.hint = hint
+	return e
+}
+
 // Hint says what to do about it, in one sentence; empty when there is nothing to say.
 func (e *Error) Hint() string { return e.hint }
 

@@ -45,7 +45,7 @@ const (
 	ScopeSocket    Scope = "socket"
 )
 
-// Backend reads and writes knobs of one host. Implementations: the live system of each OS, Memory, DryRun; one conformance suite
+// Backend reads and writes knobs of one host. Implementations: package live for the running system, Memory, DryRun; one conformance suite
 // (package knobtest) holds for all of them. Errors satisfy errors.Is with fs.ErrNotExist (no such knob on this host),
 // fs.ErrPermission (not permitted) and ErrNotSupported (this kernel, driver or OS cannot), and are *Error.
 // Only package journal may call Write.

@@ -127,5 +127,5 @@ func (m *Memory) check(ctx context.Context, id ID, v Value) (Value, error) {
 	if d, ok := m.catalog.Lookup(id); ok {
 		return d.Normalize(v)
 	}
-	return squeeze(v), nil
+	return v.Squeeze(), nil
 }

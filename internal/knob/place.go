@@ -16,7 +16,8 @@ func (d Definition) Refusal(p Place) error {
 	if d.Scope != ScopeGlobal || !p.Known || p.InitialNetNS {
 		return nil
 	}
-	return &Error{Op: "check", Knob: d.Pattern, Err: ErrGlobal, hint: hintGlobal}
+	return &Error{Op: "check", Knob: d.Pattern, Err: ErrGlobal, hint: HintGlobal}
 }
 
-const hintGlobal = "this setting is shared by the whole host: change it on the host, outside of the container"
+// HintGlobal is the hint of ErrGlobal, and of a knob of the whole host that a container does not even see.
+const HintGlobal = "this setting is shared by the whole host: change it on the host, outside of the container"

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// squeeze trims a value and turns every run of blanks, tabs and line ends into one blank: the kernel parts numbers with tabs.
-func squeeze(v Value) Value { return Value(strings.Join(strings.Fields(string(v)), " ")) }
+// Squeeze trims a value and turns every run of blanks, tabs and line ends into one blank: the kernel parts numbers with tabs.
+func (v Value) Squeeze() Value { return Value(strings.Join(strings.Fields(string(v)), " ")) }
 
 // The words of ethtool(8), the digits of sysctls and the letters of module parameters are taken for both forms; what is written is the form's own.
 func parseBool(s string) (on, ok bool) {

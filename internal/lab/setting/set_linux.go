@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/knob/live"
 	"github.com/linerate/linerate/internal/nl"
 	"github.com/linerate/linerate/internal/nl/ethtool"
 	"github.com/linerate/linerate/internal/nl/route"
@@ -65,7 +66,7 @@ func Set(c *nl.Client, name, value string) error {
 
 // write sets what only some cards have (rings, coalescing, pause, link modes, limits of segmentation), by the catalogue's names and forms.
 func write(name, value string) error {
-	return knob.NewLive().Write(context.Background(), knob.ID(name), knob.Value(value))
+	return live.New().Write(context.Background(), knob.ID(name), knob.Value(value))
 }
 
 // setQdisc makes a discipline the root of a device, described as by tc(8) but in plain numbers: a kind and pairs of name and value. Of
