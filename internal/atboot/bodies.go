@@ -3,7 +3,8 @@ package atboot
 // bodies are the files behind their first line.
 //
 // Before systemd-sysctl and network-pre: what a change wrote for the next start, and was not finished, must be gone before anybody reads it. The
-// unit may write where a change may have written, and where knobs are; all else is closed to it. Status 3 says that something was
+// unit may write where a change may have written, and where knobs are; all else is closed to it. AF_INET is for a socket that ioctls of cards go through, and
+// connects to nobody. Status 3 says that something was
 // left alone because somebody else had changed it, which is no failure of the start.
 var bodies = map[Init]string{
 	Systemd: `[Unit]
@@ -31,7 +32,7 @@ ProtectClock=yes
 ProtectHostname=yes
 NoNewPrivileges=yes
 CapabilityBoundingSet=CAP_DAC_OVERRIDE CAP_FOWNER CAP_NET_ADMIN CAP_SYS_ADMIN
-RestrictAddressFamilies=AF_NETLINK AF_UNIX
+RestrictAddressFamilies=AF_NETLINK AF_UNIX AF_INET
 RestrictNamespaces=yes
 RestrictRealtime=yes
 RestrictSUIDSGID=yes
