@@ -146,6 +146,32 @@ func TestSegmentLengthsFollowTheRoundTrip(t *testing.T) {
 	}
 }
 
+// A budget that just does not hold a pilot, a trial and a confirmation gets shorter segments; one that never could gets none, and nobody's flag is cut.
+func TestSegmentsFitTheBudget(t *testing.T) {
+	whole := probing{objective: goal.Objective{Goal: goal.Throughput}, streams: 1, segment: 5 * time.Second, warmUp: 2500 * time.Millisecond}
+	for name, c := range map[string]struct {
+		left            time.Duration
+		o               TuneOptions
+		segment, warmUp time.Duration
+	}{
+		"room":     {10 * time.Minute, TuneOptions{}, 5 * time.Second, 2500 * time.Millisecond},
+		"tight":    {286 * time.Second, TuneOptions{}, 4500 * time.Millisecond, 2250 * time.Millisecond},
+		"hopeless": {time.Minute, TuneOptions{}, 5 * time.Second, 2500 * time.Millisecond},
+		"by flag":  {280 * time.Second, TuneOptions{Segment: 5 * time.Second}, 5 * time.Second, 1750 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := whole.within(c.left, c.o)
+			if got.segment.Round(time.Millisecond) != c.segment || got.warmUp.Round(time.Millisecond) != c.warmUp {
+				t.Errorf("segment %v, warm-up %v; want %v, %v", got.segment, got.warmUp, c.segment, c.warmUp)
+			}
+		})
+	}
+	short := probing{objective: goal.Objective{Goal: goal.Throughput}, streams: 1, segment: leastSegment, warmUp: leastWarmUp}
+	if got := short.within(30*time.Second, TuneOptions{}); got.segment != leastSegment || got.warmUp != leastWarmUp {
+		t.Errorf("segment %v, warm-up %v are shorter than processor time can be counted in", got.segment, got.warmUp)
+	}
+}
+
 func TestNothingToTune(t *testing.T) {
 	v := &Verdict{
 		Case:     diagnose.Case{Runs: []traffic.Result{*streamResult(nil)}},

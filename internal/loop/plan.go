@@ -55,10 +55,7 @@ const (
 // planOf reads the present values and reckons the time. A knob that cannot be read is refused with the reason.
 func planOf(ctx context.Context, o TuneOptions, base probing, candidates []tune.Candidate, refused refusals, hosts map[tune.Side]reader) *Plan {
 	tests := newProber(nil, base).specs
-	p := &Plan{Objective: o.Objective.String(), Segment: base.segment, WarmUp: tests[0].WarmUp}
-	for _, t := range tests {
-		p.each += t.Duration + t.WarmUp + setUp
-	}
+	p := &Plan{Objective: o.Objective.String(), Segment: base.segment, WarmUp: tests[0].WarmUp, each: base.each()}
 	segment := p.each
 	fixed := 0
 	for _, c := range candidates {

@@ -117,6 +117,9 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 	if base.warmUp == 0 {
 		base.warmUp = warmUpFor(before)
 	}
+	if o.Budget > 0 {
+		base = base.within(o.Budget-time.Since(began), o)
+	}
 	refused := o.refusals(before, near)
 	t.Plan = planOf(ctx, o, base, candidates, refused, map[tune.Side]reader{tune.Near: near, tune.Far: far})
 	t.Plan.RoundTrip = roundTrip(before)
@@ -230,46 +233,3 @@ func changesOf(o *tune.Outcome) []journal.Change {
 	}
 	return changes
 }
-
-// The length of a segment follows from the round trip: a flow needs some tens of round trips to reach its rate (slow start
-// doubles once a round trip; bbr drains and probes in cycles of eight), and the part that counts must hold several of those cycles.
-const (
-	warmUpRoundTrips  = 25
-	segmentRoundTrips = 50
-)
-
-// Below 200 ms the start of the connections themselves would count; above 3 s an experiment of a hundred segments
-// takes longer than anybody waits.
-func warmUpFor(v *Verdict) time.Duration {
-	return clamp(warmUpRoundTrips*roundTrip(v), 200*time.Millisecond, 3*time.Second)
-}
-
-// At least 0.8 s, because the counters of processor time tick at 100 Hz and the cost per gigabyte of a shorter
-// segment would hang on a few ticks; at most 8 s for the same reason as the warm-up.
-func segmentFor(v *Verdict) time.Duration {
-	return clamp(segmentRoundTrips*roundTrip(v), 800*time.Millisecond, 8*time.Second)
-}
-
-// roundTrip is the idle round trip as far as it is known, else what the loaded stream saw as its least.
-//
-// A median for the ping, since a segment shall fit the path as it usually is; the minimum for the stream, as its mean
-// holds the queue that the stream made itself.
-func roundTrip(v *Verdict) time.Duration {
-	for _, r := range v.Runs {
-		// Not the stream's: its pings ran beside the load.
-		if r.Test == traffic.Ping && r.RTT != nil && r.RTT.P50 > 0 {
-			return time.Duration(r.RTT.P50 * float64(time.Second))
-		}
-	}
-	var least float64
-	for _, r := range v.Runs {
-		for _, t := range append(append([]traffic.TCPInfo{}, r.Ends.Local.TCP...), r.Ends.Remote.TCP...) {
-			if t.Sender && t.MinRTTSeconds > 0 && (least == 0 || t.MinRTTSeconds < least) {
-				least = t.MinRTTSeconds
-			}
-		}
-	}
-	return time.Duration(least * float64(time.Second))
-}
-
-func clamp(d, low, high time.Duration) time.Duration { return min(max(d, low), high) }
