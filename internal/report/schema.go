@@ -78,7 +78,7 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[tune.Side]():    {string(tune.Near), string(tune.Far)},
 	reflect.TypeFor[tune.State]():   {string(tune.StateTrial), string(tune.StateCommitted), string(tune.StateUndone)},
 	reflect.TypeFor[tune.Phase](): {string(tune.PhasePilot), string(tune.PhaseLevels), string(tune.PhaseTrial),
-		string(tune.PhaseConfirmation), string(tune.PhaseAblation)},
+		string(tune.PhaseConfirmation), string(tune.PhaseAblation), string(tune.PhaseSoak)},
 	reflect.TypeFor[PersistState](): {string(PersistPlanned), string(PersistDone), string(PersistByHand), string(PersistRefused), string(PersistHeld),
 		string(PersistLost), string(PersistWaiting), string(PersistCovered)},
 	reflect.TypeFor[journal.State](): {string(journal.Trial), string(journal.Committed), string(journal.Persisted), string(journal.Undone), "dry-run"},

@@ -95,6 +95,10 @@ func smallSampleFactor(n int) float64 {
 // averages over pairs exist.
 const zeroShare = 1e-6
 
+// FromNothing is the ratio that stands for something where there was nothing (PairedLogRatio): no gain of that size was measured. Its inverse stands for
+// nothing where there was something.
+const FromNothing = 1 / zeroShare
+
 // PairedLogRatio gives ln(b/a) for every pair: positive where b is higher. The shorter slice decides the length. A value that is not
 // positive (nothing came through) counts as a millionth of its partner, so that the ratio stays finite and terrible; two such
 // values are equal.

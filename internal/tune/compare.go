@@ -180,6 +180,10 @@ func (b bar) nextLook(n int) stats.Look {
 // be kept, as everything else is taken back anyway. Intervals are of logarithms, so 0 is no change.
 func (s *session) decide(bar bar, ratios []float64, interval stats.Interval, out *answer) {
 	effect, needed := out.effect, 100*math.Expm1(max(bar.low, bar.estimate))
+	ask, prospect := fmt.Sprintf(", %.1f %% needed", needed), fmt.Sprintf("the %.1f %% needed", needed)
+	if needed == 0 {
+		ask, prospect = "", "any gain"
+	}
 	switch last := len(ratios) == bar.plan.MaxPairs(); {
 	case interval.High < 0:
 		out.decision, out.reason = worse, fmt.Sprintf("worse: %s", effect)
@@ -194,9 +198,9 @@ func (s *session) decide(bar bar, ratios []float64, interval stats.Interval, out
 			out.decision, out.reason = better, fmt.Sprintf("gains %s beyond doubt", effect)
 		}
 	case last:
-		out.decision, out.reason = unproven, fmt.Sprintf("not proven: %s after %d pairs, %.1f %% needed", effect, len(ratios), needed)
+		out.decision, out.reason = unproven, fmt.Sprintf("not proven: %s after %d pairs%s", effect, len(ratios), ask)
 	case s.futile(bar, ratios, interval.Estimate):
-		out.decision, out.reason = unproven, fmt.Sprintf("not proven: %s after %d pairs and no prospect of the %.1f %% needed", effect, len(ratios), needed)
+		out.decision, out.reason = unproven, fmt.Sprintf("not proven: %s after %d pairs and no prospect of %s", effect, len(ratios), prospect)
 	}
 }
 

@@ -63,10 +63,18 @@ func (s *session) warn(format string, args ...any) {
 	s.emit(Event{Kind: EventWarning, Text: text})
 }
 
-// String prints an effect as people read it: "×25.3 (×24.8…×25.9)" when it is large, "+3.2 % (+1.4 %…+5.1 %)" otherwise.
+// String prints an effect as people read it: "×25.3 (×24.8…×25.9)" when it is large, "+3.2 % (+1.4 %…+5.1 %)" otherwise, and in words where one side was
+// nothing.
 func (e Effect) String() string {
-	if e.Ratio == 0 {
+	switch {
+	case e.Ratio == 0:
 		return "effect not known"
+	case FromNothing(e.Ratio):
+		return "something where there was nothing"
+	case ToNothing(e.Ratio):
+		return "nothing is left"
+	case FromNothing(e.High) && e.Low > 1:
+		return "×" + unit.FormatCount(e.Low) + " or more"
 	}
 	print := func(r float64) string {
 		if e.Ratio >= 2 || e.Ratio <= 0.5 {

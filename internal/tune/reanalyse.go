@@ -279,12 +279,26 @@ func (s *session) recall(c *Comparison, o *Outcome) {
 			return
 		}
 		c.Stored, c.Decided = o.Final, RevertedUnproven
-		if !o.RolledBack {
+		// Only what was confirmed has soaked.
+		if !o.RolledBack || o.Soak != nil {
 			c.Decided = Kept
 		}
 		// What comes after it may have taken the set back all the same.
-		later := o.RolledBack && slices.ContainsFunc(o.Segments, func(s Segment) bool { return s.Phase == PhaseAblation })
+		later := o.RolledBack && o.Soak == nil && slices.ContainsFunc(o.Segments, func(s Segment) bool { return s.Phase == PhaseAblation })
 		c.Differs = (c.Judged == Kept) != (c.Decided == Kept) && !later
+	case PhaseSoak:
+		if o.Soak == nil {
+			return
+		}
+		c.Stored = &o.Soak.Effect
+		if o.Soak.Untested {
+			return
+		}
+		c.Decided = RevertedUnproven
+		if o.Soak.Held {
+			c.Decided = Kept
+		}
+		c.Differs = (c.Judged == Kept) != o.Soak.Held
 	}
 }
 

@@ -493,6 +493,10 @@ func TestEffectString(t *testing.T) {
 		"-0.4 %":                    {Ratio: 0.996},
 		"×0.250 (×0.200…×0.300)":    {Ratio: 0.25, Low: 0.2, High: 0.3},
 		"+60.0 % (+50.0 %…+70.0 %)": {Ratio: 1.6, Low: 1.5, High: 1.7},
+		// A millionth stands for nothing (stats.PairedLogRatio).
+		"something where there was nothing": {Ratio: 1e6, Low: 1e6, High: 1e6},
+		"×50 or more":                       {Ratio: 7071, Low: 50, High: 1e6},
+		"nothing is left":                   {Ratio: 1e-6, Low: 1e-6, High: 0.9},
 	} {
 		if got := e.String(); got != want {
 			t.Errorf("%+v prints as %q, want %q", e, got, want)

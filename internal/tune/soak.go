@@ -12,10 +12,12 @@ import (
 // Soak is the second test of a committed set, after it has been in force for a while.
 type Soak struct {
 	Effect
-	Waited float64    `json:"waited_seconds"` // between commit and test
-	Held   bool       `json:"held"`           // the set stays
-	Reason string     `json:"reason"`
-	Guards []GuardRun `json:"guards,omitempty"`
+	Waited float64 `json:"waited_seconds"` // between commit and test
+	Held   bool    `json:"held"`           // the set stays
+	// Untested says that the bench was too disturbed for the test, so that the set stays for want of a reason against it.
+	Untested bool       `json:"untested,omitempty"`
+	Reason   string     `json:"reason"`
+	Guards   []GuardRun `json:"guards,omitempty"`
 }
 
 // soak waits with the committed set in force, compares it with the original once more, and takes everything back when the gain is no
@@ -42,7 +44,7 @@ func (s *session) soak(ctx context.Context) error {
 	switch {
 	case errors.As(err, &disturbed):
 		s.warn("the soak could not be tested, and the changes stay: %v", disturbed)
-		out.Held, out.Reason = true, disturbed.Error()
+		out.Held, out.Untested, out.Reason = true, true, disturbed.Error()
 	case err != nil:
 		out.Reason = "broken off: " + err.Error()
 		return err

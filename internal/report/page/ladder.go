@@ -8,6 +8,7 @@ import (
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/words"
 	"github.com/linerate/linerate/internal/tune"
+	"github.com/linerate/linerate/internal/unit"
 )
 
 // ladder is the plot of every trial's effect with its interval, on an axis on which twice and half are equally far.
@@ -30,7 +31,7 @@ type rung struct {
 	OpenLow, OpenHigh            bool
 }
 
-// newLadder lays out the trials in their order, and the confirmation of everything kept as the last row.
+// newLadder lays out the trials in their order, and the confirmation of everything kept below them, with the test after the wait.
 //
 // The order is that of the experiment and not of the effects, because each trial was made on top of those kept before
 // it.
@@ -58,6 +59,20 @@ func newLadder(d *report.TuneDocument) *ladder {
 			Interval: words.Interval(*d.Final), Pairs: words.Count(d.Final.Pairs), Verdict: "proved", Class: "kept total", Shape: shape(tune.Kept),
 		}
 		r.place(*d.Final, scale)
+		l.Rows = append(l.Rows, r)
+	}
+	if k := d.Soak; k != nil {
+		r := rung{
+			Number: "⧗", Knob: "the same after " + unit.FormatSeconds(k.Waited) + " in force", Reason: k.Reason, Effect: words.Times(k.Ratio),
+			Interval: words.Interval(k.Effect), Pairs: words.Count(k.Pairs), Verdict: "taken back", Class: string(tune.RevertedUnproven), Shape: shape(tune.RevertedUnproven),
+		}
+		switch {
+		case k.Untested:
+			r.Verdict = "could not be tested"
+		case k.Held:
+			r.Verdict, r.Class, r.Shape = "lasts", "kept total", shape(tune.Kept)
+		}
+		r.place(k.Effect, scale)
 		l.Rows = append(l.Rows, r)
 	}
 	l.Ticks = scale.ticks()
@@ -130,6 +145,9 @@ func ladderScale(d *report.TuneDocument) logScale {
 	}
 	if d.Final != nil {
 		cover(*d.Final)
+	}
+	if d.Soak != nil {
+		cover(d.Soak.Effect)
 	}
 	margin := 0.04 * (high - low)
 	return logScale{low - margin, high + margin}

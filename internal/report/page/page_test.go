@@ -54,7 +54,7 @@ func harmless(t *testing.T, page string) {
 
 // TestPages: every kind of run has its golden page.
 func TestPages(t *testing.T) {
-	for _, name := range []string{"tune", "tune-nothing", "tune-latency", "tune-hostile", "report", "report-stricter", "report-unfinished"} {
+	for _, name := range []string{"tune", "tune-nothing", "tune-latency", "tune-hostile", "tune-soak", "tune-soak-lost", "tune-from-nothing", "report", "report-stricter", "report-unfinished"} {
 		t.Run(name, func(t *testing.T) {
 			d := document(t, name)
 			var b bytes.Buffer

@@ -19,8 +19,9 @@ type series struct {
 	Times                       []tick // bottom axis
 	Levels                      []levelLine
 	Points                      []point
-	Cut                         bool // the axis does not begin at zero
-	Searched                    bool // there are segments of a search for the level
+	Cut                         bool   // the axis does not begin at zero
+	LeftOut                     string // the wait before the soak, which the bottom axis leaves out
+	Searched                    bool   // there are segments of a search for the level
 	Discarded                   []discarded
 }
 
@@ -84,7 +85,11 @@ func newSeries(d *report.TuneDocument) *series {
 		base = bottom - 0.15*(top-bottom) - 0.005*top
 	}
 	top += 0.08 * (top - base)
-	x := func(seconds float64) float64 { return seconds / end }
+	axis := newTimeAxis(d.Segments, end)
+	x := axis.at
+	if axis.wait > 0 {
+		t.LeftOut = unit.FormatSeconds(axis.wait)
+	}
 	height := func(v float64) float64 { return stripHeight + plotHeight*(1-(v-base)/(top-base)) }
 	t.Bands = bands(d, x)
 	for _, v := range niceTicks(base, top) {
@@ -92,7 +97,7 @@ func newSeries(d *report.TuneDocument) *series {
 	}
 	for i, anchor := range []string{"start", "middle", "middle", "middle", "end"} {
 		share := float64(i) / 4
-		t.Times = append(t.Times, tick{At: percentOf(share), Label: unit.FormatSeconds(math.Round(share * end)), Anchor: anchor})
+		t.Times = append(t.Times, tick{At: percentOf(share), Label: unit.FormatSeconds(math.Round(axis.seconds(share))), Anchor: anchor})
 	}
 	for _, s := range d.Segments {
 		p := point{X: percentOf(x(s.StartSeconds + s.DurationSeconds/2)), Y: pixels(height(s.Objective)), Class: "a", Shape: circle,
@@ -120,6 +125,40 @@ func newSeries(d *report.TuneDocument) *series {
 		}
 	}
 	return t
+}
+
+// timeAxis maps seconds since the start to shares of the width. The wait before a soak is left out: an hour in which nothing was measured would make a line of
+// the minutes in which all was.
+type timeAxis struct{ end, from, wait float64 }
+
+// newTimeAxis leaves out what lies between the last segment before the soak and its first, but for a gap that can be seen.
+func newTimeAxis(segments []tune.Segment, end float64) timeAxis {
+	a := timeAxis{end: end}
+	for _, s := range segments {
+		if s.Phase == tune.PhaseSoak {
+			if wait := s.StartSeconds - a.from; wait > end/10 {
+				a.wait = wait - (end-wait)/50
+			}
+			return a
+		}
+		a.from = max(a.from, s.StartSeconds+s.DurationSeconds)
+	}
+	return a
+}
+
+func (a timeAxis) at(seconds float64) float64 {
+	if seconds > a.from {
+		seconds = max(a.from, seconds-a.wait)
+	}
+	return seconds / (a.end - a.wait)
+}
+
+func (a timeAxis) seconds(share float64) float64 {
+	seconds := share * (a.end - a.wait)
+	if seconds > a.from {
+		seconds += a.wait
+	}
+	return seconds
 }
 
 // partName says which part of the experiment a segment belongs to.
@@ -187,6 +226,8 @@ func bands(d *report.TuneDocument, x func(float64) float64) []band {
 			b.Label, b.Title = "proof", "everything kept against the original"
 		case tune.PhaseAblation:
 			b.Label, b.Title = "needed?", "the kept set without one change"
+		case tune.PhaseSoak:
+			b.Label, b.Title = "soak", "everything kept against the original, after a while in force"
 		case tune.PhaseTrial:
 			b.Label = strconv.Itoa(this.trial + 1)
 			if this.trial >= 0 && this.trial < len(d.Trials) {

@@ -28,6 +28,7 @@ type view struct {
 	Series                  *series
 	Ladder                  *ladder
 	Ablation                []ablationView
+	Together, Soaked        string // a sentence each; empty: not asked for
 	Changes                 []changeView
 	State                   string
 	Method                  []string
@@ -100,6 +101,12 @@ func newView(d *report.TuneDocument, again *tune.Reanalysis) view {
 	}
 	for _, a := range d.Ablation {
 		v.Ablation = append(v.Ablation, ablationView{string(a.Side), string(a.Knob), words.Times(a.Ratio), words.Interval(a.Effect), words.Needed(a)})
+	}
+	if d.Interaction != nil {
+		v.Together = words.Together(d.Interaction)
+	}
+	if d.Soak != nil {
+		v.Soaked = words.Soaked(d.Soak)
 	}
 	for _, c := range d.Changes {
 		v.Changes = append(v.Changes, changeView{c.ID, c.Side, string(c.Knob), words.Value(c.From), words.Value(c.To), string(c.State)})

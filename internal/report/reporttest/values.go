@@ -189,6 +189,72 @@ func hostileRun() report.TuneRun {
 	return r
 }
 
+// soakedRun kept two changes that overlap, and was tested again after an hour: the gain lasts, or it has gone.
+func soakedRun(lasts bool) report.TuneRun {
+	r := Run()
+	o := r.Outcome
+	mtu := tune.Trial{Knob: "link:lan0/mtu", From: "1500", To: "9000", Side: tune.Near, Verdict: tune.Kept,
+		Effect: tune.Effect{Pairs: 6, Ratio: 1.12, Low: 1.1, High: 1.14, Confidence: 0.95}, Reason: "gains +12.0 % (+10.0 %…+14.0 %), more than the 1.0 % needed"}
+	o.Trials[1] = mtu
+	o.Ablation = []tune.Ablation{{Knob: mtu.Knob, Side: mtu.Side, Effect: tune.Effect{Pairs: 6, Ratio: 1.03, Low: 1.02, High: 1.04, Confidence: 0.95}, Needed: true}}
+	o.Kept = append(o.Kept, tune.Change{Knob: mtu.Knob, Side: mtu.Side, From: mtu.From, To: mtu.To, ID: "01JE"})
+	o.Interaction = &tune.Interaction{Product: 4.38, Ratio: 0.895, Low: 0.872, High: 0.918, Text: "together they give ×3.92, and one by one they promised ×4.38"}
+	o.Warnings = []string{"the changes do not act as they did one by one: " + o.Interaction.Text}
+	last := o.Segments[len(o.Segments)-1]
+	b := 903e6
+	if !lasts {
+		b = 231.5e6
+	}
+	for i := range 6 {
+		for _, half := range []tune.Segment{{Arm: "A", Objective: 231e6}, {Arm: "B", Objective: b}} {
+			half.Phase, half.Pair, half.DurationSeconds = tune.PhaseSoak, i, 1.5
+			half.StartSeconds = last.StartSeconds + 3600 + 1.6*float64(len(o.Segments)%12)
+			half.Objective *= 1 + 0.008*math.Sin(float64(len(o.Segments))*2.4)
+			o.Segments = append(o.Segments, half)
+		}
+	}
+	o.Soak = &tune.Soak{Effect: tune.Effect{Pairs: 6, Ratio: 3.91, Low: 3.86, High: 3.96, Confidence: 0.95}, Waited: 3600, Held: true, Reason: "gains ×3.91 (×3.86…×3.96) beyond doubt"}
+	r.Changes = append(r.Changes, journal.Change{ID: "01JE", Time: Noon, Knob: mtu.Knob, Side: "near", From: mtu.From, To: mtu.To, State: journal.Committed})
+	if !lasts {
+		o.Soak = &tune.Soak{Effect: tune.Effect{Pairs: 6, Ratio: 1.002, Low: 0.994, High: 1.011, Confidence: 0.95}, Waited: 3600,
+			Reason: "not proven: +0.2 % (-0.6 %…+1.1 %) after 6 pairs and no prospect of any gain"}
+		o.RolledBack, o.State, o.Kept, r.Changes = true, tune.StateUndone, nil, nil
+		o.Reason = "the gain did not last 1 h 00 min: " + o.Soak.Reason
+		for i := range o.Trials {
+			if t := &o.Trials[i]; t.Verdict == tune.Kept {
+				t.Verdict, t.Reason = tune.RevertedUnproven, t.Reason+"; taken back: "+o.Reason
+			}
+		}
+	}
+	return r
+}
+
+// brokenPathRun mended a path that carried nothing at all.
+func brokenPathRun() report.TuneRun {
+	r := Run()
+	o := r.Outcome
+	nothing := tune.Effect{Pairs: 6, Ratio: 1e6, Low: 1e6, High: 1e6, Confidence: 0.95}
+	o.Baseline.Objective = 0
+	o.Trials = []tune.Trial{{Knob: "sysctl:net.ipv4.tcp_mtu_probing", From: "0", To: "1", Side: tune.Near, Effect: nothing, Verdict: tune.Kept,
+		Reason: "gains something where there was nothing, more than the 1.0 % needed"}}
+	o.Final = &nothing
+	o.Kept = []tune.Change{{Knob: "sysctl:net.ipv4.tcp_mtu_probing", Side: tune.Near, From: "0", To: "1", ID: "01JD"}}
+	r.Changes = []journal.Change{{ID: "01JD", Time: Noon, Knob: "sysctl:net.ipv4.tcp_mtu_probing", Side: "near", From: "0", To: "1", State: journal.Committed}}
+	o.Segments = nil
+	for i := range 24 {
+		s := tune.Segment{Phase: tune.PhasePilot, Pair: i / 2, Arm: string("AB"[i%2]), StartSeconds: 1.6 * float64(i), DurationSeconds: 1.5}
+		if i >= 12 {
+			s.Phase, s.Pair = tune.PhaseConfirmation, (i-12)/2
+			if i%2 == 1 {
+				s.Objective = 93.6e6
+			}
+		}
+		o.Segments = append(o.Segments, s)
+	}
+	return r
+}
+
+// latencyRun is a tune for transactions, with a change that is no longer needed.
 func latencyRun() report.TuneRun {
 	r := Run()
 	r.Goal = "latency"

@@ -41,6 +41,12 @@ func Tune(w io.Writer, d *report.TuneDocument, s Style) error {
 		}
 		t.print(p, "  ")
 	}
+	if d.Interaction != nil {
+		p.notes("TOGETHER", []string{words.Together(d.Interaction)})
+	}
+	if d.Soak != nil {
+		p.notes("SOAK", []string{words.Soaked(d.Soak)})
+	}
 	if len(d.Changes) > 0 {
 		p.line("")
 		p.head("CHANGES")

@@ -19,9 +19,10 @@ func Headline(d *report.TuneDocument) (verdict, sentence string) {
 	switch {
 	case result == report.NotFinished:
 		sentence = Sentence(d.Unfinished, "")
+	case result == report.Proved && tune.FromNothing(d.Final.Ratio):
+		sentence = fmt.Sprintf("From nothing to %s with %s.", Quantity(d, d.After.Objective), changes(len(d.Kept)))
 	case result == report.Proved:
-		sentence = fmt.Sprintf("%s → %s, %s (%s) with %s.", Quantity(d, d.Baseline.Objective), Quantity(d, d.After.Objective),
-			Times(d.Final.Ratio), Interval(*d.Final), changes(len(d.Kept)))
+		sentence = fmt.Sprintf("%s → %s, %s with %s.", Quantity(d, d.Baseline.Objective), Quantity(d, d.After.Objective), effect(*d.Final), changes(len(d.Kept)))
 	case result == report.NothingToTune:
 		sentence = Sentence(strings.TrimPrefix(d.Reason, "nothing to tune: "), "No change was worth trying.")
 	case d.Unreliable:
@@ -30,6 +31,38 @@ func Headline(d *report.TuneDocument) (verdict, sentence string) {
 		sentence = Sentence(d.Reason, fmt.Sprintf("None of %d trials was proven to help.", len(d.Trials)))
 	}
 	return capital(result), sentence
+}
+
+// effect is a factor with its interval, where it has one.
+func effect(e tune.Effect) string {
+	if span := Interval(e); span != "" {
+		return Times(e.Ratio) + " (" + span + ")"
+	}
+	return Times(e.Ratio)
+}
+
+// Together says how what was kept acts as a whole, beside what its changes promised one by one.
+func Together(i *tune.Interaction) string {
+	sentence := "The changes act together as they did one by one"
+	if i.Text != "" {
+		sentence = "The changes do not act together as they did one by one"
+	}
+	if i.Ratio == 0 || i.Product == 0 || tune.FromNothing(i.Product) {
+		return sentence + "."
+	}
+	return fmt.Sprintf("%s: their trials promised %s, and the whole is %s of that.", sentence, Times(i.Product), effect(tune.Effect{Ratio: i.Ratio, Low: i.Low, High: i.High}))
+}
+
+// Soaked says what the test came to that was made after the changes had been in force for a while.
+func Soaked(s *tune.Soak) string {
+	waited := "After " + unit.FormatSeconds(s.Waited) + " in force"
+	switch {
+	case s.Untested:
+		return fmt.Sprintf("%s they could not be tested again, and stay: %s.", waited, s.Reason)
+	case s.Held:
+		return fmt.Sprintf("%s the gain is still there, %s: they stay.", waited, effect(s.Effect))
+	}
+	return fmt.Sprintf("%s they did not stand the test (%s) and were taken back.", waited, s.Reason)
 }
 
 // Sentence makes a clause begin with a capital and end with a full stop; an empty one gives the other sentence.
@@ -169,6 +202,8 @@ func Comparison(c tune.Comparison) string {
 		return fmt.Sprintf("still needed: %s %s", c.Side, c.Knob)
 	case tune.PhaseConfirmation:
 		return "all kept against the original"
+	case tune.PhaseSoak:
+		return "the same after a while in force"
 	}
 	return string(c.Phase)
 }

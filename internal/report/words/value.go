@@ -14,13 +14,18 @@ import (
 // digits that a forged or broken document can ask for.
 const beyond = 1e18
 
-// Times prints an effect as a factor: ×3.91. Below two a third decimal is shown, because there it decides. Zero is not known.
+// Times prints an effect as a factor: ×3.91. Below two a third decimal is shown, because there it decides. Zero is not known. An effect on nothing, or to
+// nothing, is no factor and said in words.
 //
 // The third decimal is a tenth of a per cent, well below the one per cent that a change must prove to be kept.
 func Times(x float64) string {
 	switch {
 	case x == 0:
 		return ""
+	case tune.FromNothing(x):
+		return "from nothing"
+	case tune.ToNothing(x):
+		return "to nothing"
 	case x < 2:
 		return fmt.Sprintf("×%.3f", x)
 	case x < 100:
@@ -31,13 +36,19 @@ func Times(x float64) string {
 	return "×" + unit.FormatCount(x)
 }
 
-// Interval prints the ends of an effect; an end that is not known yet is an ellipsis, no ends are nothing.
+// Interval prints the ends of an effect; an end that is not known yet is an ellipsis, no ends are nothing. Where an end stands for nothing the other one bounds the
+// effect, and where both do there is nothing to add to it.
 func Interval(e tune.Effect) string {
-	if e.Low == 0 && e.High == 0 {
+	switch low, high := tune.ToNothing(e.Low), tune.FromNothing(e.High); {
+	case e.Low == 0 && e.High == 0, tune.FromNothing(e.Low), tune.ToNothing(e.High), low && high:
 		return ""
+	case low && e.High != 0 && e.High < 1:
+		return Times(e.High) + " or less"
+	case high && e.Low > 1:
+		return Times(e.Low) + " or more"
 	}
 	side := func(x float64) string {
-		if x == 0 {
+		if x == 0 || tune.FromNothing(x) || tune.ToNothing(x) {
 			return "…"
 		}
 		return Times(x)

@@ -1,6 +1,9 @@
 package words_test
 
 import (
+	"math"
+
+	"github.com/linerate/linerate/internal/stats"
 	"testing"
 
 	"github.com/linerate/linerate/internal/report"
@@ -23,6 +26,57 @@ func TestHeadlineWithoutTrials(t *testing.T) {
 		d := report.NewTune(reporttest.Envelope(), report.TuneRun{Goal: "throughput", Outcome: &tc.outcome})
 		if verdict, sentence := words.Headline(d); verdict != tc.wantVerdict || sentence != tc.wantSentence {
 			t.Errorf("%q: %q, %q", tc.outcome.Reason, verdict, sentence)
+		}
+	}
+}
+
+// TestEffects: factors as people read them, and words where one side was nothing: the ratio that stands for that is no figure.
+func TestEffects(t *testing.T) {
+	const all = stats.FromNothing
+	for _, tc := range []struct {
+		effect          tune.Effect
+		times, interval string
+	}{
+		{tune.Effect{}, "", ""},
+		{tune.Effect{Ratio: 1.0234, Low: 1.01}, "×1.023", "×1.010 to …"},
+		{tune.Effect{Ratio: 25.3, Low: 24.8, High: 25.9}, "×25.30", "×24.80 to ×25.90"},
+		{tune.Effect{Ratio: math.Exp(math.Log(all)), Low: all, High: all}, "from nothing", ""},
+		{tune.Effect{Ratio: 7071, Low: 50, High: all}, "×7071", "×50.00 or more"},
+		{tune.Effect{Ratio: all, High: all}, "from nothing", "… to …"},
+		{tune.Effect{Ratio: 1 / all, Low: 1 / all, High: 1 / all}, "to nothing", ""},
+		{tune.Effect{Ratio: 0.01, Low: 1 / all, High: 0.5}, "×0.010", "×0.500 or less"},
+		{tune.Effect{Ratio: 1, Low: 1 / all, High: all}, "×1.000", ""},
+		{tune.Effect{Ratio: 2e6, Low: 1.5e6, High: 3e6}, "×2.00 M", "×1.50 M to ×3.00 M"},
+	} {
+		if times, interval := words.Times(tc.effect.Ratio), words.Interval(tc.effect); times != tc.times || interval != tc.interval {
+			t.Errorf("%+v: %q, %q; want %q, %q", tc.effect, times, interval, tc.times, tc.interval)
+		}
+	}
+}
+
+// TestSoaked: what the test after the wait came to, whatever it was.
+func TestSoaked(t *testing.T) {
+	effect := tune.Effect{Pairs: 6, Ratio: 3.9, Low: 3.8, High: 4}
+	for want, soak := range map[string]tune.Soak{
+		"After 1 h 00 min in force the gain is still there, ×3.90 (×3.80 to ×4.00): they stay.":           {Effect: effect, Waited: 3600, Held: true, Reason: "gains"},
+		"After 1 h 00 min in force they could not be tested again, and stay: cross traffic.":              {Waited: 3600, Held: true, Untested: true, Reason: "cross traffic"},
+		"After 1 h 00 min in force they did not stand the test (not proven: +0.2 %) and were taken back.": {Effect: effect, Waited: 3600, Reason: "not proven: +0.2 %"},
+	} {
+		if got := words.Soaked(&soak); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestTogether: figures only where there are any.
+func TestTogether(t *testing.T) {
+	for want, i := range map[string]tune.Interaction{
+		"The changes act together as they did one by one: their trials promised ×4.38, and the whole is ×1.002 (×0.990 to ×1.010) of that.": {Product: 4.38, Ratio: 1.002, Low: 0.99, High: 1.01},
+		"The changes do not act together as they did one by one: their trials promised ×4.38, and the whole is ×0.895 of that.":             {Product: 4.38, Ratio: 0.895, Text: "less"},
+		"The changes act together as they did one by one.": {Product: stats.FromNothing, Ratio: 1},
+	} {
+		if got := words.Together(&i); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
