@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/wire"
 )
 
 // targetFlags are the flags of every command that talks to another host; same word for the same thing everywhere.
@@ -15,6 +17,7 @@ type targetFlags struct {
 	key     string
 	timeout time.Duration
 	trial   time.Duration // not a flag: how long the far guard lets a trial of this command last; 0: its default
+	tuning  bool          // not a flag: what ssh starts there may change that host
 }
 
 func (t *targetFlags) add(c *cobra.Command) {
@@ -28,8 +31,13 @@ func (a *app) connect(ctx context.Context, target string, t targetFlags, p *prog
 
 // connectUntil connects for tests that end early when curtail is closed.
 func (a *app) connectUntil(ctx context.Context, curtail <-chan struct{}, target string, t targetFlags, p *progress) (*peer.Client, error) {
+	var command []string // of ssh; the default one changes nothing
+	if t.tuning {
+		// Nobody has started a serve over there who could have allowed it: whoever may log in and run commands decides.
+		command = append(slices.Clone(wire.DefaultSSHCommand), "--allow-tuning")
+	}
 	return peer.Connect(ctx, target, peer.ConnectOptions{
-		Curtail: curtail,
+		Curtail: curtail, SSHCommand: command,
 
 		Key: a.key(t.key), Timeout: t.timeout, Version: version, TrialFor: t.trial,
 		Notify: func(message string) { p.Step("%s", message) },

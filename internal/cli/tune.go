@@ -2,6 +2,8 @@ package cli
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -23,6 +25,7 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/tune"
 	"github.com/linerate/linerate/internal/unit"
+	"github.com/linerate/linerate/internal/wire"
 )
 
 type tuneFlags struct {
@@ -56,7 +59,8 @@ beats the minimum useful effect and nothing else gets worse. The kept set is con
 whole, and what is no longer needed is dropped. Everything else is taken back; Ctrl-C, a lost
 peer or a killed process take all of it back.
 
-The other side must have been started with --allow-tuning, or only this side is changed. What another
+The other side must have been started with --allow-tuning, or only this side is changed; an ssh:// target
+is started so, as the user that ssh logs in. What another
 program on a host will write again (TuneD, irqbalance, NetworkManager, …) is told and left alone.
 The plan is told before anything is written; --dry-run ends there. With --soak the changes are
 tested once more when they have been in force for so long; Ctrl-C while it waits leaves them in
@@ -214,7 +218,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 		return err
 	}
 	// Far and near trials get the same time, so that neither side is left changed while the other has gone back.
-	f.target.trial = leaseFor(f.budget)
+	f.target.trial, f.target.tuning = leaseFor(f.budget), true
 	client, err := a.connect(ctx, target, f.target, p)
 	if err != nil {
 		return err
@@ -241,7 +245,7 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	if err != nil {
 		if t != nil && t.Outcome != nil {
 			record.finish(t, err)
-			return tuneError{err, t.Outcome.State != tune.StateUndone}
+			return lostPeer(tuneError{err, t.Outcome.State != tune.StateUndone}, j.Changes())
 		}
 		return err
 	}
@@ -256,6 +260,26 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 		}
 	}
 	return tuneStatus(t.Outcome)
+}
+
+// lostPeer is err, or where the peer went away in the middle, what that means for the changes that were in trial at both ends. What each call
+// to the other host met then says nothing more.
+func lostPeer(err error, here []journal.Change) error {
+	var gone *wire.Error
+	if !errors.As(err, &gone) || !errors.Is(err, wire.ErrPeerGone) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	for _, c := range here {
+		if c.State == journal.Trial {
+			return err // not all is well here either, and the error names it
+		}
+	}
+	why := gone.Cause()
+	if why != "" {
+		why = " (" + why + ")"
+	}
+	return statusError{exitUnreachable, "the other host is gone" + why + ": what was in trial here was taken back, and that host takes its own trials back by itself",
+		"is the path to it still up? `linerate history` there tells what it took back"}
 }
 
 // leaseFor is how long a guard lets an experiment go on. A writer that dies is noticed at once; the lease is for one that hangs,

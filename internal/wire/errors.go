@@ -41,10 +41,18 @@ func (e *Error) Error() string {
 		b.WriteString(" " + e.Peer)
 	}
 	b.WriteString(": " + e.Kind.Error())
-	if e.Err != nil {
-		b.WriteString(": " + plain(e.Err).Error())
+	if why := e.Cause(); why != "" {
+		b.WriteString(": " + why)
 	}
 	return b.String()
+}
+
+// Cause gives the text of Err without what the layers between repeat; empty if there is none.
+func (e *Error) Cause() string {
+	if e.Err == nil {
+		return ""
+	}
+	return plain(e.Err).Error()
 }
 
 // Unwrap gives kind and cause.
