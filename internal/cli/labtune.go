@@ -32,7 +32,8 @@ func (a *app) labTuneCommand() *cobra.Command {
 		Short: "Ask whether tuning repairs: plant every fault that a knob can mend, tune each, compare",
 		Long: `For every scenario whose fault a knob can mend: measure a sound world like it, make the world with its fault, measure, tune, measure
 again, take each kept change back and put it again in turns, undo, and compare every setting. A case is tuned when it reaches 90 % of the
-healthy figure within 20 trials, each kept change is worth more than the noise, and everything is back in the end. The last line is
+healthy figure within 20 trials, each kept change is worth more than the noise, and everything is back in the end. A case whose fault
+costs less than a tenth of it here, and for which nothing was kept, is named apart and does not count. The last line is
 
   tuned-percent=NN.N cases=N
 
@@ -143,9 +144,11 @@ func (a *app) labTune(ctx context.Context, cases []matrix.Case, f labTuneFlags) 
 		Guest:    tunesInGuests(status, f),
 		Progress: func(c matrix.Case, what string) { status(c.Name() + ": " + what) },
 		Done: func(c report.TuneMatrixCase) {
-			played++
 			if c.Tuned {
 				tuned++
+			}
+			if !c.Free {
+				played++
 			}
 		},
 	})

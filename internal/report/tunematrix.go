@@ -54,12 +54,13 @@ type TuneMatrixCase struct {
 	Share    *float64        `json:"share_ratio,omitempty"` // after over healthy
 	Trials   int             `json:"trials_total"`          // that were measured; those tried together are one
 	Seconds  float64         `json:"tune_seconds,omitempty"`
-	Ended    string          `json:"ended,omitempty"` // why the tune ended, in its own words
-	Kept     []TuneRemoval   `json:"kept"`            // with what each is worth beside the others
-	Minimal  bool            `json:"minimal"`         // each kept change is needed
-	Undone   bool            `json:"undone"`          // after undo every setting of both hosts is as before
-	Tuned    bool            `json:"tuned"`           // all that is asked of it
-	Null     bool            `json:"null,omitempty"`  // a sound world, and only knobs without an effect were tried
+	Ended    string          `json:"ended,omitempty"`         // why the tune ended, in its own words
+	Kept     []TuneRemoval   `json:"kept"`                    // with what each is worth beside the others
+	Minimal  bool            `json:"minimal"`                 // each kept change is needed
+	Undone   bool            `json:"undone"`                  // after undo every setting of both hosts is as before
+	Tuned    bool            `json:"tuned"`                   // all that is asked of it
+	Null     bool            `json:"null,omitempty"`          // a sound world, and only knobs without an effect were tried
+	Free     bool            `json:"costs_nothing,omitempty"` // the fault takes less than what tuning may leave, and nothing was kept: neither tuned nor failed
 	Skipped  bool            `json:"skipped,omitempty"`
 	Reason   string          `json:"reason,omitempty"` // why it is not, or why it was skipped
 	Warnings []string        `json:"warnings"`         // of the bench
@@ -78,6 +79,7 @@ func (c *TuneMatrixCase) Judge() {
 	}
 	spare := slices.IndexFunc(c.Kept, func(r TuneRemoval) bool { return !r.Needed })
 	c.Minimal = spare < 0
+	c.Free = c.free()
 	switch {
 	case c.Skipped || c.Reason != "":
 	case c.Null && c.Trials == 0:
@@ -85,6 +87,7 @@ func (c *TuneMatrixCase) Judge() {
 	case c.Null && float64(len(c.Kept)) > nullKept*float64(c.Trials):
 		c.Reason = "knobs without an effect were kept: " + strings.Join(c.KeptNames(), ", ")
 	case c.Null && c.Undone:
+	case c.Free && c.Undone:
 	case c.Share == nil:
 		c.Reason = "it was not measured to the end"
 	case *c.Share < tuneMatrixShare:
@@ -99,23 +102,27 @@ func (c *TuneMatrixCase) Judge() {
 	case !c.Undone:
 		c.Reason = "after undo not every setting is as before"
 	}
-	c.Tuned = !c.Skipped && c.Reason == ""
+	c.Free = c.Free && c.Reason == ""
+	c.Tuned = !c.Skipped && !c.Free && c.Reason == ""
+}
+
+// free tells that the fault costs nothing in this world: there was nothing to repair, and nothing was kept.
+//
+// To count it as tuned would praise a tune for having done nothing; to count it as failed would blame it for the same.
+func (c *TuneMatrixCase) free() bool {
+	return !c.Null && !c.Skipped && len(c.Kept) == 0 && c.Before != nil && c.Healthy != nil && *c.Healthy > 0 && *c.Before >= tuneMatrixShare**c.Healthy
 }
 
 // TuneMatrixDocument is linerate.tune-matrix/1: practice worlds, and how far tuning repaired them.
 type TuneMatrixDocument struct {
 	Envelope
 	Cases  []TuneMatrixCase `json:"cases"`
-	Judged int              `json:"judged_total"` // that were played
+	Judged int              `json:"judged_total"` // that were played, but for those whose fault costs nothing
 	Tuned  int              `json:"tuned_total"`
 	Share  *float64         `json:"tuned_ratio,omitempty"`
+	Free   int              `json:"costs_nothing_total"`
 	Skips  int              `json:"skipped_total"`
-	Pass   bool             `json:"pass"` // each one played is tuned
-}
-
-// Harmless tells that the fault alone cost less than what tuning is allowed to leave.
-func (c *TuneMatrixCase) Harmless() bool {
-	return !c.Null && !c.Skipped && c.Before != nil && c.Healthy != nil && *c.Before >= tuneMatrixShare**c.Healthy
+	Pass   bool             `json:"pass"` // each one judged is tuned
 }
 
 // NewTuneMatrix makes the document and counts.
@@ -125,6 +132,9 @@ func NewTuneMatrix(e Envelope, cases []TuneMatrixCase) *TuneMatrixDocument {
 		switch {
 		case c.Skipped:
 			d.Skips++
+			continue
+		case c.Free:
+			d.Free++
 			continue
 		case c.Tuned:
 			d.Tuned++

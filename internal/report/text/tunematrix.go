@@ -17,15 +17,20 @@ func TuneMatrix(w io.Writer, d *report.TuneMatrixDocument, s Style) error {
 	t := newTable("scenario", ">healthy", ">before", ">after", ">share", ">trials", ">seconds", "minimal", "kept")
 	t.wrap = true
 	skipped := map[string][]string{}
+	var free []string
 	for i := range d.Cases {
 		c := &d.Cases[i]
 		if c.Skipped {
 			skipped[c.Reason] = append(skipped[c.Reason], caseName(c))
 			continue
 		}
-		paint := s.green
-		if !c.Tuned {
-			paint = s.red
+		paint := s.red
+		switch {
+		case c.Tuned:
+			paint = s.green
+		case c.Free:
+			paint = s.dim
+			free = append(free, caseName(c))
 		}
 		minimal := "yes"
 		switch {
@@ -46,7 +51,7 @@ func TuneMatrix(w io.Writer, d *report.TuneMatrixDocument, s Style) error {
 	headed := false
 	for i := range d.Cases {
 		c := &d.Cases[i]
-		if c.Tuned || c.Skipped {
+		if c.Tuned || c.Free || c.Skipped {
 			continue
 		}
 		if !headed {
@@ -58,20 +63,18 @@ func TuneMatrix(w io.Writer, d *report.TuneMatrixDocument, s Style) error {
 			p.wrapped("    ", text)
 		}
 	}
-	harmless, trials, kept := 0, 0, 0
+	trials, kept := 0, 0
 	for _, c := range d.Cases {
-		switch {
-		case c.Harmless():
-			harmless++
-		case c.Null:
+		if c.Null {
 			trials, kept = trials+c.Trials, kept+len(c.Kept)
 		}
 	}
-	if harmless > 0 {
-		p.line("%s", s.dim(fmt.Sprintf("cases whose fault costs less than a tenth of the figure: %d", harmless)))
-	}
 	if trials > 0 {
 		p.line("%s", s.dim(fmt.Sprintf("knobs without an effect that were tried: %d, kept: %d", trials, kept)))
+	}
+	if len(free) > 0 {
+		p.notes("COSTS NOTHING HERE", []string{strings.Join(slices.Compact(free), ", ") +
+			": the fault takes less than a tenth of the healthy figure in this world, so that there was nothing to repair; counted neither as tuned nor as not"})
 	}
 	var notes []string
 	for _, reason := range slices.Sorted(maps.Keys(skipped)) {
