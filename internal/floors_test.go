@@ -67,10 +67,11 @@ var floors = map[string]int{
 	"internal/sosreport": 4, // one host in the report that support people ask for
 	"internal/snapshot":  5, // a host out of whatever somebody sent: capture, sosreport, copy of files
 
-	"internal/journal":  4,
-	"internal/bootconf": 4, // what the files of a host set when it starts
-	"internal/advice":   4, // what has become of old settings
-	"internal/export":   4, // a proven set of changes, written for other hosts
+	"internal/journal":        4,
+	"internal/journal/cgroup": 3, // a control group of a process's own
+	"internal/bootconf":       4, // what the files of a host set when it starts
+	"internal/advice":         4, // what has become of old settings
+	"internal/export":         4, // a proven set of changes, written for other hosts
 
 	// Foreign dialects: they give results of package traffic and know nothing of one another.
 	"internal/traffic/iperf3":   4,
@@ -129,11 +130,12 @@ var testOnly = map[string]bool{
 
 // mayExec lists who may start other programs: our own binary as a world's host or as the guard, and the user's ssh.
 var mayExec = map[string]bool{
-	"internal/lab":       true, // hosts of a practice world are our own binary in namespaces
-	"internal/lab/guest": true, // QEMU, and Debian's tools that bring a kernel
-	"internal/journal":   true, // the guard is our own binary outside the writer
-	"internal/wire":      true, // ssh:// targets go through the user's own ssh
-	"bench":              true, // the other tools, and ours, as typed
+	"internal/lab":            true, // hosts of a practice world are our own binary in namespaces
+	"internal/lab/guest":      true, // QEMU, and Debian's tools that bring a kernel
+	"internal/journal":        true, // the guard is our own binary outside the writer
+	"internal/journal/cgroup": true, // systemd is asked for a scope by its busctl
+	"internal/wire":           true, // ssh:// targets go through the user's own ssh
+	"bench":                   true, // the other tools, and ours, as typed
 }
 
 // onlyIn holds imports that belong to one room.
@@ -302,6 +304,97 @@ func TestFileSizes(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// roomy are packages that are wide by nature: one file for each command, and for each system call and system.
+var roomy = map[string]bool{"internal/cli": true, "internal/sys": true}
+
+// outgrown are packages over their limit, with the size that they may not pass until they are split. A package is taken off the list when it has come
+// down; none is put on it.
+var outgrown = map[string]int{"internal/cli": 5800, "internal/lab": 3500}
+
+// TestPackageSizes keeps every package one idea: past the limit, counted without tests and over all systems, it is parted into rooms.
+func TestPackageSizes(t *testing.T) {
+	lines := make(map[string]int)
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(root, "*", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(filepath.Join(root, "internal"), func(path string, d os.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".go") {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rel, err := filepath.Rel(root, filepath.Dir(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines[filepath.ToSlash(rel)] += bytes.Count(b, []byte("\n"))
+	}
+	if len(lines) < len(floors) {
+		t.Fatalf("%d packages found, %d have a floor", len(lines), len(floors))
+	}
+	for name, n := range lines {
+		if problem := oversize(name, n, outgrown); problem != "" {
+			t.Error(problem)
+		}
+	}
+}
+
+// oversize says what is wrong with the size of a package, in lines, of which some are known to be outgrown; empty: nothing.
+func oversize(name string, lines int, outgrown map[string]int) string {
+	limit := 3000
+	if roomy[name] {
+		limit = 5000
+	}
+	ceiling, listed := outgrown[name]
+	switch {
+	case listed && lines <= limit:
+		return fmt.Sprintf("%s has %d lines and is within %d again: take it off the list of outgrown packages", name, lines, limit)
+	case listed && lines > ceiling:
+		return fmt.Sprintf("%s has %d lines, and was to come down from %d: split it", name, lines, ceiling)
+	case !listed && lines > limit:
+		return fmt.Sprintf("%s has %d lines, over %d: give an idea of its own a room of its own", name, lines, limit)
+	}
+	return ""
+}
+
+// TestPackageSizesCanFail shows that each of the bounds bites, and that the last line within it is allowed.
+func TestPackageSizesCanFail(t *testing.T) {
+	known := map[string]int{"internal/lab": 3500}
+	for _, c := range []struct {
+		name  string
+		lines int
+		want  string
+	}{
+		{"internal/tune", 3000, ""},
+		{"internal/tune", 3001, "over 3000"},
+		{"internal/sys", 5000, ""},
+		{"internal/sys", 5001, "over 5000"},
+		{"internal/lab", 3500, ""},
+		{"internal/lab", 3501, "was to come down"},
+		{"internal/lab", 3000, "take it off the list"},
+	} {
+		if got := oversize(c.name, c.lines, known); (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s with %d lines: %q, want %q", c.name, c.lines, got, c.want)
+		}
 	}
 }
 

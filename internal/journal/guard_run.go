@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/linerate/linerate/internal/journal/cgroup"
 )
 
 // GuardConfig is what the guard command was started with. Journal, Mode, Session and For are needed.
@@ -53,7 +55,7 @@ func RunGuard(ctx context.Context, config GuardConfig) error {
 		}
 		ctx = cutLoose(ctx) // Before the answer: from then on no terminal can end this process.
 		var leave func()
-		leave, group = ownGroup(config.Session)
+		leave, group = cgroup.Own(config.Session)
 		defer leave()
 	}
 	// The answer goes out only when the journal was read and the watch is set up: the writer turns no knob before it has it.

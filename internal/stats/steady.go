@@ -150,3 +150,28 @@ func CheckSeries(series []float64, from int) []Warning {
 	}
 	return out
 }
+
+const (
+	// steadySamples is the shortest series that IsSteady takes: half a second of bins of 50 ms. That is several round trips on every path but a satellite's,
+	// where slow start then shows as drift.
+	steadySamples = 10
+	// steadyDrift is the relative change over a series that is not taken for a trend, however sure it is.
+	steadyDrift = 0.10
+)
+
+// IsSteady tells whether a growing series has reached its steady state: data flow, the best cut (MSER) lies well inside the first half, not
+// at its end, where the rule puts it while the series still settles, and what is left of the cut has no trend. The last condition is for
+// slow start: a series that doubles every round trip looks to MSER like a long calm with an odd end.
+func IsSteady(series []float64) bool {
+	n := len(series)
+	// A last bin without data is a stall (a retransmission timeout is 200 ms and more, RFC 6298), in which everything looks calm.
+	if n < steadySamples || series[n-1] == 0 {
+		return false
+	}
+	cut := SteadyFrom(series)
+	if cut > n/3 {
+		return false
+	}
+	drift := LinearDrift(series[cut:])
+	return math.Abs(drift.Relative) <= steadyDrift || math.Abs(drift.Score) < 1.96
+}

@@ -3,7 +3,6 @@ package traffic
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
@@ -21,11 +20,6 @@ const (
 	// binLength is the step of the receive series that the steady state is found in, and of the samples of struct tcp_info. A sample is one
 	// getsockopt per connection; with 128 of them every 50 ms that is 2560 calls a second, well under one per cent of a CPU.
 	binLength = 50 * time.Millisecond
-	// steadyBins is the shortest series that can be called steady: half a second. That is several round trips on every path but a satellite's,
-	// where slow start then shows as drift.
-	steadyBins = 10
-	// steadyDrift is the relative change over a series that is not taken for a trend, however sure it is.
-	steadyDrift = 0.10
 	// crowding is what every worker adds to the silence that is no end: with thousands of threads on a few CPUs the two conductors wait for each of
 	// them, here and there.
 	crowding = 20 * time.Millisecond
@@ -473,30 +467,13 @@ func (c *conductor) bin() error {
 	}
 	c.series = append(c.series, work/elapsed)
 	c.binEdge = r
-	if c.phase.Is() == engine.Warm && c.spec.WarmUp < 0 && !c.ownSteady && steady(c.series) {
+	if c.phase.Is() == engine.Warm && c.spec.WarmUp < 0 && !c.ownSteady && stats.IsSteady(c.series) {
 		c.ownSteady = true
 		if !c.near {
 			c.session.Post(channel.Steady, nil)
 		}
 	}
 	return nil
-}
-
-// steady tells whether a growing series has reached its steady state: data flow, the best cut (MSER) lies well inside the first half, not
-// at its end, where the rule puts it while the series still settles, and what is left of the cut has no trend. The last condition is for
-// slow start: a series that doubles every round trip looks to MSER like a long calm with an odd end.
-func steady(series []float64) bool {
-	n := len(series)
-	// A last bin without data is a stall (a retransmission timeout is 200 ms and more, RFC 6298), in which everything looks calm.
-	if n < steadyBins || series[n-1] == 0 {
-		return false
-	}
-	cut := stats.SteadyFrom(series)
-	if cut > n/3 {
-		return false
-	}
-	drift := stats.LinearDrift(series[cut:])
-	return math.Abs(drift.Relative) <= steadyDrift || math.Abs(drift.Score) < 1.96
 }
 
 // cut ends the running interval at r; inWindow says whether it belongs to the measured window.

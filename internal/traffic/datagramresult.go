@@ -34,7 +34,7 @@ func accountOf(x *datagram.Exchange) (*udpSent, *udpReceived) {
 	var sent *udpSent
 	if s != nil {
 		sent = &udpSent{
-			Packets: s.Packets, Bytes: s.Bytes, SocketErrors: s.SocketErrors, Gaps: plainDistribution(s.Gaps),
+			Packets: s.Packets, Bytes: s.Bytes, SocketErrors: s.SocketErrors, Gaps: DistributionOf(s.Gaps),
 			Pacing: s.Pacing, Batch: string(s.Batch),
 		}
 	}
@@ -44,7 +44,7 @@ func accountOf(x *datagram.Exchange) (*udpSent, *udpReceived) {
 	return sent, &udpReceived{
 		DatagramCounts: DatagramCounts{
 			Sent: uint64(r.Sent), Received: uint64(r.Packets), Lost: uint64(r.Lost), Duplicates: known(r.Duplicates), Reordered: known(r.Reordered),
-			JitterSeconds: r.JitterSeconds, DelayVariation: plainDistribution(r.DelayVariation),
+			JitterSeconds: r.JitterSeconds, DelayVariation: DistributionOf(r.DelayVariation),
 		},
 		Bytes: r.Bytes, Seconds: r.Time.Seconds(), SocketDrops: r.SocketDrops, Batch: string(r.Batch),
 	}
@@ -79,7 +79,7 @@ func (r *Result) datagrams(spec Spec, near, far resultBody) {
 		loss := float64(r.UDP.Lost) / float64(r.UDP.Sent)
 		r.LossRatio = &loss
 	}
-	r.Losses = merge(
+	r.Losses = account.Merge(
 		explain(up, near, far),
 		explain(down, far, near),
 	)
@@ -141,23 +141,6 @@ func explain(counts DatagramCounts, sender, receiver resultBody) []Loss {
 		own.Received = uint64(max(0, receiver.UDPReceived.SocketDrops))
 	}
 	return account.Losses(counts.Lost, own, sender.End.Counters, receiver.End.Counters)
-}
-
-// merge joins the losses of both directions: one entry for each place and source.
-func merge(up, down []Loss) []Loss {
-	for _, d := range down {
-		found := false
-		for i := range up {
-			if up[i].Place == d.Place && up[i].Source == d.Source {
-				up[i].Packets += d.Packets
-				found = true
-			}
-		}
-		if !found {
-			up = append(up, d)
-		}
-	}
-	return up
 }
 
 // pace fills in how well a rate was kept.

@@ -88,7 +88,7 @@ func plainReason(err error) string {
 
 // play is Respond between a Spec that was found good and the result.
 func (r *Responder) play(ctx context.Context, s *channel.Session, spec Spec) (resultBody, error) {
-	if reason := unusable(spec.FarCPUs); reason != "" {
+	if reason := engine.Unusable(spec.FarCPUs); reason != "" {
 		return resultBody{}, fmt.Errorf("%w: %s", errRefusing, reason)
 	}
 	p := &engine.Phase{}

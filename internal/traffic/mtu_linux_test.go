@@ -98,11 +98,11 @@ func TestClampedByAMiddlebox(t *testing.T) {
 				return err
 			})
 			ends := []TCPInfo{infoOf(t, conn), infoOf(t, <-accepted)}
-			if up, down := clamped(ends[0], ends[1]), clamped(ends[1], ends[0]); up != c.up || down != c.down {
+			if up, down := account.Clamped(ends[0], ends[1]), account.Clamped(ends[1], ends[0]); up != c.up || down != c.down {
 				t.Errorf("clamped up %v, down %v: %+v", up, down, ends)
 			}
-			if announced(ends[0]) != 1460 || announced(ends[1]) != 1460 {
-				t.Errorf("offers of %d and %d bytes", announced(ends[0]), announced(ends[1]))
+			if ends[0].OfferedMSS() != 1460 || ends[1].OfferedMSS() != 1460 {
+				t.Errorf("offers of %d and %d bytes", ends[0].OfferedMSS(), ends[1].OfferedMSS())
 			}
 		})
 	}

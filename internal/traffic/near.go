@@ -52,10 +52,10 @@ func Run(ctx context.Context, link Link, spec Spec, progress func(Interval)) (*R
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	if reason := unusable(spec.NearCPUs); reason != "" {
+	if reason := engine.Unusable(spec.NearCPUs); reason != "" {
 		return nil, fmt.Errorf("%w: %s", ErrBadSpec, reason)
 	}
-	ctx, begin, cancel := Heed(ctx, link.Curtail)
+	ctx, begin, cancel := channel.Heed(ctx, link.Curtail)
 	defer cancel()
 	s := channel.New(ctx, link.Control, t, longest(spec, t), channel.Result, channel.Error)
 	defer s.Close()
@@ -64,21 +64,6 @@ func Run(ctx context.Context, link Link, spec Spec, progress func(Interval)) (*R
 		return nil, fmt.Errorf("%s test: %w", spec.Test, err)
 	}
 	return result, nil
-}
-
-// Heed gives a context that is also cancelled when curtail, which may be nil, is closed, until enough is called. Call cancel at the end, as that of context.WithCancel.
-func Heed(parent context.Context, curtail <-chan struct{}) (ctx context.Context, enough, cancel func()) {
-	ctx, stop := context.WithCancel(parent)
-	deaf := make(chan struct{})
-	go func() {
-		select {
-		case <-curtail:
-			stop()
-		case <-deaf:
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, sync.OnceFunc(func() { close(deaf) }), stop
 }
 
 // drive is Run between the opening of the session and its end; it calls begin when the workers start. Whatever happens, test.stop is the last message it posts.
@@ -122,8 +107,8 @@ func drive(ctx context.Context, s *channel.Session, link Link, spec Spec, begin 
 		over = errors.Is(err, ErrFar)
 		return nil, err
 	}
-	if side.search != nil && side.search.err != nil {
-		return nil, side.search.err
+	if side.search != nil && side.search.Err != nil {
+		return nil, side.search.Err
 	}
 	stopOnce()
 	var far resultBody
@@ -140,7 +125,7 @@ func drive(ctx context.Context, s *channel.Session, link Link, spec Spec, begin 
 	r.LocalAddress, r.RemoteAddress = ends.local, ends.remote
 	r.Warnings = joined(r.Warnings, remembered)
 	if side.search != nil {
-		r.searched(side.search.found)
+		r.searched(side.search.Found)
 	}
 	return r, nil
 }
@@ -169,7 +154,7 @@ type cast struct {
 	pinger  *echo.Pinger       // body of the last worker, of a test with pings; nil: there are none
 	udp     *datagram.Exchange // of a udp test; nil: it is none
 	pathMTU int                // bytes, that the kernel believes in, of a udp test; 0: not known
-	search  *pathSearch        // of a mtu test; nil: it is none
+	search  *echo.Search       // of a mtu test; nil: it is none
 }
 
 // connect opens what the near side of a test needs.
@@ -346,7 +331,7 @@ func newWorker(spec Spec, p *engine.Phase, conn *net.TCPConn, near bool, index i
 		return nil, err
 	}
 	if spec.Test == MTU {
-		return newHolder(role, p, c), nil
+		return engine.NewHolder(role, p, c), nil
 	}
 	var w *engine.Worker
 	transaction := engine.TransactionOptions{

@@ -1,10 +1,6 @@
 package traffic
 
 import (
-	"fmt"
-	"slices"
-
-	"github.com/linerate/linerate/internal/sys"
 	"github.com/linerate/linerate/internal/traffic/engine"
 	"github.com/linerate/linerate/internal/wire"
 )
@@ -38,21 +34,4 @@ func quotaOf(s Spec) *engine.Quota {
 		return nil
 	}
 	return engine.NewQuota(s.Bytes)
-}
-
-// unusable gives the reason, one plain sentence, why workers cannot be pinned to all of cpus here; empty: they can.
-func unusable(cpus []int) string {
-	if len(cpus) == 0 {
-		return ""
-	}
-	allowed, err := sys.AllowedCPUs()
-	if err != nil {
-		return fmt.Sprintf("processors cannot be chosen on this host: %v", err)
-	}
-	for _, cpu := range cpus {
-		if !slices.Contains(allowed, cpu) {
-			return fmt.Sprintf("processor %d is none of those that linerate may use here: %v", cpu, allowed)
-		}
-	}
-	return ""
 }

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/stats"
+	"github.com/linerate/linerate/internal/traffic/account"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
 // smallerSegments says that segments of the size asked for did not come about: TCP_MAXSEG only ever lowers what the path and the hosts agree on. Timestamps take
 // their bytes out of what was asked for, which is no news; 0 is not asked, or not known.
 func smallerSegments(asked, got int) string {
-	if got == 0 || got >= asked-timestampBytes {
+	if got == 0 || got >= asked-account.TimestampBytes {
 		return ""
 	}
 	return fmt.Sprintf("segments of %d bytes were asked for, and %d is the most that this path and both hosts take", asked, got)
@@ -166,16 +167,11 @@ func (c *conductor) distribution() *Distribution {
 			all.Merge(w.RTT)
 		}
 	}
-	return distributionOf(all)
+	return DistributionOf(all.Snapshot())
 }
 
-// distributionOf is a histogram in plain words; nil when it is empty.
-func distributionOf(h *stats.Histogram) *Distribution {
-	return plainDistribution(h.Snapshot())
-}
-
-// plainDistribution is a summary in plain words; nil when it is of nothing.
-func plainDistribution(l stats.Latencies) *Distribution {
+// DistributionOf is a summary in plain words; nil when it is of nothing.
+func DistributionOf(l stats.Latencies) *Distribution {
 	if l.Count == 0 {
 		return nil
 	}

@@ -5,6 +5,7 @@
 // A [Flow] gathers the readings of struct tcp_info of one connection: at the two edges of the measured window, at the end of every interval,
 // and in between. Counters are told as differences, smoothed values as means over the readings. [Drops] lists the places of a host
 // where packets died, each packet once; [Losses] explains the loss of one test, packet by packet, from the counters of both hosts.
+// [Clamped] tells from what both ends of a connection say of it whether somebody between them lowered the segment size.
 //
 // # Units
 //

@@ -130,3 +130,16 @@ func station(place string) int {
 		ReceiverRing, ReceiverCard, ReceiverSoftnet, ReceiverConntrack, ReceiverNFQueue, ReceiverSocket,
 	}, place)
 }
+
+// Merge joins the losses of both directions, those of the same place and source into one.
+func Merge(up, down []Loss) []Loss {
+	for _, d := range down {
+		i := slices.IndexFunc(up, func(u Loss) bool { return u.Place == d.Place && u.Source == d.Source })
+		if i < 0 {
+			up = append(up, d)
+			continue
+		}
+		up[i].Packets += d.Packets
+	}
+	return up
+}

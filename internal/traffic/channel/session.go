@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/linerate/linerate/internal/wire"
@@ -252,4 +253,19 @@ func Unexpected(m wire.Message) error {
 		return ErrStopped
 	}
 	return fmt.Errorf("%w: %q message out of place", ErrProtocol, m.Type)
+}
+
+// Heed gives a context that is also cancelled when curtail, which may be nil, is closed, until enough is called. Call cancel at the end, as that of context.WithCancel.
+func Heed(parent context.Context, curtail <-chan struct{}) (ctx context.Context, enough, cancel func()) {
+	ctx, stop := context.WithCancel(parent)
+	deaf := make(chan struct{})
+	go func() {
+		select {
+		case <-curtail:
+			stop()
+		case <-deaf:
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, sync.OnceFunc(func() { close(deaf) }), stop
 }

@@ -1,5 +1,12 @@
 package engine
 
+import (
+	"fmt"
+	"slices"
+
+	"github.com/linerate/linerate/internal/sys"
+)
+
 // So many streams per CPU have threads of their own; more share them, where they can, see Multiplex. A thread that sends on several streams in turn is as fast as one
 // for each; receivers gather more when each sleeps for itself.
 const (
@@ -29,4 +36,21 @@ func (w *Worker) Place(cpus []int, index int) int {
 		r = Receiver
 	}
 	return CPUOf(cpus, r, index)
+}
+
+// Unusable gives the reason, one plain sentence, why workers cannot be pinned to all of cpus here; empty: they can.
+func Unusable(cpus []int) string {
+	if len(cpus) == 0 {
+		return ""
+	}
+	allowed, err := sys.AllowedCPUs()
+	if err != nil {
+		return fmt.Sprintf("processors cannot be chosen on this host: %v", err)
+	}
+	for _, cpu := range cpus {
+		if !slices.Contains(allowed, cpu) {
+			return fmt.Sprintf("processor %d is none of those that linerate may use here: %v", cpu, allowed)
+		}
+	}
+	return ""
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/stats"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/engine"
@@ -87,7 +86,7 @@ func ping(ctx context.Context, to netip.Addr, spec traffic.Spec, r *traffic.Resu
 		loss := 1 - float64(answered)/float64(sent)
 		r.LossRatio, r.PacketsPerSec = &loss, float64(sent)/r.DurationSeconds
 	}
-	r.RTT = distribution(worker.RTT.Snapshot())
+	r.RTT = traffic.DistributionOf(worker.RTT.Snapshot())
 	tell(r, pinger.Troubles())
 	return nil
 }
@@ -193,15 +192,5 @@ func count(r *traffic.Result, before, after *host.Counters) {
 		if n != 0 {
 			r.Ends.Local.Counters[name] = n
 		}
-	}
-}
-
-// distribution puts round trips into a result's words; nil when there were none.
-func distribution(l stats.Latencies) *traffic.Distribution {
-	if l.Count == 0 {
-		return nil
-	}
-	return &traffic.Distribution{
-		Count: l.Count, Min: l.Min, Mean: l.Mean, P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999, Max: l.Max, StdDev: l.StdDev,
 	}
 }

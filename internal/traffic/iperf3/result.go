@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/stats"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/account"
 	"github.com/linerate/linerate/internal/traffic/datagram"
@@ -178,7 +177,7 @@ func (c *client) datagrams(r *traffic.Result) {
 		down.JitterSeconds += got.JitterSeconds / float64(c.spec.Streams)
 		own[1].Received += uint64(max(dropped(got)-dropped(f.mark.got), 0))
 		if c.spec.Streams == 1 && got.DelayVariation.Count > 0 {
-			down.DelayVariation = distribution(got.DelayVariation)
+			down.DelayVariation = traffic.DistributionOf(got.DelayVariation)
 		}
 	}
 	if untold {
@@ -199,7 +198,7 @@ func (c *client) datagrams(r *traffic.Result) {
 			JitterSeconds: (up.JitterSeconds + down.JitterSeconds) / 2,
 		}
 		r.UDP.Up, r.UDP.Down = &up, &down
-		r.Losses = merge(account.Losses(up.Lost, own[0], counters, nil), account.Losses(down.Lost, own[1], nil, counters))
+		r.Losses = account.Merge(account.Losses(up.Lost, own[0], counters, nil), account.Losses(down.Lost, own[1], nil, counters))
 	}
 	total := r.UDP.DatagramCounts
 	if total.Sent > 0 {
@@ -218,19 +217,6 @@ func dropped(got datagram.Received) int64 {
 		return got.GapsAtSocket // the socket counts what the kernel had merged as one
 	}
 	return got.SocketDrops
-}
-
-// merge joins the losses of both directions, those of the same place and source into one.
-func merge(up, down []traffic.Loss) []traffic.Loss {
-	for _, d := range down {
-		i := slices.IndexFunc(up, func(u traffic.Loss) bool { return u.Place == d.Place && u.Source == d.Source })
-		if i < 0 {
-			up = append(up, d)
-			continue
-		}
-		up[i].Packets += d.Packets
-	}
-	return up
 }
 
 // add counts the datagrams of one stream. Those that arrive twice make iperf3 count less than nothing as lost.
@@ -262,7 +248,7 @@ func (c *client) pacing(r *traffic.Result) {
 		}
 		p.Method = "user"
 		if gaps := f.sender.Sent().Gaps; c.spec.Streams == 1 && gaps.Count > 0 {
-			p.Gaps = distribution(gaps)
+			p.Gaps = traffic.DistributionOf(gaps)
 		}
 	}
 	r.Pacing = p
@@ -304,10 +290,4 @@ func (c *client) localEnd() traffic.End {
 		}
 	}
 	return e
-}
-
-func distribution(l stats.Latencies) *traffic.Distribution {
-	return &traffic.Distribution{
-		Count: l.Count, Min: l.Min, Mean: l.Mean, P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999, Max: l.Max, StdDev: l.StdDev,
-	}
 }

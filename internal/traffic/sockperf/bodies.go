@@ -260,11 +260,5 @@ func distribution(workers []*engine.Worker) *traffic.Distribution {
 	for _, w := range workers {
 		all.Merge(w.RTT)
 	}
-	l := all.Snapshot()
-	if l.Count == 0 {
-		return nil
-	}
-	return &traffic.Distribution{
-		Count: l.Count, Min: l.Min, Mean: l.Mean, P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999, Max: l.Max, StdDev: l.StdDev,
-	}
+	return traffic.DistributionOf(all.Snapshot())
 }

@@ -3,14 +3,13 @@ package stamp
 import (
 	"fmt"
 
-	"github.com/linerate/linerate/internal/stats"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
 // fill makes the report out of what was counted.
 func (s *sender) fill(r *Report, greeting, begin, end mark) {
 	r.DurationSeconds = (s.shut - s.open).Seconds()
-	r.RTT = distribution(s.rtt)
+	r.RTT = traffic.DistributionOf(s.rtt.Snapshot())
 	lost := max(s.sent-s.answered, 0)
 	if s.sent > 0 {
 		ratio := float64(lost) / float64(s.sent)
@@ -115,16 +114,5 @@ func (w *way) over(base int64) *traffic.Distribution {
 	for _, v := range w.samples {
 		h.Record(v - base)
 	}
-	return distribution(h)
-}
-
-// distribution is nil when there is nothing in h.
-func distribution(h *stats.Histogram) *traffic.Distribution {
-	l := h.Snapshot()
-	if l.Count == 0 {
-		return nil
-	}
-	return &traffic.Distribution{
-		Count: l.Count, Min: l.Min, Mean: l.Mean, P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999, Max: l.Max, StdDev: l.StdDev,
-	}
+	return traffic.DistributionOf(h.Snapshot())
 }

@@ -1,4 +1,4 @@
-package journal
+package cgroup
 
 import (
 	"bytes"
@@ -18,11 +18,11 @@ import (
 // groupPrefix begins the name of a guard's control group.
 const groupPrefix = "linerate-guard-"
 
-// ownGroup moves this process into a control group of its own, so that it does not end with the session that it watches: `systemctl stop`,
+// Own moves this process into a control group of its own, so that it does not end with the session that it watches: `systemctl stop`,
 // KillUserProcesses and cgroup.kill end a whole group at once (cgroups(7)). systemd is asked where it runs, because groups are its to give;
 // elsewhere, or when it does not answer, the group is made as high up as is permitted. It returns what to do at the end, and what was
 // done in words. Without one the guard still has its own session: what it cannot survive then is the end of the group.
-func ownGroup(name string) (leave func(), told string) {
+func Own(name string) (leave func(), told string) {
 	leave = func() {}
 	before, err := unifiedGroup()
 	if err != nil {

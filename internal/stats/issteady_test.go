@@ -1,8 +1,10 @@
-package traffic
+package stats_test
 
 import (
 	"math"
 	"testing"
+
+	"github.com/linerate/linerate/internal/stats"
 )
 
 func TestSteadyNeedsDataAndTime(t *testing.T) {
@@ -22,7 +24,7 @@ func TestSteadyNeedsDataAndTime(t *testing.T) {
 		{"nothing flows", make([]float64, 20), false},
 		{"climbed, then flat for long", append(append([]float64{}, ramp[:8]...), append(flat, flat...)...), true},
 	} {
-		if got := steady(c.series); got != c.want {
+		if got := stats.IsSteady(c.series); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
 	}
