@@ -8,11 +8,18 @@
 //   - Options: processors, memory, cards, kernel modules, and programs of this machine to take along.
 //   - Guest: one that is up. [Guest.Run] runs a program in it, [Guest.ReadFile] brings a file back. It ends when it is closed and when the
 //     process that booted it dies.
+//   - Disk: a Debian with its own systemd, for guests that are restarted or lose their power. See [NewDisk].
 //   - Init: what the calling program does when it is the first process of a guest. Who calls [Boot] calls Init first of all in main.
 //
 // The kernel is that of Debian's package linux-image-amd64, downloaded by apt-get once and kept below the user's cache directory with those
 // of its modules that a guest for networks can use. The initramfs is written here (cpio, newc): the program that called Boot, as /init, the
-// modules asked for with what they depend on, and programs with their shared libraries. There is no disk: what is written in a guest is gone with it.
+// modules asked for with what they depend on, and programs with their shared libraries. What is written in a guest is gone with it, unless it has a disk.
+//
+// # A system on a disk
+//
+// With [Options].Disk the first process mounts the disk and becomes its /sbin/init; we go on as a unit of it, [Guest.Run] runs programs from there, and Boot returns
+// when that unit is up, which other units may not be yet. The image is made of Debian's packages, whose maintainer scripts are not run: no user but what
+// sysusers.d(5) asks for, no unit that is not enabled by name. [Guest.Close] is a power cut, [Guest.Wait] awaits a guest that restarts.
 //
 // # How the two talk
 //
@@ -34,7 +41,7 @@
 // # Sources
 //
 // Documentation/driver-api/early-userspace/buffer-format.rst (initramfs); Documentation/admin-guide/kernel-parameters.rst; init_module(2) and
-// finit_module(2); modinfo(8) for the section .modinfo; qemu-system-x86_64(1); elf(5) and ld.so(8) for libraries.
+// finit_module(2); switch_root(8), systemd(1) and sd_booted(3); modinfo(8) for the section .modinfo; qemu-system-x86_64(1); elf(5) and ld.so(8) for libraries.
 //
 // # Limits
 //
