@@ -62,9 +62,10 @@ peer or a killed process take all of it back.
 The other side must have been started with --allow-tuning, or only this side is changed; an ssh:// target
 is started so, as the user that ssh logs in. What another
 program on a host will write again (TuneD, irqbalance, NetworkManager, …) is told and left alone.
-The plan is told before anything is written; --dry-run ends there. With --soak the changes are
-tested once more when they have been in force for so long; Ctrl-C while it waits leaves them in
-force, untested.
+The plan is told before anything is written; --dry-run ends there. A --budget that cannot prove
+anything on this path ends the run before anything is changed, with exit status 3 and with what to
+ask for. With --soak the changes are tested once more when they have been in force for so long;
+Ctrl-C while it waits leaves them in force, untested.
 
 --objective says what to improve and what it may not cost: GOAL where TERM<VALUE and …
 A change that breaks a bound is not kept, whatever it gains. The goals are throughput, latency
@@ -289,9 +290,11 @@ func leaseFor(budget time.Duration) time.Duration { return min(budget+5*time.Min
 // tuneStatus is 0 when the run came to its end, also when that end is "nothing to tune"; 3 when time ran out; 5 when
 // something had been kept and did not stand confirmation.
 //
-// Partial comes before rolled back: a run that was out of time did not get the chance to confirm.
+// Partial comes before rolled back: a run that was out of time did not get the chance to confirm. One that came as far as its soak did.
 func tuneStatus(o *tune.Outcome) error {
 	switch {
+	case o.RolledBack && o.Soak != nil:
+		return statusError{status: exitRolledBack}
 	case o.Partial:
 		return statusError{status: exitPartial}
 	case o.RolledBack:

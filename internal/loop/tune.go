@@ -105,6 +105,9 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 	}
 	if len(candidates) == 0 {
 		t.Outcome = nothingToTune(before, o.Objective.Goal)
+		if len(o.Wide) > 0 {
+			t.Outcome.Reason = nothingOfThose
+		}
 		return t, nil
 	}
 	base := probing{
@@ -141,7 +144,8 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 	}
 	if o.Budget > 0 {
 		// Whoever gives five minutes means five minutes, and not five minutes after the first verdict.
-		config.Budget = max(o.Budget-time.Since(began), time.Second)
+		config.Asked, config.Spent = o.Budget, time.Since(began)
+		config.Budget = max(o.Budget-config.Spent, time.Second)
 	}
 	// The second diagnosis runs with the kept settings in force and loads the path once more. It names what limits
 	// now, which need not be what limited before.
@@ -199,6 +203,9 @@ func (o TuneOptions) refusals(v *Verdict, near tune.Host) refusals {
 func enough(v *Verdict) bool {
 	return v.Limit().Code == evidence.LinkRateReached || v.Limit().Code == evidence.Healthy
 }
+
+// nothingOfThose is the reason where knobs were asked for by name, which need not have to do with what limits.
+const nothingOfThose = "nothing to tune: neither host has a knob that was asked for and another level of it to try within --allow"
 
 // nothingToTune is the outcome when no finding has a remedy that a knob could be: the link, the path or the peer is the limit.
 //

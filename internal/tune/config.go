@@ -30,6 +30,9 @@ type Config struct {
 	// Budget bounds the time of the whole experiment. A part of it is set aside for the confirmation; a trial under way when the rest is
 	// used up is reverted, and the outcome says that it is partial. 0: no bound.
 	Budget time.Duration
+	// Asked is the caller's whole budget, of which Budget is left, and Spent what was used of it before Run. They are for words and for what to ask for: who gave
+	// 20 s is told of 20 s. 0: nothing came before.
+	Asked, Spent time.Duration
 
 	// AllowedDisturbance is the highest class a candidate may have. Zero allows only changes that disturb nothing;
 	// DefaultConfig allows d1.

@@ -44,6 +44,7 @@ type Outcome struct {
 	State          State        `json:"state"`
 	Partial        bool         `json:"partial,omitempty"`                // the time ran out
 	BudgetTooSmall bool         `json:"budget_too_small,omitempty"`       // nothing was tried: Reason says what the time would resolve and what to ask for
+	BudgetNeeded   float64      `json:"budget_needed_seconds,omitempty"`  // what to ask for then, all included
 	RolledBack     bool         `json:"rolled_back,omitempty"`            // something had been kept and was taken back with everything else
 	Unreliable     bool         `json:"measurement_unreliable,omitempty"` // the bench calls nothing something, or no segment was clean
 	Reason         string       `json:"reason,omitempty"`                 // why it ended as it did

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -116,28 +117,38 @@ func (s *session) fit(p *Pilot, ratios []float64) (bool, error) {
 	s.resolve(p, ratios)
 	if need := s.runTime(looks[0]); s.left() < s.timeFor(looks[0]) {
 		s.out.Partial, s.out.BudgetTooSmall = true, true
+		ask := roundUp(s.runTime(whole.MaxPairs()))
+		s.out.BudgetNeeded = ask.Seconds()
 		s.out.Reason = fmt.Sprintf("the budget of %s is too small for one trial and its confirmation: this path can resolve gains from %s on in %s; ask for %s to resolve %s",
-			unit.FormatSeconds(s.cfg.Budget.Seconds()), unit.FormatPercent(p.ResolvableEffect), clock(need), clock(s.runTime(whole.MaxPairs())), unit.FormatPercent(p.Unhurried.Effect))
+			s.asked(), unit.FormatPercent(p.ResolvableEffect), clock(need), clock(ask), unit.FormatPercent(p.Unhurried.Effect))
 		return false, nil
 	}
 	s.warn("the budget shortens the comparisons: this path can resolve gains from %s on in %s; ask for %s to resolve %s",
-		unit.FormatPercent(p.ResolvableEffect), unit.FormatSeconds(s.cfg.Budget.Seconds()), clock(s.runTime(whole.MaxPairs())), unit.FormatPercent(p.Unhurried.Effect))
+		unit.FormatPercent(p.ResolvableEffect), s.asked(), clock(s.runTime(whole.MaxPairs())), unit.FormatPercent(p.Unhurried.Effect))
 	return true, nil
 }
 
-// runTime is how long a run takes that tries one candidate with comparisons of this length, from its start.
-func (s *session) runTime(pairs int) time.Duration {
-	return s.cfg.Now().Sub(s.started) + s.timeFor(pairs)
+// asked is the budget as it was given.
+func (s *session) asked() string {
+	return unit.FormatSeconds(cmp.Or(s.cfg.Asked, s.cfg.Budget).Seconds())
 }
 
-// clock prints a length of time that a person may type as a budget: rounded up, to ten seconds or to half a minute.
-func clock(d time.Duration) string {
+// runTime is how long a run takes that tries one candidate with comparisons of this length, with what was spent before it.
+func (s *session) runTime(pairs int) time.Duration {
+	return s.cfg.Spent + s.cfg.Now().Sub(s.started) + s.timeFor(pairs)
+}
+
+// roundUp makes a length of time one that a person may type as a budget: to ten seconds or to half a minute.
+func roundUp(d time.Duration) time.Duration {
 	step := 10 * time.Second
 	if d > 2*time.Minute {
 		step = 30 * time.Second
 	}
-	return unit.FormatSeconds(((d + step - 1) / step * step).Seconds())
+	return (d + step - 1) / step * step
 }
+
+// clock prints a length of time so.
+func clock(d time.Duration) string { return unit.FormatSeconds(roundUp(d).Seconds()) }
 
 // outOfTime is the reason of a run that its budget ended before anything was confirmed.
 func (s *session) outOfTime() string {
@@ -146,9 +157,10 @@ func (s *session) outOfTime() string {
 	}
 	s.out.BudgetTooSmall = true
 	// The pilot, and the shortest trial with its confirmation.
-	need := time.Duration(2*s.cfg.PilotPairs)*s.segmentTime() + s.timeFor(s.plan.Looks[0].Pairs)
+	need := roundUp(s.cfg.Spent + time.Duration(2*s.cfg.PilotPairs)*s.segmentTime() + s.timeFor(s.plan.Looks[0].Pairs))
+	s.out.BudgetNeeded = need.Seconds()
 	return fmt.Sprintf("the budget of %s is too small to measure the noise of this path: a segment takes %s; ask for %s at least",
-		unit.FormatSeconds(s.cfg.Budget.Seconds()), unit.FormatSeconds(s.segmentTime().Seconds()), clock(need))
+		s.asked(), unit.FormatSeconds(s.segmentTime().Seconds()), clock(need))
 }
 
 // weighDiscards says so when disturbance has eaten more than a third of the measurements.

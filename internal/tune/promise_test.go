@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/unit"
 )
 
 // TestBudgetTooSmall: what a budget cannot resolve is said before anything is touched, with what to ask for.
@@ -43,6 +44,17 @@ func TestBudgetTooSmall(t *testing.T) {
 			if !tt.small && out.State != StateCommitted {
 				t.Errorf("a gain of ×4 was not kept: %s", out.Reason)
 			}
+			// What it says is what the document carries, and enough: with it the run comes to an end.
+			if (out.BudgetNeeded > tt.budget.Seconds()) != tt.small || tt.small && !strings.Contains(out.Reason, "ask for "+unit.FormatSeconds(out.BudgetNeeded)) {
+				t.Errorf("needs %v s: %s", out.BudgetNeeded, out.Reason)
+			}
+			if tt.small {
+				w, c := longFatPath(), c
+				c.Now, c.Budget = configFor(w).Now, time.Duration(out.BudgetNeeded*float64(time.Second))
+				if again, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates()[:1], nil); err != nil || again.BudgetTooSmall {
+					t.Errorf("with %v: %v, %s", c.Budget, err, again.Reason)
+				}
+			}
 			said := out.Reason + " " + strings.Join(out.Warnings, " ")
 			if !strings.Contains(said, tt.says) {
 				t.Errorf("said %q, want %q", said, tt.says)
@@ -55,6 +67,29 @@ func TestBudgetTooSmall(t *testing.T) {
 				t.Errorf("resolvable %v, unhurried %+v, looks %v: %s", out.Pilot.ResolvableEffect, out.Pilot.Unhurried, out.Design.Looks, said)
 			}
 		})
+	}
+}
+
+// TestBudgetSpent: what a caller has used of the budget before is in what is said of it, and in what to ask for.
+func TestBudgetSpent(t *testing.T) {
+	var needed [2]float64
+	for i, spent := range []time.Duration{0, time.Minute} {
+		for _, budget := range []time.Duration{10 * time.Second, 30 * time.Second} {
+			w := longFatPath()
+			c := configFor(w)
+			c.Budget, c.Spent, c.Asked = budget, spent, 7*time.Second
+			out, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates()[:1], nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := "the budget of 7.00 s is too small"; !strings.HasPrefix(out.Reason, want) {
+				t.Errorf("%q, want %q", out.Reason, want)
+			}
+			needed[i] += out.BudgetNeeded
+		}
+	}
+	if more := needed[1] - needed[0]; more < 110 || more > 150 { // twice a minute, rounded up
+		t.Errorf("asks for %v s more", more)
 	}
 }
 

@@ -66,7 +66,7 @@ func Documents(t testing.TB) []Document {
 	all = append(all, persistDocuments()...)
 	all = append(all, Document{"check-advice", judgedAdvice()}, Document{"check-advice-empty", report.NewCheckAdvice(Envelope(), "empty.conf", 1, advice.Windows, nil, nil)})
 	for name, run := range map[string]report.TuneRun{"tune": Run(), "tune-nothing": nothingRun(), "tune-latency": latencyRun(), "tune-hostile": hostileRun(),
-		"tune-soak": soakedRun(true), "tune-soak-lost": soakedRun(false), "tune-from-nothing": brokenPathRun()} {
+		"tune-soak": soakedRun(true), "tune-soak-lost": soakedRun(false), "tune-from-nothing": brokenPathRun(), "tune-short": shortRun()} {
 		doc := report.NewTune(Envelope(), run)
 		all = append(all, Document{name, doc})
 	}

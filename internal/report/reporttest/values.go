@@ -229,6 +229,18 @@ func soakedRun(lasts bool) report.TuneRun {
 	return r
 }
 
+// shortRun had too little time for one trial with its confirmation.
+func shortRun() report.TuneRun {
+	r := Run()
+	r.Outcome = &tune.Outcome{
+		Baseline: r.Outcome.Baseline, Pilot: r.Outcome.Pilot, Segments: r.Outcome.Segments[:12], State: tune.StateUndone, Partial: true, BudgetTooSmall: true, BudgetNeeded: 270,
+		Reason: "the budget of 30.0 s is too small for one trial and its confirmation: this path can resolve gains from 6.04 % on in 1 min 00 s; ask for 4 min 30 s to resolve 1.52 %",
+	}
+	r.Outcome.Pilot.ResolvableEffect, r.Outcome.Pilot.Unhurried = 0.0604, &tune.Resolution{Effect: 0.0152, Seconds: 251}
+	r.Changes, r.Duration = nil, 29*time.Second
+	return r
+}
+
 // brokenPathRun mended a path that carried nothing at all.
 func brokenPathRun() report.TuneRun {
 	r := Run()

@@ -3,6 +3,7 @@ package text
 import (
 	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/report"
@@ -15,6 +16,9 @@ import (
 func Tune(w io.Writer, d *report.TuneDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	p.headline(d)
+	if d.BudgetNeeded > 0 {
+		p.line("            nothing was changed; try: %s", s.bold("--budget "+words.Budget(d.BudgetNeeded)))
+	}
 	if len(d.Findings) > 0 {
 		p.line("")
 		p.head("LIMIT BEFORE")
@@ -71,7 +75,7 @@ func (p *printer) headline(d *report.TuneDocument) {
 	case "Not proved", "Not finished":
 		paint = func(t string) string { return p.s.bold(p.s.yellow(t)) }
 	}
-	p.line("%s  %s", paint(verdict), clean(text))
+	p.hanging(paint(verdict)+"  ", utf8.RuneCountInString(verdict)+2, text)
 }
 
 // beforeAfter prints the figures side by side, and what the bench could have told apart: without that a missing gain says nothing.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/linerate/linerate/internal/stats"
 	"testing"
+	"time"
 
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/reporttest"
@@ -77,6 +78,18 @@ func TestTogether(t *testing.T) {
 	} {
 		if got := words.Together(&i); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestBudget: what is printed is what the flag takes.
+func TestBudget(t *testing.T) {
+	for want, seconds := range map[string]float64{"40s": 40, "1m30s": 90, "5m": 300, "1h": 3600, "1h0m30s": 3630, "1h10m": 4200, "10m": 600} {
+		if got := words.Budget(seconds); got != want {
+			t.Errorf("%v s: %q, want %q", seconds, got, want)
+		}
+		if d, err := time.ParseDuration(words.Budget(seconds)); err != nil || d.Seconds() != seconds {
+			t.Errorf("%v s is read as %v, %v", seconds, d, err)
 		}
 	}
 }
