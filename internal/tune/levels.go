@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -158,13 +159,7 @@ func (s *session) tooMuch(levels []Level) string {
 // byMean orders by the mean logarithm, which is the geometric mean of the objective: one lucky segment weighs less in
 // it than in the arithmetic one.
 func byMean(x, y *contender) int {
-	switch a, b := stats.Mean(x.scores), stats.Mean(y.scores); {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return cmp.Compare(stats.Mean(x.scores), stats.Mean(y.scores))
 }
 
 // report lists every level, those that were refused too, with the reason: what was not tried is part of the record.

@@ -249,6 +249,14 @@ func verdictOf(d decision) Verdict {
 	return RevertedUnproven
 }
 
+// keptIf is the verdict of a test that asks only whether what was kept stays.
+func keptIf(stays bool) Verdict {
+	if stays {
+		return Kept
+	}
+	return RevertedUnproven
+}
+
 // recall finds what the run itself has of a comparison, and tells where the judgement differs.
 func (s *session) recall(c *Comparison, o *Outcome) {
 	switch c.Phase {
@@ -269,20 +277,13 @@ func (s *session) recall(c *Comparison, o *Outcome) {
 			return
 		}
 		a := o.Ablation[c.Trial]
-		c.Knob, c.Side, c.Stored, c.Decided = a.Knob, a.Side, &a.Effect, RevertedUnproven
-		if a.Needed {
-			c.Decided = Kept
-		}
+		c.Knob, c.Side, c.Stored, c.Decided = a.Knob, a.Side, &a.Effect, keptIf(a.Needed)
 		c.Differs = (c.Judged == Kept) != a.Needed
 	case PhaseConfirmation:
 		if o.Final == nil || c.Trial != o.FinalAttempt() {
 			return
 		}
-		c.Stored, c.Decided = o.Final, RevertedUnproven
-		// Only what was confirmed has soaked.
-		if !o.RolledBack || o.Soak != nil {
-			c.Decided = Kept
-		}
+		c.Stored, c.Decided = o.Final, keptIf(!o.RolledBack || o.Soak != nil) // only what was confirmed has soaked
 		// What comes after it may have taken the set back all the same.
 		later := o.RolledBack && o.Soak == nil && slices.ContainsFunc(o.Segments, func(s Segment) bool { return s.Phase == PhaseAblation })
 		c.Differs = (c.Judged == Kept) != (c.Decided == Kept) && !later
@@ -294,10 +295,7 @@ func (s *session) recall(c *Comparison, o *Outcome) {
 		if o.Soak.Untested {
 			return
 		}
-		c.Decided = RevertedUnproven
-		if o.Soak.Held {
-			c.Decided = Kept
-		}
+		c.Decided = keptIf(o.Soak.Held)
 		c.Differs = (c.Judged == Kept) != o.Soak.Held
 	}
 }

@@ -52,14 +52,10 @@ func (s *session) together(ctx context.Context) error {
 	if err != nil {
 		got.reason = "broken off: " + err.Error()
 	}
-	verdict := RevertedUnproven
-	switch got.decision {
-	case better:
-		verdict = Kept
+	verdict := verdictOf(got.decision)
+	if verdict == Kept {
 		s.kept, s.lastWin, s.joint = set, nil, len(set)
 		s.keeps++
-	case worse:
-		verdict = RevertedWorse
 	}
 	for _, m := range members {
 		m.Effect, m.Guards, m.Verdict = got.effect, got.guards, verdict
