@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/tune"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+func TestTuneStatus(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		o    tune.Outcome
+		want int
+	}{
+		{"came to its end", tune.Outcome{}, exitOK},
+		{"out of time", tune.Outcome{Partial: true}, exitPartial},
+		{"out of time before a confirmation", tune.Outcome{Partial: true, RolledBack: true}, exitPartial},
+		{"not confirmed", tune.Outcome{RolledBack: true}, exitRolledBack},
+		{"out of time, confirmed, and the gain did not last", tune.Outcome{Partial: true, RolledBack: true, Soak: &tune.Soak{}}, exitRolledBack},
+		{"out of time, and the gain lasts", tune.Outcome{Partial: true, Soak: &tune.Soak{}}, exitPartial},
+	} {
+		if got := exitStatus(tuneStatus(&c.o)); got != c.want {
+			t.Errorf("%s: status %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// TestLostPeer: a peer that went away is told in one sentence, unless something is left to be said of this host.
+func TestLostPeer(t *testing.T) {
+	gone := tuneError{errors.Join(&wire.Error{Op: "receive", Kind: wire.ErrPeerGone, Err: errors.New("nothing heard for 8s")}, errors.New("undo far")), true}
+	trial := []journal.Change{{State: journal.Undone}, {State: journal.Trial}}
+	for _, c := range []struct {
+		name string
+		err  error
+		here []journal.Change
+		want string
+	}{
+		{"all is well here", gone, trial[:1], "the other host is gone (nothing heard for 8s): what was in trial here was taken back, and that host takes its own trials back by itself"},
+		{"a trial is left here", gone, trial, gone.Error()},
+		{"no cause is known", tuneError{&wire.Error{Op: "receive", Kind: wire.ErrPeerGone}, true}, nil, "the other host is gone: what was in trial here was taken back, and that host takes its own trials back by itself"},
+		{"something else", tuneError{io.ErrUnexpectedEOF, false}, nil, "unexpected EOF"},
+	} {
+		got := lostPeer(c.err, c.here)
+		if got.Error() != c.want {
+			t.Errorf("%s: %q", c.name, got)
+		}
+		if gone := errors.Is(c.err, wire.ErrPeerGone); (exitStatus(got) == exitUnreachable) != gone {
+			t.Errorf("%s: status %d", c.name, exitStatus(got))
+		}
+	}
+}
