@@ -20,7 +20,13 @@ func Matrix(w io.Writer, d *report.MatrixDocument, s Style) error {
 	}
 	p.wrongCases(d)
 	p.matrixCost(d)
-	p.notes("NOT PLAYED", skips(d))
+	skipped := map[string][]string{}
+	for _, c := range d.Cases {
+		if c.Skipped {
+			skipped[c.Reason] = append(skipped[c.Reason], caseName(c.Scenario, c.Level))
+		}
+	}
+	p.notes("NOT PLAYED", notPlayed(skipped))
 	share := 0.0
 	if d.FirstRight != nil {
 		share = 100 * *d.FirstRight
@@ -103,7 +109,7 @@ func (p *printer) wrongCases(d *report.MatrixDocument) {
 			p.line("%s", p.s.dim("WRONG"))
 			headed = true
 		}
-		p.line("  %s  %s", strings.TrimSuffix(c.Scenario+"/"+c.Level, "/"), p.s.dim(fmt.Sprintf("run %d, expected %s", c.Run, strings.Join(c.Expected, " or "))))
+		p.line("  %s  %s", caseName(c.Scenario, c.Level), p.s.dim(fmt.Sprintf("run %d, expected %s", c.Run, strings.Join(c.Expected, " or "))))
 		if c.Reason != "" {
 			p.wrapped("    ", c.Reason)
 		}
@@ -138,14 +144,11 @@ func (p *printer) matrixCost(d *report.MatrixDocument) {
 	}
 }
 
-// skips says what was not played and why, each reason once.
-func skips(d *report.MatrixDocument) []string {
-	by := map[string][]string{}
-	for _, c := range d.Cases {
-		if c.Skipped {
-			by[c.Reason] = append(by[c.Reason], strings.TrimSuffix(c.Scenario+"/"+c.Level, "/"))
-		}
-	}
+// caseName is SCENARIO/LEVEL, or SCENARIO for a sound world.
+func caseName(scenario, level string) string { return strings.TrimSuffix(scenario+"/"+level, "/") }
+
+// notPlayed says what was not played and why, each reason once. Cases come by reason.
+func notPlayed(by map[string][]string) []string {
 	var all []string
 	for _, reason := range slices.Sorted(maps.Keys(by)) {
 		all = append(all, fmt.Sprintf("%s: %s", strings.Join(slices.Compact(by[reason]), ", "), reason))

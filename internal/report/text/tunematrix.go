@@ -3,12 +3,10 @@ package text
 import (
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/linerate/linerate/internal/report"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // TuneMatrix writes a row for each case, then why some are not tuned, and at last one line for scripts.
@@ -21,7 +19,7 @@ func TuneMatrix(w io.Writer, d *report.TuneMatrixDocument, s Style) error {
 	for i := range d.Cases {
 		c := &d.Cases[i]
 		if c.Skipped {
-			skipped[c.Reason] = append(skipped[c.Reason], caseName(c))
+			skipped[c.Reason] = append(skipped[c.Reason], caseName(c.Scenario, c.Level))
 			continue
 		}
 		paint := s.red
@@ -30,7 +28,7 @@ func TuneMatrix(w io.Writer, d *report.TuneMatrixDocument, s Style) error {
 			paint = s.green
 		case c.Free:
 			paint = s.dim
-			free = append(free, caseName(c))
+			free = append(free, caseName(c.Scenario, c.Level))
 		}
 		minimal := "yes"
 		switch {
@@ -43,7 +41,7 @@ func TuneMatrix(w io.Writer, d *report.TuneMatrixDocument, s Style) error {
 		if c.Share != nil {
 			share = fmt.Sprintf("%.0f %%", 100**c.Share)
 		}
-		t.row(caseName(c), figure(c, c.Healthy), figure(c, c.Before), figure(c, c.After), cell{share, paint},
+		t.row(caseName(c.Scenario, c.Level), figureOr(c.Healthy, c.Unit), figureOr(c.Before, c.Unit), figureOr(c.After, c.Unit), cell{share, paint},
 			c.Trials, fmt.Sprintf("%.0f", c.Seconds), minimal, strings.Join(c.KeptNames(), ", "))
 	}
 	t.print(p, "")
@@ -58,7 +56,7 @@ func TuneMatrix(w io.Writer, d *report.TuneMatrixDocument, s Style) error {
 			p.line("%s", s.dim("NOT TUNED"))
 			headed = true
 		}
-		p.line("  %s  %s", caseName(c), s.dim(fmt.Sprintf("run %d, found %s", c.Run, c.Found)))
+		p.line("  %s  %s", caseName(c.Scenario, c.Level), s.dim(fmt.Sprintf("run %d, found %s", c.Run, c.Found)))
 		for _, text := range append([]string{c.Reason}, c.Warnings...) {
 			p.wrapped("    ", text)
 		}
@@ -76,11 +74,7 @@ func TuneMatrix(w io.Writer, d *report.TuneMatrixDocument, s Style) error {
 		p.notes("COSTS NOTHING HERE", []string{strings.Join(slices.Compact(free), ", ") +
 			": the fault takes less than a tenth of the healthy figure in this world, so that there was nothing to repair; counted neither as tuned nor as not"})
 	}
-	var notes []string
-	for _, reason := range slices.Sorted(maps.Keys(skipped)) {
-		notes = append(notes, fmt.Sprintf("%s: %s", strings.Join(slices.Compact(skipped[reason]), ", "), reason))
-	}
-	p.notes("NOT PLAYED", notes)
+	p.notes("NOT PLAYED", notPlayed(skipped))
 	share := 0.0
 	if d.Share != nil {
 		share = 100 * *d.Share
@@ -88,20 +82,4 @@ func TuneMatrix(w io.Writer, d *report.TuneMatrixDocument, s Style) error {
 	// The last line, exactly so.
 	p.line("tuned-percent=%.1f cases=%d", share, d.Judged)
 	return p.err
-}
-
-// caseName is SCENARIO/LEVEL, or SCENARIO for a sound world.
-func caseName(c *report.TuneMatrixCase) string {
-	return strings.TrimSuffix(c.Scenario+"/"+c.Level, "/")
-}
-
-// figure is an objective in the unit of the case's goal, or a dash.
-func figure(c *report.TuneMatrixCase, x *float64) string {
-	switch {
-	case x == nil:
-		return "–"
-	case c.Goal == "latency":
-		return unit.FormatCount(*x) + "/s"
-	}
-	return unit.BitRate(*x).String()
 }
