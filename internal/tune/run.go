@@ -288,7 +288,7 @@ func (s *session) forward(ctx context.Context) error {
 		}
 		if errors.Is(err, errBudget) {
 			s.out.Partial = true
-			s.out.Reason = fmt.Sprintf("the time budget ran out with %d candidates left", len(s.queue)+1)
+			s.out.Reason = fmt.Sprintf("the time budget ran out with %s left", counted(len(s.queue)+1, "candidate"))
 			return nil
 		}
 		if err != nil {
@@ -354,7 +354,7 @@ func (s *session) refill(ctx context.Context) error {
 	}
 	if enough {
 		if len(s.queue) > 0 {
-			s.emit(Event{Kind: EventPhase, Phase: PhaseTrial, Text: fmt.Sprintf("%d candidates are not tried: nothing more can be gained", len(s.queue))})
+			s.emit(Event{Kind: EventPhase, Phase: PhaseTrial, Text: fmt.Sprintf("%s not tried: nothing more can be gained", counted(len(s.queue), "candidate"))})
 		}
 		s.queue = nil
 		return nil
@@ -420,9 +420,12 @@ func (s *session) conclusion() string {
 func normalQuantile(p float64) float64 { return math.Sqrt2 * math.Erfinv(2*p-1) }
 
 // changes counts changes in words.
-func changes(n int) string {
-	if n == 1 {
-		return "1 change"
+func changes(n int) string { return counted(n, "change") }
+
+// counted is a number of things in words.
+func counted(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
 	}
-	return fmt.Sprintf("%d changes", n)
+	return fmt.Sprintf("%d %s", n, thing)
 }

@@ -248,6 +248,9 @@ func TestVerdicts(t *testing.T) {
 			if got.Verdict != tt.verdict || !strings.Contains(got.Reason, tt.reason) {
 				t.Errorf("verdict %s (%s), want %s (…%s…)", got.Verdict, got.Reason, tt.verdict, tt.reason)
 			}
+			if h := w.hosts[got.Side]; h != nil && got.From != h.original[got.Knob] {
+				t.Errorf("the present value is %q, told is %q", h.original[got.Knob], got.From)
+			}
 			if got.Verdict != Kept {
 				w.pristine(t, "after")
 				if out.State != StateUndone || len(out.Kept) != 0 || out.Final == nil || out.Final.Ratio != 1 {

@@ -29,6 +29,10 @@ func (s *session) trial(ctx context.Context, c Candidate) (Trial, error) {
 	}
 	reason, levels := s.forbidden(c)
 	if reason != "" {
+		// For whoever reads it only, so that a host which cannot tell is no matter.
+		if h := s.hosts[c.Side]; h != nil {
+			t.From, _ = h.Read(ctx, c.Knob)
+		}
 		return refuse(reason)
 	}
 	// What the candidate is compared with, and builds on, is everything kept so far.
@@ -52,7 +56,7 @@ func (s *session) trial(ctx context.Context, c Candidate) (Trial, error) {
 	}
 	// Counted are measured trials only, since refused ones cost nothing.
 	if s.cfg.MaxTrials > 0 && s.measured >= s.cfg.MaxTrials {
-		return refuse(fmt.Sprintf("not tried: the limit of %d trials is reached", s.cfg.MaxTrials))
+		return refuse(fmt.Sprintf("not tried: the limit of %s is reached", counted(s.cfg.MaxTrials, "trial")))
 	}
 	s.measured++
 	s.emit(Event{
