@@ -1,0 +1,251 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/linerate/linerate/internal/lab/guest"
+)
+
+func TestMain(m *testing.M) {
+	guest.Init() // the test binary is what boots and serves the guest; what is tested in it is the program itself
+	os.Exit(m.Run())
+}
+
+// A Debian with two cards, of which ifupdown has the first and NetworkManager, as Debian sets it up, the other.
+var (
+	system = guest.System{
+		Packages: []string{
+			"systemd-sysv", "udev", "dbus", "kmod", "dash", "coreutils", "grep", "sed", "findutils", "usr-is-merged",
+			"iproute2", "ethtool", "procps", "ifupdown", "network-manager", "strace",
+		},
+		Modules: []string{"e1000", "af_packet", "sch_fq_codel"},
+		Enable:  []string{"networking", "NetworkManager"},
+	}
+	cards    = []guest.Card{{Model: "e1000"}, {Model: "e1000"}}
+	settings = []guest.File{
+		{Path: "/etc/network/interfaces", Mode: 0o644, Content: []byte("auto lo\niface lo inet loopback\n\nauto enp0s2\niface enp0s2 inet static\n\taddress 192.0.2.1/24\n")},
+		{Path: "/etc/NetworkManager/system-connections/lan.nmconnection", Mode: 0o600, Content: []byte("[connection]\nid=lan\nuuid=5b9a1c0e-7c39-4b51-9d0c-0c6b6c6d1a01\n" +
+			"type=ethernet\ninterface-name=enp0s3\n\n[ipv4]\nmethod=manual\naddress1=198.51.100.1/24\n\n[ipv6]\nmethod=ignore\n")},
+	}
+)
+
+// patience bounds all of it. It is for guests that hang: two boots take a minute where nothing else runs.
+const patience = 15 * time.Minute
+
+// host is a guest that can be restarted.
+type host struct {
+	t    *testing.T
+	ctx  context.Context
+	disk *guest.Disk
+	g    *guest.Guest
+	at   time.Time
+}
+
+// boot starts the system on the disk and returns when it is up.
+func (h *host) boot(files ...guest.File) {
+	h.t.Helper()
+	g, err := guest.Boot(h.ctx, guest.Options{Disk: h.disk, Cards: cards, Files: files})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.g = g
+	if state := h.sh("systemctl is-system-running --wait || systemctl list-units --failed"); state != "running\n" {
+		h.t.Fatalf("the system is %s", state)
+	}
+	h.passed("boot")
+}
+
+// passed logs how long something took.
+func (h *host) passed(what string) {
+	h.t.Logf("%s: %.1f s", what, time.Since(h.at).Seconds())
+	h.at = time.Now()
+}
+
+// sh runs a script to its end and gives its output; it has to end well.
+func (h *host) sh(script string) string {
+	h.t.Helper()
+	var out bytes.Buffer
+	status, err := h.g.Run(h.ctx, guest.Command{Args: []string{"sh", "-ec", script}, Env: []string{"PATH=/usr/local/bin:/usr/sbin:/usr/bin", "NO_COLOR=1"}}, &out, nil)
+	if err != nil || status != 0 {
+		h.t.Fatalf("%s\nstatus %d, %v\n%s", script, status, err, &out)
+	}
+	return out.String()
+}
+
+// says compares the output of a script, line by line and without blanks at the ends.
+func (h *host) says(script string, want ...string) {
+	h.t.Helper()
+	var got []string
+	for line := range strings.Lines(h.sh(script)) {
+		got = append(got, strings.TrimSpace(line))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		h.t.Errorf("%s (-want +got):\n%s", script, diff)
+	}
+}
+
+// reboot restarts the system as an administrator does.
+func (h *host) reboot() {
+	h.t.Helper()
+	h.sh("systemctl reboot")
+	if err := h.g.Wait(h.ctx); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := h.g.Close(); err != nil {
+		h.t.Fatal(err)
+	}
+	h.passed("shutdown")
+	h.boot()
+}
+
+// values are the settings that the test changes, asked of other programs than ours.
+const values = `sysctl -n net.ipv4.tcp_sack
+	for i in enp0s2 enp0s3; do cat /sys/class/net/$i/mtu; tc qdisc show dev $i root | cut -d' ' -f2; ethtool -g $i | sed -n '/Current/,$ { /^[RT]X:/p }' | tr -d '\t'; done
+	cat /sys/class/net/enp0s2/queues/rx-0/rps_cpus`
+
+var (
+	defaults = []string{"1", "1500", "fq_codel", "RX:256", "TX:256", "1500", "fq_codel", "RX:256", "TX:256", "0"}
+	tuned    = []string{"0", "1400", "pfifo", "RX:512", "TX:256", "1300", "pfifo", "RX:256", "TX:256", "1"}
+)
+
+// TestUnderSystemd takes changes through a restart with a real systemd, udev, ifupdown and NetworkManager: persisted, restarted, checked.
+func TestUnderSystemd(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	h := &host{t: t, ctx: ctx, at: time.Now()}
+	var err error
+	h.disk, err = guest.NewDisk(ctx, system)
+	switch {
+	case err == nil:
+	case strings.Contains(os.Getenv("LINERATE_REQUIRE"), "guest"):
+		t.Fatalf("a guest is required: %v", err)
+	default:
+		t.Skipf("needs a guest: %v", err)
+	}
+	defer func() {
+		if h.g != nil {
+			_ = h.g.Close() // a test that failed in between has not
+		}
+		if err := h.disk.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	h.passed("disk")
+	linerate := guest.File{Path: "/usr/local/bin/linerate", Content: program(t), Mode: 0o755}
+	h.passed("program")
+	h.boot(append(settings, linerate)...)
+	h.says(values, defaults...)
+
+	h.endUnits()
+	h.persist()
+	h.sh("linerate recover --install")
+	h.unitIsSound()
+	h.passed("set, persist, install")
+	h.guardsDone()
+	h.reboot()
+
+	h.dispatched()
+	h.says(values, tuned...)
+	h.says("linerate persist --check --json | grep -o '\"state\":\"[a-z]*\"' | sort | uniq -c", "7 \"state\":\"held\"")
+	h.unitRan()
+	h.passed("check")
+}
+
+// endUnits makes two trials, each in a unit of its own, and ends these: one as an administrator does, the other with all its processes at a blow.
+func (h *host) endUnits() {
+	h.t.Helper()
+	for unit, setting := range map[string]string{"stopped": "net.ipv4.tcp_frto=1", "killed": "net.ipv4.tcp_dsack=0"} {
+		h.sh(fmt.Sprintf(`systemd-run --quiet --collect --unit=%s sh -c 'linerate set --for 1m sysctl:%s; touch /run/%[1]s; sleep infinity'
+			until [ -e /run/%[1]s ]; do sleep 0.3; done`, unit, setting))
+	}
+	h.sh("systemctl stop stopped; systemctl kill --signal=KILL --kill-whom=all killed\nwhile systemctl is-active --quiet stopped killed; do sleep 0.3; done")
+	// The guards are alone now.
+	h.says("sysctl -n net.ipv4.tcp_frto net.ipv4.tcp_dsack; systemctl list-units --no-legend --plain 'linerate-guard-*.scope' | cut -d' ' -f2-4",
+		"1", "0", "loaded active running", "loaded active running")
+	h.passed("two units ended")
+}
+
+// guardsDone waits for them. They have put the values back, and taken their scopes along.
+func (h *host) guardsDone() {
+	h.t.Helper()
+	h.sh("while systemctl is-active --quiet 'linerate-guard-*.scope'; do sleep 1; done")
+	h.says("sysctl -n net.ipv4.tcp_frto net.ipv4.tcp_dsack; systemctl list-units --all --no-legend 'linerate*.scope'; linerate history --json | grep -o '\"state\":\"[a-z]*\"' | head -n2",
+		"2", "1", "\"state\":\"undone\"", "\"state\":\"undone\"")
+	h.passed("guards done")
+}
+
+// persist makes seven changes, each of which is another format's.
+func (h *host) persist() {
+	h.t.Helper()
+	h.sh(`linerate set --for 5m sysctl:net.ipv4.tcp_sack=0 ethtool:enp0s2/ring.rx=512 link:enp0s2/mtu=1400 qdisc:enp0s2/root=pfifo queue:enp0s2/rx-0/rps_cpus=1 \
+		link:enp0s3/mtu=1300 qdisc:enp0s3/root=pfifo
+		linerate confirm 3 4 5 6 7 8 9`)
+	h.says(values, tuned...)
+	h.says(`linerate persist --json | grep -o '"knob":"[^"]*"\|"format":"[^"]*"' | cut -d'"' -f4 | paste -d' ' - -`,
+		"sysctl:net.ipv4.tcp_sack sysctl.d", "ethtool:enp0s2/ring.rx systemd.link", "link:enp0s2/mtu systemd.link", "qdisc:enp0s2/root ifupdown",
+		"queue:enp0s2/rx-0/rps_cpus udev", "link:enp0s3/mtu NetworkManager", "qdisc:enp0s3/root NetworkManager")
+	// What the readers themselves say of the files.
+	h.says("systemd-analyze cat-config sysctl.d | grep ^net.*tcp_sack; NetworkManager --print-config | grep -A2 '^\\[connection-linerate'; run-parts --test /etc/network/if-up.d | grep linerate",
+		"net.ipv4.tcp_sack = 0", "[connection-linerate-enp0s3]", "match-device=interface-name:enp0s3", "ethernet.mtu=1300", "/etc/network/if-up.d/linerate-0006")
+}
+
+// dispatched waits for the script that NetworkManager runs when a connection is up, which no unit waits for.
+func (h *host) dispatched() {
+	h.t.Helper()
+	h.sh("for i in $(seq 60); do tc qdisc show dev enp0s3 root | grep -q pfifo && break; sleep 1; done")
+}
+
+// unitIsSound asks systemd for its opinion of the unit.
+func (h *host) unitIsSound() {
+	h.t.Helper()
+	h.says("systemd-analyze verify linerate-recover.service 2>&1")
+	h.says("systemctl show -p LoadState,UnitFileState,NeedDaemonReload linerate-recover", "LoadState=loaded", "UnitFileState=enabled", "NeedDaemonReload=no")
+}
+
+// unitRan tells that recovery was over before sysctls were set and before the network came up.
+func (h *host) unitRan() {
+	h.t.Helper()
+	h.says("systemctl show -p Result,ActiveState linerate-recover", "Result=success", "ActiveState=inactive")
+	stamp := func(property, unit string) uint64 {
+		h.t.Helper()
+		text := strings.TrimSpace(h.sh(fmt.Sprintf("systemctl show --value -p %s %s", property, unit)))
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil || n == 0 {
+			h.t.Fatalf("%s of %s is %q: it did not run", property, unit, text)
+		}
+		return n
+	}
+	over := stamp("ExecMainExitTimestampMonotonic", "linerate-recover")
+	h.t.Log(strings.TrimSpace(h.sh("journalctl -b -u linerate-recover --no-pager -o short-monotonic")))
+	for _, unit := range []string{"systemd-sysctl", "networking", "NetworkManager"} {
+		if began := stamp("ExecMainStartTimestampMonotonic", unit); began < over {
+			h.t.Errorf("%s began %d us before recovery was over", unit, over-began)
+		}
+	}
+}
+
+// program builds linerate as `make build` does.
+func program(t *testing.T) []byte {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "linerate")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", name, ".")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	b, readErr := os.ReadFile(name)
+	if err := errors.Join(err, readErr); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return b
+}
