@@ -136,8 +136,15 @@ func (a *app) recoverAtBoot(f recoverFlags) error {
 		said := map[bool]map[bool]string{
 			true: {true: "installed", false: "already installed"}, false: {true: "removed", false: "was not installed"},
 		}[f.install][doc.Changed]
-		_, err := fmt.Fprintf(a.out, "%s %s\n", said, doc.Path)
-		return err
+		if _, err := fmt.Fprintf(a.out, "%s %s\n", said, doc.Path); err != nil {
+			return err
+		}
+		if f.uninstall && doc.Changed && doc.Init == atboot.Systemd && filepath.Clean(o.Root) == "/" {
+			// Nothing starts it any more. Who wonders about `systemctl status` shall not have to.
+			_, err := fmt.Fprintln(a.out, "systemd forgets it at the next start, or now by: systemctl daemon-reload")
+			return err
+		}
+		return nil
 	})
 }
 
