@@ -59,7 +59,7 @@ func (s *session) together(ctx context.Context) error {
 	}
 	for _, m := range members {
 		m.Effect, m.Guards, m.Verdict = got.effect, got.guards, verdict
-		m.Reason = fmt.Sprintf("together with %d others: %s", len(members)-1, got.reason)
+		m.Reason = fmt.Sprintf("together with %s: %s", counted(len(members)-1, "other"), got.reason)
 		s.out.Trials = append(s.out.Trials, m)
 	}
 	s.emit(Event{Kind: EventVerdict, Phase: PhaseTrial, Effect: got.effect, Verdict: verdict, Text: fmt.Sprintf("together: %s: %s", verdict, got.reason)})
