@@ -2,13 +2,10 @@ package matrix
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/linerate/linerate/internal/lab"
@@ -37,63 +34,23 @@ type Guest[T any] interface {
 // Run plays the cases, those in namespaces first. A verdict that fails is a wrong case; the error is the lab's own (no namespaces here) or
 // ctx's, and the cases played until then come with it.
 func Run(ctx context.Context, cases []Case, o Options) ([]report.MatrixCase, error) {
-	o.Runs = max(o.Runs, 1)
-	if o.Out != "" {
-		if err := os.MkdirAll(o.Out, 0o755); err != nil {
-			return nil, fmt.Errorf("keep verdicts: %w", err)
-		}
-	}
-	var (
-		all    []report.MatrixCase
-		guests []Case
-		failed error
-	)
-	// A document is kept as soon as its case has ended: a matrix takes long, and what was played before an interrupt is not lost.
-	done := func(c report.MatrixCase) {
-		if err := Keep(o.Out, c.Scenario, c.Level, c.Run, c.Document); err != nil && failed == nil {
-			failed = err
-		}
-		if !o.Embed {
-			c.Document = nil
-		}
-		all = append(all, c)
-		if o.Done != nil {
-			o.Done(c)
-		}
-	}
 	o.kernel = release()
-	for _, c := range cases {
-		// Guests go last and together, because those that ask for the same one share it.
-		if c.Scenario.On() == lab.Guest && !o.Inside {
-			guests = append(guests, c)
-			continue
-		}
-		for run := range o.Runs {
-			if o.Progress != nil {
-				o.Progress(fmt.Sprintf("%s, run %d of %d", c.Name(), run+1, o.Runs))
-			}
-			m, err := play(ctx, c, run+1, o)
-			if err != nil {
-				return all, err
-			}
-			done(m)
+	progress := func(what string) {
+		if o.Progress != nil {
+			o.Progress(what)
 		}
 	}
-	if len(guests) == 0 {
-		return all, failed
+	p := playing[report.MatrixCase]{
+		runs: max(o.Runs, 1), out: o.Out, inside: o.Inside, embed: o.Embed, guest: o.Guest, done: o.Done,
+		one: func(c Case, run, runs int) (report.MatrixCase, error) {
+			progress(fmt.Sprintf("%s, run %d of %d", c.Name(), run, runs))
+			return play(ctx, c, run, o)
+		},
+		not:  func(c Case) report.MatrixCase { return Unplayed(c, 1, o.kernel, needsGuest, true) },
+		file: func(m *report.MatrixCase) file { return file{m.Scenario, m.Level, m.Run, &m.Document} },
+		away: func() { progress("guests") },
 	}
-	if o.Guest == nil {
-		for _, c := range guests {
-			m := begin(c, 1, o)
-			m.Skipped, m.Reason = true, "it needs a guest"
-			done(m)
-		}
-		return all, failed
-	}
-	if o.Progress != nil {
-		o.Progress("guests")
-	}
-	return all, errors.Join(o.Guest.Play(ctx, guests, o.Runs, done), failed)
+	return p.all(ctx, cases)
 }
 
 // play makes one world and asks for one verdict.
@@ -163,20 +120,4 @@ func begin(c Case, run int, o Options) report.MatrixCase {
 		m.Expected = append([]string{c.Scenario.Expect.Finding}, c.Scenario.Expect.Also...)
 	}
 	return m
-}
-
-// Keep writes a document to a file in a directory that is there, named after its case; nothing when either is empty.
-func Keep(dir, scenario, level string, run int, document json.RawMessage) error {
-	if dir == "" || len(document) == 0 {
-		return nil
-	}
-	name := strings.Trim(fmt.Sprintf("%s.%s", scenario, level), ".")
-	if run > 1 { // the first has the plain name, which is what one looks for
-		name += fmt.Sprintf(".%d", run)
-	}
-	indented, err := json.MarshalIndent(document, "", "  ")
-	if err != nil {
-		return fmt.Errorf("keep document of %s: %w", name, err)
-	}
-	return os.WriteFile(filepath.Join(dir, name+".json"), append(indented, '\n'), 0o644)
 }

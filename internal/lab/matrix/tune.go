@@ -3,9 +3,6 @@ package matrix
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -73,51 +70,16 @@ func Nulled(knobs int) []string {
 // Tune plays the cases whole, those in namespaces first: a sound world like each is measured, the fault planted, tuned and measured, and each kept change
 // taken back and put again. A tune that fails is a case that is not tuned; the error is the lab's own or ctx's, and the cases played until then come with it.
 func Tune(ctx context.Context, cases []Case, o TuneOptions) ([]report.TuneMatrixCase, error) {
-	o.Runs = max(o.Runs, 1)
 	if o.Progress == nil {
 		o.Progress = func(Case, string) {}
 	}
-	if o.Out != "" {
-		if err := os.MkdirAll(o.Out, 0o755); err != nil {
-			return nil, fmt.Errorf("keep documents: %w", err)
-		}
+	p := playing[report.TuneMatrixCase]{
+		runs: max(o.Runs, 1), out: o.Out, inside: o.Inside, embed: o.Embed, guest: o.Guest, done: o.Done,
+		one:  func(c Case, run, _ int) (report.TuneMatrixCase, error) { return tuneOne(ctx, c, run, o) },
+		not:  func(c Case) report.TuneMatrixCase { return Untuned(c, 1, release(), needsGuest, true) },
+		file: func(m *report.TuneMatrixCase) file { return file{m.Scenario, m.Level, m.Run, &m.Document} },
 	}
-	var (
-		all    []report.TuneMatrixCase
-		guests []Case
-		failed error
-	)
-	done := func(c report.TuneMatrixCase) {
-		failed = cmp.Or(failed, Keep(o.Out, c.Scenario, c.Level, c.Run, c.Document))
-		if !o.Embed {
-			c.Document = nil
-		}
-		all = append(all, c)
-		if o.Done != nil {
-			o.Done(c)
-		}
-	}
-	for _, c := range cases {
-		switch onGuest := c.Scenario.On() == lab.Guest && !o.Inside; {
-		case onGuest && o.Guest == nil:
-			done(Untuned(c, 1, release(), "it needs a guest", true))
-			continue
-		case onGuest:
-			guests = append(guests, c)
-			continue
-		}
-		for run := range o.Runs {
-			m, err := tuneOne(ctx, c, run+1, o)
-			if err != nil {
-				return all, err
-			}
-			done(m)
-		}
-	}
-	if len(guests) > 0 {
-		failed = errors.Join(o.Guest.Play(ctx, guests, o.Runs, done), failed)
-	}
-	return all, failed
+	return p.all(ctx, cases)
 }
 
 func tuneOne(ctx context.Context, c Case, run int, o TuneOptions) (report.TuneMatrixCase, error) {
