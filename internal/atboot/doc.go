@@ -30,8 +30,8 @@
 // # Limits
 //
 // Linux with systemd, with System V init, or with OpenRC. Install starts no program. systemd needs no `systemctl daemon-reload` after it: the unit is for the next start, which reads it, and
-// who asks before finds it. After Uninstall systemd goes on holding a unit that it had at its start and that nothing starts any more, until it starts again or is
-// told to reload (seen with systemd 252, cmd/linerate TestUnderSystemd). System V init is told by a link of its own name; insserv may rename it.
+// who asks before finds it (seen with systemd 252, cmd/linerate TestUnderSystemd). After Uninstall systemd goes on holding a unit that it had at its start and that
+// nothing starts any more, until it starts again or is told to reload. System V init is told by a link of its own name; insserv may rename it.
 //
 // systemd-udevd reads .link files and rules before disks are mounted, and so before recovery. What a half-written one of ours has set is put back by it.
 package atboot
