@@ -95,9 +95,13 @@ func smallSampleFactor(n int) float64 {
 // averages over pairs exist.
 const zeroShare = 1e-6
 
-// FromNothing is the ratio that stands for something where there was nothing (PairedLogRatio): no gain of that size was measured. Its inverse stands for
-// nothing where there was something.
-const FromNothing = 1 / zeroShare
+// FromNothing tells a ratio that stands for something where there was nothing (PairedLogRatio); ToNothing one for the opposite. Neither is a figure to print.
+//
+// A logarithm of the constant and back has lost its last digits.
+func FromNothing(ratio float64) bool { return ratio > 0.999/zeroShare && ratio < 1.001/zeroShare }
+
+// ToNothing is the opposite of [FromNothing].
+func ToNothing(ratio float64) bool { return ratio > 0 && FromNothing(1/ratio) }
 
 // PairedLogRatio gives ln(b/a) for every pair: positive where b is higher. The shorter slice decides the length. A value that is not
 // positive (nothing came through) counts as a millionth of its partner, so that the ratio stays finite and terrible; two such

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/stats"
 	"github.com/linerate/linerate/internal/unit"
 )
 
@@ -69,11 +70,11 @@ func (e Effect) String() string {
 	switch {
 	case e.Ratio == 0:
 		return "effect not known"
-	case FromNothing(e.Ratio):
+	case stats.FromNothing(e.Ratio):
 		return "something where there was nothing"
-	case ToNothing(e.Ratio):
+	case stats.ToNothing(e.Ratio):
 		return "nothing is left"
-	case FromNothing(e.High) && e.Low > 1:
+	case stats.FromNothing(e.High) && e.Low > 1:
 		return "×" + unit.FormatCount(e.Low) + " or more"
 	}
 	print := func(r float64) string {

@@ -64,16 +64,6 @@ type Effect struct {
 	Confidence float64 `json:"confidence_ratio,omitempty"`
 }
 
-// FromNothing tells a ratio that stands for something where there was nothing; ToNothing one for the opposite. Neither is a number to print.
-//
-// A logarithm of the constant and back has lost its last digits.
-func FromNothing(ratio float64) bool {
-	return ratio > 0.999*stats.FromNothing && ratio < 1.001*stats.FromNothing
-}
-
-// ToNothing is the opposite of [FromNothing].
-func ToNothing(ratio float64) bool { return ratio > 0 && FromNothing(1/ratio) }
-
 // Baseline is what the original settings gave in the pilot.
 type Baseline struct {
 	Objective float64            `json:"objective"` // median, in the unit of the goal

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/stats"
 	"github.com/linerate/linerate/internal/tune"
 	"github.com/linerate/linerate/internal/unit"
 )
@@ -19,7 +20,7 @@ func Headline(d *report.TuneDocument) (verdict, sentence string) {
 	switch {
 	case result == report.NotFinished:
 		sentence = Sentence(d.Unfinished, "")
-	case result == report.Proved && tune.FromNothing(d.Final.Ratio):
+	case result == report.Proved && stats.FromNothing(d.Final.Ratio):
 		sentence = fmt.Sprintf("From nothing to %s with %s.", Quantity(d, d.After.Objective), changes(len(d.Kept)))
 	case result == report.Proved:
 		sentence = fmt.Sprintf("%s → %s, %s with %s.", Quantity(d, d.Baseline.Objective), Quantity(d, d.After.Objective), effect(*d.Final), changes(len(d.Kept)))
@@ -47,7 +48,7 @@ func Together(i *tune.Interaction) string {
 	if i.Text != "" {
 		sentence = "The changes do not act together as they did one by one"
 	}
-	if i.Ratio == 0 || i.Product == 0 || tune.FromNothing(i.Product) {
+	if i.Ratio == 0 || i.Product == 0 || stats.FromNothing(i.Product) {
 		return sentence + "."
 	}
 	return fmt.Sprintf("%s: their trials promised %s, and the whole is %s of that.", sentence, Times(i.Product), effect(tune.Effect{Ratio: i.Ratio, Low: i.Low, High: i.High}))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/stats"
 	"github.com/linerate/linerate/internal/tune"
 	"github.com/linerate/linerate/internal/unit"
 )
@@ -23,9 +24,9 @@ func Times(x float64) string {
 	switch {
 	case x == 0:
 		return ""
-	case tune.FromNothing(x):
+	case stats.FromNothing(x):
 		return "from nothing"
-	case tune.ToNothing(x):
+	case stats.ToNothing(x):
 		return "to nothing"
 	case x < 2:
 		return fmt.Sprintf("×%.3f", x)
@@ -40,8 +41,8 @@ func Times(x float64) string {
 // Interval prints the ends of an effect; an end that is not known yet is an ellipsis, no ends are nothing. Where an end stands for nothing the other one bounds the
 // effect, and where both do there is nothing to add to it.
 func Interval(e tune.Effect) string {
-	switch low, high := tune.ToNothing(e.Low), tune.FromNothing(e.High); {
-	case e.Low == 0 && e.High == 0, tune.FromNothing(e.Low), tune.ToNothing(e.High), low && high:
+	switch low, high := stats.ToNothing(e.Low), stats.FromNothing(e.High); {
+	case e.Low == 0 && e.High == 0, stats.FromNothing(e.Low), stats.ToNothing(e.High), low && high:
 		return ""
 	case low && e.High != 0 && e.High < 1:
 		return Times(e.High) + " or less"
@@ -49,7 +50,7 @@ func Interval(e tune.Effect) string {
 		return Times(e.Low) + " or more"
 	}
 	side := func(x float64) string {
-		if x == 0 || tune.FromNothing(x) || tune.ToNothing(x) {
+		if x == 0 || stats.FromNothing(x) || stats.ToNothing(x) {
 			return "…"
 		}
 		return Times(x)

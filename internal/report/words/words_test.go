@@ -2,8 +2,6 @@ package words_test
 
 import (
 	"math"
-
-	"github.com/linerate/linerate/internal/stats"
 	"testing"
 	"time"
 
@@ -33,7 +31,7 @@ func TestHeadlineWithoutTrials(t *testing.T) {
 
 // TestEffects: factors as people read them, and words where one side was nothing: the ratio that stands for that is no figure.
 func TestEffects(t *testing.T) {
-	const all = stats.FromNothing
+	const all = 1e6 // stands for it: a millionth stands for nothing (stats.PairedLogRatio)
 	for _, tc := range []struct {
 		effect          tune.Effect
 		times, interval string
@@ -74,7 +72,7 @@ func TestTogether(t *testing.T) {
 	for want, i := range map[string]tune.Interaction{
 		"The changes act together as they did one by one: their trials promised ×4.38, and the whole is ×1.002 (×0.990 to ×1.010) of that.": {Product: 4.38, Ratio: 1.002, Low: 0.99, High: 1.01},
 		"The changes do not act together as they did one by one: their trials promised ×4.38, and the whole is ×0.895 of that.":             {Product: 4.38, Ratio: 0.895, Text: "less"},
-		"The changes act together as they did one by one.": {Product: stats.FromNothing, Ratio: 1},
+		"The changes act together as they did one by one.": {Product: 1e6, Ratio: 1},
 	} {
 		if got := words.Together(&i); got != want {
 			t.Errorf("%q, want %q", got, want)
