@@ -67,7 +67,10 @@ func (s *session) switchTo(ctx context.Context, target arm) error {
 	for common < len(target) && common < len(s.applied) && s.applied[common].same(target[common]) {
 		common++
 	}
+	begin := s.cfg.Now()
+	defer func() { s.changing += s.cfg.Now().Sub(begin) }()
 	for len(s.applied) > common {
+		s.changed++
 		last := s.applied[len(s.applied)-1]
 		if err := s.hosts[last.side].Undo(ctx, last.id); err != nil {
 			return fmt.Errorf("undo %s %s: %w", last.side, last.setting.Knob, err)
@@ -75,6 +78,7 @@ func (s *session) switchTo(ctx context.Context, target arm) error {
 		s.applied = s.applied[:len(s.applied)-1]
 	}
 	for _, p := range target[common:] {
+		s.changed++
 		ids, err := s.hosts[p.side].Apply(ctx, p.why, p.setting)
 		// A host that failed half-way tells what it has changed; it is on the list before anything else can go wrong.
 		for _, id := range ids {

@@ -27,7 +27,7 @@ type question struct {
 	trial  int
 	about  placed
 	a, b   arm
-	within time.Duration // since the start; 0: no bound
+	within time.Duration // since the start; 0: no bound. A trial has its own
 	bar    bar
 }
 
@@ -105,6 +105,9 @@ func (s *session) compare(ctx context.Context, q question) (answer, error) {
 	var out answer
 	for n := 1; ; n++ {
 		next := q.bar.nextLook(n)
+		if q.phase == PhaseTrial {
+			q.within = s.trialsEnd(len(q.b)) // the first pairs tell how long a change takes, and with it the confirmation
+		}
 		err := s.pair(ctx, q, n-1, next.Pairs, &got)
 		if err != nil {
 			return out, err

@@ -68,7 +68,7 @@ func (s *session) tryLevel(ctx context.Context, c Candidate, from knob.Value, l 
 		}
 		return err
 	}
-	o, err := s.measure(ctx, place{phase: PhaseLevels, trial: trial, pair: round, arm: string(l.value), about: p, within: s.trialsEnd()})
+	o, err := s.measure(ctx, place{phase: PhaseLevels, trial: trial, pair: round, arm: string(l.value), about: p, within: s.trialsEnd(len(s.kept) + 1)})
 	if err != nil {
 		return err
 	}

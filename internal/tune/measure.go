@@ -89,10 +89,25 @@ func (s *session) measure(ctx context.Context, at place) (Observation, error) {
 // segmentTime is how long a segment takes on average, 0 before the first.
 //
 // The mean over all segments, discarded ones included, because they cost time as well. It counts only time in the
-// prober; applying and undoing are milliseconds.
+// prober.
 func (s *session) segmentTime() time.Duration {
 	if len(s.out.Segments) == 0 {
 		return 0
 	}
 	return s.measuring / time.Duration(len(s.out.Segments))
+}
+
+// changeTime is how long it takes to put one setting in force or to take it back, on average; 0 before the first.
+//
+// Milliseconds for most, seconds for a ring that its driver has to set up again and a link that has to come back.
+func (s *session) changeTime() time.Duration {
+	if s.changed == 0 {
+		return 0
+	}
+	return s.changing / time.Duration(s.changed)
+}
+
+// pairsTime is how long so many pairs take of two arms that so many settings lie between, when each segment has to change from one arm to the other.
+func (s *session) pairsTime(pairs, settings int) time.Duration {
+	return time.Duration(2*pairs) * (s.segmentTime() + time.Duration(settings)*s.changeTime())
 }

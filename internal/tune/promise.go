@@ -88,7 +88,7 @@ func (s *session) left() time.Duration { return s.cfg.Budget - s.cfg.Now().Sub(s
 
 // timeFor is what one trial and its confirmation take when both go to this number of pairs.
 func (s *session) timeFor(pairs int) time.Duration {
-	return time.Duration(4*pairs) * s.segmentTime()
+	return 2 * s.pairsTime(pairs, 1)
 }
 
 // fit shortens the plan to what is left of the budget, and reports false when that holds no trial with a confirmation at all. It says

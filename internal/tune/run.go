@@ -44,6 +44,8 @@ type session struct {
 
 	started   time.Time
 	measuring time.Duration // spent in the prober
+	changing  time.Duration // spent in putting settings in force and taking them back
+	changed   int           // how often one was
 
 	queue    []Candidate
 	history  map[target]attempts

@@ -412,6 +412,36 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// A ring takes its driver seconds. What one trial has proven must not be lost because the next one took the time for the confirmation.
+func TestBudgetKnowsSlowChanges(t *testing.T) {
+	kept := 0
+	for budget := 150 * time.Second; budget <= 600*time.Second; budget += 15 * time.Second {
+		w := longFatPath()
+		w.slow = 4 * time.Second
+		c := configFor(w)
+		c.Budget = budget
+		out, err := Run(t.Context(), c, w, w.tuneHosts(), longFatCandidates(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proven := 0
+		for _, trial := range out.Trials {
+			if strings.HasPrefix(trial.Reason, "gains") {
+				proven++
+			}
+		}
+		if proven > 0 && out.State != StateCommitted {
+			t.Errorf("budget %v: %d trials were proven and nothing is kept: %s", budget, proven, out.Reason)
+		}
+		if out.State == StateCommitted {
+			kept++
+		}
+	}
+	if kept == 0 {
+		t.Error("nothing was ever kept")
+	}
+}
+
 func TestHoldCommit(t *testing.T) {
 	w := longFatPath()
 	c := configFor(w)

@@ -23,6 +23,7 @@ type world struct {
 	noise   noise
 	discard func(segment int) string // nil: never
 	clock   time.Time
+	slow    time.Duration // that a change and its undo take
 
 	calls    int
 	failAt   int // the call that fails, counted from 1; 0: none
@@ -135,6 +136,7 @@ func (h *simHost) Apply(ctx context.Context, reason string, settings ...knob.Set
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		h.world.clock = h.world.clock.Add(h.world.slow)
 		for _, s := range settings {
 			if err := h.refuse[s.Knob]; err != nil {
 				return err
@@ -168,6 +170,7 @@ func (h *simHost) Undo(ctx context.Context, ids ...string) error {
 			if h.values[c.knob] != c.to {
 				return fmt.Errorf("undo %s: %s is %s, not %s", id, c.knob, h.values[c.knob], c.to)
 			}
+			h.world.clock = h.world.clock.Add(h.world.slow)
 			h.values[c.knob], c.undone, c.committed = c.from, true, false
 		}
 		return nil

@@ -41,7 +41,7 @@ func (s *session) together(ctx context.Context) error {
 		return nil
 	}
 	s.emit(Event{Kind: EventPhase, Phase: PhaseTrial, Text: fmt.Sprintf("none of them helps alone: try the %d unproven changes together", len(set))})
-	got, err := s.compare(ctx, question{phase: PhaseTrial, trial: len(s.out.Trials), b: set, within: s.trialsEnd(), bar: s.bar(PhaseTrial, 0)})
+	got, err := s.compare(ctx, question{phase: PhaseTrial, trial: len(s.out.Trials), b: set, bar: s.bar(PhaseTrial, 0)})
 	if disturbed := (*disturbedError)(nil); errors.As(err, &disturbed) {
 		got.reason, err = disturbed.Error(), nil
 	}

@@ -98,7 +98,7 @@ func (s *session) judge(ctx context.Context, t *Trial, c Candidate, levels []kno
 	}
 	p := placed{side: c.Side, setting: knob.Setting{Knob: c.Knob, Value: t.To}, from: t.From, why: c.Why}
 	with := s.kept.with(p)
-	got, err := s.compare(ctx, question{phase: PhaseTrial, trial: index, about: p, a: s.kept, b: with, within: s.trialsEnd(), bar: s.bar(PhaseTrial, 0)})
+	got, err := s.compare(ctx, question{phase: PhaseTrial, trial: index, about: p, a: s.kept, b: with, bar: s.bar(PhaseTrial, 0)})
 	t.Effect, t.Guards, t.Reason = got.effect, got.guards, got.reason
 	if err != nil {
 		return err
@@ -188,15 +188,15 @@ func equal(a, b knob.Value) bool {
 	return slices.Equal(strings.Fields(string(a)), strings.Fields(string(b)))
 }
 
-// trialsEnd is when the last trial must be over, so that what is kept can still be confirmed.
+// trialsEnd is when a trial of an arm with so many settings must be over, so that what is kept can still be confirmed.
 //
 // The reserve is the shortest confirmation, one first look of pairs. A confirmation that needs more looks and cannot
 // have them is a run without a confirmed set, and everything goes back.
-func (s *session) trialsEnd() time.Duration {
+func (s *session) trialsEnd(settings int) time.Duration {
 	if s.cfg.Budget <= 0 {
 		return 0
 	}
-	reserve := time.Duration(2*s.plan.Looks[0].Pairs) * s.segmentTime()
+	reserve := s.pairsTime(s.plan.Looks[0].Pairs, settings)
 	// Never zero or less: that would mean no bound.
 	return max(s.cfg.Budget-reserve, 1)
 }
