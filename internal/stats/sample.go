@@ -58,6 +58,18 @@ func quantileSorted(sorted []float64, q float64) float64 {
 	return low*(1-weight) + high*weight
 }
 
+// SpreadAround is the mean absolute deviation of x from a centre, as the standard deviation of normal data with the same one. NaN for no values.
+//
+// It lies between the standard deviation, which one wild value rules, and the median absolute deviation, which does not see
+// the wild ones at all: those come again, and whoever promises something must reckon with them.
+func SpreadAround(x []float64, centre float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += math.Abs(v - centre)
+	}
+	return math.Sqrt(math.Pi/2) * sum / float64(len(x))
+}
+
 // RobustStdDev estimates the standard deviation of x without being moved by single outliers: 1.4826 times the median absolute deviation
 // from the median, with Croux and Rousseeuw's correction for small samples (COMPSTAT 1992). NaN for fewer than two values. When
 // more than half of the values are equal the deviation of the others still counts: then it falls back to the ordinary standard deviation.

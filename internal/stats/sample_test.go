@@ -114,3 +114,16 @@ func TestPairedLogRatio(t *testing.T) {
 func near(got, want, tolerance float64) bool {
 	return got == want || math.Abs(got-want) <= tolerance*max(math.Abs(got), math.Abs(want))
 }
+
+func TestSpreadAround(t *testing.T) {
+	// Of two values at one distance the mean absolute deviation is that distance.
+	if got, want := stats.SpreadAround([]float64{-2, 2}, 0), 2*math.Sqrt(math.Pi/2); math.Abs(got-want) > 1e-12 {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := stats.SpreadAround([]float64{3, 3}, 3); got != 0 {
+		t.Errorf("nothing scatters, got %v", got)
+	}
+	if got := stats.SpreadAround(nil, 0); !math.IsNaN(got) {
+		t.Errorf("of nothing: %v", got)
+	}
+}

@@ -217,6 +217,6 @@ const futileQuantile = 2.326
 // small a one ends a comparison in which there still is something to prove. A useless knob on a quiet bench
 // ends at the first look by this rule, which is what makes trying many of them affordable.
 func (s *session) futile(bar bar, ratios []float64, estimate float64) bool {
-	spread := max(s.spread, spreadOf(ratios, estimate))
+	spread := max(s.spread, stats.SpreadAround(ratios, estimate))
 	return estimate+futileQuantile*spread/math.Sqrt(float64(len(ratios))) < bar.futile
 }

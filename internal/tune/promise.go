@@ -23,18 +23,6 @@ const pilotAllowance = 5
 // noisyPromise is how many times the least useful effect the promise of a first pilot may be before the pilot goes on.
 const noisyPromise = 5
 
-// spreadOf is the mean absolute deviation from a centre, as the standard deviation of normal data with the same one.
-//
-// It lies between the standard deviation, which one wild value rules, and the median absolute deviation, which does not see
-// the wild ones at all. They come again in the trials, and a promise must reckon with them.
-func spreadOf(x []float64, centre float64) float64 {
-	sum := 0.0
-	for _, v := range x {
-		sum += math.Abs(v - centre)
-	}
-	return math.Sqrt(math.Pi/2) * sum / float64(len(x))
-}
-
 // resolve derives from the pilot what this bench can tell apart.
 //
 // The standard error is that of a mean over as many pairs as the last look has. The threshold is never below it: on a
@@ -42,7 +30,7 @@ func spreadOf(x []float64, centre float64) float64 {
 func (s *session) resolve(p *Pilot, ratios []float64) {
 	s.pairNoise = stats.RobustStdDev(ratios)
 	// The centre of a comparison of nothing with itself is known.
-	s.spread = spreadOf(ratios, 0)
+	s.spread = stats.SpreadAround(ratios, 0)
 	standardError := s.pairNoise / math.Sqrt(float64(s.plan.MaxPairs()))
 	s.threshold, s.promise = s.promises(s.plan, ratios)
 	p.PairNoise = s.pairNoise
@@ -117,14 +105,14 @@ func (s *session) fit(p *Pilot, ratios []float64) (bool, error) {
 	s.resolve(p, ratios)
 	if need := s.runTime(looks[0]); s.left() < s.timeFor(looks[0]) {
 		s.out.Partial, s.out.BudgetTooSmall = true, true
-		ask := roundUp(s.runTime(whole.MaxPairs()))
+		ask := unit.RoundBudget(s.runTime(whole.MaxPairs()))
 		s.out.BudgetNeeded = ask.Seconds()
 		s.out.Reason = fmt.Sprintf("the budget of %s is too small for one trial and its confirmation: this path can resolve gains from %s on in %s; ask for %s to resolve %s",
-			s.asked(), unit.FormatPercent(p.ResolvableEffect), clock(need), clock(ask), unit.FormatPercent(p.Unhurried.Effect))
+			s.asked(), unit.FormatPercent(p.ResolvableEffect), unit.FormatBudget(need), unit.FormatBudget(ask), unit.FormatPercent(p.Unhurried.Effect))
 		return false, nil
 	}
 	s.warn("the budget shortens the comparisons: this path can resolve gains from %s on in %s; ask for %s to resolve %s",
-		unit.FormatPercent(p.ResolvableEffect), s.asked(), clock(s.runTime(whole.MaxPairs())), unit.FormatPercent(p.Unhurried.Effect))
+		unit.FormatPercent(p.ResolvableEffect), s.asked(), unit.FormatBudget(s.runTime(whole.MaxPairs())), unit.FormatPercent(p.Unhurried.Effect))
 	return true, nil
 }
 
@@ -138,18 +126,6 @@ func (s *session) runTime(pairs int) time.Duration {
 	return s.cfg.Spent + s.cfg.Now().Sub(s.started) + s.timeFor(pairs)
 }
 
-// roundUp makes a length of time one that a person may type as a budget: to ten seconds or to half a minute.
-func roundUp(d time.Duration) time.Duration {
-	step := 10 * time.Second
-	if d > 2*time.Minute {
-		step = 30 * time.Second
-	}
-	return (d + step - 1) / step * step
-}
-
-// clock prints a length of time so.
-func clock(d time.Duration) string { return unit.FormatSeconds(roundUp(d).Seconds()) }
-
 // outOfTime is the reason of a run that its budget ended before anything was confirmed.
 func (s *session) outOfTime() string {
 	if s.out.Pilot != nil {
@@ -157,10 +133,10 @@ func (s *session) outOfTime() string {
 	}
 	s.out.BudgetTooSmall = true
 	// The pilot, and the shortest trial with its confirmation.
-	need := roundUp(s.cfg.Spent + time.Duration(2*s.cfg.PilotPairs)*s.segmentTime() + s.timeFor(s.plan.Looks[0].Pairs))
+	need := unit.RoundBudget(s.cfg.Spent + time.Duration(2*s.cfg.PilotPairs)*s.segmentTime() + s.timeFor(s.plan.Looks[0].Pairs))
 	s.out.BudgetNeeded = need.Seconds()
 	return fmt.Sprintf("the budget of %s is too small to measure the noise of this path: a segment takes %s; ask for %s at least",
-		s.asked(), unit.FormatSeconds(s.segmentTime().Seconds()), clock(need))
+		s.asked(), unit.FormatSeconds(s.segmentTime().Seconds()), unit.FormatBudget(need))
 }
 
 // weighDiscards says so when disturbance has eaten more than a third of the measurements.

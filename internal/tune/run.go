@@ -59,7 +59,7 @@ type session struct {
 	lastWin *answer // of the trial that kept the newest member of kept; nil when it was kept together with others
 
 	pairNoise float64 // robust standard deviation of ln(B/A) of one pair without an effect
-	spread    float64 // the same with the wild ones counted in (spreadOf)
+	spread    float64 // the same with the wild ones counted in (stats.SpreadAround)
 	threshold float64 // ln(1 + effect needed)
 	promise   float64 // ln(1 + effect found nine times in ten)
 	quantile  float64 // of the normal distribution at the confidence, for the search of levels only

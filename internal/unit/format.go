@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // unknown is what a value prints as that is not a number.
@@ -49,6 +50,18 @@ func (b Bytes) String() string {
 	}
 	return number + " " + binaryPrefixes[group] + "B"
 }
+
+// RoundBudget makes a length of time one that a person may type as a budget: up to ten seconds, beyond two minutes to half a minute.
+func RoundBudget(d time.Duration) time.Duration {
+	step := 10 * time.Second
+	if d > 2*time.Minute {
+		step = 30 * time.Second
+	}
+	return (d + step - 1) / step * step
+}
+
+// FormatBudget prints a length of time as RoundBudget makes it: "50.0 s", "4 min 30 s".
+func FormatBudget(d time.Duration) string { return FormatSeconds(RoundBudget(d).Seconds()) }
 
 // FormatSeconds prints a time in seconds: "840 ns", "1.24 ms", "12.0 s", "2 min 05 s", "3 h 10 min", "41 d 7 h".
 func FormatSeconds(seconds float64) string {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/linerate/linerate/internal/unit"
 )
@@ -181,4 +182,14 @@ func FuzzParse(f *testing.F) {
 
 func near(got, want, tolerance float64) bool {
 	return got == want || math.Abs(got-want) <= tolerance*math.Abs(want)
+}
+
+func TestRoundBudget(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		41 * time.Second: "50.0 s", 50 * time.Second: "50.0 s", 121 * time.Second: "2 min 30 s", 270 * time.Second: "4 min 30 s", 271 * time.Second: "5 min 00 s",
+	} {
+		if got := unit.FormatBudget(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
 }
