@@ -3,14 +3,15 @@ package atboot
 // bodies are the files behind their first line.
 //
 // Before systemd-sysctl and network-pre: what a change wrote for the next start, and was not finished, must be gone before anybody reads it. The
-// unit may write where a change may have written, and where knobs are; all else is closed to it. AF_INET is for a socket that ioctls of cards go through, and
+// unit waits for udev, which has read .link files and rules before disks were mounted: a card that came up only after recovery would get a value whose
+// change is over. It may write where a change may have written, and where knobs are; all else is closed to it. AF_INET is for a socket that ioctls of cards go through, and
 // connects to nobody. Status 3 says that something was
 // left alone because somebody else had changed it, which is no failure of the start.
 var bodies = map[Init]string{
 	Systemd: `[Unit]
 Description=Finish what a crash left of linerate's changes
 DefaultDependencies=no
-After=local-fs.target
+After=local-fs.target systemd-udev-trigger.service
 Before=systemd-sysctl.service network-pre.target sysinit.target shutdown.target
 Wants=network-pre.target
 Conflicts=shutdown.target
@@ -19,9 +20,10 @@ ConditionPathExists=@STATE@/journal.log
 
 [Service]
 Type=oneshot
+ExecStartPre=-udevadm settle --timeout=30
 ExecStart=@COMMAND@
 SuccessExitStatus=3
-TimeoutStartSec=60
+TimeoutStartSec=90
 Environment=NO_COLOR=1
 ProtectSystem=strict
 ReadWritePaths=@STATE@ /etc

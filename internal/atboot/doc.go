@@ -33,5 +33,6 @@
 // who asks before finds it (seen with systemd 252, cmd/linerate TestUnderSystemd). After Uninstall systemd goes on holding a unit that it had at its start and that
 // nothing starts any more, until it starts again or is told to reload. System V init is told by a link of its own name; insserv may rename it.
 //
-// systemd-udevd reads .link files and rules before disks are mounted, and so before recovery. What a half-written one of ours has set is put back by it.
+// systemd-udevd reads .link files and rules before disks are mounted, and so before recovery. The unit waits until udev has done with the cards that are there, half a
+// minute at most, and puts back what a half-written file of ours has set. A card that comes later than that is not seen by it.
 package atboot
