@@ -104,13 +104,14 @@ var floors = map[string]int{
 	"internal/report/text":  9, // every document on a terminal
 	"internal/report/page":  9, // a tune as one page
 
-	"internal/lab/link":    3, // the emulated link itself: frames, not hosts
-	"internal/lab/work":    3, // what other programs do in a world
-	"internal/lab/guest":   3, // a Linux of its own with real drivers; knows nothing of what runs in it
-	"internal/lab/setting": 4, // settings of one host of a world, from within it
-	"internal/lab/ground":  4, // guests in which practice worlds are played
-	"internal/lab":         8,
-	"internal/lab/matrix":  9, // whether verdicts on worlds are right, and whether tuning repairs them
+	"internal/lab/link":     3, // the emulated link itself: frames, not hosts
+	"internal/lab/work":     3, // what other programs do in a world
+	"internal/lab/guest":    3, // a Linux of its own with real drivers; knows nothing of what runs in it
+	"internal/lab/scenario": 4, // worlds, faults and what must come of them, as data
+	"internal/lab/setting":  4, // settings of one host of a world, from within it
+	"internal/lab/ground":   4, // guests in which practice worlds are played
+	"internal/lab":          8,
+	"internal/lab/matrix":   9, // whether verdicts on worlds are right, and whether tuning repairs them
 
 	"internal/cli": 10,
 
@@ -312,7 +313,7 @@ var roomy = map[string]bool{"internal/cli": true, "internal/sys": true}
 
 // outgrown are packages over their limit, with the size that they may not pass until they are split. A package is taken off the list when it has come
 // down; none is put on it.
-var outgrown = map[string]int{"internal/cli": 5800, "internal/lab": 3500}
+var outgrown = map[string]int{"internal/cli": 5800}
 
 // TestPackageSizes keeps every package one idea: past the limit, counted without tests and over all systems, it is parted into rooms.
 func TestPackageSizes(t *testing.T) {

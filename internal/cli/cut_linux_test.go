@@ -15,6 +15,7 @@ import (
 
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/link"
+	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
 // TestWireIsCut cuts the wire without a word, no reset and no end of a connection, while settings of both hosts are in trial: both go back by themselves,
@@ -52,7 +53,7 @@ func TestWireIsCut(t *testing.T) {
 				now := k.settings(t)
 				return lives() && !cmp.Equal(k.before[0], now[0]) && !cmp.Equal(k.before[1], now[1])
 			})
-			if err := k.SetLink(t.Context(), lab.Link{ToFar: link.Params{LossRatio: 1}}); err != nil {
+			if err := k.SetLink(t.Context(), scenario.Link{ToFar: link.Params{LossRatio: 1}}); err != nil {
 				t.Fatal(err)
 			}
 			var exit *lab.ExitError

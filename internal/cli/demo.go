@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/lab"
+	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/unit"
@@ -38,7 +39,7 @@ It takes about two minutes and touches nothing outside that world. Root is not n
 users make namespaces. --json prints the linerate.tune/1 document of the run.`,
 		Example: "  linerate demo\n  linerate demo --json | jq .final",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			scenario, err := lab.Load(demoScenario)
+			scenario, err := scenario.Load(demoScenario)
 			if err != nil {
 				return err
 			}
@@ -106,7 +107,7 @@ func (a *app) demoResult(story *demoStory, r *lab.Result, page string) error {
 type demoStory struct {
 	out      io.Writer
 	progress *progress
-	scenario lab.Scenario
+	scenario scenario.Scenario
 	style    text.Style
 	broken   error // what standard output refused
 }

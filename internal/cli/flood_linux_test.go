@@ -7,6 +7,7 @@ import (
 
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/link"
+	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
 // TestFloodDrownsTheChannel floods a path that carries one datagram in two hundred, for longer than a silent peer is waited for else: what the hosts have
@@ -15,7 +16,7 @@ func TestFloodDrownsTheChannel(t *testing.T) {
 	t.Parallel()
 	k := newKillWorld(t, true)
 	narrow := link.Params{RateBitsPerSec: 100e3, QueueBytes: 2048, DelaySeconds: 0.005}
-	if err := k.SetLink(t.Context(), lab.Link{ToFar: narrow}); err != nil {
+	if err := k.SetLink(t.Context(), scenario.Link{ToFar: narrow}); err != nil {
 		t.Fatal(err)
 	}
 	measure := k.command(t.Context(), k.Near(), "measure", k.Far().Address,

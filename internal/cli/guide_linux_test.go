@@ -10,6 +10,7 @@ import (
 
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/link"
+	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -58,7 +59,7 @@ func TestGuide(t *testing.T) {
 
 func typeAll(t *testing.T, commands []string) {
 	t.Helper()
-	world := lab.World{Topology: lab.Pair, Link: &lab.Link{ToFar: link.Params{RateBitsPerSec: 300e6, DelaySeconds: 0.002}}}
+	world := scenario.World{Topology: scenario.Pair, Link: &scenario.Link{ToFar: link.Params{RateBitsPerSec: 300e6, DelaySeconds: 0.002}}}
 	running, err := lab.Up(t.Context(), world)
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/link"
+	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/wire"
 )
 
@@ -101,15 +102,15 @@ type killWorld struct {
 func newKillWorld(t *testing.T, far bool) *killWorld {
 	t.Helper()
 	p := link.Params{RateBitsPerSec: 200e6, DelaySeconds: 0.005}
-	running, err := lab.Up(t.Context(), lab.World{Topology: lab.Pair, Link: &lab.Link{ToFar: p}})
+	running, err := lab.Up(t.Context(), scenario.World{Topology: scenario.Pair, Link: &scenario.Link{ToFar: p}})
 	if err != nil {
 		t.Fatal(err) // not a skip: worlds are what this project is tested in
 	}
 	t.Cleanup(func() { running.Close() })
 	k := &killWorld{Running: running, state: t.TempDir(), key: wire.NewKey().String()}
-	host, fault := running.Near(), lab.Setting{Knob: "sysctl:net.ipv4.tcp_wmem", Value: "4096 16384 32768"}
+	host, fault := running.Near(), scenario.Setting{Knob: "sysctl:net.ipv4.tcp_wmem", Value: "4096 16384 32768"}
 	if far {
-		host, fault = running.Far(), lab.Setting{Knob: "sysctl:net.ipv4.tcp_rmem", Value: "4096 32768 65536"}
+		host, fault = running.Far(), scenario.Setting{Knob: "sysctl:net.ipv4.tcp_rmem", Value: "4096 32768 65536"}
 	}
 	if err := host.Set(t.Context(), fault); err != nil {
 		t.Fatal(err)

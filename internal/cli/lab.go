@@ -13,6 +13,7 @@ import (
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/link"
 	"github.com/linerate/linerate/internal/lab/matrix"
+	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/unit"
@@ -38,7 +39,7 @@ func (a *app) labListCommand() *cobra.Command {
 		Short: "List the scenarios",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			scenarios, err := lab.List()
+			scenarios, err := scenario.List()
 			if err != nil {
 				return err
 			}
@@ -48,7 +49,7 @@ func (a *app) labListCommand() *cobra.Command {
 	}
 }
 
-func labEntries(scenarios []lab.Scenario) []report.LabEntry {
+func labEntries(scenarios []scenario.Scenario) []report.LabEntry {
 	var entries []report.LabEntry
 	for _, s := range scenarios {
 		entries = append(entries, report.LabEntry{
@@ -99,15 +100,15 @@ every value is back. The exit status is 1 when one does not pass, and 3 when thi
 	return c
 }
 
-func labScenarios(name string) ([]lab.Scenario, error) {
+func labScenarios(name string) ([]scenario.Scenario, error) {
 	if name == "all" {
-		return lab.List()
+		return scenario.List()
 	}
-	s, err := lab.Load(name)
+	s, err := scenario.Load(name)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("%w; `linerate lab list` names them", err)}
 	}
-	return []lab.Scenario{s}, nil
+	return []scenario.Scenario{s}, nil
 }
 
 // The faults of the scenarios are gross, so short segments show them; a scenario is to take a minute or so.
@@ -119,7 +120,7 @@ const labMeasure = time.Second
 // The scenarios run one after the other, because two worlds on one machine would disturb each other's figures. A
 // scenario that does not pass does not end the suite; an error of the lab itself does, as it would hit the next one
 // too.
-func (a *app) labRun(ctx context.Context, scenarios []lab.Scenario, f labRunFlags) error {
+func (a *app) labRun(ctx context.Context, scenarios []scenario.Scenario, f labRunFlags) error {
 	p, err := a.newProgress()
 	if err != nil {
 		return err
@@ -203,7 +204,7 @@ func (l *linkFlags) add(c *cobra.Command) {
 //
 // A link with all values at their defaults is not the same as no link: the emulated one goes through a process, a
 // plain veth does not. So flags that were typed decide, not their values.
-func (l *linkFlags) link(c *cobra.Command) (*lab.Link, error) {
+func (l *linkFlags) link(c *cobra.Command) (*scenario.Link, error) {
 	asked := false
 	for _, name := range []string{"rate", "delay", "jitter", "loss", "queue", "mtu"} {
 		asked = asked || c.Flags().Changed(name)
@@ -229,7 +230,7 @@ func (l *linkFlags) link(c *cobra.Command) (*lab.Link, error) {
 	if err := p.Check(); err != nil {
 		return nil, usageError{err}
 	}
-	return &lab.Link{ToFar: p}, nil
+	return &scenario.Link{ToFar: p}, nil
 }
 
 func (a *app) labUpCommand() *cobra.Command {
@@ -247,7 +248,7 @@ exit status; ` + "`linerate`" + ` in it is this program, and the name far is the
 			if err != nil {
 				return err
 			}
-			w := lab.World{Topology: lab.Topology(args[0]), Link: between}
+			w := scenario.World{Topology: scenario.Topology(args[0]), Link: between}
 			if err := w.Check(); err != nil {
 				return usageError{err}
 			}
@@ -262,7 +263,7 @@ exit status; ` + "`linerate`" + ` in it is this program, and the name far is the
 //
 // The far host serves from the start with a key of this world only, and the state of both hosts is a directory that
 // ends with it: what is tried there leaves no journal behind.
-func (a *app) labUp(ctx context.Context, w lab.World, command []string) error {
+func (a *app) labUp(ctx context.Context, w scenario.World, command []string) error {
 	running, err := lab.Up(ctx, w)
 	if err != nil {
 		return err

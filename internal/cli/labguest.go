@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/ground"
 	"github.com/linerate/linerate/internal/lab/guest"
 	"github.com/linerate/linerate/internal/lab/matrix"
+	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/report"
 )
 
@@ -72,7 +72,7 @@ func sameGuest(cases []matrix.Case) (groups [][]matrix.Case) {
 }
 
 // groundOf is the guest that a scenario asks for, whole.
-func groundOf(m lab.Machine) ground.Options {
+func groundOf(m scenario.Machine) ground.Options {
 	o := ground.Options{CPUs: m.CPUs, MemoryBytes: m.MemoryBytes, Counted: m.Counted, Modules: m.Modules, Programs: m.Programs}
 	for _, c := range m.Cards {
 		o.Cards = append(o.Cards, guest.Card{Model: c.Model, Queues: c.Queues, Wire: c.Wire})

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/matrix"
+	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/lab/work"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
@@ -41,7 +41,7 @@ The exit status is 1 when less than 95 % are right or a sound world was warned o
 				return err
 			}
 			if f.list {
-				var scenarios []lab.Scenario
+				var scenarios []scenario.Scenario
 				for _, c := range cases {
 					if n := len(scenarios); n == 0 || scenarios[n-1].Name != c.Scenario.Name { // its levels follow one another
 						scenarios = append(scenarios, c.Scenario)
@@ -83,7 +83,7 @@ func (f matrixFlags) cases() ([]matrix.Case, error) {
 	if f.runs < 1 {
 		return nil, usagef("--runs %d: must be at least 1", f.runs)
 	}
-	scenarios, err := lab.Matrix()
+	scenarios, err := scenario.Matrix()
 	if err != nil {
 		return nil, err
 	}

@@ -11,12 +11,13 @@ import (
 
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/ground"
+	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/report"
 )
 
 // labPlay plays one scenario of `lab run`, in a guest when it needs one and this is none.
-func (a *app) labPlay(ctx context.Context, s lab.Scenario, f labRunFlags, p *progress) (*report.LabDocument, error) {
-	if s.On() == lab.Guest && !f.inside {
+func (a *app) labPlay(ctx context.Context, s scenario.Scenario, f labRunFlags, p *progress) (*report.LabDocument, error) {
+	if s.On() == scenario.Guest && !f.inside {
 		return a.labPlayInGuest(ctx, s, f.budget, p)
 	}
 	o := lab.Options{Measure: labMeasure, Budget: f.budget, Tune: labTune, Progress: func(e lab.Event) {
@@ -33,7 +34,7 @@ func (a *app) labPlay(ctx context.Context, s lab.Scenario, f labRunFlags, p *pro
 }
 
 // labPlayInGuest boots the guest that a scenario needs and plays it there with the same command. A machine that cannot have guests skips it.
-func (a *app) labPlayInGuest(ctx context.Context, s lab.Scenario, budget time.Duration, p *progress) (*report.LabDocument, error) {
+func (a *app) labPlayInGuest(ctx context.Context, s scenario.Scenario, budget time.Duration, p *progress) (*report.LabDocument, error) {
 	p.Status("%s: boots a guest", s.Name)
 	// Its own time goes by many times slower than ours.
 	inner, cancel := context.WithTimeout(ctx, 10*budget+2*guestPatience)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/matrix"
+	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 )
@@ -52,7 +52,7 @@ The exit status is 1 when a case is not tuned, and 3 when this machine could not
 				return err
 			}
 			if f.list {
-				var scenarios []lab.Scenario
+				var scenarios []scenario.Scenario
 				for _, c := range cases {
 					scenarios = append(scenarios, c.Scenario)
 				}
@@ -63,7 +63,7 @@ The exit status is 1 when a case is not tuned, and 3 when this machine could not
 		},
 	}
 	c.Flags().StringVar(&f.only, "only", "", "only scenarios whose name matches this regular expression")
-	c.Flags().StringVar(&f.level, "level", string(lab.Gross), "how bad the fault is: mild, plain, gross")
+	c.Flags().StringVar(&f.level, "level", string(scenario.Gross), "how bad the fault is: mild, plain, gross")
 	c.Flags().StringVar(&f.ground, "ground", "all", "only worlds made on this ground: namespace, guest")
 	c.Flags().IntVar(&f.runs, "runs", 1, "how often each case is played, in fresh worlds each time")
 	c.Flags().DurationVar(&f.budget, "budget", 5*time.Minute, "time for each tune")
@@ -94,7 +94,7 @@ func (f labTuneFlags) cases() ([]matrix.Case, error) {
 		}
 	}
 	if filter.Level, err = matrix.ParseLevel(f.level); err != nil || f.level == "" {
-		return nil, usagef("--level %q: want one of %v", f.level, lab.Levels)
+		return nil, usagef("--level %q: want one of %v", f.level, scenario.Levels)
 	}
 	if filter.Ground, err = matrix.ParseGround(f.ground); err != nil {
 		return nil, usageError{err}
@@ -112,7 +112,7 @@ func (f labTuneFlags) cases() ([]matrix.Case, error) {
 		c, err := matrix.Nulls()
 		return []matrix.Case{c}, err
 	}
-	scenarios, err := lab.Matrix()
+	scenarios, err := scenario.Matrix()
 	if err != nil {
 		return nil, err
 	}

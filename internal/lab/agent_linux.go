@@ -89,7 +89,7 @@ func (a *agent) answer(q request, files []*os.File) {
 	case q.Join != nil && len(files) == 2:
 		r.fail(a.join(*q.Join, files))
 	case q.Relink != nil && a.link != nil:
-		toFar, toNear := q.Relink.both()
+		toFar, toNear := q.Relink.Both()
 		r.fail(a.link.Set(toFar, toNear))
 	case q.LinkCount && a.link != nil:
 		c := a.link.Counters()
@@ -229,7 +229,7 @@ func (a *agent) join(q joinRequest, spaces []*os.File) error {
 	if a.link != nil {
 		return errors.New("join hosts: a world has one link")
 	}
-	toFar, toNear := q.Link.both()
+	toFar, toNear := q.Link.Both()
 	// The hosts see an ordinary eth0; the inner ends lie in the hub's namespace, where nothing else speaks.
 	inner := [2]string{"link0", "link1"}
 	for i, name := range inner {

@@ -74,7 +74,7 @@ func (r *Running) carriers(ctx context.Context) error {
 	if r.World.Card == "" {
 		return nil
 	}
-	plan, err := r.World.plan()
+	plan, err := planOf(r.World)
 	if err != nil {
 		return err
 	}

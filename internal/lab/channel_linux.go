@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linerate/linerate/internal/lab/link"
+	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
 // The words between the maker of a world and its agents: one JSON object per packet of a SOCK_SEQPACKET socket pair, descriptors beside
@@ -24,7 +25,7 @@ type request struct {
 	Be        *beRequest        `json:"be,omitempty"`         // first of all
 	Spawn     *spawnRequest     `json:"spawn,omitempty"`      // hub; descriptors: the new host's end of its channel, and its network namespace if it gets none of its own
 	Join      *joinRequest      `json:"join,omitempty"`       // hub; descriptors: both hosts' network namespaces
-	Relink    *Link             `json:"relink,omitempty"`     // hub
+	Relink    *scenario.Link    `json:"relink,omitempty"`     // hub
 	LinkCount bool              `json:"link_count,omitempty"` // hub
 	Configure *configureRequest `json:"configure,omitempty"`  // host
 	Run       *runRequest       `json:"run,omitempty"`        // host; descriptors: stdin, stdout, stderr
@@ -43,18 +44,18 @@ type spawnRequest struct {
 }
 
 type joinRequest struct {
-	Devices [2]string `json:"devices"`
-	Link    *Link     `json:"link,omitempty"` // nil: a plain veth
+	Devices [2]string      `json:"devices"`
+	Link    *scenario.Link `json:"link,omitempty"` // nil: a plain veth
 }
 
 type configureRequest struct {
-	Rename    map[string]string `json:"rename,omitempty"` // devices that are down
-	Up        []string          `json:"up,omitempty"`     // devices
-	MTU       map[string]int    `json:"mtu,omitempty"`    // by device
-	Addresses []addressRequest  `json:"addresses,omitempty"`
-	Routes    []routeRequest    `json:"routes,omitempty"`
-	Settings  []Setting         `json:"settings,omitempty"`
-	Await     []string          `json:"await,omitempty"` // devices whose carrier is waited for, at the end
+	Rename    map[string]string  `json:"rename,omitempty"` // devices that are down
+	Up        []string           `json:"up,omitempty"`     // devices
+	MTU       map[string]int     `json:"mtu,omitempty"`    // by device
+	Addresses []addressRequest   `json:"addresses,omitempty"`
+	Routes    []routeRequest     `json:"routes,omitempty"`
+	Settings  []scenario.Setting `json:"settings,omitempty"`
+	Await     []string           `json:"await,omitempty"` // devices whose carrier is waited for, at the end
 }
 
 type addressRequest struct{ Device, CIDR string }

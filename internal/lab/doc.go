@@ -7,9 +7,7 @@
 //     near – router – far.
 //   - Running: a world that is up. It vanishes, with every process in it, when it is closed or when the process that made it dies.
 //   - Host: one host of it, an agent process in network, mount, pid, uts and ipc namespaces of its own that starts commands there.
-//   - Scenario: a world as a data file, with faults to apply, the finding to expect and the knobs that must help.
-//   - Fault: what is wrong at a level: settings, the link, rules, what other programs do (package work).
-//   - Staged: a scenario's world with its fault planted and the work under way, for one verdict; see package matrix.
+//   - Staged: the world of a scenario (package scenario) with its fault planted and the work under way, for one verdict; see package matrix.
 //   - Result: what measure, diagnose, tune and undo made of a scenario, and the proof that every setting is back.
 //
 // The agents are our own binary started again as the hidden command "linerate lab-host" (RunHost). One of them, the hub, owns the

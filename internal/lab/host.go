@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
 // ourName is the name under which the binary is started again.
@@ -48,7 +50,7 @@ type Host struct {
 
 // Running is a world that is up.
 type Running struct {
-	World    World
+	World    scenario.World
 	Hosts    []*Host
 	Warnings []string // what falls short of a whole host here, one sentence each
 

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
 // remote is the maker's side of a channel to an agent.
@@ -347,7 +349,7 @@ func (c *Cmd) Output() ([]byte, error) {
 }
 
 // Set applies settings in this host.
-func (h *Host) Set(ctx context.Context, settings ...Setting) error {
+func (h *Host) Set(ctx context.Context, settings ...scenario.Setting) error {
 	_, _, err := h.agent.call(ctx, request{Configure: &configureRequest{Settings: settings}})
 	return wrapHost(h.Name, err)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/lab/link"
+	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
 type (
@@ -20,14 +21,14 @@ type (
 func RunHost(context.Context) error { return ErrNotSupported }
 
 // Up answers ErrNotSupported.
-func Up(context.Context, World) (*Running, error) { return nil, ErrNotSupported }
+func Up(context.Context, scenario.World) (*Running, error) { return nil, ErrNotSupported }
 
-func upIn(context.Context, World, string) (*Running, error) { return nil, ErrNotSupported }
+func upIn(context.Context, scenario.World, string) (*Running, error) { return nil, ErrNotSupported }
 
 func (*Running) carriers(context.Context) error { return ErrNotSupported }
 
 // SetLink answers ErrNotSupported.
-func (*Running) SetLink(context.Context, Link) error { return ErrNotSupported }
+func (*Running) SetLink(context.Context, scenario.Link) error { return ErrNotSupported }
 
 // LinkCounts answers ErrNotSupported.
 func (*Running) LinkCounts(context.Context) (link.Counts, error) {
@@ -70,7 +71,7 @@ func (*Cmd) CPU() time.Duration { return 0 }
 func (*Cmd) Signal(syscall.Signal) error { return ErrNotSupported }
 
 // Set answers ErrNotSupported.
-func (*Host) Set(context.Context, ...Setting) error { return ErrNotSupported }
+func (*Host) Set(context.Context, ...scenario.Setting) error { return ErrNotSupported }
 
 // Settings answers ErrNotSupported.
 func (*Host) Settings(context.Context) (map[string]string, error) { return nil, ErrNotSupported }

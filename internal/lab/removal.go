@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/stats"
 )
 
@@ -36,7 +37,7 @@ func (p *play) removals(ctx context.Context) error {
 				if (pair+half)%2 == 1 {
 					value, into = k.To, &with
 				}
-				if err := h.Set(ctx, Setting{k.Knob, value}); err != nil {
+				if err := h.Set(ctx, scenario.Setting{Knob: k.Knob, Value: value}); err != nil {
 					return err
 				}
 				f, err := p.once(ctx, removalSegment)
@@ -46,7 +47,7 @@ func (p *play) removals(ctx context.Context) error {
 				*into = append(*into, f)
 			}
 		}
-		if err := h.Set(ctx, Setting{k.Knob, k.To}); err != nil {
+		if err := h.Set(ctx, scenario.Setting{Knob: k.Knob, Value: k.To}); err != nil {
 			return err
 		}
 		interval := stats.SignedRank(stats.PairedLogRatio(without, with), removalConfidence).Ratio()

@@ -2,47 +2,11 @@ package lab
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/linerate/linerate/internal/lab/scenario"
 )
-
-// What is promised of each write-up: the lower bound of the confirmed gain, or a change that is taken back.
-var promised = map[string]float64{
-	"replay-burst": 0, "replay-moderation": 3.66, "replay-polling": 2.75, "replay-windows-2.4": 2.4, "replay-windows-3.9": 3.9,
-}
-
-func TestReplays(t *testing.T) {
-	all, err := Replays()
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "replay.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]float64{}
-	for _, s := range all {
-		got[s.Name] = s.Replay.Ratio
-		if s.Replay.Ratio > 0 && s.Replay.After/s.Replay.Before < s.Replay.Ratio-0.01 {
-			t.Errorf("%s: the write-up itself gained ×%.3g", s.Name, s.Replay.After/s.Replay.Before)
-		}
-		if loaded, err := Load(s.Name); err != nil || cmp.Diff(s, loaded) != "" {
-			t.Errorf("%s: %v %s", s.Name, err, cmp.Diff(s, loaded))
-		}
-		for _, want := range []string{"lab run " + s.Name, s.Replay.Source} {
-			if !strings.Contains(strings.Join(strings.Fields(string(page)), " "), want) {
-				t.Errorf("docs/replay.md does not tell %q", want)
-			}
-		}
-	}
-	if d := cmp.Diff(promised, got); d != "" {
-		t.Error(d)
-	}
-}
 
 // A document of a tune that does all that the replay below asks for.
 const goodTune = `{"state":"committed","reason":"confirmed","final":{"pairs":6,"effect_ratio":4,"effect_low_ratio":3.7,"effect_high_ratio":4.2,"confidence_ratio":0.95},
@@ -53,7 +17,7 @@ const goodTune = `{"state":"committed","reason":"confirmed","final":{"pairs":6,"
 "ablation":[{"knob":"a:x","side":"near","needed":true},{"knob":"a:x","side":"far","needed":true}]}`
 
 func TestReplayMisses(t *testing.T) {
-	want := Replay{Ratio: 3.66, Kept: []string{"near a:x", "far a:x"}, Alone: []string{"near a:x", "far a:x"}, Worse: []string{"far b:y"}}
+	want := scenario.Replay{Ratio: 3.66, Kept: []string{"near a:x", "far a:x"}, Alone: []string{"near a:x", "far a:x"}, Worse: []string{"far b:y"}}
 	for name, c := range map[string]struct{ old, new, reason string }{
 		"good":          {"", "", ""},
 		"too little":    {`"effect_low_ratio":3.7`, `"effect_low_ratio":3.6`, "at least ×3.6; the lower bound must reach ×3.66"},
@@ -73,14 +37,14 @@ func TestReplayMisses(t *testing.T) {
 			if c.old != "" && text == goodTune {
 				t.Fatal("nothing was changed")
 			}
-			r := Result{Scenario: Scenario{Replay: &want}, Tune: json.RawMessage(text), Proof: Proof{Compared: 1}}
+			r := Result{Scenario: scenario.Scenario{Replay: &want}, Tune: json.RawMessage(text), Proof: Proof{Compared: 1}}
 			r.judgeReplay()
 			if r.Pass != (c.reason == "") || !strings.Contains(r.Reason, c.reason) {
 				t.Errorf("pass %v: %q", r.Pass, r.Reason)
 			}
 		})
 	}
-	r := Result{Scenario: Scenario{Replay: &want}, Tune: json.RawMessage(goodTune), Proof: Proof{Compared: 1, Left: []Value{{Host: "far", Knob: "a:x"}}}}
+	r := Result{Scenario: scenario.Scenario{Replay: &want}, Tune: json.RawMessage(goodTune), Proof: Proof{Compared: 1, Left: []Value{{Host: "far", Knob: "a:x"}}}}
 	if r.judgeReplay(); r.Pass || r.Reason != "after undo these are not as before: far a:x" {
 		t.Errorf("%+v", r)
 	}
@@ -95,40 +59,18 @@ func TestReplayAloneBesideAnother(t *testing.T) {
 "kept":[{"knob":"a:x","side":"near"},{"knob":"a:x","side":"far"}],
 "trials":[{"knob":"a:x","side":"near","effect_ratio":1.2,"verdict":"kept"},{"knob":"a:x","side":"far","effect_ratio":6.5,"verdict":"kept"}],
 "ablation":[{"knob":"a:x","side":"near","effect_ratio":7.8,"needed":true},{"knob":"a:x","side":"far","effect_ratio":6.5,"needed":true}]}`
-	want := Replay{Ratio: 3.66, Kept: []string{"near a:x", "far a:x"}, Alone: []string{"near a:x", "far a:x"}}
+	want := scenario.Replay{Ratio: 3.66, Kept: []string{"near a:x", "far a:x"}, Alone: []string{"near a:x", "far a:x"}}
 	for name, c := range map[string]struct{ old, new, reason string }{
 		"both needed":  {"", "", ""},
 		"one did all":  {`"effect_ratio":7.8`, `"effect_ratio":1.1`, "far a:x alone gains ×7.27"},
 		"the first by": {`"effect_ratio":1.2`, `"effect_ratio":4.1`, "near a:x alone gains ×4.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Result{Scenario: Scenario{Replay: &want}, Tune: json.RawMessage(strings.Replace(later, c.old, c.new, 1)), Proof: Proof{Compared: 1}}
+			r := Result{Scenario: scenario.Scenario{Replay: &want}, Tune: json.RawMessage(strings.Replace(later, c.old, c.new, 1)), Proof: Proof{Compared: 1}}
 			r.judgeReplay()
 			if r.Pass != (c.reason == "") || r.Reason != c.reason {
 				t.Errorf("pass %v: %q", r.Pass, r.Reason)
 			}
 		})
-	}
-}
-
-func TestReplayRefuses(t *testing.T) {
-	good, err := Load("replay-moderation")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, spoil := range map[string]func(*Replay){
-		"no row":         func(r *Replay) { r.Row = "" },
-		"other unit":     func(r *Replay) { r.Unit = "furlongs" },
-		"loss as a gain": func(r *Replay) { r.Ratio = 0.5 },
-		"nothing kept":   func(r *Replay) { r.Kept = nil },
-		"nothing at all": func(r *Replay) { r.Ratio, r.Kept = 0, nil },
-		"no side":        func(r *Replay) { r.Alone = []string{"ethtool:eth0/coalesce.rx-usecs"} },
-	} {
-		s, r := good, *good.Replay
-		spoil(&r)
-		s.Replay = &r
-		if err := s.Check(); err == nil || !strings.Contains(err.Error(), "replay") {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
 // Kept is one knob that tuning left changed.
@@ -19,7 +21,7 @@ type Kept struct {
 // Result is what one played scenario came to. Figures are payload bits per second at the receiver, or transactions per second where latency is the goal;
 // 0 means not measured.
 type Result struct {
-	Scenario Scenario
+	Scenario scenario.Scenario
 	Found    string // code of the first finding
 	Kept     []Kept
 	Healthy  float64 // the world without its faults
@@ -100,8 +102,8 @@ func (r *Result) judge() {
 		r.Reason = fmt.Sprintf("nothing was kept, expected one of %s", strings.Join(e.Knobs, ", "))
 	case e.Tunable && !slices.ContainsFunc(r.Kept, func(k Kept) bool { return slices.Contains(e.Knobs, k.Knob) }):
 		r.Reason = fmt.Sprintf("%s was kept, expected one of %s", names(r.Kept), strings.Join(e.Knobs, ", "))
-	case e.Tunable && r.Scenario.Replay == nil && r.After < e.ratio()*healthy:
-		r.Reason = fmt.Sprintf("the rate after tuning is %.0f %% of the healthy one, at least %.0f %% expected", 100*r.After/healthy, 100*e.ratio())
+	case e.Tunable && r.Scenario.Replay == nil && r.After < e.Passing()*healthy:
+		r.Reason = fmt.Sprintf("the rate after tuning is %.0f %% of the healthy one, at least %.0f %% expected", 100*r.After/healthy, 100*e.Passing())
 	case r.Scenario.Replay != nil:
 		r.judgeReplay()
 	case !r.Proof.Whole():

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
 // EventKind says what an Event tells.
@@ -50,18 +52,18 @@ type Options struct {
 	Measure time.Duration
 	Repeats int
 
-	Level    Level         // of the fault; empty: gross
-	Verdict  bool          // ask for a verdict of its own before tuning; otherwise that of the tune counts, which is the same rules on a load of its own
-	Budget   time.Duration // of tune; 0: its own default
-	HTML     string        // file for tune's page; empty: none
-	Tune     []string      // further flags of tune
-	Removals int           // pairs of segments with and without each kept change, to see whether it is needed; 0: nobody asks
+	Level    scenario.Level // of the fault; empty: gross
+	Verdict  bool           // ask for a verdict of its own before tuning; otherwise that of the tune counts, which is the same rules on a load of its own
+	Budget   time.Duration  // of tune; 0: its own default
+	HTML     string         // file for tune's page; empty: none
+	Tune     []string       // further flags of tune
+	Removals int            // pairs of segments with and without each kept change, to see whether it is needed; 0: nobody asks
 }
 
 // Run plays a scenario with the ordinary commands: measure a sound world like it; make the world with its fault, measure, tune, measure, undo at
 // both hosts, compare all settings. A scenario that does not pass is a Result with a reason; an error means that
 // the world could not be made (ErrNoNamespaces, ErrNotSupported) or ctx has ended.
-func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
+func Run(ctx context.Context, s scenario.Scenario, o Options) (*Result, error) {
 	start := time.Now()
 	res := &Result{Scenario: s}
 	defer func() { res.Duration = time.Since(start) }()
@@ -85,7 +87,7 @@ func Run(ctx context.Context, s Scenario, o Options) (*Result, error) {
 		defer os.RemoveAll(dir)
 		o.StateDir = dir
 	}
-	o.Level = cmp.Or(o.Level, Gross)
+	o.Level = cmp.Or(o.Level, scenario.Gross)
 	p := &play{o: o, res: res}
 	err := p.all(ctx)
 	switch {
@@ -127,7 +129,7 @@ func (p *play) all(ctx context.Context) error {
 	default:
 		// A world of its own, and not the same one before its fault: links and background work are faults too, and a socket that is listening
 		// keeps what held when it was made.
-		if err := p.stage(ctx, fault.twin()); err != nil {
+		if err := p.stage(ctx, fault.Twin()); err != nil {
 			return err
 		}
 		healthy, err := p.measure(ctx)
@@ -150,7 +152,7 @@ func (p *play) all(ctx context.Context) error {
 }
 
 // stage makes the next world of this run.
-func (p *play) stage(ctx context.Context, f Fault) (err error) {
+func (p *play) stage(ctx context.Context, f scenario.Fault) (err error) {
 	s := p.res.Scenario
 	if p.Staged, err = raise(ctx, s, p.o.Level, f, s.Tuning.Machine, p.o.StateDir); err != nil {
 		return err
@@ -276,7 +278,7 @@ func (p *play) measure(ctx context.Context) (float64, error) {
 // once measures for a time: the payload rate at the receiver, or small transactions a second.
 func (p *play) once(ctx context.Context, d time.Duration) (float64, error) {
 	s := p.res.Scenario
-	test := map[string][]string{throughput: {"stream"}, latency: {"rr"}, packets: {"udp", "--length", "64"}}[s.Tuning.goal()]
+	test := map[string][]string{scenario.Throughput: {"stream"}, scenario.Latency: {"rr"}, scenario.Packets: {"udp", "--length", "64"}}[s.Tuning.MeasuredBy()]
 	args := append([]string{"measure", p.Far().Address + ":" + port, "--duration", d.String(), "--test"}, test...)
 	out, err := p.linerate(ctx, p.Near(), append(args, s.Flags...)...)
 	if err != nil {
@@ -295,9 +297,9 @@ func (p *play) once(ctx context.Context, d time.Duration) (float64, error) {
 	switch {
 	case len(doc.Tests) == 0:
 		return 0, errors.New("near: linerate measure: its document has no test")
-	case s.Tuning.goal() == latency:
+	case s.Tuning.MeasuredBy() == scenario.Latency:
 		return doc.Tests[0].Transactions, nil
-	case s.Tuning.goal() == packets:
+	case s.Tuning.MeasuredBy() == scenario.Packets:
 		return doc.Tests[0].Packets, nil
 	}
 	return doc.Tests[0].Rate, nil
@@ -320,7 +322,7 @@ func (p *play) diagnose(ctx context.Context) error {
 
 func (p *play) tune(ctx context.Context) error {
 	s := p.res.Scenario
-	args := []string{"tune", p.Far().Address + ":" + port, "--goal", s.Tuning.goal()}
+	args := []string{"tune", p.Far().Address + ":" + port, "--goal", s.Tuning.MeasuredBy()}
 	if p.o.Budget > 0 {
 		args = append(args, "--budget", p.o.Budget.String())
 	}

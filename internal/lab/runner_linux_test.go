@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
 // fake plays the ordinary commands in the worlds of the runner's tests, with a knob of its own host for real: what is measured
@@ -70,12 +72,12 @@ func fake(args []string) (handled bool, status int) {
 // playable skips where there are no worlds.
 func playable(t *testing.T) {
 	t.Helper()
-	up(t, World{Topology: Pair})
+	up(t, scenario.World{Topology: scenario.Pair})
 }
 
 func TestNetnsRun(t *testing.T) {
 	playable(t)
-	s, err := Load("send-buffer")
+	s, err := scenario.Load("send-buffer")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +109,7 @@ func TestNetnsRun(t *testing.T) {
 
 func TestNetnsRunThatFails(t *testing.T) {
 	playable(t)
-	s, err := Load("send-buffer")
+	s, err := scenario.Load("send-buffer")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/lab/setting"
 	"github.com/linerate/linerate/internal/lab/work"
 	"github.com/linerate/linerate/internal/wire"
@@ -27,8 +28,8 @@ var ErrLacks = errors.New("this machine cannot play the scenario")
 // Staged is a world with its fault planted and its background work under way, ready for a verdict.
 type Staged struct {
 	*Running
-	Scenario Scenario
-	Level    Level
+	Scenario scenario.Scenario
+	Level    scenario.Level
 
 	key   string
 	state string
@@ -45,7 +46,7 @@ type Verdict struct {
 
 // Stage makes a scenario's world, plants the fault of a level (none for a sound world) and starts the background work. state is a
 // directory for the hosts' journals. Close it. The error is ErrLacks where the machine cannot hold the fault.
-func Stage(ctx context.Context, s Scenario, l Level, state string) (*Staged, error) {
+func Stage(ctx context.Context, s scenario.Scenario, l scenario.Level, state string) (*Staged, error) {
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("scenario %q: %w", s.Name, err)
 	}
@@ -60,8 +61,8 @@ func Stage(ctx context.Context, s Scenario, l Level, state string) (*Staged, err
 }
 
 // raise makes a scenario's world with a fault in it. inMachine is the host that keeps the machine's own network namespace; empty: none.
-func raise(ctx context.Context, s Scenario, l Level, f Fault, inMachine, state string) (*Staged, error) {
-	w := s.World.pinned()
+func raise(ctx context.Context, s scenario.Scenario, l scenario.Level, f scenario.Fault, inMachine, state string) (*Staged, error) {
+	w := s.World.Pinned()
 	if f.Link != nil {
 		w.Link = f.Link
 	}
@@ -77,13 +78,13 @@ func raise(ctx context.Context, s Scenario, l Level, f Fault, inMachine, state s
 }
 
 // plant makes the fault true: first what holds for sockets yet to be made, then the far end, then what others do.
-func (s *Staged) plant(ctx context.Context, f Fault) error {
+func (s *Staged) plant(ctx context.Context, f scenario.Fault) error {
 	// Some settings of a card are refused while its link is down, and others take it down.
 	if err := s.carriers(ctx); err != nil {
 		return err
 	}
 	// Put back at the end: the next case may be played in the same guest.
-	for _, m := range f.Settings[machine] {
+	for _, m := range f.Settings[scenario.AllOfMachine] {
 		undo, err := setting.Here(m.Knob, m.Value)
 		if err != nil {
 			return fmt.Errorf("the machine: %w", err)
@@ -96,7 +97,7 @@ func (s *Staged) plant(ctx context.Context, f Fault) error {
 				return err
 			}
 		}
-		settings := append([]Setting{}, f.Settings["all"]...)
+		settings := append([]scenario.Setting{}, f.Settings["all"]...)
 		settings = append(settings, f.Settings[h.Name]...)
 		if err := h.Set(ctx, settings...); err != nil {
 			return err
@@ -126,8 +127,8 @@ func (s *Staged) plant(ctx context.Context, f Fault) error {
 }
 
 // load gives a host its rules.
-func (h *Host) load(ctx context.Context, f Firewall) error {
-	return h.feed(ctx, "nftables", f.ruleset(), "nft", "-f", "-")
+func (h *Host) load(ctx context.Context, f scenario.Firewall) error {
+	return h.feed(ctx, "nftables", ruleset(f), "nft", "-f", "-")
 }
 
 // feed runs a program of a Debian package in a host with input to read.
@@ -147,7 +148,7 @@ func (h *Host) feed(ctx context.Context, debian, input string, args ...string) e
 
 // ruleset is what nft(8) reads. The addresses are of TEST-NET-3 and the benchmark net (RFC 5737, RFC 2544), which no host here has: each
 // rule is evaluated for each packet and none applies.
-func (f Firewall) ruleset() string {
+func ruleset(f scenario.Firewall) string {
 	var b strings.Builder
 	b.WriteString("table inet linerate_lab {\n\tchain input {\n\t\ttype filter hook input priority filter; policy accept;\n")
 	if f.Conntrack {
@@ -200,8 +201,8 @@ func (s *Staged) work(ctx context.Context, w work.Work) (stop func(), err error)
 func (s *Staged) Diagnose(ctx context.Context, log io.Writer) (Verdict, error) {
 	h, args := s.Near(), []string{"diagnose"}
 	switch s.Scenario.Mode {
-	case PassiveNear, PassiveMachine:
-	case PassiveFar:
+	case scenario.PassiveNear, scenario.PassiveMachine:
+	case scenario.PassiveFar:
 		h = s.Far()
 	default:
 		args = append(args, s.Far().Address+":"+port)
@@ -218,8 +219,8 @@ func (s *Staged) Diagnose(ctx context.Context, log io.Writer) (Verdict, error) {
 		start = time.Now()
 		err   error
 	)
-	if s.Scenario.Mode == PassiveMachine {
-		h = &Host{Name: machine}
+	if s.Scenario.Mode == scenario.PassiveMachine {
+		h = &Host{Name: scenario.AllOfMachine}
 		v.Document, v.CPU, err = runHere(ctx, complaints, args)
 	} else {
 		c := h.Command(ctx, args...)

@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/lab/work"
 )
 
-// scenario gives one of the matrix.
-func scenario(t *testing.T, name string) Scenario {
+// ofMatrix gives one of the matrix.
+func ofMatrix(t *testing.T, name string) scenario.Scenario {
 	t.Helper()
-	all, err := Matrix()
+	all, err := scenario.Matrix()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,10 +26,10 @@ func scenario(t *testing.T, name string) Scenario {
 		}
 	}
 	t.Fatalf("no scenario %s", name)
-	return Scenario{}
+	return scenario.Scenario{}
 }
 
-func stage(t *testing.T, s Scenario, l Level) *Staged {
+func stage(t *testing.T, s scenario.Scenario, l scenario.Level) *Staged {
 	t.Helper()
 	playable(t)
 	staged, err := Stage(t.Context(), s, l, t.TempDir())
@@ -94,7 +95,7 @@ func TestNetnsFaultsHold(t *testing.T) {
 	} {
 		t.Run(c.scenario, func(t *testing.T) {
 			t.Parallel()
-			s := stage(t, scenario(t, c.scenario), Gross)
+			s := stage(t, ofMatrix(t, c.scenario), scenario.Gross)
 			h := s.Host(c.host)
 			deadline := time.Now().Add(30 * time.Second)
 			for {
@@ -114,10 +115,10 @@ func TestNetnsFaultsHold(t *testing.T) {
 func TestNetnsStage(t *testing.T) {
 	const wmem = "sysctl:net.ipv4.tcp_wmem"
 	for _, c := range []struct {
-		level Level
+		level scenario.Level
 		want  string
-	}{{Plain, "4096 16384 1048576"}, {Gross, "4096 16384 262144"}} {
-		s := stage(t, scenario(t, "send-buffer"), c.level)
+	}{{scenario.Plain, "4096 16384 1048576"}, {scenario.Gross, "4096 16384 262144"}} {
+		s := stage(t, ofMatrix(t, "send-buffer"), c.level)
 		all, err := s.Near().Settings(t.Context())
 		if err != nil || all[wmem] != c.want {
 			t.Errorf("%s: %v, %s is %q, want %q", c.level, err, wmem, all[wmem], c.want)
@@ -127,19 +128,19 @@ func TestNetnsStage(t *testing.T) {
 			t.Errorf("%v %+v", err, v)
 		}
 	}
-	stage(t, scenario(t, "healthy"), "")
-	if _, err := Stage(t.Context(), scenario(t, "offloads-off"), Plain, t.TempDir()); err == nil {
+	stage(t, ofMatrix(t, "healthy"), "")
+	if _, err := Stage(t.Context(), ofMatrix(t, "offloads-off"), scenario.Plain, t.TempDir()); err == nil {
 		t.Error("a level that the scenario has not")
 	}
-	lacks := scenario(t, "path-loss")
+	lacks := ofMatrix(t, "path-loss")
 	lacks.Needs.CongestionControl = "no-such-control"
-	if _, err := Stage(t.Context(), lacks, Gross, t.TempDir()); !errors.Is(err, ErrLacks) {
+	if _, err := Stage(t.Context(), lacks, scenario.Gross, t.TempDir()); !errors.Is(err, ErrLacks) {
 		t.Errorf("%v, want ErrLacks", err)
 	}
 }
 
 func TestNetnsStagePassive(t *testing.T) {
-	s := stage(t, scenario(t, "udp-socket-overflow"), Gross)
+	s := stage(t, ofMatrix(t, "udp-socket-overflow"), scenario.Gross)
 	v, err := s.Diagnose(t.Context(), nil)
 	if err != nil || v.Document == nil {
 		t.Errorf("%v %s", err, v.Document)
@@ -149,20 +150,20 @@ func TestNetnsStagePassive(t *testing.T) {
 // What cannot be set or started is told, with the host and the kernel's or the program's words, and leaves no world behind.
 func TestNetnsStageThatFails(t *testing.T) {
 	playable(t)
-	plain := scenario(t, "shaper-left-behind")
+	plain := ofMatrix(t, "shaper-left-behind")
 	for name, c := range map[string]struct {
-		fault Fault
+		fault scenario.Fault
 		want  string
 	}{
-		"setting": {Fault{Settings: map[string][]Setting{"near": {{"qdisc:eth0/root", "tbf speed 5"}}}}, `host near: set qdisc of eth0: tbf has no "speed"`},
-		"queue":   {Fault{Settings: map[string][]Setting{"near": {{"queue:eth0/rx-9/rps_cpus", "1"}}}}, "host near: set queue:eth0/rx-9/rps_cpus"},
-		"work": {Fault{Work: []work.Work{{Kind: work.TCPSource, Host: "near", To: "far", Port: 9}}},
+		"setting": {scenario.Fault{Settings: map[string][]scenario.Setting{"near": {{Knob: "qdisc:eth0/root", Value: "tbf speed 5"}}}}, `host near: set qdisc of eth0: tbf has no "speed"`},
+		"queue":   {scenario.Fault{Settings: map[string][]scenario.Setting{"near": {{Knob: "queue:eth0/rx-9/rps_cpus", Value: "1"}}}}, "host near: set queue:eth0/rx-9/rps_cpus"},
+		"work": {scenario.Fault{Work: []work.Work{{Kind: work.TCPSource, Host: "near", To: "far", Port: 9}}},
 			"work tcp-source on near did not start: exit status 1: work tcp-source: dial tcp4 10.77.0.2:9: connect: connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := plain
-			s.Flags, s.Levels = nil, map[Level]Fault{Gross: c.fault}
-			staged, err := Stage(t.Context(), s, Gross, t.TempDir())
+			s.Flags, s.Levels = nil, map[scenario.Level]scenario.Fault{scenario.Gross: c.fault}
+			staged, err := Stage(t.Context(), s, scenario.Gross, t.TempDir())
 			if err == nil {
 				_ = staged.Close()
 			}
@@ -175,17 +176,17 @@ func TestNetnsStageThatFails(t *testing.T) {
 
 // Settings of the kinds that only faults use.
 func TestNetnsFaultSettings(t *testing.T) {
-	s := stage(t, scenario(t, "sound-quiet"), "")
+	s := stage(t, ofMatrix(t, "sound-quiet"), "")
 	err := s.Near().Set(t.Context(),
-		Setting{"qdisc:eth0/root", "tbf rate 30000000 burst 20000 limit 40000"},
-		Setting{"queue:eth0/rx-0/rps_cpus", "1"})
+		scenario.Setting{Knob: "qdisc:eth0/root", Value: "tbf rate 30000000 burst 20000 limit 40000"},
+		scenario.Setting{Knob: "queue:eth0/rx-0/rps_cpus", Value: "1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := output(t, s.Near().Exec(t.Context(), "cat", "/sys/class/net/eth0/queues/rx-0/rps_cpus")); strings.Trim(got, "0,") != "1" {
 		t.Errorf("rps_cpus is %q", got)
 	}
-	if err := s.Near().Set(t.Context(), Setting{"qdisc:eth0/root", "pfifo limit 7"}); err != nil {
+	if err := s.Near().Set(t.Context(), scenario.Setting{Knob: "qdisc:eth0/root", Value: "pfifo limit 7"}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linerate/linerate/internal/lab/link"
+	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/sys"
 )
 
@@ -24,14 +25,14 @@ func after() <-chan time.Time { return time.After(killAfter) }
 
 // Up makes a world. It takes some tens of milliseconds. Close it; if the process dies first the kernel does. Where namespaces are
 // forbidden the error is ErrNoNamespaces with a sentence on what to do.
-func Up(ctx context.Context, w World) (*Running, error) { return upIn(ctx, w, "") }
+func Up(ctx context.Context, w scenario.World) (*Running, error) { return upIn(ctx, w, "") }
 
 // upIn is Up, with a host that stays in the network namespace of whoever makes the world; empty: none does.
-func upIn(ctx context.Context, w World, inMachine string) (*Running, error) {
+func upIn(ctx context.Context, w scenario.World, inMachine string) (*Running, error) {
 	if err := w.Check(); err != nil {
 		return nil, err
 	}
-	plan, err := w.plan()
+	plan, err := planOf(w)
 	if err != nil {
 		return nil, err
 	}
@@ -119,16 +120,16 @@ func (r *Running) build(ctx context.Context, plan plan) error {
 	}
 	// Sysctls before devices: an interface takes its defaults (net.ipv4.conf.default, disable_ipv6) when it comes into being.
 	for _, h := range plan.hosts {
-		pins, _ := r.World.pins(h.name)
+		pins, _ := r.World.Pins(h.name)
 		if h.forward {
-			pins = append(pins, Setting{"sysctl:net.ipv4.ip_forward", "1"})
+			pins = append(pins, scenario.Setting{Knob: "sysctl:net.ipv4.ip_forward", Value: "1"})
 		}
 		if err := r.Host(h.name).Set(ctx, pins...); err != nil {
 			return err
 		}
 		if h.forward {
 			// A machine without IPv6 has no such setting; worlds then are IPv4 only.
-			err := r.Host(h.name).Set(ctx, Setting{"sysctl:net.ipv6.conf.all.forwarding", "1"})
+			err := r.Host(h.name).Set(ctx, scenario.Setting{Knob: "sysctl:net.ipv6.conf.all.forwarding", Value: "1"})
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
@@ -147,7 +148,7 @@ func (r *Running) build(ctx context.Context, plan plan) error {
 		if _, _, err := r.Host(h.name).agent.call(ctx, request{Configure: &q}); err != nil {
 			return wrapHost(h.name, err)
 		}
-		_, ofDevices := r.World.pins(h.name)
+		_, ofDevices := r.World.Pins(h.name)
 		if err := r.Host(h.name).Set(ctx, ofDevices...); err != nil {
 			return err
 		}
@@ -195,7 +196,7 @@ func (r *Running) join(ctx context.Context, hop hop, spaces map[string]*os.File)
 	mtu := 0
 	if hop.link && r.World.Link != nil {
 		q.Link = r.World.Link
-		toFar, toNear := q.Link.both()
+		toFar, toNear := q.Link.Both()
 		mtu = max(toFar.MTU(), toNear.MTU())
 	}
 	a, b := hop.ends[0], hop.ends[1]
@@ -227,7 +228,7 @@ func (r *Running) join(ctx context.Context, hop hop, spaces map[string]*os.File)
 }
 
 // SetLink changes the parameters of the emulated link from the next frame on.
-func (r *Running) SetLink(ctx context.Context, l Link) error {
+func (r *Running) SetLink(ctx context.Context, l scenario.Link) error {
 	_, _, err := r.hub.call(ctx, request{Relink: &l})
 	return err
 }

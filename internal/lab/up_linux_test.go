@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linerate/linerate/internal/lab/link"
+	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
 // standIn is what "linerate" does in the worlds of these tests.
@@ -119,7 +120,7 @@ func standIn(args []string) int {
 		}
 		fmt.Println(float64(best) / 1e6)
 	case "terminal": // hands its terminal to a command in a world, then reads from it itself
-		w, err := Up(context.Background(), World{Topology: Pair})
+		w, err := Up(context.Background(), scenario.World{Topology: scenario.Pair})
 		if err != nil {
 			fmt.Println(err)
 			return 1
@@ -135,7 +136,7 @@ func standIn(args []string) int {
 		fmt.Println("maker read", line)
 		_ = w.Close()
 	case "hold": // makes a world, says its hub's children live, and waits to be killed
-		w, err := Up(context.Background(), World{Topology: Pair})
+		w, err := Up(context.Background(), scenario.World{Topology: scenario.Pair})
 		if err != nil {
 			fmt.Println(err)
 			return 1
@@ -147,7 +148,7 @@ func standIn(args []string) int {
 }
 
 // up makes a world that ends with the test. It skips where namespaces are impossible, except where they are required.
-func up(t *testing.T, w World) *Running {
+func up(t *testing.T, w scenario.World) *Running {
 	t.Helper()
 	r, err := Up(t.Context(), w)
 	if errors.Is(err, ErrNoNamespaces) && !strings.Contains(os.Getenv("LINERATE_REQUIRE"), "netns") {
@@ -180,7 +181,7 @@ func output(t *testing.T, c *Cmd) string {
 }
 
 func TestNetnsCommands(t *testing.T) {
-	r := up(t, World{Topology: Pair})
+	r := up(t, scenario.World{Topology: scenario.Pair})
 	ctx := t.Context()
 	if got := output(t, r.Near().Exec(ctx, "uname", "-n")) + output(t, r.Far().Exec(ctx, "hostname")); got != "nearfar" {
 		t.Errorf("host names %q", got)
@@ -225,7 +226,7 @@ func TestNetnsCommands(t *testing.T) {
 
 // An orphan goes to the agent, is reaped, and does not keep a command's Wait.
 func TestNetnsOrphans(t *testing.T) {
-	r := up(t, World{Topology: Pair})
+	r := up(t, scenario.World{Topology: scenario.Pair})
 	ctx := t.Context()
 	output(t, r.Near().Exec(ctx, "sh", "-c", "for i in 1 2 3 4 5; do (sleep 0.01 &) ; done"))
 	for range 20 {
@@ -236,7 +237,7 @@ func TestNetnsOrphans(t *testing.T) {
 }
 
 func TestNetnsSettingsAndSnapshot(t *testing.T) {
-	r := up(t, World{Topology: Pair, Settings: map[string][]Setting{"all": {{"sysctl:net.ipv4.tcp_congestion_control", "reno"}}}})
+	r := up(t, scenario.World{Topology: scenario.Pair, Settings: map[string][]scenario.Setting{"all": {{Knob: "sysctl:net.ipv4.tcp_congestion_control", Value: "reno"}}}})
 	ctx := t.Context()
 	before, err := r.Far().Settings(ctx)
 	if err != nil {
@@ -245,11 +246,11 @@ func TestNetnsSettingsAndSnapshot(t *testing.T) {
 	if len(before) < 200 || before["sysctl:net.ipv4.tcp_congestion_control"] != "reno" {
 		t.Errorf("%d settings, congestion control %q", len(before), before["sysctl:net.ipv4.tcp_congestion_control"])
 	}
-	change := []Setting{
-		{"sysctl:net.ipv4.tcp_rmem", "4096 65536 131072"},
-		{"route:10.77.0.0/24/window", "16384"},
-		{"link:eth0/mtu", "1400"},
-		{"ethtool:eth0/feature.tx-tcp-segmentation", "off"},
+	change := []scenario.Setting{
+		{Knob: "sysctl:net.ipv4.tcp_rmem", Value: "4096 65536 131072"},
+		{Knob: "route:10.77.0.0/24/window", Value: "16384"},
+		{Knob: "link:eth0/mtu", Value: "1400"},
+		{Knob: "ethtool:eth0/feature.tx-tcp-segmentation", Value: "off"},
 	}
 	if err := r.Far().Set(ctx, change...); err != nil {
 		t.Fatal(err)
@@ -272,18 +273,18 @@ func TestNetnsSettingsAndSnapshot(t *testing.T) {
 	if near, _ := r.Near().Settings(ctx); near["sysctl:net.ipv4.tcp_rmem"] == after["sysctl:net.ipv4.tcp_rmem"] {
 		t.Error("near has far's setting")
 	}
-	for _, bad := range []Setting{{"sysctl:net.no.such", "1"}, {"link:eth0/colour", "1"}, {"link:eth0/mtu", "many"}, {"nonsense", ""}, {"ethtool:eth0/feature.tso", "maybe"}} {
+	for _, bad := range []scenario.Setting{{Knob: "sysctl:net.no.such", Value: "1"}, {Knob: "link:eth0/colour", Value: "1"}, {Knob: "link:eth0/mtu", Value: "many"}, {Knob: "nonsense", Value: ""}, {Knob: "ethtool:eth0/feature.tso", Value: "maybe"}} {
 		if err := r.Far().Set(ctx, bad); err == nil {
 			t.Errorf("%v was accepted", bad)
 		}
 	}
-	if err := r.Far().Set(ctx, Setting{"sysctl:net.no.such", "1"}); !errors.Is(err, fs.ErrNotExist) {
+	if err := r.Far().Set(ctx, scenario.Setting{Knob: "sysctl:net.no.such", Value: "1"}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing sysctl: %v", err)
 	}
 }
 
 func TestNetnsRouterWorldByNameAndBothFamilies(t *testing.T) {
-	r := up(t, World{Topology: Router, Link: &Link{ToFar: link.Params{DelaySeconds: 0.002}}})
+	r := up(t, scenario.World{Topology: scenario.Router, Link: &scenario.Link{ToFar: link.Params{DelaySeconds: 0.002}}})
 	for _, target := range []string{"far", r.Far().Address, "fd77:6c72:0:2::2"} {
 		if ms := roundTrip(t, r, target); ms < 4 || ms > 40 {
 			t.Errorf("round trip to %s: %v ms, want 4", target, ms)
@@ -348,7 +349,7 @@ func column(snmp, line, name string) string {
 
 // The kernel must take what is left of super-frames after loss: content complete, no wrong checksum.
 func TestNetnsLossyLinkKeepsContent(t *testing.T) {
-	r := up(t, World{Topology: Pair, Link: &Link{ToFar: link.Params{RateBitsPerSec: 1e9, DelaySeconds: 0.0005, LossRatio: 0.01, QueueBytes: 100_000, Seed: 1}}})
+	r := up(t, scenario.World{Topology: scenario.Pair, Link: &scenario.Link{ToFar: link.Params{RateBitsPerSec: 1e9, DelaySeconds: 0.0005, LossRatio: 0.01, QueueBytes: 100_000, Seed: 1}}})
 	transfer(t, r, 20<<20)
 	c, err := r.LinkCounts(t.Context())
 	if err != nil {
@@ -361,12 +362,12 @@ func TestNetnsLossyLinkKeepsContent(t *testing.T) {
 }
 
 func TestNetnsLinkDelayAndChange(t *testing.T) {
-	r := up(t, World{Topology: Pair, Link: &Link{ToFar: link.Params{DelaySeconds: 0.010}}})
+	r := up(t, scenario.World{Topology: scenario.Pair, Link: &scenario.Link{ToFar: link.Params{DelaySeconds: 0.010}}})
 	ctx := t.Context()
 	if ms := roundTrip(t, r, "far"); ms < 20 || ms > 40 {
 		t.Errorf("round trip %v ms, want 20", ms)
 	}
-	if err := r.SetLink(ctx, Link{ToFar: link.Params{DelaySeconds: 0.002}, ToNear: &link.Params{DelaySeconds: 0.001}}); err != nil {
+	if err := r.SetLink(ctx, scenario.Link{ToFar: link.Params{DelaySeconds: 0.002}, ToNear: &link.Params{DelaySeconds: 0.001}}); err != nil {
 		t.Fatal(err)
 	}
 	if ms := roundTrip(t, r, "far"); ms < 3 || ms > 20 {
@@ -400,7 +401,7 @@ func roundTrip(t *testing.T, r *Running, target string) float64 {
 
 // When the maker is killed, everything in its world ends.
 func TestNetnsWorldDiesWithItsMaker(t *testing.T) {
-	up(t, World{Topology: Pair}) // skips where there are no worlds
+	up(t, scenario.World{Topology: scenario.Pair}) // skips where there are no worlds
 	cmd := &exec.Cmd{Path: "/proc/self/exe", Args: []string{"linerate", "hold"}}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -430,7 +431,7 @@ func TestNetnsWorldDiesWithItsMaker(t *testing.T) {
 
 // A command has the maker's terminal to itself, and the maker has it again afterwards.
 func TestNetnsTerminal(t *testing.T) {
-	up(t, World{Topology: Pair})
+	up(t, scenario.World{Topology: scenario.Pair})
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	if err != nil {
 		t.Skip(err)
@@ -505,16 +506,16 @@ func TestExplain(t *testing.T) {
 }
 
 func TestWorldCheck(t *testing.T) {
-	for _, w := range []World{
+	for _, w := range []scenario.World{
 		{}, {Topology: "star"},
-		{Topology: Pair, Link: &Link{ToFar: link.Params{LossRatio: 2}}},
-		{Topology: Pair, Settings: map[string][]Setting{"router": nil}},
+		{Topology: scenario.Pair, Link: &scenario.Link{ToFar: link.Params{LossRatio: 2}}},
+		{Topology: scenario.Pair, Settings: map[string][]scenario.Setting{"router": nil}},
 	} {
 		if w.Check() == nil {
 			t.Errorf("%+v accepted", w)
 		}
 	}
-	w := World{Topology: Router, Link: &Link{ToFar: link.Params{RateBitsPerSec: 1e9}}, Settings: map[string][]Setting{"all": nil, "router": nil}}
+	w := scenario.World{Topology: scenario.Router, Link: &scenario.Link{ToFar: link.Params{RateBitsPerSec: 1e9}}, Settings: map[string][]scenario.Setting{"all": nil, "router": nil}}
 	if err := w.Check(); err != nil {
 		t.Error(err)
 	}
@@ -522,7 +523,7 @@ func TestWorldCheck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var again World
+	var again scenario.World
 	if err := json.Unmarshal(b, &again); err != nil {
 		t.Fatal(err)
 	}

@@ -5,13 +5,13 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/linerate/linerate/internal/lab"
+	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
 // Case is a scenario at a level.
 type Case struct {
-	Scenario lab.Scenario
-	Level    lab.Level // empty: a sound world
+	Scenario scenario.Scenario
+	Level    scenario.Level // empty: a sound world
 }
 
 // Name is SCENARIO/LEVEL, or SCENARIO for a sound world.
@@ -25,13 +25,13 @@ func (c Case) Name() string {
 // Filter chooses cases. Empty fields choose all.
 type Filter struct {
 	Only   *regexp.Regexp // matches the name of the scenario
-	Level  lab.Level
-	Ground lab.Ground
+	Level  scenario.Level
+	Ground scenario.Ground
 	Short  bool // the short form: the gross level of scenarios that say so
 }
 
 // Select gives the cases of scenarios that pass a filter, in the scenarios' order and the mildest level first.
-func Select(scenarios []lab.Scenario, f Filter) []Case {
+func Select(scenarios []scenario.Scenario, f Filter) []Case {
 	var cases []Case
 	for _, s := range scenarios {
 		if f.Only != nil && !f.Only.MatchString(s.Name) || f.Ground != "" && f.Ground != s.On() || f.Short && !s.Short {
@@ -41,9 +41,9 @@ func Select(scenarios []lab.Scenario, f Filter) []Case {
 		if s.Sound() && f.Level == "" {
 			cases = append(cases, Case{Scenario: s})
 		}
-		for _, l := range lab.Levels {
+		for _, l := range scenario.Levels {
 			// The short form is for every run of the tests: what is gross must be found on a busy machine too.
-			if _, ok := s.Fault(l); !ok || f.Level != "" && l != f.Level || f.Short && l != lab.Gross {
+			if _, ok := s.Fault(l); !ok || f.Level != "" && l != f.Level || f.Short && l != scenario.Gross {
 				continue
 			}
 			cases = append(cases, Case{s, l})
@@ -53,20 +53,20 @@ func Select(scenarios []lab.Scenario, f Filter) []Case {
 }
 
 // ParseLevel reads a level; an empty text is all of them.
-func ParseLevel(s string) (lab.Level, error) {
-	if s != "" && !slices.Contains(lab.Levels, lab.Level(s)) {
-		return "", fmt.Errorf("level %q: want one of %v", s, lab.Levels)
+func ParseLevel(s string) (scenario.Level, error) {
+	if s != "" && !slices.Contains(scenario.Levels, scenario.Level(s)) {
+		return "", fmt.Errorf("level %q: want one of %v", s, scenario.Levels)
 	}
-	return lab.Level(s), nil
+	return scenario.Level(s), nil
 }
 
 // ParseGround reads a ground; "all" and an empty text are every one.
-func ParseGround(s string) (lab.Ground, error) {
-	switch g := lab.Ground(s); g {
-	case lab.Namespace, lab.Guest:
+func ParseGround(s string) (scenario.Ground, error) {
+	switch g := scenario.Ground(s); g {
+	case scenario.Namespace, scenario.Guest:
 		return g, nil
 	case "", "all":
 		return "", nil
 	}
-	return "", fmt.Errorf("ground %q: want %s, %s or all", s, lab.Namespace, lab.Guest)
+	return "", fmt.Errorf("ground %q: want %s, %s or all", s, scenario.Namespace, scenario.Guest)
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/lab"
+	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/report"
 )
 
@@ -26,11 +26,11 @@ func names(cases []Case) (all []string) {
 }
 
 func TestSelect(t *testing.T) {
-	scenarios := []lab.Scenario{
+	scenarios := []scenario.Scenario{
 		{Name: "sound", Short: true},
-		{Name: "old", Faults: map[string][]lab.Setting{"far": {{Knob: "sysctl:x", Value: "1"}}}, Levels: map[lab.Level]lab.Fault{lab.Mild: {}}},
-		{Name: "new", Levels: map[lab.Level]lab.Fault{lab.Gross: {}, lab.Plain: {}}, Short: true},
-		{Name: "card", Ground: lab.Guest, Levels: map[lab.Level]lab.Fault{lab.Gross: {}}},
+		{Name: "old", Faults: map[string][]scenario.Setting{"far": {{Knob: "sysctl:x", Value: "1"}}}, Levels: map[scenario.Level]scenario.Fault{scenario.Mild: {}}},
+		{Name: "new", Levels: map[scenario.Level]scenario.Fault{scenario.Gross: {}, scenario.Plain: {}}, Short: true},
+		{Name: "card", Ground: scenario.Guest, Levels: map[scenario.Level]scenario.Fault{scenario.Gross: {}}},
 	}
 	for name, c := range map[string]struct {
 		filter Filter
@@ -38,9 +38,9 @@ func TestSelect(t *testing.T) {
 	}{
 		"all":       {Filter{}, []string{"sound", "old/mild", "old/gross", "new/plain", "new/gross", "card/gross"}},
 		"only":      {Filter{Only: regexp.MustCompile("^o")}, []string{"old/mild", "old/gross"}},
-		"level":     {Filter{Level: lab.Plain}, []string{"new/plain"}},
-		"namespace": {Filter{Ground: lab.Namespace, Level: lab.Gross}, []string{"old/gross", "new/gross"}},
-		"guest":     {Filter{Ground: lab.Guest}, []string{"card/gross"}},
+		"level":     {Filter{Level: scenario.Plain}, []string{"new/plain"}},
+		"namespace": {Filter{Ground: scenario.Namespace, Level: scenario.Gross}, []string{"old/gross", "new/gross"}},
+		"guest":     {Filter{Ground: scenario.Guest}, []string{"card/gross"}},
 		"short":     {Filter{Short: true}, []string{"sound", "new/gross"}},
 	} {
 		if d := cmp.Diff(c.want, names(Select(scenarios, c.filter))); d != "" {
@@ -58,23 +58,23 @@ func TestSelect(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	one := lab.Expectation{Finding: "a"}
-	also := lab.Expectation{Finding: "a", Also: []string{"b"}, Why: "both are true"}
-	pair := lab.Expectation{Finding: "a", Both: []string{"a", "b"}}
+	one := scenario.Expectation{Finding: "a"}
+	also := scenario.Expectation{Finding: "a", Also: []string{"b"}, Why: "both are true"}
+	pair := scenario.Expectation{Finding: "a", Both: []string{"a", "b"}}
 	for name, c := range map[string]struct {
-		expect lab.Expectation
-		level  lab.Level
+		expect scenario.Expectation
+		level  scenario.Level
 		found  string // code, then its severity
 		right  bool
 		rank   int
 		warned bool
 	}{
-		"first":        {one, lab.Gross, "a warning", true, 1, true},
-		"second":       {one, lab.Gross, "c warning a notice", false, 2, true},
-		"absent":       {one, lab.Gross, "c info", false, 0, false},
-		"also":         {also, lab.Gross, "b notice a info", true, 1, false},
-		"pair":         {pair, lab.Gross, "b warning c info a critical", true, 3, true},
-		"half a pair":  {pair, lab.Gross, "a warning c info", false, 0, true},
+		"first":        {one, scenario.Gross, "a warning", true, 1, true},
+		"second":       {one, scenario.Gross, "c warning a notice", false, 2, true},
+		"absent":       {one, scenario.Gross, "c info", false, 0, false},
+		"also":         {also, scenario.Gross, "b notice a info", true, 1, false},
+		"pair":         {pair, scenario.Gross, "b warning c info a critical", true, 3, true},
+		"half a pair":  {pair, scenario.Gross, "a warning c info", false, 0, true},
 		"sound":        {one, "", "a info", true, 1, false},
 		"sound warned": {one, "", "a info c warning", false, 1, true},
 		"no findings":  {one, "", "", false, 0, false},
@@ -87,7 +87,7 @@ func TestJudge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tried := Case{lab.Scenario{Expect: c.expect}, c.level}
+		tried := Case{scenario.Scenario{Expect: c.expect}, c.level}
 		m := begin(tried, 1, Options{})
 		m.Document = document
 		if judge(&m, tried); m.Right != c.right || m.Rank != c.rank || m.Warned != c.warned {
@@ -115,7 +115,7 @@ func (p player) Play(_ context.Context, cases []Case, runs int, each func(report
 }
 
 func TestGuestsAreAsked(t *testing.T) {
-	cases := []Case{{lab.Scenario{Name: "card", Ground: lab.Guest}, lab.Gross}}
+	cases := []Case{{scenario.Scenario{Name: "card", Ground: scenario.Guest}, scenario.Gross}}
 	all, err := Run(t.Context(), cases, Options{})
 	if err != nil || len(all) != 1 || !all[0].Skipped || all[0].Reason == "" {
 		t.Errorf("without guests: %v %+v", err, all)
@@ -138,7 +138,7 @@ func TestGuestsAreAsked(t *testing.T) {
 
 // TestScenariosNameFindings holds every scenario to the registry: an expected code that no finding has could never be found.
 func TestScenariosNameFindings(t *testing.T) {
-	scenarios, err := lab.Matrix()
+	scenarios, err := scenario.Matrix()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestScenariosNameFindings(t *testing.T) {
 		default:
 			planted[s.Expect.Finding] = true
 		}
-		for _, l := range lab.Levels {
+		for _, l := range scenario.Levels {
 			if s.World.Card != "" {
 				continue // the cards themselves may be what is wrong
 			}

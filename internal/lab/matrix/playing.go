@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/linerate/linerate/internal/lab"
+	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
 // needsGuest is why a case is skipped where there is nobody to play it.
@@ -61,7 +61,7 @@ func (p playing[T]) all(ctx context.Context, cases []Case) (all []T, err error) 
 	}
 	var guests []Case
 	for _, c := range cases {
-		if c.Scenario.On() == lab.Guest && !p.inside {
+		if c.Scenario.On() == scenario.Guest && !p.inside {
 			guests = append(guests, c)
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/lab"
+	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/report"
 )
 
@@ -55,7 +56,7 @@ var nullKnobs = []string{
 
 // Nulls is the case in which knobs without an effect are tried.
 func Nulls() (Case, error) {
-	s, err := lab.Load(nullScenario)
+	s, err := scenario.Load(nullScenario)
 	if err != nil {
 		return Case{}, err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/linerate/linerate/internal/knob"
-	"github.com/linerate/linerate/internal/lab"
+	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/report"
 )
 
@@ -30,12 +30,12 @@ func (tuner) Play(_ context.Context, cases []Case, runs int, each func(report.Tu
 }
 
 func TestRepairable(t *testing.T) {
-	fault := map[lab.Level]lab.Fault{lab.Gross: {}, lab.Mild: {}}
-	tunable := lab.Expectation{Tunable: true}
-	cases := Select([]lab.Scenario{
+	fault := map[scenario.Level]scenario.Fault{scenario.Gross: {}, scenario.Mild: {}}
+	tunable := scenario.Expectation{Tunable: true}
+	cases := Select([]scenario.Scenario{
 		{Name: "knob", Levels: fault, Expect: tunable},
 		{Name: "cable", Levels: fault},
-		{Name: "others suffer", Levels: fault, Expect: tunable, Mode: lab.PassiveFar},
+		{Name: "others suffer", Levels: fault, Expect: tunable, Mode: scenario.PassiveFar},
 		{Name: "sound", Expect: tunable},
 	}, Filter{})
 	if d := cmp.Diff([]string{"knob/mild", "knob/gross"}, names(Repairable(cases))); d != "" {
@@ -44,7 +44,7 @@ func TestRepairable(t *testing.T) {
 }
 
 func TestTuneAsksGuests(t *testing.T) {
-	cases := []Case{{lab.Scenario{Name: "card", Ground: lab.Guest, Tuning: lab.Tuning{Goal: "latency"}}, lab.Gross}}
+	cases := []Case{{scenario.Scenario{Name: "card", Ground: scenario.Guest, Tuning: scenario.Tuning{Goal: "latency"}}, scenario.Gross}}
 	all, err := Tune(t.Context(), cases, TuneOptions{})
 	if err != nil || len(all) != 1 || !all[0].Skipped || all[0].Tuned || all[0].Goal != "latency" || all[0].Reason != "it needs a guest" {
 		t.Errorf("without guests: %v %+v", err, all)

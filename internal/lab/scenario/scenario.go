@@ -1,4 +1,4 @@
-package lab
+package scenario
 
 import (
 	"bytes"
@@ -18,14 +18,14 @@ import (
 //go:embed scenarios/*.json scenarios/matrix/*.json
 var scenarioFiles embed.FS
 
-// Scenario is a world with a known fault and what linerate must make of it. Those in scenarios are played whole, by [Run]: diagnosed,
-// tuned and undone. Those and the ones in scenarios/matrix are judged by [Stage] alone, level by level.
+// Scenario is a world with a known fault and what linerate must make of it. Those in scenarios are played whole: diagnosed, tuned and
+// undone. Those and the ones in scenarios/matrix are judged alone, level by level.
 type Scenario struct {
 	Name   string               `json:"name"`
 	Title  string               `json:"title"`            // one line, plain words
 	About  string               `json:"about"`            // why it is slow, with the arithmetic
 	World  World                `json:"world"`            // healthy
-	Faults map[string][]Setting `json:"faults,omitempty"` // what Run plants, and the gross level unless the levels have one
+	Faults map[string][]Setting `json:"faults,omitempty"` // what a play of it plants, and the gross level unless the levels have one
 	Levels map[Level]Fault      `json:"levels,omitempty"`
 	Work   []work.Work          `json:"work,omitempty"`   // goes on at every level, and in a sound world
 	Ground Ground               `json:"ground,omitempty"` // absent: namespace
@@ -65,13 +65,13 @@ var ErrNoScenario = errors.New("no such scenario")
 // order is how scenarios are listed: by what limits, from the hosts to the path, and at last those with nothing to do.
 var order = []string{"receive-window", "send-buffer", "window-scaling-off", "route-window", "offloads-off", "path-loss", "link-rate", "healthy"}
 
-// The directories of scenarios: those that Run plays, and those of the matrix alone.
+// The directories of scenarios: those that are played whole, and those of the matrix alone.
 const (
 	practice   = "scenarios"
 	matrixOnly = "scenarios/matrix"
 )
 
-// List gives all scenarios that Run plays in their fixed order; any that the order does not know follow by name.
+// List gives all scenarios that are played whole in their fixed order; any that the order does not know follow by name.
 func List() ([]Scenario, error) {
 	all, err := list(practice)
 	if err != nil {
@@ -120,7 +120,7 @@ func list(dir string) ([]Scenario, error) {
 	return all, nil
 }
 
-// Load gives one scenario that Run plays, of List or of Replays. An unknown name is ErrNoScenario.
+// Load gives one scenario that is played whole, of List or of Replays. An unknown name is ErrNoScenario.
 func Load(name string) (Scenario, error) {
 	s, err := load(practice, name)
 	if errors.Is(err, ErrNoScenario) {
@@ -193,8 +193,8 @@ func (s Scenario) On() Ground { return cmp.Or(s.Ground, Namespace) }
 // From is the mode in which it is diagnosed.
 func (s Scenario) From() Mode { return cmp.Or(s.Mode, Target) }
 
-// ratio is the part of the healthy rate that passes. Nine tenths leave room for the noise of a busy machine.
-func (e Expectation) ratio() float64 {
+// Passing is the part of the healthy rate that passes. Nine tenths leave room for the noise of a busy machine.
+func (e Expectation) Passing() float64 {
 	if e.Ratio == 0 {
 		return 0.9
 	}
@@ -217,8 +217,8 @@ var pins = []Setting{
 	{"sysctl:net.ipv4.tcp_no_metrics_save", "1"},
 }
 
-// pinned is the world with the pins under its own settings.
-func (w World) pinned() World {
+// Pinned is the world with the pins under its own settings.
+func (w World) Pinned() World {
 	settings := map[string][]Setting{"all": append(slices.Clone(pins), w.Settings["all"]...)}
 	for name, s := range w.Settings {
 		if name != "all" {

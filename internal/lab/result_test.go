@@ -1,100 +1,13 @@
 package lab
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/linerate/linerate/internal/lab/scenario"
 )
-
-func TestList(t *testing.T) {
-	all, err := List()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, s := range all {
-		got = append(got, s.Name)
-		if strings.Contains(s.Title, "\n") || strings.HasSuffix(s.Title, ".") {
-			t.Errorf("%s: title %q", s.Name, s.Title)
-		}
-		if err := s.World.pinned().Check(); err != nil {
-			t.Errorf("%s: %v", s.Name, err)
-		}
-	}
-	if d := cmp.Diff(order, got); d != "" {
-		t.Error(d)
-	}
-	for _, name := range []string{"no-such", "../scenarios/healthy", ""} {
-		if _, err := Load(name); !errors.Is(err, ErrNoScenario) {
-			t.Errorf("%q: %v", name, err)
-		}
-	}
-}
-
-func TestPinsComeBeforeTheWorldsOwn(t *testing.T) {
-	s, err := Load("path-loss")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := s.World.pinned()
-	if w.Settings["all"][0] != pins[0] || w.Settings["near"][0].Value != "bbr" {
-		t.Errorf("%v", w.Settings)
-	}
-	if len(s.World.Settings["all"]) != 0 {
-		t.Error("the scenario itself was changed")
-	}
-}
-
-func TestParseRefuses(t *testing.T) {
-	good, err := os.ReadFile(filepath.Join("scenarios", "receive-window.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, change := range [][2]string{
-		{`"faults"`, `"fault"`},
-		{`"far": [`, `"moon": [`},
-		{`"pair"`, `"ring"`},
-		{`"tunable": true`, `"tunable": false`},
-		{`"finding": "receive-window-limited"`, `"finding": ""`},
-		{`"delay_seconds": 0.01`, `"delay_seconds": -1`},
-		{`"title"`, `"titel"`},
-	} {
-		bad := strings.Replace(string(good), change[0], change[1], 1)
-		if bad == string(good) {
-			t.Errorf("%q is not in the file", change[0])
-		}
-		if _, err := Parse([]byte(bad)); err == nil {
-			t.Errorf("accepted with %s", change[1])
-		}
-	}
-}
-
-func FuzzParse(f *testing.F) {
-	files, err := filepath.Glob("scenarios/*.json")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, name := range files {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(b)
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := Parse(b)
-		if err != nil {
-			return
-		}
-		if err := s.Check(); err != nil {
-			t.Errorf("parsed, but: %v", err)
-		}
-	})
-}
 
 func TestProof(t *testing.T) {
 	var p Proof
@@ -113,8 +26,8 @@ func TestProof(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	tunable := Scenario{Expect: Expectation{Finding: "send-buffer-limited", Tunable: true, Knobs: []string{"w", "x"}}}
-	nothing := Scenario{Expect: Expectation{Finding: "healthy"}}
+	tunable := scenario.Scenario{Expect: scenario.Expectation{Finding: "send-buffer-limited", Tunable: true, Knobs: []string{"w", "x"}}}
+	nothing := scenario.Scenario{Expect: scenario.Expectation{Finding: "healthy"}}
 	whole := Proof{Compared: 10}
 	kept := []Kept{{Knob: "w", Side: "near"}}
 	for name, c := range map[string]struct {

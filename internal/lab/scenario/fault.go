@@ -1,4 +1,4 @@
-package lab
+package scenario
 
 import (
 	"cmp"
@@ -62,8 +62,8 @@ type Firewall struct {
 	Conntrack bool `json:"conntrack,omitempty"` // a rule that asks for the state of connections, which makes the kernel track all of them
 }
 
-// machine is the name under which a fault sets what is outside of namespaces.
-const machine = "machine"
+// AllOfMachine is the name under which a fault sets what is outside of namespaces.
+const AllOfMachine = "machine"
 
 // maxRules bounds a rule set: nft(8) takes some seconds to load so many.
 const maxRules = 20_000
@@ -71,20 +71,18 @@ const maxRules = 20_000
 // check says what is wrong with a fault of a world on a ground.
 func (f Fault) check(w World, g Ground) error {
 	settings := maps.Clone(f.Settings)
-	if _, ok := settings[machine]; ok && g != Guest {
+	if _, ok := settings[AllOfMachine]; ok && g != Guest {
 		return errors.New("settings of the machine itself: only in a guest")
 	}
-	delete(settings, machine)
+	delete(settings, AllOfMachine)
 	if err := (World{Topology: w.Topology, Link: f.Link, TC: f.TC, Settings: settings}).Check(); err != nil {
 		return err
 	}
-	plan, err := w.plan()
+	hosts, err := w.hosts()
 	if err != nil {
 		return err
 	}
-	known := func(name string) bool {
-		return slices.ContainsFunc(plan.hosts, func(h hostPlan) bool { return h.name == name })
-	}
+	known := func(name string) bool { return slices.Contains(hosts, name) }
 	for name, rules := range f.Firewall {
 		if !known(name) || rules.Rules < 0 || rules.Rules > maxRules {
 			return fmt.Errorf("firewall of host %q with %d rules: want a host of the world, and at most %d rules", name, rules.Rules, maxRules)
@@ -120,26 +118,26 @@ type Tuning struct {
 	Machine string `json:"machine,omitempty"`
 }
 
-// goal is the one that is tuned for.
-func (t Tuning) goal() string { return cmp.Or(t.Goal, throughput) }
+// MeasuredBy is the goal that is tuned for, and the figure that counts.
+func (t Tuning) MeasuredBy() string { return cmp.Or(t.Goal, Throughput) }
 
 // The goals that scenarios are measured by.
 const (
-	throughput = "throughput"
-	latency    = "latency"
-	packets    = "packets"
+	Throughput = "throughput"
+	Latency    = "latency"
+	Packets    = "packets"
 )
 
 // Repairable tells whether tuning has something to repair here that its own load can show. What costs only others, as a full table does,
 // cannot be tuned for.
 func (s Scenario) Repairable() bool { return s.Expect.Tunable && s.From() == Target && !s.Sound() }
 
-// twin is what stays of a fault when everything that tuning could turn at the two ends is as in the sound world: the healthy figure of a
+// Twin is what stays of a fault when everything that tuning could turn at the two ends is as in the sound world: the healthy figure of a
 // scenario is that of the same path, and what sits in the router is nobody's to tune. A fault of the path alone leaves the sound path.
-func (f Fault) twin() Fault {
+func (f Fault) Twin() Fault {
 	left := maps.Clone(f.Settings)
 	maps.DeleteFunc(left, func(host string, _ []Setting) bool {
-		return slices.Contains([]string{"all", "near", "far", machine}, host)
+		return slices.Contains([]string{"all", "near", "far", AllOfMachine}, host)
 	})
 	if len(left) == len(f.Settings) {
 		f.Link, f.TC = nil, nil
@@ -165,8 +163,8 @@ func (s Scenario) checkMatrix() error {
 	if s.Mode == PassiveMachine && s.Ground != Guest {
 		return fmt.Errorf("mode %s: only in a guest", s.Mode)
 	}
-	if !slices.Contains([]string{throughput, latency, packets}, s.Tuning.goal()) {
-		return fmt.Errorf("goal %q: want %s, %s or %s", s.Tuning.Goal, throughput, latency, packets)
+	if !slices.Contains([]string{Throughput, Latency, Packets}, s.Tuning.MeasuredBy()) {
+		return fmt.Errorf("goal %q: want %s, %s or %s", s.Tuning.Goal, Throughput, Latency, Packets)
 	}
 	if m := s.Tuning.Machine; m != "" && (s.Ground != Guest || m != "near" && m != "far") {
 		return fmt.Errorf("host %q in the machine's own network: near or far, and only in a guest", m)
