@@ -164,21 +164,6 @@ func (a *app) labRun(ctx context.Context, scenarios []scenario.Scenario, f labRu
 	return nil
 }
 
-// Side and knob are one word each in the document's list of what was kept.
-func labOutcome(r *lab.Result) report.LabOutcome {
-	o := report.LabOutcome{
-		Scenario: r.Scenario.Name, Expected: r.Scenario.Expect.Finding, Found: r.Found,
-		Healthy: r.Healthy, Before: r.Before, After: r.After,
-		Pass: r.Pass, Skipped: r.Skipped, Reason: r.Reason, Duration: r.Duration,
-	}
-	for _, k := range r.Kept {
-		o.Kept = append(o.Kept, k.Side+" "+k.Knob)
-	}
-	o.Replay, o.Unit = labReplay(r)
-	o.Document = r.Tune
-	return o
-}
-
 // linkFlags describe an emulated link, both directions alike.
 //
 // One set of values for both directions: an asymmetric link needs a scenario file.

@@ -107,7 +107,7 @@ func (a *app) labMatrix(ctx context.Context, cases []matrix.Case, f matrixFlags)
 	right, played := 0, 0
 	all, err := matrix.Run(ctx, cases, matrix.Options{
 		Runs: f.runs, Out: f.out, Inside: f.inside, Embed: f.inside,
-		Guest:    verdictsInGuests(func(what string) { p.Status("%d of %d right; %s", right, played, what) }),
+		Guest:    matrix.VerdictsInGuests(func(what string) { p.Status("%d of %d right; %s", right, played, what) }),
 		Progress: func(what string) { p.Status("%d of %d right; %s", right, played, what) },
 		Done: func(c report.MatrixCase) {
 			played++

@@ -1,16 +1,13 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	"github.com/linerate/linerate/internal/lab"
-	"github.com/linerate/linerate/internal/lab/ground"
+	"github.com/linerate/linerate/internal/lab/matrix"
 	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/report"
 )
@@ -30,33 +27,17 @@ func (a *app) labPlay(ctx context.Context, s scenario.Scenario, f labRunFlags, p
 	if err != nil {
 		return nil, err
 	}
-	return report.NewLab(a.envelope(""), labOutcome(r)), nil
+	return report.NewLab(a.envelope(""), matrix.Outcome(r)), nil
 }
 
 // labPlayInGuest boots the guest that a scenario needs and plays it there with the same command. A machine that cannot have guests skips it.
 func (a *app) labPlayInGuest(ctx context.Context, s scenario.Scenario, budget time.Duration, p *progress) (*report.LabDocument, error) {
 	p.Status("%s: boots a guest", s.Name)
-	// Its own time goes by many times slower than ours.
-	inner, cancel := context.WithTimeout(ctx, 10*budget+2*guestPatience)
-	defer cancel()
-	g, err := ground.Boot(inner, groundOf(s.Guest))
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
+	doc, reason, err := matrix.RunInGuest(ctx, s, budget, a.progressOf(p, s.Name))
+	if err == nil && doc == nil {
+		doc = report.NewLab(a.envelope(""), report.LabOutcome{Scenario: s.Name, Expected: s.Expect.Finding, Skipped: true, Reason: reason})
 	}
-	if err != nil {
-		return report.NewLab(a.envelope(""), report.LabOutcome{Scenario: s.Name, Expected: s.Expect.Finding, Skipped: true, Reason: err.Error()}), nil
-	}
-	defer g.Close()
-	var out, said bytes.Buffer
-	status, err := g.Linerate(inner, &out, io.MultiWriter(&said, a.progressOf(p, s.Name)), "lab", "run", s.Name, "--inside", "--json", "--progress", "all", "--budget", budget.String())
-	if err != nil {
-		return nil, err
-	}
-	doc := &report.LabDocument{}
-	if err := json.Unmarshal(out.Bytes(), doc); err != nil {
-		return nil, fmt.Errorf("linerate in the guest: exit status %d: %w: %s", status, err, strings.TrimSpace(said.String()))
-	}
-	return doc, nil
+	return doc, err
 }
 
 // progressOf shows the last line that a command says.
@@ -71,20 +52,4 @@ func (w lineWriter) Write(b []byte) (int, error) {
 	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 	w(lines[len(lines)-1])
 	return len(b), nil
-}
-
-// labReplay is what a played replay proved, and the unit of its figures; nothing for other scenarios.
-func labReplay(r *lab.Result) (*report.LabReplay, string) {
-	w := r.Scenario.Replay
-	if w == nil {
-		return nil, ""
-	}
-	d := &report.LabReplay{Row: w.Row, Source: w.Source, Before: w.Before, After: w.After, Needed: w.Ratio, Trials: []report.LabReplayTrial{}}
-	if g := r.Gain; g != nil {
-		d.Confirmed = &report.LabGain{Pairs: g.Pairs, Ratio: g.Ratio, Low: g.Low, High: g.High, Confidence: g.Confidence}
-	}
-	for _, t := range r.Tried {
-		d.Trials = append(d.Trials, report.LabReplayTrial{Change: t.Side + " " + t.Knob, From: t.From, To: t.To, Verdict: t.Verdict, Reason: t.Reason})
-	}
-	return d, w.Unit
 }

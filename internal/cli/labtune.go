@@ -2,10 +2,7 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"io"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -141,7 +138,7 @@ func (a *app) labTune(ctx context.Context, cases []matrix.Case, f labTuneFlags) 
 	}
 	all, err := matrix.Tune(ctx, cases, matrix.TuneOptions{
 		Runs: f.runs, Budget: f.budget, Trials: f.trials, Further: further, Out: f.out, Inside: f.inside, Embed: f.inside,
-		Guest:    tunesInGuests(status, f),
+		Guest:    matrix.TunesInGuests(status, f.budget, f.trials),
 		Progress: func(c matrix.Case, what string) { status(c.Name() + ": " + what) },
 		Done: func(c report.TuneMatrixCase) {
 			if c.Tuned {
@@ -169,19 +166,4 @@ func (a *app) labTune(ctx context.Context, cases []matrix.Case, f labTuneFlags) 
 		return statusError{status: exitPartial}
 	}
 	return nil
-}
-
-// tunesInGuests plays cases of `lab tune`. A case inside is two worlds, the tune and what comes after it, on an emulated processor.
-func tunesInGuests(status func(string), f labTuneFlags) guestPlayer[report.TuneMatrixCase] {
-	return guestPlayer[report.TuneMatrixCase]{
-		status: status, log: io.Discard, patience: 3*f.budget + guestPatience, unplayed: matrix.Untuned,
-		args: func(runs int) []string {
-			return []string{"lab", "tune", "--runs", strconv.Itoa(runs), "--budget", f.budget.String(), "--max-trials", strconv.Itoa(f.trials)}
-		},
-		read: func(b []byte) ([]report.TuneMatrixCase, error) {
-			var d report.TuneMatrixDocument
-			err := json.Unmarshal(b, &d)
-			return d.Cases, err
-		},
-	}
 }

@@ -11,6 +11,9 @@
 //     each kept change is worth more than the noise, and when undo brings back everything. Nulls is its opposite: a sound world, and knobs
 //     that do nothing.
 //
+// Cases that ask for the same guest share one boot ([VerdictsInGuests], [TunesInGuests]); a guest that cannot be had skips its cases with the
+// reason, and one that dies costs the case that it died of.
+//
 // Cases are played one after the other: two worlds on one machine would disturb each other's figures. A verdict that fails is a case that is
 // wrong; a case that this machine cannot hold is skipped with the reason and counts for nothing.
 //

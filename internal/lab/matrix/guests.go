@@ -1,4 +1,4 @@
-package cli
+package matrix
 
 import (
 	"bytes"
@@ -14,7 +14,6 @@ import (
 
 	"github.com/linerate/linerate/internal/lab/ground"
 	"github.com/linerate/linerate/internal/lab/guest"
-	"github.com/linerate/linerate/internal/lab/matrix"
 	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/report"
 )
@@ -22,20 +21,19 @@ import (
 // guestPlayer plays cases in guests: one boot for all that ask for the same guest, and one command in it for each case.
 type guestPlayer[T any] struct {
 	status   func(what string) // progress
-	log      io.Writer         // what the commands inside complain of
 	patience time.Duration     // with one run of a case
 	args     func(runs int) []string
 	read     func(document []byte) ([]T, error)
-	unplayed func(c matrix.Case, run int, kernel, reason string, skipped bool) T
+	unplayed func(c Case, run int, kernel, reason string, skipped bool) T
 }
 
 // guestPatience bounds a boot, and a verdict inside: many times what either takes, as the machine may be busy.
 const guestPatience = 5 * time.Minute
 
-// verdictsInGuests plays cases of `lab matrix`.
-func verdictsInGuests(status func(string)) guestPlayer[report.MatrixCase] {
+// VerdictsInGuests plays cases of `lab matrix` in guests; status is told what is under way.
+func VerdictsInGuests(status func(what string)) Guest[report.MatrixCase] {
 	return guestPlayer[report.MatrixCase]{
-		status: status, log: io.Discard, patience: guestPatience, unplayed: matrix.Unplayed,
+		status: status, patience: guestPatience, unplayed: Unplayed,
 		args: func(runs int) []string { return []string{"lab", "matrix", "--runs", strconv.Itoa(runs)} },
 		read: func(b []byte) ([]report.MatrixCase, error) {
 			var d report.MatrixDocument
@@ -45,8 +43,24 @@ func verdictsInGuests(status func(string)) guestPlayer[report.MatrixCase] {
 	}
 }
 
-// Play implements matrix.Guest. A guest that cannot be had skips its cases with the reason; one that dies costs the case that it died of.
-func (p guestPlayer[T]) Play(ctx context.Context, cases []matrix.Case, runs int, each func(T)) error {
+// TunesInGuests plays cases of `lab tune` in guests, each with so much time and so many trials at most. A case inside is two worlds, the tune and
+// what comes after it, on an emulated processor.
+func TunesInGuests(status func(what string), budget time.Duration, trials int) Guest[report.TuneMatrixCase] {
+	return guestPlayer[report.TuneMatrixCase]{
+		status: status, patience: 3*budget + guestPatience, unplayed: Untuned,
+		args: func(runs int) []string {
+			return []string{"lab", "tune", "--runs", strconv.Itoa(runs), "--budget", budget.String(), "--max-trials", strconv.Itoa(trials)}
+		},
+		read: func(b []byte) ([]report.TuneMatrixCase, error) {
+			var d report.TuneMatrixDocument
+			err := json.Unmarshal(b, &d)
+			return d.Cases, err
+		},
+	}
+}
+
+// Play implements [Guest]. A guest that cannot be had skips its cases with the reason; one that dies costs the case that it died of.
+func (p guestPlayer[T]) Play(ctx context.Context, cases []Case, runs int, each func(T)) error {
 	for _, group := range sameGuest(cases) {
 		if err := p.group(ctx, group, runs, each); err != nil {
 			return err
@@ -56,7 +70,7 @@ func (p guestPlayer[T]) Play(ctx context.Context, cases []matrix.Case, runs int,
 }
 
 // sameGuest sorts cases by the guest that they ask for, in the order in which each is first asked for.
-func sameGuest(cases []matrix.Case) (groups [][]matrix.Case) {
+func sameGuest(cases []Case) (groups [][]Case) {
 	place := make(map[string]int)
 	for _, c := range cases {
 		key := fmt.Sprintf("%+v", groundOf(c.Scenario.Guest))
@@ -81,7 +95,7 @@ func groundOf(m scenario.Machine) ground.Options {
 }
 
 // group plays cases that share a guest.
-func (p guestPlayer[T]) group(ctx context.Context, cases []matrix.Case, runs int, each func(T)) error {
+func (p guestPlayer[T]) group(ctx context.Context, cases []Case, runs int, each func(T)) error {
 	var g *ground.Ground
 	defer func() {
 		if g != nil {
@@ -117,14 +131,14 @@ func (p guestPlayer[T]) group(ctx context.Context, cases []matrix.Case, runs int
 	return nil
 }
 
-func (p guestPlayer[T]) boot(ctx context.Context, c matrix.Case) (*ground.Ground, error) {
+func (p guestPlayer[T]) boot(ctx context.Context, c Case) (*ground.Ground, error) {
 	ctx, cancel := context.WithTimeout(ctx, guestPatience)
 	defer cancel()
 	return ground.Boot(ctx, groundOf(c.Scenario.Guest))
 }
 
 // play runs one case inside and reads its document.
-func (p guestPlayer[T]) play(ctx context.Context, g *ground.Ground, c matrix.Case, runs int) ([]T, error) {
+func (p guestPlayer[T]) play(ctx context.Context, g *ground.Ground, c Case, runs int) ([]T, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(runs)*p.patience)
 	defer cancel()
 	args := append(p.args(runs), "--inside", "--json", "--progress", "off", "--only", "^"+regexp.QuoteMeta(c.Scenario.Name)+"$")
@@ -132,7 +146,7 @@ func (p guestPlayer[T]) play(ctx context.Context, g *ground.Ground, c matrix.Cas
 		args = append(args, "--level", string(c.Level))
 	}
 	var out, said bytes.Buffer
-	status, err := g.Linerate(ctx, &out, io.MultiWriter(&said, p.log), args...)
+	status, err := g.Linerate(ctx, &out, &said, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -144,4 +158,30 @@ func (p guestPlayer[T]) play(ctx context.Context, g *ground.Ground, c matrix.Cas
 		return nil, errors.New("linerate in the guest played nothing")
 	}
 	return cases, nil
+}
+
+// RunInGuest boots the guest that a scenario needs and plays it there whole. What the command inside says goes to log. The document inside is that of
+// the guest; nil with a reason: this machine cannot have the guest.
+func RunInGuest(ctx context.Context, s scenario.Scenario, budget time.Duration, log io.Writer) (doc *report.LabDocument, reason string, err error) {
+	// Its own time goes by many times slower than ours.
+	inner, cancel := context.WithTimeout(ctx, 10*budget+2*guestPatience)
+	defer cancel()
+	g, err := ground.Boot(inner, groundOf(s.Guest))
+	if ctx.Err() != nil {
+		return nil, "", ctx.Err()
+	}
+	if err != nil {
+		return nil, err.Error(), nil
+	}
+	defer g.Close()
+	var out, said bytes.Buffer
+	status, err := g.Linerate(inner, &out, io.MultiWriter(&said, log), "lab", "run", s.Name, "--inside", "--json", "--progress", "all", "--budget", budget.String())
+	if err != nil {
+		return nil, "", err
+	}
+	doc = &report.LabDocument{}
+	if err := json.Unmarshal(out.Bytes(), doc); err != nil {
+		return nil, "", fmt.Errorf("linerate in the guest: exit status %d: %w: %s", status, err, strings.TrimSpace(said.String()))
+	}
+	return doc, "", nil
 }
