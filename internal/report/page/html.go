@@ -4,15 +4,16 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"unicode"
 
 	"github.com/linerate/linerate/internal/report"
 )
 
-//go:embed page.html
-var source string
+// style is all that the page has of colours and sizes.
+//
+//go:embed style.css
+var style markup
 
 // Tune writes a tune as one page.
 func Tune(w io.Writer, d *report.TuneDocument) error { return write(w, newView(d, nil)) }
@@ -20,19 +21,14 @@ func Tune(w io.Writer, d *report.TuneDocument) error { return write(w, newView(d
 // Report writes a stored run as one page, with what its segments say when they are judged again.
 func Report(w io.Writer, d *report.ReportDocument) error { return write(w, newView(d.Run, d.Again)) }
 
-// The template is parsed at each call: a page is written once in minutes, and a package variable would make a broken
-// template a panic at start of every command. It is rendered into memory first, so that a failure leaves no half page
-// behind.
+// The page is drawn into memory first, so that a failure leaves no half page behind.
 func write(w io.Writer, v view) error {
-	t, err := template.New("page").Parse(source)
-	if err != nil {
-		return fmt.Errorf("parse page template: %w", err)
+	var s sheet
+	s.page(v)
+	if s.err != nil {
+		return fmt.Errorf("draw page: %w", s.err)
 	}
-	var b bytes.Buffer
-	if err := t.Execute(&b, v); err != nil {
-		return fmt.Errorf("render page: %w", err)
-	}
-	_, err = w.Write(bytes.Map(visible, b.Bytes()))
+	_, err := w.Write(bytes.Map(visible, s.b.Bytes()))
 	return err
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/unit"
 )
 
-// view is what the template shows: plain strings and positions, nothing to decide any more.
+// view is what the page shows: plain strings and positions, nothing to decide any more.
 type view struct {
 	Verdict, Sentence   string
 	Tone                string // good, weak, quiet: the colour of the verdict
@@ -73,8 +73,8 @@ type againRow struct {
 	Differs                                      bool
 }
 
-// newView turns a document into what the template shows. Every decision about words, order and places is taken here, so that the
-// template stays free of logic and tests of the page can read its fields in the golden file.
+// newView turns a document into what the page shows. Every decision about words, order and places is taken here, so that the
+// layouts stay free of logic and tests of the page can read its fields in the golden file.
 func newView(d *report.TuneDocument, again *tune.Reanalysis) view {
 	verdict, sentence := words.Headline(d)
 	v := view{
