@@ -12,6 +12,7 @@ import (
 
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/scenario"
+	"github.com/linerate/linerate/internal/progress"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/unit"
@@ -106,7 +107,7 @@ func (a *app) demoResult(story *demoStory, r *lab.Result, page string) error {
 // is told at the end.
 type demoStory struct {
 	out      io.Writer
-	progress *progress
+	progress *progress.Line
 	scenario scenario.Scenario
 	style    text.Style
 	broken   error // what standard output refused
@@ -173,7 +174,7 @@ func (d *demoStory) diagnosis(e lab.Event) {
 
 // step passes on what the command inside the world says: what a terminal would rewrite goes to the status line.
 func (d *demoStory) step(text string) {
-	if status, ok := strings.CutPrefix(text, statusMark); ok {
+	if status, ok := strings.CutPrefix(text, progress.StatusMark); ok {
 		d.progress.Status("  %s", status)
 		return
 	}

@@ -10,15 +10,16 @@ import (
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/loop"
 	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/progress"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/wire"
 )
 
 // diagnosed makes the verdict; without a target it is on this host alone, or on what was sent. Short is why
 // a verdict is by echoes alone where more was asked for; the command ends with it once the verdict is printed.
-func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *progress) (v *loop.Verdict, short, err error) {
+func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *progress.Line) (v *loop.Verdict, short, err error) {
 	status := func(step string) { p.Status("%s", step) }
-	if p.mode == progressLines {
+	if p.Mode() == progress.Lines {
 		status = func(step string) { p.Step("%s", step) } // which runs a verdict took is worth a line of a log
 	}
 	if len(f.sent.from) > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/casefile"
 	"github.com/linerate/linerate/internal/loop"
+	"github.com/linerate/linerate/internal/progress"
 	"github.com/linerate/linerate/internal/snapshot"
 	"github.com/linerate/linerate/internal/sosreport"
 )
@@ -79,7 +80,7 @@ func (f *sentFlags) judge(ctx context.Context, a *app) (*loop.Verdict, error) {
 
 // keep writes the case beside its place and moves it there, so that a full disk leaves no half of one, and nothing that is there is lost. It is for its owner
 // alone until they send it.
-func (f *sentFlags) keep(c diagnose.Case, p *progress) (err error) {
+func (f *sentFlags) keep(c diagnose.Case, p *progress.Line) (err error) {
 	if f.save == "" {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/linerate/linerate/internal/goal"
+	"github.com/linerate/linerate/internal/progress"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/tune"
 )
@@ -63,7 +64,7 @@ func TestTuneFlags(t *testing.T) {
 // TestStatusKeepsTheEstimate checks that a segment is told beside the estimate so far, not instead of it, and that a step ends both.
 func TestStatusKeepsTheEstimate(t *testing.T) {
 	var screen bytes.Buffer
-	show := tuneProgress(&progress{w: &screen, mode: progressAll}, goal.Throughput)
+	show := tuneProgress(progress.New(&screen, progress.All), goal.Throughput)
 	show(tune.Event{Kind: tune.EventEstimate, Text: "pair 1 of 6: ×2"})
 	show(tune.Event{Kind: tune.EventSegment, Arm: "B", Pair: 2, Objective: 941e6})
 	show(tune.Event{Kind: tune.EventVerdict, Text: "kept"})

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -15,7 +13,6 @@ import (
 
 	"github.com/linerate/linerate/internal/durable"
 	"github.com/linerate/linerate/internal/export"
-	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
@@ -121,7 +118,7 @@ func byHand(l export.LeftOut) string {
 // exportTo writes the files, or the one file to standard output, or the document.
 func (a *app) exportTo(f exportFlags, b export.Bundle, set export.Set) error {
 	if f.output != "" {
-		if err := writeBundle(f, b); err != nil {
+		if err := saved(b.Save(f.output, f.force)); err != nil {
 			return err
 		}
 	} else if !a.json && len(b.Files) > 1 {
@@ -134,7 +131,7 @@ func (a *app) exportTo(f exportFlags, b export.Bundle, set export.Set) error {
 			return err
 		}
 		for _, file := range b.Files {
-			if _, err := fmt.Fprintf(a.out, "wrote %s\n", f.place(file, b)); err != nil {
+			if _, err := fmt.Fprintf(a.out, "wrote %s\n", b.Place(f.output, file)); err != nil {
 				return err
 			}
 		}
@@ -142,40 +139,12 @@ func (a *app) exportTo(f exportFlags, b export.Bundle, set export.Set) error {
 	})
 }
 
-// place is where a file goes: a profile is a directory, everything else the one file that was named.
-func (f exportFlags) place(file export.File, b export.Bundle) string {
-	if b.Format == export.TuneD {
-		return filepath.Join(f.output, file.Name)
+// saved says what to do about a file that is in the way.
+func saved(err error) error {
+	if errors.Is(err, fs.ErrExist) {
+		return existsError{err}
 	}
-	return f.output
-}
-
-// writeBundle writes whole files or none of what is in the way. Somebody's file is not replaced without being asked for.
-func writeBundle(f exportFlags, b export.Bundle) error {
-	for _, file := range b.Files {
-		info, err := os.Lstat(f.place(file, b))
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			return fmt.Errorf("write export: %w", err)
-		case !info.Mode().IsRegular():
-			return fmt.Errorf("write export %s: it is there and is no file", f.place(file, b))
-		case !f.force:
-			return existsError{fmt.Errorf("write export %s: %w", f.place(file, b), fs.ErrExist)}
-		}
-	}
-	fsys := durable.OS()
-	for _, file := range b.Files {
-		if b.Format == export.TuneD {
-			if err := durable.MkdirAll(fsys, f.output, 0o755); err != nil {
-				return fmt.Errorf("write export: %w", err)
-			}
-		}
-		if err := durable.Replace(fsys, f.place(file, b), []byte(file.Content), file.Perm()); err != nil {
-			return fmt.Errorf("write export: %w", err)
-		}
-	}
-	return nil
+	return err
 }
 
 // nothingToExport says what to do about an empty set.
@@ -304,47 +273,12 @@ func (a *app) exportJournal(ctx context.Context, ids []string) (export.Set, erro
 		return set, fmt.Errorf("%w: nothing is committed on this host", export.ErrNothing)
 	}
 	set.Origin.Linerate = version
-	a.describeOrigin(ctx, &set)
-	return set, a.prove(&set)
-}
-
-// describeOrigin says what this host is. What cannot be read is left out: the set is worth as much without.
-func (a *app) describeOrigin(ctx context.Context, set *export.Set) {
 	envelope := a.envelope("")
 	set.Origin.Host, set.Origin.OS, set.Origin.Arch = envelope.Host.Name, envelope.Host.OS, envelope.Host.Arch
-	snapshot, err := host.Root{}.Snapshot(ctx)
-	if err != nil {
-		return
-	}
-	set.Origin.Kernel = snapshot.Kernel
-	set.Origin.Drivers = map[string]string{}
-	for _, i := range snapshot.Interfaces {
-		if i.Driver != "" {
-			set.Origin.Drivers[i.Name] = i.Driver
-		}
-	}
-}
-
-// prove looks through the stored runs, newest first. A run that cannot be read is passed over: it may be of a later version, and is not what was
-// asked for.
-func (a *app) prove(set *export.Set) error {
+	set.Origin.Describe(ctx)
 	store, err := a.storedRuns()
 	if err != nil {
-		return err
+		return set, err
 	}
-	ids, err := store.List()
-	if err != nil {
-		return err
-	}
-	for _, id := range ids {
-		doc, err := store.Read(id)
-		if err != nil {
-			continue
-		}
-		run, err := export.ReadTune(doc, export.Near)
-		if err == nil {
-			set.Prove(run, id)
-		}
-	}
-	return nil
+	return set, set.ProveBy(store)
 }

@@ -2,11 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -97,8 +93,10 @@ func (a *app) inspected(ctx context.Context, f inspectFlags) (*host.Snapshot, er
 		return nil, err
 	}
 	// A file that is in the way is found before the work is done.
-	if err := f.free(); err != nil {
-		return nil, err
+	if f.capture != "" {
+		if err := saved(capture.Free(f.capture, f.force)); err != nil {
+			return nil, err
+		}
 	}
 	if f.from == "" && f.capture == "" {
 		return host.Root{Dir: f.root}.Snapshot(ctx)
@@ -127,7 +125,7 @@ func (a *app) inspected(ctx context.Context, f inspectFlags) (*host.Snapshot, er
 	if err != nil {
 		return nil, err
 	}
-	if err := f.keep(taken); err != nil {
+	if err := saved(taken.Save(f.capture, f.force)); err != nil {
 		return nil, err
 	}
 	progress.Step("%s: %d files and links; look through it before you send it", f.capture, taken.Len())
@@ -150,57 +148,3 @@ func (e existsError) Unwrap() error { return e.error }
 
 // Hint is what to do next.
 func (existsError) Hint() string { return "another name, or --force to replace the file" }
-
-// free tells whether the capture can be written where it should be.
-func (f inspectFlags) free() error {
-	if f.capture == "" {
-		return nil
-	}
-	info, err := os.Stat(f.capture)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return fmt.Errorf("write capture: %w", err)
-	case !info.Mode().IsRegular():
-		return fmt.Errorf("write capture %s: it is there and is no file", f.capture)
-	case !f.force:
-		return existsError{fmt.Errorf("write capture %s: %w", f.capture, fs.ErrExist)}
-	}
-	return nil
-}
-
-// keep writes the capture beside its place and moves it there, so that a full disk leaves no half of one, and none where a whole one was. It is for
-// its owner alone until they send it.
-func (f inspectFlags) keep(c *capture.Capture) (err error) {
-	beside, err := os.CreateTemp(filepath.Dir(f.capture), ".linerate-capture-*") // mode 0600
-	if err != nil {
-		return fmt.Errorf("write capture: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(beside.Name()) // The first error is the one to tell.
-		}
-	}()
-	_, err = c.WriteTo(beside)
-	if err = errors.Join(err, beside.Close()); err != nil {
-		return fmt.Errorf("write capture: %w", err)
-	}
-	// Somebody may have made a file of that name meanwhile; a link to it cannot replace it, a renaming would.
-	if !f.force {
-		if err = os.Link(beside.Name(), f.capture); err == nil {
-			return os.Remove(beside.Name())
-		}
-		if errors.Is(err, fs.ErrExist) {
-			return existsError{fmt.Errorf("write capture %s: %w", f.capture, fs.ErrExist)}
-		}
-		// File systems without hard links (FAT) have no such way: look once more, then rename.
-		if err = f.free(); err != nil {
-			return err
-		}
-	}
-	if err = os.Rename(beside.Name(), f.capture); err != nil {
-		return fmt.Errorf("write capture: %w", err)
-	}
-	return nil
-}

@@ -45,7 +45,7 @@ microseconds, packets.`,
 			}
 			found, of := knob.Catalogue().Match(pattern), ""
 			if len(found) == 0 {
-				found, of = onInterface(pattern), pattern
+				found, of = knob.Catalogue().OnInterface(pattern), pattern
 			}
 			if len(found) == 0 {
 				return noKnob(pattern)
@@ -89,52 +89,6 @@ func nearest(name string) string {
 	return "did you mean " + strings.Join(names, " or ") + "?"
 }
 
-// onInterface finds the knobs of a pattern that names an interface, a queue or a route, as ethtool:eth0/* does. The catalogue has stars
-// there (ethtool:*/ring.rx), so that the question is whether two globs have a name in common.
-func onInterface(pattern string) []knob.Definition {
-	if !strings.Contains(pattern, ":") || !strings.Contains(pattern, "*") {
-		return nil
-	}
-	var found []knob.Definition
-	for _, d := range knob.Catalogue().All() {
-		// The entry for every other feature or flag has a star in place of its name and would be in every answer.
-		if !strings.HasSuffix(string(d.Pattern), ".*") && overlap(pattern, string(d.Pattern)) {
-			found = append(found, d)
-		}
-	}
-	return found
-}
-
-// overlap reports whether there is a name that both globs fit; only stars are special. A name without a star is a glob that fits itself
-// alone. The work is the product of the lengths, whatever the stars.
-//
-// A star ends at a slash, which parts interface, queue and attribute; but not in the names of routes (10.0.0.0/8) and sysctls, where the
-// dot of an interface's name is written as a slash.
-func overlap(a, b string) bool {
-	crosses := strings.HasPrefix(a, knob.KindRoute+":") || strings.HasPrefix(a, knob.KindSysctl+":")
-	takes := func(c byte) bool { return crosses || c != '/' }
-	// meet[j]: what is left of a, from the row's letter on, and b[j:] have a name in common.
-	meet := make([]bool, len(b)+1)
-	for i := len(a); i >= 0; i-- {
-		row := make([]bool, len(b)+1)
-		for j := len(b); j >= 0; j-- {
-			aLeft, bLeft := i < len(a), j < len(b)
-			switch {
-			case !aLeft && !bLeft:
-				row[j] = true
-			case aLeft && a[i] == '*':
-				row[j] = meet[j] || bLeft && takes(b[j]) && row[j+1] // the star ends here, or takes one letter more of b
-			case bLeft && b[j] == '*':
-				row[j] = row[j+1] || aLeft && takes(a[i]) && meet[j]
-			case aLeft && bLeft:
-				row[j] = a[i] == b[j] && meet[j+1]
-			}
-		}
-		meet = row
-	}
-	return meet[0]
-}
-
 // asked is the one knob that a full name means, empty for a pattern: who asks for link:eth0/mtu does not want to see the others.
 func asked(pattern string) knob.ID {
 	if id, err := knob.ParseID(strings.TrimSpace(pattern)); err == nil && !strings.ContainsAny(pattern, "*?[") {
@@ -161,7 +115,7 @@ func currentKnobs(ctx context.Context, definitions []knob.Definition, only knob.
 			now[d.Pattern] = []report.KnobNow{{Knob: d.Pattern, Unread: why(err)}}
 		}
 		for _, id := range ids {
-			if of != "" && !overlap(of, string(id)) {
+			if of != "" && !knob.Overlap(of, string(id)) {
 				continue
 			}
 			v, err := system.Read(ctx, id)

@@ -9,16 +9,17 @@ import (
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/matrix"
 	"github.com/linerate/linerate/internal/lab/scenario"
+	"github.com/linerate/linerate/internal/progress"
 	"github.com/linerate/linerate/internal/report"
 )
 
 // labPlay plays one scenario of `lab run`, in a guest when it needs one and this is none.
-func (a *app) labPlay(ctx context.Context, s scenario.Scenario, f labRunFlags, p *progress) (*report.LabDocument, error) {
+func (a *app) labPlay(ctx context.Context, s scenario.Scenario, f labRunFlags, p *progress.Line) (*report.LabDocument, error) {
 	if s.On() == scenario.Guest && !f.inside {
 		return a.labPlayInGuest(ctx, s, f.budget, p)
 	}
 	o := lab.Options{Measure: labMeasure, Budget: f.budget, Tune: labTune, Progress: func(e lab.Event) {
-		p.Status("%s: %s %s", s.Name, e.Kind, strings.TrimPrefix(e.Text, statusMark))
+		p.Status("%s: %s %s", s.Name, e.Kind, strings.TrimPrefix(e.Text, progress.StatusMark))
 	}}
 	if s.Replay != nil {
 		o.Tune = nil // a replay has flags of its own
@@ -31,7 +32,7 @@ func (a *app) labPlay(ctx context.Context, s scenario.Scenario, f labRunFlags, p
 }
 
 // labPlayInGuest boots the guest that a scenario needs and plays it there with the same command. A machine that cannot have guests skips it.
-func (a *app) labPlayInGuest(ctx context.Context, s scenario.Scenario, budget time.Duration, p *progress) (*report.LabDocument, error) {
+func (a *app) labPlayInGuest(ctx context.Context, s scenario.Scenario, budget time.Duration, p *progress.Line) (*report.LabDocument, error) {
 	p.Status("%s: boots a guest", s.Name)
 	doc, reason, err := matrix.RunInGuest(ctx, s, budget, a.progressOf(p, s.Name))
 	if err == nil && doc == nil {
@@ -41,8 +42,8 @@ func (a *app) labPlayInGuest(ctx context.Context, s scenario.Scenario, budget ti
 }
 
 // progressOf shows the last line that a command says.
-func (a *app) progressOf(p *progress, name string) io.Writer {
-	return lineWriter(func(line string) { p.Status("%s: %s", name, strings.TrimPrefix(line, statusMark)) })
+func (a *app) progressOf(p *progress.Line, name string) io.Writer {
+	return lineWriter(func(line string) { p.Status("%s: %s", name, strings.TrimPrefix(line, progress.StatusMark)) })
 }
 
 // lineWriter calls a function with the last line of each piece that is written.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/linerate/linerate/internal/lab/matrix"
 	"github.com/linerate/linerate/internal/lab/scenario"
+	"github.com/linerate/linerate/internal/progress"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 )
@@ -130,7 +131,7 @@ func (a *app) labTune(ctx context.Context, cases []matrix.Case, f labTuneFlags) 
 	e := a.envelope("")
 	tuned, played := 0, 0
 	status := func(what string) {
-		p.Status("%d of %d tuned; %s", tuned, played, strings.Replace(what, statusMark, "", 1))
+		p.Status("%d of %d tuned; %s", tuned, played, strings.Replace(what, progress.StatusMark, "", 1))
 	}
 	var further []string
 	if f.null > 0 {

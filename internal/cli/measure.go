@@ -11,6 +11,7 @@ import (
 
 	"github.com/linerate/linerate/internal/loop"
 	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/progress"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/traffic"
@@ -152,7 +153,7 @@ func specsFor(target string, t testFlags, l loadFlags) ([]traffic.Spec, error) {
 type testRunner func(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error)
 
 // runner opens the way to a target.
-func (a *app) runner(ctx context.Context, target string, flags targetFlags, p *progress) (testRunner, func(), error) {
+func (a *app) runner(ctx context.Context, target string, flags targetFlags, p *progress.Line) (testRunner, func(), error) {
 	if scheme, address, ok := foreignTarget(target); ok {
 		// The form of an address is that of our own targets. Without a host the dialects would ask this one.
 		if _, err := peer.ParseTarget(address); err != nil {
@@ -188,7 +189,7 @@ func lastWords(ctx context.Context) (context.Context, func()) {
 }
 
 // measured runs one test, or repeats it until the figure is sure.
-func (a *app) measured(ctx context.Context, run testRunner, spec traffic.Spec, confident bool, p *progress) (*traffic.Result, error) {
+func (a *app) measured(ctx context.Context, run testRunner, spec traffic.Spec, confident bool, p *progress.Line) (*traffic.Result, error) {
 	once := func(ctx context.Context) (*traffic.Result, error) {
 		r, err := loop.Measure(ctx, run, spec, func(i traffic.Interval) { a.interim(p, spec, i) })
 		if spec.Congestion != "" && errors.Is(err, fs.ErrNotExist) {
@@ -208,9 +209,9 @@ func (a *app) measured(ctx context.Context, run testRunner, spec traffic.Spec, c
 //
 // On a terminal an interim result rewrites the status line, in a log it is a line of its own: there the run of the
 // figures is what one looks for.
-func (a *app) interim(p *progress, spec traffic.Spec, i traffic.Interval) {
+func (a *app) interim(p *progress.Line, spec traffic.Spec, i traffic.Interval) {
 	tell := p.Step
-	if p.mode != progressLines {
+	if p.Mode() != progress.Lines {
 		tell = p.Status
 	}
 	omitted := ""

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/linerate/linerate/internal/progress"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -50,7 +51,7 @@ func TestSuiteKeepsWhatItHas(t *testing.T) {
 // TestInterim checks what a log gets of a test while it runs.
 func TestInterim(t *testing.T) {
 	var log bytes.Buffer
-	p, a := &progress{w: &log, mode: progressLines}, &app{}
+	p, a := progress.New(&log, progress.Lines), &app{}
 	a.interim(p, traffic.Spec{Test: traffic.Load}, traffic.Interval{EndSeconds: 1, RTTSeconds: 0.02})
 	a.interim(p, traffic.Spec{Test: traffic.Load}, traffic.Interval{EndSeconds: 2, ProbeRTTSeconds: 0.12, ThroughputBitsPerSec: 9e7})
 	a.interim(p, traffic.Spec{Test: traffic.MTU}, traffic.Interval{EndSeconds: 1})

@@ -96,51 +96,8 @@ func (o persistOptions) host() (persist.Host, func(), error) {
 		h.Root, done = root.FS(), func() { _ = root.Close() } // opened for reading only
 	}
 	h.Device = liveDevice
-	h.Managers = managers(h.Root, o.root == "/")
+	h.Managers = owner.Managers(h.Root, o.root == "/")
 	return h, done, nil
-}
-
-// managers lists the programs that bring interfaces up. In an image none is running, so those count that are installed.
-func managers(root fs.FS, live bool) []string {
-	tree := owner.Tree{
-		Exists: func(name string) bool { _, err := fs.Stat(root, name); return err == nil },
-		Text:   func(string) string { return "" },
-		List: func(name string) []string {
-			var names []string
-			entries, _ := fs.ReadDir(root, name) // a directory that cannot be read has no marks
-			for _, e := range entries {
-				names = append(names, e.Name())
-			}
-			return names
-		},
-	}
-	var names []string
-	for _, found := range owner.Find(tree, runningPrograms(live)) {
-		names = append(names, found.Name)
-	}
-	if !live && (tree.Exists("usr/sbin/NetworkManager") || tree.Exists("usr/bin/NetworkManager")) {
-		names = append(names, "NetworkManager")
-	}
-	return names
-}
-
-// runningPrograms lists the names of processes that package owner asks about.
-func runningPrograms(live bool) map[string]bool {
-	wanted, running := owner.Processes(), make(map[string]bool)
-	if !live {
-		return running
-	}
-	names, _ := filepath.Glob("/proc/[0-9]*/comm") // the pattern is well formed
-	for _, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			continue // It ended meanwhile.
-		}
-		if program := string(text[:max(len(text)-1, 0)]); wanted[program] {
-			running[program] = true
-		}
-	}
-	return running
 }
 
 // persist plans for the changes asked for, and writes what it has planned.
@@ -182,7 +139,7 @@ func (a *app) persist(ctx context.Context, o persistOptions, ids []string) error
 	for _, s := range steps {
 		if s.Format != persist.ByHand {
 			plans = append(plans, journal.Plan{ID: s.Change.ID, Files: s.Files})
-			if err := inside(o.root, s.Files); err != nil {
+			if err := persist.Inside(o.root, s.Files); err != nil {
 				return err
 			}
 		}
@@ -297,24 +254,6 @@ func explainPersist(err error) error {
 		return flagError{err, "linerate recover"}
 	}
 	return unknownChange(err)
-}
-
-// inside refuses files whose directories lead out of an image by a link: /etc of an image must not be that of this host.
-func inside(root string, files []journal.File) error {
-	for _, f := range files {
-		dir := filepath.Join(root, filepath.Dir(f.Path))
-		actual, err := filepath.EvalSymlinks(dir)
-		for ; errors.Is(err, fs.ErrNotExist) && dir != root; actual, err = filepath.EvalSymlinks(dir) {
-			dir = filepath.Dir(dir)
-		}
-		if err != nil {
-			return fmt.Errorf("persist: nothing written: %w", err)
-		}
-		if out, err := filepath.Rel(root, actual); err != nil || !filepath.IsLocal(out) {
-			return fmt.Errorf("persist: nothing written: %s of the image leads to %s, outside of it", filepath.Dir(f.Path), actual)
-		}
-	}
-	return nil
 }
 
 // persistCheck tells whether persisted changes held.

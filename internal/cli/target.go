@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/progress"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/wire"
 )
@@ -25,12 +26,12 @@ func (t *targetFlags) add(c *cobra.Command) {
 	c.Flags().DurationVar(&t.timeout, "connect-timeout", 10*time.Second, "how long to wait for the other side")
 }
 
-func (a *app) connect(ctx context.Context, target string, t targetFlags, p *progress) (*peer.Client, error) {
+func (a *app) connect(ctx context.Context, target string, t targetFlags, p *progress.Line) (*peer.Client, error) {
 	return a.connectUntil(ctx, nil, target, t, p)
 }
 
 // connectUntil connects for tests that end early when curtail is closed.
-func (a *app) connectUntil(ctx context.Context, curtail <-chan struct{}, target string, t targetFlags, p *progress) (*peer.Client, error) {
+func (a *app) connectUntil(ctx context.Context, curtail <-chan struct{}, target string, t targetFlags, p *progress.Line) (*peer.Client, error) {
 	var command []string // of ssh; the default one changes nothing
 	if t.tuning {
 		// Nobody has started a serve over there who could have allowed it: whoever may log in and run commands decides.

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/knob/live"
 	"github.com/linerate/linerate/internal/loop"
+	"github.com/linerate/linerate/internal/progress"
 	drawn "github.com/linerate/linerate/internal/report/page"
 	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/traffic"
@@ -132,7 +132,7 @@ func (f tuneFlags) options() (loop.TuneOptions, error) {
 		if _, err := path.Match(f.knobs, ""); err != nil {
 			return o, usagef("--knobs %q: %v", f.knobs, err)
 		}
-		if o.Wide, o.Knobs = widened(f.knobs); len(o.Wide) == 0 {
+		if o.Wide, o.Knobs = knob.Catalogue().Widened(f.knobs); len(o.Wide) == 0 {
 			return o, usageError{flagError{fmt.Errorf("--knobs %q: no knob of the catalogue is called so", f.knobs), "linerate knobs PATTERN lists what there is"}}
 		}
 	}
@@ -160,36 +160,6 @@ func (f tuneFlags) wanted() (goal.Objective, error) {
 		return o, usagef("--goal %s and --objective %q contradict each other: give one of them", f.goal, f.objective)
 	}
 	return o, nil
-}
-
-// widened gives the definitions of the knobs that a pattern asks for, and what tells whether one of their knobs is meant. Of one knob's full name that
-// is the knob alone; of a pattern it is every knob whose own name fits, or whose definition's name does.
-func widened(patterns string) ([]knob.Definition, func(knob.ID) bool) {
-	var all []knob.Definition
-	list := strings.Split(patterns, ",") // no knob has a comma in its name
-	for _, pattern := range list {
-		for _, d := range knob.Catalogue().Match(pattern) {
-			// Words of a title find definitions for those who browse; an experiment goes by names.
-			named := matches(pattern, string(d.Pattern)) || knob.ID(pattern).Fits(d.Pattern)
-			if named && !slices.ContainsFunc(all, func(o knob.Definition) bool { return o.Pattern == d.Pattern }) {
-				all = append(all, d)
-			}
-		}
-	}
-	return all, func(id knob.ID) bool {
-		d, known := knob.Catalogue().Lookup(id)
-		return slices.ContainsFunc(list, func(pattern string) bool {
-			return matches(pattern, string(id)) || known && matches(pattern, string(d.Pattern))
-		})
-	}
-}
-
-// matches tells whether a knob's name holds the pattern or fits it as a glob; '*' may span a '/', because in knob names nobody
-// thinks of one as a border.
-func matches(pattern, name string) bool {
-	flat := strings.NewReplacer("/", "\x00")
-	ok, err := path.Match(flat.Replace(pattern), flat.Replace(name))
-	return (err == nil && ok) || strings.Contains(name, pattern)
 }
 
 func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
@@ -305,7 +275,7 @@ func tuneStatus(o *tune.Outcome) error {
 
 // tuneProgress shows an experiment: what is decided stays on the screen, what is under way rewrites one line. The line tells the
 // last segment beside the estimate so far, so that something moves every second or two.
-func tuneProgress(p *progress, g goal.Goal) func(tune.Event) {
+func tuneProgress(p *progress.Line, g goal.Goal) func(tune.Event) {
 	estimate := ""
 	return func(e tune.Event) {
 		switch e.Kind {

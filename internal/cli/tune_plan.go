@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/loop"
+	"github.com/linerate/linerate/internal/progress"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/tune"
@@ -13,7 +14,7 @@ import (
 )
 
 // tunePlan is the dry run: the same diagnosis and the same plan, and its end.
-func (a *app) tunePlan(ctx context.Context, near tune.Host, far loop.FarHost, target string, o loop.TuneOptions, p *progress) error {
+func (a *app) tunePlan(ctx context.Context, near tune.Host, far loop.FarHost, target string, o loop.TuneOptions, p *progress.Line) error {
 	began := time.Now()
 	t, err := loop.Tune(ctx, near, far, o)
 	p.Done()
@@ -28,7 +29,7 @@ func (a *app) tunePlan(ctx context.Context, near tune.Host, far loop.FarHost, ta
 }
 
 // tellPlan says what is going to be tried and what is not, before anything is written.
-func tellPlan(p *progress, plan *loop.Plan) {
+func tellPlan(p *progress.Line, plan *loop.Plan) {
 	for _, note := range plan.Notes {
 		p.Step("%s", note)
 	}

@@ -1,4 +1,4 @@
-package cli
+package knob
 
 import "testing"
 
@@ -20,11 +20,11 @@ func TestOverlap(t *testing.T) {
 		{"a*b", "*ab*", true}, {"a*b", "b*a", false},
 		{"***************************a", "***************************b", false},
 	} {
-		if got := overlap(c.a, c.b); got != c.want {
-			t.Errorf("overlap(%q, %q) = %v", c.a, c.b, got)
+		if got := Overlap(c.a, c.b); got != c.want {
+			t.Errorf("Overlap(%q, %q) = %v", c.a, c.b, got)
 		}
-		if overlap(c.a, c.b) != overlap(c.b, c.a) {
-			t.Errorf("overlap(%q, %q) depends on the order", c.a, c.b)
+		if Overlap(c.a, c.b) != Overlap(c.b, c.a) {
+			t.Errorf("Overlap(%q, %q) depends on the order", c.a, c.b)
 		}
 	}
 }

@@ -1,0 +1,83 @@
+package knob
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// OnInterface finds the knobs of a pattern that names an interface, a queue or a route, as ethtool:eth0/* does. The catalogue has stars
+// there (ethtool:*/ring.rx), so that the question is whether two globs have a name in common.
+func (c *Catalog) OnInterface(pattern string) []Definition {
+	if !strings.Contains(pattern, ":") || !strings.Contains(pattern, "*") {
+		return nil
+	}
+	var found []Definition
+	for _, d := range c.All() {
+		// The entry for every other feature or flag has a star in place of its name and would be in every answer.
+		if !strings.HasSuffix(string(d.Pattern), ".*") && Overlap(pattern, string(d.Pattern)) {
+			found = append(found, d)
+		}
+	}
+	return found
+}
+
+// Overlap reports whether there is a name that both globs fit; only stars are special. A name without a star is a glob that fits itself
+// alone. The work is the product of the lengths, whatever the stars.
+//
+// A star ends at a slash, which parts interface, queue and attribute; but not in the names of routes (10.0.0.0/8) and sysctls, where the
+// dot of an interface's name is written as a slash.
+func Overlap(a, b string) bool {
+	crosses := strings.HasPrefix(a, KindRoute+":") || strings.HasPrefix(a, KindSysctl+":")
+	takes := func(c byte) bool { return crosses || c != '/' }
+	// meet[j]: what is left of a, from the row's letter on, and b[j:] have a name in common.
+	meet := make([]bool, len(b)+1)
+	for i := len(a); i >= 0; i-- {
+		row := make([]bool, len(b)+1)
+		for j := len(b); j >= 0; j-- {
+			aLeft, bLeft := i < len(a), j < len(b)
+			switch {
+			case !aLeft && !bLeft:
+				row[j] = true
+			case aLeft && a[i] == '*':
+				row[j] = meet[j] || bLeft && takes(b[j]) && row[j+1] // the star ends here, or takes one letter more of b
+			case bLeft && b[j] == '*':
+				row[j] = row[j+1] || aLeft && takes(a[i]) && meet[j]
+			case aLeft && bLeft:
+				row[j] = a[i] == b[j] && meet[j+1]
+			}
+		}
+		meet = row
+	}
+	return meet[0]
+}
+
+// Widened gives the definitions of the knobs that a pattern asks for, and what tells whether one of their knobs is meant. Of one knob's full name that
+// is the knob alone; of a pattern it is every knob whose own name fits, or whose definition's name does.
+func (c *Catalog) Widened(patterns string) ([]Definition, func(ID) bool) {
+	var all []Definition
+	list := strings.Split(patterns, ",") // no knob has a comma in its name
+	for _, pattern := range list {
+		for _, d := range c.Match(pattern) {
+			// Words of a title find definitions for those who browse; an experiment goes by names.
+			named := nameMatches(pattern, string(d.Pattern)) || ID(pattern).Fits(d.Pattern)
+			if named && !slices.ContainsFunc(all, func(o Definition) bool { return o.Pattern == d.Pattern }) {
+				all = append(all, d)
+			}
+		}
+	}
+	return all, func(id ID) bool {
+		d, known := c.Lookup(id)
+		return slices.ContainsFunc(list, func(pattern string) bool {
+			return nameMatches(pattern, string(id)) || known && nameMatches(pattern, string(d.Pattern))
+		})
+	}
+}
+
+// nameMatches tells whether a knob's name holds the pattern or fits it as a glob; '*' may span a '/', because in knob names nobody
+// thinks of one as a border.
+func nameMatches(pattern, name string) bool {
+	flat := strings.NewReplacer("/", "\x00")
+	ok, err := path.Match(flat.Replace(pattern), flat.Replace(name))
+	return (err == nil && ok) || strings.Contains(name, pattern)
+}
