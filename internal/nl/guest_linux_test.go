@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/linerate/linerate/internal/lab/guest/guesttest"
 	"github.com/linerate/linerate/internal/nl"
@@ -47,7 +49,16 @@ func TestGuestAgreesWithTc(t *testing.T) {
 	conn, err := net.Dial("udp4", "10.9.0.255:9") // the broadcast address, which has no neighbour to be asked for
 	nltest.Must(t, err)
 	defer func() { _ = conn.Close() }()
-	for range 40 {
+	dropping := func() bool {
+		qs, err := c.Qdiscs()
+		nltest.Must(t, err)
+		return slices.ContainsFunc(qs, func(q nl.Qdisc) bool { return q.Interface == name && q.Drops > 0 })
+	}
+	// Until the card has found its link, its driver takes seconds for that, what is sent dies before it comes to a queue.
+	for patience := time.Now().Add(time.Minute); !dropping(); {
+		if time.Now().After(patience) {
+			t.Fatal("nothing is dropped on " + name)
+		}
 		_, _ = conn.Write(make([]byte, 1000)) // a full queue may be reported as ENOBUFS
 	}
 	for _, model := range models[1:] {
