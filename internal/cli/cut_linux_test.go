@@ -68,7 +68,9 @@ func TestWireIsCut(t *testing.T) {
 			await(t, "every setting to come back", func() bool { return cmp.Equal(k.before, k.settings(t)) })
 			for _, h := range []*lab.Host{k.Near(), k.Far()} {
 				k.recovers(t, h)
-				k.tellsUndone(t, h)
+				if h == k.Far() { // the near host need not have changed anything yet
+					k.tellsUndone(t, h)
+				}
 				if _, err := k.command(t.Context(), h, "undo", "--all").Output(); err != nil {
 					t.Errorf("undo --all at %s: %v", h.Name, err)
 				}
