@@ -45,6 +45,10 @@ var floors = map[string]int{
 
 	"internal/moderation": 1, // what interrupts cost and carry: arithmetic alone
 
+	"internal/timeline": 1, // what happened to hosts and when
+	"internal/web":      1, // who may ask a web server of ours, and how much; knows nothing of what is told
+	"internal/web/page": 1, // the page of the hub: files that a browser gets
+
 	"internal/traffic/engine":    1, // threads and sockets; knows of no test
 	"internal/traffic/admission": 1, // who may ask how much of a server
 
@@ -64,6 +68,7 @@ var floors = map[string]int{
 	"internal/ceiling": 3, // the rates that a host cannot pass: arithmetic on a snapshot
 	"internal/traffic": 3,
 	"internal/watch":   3, // one host over a time, without a test: counters, processors, interrupts, sockets
+	"internal/sample":  3, // one host second by second, as series
 
 	"internal/sosreport": 4, // one host in the report that support people ask for
 	"internal/snapshot":  5, // a host out of whatever somebody sent: capture, sosreport, copy of files
@@ -73,6 +78,7 @@ var floors = map[string]int{
 	"internal/bootconf":       4, // what the files of a host set when it starts
 	"internal/advice":         4, // what has become of old settings
 	"internal/export":         4, // a proven set of changes, written for other hosts
+	"internal/record":         4, // series on disk, and bounded queries of them
 
 	// Foreign dialects: they give results of package traffic and know nothing of one another.
 	"internal/traffic/iperf3":   4,
@@ -84,6 +90,11 @@ var floors = map[string]int{
 	"internal/traffic/icmp":     4, // of a host that runs nothing of ours
 
 	"internal/traffic/dialect": 5, // all of them, by name and port
+
+	"internal/agent":         5, // what only root may read of a host, for those who are given its socket
+	"internal/alert":         5, // rules over time, and who is told
+	"internal/compare":       5, // two intervals of a history against each other
+	"internal/record/remote": 5, // the same series for a store that somebody has already
 
 	"internal/persist": 5, // which files make a change survive a reboot
 
@@ -114,10 +125,16 @@ var floors = map[string]int{
 	"internal/lab":          8,
 	"internal/lab/matrix":   9, // whether verdicts on worlds are right, and whether tuning repairs them
 
-	"internal/cli": 10,
+	"internal/schedule": 8, // measurements at intervals
+	"internal/top":      8, // the live view
+	"internal/web/api":  9, // what the hub tells: Prometheus's API and our own
 
-	"cmd/linerate": 11,
-	"bench":        11, // drives the program from outside
+	"internal/cli": 10,
+	"internal/hub": 10, // the daemon that joins sampler, history, page, schedules and alerts
+
+	"cmd/linerate":     11,
+	"cmd/linerate-hub": 11,
+	"bench":            11, // drives the program from outside
 }
 
 // testOnly packages may be imported by tests alone; they stand above everything they test.
@@ -137,6 +154,7 @@ var mayExec = map[string]bool{
 	"internal/journal":        true, // the guard is our own binary outside the writer
 	"internal/journal/cgroup": true, // systemd is asked for a scope by its busctl
 	"internal/wire":           true, // ssh:// targets go through the user's own ssh
+	"internal/alert":          true, // a program of the user's own is told of alerts
 	"bench":                   true, // the other tools, and ours, as typed
 }
 
@@ -144,7 +162,12 @@ var mayExec = map[string]bool{
 var onlyIn = map[string][]string{
 	"github.com/mdlayher/netlink":   {"internal/nl", "internal/nl/ethtool", "internal/nl/route", "internal/nl/tc", "internal/nl/nft"},
 	"github.com/mdlayher/genetlink": {"internal/nl", "internal/nl/ethtool", "internal/nl/route"},
-	"github.com/spf13/cobra":        {"internal/cli"},
+	"github.com/spf13/cobra":        {"internal/cli", "internal/hub"},
+	"charm.land":                    {"internal/top"},
+
+	// The hub alone has a database and a web server; see also TestTheProgramLinksNoServer.
+	"github.com/prometheus": {"internal/record", "internal/record/remote", "internal/web/api"},
+	"net/http":              {"internal/web", "internal/web/api", "internal/web/page", "internal/alert", "internal/record/remote", "internal/hub"},
 
 	// Of no room: they call methods by name, so that the linker keeps every exported method of the program (1.9 MB).
 	"html/template": {},
@@ -244,6 +267,31 @@ func TestFloorsCanFail(t *testing.T) {
 	} {
 		if got := edges(c.name, []string{c.imp}); len(got) != 1 || !strings.Contains(got[0], c.want) {
 			t.Errorf("edge %s → %s: got %q, want one problem with %q", c.name, c.imp, got, c.want)
+		}
+	}
+}
+
+// TestTheProgramLinksNoServer holds what the privileged program may not carry, by what it links and not by what it imports itself: a dependency of a
+// dependency counts. The hub is the counterpart, so that the test cannot pass for want of names.
+func TestTheProgramLinksNoServer(t *testing.T) {
+	links := func(program string) map[string]bool {
+		out, err := exec.Command("go", "list", "-deps", module+"/cmd/"+program).Output()
+		if err != nil {
+			t.Fatalf("go list of %s: %v", program, err)
+		}
+		all := make(map[string]bool)
+		for line := range strings.Lines(string(out)) {
+			all[strings.TrimSpace(line)] = true
+		}
+		return all
+	}
+	near, hub := links("linerate"), links("linerate-hub")
+	for _, name := range []string{"net/http", "github.com/prometheus/prometheus/tsdb"} {
+		if near[name] {
+			t.Errorf("cmd/linerate links %s", name)
+		}
+		if !hub[name] {
+			t.Errorf("cmd/linerate-hub does not link %s: is it renamed?", name)
 		}
 	}
 }
