@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
+	"sync"
 	"time"
 
 	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
@@ -29,7 +32,10 @@ type Store struct {
 	db     *tsdb.DB
 	engine *promql.Engine
 	host   string
-	refs   map[*sample.Series]ref
+	keep   time.Duration
+
+	mu   sync.Mutex
+	refs map[*sample.Series]ref
 }
 
 type ref struct {
@@ -47,11 +53,13 @@ func Open(o Options) (*Store, error) {
 		return nil, fmt.Errorf("open history %s: %w", o.Dir, err)
 	}
 	engine := promql.NewEngine(promql.EngineOpts{MaxSamples: 50e6, Timeout: 10 * time.Second, Logger: o.Logger, Parser: parser.NewParser(parser.Options{})})
-	return &Store{db: db, engine: engine, host: o.Host, refs: make(map[*sample.Series]ref)}, nil
+	return &Store{db: db, engine: engine, host: o.Host, keep: o.Retention, refs: make(map[*sample.Series]ref)}, nil
 }
 
-// Append stores a reading, and marks what ended in it.
+// Append stores a reading, and marks what ended in it: no query sees the series of things that are gone after their end. Many may append.
 func (s *Store) Append(r *sample.Reading) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	app := s.db.Appender(context.Background())
 	for _, p := range r.Points {
 		known := s.refs[p.Series]
@@ -73,6 +81,16 @@ func (s *Store) Append(r *sample.Reading) error {
 		known.id = id
 		s.refs[p.Series] = known
 	}
+	stale := math.Float64frombits(value.StaleNaN)
+	for _, ended := range r.Ended {
+		known, ok := s.refs[ended]
+		if !ok {
+			continue
+		}
+		// Out of order, or twice at a time: then another series under the same labels has begun, which is as good as an end.
+		_, _ = app.Append(known.id, known.labels, r.Time.UnixMilli(), stale)
+		delete(s.refs, ended)
+	}
 	if err := app.Commit(); err != nil {
 		return fmt.Errorf("append to history: %w", err)
 	}
@@ -83,7 +101,7 @@ func (s *Store) Append(r *sample.Reading) error {
 func (s *Store) Instant(ctx context.Context, query string, at time.Time) (*promql.Result, error) {
 	q, err := s.engine.NewInstantQuery(ctx, s.db, nil, query, at)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrBadQuery, err)
 	}
 	return q.Exec(ctx), nil
 }
@@ -92,7 +110,7 @@ func (s *Store) Instant(ctx context.Context, query string, at time.Time) (*promq
 func (s *Store) Range(ctx context.Context, query string, start, end time.Time, step time.Duration) (*promql.Result, error) {
 	q, err := s.engine.NewRangeQuery(ctx, s.db, nil, query, start, end, step)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrBadQuery, err)
 	}
 	return q.Exec(ctx), nil
 }
@@ -100,6 +118,12 @@ func (s *Store) Range(ctx context.Context, query string, start, end time.Time, s
 // Querier gives the series between two moments as Prometheus's packages read them.
 func (s *Store) Querier(start, end time.Time) (storage.Querier, error) {
 	return s.db.Querier(start.UnixMilli(), end.UnixMilli())
+}
+
+// Status says how the store is.
+func (s *Store) Status() Status {
+	h := s.db.Head()
+	return Status{State: DiskOK, Retention: s.keep, Series: int(h.NumSeries()), Oldest: time.UnixMilli(h.MinTime()), Newest: time.UnixMilli(h.MaxTime())}
 }
 
 // Close ends it.

@@ -1,0 +1,39 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/prometheus/promql"
+)
+
+// What can be wrong with a query. Ask with errors.Is; the text says more.
+var (
+	ErrBadQuery = errors.New("bad query")               // not PromQL, or a step or time that makes no sense
+	ErrTooMuch  = errors.New("query asks for too much") // more samples, points or series than the bounds allow
+	ErrTimeout  = errors.New("query took too long")
+	ErrCanceled = errors.New("query was canceled") // by the one who asked
+	ErrBusy     = errors.New("too many queries at a time")
+	ErrLoading  = errors.New("history is loading") // the log is being read after a start: ask again soon
+	ErrClosed   = errors.New("history is closed")
+)
+
+// typed gives the errors of the engine the names above.
+func typed(err error) error {
+	var (
+		canceled promql.ErrQueryCanceled
+		timeout  promql.ErrQueryTimeout
+		samples  promql.ErrTooManySamples
+	)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &timeout):
+		return fmt.Errorf("%w: %w", ErrTimeout, err)
+	case errors.As(err, &canceled):
+		return fmt.Errorf("%w: %w", ErrCanceled, err)
+	case errors.As(err, &samples):
+		return fmt.Errorf("%w: %w", ErrTooMuch, err)
+	}
+	return err
+}
