@@ -125,6 +125,8 @@ var floors = map[string]int{
 	"internal/lab":          8,
 	"internal/lab/matrix":   9, // whether verdicts on worlds are right, and whether tuning repairs them
 
+	"internal/lab/story": 9, // the run of a world, told to somebody who watches
+
 	"internal/schedule": 8, // measurements at intervals
 	"internal/top":      8, // the live view
 	"internal/web/api":  9, // what the hub tells: Prometheus's API and our own
@@ -367,7 +369,7 @@ var roomy = map[string]bool{"internal/cli": true, "internal/sys": true}
 
 // outgrown are packages over their limit, with the size that they may not pass until they are split. A package is taken off the list when it has come
 // down; none is put on it.
-var outgrown = map[string]int{"internal/cli": 5150}
+var outgrown = map[string]int{"internal/cli": 5140}
 
 // TestPackageSizes keeps every package one idea: past the limit, counted without tests and over all systems, it is parted into rooms.
 func TestPackageSizes(t *testing.T) {
