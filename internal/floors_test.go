@@ -107,6 +107,7 @@ var floors = map[string]int{
 	"internal/diagnose/processors": 5,
 	"internal/diagnose/tables":     5,
 	"internal/diagnose/casefile":   5, // a whole case in one scrubbed file
+	"internal/reach":               6, // the way to a target, whatever runs there
 	"internal/diagnose":            6, // all of them, and the verdicts that are about the others
 
 	"internal/loop":   7,

@@ -11,6 +11,7 @@ import (
 	"github.com/linerate/linerate/internal/loop"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/progress"
+	"github.com/linerate/linerate/internal/reach"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/wire"
 )
@@ -63,7 +64,7 @@ func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *
 
 // stranger is the far end of a target that runs no linerate: icmp://HOST, or another program's server.
 func stranger(target string) (far loop.Stranger, ok bool, err error) {
-	scheme, address, foreign := foreignTarget(target)
+	scheme, address, foreign := reach.Foreign(target)
 	if scheme != "icmp" && !foreign {
 		return far, false, nil
 	}

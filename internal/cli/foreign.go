@@ -5,30 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"slices"
-	"strings"
 	"syscall"
 
-	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/reach"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/traffic/dialect"
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// foreignTarget takes a target of another program's dialect apart: scheme://HOST[:PORT].
-func foreignTarget(target string) (scheme, address string, ok bool) {
-	scheme, address, ok = strings.Cut(target, "://")
-	return scheme, address, ok && slices.Contains(dialect.Names(), scheme)
-}
-
-// foreignRunner runs tests against another program's server. There is nothing to open: each test is a conversation of its own, and the
-// server needs no key.
+// foreignRunner runs tests against another program's server, and says what keeps it from answering.
 func foreignRunner(scheme, address string) testRunner {
-	name, _ := os.Hostname() // a host without a name goes unnamed in the result
-	o := dialect.ClientOptions{Sample: host.Root{}.Counters, HostName: name}
+	speak := reach.Speak(scheme, address)
 	return func(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error) {
-		r, err := dialect.Run(ctx, scheme, address, spec, o, progress)
+		r, err := speak(ctx, spec, progress)
 		return r, foreignError(ctx, scheme, address, err)
 	}
 }
@@ -67,20 +55,4 @@ func innermost(err error) error {
 		return op
 	}
 	return err
-}
-
-// foreignSuite is what is measured of a foreign server when no test is named: what its program is for.
-func foreignSuite(scheme string, l loadFlags) []traffic.Spec {
-	spec := traffic.Spec{Streams: l.parallel, Duration: l.duration, Interval: l.interval, Direction: traffic.Up}
-	switch scheme {
-	case "sockperf", "stamp":
-		spec.Test, spec.Streams = traffic.Ping, 1
-		return []traffic.Spec{spec}
-	case "iperf3", "nuttcp":
-		up, down := spec, spec
-		up.Test, down.Test, down.Direction = traffic.Stream, traffic.Stream, traffic.Down
-		return []traffic.Spec{up, down}
-	}
-	spec.Test = traffic.Stream
-	return []traffic.Spec{spec}
 }

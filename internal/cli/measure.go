@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/loop"
-	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/progress"
+	"github.com/linerate/linerate/internal/reach"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/traffic"
@@ -66,7 +66,7 @@ sockperf and stamp. No key is needed, and what the far end cannot tell is absent
 				return err
 			}
 			defer closeRun()
-			results, missing, broken := measureAll(specs, func(spec traffic.Spec) (*traffic.Result, error) {
+			results, missing, broken := reach.All(specs, func(spec traffic.Spec) (*traffic.Result, error) {
 				// The one before may have been interrupted, and have a result all the same.
 				if err := cmd.Context().Err(); err != nil {
 					return nil, err
@@ -103,30 +103,6 @@ sockperf and stamp. No key is needed, and what the far end cannot tell is absent
 	return c
 }
 
-// measureAll runs tests one after the other. One of several that gets no answer (echoes are often filtered), or that the far end does not want to
-// run, must not hide the others: it is missing. Any other error breaks off. Without any result there is always an error.
-func measureAll(specs []traffic.Spec, measure func(traffic.Spec) (*traffic.Result, error)) (results []traffic.Result, missing []string, broken error) {
-	var first error
-	for _, spec := range specs {
-		r, err := measure(spec)
-		switch {
-		case err == nil:
-			results = append(results, *r)
-		case len(specs) > 1 && (errors.Is(err, traffic.ErrNoAnswer) || errors.Is(err, traffic.ErrRefused)):
-			if first == nil {
-				first = err
-			}
-			missing = append(missing, fmt.Sprintf("%s %s: %v", spec.Test, spec.Direction, err))
-		default:
-			return results, missing, err
-		}
-	}
-	if len(results) == 0 {
-		return nil, missing, first
-	}
-	return results, missing, nil
-}
-
 // specsFor turns flags into tests. The suite gives each test a short, fixed share, so that the whole screen is there in under 20 s.
 //
 // The suite has directions and options of its own, so flags about those are refused rather than ignored; of --duration each test takes
@@ -142,9 +118,9 @@ func specsFor(target string, t testFlags, l loadFlags) ([]traffic.Spec, error) {
 	if name := t.named(); name != "" {
 		return nil, usagef("%s needs --test: the suite chooses for itself", name)
 	}
-	if scheme, _, ok := foreignTarget(target); ok {
+	if scheme, _, ok := reach.Foreign(target); ok {
 		l.duration = min(l.duration, 3*time.Second)
-		return foreignSuite(scheme, l), nil
+		return reach.Suite(scheme, l.parallel, l.duration, l.interval), nil
 	}
 	return loop.Suite(min(l.duration, 3*time.Second), l.interval, l.parallel), nil
 }
@@ -154,9 +130,8 @@ type testRunner func(ctx context.Context, spec traffic.Spec, progress func(traff
 
 // runner opens the way to a target.
 func (a *app) runner(ctx context.Context, target string, flags targetFlags, p *progress.Line) (testRunner, func(), error) {
-	if scheme, address, ok := foreignTarget(target); ok {
-		// The form of an address is that of our own targets. Without a host the dialects would ask this one.
-		if _, err := peer.ParseTarget(address); err != nil {
+	if scheme, address, ok := reach.Foreign(target); ok {
+		if err := reach.Check(target); err != nil {
 			return nil, nil, err
 		}
 		return foreignRunner(scheme, address), func() {}, nil

@@ -1,0 +1,62 @@
+package unit
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Span is a length of time in a file that people write: "15s", "5m", "12h", "7d", "2w". A number without a unit is seconds.
+//
+// It is a type of its own because the encoders of JSON and YAML know no days, and JSON none of the others either.
+type Span time.Duration
+
+// ParseSpan reads a Span: what ParseSeconds reads, and whole or broken days ("7d") and weeks ("2w").
+func ParseSpan(s string) (Span, error) {
+	seconds, err := ParseSeconds(s)
+	if value, suffix, numberErr := splitNumber(s); err != nil && numberErr == nil {
+		switch strings.TrimSpace(suffix) {
+		case "d":
+			seconds, err = value*86400, nil
+		case "w":
+			seconds, err = value*7*86400, nil
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	// 2^63 nanoseconds themselves do not fit.
+	if limit := float64(1<<63) / 1e9; seconds >= limit || seconds <= -limit {
+		return 0, fmt.Errorf("time %q: %w: out of range", s, ErrSyntax)
+	}
+	return Span(seconds * 1e9), nil
+}
+
+// Duration is the same for package time.
+func (s Span) Duration() time.Duration { return time.Duration(s) }
+
+// String gives s as ParseSpan reads it.
+func (s Span) String() string {
+	switch d := time.Duration(s); {
+	case d != 0 && d%(24*time.Hour) == 0:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	case d != 0 && d%time.Hour == 0:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d != 0 && d%time.Minute == 0:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	default:
+		return d.String()
+	}
+}
+
+// UnmarshalText reads a Span; of encoding/json, YAML and flags.
+func (s *Span) UnmarshalText(text []byte) error {
+	v, err := ParseSpan(string(text))
+	if err == nil {
+		*s = v
+	}
+	return err
+}
+
+// MarshalText writes a Span as UnmarshalText reads it.
+func (s Span) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
