@@ -1,0 +1,325 @@
+package web
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"html"
+	"math"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed login.html login.css
+var files embed.FS
+
+// policy allows what this server sends itself and nothing else: no inline script, no inline style, no other origin, no frame.
+const policy = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+
+// frame is what stands before a handler.
+type frame struct {
+	*Server
+	next   http.Handler
+	places chan struct{}
+	cross  *http.CrossOriginProtection
+	names  []string
+}
+
+func (s *Server) frame(h http.Handler) http.Handler {
+	f := &frame{Server: s, next: h, places: make(chan struct{}, maxAtOnce), cross: http.NewCrossOriginProtection()}
+	f.names = append(f.names, "localhost")
+	for _, n := range s.options.Names {
+		f.names = append(f.names, strings.ToLower(strings.TrimSuffix(n, ".")))
+	}
+	if !s.loopback {
+		if h, err := os.Hostname(); err == nil {
+			f.names = append(f.names, strings.ToLower(h))
+		}
+	}
+	return f
+}
+
+func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	out := &answer{ResponseWriter: w}
+	defer f.rescue(out, r)
+	head := w.Header()
+	head.Set("Content-Security-Policy", policy)
+	head.Set("X-Content-Type-Options", "nosniff")
+	head.Set("X-Frame-Options", "DENY")
+	head.Set("Referrer-Policy", "no-referrer")
+	head.Set("Cross-Origin-Opener-Policy", "same-origin")
+	head.Set("Cross-Origin-Resource-Policy", "same-origin")
+	head.Set("Cache-Control", "no-store") // a handler that serves files of the program may say otherwise
+	head.Set("Vary", "Cookie, Authorization")
+
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost:
+	default:
+		head.Set("Allow", "GET, HEAD, POST")
+		refuse(out, r, http.StatusMethodNotAllowed, "method is not allowed here")
+		return
+	}
+	if !f.called(r.Host) {
+		refuse(out, r, http.StatusForbidden, fmt.Sprintf("this server does not answer to the name %.100q; start it with --name to let it", r.Host))
+		return
+	}
+	if why := f.foreign(r); why != "" {
+		refuse(out, r, http.StatusForbidden, why)
+		return
+	}
+	if crooked(r) {
+		refuse(out, r, http.StatusBadRequest, "path is not allowed here")
+		return
+	}
+	if !f.admitted(out, r) {
+		return
+	}
+	select {
+	case f.places <- struct{}{}:
+		defer func() { <-f.places }()
+	default:
+		head.Set("Retry-After", "1")
+		refuse(out, r, http.StatusServiceUnavailable, "too many requests at once; try again in a second")
+		return
+	}
+	r.Body = http.MaxBytesReader(out, r.Body, maxBody)
+	f.next.ServeHTTP(out, r)
+}
+
+// answer remembers whether it has begun.
+type answer struct {
+	http.ResponseWriter
+	begun bool
+}
+
+func (a *answer) WriteHeader(code int) {
+	a.begun = true
+	a.ResponseWriter.WriteHeader(code)
+}
+
+func (a *answer) Write(b []byte) (int, error) {
+	a.begun = true
+	return a.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController through.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// rescue keeps one bad answer from being the last. What has begun is cut off, so that no client takes a part for the whole.
+func (f *frame) rescue(w *answer, r *http.Request) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if p != http.ErrAbortHandler {
+		f.options.Log.Error("panic while answering", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+	}
+	if w.begun {
+		panic(http.ErrAbortHandler)
+	}
+	refuse(w, r, http.StatusInternalServerError, "this server made a mistake; its log says which")
+}
+
+// called tells whether a request names this server as its own users do. A page of a stranger whose DNS name leads here all at once carries the stranger's name.
+// Addresses cannot be led elsewhere, so off the loopback each is good.
+func (f *frame) called(host string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
+	if ip, err := netip.ParseAddr(name); err == nil {
+		return !f.loopback || ip.Unmap().IsLoopback() || slices.Contains(f.names, name)
+	}
+	return slices.Contains(f.names, strings.ToLower(strings.TrimSuffix(name, ".")))
+}
+
+// foreign says why a request is refused that another site made a browser send; empty: it is none. A person may follow a link to a page, but nothing under /api/
+// or /metrics is for another site's pages: they could not read it, and it would cost us.
+func (f *frame) foreign(r *http.Request) string {
+	const why = "requests from other sites are refused"
+	if f.cross.Check(r) != nil {
+		return why
+	}
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+	default:
+		data := strings.HasPrefix(r.URL.Path, "/api/") || r.URL.Path == "/metrics"
+		if data || r.Method == http.MethodPost || r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document" {
+			return why
+		}
+	}
+	if from := r.Header.Get("Origin"); from != "" {
+		scheme := "http://"
+		if f.tls != nil {
+			scheme = "https://"
+		}
+		if !strings.EqualFold(from, scheme+r.Host) {
+			return why
+		}
+	}
+	return ""
+}
+
+// crooked tells a path that leads up, or that two programs could read differently.
+func crooked(r *http.Request) bool {
+	if r.URL.Path == "" || r.URL.Path[0] != '/' || strings.ContainsAny(r.URL.Path, "\\\x00\r\n") {
+		return true
+	}
+	return slices.ContainsFunc(strings.Split(r.URL.Path, "/"), func(part string) bool { return part == ".." || part == "." })
+}
+
+// admitted lets a request through, or has answered it.
+func (f *frame) admitted(w http.ResponseWriter, r *http.Request) bool {
+	if f.gate == nil {
+		return true // on the loopback, or the handshake asked for a certificate
+	}
+	switch r.URL.Path {
+	case "/login":
+		f.login(w, r)
+		return false
+	case "/logout":
+		f.logout(w, r)
+		return false
+	case "/login.css":
+		w.Header().Set("Content-Type", "text/css; charset=utf-8")
+		b, _ := files.ReadFile("login.css")
+		_, _ = w.Write(b)
+		return false
+	}
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 || slices.Contains(f.options.Open, r.URL.Path) {
+		return true
+	}
+	if c, err := r.Cookie(f.cookie()); err == nil && f.gate.has(c.Value) {
+		return true
+	}
+	if _, password, ok := r.BasicAuth(); ok {
+		verdict, wait := f.gate.try(r.Context(), origin(r), password)
+		switch verdict {
+		case right:
+			return true
+		case later:
+			retry(w, wait)
+			refuse(w, r, http.StatusTooManyRequests, "too many wrong passwords; wait before the next")
+			return false
+		}
+	}
+	// Only who is a browser says where it fetches for. A browser's own box for passwords would keep them, and come up over the page.
+	browser := r.Header.Get("Sec-Fetch-Mode") != "" || strings.Contains(r.Header.Get("Accept"), "text/html")
+	if browser && r.Method != http.MethodPost && strings.Contains(r.Header.Get("Accept"), "text/html") {
+		http.Redirect(w, r, "/login?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
+		return false
+	}
+	if !browser {
+		w.Header().Set("WWW-Authenticate", `Basic realm="linerate-hub", charset="UTF-8"`)
+	}
+	refuse(w, r, http.StatusUnauthorized, "a password is needed")
+	return false
+}
+
+// cookie is the name of the session's. With TLS its prefix makes browsers hold to what it promises.
+func (f *frame) cookie() string {
+	if f.tls != nil {
+		return "__Host-linerate_session"
+	}
+	return "linerate_session"
+}
+
+func (f *frame) setCookie(w http.ResponseWriter, token string, seconds int) {
+	http.SetCookie(w, &http.Cookie{Name: f.cookie(), Value: token, Path: "/", MaxAge: seconds, HttpOnly: true, Secure: f.tls != nil, SameSite: http.SameSiteStrictMode})
+}
+
+// login shows the form, or takes it.
+func (f *frame) login(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		f.form(w, r, http.StatusOK, within(r.URL.Query().Get("next")), "")
+		return
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
+	if err := r.ParseForm(); err != nil {
+		refuse(w, r, http.StatusBadRequest, "form cannot be read")
+		return
+	}
+	next := within(r.PostForm.Get("next"))
+	verdict, wait := f.gate.try(r.Context(), origin(r), r.PostForm.Get("password"))
+	switch verdict {
+	case right:
+		f.setCookie(w, f.gate.begin(), int(sessionLife/time.Second))
+		http.Redirect(w, r, next, http.StatusSeeOther)
+	case wrong:
+		f.form(w, r, http.StatusUnauthorized, next, "This is not the password.")
+	default:
+		retry(w, wait)
+		f.form(w, r, http.StatusTooManyRequests, next, "Too many wrong passwords. Wait a minute, then try again.")
+	}
+}
+
+func (f *frame) logout(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", "POST")
+		refuse(w, r, http.StatusMethodNotAllowed, "method is not allowed here")
+		return
+	}
+	if c, err := r.Cookie(f.cookie()); err == nil {
+		f.gate.end(c.Value)
+	}
+	f.setCookie(w, "", -1)
+	http.Redirect(w, r, "/login", http.StatusSeeOther)
+}
+
+func (f *frame) form(w http.ResponseWriter, r *http.Request, code int, next, message string) {
+	b, _ := files.ReadFile("login.html")
+	page := strings.NewReplacer("{next}", html.EscapeString(next), "{message}", html.EscapeString(message)).Replace(string(b))
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write([]byte(page))
+	}
+}
+
+// within keeps a way on this server: a path, never another host's.
+func within(next string) string {
+	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") || len(next) > 4096 {
+		return "/"
+	}
+	return next
+}
+
+func retry(w http.ResponseWriter, wait time.Duration) {
+	w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+}
+
+// refuse answers in the form of the APIs below /api/, and in words elsewhere.
+func refuse(w http.ResponseWriter, r *http.Request, code int, why string) {
+	if !strings.HasPrefix(r.URL.Path, "/api/") {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.WriteHeader(code)
+		if r.Method != http.MethodHead {
+			fmt.Fprintln(w, why)
+		}
+		return
+	}
+	kind := map[int]string{http.StatusUnauthorized: "unauthorized", http.StatusForbidden: "forbidden", http.StatusServiceUnavailable: "unavailable",
+		http.StatusTooManyRequests: "too_many_requests", http.StatusInternalServerError: "internal"}[code]
+	if kind == "" {
+		kind = "bad_data"
+	}
+	b, _ := json.Marshal(struct {
+		Status string `json:"status"`
+		Type   string `json:"errorType"`
+		Error  string `json:"error"`
+	}{"error", kind, why})
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(b)
+	}
+}

@@ -1,0 +1,215 @@
+package web
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// The bounds of a gate.
+const (
+	sessionLife  = 7 * 24 * time.Hour // without a request
+	maxSessions  = 1024
+	maxAddresses = 4096
+	freeFailures = 4 // people mistype
+	longestWait  = time.Minute
+	forgetAfter  = 15 * time.Minute
+	maxHashing   = 8 // who wait for the one that is hashed
+)
+
+// gate knows the password, who has a session, and who has guessed wrong.
+type gate struct {
+	hash hash
+	now  func() time.Time
+	// seal makes what is kept of a token or password worthless to who reads this memory later; it is new with each start.
+	seal    [32]byte
+	hashing chan struct{}
+
+	mu       sync.Mutex
+	waiting  int
+	sessions map[[32]byte]time.Time // sealed token → last request
+	known    [32]byte               // the sealed password, once it was right: programs send it with each request
+	knows    bool
+	failed   map[netip.Prefix]*failures
+}
+
+type failures struct {
+	count int
+	until time.Time // nothing is looked at before
+	last  time.Time
+}
+
+func newGate(h hash, now func() time.Time) *gate {
+	g := &gate{hash: h, now: now, hashing: make(chan struct{}, 1), sessions: make(map[[32]byte]time.Time), failed: make(map[netip.Prefix]*failures)}
+	_, _ = rand.Read(g.seal[:]) // never fails: see crypto/rand
+	return g
+}
+
+func (g *gate) sealed(secret string) (out [32]byte) {
+	m := hmac.New(sha256.New, g.seal[:])
+	m.Write([]byte(secret))
+	m.Sum(out[:0])
+	return out
+}
+
+// verdict of a password.
+type verdict int
+
+const (
+	right verdict = iota
+	wrong
+	later // this address has to wait, or too many wait already
+)
+
+// try judges a password that came from an address. The duration is how long to wait when it is to come later.
+func (g *gate) try(ctx context.Context, from netip.Prefix, password string) (verdict, time.Duration) {
+	seal := g.sealed(password)
+	g.mu.Lock()
+	now := g.now()
+	// Whoever knows the password is let in also while others guess from the same address.
+	if g.knows && subtle.ConstantTimeCompare(seal[:], g.known[:]) == 1 {
+		g.mu.Unlock()
+		return right, 0
+	}
+	if f := g.failed[from]; f != nil && now.Before(f.until) {
+		wait := f.until.Sub(now)
+		g.mu.Unlock()
+		return later, wait
+	}
+	if g.waiting >= maxHashing {
+		g.mu.Unlock()
+		return later, time.Second
+	}
+	g.waiting++
+	g.mu.Unlock()
+
+	// One at a time: guesses from many addresses take one processor at most.
+	ok := false
+	select {
+	case g.hashing <- struct{}{}:
+		ok = g.hash.is(password)
+		<-g.hashing
+	case <-ctx.Done():
+	}
+
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting--
+	if ctx.Err() != nil && !ok {
+		return later, time.Second
+	}
+	if ok {
+		g.known, g.knows = seal, true
+		delete(g.failed, from)
+		return right, 0
+	}
+	g.fail(from)
+	return wrong, 0
+}
+
+// fail counts a wrong password: from the fifth on each doubles the wait.
+func (g *gate) fail(from netip.Prefix) {
+	now := g.now()
+	f := g.failed[from]
+	if f == nil || now.Sub(f.last) > forgetAfter {
+		if f == nil && len(g.failed) >= maxAddresses {
+			g.forget(now)
+		}
+		f = &failures{}
+		g.failed[from] = f
+	}
+	f.count++
+	f.last = now
+	if extra := f.count - freeFailures; extra > 0 {
+		f.until = now.Add(min(longestWait, time.Second<<min(extra-1, 6)))
+	}
+}
+
+// forget makes room: what is old goes, and if nothing is, the oldest.
+func (g *gate) forget(now time.Time) {
+	var oldest netip.Prefix
+	var at time.Time
+	for from, f := range g.failed {
+		if now.Sub(f.last) > forgetAfter {
+			delete(g.failed, from)
+		} else if at.IsZero() || f.last.Before(at) {
+			oldest, at = from, f.last
+		}
+	}
+	if len(g.failed) >= maxAddresses {
+		delete(g.failed, oldest)
+	}
+}
+
+// begin opens a session and returns its token.
+func (g *gate) begin() string {
+	b := make([]byte, 32)
+	_, _ = rand.Read(b)
+	token := base64.RawURLEncoding.EncodeToString(b)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.now()
+	if len(g.sessions) >= maxSessions {
+		var oldest [32]byte
+		var at time.Time
+		for s, last := range g.sessions {
+			if at.IsZero() || last.Before(at) {
+				oldest, at = s, last
+			}
+		}
+		delete(g.sessions, oldest)
+	}
+	g.sessions[g.sealed(token)] = now
+	return token
+}
+
+// has tells whether a token is that of a session, and keeps the session alive. The map is asked for the sealed token, so its timing tells nothing.
+func (g *gate) has(token string) bool {
+	s := g.sealed(token)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	last, ok := g.sessions[s]
+	if !ok {
+		return false
+	}
+	now := g.now()
+	if now.Sub(last) > sessionLife {
+		delete(g.sessions, s)
+		return false
+	}
+	g.sessions[s] = now
+	return true
+}
+
+func (g *gate) end(token string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.sessions, g.sealed(token))
+}
+
+// origin is the address that failures are counted for: one IPv4 address, or the /64 that one IPv6 host can choose from.
+func origin(r *http.Request) netip.Prefix {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	ip = ip.Unmap().WithZone("")
+	bits := 32
+	if ip.Is6() {
+		bits = 64
+	}
+	p, _ := ip.Prefix(bits)
+	return p
+}

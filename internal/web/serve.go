@@ -1,0 +1,213 @@
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+)
+
+// DefaultAddress is where a server listens that was told nothing: this host alone.
+const DefaultAddress = "127.0.0.1:7071"
+
+// Options of a server. The zero value listens on [DefaultAddress], open to this host.
+type Options struct {
+	// Address is an IP address and a port, "localhost:PORT", or ":PORT" for every address of the host. Empty: DefaultAddress.
+	Address string
+	// DataDir is where the server's own certificate is kept.
+	DataDir string
+	// PasswordFile holds the hash of the password, as WritePassword writes it. Empty: no password.
+	PasswordFile string
+	// ClientCA is a file of PEM certificates; a client that has a certificate of one of them needs no password. Without a password every client needs one.
+	ClientCA string
+	// Certificate and Key are PEM files. Empty: the server makes its own when it needs one.
+	Certificate, Key string
+	// TLS asks for TLS on the loopback address too.
+	TLS bool
+	// Names are further names that this server may be called by: what stands between "https://" and the port.
+	Names []string
+	// Open are paths that are answered without a password, "/healthz" for instance.
+	Open []string
+	// Log gets what goes wrong. Nil: nobody does.
+	Log *slog.Logger
+
+	now func() time.Time // of tests
+}
+
+// The bounds of every server. A request has to be here before its time is over, and its answer gone.
+const (
+	maxConnections   = 256
+	maxAtOnce        = 32
+	maxHeader        = 64 << 10
+	maxBody          = 1 << 20
+	readTimeout      = 15 * time.Second
+	writeTimeout     = 60 * time.Second
+	idleTimeout      = 2 * time.Minute
+	shutdownPatience = 5 * time.Second
+)
+
+// Server is a bound address. It answers once Serve is called.
+type Server struct {
+	listener    net.Listener
+	options     Options
+	gate        *gate // nil: open
+	tls         *tls.Config
+	fingerprint string
+	loopback    bool
+}
+
+// Listen checks the options and binds the address. Nothing is answered before [Server.Serve]. An address beyond this host without a password or an authority of
+// clients is refused.
+func Listen(o Options) (*Server, error) {
+	if o.Address == "" {
+		o.Address = DefaultAddress
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.now == nil {
+		o.now = time.Now
+	}
+	loopback, err := onLoopback(o.Address)
+	if err != nil {
+		return nil, err
+	}
+	if !loopback && o.PasswordFile == "" && o.ClientCA == "" {
+		return nil, fmt.Errorf("listen on %s: other hosts can reach this address; set a password or an authority for client certificates first", o.Address)
+	}
+	s := &Server{options: o, loopback: loopback}
+	if o.PasswordFile != "" {
+		h, err := readPassword(o.PasswordFile)
+		if err != nil {
+			return nil, err
+		}
+		s.gate = newGate(h, o.now)
+	}
+	if !loopback || o.TLS || o.Certificate != "" || o.ClientCA != "" {
+		if err := s.secure(); err != nil {
+			return nil, err
+		}
+	}
+	// "localhost" is bound as an address, so that no resolver can lead it elsewhere.
+	address := o.Address
+	if port, ok := strings.CutPrefix(address, "localhost:"); ok {
+		address = "127.0.0.1:" + port
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", o.Address, err)
+	}
+	s.listener = &bounded{Listener: l, places: make(chan struct{}, maxConnections)}
+	return s, nil
+}
+
+// onLoopback tells whether nobody but this host can reach an address.
+func onLoopback(address string) (bool, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false, fmt.Errorf("address %q: %w; give it as 127.0.0.1:7071", address, err)
+	}
+	if host == "localhost" {
+		return true, nil
+	}
+	if host == "" {
+		return false, nil
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return false, fmt.Errorf("address %q: %q is no IP address; give one of this host's", address, host)
+	}
+	return ip.Unmap().IsLoopback(), nil
+}
+
+// Addr is the address that was bound.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// URL is what a browser on this host is given.
+func (s *Server) URL() string {
+	scheme := "http"
+	if s.tls != nil {
+		scheme = "https"
+	}
+	addr := s.listener.Addr().(*net.TCPAddr)
+	host := addr.IP.String()
+	if addr.IP.IsUnspecified() {
+		host = "localhost"
+	}
+	return fmt.Sprintf("%s://%s/", scheme, net.JoinHostPort(host, fmt.Sprint(addr.Port)))
+}
+
+// Fingerprint is the SHA-256 of the certificate that is shown to clients, in hexadecimal as openssl prints it; empty without TLS.
+func (s *Server) Fingerprint() string { return s.fingerprint }
+
+// Serve answers requests until the context ends, then lets those that are under way finish, for some seconds. It returns nil after that.
+func (s *Server) Serve(ctx context.Context, h http.Handler) error {
+	server := &http.Server{
+		Handler:           s.frame(h),
+		TLSConfig:         s.tls,
+		ReadHeaderTimeout: readTimeout / 2,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+		// Failed handshakes and the like are the clients' doing and can come in any number.
+		ErrorLog:    slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	done := make(chan error, 1)
+	go func() {
+		if s.tls != nil {
+			done <- server.ServeTLS(s.listener, "", "")
+			return
+		}
+		done <- server.Serve(s.listener)
+	}()
+	select {
+	case err := <-done:
+		return fmt.Errorf("serve on %s: %w", s.Addr(), err)
+	case <-ctx.Done():
+	}
+	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownPatience)
+	defer cancel()
+	if err := server.Shutdown(patience); err != nil {
+		_ = server.Close()
+	}
+	<-done
+	return nil
+}
+
+// Close gives an address back that was never served.
+func (s *Server) Close() error { return s.listener.Close() }
+
+// bounded is a listener with so many connections at once; the next one waits in the kernel.
+type bounded struct {
+	net.Listener
+	places chan struct{}
+}
+
+func (b *bounded) Accept() (net.Conn, error) {
+	b.places <- struct{}{}
+	c, err := b.Listener.Accept()
+	if err != nil {
+		<-b.places
+		return nil, err
+	}
+	return &placed{Conn: c, places: b.places}, nil
+}
+
+type placed struct {
+	net.Conn
+	places chan struct{}
+	gone   sync.Once
+}
+
+func (p *placed) Close() error {
+	p.gone.Do(func() { <-p.places })
+	return p.Conn.Close()
+}
