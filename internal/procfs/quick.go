@@ -1,0 +1,247 @@
+package procfs
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// The readers here are for a host that is read each second: they leave nothing behind for the collector and no map in between. What they read is what the parsers of
+// whole files read, which the tests hold.
+
+// Columns picks some of the counters of files like /proc/net/snmp and /proc/net/netstat ([ParseSNMP]). It remembers the lines of names, so that the next
+// reading of the same file looks at numbers alone. It belongs to one file and one goroutine.
+type Columns struct {
+	wanted map[string]int
+	pairs  []columnPair
+}
+
+// columnPair is a line of names, and for each the place of its number or -1.
+type columnPair struct {
+	heads  []byte
+	places []int
+}
+
+// NewColumns picks counters by name: Tcp.RetransSegs.
+func NewColumns(names ...string) *Columns {
+	c := &Columns{wanted: make(map[string]int, len(names))}
+	for i, name := range names {
+		c.wanted[name] = i
+	}
+	return c
+}
+
+// Read puts the counters into the places that their names had in NewColumns, and says which were there. Both slices have room for all. Signed values
+// are absent.
+func (c *Columns) Read(b []byte, into []uint64, known []bool) error {
+	clear(known)
+	for pair := 0; len(b) > 0; pair++ {
+		var heads, numbers []byte
+		heads, b = cutLine(b)
+		numbers, b = cutLine(b)
+		if pair == len(c.pairs) {
+			c.pairs = append(c.pairs, columnPair{})
+		}
+		p := &c.pairs[pair]
+		if !bytes.Equal(p.heads, heads) {
+			p.learn(heads, c.wanted)
+		}
+		group, _ := word(heads)
+		group2, rest := word(numbers)
+		if len(group) < 2 || !bytes.Equal(group, group2) {
+			return fmt.Errorf("line %.20q over %.20q: %w", heads, numbers, ErrFormat)
+		}
+		for _, place := range p.places {
+			var number []byte
+			number, rest = word(rest)
+			if len(number) == 0 {
+				return fmt.Errorf("%s has more names than values: %w", group, ErrFormat)
+			}
+			if place < 0 {
+				continue
+			}
+			into[place], known[place] = ParseUint(number)
+		}
+		if extra, _ := word(rest); len(extra) > 0 {
+			return fmt.Errorf("%s has more values than names: %w", group, ErrFormat)
+		}
+	}
+	return nil
+}
+
+func (p *columnPair) learn(heads []byte, wanted map[string]int) {
+	p.heads = append(p.heads[:0], heads...)
+	p.places = p.places[:0]
+	group, rest := word(heads)
+	prefix := string(bytes.TrimSuffix(group, []byte(":"))) + "."
+	for {
+		var name []byte
+		name, rest = word(rest)
+		if len(name) == 0 {
+			return
+		}
+		place, ok := wanted[prefix+string(name)]
+		if !ok {
+			place = -1
+		}
+		p.places = append(p.places, place)
+	}
+}
+
+// ReadRows picks counters of files with a name and a number on each line, like /proc/net/snmp6 and /proc/meminfo, by the file's own names (a colon at the end
+// left out).
+func (c *Columns) ReadRows(b []byte, into []uint64, known []bool) error {
+	clear(known)
+	for len(b) > 0 {
+		var line []byte
+		line, b = cutLine(b)
+		name, rest := word(line)
+		place, ok := c.wanted[string(bytes.TrimSuffix(name, []byte(":")))]
+		if !ok {
+			continue
+		}
+		number, _ := word(rest)
+		if into[place], known[place] = ParseUint(number); !known[place] {
+			return fmt.Errorf("line %.40q: %w", line, ErrFormat)
+		}
+	}
+	return nil
+}
+
+// StatModes are the columns of a processor in /proc/stat, in their order. They do not overlap.
+const (
+	TicksUser = iota
+	TicksNice
+	TicksSystem
+	TicksIdle
+	TicksIOWait
+	TicksIRQ
+	TicksSoftIRQ
+	TicksSteal
+	StatModes
+)
+
+// TickSeconds is the unit of the columns in seconds.
+const TickSeconds = userTick
+
+// EachStat reads /proc/stat ([ParseStat]): the ticks of each processor, how often each numbered interrupt came, on all processors together, and the context
+// switches. Any of the three may be nil. The array is used again.
+func EachStat(b []byte, cpu func(id int, ticks *[StatModes]uint64), interrupt func(number int, n uint64), switches func(n uint64)) error {
+	var ticks [StatModes]uint64
+	for len(b) > 0 {
+		var line []byte
+		line, b = cutLine(b)
+		key, rest := word(line)
+		switch {
+		case bytes.HasPrefix(key, []byte("cpu")) && len(key) > 3:
+			id, ok := ParseUint(key[3:])
+			if !ok || id > maxCPUs {
+				return fmt.Errorf("%.20q: %w", key, ErrFormat)
+			}
+			if cpu == nil {
+				continue
+			}
+			ticks = [StatModes]uint64{}
+			for i := range ticks {
+				var number []byte
+				number, rest = word(rest)
+				if len(number) == 0 && i > TicksIdle {
+					break // kernels before 2.6.11
+				}
+				if ticks[i], ok = ParseUint(number); !ok {
+					return fmt.Errorf("%s column %d: %w", key, i, ErrFormat)
+				}
+			}
+			cpu(int(id), &ticks)
+		case interrupt != nil && string(key) == "intr":
+			_, rest = word(rest) // the total
+			for i := 0; ; i++ {
+				var number []byte
+				if number, rest = word(rest); len(number) == 0 {
+					break
+				}
+				n, ok := ParseUint(number)
+				if !ok {
+					return fmt.Errorf("interrupt %d %.20q: %w", i, number, ErrFormat)
+				}
+				interrupt(i, n)
+			}
+		case switches != nil && string(key) == "ctxt":
+			number, _ := word(rest)
+			if n, ok := ParseUint(number); ok {
+				switches(n)
+			}
+		}
+	}
+	return nil
+}
+
+// EachSoftnet reads /proc/net/softnet_stat ([ParseSoftnet]), a call for each CPU. The line is used again.
+func EachSoftnet(b []byte, each func(line *SoftnetLine)) error {
+	for number := 0; len(b) > 0; number++ {
+		var line []byte
+		line, b = cutLine(b)
+		var values [13]uint64
+		n := 0
+		for ; n < len(values); n++ {
+			var column []byte
+			if column, line = word(line); len(column) == 0 {
+				break
+			}
+			var ok bool
+			if values[n], ok = parseHex(column); !ok {
+				return fmt.Errorf("column %d %.20q: %w", n, column, ErrFormat)
+			}
+		}
+		if n < 3 {
+			return fmt.Errorf("%d columns: %w", n, ErrFormat)
+		}
+		cpu := uint64(number)
+		if n > 12 {
+			cpu = values[12]
+		}
+		if cpu > maxCPUs {
+			return fmt.Errorf("processor %d: %w", cpu, ErrFormat)
+		}
+		each(&SoftnetLine{
+			CPU: int(cpu), Processed: values[0], Dropped: values[1], TimeSqueeze: values[2], ReceivedRPS: values[9], FlowLimit: values[10],
+		})
+	}
+	return nil
+}
+
+// EachSoftIRQ reads the lines NET_RX and NET_TX of /proc/softirqs ([ParseSoftIRQs]), a call for each CPU of each, in the order of the columns. cpus is memory
+// that the caller keeps for the numbers of the CPUs.
+func EachSoftIRQ(b []byte, cpus []int, each func(receive bool, cpu int, n uint64)) ([]int, error) {
+	head, b := cutLine(b)
+	cpus = cpus[:0]
+	for {
+		var column []byte
+		if column, head = word(head); len(column) == 0 {
+			break
+		}
+		id, ok := ParseUint(bytes.TrimPrefix(column, []byte("CPU")))
+		if !ok || id > maxCPUs {
+			return cpus, fmt.Errorf("column %.20q: %w", column, ErrFormat)
+		}
+		cpus = append(cpus, int(id))
+	}
+	for len(b) > 0 {
+		var line []byte
+		line, b = cutLine(b)
+		label, rest := word(line)
+		receive := string(label) == "NET_RX:"
+		if !receive && string(label) != "NET_TX:" {
+			continue
+		}
+		for _, cpu := range cpus {
+			var number []byte
+			number, rest = word(rest)
+			n, ok := ParseUint(number)
+			if !ok {
+				return cpus, fmt.Errorf("%s of CPU %d: %w", label, cpu, ErrFormat)
+			}
+			each(receive, cpu, n)
+		}
+	}
+	return cpus, nil
+}

@@ -1,0 +1,88 @@
+package sample
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/nl/ethtool"
+)
+
+// driverOf names the driver. /sys tells it without waking the device; where /sys shows another namespace, ethtool is asked.
+func (s *Sampler) driverOf(k *link, n *nl.LinkCounters) string {
+	if !k.hardware {
+		return n.Kind
+	}
+	if target, err := os.Readlink("/sys/class/net/" + n.Name + "/device/driver"); err == nil && s.shows(n) {
+		return filepath.Base(target)
+	}
+	if k.driver != "" || s.asleep(n) {
+		return k.driver
+	}
+	d, err := ethtool.New(s.client).Driver(n.Name)
+	if err != nil {
+		return ""
+	}
+	return d.Driver
+}
+
+// speedOf asks for the speed of a link. Without a link there is none, and a device that sleeps has no link.
+func (s *Sampler) speedOf(k *link, n *nl.LinkCounters) float64 {
+	if !k.up || n.Loopback || s.asleep(n) {
+		return 0
+	}
+	speed, _, err := ethtool.New(s.client).LinkMode(n.Name)
+	if err != nil {
+		return 0
+	}
+	return speed
+}
+
+// shows tells that /sys shows this interface, and not one of the same name in another network namespace.
+func (s *Sampler) shows(n *nl.LinkCounters) bool {
+	b, err := os.ReadFile("/sys/class/net/" + n.Name + "/ifindex")
+	return err == nil && strings.TrimSpace(string(b)) == strconv.Itoa(n.Index)
+}
+
+// asleep tells that the device behind an interface, one below it or a bridge above it is powered down until somebody needs it (package host, "Sleep"): asking would
+// wake it.
+func (s *Sampler) asleep(n *nl.LinkCounters) bool {
+	for range 8 { // a VLAN of a bond of cards; rings are refused by the kernel
+		if device, err := filepath.EvalSymlinks("/sys/class/net/" + n.Name + "/device"); err == nil && suspended(device) {
+			return true
+		}
+		below := s.links.find(n.ParentIndex)
+		if below == nil || n.Kind == "veth" {
+			return false
+		}
+		n = below
+	}
+	return false
+}
+
+func (l *links) find(index int) *nl.LinkCounters {
+	for i := range l.now {
+		if l.now[i].Index == index {
+			return &l.now[i]
+		}
+	}
+	return nil
+}
+
+// suspended asks the device and everything above it.
+func suspended(device string) bool {
+	for dir := device; strings.HasPrefix(dir, "/sys/devices/"); dir = filepath.Dir(dir) {
+		// An interface of a USB device has a state of its own, which says nothing of the power of the device above it.
+		if _, err := os.Stat(dir + "/bInterfaceNumber"); err == nil {
+			continue
+		}
+		b, _ := os.ReadFile(dir + "/power/runtime_status")
+		switch strings.TrimSpace(string(b)) {
+		case "suspended", "suspending":
+			return true
+		}
+	}
+	return false
+}
