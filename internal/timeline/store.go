@@ -16,7 +16,7 @@ import (
 
 // The bounds of a store that cannot be chosen.
 const (
-	// MaxEvents is how many events a store keeps; at this number they take some 35 MB of memory.
+	// MaxEvents is how many events a store keeps; at this number they take some 40 MB of memory.
 	MaxEvents = 100_000
 	// MaxDocument is the size of the largest document that is taken, in bytes.
 	MaxDocument = 16 << 20
