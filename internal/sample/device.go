@@ -1,6 +1,7 @@
 package sample
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,8 +16,10 @@ func (s *Sampler) driverOf(k *link, n *nl.LinkCounters) string {
 	if !k.hardware {
 		return n.Kind
 	}
-	if target, err := os.Readlink("/sys/class/net/" + n.Name + "/device/driver"); err == nil && s.shows(n) {
-		return filepath.Base(target)
+	if s.shows(n) {
+		if target, err := os.Readlink("/sys/class/net/" + n.Name + "/device/driver"); err == nil {
+			return filepath.Base(target)
+		}
 	}
 	if k.driver != "" || s.asleep(n) {
 		return k.driver
@@ -50,8 +53,20 @@ func (s *Sampler) shows(n *nl.LinkCounters) bool {
 // wake it.
 func (s *Sampler) asleep(n *nl.LinkCounters) bool {
 	for range 8 { // a VLAN of a bond of cards; rings are refused by the kernel
-		if device, err := filepath.EvalSymlinks("/sys/class/net/" + n.Name + "/device"); err == nil && suspended(device) {
-			return true
+		k := s.links.byIndex[n.Index]
+		if !k.powerKnown {
+			k.power, k.powerKnown = powerOf(n.Name), true
+		}
+		for _, name := range k.power {
+			f, err := openFile(name)
+			if err != nil {
+				continue
+			}
+			b, err := f.read(s.buf)
+			f.close()
+			if err == nil && (bytes.HasPrefix(b, []byte("suspended")) || bytes.HasPrefix(b, []byte("suspending"))) {
+				return true
+			}
 		}
 		below := s.links.find(n.ParentIndex)
 		if below == nil || n.Kind == "veth" {
@@ -71,18 +86,22 @@ func (l *links) find(index int) *nl.LinkCounters {
 	return nil
 }
 
-// suspended asks the device and everything above it.
-func suspended(device string) bool {
+// powerOf gives the files that say whether the device behind an interface sleeps, or one above it. A name of another network namespace gives files of another
+// device, or none.
+func powerOf(name string) []string {
+	device, err := filepath.EvalSymlinks("/sys/class/net/" + name + "/device")
+	if err != nil {
+		return nil
+	}
+	var files []string
 	for dir := device; strings.HasPrefix(dir, "/sys/devices/"); dir = filepath.Dir(dir) {
 		// An interface of a USB device has a state of its own, which says nothing of the power of the device above it.
 		if _, err := os.Stat(dir + "/bInterfaceNumber"); err == nil {
 			continue
 		}
-		b, _ := os.ReadFile(dir + "/power/runtime_status")
-		switch strings.TrimSpace(string(b)) {
-		case "suspended", "suspending":
-			return true
+		if b, err := os.ReadFile(dir + "/power/runtime_status"); err == nil && strings.TrimSpace(string(b)) != "unsupported" {
+			files = append(files, dir+"/power/runtime_status")
 		}
 	}
-	return false
+	return files
 }

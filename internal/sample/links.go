@@ -22,7 +22,11 @@ type links struct {
 	byIndex map[int]*link
 	names   map[int]string
 	begun   bool
-	seen    int
+	seen    int // readings
+	changed int // how often an interface came, went or was renamed
+
+	queued, queuedNow                 int // interfaces whose drivers were asked at the reading before, and are at this one
+	softwareQueued, softwareQueuedNow int // those of them that are software
 }
 
 // identity tells one interface from another that has its name or its number later.
@@ -35,15 +39,17 @@ type identity struct {
 // link is one interface, from the reading in which it came until it is gone.
 type link struct {
 	identity
-	name     string
-	hardware bool // a device with a driver, not software alone
-	driver   string
-	parent   string
-	up       bool
-	speed    float64 // bits per second, of the last link; 0: not known
-	asked    time.Duration
-	seen     int
-	quiet    int // the reading in which another interface of this name ended: one point of two series would be too many
+	name       string
+	hardware   bool // a device with a driver, not software alone
+	driver     string
+	parent     string
+	up         bool
+	speed      float64 // bits per second, of the last link; 0: not known
+	asked      time.Duration
+	seen       int
+	power      []string // files that say whether the device sleeps
+	powerKnown bool
+	quiet      int // the reading in which another interface of this name ended: one point of two series would be too many
 
 	counts  *tally
 	carrier *tally
@@ -54,15 +60,17 @@ type link struct {
 
 	owned   owned
 	plain   [5]*Series
-	drops   [5]*Series
+	drops   [6]*Series
 	errors  [9]*Series
 	state   [2]*Series // up, mtu
 	changes *Series
 	rate    *Series // speed
 	info    *Series
+	queues  queues
 	waiting [4]*Series
-	dropped *Series // place qdisc
-	worst   [3]uint64
+	dropped *Series   // place qdisc
+	told    [6]uint64 // drops, which may not fall
+	worst   [2]uint64 // other errors, likewise
 }
 
 // qdiscIdentity is what stands at the root of an interface.
@@ -74,7 +82,7 @@ type qdiscIdentity struct {
 // The places and kinds of the labels, in the order of link.drops and link.errors. Software has the first of each alone: it has no ring and no wire.
 var (
 	dropPlaces = [...]struct{ direction, place string }{
-		{"receive", "kernel"}, {"transmit", "kernel"}, {"receive", "ring"}, {"receive", "unwanted"}, {"transmit", "card"},
+		{"receive", "kernel"}, {"transmit", "kernel"}, {"receive", "ring"}, {"receive", "unwanted"}, {"receive", "card"}, {"transmit", "card"},
 	}
 	errorKinds = [...]struct {
 		direction, kind string
@@ -88,8 +96,6 @@ var (
 )
 
 const softwareDrops, softwareErrors = 2, 2
-
-func (l *links) close() {}
 
 // readLinks reads all interfaces.
 func (s *Sampler) readLinks(r *Reading, elapsed time.Duration) {
@@ -121,6 +127,7 @@ func (s *Sampler) readLinks(r *Reading, elapsed time.Duration) {
 		k := l.byIndex[now[i].Index]
 		s.followLink(r, k, &now[i], elapsed)
 	}
+	l.queued, l.softwareQueued, l.queuedNow, l.softwareQueuedNow = l.queuedNow, l.softwareQueuedNow, 0, 0
 	l.begun = true
 }
 
@@ -138,7 +145,9 @@ func (s *Sampler) leave(r *Reading) (free map[string]bool) {
 			r.happened(LinkRenamed, n.Name, fmt.Sprintf("%s is now called %s", k.name, n.Name))
 			free = freed(free, k.name)
 			k.owned.end(r)
+			k.queues.rename(r)
 			k.name = n.Name
+			l.changed++
 		}
 	}
 	var gone []*link
@@ -153,6 +162,8 @@ func (s *Sampler) leave(r *Reading) (free map[string]bool) {
 		r.happened(LinkGone, k.name, k.name+" is gone")
 		free = freed(free, k.name)
 		k.owned.end(r)
+		k.queues.owned.end(r)
+		l.changed++
 	}
 	return free
 }
@@ -174,6 +185,7 @@ func (s *Sampler) arrive(r *Reading, n *nl.LinkCounters, free map[string]bool) {
 		k.counts, k.carrier, k.qdisc = newTally(int(nl.LinkCounts), 4, bitsUnknown), newTally(1, 0, bits32), newTally(3, 0, bits32)
 		k.up = n.Up && n.Carrier
 		l.byIndex[n.Index] = k
+		l.changed++
 		if l.begun {
 			r.happened(LinkCame, n.Name, n.Name+" is new")
 		}
@@ -187,7 +199,7 @@ func (s *Sampler) arrive(r *Reading, n *nl.LinkCounters, free map[string]bool) {
 	k.counts.forget()
 	k.carrier.forget()
 	k.qdisc.forget()
-	k.worst = [3]uint64{}
+	k.worst, k.told = [2]uint64{}, [6]uint64{}
 	if free[n.Name] {
 		k.quiet = s.count
 	}
@@ -226,6 +238,7 @@ func (s *Sampler) followLink(r *Reading, k *link, n *nl.LinkCounters, elapsed ti
 	wasUp := k.up
 	k.watchCarrier(r, n, flaps)
 	s.askSlowly(r, k, n, flaps > 0 || k.up != wasUp)
+	s.readQueues(r, k, n)
 	if k.quiet == s.count {
 		return
 	}
@@ -234,9 +247,14 @@ func (s *Sampler) followLink(r *Reading, k *link, n *nl.LinkCounters, elapsed ti
 		r.put(k.plain[i], float64(sum[c]))
 	}
 	ring := max(sum[nl.RxMissedErrors], sum[nl.RxFIFOErrors], sum[nl.RxOverErrors])
-	for i, n := range [...]uint64{sum[nl.RxDropped], sum[nl.TxDropped], ring, sum[nl.RxNoHandler], sum[nl.TxFIFOErrors]} {
+	// What the driver tells in its own words is in the common figures of many drivers as well, and is told once.
+	ownRing, received, sent := k.queues.lost()
+	for i, n := range [...]uint64{
+		less(sum[nl.RxDropped], ownRing+received), less(sum[nl.TxDropped], sent), max(ring, ownRing), sum[nl.RxNoHandler], received, max(sent, sum[nl.TxFIFOErrors]),
+	} {
 		if k.drops[i] != nil {
-			r.put(k.drops[i], float64(n))
+			k.told[i] = max(k.told[i], n)
+			r.put(k.drops[i], float64(k.told[i]))
 		}
 	}
 	// A difference of sums may fall where a driver counts the parts before the whole; what was told is not taken back.

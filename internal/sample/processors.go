@@ -118,7 +118,7 @@ func (p *processors) readSoftirqs(s *Sampler, r *Reading) {
 	if s.buf, err = p.softirqs.read(s.buf); err == nil {
 		p.columns, err = procfs.EachSoftIRQ(s.buf, p.columns, func(receive bool, id int, n uint64) {
 			// Columns are of processors that are possible, not of those that are there.
-			if id >= len(p.cpus) || p.cpus[id] == nil || p.cpus[id].seen != s.count {
+			if !p.has(id, s.count) {
 				return
 			}
 			c, i := p.cpus[id], 0
@@ -142,7 +142,7 @@ func (p *processors) readSoftnet(s *Sampler, r *Reading) {
 	if s.buf, err = p.softnet.read(s.buf); err == nil {
 		var dropped uint64
 		err = procfs.EachSoftnet(s.buf, func(line *procfs.SoftnetLine) {
-			if line.CPU >= len(p.cpus) || p.cpus[line.CPU] == nil || p.cpus[line.CPU].seen != s.count {
+			if !p.has(line.CPU, s.count) {
 				return
 			}
 			c := p.cpus[line.CPU]
@@ -159,4 +159,9 @@ func (p *processors) readSoftnet(s *Sampler, r *Reading) {
 	if err != nil {
 		r.warn("backlogs of processors in /proc/net/softnet_stat", err)
 	}
+}
+
+// has tells whether a processor was there in a reading.
+func (p *processors) has(id, reading int) bool {
+	return id < len(p.cpus) && p.cpus[id] != nil && p.cpus[id].seen == reading
 }

@@ -41,6 +41,7 @@ type Sampler struct {
 	count    int           // readings so far
 
 	links      links
+	interrupts interrupts
 	processors processors
 	protocols  protocols
 	self       [2]*Series
@@ -82,7 +83,6 @@ func (s *Sampler) Boot() string { return s.boot }
 
 // Close gives back sockets and files.
 func (s *Sampler) Close() error {
-	s.links.close()
 	s.processors.close()
 	s.protocols.close()
 	return s.client.Close()
@@ -111,6 +111,7 @@ func (s *Sampler) Read(tick time.Time) (*Reading, error) {
 
 	s.readLinks(r, elapsed)
 	s.processors.read(s, r)
+	s.readInterrupts(r)
 	s.protocols.read(s, r)
 	if len(r.Points) == 0 {
 		return nil, fmt.Errorf("sample this host: %s", strings.Join(r.Warnings, "; "))
