@@ -51,6 +51,7 @@ type link struct {
 	powerKnown bool
 	quiet      int // the reading in which another interface of this name ended: one point of two series would be too many
 
+	flaps   uint32 // changes of the carrier, at the reading before
 	counts  *tally
 	carrier *tally
 	qdisc   *tally
@@ -183,7 +184,7 @@ func (s *Sampler) arrive(r *Reading, n *nl.LinkCounters, free map[string]bool) {
 	if k == nil {
 		k = &link{identity: identityOf(n), name: n.Name, hardware: n.Kind == "" && !n.Loopback, seen: l.seen}
 		k.counts, k.carrier, k.qdisc = newTally(int(nl.LinkCounts), 4, bitsUnknown), newTally(1, 0, bits32), newTally(3, 0, bits32)
-		k.up = n.Up && n.Carrier
+		k.up, k.flaps = n.Up && n.Carrier, n.CarrierChanges
 		l.byIndex[n.Index] = k
 		l.changed++
 		if l.begun {
@@ -232,9 +233,9 @@ func (k *link) makeSeries() {
 // followLink tells what an interface has counted and how it stands.
 func (s *Sampler) followLink(r *Reading, k *link, n *nl.LinkCounters, elapsed time.Duration) {
 	k.counts.add(n.Counts[:], k.most(elapsed))
-	flaps := k.carrier.sum[0]
 	k.carrier.add([]uint64{uint64(n.CarrierChanges)}, nil)
-	flaps = k.carrier.sum[0] - flaps
+	flaps := n.CarrierChanges - k.flaps
+	k.flaps = n.CarrierChanges
 	wasUp := k.up
 	k.watchCarrier(r, n, flaps)
 	s.askSlowly(r, k, n, flaps > 0 || k.up != wasUp)
@@ -314,7 +315,7 @@ func (k *link) most(elapsed time.Duration) func(i int) uint64 {
 }
 
 // watchCarrier tells of links that came and went.
-func (k *link) watchCarrier(r *Reading, n *nl.LinkCounters, flaps uint64) {
+func (k *link) watchCarrier(r *Reading, n *nl.LinkCounters, flaps uint32) {
 	up := n.Up && n.Carrier
 	switch {
 	case up == k.up && up && flaps >= 2:
