@@ -231,7 +231,6 @@ func (c Config) filled(all Config) Config {
 	c.RepeatEvery = cmp.Or(c.RepeatEvery, all.RepeatEvery, unit.Span(defaultRepeat))
 	c.KeepFiringFor = cmp.Or(c.KeepFiringFor, all.KeepFiringFor)
 	c.MaxAlerts = cmp.Or(c.MaxAlerts, all.MaxAlerts, defaultMaxAlerts)
-	c.ExecTimeout = cmp.Or(c.ExecTimeout, unit.Span(defaultTimeout))
 	c.Severity = cmp.Or(c.Severity, "warning")
 	c.Text = cmp.Or(c.Text, c.Name)
 	return c

@@ -48,7 +48,9 @@ func TestConfigProblemsNameTheRule(t *testing.T) {
 		{"no url", func(c *Config) { c.Webhooks = []Webhook{{}} }, "one has no url"},
 		{"ftp", func(c *Config) { c.Webhooks = []Webhook{{URL: "ftp://far/x"}} }, "write https://HOST/PATH"},
 		{"password", func(c *Config) { c.Webhooks = []Webhook{{URL: "https://me:secret@far/x"}} }, "holds a password"},
-		{"header", func(c *Config) { c.Webhooks = []Webhook{{URL: "https://far", HeaderFiles: map[string]string{"A B": "/f"}}} }, `"A B" is no name of a header`},
+		{"header", func(c *Config) {
+			c.Webhooks = []Webhook{{URL: "https://far", HeaderFiles: map[string]string{"A B": "/f"}}}
+		}, `"A B" is no name of a header`},
 		{"no shell", func(c *Config) { c.Exec = []string{"mail me"} }, "write the whole path of the program"},
 		{"all are no rule", func(c *Config) { c.Name = Everybody }, "* is no rule"},
 	} {

@@ -1,0 +1,141 @@
+package alert
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"time"
+
+	"github.com/linerate/linerate/internal/durable"
+	"github.com/linerate/linerate/internal/timeline"
+)
+
+// saveEvery is how often it is written how long the pending ones have held, when nothing else changes.
+const saveEvery = time.Minute
+
+// memory is what survives a restart.
+type memory struct {
+	Version int                   `json:"version"`
+	Time    time.Time             `json:"time"`
+	Rules   map[string]ruleMemory `json:"rules"`
+}
+
+type ruleMemory struct {
+	Alerts    []Active                  `json:"alerts"`
+	Receivers map[string]receiverMemory `json:"receivers"`
+}
+
+type receiverMemory struct {
+	Told   map[string]Active `json:"told"`
+	SentAt time.Time         `json:"sent_at"`
+}
+
+func (w *Watcher) path() string { return filepath.Join(w.o.Dir, "alerts.json") }
+
+// save writes what changed. A disk that is full must not keep anybody from being told, so an error is a warning.
+func (w *Watcher) save(now time.Time) {
+	pending := false
+	m := memory{Version: 1, Time: now.UTC(), Rules: make(map[string]ruleMemory)}
+	for _, r := range w.rules {
+		rm := ruleMemory{Alerts: []Active{}, Receivers: make(map[string]receiverMemory)}
+		for _, print := range sorted(r.alerts) {
+			a := r.alerts[print]
+			pending = pending || a.State == Pending
+			rm.Alerts = append(rm.Alerts, a.Active)
+		}
+		for _, to := range r.receivers {
+			if len(to.told) > 0 {
+				rm.Receivers[to.key()] = receiverMemory{to.told, to.sentAt}
+			}
+		}
+		if len(rm.Alerts)+len(rm.Receivers) > 0 {
+			m.Rules[r.Name] = rm
+		}
+	}
+	if w.o.Dir == "" || !w.dirty && !(pending && now.Sub(w.saved) >= saveEvery) {
+		return
+	}
+	data, err := json.Marshal(m)
+	if err == nil {
+		// Labels may say more of a network than everybody on the host should know.
+		err = durable.Replace(w.o.FS, w.path(), data, 0o600)
+	}
+	w.saved = now
+	if err != nil {
+		if w.notes["state"] == "" {
+			w.o.Log.Warn("what is known of alerts is not saved", "error", err)
+		}
+		w.notes["state"] = fmt.Sprintf("what is known of alerts would not survive a restart: %v", err)
+		return
+	}
+	w.dirty, w.notes["state"] = false, ""
+}
+
+// load reads what was known before a restart. What cannot be read is as if it had never been known: alerts that fire are then told once more.
+func (w *Watcher) load() {
+	if w.o.Dir == "" {
+		return
+	}
+	data, err := w.o.FS.ReadFile(w.path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var m memory
+	if err == nil {
+		err = json.Unmarshal(data, &m)
+	}
+	if err == nil && m.Version != 1 {
+		err = fmt.Errorf("version %d is not known", m.Version)
+	}
+	if err != nil {
+		w.o.Log.Warn("what was known of alerts cannot be read, and those that fire are told again", "file", w.path(), "error", err)
+		return
+	}
+	for _, r := range w.rules {
+		rm := m.Rules[r.Name]
+		delete(m.Rules, r.Name)
+		for _, a := range rm.Alerts {
+			r.alerts[fingerprint(a.Labels)] = w.restored(a, m.Time)
+		}
+		for _, to := range r.receivers {
+			if known, ok := rm.Receivers[to.key()]; ok && known.Told != nil {
+				to.told, to.sentAt = known.Told, w.past(known.SentAt)
+				to.resolve(r, w.past(m.Time)) // nothing, unless the file was written by hand
+			}
+		}
+	}
+	w.endOrphans(m.Rules)
+}
+
+// restored is an alert as it was saved, for the time since the start.
+func (w *Watcher) restored(a Active, saved time.Time) *alert {
+	if a.State == Pending {
+		// Nobody knows whether it held while nobody looked: only the time before counts.
+		a.ActiveAt = w.started.Add(-max(saved.Sub(a.ActiveAt), 0))
+	}
+	return &alert{Active: a, lastSeen: w.started, restored: true}
+}
+
+// past is a time that a clock which was set back has not yet come to.
+func (w *Watcher) past(t time.Time) time.Time {
+	if t.After(w.started) {
+		return w.started
+	}
+	return t
+}
+
+// endOrphans ends in the timeline what fired of rules that are no more.
+func (w *Watcher) endOrphans(rules map[string]ruleMemory) {
+	for _, name := range sorted(rules) {
+		for _, a := range rules[name].Alerts {
+			if a.State != Firing {
+				continue
+			}
+			a.State, a.EndedAt = Resolved, w.started
+			w.put(&rule{Config: Config{Name: name, Severity: timeline.Severity(a.Labels["severity"])}}, fingerprint(a.Labels), &alert{Active: a})
+			w.dirty = true
+		}
+	}
+}
