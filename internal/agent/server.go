@@ -1,0 +1,253 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"sync"
+	"time"
+)
+
+// What is granted at a time.
+const (
+	maxConnections = 16
+	maxOfOneUser   = 8
+	maxAnswering   = 2
+	silentFor      = time.Minute
+	readWithin     = 10 * time.Second
+)
+
+// Config says what a server answers, to whom, and where.
+type Config struct {
+	Local   Local
+	Version string       // of the program
+	Socket  string       // path; empty: DefaultSocket. Not looked at when systemd hands a socket over
+	Group   string       // name or number of the group that may ask besides root; empty: none
+	Log     func(string) // told one line when somebody is turned away; nil: nobody is told. From several goroutines
+}
+
+// peer is who has connected.
+type peer struct {
+	uid    uint32
+	groups []uint32 // the primary one first
+}
+
+// server is a running one.
+type server struct {
+	Config
+	listener  net.Listener
+	identify  func(net.Conn) (peer, error)
+	uid       uint32
+	group     int64 // -1: none
+	answering chan struct{}
+	silent    time.Duration // see silentFor
+	reading   time.Duration // see readWithin
+	now       func() time.Time
+
+	mu      sync.Mutex
+	users   map[uint32]int // connections
+	open    map[net.Conn]bool
+	history cached
+	done    bool
+}
+
+func newServer(c Config, listener net.Listener, identify func(net.Conn) (peer, error), uid uint32, group int64) *server {
+	if c.Log == nil {
+		c.Log = func(string) {}
+	}
+	return &server{
+		Config: c, listener: listener, identify: identify, uid: uid, group: group, answering: make(chan struct{}, maxAnswering),
+		silent: silentFor, reading: readWithin, now: time.Now, users: make(map[uint32]int), open: make(map[net.Conn]bool),
+	}
+}
+
+// serve answers until ctx ends, which is no error.
+func (s *server) serve(ctx context.Context) error {
+	var talks sync.WaitGroup
+	defer talks.Wait()
+	stop := context.AfterFunc(ctx, s.end)
+	defer stop()
+	defer s.end()
+	for {
+		conn, err := s.listener.Accept()
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return fmt.Errorf("accept on %s: %w", s.listener.Addr(), err)
+		}
+		who, err := s.admit(conn)
+		if err != nil {
+			s.Log(fmt.Sprintf("turned away: %v", err))
+			_ = conn.Close() // nothing was said
+			continue
+		}
+		talks.Go(func() {
+			defer s.release(conn, who)
+			s.talk(ctx, conn)
+		})
+	}
+}
+
+// end closes everything.
+func (s *server) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.done = true
+	_ = s.listener.Close() // twice is harmless
+	for conn := range s.open {
+		_ = conn.Close()
+	}
+}
+
+// admit takes a connection in, or says why not.
+func (s *server) admit(conn net.Conn) (peer, error) {
+	who, err := s.identify(conn)
+	if err != nil {
+		return who, err
+	}
+	if !s.may(who) {
+		return who, fmt.Errorf("user %d: neither root, nor user %d, nor in group %d", who.uid, s.uid, s.group)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.done:
+		return who, net.ErrClosed
+	case len(s.open) >= maxConnections:
+		return who, fmt.Errorf("user %d: there are %d connections already", who.uid, maxConnections)
+	case s.users[who.uid] >= maxOfOneUser:
+		return who, fmt.Errorf("user %d: has %d connections already", who.uid, maxOfOneUser)
+	}
+	s.users[who.uid]++
+	s.open[conn] = true
+	return who, nil
+}
+
+func (s *server) release(conn net.Conn, who peer) {
+	_ = conn.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, conn)
+	if s.users[who.uid]--; s.users[who.uid] == 0 {
+		delete(s.users, who.uid)
+	}
+}
+
+// may tells whether somebody may ask.
+func (s *server) may(who peer) bool {
+	if who.uid == 0 || who.uid == s.uid {
+		return true
+	}
+	for _, g := range who.groups {
+		if int64(g) == s.group {
+			return true
+		}
+	}
+	return false
+}
+
+// talk answers one connection until it ends.
+func (s *server) talk(ctx context.Context, conn net.Conn) {
+	in := bufio.NewReaderSize(conn, maxQuestion+2)
+	for {
+		if conn.SetReadDeadline(s.now().Add(s.silent)) != nil {
+			return
+		}
+		line, err := readLine(in, maxQuestion)
+		if err != nil && !errors.Is(err, errLongLine) {
+			return
+		}
+		var q question
+		if err == nil {
+			q, err = parseQuestion(line)
+		}
+		if err != nil {
+			_ = s.reply(conn, failure(err)) // the connection ends in any case
+			return
+		}
+		if s.answerTo(ctx, conn, q) != nil {
+			return
+		}
+	}
+}
+
+// answerTo answers one question, when it is its turn.
+func (s *server) answerTo(ctx context.Context, conn net.Conn, q question) error {
+	select {
+	case s.answering <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.answering }()
+	return s.reply(conn, s.answer(ctx, q))
+}
+
+func (s *server) reply(conn net.Conn, line []byte) error {
+	if err := conn.SetWriteDeadline(s.now().Add(s.reading)); err != nil {
+		return err
+	}
+	_, err := conn.Write(line)
+	return err
+}
+
+// answer makes the line that answers a question.
+func (s *server) answer(ctx context.Context, q question) []byte {
+	var a answer
+	var err error
+	switch q.Ask {
+	case askHello:
+		a.Version, a.State = s.Version, s.Local.Dir
+	case askStamp:
+		a.Stamp, err = s.Local.Stamp(ctx)
+	case askHistory:
+		s.mu.Lock()
+		a.Changes, err = s.history.history(ctx, s.Local, s.now())
+		s.mu.Unlock()
+	case askRuns:
+		a.Runs, err = s.Local.Runs(ctx)
+	case askRun:
+		var doc []byte
+		if doc, err = s.Local.Run(ctx, q.ID); err == nil {
+			return document(doc)
+		}
+	case askQueues:
+		a.Text, err = s.Local.Queues(ctx)
+	}
+	if err != nil {
+		return failure(err)
+	}
+	line, err := json.Marshal(a)
+	if err != nil {
+		return failure(err)
+	}
+	if len(line) > maxAnswer {
+		return failure(ErrTooLarge)
+	}
+	return append(line, '\n')
+}
+
+// document makes an answer of a stored document, whose numbers stay as they are written.
+func document(doc []byte) []byte {
+	var b bytes.Buffer
+	_, _ = io.WriteString(&b, `{"document":`) // a buffer takes everything
+	if err := json.Compact(&b, doc); err != nil {
+		return failure(fmt.Errorf("the document is damaged: %w", err))
+	}
+	b.WriteString("}\n")
+	return b.Bytes()
+}
+
+func failure(err error) []byte {
+	line, marshalErr := json.Marshal(answer{Error: err.Error(), Missing: errors.Is(err, fs.ErrNotExist)})
+	if marshalErr != nil {
+		return []byte(`{"error":"` + errNotAsked.Error() + `"}` + "\n")
+	}
+	return append(line, '\n')
+}
