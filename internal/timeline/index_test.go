@@ -35,6 +35,9 @@ func TestBetween(t *testing.T) {
 		default:
 			e.End = e.Time.Add(time.Duration(random.IntN(100)) * time.Second)
 		}
+		if i > 2500 {
+			e.Open, e.End = false, e.Time.Add(time.Duration(random.IntN(90_000))*time.Second)
+		}
 		put(t, s, e, "")
 		all[e.ID] = e
 	}
