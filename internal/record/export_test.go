@@ -1,0 +1,22 @@
+package record
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// Maintain does what happens by itself each second.
+func (s *Store) Maintain(now time.Time) { s.maintain(now) }
+
+// WholeRange is Range that leaves no sample out.
+func (s *Store) WholeRange(ctx context.Context, query string, start, end time.Time, step time.Duration) (*promql.Result, error) {
+	return s.ask(ctx, func(q storage.Queryable) (promql.Query, error) {
+		return s.engine.NewRangeQuery(ctx, q, nil, query, start, end, step)
+	}, false)
+}
+
+// CanThin tells whether samples of a query may be left out.
+func (s *Store) CanThin(query string) bool { return s.canThin(query) }

@@ -1,0 +1,127 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/storage"
+)
+
+// Instant answers a query for one moment. The error is one of this package; that of the result is nil.
+func (s *Store) Instant(ctx context.Context, query string, at time.Time) (*promql.Result, error) {
+	return s.ask(ctx, func(q storage.Queryable) (promql.Query, error) {
+		return s.engine.NewInstantQuery(ctx, q, nil, query, at)
+	}, false)
+}
+
+// Range answers a query for every step from start to end. The error is one of this package; that of the result is nil.
+func (s *Store) Range(ctx context.Context, query string, start, end time.Time, step time.Duration) (*promql.Result, error) {
+	var err error
+	switch {
+	case step < time.Millisecond:
+		err = fmt.Errorf("%w: a step of %v is less than a millisecond", ErrBadQuery, step)
+	case end.Before(start):
+		err = fmt.Errorf("%w: the end %v is before the start %v", ErrBadQuery, end.UTC(), start.UTC())
+	case end.Sub(start)/step >= time.Duration(s.o.Queries.Points):
+		err = fmt.Errorf("%w: more than %d points for each series: take a longer step", ErrTooMuch, s.o.Queries.Points)
+	}
+	if err != nil {
+		s.asked(named(err), 0)
+		return nil, err
+	}
+	return s.ask(ctx, func(q storage.Queryable) (promql.Query, error) {
+		return s.engine.NewRangeQuery(ctx, q, nil, query, start, end, step)
+	}, s.canThin(query))
+}
+
+func (s *Store) ask(ctx context.Context, prepare func(storage.Queryable) (promql.Query, error), thin bool) (*promql.Result, error) {
+	began := time.Now()
+	r, err := s.answer(ctx, prepare, thin)
+	s.asked(named(err), time.Since(began))
+	return r, err
+}
+
+func (s *Store) answer(ctx context.Context, prepare func(storage.Queryable) (promql.Query, error), thin bool) (*promql.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Queries.Time)
+	defer cancel()
+	q, err := prepare(queryable{s, thin})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBadQuery, err)
+	}
+	select {
+	case s.asking <- struct{}{}:
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return nil, fmt.Errorf("%w: %d run already", ErrBusy, cap(s.asking))
+		}
+		return nil, fmt.Errorf("%w: %w", ErrCanceled, ctx.Err())
+	}
+	defer func() { <-s.asking }()
+	r := q.Exec(ctx)
+	if r.Err != nil {
+		return nil, typed(r.Err)
+	}
+	return r, nil
+}
+
+// named is the word of [metricQueries] for an error.
+func named(err error) string {
+	for word, is := range map[string]error{"bad": ErrBadQuery, "too-much": ErrTooMuch, "timeout": ErrTimeout, "canceled": ErrCanceled, "busy": ErrBusy} {
+		if errors.Is(err, is) {
+			return word
+		}
+	}
+	if err != nil {
+		return "failed"
+	}
+	return "ok"
+}
+
+// Querier gives the series between two moments, both included, as Prometheus's packages read them. It must be closed.
+func (s *Store) Querier(start, end time.Time) (storage.Querier, error) {
+	return queryable{s, false}.Querier(start.UnixMilli(), end.UnixMilli())
+}
+
+// queryable is the store for the engine: database and what waits in memory.
+type queryable struct {
+	s    *Store
+	thin bool // leave out samples that cannot matter
+}
+
+func (q queryable) Querier(mint, maxt int64) (storage.Querier, error) {
+	q.s.mu.Lock()
+	closed := q.s.closed
+	waiting := q.s.kept.between(mint, maxt)
+	q.s.mu.Unlock()
+	if closed {
+		return nil, ErrClosed
+	}
+	q.s.access.RLock()
+	inner, err := q.s.db.Querier(mint, maxt)
+	if err != nil {
+		q.s.access.RUnlock()
+		return nil, err
+	}
+	switch {
+	case waiting != nil:
+		inner = storage.NewMergeQuerier([]storage.Querier{inner, waiting}, nil, storage.ChainedSeriesMerge)
+	case q.thin:
+		inner = &thinner{Querier: inner, chunks: func() (storage.ChunkQuerier, error) { return q.s.db.ChunkQuerier(mint, maxt) }}
+	}
+	return &querier{Querier: inner, release: sync.OnceFunc(q.s.access.RUnlock)}, nil
+}
+
+// querier gives the database back when it is closed.
+type querier struct {
+	storage.Querier
+	release func()
+}
+
+func (q *querier) Close() error {
+	defer q.release()
+	return q.Querier.Close()
+}

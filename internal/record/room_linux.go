@@ -1,0 +1,21 @@
+package record
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// freeBytes is what a program without privileges may still write to the file system of a directory.
+func freeBytes(dir string) (int64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, err
+	}
+	return int64(st.Bavail) * st.Bsize, nil //nolint:gosec // file systems are smaller than 8 EiB
+}
+
+// allocate takes room for a file.
+func allocate(f *os.File, bytes int64) error {
+	return unix.Fallocate(int(f.Fd()), 0, 0, bytes)
+}
