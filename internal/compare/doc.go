@@ -8,8 +8,8 @@
 //
 // Seconds that follow one another are alike, so they are not counted as so many samples. Each interval is cut into blocks of one length, at least 8 in the shorter
 // interval, and block means are what is judged (the method of batch means). Blocks that are still alike make the judgement too sure; by how much follows from the
-// correlation of one step with the next, and the error is widened by it. The interval of the ratio comes from the logarithms of both means, with Student's t. A block
-// bootstrap was tried in its place: with so few blocks its percentile interval holds the truth too rarely.
+// correlation of one step with the next, and the error is widened by it. The interval of the ratio comes from the logarithms of both means, with Student's t. The percentile
+// interval of a block bootstrap, tried in its place with the same blocks, holds the truth in 87 to 91 of 100 cases instead of 95.
 //
 // A comparison looks at a hundred metrics, so that five of them would differ at 95 % by chance. A row is therefore said to have moved by another rule: the blocks of
 // both intervals are shuffled together 2000 times, for all metrics in the same order, and each time the largest rank sum of all metrics is kept. What moved stands

@@ -6,15 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 
 	"github.com/linerate/linerate/internal/record"
 	"github.com/linerate/linerate/internal/sample"
+	"github.com/linerate/linerate/internal/timeline"
 )
 
 // Options are where answers come from. A func that is nil answers nothing: its list is empty.
@@ -26,6 +29,14 @@ type Options struct {
 	Metrics []*sample.Metric
 	// Readings are the last of each source (this host, its measurements, the hub itself). Nobody may change them after.
 	Readings func() []*sample.Reading
+	// Every is the time from one reading to the next; 0: a second.
+	Every time.Duration
+	// Timeline has the events and their documents. Nil: there are none.
+	Timeline *timeline.Store
+	Status   func() Status
+	Hosts    func() []Host
+	Findings func() Findings
+	Matrix   func() []Cell
 	Log      *slog.Logger
 
 	now func() time.Time // of tests
@@ -42,14 +53,17 @@ const (
 	maxSeries      = 10_000           // that series may list
 	maxNames       = 50_000           // that labels and label values may list
 	maxTime        = 10 * time.Second // of a query
+	maxCompare     = 30 * time.Second // of a comparison
 	maxForm        = 1 << 20          // bytes of a request's body
+	maxName        = 1 << 10          // bytes of a host's or an interface's name
 )
 
-// api answers. It has no state of its own.
+// api answers.
 type api struct {
 	Options
-	parser parser.Parser
-	routes map[string]route
+	parser    parser.Parser
+	routes    map[string]route
+	comparing chan struct{} // held by the one comparison that runs
 }
 
 // route is what is below one path.
@@ -66,7 +80,7 @@ func New(o Options) http.Handler {
 	if o.now == nil {
 		o.now = time.Now
 	}
-	a := &api{Options: o, parser: parser.NewParser(parser.Options{})}
+	a := &api{Options: o, parser: parser.NewParser(parser.Options{}), comparing: make(chan struct{}, 1)}
 	a.routes = map[string]route{
 		"/api/v1/query":            {true, a.query},
 		"/api/v1/query_range":      {true, a.queryRange},
@@ -81,10 +95,11 @@ func New(o Options) http.Handler {
 		"/metrics":                 {false, a.metrics},
 		"/healthz":                 {false, healthy},
 	}
+	maps.Copy(a.routes, a.own())
 	return a
 }
 
-// routed finds what a path is answered by. name is the part of the path that is a label's or a document's.
+// routed finds what a path is answered by.
 func (a *api) routed(path string) (route, bool) {
 	if rt, ok := a.routes[path]; ok {
 		return rt, true
@@ -93,6 +108,9 @@ func (a *api) routed(path string) (route, bool) {
 		if name, ok := strings.CutSuffix(rest, "/values"); ok && name != "" && !strings.Contains(name, "/") {
 			return route{false, func(w http.ResponseWriter, r *http.Request) error { return a.labelValues(w, r, name) }}, true
 		}
+	}
+	if id, ok := strings.CutPrefix(path, "/api/linerate/v1/documents/"); ok {
+		return route{false, func(w http.ResponseWriter, _ *http.Request) error { return a.stored(w, id) }}, true
 	}
 	return route{}, false
 }
@@ -155,9 +173,13 @@ func tooMuch(format string, args ...any) error {
 // statusGone is what Prometheus answers to a client that has gone away: nobody reads it, but logs do.
 const statusGone = 499
 
-// told makes a problem of whatever went wrong.
+// told makes a problem of what is known to go wrong; nil: it is not known.
 func told(err error) *problem {
-	var p *problem
+	var (
+		p        *problem
+		canceled promql.ErrQueryCanceled
+		late     promql.ErrQueryTimeout
+	)
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -165,9 +187,9 @@ func told(err error) *problem {
 		return &problem{http.StatusBadRequest, "bad_data", err.Error()}
 	case errors.Is(err, record.ErrTooMuch):
 		return &problem{http.StatusUnprocessableEntity, "execution", err.Error()}
-	case errors.Is(err, record.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, record.ErrTimeout), errors.As(err, &late), errors.Is(err, context.DeadlineExceeded):
 		return &problem{http.StatusServiceUnavailable, "timeout", err.Error()}
-	case errors.Is(err, record.ErrCanceled), errors.Is(err, context.Canceled):
+	case errors.Is(err, record.ErrCanceled), errors.As(err, &canceled), errors.Is(err, context.Canceled):
 		return &problem{statusGone, "canceled", err.Error()}
 	case errors.Is(err, record.ErrBusy), errors.Is(err, record.ErrLoading), errors.Is(err, record.ErrClosed):
 		return &problem{http.StatusServiceUnavailable, "unavailable", err.Error()}

@@ -147,21 +147,12 @@ func within(node parser.Node, length int64, depth int) error {
 
 // answer writes a result. What the engine says of the query itself is the client's affair.
 func (a *api) answer(w http.ResponseWriter, q asked, result *promql.Result, err error) error {
-	if err != nil {
-		return err
+	if err == nil {
+		err = result.Err
 	}
-	if err := result.Err; err != nil {
-		var (
-			canceled promql.ErrQueryCanceled
-			timeout  promql.ErrQueryTimeout
-			disk     promql.ErrStorage
-		)
-		switch {
-		case errors.As(err, &canceled) || errors.Is(err, context.Canceled):
-			return &problem{statusGone, "canceled", err.Error()}
-		case errors.As(err, &timeout) || errors.Is(err, context.DeadlineExceeded):
-			return &problem{http.StatusServiceUnavailable, "timeout", err.Error()}
-		case errors.As(err, &disk):
+	if err != nil {
+		var disk promql.ErrStorage
+		if told(err) != nil || errors.As(err, &disk) {
 			return err
 		}
 		return &problem{http.StatusUnprocessableEntity, "execution", err.Error()}
