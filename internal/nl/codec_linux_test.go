@@ -227,6 +227,9 @@ func FuzzMessages(f *testing.F) {
 		// Whatever the bytes are, no parser may panic, and an address that was accepted is one.
 		_, _ = parseLink(data)
 		_, _, _ = parseQdisc(data)
+		_, _ = parseLinkState(data, LinkCounters{Name: "eth0", PermanentMAC: "02:00:00:00:00:01"})
+		_, _ = parseQdiscCounters(data, "fq")
+		_, _ = parseStats64(data, new([LinkCounts]uint64))
 		if a, ok, err := parseAddress(data); ok && err == nil {
 			if _, err := netip.ParsePrefix(a.CIDR); err != nil {
 				t.Errorf("address %q: %v", a.CIDR, err)

@@ -37,6 +37,10 @@ func (c *Columns) Read(b []byte, into []uint64, known []bool) error {
 	for pair := 0; len(b) > 0; pair++ {
 		var heads, numbers []byte
 		heads, b = cutLine(b)
+		if len(bytes.TrimSpace(heads)) == 0 {
+			pair--
+			continue
+		}
 		numbers, b = cutLine(b)
 		if pair == len(c.pairs) {
 			c.pairs = append(c.pairs, columnPair{})
@@ -47,7 +51,7 @@ func (c *Columns) Read(b []byte, into []uint64, known []bool) error {
 		}
 		group, _ := word(heads)
 		group2, rest := word(numbers)
-		if len(group) < 2 || !bytes.Equal(group, group2) {
+		if len(group) < 2 || group[len(group)-1] != ':' || !bytes.Equal(group, group2) {
 			return fmt.Errorf("line %.20q over %.20q: %w", heads, numbers, ErrFormat)
 		}
 		for _, place := range p.places {
@@ -59,7 +63,9 @@ func (c *Columns) Read(b []byte, into []uint64, known []bool) error {
 			if place < 0 {
 				continue
 			}
-			into[place], known[place] = ParseUint(number)
+			if n, ok := ParseUint(number); ok {
+				into[place], known[place] = n, true
+			}
 		}
 		if extra, _ := word(rest); len(extra) > 0 {
 			return fmt.Errorf("%s has more values than names: %w", group, ErrFormat)
@@ -100,9 +106,11 @@ func (c *Columns) ReadRows(b []byte, into []uint64, known []bool) error {
 			continue
 		}
 		number, _ := word(rest)
-		if into[place], known[place] = ParseUint(number); !known[place] {
+		n, ok := ParseUint(number)
+		if !ok {
 			return fmt.Errorf("line %.40q: %w", line, ErrFormat)
 		}
+		into[place], known[place] = n, true
 	}
 	return nil
 }
@@ -180,6 +188,10 @@ func EachSoftnet(b []byte, each func(line *SoftnetLine)) error {
 	for number := 0; len(b) > 0; number++ {
 		var line []byte
 		line, b = cutLine(b)
+		if len(bytes.TrimSpace(line)) == 0 {
+			number--
+			continue
+		}
 		var values [13]uint64
 		n := 0
 		for ; n < len(values); n++ {
