@@ -82,7 +82,7 @@ Start with ` + "`linerate demo`" + `: the whole loop in a private world on this 
 
 	// The order is that of the work on a host, from looking to changing to cleaning up.
 	for _, c := range []*cobra.Command{
-		a.inspectCommand(), a.serveCommand(), a.measureCommand(), a.diagnoseCommand(), a.tuneCommand(),
+		a.inspectCommand(), a.topCommand(), a.serveCommand(), a.measureCommand(), a.diagnoseCommand(), a.tuneCommand(),
 		a.reportCommand(), a.setCommand(), a.undoCommand(), a.confirmCommand(), a.historyCommand(), a.persistCommand(),
 		a.recoverCommand(), a.exportCommand(),
 		a.knobsCommand(), a.checkAdviceCommand(), a.demoCommand(), a.labCommand(), a.versionCommand(),

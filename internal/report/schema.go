@@ -63,6 +63,7 @@ var documents = []struct {
 	{SchemaMatrix, MatrixDocument{}},
 	{SchemaTuneMatrix, TuneMatrixDocument{}},
 	{SchemaServe, ServeDocument{}},
+	{SchemaTop, TopDocument{}},
 	{SchemaError, ErrorDocument{}},
 }
 

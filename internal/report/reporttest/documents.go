@@ -64,6 +64,7 @@ func Documents(t testing.TB) []Document {
 		{"error", report.NewError("connect 192.0.2.7:7070: connection refused", "run `linerate serve` on the other host", 12)},
 	}
 	all = append(all, persistDocuments()...)
+	all = append(all, topDocuments()...)
 	all = append(all, Document{"check-advice", judgedAdvice()}, Document{"check-advice-empty", report.NewCheckAdvice(Envelope(), "empty.conf", 1, advice.Windows, nil, nil)})
 	for name, run := range map[string]report.TuneRun{"tune": Run(), "tune-nothing": nothingRun(), "tune-latency": latencyRun(), "tune-hostile": hostileRun(),
 		"tune-soak": soakedRun(true), "tune-soak-lost": soakedRun(false), "tune-from-nothing": brokenPathRun(), "tune-short": shortRun()} {

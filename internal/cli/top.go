@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/top"
+)
+
+func (a *app) topCommand() *cobra.Command {
+	var f top.Asked
+	c := &cobra.Command{
+		Use:   "top",
+		Short: "Live view of this host: interfaces, drops by place, processors, retransmits, findings",
+		Long: `Show what this host carries, second by second: interfaces with their rates, packets and drops by place,
+processors and interrupts, retransmits, what limits the host by itself, and what was changed last. Nothing
+is sent and nothing is changed. ? explains keys and columns, q leaves.
+
+--once and --count print tables instead, and --json one document of as many readings. Without a terminal it
+prints one table. Ordinary users see the same, less what their kernel keeps from them.`,
+		Example: "  linerate top\n  linerate top --interval 2s --sort drops\n  linerate top --once --filter eth\n" +
+			"  linerate top --json | jq '.readings[0].interfaces[] | {name, receive_bits_per_second}'\n  linerate top --json --interface eth0 --count 60",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("count") && f.Count < 1 {
+				return usagef("--count %d: must be from 1 to %d", f.Count, top.MaxCount)
+			}
+			if err := f.Check(); err != nil {
+				return usageError{err}
+			}
+			return a.top(cmd.Context(), f)
+		},
+	}
+	c.Flags().DurationVar(&f.Interval, "interval", time.Second, "time between readings, from 100ms to 1m")
+	c.Flags().BoolVar(&f.Once, "once", false, "print one table after one interval")
+	c.Flags().IntVar(&f.Count, "count", 0, "print so many tables, one each interval; with --json so many readings in one document")
+	c.Flags().StringVar(&f.Sort, "sort", "", "sort interfaces by one of "+top.SortNames()+" (default traffic)")
+	c.Flags().StringVar(&f.Filter, "filter", "", "only interfaces with this text in name, driver, kind or parent")
+	c.Flags().StringVar(&f.Interface, "interface", "", "everything about this interface alone")
+	return c
+}
+
+// top is a screen on a terminal that has one, else tables or a document.
+func (a *app) top(ctx context.Context, f top.Asked) error {
+	f.Host, f.ASCII = a.envelope("").Host.Name, !a.unicode()
+	source := top.Source{Interval: f.Interval}
+	source.StateDir, source.NoState = a.stateDir()
+	screen := terminal(a.out) && a.env("TERM") != "dumb" && a.env("TERM") != ""
+	if in, ok := a.in.(*os.File); screen && ok && terminal(in) && !a.json && !f.Once && f.Count == 0 {
+		return top.Run(ctx, top.Terminal{In: in, Out: a.out, Environment: os.Environ(), Colour: a.colour(a.out)}, f.Begin, source)
+	}
+	if !a.json && !f.Once && f.Count == 0 {
+		fmt.Fprintln(a.err, "linerate: no terminal that can show a screen: one table, as with --once")
+	}
+	got, err := top.Collect(ctx, f, source, func(r report.TopReading) error {
+		if a.json {
+			return nil
+		}
+		return f.Table(a.out, r)
+	})
+	if errors.Is(err, top.ErrNoInterface) {
+		return flagError{err, "linerate top --once shows those that are here"}
+	}
+	if len(got.Readings) == 0 {
+		return err
+	}
+	// What was read before an interruption is not thrown away.
+	if !a.json {
+		return errors.Join(f.Ending(a.out, got), err)
+	}
+	doc := report.NewTop(a.envelope(""), got.Readings, got.Verdict.Findings, got.Journal.Changes, nil)
+	doc.Hidden = got.Hidden
+	for _, e := range []error{got.Verdict.Err, got.Journal.Err} {
+		if e != nil {
+			doc.Warnings = append(doc.Warnings, oneSentence(e))
+		}
+	}
+	return errors.Join(report.Encode(a.out, doc), err)
+}
+
+// unicode tells whether the terminal shows more than ASCII, by the locale (POSIX: the first that is set counts). Windows has no such variable.
+func (a *app) unicode() bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := strings.ToLower(a.env(name)); v != "" {
+			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
+		}
+	}
+	return runtime.GOOS == "windows"
+}

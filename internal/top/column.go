@@ -1,0 +1,161 @@
+package top
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/linerate/linerate/internal/report"
+)
+
+// Column is what interfaces can be sorted by.
+type Column struct {
+	Name  string // as typed after --sort
+	Title string // above the column; empty: it has none of its own
+	Help  string
+
+	width int
+	value func(*report.TopInterface) float64 // nil: the name
+	cell  func(*glyphs, *report.TopInterface) Span
+}
+
+// worst is what makes a number in the table stand out.
+const worst = Bold | Red
+
+// Columns lists them in the order of the screen. The first of what is shown when there is little room are name, in, out and drops.
+func Columns() []Column {
+	number := func(value func(*report.TopInterface) float64) func(*glyphs, *report.TopInterface) Span {
+		return func(_ *glyphs, i *report.TopInterface) Span { return figure(value(i)) }
+	}
+	bad := func(value func(*report.TopInterface) float64) func(*glyphs, *report.TopInterface) Span {
+		return func(g *glyphs, i *report.TopInterface) Span { return alarm(g, value(i)) }
+	}
+	in := func(i *report.TopInterface) float64 { return i.Receive }
+	out := func(i *report.TopInterface) float64 { return i.Transmit }
+	packetsIn := func(i *report.TopInterface) float64 { return i.ReceivePackets }
+	packetsOut := func(i *report.TopInterface) float64 { return i.TransmitPackets }
+	speed := func(i *report.TopInterface) float64 { return valueOr(i.Speed, 0) }
+	return []Column{
+		{Name: "name", Title: "INTERFACE", Help: "the interface; > marks the one that enter opens", width: 9},
+		{Name: "in", Title: "IN b/s", Help: "received, bits each second", width: 8, value: in, cell: number(in)},
+		{Name: "out", Title: "OUT b/s", Help: "sent, bits each second", width: 8, value: out, cell: number(out)},
+		{Name: "link", Title: "LINK", Help: "share of the link's speed, in the busier direction; ! from 95 %; down: no carrier", width: 6,
+			value: func(i *report.TopInterface) float64 { return valueOr(i.Share, -1) }, cell: shareOf},
+		{Name: "packets-in", Title: "IN p/s", Help: "packets received each second", width: 7, value: packetsIn, cell: number(packetsIn)},
+		{Name: "packets-out", Title: "OUT p/s", Help: "packets sent each second", width: 8, value: packetsOut, cell: number(packetsOut)},
+		{Name: "drops", Title: "DROP/s", Help: "packets lost each second at any place of the interface; ! where there are any", width: 7, value: dropRate, cell: bad(dropRate)},
+		{Name: "errors", Title: "ERR/s", Help: "broken packets each second", width: 6, value: errorRate, cell: bad(errorRate)},
+		{Name: "speed", Title: "SPEED", Help: "negotiated speed of the link, bits each second", width: 6, value: speed, cell: func(g *glyphs, i *report.TopInterface) Span {
+			if i.Speed == nil {
+				return Span{g.absent, Dim}
+			}
+			return Span{short(*i.Speed), 0}
+		}},
+		{Name: "traffic", Help: "received and sent together; no column of its own", value: func(i *report.TopInterface) float64 { return i.Receive + i.Transmit }},
+	}
+}
+
+// columnNames are what --sort takes.
+func columnNames() []string {
+	var names []string
+	for _, c := range Columns() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func valueOr(x *float64, otherwise float64) float64 {
+	if x == nil {
+		return otherwise
+	}
+	return *x
+}
+
+// figure is a quantity; nothing is dim.
+func figure(x float64) Span {
+	if !(x > 0) {
+		return Span{short(x), Dim}
+	}
+	return Span{short(x), 0}
+}
+
+// alarm is a quantity that should be nothing.
+func alarm(g *glyphs, x float64) Span {
+	if !(x > 0) {
+		return Span{short(x), Dim}
+	}
+	return Span{g.alarm + short(x), worst}
+}
+
+// nearlyFull is the share of a link from which on it stands out.
+const nearlyFull = 0.95
+
+func shareOf(g *glyphs, i *report.TopInterface) Span {
+	switch {
+	case !i.Up:
+		return Span{"down", Dim}
+	case i.Share == nil:
+		return Span{g.absent, Dim}
+	case *i.Share >= nearlyFull:
+		return Span{g.alarm + percent(*i.Share), Bold | Yellow}
+	case *i.Share <= 0:
+		return Span{percent(0), Dim}
+	}
+	return Span{percent(*i.Share), 0}
+}
+
+// unwanted packets are missed by nobody: nobody was waiting for them.
+const unwanted = "unwanted"
+
+// dropRate is how many packets died at the interface each second.
+func dropRate(i *report.TopInterface) float64 {
+	sum := 0.0
+	for _, d := range i.Drops {
+		if d.Place != unwanted {
+			sum += d.Rate
+		}
+	}
+	return sum
+}
+
+func errorRate(i *report.TopInterface) float64 {
+	sum := 0.0
+	for _, d := range i.Errors {
+		sum += d.Rate
+	}
+	return sum
+}
+
+// arrange gives the interfaces that a filter leaves, sorted: numbers from the largest, names from the first letter; reversed the other way about.
+func arrange(all []report.TopInterface, filter, by string, reversed, busyOnly bool) []report.TopInterface {
+	var kept []report.TopInterface
+	for _, i := range all {
+		if matches(&i, filter) && (!busyOnly || i.ReceivePackets+i.TransmitPackets+dropRate(&i)+errorRate(&i) > 0) {
+			kept = append(kept, i)
+		}
+	}
+	columns := Columns()
+	at := slices.IndexFunc(columns, func(c Column) bool { return c.Name == by })
+	slices.SortStableFunc(kept, func(a, b report.TopInterface) int {
+		order := natural(a.Name, b.Name)
+		if at >= 0 && columns[at].value != nil {
+			order = cmp.Or(cmp.Compare(columns[at].value(&b), columns[at].value(&a)), order)
+		}
+		if reversed {
+			return -order
+		}
+		return order
+	})
+	return kept
+}
+
+// matches tells whether an interface has text in its name, driver, kind or parent; capitals do not matter.
+func matches(i *report.TopInterface, text string) bool {
+	text = strings.ToLower(text)
+	for _, s := range []string{i.Name, i.Driver, i.Kind, i.Parent} {
+		if strings.Contains(strings.ToLower(s), text) {
+			return true
+		}
+	}
+	return false
+}

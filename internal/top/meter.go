@@ -1,0 +1,383 @@
+package top
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/sample"
+)
+
+// Meter makes rates of readings that follow one another, put in the order of a host. What it knows of a series it keeps by the series' pointer, so that a
+// reading costs one look-up for each point, whatever the names are. Like sample.Meter it lets a rate stand while a counter that is dear to read is left out.
+type Meter struct {
+	at         time.Time
+	up         time.Duration // since the host's boot: a clock that nobody sets
+	clock      float64       // seconds since the first reading
+	series     map[*sample.Series]*gauge
+	interfaces map[string]*card
+	cpus       map[int]*report.TopCPU
+	modes      map[int]map[string]float64 // of each processor, seconds each second
+	tcp        report.TopTCP
+	udp        report.TopUDP
+	drops      places
+}
+
+// gauge is one series: its value at the reading before, and what is done with the new one.
+type gauge struct {
+	before float64
+	at     float64 // seconds, by the clock of the meter
+	known  bool
+	// take gets what was counted in the interval and its length, or, of a level, the level and 0.
+	take func(value, seconds, total float64)
+	gone func()
+}
+
+// card is an interface, with its parts by name until they are put in order.
+type card struct {
+	report.TopInterface
+	drops, errors places
+	queues        map[string]*report.TopQueue
+	series        int
+}
+
+// places are drops by direction and place.
+type places map[[2]string]*report.TopDrop
+
+func (p places) at(direction, place string) *report.TopDrop {
+	key := [2]string{direction, place}
+	if p[key] == nil {
+		p[key] = &report.TopDrop{Place: place, Direction: direction}
+	}
+	return p[key]
+}
+
+// list gives copies, the worst first.
+func (p places) list() []report.TopDrop {
+	list := make([]report.TopDrop, 0, len(p))
+	for _, d := range p {
+		list = append(list, *d)
+	}
+	slices.SortFunc(list, func(a, b report.TopDrop) int {
+		return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(b.Total, a.Total), cmp.Compare(a.Direction, b.Direction), cmp.Compare(a.Place, b.Place))
+	})
+	return list
+}
+
+// NewMeter makes a meter that has seen nothing.
+func NewMeter() *Meter {
+	return &Meter{series: map[*sample.Series]*gauge{}, interfaces: map[string]*card{}, cpus: map[int]*report.TopCPU{},
+		modes: map[int]map[string]float64{}, drops: places{}}
+}
+
+// Take gives what happened between the reading before and this one. False for the first, and for one that is not later than the one before: there is no
+// interval then. The reading is not kept.
+func (m *Meter) Take(r *sample.Reading) (report.TopReading, bool) {
+	seconds := r.Time.Sub(m.at).Seconds()
+	if m.up > 0 && r.SinceBoot > 0 {
+		seconds = (r.SinceBoot - m.up).Seconds()
+	}
+	first := m.at.IsZero()
+	if !first && seconds <= 0 {
+		return report.TopReading{}, false
+	}
+	m.at, m.up = r.Time, r.SinceBoot
+	if !first {
+		m.clock += seconds
+	}
+	for _, s := range r.Ended {
+		if g := m.series[s]; g != nil {
+			delete(m.series, s)
+			g.gone()
+		}
+	}
+	for _, p := range r.Points {
+		g := m.series[p.Series]
+		if g == nil {
+			g = m.meet(p.Series)
+			m.series[p.Series] = g
+		}
+		switch {
+		case g.take == nil:
+		case p.Series.Metric.Kind == sample.Gauge:
+			g.take(p.Value, 0, p.Value)
+		case g.known && m.clock > g.at:
+			g.take(max(p.Value-g.before, 0), m.clock-g.at, p.Value)
+		default:
+			// Counters begin with the sampler: what is new has counted since, but nobody knows in what time.
+			g.take(0, 1, p.Value)
+		}
+		g.before, g.at, g.known = p.Value, m.clock, true
+	}
+	if first {
+		return report.TopReading{}, false
+	}
+	return m.reading(r, seconds), true
+}
+
+// meet finds what becomes of a series.
+func (m *Meter) meet(s *sample.Series) *gauge {
+	g := &gauge{gone: func() {}}
+	labels := make(map[string]string, len(s.Values))
+	for i, name := range s.Metric.Labels {
+		if i < len(s.Values) {
+			labels[name] = s.Values[i]
+		}
+	}
+	name, _ := strings.CutPrefix(s.Metric.Name, "linerate_")
+	switch {
+	case labels["interface"] != "":
+		m.meetInterface(g, name, labels)
+	case labels["cpu"] != "":
+		m.meetCPU(g, name, labels)
+	case name == "host_drops_total":
+		d := m.drops.at("", labels["place"])
+		g.take = lost(d)
+	default:
+		if into := m.protocol(name); into != nil {
+			g.take = rate(into)
+		}
+	}
+	return g
+}
+
+// rate puts what was counted, for a second, or a level.
+func rate(into *float64) func(value, seconds, total float64) {
+	return func(value, seconds, _ float64) { *into = per(value, seconds) }
+}
+
+func per(value, seconds float64) float64 {
+	if seconds > 0 {
+		return value / seconds
+	}
+	return value
+}
+
+func lost(d *report.TopDrop) func(value, seconds, total float64) {
+	return func(value, seconds, total float64) { d.Rate, d.Total = per(value, seconds), total }
+}
+
+func (m *Meter) protocol(name string) *float64 {
+	return map[string]*float64{
+		"tcp_segments_sent_total":         &m.tcp.Sent,
+		"tcp_segments_received_total":     &m.tcp.Received,
+		"tcp_retransmits_total":           &m.tcp.Retransmits,
+		"tcp_timeouts_total":              &m.tcp.Timeouts,
+		"tcp_out_of_order_total":          &m.tcp.OutOfOrder,
+		"tcp_listen_overflows_total":      &m.tcp.ListenOverflows,
+		"tcp_resets_sent_total":           &m.tcp.Resets,
+		"tcp_connections":                 &m.tcp.Connections,
+		"udp_datagrams_received_total":    &m.udp.Received,
+		"udp_datagrams_sent_total":        &m.udp.Sent,
+		"udp_receive_buffer_errors_total": &m.udp.ReceiveBufferErrors,
+	}[name]
+}
+
+func (m *Meter) meetInterface(g *gauge, name string, labels map[string]string) {
+	key := labels["interface"]
+	c := m.interfaces[key]
+	if c == nil {
+		c = &card{drops: places{}, errors: places{}, queues: map[string]*report.TopQueue{}}
+		c.Name = key
+		m.interfaces[key] = c
+	}
+	c.series++
+	undo := func() {}
+	g.gone = func() {
+		undo()
+		// The name may be another interface's by now.
+		if c.series--; c.series == 0 && m.interfaces[key] == c {
+			delete(m.interfaces, key)
+		}
+	}
+	bits := func(into *float64) func(value, seconds, total float64) {
+		return func(value, seconds, _ float64) { *into = 8 * per(value, seconds) }
+	}
+	switch name {
+	case "interface_receive_bytes_total":
+		g.take = bits(&c.Receive)
+	case "interface_transmit_bytes_total":
+		g.take = bits(&c.Transmit)
+	case "interface_receive_packets_total":
+		g.take = rate(&c.ReceivePackets)
+	case "interface_transmit_packets_total":
+		g.take = rate(&c.TransmitPackets)
+	case "interface_receive_multicast_packets_total":
+		g.take = rate(&c.ReceiveMulticast)
+	case "interface_drops_total":
+		g.take = lost(c.drops.at(labels["direction"], labels["place"]))
+		undo = func() { delete(c.drops, [2]string{labels["direction"], labels["place"]}) }
+	case "interface_errors_total":
+		g.take = lost(c.errors.at(labels["direction"], labels["kind"]))
+		undo = func() { delete(c.errors, [2]string{labels["direction"], labels["kind"]}) }
+	case "interface_up":
+		g.take = func(value, _, _ float64) { c.Up = value > 0 }
+	case "interface_speed_bits_per_second":
+		speed := new(float64)
+		g.take = func(value, _, _ float64) { *speed, c.Speed = value, speed }
+		undo = func() { c.Speed = nil }
+	case "interface_mtu_bytes":
+		g.take = func(value, _, _ float64) { c.MTU = int64(value) }
+	case "interface_carrier_changes_total":
+		g.take = func(_, _, total float64) { c.CarrierChanges = total }
+	case "interface_info":
+		g.take = func(_, _, _ float64) { c.Driver, c.Kind, c.Parent = labels["driver"], labels["kind"], labels["parent"] }
+	case "qdisc_drops_total", "qdisc_requeues_total", "qdisc_overlimits_total", "qdisc_backlog_bytes":
+		if c.Qdisc == nil {
+			c.Qdisc = &report.TopQdisc{}
+		}
+		g.take = rate(map[string]*float64{"qdisc_drops_total": &c.Qdisc.Drops, "qdisc_requeues_total": &c.Qdisc.Requeues,
+			"qdisc_overlimits_total": &c.Qdisc.Overlimit, "qdisc_backlog_bytes": &c.Qdisc.Backlog}[name])
+	case "queue_packets_total", "queue_bytes_total", "queue_drops_total", "queue_interrupts_total":
+		g.take = c.queue(labels["queue"], name)
+		undo = func() { delete(c.queues, labels["queue"]) }
+	}
+}
+
+// queue finds where a counter of a queue goes. A figure that the driver does not have stays absent.
+func (c *card) queue(label, name string) func(value, seconds, total float64) {
+	q := c.queues[label]
+	if q == nil {
+		q = &report.TopQueue{Queue: label}
+		c.queues[label] = q
+	}
+	into := new(float64)
+	switch name {
+	case "queue_packets_total":
+		q.Packets = into
+	case "queue_bytes_total":
+		q.Bits = into
+		return func(value, seconds, _ float64) { *into = 8 * per(value, seconds) }
+	case "queue_drops_total":
+		q.Drops = into
+	case "queue_interrupts_total":
+		q.Interrupts = into
+	}
+	return rate(into)
+}
+
+func (m *Meter) meetCPU(g *gauge, name string, labels map[string]string) {
+	number, err := strconv.Atoi(labels["cpu"])
+	if err != nil {
+		return
+	}
+	c := m.cpus[number]
+	if c == nil {
+		c = &report.TopCPU{CPU: number}
+		m.cpus[number], m.modes[number] = c, map[string]float64{}
+	}
+	modes, mode := m.modes[number], labels["mode"]
+	switch name {
+	case "cpu_seconds_total":
+		g.take = func(value, seconds, _ float64) { modes[mode] = per(value, seconds) }
+		g.gone = func() { delete(m.cpus, number); delete(m.modes, number) }
+	case "cpu_card_interrupts_total":
+		g.take = rate(&c.CardInterrupts)
+	case "cpu_softirqs_total":
+		if labels["kind"] == "net_rx" {
+			g.take = rate(&c.NetRX)
+		} else {
+			g.take = rate(&c.NetTX)
+		}
+	case "softnet_packets_total":
+		g.take = rate(&c.Packets)
+	case "softnet_dropped_total":
+		g.take = rate(&c.Dropped)
+	case "softnet_time_squeezes_total":
+		g.take = rate(&c.Squeezes)
+	case "softnet_received_rps_total":
+		g.take = rate(&c.RPS)
+	}
+}
+
+// reading puts copies in order: what the meter keeps changes with the next reading.
+func (m *Meter) reading(r *sample.Reading, seconds float64) report.TopReading {
+	out := report.TopReading{Time: r.Time.UTC(), Seconds: seconds, TCP: m.tcp, UDP: m.udp, Drops: m.drops.list(), Warnings: slices.Clone(r.Warnings),
+		Interfaces: make([]report.TopInterface, 0, len(m.interfaces)), CPUs: make([]report.TopCPU, 0, len(m.cpus))}
+	if m.tcp.Sent > 0 {
+		out.TCP.Retransmitted = min(m.tcp.Retransmits/m.tcp.Sent, 1)
+	}
+	for _, c := range m.interfaces {
+		out.Interfaces = append(out.Interfaces, c.copied())
+	}
+	for _, h := range r.Happened {
+		out.Events = append(out.Events, report.TopEvent{Time: h.Time.UTC(), Change: string(h.Change), Interface: h.Interface, Text: h.Text})
+	}
+	slices.SortFunc(out.Interfaces, func(a, b report.TopInterface) int { return natural(a.Name, b.Name) })
+	for number, c := range m.cpus {
+		one, times := *c, m.modes[number]
+		// The kernel's clock of processors ticks; a share is one of what it counted, not of our interval.
+		total := 0.0
+		for _, t := range times {
+			total += t
+		}
+		if total > 0 {
+			one.User, one.System = (times["user"]+times["nice"])/total, times["system"]/total
+			one.Softirq, one.IRQ, one.Steal = times["softirq"]/total, times["irq"]/total, times["steal"]/total
+			one.Busy = min(max(1-(times["idle"]+times["iowait"])/total, 0), 1)
+		}
+		out.CPUs = append(out.CPUs, one)
+	}
+	slices.SortFunc(out.CPUs, func(a, b report.TopCPU) int { return cmp.Compare(a.CPU, b.CPU) })
+	return out
+}
+
+func (c *card) copied() report.TopInterface {
+	one := c.TopInterface
+	one.Drops, one.Errors = c.drops.list(), c.errors.list()
+	one.Speed = copied(c.Speed)
+	if c.Speed != nil && *c.Speed > 0 {
+		share := max(c.Receive, c.Transmit) / *c.Speed
+		one.Share = &share
+	}
+	if c.Qdisc != nil {
+		q := *c.Qdisc
+		one.Qdisc = &q
+	}
+	one.Queues = make([]report.TopQueue, 0, len(c.queues))
+	for _, q := range c.queues {
+		one.Queues = append(one.Queues, report.TopQueue{Queue: q.Queue, Packets: copied(q.Packets), Bits: copied(q.Bits), Drops: copied(q.Drops), Interrupts: copied(q.Interrupts)})
+	}
+	slices.SortFunc(one.Queues, func(a, b report.TopQueue) int { return natural(a.Queue, b.Queue) })
+	return one
+}
+
+func copied(x *float64) *float64 {
+	if x == nil {
+		return nil
+	}
+	y := *x
+	return &y
+}
+
+// natural compares names so that eth2 comes before eth10.
+func natural(a, b string) int {
+	for i := 0; i < len(a) && i < len(b); i++ {
+		if a[i] == b[i] {
+			continue
+		}
+		if x, y := digits(a, i), digits(b, i); x != "" && y != "" {
+			if d := cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)); d != 0 {
+				return d
+			}
+		}
+		break
+	}
+	return cmp.Compare(a, b)
+}
+
+// digits gives the number that character i of s is in, without zeros in front; empty: it is in none.
+func digits(s string, i int) string {
+	digit := func(j int) bool { return j >= 0 && j < len(s) && '0' <= s[j] && s[j] <= '9' }
+	begin, end := i, i
+	for digit(begin - 1) {
+		begin--
+	}
+	for digit(end) {
+		end++
+	}
+	return strings.TrimLeft(s[begin:end], "0")
+}

@@ -1,0 +1,316 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/unit"
+)
+
+// detail is everything about one interface.
+func (s *State) detail(width int) []Line {
+	g := s.glyphs
+	name := g.inert(s.name)
+	if s.shown == nil {
+		return []Line{{{name + ": reading this host; rates come with the second reading", 0}}}
+	}
+	at := slices.IndexFunc(s.shown.Interfaces, func(i report.TopInterface) bool { return i.Name == s.name })
+	if at < 0 {
+		return []Line{{{name, Bold}, {"  is not here; esc shows those that are", 0}}}
+	}
+	i := &s.shown.Interfaces[at]
+	head := Line{{name, Bold}}
+	if i.Up {
+		head = head.add(0, "  up")
+	} else {
+		head = head.add(Bold|Yellow, "  down")
+	}
+	for _, part := range []string{i.Kind, i.Driver} {
+		if part != "" {
+			head = head.add(0, "  "+g.inert(part))
+		}
+	}
+	if i.Parent != "" {
+		head = head.add(0, "  on "+g.inert(i.Parent))
+	}
+	if i.Speed != nil {
+		head = head.add(0, "  "+g.inert(unit.BitRate(*i.Speed).String()))
+	}
+	if i.MTU > 0 {
+		head = head.add(0, fmt.Sprintf("  MTU %d B", i.MTU))
+	}
+	if i.CarrierChanges > 0 {
+		head = head.add(Bold|Yellow, fmt.Sprintf("  !carrier changed %.0f times", i.CarrierChanges))
+	}
+	lines := []Line{head, nil}
+	lines = append(lines, s.curves(i, width)...)
+	lines = append(lines, nil)
+	lines = append(lines, s.losses(i)...)
+	lines = append(lines, nil)
+	lines = append(lines, s.queues(i, width)...)
+	lines = append(lines, nil)
+	return append(lines, s.counters(width)...)
+}
+
+// curves are what came in and went out, and what was lost, over the last readings.
+func (s *State) curves(i *report.TopInterface, width int) []Line {
+	t := s.trails[i.Name]
+	if t == nil {
+		t = &trail{}
+	}
+	var lines []Line
+	room := min(max(width-34, 0), remembered)
+	for _, c := range []struct {
+		name    string
+		values  []float64
+		now     Span
+		packets float64
+		look    Look
+	}{
+		{"in", t.in, figure(i.Receive), i.ReceivePackets, Green},
+		{"out", t.out, figure(i.Transmit), i.TransmitPackets, Green},
+		{"drops", t.drops, alarm(s.glyphs, dropRate(i)), -1, worst},
+	} {
+		l := Line{{fmt.Sprintf("%-6s", c.name), Bold}}
+		rate := "b/s"
+		if c.packets < 0 {
+			rate = "p/s"
+		}
+		l = l.add(c.now.Look, right(c.now.Text, 7)).add(Dim, " "+rate)
+		if c.packets >= 0 {
+			l = l.add(0, right(short(c.packets), 7)).add(Dim, " p/s")
+		}
+		l = l.pad(30, 0)
+		// The same scale for both directions would hide the acknowledgements; each has its own, and its top is told.
+		l = l.add(c.look, s.glyphs.spark(c.values, room))
+		lines = append(lines, l)
+	}
+	if n := len(t.in); n > 1 {
+		top := func(v []float64) string {
+			if len(v) == 0 {
+				return "0"
+			}
+			return short(slices.Max(v))
+		}
+		lines = append(lines, Line{{fmt.Sprintf("      the last %s; most in %s b/s, out %s b/s, drops %s p/s", unit.FormatSeconds(float64(n)*s.interval.Seconds()), top(t.in), top(t.out), top(t.drops)), Dim}})
+	}
+	return lines
+}
+
+// losses are the places where packets died, broken packets, and what the queueing discipline did.
+func (s *State) losses(i *report.TopInterface) []Line {
+	g := s.glyphs
+	lines := []Line{{{"LOST", Bold}, {"  packets each second, and since the start of this view", Dim}}}
+	quiet := true
+	for _, d := range i.Drops {
+		if d.Rate > 0 || d.Total > 0 {
+			quiet = false
+			cell := alarm(g, d.Rate)
+			if d.Place == unwanted {
+				cell = figure(d.Rate)
+			}
+			lines = append(lines, Line{{fmt.Sprintf("  %-9s%-12s", g.inert(d.Direction), g.inert(d.Place)), 0}}.add(cell.Look, right(cell.Text, 7)).add(0, right(short(d.Total), 9)))
+		}
+	}
+	for _, d := range i.Errors {
+		if d.Rate > 0 || d.Total > 0 {
+			quiet = false
+			cell := alarm(g, d.Rate)
+			lines = append(lines, Line{{fmt.Sprintf("  %-9s%-12s", g.inert(d.Direction), g.inert(d.Place)+" err"), 0}}.add(cell.Look, right(cell.Text, 7)).add(0, right(short(d.Total), 9)))
+		}
+	}
+	if quiet {
+		lines[0] = Line{{"LOST", Bold}, {"  nothing since the start of this view", Dim}}
+	}
+	if q := i.Qdisc; q != nil {
+		backlog := Span{unit.Bytes(max(q.Backlog, 0)).String(), 0}
+		if q.Backlog <= 0 {
+			backlog.Look = Dim
+		}
+		lines = append(lines, s.items("QDISC", maxExtent, piece("drops/s", alarm(g, q.Drops)), piece("requeues/s", figure(q.Requeues)),
+			piece("overlimits/s", figure(q.Overlimit)), piece("backlog", backlog)))
+	}
+	return lines
+}
+
+// queues is a table of the card's queues.
+func (s *State) queues(i *report.TopInterface, width int) []Line {
+	if len(i.Queues) == 0 {
+		return []Line{{{"QUEUES", Bold}, {"  the driver counts none apart", Dim}}}
+	}
+	lines := []Line{queueHead("QUEUE")}
+	for _, q := range i.Queues {
+		lines = append(lines, s.queue(q.Queue, q))
+	}
+	return lines
+}
+
+func queueHead(name string) Line {
+	return Line{{fmt.Sprintf("%-24s%9s%9s%9s%9s", name, "b/s", "p/s", "DROP/s", "IRQ/s"), Bold}}
+}
+
+func (s *State) queue(name string, q report.TopQueue) Line {
+	l := Line{{s.glyphs.inert(name), 0}}.cut(23, s.glyphs.more).pad(24, 0)
+	for k, x := range []*float64{q.Bits, q.Packets, q.Drops, q.Interrupts} {
+		cell := Span{s.glyphs.absent, Dim}
+		switch {
+		case x != nil && k == 2:
+			cell = alarm(s.glyphs, *x)
+		case x != nil:
+			cell = figure(*x)
+		}
+		l = l.add(cell.Look, right(cell.Text, 9))
+	}
+	return l
+}
+
+// counters are those of the driver that moved, in as many columns as there is room for.
+func (s *State) counters(width int) []Line {
+	m := s.moved
+	head := Line{{"COUNTERS THAT MOVED", Bold}, {"  the driver's and the kernel's, each second", Dim}}
+	switch {
+	case m.Interface != s.name:
+		return []Line{head, {{"  reading", Dim}}}
+	case m.Err != nil:
+		return []Line{head, {{"  " + s.glyphs.inert(m.Err.Error()), Yellow}}}
+	case len(m.Counters) == 0:
+		return []Line{head, {{"  none", Dim}}}
+	}
+	const column = 40
+	across := max(width/column, 1)
+	down := (len(m.Counters) + across - 1) / across
+	lines := []Line{head}
+	for r := range down {
+		var l Line
+		for c := range across {
+			if k := c*down + r; k < len(m.Counters) {
+				counter := m.Counters[k]
+				name := Line{{"  " + s.glyphs.inert(counter.Name), 0}}.cut(column-10, s.glyphs.more).pad(column-10, 0)
+				l = append(l.pad(c*column, 0), name...).add(figure(counter.Rate).Look, right(short(counter.Rate), 8))
+			}
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+// processors is the page of all processors, and of the queues of all cards.
+func (s *State) processors(width int) []Line {
+	if s.shown == nil {
+		return []Line{{{"reading this host; rates come with the second reading", 0}}}
+	}
+	lines := s.cpuRows(s.shown.CPUs, width)
+	type named struct {
+		name string
+		report.TopQueue
+	}
+	var all []named
+	for _, i := range s.shown.Interfaces {
+		if !matches(&i, s.filter) {
+			continue
+		}
+		for _, q := range i.Queues {
+			all = append(all, named{i.Name + " " + q.Queue, q})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b named) int {
+		return cmp.Or(cmp.Compare(valueOr(b.Interrupts, 0), valueOr(a.Interrupts, 0)), cmp.Compare(valueOr(b.Packets, 0), valueOr(a.Packets, 0)))
+	})
+	lines = append(lines, nil)
+	if len(all) == 0 {
+		return append(lines, Line{{"QUEUES", Bold}, {"  no driver counts any apart", Dim}})
+	}
+	lines = append(lines, queueHead("QUEUE, busiest first"))
+	for _, q := range all {
+		lines = append(lines, s.queue(q.name, q.TopQueue))
+	}
+	return lines
+}
+
+// verdicts is the page of all findings with their remedies, of all changes, and of what could not be read.
+func (s *State) verdicts(width int) []Line {
+	g := s.glyphs
+	lines := s.findingLines(width, s.age())
+	if len(s.verdict.Findings) > 0 {
+		lines = []Line{{{"FINDINGS", Bold}, {"  " + s.age() + ", of this host by itself", Dim}}}
+		for _, f := range s.verdict.Findings {
+			lines = append(lines, s.wrapped(s.finding(f), width, 3)...)
+			if f.Remedy.Text != "" && f.Severity != diagnose.Info {
+				lines = append(lines, s.wrapped(Line{{"   remedy: " + g.inert(f.Remedy.Text), Dim}}, width, 5)...)
+			}
+		}
+	}
+	lines = append(lines, nil)
+	for _, l := range s.latestLines(width, 100) {
+		lines = append(lines, s.wrapped(l, width, 5)...)
+	}
+	if s.shown != nil && len(s.shown.Warnings) > 0 {
+		lines = append(lines, nil, Line{{"NOT READ", Bold}})
+		for _, w := range s.shown.Warnings {
+			lines = append(lines, s.wrapped(Line{{"   " + g.inert(w), 0}}, width, 5)...)
+		}
+	}
+	return lines
+}
+
+// wrapped breaks a line at blanks; what follows is indented. Its last span alone is broken.
+func (s *State) wrapped(l Line, width, indent int) []Line {
+	if len(l) == 0 || l.width() <= width {
+		return []Line{l}
+	}
+	last := l[len(l)-1]
+	current := slices.Clone(l[:len(l)-1])
+	lead := last.Text[:len(last.Text)-len(strings.TrimLeft(last.Text, " "))]
+	current = current.add(last.Look, lead)
+	var lines []Line
+	fresh := true
+	for _, word := range strings.Fields(last.Text) {
+		need := utf8.RuneCountInString(word)
+		if !fresh {
+			need++
+		}
+		if !fresh && current.width()+need > width {
+			lines = append(lines, current)
+			current, fresh = Line{{strings.Repeat(" ", min(indent, max(width-1, 0))), 0}}, true
+		}
+		if !fresh {
+			word = " " + word
+		}
+		current, fresh = current.add(last.Look, word), false
+	}
+	return append(lines, current)
+}
+
+// help names the keys and explains the columns.
+func (s *State) help(width int) []Line {
+	lines := []Line{{{"KEYS", Bold}}}
+	for _, k := range [][2]string{
+		{"up down k j", "choose an interface; pgup, pgdown, home and end go further"},
+		{"enter", "everything about the chosen interface: curves, losses, queues, counters that moved"},
+		{"esc", "back; on the first page: show all interfaces again"},
+		{"/", "show only interfaces with this text in name, driver, kind or parent"},
+		{"< >", "sort by the next column; left and right do the same"},
+		{"r", "sort the other way about"},
+		{"i", "hide interfaces at rest"},
+		{"space", "pause what is shown; what is remembered goes on"},
+		{"c", "all processors, and the queues of all cards"},
+		{"f", "all findings with their remedies, changes, and what could not be read"},
+		{"tab", "the next page"},
+		{"q ctrl+c", "leave"},
+	} {
+		lines = append(lines, s.wrapped(Line{{fmt.Sprintf("  %-13s", k[0]), Bold}, {k[1], 0}}, width, 15)...)
+	}
+	lines = append(lines, nil, Line{{"COLUMNS", Bold}})
+	for _, c := range Columns() {
+		lines = append(lines, s.wrapped(Line{{fmt.Sprintf("  %-13s", cmp.Or(c.Title, c.Name)), Bold}, {c.Help, 0}}, width, 15)...)
+	}
+	return append(lines, nil, Line{{"MARKS", Bold}},
+		Line{{"  !             ", worst}, {"packets are lost or sent again, a link is full, a processor has no time left", 0}},
+		Line{{"  dim           ", Dim}, {"nothing happens", 0}},
+		Line{{"  !! ! *        ", Bold}, {"findings: critical, warning, notice", 0}})
+}

@@ -1,0 +1,189 @@
+package top
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/linerate/linerate/internal/durable"
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/loop"
+	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/sample"
+)
+
+// How often the host is judged while the view is open, and for how long it is watched for it.
+const (
+	judgeEvery = 10 * time.Second
+	judgeFor   = 3 * time.Second
+)
+
+// latest is how many changes are shown and told.
+const latest = 10
+
+// queued is how many readings wait for a screen that is slow, before the oldest is dropped.
+const queued = 64
+
+// Source is where a live view gets what it shows.
+type Source struct {
+	Interval time.Duration
+	StateDir string // where the journal is
+	NoState  error  // why that is not known; nil: it is
+}
+
+// readings takes a reading each interval and gives what happened in between, until ctx ends or give says false. A reading that comes late does not make
+// the next ones late.
+func (o Source) readings(ctx context.Context, sampler *sample.Sampler, give func(report.TopReading) bool) error {
+	meter := NewMeter()
+	tick := time.NewTicker(o.Interval)
+	defer tick.Stop()
+	for {
+		r, err := sampler.Read(time.Time{})
+		if err != nil {
+			return err
+		}
+		if t, ok := meter.Take(r); ok && !give(t) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// judge looks at this host without loading it.
+func judge(ctx context.Context, d time.Duration) Verdict {
+	v, err := loop.Watch(ctx, loop.WatchOptions{Duration: d})
+	if err != nil {
+		return Verdict{Err: err}
+	}
+	return Verdict{Time: time.Now(), Findings: v.Findings}
+}
+
+// changes reads the journal without taking it.
+func (o Source) changes() Journal {
+	if o.NoState != nil {
+		return Journal{Err: o.NoState}
+	}
+	all, err := journal.History(durable.OS(), o.StateDir)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return Journal{Err: fmt.Errorf("the journal in %s may not be read by this user", o.StateDir)}
+	case err != nil:
+		return Journal{Err: err}
+	}
+	all = slices.Clone(all[max(len(all)-latest, 0):])
+	slices.Reverse(all)
+	return Journal{Changes: all}
+}
+
+// moved gives the counters of an interface that moved between two readings of a host.
+func moved(name string, before, after *host.Counters) Moved {
+	m := Moved{Interface: name}
+	d := host.Sub(before, after)
+	if d.Seconds <= 0 {
+		return m
+	}
+	for key, n := range d.Values {
+		family, rest, _ := strings.Cut(key, ".")
+		counter, ours := strings.CutPrefix(rest, name+".")
+		if n > 0 && ours && (family == "ethtool" || family == "nic" || family == "qdisc") {
+			m.Counters = append(m.Counters, Counter{Name: family + " " + counter, Rate: float64(n) / d.Seconds})
+		}
+	}
+	slices.SortFunc(m.Counters, func(a, b Counter) int { return cmp.Or(cmp.Compare(b.Rate, a.Rate), cmp.Compare(a.Name, b.Name)) })
+	return m
+}
+
+// Run shows the live view of this host until the user leaves or ctx ends.
+func Run(ctx context.Context, t Terminal, begin Begin, source Source) error {
+	sampler, err := openSampler()
+	if err != nil {
+		return err
+	}
+	defer sampler.Close()
+	begin.Interval = source.Interval
+	queue := make(chan report.TopReading, queued)
+	return Show(ctx, t, NewState(begin),
+		func(ctx context.Context, _ *Handle) error {
+			return source.readings(ctx, sampler, func(r report.TopReading) bool { return put(queue, r) })
+		},
+		func(ctx context.Context, h *Handle) error {
+			for {
+				select {
+				case <-ctx.Done():
+					return nil
+				case r := <-queue:
+					h.Change(func(s *State) { s.Reading(r) })
+				}
+			}
+		},
+		source.judgements, source.counted)
+}
+
+func openSampler() (*sample.Sampler, error) { return sample.New(sample.Options{Tolerance: -1}) }
+
+// put adds a reading to a queue that nobody may have looked at for long. It never waits: the oldest goes.
+func put(queue chan report.TopReading, r report.TopReading) bool {
+	for {
+		select {
+		case queue <- r:
+			return true
+		default:
+		}
+		select {
+		case <-queue:
+		default:
+		}
+	}
+}
+
+// judgements keep the verdict and the changes fresh.
+func (o Source) judgements(ctx context.Context, h *Handle) error {
+	tick := time.NewTicker(judgeEvery)
+	defer tick.Stop()
+	for {
+		j := o.changes()
+		h.Change(func(s *State) { s.Changed(j) })
+		v := judge(ctx, judgeFor)
+		h.Change(func(s *State) { s.Judged(v) })
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// counted reads the counters of the interface that is open, and nothing when none is: they are dear.
+func (o Source) counted(ctx context.Context, h *Handle) error {
+	tick := time.NewTicker(max(o.Interval, time.Second))
+	defer tick.Stop()
+	var before *host.Counters
+	for {
+		if name := h.Watched(); name == "" {
+			before = nil
+		} else if after, err := (host.Root{}).Counters(); err != nil {
+			h.Change(func(s *State) { s.Counted(Moved{Interface: name, Err: err}) })
+		} else {
+			if before != nil {
+				m := moved(name, before, after)
+				h.Change(func(s *State) { s.Counted(m) })
+			}
+			before = after
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}

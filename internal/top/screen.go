@@ -1,0 +1,155 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// framesPerSecond is how often the terminal is written to at most: as fast as keys should be seen to work, and no faster, because each look costs.
+const framesPerSecond = 15
+
+// screen joins a state to bubbletea. The text is laid out when something has come, and not each time that bubbletea asks.
+type screen struct {
+	state         *State
+	colour        bool
+	width, height int
+	text          string
+
+	mu      sync.Mutex
+	watched string // the interface whose counters are wanted
+}
+
+func (s *screen) Init() tea.Cmd { return nil }
+
+// Update takes what came: a key, a size, or a change of the state made by whoever sent it.
+func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		s.width, s.height = msg.Width, msg.Height
+	case tea.KeyPressMsg:
+		if msg.String() == "ctrl+z" {
+			return s, tea.Suspend
+		}
+		if s.state.Key(msg.String()) {
+			return s, tea.Quit
+		}
+		s.mu.Lock()
+		s.watched = s.state.Watched()
+		s.mu.Unlock()
+	case tea.PasteMsg:
+		for _, r := range msg.Content {
+			if s.state.typing {
+				s.state.Key(string(r))
+			}
+		}
+	case func(*State):
+		msg(s.state)
+	default:
+		return s, nil
+	}
+	s.draw()
+	return s, nil
+}
+
+func (s *screen) draw() {
+	var b strings.Builder
+	for i, l := range s.state.Lines(s.width, s.height) {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(l.ANSI(s.colour))
+	}
+	s.text = b.String()
+}
+
+func (s *screen) View() tea.View {
+	return tea.View{Content: s.text, AltScreen: true}
+}
+
+// Terminal is where the screen is shown.
+type Terminal struct {
+	In          io.Reader
+	Out         io.Writer
+	Environment []string
+	Colour      bool
+}
+
+// Handle is how what goes on behind a screen reaches it, from any goroutine.
+type Handle struct {
+	ctx     context.Context
+	program *tea.Program
+	screen  *screen
+	quit    func()
+
+	mu       sync.Mutex
+	failed   []error
+	panicked []string
+}
+
+// Change changes the state and has it drawn. It waits for a screen that is busy; false: the screen is gone.
+func (h *Handle) Change(change func(*State)) bool {
+	h.program.Send(change)
+	return h.ctx.Err() == nil
+}
+
+// Watched is the interface whose counters are wanted; empty: none.
+func (h *Handle) Watched() string {
+	h.screen.mu.Lock()
+	defer h.screen.mu.Unlock()
+	return h.screen.watched
+}
+
+// run does work. Work that fails ends the screen. So does work that panics, and the panic goes on when the terminal is a person's again: a program that dies
+// at once would leave one that echoes no key.
+func (h *Handle) run(work func(context.Context, *Handle) error) {
+	defer func() {
+		if r := recover(); r != nil {
+			h.mu.Lock()
+			h.panicked = append(h.panicked, fmt.Sprintf("%v\n%s", r, debug.Stack()))
+			h.mu.Unlock()
+			h.quit()
+		}
+	}()
+	if err := work(h.ctx, h); err != nil && h.ctx.Err() == nil {
+		h.mu.Lock()
+		h.failed = append(h.failed, err)
+		h.mu.Unlock()
+		h.quit()
+	}
+}
+
+// Show draws a state until the user leaves or ctx ends, both of which are no error; then the terminal is as it was. Each of works runs beside it, in a
+// goroutine of its own, and must return when its context ends.
+func Show(ctx context.Context, t Terminal, state *State, works ...func(context.Context, *Handle) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &screen{state: state, colour: t.Colour, watched: state.Watched()}
+	// Signals are the caller's: they end ctx.
+	program := tea.NewProgram(s, tea.WithContext(ctx), tea.WithInput(t.In), tea.WithOutput(t.Out), tea.WithEnvironment(t.Environment),
+		tea.WithFPS(framesPerSecond), tea.WithoutSignalHandler())
+	h := &Handle{ctx: ctx, program: program, screen: s, quit: cancel}
+	var group sync.WaitGroup
+	for _, work := range works {
+		group.Go(func() { h.run(work) })
+	}
+	_, err := program.Run()
+	if ctx.Err() != nil && !errors.Is(err, tea.ErrProgramPanic) {
+		err = nil // whoever ended it knows
+	}
+	cancel()
+	group.Wait()
+	if len(h.panicked) > 0 {
+		panic(h.panicked[0])
+	}
+	if err != nil {
+		err = fmt.Errorf("show the live view: %w", err)
+	}
+	return errors.Join(append(h.failed, err)...)
+}

@@ -1,0 +1,170 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/linerate/linerate/internal/report"
+)
+
+// The bounds of what may be asked for.
+const (
+	MinInterval = 100 * time.Millisecond
+	MaxInterval = time.Minute
+	MaxCount    = 3600 // readings of one document, which is in memory until it is whole
+)
+
+// tableWidth is how wide a table for scripts is.
+const tableWidth = 110
+
+// Asked is what was typed.
+type Asked struct {
+	Begin
+	Once  bool
+	Count int // 0: not said
+}
+
+// Check says what cannot be meant.
+func (a *Asked) Check() error {
+	switch {
+	case a.Interval < MinInterval || a.Interval > MaxInterval:
+		return fmt.Errorf("--interval %v: must be from %v to %v", a.Interval, MinInterval, MaxInterval)
+	case a.Count < 0 || a.Count > MaxCount:
+		return fmt.Errorf("--count %d: must be from 1 to %d", a.Count, MaxCount)
+	case a.Once && a.Count > 1:
+		return errors.New("--once and --count: one of them says how many readings")
+	case a.Sort != "" && !slices.Contains(columnNames(), a.Sort):
+		return fmt.Errorf("--sort %q: not one of %s", a.Sort, strings.Join(columnNames(), ", "))
+	case a.Filter != "" && a.Interface != "":
+		return errors.New("--filter and --interface: one of them says what is shown")
+	}
+	return nil
+}
+
+// SortNames are what --sort takes, for a help text.
+func SortNames() string { return strings.Join(columnNames(), ", ") }
+
+// Collected is what a script gets.
+type Collected struct {
+	Readings []report.TopReading
+	Verdict  Verdict
+	Journal  Journal
+	Hidden   int // interfaces that were there in the last reading and are not told
+}
+
+// ErrNoInterface: there is no interface of that name.
+var ErrNoInterface = errors.New("no such interface")
+
+// Collect takes as many readings as were asked for, one at least, and judges the host meanwhile if there is time for it. each gets every reading as it comes and may
+// end it with an error. What was collected is given also with an error: a context that has ended most often.
+func Collect(ctx context.Context, a Asked, source Source, each func(report.TopReading) error) (Collected, error) {
+	var c Collected
+	sampler, err := openSampler()
+	if err != nil {
+		return c, err
+	}
+	defer sampler.Close()
+	count := max(a.Count, 1)
+	judged := make(chan Verdict, 1)
+	whole := time.Duration(count) * source.Interval
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// Shares of processors say little of less than a second.
+	if whole >= time.Second {
+		go func() { judged <- judge(ctx, min(whole, judgeFor)) }()
+	} else {
+		judged <- Verdict{Err: errors.New("it takes a second or more to judge a host")}
+	}
+	var failed error
+	err = source.readings(ctx, sampler, func(r report.TopReading) bool {
+		all := len(r.Interfaces)
+		if r.Interfaces, failed = a.choose(r.Interfaces); failed != nil {
+			return false
+		}
+		c.Hidden = all - len(r.Interfaces)
+		c.Readings = append(c.Readings, r)
+		failed = each(r)
+		return failed == nil && len(c.Readings) < count
+	})
+	c.Journal = source.changes()
+	if err = errors.Join(err, failed, ctx.Err()); err != nil {
+		cancel()
+	}
+	c.Verdict = <-judged
+	return c, err
+}
+
+func (a *Asked) choose(all []report.TopInterface) ([]report.TopInterface, error) {
+	if a.Interface == "" {
+		chosen := arrange(all, a.Filter, a.sorted(), false, false)
+		return append([]report.TopInterface{}, chosen...), nil
+	}
+	for _, i := range all {
+		if i.Name == a.Interface {
+			return []report.TopInterface{i}, nil
+		}
+	}
+	return nil, fmt.Errorf("show interface %q: %w", a.Interface, ErrNoInterface)
+}
+
+func (a *Asked) sorted() string {
+	if a.Sort == "" {
+		return "traffic"
+	}
+	return a.Sort
+}
+
+// Table prints a reading for people and scripts: as the screen has it, without its frame.
+func (a *Asked) Table(w io.Writer, r report.TopReading) error {
+	s := NewState(a.Begin)
+	s.bare, s.view = true, Overview
+	s.Reading(r)
+	lines := []Line{s.title(), s.cpuLine(tableWidth), s.protocolLine(tableWidth)}
+	if behind := s.behindLine(tableWidth); behind != nil {
+		lines = append(lines, behind)
+	}
+	lines = append(lines, nil)
+	if a.Interface != "" {
+		lines = append(lines, s.detail(tableWidth)...)
+		lines = lines[:len(lines)-len(s.counters(tableWidth))] // those are read for the screen alone
+	} else {
+		rows := s.rows()
+		lines = append(lines, s.tableHead(rows, tableWidth))
+		lines = append(lines, s.table(rows, tableWidth, len(rows))...)
+		lines = append(lines, nil)
+		lines = append(lines, s.cpuRows(r.CPUs, tableWidth)...)
+	}
+	for _, warning := range r.Warnings {
+		lines = append(lines, Line{{"not read: " + s.glyphs.inert(warning), 0}})
+	}
+	return write(w, append(lines, nil))
+}
+
+// Ending prints what goes with all tables: findings and changes.
+func (a *Asked) Ending(w io.Writer, c Collected) error {
+	s := NewState(a.Begin)
+	if n := len(c.Readings); n > 0 {
+		s.Reading(c.Readings[n-1])
+	}
+	s.Judged(c.Verdict)
+	s.Changed(c.Journal)
+	var lines []Line
+	for _, l := range append(s.findingLines(tableWidth, ""), s.latestLines(tableWidth, latest)...) {
+		lines = append(lines, s.wrapped(l, tableWidth, 5)...)
+	}
+	return write(w, lines)
+}
+
+func write(w io.Writer, lines []Line) error {
+	var b strings.Builder
+	for _, l := range lines {
+		b.WriteString(l.String() + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

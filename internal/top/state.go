@@ -1,0 +1,357 @@
+package top
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/report"
+)
+
+// View is a page of the screen.
+type View int
+
+// The views.
+const (
+	Overview View = iota
+	Interface
+	Processors
+	Verdicts
+	Help
+)
+
+// remembered is how many readings of an interface are kept for its curve.
+const remembered = 120
+
+// Verdict is what was found on the host when it was last judged.
+type Verdict struct {
+	Time     time.Time // zero: not yet
+	Findings []diagnose.Finding
+	Err      error
+}
+
+// Journal is what was last changed.
+type Journal struct {
+	Changes []journal.Change // newest first
+	Err     error
+}
+
+// Moved are the counters of one interface's driver that moved.
+type Moved struct {
+	Interface string
+	Counters  []Counter // those that moved most first
+	Err       error
+}
+
+// Counter is one of them.
+type Counter struct {
+	Name string
+	Rate float64 // each second
+}
+
+// State is all that the screen depends on.
+type State struct {
+	host     string
+	interval time.Duration
+	glyphs   *glyphs
+	bare     bool // a table for scripts: no row is marked, nothing is curved
+
+	last   *report.TopReading // the newest
+	shown  *report.TopReading // what is drawn: the newest, unless paused
+	paused bool
+	trails map[string]*trail
+	events []report.TopEvent // newest first
+
+	verdict Verdict
+	journal Journal
+	moved   Moved
+
+	view     View
+	before   View   // Help: where it was asked for
+	name     string // selected interface
+	first    int    // first row drawn, as far as the room is known
+	scroll   int    // of the pages that are no table
+	page     int    // rows of the last screen, for the keys that move by one
+	sort     string
+	reversed bool
+	busyOnly bool
+	filter   string
+	typing   bool
+	backup   string // the filter before typing
+}
+
+// trail is what an interface did in the last readings, oldest first.
+type trail struct{ in, out, drops []float64 }
+
+func (t *trail) add(i *report.TopInterface) {
+	add := func(s []float64, x float64) []float64 {
+		if len(s) >= remembered {
+			s = s[:copy(s, s[1:])]
+		}
+		return append(s, x)
+	}
+	t.in, t.out, t.drops = add(t.in, i.Receive), add(t.out, i.Transmit), add(t.drops, dropRate(i))
+}
+
+// Begin says how the screen begins.
+type Begin struct {
+	Host      string
+	Interval  time.Duration
+	ASCII     bool   // the terminal has no other characters
+	Sort      string // name of a column; empty: traffic
+	Filter    string
+	Interface string // opened at once; empty: the overview
+}
+
+// NewState makes a screen that has seen nothing.
+func NewState(b Begin) *State {
+	s := &State{host: b.Host, interval: b.Interval, glyphs: &wide, trails: map[string]*trail{}, sort: "traffic", filter: b.Filter, name: b.Interface}
+	if b.ASCII {
+		s.glyphs = &plain
+	}
+	if b.Sort != "" {
+		s.sort = b.Sort
+	}
+	if b.Interface != "" {
+		s.view = Interface
+	}
+	return s
+}
+
+// Reading takes what happened in one more interval. A pause keeps what is shown, and not what is remembered.
+func (s *State) Reading(r report.TopReading) {
+	s.last = &r
+	if !s.paused {
+		s.shown = &r
+	}
+	for name := range s.trails {
+		if !slices.ContainsFunc(r.Interfaces, func(i report.TopInterface) bool { return i.Name == name }) {
+			delete(s.trails, name)
+		}
+	}
+	for i := range r.Interfaces {
+		one := &r.Interfaces[i]
+		if s.trails[one.Name] == nil {
+			s.trails[one.Name] = &trail{}
+		}
+		s.trails[one.Name].add(one)
+	}
+	for _, e := range r.Events {
+		s.events = slices.Insert(s.events, 0, e)
+	}
+	s.events = s.events[:min(len(s.events), 50)]
+}
+
+// Judged takes a verdict. One that failed leaves the findings of the one before.
+func (s *State) Judged(v Verdict) {
+	if v.Err != nil && len(v.Findings) == 0 {
+		v.Findings, v.Time = s.verdict.Findings, s.verdict.Time
+	}
+	s.verdict = v
+}
+
+// Changed takes what the journal says now.
+func (s *State) Changed(j Journal) { s.journal = j }
+
+// Counted takes the counters of a driver.
+func (s *State) Counted(m Moved) {
+	if !s.paused {
+		s.moved = m
+	}
+}
+
+// Watched is the interface whose counters are wanted; empty: none.
+func (s *State) Watched() string {
+	if s.view == Interface {
+		return s.name
+	}
+	return ""
+}
+
+// rows are the interfaces of the overview.
+func (s *State) rows() []report.TopInterface {
+	if s.shown == nil {
+		return nil
+	}
+	return arrange(s.shown.Interfaces, s.filter, s.sort, s.reversed, s.busyOnly)
+}
+
+// Key takes a key by its name as bubbletea has it. True: the user wants to leave.
+func (s *State) Key(key string) (quit bool) {
+	if key == "ctrl+c" {
+		return true
+	}
+	if s.typing {
+		s.typeFilter(key)
+		return false
+	}
+	switch key {
+	case "q":
+		return true
+	case "?", "h", "f1":
+		if s.view != Help {
+			s.open(Help)
+		} else {
+			s.open(s.before)
+		}
+	case "esc", "backspace":
+		s.back()
+	case "space", " ", "p":
+		s.pause()
+	case "c":
+		s.toggle(Processors)
+	case "f":
+		s.toggle(Verdicts)
+	case "/":
+		if s.view == Overview || s.view == Processors {
+			s.typing, s.backup = true, s.filter
+		}
+	case "i":
+		s.busyOnly = !s.busyOnly
+	case "r":
+		s.reversed = !s.reversed
+	case ">", ".", "right":
+		s.nextColumn(1)
+	case "<", ",", "left":
+		s.nextColumn(-1)
+	case "enter":
+		if s.view == Overview && s.selected() != nil {
+			s.name = s.selected().Name
+			s.open(Interface)
+		}
+	case "tab":
+		s.open(map[View]View{Overview: Processors, Processors: Verdicts, Verdicts: Overview, Interface: Overview}[s.view])
+	default:
+		s.move(key)
+	}
+	return false
+}
+
+func (s *State) open(v View) {
+	if v == Help {
+		s.before = s.view
+	}
+	s.view, s.scroll = v, 0
+	if v != Interface {
+		s.moved = Moved{}
+	}
+}
+
+func (s *State) toggle(v View) {
+	if s.view == v {
+		v = Overview
+	}
+	s.open(v)
+}
+
+// back leaves a page, then a filter.
+func (s *State) back() {
+	switch {
+	case s.view == Help:
+		s.open(s.before)
+	case s.view != Overview:
+		s.open(Overview)
+	default:
+		s.filter = ""
+	}
+}
+
+func (s *State) pause() {
+	s.paused = !s.paused
+	if !s.paused {
+		s.shown = s.last
+	}
+}
+
+// nextColumn sorts by another column. It begins in its own order: what was reversed for one is seldom meant for the next.
+func (s *State) nextColumn(step int) {
+	names := columnNames()
+	at := slices.Index(names, s.sort)
+	s.sort, s.reversed = names[(at+step+len(names))%len(names)], false
+}
+
+func (s *State) typeFilter(key string) {
+	switch key {
+	case "enter":
+		s.typing = false
+	case "esc":
+		s.typing, s.filter = false, s.backup
+	case "backspace":
+		if s.filter != "" {
+			_, size := utf8.DecodeLastRuneInString(s.filter)
+			s.filter = s.filter[:len(s.filter)-size]
+		}
+	case "ctrl+u":
+		s.filter = ""
+	default:
+		// What is typed comes as one character; other keys have longer names.
+		if utf8.RuneCountInString(key) == 1 && len(s.filter) < 64 {
+			s.filter += key
+		}
+	}
+}
+
+// selected is the row that is marked; nil: there is none. A row that is gone is replaced by the first.
+func (s *State) selected() *report.TopInterface {
+	rows := s.rows()
+	if len(rows) == 0 {
+		return nil
+	}
+	return &rows[max(s.index(rows), 0)]
+}
+
+func (s *State) index(rows []report.TopInterface) int {
+	return slices.IndexFunc(rows, func(i report.TopInterface) bool { return i.Name == s.name })
+}
+
+// move goes through the rows of the table, or scrolls a page.
+func (s *State) move(key string) {
+	page := max(s.page-1, 1)
+	step, ok := map[string]int{"up": -1, "k": -1, "down": 1, "j": 1, "pgup": -page, "pgdown": page, "home": -1 << 20, "g": -1 << 20, "end": 1 << 20, "G": 1 << 20}[key]
+	if !ok {
+		return
+	}
+	if s.view != Overview {
+		s.scroll = max(s.scroll+step, 0) // its end is known when the page is laid out
+		return
+	}
+	rows := s.rows()
+	if len(rows) > 0 {
+		s.name = rows[min(max(max(s.index(rows), 0)+step, 0), len(rows)-1)].Name
+	}
+}
+
+// newest are changes and events together, newest first, as lines for people.
+func (s *State) newest() []news {
+	var all []news
+	for _, c := range s.journal.Changes {
+		text := "change " + c.ID + " " + string(c.Knob) + ": " + string(c.From) + " → " + string(c.To) + " (" + string(c.State) + ")"
+		look := Look(0)
+		if c.State == journal.Trial {
+			look = Bold | Yellow
+		}
+		all = append(all, news{c.Time, text, look})
+	}
+	for _, e := range s.events {
+		text := e.Text
+		if e.Interface != "" && !strings.Contains(text, e.Interface) {
+			text = e.Interface + ": " + text
+		}
+		look := Look(0)
+		if e.Change == "link-down" || e.Change == "link-gone" {
+			look = Bold | Yellow
+		}
+		all = append(all, news{e.Time, text, look})
+	}
+	slices.SortStableFunc(all, func(a, b news) int { return b.time.Compare(a.time) })
+	return all
+}
+
+type news struct {
+	time time.Time
+	text string
+	look Look
+}
