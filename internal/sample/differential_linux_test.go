@@ -2,9 +2,12 @@ package sample_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net"
 	"strconv"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/nl/nltest"
@@ -230,4 +233,17 @@ func TestAgreesWithHostCounters(t *testing.T) {
 			t.Errorf("of %d figures %d moved", len(pairs), moved)
 		}
 	})
+}
+
+// broadcast sends datagrams to all of a network, which need no neighbour.
+func broadcast(t *testing.T, to string, datagrams int) {
+	t.Helper()
+	conn, err := net.Dial("udp4", to)
+	nltest.Must(t, err)
+	defer func() { _ = conn.Close() }()
+	for range datagrams {
+		if _, err := conn.Write(make([]byte, 500)); err != nil && !errors.Is(err, unix.ENOBUFS) {
+			t.Fatal(err)
+		}
+	}
 }

@@ -131,7 +131,7 @@ func TestPace(t *testing.T) {
 		t.Error("not due at first")
 	}
 	p.done(0, 10*time.Millisecond, 1)
-	if p.due(3 * time.Second) || !p.due(4*time.Second) {
+	if p.due(3*time.Second) || !p.due(4*time.Second) {
 		t.Errorf("after 10 ms it is due at %v", p.next)
 	}
 	p.done(4*time.Second, time.Millisecond, 2)
