@@ -1,0 +1,90 @@
+// What is asked of the hub, and what went wrong when it does not answer. Every address is relative to the page's own.
+
+// Failure says why there is no answer: auth, refused, missing, busy, bad (our question), hub (its fault), away (no connection).
+export class Failure extends Error {
+  constructor(kind, status, message) {
+    super(message);
+    this.kind = kind;
+    this.status = status;
+  }
+}
+
+const kinds = { 400: "bad", 401: "auth", 403: "refused", 404: "missing", 422: "bad", 429: "busy", 503: "busy" };
+
+// health is the last failure by kind; the bar above the page tells it until an answer comes.
+export const health = { failure: undefined, since: 0, told: () => {} };
+
+function healthy(failure) {
+  const was = health.failure?.kind;
+  health.failure = failure;
+  if (was !== failure?.kind) {
+    health.since = Date.now() / 1000;
+    health.told();
+  }
+}
+
+// get asks for a document. Parameters that are undefined or empty are left out.
+export async function get(path, params = {}, signal) {
+  const url = new URL(path, document.baseURI);
+  url.hash = "";
+  for (const [key, value] of Object.entries(params)) {
+    if (value !== undefined && value !== null && value !== "") url.searchParams.set(key, value);
+  }
+  let answer, body;
+  try {
+    answer = await fetch(url, { signal, headers: { Accept: "application/json" } });
+    body = await answer.text();
+  } catch (cause) {
+    if (cause.name === "AbortError") throw cause;
+    const failure = new Failure("away", 0, "the hub does not answer");
+    healthy(failure);
+    throw failure;
+  }
+  let said;
+  try {
+    said = JSON.parse(body);
+  } catch {
+    said = undefined; // a proxy's page, or half an answer
+  }
+  if (answer.ok && said !== undefined) {
+    healthy(undefined);
+    return said;
+  }
+  const kind = answer.ok ? "hub" : kinds[answer.status] ?? "hub";
+  const failure = new Failure(kind, answer.status, typeof said?.error === "string" ? said.error : answer.ok ? "the answer is no JSON" : "status " + answer.status);
+  // A question that the hub cannot answer says nothing of the hub.
+  if (kind !== "bad" && kind !== "missing") healthy(failure);
+  throw failure;
+}
+
+const ours = "api/linerate/v1/";
+
+export const status = (signal) => get(ours + "status", {}, signal);
+export const hosts = (signal) => get(ours + "hosts", {}, signal);
+export const findings = (signal) => get(ours + "findings", {}, signal);
+export const matrixOfHosts = (signal) => get(ours + "matrix", {}, signal);
+export const events = (params, signal) => get(ours + "events", params, signal);
+export const storedDocument = (id, signal) => get(ours + "documents/" + encodeURIComponent(id), {}, signal);
+export const compare = (params, signal) => get(ours + "compare", params, signal);
+
+// queryRange and query are Prometheus's own.
+export const queryRange = (query, start, end, step, signal) => get("api/v1/query_range", { query, start, end, step }, signal).then(data);
+export const query = (question, time, signal) => get("api/v1/query", { query: question, time: time.toFixed(3) }, signal).then(data);
+
+function data(answer) {
+  if (answer.status !== "success") throw new Failure("hub", 200, answer.error ?? "no result");
+  return answer.data.result;
+}
+
+// inWords says what a failure means to the reader, and what to do.
+export function inWords(failure) {
+  switch (failure.kind) {
+    case "auth": return "This browser is not logged in to the hub. Reload the page and give the password.";
+    case "refused": return "The hub refuses this browser: " + failure.message + ".";
+    case "busy": return "The hub has too much to do, or is still starting, and asks to wait. The page tries again by itself.";
+    case "away": return "The hub does not answer. What is shown is what was known before; the page tries again by itself.";
+    case "missing": return "There is no such thing here: " + failure.message + ".";
+    case "bad": return "The hub does not take this question: " + failure.message + ".";
+    default: return "The hub failed: " + failure.message + ".";
+  }
+}

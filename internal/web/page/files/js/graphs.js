@@ -1,0 +1,125 @@
+// Which graphs an interface and its host have: what each asks for, and how its answer becomes lines.
+
+import { matrix, rate, selector, several } from "./query.js";
+import { bits, packets, perSecond, percent, seconds } from "./units.js";
+
+const palette = ["s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8"];
+const natural = new Intl.Collator("en", { numeric: true }).compare;
+
+// inOut are the two lines of a mirrored graph.
+const inOut = (rows, overlaid) => [
+  { label: "In", colour: "in", filled: true, values: pick(rows, "in") },
+  { label: "Out", colour: "out", filled: !overlaid, below: !overlaid, values: pick(rows, "out") },
+].filter((r) => r.values);
+
+const pick = (rows, name) => rows.find((r) => r.labels.q === name)?.values;
+
+// biggest keeps the lines that carry most and adds up the others: eight can be told apart, sixty-four cannot.
+function biggest(rows, name, most = 8) {
+  const size = (r) => r.values.reduce((sum, v) => sum + (v ?? 0), 0);
+  const sorted = rows.map((r) => ({ label: name(r.labels), values: r.values, size: size(r) })).filter((r) => r.size > 0).sort((a, b) => b.size - a.size);
+  const kept = sorted.slice(0, sorted.length > most ? most - 1 : most).sort((a, b) => natural(a.label, b.label));
+  const others = sorted.slice(kept.length);
+  const out = kept.map((r, i) => ({ label: r.label, values: r.values, colour: palette[i % palette.length] }));
+  if (others.length) {
+    const sum = others[0].values.map((_, i) => (others.every((r) => r.values[i] === null) ? null : others.reduce((s, r) => s + (r.values[i] ?? 0), 0)));
+    out.push({ label: others.length + " others", values: sum, colour: "s8", dash: [4, 3] });
+  }
+  return out.length || rows.length === 0 ? out : [{ label: name(rows[0].labels), values: rows[0].values, colour: "s1" }];
+}
+
+// twoWays has what is lost while receiving above the axis and what is lost while sending below it.
+function twoWays(rows, label) {
+  const above = biggest(rows.filter((r) => r.labels.direction !== "transmit"), label, 6);
+  const below = biggest(rows.filter((r) => r.labels.direction === "transmit"), label, 4).map((r, i) => ({ ...r, below: true, colour: palette[(above.length + i) % palette.length] }));
+  const all = [...above, ...below];
+  all.forEach((r, i) => Object.assign(r, { colour: palette[i % palette.length], filled: false }));
+  return all;
+}
+
+// modes of processor time from the bottom of the stack to its top; what is not of the network lies below.
+const modes = [
+  ["user", "s1"], ["nice", "s6"], ["system", "s2"], ["iowait", "s7"], ["steal", "s8"], ["irq", "s4"], ["softirq", "s5"],
+];
+
+// forInterface puts the graphs of one interface on a board. speed is that of the link, in bits per second, 0 when it is not known.
+export function forInterface(board, host, name, { speed, overlaid }) {
+  const of = { host, interface: name };
+  board.add({
+    id: "throughput", title: "Throughput", about: overlaid ? "in as an area, out as a line" : "in above, out below", format: bits, mirrored: !overlaid, height: 250, reference: speed,
+    none: "No traffic was recorded in this time.",
+  }, async (grid, signal) => {
+    const rows = await matrix(several({
+      in: rate("linerate_interface_receive_bytes_total", of, grid.step) + " * 8", out: rate("linerate_interface_transmit_bytes_total", of, grid.step) + " * 8",
+    }), grid, signal);
+    return inOut(rows, overlaid);
+  });
+  board.add({ id: "packets", title: "Packets", about: "in above, out below", format: packets, mirrored: true, height: 150 }, async (grid, signal) => {
+    const rows = await matrix(several({
+      in: rate("linerate_interface_receive_packets_total", of, grid.step), out: rate("linerate_interface_transmit_packets_total", of, grid.step),
+      multicast: rate("linerate_interface_receive_multicast_packets_total", of, grid.step),
+    }), grid, signal);
+    const multicast = pick(rows, "multicast");
+    return [...inOut(rows), ...(multicast?.some((v) => v > 0) ? [{ label: "of in: multicast", colour: "s2", values: multicast }] : [])];
+  });
+  board.add({
+    id: "drops", title: "Drops", about: "by place; receiving above, sending below", format: packets, mirrored: true, height: 150,
+    quiet: "No packet was dropped in this time.", none: "No counter of drops was recorded in this time.",
+  }, async (grid, signal) => {
+    const rows = await matrix("sum by (direction, place) (" + rate("linerate_interface_drops_total", of, grid.step) + ")", grid, signal);
+    return twoWays(rows, (l) => (l.direction === "transmit" ? "out: " : "in: ") + (l.place ?? "?"));
+  });
+  board.add({
+    id: "errors", title: "Errors", about: "by kind; receiving above, sending below", format: packets, mirrored: true, height: 150,
+    quiet: "No error was counted in this time.", none: "No counter of errors was recorded in this time.",
+  }, async (grid, signal) => twoWays(await matrix("sum by (direction, kind) (" + rate("linerate_interface_errors_total", of, grid.step) + ")", grid, signal),
+    (l) => (l.direction === "transmit" ? "out: " : "in: ") + (l.kind ?? "?")));
+  board.add({
+    id: "interrupts", title: "Interrupts by queue", format: perSecond, height: 150, none: "No interrupts of single queues were recorded for this interface.", quiet: "No queue interrupted in this time.",
+  }, async (grid, signal) => biggest(await matrix("sum by (queue) (" + rate("linerate_queue_interrupts_total", of, grid.step) + ")", grid, signal), (l) => l.queue ?? "?"));
+}
+
+// forHost adds the graphs of what all interfaces of a host share.
+export function forHost(board, host) {
+  const of = { host };
+  board.add({ id: "cpu", title: "Processors by class", about: "of all processors, stacked", format: percent, stacked: true, height: 180, most: 1.02 }, async (grid, signal) => {
+    const rows = await matrix(several({
+      mode: "avg by (mode) (" + rate("linerate_cpu_seconds_total", of, grid.step) + ")",
+      busiest: "1 - min(" + rate("linerate_cpu_seconds_total", { host, mode: "idle" }, grid.step) + ")",
+    }), grid, signal);
+    const out = [];
+    for (const [mode, colour] of modes) {
+      const row = rows.find((r) => r.labels.mode === mode);
+      if (row?.values.some((v) => v > 0)) out.push({ label: mode, colour, values: row.values });
+    }
+    const busiest = pick(rows, "busiest");
+    if (busiest) out.push({ label: "busiest processor", colour: "ink", values: busiest, line: true, dash: [2, 2] });
+    return out;
+  });
+  board.add({
+    id: "card-interrupts", title: "Card interrupts by processor", format: perSecond, height: 150, none: "No interrupts of cards were recorded.", quiet: "No card interrupted in this time.",
+  }, async (grid, signal) => biggest(await matrix("sum by (cpu) (" + rate("linerate_cpu_card_interrupts_total", of, grid.step) + ")", grid, signal), (l) => "cpu " + (l.cpu ?? "?")));
+  board.add({
+    id: "host-drops", title: "Drops behind the cards", about: "by place, of the whole host", format: packets, height: 150, quiet: "No packet was dropped behind the cards in this time.", none: "No counter of drops was recorded in this time.",
+  }, async (grid, signal) => biggest(await matrix("sum by (place) (" + rate("linerate_host_drops_total", of, grid.step) + ")", grid, signal), (l) => l.place ?? "?"));
+  board.add({
+    id: "retransmits", title: "TCP retransmits", about: "of the whole host", format: perSecond, height: 150, quiet: "Nothing was sent again in this time.", none: "No counters of TCP were recorded in this time.",
+  }, async (grid, signal) => {
+    const rows = await matrix(several({
+      retransmits: rate("linerate_tcp_retransmits_total", of, grid.step), timeouts: rate("linerate_tcp_timeouts_total", of, grid.step),
+    }), grid, signal);
+    return [{ label: "Retransmitted segments", colour: "s5", values: pick(rows, "retransmits") }, { label: "Timeouts", colour: "s1", values: pick(rows, "timeouts") }].filter((r) => r.values);
+  });
+  board.add({
+    id: "rtt", title: "Round trip of scheduled measurements", format: seconds, points: true, height: 150,
+    none: "No measurement ran in this time. Schedules of the hub measure to named targets at intervals; see linerate-hub --help.",
+  }, (grid, signal) => roundTrips(host, undefined, grid, signal));
+}
+
+// roundTrips are median and 99th percentile to each target. Measurements are minutes apart: each step shows the last within it, as a point.
+export async function roundTrips(host, target, grid, signal) {
+  const span = Math.max(grid.step, 15);
+  const rows = await matrix("max by (target, quantile) (last_over_time(linerate_measurement_rtt_seconds" + selector({ host, target }, "quantile=~\"0.5|0.99\"") + "[" + span + "s]))", grid, signal);
+  rows.sort((a, b) => natural(a.labels.target ?? "", b.labels.target ?? "") || natural(a.labels.quantile ?? "", b.labels.quantile ?? ""));
+  return rows.slice(0, 8).map((r, i) => ({ label: (r.labels.target ?? "?") + (r.labels.quantile === "0.5" ? ", median" : ", 99th pct."), colour: palette[i], values: r.values }));
+}

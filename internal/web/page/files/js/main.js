@@ -1,0 +1,101 @@
+// The page: chooses the view by the address, keeps it up to date while somebody looks, and joins keys, colours and the bar of notices.
+
+import { h, put } from "./dom.js";
+import { read, listen, link } from "./state.js";
+import { now } from "./time.js";
+import { refresh, show as showNotices } from "./status.js";
+import { follow } from "./eventdialog.js";
+import { startKeys, showKeys } from "./keys.js";
+import { startTheme } from "./theme.js";
+import { quiet } from "./marks.js";
+import { OverviewView } from "./overview.js";
+import { InterfaceView } from "./interface.js";
+import { CompareView } from "./compare.js";
+import { ChangesView } from "./changes.js";
+import { FindingsView } from "./findings.js";
+import { MatrixView } from "./matrix.js";
+
+const views = [
+  { id: "overview", name: "Overview", make: OverviewView },
+  { id: "interface", make: InterfaceView, parts: 2 },
+  { id: "compare", name: "Compare", make: CompareView },
+  { id: "changes", name: "Changes", make: ChangesView },
+  { id: "findings", name: "Findings", make: FindingsView },
+  { id: "measurements", name: "Measurements", make: MatrixView },
+];
+const everySecond = 1000;
+
+const main = document.getElementById("main");
+let view, key;
+
+// route shows the view of the address, and lets it follow what changed in it.
+async function route() {
+  const address = read();
+  let chosen = views.find((v) => v.id === address.view);
+  if (!chosen || (chosen.parts && address.parts.length < chosen.parts)) chosen = views[0];
+  const wanted = JSON.stringify([chosen.id, address.parts]);
+  if (wanted !== key) {
+    const first = key === undefined;
+    key = wanted;
+    view?.stop();
+    quiet();
+    put(main);
+    main.dataset.view = chosen.id;
+    view = new chosen.make(main, address);
+    document.title = view.title + " · linerate";
+    put(document.getElementById("nav"), views.filter((v) => v.name).map((v) => h("a", { href: link(v.id), "aria-current": v.id === chosen.id ? "page" : undefined }, v.name)));
+    if (!first) {
+      scrollTo(0, 0);
+      main.focus({ preventScroll: true });
+    }
+  }
+  follow();
+  if ((await view.update()) === "again") {
+    key = "";
+    await route();
+  }
+}
+
+let busy = false;
+
+// beat brings what is new, once a second at most, and not while nobody looks or an answer is awaited.
+async function beat() {
+  if (busy || document.hidden) return;
+  busy = true;
+  try {
+    await view?.tick?.();
+    if (Date.now() - beat.asked > 10 * everySecond) {
+      beat.asked = Date.now();
+      await refresh();
+    }
+  } finally {
+    busy = false;
+  }
+}
+beat.asked = Date.now();
+
+const app = { view: () => view, theme: startTheme(document.getElementById("theme"), () => view?.recolour?.()) };
+startKeys(app);
+document.getElementById("help").addEventListener("click", () => showKeys(app));
+document.getElementById("skip").addEventListener("click", (e) => {
+  e.preventDefault(); // the address after the number sign is ours
+  main.focus();
+});
+listen(route);
+addEventListener("scroll", quiet, { passive: true });
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) beat();
+});
+setInterval(beat, everySecond);
+
+// The view does not wait for the state of the hub: the two are asked for side by side. When the hub's clock turns out to be another one than the browser's,
+// what is shown is of the wrong time, and is asked for again.
+route();
+const before = now(), started = performance.now();
+refresh().then(() => {
+  showNotices();
+  if (Math.abs(now() - before - (performance.now() - started) / 1000) > 5) {
+    key = "";
+    route();
+  }
+});

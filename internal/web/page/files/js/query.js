@@ -1,0 +1,77 @@
+// Questions in PromQL, and answers as columns on a regular grid. A graph gets one point for each pixel or two and no more; where a step has no value there
+// is null, and a gap is drawn.
+
+import { queryRange, query } from "./api.js";
+
+// steps that divide minutes, hours or days, so that points stay where they are when the window moves on.
+const steps = [1, 2, 5, 10, 15, 30, 60, 90, 120, 180, 240, 300, 600, 900, 1200, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
+
+export function stepFor(win, points) {
+  const wanted = (win.end - win.start) / Math.max(points, 20);
+  return steps.find((s) => s >= wanted) ?? Math.ceil(wanted / 86400) * 86400;
+}
+
+// grid of a window: its first and last moment are whole steps, so that the same question is asked by everyone who looks.
+export function gridOf(win, step) {
+  const first = Math.floor(win.start / step), last = Math.floor(win.end / step);
+  const times = new Array(last - first + 1);
+  for (let i = 0; i < times.length; i++) times[i] = (first + i) * step;
+  return { start: first * step, end: last * step, step, times };
+}
+
+// selector of labels: {host: "a", interface: "eth0"} is {host="a",interface="eth0"}. JSON writes strings as Go reads them. Further matchers are taken as
+// they are: they come from this page alone.
+export function selector(labels, ...further) {
+  const parts = Object.entries(labels).filter(([, v]) => v !== undefined).map(([k, v]) => k + "=" + JSON.stringify(v.toWellFormed ? v.toWellFormed() : v));
+  return "{" + [...parts, ...further].join(",") + "}";
+}
+
+// rate is the mean over each step. A step needs two samples, and those come each second; of very short steps four seconds are taken.
+export const rate = (metric, labels, step) => "rate(" + metric + selector(labels) + "[" + Math.max(step, 4) + "s])";
+
+// grew is by how much counters grew over a time, by two look-ups for each instead of reading all between: over hours, that is the difference between a
+// millisecond and a second. Where a counter began again within the time, what it counted since then is told: never too much, at times too little.
+export function grew(metric, labels, span) {
+  const m = metric + selector(labels);
+  const before = m + " offset " + span + "s";
+  return "(" + m + " - ((" + before + " <= " + m + ") or (" + m + " * 0)))";
+}
+
+// several puts many questions into one. Rows of the answer have the label q, which names theirs.
+export function several(named) {
+  return Object.entries(named).map(([name, expression]) => "label_replace(" + expression + ", \"q\", \"" + name + "\", \"\", \"\")").join(" or ");
+}
+
+// matrix asks for a window and gives rows {labels, values} on its grid.
+export async function matrix(expression, grid, signal) {
+  const result = await queryRange(expression, grid.start, grid.end, grid.step, signal);
+  return result.map((row) => {
+    const values = new Array(grid.times.length).fill(null);
+    for (const [t, text] of row.values) {
+      const i = Math.round((t - grid.start) / grid.step), v = Number(text);
+      if (i >= 0 && i < values.length && Number.isFinite(v)) values[i] = v;
+    }
+    return { labels: row.metric, values };
+  });
+}
+
+// vector asks for one moment and gives {labels, value}.
+export async function vector(expression, time, signal) {
+  const result = await query(expression, time, signal);
+  return result.map((row) => ({ labels: row.metric, value: Number(row.value[1]) })).filter((row) => Number.isFinite(row.value));
+}
+
+// statistics of a column as MRTG prints them, over the points that are there; undefined when there is none.
+export function statistics(values) {
+  const known = values.filter((v) => v !== null);
+  if (known.length === 0) return undefined;
+  const sorted = Float64Array.from(known).sort();
+  let sum = 0;
+  for (const v of known) sum += v;
+  return {
+    current: values.at(-1) ?? values.at(-2) ?? null, // the last step may not be over yet
+    average: sum / known.length,
+    maximum: sorted.at(-1),
+    p95: sorted[Math.ceil(0.95 * sorted.length) - 1],
+  };
+}

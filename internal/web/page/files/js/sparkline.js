@@ -1,0 +1,49 @@
+// A small graph in a row of a table: in above the middle, out below it, gaps left open. Drawn on a canvas of its own: forty of them must cost nothing.
+
+import { colour } from "./dom.js";
+
+// sparkline draws {values in, values out} on a canvas; most is the value at both edges.
+export function sparkline(canvas, inward, outward) {
+  const width = canvas.clientWidth || 160, height = canvas.clientHeight || 34, dense = devicePixelRatio || 1;
+  canvas.width = Math.round(width * dense);
+  canvas.height = Math.round(height * dense);
+  const ctx = canvas.getContext("2d");
+  ctx.scale(dense, dense);
+  ctx.clearRect(0, 0, width, height);
+  const middle = Math.round(height / 2);
+  ctx.fillStyle = colour("line");
+  ctx.fillRect(0, middle, width, 1);
+  let most = 0;
+  for (const v of inward) most = Math.max(most, v ?? 0);
+  for (const v of outward) most = Math.max(most, v ?? 0);
+  if (most === 0) return;
+  area(ctx, inward, width, middle, -(middle - 1) / most, "in");
+  area(ctx, outward, width, middle + 1, (height - middle - 2) / most, "out");
+}
+
+function area(ctx, values, width, base, scale, name) {
+  ctx.fillStyle = colour(name + "-fill");
+  ctx.strokeStyle = colour(name);
+  ctx.lineWidth = 1.2;
+  const step = width / Math.max(1, values.length - 1);
+  let run = [];
+  const flush = () => {
+    if (run.length === 1) run.push([run[0][0] + Math.max(step / 2, 1), run[0][1]]);
+    if (run.length > 1) {
+      ctx.beginPath();
+      ctx.moveTo(run[0][0], base);
+      for (const [x, y] of run) ctx.lineTo(x, y);
+      ctx.lineTo(run.at(-1)[0], base);
+      ctx.fill();
+      ctx.beginPath();
+      run.forEach(([x, y], i) => (i ? ctx.lineTo(x, y) : ctx.moveTo(x, y)));
+      ctx.stroke();
+    }
+    run = [];
+  };
+  values.forEach((v, i) => {
+    if (v === null) flush();
+    else run.push([i * step, base + v * scale]);
+  });
+  flush();
+}

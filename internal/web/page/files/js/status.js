@@ -1,0 +1,66 @@
+// The bar above the page: what is wrong with what one sees, in plain words. It is empty when nothing is.
+
+import { h, once } from "./dom.js";
+import { status, events, health, inWords, Failure } from "./api.js";
+import { setClock, now, local, parseTime } from "./time.js";
+import { bytes, span } from "./units.js";
+
+const late = 20; // seconds without a sample until data are called old
+
+let told, ages = [], gaps = [], failed = "";
+
+// stale is told how old the newest sample of each host is.
+export function stale(list) {
+  ages = list.filter((one) => one.age > late);
+  show();
+}
+
+// refresh asks for the state of the hub and for the times that it did not record.
+export async function refresh() {
+  try {
+    told = await status();
+    setClock(told.now);
+    failed = "";
+    const answer = await events({ start: (now() - 2 * 86400).toFixed(0), end: now().toFixed(0), kind: "gap", limit: 20 });
+    gaps = answer.events;
+  } catch (failure) {
+    if (!(failure instanceof Failure)) throw failure;
+    failed = inWords(failure);
+  }
+  show();
+  return told;
+}
+
+function lines() {
+  const out = [];
+  const add = (tone, head, text) => out.push({ tone, head, text });
+  if (health.failure) add("bad", "No answer.", inWords(health.failure) + " Since " + local(health.since) + ".");
+  else if (failed) add("warn", "State unknown.", failed);
+  if (told && !health.failure) {
+    const { disk = {} } = told;
+    if (disk.state === "full") {
+      add("bad", "The disk is full" + (disk.since ? " since " + local(parseTime(disk.since)) : "") + ".",
+        "Nothing new is stored." + (disk.kept_in_memory_seconds ? " The last " + span(disk.kept_in_memory_seconds) + " are kept in memory and are lost when the hub ends." : "") + " Sampling goes on. Make room on the file system of the hub's data (" + bytes(disk.free_bytes ?? 0) + " free); it goes on by itself.");
+    } else if (disk.state === "failing") {
+      add("bad", "The disk fails" + (disk.since ? " since " + local(parseTime(disk.since)) : "") + ".", "What is new may not be stored. See the log of the hub for the error.");
+    }
+    if (told.loading) add("warn", "The hub is still loading its history.", "Older times are empty until it is done; nothing is lost.");
+    for (const text of told.warnings ?? []) add("warn", "Note.", String(text));
+  }
+  if (!health.failure) {
+    for (const { host, age } of ages.slice(0, 4)) add("warn", host + " is silent.", "Its newest sample is " + span(age) + " old. What is shown of it as current is of then.");
+  }
+  if (gaps.length > 0) {
+    const last = gaps.at(-1), from = parseTime(last.time), to = parseTime(last.end);
+    add("", gaps.length === 1 ? "There is a gap in the history." : "There are " + gaps.length + " gaps in the history of the last 48 h.",
+      (last.title ? last.title + ": " : "") + "nothing was recorded from " + local(from) + (to ? " to " + local(to) + " (" + span(to - from) + ")." : " on.") + " Graphs are open there.");
+  }
+  return out;
+}
+
+export function show() {
+  const all = lines();
+  once(document.getElementById("notices"), all, () => all.map((l) => h("div", { class: "notice " + l.tone }, h("b", {}, (l.tone === "bad" ? "■ " : l.tone === "warn" ? "▲ " : "● ") + l.head), h("span", {}, l.text))));
+}
+
+health.told = show;

@@ -1,0 +1,31 @@
+// Light and dark: the system's choice until somebody switches, then theirs, kept on this browser. Colours are no state of what is looked at, so they are not in the address.
+
+const order = ["", "light", "dark"];
+const words = { "": "Colours: as the system", light: "Colours: light", dark: "Colours: dark" };
+const signs = { "": "◐", light: "☀", dark: "☾" };
+
+export function startTheme(button, changed) {
+  const current = () => document.documentElement.dataset.theme ?? "";
+  const show = () => {
+    button.textContent = signs[current()];
+    button.title = words[current()] + " (t)";
+    button.setAttribute("aria-label", words[current()]);
+  };
+  const next = () => {
+    const theme = order[(order.indexOf(current()) + 1) % order.length];
+    if (theme) document.documentElement.dataset.theme = theme;
+    else delete document.documentElement.dataset.theme;
+    try {
+      if (theme) localStorage.setItem("linerate.theme", theme);
+      else localStorage.removeItem("linerate.theme");
+    } catch {
+      // storage is forbidden: the choice holds until the page is left
+    }
+    show();
+    changed();
+  };
+  button.addEventListener("click", next);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
+  show();
+  return next;
+}

@@ -1,0 +1,94 @@
+// Times: which part of the history is looked at, and how a moment is written.
+
+// skew is how far the hub's clock is ahead of the browser's, in seconds: the history is in the hub's time, and a laptop's clock may be off by minutes.
+let skew = 0;
+
+export function setClock(iso) {
+  const hub = Date.parse(iso);
+  if (Number.isFinite(hub)) skew = (hub - Date.now()) / 1000;
+}
+
+// now is the hub's time in seconds.
+export const now = () => Date.now() / 1000 + skew;
+
+export const ranges = [["1h", 3600], ["6h", 6 * 3600], ["24h", 86400], ["48h", 2 * 86400], ["7d", 7 * 86400]];
+
+// span of "90m", "6h", "2d" in seconds; undefined when it is none.
+export function parseSpan(text) {
+  const m = /^(\d{1,5})(m|h|d)$/.exec(text ?? "");
+  return m && m[1] > 0 ? Number(m[1]) * { m: 60, h: 3600, d: 86400 }[m[2]] : undefined;
+}
+
+export function parseTime(text) {
+  if (!text) return undefined;
+  const t = /^\d+(\.\d+)?$/.test(text) ? Number(text) : Date.parse(text) / 1000;
+  return Number.isFinite(t) && t >= 0 && t < 4e9 ? t : undefined;
+}
+
+// windowOf is what the address asks to see: the last hours, which move on with the time, or a fixed part.
+export function windowOf(query, usual) {
+  const from = parseTime(query.get("from")), to = parseTime(query.get("to"));
+  if (from !== undefined && to !== undefined && to > from) return { start: from, end: to, live: false, range: "" };
+  let range = query.get("range");
+  let length = parseSpan(range);
+  if (!length) {
+    range = usual;
+    length = parseSpan(usual);
+  }
+  const end = now();
+  return { start: end - length, end, live: true, range };
+}
+
+// iso is how a moment stands in addresses: UTC, whole seconds.
+export const iso = (t) => new Date(Math.round(t) * 1000).toISOString().replace(".000Z", "Z");
+
+const two = (n) => String(n).padStart(2, "0");
+const weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+export const clock = (d) => two(d.getHours()) + ":" + two(d.getMinutes()) + ":" + two(d.getSeconds());
+export const day = (d) => weekdays[d.getDay()] + " " + d.getDate() + " " + months[d.getMonth()];
+
+// local writes a moment in the zone of the browser, with the year when it is another one.
+export function local(t) {
+  const d = new Date(t * 1000);
+  const year = d.getFullYear() === new Date().getFullYear() ? "" : " " + d.getFullYear();
+  return day(d) + year + " " + clock(d);
+}
+
+export function utc(t) {
+  const d = new Date(t * 1000);
+  return d.toISOString().slice(0, 19).replace("T", " ") + " UTC";
+}
+
+// short is a moment with no more than is needed beside others: the time of today, else day and time.
+export function short(t) {
+  const d = new Date(t * 1000);
+  const hm = two(d.getHours()) + ":" + two(d.getMinutes());
+  return d.toDateString() === new Date(now() * 1000).toDateString() ? hm : d.getDate() + " " + months[d.getMonth()] + " " + hm;
+}
+
+// ticks writes the labels of a time axis: hours and minutes, and the day where one begins; a long axis has days alone.
+export function ticks(_, splits, _axis, _space, step) {
+  let before = "";
+  return splits.map((t) => {
+    const d = new Date(t * 1000);
+    const date = day(d);
+    const hm = two(d.getHours()) + ":" + two(d.getMinutes());
+    const time = step >= 86400 ? date : step < 60 ? hm + ":" + two(d.getSeconds()) : hm;
+    const first = step < 86400 && date !== before;
+    before = date;
+    return first ? time + "\n" + date : time;
+  });
+}
+
+// forField is a moment as a field of the type datetime-local has it.
+export function forField(t) {
+  const d = new Date(t * 1000);
+  return d.getFullYear() + "-" + two(d.getMonth() + 1) + "-" + two(d.getDate()) + "T" + clock(d);
+}
+
+export const fromField = (text) => {
+  const t = new Date(text).getTime() / 1000;
+  return Number.isFinite(t) ? t : undefined;
+};

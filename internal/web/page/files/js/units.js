@@ -1,0 +1,118 @@
+// Numbers for people: three digits that matter, SI prefixes, and "-" for what is not known.
+
+const prefixes = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+
+// digits writes a number with three significant digits: 9.41, 94.1, 941.
+function digits(v) {
+  const size = Math.abs(v);
+  if (size >= 99.95) return v.toFixed(0);
+  return v.toFixed(size >= 9.995 ? 1 : 2);
+}
+
+// scaled writes a number with an SI prefix and its unit.
+export function scaled(v, unit) {
+  if (v === null || v === undefined || !Number.isFinite(v)) return "-";
+  const size = Math.abs(v);
+  for (const [by, prefix] of prefixes) {
+    if (size >= by * 0.9995) return digits(v / by) + " " + prefix + unit;
+  }
+  const text = Number.isInteger(v) ? String(v) : size < 0.005 ? (size === 0 ? "0" : "< 0.01") : digits(v);
+  return unit ? text + " " + unit : text;
+}
+
+export const bits = (v) => scaled(v, "b/s");
+export const perSecond = (v) => scaled(v, "/s");
+export const packets = (v) => scaled(v, "p/s");
+export const count = (v) => (Number.isInteger(v) && Math.abs(v) < 10000 ? String(v) : scaled(v, "").trim());
+
+// bytes have binary prefixes: sizes of memory and disks are powers of two.
+export function bytes(v) {
+  if (v === null || v === undefined || !Number.isFinite(v)) return "-";
+  const names = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  let i = 0;
+  while (Math.abs(v) >= 1024 && i < names.length - 1) {
+    v /= 1024;
+    i++;
+  }
+  return (i === 0 ? String(Math.round(v)) : digits(v)) + " " + names[i];
+}
+
+// seconds is a short time: a round trip, a wait.
+export function seconds(v) {
+  if (v === null || v === undefined || !Number.isFinite(v)) return "-";
+  const size = Math.abs(v);
+  if (size === 0) return "0 s";
+  if (size < 1e-6) return digits(v * 1e9) + " ns";
+  if (size < 1e-3) return digits(v * 1e6) + " µs";
+  if (size < 1) return digits(v * 1e3) + " ms";
+  return digits(v) + " s";
+}
+
+// span is a time as people say it: 45 s, 12 min, 3 h, 2 d.
+export function span(s) {
+  if (!Number.isFinite(s)) return "-";
+  const plain = (v) => (v < 10 && v % 1 >= 0.05 ? v.toFixed(1) : v.toFixed(0));
+  if (s < 90) return s.toFixed(0) + " s";
+  if (s < 5400) return plain(s / 60) + " min";
+  if (s < 172800 + 3600) return plain(s / 3600) + " h";
+  return plain(s / 86400) + " d";
+}
+
+export function percent(v) {
+  if (v === null || v === undefined || !Number.isFinite(v)) return "-";
+  const p = v * 100;
+  if (p === 0) return "0 %";
+  if (Math.abs(p) < 0.01) return "< 0.01 %";
+  return (Math.abs(p) >= 9.995 ? p.toFixed(Math.abs(p) >= 99.95 ? 0 : 1) : p.toFixed(2)) + " %";
+}
+
+// speed of a link: 1 Gb/s, 2.5 Gb/s; nothing to round.
+export function speed(v) {
+  if (!(v > 0)) return "-";
+  for (const [by, prefix] of prefixes) {
+    if (v >= by) return Number((v / by).toFixed(2)) + " " + prefix + "b/s";
+  }
+  return v + " b/s";
+}
+
+// axis shortens a number for an axis: no digits that say nothing.
+export function axis(format) {
+  return (v) => format(Math.abs(v)).replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
+}
+
+const endings = [
+  ["_bits_per_second", bits], ["_bytes_per_second", (v) => bytes(v) + "/s"], ["_packets_per_second", packets],
+  ["_transactions_per_second", (v) => scaled(v, "trans/s")], ["_per_second", perSecond], ["_seconds", seconds], ["_bytes", bytes], ["_ratio", (v) => String(Number(v.toPrecision(4)))],
+];
+
+// byKey writes a value of a document by the unit that its key carries, as all our documents have it.
+export function byKey(key, v) {
+  if (typeof v !== "number") return String(v);
+  for (const [ending, format] of endings) {
+    if (key.endsWith(ending)) return format(v);
+  }
+  return Number.isInteger(v) ? v.toLocaleString("en").replaceAll(",", "\u202f") : String(Number(v.toPrecision(6)));
+}
+
+// byUnit writes a value whose unit is a word of the API.
+export function byUnit(unit, v) {
+  switch (unit) {
+    case "bits_per_second": case "b/s": case "bit/s": return bits(v);
+    case "packets_per_second": case "p/s": case "packets/s": return packets(v);
+    case "bytes_per_second": case "B/s": case "bytes/s": return bytes(v) + "/s";
+    case "bytes": case "B": return bytes(v);
+    case "seconds": case "s": return seconds(v);
+    case "seconds_per_second": return scaled(v, "");
+    case "1": case "ratio": return v === undefined || v === null ? "-" : String(Number(v.toPrecision(3)));
+    case "per_second": case "/s": case "1/s": return perSecond(v);
+    default: return scaled(v, unit ?? "");
+  }
+}
+
+// plainKey makes words of a key: "throughput_bits_per_second" is "throughput".
+export function plainKey(key) {
+  for (const [ending] of endings) {
+    if (key.endsWith(ending) && key.length > ending.length && ending !== "_ratio") return key.slice(0, -ending.length).replaceAll("_", " ");
+  }
+  return key.replace(/_total$/, "").replaceAll("_", " ");
+}
