@@ -122,6 +122,9 @@ func (s *Store) write(e *reading) error {
 		return fmt.Errorf("append to history: %w", err)
 	}
 	s.newestMS = max(s.newestMS, e.timeMS)
+	if s.own.oldestMS == 0 {
+		s.own.oldestMS = e.timeMS
+	}
 	return nil
 }
 
@@ -129,11 +132,14 @@ func (s *Store) write(e *reading) error {
 func (s *Store) failed(err error) {
 	s.torn = true
 	s.own.errors++
-	state := DiskFailing
-	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		state = DiskFull
+	s.enter(stateOf(err), err.Error())
+}
+
+func stateOf(err error) DiskState {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, errNoRoom) {
+		return DiskFull
 	}
-	s.enter(state, err.Error())
+	return DiskFailing
 }
 
 // enter begins a state; the same again keeps its beginning.

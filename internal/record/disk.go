@@ -30,6 +30,7 @@ const (
 	lookEvery  = 10 * time.Second // sizes and rates
 	pruneEvery = 5 * time.Minute
 	retryEvery = 5 * time.Second // writing to a disk that fails
+	batch      = 30              // readings that are written from memory at a time
 )
 
 var errNoRoom = errors.New("no room on the disk")
@@ -101,31 +102,34 @@ func (s *Store) resume(now time.Time) {
 			return
 		}
 		s.upkeep.retried = now
-		if err := s.reopen(); err != nil {
-			s.enter(DiskFailing, err.Error())
+		// Readings are kept in memory meanwhile.
+		s.mu.Unlock()
+		err := s.reopen()
+		s.mu.Lock()
+		if err != nil {
+			s.enter(stateOf(err), err.Error())
 			return
 		}
+		s.forgetIDs()
+		s.torn = false
 	}
-	for s.kept.len() > 0 {
+	for n := 1; s.kept.len() > 0; n++ {
 		if err := s.write(&s.kept.readings[0]); err != nil {
 			s.failed(err)
 			return
 		}
 		s.kept.drop(1)
+		if n%batch == 0 { // lets readings in, which queue up behind the others
+			s.mu.Unlock()
+			s.mu.Lock() //nolint:staticcheck // empty on purpose
+		}
 	}
 	s.o.Logger.Info("history is written again", "after", now.Sub(s.since))
 	s.state, s.since, s.cause = DiskOK, time.Time{}, ""
 }
 
-// reopen repairs the log behind a failed write. The caller holds mu. Queries wait meanwhile.
-func (s *Store) reopen() error {
-	s.access.Lock()
-	defer s.access.Unlock()
-	if !s.roomToClose() {
-		return errNoRoom
-	}
-	// Its errors are those of the log that could not be written.
-	_ = s.db.Close()
+// forgetIDs is for a database that was opened again, which gives other numbers. The caller holds mu.
+func (s *Store) forgetIDs() {
 	for _, k := range s.refs {
 		k.id = 0
 	}
@@ -134,10 +138,23 @@ func (s *Store) reopen() error {
 			k.id = 0
 		}
 	}
+}
+
+// reopen repairs the log behind a failed write, when the queries that run have ended. Others are refused with ErrLoading meanwhile.
+func (s *Store) reopen() error {
+	s.loading.Store(true) // until it is open again
+	s.access.Lock()
+	defer s.access.Unlock()
+	if !s.roomToClose() {
+		s.loading.Store(false)
+		return errNoRoom
+	}
+	// Its errors are those of the log that could not be written.
+	_ = s.db.Close()
 	if err := s.openDB(); err != nil {
 		return err
 	}
-	s.torn = false
+	s.loading.Store(false)
 	return nil
 }
 
@@ -294,15 +311,19 @@ func (c *compactor) Plan(dir string) ([]string, error) {
 		}
 		need += n
 	}
-	if c.s.freeBytes() < need+c.s.o.MinFreeBytes {
+	if c.s.freeBytes() < need+blockFile+c.s.o.MinFreeBytes {
 		return nil, nil
 	}
 	return dirs, nil
 }
 
 func (c *compactor) Write(dest string, b tsdb.BlockReader, mint, maxt int64, base *tsdb.BlockMeta) ([]ulid.ULID, error) {
-	// Writing a block lets go of more of the log than it takes; while it is written, both are there.
-	if need := 4 * int64(b.Meta().Stats.NumSamples); c.s.freeBytes() < need+c.s.o.MinFreeBytes/8 { //nolint:gosec // of half an hour
+	// A block takes less than half of the log that it lets go of, and while it is written both are there.
+	log, err := size(filepath.Join(dest, "wal"))
+	if err != nil {
+		return nil, err
+	}
+	if c.s.freeBytes() < log/2+blockFile+c.s.o.MinFreeBytes/8 {
 		return nil, errNoRoom
 	}
 	return c.Compactor.Write(dest, b, mint, maxt, base)

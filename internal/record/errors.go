@@ -14,7 +14,7 @@ var (
 	ErrTimeout  = errors.New("query took too long")
 	ErrCanceled = errors.New("query was canceled") // by the one who asked
 	ErrBusy     = errors.New("too many queries at a time")
-	ErrLoading  = errors.New("history is loading") // the log is being read after a start: ask again soon
+	ErrLoading  = errors.New("history is loading") // the log is being repaired: ask again soon
 	ErrClosed   = errors.New("history is closed")
 )
 
@@ -25,9 +25,11 @@ func typed(err error) error {
 		timeout  promql.ErrQueryTimeout
 		samples  promql.ErrTooManySamples
 	)
+	var inside promql.ErrStorage
+	if errors.As(err, &inside) {
+		return inside.Err
+	}
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &timeout):
 		return fmt.Errorf("%w: %w", ErrTimeout, err)
 	case errors.As(err, &canceled):

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -42,6 +43,7 @@ type own struct {
 	querySeconds             float64
 
 	bytes, free int64
+	oldestMS    int64          // of the history on the disk
 	points      []sample.Point // the fixed ones first, then those of results
 	last        time.Time      // that a reading had them
 
@@ -144,11 +146,17 @@ func (s *Store) measure() {
 	bytes, err := size(s.o.Dir)
 	free := s.freeBytes()
 	now := time.Now()
+	s.access.RLock()
+	oldest, oldestErr := s.db.StartTime()
+	s.access.RUnlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := &s.own
 	if o.free = free; err == nil {
 		o.bytes = bytes
+	}
+	if oldestErr == nil && oldest != math.MaxInt64 {
+		o.oldestMS = oldest
 	}
 	o.counts = append(o.counts, count{now, o.samples})
 	for len(o.counts) > 2 && now.Sub(o.counts[1].at) >= time.Minute {
@@ -158,23 +166,19 @@ func (s *Store) measure() {
 
 // Status says how the store is.
 func (s *Store) Status() Status {
-	s.access.RLock()
-	defer s.access.RUnlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := &s.own
 	st := Status{
-		Bytes: o.bytes, FreeBytes: o.free, State: s.state, Since: s.since, Cause: s.cause,
+		Loading: s.loading.Load(), Bytes: o.bytes, FreeBytes: o.free, State: s.state, Since: s.since, Cause: s.cause,
 		KeptInMemory: s.kept.span(), Lost: s.kept.lost, Series: len(s.refs), Retention: s.o.Retention,
 	}
 	if n := len(o.counts); n > 1 {
 		st.SamplesPerSecond = float64(o.counts[n-1].samples-o.counts[0].samples) / o.counts[n-1].at.Sub(o.counts[0].at).Seconds()
 	}
-	if s.newestMS > 0 {
+	if s.newestMS > 0 && o.oldestMS > 0 {
 		st.Newest = time.UnixMilli(s.newestMS).UTC()
-		if oldest, err := s.db.StartTime(); err == nil {
-			st.Oldest = time.UnixMilli(oldest).UTC()
-		}
+		st.Oldest = time.UnixMilli(o.oldestMS).UTC()
 	}
 	if n := s.kept.len(); n > 0 {
 		st.Newest = time.UnixMilli(s.kept.readings[n-1].timeMS).UTC()

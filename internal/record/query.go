@@ -100,6 +100,9 @@ func (q queryable) Querier(mint, maxt int64) (storage.Querier, error) {
 	if closed {
 		return nil, ErrClosed
 	}
+	if q.s.loading.Load() {
+		return nil, ErrLoading
+	}
 	q.s.access.RLock()
 	inner, err := q.s.db.Querier(mint, maxt)
 	if err != nil {

@@ -14,7 +14,7 @@ const (
 
 // Status is what the store says of itself.
 type Status struct {
-	Loading          bool      // the log is being read: queries are refused with ErrLoading, readings are taken
+	Loading          bool      // the log is being repaired: queries are refused with ErrLoading, readings are kept in memory
 	Oldest, Newest   time.Time // of all samples; zero: there are none
 	Bytes            int64     // of the directory: blocks, log and head
 	FreeBytes        int64     // of its file system, for users without privileges

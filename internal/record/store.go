@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/prometheus/promql"
@@ -25,7 +26,8 @@ type Options struct {
 	Host      string        // the label host of all that is appended
 	Retention time.Duration // 0: 15 days
 	MaxBytes  int64         // of blocks and log together; 0: no bound
-	// MinFreeBytes is how much of the file system stays free: with less, nothing is written and readings are kept in memory. 0: 128 MiB.
+	// MinFreeBytes is how much of the file system stays free: with less, nothing is written and readings are kept in memory. 0: 128 MiB;
+	// negative: whatever there is may be used.
 	MinFreeBytes int64
 	// KeptBytes is how much memory readings may take that wait for room on the disk; the oldest are dropped beyond it. 0: 24 MiB, which
 	// is 26 minutes of 2 000 series.
@@ -51,6 +53,8 @@ const (
 	// chunkSamples at one a second is two minutes. More is worse: an encoder whose window has become wide keeps it until the next chunk.
 	chunkSamples = 120
 	logSegment   = 4 << 20
+	// blockFile is how big files of blocks are at most, and how much is taken from the disk at once for each.
+	blockFile = 8 << 20
 	// clockMayErr is how far back in time samples may come: clocks of hosts without a battery begin anywhere.
 	clockMayErr = 100 * 365 * 24 * time.Hour
 )
@@ -63,8 +67,9 @@ type Store struct {
 	asking chan struct{} // as many places as queries may run at a time
 
 	// access is held for reading by whoever uses db, and for writing while it is closed and opened again.
-	access sync.RWMutex
-	db     *tsdb.DB
+	access  sync.RWMutex
+	db      *tsdb.DB
+	loading atomic.Bool // it is being opened again
 
 	mu       sync.Mutex // of all that follows
 	closed   bool
@@ -132,6 +137,7 @@ func (s *Store) openDB() error {
 	o.RetentionDuration = s.o.Retention.Milliseconds()
 	o.SamplesPerChunk = chunkSamples
 	o.FloatChunkEncoding = chunkenc.EncXOR2
+	o.MaxBlockChunkSegmentSize = blockFile
 	o.WALSegmentSize, o.WALCompression = logSegment, compression.Zstd
 	o.OutOfOrderTimeWindow = clockMayErr.Milliseconds()
 	o.StripeSize = 512
