@@ -128,6 +128,8 @@ var floors = map[string]int{
 
 	"internal/lab/story": 9, // the run of a world, told to somebody who watches
 
+	"internal/timeline/follow": 8, // a host's changes, runs, links and findings, as events
+
 	"internal/schedule": 8, // measurements at intervals
 	"internal/top":      8, // the live view
 	"internal/web/api":  9, // what the hub tells: Prometheus's API and our own

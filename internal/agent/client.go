@@ -32,9 +32,12 @@ type Client struct {
 	in   *bufio.Reader
 }
 
+// NewClient gives a client of a server that need not be there yet.
+func NewClient(socket string) *Client { return &Client{socket: socket} }
+
 // Dial gives a client of the server at a socket, once it has answered.
 func Dial(ctx context.Context, socket string) (*Client, error) {
-	c := &Client{socket: socket}
+	c := NewClient(socket)
 	if _, err := c.hello(ctx); err != nil {
 		_ = c.Close() // nothing was under way
 		return nil, err

@@ -22,16 +22,17 @@ type Severity string
 
 // Event is what happened.
 type Event struct {
-	ID       string    `json:"id"` // stable: the id of the change, the run, …; letters, digits, '.', '_' and '-'
-	Kind     Kind      `json:"kind"`
-	Time     time.Time `json:"time"`
-	End      time.Time `json:"end,omitzero"` // of what lasts; absent: a moment, or not over
-	Open     bool      `json:"open,omitempty"`
-	Host     string    `json:"host"`
-	Subject  string    `json:"subject,omitempty"` // the interface, knob or target
-	Title    string    `json:"title"`             // one line for people
-	Severity Severity  `json:"severity,omitempty"`
-	State    string    `json:"state,omitempty"`        // of a change: trial, committed, persisted, undone; of a run: its state
-	Undo     string    `json:"undo,omitempty"`         // the command that takes it back, as typed
-	Document bool      `json:"has_document,omitempty"` // there is one under its id
+	ID        string    `json:"id"` // stable: the id of the change, the run, …; letters, digits, '.', '_' and '-'
+	Kind      Kind      `json:"kind"`
+	Time      time.Time `json:"time"`
+	End       time.Time `json:"end,omitzero"` // of what lasts; absent: a moment, or not over
+	Open      bool      `json:"open,omitempty"`
+	Host      string    `json:"host"`
+	Subject   string    `json:"subject,omitempty"`   // the interface, knob, target or code of a finding
+	Interface string    `json:"interface,omitempty"` // on whose graphs it belongs, where it is about one
+	Title     string    `json:"title"`               // one line for people
+	Severity  Severity  `json:"severity,omitempty"`
+	State     string    `json:"state,omitempty"`        // of a change: trial, committed, persisted, undone; of a run: its state
+	Undo      string    `json:"undo,omitempty"`         // the command that takes it back, as typed
+	Document  bool      `json:"has_document,omitempty"` // there is one under its id
 }

@@ -32,14 +32,14 @@ func ValidID(id string) bool {
 	return true
 }
 
-// normal is an event as it is stored: times in UTC and to the millisecond, text that JSON carries unchanged and no screen is upset by. It is an error
+// Normal is an event as a [Store] keeps it: times in UTC and to the millisecond, text that JSON carries unchanged and no screen is upset by. It is an error
 // when the event has no id, kind or time.
-func (e Event) normal() (Event, error) {
+func (e Event) Normal() (Event, error) {
 	if !ValidID(e.ID) {
 		return e, fmt.Errorf("event %q: %w", clean(e.ID, maxID), ErrBadID)
 	}
 	for _, text := range []*string{
-		(*string)(&e.Kind), &e.Host, &e.Subject, &e.Title, (*string)(&e.Severity), &e.State, &e.Undo,
+		(*string)(&e.Kind), &e.Host, &e.Subject, &e.Interface, &e.Title, (*string)(&e.Severity), &e.State, &e.Undo,
 	} {
 		*text = clean(*text, maxText)
 	}
@@ -99,7 +99,7 @@ func parseRecord(data []byte) (Event, error) {
 	if err := json.Unmarshal(data, &e); err != nil {
 		return Event{}, fmt.Errorf("read event: %w", err)
 	}
-	e, err := e.normal()
+	e, err := e.Normal()
 	if err != nil {
 		return Event{}, fmt.Errorf("read event: %w", err)
 	}

@@ -72,6 +72,7 @@ type Store struct {
 	o            Options
 	segmentBytes int64 // from which size on the next segment is begun
 	maxEvents    int
+	maxWaiting   int
 
 	// writing is held by whoever writes to disk. What is below is for its holder alone.
 	writing  sync.Mutex
@@ -103,7 +104,7 @@ func Open(o Options) (*Store, error) {
 		o.MaxBytes = DefaultMaxBytes
 	}
 	o.MaxBytes = max(o.MaxBytes, 64<<10)
-	s := &Store{o: o, segmentBytes: min(max(o.MaxBytes/16, 8<<10), 4<<20), maxEvents: MaxEvents, strings: make(map[string]string)}
+	s := &Store{o: o, segmentBytes: min(max(o.MaxBytes/16, 8<<10), 4<<20), maxEvents: MaxEvents, maxWaiting: maxWaiting, strings: make(map[string]string)}
 	if err := s.open(); err != nil {
 		if s.lock != nil {
 			s.seal()
@@ -181,10 +182,11 @@ func (s *Store) documentsDir() string { return filepath.Join(s.o.Dir, "documents
 func (s *Store) documentPath(id string) string { return filepath.Join(s.documentsDir(), id+".json") }
 
 // Put takes an event in, in place of what had its id, with its document; nil: the document that it has already stays. Event.Document is set by the
-// store. When it returns nil, event and document survive power loss. An error that is not about the event itself says what the disk refused: the event
-// is in memory then, and is written with the next Put that succeeds; a refused document is not kept.
+// store. When it returns nil, event and document survive power loss, or the event is new and ended more than Options.KeepFor ago, and is not kept. An
+// error that is not about the event itself says what the disk refused: the event is in memory then, and is written with the next Put that succeeds; a
+// refused document is not kept.
 func (s *Store) Put(e Event, document []byte) error {
-	e, err := e.normal()
+	e, err := e.Normal()
 	if err != nil {
 		return fmt.Errorf("put: %w", err)
 	}
@@ -192,6 +194,9 @@ func (s *Store) Put(e Event, document []byte) error {
 	defer s.writing.Unlock()
 	if s.closed {
 		return fmt.Errorf("put event %s: %w", e.ID, fs.ErrClosed)
+	}
+	if s.o.KeepFor > 0 && e.ends().Before(s.o.Now().Add(-s.o.KeepFor)) && s.index.byID[e.ID] == nil {
+		return nil // it would be the first to go
 	}
 	docErr := s.putDocument(&e, document)
 	s.reading.Lock()
@@ -233,7 +238,7 @@ func (s *Store) putDocument(e *Event, document []byte) error {
 
 // shared gives an event whose words that come again and again share their memory with those of others.
 func (s *Store) shared(e Event) Event {
-	for _, text := range []*string{(*string)(&e.Kind), &e.Host, &e.Subject, &e.Title, (*string)(&e.Severity), &e.State} {
+	for _, text := range []*string{(*string)(&e.Kind), &e.Host, &e.Subject, &e.Interface, &e.Title, (*string)(&e.Severity), &e.State} {
 		if one, ok := s.strings[*text]; ok {
 			*text = one
 		} else if len(s.strings) < 4096 {
@@ -258,7 +263,7 @@ func (s *Store) flush() error {
 	s.waiting = slices.DeleteFunc(s.waiting, func(e *entry) bool { return !e.dirty })
 	gone := make(map[*entry]bool)
 	for _, e := range s.waiting {
-		if len(s.waiting)-len(gone) > maxWaiting && e.segment == nil {
+		if len(s.waiting)-len(gone) > s.maxWaiting && e.segment == nil {
 			gone[e] = true
 		}
 	}
