@@ -43,7 +43,7 @@ type LinkCounters struct {
 	Up             bool
 	Carrier        bool
 	MTU            int    // bytes
-	ParentIndex    int    // as in Link
+	ParentIndex    int    // as in Link; 0 too where it is of another namespace
 	MasterIndex    int    // as in Link
 	PermanentMAC   string // of the hardware, whatever address the link was given; empty: it has none, or the kernel is older than 5.6
 	CarrierChanges uint32 // since the link was made; kernels before 3.15 say 0

@@ -14,6 +14,7 @@ const (
 	sizeIfStats    = 12 // struct if_stats_msg: family, pad, pad, ifindex, mask
 	statsLink64    = 1  // IFLA_STATS_LINK_64
 	iflaPermanent  = 54 // IFLA_PERM_ADDRESS
+	iflaElsewhere  = 37 // IFLA_LINK_NETNSID
 	nlaHeader      = 4
 	nlaTypeMask    = 0x3fff
 	leastStats64   = 8 * int(TxWindowErrors+1) // what every kernel with 64-bit counters has had
@@ -116,6 +117,7 @@ func parseLinkState(data []byte, was LinkCounters) (LinkCounters, error) {
 		Up:       flags&unix.IFF_UP != 0,
 		Carrier:  flags&unix.IFF_LOWER_UP != 0,
 	}
+	elsewhere := false
 	for rest := data[sizeIfInfo:]; len(rest) > 0; {
 		typ, value, next, ok := attribute(rest)
 		if !ok {
@@ -135,6 +137,8 @@ func parseLinkState(data []byte, was LinkCounters) (LinkCounters, error) {
 			l.MTU = int(number())
 		case unix.IFLA_LINK:
 			l.ParentIndex = int(int32(number()))
+		case iflaElsewhere:
+			elsewhere = true
 		case unix.IFLA_MASTER:
 			l.MasterIndex = int(number())
 		case unix.IFLA_CARRIER_CHANGES:
@@ -157,6 +161,9 @@ func parseLinkState(data []byte, was LinkCounters) (LinkCounters, error) {
 				}
 			}
 		}
+	}
+	if elsewhere {
+		l.ParentIndex = 0
 	}
 	return l, nil
 }

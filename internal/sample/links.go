@@ -107,7 +107,6 @@ func (s *Sampler) readLinks(r *Reading, elapsed time.Duration) {
 		r.warn("interfaces", err)
 		return
 	}
-	l.now = now
 	if l.byIndex == nil {
 		l.byIndex, l.names = make(map[int]*link), make(map[int]string)
 	}
@@ -115,6 +114,8 @@ func (s *Sampler) readLinks(r *Reading, elapsed time.Duration) {
 	for i := range now {
 		l.names[now[i].Index] = now[i].Name
 	}
+	now = s.bound(r, now)
+	l.now = now
 	free := s.leave(r)
 	for i := range now {
 		s.arrive(r, &now[i], free)
@@ -131,6 +132,33 @@ func (s *Sampler) readLinks(r *Reading, elapsed time.Duration) {
 	l.queued, l.softwareQueued, l.queuedNow, l.softwareQueuedNow = l.queuedNow, l.softwareQueuedNow, 0, 0
 	l.begun = true
 }
+
+// bound keeps the number of interfaces within that of the options: hardware before software, and the older before the younger.
+func (s *Sampler) bound(r *Reading, now []nl.LinkCounters) []nl.LinkCounters {
+	if len(now) <= s.maxInterfaces {
+		return now
+	}
+	room := s.maxInterfaces
+	for i := range now {
+		if isHardware(&now[i]) {
+			room--
+		}
+	}
+	kept := now[:0]
+	for _, n := range now {
+		if !isHardware(&n) {
+			room--
+			if room < 0 {
+				continue
+			}
+		}
+		kept = append(kept, n)
+	}
+	r.Warnings = append(r.Warnings, fmt.Sprintf("there are %d interfaces, of which %d are sampled: cards, and of the others the oldest", len(now), len(kept)))
+	return kept
+}
+
+func isHardware(n *nl.LinkCounters) bool { return n.Kind == "" && !n.Loopback }
 
 // leave ends the interfaces that are no more or have another name, and gives the names that they had.
 func (s *Sampler) leave(r *Reading) (free map[string]bool) {
@@ -182,7 +210,7 @@ func (s *Sampler) arrive(r *Reading, n *nl.LinkCounters, free map[string]bool) {
 	l := &s.links
 	k := l.byIndex[n.Index]
 	if k == nil {
-		k = &link{identity: identityOf(n), name: n.Name, hardware: n.Kind == "" && !n.Loopback, seen: l.seen}
+		k = &link{identity: identityOf(n), name: n.Name, hardware: isHardware(n), seen: l.seen}
 		k.counts, k.carrier, k.qdisc = newTally(int(nl.LinkCounts), 4, bitsUnknown), newTally(1, 0, bits32), newTally(3, 0, bits32)
 		k.up, k.flaps = n.Up && n.Carrier, n.CarrierChanges
 		l.byIndex[n.Index] = k

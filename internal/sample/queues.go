@@ -26,6 +26,7 @@ const (
 type queues struct {
 	reader ethtool.StatisticsReader
 	pace   pace
+	read   time.Duration // since boot
 	names  time.Duration // when the names were asked for, since boot
 	none   bool          // the driver has nothing of the sort
 
@@ -151,6 +152,20 @@ func (q *queues) plan(driver, link string, names []string, hardware bool) {
 	q.tally = newTally(len(q.now), n, bitsUnknown)
 }
 
+// most is that of the card, for each queue: a question that came to another card, while the two were changing names, brings no spike.
+func (q *queues) most(k *link, now time.Duration) func(i int) uint64 {
+	of := k.most(now - q.read)
+	if of == nil {
+		return nil
+	}
+	return func(i int) uint64 {
+		if n := len(q.queues); i >= n && i < 2*n {
+			return of(int(nl.RxBytes))
+		}
+		return of(int(nl.RxPackets))
+	}
+}
+
 // standardNames are the kernel's own counters, which some drivers repeat among theirs.
 var standardNames = []string{
 	"rx_missed_errors", "rx_fifo_errors", "rx_over_errors", "rx_dropped", "tx_dropped", "tx_fifo_errors", "rx_nohandler", "tx_carrier_errors", "tx_aborted_errors",
@@ -209,7 +224,8 @@ func (s *Sampler) readQueues(r *Reading, k *link, n *nl.LinkCounters) {
 	for _, p := range q.parts {
 		q.now[p.figure] += values[p.counter]
 	}
-	q.tally.add(q.now, nil)
+	q.tally.add(q.now, q.most(k, r.SinceBoot))
+	q.read = r.SinceBoot
 	q.pace.done(r.SinceBoot, sys.Boottime()-began, max(1, s.links.queued))
 	s.links.queuedNow++
 	if !k.hardware {

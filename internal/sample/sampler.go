@@ -3,6 +3,7 @@ package sample
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,19 +18,27 @@ import (
 // DefaultTolerance is how far from its tick a reading may be and still be filed under it: at a reading each second a rate is then wrong by a twentieth at worst.
 const DefaultTolerance = 25 * time.Millisecond
 
+// DefaultMaxInterfaces is how many interfaces are followed at most if nothing else is said.
+const DefaultMaxInterfaces = 256
+
 // Options of a sampler. The zero value samples the running system.
 type Options struct {
 	Root      host.Root     // the running system; an archive is one moment and is refused
 	Tolerance time.Duration // 0: DefaultTolerance; below 0: every reading has its own time
-	Boot      string        // what Sampler.Boot said when this host was sampled the last time; another boot is told in the first reading. Empty: not known
+	// MaxInterfaces bounds how many interfaces are followed, with some 15 series each; 0: DefaultMaxInterfaces. All cards are, and what is left out is told as a
+	// warning: a host of containers may have thousands.
+	MaxInterfaces int
+	Boot          string // what Sampler.Boot said when this host was sampled the last time; another boot is told in the first reading. Empty: not known
 }
 
 // Sampler reads a host again and again. It belongs to one goroutine at a time. It stays in the network namespace of the thread that made it, whichever thread
 // reads later.
 type Sampler struct {
-	tolerance time.Duration
-	lastBoot  string
-	boot      string
+	tolerance     time.Duration
+	maxInterfaces int
+	closed        bool
+	lastBoot      string
+	boot          string
 
 	client *nl.Client
 
@@ -55,9 +64,12 @@ func New(o Options) (*Sampler, error) {
 	if !hostfs.LiveSupported {
 		return nil, fmt.Errorf("sample this host: %w", errors.ErrUnsupported)
 	}
-	s := &Sampler{tolerance: o.Tolerance, lastBoot: o.Boot, buf: make([]byte, 64<<10)}
+	s := &Sampler{tolerance: o.Tolerance, maxInterfaces: o.MaxInterfaces, lastBoot: o.Boot, buf: make([]byte, 64<<10)}
 	if s.tolerance == 0 {
 		s.tolerance = DefaultTolerance
+	}
+	if s.maxInterfaces <= 0 {
+		s.maxInterfaces = DefaultMaxInterfaces
 	}
 	// All sockets and files are opened by one thread, and are then of its network namespace.
 	runtime.LockOSThread()
@@ -83,6 +95,10 @@ func (s *Sampler) Boot() string { return s.boot }
 
 // Close gives back sockets and files.
 func (s *Sampler) Close() error {
+	if s.closed {
+		return nil
+	}
+	s.closed = true
 	s.processors.close()
 	s.protocols.close()
 	return s.client.Close()
@@ -92,6 +108,9 @@ func (s *Sampler) Close() error {
 // the next but one is taken. Parts that could not be read are missing in it and have a sentence in Warnings; the error is for a host of which nothing can be
 // read, and for a closed sampler.
 func (s *Sampler) Read(tick time.Time) (*Reading, error) {
+	if s.closed {
+		return nil, fmt.Errorf("sample this host: %w", os.ErrClosed)
+	}
 	r := &s.readings[s.turn]
 	s.turn = 1 - s.turn
 	now, up := time.Now(), sys.Boottime()

@@ -1,10 +1,15 @@
 package sample_test
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/nl/nltest"
 	"github.com/linerate/linerate/internal/sample"
 )
 
@@ -68,4 +73,80 @@ func BenchmarkRead(b *testing.B) {
 	for b.Loop() {
 		read(b, s)
 	}
+}
+
+// A host that is another run of the system than the one that was sampled the last time says so, once.
+func TestRebooted(t *testing.T) {
+	boot := sampler(t).Boot()
+	if len(boot) != 36 {
+		t.Fatalf("boot %q", boot)
+	}
+	for last, want := range map[string]int{"": 0, boot: 0, "1f0b6c3e-0000-4000-8000-000000000000": 1} {
+		s, err := sample.New(sample.Options{Boot: last})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := read(t, s)
+		if len(r.Happened) != want {
+			t.Errorf("after boot %q: %+v", last, r.Happened)
+		}
+		for _, h := range r.Happened {
+			if h.Change != sample.Rebooted || h.Interface != "" || !h.Time.Before(r.Time) {
+				t.Errorf("%+v", h)
+			}
+		}
+		if r := read(t, s); len(r.Happened) > 0 {
+			t.Errorf("told again: %+v", r.Happened)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	if _, err := sample.New(sample.Options{Root: host.Root{Dir: t.TempDir()}}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("an archive: %v", err)
+	}
+	s := sampler(t)
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := s.Read(time.Time{}); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+}
+
+// A host with 40 VLANs and a card of 64 queues stays within the series that a history is made for, and of more interfaces than are wanted the oldest are told.
+func TestLargeHostIsBounded(t *testing.T) {
+	inWorld(t, func(w *world) {
+		if out, ok := nltest.OtherSays(t, "ip", "link", "add", "q", "numtxqueues", "64", "numrxqueues", "64", "type", "veth", "peer", "name", "q1"); !ok {
+			t.Fatal(out)
+		}
+		for i := range 40 {
+			name := fmt.Sprintf("vlan%d", i)
+			if out, ok := nltest.OtherSays(t, "ip", "link", "add", "link", "q", "name", name, "type", "macvlan"); !ok {
+				t.Fatal(out)
+			}
+			nltest.Must(t, w.c.SetUp(name))
+		}
+		r := w.read()
+		x := sample.NewIndex(r.Points)
+		processors := len(x.Of("linerate_cpu_softirqs_total", "0")) * len(x.Of("linerate_cpu_seconds_total")) / 16
+		if n := len(r.Points) - 15*processors; n > 1400 {
+			t.Errorf("%d series, and those of %d processors", n, processors)
+		}
+		if n := len(x.Of("linerate_queue_packets_total", "q")); n != 64 {
+			t.Errorf("%d queues", n)
+		}
+		few, err := sample.New(sample.Options{MaxInterfaces: 5})
+		nltest.Must(t, err)
+		defer func() { _ = few.Close() }()
+		r = read(t, few)
+		if got := sample.NewIndex(r.Points).Of("linerate_interface_up"); len(got) != 5 || got[0].Series.Values[0] != "lo" || len(r.Warnings) != 1 {
+			t.Errorf("%q, warnings %q", labels(got), r.Warnings)
+		}
+	})
 }

@@ -39,12 +39,15 @@ const waverReadings = 8
 // wrapEvents is the most that a counter of 32 bits may have come since the reading before when nothing better is known: an eighth of its range.
 const wrapEvents = 1 << 29
 
+// implausible is how much faster than its link a counter may be: cards that are emulated do not keep to the speed that they claim.
+const implausible = 16
+
 func newTally(n, lead int, w width) *tally {
 	return &tally{lead: lead, width: w, was: make([]uint64, n), sum: make([]uint64, n), wide: make([]bool, n), held: make([]uint8, n)}
 }
 
-// add takes a reading. most, if not nil, tells the most that counter i can have come since the reading before: what is above that is no count, and not added. It is
-// 0 where nothing is known. The answer is false for the first reading and for one at which the group began anew.
+// add takes a reading. most, if not nil, tells the most that counter i is likely to have come since the reading before: what is beyond implausible times that is no
+// count, and not added. It is 0 where nothing is known. The answer is false for the first reading and for one at which the group began anew.
 func (t *tally) add(now []uint64, most func(i int) uint64) bool {
 	if !t.begun {
 		t.begun = true
@@ -87,7 +90,7 @@ func (t *tally) add(now []uint64, most func(i int) uint64) bool {
 	for i, n := range now {
 		switch was := t.was[i]; {
 		case n >= was:
-			if m := limit(i); m == 0 || n-was <= m {
+			if m := limit(i); m == 0 || (n-was)/implausible <= m {
 				t.sum[i] += n - was
 			}
 			t.begin(i, n)
