@@ -1,0 +1,143 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/linerate/linerate/internal/durable"
+	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/reach"
+	"github.com/linerate/linerate/internal/unit"
+)
+
+// busyLook is how long an interface is looked at when nobody else knows what it carries.
+const busyLook = time.Second
+
+// tuning tells that somebody holds the journal in one of the directories, or has changes on trial in it; empty: nobody. Nothing is locked for it: a tune that
+// begins at this moment must not find the journal held by somebody who only looks.
+func tuning(fsys durable.FS, states []string) string {
+	for _, dir := range states {
+		if held(filepath.Join(dir, "lock")) {
+			return "a tune or another change of this host is under way"
+		}
+		changes, err := journal.History(fsys, dir)
+		if err != nil {
+			continue // not ours to read, which the lock does not need
+		}
+		for _, c := range changes {
+			if c.State == journal.Trial {
+				return "a change of this host is on trial: " + c.ID
+			}
+		}
+	}
+	return ""
+}
+
+// tooBusy tells that the interface to the target carries too much for another load; empty: it does not.
+func (s *Scheduler) tooBusy(ctx context.Context, p *plan) string {
+	name := p.Interface
+	if name == "" {
+		var err error
+		if name, err = interfaceTo(ctx, p.Target); err != nil {
+			return "it is not known which interface leads to the target: " + sentence(err)
+		}
+	}
+	rate, known := 0.0, false
+	if s.o.Busy != nil {
+		rate, known = s.o.Busy(name)
+	}
+	if !known {
+		var err error
+		if rate, err = carried(ctx, name); err != nil {
+			return "it is not known what " + name + " carries: " + sentence(err)
+		}
+	}
+	if rate > p.amounts.busy {
+		// Without the figure, so that one event tells of all runs that this keeps from starting.
+		return fmt.Sprintf("%s carries more than %v already", name, unit.BitRate(p.amounts.busy))
+	}
+	return ""
+}
+
+// interfaceTo gives the name of the interface that the route to a target has.
+func interfaceTo(ctx context.Context, target string) (string, error) {
+	host, err := reach.Host(target)
+	if err != nil {
+		return "", err
+	}
+	// Connecting a UDP socket asks the routing table and sends nothing.
+	ctx, cancel := context.WithTimeout(ctx, connectPatience)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", net.JoinHostPort(host, "9"))
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	local, ok := conn.LocalAddr().(*net.UDPAddr)
+	if !ok {
+		return "", fmt.Errorf("find the route to %s: no address", host)
+	}
+	all, err := net.Interfaces()
+	if err != nil {
+		return "", err
+	}
+	for _, i := range all {
+		addrs, err := i.Addrs()
+		if err != nil {
+			return "", err
+		}
+		for _, a := range addrs {
+			if n, ok := a.(*net.IPNet); ok && n.IP.Equal(local.IP) {
+				return i.Name, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("find the route to %s: no interface has the address %s", host, local.IP)
+}
+
+// carried is what an interface carries in its busier direction, in bits per second over a moment.
+func carried(ctx context.Context, name string) (float64, error) {
+	before, err := counts(name)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	timer := time.NewTimer(busyLook)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	after, err := counts(name)
+	if err != nil {
+		return 0, err
+	}
+	most := uint64(0)
+	for i := range after {
+		if after[i] >= before[i] { // else the interface is another one of that name
+			most = max(most, after[i]-before[i])
+		}
+	}
+	return float64(most) * 8 / time.Since(began).Seconds(), nil
+}
+
+// counts are the bytes that an interface has received and sent.
+func counts(name string) (both [2]uint64, err error) {
+	for i, file := range []string{"rx_bytes", "tx_bytes"} {
+		b, err := os.ReadFile(filepath.Join("/sys/class/net", name, "statistics", file))
+		if err != nil {
+			return both, err
+		}
+		if both[i], err = strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64); err != nil {
+			return both, fmt.Errorf("read %s of %s: %w", file, name, err)
+		}
+	}
+	return both, nil
+}
