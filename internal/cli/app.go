@@ -85,7 +85,7 @@ Start with ` + "`linerate demo`" + `: the whole loop in a private world on this 
 		a.inspectCommand(), a.topCommand(), a.serveCommand(), a.measureCommand(), a.diagnoseCommand(), a.tuneCommand(),
 		a.reportCommand(), a.setCommand(), a.undoCommand(), a.confirmCommand(), a.historyCommand(), a.persistCommand(),
 		a.recoverCommand(), a.exportCommand(),
-		a.knobsCommand(), a.checkAdviceCommand(), a.demoCommand(), a.labCommand(), a.versionCommand(),
+		a.knobsCommand(), a.checkAdviceCommand(), a.demoCommand(), a.labCommand(), a.agentCommand(), a.versionCommand(),
 		a.guardCommand(), a.labHostCommand(), a.labWorkCommand(),
 	} {
 		if c.Args == nil {

@@ -64,6 +64,7 @@ var documents = []struct {
 	{SchemaTuneMatrix, TuneMatrixDocument{}},
 	{SchemaServe, ServeDocument{}},
 	{SchemaTop, TopDocument{}},
+	{SchemaAgent, AgentDocument{}},
 	{SchemaError, ErrorDocument{}},
 }
 

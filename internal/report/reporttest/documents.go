@@ -43,6 +43,7 @@ func Documents(t testing.TB) []Document {
 		{"serve", serve},
 		{"export", exported(t)},
 		{"boot-recovery", bootRecovery()},
+		{"agent", report.NewAgent(Envelope(), "/run/linerate/agent.sock", "linerate", "/var/lib/linerate")},
 		{"inspect", inspect},
 		{"measure", measure},
 		{"diagnose", diagnosis()},

@@ -1,0 +1,17 @@
+package report
+
+// SchemaAgent is the document of an agent that has begun to answer.
+const SchemaAgent = "linerate.agent/1"
+
+// AgentDocument is linerate.agent/1: where an agent answers, whom, and about what.
+type AgentDocument struct {
+	Envelope
+	Socket string `json:"socket"`
+	Group  string `json:"group,omitempty"` // that may ask besides root; absent: none
+	State  string `json:"state"`           // the directory of the journal and the runs that it tells of
+}
+
+// NewAgent makes an agent document.
+func NewAgent(e Envelope, socket, group, state string) *AgentDocument {
+	return &AgentDocument{e.of(SchemaAgent), socket, group, state}
+}
