@@ -163,6 +163,11 @@ func (w *Watcher) wait() time.Duration {
 	next := defaultEvery
 	for _, r := range w.rules {
 		next = min(next, r.due.Sub(now))
+		for _, to := range r.receivers {
+			if to.failures > 0 && !to.busy {
+				next = min(next, to.notBefore.Sub(now))
+			}
+		}
 	}
 	return max(next, 100*time.Millisecond)
 }

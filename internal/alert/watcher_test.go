@@ -473,3 +473,41 @@ func TestRun(t *testing.T) {
 		}
 	})
 }
+
+// TestRetryIsPrompt checks that a message is tried again when its time has come, and not only when a rule is due.
+func TestRetryIsPrompt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Duration
+		began := time.Now()
+		w, err := New(Options{
+			Rules: []Config{{Name: "r", Query: "q", Every: minutes(10), MaxAlerts: 1, Webhooks: []Webhook{{URL: "https://hook.example.org"}}}},
+			Query: func(context.Context, string, time.Time) ([]record.Labelled, error) {
+				return []record.Labelled{{Value: 1}}, nil
+			},
+			sendHTTP: func(Webhook) func(context.Context, []byte) error {
+				return func(context.Context, []byte) error {
+					at = append(at, time.Since(began))
+					return errors.New("answered 500")
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { w.Run(ctx); close(ended) }()
+		time.Sleep(time.Minute) // of the bubble
+		cancel()
+		<-ended
+		want := []time.Duration{0, 5 * time.Second, 15 * time.Second, 35 * time.Second}
+		if len(at) != len(want) {
+			t.Fatalf("tried at %v, want about %v", at, want)
+		}
+		for i := range at {
+			if at[i] < want[i] || at[i] > want[i]+15*time.Second {
+				t.Errorf("tried at %v, want about %v", at, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,36 @@
+package schedule
+
+import (
+	"bytes"
+	"os"
+	"regexp"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// TestGuide reads every configuration that the guide shows, strictly as the hub does.
+func TestGuide(t *testing.T) {
+	page, err := os.ReadFile("../../docs/guide/hub-schedules.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindAllSubmatch(page, -1)
+	if len(blocks) == 0 {
+		t.Fatal("the page shows no configuration")
+	}
+	for _, b := range blocks {
+		var file struct {
+			Schedules []Config `yaml:"schedules"`
+		}
+		d := yaml.NewDecoder(bytes.NewReader(b[1]))
+		d.KnownFields(true)
+		if err := d.Decode(&file); err != nil || len(file.Schedules) == 0 {
+			t.Errorf("%v in\n%s", err, b[1])
+			continue
+		}
+		if err := Validate(file.Schedules); err != nil {
+			t.Errorf("%v in\n%s", err, b[1])
+		}
+	}
+}
