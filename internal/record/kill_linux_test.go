@@ -30,7 +30,7 @@ const (
 	killHelper  = "LINERATE_RECORD_HELPER" // the directory: this process is the one that is killed
 	diskHelper  = "LINERATE_DISK_HELPER"   // where a small disk is to be mounted: this process has one of its own
 	mayForget   = 10                       // seconds
-	checkedTail = 700 // seconds that a start looks at; the whole history is looked at in the end
+	checkedTail = 700                      // seconds that a start looks at; the whole history is looked at in the end
 )
 
 func TestMain(m *testing.M) {

@@ -1,0 +1,4 @@
+package remote
+
+// RetryAfter is how the header is read.
+var RetryAfter = retryAfter
