@@ -14,6 +14,8 @@
 // generic netlink, [Client.Ioctl]; [Encode], [Attributes] and [Wrap] make messages and errors alike everywhere. They are on Linux only, and for
 // rooms of this folder alone.
 //
+// [LinkCounters] and [QdiscCounters] are for readers that come back each second: all interfaces in few dumps, read into the memory of the answer before.
+//
 // [Link], [Address], [Qdisc] and [QdiscNode] are copies of what the kernel said at one moment; nothing is cached between calls. Every failed call is
 // an [*Error] that keeps the errno and the kernel's own sentence (extended acknowledgement, since Linux 4.12).
 //

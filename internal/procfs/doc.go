@@ -25,7 +25,8 @@
 //	pressure.cpu.some_microseconds                               /proc/pressure
 //	conntrack.max, tcpmem.max_pages, neigh.ipv4.gc_thresh3       /proc/sys: the limits beside the levels
 //
-// [CounterFiles] lists the files and their parsers.
+// [CounterFiles] lists the files and their parsers. [Columns] and the functions that begin with Each read parts of some of them without a map in between, for
+// readers that come back each second.
 //
 // # Units
 //

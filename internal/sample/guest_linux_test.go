@@ -196,3 +196,34 @@ func TestGuestLeavesSleepersAlone(t *testing.T) {
 		t.Errorf("the device is %s and was awake for %s ms, %s ms before", status(), still, woken)
 	}
 }
+
+// A processor that is taken out of the system ends, and comes back without a leap.
+func TestGuestProcessorGoes(t *testing.T) {
+	if !guesttest.In(t) {
+		return
+	}
+	const online = "/sys/devices/system/cpu/cpu1/online"
+	s := sampler(t)
+	first := sample.NewIndex(read(t, s).Points)
+	nltest.Must(t, os.WriteFile(online, []byte("0"), 0))
+	r := read(t, s)
+	ended := make(map[string]bool)
+	for _, e := range r.Ended {
+		ended[e.Metric.Name+" "+strings.Join(e.Values, " ")] = true
+	}
+	for _, m := range []string{"linerate_cpu_seconds_total 1 idle", "linerate_cpu_softirqs_total 1 net_rx", "linerate_softnet_packets_total 1"} {
+		if !ended[m] {
+			t.Errorf("%s did not end: %v", m, ended)
+		}
+	}
+	if x := sample.NewIndex(r.Points); len(x.Of("linerate_cpu_seconds_total", "1")) > 0 || len(x.Of("linerate_cpu_seconds_total", "0")) != 8 {
+		t.Errorf("processors: %v", labels(x.Of("linerate_cpu_seconds_total")))
+	}
+	nltest.Must(t, os.WriteFile(online, []byte("1"), 0))
+	x := sample.NewIndex(read(t, s).Points)
+	for _, metric := range []string{"linerate_cpu_seconds_total", "linerate_cpu_softirqs_total", "linerate_softnet_packets_total"} {
+		if len(x.Of(metric, "1")) != len(first.Of(metric, "1")) || x.Sum(metric, "1") != 0 {
+			t.Errorf("%s of the processor that came back: %v", metric, x.Of(metric, "1"))
+		}
+	}
+}

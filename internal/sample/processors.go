@@ -10,14 +10,14 @@ import (
 type processors struct {
 	stat, softirqs, softnet *file
 
-	cpus        []*cpu // by number; nil: never seen
-	columns     []int
-	switches    *tally
-	switchesOf  *Series
-	interrupts  []uint64 // by number, of the present reading
-	haveIRQs    bool
-	softnetDrop uint64 // of all processors, since the sampler began
-	dropsOf     *Series
+	cpus       []*cpu // by number; nil: never seen
+	columns    []int
+	switches   *tally
+	switchesOf *Series
+	interrupts []uint64 // by number, of the present reading
+	haveIRQs   bool
+	gone       uint64 // dropped by processors that were taken out of the system
+	dropsOf    *Series
 }
 
 // cpu is one processor.
@@ -71,15 +71,18 @@ func (p *processors) of(id int) *cpu {
 }
 
 func (p *processors) read(s *Sampler, r *Reading) {
-	p.readStat(s, r)
+	if p.readStat(s, r); !p.haveIRQs {
+		return // who is there is not known
+	}
 	p.readSoftirqs(s, r)
-	p.readSoftnet(s, r)
 	for id, c := range p.cpus {
 		if c != nil && c.seen != s.count {
 			c.owned.end(r)
+			p.gone += c.softnet.sum[1]
 			p.cpus[id] = nil
 		}
 	}
+	p.readSoftnet(s, r)
 }
 
 func (p *processors) readStat(s *Sampler, r *Reading) {
@@ -140,7 +143,7 @@ func (p *processors) readSoftnet(s *Sampler, r *Reading) {
 	}
 	var err error
 	if s.buf, err = p.softnet.read(s.buf); err == nil {
-		var dropped uint64
+		dropped := p.gone
 		err = procfs.EachSoftnet(s.buf, func(line *procfs.SoftnetLine) {
 			if !p.has(line.CPU, s.count) {
 				return
@@ -152,9 +155,7 @@ func (p *processors) readSoftnet(s *Sampler, r *Reading) {
 			}
 			dropped += c.softnet.sum[1]
 		})
-		// A processor that is taken out of the system takes its sum along; what was lost stays lost.
-		p.softnetDrop = max(p.softnetDrop, dropped)
-		r.put(p.dropsOf, float64(p.softnetDrop))
+		r.put(p.dropsOf, float64(dropped))
 	}
 	if err != nil {
 		r.warn("backlogs of processors in /proc/net/softnet_stat", err)
