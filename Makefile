@@ -1,27 +1,30 @@
 # linerate: `make demo` and `make test` work on a fresh Debian machine that has Go and make.
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -s -w -X github.com/linerate/linerate/internal/cli.version=$(VERSION)
+LDFLAGS := -s -w -X github.com/linerate/linerate/internal/cli.version=$(VERSION) -X github.com/linerate/linerate/internal/hub.version=$(VERSION)
 export CGO_ENABLED := 0
 
 # What the tests may not do without. Guests run Debian's kernel for amd64.
 comma   := ,
 REQUIRE := netns,sshd,peers,nft$(if $(filter amd64,$(shell $(GO) env GOARCH)),$(comma)guest)
 
-.PHONY: build demo test matrix bench fuzz lint gen cross setup
-build: ## one static binary in bin/
+.PHONY: build program demo test matrix bench fuzz lint gen cross setup
+build: ## two static binaries in bin/: the program, and the hub with its history and page
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/linerate ./cmd/linerate-hub
+
+program: ## linerate alone, which is all that a host needs
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/linerate
 
-demo: build ## the whole loop in a private world on this machine; needs nothing that is not in the binary
+demo: program ## the whole loop in a private world on this machine; needs nothing that is not in the binary
 	./bin/linerate demo
 
 test: setup ## the whole test suite; what it needs and does not find is a failure, not a skip
-	LINERATE_REQUIRE=$(REQUIRE) $(GO) test -timeout 25m -p 1 -parallel 5 $(LINERATE_TEST_FLAGS) ./...
+	LINERATE_REQUIRE=$(REQUIRE) dev/test $(LINERATE_TEST_FLAGS)
 
-matrix: build setup ## every known fault planted, and every verdict compared with it; half an hour on a machine with nothing else to do
+matrix: program setup ## every known fault planted, and every verdict compared with it; half an hour on a machine with nothing else to do
 	bin/linerate lab matrix $(MATRIX_FLAGS)
 
-bench: build setup ## side by side with iperf3, iperf, nuttcp and sockperf on a veth pair, as ratios in one run; needs root
+bench: program setup ## side by side with iperf3, iperf, nuttcp and sockperf on a veth pair, as ratios in one run; needs root
 	$(GO) build -o bin/ ./bench
 	bin/bench $(BENCH_FLAGS)
 
@@ -32,7 +35,7 @@ lint: ## formatting, vet on every system, staticcheck
 	dev/lint
 
 gen: ## everything that is generated from the code: schemas, finding pages, reference pages
-	$(GO) test -count=1 ./internal/report ./internal/diagnose ./internal/cli -run 'Generated' -update
+	$(GO) test -count=1 ./internal/report ./internal/diagnose ./internal/cli ./internal/hub -run 'Generated' -update
 
 cross: ## every system builds, test binaries too
 	dev/cross

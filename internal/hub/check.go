@@ -1,0 +1,49 @@
+package hub
+
+import (
+	"fmt"
+
+	"github.com/linerate/linerate/internal/alert"
+	"github.com/linerate/linerate/internal/report"
+)
+
+// checkDocument is linerate.hub-check/1: what a file of settings comes to.
+type checkDocument struct {
+	report.Envelope
+	File             string   `json:"file,omitempty"` // absent: none was read
+	Listen           string   `json:"listen"`
+	Data             string   `json:"data"`
+	RetentionSeconds float64  `json:"retention_seconds"`
+	MaxSizeBytes     int64    `json:"max_size_bytes"`
+	Schedules        []string `json:"schedules"`
+	Alerts           []string `json:"alerts"`
+}
+
+func (a *app) printCheck(c Config, file string) error {
+	rules, err := alert.Rules(c.Alerts)
+	if err != nil {
+		return usageError{err}
+	}
+	doc := checkDocument{
+		Envelope: report.NewEnvelope(version, c.Host), File: file, Listen: c.Listen, Data: c.Data,
+		RetentionSeconds: c.Retention.Duration().Seconds(), MaxSizeBytes: int64(c.MaxSize),
+		Schedules: []string{}, Alerts: []string{},
+	}
+	doc.Schema = "linerate.hub-check/1"
+	for i := range c.Schedules {
+		doc.Schedules = append(doc.Schedules, c.Schedules[i].Name)
+	}
+	for i := range rules {
+		doc.Alerts = append(doc.Alerts, rules[i].Name)
+	}
+	if a.json {
+		return report.Encode(a.out, doc)
+	}
+	if file == "" {
+		file = "no file of settings"
+	}
+	fmt.Fprintf(a.out, "%s: can be meant\n", file)
+	fmt.Fprintf(a.out, "listens on %s, keeps %v of samples in %s, %d bytes at most\n", c.Listen, c.Retention, c.Data, int64(c.MaxSize))
+	_, err = fmt.Fprintf(a.out, "%d measurements at intervals, %d alert rules\n", len(c.Schedules), len(rules))
+	return err
+}
