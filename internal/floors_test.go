@@ -372,7 +372,7 @@ var roomy = map[string]bool{"internal/cli": true, "internal/sys": true}
 
 // outgrown are packages over their limit, with the size that they may not pass until they are split. A package is taken off the list when it has come
 // down; none is put on it.
-var outgrown = map[string]int{"internal/cli": 5140}
+var outgrown = map[string]int{"internal/cli": 5120}
 
 // TestPackageSizes keeps every package one idea: past the limit, counted without tests and over all systems, it is parted into rooms.
 func TestPackageSizes(t *testing.T) {

@@ -2,6 +2,8 @@ package bootconf
 
 import (
 	"io/fs"
+	"net"
+	"os"
 	"path"
 	"regexp"
 	"strings"
@@ -19,6 +21,21 @@ type Device struct {
 
 // pciAddress is one element of a path in sysfs.
 var pciAddress = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
+
+// LiveDevice says what names an interface of this host lastingly.
+//
+// A sysfs shows the network namespace that it was mounted in; an interface of ours that has a namesake there is known by its address.
+func LiveDevice(name string) Device {
+	link, err := net.InterfaceByName(name)
+	if err != nil {
+		return Device{Name: name}
+	}
+	d := FindDevice(os.DirFS("/"), name)
+	if d.Address != link.HardwareAddr.String() {
+		return Device{Name: name, Address: link.HardwareAddr.String()}
+	}
+	return d
+}
 
 // FindDevice reads what sysfs, below the root directory of a host, tells of an interface. Where that shows nothing, only the name is known.
 func FindDevice(root fs.FS, name string) Device {

@@ -67,19 +67,11 @@ The exit status is 1 when less than 95 % are right or a sound world was warned o
 
 // cases are those that the flags choose.
 func (f matrixFlags) cases() ([]matrix.Case, error) {
-	filter := matrix.Filter{Short: f.short}
-	var err error
-	if f.only != "" {
-		if filter.Only, err = regexp.Compile(f.only); err != nil {
-			return nil, usagef("--only: %w", err)
-		}
+	filter, err := matrixFilter(f.only, f.level, f.ground)
+	if err != nil {
+		return nil, err
 	}
-	if filter.Level, err = matrix.ParseLevel(f.level); err != nil {
-		return nil, usageError{err}
-	}
-	if filter.Ground, err = matrix.ParseGround(f.ground); err != nil {
-		return nil, usageError{err}
-	}
+	filter.Short = f.short
 	if f.runs < 1 {
 		return nil, usagef("--runs %d: must be at least 1", f.runs)
 	}
@@ -92,6 +84,24 @@ func (f matrixFlags) cases() ([]matrix.Case, error) {
 		return nil, usagef("no scenario is left with these flags; `linerate lab matrix --list` names them")
 	}
 	return cases, nil
+}
+
+// matrixFilter reads the flags that choose cases.
+func matrixFilter(only, level, ground string) (matrix.Filter, error) {
+	var filter matrix.Filter
+	var err error
+	if only != "" {
+		if filter.Only, err = regexp.Compile(only); err != nil {
+			return filter, usagef("--only: %w", err)
+		}
+	}
+	if filter.Level, err = matrix.ParseLevel(level); err != nil {
+		return filter, usageError{err}
+	}
+	if filter.Ground, err = matrix.ParseGround(ground); err != nil {
+		return filter, usageError{err}
+	}
+	return filter, nil
 }
 
 // labMatrix plays the cases and prints one document.

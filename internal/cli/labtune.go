@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"regexp"
 	"strings"
 	"time"
 
@@ -82,22 +81,12 @@ var nullSegment = []string{"--duration", "400ms", "--warm-up", "100ms"}
 
 // cases are those that the flags choose.
 func (f labTuneFlags) cases() ([]matrix.Case, error) {
-	var (
-		filter matrix.Filter
-		err    error
-	)
-	if f.only != "" {
-		if filter.Only, err = regexp.Compile(f.only); err != nil {
-			return nil, usagef("--only: %w", err)
-		}
-	}
-	if filter.Level, err = matrix.ParseLevel(f.level); err != nil || f.level == "" {
-		return nil, usagef("--level %q: want one of %v", f.level, scenario.Levels)
-	}
-	if filter.Ground, err = matrix.ParseGround(f.ground); err != nil {
-		return nil, usageError{err}
-	}
+	filter, err := matrixFilter(f.only, f.level, f.ground)
 	switch {
+	case f.level == "":
+		return nil, usagef("--level %q: want one of %v", f.level, scenario.Levels)
+	case err != nil:
+		return nil, err
 	case f.runs < 1:
 		return nil, usagef("--runs %d: must be at least 1", f.runs)
 	case f.trials < 1:

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/internal/bootconf"
 	"github.com/linerate/linerate/internal/durable"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/knob/live"
@@ -95,7 +96,7 @@ func (o persistOptions) host() (persist.Host, func(), error) {
 		}
 		h.Root, done = root.FS(), func() { _ = root.Close() } // opened for reading only
 	}
-	h.Device = liveDevice
+	h.Device = bootconf.LiveDevice
 	h.Managers = owner.Managers(h.Root, o.root == "/")
 	return h, done, nil
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,9 +27,7 @@ prints one table. Ordinary users see the same, less what their kernel keeps from
 		Example: "  linerate top\n  linerate top --interval 2s --sort drops\n  linerate top --once --filter eth\n" +
 			"  linerate top --json | jq '.readings[0].interfaces[] | {name, receive_bits_per_second}'\n  linerate top --json --interface eth0 --count 60",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("count") && f.Count < 1 {
-				return usagef("--count %d: must be from 1 to %d", f.Count, top.MaxCount)
-			}
+			f.Counted = cmd.Flags().Changed("count")
 			if err := f.Check(); err != nil {
 				return usageError{err}
 			}
@@ -49,7 +45,7 @@ prints one table. Ordinary users see the same, less what their kernel keeps from
 
 // top is a screen on a terminal that has one, else tables or a document.
 func (a *app) top(ctx context.Context, f top.Asked) error {
-	f.Host, f.ASCII = a.envelope("").Host.Name, !a.unicode()
+	f.Host, f.ASCII = a.envelope("").Host.Name, top.ASCII(a.env)
 	source := top.Source{Interval: f.Interval}
 	source.StateDir, source.NoState = a.stateDir()
 	screen := terminal(a.out) && a.env("TERM") != "dumb" && a.env("TERM") != ""
@@ -75,22 +71,5 @@ func (a *app) top(ctx context.Context, f top.Asked) error {
 	if !a.json {
 		return errors.Join(f.Ending(a.out, got), err)
 	}
-	doc := report.NewTop(a.envelope(""), got.Readings, got.Verdict.Findings, got.Journal.Changes, nil)
-	doc.Hidden = got.Hidden
-	for _, e := range []error{got.Verdict.Err, got.Journal.Err} {
-		if e != nil {
-			doc.Warnings = append(doc.Warnings, oneSentence(e))
-		}
-	}
-	return errors.Join(report.Encode(a.out, doc), err)
-}
-
-// unicode tells whether the terminal shows more than ASCII, by the locale (POSIX: the first that is set counts). Windows has no such variable.
-func (a *app) unicode() bool {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
-		if v := strings.ToLower(a.env(name)); v != "" {
-			return strings.Contains(v, "utf-8") || strings.Contains(v, "utf8")
-		}
-	}
-	return runtime.GOOS == "windows"
+	return errors.Join(report.Encode(a.out, got.Document(a.envelope(""))), err)
 }

@@ -16,12 +16,15 @@ import (
 	"github.com/linerate/linerate/internal/loop"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/sample"
+	"github.com/linerate/linerate/internal/sys"
 )
 
-// How often the host is judged while the view is open, and for how long it is watched for it.
+// How often the host is judged while the view is open, for how long it is watched for it, and what share of a processor that may cost: a host with many
+// interfaces is dear to read, and judged less often.
 const (
 	judgeEvery = 10 * time.Second
 	judgeFor   = 3 * time.Second
+	judgeShare = 0.0025
 )
 
 // latest is how many changes are shown and told.
@@ -148,19 +151,25 @@ func put(queue chan report.TopReading, r report.TopReading) bool {
 
 // judgements keep the verdict and the changes fresh.
 func (o Source) judgements(ctx context.Context, h *Handle) error {
-	tick := time.NewTicker(judgeEvery)
-	defer tick.Stop()
 	for {
+		begin, before := time.Now(), processorTime()
 		j := o.changes()
 		h.Change(func(s *State) { s.Changed(j) })
 		v := judge(ctx, judgeFor)
 		h.Change(func(s *State) { s.Judged(v) })
+		// The readings in between are in the cost as well, which makes it a little too high.
+		pause := max(judgeEvery, time.Duration(float64(processorTime()-before)/judgeShare)) - time.Since(begin)
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-time.After(pause):
 		}
 	}
+}
+
+func processorTime() time.Duration {
+	user, system := sys.ProcessTimes()
+	return user + system
 }
 
 // counted reads the counters of the interface that is open, and nothing when none is: they are dear.

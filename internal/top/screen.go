@@ -13,7 +13,7 @@ import (
 )
 
 // framesPerSecond is how often the terminal is written to at most: as fast as keys should be seen to work, and no faster, because each look costs.
-const framesPerSecond = 15
+const framesPerSecond = 10
 
 // screen joins a state to bubbletea. The text is laid out when something has come, and not each time that bubbletea asks.
 type screen struct {

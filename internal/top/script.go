@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -25,8 +26,9 @@ const tableWidth = 110
 // Asked is what was typed.
 type Asked struct {
 	Begin
-	Once  bool
-	Count int // 0: not said
+	Once    bool
+	Count   int
+	Counted bool // somebody has said Count
 }
 
 // Check says what cannot be meant.
@@ -34,7 +36,7 @@ func (a *Asked) Check() error {
 	switch {
 	case a.Interval < MinInterval || a.Interval > MaxInterval:
 		return fmt.Errorf("--interval %v: must be from %v to %v", a.Interval, MinInterval, MaxInterval)
-	case a.Count < 0 || a.Count > MaxCount:
+	case a.Counted && a.Count < 1 || a.Count > MaxCount:
 		return fmt.Errorf("--count %d: must be from 1 to %d", a.Count, MaxCount)
 	case a.Once && a.Count > 1:
 		return errors.New("--once and --count: one of them says how many readings")
@@ -117,6 +119,29 @@ func (a *Asked) sorted() string {
 		return "traffic"
 	}
 	return a.Sort
+}
+
+// Document makes linerate.top/1 of it.
+func (c Collected) Document(e report.Envelope) *report.TopDocument {
+	var warnings []string
+	for _, err := range []error{c.Verdict.Err, c.Journal.Err} {
+		if err != nil {
+			warnings = append(warnings, err.Error())
+		}
+	}
+	d := report.NewTop(e, c.Readings, c.Verdict.Findings, c.Journal.Changes, warnings)
+	d.Hidden = c.Hidden
+	return d
+}
+
+// ASCII tells whether a terminal shows nothing else, by the locale in the environment (POSIX: the first that is set counts). Windows has no such variables.
+func ASCII(env func(string) string) bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := strings.ToLower(env(name)); v != "" {
+			return !strings.Contains(v, "utf-8") && !strings.Contains(v, "utf8")
+		}
+	}
+	return runtime.GOOS != "windows"
 }
 
 // Table prints a reading for people and scripts: as the screen has it, without its frame.
