@@ -17,6 +17,7 @@ type checkDocument struct {
 	MaxSizeBytes     int64    `json:"max_size_bytes"`
 	Schedules        []string `json:"schedules"`
 	Alerts           []string `json:"alerts"`
+	RemoteWrites     []string `json:"remote_write"`
 }
 
 func (a *app) printCheck(c Config, file string) error {
@@ -27,7 +28,7 @@ func (a *app) printCheck(c Config, file string) error {
 	doc := checkDocument{
 		Envelope: report.NewEnvelope(version, c.Host), File: file, Listen: c.Listen, Data: c.Data,
 		RetentionSeconds: c.Retention.Duration().Seconds(), MaxSizeBytes: int64(c.MaxSize),
-		Schedules: []string{}, Alerts: []string{},
+		Schedules: []string{}, Alerts: []string{}, RemoteWrites: []string{},
 	}
 	doc.Schema = "linerate.hub-check/1"
 	for i := range c.Schedules {
@@ -35,6 +36,9 @@ func (a *app) printCheck(c Config, file string) error {
 	}
 	for i := range rules {
 		doc.Alerts = append(doc.Alerts, rules[i].Name)
+	}
+	for _, w := range c.RemoteWrites {
+		doc.RemoteWrites = append(doc.RemoteWrites, w.URL)
 	}
 	if a.json {
 		return report.Encode(a.out, doc)
@@ -44,6 +48,6 @@ func (a *app) printCheck(c Config, file string) error {
 	}
 	fmt.Fprintf(a.out, "%s: can be meant\n", file)
 	fmt.Fprintf(a.out, "listens on %s, keeps %v of samples in %s, %d bytes at most\n", c.Listen, c.Retention, c.Data, int64(c.MaxSize))
-	_, err = fmt.Fprintf(a.out, "%d measurements at intervals, %d alert rules\n", len(c.Schedules), len(rules))
+	_, err = fmt.Fprintf(a.out, "%d measurements at intervals, %d alert rules, %d receivers of remote write\n", len(c.Schedules), len(rules), len(c.RemoteWrites))
 	return err
 }

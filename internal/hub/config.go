@@ -39,8 +39,9 @@ type Config struct {
 	State string `yaml:"state"` // where linerate keeps its journal and runs on this host; default /var/lib/linerate
 	Agent string `yaml:"agent"` // socket of `linerate agent`, for a hub that may not read State itself; default /run/linerate/agent.sock
 
-	Schedules []schedule.Config `yaml:"schedules"`
-	Alerts    []alert.Config    `yaml:"alerts"` // besides the rules that come with the hub; `off: true` ends one of those
+	Schedules    []schedule.Config `yaml:"schedules"`
+	RemoteWrites []RemoteWrite     `yaml:"remote_write"`
+	Alerts       []alert.Config    `yaml:"alerts"` // besides the rules that come with the hub; `off: true` ends one of those
 }
 
 // Size is an amount of bytes as package unit reads it.
@@ -115,6 +116,11 @@ func (c *Config) Validate() error {
 	}
 	if c.Retention < 0 || c.EventRetention < 0 {
 		return errors.New("retention: must be longer than nothing")
+	}
+	for _, w := range c.RemoteWrites {
+		if err := w.Validate(); err != nil {
+			return err
+		}
 	}
 	if (c.Certificate == "") != (c.Key == "") {
 		return errors.New("tls_certificate and tls_key: give both or none")

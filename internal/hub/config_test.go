@@ -22,6 +22,9 @@ func TestParseConfig(t *testing.T) {
 		{"tls_key: k.pem", "give both or none"},
 		{"schedules: [{name: a, target: 'icmp://h', every: 1m}, {name: a, target: 'icmp://i', every: 1m}]", "a"},
 		{"alerts: [{name: a, query: 'up ==', for: 1m}]", "alert a: bad query"},
+		{"remote_write: [{url: 'ftp://a'}]", "write url"},
+		{"remote_write: [{url: 'https://me:secret@a/'}]", "shown in logs"},
+		{"remote_write: [{url: 'https://a/', username: me}]", "both or none"},
 		{"colour: blue", "field colour not found"},
 	} {
 		if _, err := ParseConfig([]byte(bad.text)); err == nil || !strings.Contains(err.Error(), bad.want) {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/linerate/linerate/internal/alert"
 	"github.com/linerate/linerate/internal/record"
+	"github.com/linerate/linerate/internal/record/remote"
 	"github.com/linerate/linerate/internal/sample"
 	"github.com/linerate/linerate/internal/schedule"
 	"github.com/linerate/linerate/internal/timeline"
@@ -44,6 +45,7 @@ type daemon struct {
 	scheduler *schedule.Scheduler
 	watcher   *alert.Watcher
 	follower  *follow.Follower
+	writers   []*remote.Writer
 }
 
 // Memory: the history of 2000 series needs some 60 MB, most of it in the chunks of the last half hour. The collector runs more often than it would by
@@ -87,6 +89,7 @@ func Run(ctx context.Context, c Config, o Options) error {
 		return err
 	}
 	defer d.store.Close()
+	defer d.closeWriters()
 	if err := d.prepare(server.URL()); err != nil {
 		return err
 	}
@@ -153,6 +156,13 @@ func (d *daemon) prepare(url string) error {
 		Host: c.Host, URL: url, Dir: filepath.Join(c.Data, "alerts"), Log: d.log,
 	}); err != nil {
 		return err
+	}
+	for _, w := range c.RemoteWrites {
+		writer, err := remote.New(w.options(c.Host, d.log))
+		if err != nil {
+			return err
+		}
+		d.writers = append(d.writers, writer)
 	}
 	d.follower, err = follow.New(follow.Options{
 		Host: c.Host, Store: d.events, Source: source(c), Dir: filepath.Join(c.Data, "follow"), Version: version,

@@ -2,8 +2,8 @@
 //
 // # Model
 //
-// [Main] reads flags and a file of YAML, and [Run] joins what other packages do: every second a reading (package sample) goes to the history (record);
-// every minute the host is judged without a peer (loop), and verdicts, changes, runs, reboots and links
+// [Main] reads flags and a file of YAML, and [Run] joins what other packages do: every second a reading (package sample) goes to the history (record) and
+// to those who have a store already (record/remote); every minute the host is judged without a peer (loop), and verdicts, changes, runs, reboots and links
 // become events (timeline); schedules measure other hosts (schedule), rules watch all of it (alert), and the page and the APIs tell it (web/api, web/page) behind one
 // frame that says who may ask (web).
 //

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/record"
+	"github.com/linerate/linerate/internal/record/remote"
 	"github.com/linerate/linerate/internal/sample"
 	"github.com/linerate/linerate/internal/schedule"
 	"github.com/linerate/linerate/internal/sys"
@@ -45,11 +46,14 @@ func (d *daemon) sampleHost(ctx context.Context, s *sample.Sampler) {
 	}
 }
 
-// append keeps a reading in the history.
+// append keeps a reading in the history, and hands it to those who have a store already. Neither waits.
 func (d *daemon) append(r *sample.Reading) {
 	err := d.store.Append(r)
 	if d.board.problem("history", err) {
 		d.told("history", err)
+	}
+	for _, w := range d.writers {
+		w.Append(r)
 	}
 }
 
@@ -85,7 +89,7 @@ func Metrics() []*sample.Metric {
 
 // AllMetrics are those of everything that a hub keeps, in the order of their names.
 func AllMetrics() []*sample.Metric {
-	all := slices.Concat(sample.Metrics(), schedule.Metrics(), record.Metrics(), Metrics())
+	all := slices.Concat(sample.Metrics(), schedule.Metrics(), record.Metrics(), remote.Metrics(), Metrics())
 	slices.SortFunc(all, func(a, b *sample.Metric) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
@@ -113,6 +117,9 @@ func (d *daemon) sampleSelf(ctx context.Context) {
 		}
 		user, system := sys.ProcessTimes()
 		put(ownCPU, (user + system).Seconds())
+		for _, w := range d.writers {
+			r.Points = append(r.Points, w.Own()...)
+		}
 		d.append(r)
 		r.Points = append(r.Points, d.store.Own()...) // the history has added these by itself
 		d.board.put(sourceHub, r)

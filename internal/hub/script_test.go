@@ -17,8 +17,14 @@ import (
 	"github.com/linerate/linerate/internal/hub"
 )
 
+// asHub makes a process of this test binary the hub.
+const asHub = "LINERATE_AS_HUB"
+
 // The program itself is the command "linerate-hub" of the scripts.
 func TestMain(m *testing.M) {
+	if os.Getenv(asHub) != "" {
+		os.Exit(hub.Main(os.Args, os.Stdin, os.Stdout, os.Stderr))
+	}
 	testscript.Main(m, map[string]func(){
 		"linerate-hub": func() { os.Exit(hub.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
 		"fetch":        fetch,
