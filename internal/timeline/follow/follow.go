@@ -51,7 +51,8 @@ type Options struct {
 	Now  func() time.Time // nil: time.Now
 }
 
-// Follower follows one host. Happened and Findings may be called from any goroutine and wait for no disk; the others are for one goroutine at a time.
+// Follower follows one host. Begin, Follow and Look belong to one goroutine. Happened belongs to another, which may be that of the sampler: it waits for no
+// disk. Findings, Err and Lost may be called from any.
 type Follower struct {
 	o    Options
 	boot string
