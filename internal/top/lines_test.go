@@ -187,7 +187,7 @@ func TestNeverTooLarge(t *testing.T) {
 	name := func() string {
 		return strings.Repeat(string(rune('a'+rng.IntN(26))), 1+rng.IntN(40)) + fmt.Sprint(rng.IntN(99))
 	}
-	for range 150 {
+	for range 80 {
 		s := top.NewState(top.Begin{Host: name(), Interval: time.Second, ASCII: rng.IntN(2) == 0})
 		at := reporttest.Noon
 		for range rng.IntN(4) {
@@ -228,7 +228,7 @@ func TestNeverTooLarge(t *testing.T) {
 			}
 			s.Changed(top.Journal{Changes: changes})
 		}
-		for range 60 {
+		for range 40 {
 			width, height := rng.IntN(200)-2, rng.IntN(70)-2
 			key := keys[rng.IntN(len(keys))]
 			s.Key(key)

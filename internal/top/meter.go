@@ -295,7 +295,7 @@ func (m *Meter) meetCPU(g *gauge, name string, labels map[string]string) {
 
 // reading puts copies in order: what the meter keeps changes with the next reading.
 func (m *Meter) reading(r *sample.Reading, seconds float64) report.TopReading {
-	out := report.TopReading{Time: r.Time.UTC(), Seconds: seconds, TCP: m.tcp, UDP: m.udp, Drops: m.drops.list(), Warnings: slices.Clone(r.Warnings),
+	out := report.TopReading{Time: r.Time.UTC().Truncate(time.Millisecond), Seconds: seconds, TCP: m.tcp, UDP: m.udp, Drops: m.drops.list(), Warnings: slices.Clone(r.Warnings),
 		Interfaces: make([]report.TopInterface, 0, len(m.interfaces)), CPUs: make([]report.TopCPU, 0, len(m.cpus))}
 	if m.tcp.Sent > 0 {
 		out.TCP.Retransmitted = min(m.tcp.Retransmits/m.tcp.Sent, 1)
