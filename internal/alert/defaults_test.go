@@ -2,6 +2,7 @@ package alert
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -242,5 +243,17 @@ func TestDefaultRulesAskForWhatThereIs(t *testing.T) {
 				t.Errorf("rule %s asks for %s, which nobody samples", d.Name, name)
 			}
 		}
+	}
+}
+
+// TestBadQueryIsToldAtTheStart checks that a mistake in a query does not wait for somebody to read the log.
+func TestBadQueryIsToldAtTheStart(t *testing.T) {
+	h := newHistory(t)
+	_, err := New(Options{
+		Rules: []Config{{Name: "good", Query: "rate(linerate_tcp_retransmits_total[5m]) > 1"}, {Name: "mine", Query: "rate(linerate_tcp_retransmits_total[5m] > 1"}},
+		Query: h.store.Vector,
+	})
+	if !errors.Is(err, record.ErrBadQuery) || !strings.Contains(err.Error(), "alert mine: query: ") || strings.Contains(err.Error(), "alert good") {
+		t.Error(err)
 	}
 }

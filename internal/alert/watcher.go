@@ -3,6 +3,7 @@ package alert
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -104,7 +105,7 @@ type Watcher struct {
 	notes map[string]string
 }
 
-// New makes a watcher, with what it knew before a restart.
+// New makes a watcher, with what it knew before a restart. Errors are those of [Validate], and queries that are not PromQL.
 func New(o Options) (*Watcher, error) {
 	if err := Validate(o.Rules); err != nil {
 		return nil, err
@@ -133,8 +134,27 @@ func New(o Options) (*Watcher, error) {
 		}
 		w.rules = append(w.rules, r)
 	}
+	if err := w.parse(); err != nil {
+		return nil, err
+	}
 	w.load()
 	return w, nil
+}
+
+// parse has every query read once, at a time of which there is no history, so that a mistake in one is told at the start.
+func (w *Watcher) parse() error {
+	ctx, cancel := context.WithTimeout(context.Background(), queryBound)
+	defer cancel()
+	var all []error
+	for _, r := range w.rules {
+		if r.Query == "" {
+			continue
+		}
+		if _, err := w.o.Query(ctx, r.Query, time.Unix(0, 0)); errors.Is(err, record.ErrBadQuery) {
+			all = append(all, fmt.Errorf("alert %s: query: %w", r.Name, err))
+		}
+	}
+	return errors.Join(all...)
 }
 
 // Run looks at rules as they are due, until the context ends. Messages under way are given up then; they are sent again after the next start.
