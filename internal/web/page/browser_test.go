@@ -76,9 +76,10 @@ type tab struct {
 	expected string   // of errors: a part of those that are part of the test
 }
 
-// open starts a fake hub and a tab; nothing is loaded yet.
+// open starts a fake hub and a tab; nothing is loaded yet. Tests with a tab run side by side: each believes that its own has the focus.
 func open(t *testing.T, f *fake) *tab {
 	t.Helper()
+	t.Parallel()
 	browser.once.Do(startBrowser)
 	if browser.err != nil {
 		t.Fatalf("start browser: %v", browser.err)
@@ -86,7 +87,8 @@ func open(t *testing.T, f *fake) *tab {
 	ctx, stop := chromedp.NewContext(browser.ctx)
 	t.Cleanup(stop)
 	tb := &tab{T: t, ctx: ctx, base: f.serve(t)}
-	for _, err := range []error{chromedp.Listen(ctx, tb.heard), called(ctx, network.Enable, network.EnableParams{}), called(ctx, log.Enable, cdp.Empty{}), called(ctx, runtime.Enable, cdp.Empty{})} {
+	for _, err := range []error{chromedp.Listen(ctx, tb.heard), called(ctx, network.Enable, network.EnableParams{}), called(ctx, log.Enable, cdp.Empty{}), called(ctx, runtime.Enable, cdp.Empty{}),
+		called(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})} {
 		if err != nil {
 			t.Fatalf("open tab: %v", err)
 		}

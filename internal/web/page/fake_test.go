@@ -46,7 +46,7 @@ type fake struct {
 func (f *fake) serve(t *testing.T) string {
 	t.Helper()
 	mux := http.NewServeMux()
-	mux.Handle("/", Handler())
+	mux.Handle("/", handler())
 	api := map[string]func(r *http.Request) any{
 		"/api/linerate/v1/status": f.statusDocument, "/api/linerate/v1/hosts": f.hosts, "/api/linerate/v1/events": f.events, "/api/linerate/v1/findings": f.findings,
 		"/api/linerate/v1/compare": f.compare, "/api/linerate/v1/matrix": f.matrix, "/api/linerate/v1/documents/{id}": f.document,

@@ -18,29 +18,41 @@ func TestViews(t *testing.T) {
 		{"measurements", "#/measurements?pair=[%22alpha%22,%22beta%22]", `document.querySelector(".matrix .cell") && document.querySelector(".graph")`},
 		{"event", "#/interface/alpha/eth0?event=run-1", `document.querySelector("#event[open] .terms table")`},
 	}
+	looks := []struct {
+		name          string
+		width, height int64
+		dark          bool
+	}{{"light", 1440, 1000, false}, {"dark", 1440, 1000, true}, {"phone", 360, 780, false}}
 	for _, v := range views {
-		for _, look := range []struct {
-			name          string
-			width, height int64
-			dark          bool
-		}{{"light", 1440, 1000, false}, {"dark", 1440, 1000, true}, {"phone", 360, 780, false}} {
-			t.Run(v.name+"/"+look.name, func(t *testing.T) {
-				tb := &tab{T: t, ctx: tb.ctx, base: tb.base}
-				tb.size(look.width, look.height)
-				tb.dark(look.dark)
-				tb.visit(v.address)
-				tb.wait(v.ready)
-				if get[bool](tb, `!!document.querySelector(".graph")`) {
-					tb.drawn()
-				}
-				if wide := get[[]string](tb, overflow); len(wide) > 0 {
-					t.Errorf("wider than the screen: %v", wide)
-				}
-				tb.picture(v.name + "-" + look.name)
-			})
+		tb.size(1440, 1000)
+		tb.dark(false)
+		tb.visit(v.address)
+		tb.wait(v.ready)
+		if get[bool](tb, `!!document.querySelector(".graph")`) {
+			tb.drawn()
+		}
+		// The window changes under the page, as it does when a screen is turned or the evening comes.
+		for _, look := range looks {
+			tb.size(look.width, look.height)
+			tb.dark(look.dark)
+			get[bool](tb, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))`)
+			if stray := get[[]string](tb, astray); len(stray) > 0 {
+				t.Errorf("%s, %s: markers are not above their plot, or lie on each other: %v", v.name, look.name, stray)
+			}
+			if wide := get[[]string](tb, overflow); len(wide) > 0 {
+				t.Errorf("%s, %s: wider than the screen: %v", v.name, look.name, wide)
+			}
+			tb.picture(v.name + "-" + look.name)
 		}
 	}
 }
 
 // overflow names what makes the page scroll sideways.
 const overflow = `document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll")).slice(0, 5).map((e) => e.tagName + "." + e.className + " " + Math.round(e.getBoundingClientRect().right)).concat("scroll width " + document.documentElement.scrollWidth)`
+
+// astray names markers that are beside their plot or cover each other.
+const astray = `[...document.querySelectorAll(".graph[data-state=drawn]")].flatMap((g) => {
+	const plot = g.querySelector(".u-over").getBoundingClientRect(), boxes = [...g.querySelectorAll(".mark")].map((m) => [m.textContent, m.getBoundingClientRect()]);
+	return boxes.filter(([, r], i) => r.left + r.width / 2 < plot.left - 1 || r.left + r.width / 2 > plot.right + 1 || (i > 0 && r.left < boxes[i - 1][1].right - 1)).map(([text, r]) => g.id + " " + text + " at " + Math.round(r.left))
+		.concat(boxes.length === 0 ? [g.id + " has no markers"] : []);
+})`

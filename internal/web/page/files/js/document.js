@@ -47,6 +47,9 @@ function records(key, list, depth) {
   if (flat.length < columns.length || columns.length > 9) {
     return h("ol", { class: "records" }, list.slice(0, longest).map((one) => h("li", {}, terms(one, depth + 1))), more(list));
   }
+  // Names come before numbers, which are read against them.
+  const words = (c) => list.some((one) => typeof one[c] === "string" && !isTime(one[c]));
+  columns.sort((a, b) => words(b) - words(a));
   const numeric = (c) => list.every((one) => one[c] === undefined || typeof one[c] === "number");
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": plainKey(key) },
     h("table", {}, h("thead", {}, h("tr", {}, columns.map((c) => h("th", { scope: "col", title: c, class: numeric(c) ? "num" : "" }, plainKey(c))))),

@@ -98,7 +98,7 @@ export function eventRow(e) {
 
 async function one(e) {
   const kind = kindOf(e.kind);
-  put(title, h("span", { class: "mark still k-" + kind.colour, "aria-hidden": "true" }, kind.letter), " ", e.title);
+  put(title, h("span", { class: "mark still k-" + kind.colour, "aria-hidden": "true" }, kind.letter), h("span", {}, e.title));
   const facts = [["What", kind.name + (e.state ? ", " + e.state : "")], ["When", h("time", { datetime: e.time, title: utc(e.start) }, local(e.start) + " · " + utc(e.start))]];
   if (e.open) facts.push(["Until", "goes on, for " + span(now() - e.start)]);
   else if (e.end) facts.push(["Until", local(e.end) + " · " + span(e.end - e.start)]);

@@ -8,6 +8,7 @@ import { statistics } from "./query.js";
 import { layMarkers, drawLines } from "./marks.js";
 
 const axisWidth = 78; // of every graph, so that their times stand one below the other
+const roomRight = 14; // for the half of a label that stands below the last moment
 
 // Graph of a specification {id, title, about, format, mirrored, stacked, points, height}. The board tells what is common to all: window, events, marks.
 export class Graph {
@@ -101,7 +102,7 @@ export class Graph {
       };
     });
     const options = {
-      width: this.width(), height: spec.height ?? 170, legend: { show: false }, padding: [8, 14, 0, 0],
+      width: this.width(), height: spec.height ?? 170, legend: { show: false }, padding: [8, roomRight, 0, 0],
       focus: { alpha: 1 },
       cursor: {
         sync: { key: board.key, setSeries: false },
@@ -110,6 +111,7 @@ export class Graph {
         bind: {
           mousedown: (_, __, handler) => (e) => {
             board.marking = e.shiftKey;
+            board.source = this;
             this.plot.classList.toggle("marking", e.shiftKey);
             return handler(e);
           },
@@ -239,7 +241,8 @@ export class Graph {
     const from = u.posToVal(left, "x"), to = u.posToVal(left + width, "x");
     u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
     this.plot.classList.remove("marking");
-    this.board.dragged(from, to);
+    // uPlot shows the selection on all graphs and tells each of its end; one drag is one step.
+    if (this.board.source === this) this.board.dragged(from, to);
   }
 
   // point tells the moment and the values under the cursor; the other graphs follow by uPlot's synchronisation.
@@ -278,8 +281,8 @@ export class Graph {
   // lay puts the markers of events where their moments are.
   lay() {
     if (!this.u) return;
-    const over = this.u.over.getBoundingClientRect(), box = this.markers.parentElement.getBoundingClientRect();
-    this.groups = layMarkers(this.markers, this.board, over.left - box.left, this.u.over.clientWidth, this.spec.first);
+    // By what was asked of uPlot and not by what is there: it lays itself out a moment after it was made.
+    this.groups = layMarkers(this.markers, this.board, this.plot.offsetLeft + axisWidth, this.u.width - axisWidth - roomRight, this.spec.first);
     this.u.redraw(false, false);
   }
 

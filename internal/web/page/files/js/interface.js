@@ -23,20 +23,21 @@ export class InterfaceView {
     this.list = new EventList();
     this.board = new Board({ host: this.host, interface: this.name, usual, onEvents: (all, events, truncated) => this.list.show(all, events, truncated) });
     this.ranges = new Ranges(this.board);
-    this.style = h("button", { type: "button", class: "no-print", "aria-pressed": String(this.overlaid), title: "Draw out as a line over in, as MRTG does, or mirrored below the axis", onclick: () => change({ out: this.overlaid ? null : "line" }) }, "Out as a line");
+    this.style = h("button", { type: "button", class: "no-print style", "aria-pressed": String(this.overlaid), title: "Draw out as a line over in, as MRTG does, or mirrored below the axis", onclick: () => change({ out: this.overlaid ? null : "line" }) }, "Out as a line");
     put(place,
       h("div", { class: "view-head" },
         h("div", {}, h("p", { class: "small no-print" }, h("a", { href: link("overview", [], { out: null }) }, "Overview"), " / ", this.host), h("h1", {}, this.name), this.facts),
         h("div", { class: "stack tight" }, this.ranges.element)),
       this.marked,
       h("div", { class: "with-side" }, h("div", { class: "stack" }, this.board.element, h("p", { class: "soft small no-print hint" }, "Drag over a graph to zoom in, double-click to go back. Drag with ", h("kbd", {}, "Shift"), " to mark A, then B, and compare them. ", h("kbd", {}, "?"), " shows all keys.")),
-        h("div", { class: "stack side" }, h("div", { class: "row no-print" }, this.style), this.list.element)));
+        h("div", { class: "stack side" }, this.list.element)));
     this.build();
   }
 
   build() {
     forInterface(this.board, this.host, this.name, { speed: this.speed, overlaid: this.overlaid });
     forHost(this.board, this.host);
+    this.board.graphs[0].note.after(this.style);
     this.factsAsked = this.loadFacts();
   }
 

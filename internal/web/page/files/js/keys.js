@@ -50,7 +50,7 @@ export function showKeys(app) {
       h("div", { class: "head" }, h("h2", { id: "keys-title" }, "Keys"), h("button", { type: "button", class: "plain", "aria-label": "Close", onclick: () => dialog.close() }, "✕")),
       h("div", { class: "body keys" },
         keysOf(app).map((group) => h("section", {}, h("h3", {}, group.title), h("dl", {}, group.keys.map(([keys, text]) => h("div", {}, h("dt", {}, h("kbd", {}, names[keys[0]] ?? keys[0])), h("dd", {}, text)))))),
-        h("section", {}, h("h3", {}, "Mouse"), h("dl", {}, [["drag", "zoom in"], ["double click", "back"], ["Shift drag", "mark A, then B"], ["click a marker", "open the event"]].map(([k, text]) => h("div", {}, h("dt", {}, h("kbd", {}, k)), h("dd", {}, text)))))));
+        h("section", { class: "mouse" }, h("h3", {}, "Mouse"), h("dl", {}, [["drag", "zoom in"], ["double click", "back"], ["Shift drag", "mark A, then B"], ["click a marker", "open the event"]].map(([k, text]) => h("div", {}, h("dt", {}, h("kbd", {}, k)), h("dd", {}, text)))))));
     document.body.append(dialog);
   }
   dialog.showModal();

@@ -14,6 +14,10 @@ export const kinds = [
 // kindOf knows every kind; one that a newer hub may have is shown under its own name.
 export const kindOf = (kind) => kinds.find((k) => k.kind === kind) ?? { kind, name: String(kind), plural: String(kind), letter: "·", colour: "s8" };
 
+// rank tells which kind stands for a group: changes first, what merely happens at its hours last.
+const telling = ["change", "run", "alert", "finding", "reboot", "link", "gap", "measurement"];
+export const rank = (kind) => (telling.indexOf(kind) + telling.length + 1) % (telling.length + 1);
+
 // chosen are the kinds that the address asks for; without a word of it, all.
 export function chosen(query) {
   const text = query.get("kinds");

@@ -3,40 +3,47 @@
 import { h, put, colour } from "./dom.js";
 import { local, utc } from "./time.js";
 import { openEvents } from "./eventdialog.js";
-import { kindOf } from "./kinds.js";
+import { kindOf, rank } from "./kinds.js";
 
-const apart = 24; // pixels between two markers
+// wide is how many pixels the marker of a group needs: a letter, or a letter and a count.
+const wide = (g) => (g.events.length === 1 ? 22 : 31 + 8 * String(g.events.length - 1).length);
 
-// group puts events that would stand on each other into one: [{x, events}], from left to right.
+// group puts events whose markers would cover each other into one: [{x, events}], from left to right. A group stands at its first event and grows with its
+// count, so it is compared with its neighbours until nothing moves.
 export function group(events, x, width) {
-  const groups = [];
-  const sorted = events.map((event) => ({ event, x: x(event.start) })).filter((e) => e.x >= 0 && e.x <= width).sort((a, b) => a.x - b.x);
-  for (const { event, x: at } of sorted) {
-    const last = groups.at(-1);
-    if (last && at - last.x < apart) last.events.push(event);
-    else groups.push({ x: at, events: [event] });
+  let groups = events.map((event) => ({ x: x(event.start), events: [event] })).filter((g) => g.x >= 0 && g.x <= width).sort((a, b) => a.x - b.x);
+  for (let before = -1; before !== groups.length;) {
+    before = groups.length;
+    const joined = [];
+    for (const g of groups) {
+      const last = joined.at(-1);
+      if (last && g.x - last.x < (wide(last) + wide(g)) / 2 + 2) last.events.push(...g.events);
+      else joined.push(g);
+    }
+    groups = joined;
   }
   return groups;
 }
 
-// colourOf a group: that of its kind, or the one of ink when kinds are mixed.
-const colourOf = (g) => (g.events.every((e) => e.kind === g.events[0].kind) ? kindOf(g.events[0].kind).colour : "ink");
+// first of a group is the event of its most telling kind: a change must not vanish behind the measurements around it.
+const first = (g) => g.events.reduce((best, e) => (rank(e.kind) < rank(best.kind) ? e : best));
+const colourOf = (g) => kindOf(first(g).kind).colour;
 
 // layMarkers puts buttons above the plot and gives the groups, for their lines. Those of the first graph alone are in the order of the tab key: the
 // same events stand on every graph, and nobody wants to pass them eight times.
-export function layMarkers(strip, board, left, width, first) {
+export function layMarkers(strip, board, left, width, reachable) {
   const { win } = board;
   const x = (t) => ((t - win.start) / (win.end - win.start)) * width;
   const groups = group(board.events, x, width);
   put(strip, groups.map((g) => {
     const only = g.events.length === 1 ? g.events[0] : undefined;
-    const kind = only ? kindOf(only.kind) : undefined;
+    const kind = kindOf(first(g).kind);
     const label = only ? kind.name + ": " + only.title + ", " + local(only.start) : g.events.length + " events around " + local(g.events[0].start);
     const marker = h("button", {
-      type: "button", class: "mark k-" + colourOf(g) + (only ? "" : " many"), tabindex: first ? "0" : "-1", "aria-label": label,
+      type: "button", class: "mark k-" + colourOf(g) + (only ? "" : " many"), tabindex: reachable ? "0" : "-1", "aria-label": label,
       onclick: () => openEvents(g.events),
       onmouseenter: () => tell(marker, g.events), onfocus: () => tell(marker, g.events), onmouseleave: quiet, onblur: quiet,
-    }, only ? kind.letter : String(g.events.length));
+    }, only ? kind.letter : kind.letter + "+" + (g.events.length - 1));
     marker.dataset.ids = g.events.map((e) => e.id).join(" ");
     marker.style.left = Math.round(left + g.x) + "px";
     return marker;

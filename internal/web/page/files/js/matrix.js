@@ -49,7 +49,9 @@ export class MatrixView {
       return;
     }
     const { query } = read();
-    const kinds = [...new Map(cells.map((c) => [kindOf(c), c])).keys()].sort();
+    // Tests with a rate come first: that is what one looks for.
+    const rated = (k) => cells.some((c) => kindOf(c) === k && c.throughput_bits_per_second !== undefined);
+    const kinds = [...new Set(cells.map(kindOf))].sort((a, b) => rated(b) - rated(a) || (a < b ? -1 : 1));
     const kind = kinds.includes(query.get("test")) ? query.get("test") : kinds[0];
     this.kind = kind;
     once(this.choice, [kinds, kind], () => kinds.map((k) => h("button", { type: "button", "aria-pressed": String(k === kind), onclick: () => change({ test: k }, { push: false }) }, k.replace("/", ", "))));
@@ -59,7 +61,7 @@ export class MatrixView {
     const chosen = query.get("pair") ?? "";
     const from = [...new Set([...(this.answer.from ?? []), ...shown.map((c) => c.from)])], to = [...new Set([...(this.answer.to ?? []), ...shown.map((c) => c.to)])];
     once(this.table, [this.answer.cells, kind, chosen], () => [h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Measurements between hosts" },
-      h("table", { class: "matrix" }, h("caption", {}, "Rows send, columns receive. The darker a cell, the higher its rate."),
+      h("table", { class: "matrix" }, h("caption", {}, "From the host of the row to that of the column." + (most > 0 ? " The stronger the colour, the higher the rate." : "")),
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "From \\ to"), to.map((name) => h("th", { scope: "col" }, name)))),
         h("tbody", {}, from.map((f) => h("tr", {}, h("th", { scope: "row" }, f), to.map((t) => this.cell(at(f, t), f, t, most, chosen)))))))]);
   }

@@ -154,7 +154,7 @@ export class OverviewView {
     const length = span(this.win.end - this.win.start);
     const head = h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map((c) => {
       const active = (sort || "name") === c.id;
-      const what = c.id === "drops" || c.id === "errors" ? c.name + " in " + length : c.name;
+      const what = c.id === "drops" || c.id === "errors" ? c.name + " in\u00a0" + length.replace(" ", "\u00a0") : c.name;
       return h("th", { scope: "col", role: "columnheader", class: (c.num ? "num " : "") + "col-" + c.id, "aria-sort": active ? (c.id === "name" ? "ascending" : "descending") : undefined },
         c.id === "graph" ? what : h("button", { type: "button", class: "sort plain", onclick: () => change({ sort: c.id === "name" ? null : c.id }, { push: false }) }, what, active ? h("span", { "aria-hidden": "true" }, c.id === "name" ? " ▴" : " ▾") : null));
     })));
@@ -171,7 +171,7 @@ export class OverviewView {
       cells[c.id] = h("td", { role: "cell", class: (c.num ? "num " : "") + "col-" + c.id, "data-label": c.name });
       return cells[c.id];
     };
-    const canvas = h("canvas", { class: "spark", role: "img" });
+    const canvas = h("canvas", { class: "spark", role: "img", "aria-label": "No traffic is known" });
     const row = h("tr", { role: "row", class: "interface-row" },
       h("th", { scope: "row", role: "rowheader", class: "col-name depth-" + (i.depth ?? 0) }, h("a", { href: link("interface", [host, i.name], { filter: null, sort: null }) }, i.name), h("span", { class: "soft small" }, [i.kind, i.driver !== i.kind ? i.driver : ""].filter(Boolean).join(" · "))),
       columns.slice(1).map(cell));
