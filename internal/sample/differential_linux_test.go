@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/nl"
 	"github.com/linerate/linerate/internal/nl/nltest"
 	"github.com/linerate/linerate/internal/sample"
 )
@@ -246,4 +247,63 @@ func broadcast(t *testing.T, to string, datagrams int) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// What tc(8) says of a shaper that drops, also when another one takes its place: its counters begin at zero, and ours go on.
+func TestAgreesWithTc(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.pair("a", "a1")
+		shape := func() {
+			nltest.Must(t, w.c.ReplaceTBF("a", nl.TBF{RateBitsPerSecond: 8e3, BurstBytes: 3000, LimitBytes: 3000}))
+		}
+		value := func(metric string, labels ...string) float64 {
+			x := sample.NewIndex(w.read().Points)
+			v, ok := x.Value(metric, append([]string{"a"}, labels...)...)
+			if !ok {
+				t.Fatalf("no %s", metric)
+			}
+			return v
+		}
+		flood := func() {
+			for range 50 {
+				_ = unix.Sendto(w.packet, make([]byte, 1000), 0, &unix.SockaddrLinklayer{Ifindex: w.index("a"), Protocol: 0xb588}) // a full queue says ENOBUFS
+			}
+		}
+		drops := func() float64 {
+			out, ok := nltest.OtherSays(t, "tc", "-s", "-j", "qdisc", "show", "dev", "a")
+			if !ok {
+				t.Fatal(out)
+			}
+			var all []struct {
+				Drops float64 `json:"drops"`
+			}
+			nltest.Must(t, json.Unmarshal([]byte(out), &all))
+			return all[0].Drops
+		}
+		shape()
+		w.unchecked = true
+		if v := value("linerate_qdisc_drops_total"); v != 0 {
+			t.Errorf("begins with %g drops", v)
+		}
+		flood()
+		first := drops()
+		if v := value("linerate_qdisc_drops_total"); v != first || first < 20 || value("linerate_interface_drops_total", "transmit", "qdisc") != first {
+			t.Errorf("%g drops here, %g there", v, first)
+		}
+		if v := value("linerate_qdisc_backlog_bytes"); v == 0 || v > 3000 {
+			t.Errorf("%g bytes wait", v)
+		}
+		nltest.Must(t, w.c.DeleteRootQdisc("a"))
+		r := w.read()
+		if _, ok := sample.NewIndex(r.Points).Value("linerate_qdisc_drops_total", "a"); ok {
+			t.Error("an interface without a queue has drops of one")
+		}
+		shape()
+		w.read()
+		before := value("linerate_qdisc_drops_total")
+		flood()
+		if v := value("linerate_qdisc_drops_total"); v-before != drops() || drops() == 0 {
+			t.Errorf("%g drops more here, %g there", v-before, drops())
+		}
+	})
 }

@@ -363,6 +363,8 @@ func (k *link) watchCarrier(r *Reading, n *nl.LinkCounters, flaps uint32) {
 // countQdiscs adds up what the disciplines of each interface dropped and held.
 func (s *Sampler) countQdiscs() {
 	l := &s.links
+	// Where there is no queue nothing waits and nothing is dropped.
+	l.qdiscs = slices.DeleteFunc(l.qdiscs, func(q nl.QdiscCounters) bool { return q.Kind == "noqueue" })
 	slices.SortStableFunc(l.qdiscs, func(a, b nl.QdiscCounters) int { return a.Index - b.Index })
 	for i := 0; i < len(l.qdiscs); {
 		index, from := l.qdiscs[i].Index, i
@@ -457,7 +459,9 @@ func (s *Sampler) askSlowly(r *Reading, k *link, n *nl.LinkCounters, changed boo
 		return
 	}
 	first := k.asked == 0
-	k.asked = r.SinceBoot
+	if k.asked = r.SinceBoot; first {
+		k.asked -= time.Duration(k.index%int(slowEvery/time.Second)) * time.Second // not all in one reading
+	}
 	driver := s.driverOf(k, n)
 	speed := s.speedOf(k, n)
 	if !first && k.speed > 0 && speed > 0 && speed != k.speed {

@@ -193,6 +193,13 @@ func (s *Sampler) readQueues(r *Reading, k *link, n *nl.LinkCounters) {
 	case q.queues == nil && s.links.softwareQueued >= maxSoftwareQueued:
 		return
 	}
+	if q.tally == nil && !k.hardware {
+		// Names take room, and hosts of containers have hundreds with one queue.
+		if c, err := ethtool.New(s.client).Channels(n.Name); err != nil || c.Rx+c.Combined < 2 {
+			q.none = true
+			return
+		}
+	}
 	again := q.tally == nil || r.SinceBoot-q.names >= slowEvery
 	if again {
 		q.names = r.SinceBoot

@@ -162,7 +162,8 @@ func TestTallyNeverSpikes(t *testing.T) {
 		}
 	}
 	// A test in which nothing goes back holds nothing, and an adder that adds nothing has no spikes either.
-	if wraps < 100 || resets < 100 || exact < 50*gaps {
+	// Only two counters that go through zero in the same second are left out, which none of these do.
+	if wraps < 100 || resets < 100 || exact < 400_000 || gaps > 0 {
 		t.Errorf("%d wraps, %d resets, %d seconds exact, %d left out", wraps, resets, exact, gaps)
 	}
 	t.Logf("%d wraps, %d resets, %d seconds exact, %d left out", wraps, resets, exact, gaps)
