@@ -78,6 +78,9 @@ func (w *Watcher) load() {
 	if w.o.Dir == "" {
 		return
 	}
+	if err := durable.MkdirAll(w.o.FS, w.o.Dir, 0o700); err != nil {
+		w.o.Log.Warn("what is known of alerts is not saved", "error", err) // each time that there is something to save, it is tried
+	}
 	data, err := w.o.FS.ReadFile(w.path())
 	if errors.Is(err, fs.ErrNotExist) {
 		return

@@ -41,9 +41,6 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, fs: durable.NewMem(), now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), series: make(map[string]map[string]float64), events: make(map[string]timeline.Event)}
-	if err := durable.MkdirAll(w.fs, "/state", 0o755); err != nil {
-		t.Fatal(err)
-	}
 	return w
 }
 
@@ -58,7 +55,7 @@ func (w *world) start(rules ...Config) {
 	}
 	var err error
 	w.w, err = New(Options{
-		Rules: rules, Host: "near", URL: "https://hub.example.org", Dir: "/state", FS: w.fs,
+		Rules: rules, Host: "near", URL: "https://hub.example.org", Dir: "/var/state", FS: w.fs,
 		Now: func() time.Time { return w.now },
 		Query: func(_ context.Context, query string, _ time.Time) ([]record.Labelled, error) {
 			var all []record.Labelled
@@ -404,7 +401,11 @@ func TestMessageForm(t *testing.T) {
 // TestStateIsUnreadable checks that a broken file keeps nobody from being told.
 func TestStateIsUnreadable(t *testing.T) {
 	w := newWorld(t)
-	if err := durable.Replace(w.fs, "/state/alerts.json", []byte("{"), 0o600); err != nil {
+	err := durable.MkdirAll(w.fs, "/var/state", 0o755)
+	if err == nil {
+		err = durable.Replace(w.fs, "/var/state/alerts.json", []byte("{"), 0o600)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	w.start(Config{Name: "r", Query: "q"})

@@ -53,11 +53,8 @@ func newWorld(t *testing.T) *world {
 	if err := os.WriteFile(w.key, []byte("some-key\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := durable.MkdirAll(w.fs, "/state", 0o755); err != nil {
-		t.Fatal(err)
-	}
 	w.o = Options{
-		Host: "near", Version: "test", Dir: "/state", FS: w.fs, Seed: 7,
+		Host: "near", Version: "test", Dir: "/var/state", FS: w.fs, Seed: 7,
 		Append: func(r *sample.Reading) error { w.points = append(w.points, *r); return nil },
 		Put: func(e timeline.Event, d []byte) error {
 			if _, known := w.events[e.ID]; !known {
@@ -212,7 +209,8 @@ func TestDelaysAreUniform(t *testing.T) {
 	}
 	other := &plan{Config: Config{Name: "b", Every: p.Every, Jitter: &ten}}
 	host := &Scheduler{seed: 2}
-	if s.delay(p, 1) == s.delay(other, 1) || s.delay(p, 1) == host.delay(p, 1) || s.delay(p, 1) != s.delay(p, 1) {
+	here, again := s.delay(p, 1), (&Scheduler{seed: 1}).delay(p, 1)
+	if here == s.delay(other, 1) || here == host.delay(p, 1) || here != again {
 		t.Error("delays are the same for two names or hosts, or differ for one")
 	}
 }

@@ -58,6 +58,9 @@ func (s *Scheduler) load() {
 	if s.o.Dir == "" {
 		return
 	}
+	if err := durable.MkdirAll(s.o.FS, s.o.Dir, 0o700); err != nil {
+		s.o.Log.Warn("what is known of measurements is not saved", "error", err) // each time that there is something to save, it is tried
+	}
 	data, err := s.o.FS.ReadFile(s.path())
 	if errors.Is(err, fs.ErrNotExist) {
 		return
