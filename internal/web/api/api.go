@@ -184,7 +184,7 @@ func told(err error) *problem {
 	case errors.As(err, &p):
 		return p
 	case errors.Is(err, record.ErrBadQuery):
-		return &problem{http.StatusBadRequest, "bad_data", err.Error()}
+		return &problem{http.StatusBadRequest, "bad_data", `invalid parameter "query": ` + strings.TrimPrefix(err.Error(), record.ErrBadQuery.Error()+": ")}
 	case errors.Is(err, record.ErrTooMuch):
 		return &problem{http.StatusUnprocessableEntity, "execution", err.Error()}
 	case errors.Is(err, record.ErrTimeout), errors.As(err, &late), errors.Is(err, context.DeadlineExceeded):

@@ -61,7 +61,7 @@ func TestAttacks(t *testing.T) {
 		{"offset too long", query + q("query", "up offset 99999999999y"), 400},
 		{"offset of a century", query + q("query", all+" offset 100y"), 200},
 		{"range too long", query + q("query", "rate("+all+"[99999999999y])"), 400},
-		{"range of a century", query + q("query", "rate({__name__=~\".+_total\"}[100y])"), 200},
+		{"range of a century", query + q("query", "rate(linerate_interface_receive_bytes_total[100y])"), 200},
 		{"deep parentheses", query + q("query", deep("(", "1", ")", 10000)), 400},
 		{"deep calls", query + q("query", deep("abs(", "vector(1)", ")", 5000)), 400},
 		{"minus of a number many times", query + q("query", strings.Repeat("-", 10000)+"1"), 200},

@@ -12,6 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/compare"
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/record"
+	"github.com/linerate/linerate/internal/schedule"
 	"github.com/linerate/linerate/internal/timeline"
 )
 
@@ -81,19 +82,8 @@ type Findings struct {
 	Findings []diagnose.Finding `json:"findings"`
 }
 
-// Cell is the last measurement from one host to another: a part of linerate.hub.matrix/1. What was not measured is absent.
-type Cell struct {
-	From       string    `json:"from"`
-	To         string    `json:"to"`
-	Test       string    `json:"test"`
-	Direction  string    `json:"direction"`
-	Time       time.Time `json:"time"`
-	Throughput *float64  `json:"throughput_bits_per_second,omitempty"`
-	RTT        *float64  `json:"rtt_p50_seconds,omitempty"`
-	Loss       *float64  `json:"loss_ratio,omitempty"`
-	Event      string    `json:"event,omitempty"` // its id in the timeline
-	Error      string    `json:"error,omitempty"` // why there is no figure
-}
+// Cell is the last measurement from one host to another: a part of linerate.hub.matrix/1.
+type Cell = schedule.Cell
 
 // own are the routes of our own part.
 func (a *api) own() map[string]route {
