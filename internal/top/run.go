@@ -65,6 +65,9 @@ func (o Source) readings(ctx context.Context, sampler *sample.Sampler, give func
 // judge looks at this host without loading it.
 func judge(ctx context.Context, d time.Duration) Verdict {
 	v, err := loop.Watch(ctx, loop.WatchOptions{Duration: d})
+	if ctx.Err() != nil {
+		return Verdict{Err: errors.New("interrupted before the host was judged")}
+	}
 	if err != nil {
 		return Verdict{Err: err}
 	}

@@ -35,7 +35,10 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		s.width, s.height = msg.Width, msg.Height
 	case tea.KeyPressMsg:
 		if msg.String() == "ctrl+z" {
-			return s, tea.Suspend
+			if canSuspend() {
+				return s, tea.Suspend
+			}
+			return s, nil
 		}
 		if s.state.Key(msg.String()) {
 			return s, tea.Quit

@@ -184,11 +184,12 @@ func TestTerminal(t *testing.T) {
 	p.press("/lo\r")
 	p.await("the filter", has("filter /lo"))
 	p.press("\r")
-	p.await("the interface", has("QDISC", "COUNTERS THAT MOVED"))
+	p.await("the interface", has("LOST", "COUNTERS THAT MOVED"))
 	p.press("\x1b[B\x1b[A ")
 	p.await("a pause", has("PAUSED"))
 	p.press("\x7fc")
 	p.await("the processors", has("SOFTIRQ", "USER"))
+	p.press("\x1a") // nobody could let it go on: it stays
 	p.press("q")
 	p.ended(0)
 }
