@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -216,6 +217,22 @@ func TestNamesComeGoAndChange(t *testing.T) {
 		w.read()
 		w.quietly("b", "c")
 
+		t.Log("another thing with the number and the name of one that is gone")
+		w.send("b", 50)
+		before, err := w.c.LinkByName("b")
+		nltest.Must(t, err)
+		nltest.Must(t, w.c.DeleteLink("b"))
+		if out, ok := nltest.OtherSays(t, "ip", "link", "add", "name", "b", "index", strconv.Itoa(before.Index), "type", "bridge"); !ok {
+			t.Fatal(out)
+		}
+		nltest.Must(t, w.c.SetUp("b"))
+		clear(w.sent)
+		w.expect(w.read(), "link-came b", "link-gone b", "link-gone new1")
+		nltest.Must(t, w.c.DeleteLink("b"))
+		w.read()
+		w.pair("b", "new1")
+		w.read()
+
 		t.Log("moved to another namespace, and back")
 		far := otherNamespace(t)
 		nltest.Must(t, w.c.MoveToNetNS("c", far))
@@ -269,4 +286,46 @@ func otherNamespace(t *testing.T) int {
 	nltest.Must(t, a.err)
 	t.Cleanup(func() { _ = unix.Close(a.fd) })
 	return a.fd
+}
+
+// The queues of an interface go with its name.
+func TestQueuesFollowTheName(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for _, pair := range [][2]string{{"a", "a1"}, {"b", "b1"}} {
+			if out, ok := nltest.OtherSays(t, "ip", "link", "add", pair[0], "numtxqueues", "3", "numrxqueues", "3", "type", "veth", "peer", "name", pair[1]); !ok {
+				t.Fatal(out)
+			}
+			nltest.Must(t, w.c.SetUp(pair[0]))
+			nltest.Must(t, w.c.SetUp(pair[1]))
+		}
+		queues := func(r *sample.Reading, name string) int {
+			return len(sample.NewIndex(r.Points).Of("linerate_queue_packets_total", name))
+		}
+		if r := w.read(); queues(r, "a") != 3 || queues(r, "b") != 3 {
+			t.Fatalf("%d queues of a, %d of b", queues(r, "a"), queues(r, "b"))
+		}
+		w.rename("a", "c")
+		r := w.read()
+		if queues(r, "a") != 0 || queues(r, "c") != 3 {
+			t.Errorf("after the rename %d queues of a, %d of c", queues(r, "a"), queues(r, "c"))
+		}
+		if n := slices.IndexFunc(r.Ended, func(s *sample.Series) bool { return s.Metric.Name == "linerate_queue_packets_total" && s.Values[0] == "a" }); n < 0 {
+			t.Error("the queues of a did not end")
+		}
+		w.rename("b", "x")
+		w.rename("c", "b")
+		w.rename("x", "c")
+		if r := w.read(); queues(r, "b")+queues(r, "c") != 0 {
+			t.Errorf("a swap: %d queues of b, %d of c, which end in this reading", queues(r, "b"), queues(r, "c"))
+		}
+		for patience := time.Now().Add(time.Minute); ; {
+			r := w.read() // they are due when they are cheap enough
+			if queues(r, "b") == 3 && queues(r, "c") == 3 {
+				break
+			}
+			if time.Now().After(patience) {
+				t.Fatalf("after the swap %d queues of b, %d of c", queues(r, "b"), queues(r, "c"))
+			}
+		}
+	})
 }

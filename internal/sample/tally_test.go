@@ -23,6 +23,8 @@ func TestTally(t *testing.T) {
 		{"through zero, and known to be wide", bits64, 0, []uint64{top - 100, 50, 7}, []uint64{200, 60, 8}, []uint64{0, 0, 0}},
 		{"further through zero than it can have come", bitsUnknown, 250, []uint64{top - 100, 50, 7}, []uint64{200, 60, 8}, []uint64{0, 0, 0}},
 		{"far from the top", bitsUnknown, 0, []uint64{top / 2, 50, 7}, []uint64{200, 60, 8}, []uint64{0, 0, 0}},
+		{"two near the top", bitsUnknown, 0, []uint64{top - 100, top - 50, 7}, []uint64{200, 60, 8}, []uint64{0, 0, 0}},
+		{"it was above 32 bits", bitsUnknown, 0, []uint64{2*top - 100, 50, 7}, []uint64{200, 60, 8}, []uint64{0, 0, 0}},
 		{"anew, all", bitsUnknown, 0, []uint64{top - 100, 5000, 70}, []uint64{200, 60, 8}, []uint64{0, 0, 0}},
 		{"anew, and one has passed its old value", bitsUnknown, 0, []uint64{1000, 5, 7}, []uint64{200, 60, 8}, []uint64{0, 0, 0}},
 		{"a follower alone", bitsUnknown, 0, []uint64{1000, 500, 7}, []uint64{2000, 600, 1}, []uint64{1000, 100, 0}},
