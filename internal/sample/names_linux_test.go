@@ -292,7 +292,7 @@ func otherNamespace(t *testing.T) int {
 func TestQueuesFollowTheName(t *testing.T) {
 	inWorld(t, func(w *world) {
 		for _, pair := range [][2]string{{"a", "a1"}, {"b", "b1"}} {
-			if out, ok := nltest.OtherSays(t, "ip", "link", "add", pair[0], "numtxqueues", "3", "numrxqueues", "3", "type", "veth", "peer", "name", pair[1]); !ok {
+			if out, ok := nltest.OtherSays(t, "ip", "link", "add", "name", pair[0], "numtxqueues", "3", "numrxqueues", "3", "type", "veth", "peer", "name", pair[1]); !ok {
 				t.Fatal(out)
 			}
 			nltest.Must(t, w.c.SetUp(pair[0]))
