@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"runtime/debug"
 	"strings"
 	"sync"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"golang.org/x/term"
 )
 
 // framesPerSecond is how often the terminal is written to at most: as fast as keys should be seen to work, and no faster, because each look costs.
@@ -128,6 +131,40 @@ func (h *Handle) run(work func(context.Context, *Handle) error) {
 	}
 }
 
+// patience is how long a terminal may take to be given back.
+const patience = 3 * time.Second
+
+var errStuck = errors.New("the terminal takes nothing more")
+
+// runUntil runs a program. When ctx ends and the terminal takes nothing, as at the other end of a dead connection, it is not waited for: its settings are put back,
+// and the screen is left as it is.
+func runUntil(ctx context.Context, t Terminal, program *tea.Program) error {
+	var before *term.State
+	in, _ := t.In.(*os.File)
+	if in != nil {
+		before, _ = term.GetState(int(in.Fd())) // of what is no terminal there is none
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := program.Run()
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-time.After(patience):
+	}
+	if before != nil {
+		return errors.Join(errStuck, term.Restore(int(in.Fd()), before))
+	}
+	return errStuck
+}
+
 // Show draws a state until the user leaves or ctx ends, both of which are no error; then the terminal is as it was. Each of works runs beside it, in a
 // goroutine of its own, and must return when its context ends.
 func Show(ctx context.Context, t Terminal, state *State, works ...func(context.Context, *Handle) error) error {
@@ -142,8 +179,8 @@ func Show(ctx context.Context, t Terminal, state *State, works ...func(context.C
 	for _, work := range works {
 		group.Go(func() { h.run(work) })
 	}
-	_, err := program.Run()
-	if ctx.Err() != nil && !errors.Is(err, tea.ErrProgramPanic) {
+	err := runUntil(ctx, t, program)
+	if ctx.Err() != nil && !errors.Is(err, tea.ErrProgramPanic) && !errors.Is(err, errStuck) {
 		err = nil // whoever ended it knows
 	}
 	cancel()

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -222,6 +223,43 @@ func TestTerminalIsGivenBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTerminalThatTakesNothing, as at the end of a connection that hangs, does not keep the program.
+func TestTerminalThatTakesNothing(t *testing.T) {
+	p := start(t, "live", 120, 40)
+	p.await("the screen", has("INTERFACE", "q quit"))
+	p.mu.Lock() // the person looks away
+	for n, end := 0, time.Now().Add(time.Minute); !p.writing(); n++ {
+		if n%20 == 0 && n < 2000 {
+			p.press("c") // another page fills it sooner
+		}
+		if time.Now().After(end) {
+			p.mu.Unlock()
+			t.Fatal("the terminal never was full")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	err := p.cmd.Wait()
+	p.mu.Unlock()
+	if after := p.termios(); after != p.before {
+		t.Errorf("the terminal's settings are others now: %+v, were %+v", after, p.before)
+	}
+	if p.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(p.stderr.String(), "the terminal takes nothing more") {
+		t.Errorf("%v; standard error:\n%s", err, p.stderr.String())
+	}
+}
+
+// writing tells whether a thread of the program hangs in write to its terminal.
+func (p *pty) writing() bool {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/syscall", p.cmd.Process.Pid))
+	for _, name := range tasks {
+		if b, err := os.ReadFile(name); err == nil && strings.HasPrefix(string(b), fmt.Sprintf("%d 0x1 ", unix.SYS_WRITE)) {
+			return true
+		}
+	}
+	return false
 }
 
 // vt is as much of a terminal (ECMA-48, xterm) as the live view needs. What it does not know it remembers.
