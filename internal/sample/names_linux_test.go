@@ -309,7 +309,9 @@ func TestQueuesFollowTheName(t *testing.T) {
 		if queues(r, "a") != 0 || queues(r, "c") != 3 {
 			t.Errorf("after the rename %d queues of a, %d of c", queues(r, "a"), queues(r, "c"))
 		}
-		if n := slices.IndexFunc(r.Ended, func(s *sample.Series) bool { return s.Metric.Name == "linerate_queue_packets_total" && s.Values[0] == "a" }); n < 0 {
+		if n := slices.IndexFunc(r.Ended, func(s *sample.Series) bool {
+			return s.Metric.Name == "linerate_queue_packets_total" && s.Values[0] == "a"
+		}); n < 0 {
 			t.Error("the queues of a did not end")
 		}
 		w.rename("b", "x")
