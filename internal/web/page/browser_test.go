@@ -56,7 +56,7 @@ func startBrowser() {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(home), chromedp.WindowSize(1440, 1000),
 		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"), chromedp.Flag("no-proxy-server", true),
-		chromedp.Env("TZ=Europe/Berlin", "HOME="+home, "LANG=C.UTF-8"))
+		chromedp.Env("TZ=Europe/Berlin", "HOME="+home, "TMPDIR="+home, "LANG=C.UTF-8"))
 	allocator, stopAllocator := chromedp.NewExecAllocator(context.Background(), options...)
 	ctx, stop := chromedp.NewContext(allocator)
 	browser.ctx = ctx

@@ -232,6 +232,13 @@ func TestTheme(t *testing.T) {
 	tb.drawn()
 	tb.visit("#/")
 	tb.wait(`document.documentElement.dataset.theme === "dark" && document.querySelector(".interface-row")`)
+	// Paper is white, whatever the screen is.
+	get[bool](tb, `dispatchEvent(new Event("beforeprint"))`)
+	if got := get[string](tb, `getComputedStyle(document.body).backgroundColor`); got != light {
+		t.Errorf("a page for the printer is %s, on the light screen %s", got, light)
+	}
+	get[bool](tb, `dispatchEvent(new Event("afterprint"))`)
+	tb.wait(`document.documentElement.dataset.theme === "dark"`)
 	tb.keys("t")
 	tb.wait(`!document.documentElement.dataset.theme`)
 }

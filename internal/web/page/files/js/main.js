@@ -89,12 +89,12 @@ document.addEventListener("visibilitychange", () => {
 setInterval(beat, everySecond);
 
 // The view does not wait for the state of the hub: the two are asked for side by side. When the hub's clock turns out to be another one than the browser's,
-// what is shown is of the wrong time, and is asked for again.
+// what is shown as live is of the wrong time, and is asked for again.
 route();
 const before = now(), started = performance.now();
 refresh().then(() => {
   showNotices();
-  if (Math.abs(now() - before - (performance.now() - started) / 1000) > 5) {
+  if (!read().query.has("from") && Math.abs(now() - before - (performance.now() - started) / 1000) > 5) {
     key = "";
     route();
   }

@@ -35,6 +35,8 @@ export class MatrixView {
     try {
       this.answer = await matrixOfHosts();
       this.draw();
+      const win = windowOf(read().query, usual);
+      if (!first && this.board && win.live) await this.board.show(win);
     } catch (failure) {
       if (!(failure instanceof Failure)) throw failure;
       if (!this.answer) put(this.table, h("p", { class: "empty" }, inWords(failure)));

@@ -26,6 +26,18 @@ export function startTheme(button, changed) {
   };
   button.addEventListener("click", next);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);
+  // Paper is white: what is drawn on canvases is drawn anew for it, and again for the screen after it.
+  let screen;
+  addEventListener("beforeprint", () => {
+    screen = current();
+    document.documentElement.dataset.theme = "light";
+    changed();
+  });
+  addEventListener("afterprint", () => {
+    if (screen) document.documentElement.dataset.theme = screen;
+    else delete document.documentElement.dataset.theme;
+    changed();
+  });
   show();
   return next;
 }

@@ -53,7 +53,7 @@ export function span(s) {
   if (!Number.isFinite(s)) return "-";
   const plain = (v) => (v < 10 && v % 1 >= 0.05 ? v.toFixed(1) : v.toFixed(0));
   if (s < 90) return s.toFixed(0) + " s";
-  if (s < 5400) return plain(s / 60) + " min";
+  if (s < 3600) return plain(s / 60) + " min";
   if (s < 172800 + 3600) return plain(s / 3600) + " h";
   return plain(s / 86400) + " d";
 }

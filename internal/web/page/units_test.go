@@ -1,0 +1,56 @@
+package page
+
+import "testing"
+
+// TestUnits writes numbers and times as the page does, by its own modules.
+func TestUnits(t *testing.T) {
+	tb := open(t, &fake{interfaces: 1})
+	tb.visit("#/findings")
+	tb.wait(`document.querySelector("article.finding")`)
+	modules := `(async () => { const of = (name) => import(document.querySelector("script[type=module]").src.replace("main.js", name + ".js"));
+		const u = await of("units"), time = await of("time"), q = await of("query"), marks = await of("marks"); return String(`
+	for _, c := range []struct{ expression, want string }{
+		{`u.bits(0)`, "0 b/s"},
+		{`u.bits(941482e3)`, "941 Mb/s"},
+		{`u.bits(9994e5)`, "999 Mb/s"},
+		{`u.bits(9.996e9)`, "10.0 Gb/s"},
+		{`u.bits(999.6)`, "1.00 kb/s"},
+		{`u.bits(null)`, "-"},
+		{`u.bits(NaN)`, "-"},
+		{`u.bits(0.001)`, "< 0.01 b/s"},
+		{`u.axis(u.bits)(-400e6)`, "400 Mb/s"},
+		{`u.axis(u.bits)(2.5e9)`, "2.5 Gb/s"},
+		{`u.axis(u.percent)(0.5)`, "50 %"},
+		{`u.bytes(1536)`, "1.50 KiB"},
+		{`u.seconds(0.00041)`, "410 µs"},
+		{`u.seconds(1.5)`, "1.50 s"},
+		{`u.percent(0.00001)`, "< 0.01 %"},
+		{`u.percent(0.548)`, "54.8 %"},
+		{`u.speed(2.5e9)`, "2.5 Gb/s"},
+		{`u.speed(0)`, "-"},
+		{`u.span(3600)`, "1 h"},
+		{`u.span(5400)`, "1.5 h"},
+		{`u.span(7 * 86400)`, "7 d"},
+		{`u.byKey("throughput_bits_per_second", 937.2e6)`, "937 Mb/s"},
+		{`u.byKey("retransmits_total", 1234567)`, "1\u202f234\u202f567"},
+		{`u.plainKey("rtt_p50_seconds")`, "rtt p50"},
+		{`u.plainKey("effect_ratio")`, "effect ratio"},
+		{`time.local(1795185000)`, "Fri 20 Nov 15:30:00"},
+		{`time.utc(1795185000)`, "2026-11-20 14:30:00 UTC"},
+		{`time.parseSpan("90m")`, "5400"},
+		{`time.parseSpan("0h")`, "undefined"},
+		{`time.parseTime("2026-11-20T14:30:00Z")`, "1795185000"},
+		{`time.parseTime("nonsense")`, "undefined"},
+		{`q.selector({host: "a\"b\\c", interface: "é"})`, `{host="a\"b\\c",interface="é"}`},
+		{`JSON.stringify(q.statistics([1, 2, null, 3, 4]))`, `{"current":4,"average":2.5,"maximum":4,"p95":4}`},
+		{`q.statistics([null])`, "undefined"},
+		{`q.stepFor({start: 0, end: 172800}, 600)`, "300"},
+		{`q.gridOf({start: 7, end: 31}, 10).times.join()`, "0,10,20,30"},
+		{`marks.group([1, 2, 100, 103, 300].map((start) => ({start})), (t) => t, 400).map((g) => g.events.length).join()`, "2,2,1"},
+		{`marks.group([{start: -5}, {start: 500}], (t) => t, 400).length`, "0"},
+	} {
+		if got := get[string](tb, modules+c.expression+`); })()`); got != c.want {
+			t.Errorf("%s is %q, want %q", c.expression, got, c.want)
+		}
+	}
+}
