@@ -112,7 +112,8 @@ func TestScreens(t *testing.T) {
 				s.Lines(c.width, c.height)
 			}
 			if c.begin.Interface == "eth0" {
-				s.Counted(top.Moved{Interface: "eth0", Counters: []top.Counter{{Name: "nic rx_bytes", Rate: 117e6}, {Name: "ethtool rx_no_buffer_count", Rate: 120}}})
+				s.Counted(top.Moved{Interface: "eth0", Counters: []top.Counter{{Name: "nic rx_bytes", Rate: 117e6}, {Name: "ethtool rx_no_buffer_count", Rate: 120}},
+					Interrupts: []top.Served{{Number: 45, Name: "eth0-rx-0", Rate: 20_000, CPUs: []top.OnCPU{{CPU: 0, Rate: 19_990}, {CPU: 1, Rate: 10}}}}})
 			}
 			golden(t, c.name+".txt", text(s.Lines(c.width, c.height)))
 		})
@@ -154,7 +155,7 @@ func TestNothingCommandsTheTerminal(t *testing.T) {
 			s.Reading(r)
 			s.Judged(top.Verdict{Time: r.Time, Findings: []diagnose.Finding{{Code: "x", Title: name, Severity: diagnose.Warning}}, Err: fmt.Errorf("%s", name)})
 			s.Changed(top.Journal{Changes: []journal.Change{{ID: "1", To: "\x1b[2J", From: "1"}}, Err: fmt.Errorf("%s", name)})
-			s.Counted(top.Moved{Interface: name, Counters: []top.Counter{{Name: name, Rate: 1}}})
+			s.Counted(top.Moved{Interface: name, Counters: []top.Counter{{Name: name, Rate: 1}}, Interrupts: []top.Served{{Name: name, Rate: 1}}})
 			for _, key := range []string{"", "esc", "c", "f", "?"} {
 				s.Key(key)
 				for _, l := range s.Lines(100, 40) {

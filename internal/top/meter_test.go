@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	hostmodel "github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/reporttest"
 	"github.com/linerate/linerate/internal/sample"
@@ -174,5 +177,27 @@ func TestMeterSeesNoSpike(t *testing.T) {
 	r, _ = m.Take(h.reading(time.Second))
 	if i := find(t, r, "eth0"); *i.Queues[0].Packets != 200 {
 		t.Errorf("800 packets in four seconds: %v each second", *i.Queues[0].Packets)
+	}
+}
+
+// TestMovedBetween: of an interface that is open there are the counters that moved, and which processors served which of its interrupts.
+func TestMovedBetween(t *testing.T) {
+	counters := func(seconds int, rx, missed, other uint64) *hostmodel.Counters {
+		return &hostmodel.Counters{Time: reporttest.Noon.Add(time.Duration(seconds) * time.Second), Values: map[string]uint64{
+			"nic.eth0.rx_packets": rx, "ethtool.eth0.rx_missed": missed, "ethtool.eth0.still": 7, "nic.eth01.rx_packets": other, "softirq.NET_RX": other}}
+	}
+	interrupts := func(onZero, onOne uint64) []hostmodel.CardInterrupts {
+		return []hostmodel.CardInterrupts{
+			{Interface: "eth1", Interrupts: []hostmodel.Interrupt{{Number: 9, Counts: []hostmodel.CPUCount{{CPU: 0, Total: onOne}}}}},
+			{Interface: "eth0", Interrupts: []hostmodel.Interrupt{{Number: 44, Name: "idle", Counts: []hostmodel.CPUCount{{CPU: 0, Total: 5}}},
+				{Number: 45, Name: "eth0-rx-0", Counts: []hostmodel.CPUCount{{CPU: 0, Total: onZero}, {CPU: 1, Total: onOne}}}}},
+		}
+	}
+	got := top.MovedBetween("eth0", counters(0, 100, 0, 0), counters(2, 300, 900, 5), interrupts(1000, 50), interrupts(1002, 250))
+	want := top.Moved{Interface: "eth0",
+		Counters:   []top.Counter{{Name: "ethtool rx_missed", Rate: 450}, {Name: "nic rx_packets", Rate: 100}},
+		Interrupts: []top.Served{{Number: 45, Name: "eth0-rx-0", Rate: 101, CPUs: []top.OnCPU{{CPU: 1, Rate: 100}, {CPU: 0, Rate: 1}}}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -54,6 +54,7 @@ func (s *State) detail(width int) []Line {
 	lines = append(lines, nil)
 	lines = append(lines, s.queues(i, width)...)
 	lines = append(lines, nil)
+	lines = append(lines, s.interrupts(width)...)
 	return append(lines, s.counters(width)...)
 }
 
@@ -167,6 +168,24 @@ func (s *State) queue(name string, q report.TopQueue) Line {
 		l = l.add(cell.Look, right(cell.Text, 9))
 	}
 	return l
+}
+
+// interrupts are those of the interface, and the processors that served them.
+func (s *State) interrupts(width int) []Line {
+	if s.moved.Interface != s.name || len(s.moved.Interrupts) == 0 {
+		return nil
+	}
+	lines := []Line{{{fmt.Sprintf("%-24s%9s  %s", "INTERRUPT", "IRQ/s", "SERVED BY"), Bold}}}
+	for _, i := range s.moved.Interrupts {
+		name := Line{{fmt.Sprintf("%d %s", i.Number, s.glyphs.inert(i.Name)), 0}}.cut(23, s.glyphs.more).pad(24, 0)
+		var by []Line
+		for _, c := range i.CPUs {
+			by = append(by, piece(fmt.Sprintf("cpu %d", c.CPU), figure(c.Rate)))
+		}
+		l := append(name, Span{right(short(i.Rate), 9), 0})
+		lines = append(lines, append(l, s.items("", width-l.width(), by...)...))
+	}
+	return append(lines, nil)
 }
 
 // counters are those of the driver that moved, in as many columns as there is room for.
@@ -291,7 +310,7 @@ func (s *State) help(width int) []Line {
 	lines := []Line{{{"KEYS", Bold}}}
 	for _, k := range [][2]string{
 		{"up down k j", "choose an interface; pgup, pgdown, home and end go further"},
-		{"enter", "everything about the chosen interface: curves, losses, queues, counters that moved"},
+		{"enter", "everything about the chosen interface: curves, losses, queues, interrupts, counters that moved"},
 		{"esc", "back; on the first page: show all interfaces again"},
 		{"/", "show only interfaces with this text in name, driver, kind or parent"},
 		{"< >", "sort by the next column; left and right do the same"},

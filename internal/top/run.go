@@ -91,13 +91,64 @@ func (o Source) changes() Journal {
 	return Journal{Changes: all}
 }
 
-// moved gives the counters of an interface that moved between two readings of a host.
-func moved(name string, before, after *host.Counters) Moved {
+// glance is what is read of a host for the interface that is open.
+type glance struct {
+	counters   *host.Counters
+	interrupts []host.CardInterrupts
+}
+
+func look() (*glance, error) {
+	c, err := (host.Root{}).Counters()
+	if err != nil {
+		return nil, err
+	}
+	// A host without interrupts by processor, or whose kernel keeps them to itself, still has counters.
+	cards, _ := (host.Root{}).CardInterrupts()
+	return &glance{c, cards}, nil
+}
+
+// served gives the interrupts of an interface that came between two glances.
+func served(name string, before, after *glance, seconds float64) []Served {
+	type place struct{ number, cpu int }
+	was := make(map[place]uint64)
+	for _, card := range before.interrupts {
+		for _, i := range card.Interrupts {
+			for _, c := range i.Counts {
+				was[place{i.Number, c.CPU}] = c.Total
+			}
+		}
+	}
+	var all []Served
+	for _, card := range after.interrupts {
+		if card.Interface != name {
+			continue
+		}
+		for _, i := range card.Interrupts {
+			s := Served{Number: i.Number, Name: i.Name}
+			for _, c := range i.Counts {
+				if n := was[place{i.Number, c.CPU}]; c.Total > n {
+					rate := float64(c.Total-n) / seconds
+					s.Rate, s.CPUs = s.Rate+rate, append(s.CPUs, OnCPU{c.CPU, rate})
+				}
+			}
+			slices.SortStableFunc(s.CPUs, func(a, b OnCPU) int { return cmp.Compare(b.Rate, a.Rate) })
+			if s.Rate > 0 {
+				all = append(all, s)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Served) int { return cmp.Compare(b.Rate, a.Rate) })
+	return all
+}
+
+// moved gives the counters and interrupts of an interface that moved between two glances at a host.
+func moved(name string, before, after *glance) Moved {
 	m := Moved{Interface: name}
-	d := host.Sub(before, after)
+	d := host.Sub(before.counters, after.counters)
 	if d.Seconds <= 0 {
 		return m
 	}
+	m.Interrupts = served(name, before, after, d.Seconds)
 	for key, n := range d.Values {
 		family, rest, _ := strings.Cut(key, ".")
 		counter, ours := strings.CutPrefix(rest, name+".")
@@ -179,11 +230,11 @@ func processorTime() time.Duration {
 func (o Source) counted(ctx context.Context, h *Handle) error {
 	tick := time.NewTicker(max(o.Interval, time.Second))
 	defer tick.Stop()
-	var before *host.Counters
+	var before *glance
 	for {
 		if name := h.Watched(); name == "" {
 			before = nil
-		} else if after, err := (host.Root{}).Counters(); err != nil {
+		} else if after, err := look(); err != nil {
 			h.Change(func(s *State) { s.Counted(Moved{Interface: name, Err: err}) })
 		} else {
 			if before != nil {

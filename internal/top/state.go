@@ -39,11 +39,26 @@ type Journal struct {
 	Err     error
 }
 
-// Moved are the counters of one interface's driver that moved.
+// Moved are the counters of one interface's driver that moved, and its interrupts that came.
 type Moved struct {
-	Interface string
-	Counters  []Counter // those that moved most first
-	Err       error
+	Interface  string
+	Counters   []Counter // those that moved most first
+	Interrupts []Served  // the busiest first
+	Err        error
+}
+
+// Served is one interrupt and who served it.
+type Served struct {
+	Number int
+	Name   string
+	Rate   float64 // each second, on all processors
+	CPUs   []OnCPU // the busiest first
+}
+
+// OnCPU is what one processor had of it.
+type OnCPU struct {
+	CPU  int
+	Rate float64
 }
 
 // Counter is one of them.

@@ -1,0 +1,8 @@
+package top
+
+import "github.com/linerate/linerate/internal/host"
+
+// MovedBetween is moved, for tests.
+func MovedBetween(name string, before, after *host.Counters, was, is []host.CardInterrupts) Moved {
+	return moved(name, &glance{before, was}, &glance{after, is})
+}
