@@ -35,7 +35,7 @@ lint: ## formatting, vet on every system, staticcheck
 	dev/lint
 
 gen: ## everything that is generated from the code: schemas, finding pages, reference pages
-	$(GO) test -count=1 ./internal/report ./internal/diagnose ./internal/cli ./internal/hub -run 'Generated' -update
+	$(GO) test -count=1 ./internal/report ./internal/diagnose ./internal/cli ./internal/hub ./internal/web/api -run 'Generated' -update
 
 cross: ## every system builds, test binaries too
 	dev/cross

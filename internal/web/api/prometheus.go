@@ -347,6 +347,9 @@ func (a *api) metadata(w http.ResponseWriter, r *http.Request) error {
 		}
 		limit = n
 	}
+	if _, err := count(r.Form, "limit_per_metric"); err != nil {
+		return err // there is one of each
+	}
 	only := r.Form.Get("metric")
 	all := make(map[string][]about)
 	for _, m := range a.Metrics {
