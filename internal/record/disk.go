@@ -415,9 +415,7 @@ func trusted(newestFirst []block, now, retention int64) int64 {
 		}
 		var covered int64
 		for _, older := range newestFirst[i:] {
-			if older.from >= b.to-retention/2 {
-				covered += older.to - older.from
-			}
+			covered += max(0, older.to-max(older.from, b.to-max(retention/2, 12*enough)))
 		}
 		if covered >= enough {
 			return min(b.to, now)

@@ -20,3 +20,9 @@ func (s *Store) WholeRange(ctx context.Context, query string, start, end time.Ti
 
 // CanThin tells whether samples of a query may be left out.
 func (s *Store) CanThin(query string) bool { return s.canThin(query) }
+
+// Occupy takes the place of a query until it is called.
+func (s *Store) Occupy() (leave func()) {
+	s.asking <- struct{}{}
+	return func() { <-s.asking }
+}

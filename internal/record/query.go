@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,11 +9,59 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/promql"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/storage"
 )
 
+const (
+	// subqueryStep is that of subqueries that name none, as Prometheus has it.
+	subqueryStep = time.Minute
+	// maxSubquerySteps is how often a subquery may be evaluated: two days of seconds.
+	maxSubquerySteps = 200_000
+	// maxWork is how many samples all windows of one series may have together at one a second: what takes a processor some seconds. The engine
+	// looks whether it is to stop between series, and not between the windows of one, so time alone does not bound it.
+	maxWork = 2e9
+)
+
+// bounded tells whether the engine can be stopped while it evaluates a query for a number of steps over a time. What is no PromQL is left to the engine.
+func (s *Store) bounded(query string, span, step time.Duration) error {
+	expr, err := s.parser.ParseExpr(query)
+	if err != nil {
+		return nil //nolint:nilerr // the engine says it better
+	}
+	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
+		steps, span := 1+float64(span)/float64(max(step, 1)), span
+		for _, outer := range path {
+			if sub, ok := outer.(*parser.SubqueryExpr); ok {
+				span += sub.Range
+				steps = 1 + float64(span)/float64(cmp.Or(sub.Step, subqueryStep))
+			}
+		}
+		var window float64 // in samples
+		switch n := node.(type) {
+		case *parser.MatrixSelector:
+			window = n.Range.Seconds()
+		case *parser.SubqueryExpr:
+			apart := float64(cmp.Or(n.Step, subqueryStep))
+			window = float64(n.Range) / apart
+			if inner := float64(span+n.Range) / apart; inner > maxSubquerySteps && err == nil {
+				err = fmt.Errorf("%w: a subquery would be evaluated %.0f times, %d is the most: take a longer step in it", ErrTooMuch, inner, maxSubquerySteps)
+			}
+		}
+		if steps*window > maxWork && err == nil {
+			err = fmt.Errorf("%w: %.0f windows of %.0f seconds: take a longer step or shorter windows", ErrTooMuch, steps, window)
+		}
+		return nil
+	})
+	return err
+}
+
 // Instant answers a query for one moment. The error is one of this package; that of the result is nil.
 func (s *Store) Instant(ctx context.Context, query string, at time.Time) (*promql.Result, error) {
+	if err := s.bounded(query, 0, 1); err != nil {
+		s.asked(named(err), 0)
+		return nil, err
+	}
 	return s.ask(ctx, func(q storage.Queryable) (promql.Query, error) {
 		return s.engine.NewInstantQuery(ctx, q, nil, query, at)
 	}, false)
@@ -28,6 +77,8 @@ func (s *Store) Range(ctx context.Context, query string, start, end time.Time, s
 		err = fmt.Errorf("%w: the end %v is before the start %v", ErrBadQuery, end.UTC(), start.UTC())
 	case end.Sub(start)/step >= time.Duration(s.o.Queries.Points):
 		err = fmt.Errorf("%w: more than %d points for each series: take a longer step", ErrTooMuch, s.o.Queries.Points)
+	default:
+		err = s.bounded(query, end.Sub(start), step)
 	}
 	if err != nil {
 		s.asked(named(err), 0)
@@ -53,12 +104,11 @@ func (s *Store) answer(ctx context.Context, prepare func(storage.Queryable) (pro
 		return nil, fmt.Errorf("%w: %w", ErrBadQuery, err)
 	}
 	select {
-	case s.asking <- struct{}{}:
-	case <-ctx.Done():
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return nil, fmt.Errorf("%w: %d run already", ErrBusy, cap(s.asking))
+	case s.asking <- struct{}{}: // there is a place: the engine says what is wrong with the context
+	default:
+		if err := s.wait(ctx); err != nil {
+			return nil, err
 		}
-		return nil, fmt.Errorf("%w: %w", ErrCanceled, ctx.Err())
 	}
 	defer func() { <-s.asking }()
 	r := q.Exec(ctx)
@@ -66,6 +116,19 @@ func (s *Store) answer(ctx context.Context, prepare func(storage.Queryable) (pro
 		return nil, typed(r.Err)
 	}
 	return r, nil
+}
+
+// wait takes a place when there is one.
+func (s *Store) wait(ctx context.Context) error {
+	select {
+	case s.asking <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return fmt.Errorf("%w: %d run already", ErrBusy, cap(s.asking))
+		}
+		return fmt.Errorf("%w: %w", ErrCanceled, ctx.Err())
+	}
 }
 
 // named is the word of [metricQueries] for an error.

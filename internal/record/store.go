@@ -110,12 +110,13 @@ func Open(o Options) (*Store, error) {
 	}
 	s.kept.limit = o.KeptBytes
 	s.engine = promql.NewEngine(promql.EngineOpts{
-		Logger:               o.Logger,
-		MaxSamples:           o.Queries.Samples,
-		Timeout:              o.Queries.Time,
-		EnableAtModifier:     true,
-		EnableNegativeOffset: true,
-		Parser:               s.parser,
+		Logger:                   o.Logger,
+		MaxSamples:               o.Queries.Samples,
+		Timeout:                  o.Queries.Time,
+		EnableAtModifier:         true,
+		EnableNegativeOffset:     true,
+		NoStepSubqueryIntervalFn: func(int64) int64 { return subqueryStep.Milliseconds() },
+		Parser:                   s.parser,
 	})
 	if err := s.openDB(); err != nil {
 		return nil, err

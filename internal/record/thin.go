@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"math"
+	"math/bits"
+	"slices"
+	"sort"
 
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
@@ -119,118 +122,155 @@ func windowsOf(h *storage.SelectHints) (windows, bool) {
 
 // thinning has the buffers of one query.
 type thinning struct {
-	it     chunkenc.Iterator // to be used again
-	metas  chunks.Iterator
-	chunk  chunkenc.Iterator // of the chunk that is being read
-	last   int64             // time of the sample before
-	inside []inside
-}
-
-// inside is a sample within a window.
-type inside struct {
-	point
-	keep bool
+	it      chunkenc.Iterator
+	metas   chunks.Iterator
+	samples []point  // that a window may still need, oldest first
+	kept    []uint64 // a bit for each sample
+	resets  []int    // places in samples that are smaller than the one before
 }
 
 // errOverlap says that chunks of a series overlap, which samples that came late may do until they are merged.
 var errOverlap = errors.New("chunks overlap")
 
-// next gives the samples of a series one after the other.
-func (t *thinning) next() (int64, float64, bool, error) {
-	for {
-		if t.chunk != nil {
-			switch t.chunk.Next() {
-			case chunkenc.ValFloat:
-				at, v := t.chunk.At()
-				t.last = at
-				return at, v, true, nil
-			case chunkenc.ValNone:
-				if err := t.chunk.Err(); err != nil {
-					return 0, 0, false, err
-				}
-			}
-		}
-		if !t.metas.Next() {
-			t.chunk = nil
-			return 0, 0, false, t.metas.Err()
-		}
-		if t.metas.At().MinTime <= t.last {
-			return 0, 0, false, errOverlap
-		}
-		t.it = t.metas.At().Chunk.Iterator(t.it)
-		t.chunk = t.it
+// next reads another chunk; false: there is none.
+func (t *thinning) next(markers bool) (bool, error) {
+	if !t.metas.Next() {
+		return false, t.metas.Err()
 	}
+	meta := t.metas.At()
+	n := len(t.samples)
+	if n > 0 && meta.MinTime <= t.samples[n-1].t {
+		return false, errOverlap
+	}
+	read := false
+	if meta.Chunk.Encoding() == chunkenc.EncXOR2 {
+		t.samples, read = appendXOR2(t.samples, meta.Chunk.Bytes())
+	}
+	if !read {
+		t.samples = t.samples[:n]
+		t.it = meta.Chunk.Iterator(t.it)
+		for t.it.Next() == chunkenc.ValFloat {
+			at, v := t.it.At()
+			t.samples = append(t.samples, point{at, v})
+		}
+		if err := t.it.Err(); err != nil {
+			return false, err
+		}
+	}
+	t.look(n, markers)
+	for len(t.kept)*64 < len(t.samples) {
+		t.kept = append(t.kept, 0)
+	}
+	return true, nil
+}
+
+// look goes over new samples from a place on: it takes out markers if nobody wants them, and takes note of resets.
+func (t *thinning) look(n int, markers bool) {
+	before := math.Inf(-1)
+	if n > 0 {
+		before = t.samples[n-1].v
+	}
+	for i, p := range t.samples[n:] {
+		if !(p.v >= before) { // or not a number
+			if !markers && math.Float64bits(p.v) == value.StaleNaN {
+				t.samples = slices.Delete(t.samples, n+i, n+i+1)
+				t.look(n+i, markers)
+				return
+			}
+			t.resets = append(t.resets, n+i)
+		}
+		before = p.v
+	}
+}
+
+func (t *thinning) keep(i int) { t.kept[i/64] |= 1 << (i % 64) }
+
+// past is the place of the first sample behind a time, at or behind a place.
+func (t *thinning) past(from int, time int64) int {
+	// It is often as far away as it was the last time; looking in ever longer steps finds it soon.
+	step, to := 64, from
+	for to < len(t.samples) && t.samples[to].t <= time {
+		from = to + 1
+		to += step
+		step *= 2
+	}
+	to = min(to, len(t.samples))
+	return from + sort.Search(to-from, func(i int) bool { return t.samples[from+i].t > time })
 }
 
 // thin gives the samples of a series that matter.
 func (t *thinning) thin(series storage.ChunkSeries, w windows) (*points, error) {
 	out := &points{labels: series.Labels()}
-	t.metas, t.chunk = series.Iterator(t.metas), nil
-	t.last = math.MinInt64
-	at, v, more, err := t.next()
-	buf, head := t.inside[:0], 0
+	t.metas = series.Iterator(t.metas)
+	t.samples, t.kept, t.resets = t.samples[:0], t.kept[:0], t.resets[:0]
+	more, low, high := true, 0, 0 // the samples of a window are those from low to before high
+	var err error
 	for end := w.first; end <= w.last; end += w.step {
-		begin := end - w.length
-		for ; more && at <= end; at, v, more, err = t.next() {
-			if at <= w.first-w.length || (!w.bare && isStale(v)) {
-				continue
+		for more && (len(t.samples) == 0 || t.samples[len(t.samples)-1].t <= end) {
+			if more, err = t.next(w.bare); err != nil {
+				return nil, err
 			}
-			buf = append(buf, inside{point{at, v}, false})
 		}
-		if err != nil {
-			return nil, err
-		}
-		for head < len(buf) && buf[head].t <= begin {
-			if buf[head].keep {
-				out.all = append(out.all, buf[head].point)
+		low, high = t.past(low, end-w.length), t.past(high, end)
+		t.mark(low, high, end, w)
+		if low > 1<<16 {
+			n := low / 64 * 64
+			t.take(out, n)
+			t.samples = append(t.samples[:0], t.samples[n:]...)
+			t.kept = append(t.kept[:0], t.kept[n/64:]...)
+			gone := sort.SearchInts(t.resets, n)
+			t.resets = append(t.resets[:0], t.resets[gone:]...)
+			for i := range t.resets {
+				t.resets[i] -= n
 			}
-			head++
-		}
-		w.mark(buf[head:], begin, end)
-		if head > 1<<16 {
-			buf = append(buf[:0], buf[head:]...)
-			head = 0
+			low, high = low-n, high-n
 		}
 	}
-	for _, s := range buf[head:] {
-		if s.keep {
-			out.all = append(out.all, s.point)
-		}
-	}
-	t.inside = buf[:0]
+	t.take(out, len(t.samples))
 	return out, nil
 }
 
-func isStale(v float64) bool { return math.Float64bits(v) == value.StaleNaN }
+// take moves what was kept of the first samples.
+func (t *thinning) take(out *points, n int) {
+	for i, word := range t.kept[:(n+63)/64] {
+		for ; word != 0; word &= word - 1 {
+			out.all = append(out.all, t.samples[i*64+bits.TrailingZeros64(word)])
+		}
+	}
+}
 
-func (w windows) mark(in []inside, begin, end int64) {
-	n := len(in)
-	if n == 0 {
+// mark keeps what matters in the window from low to before high.
+func (t *thinning) mark(low, high int, end int64, w windows) {
+	n := high - low
+	if n <= 0 {
 		return
 	}
-	in[n-1].keep = true
+	t.keep(high - 1)
 	if w.two && n > 1 {
-		in[n-2].keep = true
+		t.keep(high - 2)
 	}
 	if !w.pairs {
 		return
 	}
-	in[0].keep = true
+	t.keep(low)
 	if n < 3 {
 		return
 	}
 	// What a rate adds for the time before the first and after the last sample depends on how many there are, if that time is longer
 	// than samples are apart.
-	apart := 1.1 * float64(in[n-1].t-in[0].t) / float64(n-1)
-	if whole := float64(in[0].t-begin) >= apart || float64(end-in[n-1].t) >= apart; whole {
-		for i := range in {
-			in[i].keep = true
+	first, last := t.samples[low].t, t.samples[high-1].t
+	apart := 1.1 * float64(last-first) / float64(n-1)
+	if float64(first-(end-w.length)) >= apart || float64(end-last) >= apart {
+		for i := low; i < high; i++ {
+			t.keep(i)
 		}
 		return
 	}
-	for i := 1; i < n; i++ {
-		if !(in[i].v >= in[i-1].v) { // a reset, or not a number
-			in[i-1].keep, in[i].keep = true, true
+	for _, i := range t.resets[sort.SearchInts(t.resets, low+1):] {
+		if i >= high {
+			break
 		}
+		t.keep(i - 1)
+		t.keep(i)
 	}
 }
