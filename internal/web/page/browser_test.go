@@ -23,7 +23,7 @@ import (
 )
 
 // patience is how long a condition is waited for: no measure of speed, only an end to a wait for what never comes.
-const patience = 60 * time.Second
+const patience = 2 * time.Minute
 
 var browser struct {
 	ctx  context.Context

@@ -298,12 +298,12 @@ func (f *fake) query(r *http.Request) any {
 	rows, order := map[string]object{}, []string{}
 	for t := start; t <= end+0.001; t += step {
 		for _, s := range f.evaluate(e, t) {
-			key := fmt.Sprint(s.labels)
-			if rows[key] == nil {
-				rows[key] = object{"metric": s.labels, "values": []any{}}
-				order = append(order, key)
+			k := key(s.labels)
+			if rows[k] == nil {
+				rows[k] = object{"metric": s.labels, "values": []any{}}
+				order = append(order, k)
 			}
-			rows[key]["values"] = append(rows[key]["values"].([]any), []any{t, strconv.FormatFloat(s.value, 'g', 10, 64)})
+			rows[k]["values"] = append(rows[k]["values"].([]any), []any{t, strconv.FormatFloat(s.value, 'g', 10, 64)})
 		}
 	}
 	result := []any{}

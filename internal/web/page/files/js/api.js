@@ -9,6 +9,8 @@ export class Failure extends Error {
   }
 }
 
+const patience = 30000; // milliseconds
+
 const kinds = { 400: "bad", 401: "auth", 403: "refused", 404: "missing", 422: "bad", 429: "busy", 503: "busy" };
 
 // health is the last failure by kind; the bar above the page tells it until an answer comes.
@@ -31,14 +33,22 @@ export async function get(path, params = {}, signal) {
     if (value !== undefined && value !== null && value !== "") url.searchParams.set(key, value);
   }
   let answer, body;
+  // A hub that took the question and says nothing would stop the page for good: after half a minute it counts as away.
+  const end = new AbortController(), give = () => end.abort();
+  const timer = setTimeout(give, patience);
+  signal?.addEventListener("abort", give);
   try {
-    answer = await fetch(url, { signal, headers: { Accept: "application/json" } });
+    if (signal?.aborted) give();
+    answer = await fetch(url, { signal: end.signal, headers: { Accept: "application/json" } });
     body = await answer.text();
   } catch (cause) {
-    if (cause.name === "AbortError") throw cause;
+    if (signal?.aborted) throw cause;
     const failure = new Failure("away", 0, "the hub does not answer");
     healthy(failure);
     throw failure;
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", give);
   }
   let said;
   try {
