@@ -68,14 +68,31 @@ func (w *world) index(name string) int {
 	return l.Index
 }
 
-// send sends frames out of an interface.
+// send sends frames out of an interface, as many as the kernel counts: an interface that has just come up throws away what it gets, until a worker of the
+// kernel has given it its queue.
 func (w *world) send(name string, frames int) {
 	w.t.Helper()
 	index := w.index(name)
 	frame := make([]byte, 100)
 	copy(frame, "\xff\xff\xff\xff\xff\xff\x02\x00\x00\x00\x00\x01\x88\xb5") // an experimental protocol, to all
-	for range frames {
-		nltest.Must(w.t, unix.Sendto(w.packet, frame, 0, &unix.SockaddrLinklayer{Ifindex: index, Protocol: binary.BigEndian.Uint16([]byte{0xb5, 0x88})}))
+	counted := func() int {
+		links, err := w.c.LinkCounters(nil)
+		nltest.Must(w.t, err)
+		i := slices.IndexFunc(links, func(l nl.LinkCounters) bool { return l.Index == index })
+		return int(links[i].Counts[nl.TxPackets])
+	}
+	target := counted() + frames
+	for patience := time.Now().Add(time.Minute); ; {
+		missing := target - counted()
+		if missing <= 0 {
+			break
+		}
+		if time.Now().After(patience) {
+			w.t.Fatalf("%s sent %d frames of %d", name, frames-missing, frames)
+		}
+		for range missing {
+			nltest.Must(w.t, unix.Sendto(w.packet, frame, 0, &unix.SockaddrLinklayer{Ifindex: index, Protocol: binary.BigEndian.Uint16([]byte{0xb5, 0x88})}))
+		}
 	}
 	w.sent[name] += float64(frames)
 }
