@@ -161,7 +161,7 @@ func TestUnderSystemd(t *testing.T) {
 	h.passed("disk")
 	linerate := guest.File{Path: "/usr/local/bin/linerate", Content: program(t), Mode: 0o755}
 	h.passed("program")
-	h.boot(append(settings, linerate)...)
+	h.boot(append(settings, linerate, asker(t))...)
 	untouched := h.tree()
 	h.says(values, defaults...)
 
@@ -195,6 +195,8 @@ func TestUnderSystemd(t *testing.T) {
 	h.same(untouched, "after one more restart")
 	h.says("find / -xdev -name '*linerate*' -not -path '/var/lib/linerate*' -not -path '/usr/local/*'")
 	h.says("systemctl show -p LoadState linerate-recover", "LoadState=not-found")
+
+	h.agent()
 }
 
 func (h *host) same(before, when string) {

@@ -1,0 +1,76 @@
+package main_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/linerate/linerate/internal/agent"
+	"github.com/linerate/linerate/internal/lab/guest"
+)
+
+// TestAskChild is the program that asks an agent in the guest; by itself it tests nothing.
+func TestAskChild(t *testing.T) {
+	socket := os.Getenv("ASK_AGENT")
+	if socket == "" {
+		return
+	}
+	// A first question starts the agent, and an emulator that has little of its machine is slow at that.
+	ctx, cancel := context.WithTimeout(t.Context(), patience/3)
+	defer cancel()
+	c, err := agent.Dial(ctx, socket)
+	if err != nil {
+		fmt.Println("refused:", err)
+		return
+	}
+	defer c.Close()
+	changes, err := c.History(ctx)
+	fmt.Println("changes:", len(changes), err)
+	ids, err := c.Runs(ctx)
+	fmt.Println("runs:", ids, err)
+	for _, id := range ids {
+		doc, err := c.Run(ctx, id)
+		fmt.Println("document:", string(doc), err)
+	}
+}
+
+// asker is TestAskChild as a program of the guest.
+func asker(t *testing.T) guest.File {
+	t.Helper()
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return guest.File{Path: "/usr/local/bin/ask", Content: self, Mode: 0o755}
+}
+
+// agent starts the agent by its units, as they are shipped, and asks it as a hub does: a unit with a user made up for it, in the group and not.
+func (h *host) agent() {
+	h.t.Helper()
+	h.sh("echo linerate:x:987: >>/etc/group")
+	for _, name := range []string{"linerate-agent.socket", "linerate-agent.service"} {
+		unit, err := os.ReadFile(filepath.Join("../../dist/systemd", name))
+		if err != nil {
+			h.t.Fatal(err)
+		}
+		text := strings.ReplaceAll(string(unit), "/usr/bin/linerate", "/usr/local/bin/linerate")
+		h.sh(fmt.Sprintf("cat >/etc/systemd/system/%s <<'END'\n%sEND\n", name, text))
+	}
+	h.sh(`linerate set --yes sysctl:net.ipv4.tcp_sack=0; mkdir -pm 700 /var/lib/linerate/runs; umask 077
+		echo '{"schema": "linerate.tune/1"}' >/var/lib/linerate/runs/20261122-110000-0001.json
+		systemctl daemon-reload; systemctl start linerate-agent.socket`)
+	h.says("stat -c '%a %U %G' /run/linerate /run/linerate/agent.sock; systemctl is-active linerate-agent.service || true", "755 root root", "660 root linerate", "inactive")
+	ask := "systemd-run --quiet --pipe --wait -p DynamicUser=yes -p PrivateUsers=yes %s -p WorkingDirectory=/ -E ASK_AGENT=/run/linerate/agent.sock ask -test.run=^TestAskChild$ | grep :"
+	h.says(fmt.Sprintf(ask, "-p SupplementaryGroups=linerate")+" | sed 's/changes: [1-9][0-9]*/changes: some/'",
+		"changes: some <nil>", "runs: [20261122-110000-0001] <nil>", `document: {"schema":"linerate.tune/1"} <nil>`)
+	h.says(fmt.Sprintf(ask, ""), "refused: ask agent at /run/linerate/agent.sock: dial unix /run/linerate/agent.sock: connect: permission denied")
+	h.says("grep -h '^Cap\\|^NoNewPrivs\\|^Seccomp:' /proc/$(systemctl show -p MainPID --value linerate-agent)/status | tr '\\t' ' '",
+		"CapInh: 0000000000000000", "CapPrm: 0000000000000000", "CapEff: 0000000000000000", "CapBnd: 0000000000000000", "CapAmb: 0000000000000000",
+		"NoNewPrivs: 1", "Seccomp: 2")
+	h.sh("systemctl stop linerate-agent.service linerate-agent.socket")
+	h.says("systemctl show -p Result linerate-agent.service; ls -A /run/linerate", "Result=success")
+	h.passed("agent")
+}
