@@ -25,7 +25,7 @@ var gapFrom, gapTo = fakeNow.Add(-35 * time.Hour), fakeNow.Add(-33 * time.Hour)
 var changed = fakeNow.Add(-20 * time.Hour)
 
 // hostile is what somebody may call an interface, a title, a value, so that a page that takes it for markup or for a query is seen to.
-const hostile = `"><img src=x onerror="window.owned=1"><script>window.owned=1</script>{host="x"}\` + "‮"
+const hostile = `"><img src=x onerror="window.owned=1"><script>window.owned=1</script>{host="x"}\` + "\u202e"
 
 // fake is a hub that answers as the real one does, with figures that are computed from the time. Its fields are set before the first request.
 type fake struct {

@@ -33,7 +33,7 @@ func watched(t *testing.T, f *fake) *tab {
 func TestGaps(t *testing.T) {
 	tb := watched(t, &fake{interfaces: 2})
 	// The view is found through the graph's own element: the page keeps nothing in the window.
-	script := fmt.Sprintf(`(async () => {
+	script := `(async () => {
 		const {Graph} = await import(document.querySelector("script[type=module]").src.replace("main.js", "graph.js"));
 		const rows = [{label: "In", colour: "in", filled: true, values: [1, 2, null, null, 3, 4]}];
 		const board = {win: {start: 0, end: 50, live: false}, events: [], marks: {}, key: "test"};
@@ -52,7 +52,7 @@ func TestGaps(t *testing.T) {
 		g.destroy();
 		g.element.remove();
 		return inked;
-	})()`)
+	})()`
 	if got, want := fmt.Sprint(get[[]bool](tb, script)), "[true true false false false false false false true true]"; got != want {
 		t.Errorf("line seen in the tenths of a graph whose middle is a gap: %s, want %s", got, want)
 	}
