@@ -30,6 +30,9 @@ type reading struct {
 	values []float64
 }
 
+// nameLabel has the name of the metric.
+const nameLabel = "__name__"
+
 var stale = math.Float64frombits(value.StaleNaN)
 
 // Append stores a reading, and marks what ended in it: no query sees the series of things that are gone after their end. A reading of a
@@ -91,7 +94,7 @@ func (s *Store) look(r *sample.Reading) {
 
 func (s *Store) labels(of *sample.Series) labels.Labels {
 	b := labels.NewScratchBuilder(len(of.Values) + 2)
-	b.Add(labels.MetricName, of.Metric.Name)
+	b.Add(nameLabel, of.Metric.Name)
 	b.Add("host", s.o.Host)
 	for i, name := range of.Metric.Labels {
 		if of.Values[i] != "" { // as Prometheus has it: empty is absent

@@ -40,7 +40,7 @@ func appendXOR2(to []point, chunk []byte) ([]point, bool) {
 		return to, false
 	}
 	r.bit += uint(m) * 8
-	apart := int64(delta) //nolint:gosec // as it was written
+	apart := int64(delta)
 	var leading, trailing uint
 	window := func() { // a new one
 		w := r.peek()
@@ -85,13 +85,13 @@ func appendXOR2(to []point, chunk []byte) ([]point, bool) {
 			continue
 		case w>>61 == 0b110:
 			r.bit += 3
-			apart += int64(r.bits(13)<<51) >> 51 //nolint:gosec // with its sign
+			apart += int64(r.bits(13)<<51) >> 51
 		case w>>60 == 0b1110:
 			r.bit += 4
-			apart += int64(r.bits(20)<<44) >> 44 //nolint:gosec // with its sign
+			apart += int64(r.bits(20)<<44) >> 44
 		default:
 			r.bit += 5
-			apart += int64(r.bits(64)) //nolint:gosec // with its sign
+			apart += int64(r.bits(64))
 		}
 		t += apart
 		left--
@@ -124,7 +124,7 @@ type words struct {
 
 // peek gives the next bits, 57 at least.
 func (r *words) peek() uint64 {
-	i := int(r.bit >> 3) //nolint:gosec // a place in the chunk
+	i := int(r.bit >> 3)
 	if i+8 <= len(r.b) {
 		return binary.BigEndian.Uint64(r.b[i:]) << (r.bit & 7)
 	}

@@ -121,7 +121,7 @@ func (s *Store) resume(now time.Time) {
 		s.kept.drop(1)
 		if n%batch == 0 { // lets readings in, which queue up behind the others
 			s.mu.Unlock()
-			s.mu.Lock() //nolint:staticcheck // empty on purpose
+			s.mu.Lock()
 		}
 	}
 	s.o.Logger.Info("history is written again", "after", now.Sub(s.since))

@@ -57,12 +57,12 @@ func valueOf(i, j int) float64 { return float64(i*(j%97+1) + j) }
 // appendUntilKilled opens, says how long that took, looks whether the last minutes are there, and appends second after second of
 // made-up time as fast as it can while queries run and blocks are cut. It says each second that it has appended.
 func appendUntilKilled(dir string, out io.Writer) error {
-	began := time.Now()
+	began, beganCPU := time.Now(), processorTime()
 	s, err := record.Open(record.Options{Dir: dir, Host: "near", MinFreeBytes: 1 << 20})
 	if err != nil {
 		return err
 	}
-	opened := time.Since(began)
+	opened, openedCPU := time.Since(began), processorTime()-beganCPU
 	next := 0
 	if newest := s.Status().Newest; !newest.IsZero() {
 		next = int(newest.Sub(noon)/time.Second) + 1
@@ -70,7 +70,7 @@ func appendUntilKilled(dir string, out io.Writer) error {
 	if err := verify(s, max(0, next-checkedTail), next); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "opened", opened.Microseconds(), next)
+	fmt.Fprintln(out, "opened", opened.Microseconds(), openedCPU.Microseconds(), next)
 	ss := make([]*sample.Series, killSeries)
 	for j := range ss {
 		ss[j] = series(tested, strconv.Itoa(j))
@@ -128,7 +128,7 @@ func verify(s *record.Store, from, to int) error {
 		return err
 	}
 	defer q.Close()
-	set := q.Select(context.Background(), true, nil, labels.MustNewMatcher(labels.MatchEqual, labels.MetricName, tested.Name))
+	set := q.Select(context.Background(), true, nil, labels.MustNewMatcher(labels.MatchEqual, "__name__", tested.Name))
 	found := 0
 	var it chunkenc.Iterator
 	for set.Next() {
@@ -173,11 +173,11 @@ func TestKill(t *testing.T) {
 	dir := t.TempDir()
 	random := rand.New(rand.NewPCG(7, 8))
 	said := -1 // the newest second that a process said it had appended
-	var opens []time.Duration
+	var opens, processors []time.Duration
 	lost := 0
 	for round := range rounds {
 		open, next, last := killOnce(t, dir, time.Duration(random.IntN(900))*time.Millisecond)
-		opens = append(opens, open)
+		opens, processors = append(opens, open.took), append(processors, open.processors)
 		if next < said+1-mayForget {
 			t.Fatalf("round %d: %d seconds were lost, of which %d may be", round, said+1-next, mayForget)
 		}
@@ -201,12 +201,16 @@ func TestKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks = slices.DeleteFunc(blocks, func(e os.DirEntry) bool { return len(e.Name()) != 26 })
-	t.Logf("%d kills, %d s of %d series in %d blocks, most lost %d s, start: median %v, p95 %v, worst %v", rounds, to, killSeries, len(blocks), lost,
-		quantile(opens, 0.5), quantile(opens, 0.95), quantile(opens, 1))
+	t.Logf("%d kills, %d s of %d series in %d blocks, most lost %d s, start: median %v, p95 %v, worst %v; of processors: %v, %v, %v", rounds, to, killSeries, len(blocks), lost,
+		quantile(opens, 0.5), quantile(opens, 0.95), quantile(opens, 1),
+		quantile(processors, 0.5), quantile(processors, 0.95), quantile(processors, 1))
 }
 
+// opening is what a start cost.
+type opening struct{ took, processors time.Duration }
+
 // killOnce runs the helper, kills it a while after it has begun to append, and gives how long opening took, which second came next, and which it said last.
-func killOnce(t *testing.T, dir string, after time.Duration) (opened time.Duration, next, last int) {
+func killOnce(t *testing.T, dir string, after time.Duration) (opened opening, next, last int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), killHelper+"="+dir)
@@ -224,8 +228,8 @@ func killOnce(t *testing.T, dir string, after time.Duration) (opened time.Durati
 		_ = cmd.Wait()
 		t.Fatalf("helper: %s", stderr.String())
 	}
-	var us int64
-	if _, err := fmt.Sscanf(lines.Text(), "opened %d %d", &us, &next); err != nil {
+	var us, cpu int64
+	if _, err := fmt.Sscanf(lines.Text(), "opened %d %d %d", &us, &cpu, &next); err != nil {
 		t.Fatalf("%q: %v", lines.Text(), err)
 	}
 	timer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
@@ -242,5 +246,5 @@ func killOnce(t *testing.T, dir string, after time.Duration) (opened time.Durati
 	if err := cmd.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Fatalf("helper ended by itself: %v: %s", err, stderr.String())
 	}
-	return time.Duration(us) * time.Microsecond, next, last
+	return opening{time.Duration(us) * time.Microsecond, time.Duration(cpu) * time.Microsecond}, next, last
 }

@@ -67,7 +67,7 @@ func (o *own) init() {
 	}
 }
 
-func (o *own) took(samples int) { o.samples += uint64(samples) } //nolint:gosec // a length
+func (o *own) took(samples int) { o.samples += uint64(samples) }
 
 // asked takes note of a query.
 func (s *Store) asked(result string, took time.Duration) {

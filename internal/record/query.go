@@ -27,7 +27,7 @@ const (
 func (s *Store) bounded(query string, span, step time.Duration) error {
 	expr, err := s.parser.ParseExpr(query)
 	if err != nil {
-		return nil //nolint:nilerr // the engine says it better
+		return nil
 	}
 	parser.Inspect(expr, func(node parser.Node, path []parser.Node) error {
 		steps, span := 1+float64(span)/float64(max(step, 1)), span

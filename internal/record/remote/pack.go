@@ -108,7 +108,7 @@ func (p *packer) pack() ([]byte, error) {
 			one = binary.AppendUvarint(one[:0], 1<<3|wireFixed64)
 			one = binary.LittleEndian.AppendUint64(one, math.Float64bits(s.v))
 			one = binary.AppendUvarint(one, 2<<3|wireVarint)
-			one = binary.AppendUvarint(one, uint64(s.ms)) //nolint:gosec // as the protocol has it
+			one = binary.AppendUvarint(one, uint64(s.ms))
 			series = appendBytes(series, 2, one)
 		}
 		raw = appendBytes(raw, 1, series)

@@ -118,7 +118,7 @@ func (w *Writer) authorise(req *http.Request) error {
 // retryAfter reads the header: seconds or a date. What is neither asks for nothing.
 func retryAfter(header string, now time.Time) time.Duration {
 	if s, err := strconv.ParseUint(header, 10, 31); err == nil {
-		return time.Duration(s) * time.Second //nolint:gosec // of 31 bits
+		return time.Duration(s) * time.Second
 	}
 	if at, err := http.ParseTime(header); err == nil && at.After(now) {
 		return at.Sub(now)

@@ -136,7 +136,7 @@ func (w *Writer) pack() {
 	n := w.packer.samples
 	body, err := w.packer.pack()
 	if err != nil {
-		w.status.RefusedSamples += uint64(n) //nolint:gosec // a length
+		w.status.RefusedSamples += uint64(n)
 		w.status.LastError = err.Error()
 		return
 	}
@@ -144,7 +144,7 @@ func (w *Writer) pack() {
 	w.status.QueuedSamples += n
 	w.status.QueuedBytes += int64(len(body))
 	for w.status.QueuedBytes > w.o.QueueBytes && len(w.queue) > 1 {
-		w.status.DroppedSamples += uint64(w.queue[0].samples) //nolint:gosec // a length
+		w.status.DroppedSamples += uint64(w.queue[0].samples)
 		w.shift()
 	}
 	select {
@@ -241,12 +241,12 @@ func (w *Writer) sent(r request, err error) (again bool) {
 	var refused *refusedError
 	switch {
 	case err == nil:
-		w.status.SentSamples += uint64(r.samples) //nolint:gosec // a length
+		w.status.SentSamples += uint64(r.samples)
 		w.status.Since, w.status.LastError = time.Time{}, ""
 		w.status.NewestDelivered = r.newest
 	case errors.As(err, &refused):
 		w.o.Logger.Warn("remote write: the receiver refuses samples", "samples", r.samples, "error", err)
-		w.status.RefusedSamples += uint64(r.samples) //nolint:gosec // a length
+		w.status.RefusedSamples += uint64(r.samples)
 		w.status.Since, w.status.LastError = time.Time{}, err.Error()
 	default:
 		if w.status.Since.IsZero() {
@@ -261,7 +261,7 @@ func (w *Writer) sent(r request, err error) (again bool) {
 	if len(w.queue) > 0 && &w.queue[0].body[0] == &r.body[0] {
 		w.shift()
 	} else {
-		w.status.DroppedSamples -= uint64(r.samples) //nolint:gosec // a length
+		w.status.DroppedSamples -= uint64(r.samples)
 	}
 	return false
 }

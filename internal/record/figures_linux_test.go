@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -105,12 +106,12 @@ func BenchmarkFortyEightHours(b *testing.B) {
 		for _, ask := range asks {
 			var took, cpu []time.Duration
 			for i := range 10 {
-				began, beganCPU := time.Now(), processorTime(b)
+				began, beganCPU := time.Now(), processorTime()
 				last := end.Add(-time.Duration(i) * time.Second)
 				if _, err := s.Range(b.Context(), ask.query, last.Add(-ask.span), last, ask.step); err != nil {
 					b.Fatal(ask.query, err)
 				}
-				took, cpu = append(took, time.Since(began)), append(cpu, processorTime(b)-beganCPU)
+				took, cpu = append(took, time.Since(began)), append(cpu, processorTime()-beganCPU)
 			}
 			fmt.Printf("%-40s first %6.1f ms  median %6.1f ms, of processors %6.1f ms\n", ask.name, took[0].Seconds()*1e3, quantile(took, 0.5).Seconds()*1e3, quantile(cpu, 0.5).Seconds()*1e3)
 			all, allCPU = append(all, took...), append(allCPU, cpu...)
@@ -121,13 +122,45 @@ func BenchmarkFortyEightHours(b *testing.B) {
 }
 
 // processorTime is what this process has used: unlike the time that a query takes it is the same on a busy machine.
-func processorTime(t testing.TB) time.Duration {
-	t.Helper()
+func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
+		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkMemory shows what two hours of 2 000 series with queries need.
+func BenchmarkMemory(b *testing.B) {
+	for b.Loop() {
+		s, err := record.Open(record.Options{Dir: b.TempDir(), Host: "near"})
+		if err != nil {
+			b.Fatal(err)
+		}
+		w := newWorkload(46, 80, 8)
+		for i := range 120 {
+			fill(b, s, w, noon.Add(time.Duration(i)*time.Minute), 60)
+			end := noon.Add(time.Duration(i+1) * time.Minute)
+			for _, ask := range asks[i%len(asks):][:1] {
+				if _, err := s.Range(b.Context(), ask.query, end.Add(-min(ask.span, 2*time.Hour)), end, ask.step); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+		status, err := os.ReadFile("/proc/self/status")
+		if err != nil {
+			b.Fatal(err)
+		}
+		fmt.Println(len(w.points), "series")
+		for line := range strings.Lines(string(status)) {
+			if strings.HasPrefix(line, "VmHWM") || strings.HasPrefix(line, "VmRSS") || strings.HasPrefix(line, "Rss") {
+				fmt.Print(line)
+			}
+		}
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 func quantile(of []time.Duration, q float64) time.Duration {
