@@ -91,7 +91,7 @@ func TestGuestCards(t *testing.T) {
 	broadcast(t, "10.8.1.255:9", datagrams)
 	broadcast(t, "10.8.2.255:9", datagrams)
 	// Until the card has sent them, and the slower sources are due again.
-	for patience := time.Now().Add(time.Minute); ; {
+	for patience := time.Now().Add(3 * time.Minute); ; {
 		x = sample.NewIndex(read(t, s).Points)
 		sent, _ := x.Value("linerate_interface_transmit_packets_total", card)
 		byQueue := x.Sum("linerate_queue_packets_total", queued)
@@ -144,7 +144,7 @@ func labels(points []sample.Point) (all []string) {
 // waitForLink waits until interfaces have a carrier: drivers take seconds to find it.
 func waitForLink(t *testing.T, c *nl.Client, names ...string) {
 	t.Helper()
-	for patience := time.Now().Add(time.Minute); ; {
+	for patience := time.Now().Add(3 * time.Minute); ; {
 		missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 			l, err := c.LinkByName(name)
 			nltest.Must(t, err)
@@ -176,7 +176,7 @@ func TestGuestLeavesSleepersAlone(t *testing.T) {
 		nltest.Must(t, err)
 		return strings.TrimSpace(string(b))
 	}
-	for patience := time.Now().Add(time.Minute); status() != "suspended"; {
+	for patience := time.Now().Add(3 * time.Minute); status() != "suspended"; {
 		if time.Now().After(patience) {
 			t.Fatalf("the device does not sleep: %s", status())
 		}
