@@ -207,6 +207,19 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
+// TestSubqueriesAreCounted holds which subqueries are too many evaluations before any is made.
+func TestSubqueriesAreCounted(t *testing.T) {
+	a := New(Options{}).(*api)
+	for query, fine := range map[string]bool{
+		"max_over_time(up[30d:])": true, "max_over_time(up[10y:])": false, "max_over_time(up[11d:1s])": true, "max_over_time(up[12d:1s])": false,
+		"max_over_time(max_over_time(up[1h:1s])[12d:1h])": false, "max_over_time(max_over_time(up[1h:1s])[11d:1h])": true,
+	} {
+		if err := a.bounded(query, 0); (err == nil) != fine {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+}
+
 // TestMomentsAreExact reads times back as Prometheus does.
 func TestMomentsAreExact(t *testing.T) {
 	for text, want := range map[string]time.Time{

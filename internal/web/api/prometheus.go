@@ -131,7 +131,7 @@ func within(node parser.Node, length int64, depth int) error {
 		length += sub.Range.Milliseconds()
 		step := sub.Step.Milliseconds()
 		if step <= 0 {
-			step = 1000 // the engine's own, and none is shorter
+			step = time.Minute.Milliseconds() // the store's own, as Prometheus has it
 		}
 		if n := length / step; n > maxEvaluations {
 			return tooMuch("the subquery %.200s is evaluated %d times, at most %d are taken; make its range shorter or its step longer", sub, n, maxEvaluations)
