@@ -40,7 +40,7 @@ func (s *Store) bounded(query string, span, step time.Duration) error {
 		var window float64 // in samples
 		switch n := node.(type) {
 		case *parser.MatrixSelector:
-			window = n.Range.Seconds()
+			window = min(n.Range, s.o.Retention).Seconds() // no more than there is
 		case *parser.SubqueryExpr:
 			apart := float64(cmp.Or(n.Step, subqueryStep))
 			window = float64(n.Range) / apart
@@ -49,7 +49,7 @@ func (s *Store) bounded(query string, span, step time.Duration) error {
 			}
 		}
 		if steps*window > maxWork && err == nil {
-			err = fmt.Errorf("%w: %.0f windows of %.0f seconds: take a longer step or shorter windows", ErrTooMuch, steps, window)
+			err = fmt.Errorf("%w: %.0f windows of %.0f samples: take a longer step or shorter windows", ErrTooMuch, steps, window)
 		}
 		return nil
 	})
