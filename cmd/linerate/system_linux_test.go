@@ -161,7 +161,7 @@ func TestUnderSystemd(t *testing.T) {
 	h.passed("disk")
 	linerate := guest.File{Path: "/usr/local/bin/linerate", Content: program(t), Mode: 0o755}
 	h.passed("program")
-	h.boot(append(settings, linerate, asker(t))...)
+	h.boot(append(settings, linerate, asker(t), hubProgram(t))...)
 	untouched := h.tree()
 	h.says(values, defaults...)
 
@@ -197,6 +197,7 @@ func TestUnderSystemd(t *testing.T) {
 	h.says("systemctl show -p LoadState linerate-recover", "LoadState=not-found")
 
 	h.agent()
+	h.hub()
 }
 
 func (h *host) same(before, when string) {

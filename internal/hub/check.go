@@ -7,30 +7,14 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// checkDocument is linerate.hub-check/1: what a file of settings comes to.
-type checkDocument struct {
-	report.Envelope
-	File             string   `json:"file,omitempty"` // absent: none was read
-	Listen           string   `json:"listen"`
-	Data             string   `json:"data"`
-	RetentionSeconds float64  `json:"retention_seconds"`
-	MaxSizeBytes     int64    `json:"max_size_bytes"`
-	Schedules        []string `json:"schedules"`
-	Alerts           []string `json:"alerts"`
-	RemoteWrites     []string `json:"remote_write"`
-}
-
 func (a *app) printCheck(c Config, file string) error {
 	rules, err := alert.Rules(c.Alerts)
 	if err != nil {
 		return usageError{err}
 	}
-	doc := checkDocument{
-		Envelope: report.NewEnvelope(version, c.Host), File: file, Listen: c.Listen, Data: c.Data,
-		RetentionSeconds: c.Retention.Duration().Seconds(), MaxSizeBytes: int64(c.MaxSize),
-		Schedules: []string{}, Alerts: []string{}, RemoteWrites: []string{},
-	}
-	doc.Schema = "linerate.hub-check/1"
+	doc := report.NewHubCheck(report.NewEnvelope(version, c.Host), report.HubCheckDocument{
+		File: file, Listen: c.Listen, Data: c.Data, RetentionSeconds: c.Retention.Duration().Seconds(), MaxSizeBytes: int64(c.MaxSize),
+	})
 	for i := range c.Schedules {
 		doc.Schedules = append(doc.Schedules, c.Schedules[i].Name)
 	}

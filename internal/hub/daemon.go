@@ -55,6 +55,9 @@ const (
 	memoryLimit = 120 << 20 // bytes; runtime/debug.SetMemoryLimit
 )
 
+// mostPoints of one series in an answer: Prometheus allows 11 000 steps, which have one point more.
+const mostPoints = 11_001
+
 // Run keeps and shows the history until the context ends; that is no error.
 func Run(ctx context.Context, c Config, o Options) error {
 	debug.SetGCPercent(collectAt)
@@ -84,7 +87,8 @@ func Run(ctx context.Context, c Config, o Options) error {
 	}
 	defer d.events.Close()
 	if d.store, err = record.Open(record.Options{
-		Dir: filepath.Join(c.Data, "history"), Host: c.Host, Retention: c.Retention.Duration(), MaxBytes: int64(c.MaxSize), Logger: slog.New(atLeast{d.log.Handler(), slog.LevelWarn}),
+		Dir: filepath.Join(c.Data, "history"), Host: c.Host, Retention: c.Retention.Duration(), MaxBytes: int64(c.MaxSize),
+		Queries: record.Bounds{Points: mostPoints}, Logger: slog.New(atLeast{d.log.Handler(), slog.LevelWarn}),
 	}); err != nil {
 		return err
 	}
@@ -222,7 +226,7 @@ func (h hinted) Hint() string { return h.hint }
 func (d *daemon) handler() http.Handler {
 	answers := api.New(api.Options{
 		Host: d.config.Host, Version: version, Store: d.store, Readings: d.board.readings, Every: interval, Timeline: d.events,
-		Status: d.status, Hosts: d.hosts, Findings: d.findings, Matrix: d.matrix, Log: d.log, Metrics: AllMetrics(),
+		Status: d.status, Hosts: d.hosts, Findings: d.findings, Matrix: d.scheduler.Matrix, Log: d.log, Metrics: AllMetrics(),
 	})
 	mux := http.NewServeMux()
 	mux.Handle("/", page.Handler())

@@ -82,12 +82,3 @@ func (d *daemon) verdicts() []alert.Verdict {
 	}
 	return out
 }
-
-// matrix is the last result of each measurement.
-func (d *daemon) matrix() []api.Cell {
-	var out []api.Cell
-	for _, c := range d.scheduler.Matrix() {
-		out = append(out, api.Cell(c))
-	}
-	return out
-}

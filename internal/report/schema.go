@@ -65,6 +65,7 @@ var documents = []struct {
 	{SchemaServe, ServeDocument{}},
 	{SchemaTop, TopDocument{}},
 	{SchemaAgent, AgentDocument{}},
+	{SchemaHubCheck, HubCheckDocument{}},
 	{SchemaError, ErrorDocument{}},
 }
 

@@ -43,6 +43,10 @@ func Documents(t testing.TB) []Document {
 		{"serve", serve},
 		{"export", exported(t)},
 		{"boot-recovery", bootRecovery()},
+		{"hub-check", report.NewHubCheck(Envelope(), report.HubCheckDocument{
+			File: "/etc/linerate-hub/hub.yaml", Listen: "127.0.0.1:7071", Data: "/var/lib/linerate-hub", RetentionSeconds: 1296000, MaxSizeBytes: 4e9,
+			Schedules: []string{"to-backup"}, Alerts: []string{"link-down"},
+		})},
 		{"agent", report.NewAgent(Envelope(), "/run/linerate/agent.sock", "linerate", "/var/lib/linerate")},
 		{"inspect", inspect},
 		{"measure", measure},
