@@ -11,7 +11,10 @@
 //
 // There is no second history of coarser samples. Rates of long times are quick because samples that cannot change an answer are left out
 // before the engine sees them, for any step and window, aligned or not; a history of one sample a minute would serve
-// only some of them, and differ in the others.
+// only some of them, and differ in the others. Chunks are read by a decoder of our own, which a test holds against that of the library.
+//
+// The engine does not look whether it is to stop between the windows of one series, so queries are weighed before they run: how often a
+// subquery is evaluated, and how many samples all windows of a series have together.
 //
 // # Units
 //
@@ -23,5 +26,5 @@
 //
 // # Limits
 //
-// One process at a time has a directory. What is in memory for want of room is lost with the process.
+// One process at a time has a directory. The log is synced every five seconds: a killed process loses nothing, a power failure that much. What is in memory for want of room is lost with the process.
 package record
