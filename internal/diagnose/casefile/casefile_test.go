@@ -43,12 +43,23 @@ func TestWriteSaysNothingOfWhoItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Each writing has keys of its own. By one key in 256 the third octet of an address comes out as it was; what was not replaced at all is there every time.
 	var b bytes.Buffer
-	if err := Write(&b, "v1", c); err != nil {
-		t.Fatal(err)
+	found := make(map[string]int)
+	const writings = 5
+	for range writings {
+		b.Reset()
+		if err := Write(&b, "v1", c); err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{"dbx", "acme", "203.0.114", "52:54:00", "525400123456", "2f9b1c1e"} {
+			if strings.Contains(b.String(), secret) {
+				found[secret]++
+			}
+		}
 	}
-	for _, secret := range []string{"dbx", "acme", "203.0.114", "52:54:00", "525400123456", "2f9b1c1e"} {
-		if strings.Contains(b.String(), secret) {
+	for secret, times := range found {
+		if times == writings {
 			t.Errorf("%q is still in it:\n%s", secret, b.String())
 		}
 	}
