@@ -3,7 +3,7 @@ package procfs
 import (
 	"bytes"
 	"fmt"
-	"strings"
+	"strconv"
 )
 
 // CounterFile is one file of counters or of the limits that stand beside them.
@@ -128,36 +128,16 @@ func ParseQueues(b []byte, into *Counts) error {
 // ParseSoftIRQs reads the lines NET_RX and NET_TX of /proc/softirqs (show_softirqs in fs/proc/softirqs.c), a column for each possible CPU, named in the
 // first line. A CPU that never ran one is left out: many that are possible are not there.
 func ParseSoftIRQs(b []byte, into *Counts) error {
-	head, b := cutLine(b)
-	cpus := strings.Fields(string(head))
-	for i, column := range cpus {
-		id, ok := strings.CutPrefix(column, "CPU")
-		if _, isNumber := ParseUint([]byte(id)); !ok || !isNumber {
-			return fmt.Errorf("column %.20q: %w", column, ErrFormat)
+	_, err := EachSoftIRQ(b, nil, func(receive bool, cpu int, n uint64) {
+		name := "NET_TX"
+		if receive {
+			name = "NET_RX"
 		}
-		cpus[i] = id
-	}
-	for len(b) > 0 {
-		var line []byte
-		line, b = cutLine(b)
-		label, rest := word(line)
-		name := strings.TrimSuffix(string(label), ":")
-		if name != "NET_RX" && name != "NET_TX" {
-			continue
+		if n > 0 {
+			into.Put(n, "softirq.", name, ".", strconv.Itoa(cpu))
 		}
-		for _, cpu := range cpus {
-			var number []byte
-			number, rest = word(rest)
-			n, ok := ParseUint(number)
-			if !ok {
-				return fmt.Errorf("%s of CPU %s: %w", name, cpu, ErrFormat)
-			}
-			if n > 0 {
-				into.Put(n, "softirq.", name, ".", cpu)
-			}
-		}
-	}
-	return nil
+	})
+	return err
 }
 
 // pressureOf reads /proc/pressure/RESOURCE (psi_show in kernel/sched/psi.c, Documentation/accounting/psi.rst): "some avg10=0.00 … total=12345". Kept is

@@ -119,44 +119,18 @@ var softnetColumns = [...]struct {
 func ParseSoftnet(b []byte, into *Counts) error {
 	var totals [len(softnetColumns)]uint64
 	seen := 0
-	for lineNumber := uint64(0); len(b) > 0; {
-		var line []byte
-		line, b = cutLine(b)
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		var values [13]uint64
-		n := 0
-		for n < len(values) {
-			var column []byte
-			column, line = word(line)
-			if len(column) == 0 {
-				break
-			}
-			v, ok := parseHex(column)
-			if !ok {
-				return fmt.Errorf("column %d %.20q: %w", n, column, ErrFormat)
-			}
-			values[n] = v
-			n++
-		}
-		if n < 3 {
-			return fmt.Errorf("%d columns: %w", n, ErrFormat)
-		}
-		// The kernel skips CPUs that are offline without a trace, until it says the number itself.
-		cpu := lineNumber
-		if n > 12 {
-			cpu = values[12]
-		}
-		lineNumber++
-		id := strconv.FormatUint(cpu, 10)
+	err := eachSoftnetRow(b, func(cpu int, values []uint64) {
+		id := strconv.Itoa(cpu)
 		for i, c := range softnetColumns {
-			if c.at < n {
+			if c.at < len(values) {
 				totals[i] += values[c.at]
 				into.Put(values[c.at], "softnet.", id, ".", c.name)
 				seen = max(seen, i+1)
 			}
 		}
+	})
+	if err != nil {
+		return err
 	}
 	// A column that no line had is absent from the sums too: zero would claim that nothing was dropped by a limit nobody counts.
 	for i, c := range softnetColumns[:seen] {
@@ -173,20 +147,8 @@ type SoftnetLine struct {
 
 // SoftnetLines reads /proc/net/softnet_stat by CPU, in their order. Of a file with an error in it, which ParseSoftnet tells, it gives the lines before that.
 func SoftnetLines(b []byte) []SoftnetLine {
-	set := NewCounts(64)
-	_ = ParseSoftnet(b, set)
 	var lines []SoftnetLine
-	for name, processed := range set.Values {
-		cpu, isCPU := strings.CutSuffix(strings.TrimPrefix(name, "softnet."), ".processed")
-		number, err := strconv.Atoi(cpu)
-		if !isCPU || err != nil {
-			continue
-		}
-		of := func(column string) uint64 { return set.Values["softnet."+cpu+"."+column] }
-		lines = append(lines, SoftnetLine{
-			CPU: number, Processed: processed, Dropped: of("dropped"), TimeSqueeze: of("time_squeeze"), ReceivedRPS: of("received_rps"), FlowLimit: of("flow_limit"),
-		})
-	}
+	_ = EachSoftnet(b, func(l *SoftnetLine) { lines = append(lines, *l) })
 	slices.SortFunc(lines, func(a, b SoftnetLine) int { return a.CPU - b.CPU })
 	return lines
 }

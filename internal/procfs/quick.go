@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// The readers here are for a host that is read each second: they leave nothing behind for the collector and no map in between. What they read is what the parsers of
-// whole files read, which the tests hold.
+// The readers here are for a host that is read each second: they leave nothing behind for the collector and no map in between. The parsers of whole files stand on
+// them where both read all of a line; ParseSNMP, which gives every name, reads by itself, and the tests hold the two together.
 
 // Columns picks some of the counters of files like /proc/net/snmp and /proc/net/netstat ([ParseSNMP]). It remembers the lines of names, so that the next
 // reading of the same file looks at numbers alone. It belongs to one file and one goroutine.
@@ -148,30 +148,13 @@ func EachStat(b []byte, cpu func(id int, ticks *[StatModes]uint64), interrupt fu
 			if cpu == nil {
 				continue
 			}
-			ticks = [StatModes]uint64{}
-			for i := range ticks {
-				var number []byte
-				number, rest = word(rest)
-				if len(number) == 0 && i > TicksIdle {
-					break // kernels before 2.6.11
-				}
-				if ticks[i], ok = ParseUint(number); !ok {
-					return fmt.Errorf("%s column %d: %w", key, i, ErrFormat)
-				}
+			if err := readTicks(key, rest, &ticks); err != nil {
+				return err
 			}
 			cpu(int(id), &ticks)
 		case interrupt != nil && string(key) == "intr":
-			_, rest = word(rest) // the total
-			for i := 0; ; i++ {
-				var number []byte
-				if number, rest = word(rest); len(number) == 0 {
-					break
-				}
-				n, ok := ParseUint(number)
-				if !ok {
-					return fmt.Errorf("interrupt %d %.20q: %w", i, number, ErrFormat)
-				}
-				interrupt(i, n)
+			if err := eachInterrupt(rest, interrupt); err != nil {
+				return err
 			}
 		case switches != nil && string(key) == "ctxt":
 			number, _ := word(rest)
@@ -183,16 +166,63 @@ func EachStat(b []byte, cpu func(id int, ticks *[StatModes]uint64), interrupt fu
 	return nil
 }
 
-// EachSoftnet reads /proc/net/softnet_stat ([ParseSoftnet]), a call for each CPU. The line is used again.
+// readTicks reads the columns of a processor's line, in ticks. idle, the fourth, has been there since the file has; kernels before 2.6.11 end at softirq.
+func readTicks(key, rest []byte, into *[StatModes]uint64) error {
+	*into = [StatModes]uint64{}
+	for i := range into {
+		var number []byte
+		number, rest = word(rest)
+		if len(number) == 0 && i > TicksIdle {
+			return nil
+		}
+		var ok bool
+		if into[i], ok = ParseUint(number); !ok {
+			return fmt.Errorf("%.20q column %d: %w", key, i, ErrFormat)
+		}
+	}
+	return nil
+}
+
+// eachInterrupt reads "total irq0 irq1 …". The architecture's own interrupts (local timer, rescheduling, function calls) are in the total but in no column,
+// as they have no number.
+func eachInterrupt(rest []byte, each func(number int, n uint64)) error {
+	_, rest = word(rest)
+	for i := 0; ; i++ {
+		var number []byte
+		if number, rest = word(rest); len(number) == 0 {
+			return nil
+		}
+		n, ok := ParseUint(number)
+		if !ok {
+			return fmt.Errorf("interrupt %d %.20q: %w", i, number, ErrFormat)
+		}
+		each(i, n)
+	}
+}
+
+// EachSoftnet reads /proc/net/softnet_stat ([ParseSoftnet]), a call for each CPU.
 func EachSoftnet(b []byte, each func(line *SoftnetLine)) error {
-	for number := 0; len(b) > 0; number++ {
+	return eachSoftnetRow(b, func(cpu int, values []uint64) {
+		var all [softnetMost]uint64
+		copy(all[:], values)
+		each(&SoftnetLine{CPU: cpu, Processed: all[0], Dropped: all[1], TimeSqueeze: all[2], ReceivedRPS: all[9], FlowLimit: all[10]})
+	})
+}
+
+// softnetMost is the number of columns of softnet_stat that are looked at.
+const softnetMost = 13
+
+// eachSoftnetRow gives the columns that there are of each line, and the number of its CPU: what the line says, or its own number. The kernel skips CPUs that are
+// offline without a trace, until it says the number itself. The columns are used again.
+func eachSoftnetRow(b []byte, each func(cpu int, values []uint64)) error {
+	var values [softnetMost]uint64
+	for number := uint64(0); len(b) > 0; number++ {
 		var line []byte
 		line, b = cutLine(b)
 		if len(bytes.TrimSpace(line)) == 0 {
 			number--
 			continue
 		}
-		var values [13]uint64
 		n := 0
 		for ; n < len(values); n++ {
 			var column []byte
@@ -207,16 +237,14 @@ func EachSoftnet(b []byte, each func(line *SoftnetLine)) error {
 		if n < 3 {
 			return fmt.Errorf("%d columns: %w", n, ErrFormat)
 		}
-		cpu := uint64(number)
-		if n > 12 {
-			cpu = values[12]
+		cpu := number
+		if n == softnetMost {
+			cpu = values[softnetMost-1]
 		}
 		if cpu > maxCPUs {
 			return fmt.Errorf("processor %d: %w", cpu, ErrFormat)
 		}
-		each(&SoftnetLine{
-			CPU: int(cpu), Processed: values[0], Dropped: values[1], TimeSqueeze: values[2], ReceivedRPS: values[9], FlowLimit: values[10],
-		})
+		each(int(cpu), values[:n])
 	}
 	return nil
 }
@@ -231,8 +259,9 @@ func EachSoftIRQ(b []byte, cpus []int, each func(receive bool, cpu int, n uint64
 		if column, head = word(head); len(column) == 0 {
 			break
 		}
-		id, ok := ParseUint(bytes.TrimPrefix(column, []byte("CPU")))
-		if !ok || id > maxCPUs {
+		number, named := bytes.CutPrefix(column, []byte("CPU"))
+		id, ok := ParseUint(number)
+		if !named || !ok || id > maxCPUs {
 			return cpus, fmt.Errorf("column %.20q: %w", column, ErrFormat)
 		}
 		cpus = append(cpus, int(id))

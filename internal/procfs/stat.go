@@ -45,7 +45,13 @@ func ParseStat(b []byte, into *Counts) ([]CPUTimes, error) {
 			}
 			cpus = append(cpus, t)
 		case string(key) == "intr":
-			if err := parseInterrupts(rest, into); err != nil {
+			// Numbers that never fired are left out: there are hundreds. Absent in the reading before and there in the one after, such a counter began at
+			// zero, so nothing is lost.
+			if err := eachInterrupt(rest, func(irq int, n uint64) {
+				if n > 0 {
+					into.Put(n, "irq.", strconv.Itoa(irq))
+				}
+			}); err != nil {
 				return cpus, err
 			}
 		case string(key) == "softirq":
@@ -71,7 +77,7 @@ func ParseStat(b []byte, into *Counts) ([]CPUTimes, error) {
 }
 
 // parseCPUTimes reads "user nice system idle iowait irq softirq steal guest guest_nice" in ticks (proc_stat(5)). guest time is in user already
-// and guest_nice in nice, so adding the last two columns would count them twice. Kernels before 2.6.11 end at softirq.
+// and guest_nice in nice, so adding the last two columns would count them twice.
 //
 // iowait is idle time during which somebody waited for a disk; the processor was free all the same.
 func parseCPUTimes(id string, rest []byte) (CPUTimes, error) {
@@ -83,44 +89,15 @@ func parseCPUTimes(id string, rest []byte) (CPUTimes, error) {
 		}
 		t.CPU = int(n)
 	}
-	var ticks [8]float64
-	for i := range ticks {
-		var number []byte
-		number, rest = word(rest)
-		// idle, the fourth, has been there since the file has.
-		if len(number) == 0 && i >= 4 {
-			break
-		}
-		n, ok := ParseUint(number)
-		if !ok {
-			return t, fmt.Errorf("cpu%s column %d: %w", id, i, ErrFormat)
-		}
-		ticks[i] = float64(n) * userTick
+	var ticks [StatModes]uint64
+	if err := readTicks([]byte("cpu"+id), rest, &ticks); err != nil {
+		return t, err
 	}
-	t.User, t.Nice, t.System, t.Idle = ticks[0]+ticks[1], ticks[1], ticks[2], ticks[3]+ticks[4]
-	t.IRQ, t.SoftIRQ, t.Steal = ticks[5], ticks[6], ticks[7]
+	seconds := func(mode int) float64 { return float64(ticks[mode]) * userTick }
+	t.User, t.Nice, t.System = seconds(TicksUser)+seconds(TicksNice), seconds(TicksNice), seconds(TicksSystem)
+	t.Idle = seconds(TicksIdle) + seconds(TicksIOWait)
+	t.IRQ, t.SoftIRQ, t.Steal = seconds(TicksIRQ), seconds(TicksSoftIRQ), seconds(TicksSteal)
 	return t, nil
-}
-
-// parseInterrupts reads "total irq0 irq1 …". Numbers that never fired are left out: there are hundreds. The architecture's own interrupts
-// (local timer, rescheduling, function calls) are in the total but in no column, as they have no number.
-func parseInterrupts(rest []byte, into *Counts) error {
-	_, rest = word(rest)
-	for irq := 0; ; irq++ {
-		var number []byte
-		number, rest = word(rest)
-		if len(number) == 0 {
-			return nil
-		}
-		n, ok := ParseUint(number)
-		if !ok {
-			return fmt.Errorf("interrupt %d %.20q: %w", irq, number, ErrFormat)
-		}
-		// Absent in the reading before and there in the one after, such a counter began at zero, so nothing is lost.
-		if n > 0 {
-			into.Put(n, "irq.", strconv.Itoa(irq))
-		}
-	}
 }
 
 // ParseBootTime reads the moment of the last start out of /proc/stat ("btime", whole seconds). It follows the clock: where that was set after the start, so was
