@@ -14,7 +14,6 @@ import (
 type board struct {
 	mu       sync.RWMutex
 	sources  map[string]*latest
-	rates    map[string]float64 // of interfaces, the busier direction, bits per second
 	findings []diagnose.Finding
 	judged   time.Time
 	problems map[string]string // of parts of the hub, one line each, by the part
@@ -36,7 +35,7 @@ func (l *latest) reading() *sample.Reading {
 }
 
 func newBoard() *board {
-	return &board{sources: make(map[string]*latest), rates: make(map[string]float64), problems: make(map[string]string)}
+	return &board{sources: make(map[string]*latest), problems: make(map[string]string)}
 }
 
 // put takes a reading in. What is too dear to be read each second is missing in most readings and keeps its last value until it is read again or ends.
@@ -76,29 +75,6 @@ func (b *board) last(source string) *sample.Reading {
 		return known.reading()
 	}
 	return nil
-}
-
-// setRates takes the rates of interfaces out of those of a reading.
-func (b *board) setRates(rates []sample.Point) {
-	busiest := make(map[string]float64)
-	for _, p := range rates {
-		switch p.Series.Metric.Name {
-		case "linerate_interface_receive_bytes_total", "linerate_interface_transmit_bytes_total":
-			name := p.Series.Values[0]
-			busiest[name] = max(busiest[name], 8*p.Value)
-		}
-	}
-	b.mu.Lock()
-	b.rates = busiest
-	b.mu.Unlock()
-}
-
-// rate is what an interface carries in its busier direction, in bits per second.
-func (b *board) rate(name string) (bitsPerSecond float64, known bool) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	r, ok := b.rates[name]
-	return r, ok
 }
 
 func (b *board) judge(at time.Time, findings []diagnose.Finding) {

@@ -147,7 +147,7 @@ func (d *daemon) prepare(url string) error {
 	var err error
 	if d.scheduler, err = schedule.New(schedule.Options{
 		Schedules: c.Schedules, Host: c.Host, Version: version, States: []string{c.State}, Dir: filepath.Join(c.Data, "schedules"), Log: d.log,
-		Append: d.measured, Put: d.events.Put, Busy: d.board.rate,
+		Append: d.measured, Put: d.events.Put, Busy: d.busy,
 	}); err != nil {
 		return err
 	}

@@ -29,7 +29,6 @@ const interval = time.Second
 // sampleHost reads this host each second until the context ends. It is the one part of the hub that has a time to keep, so nothing that can wait for somebody
 // else is done here: appending is to memory and to a log that the kernel writes, and a disk that refuses costs no time (package record).
 func (d *daemon) sampleHost(ctx context.Context, s *sample.Sampler) {
-	var meter sample.Meter
 	// Full seconds of the wall clock, whatever was missed or the clock was set to: samples of all hosts lie on top of each other.
 	for tick := range ticks(ctx, interval) {
 		r, err := s.Read(tick)
@@ -41,7 +40,6 @@ func (d *daemon) sampleHost(ctx context.Context, s *sample.Sampler) {
 		}
 		d.append(r)
 		d.board.put(sourceHost, r)
-		d.board.setRates(meter.Add(r))
 		d.follower.Happened(r)
 	}
 }
@@ -55,6 +53,18 @@ func (d *daemon) append(r *sample.Reading) {
 	for _, w := range d.writers {
 		w.Append(r)
 	}
+}
+
+// busy is what an interface of this host carries in its busier direction, in bits per second, by the last ten seconds of the history. False: that is not known.
+func (d *daemon) busy(ctx context.Context, name string) (bitsPerSecond float64, known bool) {
+	for _, direction := range []string{"receive", "transmit"} {
+		found, err := d.store.Vector(ctx, fmt.Sprintf("8 * rate(linerate_interface_%s_bytes_total{host=%q,interface=%q}[10s])", direction, d.config.Host, name), time.Now())
+		if err != nil || len(found) != 1 {
+			return 0, false
+		}
+		bitsPerSecond = max(bitsPerSecond, found[0].Value)
+	}
+	return bitsPerSecond, true
 }
 
 // measured takes what a schedule has found.

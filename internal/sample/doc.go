@@ -4,7 +4,7 @@
 //
 // A [Sampler] gives a [Reading] whenever it is asked: one [Point] for each [Series] that exists then. A [Series] is one [Metric] of one thing (an interface, a
 // queue, a processor); as long as the thing is there its pointer stays the same, so that who keeps readings can keep what belongs to a series beside it. [Metrics] is
-// the catalogue. [Rates], [Meter] and [Index] are for those who look at readings rather than keep them.
+// the catalogue.
 //
 // # Counters
 //

@@ -57,7 +57,6 @@ const (
 	LinkRenamed Change = "link-renamed"
 	LinkCame    Change = "link-came"
 	LinkGone    Change = "link-gone"
-	Rebooted    Change = "rebooted" // the host's boot is another one than at the reading before
 )
 
 // Happening is one of them.

@@ -28,7 +28,6 @@ type Options struct {
 	// MaxInterfaces bounds how many interfaces are followed, with some 15 series each; 0: DefaultMaxInterfaces. All cards are, and what is left out is told as a
 	// warning: a host of containers may have thousands.
 	MaxInterfaces int
-	Boot          string // what Sampler.Boot said when this host was sampled the last time; another boot is told in the first reading. Empty: not known
 }
 
 // Sampler reads a host again and again. It belongs to one goroutine at a time. It stays in the network namespace of the thread that made it, whichever thread
@@ -37,8 +36,6 @@ type Sampler struct {
 	tolerance     time.Duration
 	maxInterfaces int
 	closed        bool
-	lastBoot      string
-	boot          string
 
 	client *nl.Client
 
@@ -64,7 +61,7 @@ func New(o Options) (*Sampler, error) {
 	if !hostfs.LiveSupported {
 		return nil, fmt.Errorf("sample this host: %w", errors.ErrUnsupported)
 	}
-	s := &Sampler{tolerance: o.Tolerance, maxInterfaces: o.MaxInterfaces, lastBoot: o.Boot, buf: make([]byte, 64<<10)}
+	s := &Sampler{tolerance: o.Tolerance, maxInterfaces: o.MaxInterfaces, buf: make([]byte, 64<<10)}
 	if s.tolerance == 0 {
 		s.tolerance = DefaultTolerance
 	}
@@ -79,19 +76,11 @@ func New(o Options) (*Sampler, error) {
 		return nil, fmt.Errorf("sample this host: %w", err)
 	}
 	s.client = client
-	if f, err := openFile("/proc/sys/kernel/random/boot_id"); err == nil {
-		b, _ := f.read(s.buf)
-		s.boot = strings.TrimSpace(string(b))
-		f.close()
-	}
 	s.processors.open()
 	s.protocols.open()
 	s.self = [2]*Series{{Metric: sampleSeconds}, {Metric: sampleSeries}}
 	return s, nil
 }
-
-// Boot identifies the present run of the system (/proc/sys/kernel/random/boot_id). Empty: the system does not tell.
-func (s *Sampler) Boot() string { return s.boot }
 
 // Close gives back sockets and files.
 func (s *Sampler) Close() error {
@@ -121,9 +110,6 @@ func (s *Sampler) Read(tick time.Time) (*Reading, error) {
 	elapsed := up - s.last
 	if s.count == 0 {
 		elapsed = 0
-		if s.lastBoot != "" && s.boot != "" && s.lastBoot != s.boot {
-			r.Happened = append(r.Happened, Happening{Time: now.Add(-up).Round(time.Second), Change: Rebooted, Text: "the host was started anew"})
-		}
 	}
 	s.last = up
 	s.count++

@@ -75,35 +75,6 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// A host that is another run of the system than the one that was sampled the last time says so, once.
-func TestRebooted(t *testing.T) {
-	boot := sampler(t).Boot()
-	if len(boot) != 36 {
-		t.Fatalf("boot %q", boot)
-	}
-	for last, want := range map[string]int{"": 0, boot: 0, "1f0b6c3e-0000-4000-8000-000000000000": 1} {
-		s, err := sample.New(sample.Options{Boot: last})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := read(t, s)
-		if len(r.Happened) != want {
-			t.Errorf("after boot %q: %+v", last, r.Happened)
-		}
-		for _, h := range r.Happened {
-			if h.Change != sample.Rebooted || h.Interface != "" || !h.Time.Before(r.Time) {
-				t.Errorf("%+v", h)
-			}
-		}
-		if r := read(t, s); len(r.Happened) > 0 {
-			t.Errorf("told again: %+v", r.Happened)
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
 func TestRefusals(t *testing.T) {
 	if _, err := sample.New(sample.Options{Root: host.Root{Dir: t.TempDir()}}); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("an archive: %v", err)

@@ -4,20 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/linerate/linerate/internal/durable"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/reach"
 	"github.com/linerate/linerate/internal/unit"
 )
-
-// busyLook is how long an interface is looked at when nobody else knows what it carries.
-const busyLook = time.Second
 
 // tuning tells that somebody holds the journal in one of the directories, or has changes on trial in it; empty: nobody. Nothing is locked for it: a tune that
 // begins at this moment must not find the journal held by somebody who only looks.
@@ -48,15 +41,9 @@ func (s *Scheduler) tooBusy(ctx context.Context, p *plan) string {
 			return "it is not known which interface leads to the target: " + sentence(err)
 		}
 	}
-	rate, known := 0.0, false
-	if s.o.Busy != nil {
-		rate, known = s.o.Busy(name)
-	}
+	rate, known := s.o.Busy(ctx, name)
 	if !known {
-		var err error
-		if rate, err = carried(ctx, name); err != nil {
-			return "it is not known what " + name + " carries: " + sentence(err)
-		}
+		return "it is not known what " + name + " carries"
 	}
 	if rate > p.amounts.busy {
 		// Without the figure, so that one event tells of all runs that this keeps from starting.
@@ -99,45 +86,4 @@ func interfaceTo(ctx context.Context, target string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("find the route to %s: no interface has the address %s", host, local.IP)
-}
-
-// carried is what an interface carries in its busier direction, in bits per second over a moment.
-func carried(ctx context.Context, name string) (float64, error) {
-	before, err := counts(name)
-	if err != nil {
-		return 0, err
-	}
-	began := time.Now()
-	timer := time.NewTimer(busyLook)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
-	after, err := counts(name)
-	if err != nil {
-		return 0, err
-	}
-	most := uint64(0)
-	for i := range after {
-		if after[i] >= before[i] { // else the interface is another one of that name
-			most = max(most, after[i]-before[i])
-		}
-	}
-	return float64(most) * 8 / time.Since(began).Seconds(), nil
-}
-
-// counts are the bytes that an interface has received and sent.
-func counts(name string) (both [2]uint64, err error) {
-	for i, file := range []string{"rx_bytes", "tx_bytes"} {
-		b, err := os.ReadFile(filepath.Join("/sys/class/net", name, "statistics", file))
-		if err != nil {
-			return both, err
-		}
-		if both[i], err = strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64); err != nil {
-			return both, fmt.Errorf("read %s of %s: %w", file, name, err)
-		}
-	}
-	return both, nil
 }

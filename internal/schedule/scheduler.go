@@ -3,6 +3,7 @@ package schedule
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"hash/fnv"
 	"log/slog"
 	"math/rand/v2"
@@ -31,9 +32,10 @@ type Options struct {
 	Seed      uint64 // of the random delays; 0: of the host's name, so that hosts differ and a restart does not
 	Log       *slog.Logger
 
-	Append func(*sample.Reading) error                      // of a [record.Store]; nil: nothing is recorded
-	Put    func(e timeline.Event, document []byte) error    // of a [timeline.Store]; nil: nothing is put
-	Busy   func(iface string) (bitsPerSec float64, ok bool) // what an interface carries in its busier direction; nil: it is measured for a second
+	Append func(*sample.Reading) error                   // of a [record.Store]; nil: nothing is recorded
+	Put    func(e timeline.Event, document []byte) error // of a [timeline.Store]; nil: nothing is put
+	// Busy is what an interface carries in its busier direction; false: not known. It is asked for schedules that have UnlessBusyAbove, and then it must be there.
+	Busy func(ctx context.Context, iface string) (bitsPerSecond float64, known bool)
 
 	open   func(ctx context.Context, target string, o peer.ConnectOptions) (*reach.Way, error) // tests put their own here
 	tuning func() string                                                                       // why nothing may be measured now; empty: it may
@@ -97,6 +99,9 @@ func New(o Options) (*Scheduler, error) {
 		a, err := c.check()
 		if err != nil {
 			return nil, err
+		}
+		if a.busy > 0 && o.Busy == nil {
+			return nil, fmt.Errorf("schedule %s: unless_busy_above: nobody knows what interfaces carry", c.Name)
 		}
 		s.plans = append(s.plans, &plan{Config: c, amounts: a, limit: c.limit(a), worst: c.worst(a)})
 	}

@@ -424,7 +424,7 @@ func TestBusyInterface(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		rate := 2e8
-		w.o.Busy = func(name string) (float64, bool) { return rate, name == "eth7" }
+		w.o.Busy = func(_ context.Context, name string) (float64, bool) { return rate, name == "eth7" }
 		c := Config{Name: "m", Target: "far", Test: "ping", Every: span(time.Minute), UnlessBusyAbove: "100M", Interface: "eth7"}
 		w.pass(10*time.Minute, c)
 		if len(w.runs) != 0 || len(w.events) != 1 || !strings.Contains(w.events[w.order[0]].Title, "skipped: eth7 carries more than 100 Mb/s already (10 times)") {
@@ -434,6 +434,15 @@ func TestBusyInterface(t *testing.T) {
 		w.pass(10*time.Minute, c)
 		if len(w.runs) < 9 {
 			t.Errorf("%d runs on a quiet interface", len(w.runs))
+		}
+		w.runs = nil
+		c.Interface = "eth8"
+		w.pass(10*time.Minute, c)
+		if len(w.runs) != 0 || !strings.Contains(w.events[w.order[len(w.order)-1]].Title, "not known what eth8 carries") {
+			t.Errorf("%d runs on an interface of which nothing is known, events %+v", len(w.runs), w.events)
+		}
+		if _, err := New(Options{Schedules: []Config{c}}); err == nil {
+			t.Error("nobody is there to be asked: no error")
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Meter makes rates of readings that follow one another, put in the order of a host. What it knows of a series it keeps by the series' pointer, so that a
-// reading costs one look-up for each point, whatever the names are. Like sample.Meter it lets a rate stand while a counter that is dear to read is left out.
+// reading costs one look-up for each point, whatever the names are. A rate stands while a counter that is dear to read is left out.
 type Meter struct {
 	at         time.Time
 	up         time.Duration // since the host's boot: a clock that nobody sets

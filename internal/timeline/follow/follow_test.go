@@ -312,7 +312,7 @@ func TestReadings(t *testing.T) {
 	link := func(change sample.Change, name string) sample.Happening {
 		return sample.Happening{Time: h.now, Change: change, Interface: name, Text: name + " " + string(change)}
 	}
-	read(time.Second, time.Second, link(sample.LinkDown, "eth0"), link(sample.LinkUp, "br:ä"), sample.Happening{Time: h.now, Change: sample.Rebooted})
+	read(time.Second, time.Second, link(sample.LinkDown, "eth0"), link(sample.LinkUp, "br:ä"))
 	h.want(timeline.Link,
 		"link-1795359600000-br__-link-up 15:00:00 | br:ä link-up | link-up | ",
 		"link-1795359600000-eth0-link-down 15:00:00 | eth0 link-down | link-down | ")

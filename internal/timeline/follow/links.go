@@ -28,9 +28,6 @@ func (f *Follower) Happened(r *sample.Reading) {
 	wall, boot := r.Time, r.SinceBoot
 	f.pause(&sample.Reading{Time: wall, SinceBoot: boot})
 	for _, h := range r.Happened {
-		if h.Change == sample.Rebooted {
-			continue // Begin has told, with the id of the boot
-		}
 		f.later(func() error { return f.link(h) })
 	}
 }
