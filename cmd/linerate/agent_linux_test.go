@@ -21,12 +21,12 @@ func TestAskChild(t *testing.T) {
 	// A first question starts the agent, and an emulator that has little of its machine is slow at that.
 	ctx, cancel := context.WithTimeout(t.Context(), patience/3)
 	defer cancel()
-	c, err := agent.Dial(ctx, socket)
-	if err != nil {
+	c := agent.NewClient(socket)
+	defer c.Close()
+	if _, err := c.State(ctx); err != nil {
 		fmt.Println("refused:", err)
 		return
 	}
-	defer c.Close()
 	changes, err := c.History(ctx)
 	fmt.Println("changes:", len(changes), err)
 	ids, err := c.Runs(ctx)

@@ -35,16 +35,6 @@ type Client struct {
 // NewClient gives a client of a server that need not be there yet.
 func NewClient(socket string) *Client { return &Client{socket: socket} }
 
-// Dial gives a client of the server at a socket, once it has answered.
-func Dial(ctx context.Context, socket string) (*Client, error) {
-	c := NewClient(socket)
-	if _, err := c.hello(ctx); err != nil {
-		_ = c.Close() // nothing was under way
-		return nil, err
-	}
-	return c, nil
-}
-
 // Close ends the connection.
 func (c *Client) Close() error {
 	c.mu.Lock()
@@ -180,10 +170,4 @@ func (c *Client) Run(ctx context.Context, id string) ([]byte, error) {
 		err = fmt.Errorf("ask agent at %s: %w", c.socket, errNotAnAnswer)
 	}
 	return a.Document, err
-}
-
-// Queues is as [Local.Queues].
-func (c *Client) Queues(ctx context.Context) (string, error) {
-	a, err := c.ask(ctx, question{Ask: askQueues})
-	return a.Text, err
 }

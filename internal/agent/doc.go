@@ -1,4 +1,4 @@
-// Package agent answers what only root may read of a host, for those who are given its socket: the journal of changes, the runs, a counter or two.
+// Package agent answers what only root may read of a host, for those who are given its socket: the journal of changes and the runs.
 //
 // # Model
 //
@@ -14,7 +14,6 @@
 //	{"ask":"history"}                               {"changes":[…]}                             as in linerate.history/1, oldest first
 //	{"ask":"runs"}                                  {"runs":["20261122-130405-7f3a",…]}         newest first
 //	{"ask":"run","id":"20261122-130405-7f3a"}       {"document":{…}}                            as it is stored, without blanks
-//	{"ask":"nfqueue"}                               {"text":"…"}                                /proc/net/netfilter/nfnetlink_queue
 //
 // What cannot be answered is {"error":"…"}, with "missing":true where there is nothing of that name. What is not a question of this list is answered once
 // by an error, and the connection ends.
@@ -31,9 +30,9 @@
 //
 // # Sources
 //
-// unix(7), socket(7), proc_pid_net(5); sd_listen_fds(3) for a socket that systemd has opened.
+// unix(7), socket(7); sd_listen_fds(3) for a socket that systemd has opened.
 //
 // # Limits
 //
-// Linux for the server. A document of more than 16 MiB is refused. The server sees the network namespace in which it was started.
+// Linux for the server. A document of more than 16 MiB is refused.
 package agent

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -58,23 +57,6 @@ func (l Local) Run(_ context.Context, id string) ([]byte, error) {
 		}
 	}
 	return store.Read(id)
-}
-
-// Queues gives the counters of the firewall's queues to programs, /proc/net/netfilter/nfnetlink_queue; empty where there are none.
-func (l Local) Queues(context.Context) (string, error) {
-	f, err := os.Open("/proc/net/netfilter/nfnetlink_queue")
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("read queues of the firewall: %w", err)
-	}
-	defer f.Close() // for reading
-	text, err := io.ReadAll(io.LimitReader(f, maxText))
-	if err != nil {
-		return "", fmt.Errorf("read queues of the firewall: %w", err)
-	}
-	return string(text), nil
 }
 
 // cached is the history as it was at a stamp, so that asking again and again costs no reading of the journal.

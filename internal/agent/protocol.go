@@ -16,7 +16,6 @@ import (
 const (
 	maxQuestion = 256
 	maxDocument = 16 << 20
-	maxText     = 64 << 10
 	maxAnswer   = maxDocument + 1<<10
 )
 
@@ -29,7 +28,6 @@ const (
 	askHistory ask = "history"
 	askRuns    ask = "runs"
 	askRun     ask = "run"
-	askQueues  ask = "nfqueue"
 )
 
 // question is what a client says.
@@ -46,7 +44,6 @@ type answer struct {
 	Changes  []journal.Change `json:"changes,omitempty"`
 	Runs     []string         `json:"runs,omitempty"`
 	Document json.RawMessage  `json:"document,omitempty"`
-	Text     string           `json:"text,omitempty"`
 	Error    string           `json:"error,omitempty"`
 	Missing  bool             `json:"missing,omitempty"` // with Error: there is no such thing
 }
@@ -74,7 +71,7 @@ func parseQuestion(line []byte) (question, error) {
 		return question{}, errNotAsked
 	}
 	switch q.Ask {
-	case askHello, askStamp, askHistory, askRuns, askQueues:
+	case askHello, askStamp, askHistory, askRuns:
 		if q.ID != "" {
 			return question{}, errNotAsked
 		}

@@ -217,8 +217,6 @@ func (s *server) answer(ctx context.Context, q question) []byte {
 		if doc, err = s.Local.Run(ctx, q.ID); err == nil {
 			return document(doc)
 		}
-	case askQueues:
-		a.Text, err = s.Local.Queues(ctx)
 	}
 	if err != nil {
 		return failure(err)
