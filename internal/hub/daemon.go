@@ -226,7 +226,7 @@ func (h hinted) Hint() string { return h.hint }
 func (d *daemon) handler() http.Handler {
 	answers := api.New(api.Options{
 		Host: d.config.Host, Version: version, Store: d.store, Readings: d.board.readings, Every: interval, Timeline: d.events,
-		Status: d.status, Hosts: d.hosts, Findings: d.findings, Matrix: d.scheduler.Matrix, Log: d.log, Metrics: AllMetrics(),
+		Status: d.status, Hosts: d.hosts, Findings: d.findings, Matrix: d.scheduler.Matrix, Alerts: d.watcher.Active, Log: d.log, Metrics: AllMetrics(),
 	})
 	mux := http.NewServeMux()
 	mux.Handle("/", page.Handler())

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"time"
@@ -45,4 +46,12 @@ func (d *daemon) followHost(ctx context.Context) {
 		}
 	}
 	<-done
+}
+
+// lostWarnings says how many events of links came faster than they could be written.
+func (d *daemon) lostWarnings() []string {
+	if n := d.follower.Lost(); n > 0 {
+		return []string{fmt.Sprintf("events: %d of links were left out, because they came faster than they could be written", n)}
+	}
+	return nil
 }

@@ -16,7 +16,7 @@ func (d *daemon) status() api.Status {
 	out := api.Status{
 		Host: d.config.Host, Started: d.started, Now: time.Now(), RetentionSeconds: s.Retention.Seconds(), Disk: api.DiskOf(s),
 		Series: s.Series, SamplesPerSecond: s.SamplesPerSecond, Loading: s.Loading,
-		Warnings: slices.Concat(d.board.warnings(), d.scheduler.Warnings(), d.watcher.Warnings(), d.writerWarnings(), d.events.Status().Warnings),
+		Warnings: slices.Concat(d.board.warnings(), d.scheduler.Warnings(), d.watcher.Warnings(), d.writerWarnings(), d.lostWarnings(), d.events.Status().Warnings),
 	}
 	if !s.Oldest.IsZero() {
 		out.Oldest = &s.Oldest

@@ -9,12 +9,14 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 
+	"github.com/linerate/linerate/internal/alert"
 	"github.com/linerate/linerate/internal/record"
 	"github.com/linerate/linerate/internal/sample"
 	"github.com/linerate/linerate/internal/timeline"
@@ -37,7 +39,9 @@ type Options struct {
 	Hosts    func() []Host
 	Findings func() Findings
 	Matrix   func() []Cell
-	Log      *slog.Logger
+	// Alerts are those that are pending or fire.
+	Alerts func() []alert.Active
+	Log    *slog.Logger
 
 	now func() time.Time // of tests
 }
@@ -90,7 +94,7 @@ func New(o Options) http.Handler {
 		"/api/v1/labels":           {true, a.labelNames},
 		"/api/v1/metadata":         {false, a.metadata},
 		"/api/v1/rules":            {false, fixed(`{"groups":[]}`)},
-		"/api/v1/alerts":           {false, fixed(`{"alerts":[]}`)},
+		"/api/v1/alerts":           {false, a.alerts},
 		"/api/v1/status/buildinfo": {false, a.buildInfo},
 		"/metrics":                 {false, a.metrics},
 		"/healthz":                 {false, healthy},
@@ -225,6 +229,27 @@ func fixed(data string) func(http.ResponseWriter, *http.Request) error {
 		_, _ = w.Write([]byte(`{"status":"success","data":` + data + `}`))
 		return nil
 	}
+}
+
+// alerts are told in Prometheus's form (its documentation, "Querying the HTTP API", alerts), for programs that show them. What has ended is an event of the timeline.
+func (a *api) alerts(w http.ResponseWriter, _ *http.Request) error {
+	type told struct {
+		Labels      map[string]string `json:"labels"`
+		Annotations map[string]string `json:"annotations"`
+		State       alert.State       `json:"state"`
+		ActiveAt    time.Time         `json:"activeAt"`
+		Value       string            `json:"value"`
+	}
+	all := []told{}
+	if a.Alerts != nil {
+		for _, active := range a.Alerts() {
+			if active.State == alert.Resolved {
+				continue
+			}
+			all = append(all, told{active.Labels, map[string]string{"summary": active.Text}, active.State, active.ActiveAt, strconv.FormatFloat(active.Value, 'e', -1, 64)})
+		}
+	}
+	return success(w, map[string]any{"alerts": all}, nil)
 }
 
 // success answers with a value that is small.

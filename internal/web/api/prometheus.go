@@ -234,6 +234,21 @@ func (a *api) selection(r *http.Request) (selection, error) {
 	return s, nil
 }
 
+// querier opens the store for a selection, for as long as a request may take, with how much of it may be listed. done ends both.
+func (a *api) querier(r *http.Request, s selection, most int) (ctx context.Context, q storage.Querier, limit int, done func(), err error) {
+	if q, err = a.Store.Querier(s.start, s.end); err != nil {
+		return nil, nil, 0, nil, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), maxTime)
+	if limit = s.limit; limit == 0 || limit > most {
+		limit = most
+	}
+	return ctx, q, limit, func() {
+		_ = q.Close()
+		cancel()
+	}, nil
+}
+
 func (a *api) series(w http.ResponseWriter, r *http.Request) error {
 	s, err := a.selection(r)
 	if err != nil {
@@ -242,17 +257,11 @@ func (a *api) series(w http.ResponseWriter, r *http.Request) error {
 	if len(s.matchers) == 0 {
 		return bad("no match[] parameter provided")
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), maxTime)
-	defer cancel()
-	q, err := a.Store.Querier(s.start, s.end)
+	ctx, q, limit, done, err := a.querier(r, s, maxSeries)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = q.Close() }()
-	limit := s.limit
-	if limit == 0 || limit > maxSeries {
-		limit = maxSeries
-	}
+	defer done()
 	// There is no function of this name: it tells the store that nobody wants samples.
 	hints := &storage.SelectHints{Start: s.start.UnixMilli(), End: s.end.UnixMilli(), Func: "series", Limit: limit + 1}
 	var sets []storage.SeriesSet
@@ -305,17 +314,11 @@ func (a *api) listed(w http.ResponseWriter, r *http.Request, ask func(context.Co
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), maxTime)
-	defer cancel()
-	q, err := a.Store.Querier(s.start, s.end)
+	ctx, q, limit, done, err := a.querier(r, s, maxNames)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = q.Close() }()
-	limit := s.limit
-	if limit == 0 || limit > maxNames {
-		limit = maxNames
-	}
+	defer done()
 	sets := s.matchers
 	if len(sets) == 0 {
 		sets = [][]*labels.Matcher{nil}

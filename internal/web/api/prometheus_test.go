@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/alert"
 	"github.com/linerate/linerate/internal/record"
 	"github.com/linerate/linerate/internal/sample"
 )
@@ -211,5 +212,24 @@ func TestAppendPoint(t *testing.T) {
 		if got := string(appendPoint(nil, c.ms, c.value)); got != c.want {
 			t.Errorf("%d %v: %s, want %s", c.ms, c.value, got, c.want)
 		}
+	}
+}
+
+// What fires is told as Prometheus tells it, also where a value is no number, and what is over is not.
+func TestAlerts(t *testing.T) {
+	h := served(t, func(o *Options) {
+		o.Alerts = func() []alert.Active {
+			return []alert.Active{
+				{State: alert.Firing, Labels: map[string]string{"alertname": "drops"}, Text: "eth0 drops", Value: 2.5, ActiveAt: noon},
+				{State: alert.Pending, Labels: map[string]string{"alertname": "ratio"}, Value: math.Inf(1), ActiveAt: noon},
+				{State: alert.Resolved, Labels: map[string]string{"alertname": "gone"}},
+			}
+		}
+	})
+	const want = `{"status":"success","data":{"alerts":[` +
+		`{"labels":{"alertname":"drops"},"annotations":{"summary":"eth0 drops"},"state":"firing","activeAt":"` + "NOON" + `","value":"2.5e+00"},` +
+		`{"labels":{"alertname":"ratio"},"annotations":{"summary":""},"state":"pending","activeAt":"` + "NOON" + `","value":"+Inf"}]}}`
+	if got := ask(h, "GET", "/api/v1/alerts", nil).Body.String(); got != strings.ReplaceAll(want, "NOON", noon.Format(time.RFC3339)) {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
