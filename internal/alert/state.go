@@ -1,10 +1,7 @@
 package alert
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"time"
 
@@ -15,11 +12,13 @@ import (
 // saveEvery is how often it is written how long the pending ones have held, when nothing else changes.
 const saveEvery = time.Minute
 
+// memoryVersion is that of the form of memory.
+const memoryVersion = 1
+
 // memory is what survives a restart.
 type memory struct {
-	Version int                   `json:"version"`
-	Time    time.Time             `json:"time"`
-	Rules   map[string]ruleMemory `json:"rules"`
+	Time  time.Time             `json:"time"`
+	Rules map[string]ruleMemory `json:"rules"`
 }
 
 type ruleMemory struct {
@@ -37,7 +36,7 @@ func (w *Watcher) path() string { return filepath.Join(w.o.Dir, "alerts.json") }
 // save writes what changed. A disk that is full must not keep anybody from being told, so an error is a warning.
 func (w *Watcher) save(now time.Time) {
 	pending := false
-	m := memory{Version: 1, Time: now.UTC(), Rules: make(map[string]ruleMemory)}
+	m := memory{Time: now.UTC(), Rules: make(map[string]ruleMemory)}
 	for _, r := range w.rules {
 		rm := ruleMemory{Alerts: []Active{}, Receivers: make(map[string]receiverMemory)}
 		for _, print := range sorted(r.alerts) {
@@ -57,11 +56,7 @@ func (w *Watcher) save(now time.Time) {
 	if w.o.Dir == "" || !w.dirty && !(pending && now.Sub(w.saved) >= saveEvery) {
 		return
 	}
-	data, err := json.Marshal(m)
-	if err == nil {
-		// Labels may say more of a network than everybody on the host should know.
-		err = durable.Replace(w.o.FS, w.path(), data, 0o600)
-	}
+	err := durable.Remember(w.o.FS, w.path(), memoryVersion, m)
 	w.saved = now
 	if err != nil {
 		if w.notes["state"] == "" {
@@ -78,22 +73,12 @@ func (w *Watcher) load() {
 	if w.o.Dir == "" {
 		return
 	}
-	if err := durable.MkdirAll(w.o.FS, w.o.Dir, 0o700); err != nil {
-		w.o.Log.Warn("what is known of alerts is not saved", "error", err) // each time that there is something to save, it is tried
-	}
-	data, err := w.o.FS.ReadFile(w.path())
-	if errors.Is(err, fs.ErrNotExist) {
-		return
-	}
 	var m memory
-	if err == nil {
-		err = json.Unmarshal(data, &m)
-	}
-	if err == nil && m.Version != 1 {
-		err = fmt.Errorf("version %d is not known", m.Version)
-	}
+	known, err := durable.Recall(w.o.FS, w.path(), memoryVersion, &m)
 	if err != nil {
-		w.o.Log.Warn("what was known of alerts cannot be read, and those that fire are told again", "file", w.path(), "error", err)
+		w.o.Log.Warn("what was known of alerts cannot be read, and those that fire are told again", "error", err)
+	}
+	if !known {
 		return
 	}
 	for _, r := range w.rules {

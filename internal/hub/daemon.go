@@ -66,10 +66,8 @@ func Run(ctx context.Context, c Config, o Options) error {
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
-	for _, part := range []string{"alerts", "schedules"} {
-		if err := os.MkdirAll(filepath.Join(c.Data, part), 0o700); err != nil {
-			return fmt.Errorf("make the directory of the history: %w", err)
-		}
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return fmt.Errorf("make the directory of the history: %w", err)
 	}
 	// The address first: that it is taken is what goes wrong most often, and nothing has been opened by then.
 	server, err := d.listen()

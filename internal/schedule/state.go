@@ -1,22 +1,20 @@
 package schedule
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
 	"path/filepath"
 	"time"
 
 	"github.com/linerate/linerate/internal/durable"
 )
 
+// memoryVersion is that of the form of memory.
+const memoryVersion = 1
+
 // memory is what survives a restart: a hub that restarts often must not measure more often, nor send more.
 type memory struct {
-	Version int                   `json:"version"`
-	Time    time.Time             `json:"time"`
-	Plans   map[string]planMemory `json:"plans"`
-	Cells   []Cell                `json:"cells"`
+	Time  time.Time             `json:"time"`
+	Plans map[string]planMemory `json:"plans"`
+	Cells []Cell                `json:"cells"`
 }
 
 type planMemory struct {
@@ -33,7 +31,7 @@ func (s *Scheduler) save() {
 		return
 	}
 	now, clock := time.Now(), s.clock()
-	m := memory{Version: 1, Time: now.UTC(), Plans: make(map[string]planMemory), Cells: s.Matrix()}
+	m := memory{Time: now.UTC(), Plans: make(map[string]planMemory), Cells: s.Matrix()}
 	for _, p := range s.plans {
 		if !p.ran {
 			continue
@@ -44,11 +42,7 @@ func (s *Scheduler) save() {
 		}
 		m.Plans[p.Name] = pm
 	}
-	data, err := json.Marshal(m)
-	if err == nil {
-		err = durable.Replace(s.o.FS, s.path(), data, 0o600)
-	}
-	if err != nil {
+	if err := durable.Remember(s.o.FS, s.path(), memoryVersion, m); err != nil {
 		s.o.Log.Warn("what is known of measurements is not saved", "error", err)
 	}
 }
@@ -58,29 +52,19 @@ func (s *Scheduler) load() {
 	if s.o.Dir == "" {
 		return
 	}
-	if err := durable.MkdirAll(s.o.FS, s.o.Dir, 0o700); err != nil {
-		s.o.Log.Warn("what is known of measurements is not saved", "error", err) // each time that there is something to save, it is tried
-	}
-	data, err := s.o.FS.ReadFile(s.path())
-	if errors.Is(err, fs.ErrNotExist) {
-		return
-	}
 	var m memory
-	if err == nil {
-		err = json.Unmarshal(data, &m)
-	}
-	if err == nil && m.Version != 1 {
-		err = fmt.Errorf("version %d is not known", m.Version)
-	}
+	known, err := durable.Recall(s.o.FS, s.path(), memoryVersion, &m)
 	if err != nil {
-		s.o.Log.Warn("what was known of measurements cannot be read", "file", s.path(), "error", err)
+		s.o.Log.Warn("what was known of measurements cannot be read", "error", err)
+	}
+	if !known {
 		return
 	}
 	targets := make(map[string]bool)
 	for _, p := range s.plans {
 		targets[p.Target] = true
-		pm, known := m.Plans[p.Name]
-		if !known {
+		pm, planned := m.Plans[p.Name]
+		if !planned {
 			continue
 		}
 		// A clock that was set back makes it as if it had been just now: too seldom is better than too often.

@@ -1,10 +1,8 @@
 package follow
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/linerate/linerate/internal/durable"
@@ -14,6 +12,9 @@ import (
 
 // minGap is the shortest time without a reading that is told of: a restart of the hub after an upgrade is worth a word, a reading that came late is not.
 const minGap = 10 * time.Second
+
+// seenVersion is that of the form of seen.
+const seenVersion = 1
 
 // seen is what the follower remembers from one start to the next.
 type seen struct {
@@ -74,29 +75,19 @@ func (f *Follower) gap(from, to time.Time, why string) error {
 
 func (f *Follower) recall() (seen, error) {
 	var s seen
-	data, err := f.o.FS.ReadFile(f.path())
-	if errors.Is(err, fs.ErrNotExist) {
-		return s, nil
+	_, err := durable.Recall(f.o.FS, f.path(), seenVersion, &s)
+	if errors.Is(err, durable.ErrForgotten) {
+		return seen{}, nil // whoever has edited it: there is nothing to be remembered then
 	}
 	if err != nil {
-		return s, fmt.Errorf("follow this host: %w", err)
-	}
-	if json.Unmarshal(data, &s) != nil {
-		return seen{}, nil // whoever has edited it: there is nothing to be remembered then
+		return seen{}, fmt.Errorf("follow this host: %w", err)
 	}
 	return s, nil
 }
 
 // remember writes down that the follower is there.
 func (f *Follower) remember(now time.Time) error {
-	data, err := json.Marshal(seen{Boot: f.boot, Time: ms(now)})
-	if err != nil {
-		return err
-	}
-	if err := durable.MkdirAll(f.o.FS, f.o.Dir, 0o700); err != nil {
-		return fmt.Errorf("remember the time: %w", err)
-	}
-	return durable.Replace(f.o.FS, f.path(), data, 0o600)
+	return durable.Remember(f.o.FS, f.path(), seenVersion, seen{Boot: f.boot, Time: ms(now)})
 }
 
 // moment is a reading, by the clock on the wall and by the one that nobody sets.
