@@ -4,20 +4,19 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"time"
+
+	"github.com/linerate/linerate/internal/credential"
 )
 
 const (
 	mostRedirects = 3
-	mostOfAnswer  = 4 << 10  // bytes that are read of an answer, and then no more
-	mostOfFile    = 64 << 10 // bytes of a file with a token or certificates; certificates may be many
+	mostOfAnswer  = 4 << 10 // bytes that are read of an answer, and then no more
 )
 
 // sender gives what posts messages to a receiver. Files are read for every message, so that a token can be changed without a restart.
@@ -28,13 +27,9 @@ func (h Webhook) sender() func(ctx context.Context, body []byte) error {
 			MaxResponseHeaderBytes: 64 << 10, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 		}
 		if h.CAFile != "" {
-			pem, err := readSmall(h.CAFile, 16*mostOfFile)
+			pool, err := credential.Authorities(h.CAFile)
 			if err != nil {
 				return err
-			}
-			pool := x509.NewCertPool()
-			if !pool.AppendCertsFromPEM([]byte(pem)) {
-				return fmt.Errorf("%w: %s holds no certificate in PEM", errPermanent, h.CAFile)
 			}
 			transport.TLSClientConfig.RootCAs = pool
 		}
@@ -45,14 +40,14 @@ func (h Webhook) sender() func(ctx context.Context, body []byte) error {
 		request.Header.Set("Content-Type", "application/json")
 		request.Header.Set("User-Agent", "linerate")
 		if h.BearerTokenFile != "" {
-			token, err := readSmall(h.BearerTokenFile, mostOfFile)
+			token, err := credential.Secret(h.BearerTokenFile)
 			if err != nil {
 				return err
 			}
 			request.Header.Set("Authorization", "Bearer "+token)
 		}
 		for name, file := range h.HeaderFiles {
-			value, err := readSmall(file, mostOfFile)
+			value, err := credential.Secret(file)
 			if err != nil {
 				return err
 			}
@@ -98,21 +93,4 @@ func quiet(err error) error {
 		}
 	}
 	return errors.New("the message could not be sent")
-}
-
-// readSmall gives the text of a file without the white space around it.
-func readSmall(name string, most int64) (string, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err != nil {
-		return "", err
-	}
-	if int64(len(b)) > most {
-		return "", fmt.Errorf("read %s: more than %d bytes", name, most)
-	}
-	return strings.TrimSpace(string(b)), nil
 }

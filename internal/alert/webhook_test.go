@@ -50,8 +50,8 @@ func TestWebhookPosts(t *testing.T) {
 		t.Errorf("%v, and the message went to %v", err, got)
 	}
 	h.CAFile = write(t, "no certificate")
-	if err := h.sender()(t.Context(), nil); !errors.Is(err, errPermanent) {
-		t.Error(err)
+	if err := h.sender()(t.Context(), nil); err == nil || errors.Is(err, errPermanent) || got != nil {
+		t.Errorf("%v for a file that can be put right while the hub runs, and the message went to %v", err, got)
 	}
 	h.BearerTokenFile = "/nonexistent/token"
 	h.CAFile = ca

@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/credential"
 	"github.com/linerate/linerate/internal/loop"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/reach"
@@ -25,8 +25,6 @@ const (
 	tuneLook = time.Second
 	// patience is how much longer than its limit a run may take to come back, since the far end is told of its end. Then it counts as hung.
 	patience = 30 * time.Second
-	// mostOfKey is more than a key has.
-	mostOfKey = 4 << 10
 )
 
 var (
@@ -109,12 +107,11 @@ func (s *Scheduler) await(ctx context.Context, p *plan, done <-chan outcome, can
 func (s *Scheduler) tests(ctx context.Context, p *plan, o *outcome) {
 	key := ""
 	if p.KeyFile != "" {
-		b, err := os.ReadFile(p.KeyFile)
-		if err != nil {
+		var err error
+		if key, err = credential.Secret(p.KeyFile); err != nil {
 			o.err = fmt.Errorf("read key_file: %w", err)
 			return
 		}
-		key = strings.TrimSpace(string(b[:min(len(b), mostOfKey)]))
 	}
 	way, err := s.o.open(ctx, p.Target, peer.ConnectOptions{Key: key, Timeout: min(connectPatience, p.limit), Version: s.o.Version, HostName: s.o.Host})
 	if err != nil {

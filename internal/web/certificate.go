@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/credential"
 	"github.com/linerate/linerate/internal/durable"
 )
 
@@ -54,13 +55,8 @@ func (s *Server) secure() error {
 	if o.ClientCA == "" {
 		return nil
 	}
-	b, err := os.ReadFile(o.ClientCA)
-	if err != nil {
-		return fmt.Errorf("read authority of clients: %w", err)
-	}
-	s.tls.ClientCAs = x509.NewCertPool()
-	if !s.tls.ClientCAs.AppendCertsFromPEM(b) {
-		return fmt.Errorf("read authority of clients %s: it has no PEM certificate", o.ClientCA)
+	if s.tls.ClientCAs, err = credential.Authorities(o.ClientCA); err != nil {
+		return fmt.Errorf("authority of clients: %w", err)
 	}
 	s.tls.ClientAuth = tls.RequireAndVerifyClientCert
 	if o.PasswordFile != "" {

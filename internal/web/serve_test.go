@@ -46,7 +46,7 @@ func TestOtherHostsNeedASecret(t *testing.T) {
 		{"nowhere to keep a certificate", Options{Address: "0.0.0.0:0", PasswordFile: password}, false, "no data directory"},
 		{"half a certificate", Options{Address: "127.0.0.1:0", Certificate: ca}, false, "both files or neither"},
 		{"no such password", Options{Address: "127.0.0.1:0", PasswordFile: filepath.Join(dir, "none")}, false, "read password"},
-		{"no authority", Options{Address: "127.0.0.1:0", ClientCA: password, DataDir: dir}, false, "no PEM certificate"},
+		{"no authority", Options{Address: "127.0.0.1:0", ClientCA: password, DataDir: dir}, false, "no certificate in PEM"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := Listen(c.o)

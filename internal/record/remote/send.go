@@ -4,16 +4,15 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/linerate/linerate/internal/credential"
 )
 
 // refusedError says that the receiver will never take a request.
@@ -40,13 +39,9 @@ func newClient(o Options) (*http.Client, error) {
 		TLSClientConfig:       &tls.Config{MinVersion: tls.VersionTLS12},
 	}
 	if o.CAFile != "" {
-		pem, err := os.ReadFile(o.CAFile)
+		pool, err := credential.Authorities(o.CAFile)
 		if err != nil {
 			return nil, err
-		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no certificate", o.CAFile)
 		}
 		t.TLSClientConfig.RootCAs = pool
 	}
@@ -102,16 +97,15 @@ func (w *Writer) authorise(req *http.Request) error {
 	if file == "" {
 		return nil
 	}
-	secret, err := os.ReadFile(file)
+	secret, err := credential.Secret(file)
 	if err != nil {
 		return err
 	}
-	secret = bytes.TrimSpace(secret)
 	if w.o.BearerTokenFile != "" {
-		req.Header.Set("Authorization", "Bearer "+string(secret))
+		req.Header.Set("Authorization", "Bearer "+secret)
 		return nil
 	}
-	req.SetBasicAuth(w.o.Username, string(secret))
+	req.SetBasicAuth(w.o.Username, secret)
 	return nil
 }
 
