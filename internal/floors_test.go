@@ -146,6 +146,7 @@ var floors = map[string]int{
 // testOnly packages may be imported by tests alone; they stand above everything they test.
 var testOnly = map[string]bool{
 	"internal":                     true,
+	"internal/cli/clitest":         true,
 	"internal/knob/knobtest":       true,
 	"internal/lab/guest/guesttest": true,
 	"internal/nl/nltest":           true,

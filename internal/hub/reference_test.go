@@ -5,14 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/spf13/cobra"
-
+	"github.com/linerate/linerate/internal/cli/clitest"
 	"github.com/linerate/linerate/internal/sample"
 )
 
@@ -23,8 +20,8 @@ func TestGeneratedReference(t *testing.T) {
 	a := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard, env: func(string) string { return "" }}
 	var commands bytes.Buffer
 	commands.WriteString("# linerate-hub\n\nGenerated from the command tree; do not edit.\n")
-	describe(&commands, a.rootCommand())
-	generated(t, "../../docs/reference/hub.md", commands.Bytes())
+	clitest.Describe(&commands, a.rootCommand())
+	clitest.Generated(t, "../../docs/reference/hub.md", commands.Bytes(), *update)
 
 	var metrics bytes.Buffer
 	metrics.WriteString("# Metrics\n\nGenerated from the catalogues; do not edit. Every series has the label `host` besides those named. A counter counts from the start of the hub: a restart is a\n" +
@@ -35,9 +32,9 @@ func TestGeneratedReference(t *testing.T) {
 		if m.Kind == sample.Gauge {
 			kind = "gauge"
 		}
-		fmt.Fprintf(&metrics, "| `%s` | %s | %s | %s |\n", m.Name, kind, strings.Join(m.Labels, ", "), strings.ReplaceAll(m.Help, "|", `\|`))
+		fmt.Fprintf(&metrics, "| `%s` | %s | %s | %s |\n", m.Name, kind, strings.Join(m.Labels, ", "), clitest.Cell(m.Help))
 	}
-	generated(t, "../../docs/reference/metrics.md", metrics.Bytes())
+	clitest.Generated(t, "../../docs/reference/metrics.md", metrics.Bytes(), *update)
 }
 
 // TestMetrics holds the names to Prometheus's conventions and to each other: a name of one meaning, counters that end in _total, and no label twice.
@@ -65,39 +62,5 @@ func TestMetrics(t *testing.T) {
 	}
 	if len(seen) < 40 {
 		t.Errorf("%d metrics: catalogues are missing", len(seen))
-	}
-}
-
-// describe writes a command and those below it, with the help that a user sees.
-func describe(w *bytes.Buffer, c *cobra.Command) {
-	if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
-		return
-	}
-	var help bytes.Buffer
-	c.SetOut(&help)
-	c.InitDefaultHelpFlag()
-	if err := c.Help(); err != nil {
-		panic(err) // writing to a buffer
-	}
-	fmt.Fprintf(w, "\n## %s\n\n```text\n%s\n```\n", c.CommandPath(), strings.TrimSpace(help.String()))
-	for _, sub := range c.Commands() {
-		describe(w, sub)
-	}
-}
-
-func generated(t *testing.T, name string, want []byte) {
-	t.Helper()
-	if *update {
-		if err := os.WriteFile(name, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	have, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatalf("%v; run make gen", err)
-	}
-	if diff := cmp.Diff(string(have), string(want)); diff != "" {
-		t.Errorf("%s is stale, run make gen (-have +want):\n%s", name, diff)
 	}
 }
