@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"strings"
 
@@ -99,24 +98,13 @@ func exitStatus(err error) int {
 }
 
 // finish prints the error, if any, and gives the status.
-//
-// When standard error cannot take the JSON object (a value that cannot be encoded), the plain sentence is still
-// better than silence.
 func (a *app) finish(err error) int {
 	status := exitStatus(err)
 	if err == nil || err.Error() == "" {
 		return status
 	}
 	text, hint := oneSentence(err), hintOf(err)
-	if a.json {
-		if report.Encode(a.err, report.NewError(text, hint, status)) == nil {
-			return status
-		}
-	}
-	fmt.Fprintf(a.err, "linerate: %s\n", text)
-	if hint != "" {
-		fmt.Fprintf(a.err, "try: %s\n", hint)
-	}
+	report.NewError(text, hint, status).Tell(a.err, "linerate", a.json)
 	return status
 }
 

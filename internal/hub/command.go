@@ -92,13 +92,7 @@ func (a *app) finish(err error) int {
 	if h := (interface{ Hint() string })(nil); errors.As(err, &h) {
 		hint = h.Hint()
 	}
-	if a.json && report.Encode(a.err, report.NewError(text, hint, status)) == nil {
-		return status
-	}
-	fmt.Fprintf(a.err, "linerate-hub: %s\n", text)
-	if hint != "" {
-		fmt.Fprintf(a.err, "try: %s\n", hint)
-	}
+	report.NewError(text, hint, status).Tell(a.err, "linerate-hub", a.json)
 	return status
 }
 

@@ -3,6 +3,8 @@ package report
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
+	"io"
 	"math"
 	"runtime"
 	"slices"
@@ -206,6 +208,18 @@ type ErrorDocument struct {
 // NewError makes an error document.
 func NewError(text, hint string, exitStatus int) *ErrorDocument {
 	return &ErrorDocument{Schema: SchemaError, Error: text, Hint: hint, ExitStatus: exitStatus}
+}
+
+// Tell writes it as a program ends: as JSON, or as one sentence with what to do next on a line of its own. Where standard error cannot take the JSON object (a
+// value that cannot be encoded), the plain sentence is still better than silence.
+func (e *ErrorDocument) Tell(w io.Writer, program string, asJSON bool) {
+	if asJSON && Encode(w, e) == nil {
+		return
+	}
+	fmt.Fprintf(w, "%s: %s\n", program, e.Error)
+	if e.Hint != "" {
+		fmt.Fprintf(w, "try: %s\n", e.Hint)
+	}
 }
 
 // known gives a pointer to a finite number, and nil for NaN and infinities: absent means not known.

@@ -97,19 +97,25 @@ func (t *interrupts) readLine(number int) ([]uint64, bool) {
 	return t.row, len(t.row) > 0
 }
 
+// addTo adds what was counted on each processor to sums of them.
+func (l *line) addTo(sums []uint64) []uint64 {
+	if l.tally == nil {
+		return sums
+	}
+	for cpu, n := range l.tally.sum {
+		for len(sums) <= cpu {
+			sums = append(sums, 0)
+		}
+		sums[cpu] += n
+	}
+	return sums
+}
+
 // tellProcessors adds up by processor.
 func (t *interrupts) tellProcessors(s *Sampler, r *Reading) {
 	t.sums = append(t.sums[:0], t.base...)
 	for _, l := range t.lines {
-		if l.tally == nil {
-			continue
-		}
-		for cpu, n := range l.tally.sum {
-			for len(t.sums) <= cpu {
-				t.sums = append(t.sums, 0)
-			}
-			t.sums[cpu] += n
-		}
+		t.sums = l.addTo(t.sums)
 	}
 	for cpu, n := range t.sums {
 		for len(t.series) <= cpu {
@@ -186,15 +192,7 @@ func (s *Sampler) learnInterrupts(r *Reading) {
 		queues = append(queues, t.queuesOf(k, byQueue)...)
 	}
 	for _, l := range lines {
-		if l.tally == nil {
-			continue
-		}
-		for cpu, n := range l.tally.sum {
-			for len(t.base) <= cpu {
-				t.base = append(t.base, 0)
-			}
-			t.base[cpu] += n
-		}
+		t.base = l.addTo(t.base)
 	}
 	for _, q := range t.queues {
 		if !slices.Contains(queues, q) && slices.Contains(q.link.owned, q.series) {
