@@ -155,17 +155,19 @@ func (c *Client) History(ctx context.Context) ([]journal.Change, error) {
 }
 
 // Runs is as [Local.Runs].
-func (c *Client) Runs(ctx context.Context) ([]string, error) {
-	a, err := c.ask(ctx, question{Ask: askRuns})
+func (c *Client) Runs(ctx context.Context, kind runs.Kind) ([]string, error) {
+	list, _ := asks(kind)
+	a, err := c.ask(ctx, question{Ask: list})
 	return a.Runs, err
 }
 
 // Run is as [Local.Run].
-func (c *Client) Run(ctx context.Context, id string) ([]byte, error) {
+func (c *Client) Run(ctx context.Context, kind runs.Kind, id string) ([]byte, error) {
 	if !runs.Name(id) {
 		return nil, fmt.Errorf("ask agent for run %.100q: %w", id, runs.ErrNoRun)
 	}
-	a, err := c.ask(ctx, question{Ask: askRun, ID: id})
+	_, one := asks(kind)
+	a, err := c.ask(ctx, question{Ask: one, ID: id})
 	if err == nil && len(a.Document) == 0 {
 		err = fmt.Errorf("ask agent at %s: %w", c.socket, errNotAnAnswer)
 	}

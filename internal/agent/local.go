@@ -22,11 +22,11 @@ type Local struct {
 // State is the state directory of the host.
 func (l Local) State(context.Context) (string, error) { return l.Dir, nil }
 
-// Stamp is a text that is another one whenever the journal or the runs are others: sizes and times of the files. It costs two looks at the file system
+// Stamp is a text that is another one whenever the journal, the runs or the measurements are others: sizes and times of the files. It costs three looks at the file system
 // and can be asked for each second. The grain of its times is that of the file system, so what changes twice within some milliseconds may show as one change.
 func (l Local) Stamp(context.Context) (string, error) {
 	stamp := ""
-	for _, name := range []string{"journal.log", "runs"} {
+	for _, name := range []string{"journal.log", string(runs.Tunes), string(runs.Measurements)} {
 		info, err := os.Stat(filepath.Join(l.Dir, name))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -45,12 +45,14 @@ func (l Local) History(context.Context) ([]journal.Change, error) {
 	return journal.History(durable.OS(), l.Dir)
 }
 
-// Runs gives the ids of the stored runs, newest first.
-func (l Local) Runs(context.Context) ([]string, error) { return runs.In(durable.OS(), l.Dir, 0).List() }
+// Runs gives the ids of what is stored of a kind, newest first.
+func (l Local) Runs(_ context.Context, kind runs.Kind) ([]string, error) {
+	return runs.In(durable.OS(), l.Dir, kind, 0).List()
+}
 
-// Run gives the document of a run, linerate.tune/1. There being none is fs.ErrNotExist, one that is too large ErrTooLarge.
-func (l Local) Run(_ context.Context, id string) ([]byte, error) {
-	store := runs.In(durable.OS(), l.Dir, 0)
+// Run gives a stored document. There being none is fs.ErrNotExist, one that is too large ErrTooLarge.
+func (l Local) Run(_ context.Context, kind runs.Kind, id string) ([]byte, error) {
+	store := runs.In(durable.OS(), l.Dir, kind, 0)
 	if runs.Name(id) {
 		if info, err := os.Stat(store.Path(id)); err == nil && info.Size() > maxDocument {
 			return nil, fmt.Errorf("read run %s: %w", id, ErrTooLarge)

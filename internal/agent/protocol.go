@@ -26,14 +26,33 @@ const (
 	askHello   ask = "hello"
 	askStamp   ask = "stamp"
 	askHistory ask = "history"
-	askRuns    ask = "runs"
-	askRun     ask = "run"
+
+	askRuns         ask = "runs"
+	askRun          ask = "run"
+	askMeasurements ask = "measurements"
+	askMeasurement  ask = "measurement"
 )
+
+// asks are the questions for the list of a kind, and for one of them.
+func asks(kind runs.Kind) (list, one ask) {
+	if kind == runs.Measurements {
+		return askMeasurements, askMeasurement
+	}
+	return askRuns, askRun
+}
 
 // question is what a client says.
 type question struct {
 	Ask ask    `json:"ask"`
 	ID  string `json:"id,omitempty"`
+}
+
+// kind is what a question about stored documents is about.
+func (q question) kind() runs.Kind {
+	if q.Ask == askMeasurements || q.Ask == askMeasurement {
+		return runs.Measurements
+	}
+	return runs.Tunes
 }
 
 // answer is what a server says: the fields of one question, or an error.
@@ -71,11 +90,11 @@ func parseQuestion(line []byte) (question, error) {
 		return question{}, errNotAsked
 	}
 	switch q.Ask {
-	case askHello, askStamp, askHistory, askRuns:
+	case askHello, askStamp, askHistory, askRuns, askMeasurements:
 		if q.ID != "" {
 			return question{}, errNotAsked
 		}
-	case askRun:
+	case askRun, askMeasurement:
 		if !runs.Name(q.ID) {
 			return question{}, fmt.Errorf("%q is no id of a run", q.ID)
 		}

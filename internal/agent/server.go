@@ -210,11 +210,11 @@ func (s *server) answer(ctx context.Context, q question) []byte {
 		s.mu.Lock()
 		a.Changes, err = s.history.history(ctx, s.Local, s.now())
 		s.mu.Unlock()
-	case askRuns:
-		a.Runs, err = s.Local.Runs(ctx)
-	case askRun:
+	case askRuns, askMeasurements:
+		a.Runs, err = s.Local.Runs(ctx, q.kind())
+	case askRun, askMeasurement:
 		var doc []byte
-		if doc, err = s.Local.Run(ctx, q.ID); err == nil {
+		if doc, err = s.Local.Run(ctx, q.kind(), q.ID); err == nil {
 			return document(doc)
 		}
 	}

@@ -235,7 +235,7 @@ func (a *app) storedRuns() (runs.Store, error) {
 	if err != nil {
 		return runs.Store{}, err
 	}
-	return runs.In(durable.OS(), dir, 0), nil
+	return runs.In(durable.OS(), dir, runs.Tunes, 0), nil
 }
 
 // exportJournal takes what is in force on this host, and the proof of the stored runs that are about it.

@@ -25,6 +25,7 @@ func (a *app) measureCommand() *cobra.Command {
 		load      loadFlags
 		test      testFlags
 		confident bool
+		noStore   bool
 	)
 	c := &cobra.Command{
 		Use:   "measure TARGET",
@@ -44,7 +45,10 @@ The figure is payload counted at the receiver, after the warm-up. Both ends are 
 every test: where packets died and what the transfer cost in CPU time are part of the result.
 
 iperf3://HOST[:PORT] measures against another program's server; so do iperf2, ttcp, nuttcp,
-sockperf and stamp. No key is needed, and what the far end cannot tell is absent.`,
+sockperf and stamp. No key is needed, and what the far end cannot tell is absent.
+
+The newest 200 results are kept below the state directory, where a hub on this host finds them for
+its graphs; --no-store leaves a result out.`,
 		Example: "  linerate measure 192.0.2.7 --key KEY\n  linerate measure ssh://db2 --test stream --parallel 4 --reverse\n" +
 			"  linerate measure 192.0.2.7 --key KEY --test udp --rate 100M --length 200\n  linerate measure iperf3://192.0.2.7",
 		Args: cobra.ExactArgs(1),
@@ -66,6 +70,7 @@ sockperf and stamp. No key is needed, and what the far end cannot tell is absent
 				return err
 			}
 			defer closeRun()
+			began := time.Now()
 			results, missing, broken := reach.All(specs, func(spec traffic.Spec) (*traffic.Result, error) {
 				// The one before may have been interrupted, and have a result all the same.
 				if err := cmd.Context().Err(); err != nil {
@@ -81,6 +86,9 @@ sockperf and stamp. No key is needed, and what the far end cannot tell is absent
 			// What broke the suite off is told after what it had found until then.
 			doc := report.NewMeasure(a.envelope(""), args[0], results)
 			doc.Warnings = append(doc.Warnings, missing...)
+			if !noStore {
+				a.storeMeasurement(began, doc)
+			}
 			if err := a.print(doc, func(s text.Style) error { return text.Measure(a.out, doc, s) }); err != nil {
 				return err
 			}
@@ -100,6 +108,7 @@ sockperf and stamp. No key is needed, and what the far end cannot tell is absent
 	load.addResults(c)
 	test.add(c)
 	c.Flags().BoolVar(&confident, "confidence", false, "repeat the test until its 95 % interval is within ±2.5 %, 30 times at the most")
+	c.Flags().BoolVar(&noStore, "no-store", false, "do not keep the result")
 	return c
 }
 

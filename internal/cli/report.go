@@ -79,7 +79,7 @@ func (a *app) runStore() (runs.Store, string, error) {
 	if err != nil {
 		return runs.Store{}, "", err
 	}
-	return runs.In(durable.OS(), dir, 0), filepath.Join(dir, "runs"), nil
+	return runs.In(durable.OS(), dir, runs.Tunes, 0), filepath.Join(dir, string(runs.Tunes)), nil
 }
 
 // listRuns prints the list. A run that cannot be read is a line of it, and makes the result a partial one.

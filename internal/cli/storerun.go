@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/linerate/linerate/internal/durable"
 	"github.com/linerate/linerate/internal/loop"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/runs"
@@ -68,7 +69,19 @@ func (r *runRecord) finish(t *loop.Tuning, cause error) *report.TuneDocument {
 	return d
 }
 
-func encoded(d *report.TuneDocument) ([]byte, error) {
+// storeMeasurement keeps a measurement that began at a moment. One that cannot be kept is told of among its warnings.
+func (a *app) storeMeasurement(began time.Time, d *report.MeasureDocument) {
+	dir, err := a.stateDir()
+	if err == nil {
+		id := runs.NewID(began, uint16(rand.Uint32()))
+		err = runs.In(durable.OS(), dir, runs.Measurements, 0).Begin(id, time.Now).Finish(func() ([]byte, error) { return encoded(d) })
+	}
+	if err != nil {
+		d.Warnings = append(d.Warnings, "this measurement is not stored: "+oneSentence(err))
+	}
+}
+
+func encoded(d any) ([]byte, error) {
 	var b bytes.Buffer
 	err := report.Encode(&b, d)
 	return b.Bytes(), err

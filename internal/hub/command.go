@@ -156,7 +156,7 @@ client certificates.`,
 	flags.StringVar(&f.flags.Certificate, "tls-certificate", "", "certificate of the page (default one of its own making where it needs one)")
 	flags.StringVar(&f.flags.Key, "tls-key", "", "its key")
 	flags.StringVar(&f.flags.ClientCA, "client-ca", "", "who signs the certificates of those who may ask")
-	flags.StringVar(&f.flags.State, "state", "", "where linerate keeps its journal and runs (also LINERATE_STATE; default /var/lib/linerate)")
+	flags.StringVar(&f.flags.State, "state", "", "where linerate keeps its journal, runs and measurements (also LINERATE_STATE; default /var/lib/linerate)")
 	flags.StringVar(&f.flags.Agent, "agent", "", "socket of 'linerate agent', for a hub that may not read them itself (default "+DefaultAgent+")")
 	flags.StringVar(&f.log, "log", "text", "form of the log on standard error: text, json")
 

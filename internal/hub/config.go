@@ -36,7 +36,7 @@ type Config struct {
 	Key          string `yaml:"tls_key"`
 	ClientCA     string `yaml:"client_ca"`
 
-	State string `yaml:"state"` // where linerate keeps its journal and runs on this host; default /var/lib/linerate
+	State string `yaml:"state"` // where linerate keeps its journal, runs and measurements on this host; default /var/lib/linerate
 	Agent string `yaml:"agent"` // socket of `linerate agent`, for a hub that may not read State itself; default /run/linerate/agent.sock
 
 	Schedules    []schedule.Config `yaml:"schedules"`

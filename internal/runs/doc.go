@@ -1,8 +1,8 @@
-// Package runs keeps the results of experiments on this host, one file a run, so that they can be shown and judged again.
+// Package runs keeps the results of experiments and measurements on this host, one file each, so that they can be shown and judged again.
 //
 // # Model
 //
-// A [Store] is a directory, STATE/runs. A run is one JSON document in ID.json; the package does not look into it. An id is the moment
+// A [Store] is a directory, STATE/runs of experiments, STATE/measurements of measurements. A run is one JSON document in ID.json; the package does not look into it. An id is the moment
 // of its beginning in UTC and four random hexadecimal digits, 20261122-130405-7f3a, so that names in their order are runs in their
 // order. Every write replaces the whole file (durable.Replace): after a crash at any moment the file holds the last document
 // that was saved, or the one before, and never a part of one. A [Recorder] saves a run as it grows.

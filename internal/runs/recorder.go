@@ -1,7 +1,7 @@
 package runs
 
 import (
-	"errors"
+	"cmp"
 	"time"
 )
 
@@ -34,7 +34,9 @@ func (r *Recorder) Checkpoint(document func() ([]byte, error)) {
 
 // Finish stores the end of the run and makes room for it. It gives the reason why the run is not stored as it ended.
 func (r *Recorder) Finish(document func() ([]byte, error)) error {
-	return errors.Join(r.save(document), r.store.Prune(r.ID))
+	err := r.save(document)
+	pruned := r.store.Prune(r.ID) // also when saving failed: it may have been for want of room
+	return cmp.Or(err, pruned)
 }
 
 func (r *Recorder) save(document func() ([]byte, error)) error {

@@ -20,7 +20,7 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 // filled is a store of n runs, a second apart.
 func filled(t *testing.T, fsys durable.FS, keep, n int) Store {
 	t.Helper()
-	s := In(fsys, "/state", keep)
+	s := In(fsys, "/state", Tunes, keep)
 	for i := range n {
 		if err := s.Save(NewID(noon.Add(time.Duration(i)*time.Second), uint16(i)), fmt.Appendf(nil, "{%d}", i)); err != nil {
 			t.Fatal(err)
@@ -48,7 +48,7 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q: %q, %v; want %q, %v", c.name, got, err, c.want, c.err)
 		}
 	}
-	if _, err := In(durable.NewMem(), "/state", 0).Find(Last); !errors.Is(err, ErrNoRun) {
+	if _, err := In(durable.NewMem(), "/state", Tunes, 0).Find(Last); !errors.Is(err, ErrNoRun) {
 		t.Errorf("the last of none: %v", err)
 	}
 }
@@ -146,7 +146,7 @@ func TestPowerLoss(t *testing.T) {
 			clones, saved = append(clones, mem.CrashClone(random.Float64(), random)), append(saved, done)
 			return nil
 		})
-		s := In(fsys, "/state", 0)
+		s := In(fsys, "/state", Tunes, 0)
 		id := NewID(noon, 7)
 		for i := range 3 {
 			if err := s.Save(id, []byte(strings.Repeat(fmt.Sprint(i), 5000))); err != nil {
@@ -155,7 +155,7 @@ func TestPowerLoss(t *testing.T) {
 			done++
 		}
 		for i, clone := range clones {
-			b, err := In(clone, "/state", 0).Read(id)
+			b, err := In(clone, "/state", Tunes, 0).Read(id)
 			if saved[i] == 0 && errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
@@ -176,7 +176,7 @@ func TestFaults(t *testing.T) {
 			operations = op.N + 1
 			return durable.FailAt(n, syscall.ENOSPC)(op)
 		})
-		err := In(faulty, "/state", 0).Save("20261122-120000-0000", []byte("{0}"))
+		err := In(faulty, "/state", Tunes, 0).Save("20261122-120000-0000", []byte("{0}"))
 		if operations <= n {
 			break
 		}
@@ -204,7 +204,7 @@ func TestRecorder(t *testing.T) {
 	})
 	now, made := noon, 0
 	document := func() ([]byte, error) { made++; return fmt.Append(nil, made), nil }
-	r := In(fsys, "/state", 2).Begin(NewID(noon, 1), func() time.Time { return now })
+	r := In(fsys, "/state", Tunes, 2).Begin(NewID(noon, 1), func() time.Time { return now })
 	for range 100 {
 		r.Checkpoint(document)
 		now = now.Add(100 * time.Millisecond)
@@ -218,14 +218,14 @@ func TestRecorder(t *testing.T) {
 	if err := r.Finish(document); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("on a full disk: %v", err)
 	}
-	if b, err := In(mem, "/state", 0).Read(r.ID); err != nil || string(b) != "5" {
+	if b, err := In(mem, "/state", Tunes, 0).Read(r.ID); err != nil || string(b) != "5" {
 		t.Errorf("what was stored before: %q, %v", b, err)
 	}
 	full = false
 	if err := r.Finish(document); err != nil {
 		t.Error(err)
 	}
-	if b, err := In(mem, "/state", 0).Read(r.ID); err != nil || string(b) != fmt.Sprint(made) {
+	if b, err := In(mem, "/state", Tunes, 0).Read(r.ID); err != nil || string(b) != fmt.Sprint(made) {
 		t.Errorf("the end: %q, %v", b, err)
 	}
 	broken := errors.New("no document")
@@ -240,7 +240,7 @@ func FuzzFind(f *testing.F) {
 		f.Add(seed)
 	}
 	mem := durable.NewMem()
-	s := In(mem, "/state", 0)
+	s := In(mem, "/state", Tunes, 0)
 	for i := range 3 {
 		if err := s.Save(NewID(noon, uint16(i)), []byte("{}")); err != nil {
 			f.Fatal(err)

@@ -12,7 +12,18 @@ import (
 	"github.com/linerate/linerate/internal/durable"
 )
 
-// DefaultKeep is how many runs a store keeps: at a typical 100 KiB a run some 20 MiB.
+// Kind is what is kept. It is the name of the directory below the state as well.
+type Kind string
+
+const (
+	Tunes        Kind = "runs"         // experiments, linerate.tune/1
+	Measurements Kind = "measurements" // what `linerate measure` came to, linerate.measure/1
+)
+
+// one is the word for a document of the kind.
+func (k Kind) one() string { return strings.TrimSuffix(string(k), "s") }
+
+// DefaultKeep is how many documents of a kind a store keeps: at a typical 100 KiB an experiment some 20 MiB.
 const DefaultKeep = 200
 
 // MaxBytes is the largest document that is read.
@@ -30,19 +41,20 @@ var (
 	ErrTooLarge = fmt.Errorf("larger than %d MiB", MaxBytes>>20)
 )
 
-// Store is the runs below one state directory. Its zero value is of no use; see [In].
+// Store is the documents of one kind below a state directory. Its zero value is of no use; see [In].
 type Store struct {
 	fsys durable.FS
+	kind Kind
 	dir  string
 	keep int
 }
 
-// In gives the store of a state directory, which need not exist yet. keep is the number of runs that stay; 0: DefaultKeep.
-func In(fsys durable.FS, state string, keep int) Store {
+// In gives the store of a state directory, which need not exist yet. keep is the number of documents that stay; 0: DefaultKeep.
+func In(fsys durable.FS, state string, kind Kind, keep int) Store {
 	if keep <= 0 {
 		keep = DefaultKeep
 	}
-	return Store{fsys: fsys, dir: filepath.Join(state, "runs"), keep: keep}
+	return Store{fsys: fsys, kind: kind, dir: filepath.Join(state, string(kind)), keep: keep}
 }
 
 const moments = "20060102-150405"
@@ -62,6 +74,15 @@ func Name(text string) bool {
 	return err == nil && len(text) == len(moments)+len("-7f3a")
 }
 
+// Began gives the moment that an id tells, to the second; false when it is none.
+func Began(id string) (time.Time, bool) {
+	if !Name(id) {
+		return time.Time{}, false
+	}
+	at, err := time.Parse(moments, id[:len(moments)])
+	return at, err == nil
+}
+
 // Path is the file of a run.
 func (s Store) Path(id string) string { return filepath.Join(s.dir, id+".json") }
 
@@ -72,7 +93,7 @@ func (s Store) List() ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list runs: %w", err)
+		return nil, fmt.Errorf("list %s: %w", s.kind, err)
 	}
 	var ids []string
 	for _, name := range names {
@@ -102,17 +123,17 @@ func (s Store) Find(name string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", fmt.Errorf("find run %q: %w", name, ErrNoRun)
+		return "", fmt.Errorf("find %s %q: %w", s.kind.one(), name, ErrNoRun)
 	case 1:
 		return found[0], nil
 	}
-	return "", fmt.Errorf("find run %q: %w: %s … %s, %d in all", name, ErrAmbiguous, found[len(found)-1], found[0], len(found))
+	return "", fmt.Errorf("find %s %q: %w: %s … %s, %d in all", s.kind.one(), name, ErrAmbiguous, found[len(found)-1], found[0], len(found))
 }
 
 // Read gives the document of a run by its whole id.
 func (s Store) Read(id string) ([]byte, error) {
 	if !Name(id) {
-		return nil, fmt.Errorf("read run %q: %w", id, ErrNoRun)
+		return nil, fmt.Errorf("read %s %q: %w", s.kind.one(), id, ErrNoRun)
 	}
 	return s.ReadFile(s.Path(id))
 }
@@ -121,17 +142,17 @@ func (s Store) Read(id string) ([]byte, error) {
 func (s Store) ReadFile(path string) ([]byte, error) {
 	info, err := s.fsys.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("read run: %w", err)
+		return nil, fmt.Errorf("read %s: %w", s.kind.one(), err)
 	}
 	if info.IsDir() {
-		return nil, fmt.Errorf("read run %s: is a directory", path)
+		return nil, fmt.Errorf("read %s %s: is a directory", s.kind.one(), path)
 	}
 	if info.Size() > MaxBytes {
-		return nil, fmt.Errorf("read run %s: %w", path, ErrTooLarge)
+		return nil, fmt.Errorf("read %s %s: %w", s.kind.one(), path, ErrTooLarge)
 	}
 	doc, err := s.fsys.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read run: %w", err)
+		return nil, fmt.Errorf("read %s: %w", s.kind.one(), err)
 	}
 	return doc, nil
 }
@@ -139,13 +160,13 @@ func (s Store) ReadFile(path string) ([]byte, error) {
 // Save stores a document under an id, in place of what was there. When it returns nil the document survives power loss.
 func (s Store) Save(id string, doc []byte) error {
 	if !Name(id) {
-		return fmt.Errorf("save run %q: not the name of a run", id)
+		return fmt.Errorf("save %s %q: not the name of one", s.kind.one(), id)
 	}
 	if err := durable.MkdirAll(s.fsys, s.dir, 0o700); err != nil {
-		return fmt.Errorf("save run %s: %w", id, err)
+		return fmt.Errorf("save %s %s: %w", s.kind.one(), id, err)
 	}
 	if err := durable.Replace(s.fsys, s.Path(id), doc, 0o600); err != nil {
-		return fmt.Errorf("save run %s: %w", id, err)
+		return fmt.Errorf("save %s %s: %w", s.kind.one(), id, err)
 	}
 	return nil
 }
@@ -158,12 +179,12 @@ func (s Store) Prune(spare string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("prune runs: %w", err)
+		return fmt.Errorf("prune %s: %w", s.kind, err)
 	}
 	var problems []error
 	remove := func(name string) {
 		if err := s.fsys.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			problems = append(problems, fmt.Errorf("prune runs: %w", err))
+			problems = append(problems, fmt.Errorf("prune %s: %w", s.kind, err))
 		}
 	}
 	for _, name := range names {

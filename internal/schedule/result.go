@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/sample"
 	"github.com/linerate/linerate/internal/timeline"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // what tells one measurement from another.
@@ -162,28 +162,5 @@ func (p *plan) title(o outcome) string {
 	case len(o.results) == 0:
 		return fmt.Sprintf("%s to %s", what, p.Target)
 	}
-	var figures []string
-	for _, r := range o.results {
-		figure := ""
-		switch {
-		case r.ThroughputBitsPerSec > 0:
-			figure = unit.BitRate(r.ThroughputBitsPerSec).String()
-		case r.TransactionsPerSec > 0:
-			figure = unit.FormatCount(r.TransactionsPerSec) + " transactions/s"
-		case r.RTT != nil:
-			figure = "round trip " + unit.FormatSeconds(r.RTT.P50)
-		case r.MTUBytes > 0:
-			figure = fmt.Sprintf("mtu %d", r.MTUBytes)
-		default:
-			continue
-		}
-		if r.LossRatio != nil && *r.LossRatio > 0 {
-			figure += ", " + unit.FormatPercent(*r.LossRatio) + " lost"
-		}
-		if len(o.results) > 1 {
-			figure = string(r.Test) + " " + string(r.Direction) + " " + figure
-		}
-		figures = append(figures, figure)
-	}
-	return fmt.Sprintf("%s to %s: %s", what, p.Target, strings.Join(figures, " · "))
+	return fmt.Sprintf("%s to %s: %s", what, p.Target, report.Figures(o.results))
 }

@@ -4,7 +4,7 @@
 //
 // A [Follower] puts events into a store from four sources:
 //
-//   - the journal and the stored runs of the host, read by a [Source]: package agent's, in the same process or through its socket. One look a second at the
+//   - the journal, the stored runs and the stored measurements of the host, read by a [Source]: package agent's, in the same process or through its socket. One look a second at the
 //     sizes and times of the files tells whether there is anything to read; everything is read once a minute in any case.
 //   - readings of package sample, for links and for times without a reading.
 //   - findings, as often as somebody has some.
@@ -15,6 +15,7 @@
 //	kind     id                                what
 //	change   0007                              the id of the journal; 0007-1763812800 when an older journal had that id for another change
 //	run      20261122-130405-7f3a              the id of the run
+//	measurement  measurement-20261122-130405-7f3a  one that was typed by hand; those of schedules come from package schedule
 //	reboot   boot-…                            the boot id of the kernel
 //	gap      gap-1763812800                    when it began, in Unix seconds
 //	link     link-1763812800123-eth0-link-up   when, which interface, what; characters that no id has become '_'
@@ -27,8 +28,8 @@
 //
 // # Documents
 //
-// Of a change linerate.history/1 with it alone, of a run linerate.tune/1 as it is stored, of a finding linerate.diagnose/1 with it alone, when it was at its
-// worst. Of one that lasts document and figures are not written again for each report.
+// Of a change linerate.history/1 with it alone, of a run linerate.tune/1 and of a measurement linerate.measure/1 as they are stored, of a finding
+// linerate.diagnose/1 with it alone, when it was at its worst. Of one that lasts document and figures are not written again for each report.
 //
 // # Units
 //

@@ -12,6 +12,7 @@ import (
 	"github.com/linerate/linerate/internal/durable"
 	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/report"
+	"github.com/linerate/linerate/internal/runs"
 	"github.com/linerate/linerate/internal/sys"
 	"github.com/linerate/linerate/internal/timeline"
 )
@@ -23,25 +24,25 @@ const (
 	maxQueue   = 1000
 )
 
-// Source reads the journal and the runs of a host: agent.Local and agent.Client.
+// Source reads the journal, the runs and the measurements of a host: agent.Local and agent.Client.
 type Source interface {
 	// State is the state directory of the host.
 	State(ctx context.Context) (string, error)
-	// Stamp is another text whenever the journal or the runs are others.
+	// Stamp is another text whenever any of them is another.
 	Stamp(ctx context.Context) (string, error)
 	// History gives all changes, oldest first.
 	History(ctx context.Context) ([]journal.Change, error)
-	// Runs gives the ids of the stored runs, newest first.
-	Runs(ctx context.Context) ([]string, error)
-	// Run gives the document of a run.
-	Run(ctx context.Context, id string) ([]byte, error)
+	// Runs gives the ids of what is stored of a kind, newest first.
+	Runs(ctx context.Context, kind runs.Kind) ([]string, error)
+	// Run gives a stored document.
+	Run(ctx context.Context, kind runs.Kind, id string) ([]byte, error)
 }
 
 // Options say what is followed.
 type Options struct {
 	Host    string // its name, for the events
 	Store   *timeline.Store
-	Source  Source     // nil: changes and runs are not followed
+	Source  Source     // nil: changes, runs and measurements are not followed
 	Dir     string     // where to remember when the follower was last there; made if it is not there
 	FS      durable.FS // nil: the operating system
 	Version string     // of the program, for documents
@@ -63,6 +64,8 @@ type Follower struct {
 	opened  map[key]*held
 	changes map[string]string // by event: the document as it was put
 	runs    map[string]seenRun
+
+	measured map[string]bool // the stored measurements that need not be read again
 
 	mu    sync.Mutex
 	queue []func() error
@@ -118,7 +121,7 @@ func (f *Follower) Follow(ctx context.Context) {
 	}
 }
 
-// Look puts what there is to put: what was told since the last look, and what is new in journal and runs.
+// Look puts what there is to put: what was told since the last look, and what is new in journal, runs and measurements.
 func (f *Follower) Look(ctx context.Context) {
 	now := f.o.Now()
 	err := f.drain()
@@ -142,7 +145,7 @@ func (f *Follower) Err() error {
 	return f.err
 }
 
-// lookAtSource reads journal and runs, if there is anything new in them.
+// lookAtSource reads journal, runs and measurements, if there is anything new in them.
 func (f *Follower) lookAtSource(ctx context.Context, now time.Time) (err error, looked bool) {
 	l := &f.looked
 	if f.o.Source == nil || now.Before(l.retry) && l.retry.Sub(now) <= retryAfter {
@@ -161,8 +164,8 @@ func (f *Follower) lookAtSource(ctx context.Context, now time.Time) (err error, 
 	if age := now.Sub(l.read); stamp == l.stamp && age >= 0 && age < readEvery {
 		return nil, true
 	}
-	if err := errors.Join(f.lookAtChanges(ctx, now), f.lookAtRuns(ctx, now)); err != nil {
-		return fmt.Errorf("follow journal and runs: %w", err), true
+	if err := errors.Join(f.lookAtChanges(ctx, now), f.lookAtRuns(ctx, now), f.lookAtMeasurements(ctx)); err != nil {
+		return fmt.Errorf("follow journal, runs and measurements: %w", err), true
 	}
 	l.stamp, l.read = stamp, now
 	return nil, true

@@ -46,8 +46,12 @@ func (s *source) History(context.Context) ([]journal.Change, error) {
 	return slices.Clone(s.changes), s.fail
 }
 
-func (s *source) Runs(context.Context) (ids []string, err error) {
-	for id := range s.docs {
+func (s *source) Runs(_ context.Context, kind runs.Kind) (ids []string, err error) {
+	for name := range s.docs {
+		id, ok := strings.CutPrefix(name, string(kind)+"/")
+		if !ok {
+			continue
+		}
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
@@ -55,8 +59,9 @@ func (s *source) Runs(context.Context) (ids []string, err error) {
 	return ids, s.fail
 }
 
-func (s *source) Run(_ context.Context, id string) ([]byte, error) {
-	doc, ok := s.docs[id]
+func (s *source) Run(_ context.Context, kind runs.Kind, id string) ([]byte, error) {
+	s.reads++
+	doc, ok := s.docs[string(kind)+"/"+id]
 	if !ok {
 		return nil, fs.ErrNotExist
 	}
@@ -228,10 +233,10 @@ func TestRuns(t *testing.T) {
 		return fmt.Sprintf(`{"schema":"linerate.tune/1","time":%q,"target":"far","goal":"throughput","trials":[],"kept":[{"side":"near","knob":"sysctl:x"}],`+
 			`"segments":[],%s}`, at.Format(time.RFC3339), rest)
 	}
-	h.source.docs[one] = doc(noon.Add(-time.Minute), `"state":"committed","duration_seconds":600.5,"final":{"pairs":8,"effect_ratio":1.342,"effect_low_ratio":1.3,"effect_high_ratio":1.4}`)
-	h.source.docs[two] = doc(noon.Add(30*time.Second), `"state":"trial","unfinished":"still under way"`)
-	h.source.docs[three] = `{"schema":"linerate.inspect/1"}`
-	h.source.docs[four] = ""
+	h.source.docs["runs/"+one] = doc(noon.Add(-time.Minute), `"state":"committed","duration_seconds":600.5,"final":{"pairs":8,"effect_ratio":1.342,"effect_low_ratio":1.3,"effect_high_ratio":1.4}`)
+	h.source.docs["runs/"+two] = doc(noon.Add(30*time.Second), `"state":"trial","unfinished":"still under way"`)
+	h.source.docs["runs/"+three] = `{"schema":"linerate.inspect/1"}`
+	h.source.docs["runs/"+four] = ""
 	h.look(time.Minute)
 	first := []string{
 		four + " 10:00:00 | tune, whose document is larger than 16 MiB | unreadable | ",
@@ -239,7 +244,7 @@ func TestRuns(t *testing.T) {
 		one + " 11:00:00-11:10:00 | tune for throughput to far: +34.2 % (+30.0 to +40.0 %), 1 kept | committed | ",
 	}
 	h.want(timeline.Run, append(first, two+" 12:00:00-open | tune for throughput to far, 1 kept: still under way | unfinished | ")...)
-	if got, err := h.store.Document(one); err != nil || string(got) != h.source.docs[one] {
+	if got, err := h.store.Document(one); err != nil || string(got) != h.source.docs["runs/"+one] {
 		t.Errorf("document: %s, %v", got, err)
 	}
 	h.look(20 * time.Minute) // nobody stores it any more
@@ -249,9 +254,45 @@ func TestRuns(t *testing.T) {
 	h.source.stamp++
 	h.look(time.Second)
 	h.want(timeline.Run, append(first, gone)...)
-	h.source.docs[two] = doc(h.now, `"state":"undone","duration_seconds":1300`)
+	h.source.docs["runs/"+two] = doc(h.now, `"state":"undone","duration_seconds":1300`)
 	h.look(time.Minute)
 	h.want(timeline.Run, append(first, two+" 12:00:00-12:21:40 | tune for throughput to far: nothing to tune, 1 kept | undone | ")...)
+}
+
+// TestMeasurements: one that was typed by hand is an event with its document, and is read once.
+func TestMeasurements(t *testing.T) {
+	h := newHost(t)
+	const one, two, three, four = "20261122-110000-0001", "20261122-110500-0002", "20261122-111000-0003", "20261122-112000-0004"
+	h.source.docs["measurements/"+one] = `{"schema":"linerate.measure/1","time":"2026-11-22T11:00:20Z","target":"far","later_key":1,"tests":[` +
+		`{"test":"stream","direction":"up","throughput_bits_per_second":9.4e9},{"test":"rr","direction":"up","transactions_per_second":12000},{"test":"load","direction":"down"}]}`
+	h.source.docs["measurements/"+two] = `{"schema":"linerate.measure/1","time":"2026-11-22T11:05:03Z","target":"iperf3://far","tests":[{"test":"udp","direction":"down",` +
+		`"throughput_bits_per_second":1e8,"loss_ratio":0.02}],"warnings":["the rest is missing"]}`
+	h.source.docs["measurements/"+three] = `{"schema":"linerate.tune/1"}`
+	h.source.docs["measurements/"+four] = ""
+	want := []string{
+		"measurement-" + one + " 11:00:00-11:00:20 | suite to far: stream up 9.40 Gb/s · rr up 12.0 k transactions/s | done | ",
+		"measurement-" + two + " 11:05:00-11:05:03 | udp down to iperf3://far: 100 Mb/s, 2.00 % lost | done | ",
+		"measurement-" + three + " 11:10:00 | measurement, whose document cannot be read | unreadable | ",
+		"measurement-" + four + " 11:20:00 | measurement, whose document is larger than 16 MiB | unreadable | ",
+	}
+	h.look(time.Minute)
+	h.want(timeline.Measurement, want...)
+	if got, err := h.store.Document("measurement-" + one); err != nil || string(got) != h.source.docs["measurements/"+one] {
+		t.Errorf("document: %s, %v", got, err)
+	}
+	if e, _ := h.store.Get("measurement-" + two); e.Severity != "notice" || e.Subject != "iperf3://far" {
+		t.Errorf("one with a warning: %+v", e)
+	}
+	reads := h.source.reads
+	h.source.stamp++
+	h.look(time.Second)
+	if n := h.source.reads - reads; n != 1 {
+		t.Errorf("%d documents read again", n-1) // the one read is that of the journal
+	}
+	h.start(time.Time{})
+	h.source.stamp++
+	h.look(time.Second)
+	h.want(timeline.Measurement, want...)
 }
 
 func TestPresence(t *testing.T) {
@@ -514,7 +555,7 @@ func TestRealHost(t *testing.T) {
 	}
 	h.look(time.Second)
 	h.want(timeline.Change, title+"committed | linerate undo 0001 --state "+dir)
-	if err := runs.In(durable.OS(), dir, 0).Save("20261122-110000-0001", []byte(`{"schema":"linerate.tune/1","time":"2026-11-22T11:20:00Z","goal":"latency","state":"undone"}`)); err != nil {
+	if err := runs.In(durable.OS(), dir, runs.Tunes, 0).Save("20261122-110000-0001", []byte(`{"schema":"linerate.tune/1","time":"2026-11-22T11:20:00Z","goal":"latency","state":"undone"}`)); err != nil {
 		t.Fatal(err)
 	}
 	h.look(time.Second)

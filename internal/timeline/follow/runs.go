@@ -33,7 +33,7 @@ type seenRun struct {
 
 // lookAtRuns puts the runs that are others than before.
 func (f *Follower) lookAtRuns(ctx context.Context, now time.Time) error {
-	ids, err := f.o.Source.Runs(ctx)
+	ids, err := f.o.Source.Runs(ctx, runs.Tunes)
 	if err != nil {
 		return err
 	}
@@ -67,12 +67,12 @@ func (f *Follower) lookAtRuns(ctx context.Context, now time.Time) error {
 // run puts one run, and gives what is known of it then.
 func (f *Follower) run(ctx context.Context, id string, before seenRun, now time.Time) (seenRun, error) {
 	over := seenRun{over: true, read: now}
-	began, err := time.Parse("20060102-150405", id[:min(len(id), len("20060102-150405"))])
-	if err != nil || !runs.Name(id) {
+	began, ok := runs.Began(id)
+	if !ok {
 		return over, nil // not one of ours
 	}
-	e := timeline.Event{ID: id, Kind: timeline.Run, Time: began.UTC(), Host: f.o.Host, Severity: "info", Title: "tune", State: "unreadable"}
-	doc, err := f.o.Source.Run(ctx, id)
+	e := timeline.Event{ID: id, Kind: timeline.Run, Time: began, Host: f.o.Host, Severity: "info", Title: "tune", State: "unreadable"}
+	doc, err := f.o.Source.Run(ctx, runs.Tunes, id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return over, nil // pruned meanwhile

@@ -1,0 +1,56 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/unit"
+)
+
+// ErrNotAMeasurement says that a file holds something else than a linerate.measure document.
+var ErrNotAMeasurement = errors.New("not the document of a measurement")
+
+// DecodeMeasure reads a linerate.measure/1 document, from this version or a later one: keys that it does not know are passed over. Everything else is
+// ErrNotAMeasurement.
+func DecodeMeasure(doc []byte) (*MeasureDocument, error) {
+	var d MeasureDocument
+	if err := json.Unmarshal(doc, &d); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotAMeasurement, err)
+	}
+	if d.Schema != SchemaMeasure {
+		return nil, fmt.Errorf("%w: schema %.40q", ErrNotAMeasurement, d.Schema)
+	}
+	fillSlices(&d)
+	return &d, nil
+}
+
+// Figures says in a line what tests came to: the figure of each, with the test's name where there are several; empty when none has one.
+func Figures(tests []traffic.Result) string {
+	var figures []string
+	for _, r := range tests {
+		figure := ""
+		switch {
+		case r.ThroughputBitsPerSec > 0:
+			figure = unit.BitRate(r.ThroughputBitsPerSec).String()
+		case r.TransactionsPerSec > 0:
+			figure = unit.FormatCount(r.TransactionsPerSec) + " transactions/s"
+		case r.RTT != nil:
+			figure = "round trip " + unit.FormatSeconds(r.RTT.P50)
+		case r.MTUBytes > 0:
+			figure = fmt.Sprintf("mtu %d", r.MTUBytes)
+		default:
+			continue
+		}
+		if r.LossRatio != nil && *r.LossRatio > 0 {
+			figure += ", " + unit.FormatPercent(*r.LossRatio) + " lost"
+		}
+		if len(tests) > 1 {
+			figure = string(r.Test) + " " + string(r.Direction) + " " + figure
+		}
+		figures = append(figures, figure)
+	}
+	return strings.Join(figures, " · ")
+}
