@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-//go:embed login.html login.css
+//go:embed login.html login.css login.js
 var files embed.FS
 
 // policy allows what this server sends itself and nothing else: no inline script, no inline style, no other origin, no frame.
@@ -54,7 +54,7 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("Content-Security-Policy", policy)
 	head.Set("X-Content-Type-Options", "nosniff")
 	head.Set("X-Frame-Options", "DENY")
-	head.Set("Referrer-Policy", "no-referrer")
+	head.Set("Referrer-Policy", "same-origin") // under "no-referrer" browsers send the login form with "Origin: null" (Fetch, 3.1), as a stranger's
 	head.Set("Cross-Origin-Opener-Policy", "same-origin")
 	head.Set("Cross-Origin-Resource-Policy", "same-origin")
 	head.Set("Cache-Control", "no-store") // a handler that serves files of the program may say otherwise
@@ -189,9 +189,13 @@ func (f *frame) admitted(w http.ResponseWriter, r *http.Request) bool {
 	case "/logout":
 		f.logout(w, r)
 		return false
-	case "/login.css":
-		w.Header().Set("Content-Type", "text/css; charset=utf-8")
-		b, _ := files.ReadFile("login.css")
+	case "/login.css", "/login.js":
+		kind := "text/css"
+		if r.URL.Path == "/login.js" {
+			kind = "text/javascript"
+		}
+		w.Header().Set("Content-Type", kind+"; charset=utf-8")
+		b, _ := files.ReadFile(r.URL.Path[1:])
 		_, _ = w.Write(b)
 		return false
 	}

@@ -135,7 +135,7 @@ func TestWhoMayAsk(t *testing.T) {
 					t.Errorf("header %s: other sites are let in", name)
 				}
 			}
-			for name, want := range map[string]string{"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY"} {
+			for name, want := range map[string]string{"Content-Security-Policy": policy, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "X-Frame-Options": "DENY"} {
 				if got := w.Header().Get(name); got != want {
 					t.Errorf("header %s: %q, want %q", name, got, want)
 				}
@@ -239,8 +239,11 @@ func TestPassword(t *testing.T) {
 		t.Errorf("what is open: %d", w.Code)
 	}
 	form := ask(h, "GET", `/login?next=/"><script>`, nil)
-	if body := form.Body.String(); form.Code != 200 || strings.Contains(body, "<script>") || !strings.Contains(body, `action="/login"`) {
+	if body := form.Body.String(); form.Code != 200 || strings.Count(body, "<script") != 1 || !strings.Contains(body, `action="/login"`) {
 		t.Errorf("form %d: %s", form.Code, body)
+	}
+	if w := ask(h, "GET", "/login.js", nil); w.Code != 200 || w.Header().Get("Content-Type") != "text/javascript; charset=utf-8" {
+		t.Errorf("script: %d %v", w.Code, w.Header())
 	}
 	if w := ask(h, "GET", "/login.css", nil); w.Code != 200 || w.Header().Get("Content-Type") != "text/css; charset=utf-8" {
 		t.Errorf("style %d", w.Code)

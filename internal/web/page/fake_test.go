@@ -1,11 +1,13 @@
 package page
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,6 +15,8 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/linerate/linerate/internal/web"
 )
 
 // fakeNow is when the fake hub lives. The page goes by the hub's clock, so a fixed one shows that, and makes every run draw the same.
@@ -37,6 +41,7 @@ type fake struct {
 	status     int    // of every answer of the API that is not 200
 	crowded    bool   // a hundred changes within an hour
 	silent     bool   // the newest sample is minutes old
+	password   string // asked for; none: nobody is
 
 	mu       sync.Mutex
 	requests []string
@@ -70,9 +75,36 @@ func (f *fake) serve(t *testing.T) string {
 			json.NewEncoder(w).Encode(map[string]string{"status": "error", "errorType": "fake", "error": "it was told to"})
 		})
 	}
+	if f.password != "" {
+		return guarded(t, mux, f.password)
+	}
 	s := httptest.NewServer(mux)
 	t.Cleanup(s.Close)
 	return s.URL
+}
+
+// guarded serves a page as the hub does once it has a password.
+func guarded(t *testing.T, h http.Handler, password string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "password")
+	if err := web.WritePassword(file, password); err != nil {
+		t.Fatal(err)
+	}
+	s, err := web.Listen(web.Options{Address: "127.0.0.1:0", PasswordFile: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		_ = s.Serve(ctx, h) // a test that misses its answers fails by that
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-over
+	})
+	return strings.TrimSuffix(s.URL(), "/")
 }
 
 func (f *fake) fail(status int) {

@@ -272,3 +272,18 @@ func TestKeys(t *testing.T) {
 		t.Errorf("the title is %q", got)
 	}
 }
+
+// TestLogin: who has to log in comes to where he was going, after a wrong password too.
+func TestLogin(t *testing.T) {
+	tb := open(t, &fake{interfaces: 2, password: "correct horse"})
+	tb.expect("Failed to load resource") // of the answer to the wrong one
+	tb.visit(eth0)
+	tb.wait(`document.querySelector("#password")`)
+	tb.run(chromedp.SendKeys("#password", "wrong horse\r"))
+	tb.wait(`document.body.innerText.includes("This is not the password")`)
+	tb.run(chromedp.SendKeys("#password", "correct horse\r"))
+	tb.wait(`location.pathname === "/" && document.querySelector(".graph")`)
+	if got := get[string](tb, "location.hash"); got != eth0 {
+		t.Errorf("after the login the page is at %s, want %s", got, eth0)
+	}
+}
