@@ -10,6 +10,7 @@ import (
 
 	"github.com/linerate/linerate/internal/agent"
 	"github.com/linerate/linerate/internal/lab/guest"
+	"github.com/linerate/linerate/internal/runs"
 )
 
 // TestAskChild is the program that asks an agent in the guest; by itself it tests nothing.
@@ -29,10 +30,10 @@ func TestAskChild(t *testing.T) {
 	}
 	changes, err := c.History(ctx)
 	fmt.Println("changes:", len(changes), err)
-	ids, err := c.Runs(ctx)
+	ids, err := c.Runs(ctx, runs.Tunes)
 	fmt.Println("runs:", ids, err)
 	for _, id := range ids {
-		doc, err := c.Run(ctx, id)
+		doc, err := c.Run(ctx, runs.Tunes, id)
 		fmt.Println("document:", string(doc), err)
 	}
 }
