@@ -48,6 +48,10 @@ func TestUnits(t *testing.T) {
 		{`q.gridOf({start: 7, end: 31}, 10).times.join()`, "0,10,20,30"},
 		{`marks.group([1, 2, 100, 103, 300].map((start) => ({start})), (t) => t, 400).map((g) => g.events.length).join()`, "2,2,1"},
 		{`marks.group([{start: -5}, {start: 500}], (t) => t, 400).length`, "0"},
+		{`marks.group([{kind: "run", start: -5, end: 9}, {kind: "run", start: -5, end: -1}, {kind: "finding", start: -9, open: true}, {kind: "change", start: -5, end: 9}], (t) => t, 400).map((g) => g.x + ":" + g.events.length).join()`, "0:2"},
+		{`marks.spans([{kind: "run", start: -5, end: 50}, {kind: "finding", start: 20, open: true}, {kind: "alert", start: 60, end: 90}, {kind: "change", start: 1, end: 90}, {kind: "gap", start: 1, end: 90}, {kind: "measurement", start: 70, end: 73}], (t) => t, 100).map((b) => [b.kind, b.from, b.to, b.lane].join(" ")).join()`,
+			"run 0 50 0,finding 20 100 1,alert 60 90 0"},
+		{`marks.spans(Array(9).fill({kind: "run", start: 0, end: 50}), (t) => t, 100).length`, "4"},
 	} {
 		if got := get[string](tb, modules+c.expression+`); })()`); got != c.want {
 			t.Errorf("%s is %q, want %q", c.expression, got, c.want)

@@ -5,7 +5,7 @@ import { h, put, colour } from "./dom.js";
 import { axis } from "./units.js";
 import { local, utc, ticks } from "./time.js";
 import { statistics } from "./query.js";
-import { layMarkers, drawLines } from "./marks.js";
+import { layMarkers, drawLines, drawSpans } from "./marks.js";
 
 const axisWidth = 78; // of every graph, so that their times stand one below the other
 const roomRight = 14; // for the half of a label that stands below the last moment
@@ -210,6 +210,7 @@ export class Graph {
       ctx.stroke();
     }
     ctx.restore();
+    drawSpans(u, this.board);
     drawLines(u, this.groups ?? []);
     this.letters(u);
   }

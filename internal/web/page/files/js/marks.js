@@ -1,4 +1,5 @@
-// Events on a graph: a line for each moment, a marker above it, and one marker with a count where many stand close together.
+// Events on a graph: a line for each moment, a marker above it, and one marker with a count where many stand close together. What lasts has a bar at the top of the
+// plot too.
 
 import { h, put, colour } from "./dom.js";
 import { local, utc } from "./time.js";
@@ -11,7 +12,9 @@ const wide = (g) => (g.events.length === 1 ? 22 : 31 + 8 * String(g.events.lengt
 // group puts events whose markers would cover each other into one: [{x, events}], from left to right. A group stands at its first event and grows with its
 // count, so it is compared with its neighbours until nothing moves.
 export function group(events, x, width) {
-  let groups = events.map((event) => ({ x: x(event.start), events: [event] })).filter((g) => g.x >= 0 && g.x <= width).sort((a, b) => a.x - b.x);
+  // What began before the first moment that is seen, and lasted beyond it, stands there.
+  const at = (e) => (lasts(e) && (e.open || x(e.end) > 0) ? Math.max(0, x(e.start)) : x(e.start));
+  let groups = events.map((event) => ({ x: at(event), events: [event] })).filter((g) => g.x >= 0 && g.x <= width).sort((a, b) => a.x - b.x);
   for (let before = -1; before !== groups.length;) {
     before = groups.length;
     const joined = [];
@@ -23,6 +26,25 @@ export function group(events, x, width) {
     groups = joined;
   }
   return groups;
+}
+
+// lasts tells what has a length: a run and not a change, which stays until it is undone. A gap is drawn as one.
+const lasts = (e) => e.kind !== "gap" && e.kind !== "change" && (e.open || e.end > e.start);
+
+// lanes is how many bars may lie above each other; what finds no room has its marker alone.
+const lanes = 4;
+
+// spans gives the bars of what lasts, in pixels, each in the first lane that is free: [{from, to, lane, kind}].
+export function spans(events, x, width) {
+  const ends = Array(lanes).fill(-Infinity), bars = [];
+  for (const e of events.filter(lasts)) {
+    const from = Math.max(0, x(e.start)), to = Math.min(width, e.open ? width : x(e.end));
+    const lane = ends.findIndex((end) => end < from);
+    if (to - from < 6 || lane < 0) continue;
+    ends[lane] = to;
+    bars.push({ from, to, lane, kind: e.kind });
+  }
+  return bars;
 }
 
 // first of a group is the event of its most telling kind: a change must not vanish behind the measurements around it.
@@ -65,6 +87,20 @@ export function drawLines(u, groups) {
     ctx.moveTo(x, top);
     ctx.lineTo(x, top + height);
     ctx.stroke();
+  }
+  ctx.restore();
+}
+
+// drawSpans draws the bars below the top of the plot.
+export function drawSpans(u, board) {
+  const { win } = board, ctx = u.ctx, { top, left, width } = u.bbox;
+  const x = (t) => ((t - win.start) / (win.end - win.start)) * width;
+  const thick = 3 * devicePixelRatio;
+  ctx.save();
+  ctx.globalAlpha = 0.85;
+  for (const bar of spans(board.events, x, width)) {
+    ctx.fillStyle = colour(kindOf(bar.kind).colour);
+    ctx.fillRect(left + bar.from, top + bar.lane * (thick + devicePixelRatio), bar.to - bar.from, thick);
   }
   ctx.restore();
 }
