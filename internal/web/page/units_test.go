@@ -8,7 +8,7 @@ func TestUnits(t *testing.T) {
 	tb.visit("#/findings")
 	tb.wait(`document.querySelector("article.finding")`)
 	modules := `(async () => { const of = (name) => import(document.querySelector("script[type=module]").src.replace("main.js", name + ".js"));
-		const u = await of("units"), time = await of("time"), q = await of("query"), marks = await of("marks"); return String(`
+		const u = await of("units"), time = await of("time"), q = await of("query"), marks = await of("marks"), kinds = await of("kinds"); return String(`
 	for _, c := range []struct{ expression, want string }{
 		{`u.bits(0)`, "0 b/s"},
 		{`u.bits(941482e3)`, "941 Mb/s"},
@@ -51,6 +51,8 @@ func TestUnits(t *testing.T) {
 		{`marks.group([{kind: "run", start: -5, end: 9}, {kind: "run", start: -5, end: -1}, {kind: "finding", start: -9, open: true}, {kind: "change", start: -5, end: 9}], (t) => t, 400).map((g) => g.x + ":" + g.events.length).join()`, "0:2"},
 		{`marks.spans([{kind: "run", start: -5, end: 50}, {kind: "finding", start: 20, open: true}, {kind: "alert", start: 60, end: 90}, {kind: "change", start: 1, end: 90}, {kind: "gap", start: 1, end: 90}, {kind: "measurement", start: 70, end: 73}], (t) => t, 100).map((b) => [b.kind, b.from, b.to, b.lane].join(" ")).join()`,
 			"run 0 50 0,finding 20 100 1,alert 60 90 0"},
+		{`["near", "far", "path", "eth0", undefined].map((state) => kinds.stateOf({kind: "finding", state})).join()`, ",far,path,eth0,"},
+		{`kinds.stateOf({kind: "change", state: "near"})`, "near"},
 		{`marks.spans(Array(9).fill({kind: "run", start: 0, end: 50}), (t) => t, 100).length`, "4"},
 	} {
 		if got := get[string](tb, modules+c.expression+`); })()`); got != c.want {

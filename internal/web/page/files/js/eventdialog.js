@@ -5,7 +5,7 @@ import { h, put, command } from "./dom.js";
 import { iso, local, utc, now } from "./time.js";
 import { span } from "./units.js";
 import { storedDocument, Failure, inWords, events as ask } from "./api.js";
-import { kindOf, severityOf } from "./kinds.js";
+import { kindOf, severityOf, stateOf } from "./kinds.js";
 import { change, interval, link, read, visit } from "./state.js";
 import { pretty } from "./document.js";
 
@@ -93,13 +93,13 @@ export function eventRow(e) {
     h("span", { class: "mark still k-" + kind.colour, "aria-hidden": "true" }, kind.letter),
     h("span", { class: "event-text" }, h("span", { class: "event-title" }, e.title),
       h("span", { class: "soft small" }, h("span", { class: "hidden-text" }, kind.name + ", "), h("time", { datetime: e.time, title: utc(e.start) }, local(e.start)),
-        e.state ? " · " + e.state : "", e.open ? " · goes on" : "", e.end ? " · for " + span(e.end - e.start) : ""))));
+        stateOf(e) ? " · " + stateOf(e) : "", e.open ? " · goes on" : "", e.end ? " · for " + span(e.end - e.start) : ""))));
 }
 
 async function one(e) {
   const kind = kindOf(e.kind);
   put(title, h("span", { class: "mark still k-" + kind.colour, "aria-hidden": "true" }, kind.letter), h("span", {}, e.title));
-  const facts = [["What", kind.name + (e.state ? ", " + e.state : "")], ["When", h("time", { datetime: e.time, title: utc(e.start) }, local(e.start) + " · " + utc(e.start))]];
+  const facts = [["What", kind.name + (stateOf(e) ? ", " + stateOf(e) : "")], ["When", h("time", { datetime: e.time, title: utc(e.start) }, local(e.start) + " · " + utc(e.start))]];
   if (e.open) facts.push(["Until", "goes on, for " + span(now() - e.start)]);
   else if (e.end) facts.push(["Until", local(e.end) + " · " + span(e.end - e.start)]);
   facts.push(["Host", e.host]);

@@ -2,7 +2,7 @@
 
 import { h, put, once } from "./dom.js";
 import { findings, events, Failure, inWords } from "./api.js";
-import { severityOf } from "./kinds.js";
+import { placeOf, severityOf } from "./kinds.js";
 import { percent, byKey, byUnit } from "./units.js";
 import { local, now, parseTime } from "./time.js";
 import { eventRow } from "./eventdialog.js";
@@ -11,7 +11,7 @@ import { timed } from "./board.js";
 // findingCard shows one; short, as on the overview, without its evidence.
 export function findingCard(f, short) {
   const s = severityOf(f.severity);
-  const where = [f.host, f.where].filter(Boolean).join(" · ");
+  const where = [f.host, placeOf(f.where)].filter(Boolean).join(" · ");
   const head = [h("p", {}, h("span", { class: "pill " + s.tone }, h("span", { "aria-hidden": "true" }, s.sign), s.word), " ", h("span", { class: "soft small" }, where)), short ? h("h3", {}, f.title) : h("h2", {}, f.title)];
   if (short) return h("article", { class: "finding" }, head, f.remedy?.text ? h("p", { class: "small" }, f.remedy.text) : null);
   const evidence = f.evidence ?? [], rejected = f.rejected ?? [], knobs = f.remedy?.knobs ?? [];

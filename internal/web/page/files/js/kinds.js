@@ -25,6 +25,12 @@ export function chosen(query) {
   return text.split(",").filter((name) => kinds.some((k) => k.kind === name));
 }
 
+// placeOf is where a finding was made, beside the name of its host: "near" is that host itself.
+export const placeOf = (where) => (where === "near" ? "" : where);
+
+// stateOf is the state of an event in words; of a finding it is the place.
+export const stateOf = (e) => (e.kind === "finding" ? placeOf(e.state) : e.state);
+
 // severities in words and shapes.
 export const severities = {
   critical: { word: "critical", sign: "■", tone: "bad" }, warning: { word: "warning", sign: "▲", tone: "warn" },
