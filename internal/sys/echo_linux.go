@@ -3,6 +3,7 @@ package sys
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 
 	"golang.org/x/sys/unix"
@@ -64,5 +65,18 @@ func echoError(ping, raw error) error {
 	if errors.Is(raw, unix.EPROTONOSUPPORT) || errors.Is(raw, unix.EAFNOSUPPORT) {
 		return &UnsupportedError{Feature: "icmp sockets"}
 	}
-	return fmt.Errorf("open icmp socket: %w (ping socket: %v)", raw, ping)
+	return echoRefused{fmt.Errorf("open icmp socket: %w (ping socket: %v)", raw, ping)}
+}
+
+// echoRefused is for users whom the kernel, or who set it up, does not let ping: its own default is nobody, and distributions differ.
+type echoRefused struct{ error }
+
+func (e echoRefused) Unwrap() error { return e.error }
+
+// Hint is what to do next. The setting is that of IPv6 too.
+func (e echoRefused) Hint() string {
+	if !errors.Is(e, fs.ErrPermission) {
+		return ""
+	}
+	return `let users ping: sysctl -w net.ipv4.ping_group_range="0 2147483647"`
 }

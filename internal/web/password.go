@@ -8,7 +8,9 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -30,7 +32,8 @@ type hash struct {
 	salt, sum  []byte
 }
 
-// WritePassword makes the file that [Options.PasswordFile] names, readable by its owner alone. A password has 8 to 1024 bytes of UTF-8.
+// WritePassword makes the file that [Options.PasswordFile] names, readable by its owner alone: root gives it to whoever has the directory, since a hub that
+// systemd starts is somebody else. A password has 8 to 1024 bytes of UTF-8.
 func WritePassword(path, password string) error {
 	if utf8.RuneCountInString(password) < 8 || len(password) > maxPassword || !utf8.ValidString(password) {
 		return errors.New("password: it needs at least 8 characters and at most 1024 bytes")
@@ -39,10 +42,35 @@ func WritePassword(path, password string) error {
 	if err != nil {
 		return fmt.Errorf("write password %s: %w", path, err)
 	}
-	if err := durable.Replace(durable.OS(), path, []byte(h.String()), 0o600); err != nil {
+	uid, gid, err := ownerOf(filepath.Dir(path))
+	if err == nil {
+		err = durable.Replace(given{durable.OS(), uid, gid}, path, []byte(h.String()), 0o600)
+	}
+	if err != nil {
 		return fmt.Errorf("write password %s: %w", path, err)
 	}
 	return nil
+}
+
+// given is a file system whose new files belong to somebody else when root makes them.
+type given struct {
+	durable.FS
+	uid, gid int
+}
+
+// Create makes a file that was not there: in a directory of somebody else, one that is may be a link to anywhere.
+func (g given) Create(name string, perm fs.FileMode) (durable.File, error) {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return nil, err
+	}
+	if os.Geteuid() == 0 {
+		if err := f.Chown(g.uid, g.gid); err != nil {
+			_ = f.Close() // nothing was written
+			return nil, err
+		}
+	}
+	return f, nil
 }
 
 func newHash(password string, rounds int) (hash, error) {

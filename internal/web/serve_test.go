@@ -306,4 +306,15 @@ func TestPasswordFile(t *testing.T) {
 	if _, err := readPassword(path); err == nil || !strings.Contains(err.Error(), "chmod 600") {
 		t.Errorf("a file that others can read: %v", err)
 	}
+	// In a directory of somebody else nothing is written through what lies there.
+	victim := filepath.Join(t.TempDir(), "victim")
+	if err := os.Symlink(victim, path+".tmp"); err != nil {
+		t.Fatal(err)
+	}
+	if err := WritePassword(path, secret); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(victim); err == nil {
+		t.Error("the password was written through a link")
+	}
 }

@@ -1,0 +1,18 @@
+//go:build unix
+
+package web
+
+import (
+	"os"
+	"syscall"
+)
+
+// ownerOf gives the user and the group that a directory belongs to.
+func ownerOf(dir string) (uid, gid int, err error) {
+	st, err := os.Stat(dir)
+	if err != nil {
+		return 0, 0, err
+	}
+	owner := st.Sys().(*syscall.Stat_t) // what package os promises of these systems
+	return int(owner.Uid), int(owner.Gid), nil
+}
