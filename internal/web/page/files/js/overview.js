@@ -76,14 +76,18 @@ export class OverviewView {
       if (!signal.aborted) failed?.(failure);
     });
     const iface = (metric, step) => rate("linerate_interface_" + metric + "_total", {}, step);
+    const traffic = (q, metric) => matrix(several({ [q]: iface(metric, grid.step) + " * 8" }), grid, signal);
+    const growth = (metric) => "sum by (host, interface) (" + grew("linerate_interface_" + metric + "_total", {}, length) + ")";
+    // In and out are two questions, because the hub answers each on a processor of its own; what was lost takes it nearly as long, and comes after them.
+    const graphs = guard(Promise.all([traffic("in", "receive_bytes"), traffic("out", "transmit_bytes")]), (rows) => { this.grid = grid; this.traffic = byInterface(rows.flat()); this.draw(); });
     await Promise.all([
+      graphs,
       guard(hosts(signal), (answer) => { this.hosts = answer.hosts; this.draw(); }, (failure) => { if (!this.hosts) put(this.table, h("p", { class: "empty" }, inWords(failure))); }),
-      guard(matrix(several({ in: iface("receive_bytes", grid.step) + " * 8", out: iface("transmit_bytes", grid.step) + " * 8" }), grid, signal), (rows) => { this.grid = grid; this.traffic = byInterface(rows); this.draw(); }),
       guard(vector(several({
         in: iface("receive_bytes", 15) + " * 8", out: iface("transmit_bytes", 15) + " * 8", pin: iface("receive_packets", 15), pout: iface("transmit_packets", 15),
-        drops: "sum by (host, interface) (" + grew("linerate_interface_drops_total", {}, length) + ")", errors: "sum by (host, interface) (" + grew("linerate_interface_errors_total", {}, length) + ")",
         last: "max by (host) (timestamp(linerate_interface_up))",
-      }), win.end, signal), (rows) => { this.numbers = byInterface(rows); this.tellAge(rows, win); this.draw(); }),
+      }), win.end, signal), (rows) => { this.rates = byInterface(rows); this.tellAge(rows, win); this.draw(); }),
+      guard(graphs.then(() => vector(several({ drops: growth("drops"), errors: growth("errors") }), win.end, signal)), (rows) => { this.losses = byInterface(rows); this.draw(); }),
       guard(findings(signal), (answer) => this.showFindings(answer), (failure) => put(this.foundList, h("p", { class: "empty" }, inWords(failure)))),
       guard(events({ start: 0, end: (now() + 60).toFixed(0), kind: "change", limit: 8 }, signal), (answer) => this.showChanges(answer)),
     ]);
@@ -120,11 +124,17 @@ export class OverviewView {
     if (this.grid) performance.mark("overview");
   }
 
+  // numbers are those of an interface that are known.
+  numbers(host, i) {
+    const key = keyOf(host, i.name);
+    return { ...this.rates?.get(key), ...this.losses?.get(key) };
+  }
+
   value(host, i, id) {
-    const n = this.numbers?.get(keyOf(host, i.name));
-    if (id === "use") return i.speed_bits_per_second > 0 && n?.in !== undefined ? Math.max(n.in, n.out ?? 0) / i.speed_bits_per_second : undefined;
+    const n = this.numbers(host, i);
+    if (id === "use") return i.speed_bits_per_second > 0 && n.in !== undefined ? Math.max(n.in, n.out ?? 0) / i.speed_bits_per_second : undefined;
     if (id === "state") return i.up ? 1 : 0;
-    return n?.[id];
+    return n[id];
   }
 
   // order: by name, what stands on another interface below it; or by a column, greatest first.
@@ -184,17 +194,17 @@ export class OverviewView {
     const entry = this.rows.get(keyOf(host, i.name));
     if (!entry) return;
     const { cells, canvas } = entry;
-    const n = this.numbers?.get(keyOf(host, i.name)), t = this.traffic?.get(keyOf(host, i.name));
-    const wait = this.numbers ? "-" : "…";
+    const n = this.numbers(host, i), t = this.traffic?.get(keyOf(host, i.name));
+    const wait = (known) => (known ? "-" : "…");
     once(cells.state, i.up, () => (i.up ? h("span", { class: "pill good" }, h("span", { "aria-hidden": "true" }, "●"), "up") : h("span", { class: "pill soft" }, h("span", { "aria-hidden": "true" }, "○"), "down")));
     const set = (id, text) => { if (cells[id].textContent !== text) cells[id].textContent = text; };
-    set("in", n?.in === undefined ? wait : bits(n.in));
-    set("out", n?.out === undefined ? wait : bits(n.out));
-    set("pin", n?.pin === undefined ? wait : packets(n.pin));
-    set("pout", n?.pout === undefined ? wait : packets(n.pout));
+    set("in", n.in === undefined ? wait(this.rates) : bits(n.in));
+    set("out", n.out === undefined ? wait(this.rates) : bits(n.out));
+    set("pin", n.pin === undefined ? wait(this.rates) : packets(n.pin));
+    set("pout", n.pout === undefined ? wait(this.rates) : packets(n.pout));
     for (const id of ["drops", "errors"]) {
-      const v = n?.[id];
-      set(id, v === undefined ? wait : count(Math.round(v)));
+      const v = n[id];
+      set(id, v === undefined ? wait(this.losses) : count(Math.round(v)));
       cells[id].classList.toggle("bad", v > 0);
     }
     const use = this.value(host, i, "use");
