@@ -31,13 +31,13 @@ bench: program setup ## side by side with iperf3, iperf, nuttcp and sockperf on 
 fuzz: ## every fuzz target for ten seconds
 	dev/fuzz 10s
 
-lint: ## formatting, vet on every system, staticcheck
+lint: ## formatting, vet, staticcheck
 	dev/lint
 
 gen: ## everything that is generated from the code: schemas, finding pages, reference pages
 	$(GO) test -count=1 ./internal/report ./internal/diagnose ./internal/cli ./internal/hub ./internal/web/api -run 'Generated' -update
 
-cross: ## every system builds, test binaries too
+cross: ## every system builds, and vets with its tests
 	dev/cross
 
 setup: ## what the tests and the demo need from Debian
