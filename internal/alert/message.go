@@ -47,7 +47,7 @@ func (w *Watcher) message(r *rule, alerts []Active) ([]byte, error) {
 	}
 	generator := w.o.URL
 	if r.Query != "" {
-		generator += "/api/v1/query?query=" + url.QueryEscape(r.Query)
+		generator += "api/v1/query?query=" + url.QueryEscape(r.Query)
 	}
 	for _, a := range alerts {
 		if a.State == Firing {

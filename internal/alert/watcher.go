@@ -35,7 +35,7 @@ type Options struct {
 	Status   func() record.Status                                                             // of the history; nil: always well
 	Put      func(e timeline.Event, document []byte) error                                    // of a [timeline.Store]; nil: nothing is put
 	Host     string                                                                           // of alerts whose series name none
-	URL      string                                                                           // of the hub's page, for messages
+	URL      string                                                                           // of the hub's page, with a slash at its end, for messages
 	Dir      string                                                                           // where what is known survives a restart; empty: it does not
 	FS       durable.FS                                                                       // default the operating system
 	Log      *slog.Logger                                                                     // default: nothing is told

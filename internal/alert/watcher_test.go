@@ -55,7 +55,7 @@ func (w *world) start(rules ...Config) {
 	}
 	var err error
 	w.w, err = New(Options{
-		Rules: rules, Host: "near", URL: "https://hub.example.org", Dir: "/var/state", FS: w.fs,
+		Rules: rules, Host: "near", URL: "https://hub.example.org/", Dir: "/var/state", FS: w.fs,
 		Now: func() time.Time { return w.now },
 		Query: func(_ context.Context, query string, _ time.Time) ([]record.Labelled, error) {
 			var all []record.Labelled
@@ -390,7 +390,7 @@ func TestMessageForm(t *testing.T) {
 	}
 	labels := `{"alertname":"r","host":"near","interface":"eth0","severity":"notice","team":"network"}`
 	want := `{"version":"4","groupKey":"{}:{alertname=\"r\"}","truncatedAlerts":0,"status":"firing","receiver":"linerate","groupLabels":{"alertname":"r"},` +
-		`"commonLabels":` + labels + `,"commonAnnotations":{"summary":"eth0","value":"2.5"},"externalURL":"https://hub.example.org",` +
+		`"commonLabels":` + labels + `,"commonAnnotations":{"summary":"eth0","value":"2.5"},"externalURL":"https://hub.example.org/",` +
 		`"alerts":[{"status":"firing","labels":` + labels + `,"annotations":{"summary":"eth0","value":"2.5"},"startsAt":"2026-03-01T12:00:00Z","endsAt":"0001-01-01T00:00:00Z",` +
 		`"generatorURL":"https://hub.example.org/api/v1/query?query=q+%3E+1","fingerprint":"` + w.got[0].Alerts[0].Fingerprint + `"}]}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {

@@ -92,7 +92,7 @@ func Run(ctx context.Context, c Config, o Options) error {
 	}
 	defer d.store.Close()
 	defer d.closeWriters()
-	if err := d.prepare(server.URL()); err != nil {
+	if err := d.prepare(server.PublicURL()); err != nil {
 		return err
 	}
 	sampler, err := sample.New(sample.Options{})

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -131,16 +133,36 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // URL is what a browser on this host is given.
 func (s *Server) URL() string {
+	ip := s.address().IP
+	if ip.IsUnspecified() {
+		return s.url("localhost")
+	}
+	return s.url(ip.String())
+}
+
+// PublicURL is what other hosts are told: where they can reach this one, by the first of its names, else by the host's own, where all its addresses are
+// listened on.
+func (s *Server) PublicURL() string {
+	if s.loopback {
+		return s.URL()
+	}
+	if len(s.options.Names) > 0 {
+		return s.url(s.options.Names[0])
+	}
+	if name, err := os.Hostname(); err == nil && s.address().IP.IsUnspecified() {
+		return s.url(name)
+	}
+	return s.URL()
+}
+
+func (s *Server) address() *net.TCPAddr { return s.listener.Addr().(*net.TCPAddr) }
+
+func (s *Server) url(host string) string {
 	scheme := "http"
 	if s.tls != nil {
 		scheme = "https"
 	}
-	addr := s.listener.Addr().(*net.TCPAddr)
-	host := addr.IP.String()
-	if addr.IP.IsUnspecified() {
-		host = "localhost"
-	}
-	return fmt.Sprintf("%s://%s/", scheme, net.JoinHostPort(host, fmt.Sprint(addr.Port)))
+	return fmt.Sprintf("%s://%s/", scheme, net.JoinHostPort(host, strconv.Itoa(s.address().Port)))
 }
 
 // Fingerprint is the SHA-256 of the certificate that is shown to clients, in hexadecimal as openssl prints it; empty without TLS.

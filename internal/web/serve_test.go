@@ -13,9 +13,11 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +66,35 @@ func TestOtherHostsNeedASecret(t *testing.T) {
 				t.Errorf("URL %s, fingerprint %q", s.URL(), s.Fingerprint())
 			}
 		})
+	}
+}
+
+// TestPublicURL: whoever reads a message elsewhere has no use for "localhost".
+func TestPublicURL(t *testing.T) {
+	password := cheap(t, secret)
+	own, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ address, name, host string }{
+		{"127.0.0.1:0", "", "127.0.0.1"},
+		{"127.0.0.1:0", "hub.example", "127.0.0.1"}, // behind a proxy, which has another port
+		{"0.0.0.0:0", "", own},
+		{":0", "hub.example", "hub.example"},
+	} {
+		o := Options{Address: c.address, PasswordFile: password, DataDir: t.TempDir()}
+		if c.name != "" {
+			o.Names = []string{c.name}
+		}
+		s, err := Listen(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := url.Parse(s.PublicURL())
+		if err != nil || u.Hostname() != c.host || u.Port() != strconv.Itoa(s.address().Port) || u.Path != "/" || (u.Scheme == "https") != (c.host != "127.0.0.1") {
+			t.Errorf("%s, %q: %s, %v", c.address, c.name, s.PublicURL(), err)
+		}
+		_ = s.Close()
 	}
 }
 
