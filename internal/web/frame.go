@@ -158,11 +158,8 @@ func (f *frame) foreign(r *http.Request) string {
 		}
 	}
 	if from := r.Header.Get("Origin"); from != "" {
-		scheme := "http://"
-		if f.tls != nil {
-			scheme = "https://"
-		}
-		if !strings.EqualFold(from, scheme+r.Host) {
+		// Without TLS here there may be a proxy in front that has it: its pages are ours, and their origin says https.
+		if !strings.EqualFold(from, "https://"+r.Host) && (f.tls != nil || !strings.EqualFold(from, "http://"+r.Host)) {
 			return why
 		}
 	}

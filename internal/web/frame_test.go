@@ -87,6 +87,7 @@ func TestWhoMayAsk(t *testing.T) {
 		{"address 6", "GET", "/", []string{"Host: [::1]:7071"}, 200},
 		{"no port", "GET", "/", []string{"Host: localhost"}, 200},
 		{"a name of its own", "GET", "/", []string{"Host: hub.EXAMPLE:7071"}, 200},
+		{"a form behind a proxy", "POST", "/login", []string{"Host: hub.example", "Sec-Fetch-Site: same-origin", "Origin: https://hub.example"}, 200},
 
 		{"rebound", "GET", "/", []string{"Host: evil.example:7071"}, 403},
 		{"rebound to an address", "GET", "/", []string{"Host: 192.0.2.1:7071"}, 403},
@@ -98,6 +99,7 @@ func TestWhoMayAsk(t *testing.T) {
 		{"cross-site form", "POST", "/", []string{"Sec-Fetch-Site: cross-site", "Origin: https://evil.example"}, 403},
 		{"cross-site navigation of a form", "POST", "/", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: navigate", "Sec-Fetch-Dest: document"}, 403},
 		{"old browser's form", "POST", "/", []string{"Origin: https://evil.example"}, 403},
+		{"a form of another port's", "POST", "/", []string{"Host: hub.example", "Origin: https://hub.example:8443"}, 403},
 		{"sandboxed form", "POST", "/", []string{"Origin: null"}, 403},
 		{"cross-site fetch", "GET", "/", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: cors", "Sec-Fetch-Dest: empty"}, 403},
 		{"cross-site image", "GET", "/api/v1/query?query=up", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Dest: image"}, 403},
