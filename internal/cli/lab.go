@@ -75,7 +75,8 @@ func (a *app) labRunCommand() *cobra.Command {
 		Long: `Measure a sound world like the scenario's, make the scenario's with its fault, measure, tune, measure again, undo at both
 hosts, and compare every setting with the original. With --json one document a line. A scenario passes when the first
 finding is the right one, tuning reaches 90 % of the healthy figure (or keeps nothing where there is nothing to tune), and
-every value is back. The exit status is 1 when one does not pass, and 3 when this machine could not play one.`,
+every value is back. The exit status is 1 when one does not pass, and 3 when this machine could not play one,
+or is too disturbed to judge it.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.budget <= 0 {

@@ -38,8 +38,10 @@ type Result struct {
 	Pass     bool
 	Reason   string // why it did not pass, or why it was skipped, one sentence
 	Skipped  bool   // the machine lacks what the scenario needs
-	Duration time.Duration
-	Warnings []string
+	// Disturbed: the bench gave no clean segment, by the tune's own word, so whether tuning repairs the fault was not asked. Nothing was kept, and all is back.
+	Disturbed bool
+	Duration  time.Duration
+	Warnings  []string
 
 	Diagnose json.RawMessage // the near host's linerate.diagnose/1; nil unless Options.Verdict
 	Tune     json.RawMessage // the near host's linerate.tune/1
@@ -86,8 +88,8 @@ func (p *Proof) prove(host string, before, tuned, after map[string]string) {
 	}
 }
 
-// judge decides whether the scenario passed and says why not; the first reason counts.
-func (r *Result) judge() {
+// judge decides whether the scenario passed and says why not; the first reason counts. unreliable is the tune's word on its bench.
+func (r *Result) judge(unreliable bool) {
 	e := r.Scenario.Expect
 	healthy := r.Healthy
 	if e.HealthyBitsPerSec > 0 {
@@ -98,6 +100,8 @@ func (r *Result) judge() {
 		r.Reason = fmt.Sprintf("the first finding is %s, expected %s", r.Found, e.Finding)
 	case !e.Tunable && len(r.Kept) > 0:
 		r.Reason = fmt.Sprintf("%s was kept, though there is nothing to tune", names(r.Kept))
+	case e.Tunable && len(r.Kept) == 0 && unreliable && r.Scenario.Replay == nil && r.Proof.Whole():
+		r.Disturbed, r.Reason = true, "not judged: "+r.Ended
 	case e.Tunable && len(r.Kept) == 0:
 		r.Reason = fmt.Sprintf("nothing was kept, expected one of %s", strings.Join(e.Knobs, ", "))
 	case e.Tunable && !slices.ContainsFunc(r.Kept, func(k Kept) bool { return slices.Contains(e.Knobs, k.Knob) }):

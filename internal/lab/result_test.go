@@ -43,7 +43,7 @@ func TestJudge(t *testing.T) {
 		"rightly idle":    {Result{Scenario: nothing, Found: "healthy", Healthy: 100, After: 50, Proof: whole}, ""},
 		"busy for naught": {Result{Scenario: nothing, Found: "healthy", Kept: kept, Proof: whole}, "nothing to tune"},
 	} {
-		c.r.judge()
+		c.r.judge(false)
 		if c.r.Pass != (c.want == "") || !strings.Contains(c.r.Reason, c.want) {
 			t.Errorf("%s: pass %v, reason %q", name, c.r.Pass, c.r.Reason)
 		}
@@ -51,7 +51,27 @@ func TestJudge(t *testing.T) {
 	fixed := tunable
 	fixed.Expect.HealthyBitsPerSec = 200
 	r := Result{Scenario: fixed, Found: "send-buffer-limited", Kept: kept, Healthy: 100, After: 95, Proof: whole}
-	if r.judge(); r.Pass {
+	if r.judge(false); r.Pass {
 		t.Error("a fixed bound was not used")
+	}
+}
+
+// TestJudgeDisturbed: a bench that gives no clean segment excuses that nothing was kept, and nothing else.
+func TestJudgeDisturbed(t *testing.T) {
+	tunable := scenario.Scenario{Expect: scenario.Expectation{Finding: "path-loss", Tunable: true, Knobs: []string{"w"}}}
+	whole := Proof{Compared: 10}
+	for name, c := range map[string]struct {
+		r    Result
+		want bool
+	}{
+		"nothing kept":  {Result{Scenario: tunable, Found: "path-loss", Ended: "7 % stolen", Proof: whole}, true},
+		"other finding": {Result{Scenario: tunable, Found: "healthy", Ended: "7 % stolen", Proof: whole}, false},
+		"another kept":  {Result{Scenario: tunable, Found: "path-loss", Kept: []Kept{{Knob: "z"}}, Proof: whole}, false},
+		"not all back":  {Result{Scenario: tunable, Found: "path-loss", Proof: Proof{Compared: 1, Left: []Value{{Host: "near", Knob: "w"}}}}, false},
+	} {
+		c.r.judge(true)
+		if c.r.Disturbed != c.want || c.r.Pass || c.r.Reason == "" || c.want && c.r.Reason != "not judged: 7 % stolen" {
+			t.Errorf("%s: disturbed %v, pass %v, reason %q", name, c.r.Disturbed, c.r.Pass, c.r.Reason)
+		}
 	}
 }

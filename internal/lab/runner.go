@@ -100,7 +100,7 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (*Result, error) {
 	case err != nil:
 		res.Pass, res.Reason = false, err.Error()
 	default:
-		res.judge()
+		res.judge(p.unreliable)
 	}
 	return res, nil
 }
@@ -116,6 +116,8 @@ type play struct {
 	*Staged
 	o   Options
 	res *Result
+
+	unreliable bool // the tune found its bench too disturbed
 }
 
 func (p *play) all(ctx context.Context) error {
@@ -342,11 +344,12 @@ func (p *play) tune(ctx context.Context) error {
 		return err
 	}
 	var d struct {
-		State    string                  `json:"state"`
-		Reason   string                  `json:"reason"`
-		Changes  []Kept                  `json:"changes"`
-		Findings []struct{ Code string } `json:"findings"`
-		Trials   []struct {
+		State      string                  `json:"state"`
+		Reason     string                  `json:"reason"`
+		Unreliable bool                    `json:"measurement_unreliable"`
+		Changes    []Kept                  `json:"changes"`
+		Findings   []struct{ Code string } `json:"findings"`
+		Trials     []struct {
 			Verdict string `json:"verdict"`
 			Joint   bool   `json:"together"`
 		} `json:"trials"`
@@ -354,7 +357,7 @@ func (p *play) tune(ctx context.Context) error {
 	if err := json.Unmarshal(out, &d); err != nil {
 		return fmt.Errorf("near: linerate tune: its document: %w", err)
 	}
-	p.res.Tune, p.res.Ended = out, d.Reason
+	p.res.Tune, p.res.Ended, p.unreliable = out, d.Reason, d.Unreliable
 	if d.State == "committed" {
 		p.res.Kept = d.Changes
 	}

@@ -140,7 +140,7 @@ type LabDocument struct {
 	After    *float64   `json:"after,omitempty"`   // rate after tuning; absent when nothing was tuned
 	Unit     string     `json:"unit"`              // bits_per_second
 	Pass     bool       `json:"pass"`
-	Skipped  bool       `json:"skipped,omitempty"` // this machine cannot play it; reason says what it lacks
+	Skipped  bool       `json:"skipped,omitempty"` // this machine cannot play it, or is too disturbed to judge it; reason says what it lacks or what disturbs
 	Reason   string     `json:"reason,omitempty"`  // why it did not pass, one sentence
 	Kept     []string   `json:"kept"`              // knobs that tuning kept
 	Seconds  float64    `json:"duration_seconds,omitempty"`
