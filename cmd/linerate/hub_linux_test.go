@@ -55,6 +55,11 @@ func hubProgram(t *testing.T) guest.File {
 	return guest.File{Path: "/usr/local/bin/linerate-hub", Content: b, Mode: 0o755}
 }
 
+// askHub is a script that asks until the answer has a pattern, and prints what matched.
+func askHub(password, address, pattern string) string {
+	return fmt.Sprintf("(for i in $(seq 120); do ASK_HUB_PASSWORD='%s' ASK_HUB='%s' ask -test.run='^TestAskHubChild$' | grep -o '%s' && exit; sleep 1; done; exit 1)", password, address, pattern)
+}
+
 // hub starts the hub by the unit that it prints itself: it is told ready, has no right but its own directory, samples both cards, and goes on where it was killed.
 func (h *host) hub() {
 	h.t.Helper()
@@ -63,13 +68,13 @@ func (h *host) hub() {
 	h.says("grep -h '^Cap\\|^NoNewPrivs\\|^Seccomp:' /proc/$(systemctl show -p MainPID --value linerate-hub)/status | tr '\\t' ' '",
 		"CapInh: 0000000000000000", "CapPrm: 0000000000000000", "CapEff: 0000000000000000", "CapBnd: 0000000000000000", "CapAmb: 0000000000000000",
 		"NoNewPrivs: 1", "Seccomp: 2")
-	ask := "(for i in $(seq 60); do ASK_HUB='http://127.0.0.1:7071/api/v1/query?query=%s' ask -test.run='^TestAskHubChild$' | grep -o '%s' && exit; sleep 1; done; exit 1)"
-	h.says(fmt.Sprintf(ask, "linerate_interface_info", `"driver":"e1000","host":"[^"]*","interface":"enp0s[23]"`)+" | grep -o 'enp0s.' | sort", "enp0s2", "enp0s3")
-	h.sh(fmt.Sprintf(ask, "rate(linerate_cpu_seconds_total[10s])", `"mode":"idle"`))
+	const page = "http://127.0.0.1:7071/api/"
+	h.says(askHub("", page+"v1/query?query=linerate_interface_info", `"driver":"e1000","host":"[^"]*","interface":"enp0s[23]"`)+" | grep -o 'enp0s.' | sort", "enp0s2", "enp0s3")
+	h.sh(askHub("", page+"v1/query?query=rate(linerate_cpu_seconds_total[10s])", `"mode":"idle"`))
 	// What is killed is started again, and knows what it knew.
 	h.sh(`pid=$(systemctl show -p MainPID --value linerate-hub); systemctl kill --signal=KILL linerate-hub
 		until [ "$(systemctl show -p MainPID,ActiveState --value linerate-hub | tr '\n' ' ')" != "$pid active " ] && systemctl is-active --quiet linerate-hub; do sleep 0.5; done`)
-	h.sh(fmt.Sprintf(ask, "count_over_time(linerate_interface_up[1h])%3E3", `"interface":"enp0s2"`))
+	h.sh(askHub("", page+"v1/query?query=count_over_time(linerate_interface_up[1h])%3E3", `"interface":"enp0s2"`))
 	h.says("systemctl show -p NRestarts linerate-hub; systemctl stop linerate-hub; systemctl show -p Result linerate-hub; stat -c '%a' /var/lib/private/linerate-hub",
 		"NRestarts=1", "Result=success", "700")
 	h.passed("hub")
@@ -96,15 +101,15 @@ END
 		systemctl daemon-reload; systemctl start linerate-agent.socket`)
 	h.says("! systemctl start linerate-hub >/dev/null 2>&1; linerate-hub check >/dev/null && echo meant; journalctl -u linerate-hub -o cat --no-pager | grep -o 'set a password' | head -n1", "meant", "set a password")
 	h.sh("systemctl stop linerate-hub; echo 'correct horse' | linerate-hub password --data /var/lib/linerate-hub; systemctl start linerate-hub")
-	ask := "(for i in $(seq 120); do %s ASK_HUB='https://127.0.0.1:7071/api/%s' ask -test.run='^TestAskHubChild$' | grep -o '%s' && exit; sleep 1; done; exit 1)"
-	h.says(fmt.Sprintf(ask, "", "v1/query?query=up", "answer: 401"), "answer: 401")
-	const password = "ASK_HUB_PASSWORD='correct horse'"
-	h.sh(fmt.Sprintf(ask, password, `v1/query?query=linerate_measurement_success%7Btest="rr"%7D==1`, `"test":"rr"`))
+	const page = "https://127.0.0.1:7071/api/"
+	h.says(askHub("", page+"v1/query?query=up", "answer: 401"), "answer: 401")
+	const password = "correct horse"
+	h.sh(askHub(password, page+`v1/query?query=linerate_measurement_success%7Btest="rr"%7D==1`, `"test":"rr"`))
 	// Debian 12 lets nobody but root ping. That is said, with what to do; then it is done.
-	h.sh(fmt.Sprintf(ask, password, "linerate/v1/status", "measurement gateway: .* let users ping: sysctl -w net.ipv4.ping_group_range="))
+	h.sh(askHub(password, page+"linerate/v1/status", "measurement gateway: .* let users ping: sysctl -w net.ipv4.ping_group_range="))
 	h.sh(`sysctl -qw net.ipv4.ping_group_range="0 2147483647"`)
-	h.sh(fmt.Sprintf(ask, password, `v1/query?query=linerate_measurement_success%7Btest="ping"%7D==1`, `"test":"ping"`))
-	h.says(fmt.Sprintf(ask, password, "linerate/v1/events?start=0&end=4000000000&kind=change", "linerate undo [0-9]*")+" | head -n1", "linerate undo 0012")
+	h.sh(askHub(password, page+`v1/query?query=linerate_measurement_success%7Btest="ping"%7D==1`, `"test":"ping"`))
+	h.says(askHub(password, page+"linerate/v1/events?start=0&end=4000000000&kind=change", "linerate undo [0-9]*")+" | head -n1", "linerate undo 0012")
 	h.sh("systemctl stop linerate-hub linerate-agent.socket linerate-agent.service far")
 	h.passed("hub for others")
 }

@@ -147,7 +147,7 @@ func (a *app) labRun(ctx context.Context, scenarios []scenario.Scenario, f labRu
 			doc.Document = nil
 		}
 		switch {
-		case doc.Skipped:
+		case doc.Skipped, doc.Disturbed:
 			skipped++
 		case !doc.Pass:
 			failed++

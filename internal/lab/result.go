@@ -38,7 +38,9 @@ type Result struct {
 	Pass     bool
 	Reason   string // why it did not pass, or why it was skipped, one sentence
 	Skipped  bool   // the machine lacks what the scenario needs
-	// Disturbed: the bench gave no clean segment, by the tune's own word, so whether tuning repairs the fault was not asked. Nothing was kept, and all is back.
+	// Unreliable is the tune's own word on its bench: it called nothing something, or had no clean segment.
+	Unreliable bool
+	// Disturbed: for that reason nothing was tried, and whether tuning repairs the fault is not judged. The finding is right, and all is back.
 	Disturbed bool
 	Duration  time.Duration
 	Warnings  []string
@@ -88,8 +90,8 @@ func (p *Proof) prove(host string, before, tuned, after map[string]string) {
 	}
 }
 
-// judge decides whether the scenario passed and says why not; the first reason counts. unreliable is the tune's word on its bench.
-func (r *Result) judge(unreliable bool) {
+// judge decides whether the scenario passed and says why not; the first reason counts.
+func (r *Result) judge() {
 	e := r.Scenario.Expect
 	healthy := r.Healthy
 	if e.HealthyBitsPerSec > 0 {
@@ -100,7 +102,7 @@ func (r *Result) judge(unreliable bool) {
 		r.Reason = fmt.Sprintf("the first finding is %s, expected %s", r.Found, e.Finding)
 	case !e.Tunable && len(r.Kept) > 0:
 		r.Reason = fmt.Sprintf("%s was kept, though there is nothing to tune", names(r.Kept))
-	case e.Tunable && len(r.Kept) == 0 && unreliable && r.Scenario.Replay == nil && r.Proof.Whole():
+	case e.Tunable && len(r.Kept) == 0 && r.Unreliable && r.Scenario.Replay == nil && r.Proof.Whole():
 		r.Disturbed, r.Reason = true, "not judged: "+r.Ended
 	case e.Tunable && len(r.Kept) == 0:
 		r.Reason = fmt.Sprintf("nothing was kept, expected one of %s", strings.Join(e.Knobs, ", "))

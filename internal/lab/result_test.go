@@ -43,7 +43,7 @@ func TestJudge(t *testing.T) {
 		"rightly idle":    {Result{Scenario: nothing, Found: "healthy", Healthy: 100, After: 50, Proof: whole}, ""},
 		"busy for naught": {Result{Scenario: nothing, Found: "healthy", Kept: kept, Proof: whole}, "nothing to tune"},
 	} {
-		c.r.judge(false)
+		c.r.judge()
 		if c.r.Pass != (c.want == "") || !strings.Contains(c.r.Reason, c.want) {
 			t.Errorf("%s: pass %v, reason %q", name, c.r.Pass, c.r.Reason)
 		}
@@ -51,7 +51,7 @@ func TestJudge(t *testing.T) {
 	fixed := tunable
 	fixed.Expect.HealthyBitsPerSec = 200
 	r := Result{Scenario: fixed, Found: "send-buffer-limited", Kept: kept, Healthy: 100, After: 95, Proof: whole}
-	if r.judge(false); r.Pass {
+	if r.judge(); r.Pass {
 		t.Error("a fixed bound was not used")
 	}
 }
@@ -69,7 +69,8 @@ func TestJudgeDisturbed(t *testing.T) {
 		"another kept":  {Result{Scenario: tunable, Found: "path-loss", Kept: []Kept{{Knob: "z"}}, Proof: whole}, false},
 		"not all back":  {Result{Scenario: tunable, Found: "path-loss", Proof: Proof{Compared: 1, Left: []Value{{Host: "near", Knob: "w"}}}}, false},
 	} {
-		c.r.judge(true)
+		c.r.Unreliable = true
+		c.r.judge()
 		if c.r.Disturbed != c.want || c.r.Pass || c.r.Reason == "" || c.want && c.r.Reason != "not judged: 7 % stolen" {
 			t.Errorf("%s: disturbed %v, pass %v, reason %q", name, c.r.Disturbed, c.r.Pass, c.r.Reason)
 		}

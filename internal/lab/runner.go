@@ -100,7 +100,7 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (*Result, error) {
 	case err != nil:
 		res.Pass, res.Reason = false, err.Error()
 	default:
-		res.judge(p.unreliable)
+		res.judge()
 	}
 	return res, nil
 }
@@ -116,8 +116,6 @@ type play struct {
 	*Staged
 	o   Options
 	res *Result
-
-	unreliable bool // the tune found its bench too disturbed
 }
 
 func (p *play) all(ctx context.Context) error {
@@ -357,7 +355,7 @@ func (p *play) tune(ctx context.Context) error {
 	if err := json.Unmarshal(out, &d); err != nil {
 		return fmt.Errorf("near: linerate tune: its document: %w", err)
 	}
-	p.res.Tune, p.res.Ended, p.unreliable = out, d.Reason, d.Unreliable
+	p.res.Tune, p.res.Ended, p.res.Unreliable = out, d.Reason, d.Unreliable
 	if d.State == "committed" {
 		p.res.Kept = d.Changes
 	}

@@ -132,19 +132,21 @@ func NewHistory(e Envelope, changes []journal.Change) *HistoryDocument {
 // scenario have the same.
 type LabDocument struct {
 	Envelope
-	Scenario string     `json:"scenario"`
-	Expected string     `json:"expected"`          // finding code that the scenario plants
-	Found    string     `json:"found"`             // finding code that came first
-	Healthy  *float64   `json:"healthy,omitempty"` // rate of the same world without the fault
-	Before   *float64   `json:"before,omitempty"`  // rate with the fault
-	After    *float64   `json:"after,omitempty"`   // rate after tuning; absent when nothing was tuned
-	Unit     string     `json:"unit"`              // bits_per_second
-	Pass     bool       `json:"pass"`
-	Skipped  bool       `json:"skipped,omitempty"` // this machine cannot play it, or is too disturbed to judge it; reason says what it lacks or what disturbs
-	Reason   string     `json:"reason,omitempty"`  // why it did not pass, one sentence
-	Kept     []string   `json:"kept"`              // knobs that tuning kept
-	Seconds  float64    `json:"duration_seconds,omitempty"`
-	Replay   *LabReplay `json:"replay,omitempty"` // of a scenario that recreates a write-up
+	Scenario string   `json:"scenario"`
+	Expected string   `json:"expected"`          // finding code that the scenario plants
+	Found    string   `json:"found"`             // finding code that came first
+	Healthy  *float64 `json:"healthy,omitempty"` // rate of the same world without the fault
+	Before   *float64 `json:"before,omitempty"`  // rate with the fault
+	After    *float64 `json:"after,omitempty"`   // rate after tuning; absent when nothing was tuned
+	Unit     string   `json:"unit"`              // bits_per_second
+	Pass     bool     `json:"pass"`
+	Skipped  bool     `json:"skipped,omitempty"` // this machine cannot play it; reason says what it lacks
+	// Disturbed: the tune refused its bench, so the scenario is not judged; reason says what disturbs.
+	Disturbed bool       `json:"disturbed,omitempty"`
+	Reason    string     `json:"reason,omitempty"` // why it did not pass, one sentence
+	Kept      []string   `json:"kept"`             // knobs that tuning kept
+	Seconds   float64    `json:"duration_seconds,omitempty"`
+	Replay    *LabReplay `json:"replay,omitempty"` // of a scenario that recreates a write-up
 
 	Document json.RawMessage `json:"document,omitempty"` // linerate.tune/1; with --inside
 }
@@ -153,7 +155,7 @@ type LabDocument struct {
 type LabOutcome struct {
 	Scenario, Expected, Found string
 	Healthy, Before, After    float64
-	Pass, Skipped             bool
+	Pass, Skipped, Disturbed  bool
 	Reason                    string
 	Kept                      []string
 	Duration                  time.Duration
@@ -168,7 +170,7 @@ func NewLab(e Envelope, o LabOutcome) *LabDocument {
 		Envelope: e.of(SchemaLab),
 		Scenario: o.Scenario, Expected: o.Expected, Found: o.Found,
 		Healthy: positive(o.Healthy), Before: positive(o.Before), After: positive(o.After),
-		Unit: cmp.Or(o.Unit, "bits_per_second"), Pass: o.Pass, Skipped: o.Skipped, Reason: o.Reason, Kept: slices.Clone(o.Kept), Seconds: o.Duration.Seconds(),
+		Unit: cmp.Or(o.Unit, "bits_per_second"), Pass: o.Pass, Skipped: o.Skipped, Disturbed: o.Disturbed, Reason: o.Reason, Kept: slices.Clone(o.Kept), Seconds: o.Duration.Seconds(),
 		Replay: o.Replay, Document: o.Document,
 	}
 	fillSlices(d)

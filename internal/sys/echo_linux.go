@@ -65,7 +65,11 @@ func echoError(ping, raw error) error {
 	if errors.Is(raw, unix.EPROTONOSUPPORT) || errors.Is(raw, unix.EAFNOSUPPORT) {
 		return &UnsupportedError{Feature: "icmp sockets"}
 	}
-	return echoRefused{fmt.Errorf("open icmp socket: %w (ping socket: %v)", raw, ping)}
+	err := fmt.Errorf("open icmp socket: %w (ping socket: %v)", raw, ping)
+	if errors.Is(raw, fs.ErrPermission) {
+		return echoRefused{err}
+	}
+	return err
 }
 
 // echoRefused is for users whom the kernel, or who set it up, does not let ping: its own default is nobody, and distributions differ.
@@ -74,9 +78,6 @@ type echoRefused struct{ error }
 func (e echoRefused) Unwrap() error { return e.error }
 
 // Hint is what to do next. The setting is that of IPv6 too.
-func (e echoRefused) Hint() string {
-	if !errors.Is(e, fs.ErrPermission) {
-		return ""
-	}
+func (echoRefused) Hint() string {
 	return `let users ping: sysctl -w net.ipv4.ping_group_range="0 2147483647"`
 }

@@ -10,7 +10,7 @@ func Outcome(r *lab.Result) report.LabOutcome {
 	o := report.LabOutcome{
 		Scenario: r.Scenario.Name, Expected: r.Scenario.Expect.Finding, Found: r.Found,
 		Healthy: r.Healthy, Before: r.Before, After: r.After,
-		Pass: r.Pass, Skipped: r.Skipped || r.Disturbed, Reason: r.Reason, Duration: r.Duration,
+		Pass: r.Pass, Skipped: r.Skipped, Disturbed: r.Disturbed, Reason: r.Reason, Duration: r.Duration,
 	}
 	for _, k := range r.Kept {
 		o.Kept = append(o.Kept, k.Side+" "+k.Knob)

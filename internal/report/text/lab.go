@@ -24,7 +24,7 @@ func LabHeader(w io.Writer, s Style) error {
 func Lab(w io.Writer, d *report.LabDocument, s Style) error {
 	verdict, paint := "pass", s.green
 	switch {
-	case d.Skipped:
+	case d.Skipped, d.Disturbed:
 		verdict, paint = "skip", s.dim
 	case !d.Pass:
 		verdict, paint = "FAIL", s.red
