@@ -19,42 +19,42 @@ const module = "github.com/linerate/linerate"
 // floors is the house: a package may import only packages of a lower floor, so neighbours are strangers.
 // A package that is not in this table fails the test: choose its floor, and say why in docs/design.
 var floors = map[string]int{
-	"internal/unit":       0,
-	"internal/stats":      0,
-	"internal/durable":    0,
-	"internal/sys":        0,
-	"internal/credential": 0, // secrets and authorities, in files of their own
-	"internal/progress":   0, // what is told of a command while it works
-	"internal/nl":         0, // the sockets of netlink, which the rooms above it speak through
+	"internal/base/unit":      0,
+	"internal/base/stats":     0,
+	"internal/base/durable":   0,
+	"internal/kernel/sys":     0,
+	"hub/internal/credential": 0, // secrets and authorities, in files of their own
+	"internal/base/progress":  0, // what is told of a command while it works
+	"internal/kernel/nl":      0, // the sockets of netlink, which the rooms above it speak through
 
-	"internal/nl/ethtool":  1, // what ethtool(8) shows of a card
-	"internal/nl/route":    1, // routes, and what the kernel keeps of the hosts they lead to
-	"internal/nl/tc":       1, // the options of queueing disciplines: bytes and words, no socket
-	"internal/nl/sockdiag": 1, // the sockets of a namespace, one after the other
-	"internal/nl/nft":      1, // how many firewall rules there are to compare a packet with
-	"internal/wire":        1,
-	"internal/procfs":      1,
-	"internal/bus":         1,
-	"internal/nicstat":     1, // what the counters of cards mean
-	"internal/atboot":      1, // what runs recovery at every start
-	"internal/owner":       1, // who else manages a host, by the marks they leave
-	"internal/hypervisor":  1, // what a host runs on, by the marks that guests see
-	"internal/goal":        1, // what a tune is asked for: a small grammar
+	"internal/kernel/nl/ethtool":  1, // what ethtool(8) shows of a card
+	"internal/kernel/nl/route":    1, // routes, and what the kernel keeps of the hosts they lead to
+	"internal/kernel/nl/tc":       1, // the options of queueing disciplines: bytes and words, no socket
+	"internal/kernel/nl/sockdiag": 1, // the sockets of a namespace, one after the other
+	"internal/kernel/nl/nft":      1, // how many firewall rules there are to compare a packet with
+	"internal/wire":               1,
+	"internal/kernel/procfs":      1,
+	"internal/host/bus":           1,
+	"internal/host/nicstat":       1, // what the counters of cards mean
+	"internal/change/atboot":      1, // what runs recovery at every start
+	"internal/host/owner":         1, // who else manages a host, by the marks they leave
+	"internal/host/hypervisor":    1, // what a host runs on, by the marks that guests see
+	"internal/experiment/goal":    1, // what a tune is asked for: a small grammar
 
-	"internal/runs":   1, // the results of experiments, a file each
-	"internal/hostfs": 1, // the files of a host: the running system, a directory, memory
+	"internal/base/runs":     1, // the results of experiments, a file each
+	"internal/kernel/hostfs": 1, // the files of a host: the running system, a directory, memory
 
-	"internal/moderation": 1, // what interrupts cost and carry: arithmetic alone
+	"internal/host/moderation": 1, // what interrupts cost and carry: arithmetic alone
 
-	"internal/timeline": 1, // what happened to hosts and when
-	"internal/web":      1, // who may ask a web server of ours, and how much; knows nothing of what is told
-	"internal/web/page": 1, // the page of the hub: files that a browser gets
+	"hub/internal/timeline": 1, // what happened to hosts and when
+	"hub/internal/web":      1, // who may ask a web server of ours, and how much; knows nothing of what is told
+	"hub/internal/web/page": 1, // the page of the hub: files that a browser gets
 
 	"internal/traffic/engine":    1, // threads and sockets; knows of no test
 	"internal/traffic/admission": 1, // who may ask how much of a server
 
-	"internal/knob":             2, // names, definitions and values of tunables
-	"internal/knob/live":        3, // the tunables of the running system
+	"internal/change/knob":      2, // names, definitions and values of tunables
+	"internal/change/knob/live": 3, // the tunables of the running system
 	"internal/host":             2,
 	"internal/traffic/echo":     2, // single packets
 	"internal/traffic/datagram": 2, // UDP in bulk
@@ -63,44 +63,44 @@ var floors = map[string]int{
 	"internal/traffic/plan":     2, // what a test can be asked for
 	"internal/traffic/account":  2, // what one host saw of a test's packets: the kernel's word on connections, places of loss
 
-	"internal/sosreport/printed": 3, // what tools print for people, as values of package host
+	"internal/host/sosreport/printed": 3, // what tools print for people, as values of package host
 
-	"internal/capture": 3, // one host in a file that can be sent to a stranger
-	"internal/ceiling": 3, // the rates that a host cannot pass: arithmetic on a snapshot
-	"internal/traffic": 3,
-	"internal/watch":   3, // one host over a time, without a test: counters, processors, interrupts, sockets
-	"internal/sample":  3, // one host second by second, as series
+	"internal/host/capture": 3, // one host in a file that can be sent to a stranger
+	"internal/host/ceiling": 3, // the rates that a host cannot pass: arithmetic on a snapshot
+	"internal/traffic":      3,
+	"internal/host/watch":   3, // one host over a time, without a test: counters, processors, interrupts, sockets
+	"internal/host/sample":  3, // one host second by second, as series
 
-	"internal/sosreport": 4, // one host in the report that support people ask for
-	"internal/snapshot":  5, // a host out of whatever somebody sent: capture, sosreport, copy of files
+	"internal/host/sosreport": 4, // one host in the report that support people ask for
+	"internal/host/snapshot":  5, // a host out of whatever somebody sent: capture, sosreport, copy of files
 
-	"internal/journal":        4,
-	"internal/journal/cgroup": 3, // a control group of a process's own
-	"internal/bootconf":       4, // what the files of a host set when it starts
-	"internal/advice":         4, // what has become of old settings
-	"internal/export":         4, // a proven set of changes, written for other hosts
-	"internal/record":         4, // series on disk, and bounded queries of them
+	"internal/change/journal":        4,
+	"internal/change/journal/cgroup": 3, // a control group of a process's own
+	"internal/change/bootconf":       4, // what the files of a host set when it starts
+	"internal/change/advice":         4, // what has become of old settings
+	"internal/change/export":         4, // a proven set of changes, written for other hosts
+	"hub/internal/record":            4, // series on disk, and bounded queries of them
 
 	// Foreign dialects: they give results of package traffic and know nothing of one another.
-	"internal/traffic/iperf3":   4,
-	"internal/traffic/iperf2":   4,
-	"internal/traffic/ttcp":     4,
-	"internal/traffic/nuttcp":   4,
-	"internal/traffic/sockperf": 4,
-	"internal/traffic/stamp":    4,
-	"internal/traffic/icmp":     4, // of a host that runs nothing of ours
+	"internal/dialect/iperf3":   4,
+	"internal/dialect/iperf2":   4,
+	"internal/dialect/ttcp":     4,
+	"internal/dialect/nuttcp":   4,
+	"internal/dialect/sockperf": 4,
+	"internal/dialect/stamp":    4,
+	"internal/dialect/icmp":     4, // of a host that runs nothing of ours
 
-	"internal/traffic/dialect": 5, // all of them, by name and port
+	"internal/dialect": 5, // all of them, by name and port
 
-	"internal/agent":         5, // what only root may read of a host, for those who are given its socket
-	"internal/alert":         5, // rules over time, and who is told
-	"internal/compare":       5, // two intervals of a history against each other
-	"internal/record/remote": 5, // the same series for a store that somebody has already
+	"internal/peer/agent":        5, // what only root may read of a host, for those who are given its socket
+	"hub/internal/alert":         5, // rules over time, and who is told
+	"hub/internal/compare":       5, // two intervals of a history against each other
+	"hub/internal/record/remote": 5, // the same series for a store that somebody has already
 
-	"internal/persist": 5, // which files make a change survive a reboot
+	"internal/change/persist": 5, // which files make a change survive a reboot
 
-	"internal/tune": 5,
-	"internal/peer": 5,
+	"internal/experiment/tune": 5,
+	"internal/peer":            5,
 
 	"internal/diagnose/evidence":   4, // the case as rules see it, and the form of what they say
 	"internal/diagnose/flows":      5, // rules, by where a fault sits; they know nothing of one another
@@ -108,11 +108,11 @@ var floors = map[string]int{
 	"internal/diagnose/processors": 5,
 	"internal/diagnose/tables":     5,
 	"internal/diagnose/casefile":   5, // a whole case in one scrubbed file
-	"internal/reach":               6, // the way to a target, whatever runs there
+	"internal/peer/reach":          6, // the way to a target, whatever runs there
 	"internal/diagnose":            6, // all of them, and the verdicts that are about the others
 
-	"internal/loop":   7,
-	"internal/report": 7,
+	"internal/experiment/loop": 7,
+	"internal/report":          7,
 
 	"internal/report/words": 8, // phrases that text and page have in common
 	"internal/report/text":  9, // every document on a terminal
@@ -129,52 +129,52 @@ var floors = map[string]int{
 
 	"internal/lab/story": 9, // the run of a world, told to somebody who watches
 
-	"internal/timeline/follow": 8, // a host's changes, runs, links and findings, as events
+	"hub/internal/timeline/follow": 8, // a host's changes, runs, links and findings, as events
 
-	"internal/schedule": 8, // measurements at intervals
-	"internal/top":      8, // the live view
-	"internal/web/api":  9, // what the hub tells: Prometheus's API and our own
+	"hub/internal/schedule": 8, // measurements at intervals
+	"internal/top":          8, // the live view
+	"hub/internal/web/api":  9, // what the hub tells: Prometheus's API and our own
 
-	"internal/cli": 10,
-	"internal/hub": 10, // the daemon that joins sampler, history, page, schedules and alerts
+	"internal/cli":        10,
+	"hub/internal/daemon": 10, // the daemon that joins sampler, history, page, schedules and alerts
 
-	"cmd/linerate":     11,
-	"cmd/linerate-hub": 11,
-	"bench":            11, // drives the program from outside
+	"cmd/linerate":         11,
+	"hub/cmd/linerate-hub": 11,
+	"bench":                11, // drives the program from outside
 }
 
 // testOnly packages may be imported by tests alone; they stand above everything they test.
 var testOnly = map[string]bool{
-	"internal":                     true,
-	"internal/cli/clitest":         true,
-	"internal/knob/knobtest":       true,
-	"internal/lab/guest/guesttest": true,
-	"internal/nl/nltest":           true,
-	"internal/report/reporttest":   true,
-	"internal/traffic/traffictest": true,
+	"internal":                      true,
+	"internal/cli/clitest":          true,
+	"internal/change/knob/knobtest": true,
+	"internal/lab/guest/guesttest":  true,
+	"internal/kernel/nl/nltest":     true,
+	"internal/report/reporttest":    true,
+	"internal/traffic/traffictest":  true,
 }
 
 // mayExec lists who may start other programs: our own binary as a world's host or as the guard, and the user's ssh.
 var mayExec = map[string]bool{
-	"internal/lab":            true, // hosts of a practice world are our own binary in namespaces
-	"internal/lab/guest":      true, // QEMU, and Debian's tools that bring a kernel
-	"internal/journal":        true, // the guard is our own binary outside the writer
-	"internal/journal/cgroup": true, // systemd is asked for a scope by its busctl
-	"internal/wire":           true, // ssh:// targets go through the user's own ssh
-	"internal/alert":          true, // a program of the user's own is told of alerts
-	"bench":                   true, // the other tools, and ours, as typed
+	"internal/lab":                   true, // hosts of a practice world are our own binary in namespaces
+	"internal/lab/guest":             true, // QEMU, and Debian's tools that bring a kernel
+	"internal/change/journal":        true, // the guard is our own binary outside the writer
+	"internal/change/journal/cgroup": true, // systemd is asked for a scope by its busctl
+	"internal/wire":                  true, // ssh:// targets go through the user's own ssh
+	"hub/internal/alert":             true, // a program of the user's own is told of alerts
+	"bench":                          true, // the other tools, and ours, as typed
 }
 
 // onlyIn holds imports that belong to one room.
 var onlyIn = map[string][]string{
-	"github.com/mdlayher/netlink":   {"internal/nl", "internal/nl/ethtool", "internal/nl/route", "internal/nl/tc", "internal/nl/nft"},
-	"github.com/mdlayher/genetlink": {"internal/nl", "internal/nl/ethtool", "internal/nl/route"},
-	"github.com/spf13/cobra":        {"internal/cli", "internal/hub"},
+	"github.com/mdlayher/netlink":   {"internal/kernel/nl", "internal/kernel/nl/ethtool", "internal/kernel/nl/route", "internal/kernel/nl/tc", "internal/kernel/nl/nft"},
+	"github.com/mdlayher/genetlink": {"internal/kernel/nl", "internal/kernel/nl/ethtool", "internal/kernel/nl/route"},
+	"github.com/spf13/cobra":        {"internal/cli", "hub/internal/daemon"},
 	"charm.land":                    {"internal/top"},
 
 	// The hub alone has a database and a web server; see also TestTheProgramLinksNoServer.
-	"github.com/prometheus": {"internal/record", "internal/record/remote", "internal/web/api"},
-	"net/http":              {"internal/web", "internal/web/api", "internal/web/page", "internal/alert", "internal/record/remote", "internal/hub"},
+	"github.com/prometheus": {"hub/internal/record", "hub/internal/record/remote", "hub/internal/web/api"},
+	"net/http":              {"hub/internal/web", "hub/internal/web/api", "hub/internal/web/page", "hub/internal/alert", "hub/internal/record/remote", "hub/internal/daemon"},
 
 	// Of no room: they call methods by name, so that the linker keeps every exported method of the program (1.9 MB).
 	"html/template": {},
@@ -264,12 +264,12 @@ func edges(name string, imports []string) []string {
 // TestFloorsCanFail shows that the rule bites: an upward edge, a stranger on the same floor and an unknown package are all named.
 func TestFloorsCanFail(t *testing.T) {
 	for _, c := range []struct{ name, imp, want string }{
-		{"internal/stats", module + "/internal/cli", "imports go down only"},
-		{"internal/tune", module + "/internal/diagnose", "imports go down only"},
-		{"internal/knob/live", "os/exec", "may start programs"},
+		{"internal/base/stats", module + "/internal/cli", "imports go down only"},
+		{"internal/experiment/tune", module + "/internal/diagnose", "imports go down only"},
+		{"internal/change/knob/live", "os/exec", "may start programs"},
 		{"internal/host", "github.com/mdlayher/netlink", "belongs to"},
 		{"internal/report/page", "html/template", "belongs to"},
-		{"internal/journal", module + "/internal/knob/knobtest", "for tests alone"},
+		{"internal/change/journal", module + "/internal/knob/knobtest", "for tests alone"},
 		{"internal/nowhere", "fmt", "has no floor"},
 	} {
 		if got := edges(c.name, []string{c.imp}); len(got) != 1 || !strings.Contains(got[0], c.want) {
@@ -298,7 +298,7 @@ func TestTheProgramLinksNoServer(t *testing.T) {
 			t.Errorf("cmd/linerate links %s", name)
 		}
 		if !hub[name] {
-			t.Errorf("cmd/linerate-hub does not link %s: is it renamed?", name)
+			t.Errorf("hub/cmd/linerate-hub does not link %s: is it renamed?", name)
 		}
 	}
 }
@@ -370,7 +370,7 @@ func TestFileSizes(t *testing.T) {
 }
 
 // roomy are packages that are wide by nature: one file for each command, and for each system call and system.
-var roomy = map[string]bool{"internal/cli": true, "internal/sys": true}
+var roomy = map[string]bool{"internal/cli": true, "internal/kernel/sys": true}
 
 // outgrown are packages over their limit, with the size that they may not pass until they are split. A package is taken off the list when it has come
 // down; none is put on it.
@@ -446,10 +446,10 @@ func TestPackageSizesCanFail(t *testing.T) {
 		lines int
 		want  string
 	}{
-		{"internal/tune", 3000, ""},
-		{"internal/tune", 3001, "over 3000"},
-		{"internal/sys", 5000, ""},
-		{"internal/sys", 5001, "over 5000"},
+		{"internal/experiment/tune", 3000, ""},
+		{"internal/experiment/tune", 3001, "over 3000"},
+		{"internal/kernel/sys", 5000, ""},
+		{"internal/kernel/sys", 5001, "over 5000"},
 		{"internal/lab", 3500, ""},
 		{"internal/lab", 3501, "was to come down"},
 		{"internal/lab", 3000, "take it off the list"},

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/linerate/linerate/internal/agent"
+	"github.com/linerate/linerate/internal/base/runs"
 	"github.com/linerate/linerate/internal/lab/guest"
-	"github.com/linerate/linerate/internal/runs"
+	"github.com/linerate/linerate/internal/peer/agent"
 )
 
 // TestAskChild is the program that asks an agent in the guest; by itself it tests nothing.

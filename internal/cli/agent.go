@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/linerate/linerate/internal/agent"
+	"github.com/linerate/linerate/internal/peer/agent"
 	"github.com/linerate/linerate/internal/report"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/linerate/linerate/internal/advice"
-	"github.com/linerate/linerate/internal/knob/live"
+	"github.com/linerate/linerate/internal/change/advice"
+	"github.com/linerate/linerate/internal/change/knob/live"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 )

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/host/watch"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
-	"github.com/linerate/linerate/internal/watch"
 )
 
 // diagnoseFlags say what is judged and what is told of it.

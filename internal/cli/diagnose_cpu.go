@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/linerate/linerate/internal/diagnose/processors"
-	"github.com/linerate/linerate/internal/loop"
+	"github.com/linerate/linerate/internal/experiment/loop"
 	"github.com/linerate/linerate/internal/report"
 )
 

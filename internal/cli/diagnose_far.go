@@ -7,11 +7,11 @@ import (
 	"os"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/progress"
+	"github.com/linerate/linerate/internal/experiment/loop"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/loop"
 	"github.com/linerate/linerate/internal/peer"
-	"github.com/linerate/linerate/internal/progress"
-	"github.com/linerate/linerate/internal/reach"
+	"github.com/linerate/linerate/internal/peer/reach"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/wire"
 )

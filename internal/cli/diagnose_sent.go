@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/linerate/linerate/internal/capture"
+	"github.com/linerate/linerate/internal/base/progress"
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/casefile"
-	"github.com/linerate/linerate/internal/loop"
-	"github.com/linerate/linerate/internal/progress"
-	"github.com/linerate/linerate/internal/snapshot"
-	"github.com/linerate/linerate/internal/sosreport"
+	"github.com/linerate/linerate/internal/experiment/loop"
+	"github.com/linerate/linerate/internal/host/capture"
+	"github.com/linerate/linerate/internal/host/snapshot"
+	"github.com/linerate/linerate/internal/host/sosreport"
 )
 
 // sentFlags are about cases in files: what somebody sent, and what is kept to be sent.

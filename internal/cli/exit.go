@@ -6,9 +6,9 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/linerate/linerate/internal/goal"
-	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/experiment/goal"
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/report"

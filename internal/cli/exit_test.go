@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/linerate/linerate/internal/goal"
-	"github.com/linerate/linerate/internal/progress"
+	"github.com/linerate/linerate/internal/base/progress"
+	"github.com/linerate/linerate/internal/experiment/goal"
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/tune"
 )
 
 // TestInterruptedSays checks that an interruption claims no more than is known: only a tune that took everything back may say so.

@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/linerate/linerate/internal/durable"
-	"github.com/linerate/linerate/internal/export"
-	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/runs"
+	"github.com/linerate/linerate/internal/change/export"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
-	"github.com/linerate/linerate/internal/runs"
-	"github.com/linerate/linerate/internal/sys"
 )
 
 type exportFlags struct {

@@ -7,7 +7,7 @@ import (
 	"net"
 	"syscall"
 
-	"github.com/linerate/linerate/internal/reach"
+	"github.com/linerate/linerate/internal/peer/reach"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/wire"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/linerate/linerate/internal/traffic/dialect"
+	"github.com/linerate/linerate/internal/dialect"
 )
 
 // TestForeignServerNotThere checks that in every dialect a server that is not there is unreachable, with one sentence and what to do.

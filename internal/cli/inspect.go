@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/linerate/linerate/internal/capture"
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/capture"
+	"github.com/linerate/linerate/internal/host/watch"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
-	"github.com/linerate/linerate/internal/watch"
 )
 
 // inspectFlags say where a host is read from and whether it is kept.

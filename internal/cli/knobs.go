@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/linerate/linerate/internal/bootconf"
-	"github.com/linerate/linerate/internal/knob"
-	"github.com/linerate/linerate/internal/knob/live"
+	"github.com/linerate/linerate/internal/change/bootconf"
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/change/knob/live"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 )

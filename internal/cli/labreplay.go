@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/progress"
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/matrix"
 	"github.com/linerate/linerate/internal/lab/scenario"
-	"github.com/linerate/linerate/internal/progress"
 	"github.com/linerate/linerate/internal/report"
 )
 

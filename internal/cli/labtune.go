@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/internal/base/progress"
 	"github.com/linerate/linerate/internal/lab/matrix"
 	"github.com/linerate/linerate/internal/lab/scenario"
-	"github.com/linerate/linerate/internal/progress"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 )

@@ -9,13 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/linerate/linerate/internal/loop"
-	"github.com/linerate/linerate/internal/progress"
-	"github.com/linerate/linerate/internal/reach"
+	"github.com/linerate/linerate/internal/base/progress"
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/experiment/loop"
+	"github.com/linerate/linerate/internal/peer/reach"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // Ten seconds are what iperf3 and netperf take by default, so that figures can be put side by side.

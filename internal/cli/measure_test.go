@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/linerate/linerate/internal/progress"
+	"github.com/linerate/linerate/internal/base/progress"
 	"github.com/linerate/linerate/internal/traffic"
 )
 

@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/engine"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // testNames are the tests as people type them, in the order of the help.

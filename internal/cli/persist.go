@@ -12,15 +12,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/linerate/linerate/internal/bootconf"
-	"github.com/linerate/linerate/internal/durable"
-	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/knob/live"
-	"github.com/linerate/linerate/internal/owner"
-	"github.com/linerate/linerate/internal/persist"
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/change/bootconf"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob/live"
+	"github.com/linerate/linerate/internal/change/persist"
+	"github.com/linerate/linerate/internal/host/owner"
+	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
-	"github.com/linerate/linerate/internal/sys"
 )
 
 // persistOptions are the flags of persist.

@@ -3,7 +3,7 @@ package cli
 import (
 	"fmt"
 
-	"github.com/linerate/linerate/internal/progress"
+	"github.com/linerate/linerate/internal/base/progress"
 )
 
 // newProgress decides by the flag and by what standard error is.

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/linerate/linerate/internal/atboot"
-	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/change/atboot"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
-	"github.com/linerate/linerate/internal/sys"
 )
 
 type recoverFlags struct {

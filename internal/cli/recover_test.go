@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/cli"
-	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/knob"
 )
 
 // TestRecoverAfterRestart: what recovery at a start finds after a power cut is a journal of an earlier boot, with trials, and one of them half

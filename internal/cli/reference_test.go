@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/cli/clitest"
-	"github.com/linerate/linerate/internal/knob"
 )
 
 var update = flag.Bool("update", false, "write generated pages and goldens instead of comparing them")

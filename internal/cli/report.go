@@ -10,12 +10,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/linerate/linerate/internal/durable"
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/runs"
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/report"
 	drawn "github.com/linerate/linerate/internal/report/page"
 	"github.com/linerate/linerate/internal/report/text"
-	"github.com/linerate/linerate/internal/runs"
-	"github.com/linerate/linerate/internal/tune"
 )
 
 type reportFlags struct {

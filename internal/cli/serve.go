@@ -16,15 +16,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/knob/live"
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob/live"
+	"github.com/linerate/linerate/internal/dialect"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/admission"
-	"github.com/linerate/linerate/internal/traffic/dialect"
-	"github.com/linerate/linerate/internal/unit"
 	"github.com/linerate/linerate/internal/wire"
 )
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"github.com/linerate/linerate/internal/capture"
-	"github.com/linerate/linerate/internal/snapshot"
-	"github.com/linerate/linerate/internal/sosreport"
+	"github.com/linerate/linerate/internal/host/capture"
+	"github.com/linerate/linerate/internal/host/snapshot"
+	"github.com/linerate/linerate/internal/host/sosreport"
 )
 
 // fromUsage explains --from, which is the same in every command that has it.

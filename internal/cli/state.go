@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/linerate/linerate/internal/durable"
-	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/knob/live"
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob/live"
 )
 
 // openJournal takes this host's journal: live knobs, values compared in canonical form, trials watched by a guard process that

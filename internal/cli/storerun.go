@@ -6,11 +6,11 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/linerate/linerate/internal/durable"
-	"github.com/linerate/linerate/internal/loop"
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/runs"
+	"github.com/linerate/linerate/internal/experiment/loop"
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/report"
-	"github.com/linerate/linerate/internal/runs"
-	"github.com/linerate/linerate/internal/tune"
 )
 
 // runRecord stores one tune, from its first segment on.

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/linerate/linerate/internal/base/progress"
 	"github.com/linerate/linerate/internal/peer"
-	"github.com/linerate/linerate/internal/progress"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/wire"
 )

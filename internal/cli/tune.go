@@ -14,17 +14,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/linerate/linerate/internal/goal"
-	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/knob"
-	"github.com/linerate/linerate/internal/knob/live"
-	"github.com/linerate/linerate/internal/loop"
-	"github.com/linerate/linerate/internal/progress"
+	"github.com/linerate/linerate/internal/base/progress"
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/change/knob/live"
+	"github.com/linerate/linerate/internal/experiment/goal"
+	"github.com/linerate/linerate/internal/experiment/loop"
+	"github.com/linerate/linerate/internal/experiment/tune"
 	drawn "github.com/linerate/linerate/internal/report/page"
 	"github.com/linerate/linerate/internal/report/text"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/tune"
-	"github.com/linerate/linerate/internal/unit"
 	"github.com/linerate/linerate/internal/wire"
 )
 

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/linerate/linerate/internal/loop"
-	"github.com/linerate/linerate/internal/progress"
+	"github.com/linerate/linerate/internal/base/progress"
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/experiment/loop"
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/text"
-	"github.com/linerate/linerate/internal/tune"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // tunePlan is the dry run: the same diagnosis and the same plan, and its end.

@@ -5,8 +5,8 @@ import (
 	"io"
 	"testing"
 
-	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/tune"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/wire"
 )
 

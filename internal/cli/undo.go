@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/change/journal"
 )
 
 // Without arguments it takes back one change, the newest, as undo does in an editor: typed once too often it does no

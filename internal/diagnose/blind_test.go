@@ -10,8 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/watch"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/watch"
 )
 
 // fixtureCase is a copy of one recorded case, so that a test may take things away from it.

@@ -13,9 +13,9 @@ import (
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/snapshot"
+	"github.com/linerate/linerate/internal/host/snapshot"
+	"github.com/linerate/linerate/internal/host/watch"
 	"github.com/linerate/linerate/internal/traffic/account"
-	"github.com/linerate/linerate/internal/watch"
 )
 
 // The property: a host that nobody complains about is never called ill by being watched. Notices are allowed, as they say that something was seen; a warning says that

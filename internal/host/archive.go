@@ -8,7 +8,7 @@ import (
 	"path"
 	"time"
 
-	"github.com/linerate/linerate/internal/hostfs"
+	"github.com/linerate/linerate/internal/kernel/hostfs"
 )
 
 // WarningsFile is where an archive keeps what the host did not answer when it was made: the files that could not be read are not there to be refused

@@ -14,9 +14,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/linerate/linerate/internal/ceiling"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/hostfs"
+	"github.com/linerate/linerate/internal/host/ceiling"
+	"github.com/linerate/linerate/internal/kernel/hostfs"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

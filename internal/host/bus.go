@@ -1,8 +1,8 @@
 package host
 
 import (
-	"github.com/linerate/linerate/internal/bus"
-	"github.com/linerate/linerate/internal/procfs"
+	"github.com/linerate/linerate/internal/host/bus"
+	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
 // machine is what package bus is told of this host. It reads through src, so an archive is never left and a copy being made has every

@@ -9,9 +9,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/linerate/linerate/internal/bus"
-	"github.com/linerate/linerate/internal/nicstat"
-	"github.com/linerate/linerate/internal/nl/ethtool"
+	"github.com/linerate/linerate/internal/host/bus"
+	"github.com/linerate/linerate/internal/host/nicstat"
+	"github.com/linerate/linerate/internal/kernel/nl/ethtool"
 )
 
 // errAsleep is what is answered instead of asking what would wake a device.

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/hostfs"
+	"github.com/linerate/linerate/internal/kernel/hostfs"
 )
 
 // TestCopy: a copy of an archive is the same host, a copy of the copy is the same copy, and a process's environment is in neither.

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/linerate/linerate/internal/hostfs"
-	"github.com/linerate/linerate/internal/nl/route"
-	"github.com/linerate/linerate/internal/procfs"
+	"github.com/linerate/linerate/internal/kernel/hostfs"
+	"github.com/linerate/linerate/internal/kernel/nl/route"
+	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
 // Counters takes one reading. It is made to be called around every test: one read of each file of /proc, no per-interface files

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/linerate/linerate/internal/procfs"
+	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
 // readCPUs reads the online processors: /proc/cpuinfo for number, model and clock, sysfs for node, governor and limits. Where

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/linerate/linerate/internal/hypervisor"
+	"github.com/linerate/linerate/internal/host/hypervisor"
 )
 
 // Setting gives the value of a knob ("sysctl:net.ipv4.tcp_rmem"), fields separated by single blanks. False: not known on this host.

@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/linerate/linerate/internal/bus"
-	"github.com/linerate/linerate/internal/nl"
-	"github.com/linerate/linerate/internal/procfs"
+	"github.com/linerate/linerate/internal/host/bus"
+	"github.com/linerate/linerate/internal/kernel/nl"
+	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
 // readInterfaces joins what netlink and sysfs tell about each interface. Netlink follows the network namespace of the thread, so it says which

@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/linerate/linerate/internal/hostfs"
-	"github.com/linerate/linerate/internal/nl"
-	"github.com/linerate/linerate/internal/procfs"
+	"github.com/linerate/linerate/internal/kernel/hostfs"
+	"github.com/linerate/linerate/internal/kernel/nl"
+	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
 // TestNotes: missing, not permitted and not supported are different sentences; each is said once; what an archive lacks is none.

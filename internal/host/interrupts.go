@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/linerate/linerate/internal/hostfs"
-	"github.com/linerate/linerate/internal/procfs"
+	"github.com/linerate/linerate/internal/kernel/hostfs"
+	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
 // readInterruptTable reads /proc/interrupts once for all cards. The kernel takes a while over it on large hosts (a line for each interrupt,

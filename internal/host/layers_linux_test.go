@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
 // tap makes a tap interface that lives as long as the descriptor.

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/hostfs"
+	"github.com/linerate/linerate/internal/kernel/hostfs"
 )
 
 // tree plants an archive: names as text archives have them ("a -> b" is a link), contents with a line end behind them.

@@ -15,11 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"golang.org/x/sys/unix"
 
-	"github.com/linerate/linerate/internal/ceiling"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/hostfs"
-	"github.com/linerate/linerate/internal/nl"
-	"github.com/linerate/linerate/internal/nl/route"
+	"github.com/linerate/linerate/internal/host/ceiling"
+	"github.com/linerate/linerate/internal/kernel/hostfs"
+	"github.com/linerate/linerate/internal/kernel/nl"
+	"github.com/linerate/linerate/internal/kernel/nl/route"
 )
 
 func TestLiveSnapshot(t *testing.T) {

@@ -1,6 +1,6 @@
 package host
 
-import "github.com/linerate/linerate/internal/owner"
+import "github.com/linerate/linerate/internal/host/owner"
 
 // Platform is what surrounds the cards and bears on their speed: queues in front of them, processors' sleep, tables that can be full, file
 // systems that come over the network, and other programs that turn the same knobs.

@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"slices"
 
-	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
 // errNotTold marks what an archive does not hold: nobody was asked, so there is nothing to complain about.

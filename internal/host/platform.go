@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/linerate/linerate/internal/nl/nft"
-	"github.com/linerate/linerate/internal/owner"
-	"github.com/linerate/linerate/internal/procfs"
+	"github.com/linerate/linerate/internal/host/owner"
+	"github.com/linerate/linerate/internal/kernel/nl/nft"
+	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
 // readPlatform reads what surrounds the cards.

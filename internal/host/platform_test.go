@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/owner"
+	"github.com/linerate/linerate/internal/host/owner"
 )
 
 // TestInterrupts: whose an interrupt is, by the three ways in which buses tell it.

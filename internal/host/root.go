@@ -3,8 +3,8 @@ package host
 import (
 	"io/fs"
 
-	"github.com/linerate/linerate/internal/hostfs"
-	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/kernel/hostfs"
+	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
 // Root says where a host is read from. The zero value is the running system, seen from the network namespace of the calling thread.

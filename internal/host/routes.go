@@ -3,7 +3,7 @@ package host
 import (
 	"net/netip"
 
-	"github.com/linerate/linerate/internal/procfs"
+	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
 // readRoutes takes the routes from netlink; where nobody asked it, /proc tells less: no initial windows, no congestion control.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"runtime"
 
-	"github.com/linerate/linerate/internal/hostfs"
-	"github.com/linerate/linerate/internal/hypervisor"
-	"github.com/linerate/linerate/internal/procfs"
+	"github.com/linerate/linerate/internal/host/hypervisor"
+	"github.com/linerate/linerate/internal/kernel/hostfs"
+	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
 // Snapshot reads the host as it is now. What could not be read is absent and has a sentence in Warnings. An error is returned only when the

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/linerate/linerate/internal/nl"
-	"github.com/linerate/linerate/internal/nl/ethtool"
-	"github.com/linerate/linerate/internal/nl/route"
-	"github.com/linerate/linerate/internal/nl/tc"
+	"github.com/linerate/linerate/internal/kernel/nl"
+	"github.com/linerate/linerate/internal/kernel/nl/ethtool"
+	"github.com/linerate/linerate/internal/kernel/nl/route"
+	"github.com/linerate/linerate/internal/kernel/nl/tc"
 )
 
 // dial opens netlink once per source, in the network namespace of the calling thread. A socket stays in the namespace that it was opened

@@ -13,10 +13,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linerate/linerate/internal/kernel/nl"
+	"github.com/linerate/linerate/internal/kernel/nl/route"
 	"github.com/linerate/linerate/internal/lab/link"
 	"github.com/linerate/linerate/internal/lab/setting"
-	"github.com/linerate/linerate/internal/nl"
-	"github.com/linerate/linerate/internal/nl/route"
 )
 
 const (

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/linerate/linerate/internal/kernel/nl"
+	"github.com/linerate/linerate/internal/kernel/nl/ethtool"
 	"github.com/linerate/linerate/internal/lab/setting"
-	"github.com/linerate/linerate/internal/nl"
-	"github.com/linerate/linerate/internal/nl/ethtool"
 )
 
 // comeBack is how long cards may take to return from the namespace of a world that has ended: the kernel dissolves it in the background.

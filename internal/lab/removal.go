@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/lab/scenario"
-	"github.com/linerate/linerate/internal/stats"
 )
 
 // Removal is what the kept set loses when one change of it is taken back: the figure with it over that without it, in pairs.

@@ -13,9 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/lab/link"
 	"github.com/linerate/linerate/internal/lab/scenario"
-	"github.com/linerate/linerate/internal/sys"
 )
 
 // killAfter is how long an interrupted command has to end, and output to arrive from processes that outlive their command.

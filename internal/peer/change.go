@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
 )
 
 // Read gives the present value of a knob of the far host.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/traffic"
 )

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
 )
 
 // readKnob reads one knob of this host.

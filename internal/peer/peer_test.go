@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linerate/linerate/internal/durable"
-	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/wire"

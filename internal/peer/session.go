@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/wire"
 )
 

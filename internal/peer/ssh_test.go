@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/peer"
 	"github.com/linerate/linerate/internal/wire"
 )

@@ -1,6 +1,6 @@
 package report
 
-import "github.com/linerate/linerate/internal/advice"
+import "github.com/linerate/linerate/internal/change/advice"
 
 // SchemaCheckAdvice is the document of old advice, judged.
 const SchemaCheckAdvice = "linerate.check-advice/1"

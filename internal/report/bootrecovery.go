@@ -1,6 +1,6 @@
 package report
 
-import "github.com/linerate/linerate/internal/atboot"
+import "github.com/linerate/linerate/internal/change/atboot"
 
 // SchemaBootRecovery is the document of making recovery run at every start.
 const SchemaBootRecovery = "linerate.boot-recovery/1"

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/linerate/linerate/internal/ceiling"
+	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/host/ceiling"
 	"github.com/linerate/linerate/internal/traffic"
 )
 

@@ -1,7 +1,7 @@
 package report
 
 import (
-	"github.com/linerate/linerate/internal/export"
+	"github.com/linerate/linerate/internal/change/export"
 )
 
 // SchemaExport is the document of a set of changes written for other hosts.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // ErrNotAMeasurement says that a file holds something else than a linerate.measure document.

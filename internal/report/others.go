@@ -4,12 +4,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/linerate/linerate/internal/bootconf"
-	"github.com/linerate/linerate/internal/ceiling"
+	"github.com/linerate/linerate/internal/change/bootconf"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/host/ceiling"
 )
 
 // SchemaUndo and SchemaExplain are the documents of taking changes back and of explaining a code.

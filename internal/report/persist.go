@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/linerate/linerate/internal/bootconf"
-	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/knob"
-	"github.com/linerate/linerate/internal/persist"
+	"github.com/linerate/linerate/internal/change/bootconf"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/change/persist"
 )
 
 // SchemaPersist is the document of making changes survive a reboot, and of whether they did.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/reporttest"
-	"github.com/linerate/linerate/internal/tune"
 )
 
 var update = flag.Bool("update", false, "write golden and generated files anew")

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/linerate/linerate/internal/tune"
+	"github.com/linerate/linerate/internal/experiment/tune"
 )
 
 // The documents of stored runs: the list, and one run judged again.

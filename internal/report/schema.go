@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/linerate/linerate/internal/advice"
+	"github.com/linerate/linerate/internal/change/advice"
+	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/casefile"
-	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/tune"
+	"github.com/linerate/linerate/internal/experiment/tune"
 )
 
 // Schema is as much of JSON Schema (draft 2020-12) as our documents need.

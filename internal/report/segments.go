@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/linerate/linerate/internal/tune"
+	"github.com/linerate/linerate/internal/experiment/tune"
 )
 
 // SegmentsCSV writes every raw segment as one row of comma-separated values (RFC 4180), in the order of measuring, discarded ones too. The

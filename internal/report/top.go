@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/diagnose"
-	"github.com/linerate/linerate/internal/journal"
 )
 
 // SchemaTop is the document of the live view.

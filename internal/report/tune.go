@@ -4,10 +4,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/diagnose"
-	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/stats"
-	"github.com/linerate/linerate/internal/tune"
+	"github.com/linerate/linerate/internal/experiment/tune"
 )
 
 // TuneDocument is linerate.tune/1: one whole experiment on a pair of hosts. It holds everything that its page shows, raw segments

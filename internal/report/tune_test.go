@@ -3,10 +3,10 @@ package report_test
 import (
 	"testing"
 
-	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/reporttest"
-	"github.com/linerate/linerate/internal/tune"
 )
 
 // TestAfterIsWhatFinalTells checks that the figure after belongs to the confirmation that holds: the second one, or the first where the time

@@ -1,8 +1,8 @@
 package report
 
 import (
-	"github.com/linerate/linerate/internal/knob"
-	"github.com/linerate/linerate/internal/tune"
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/experiment/tune"
 )
 
 // TunePlan is what a tune set out to do, as it was told before anything was written.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/diagnose"
-	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/reporttest"
 	"github.com/linerate/linerate/internal/top"

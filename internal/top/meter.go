@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/host/sample"
 	"github.com/linerate/linerate/internal/report"
-	"github.com/linerate/linerate/internal/sample"
 )
 
 // Meter makes rates of readings that follow one another, put in the order of a host. What it knows of a series it keeps by the series' pointer, so that a

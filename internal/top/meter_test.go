@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	hostmodel "github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/sample"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/reporttest"
-	"github.com/linerate/linerate/internal/sample"
 	"github.com/linerate/linerate/internal/top"
 )
 

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/report"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // detail is everything about one interface.

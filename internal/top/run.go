@@ -10,13 +10,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/linerate/linerate/internal/durable"
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/experiment/loop"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/loop"
+	"github.com/linerate/linerate/internal/host/sample"
+	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/report"
-	"github.com/linerate/linerate/internal/sample"
-	"github.com/linerate/linerate/internal/sys"
 )
 
 // How often the host is judged while the view is open, for how long it is watched for it, and what share of a processor that may cost: a host with many

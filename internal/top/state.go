@@ -6,8 +6,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/diagnose"
-	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/report"
 )
 

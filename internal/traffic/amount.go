@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/engine"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 const (

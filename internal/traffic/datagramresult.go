@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/traffic/account"
 	"github.com/linerate/linerate/internal/traffic/datagram"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // udpSent is what the senders of one side did in the window, all streams together.

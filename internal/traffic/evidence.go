@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/stats"
 	"github.com/linerate/linerate/internal/traffic/account"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )

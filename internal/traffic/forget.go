@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/linerate/linerate/internal/nl"
-	"github.com/linerate/linerate/internal/nl/route"
+	"github.com/linerate/linerate/internal/kernel/nl"
+	"github.com/linerate/linerate/internal/kernel/nl/route"
 )
 
 // NotForgotten begins the warning that a kernel still remembers earlier connections with the other host, though a Spec asked it to forget.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/linerate/linerate/internal/stats"
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/traffic/account"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )

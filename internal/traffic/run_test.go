@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/echo"
 )

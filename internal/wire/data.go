@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
 // TokenBytes is the length of a Token.

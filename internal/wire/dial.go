@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
 const (

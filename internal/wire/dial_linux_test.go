@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/wire"
 )
 

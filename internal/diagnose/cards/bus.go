@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/linerate/linerate/internal/ceiling"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/nicstat"
+	"github.com/linerate/linerate/internal/host/ceiling"
+	"github.com/linerate/linerate/internal/host/nicstat"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/nicstat"
+	"github.com/linerate/linerate/internal/host/nicstat"
 	"github.com/linerate/linerate/internal/traffic"
 )
 

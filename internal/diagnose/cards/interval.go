@@ -5,11 +5,11 @@ import (
 	"math"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/knob"
-	"github.com/linerate/linerate/internal/moderation"
-	"github.com/linerate/linerate/internal/unit"
+	"github.com/linerate/linerate/internal/host/moderation"
 )
 
 // wait is how long a card or the kernel above it may hold back the interrupt of a frame, and which setting says so.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/knob"
-	"github.com/linerate/linerate/internal/moderation"
+	"github.com/linerate/linerate/internal/host/moderation"
 	"github.com/linerate/linerate/internal/traffic"
 )
 

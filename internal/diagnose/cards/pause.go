@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/nicstat"
+	"github.com/linerate/linerate/internal/host/nicstat"
 )
 
 const (

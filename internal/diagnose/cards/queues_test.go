@@ -3,9 +3,9 @@ package cards
 import (
 	"testing"
 
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/traffic"
 )
 

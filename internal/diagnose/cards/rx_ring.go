@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/moderation"
-	"github.com/linerate/linerate/internal/nicstat"
+	"github.com/linerate/linerate/internal/host/moderation"
+	"github.com/linerate/linerate/internal/host/nicstat"
 )
 
 // rxRingOverrun: the card had no descriptor, or no memory of its own, for frames that came, and lost them.

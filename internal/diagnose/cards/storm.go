@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/knob"
 )
 
 const (

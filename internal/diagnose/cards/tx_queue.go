@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/nicstat"
+	"github.com/linerate/linerate/internal/host/nicstat"
 )
 
 // txQueueDrops: packets died between the queueing discipline and the wire, or the card stopped sending until its driver started it anew.

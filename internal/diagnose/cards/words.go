@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/knob"
 )
 
 // lossEvidence are the figures by which losses at one place are judged: how many, of how many, and what the flow lost.

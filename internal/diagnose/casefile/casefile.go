@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/linerate/linerate/internal/capture"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/capture"
 	"github.com/linerate/linerate/internal/traffic"
 )
 

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/linerate/linerate/internal/ceiling"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/host/ceiling"
 )
 
 // maxBuffer caps what a candidate may ask for: beyond 256 MiB per socket a mistake costs the host its memory.

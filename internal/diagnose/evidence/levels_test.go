@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/knob"
 )
 
 // TestBufferLevels: levels rise, hold 1, 2 and 4 times the target, keep the other fields, and never leave the cap.

@@ -1,8 +1,8 @@
 package evidence
 
 import (
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/traffic"
 )
 

@@ -4,9 +4,9 @@ import (
 	"math"
 	"strings"
 
-	"github.com/linerate/linerate/internal/ceiling"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/host/ceiling"
 )
 
 const (

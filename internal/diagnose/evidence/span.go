@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/watch"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/watch"
 )
 
 // Run is one test between the two hosts.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/linerate/linerate/internal/unit"
+	"github.com/linerate/linerate/internal/base/unit"
 )
 
 // combine gives the confidence that independent pieces of evidence make together: one minus the chance that all of them mislead.

@@ -3,8 +3,8 @@ package flows
 import (
 	"fmt"
 
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/knob"
 )
 
 // bloatNotice and bloatWarning are what a queue adds to the round trip, seconds. 30 ms is what a voice call can spare on top of a short path (ITU-T G.114 asks

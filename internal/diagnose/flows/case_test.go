@@ -9,8 +9,8 @@ import (
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/watch"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/watch"
 )
 
 // seen is one direction of a run in the few numbers that tests of this room vary: a stream of three seconds with six interim rates.

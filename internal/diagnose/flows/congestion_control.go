@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/traffic"
 )
 

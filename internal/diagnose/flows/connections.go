@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/watch"
+	"github.com/linerate/linerate/internal/host/watch"
 )
 
 // What a watched connection must have done to be judged: sent for half of the time, and enough of it that shares mean something. An idle connection is never

@@ -3,9 +3,9 @@ package flows
 import (
 	"fmt"
 
-	"github.com/linerate/linerate/internal/ceiling"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/host/ceiling"
 )
 
 const (

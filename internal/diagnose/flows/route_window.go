@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/knob"
 )
 
 // routeWindowClamped: the receiver's route towards the sender has a window metric (RTAX_WINDOW), and the window never passed what

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/host/watch"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/watch"
 )
 
 // mtus sets the interfaces of both hosts.

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/host/watch"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/watch"
 )
 
 func TestTimeouts(t *testing.T) {

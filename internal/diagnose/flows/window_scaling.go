@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/knob"
 )
 
 // unscaledWindow is the largest window that fits the 16 bits of a TCP header without the window-scale option (RFC 7323).

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/knob"
 )
 
 // busyRemote is how busy a processor far from the card has to be for the distance to matter: below, it has the time to wait for memory.

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/knob"
 )
 
 const (

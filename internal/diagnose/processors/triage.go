@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/knob"
 )
 
 // Triage answers, for one host that was watched, what people ask vmstat, mpstat, sar and /proc/interrupts one after the other: is the host busy, which

@@ -6,7 +6,7 @@ import (
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/watch"
+	"github.com/linerate/linerate/internal/host/watch"
 )
 
 // interrupted is a host of four processors whose CPU 0 spends its time as given, with one interrupt of eth0 on it.

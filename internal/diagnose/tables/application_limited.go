@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/watch"
+	"github.com/linerate/linerate/internal/host/watch"
 )
 
 const (

@@ -3,8 +3,8 @@ package tables
 import (
 	"fmt"
 
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/knob"
 )
 
 // neighbourTableFull: there are more hosts on the wire than the kernel may remember, so that packets to one more of them cannot be sent (ENOBUFS).

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/knob"
 )
 
 const (

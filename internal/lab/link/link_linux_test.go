@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/linerate/linerate/internal/nl"
+	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
 // inNamespace runs f on a thread in a new network namespace; the thread is thrown away. It skips without the right to do so, except

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/linerate/linerate/internal/procfs"
+	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
 // look is how long the machine is watched before a world is made; long beside the hundredths of a second in which /proc/stat counts.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/lab/scenario"
 	"github.com/linerate/linerate/internal/report"
 )

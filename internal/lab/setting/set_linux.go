@@ -8,12 +8,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/linerate/linerate/internal/knob"
-	"github.com/linerate/linerate/internal/knob/live"
-	"github.com/linerate/linerate/internal/nl"
-	"github.com/linerate/linerate/internal/nl/ethtool"
-	"github.com/linerate/linerate/internal/nl/route"
-	"github.com/linerate/linerate/internal/nl/tc"
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/change/knob/live"
+	"github.com/linerate/linerate/internal/kernel/nl"
+	"github.com/linerate/linerate/internal/kernel/nl/ethtool"
+	"github.com/linerate/linerate/internal/kernel/nl/route"
+	"github.com/linerate/linerate/internal/kernel/nl/tc"
 )
 
 // Set makes one setting true in this process's namespaces; c is a client of the network namespace, which sysctls do without.

@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/linerate/linerate/internal/nl"
-	"github.com/linerate/linerate/internal/nl/ethtool"
-	"github.com/linerate/linerate/internal/nl/route"
+	"github.com/linerate/linerate/internal/kernel/nl"
+	"github.com/linerate/linerate/internal/kernel/nl/ethtool"
+	"github.com/linerate/linerate/internal/kernel/nl/route"
 )
 
 // sysctlName is the knob of a file below /proc/sys: dots between elements, unless one of them has a dot itself.

@@ -7,11 +7,11 @@ import (
 	"io"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/progress"
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/lab"
 	"github.com/linerate/linerate/internal/lab/scenario"
-	"github.com/linerate/linerate/internal/progress"
 	"github.com/linerate/linerate/internal/report"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // Scenario is the write-up of 2005 in small: a fast, long path and a receiver with the buffers of its day.

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/words"
-	"github.com/linerate/linerate/internal/tune"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // ladder is the plot of every trial's effect with its interval, on an axis on which twice and half are equally far.

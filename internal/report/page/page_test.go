@@ -13,9 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/page"
-	"github.com/linerate/linerate/internal/tune"
 )
 
 var update = flag.Bool("update", false, "write golden files anew")

@@ -5,10 +5,10 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/words"
-	"github.com/linerate/linerate/internal/tune"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // series is the plot of every segment in order.

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/words"
-	"github.com/linerate/linerate/internal/tune"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // view is what the page shows: plain strings and positions, nothing to decide any more.

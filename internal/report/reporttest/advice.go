@@ -1,7 +1,7 @@
 package reporttest
 
 import (
-	"github.com/linerate/linerate/internal/advice"
+	"github.com/linerate/linerate/internal/change/advice"
 	"github.com/linerate/linerate/internal/report"
 )
 

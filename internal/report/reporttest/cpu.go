@@ -5,8 +5,8 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/diagnose/processors"
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/watch"
 	"github.com/linerate/linerate/internal/report"
-	"github.com/linerate/linerate/internal/watch"
 )
 
 // triage is the host of the write-ups: one queue, an interrupt for nearly every frame, and one processor that does nothing else.

@@ -3,7 +3,7 @@ package reporttest
 import (
 	"testing"
 
-	"github.com/linerate/linerate/internal/advice"
+	"github.com/linerate/linerate/internal/change/advice"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/traffic"
 )

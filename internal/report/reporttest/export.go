@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/linerate/linerate/internal/atboot"
-	"github.com/linerate/linerate/internal/export"
+	"github.com/linerate/linerate/internal/change/atboot"
+	"github.com/linerate/linerate/internal/change/export"
 	"github.com/linerate/linerate/internal/report"
 )
 

@@ -1,10 +1,10 @@
 package reporttest
 
 import (
-	"github.com/linerate/linerate/internal/bootconf"
-	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/knob"
-	"github.com/linerate/linerate/internal/persist"
+	"github.com/linerate/linerate/internal/change/bootconf"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/change/persist"
 	"github.com/linerate/linerate/internal/report"
 )
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/report"
-	"github.com/linerate/linerate/internal/tune"
 )
 
 // StoredRun is the sample run with the effects that its segments give, as every run of ours has them.

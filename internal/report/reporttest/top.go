@@ -3,9 +3,9 @@ package reporttest
 import (
 	"time"
 
+	"github.com/linerate/linerate/internal/change/journal"
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
-	"github.com/linerate/linerate/internal/journal"
 	"github.com/linerate/linerate/internal/report"
 )
 

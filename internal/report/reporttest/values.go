@@ -5,16 +5,16 @@ import (
 	"math"
 	"time"
 
-	"github.com/linerate/linerate/internal/bootconf"
-	"github.com/linerate/linerate/internal/ceiling"
+	"github.com/linerate/linerate/internal/change/bootconf"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/journal"
-	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/host/ceiling"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/tune"
 )
 
 // Noon is the time of every sample, in a zone of its own so that no test depends on the machine's.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/linerate/linerate/internal/advice"
+	"github.com/linerate/linerate/internal/change/advice"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/words"
 )

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/linerate/linerate/internal/advice"
+	"github.com/linerate/linerate/internal/change/advice"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/reporttest"
 	"github.com/linerate/linerate/internal/report/text"

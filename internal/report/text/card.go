@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/report/words"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // cardText says in one sentence what a card is and how it is set, as far as the table of interfaces has no column for it. Empty: nothing is known.

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/diagnose/processors"
 	"github.com/linerate/linerate/internal/report"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // How much of a triage fits one screen: hosts have hundreds of processors, and the idle ones are all alike.

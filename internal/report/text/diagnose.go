@@ -5,11 +5,11 @@ import (
 	"io"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose"
-	"github.com/linerate/linerate/internal/knob"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/words"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // How much of a verdict goes onto one screen. What is left out is counted, and --verbose has it.

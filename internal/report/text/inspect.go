@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/report"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // shownSettings are the settings of the first screen; the document has all.

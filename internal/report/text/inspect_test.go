@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/owner"
+	"github.com/linerate/linerate/internal/host/owner"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/reporttest"
 	"github.com/linerate/linerate/internal/report/text"

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/report"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // labColumns keeps the lines of scenarios that are printed as they finish under one another.

@@ -5,9 +5,9 @@ import (
 	"io"
 	"slices"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // Measure writes a measure document as one screen of text.

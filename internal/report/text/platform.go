@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/owner"
-	"github.com/linerate/linerate/internal/unit"
+	"github.com/linerate/linerate/internal/host/owner"
 )
 
 // ownersText says in one line who else turns the knobs of this host, those that run before those that write when it boots.

@@ -5,8 +5,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // maxCurve is how many columns a curve takes; longer ones are thinned out by their largest values.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/words"
-	"github.com/linerate/linerate/internal/tune"
 )
 
 // Runs writes the list of stored runs, newest first.

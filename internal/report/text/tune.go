@@ -5,11 +5,11 @@ import (
 	"io"
 	"unicode/utf8"
 
-	"github.com/linerate/linerate/internal/journal"
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/words"
-	"github.com/linerate/linerate/internal/tune"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // Tune writes a tune document: the outcome in one line, before and after, the ladder of trials, and what was left on the hosts.

@@ -4,10 +4,10 @@ import (
 	"io"
 	"strings"
 
-	"github.com/linerate/linerate/internal/knob"
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/words"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // TunePlan writes what a tune would do and what stands in its way: what limits the path, each candidate with its levels, what it disturbs and

@@ -8,10 +8,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/report"
-	"github.com/linerate/linerate/internal/stats"
-	"github.com/linerate/linerate/internal/tune"
-	"github.com/linerate/linerate/internal/unit"
 )
 
 // Headline says what a tune came to: its result in one or two words, with a capital (Proved, Not proved, Nothing to tune, Not finished), and a sentence.

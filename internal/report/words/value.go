@@ -5,11 +5,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose"
-	"github.com/linerate/linerate/internal/knob"
-	"github.com/linerate/linerate/internal/stats"
-	"github.com/linerate/linerate/internal/tune"
-	"github.com/linerate/linerate/internal/unit"
+	"github.com/linerate/linerate/internal/experiment/tune"
 )
 
 // beyond is where numbers are no longer quantities that anybody has seen: they are printed with an exponent, and not with the three hundred

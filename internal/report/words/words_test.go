@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/report/reporttest"
 	"github.com/linerate/linerate/internal/report/words"
-	"github.com/linerate/linerate/internal/tune"
 )
 
 // TestHeadlineWithoutTrials tells a path on which there is nothing to tune from a run that ended before it could try anything.

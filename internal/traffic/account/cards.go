@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/linerate/linerate/internal/nicstat"
+	"github.com/linerate/linerate/internal/host/nicstat"
 )
 
 // trouble is one kind of loss of one interface. Cards tell it at several places, standard and their own, of which the largest is believed.

@@ -1,7 +1,7 @@
 package account
 
 import (
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 

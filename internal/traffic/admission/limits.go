@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/linerate/linerate/internal/unit"
+	"github.com/linerate/linerate/internal/base/unit"
 )
 
 // Unlimited is the value of a field of [Limits] that bounds nothing.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/wire"
 )
 

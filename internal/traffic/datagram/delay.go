@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/linerate/linerate/internal/stats"
+	"github.com/linerate/linerate/internal/base/stats"
 )
 
 // jitter is the interarrival jitter of RFC 3550 §6.4.1: the smoothed difference of transit times of packets that arrived one after the other. The clocks

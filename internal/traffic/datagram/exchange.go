@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/linerate/linerate/internal/stats"
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 

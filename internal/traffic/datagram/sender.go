@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/linerate/linerate/internal/stats"
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 

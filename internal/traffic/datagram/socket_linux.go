@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
 // Socket is one connected UDP socket. A sender, a receiver and the dialect's own [Socket.Send] and [Socket.Receive] may use it at the same

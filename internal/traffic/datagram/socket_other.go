@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
 // Socket is one connected UDP socket of package net: this system has no bare descriptors that we know to handle. A sender, a receiver and the dialect's

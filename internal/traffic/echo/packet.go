@@ -3,7 +3,7 @@ package echo
 import (
 	"encoding/binary"
 
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
 // TokenBytes is the length of the token in front of every ping, by which a Server knows whom to answer and a pinger knows its own.

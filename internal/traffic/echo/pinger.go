@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/linerate/linerate/internal/stats"
+	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 

@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
 // echoSocket exchanges pings with one address over UDP.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
 // Multiplex lets many stream workers share one thread per CPU, when there are more than a few per CPU, and tells how many threads all workers then need. Call it

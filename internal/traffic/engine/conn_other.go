@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
 // Name is the Method of results of TCP tests.

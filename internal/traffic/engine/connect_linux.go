@@ -8,8 +8,8 @@ import (
 	"net/netip"
 	"sync"
 
-	"github.com/linerate/linerate/internal/stats"
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
 // NewConnector makes the worker that opens a connection, asks, reads the answer and closes, again and again, and times the whole of each.

@@ -2,7 +2,7 @@
 
 package engine
 
-import "github.com/linerate/linerate/internal/sys"
+import "github.com/linerate/linerate/internal/kernel/sys"
 
 var errConnect = &sys.UnsupportedError{Feature: "connection tests"}
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
 // connectPair is a connector and the acceptor it talks to.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
 // So many streams per CPU have threads of their own; more share them, where they can, see Multiplex. A thread that sends on several streams in turn is as fast as one

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
 // StreamSupport tells which ways to move a stream work on this host. Nil is yes, [sys.ErrNotSupported] is no, [ErrCorrupt] is that the payload comes out other than it

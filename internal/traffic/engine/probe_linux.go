@@ -5,7 +5,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
 // probeMethods sends probeBytes from one socket to another by the given methods.

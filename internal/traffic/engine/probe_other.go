@@ -2,7 +2,7 @@
 
 package engine
 
-import "github.com/linerate/linerate/internal/sys"
+import "github.com/linerate/linerate/internal/kernel/sys"
 
 // race is never run: there is one way to send.
 func race(one, other SendMethod) (costOne, costOther float64) { return 0, 0 }

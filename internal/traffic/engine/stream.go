@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
 // Sizes of one system call, in bytes.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
 const (

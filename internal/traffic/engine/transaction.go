@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/linerate/linerate/internal/stats"
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
 // TransactionOptions say what is asked and answered.

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/linerate/linerate/internal/stats"
-	"github.com/linerate/linerate/internal/sys"
+	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
 // Tally is what one worker counts: it alone writes, the conductor of the test reads. It fills cache lines that nobody else touches.

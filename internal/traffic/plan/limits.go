@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/linerate/linerate/internal/unit"
+	"github.com/linerate/linerate/internal/base/unit"
 )
 
 // Limits are what a far side grants to anybody who may run tests at all. The zero value of a field is its default.

@@ -1,0 +1,38 @@
+package daemon
+
+import (
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/hub/internal/record"
+	"github.com/linerate/linerate/internal/host/sample"
+)
+
+// TestBusy: the busier direction counts, of this host alone, and an interface of which nothing is known is not idle.
+func TestBusy(t *testing.T) {
+	store, err := record.Open(record.Options{Dir: t.TempDir(), Host: "near", MinFreeBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	d := &daemon{config: Config{Host: "near"}, store: store}
+	metrics := make(map[string]*sample.Metric)
+	for _, m := range sample.Metrics() {
+		metrics[m.Name] = m
+	}
+	in := &sample.Series{Metric: metrics["linerate_interface_receive_bytes_total"], Values: []string{"eth0"}}
+	out := &sample.Series{Metric: metrics["linerate_interface_transmit_bytes_total"], Values: []string{"eth0"}}
+	now := time.Now().Truncate(time.Second)
+	for i := range 11 {
+		r := &sample.Reading{Time: now.Add(time.Duration(i-10) * time.Second), Points: []sample.Point{{Series: in, Value: float64(i) * 1e6}, {Series: out, Value: float64(i) * 5e6}}}
+		if err := store.Append(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rate, known := d.busy(t.Context(), "eth0"); !known || rate < 39e6 || rate > 41e6 {
+		t.Errorf("eth0 carries %v, %v; want 40 Mb/s", rate, known)
+	}
+	if rate, known := d.busy(t.Context(), "eth1"); known {
+		t.Errorf("eth1 carries %v", rate)
+	}
+}

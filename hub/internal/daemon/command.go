@@ -1,0 +1,319 @@
+package daemon
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/linerate/linerate/hub/internal/web"
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/report"
+)
+
+// version is set by the build (see Makefile); a plain `go build` says "devel".
+var version = "devel"
+
+// Where the hub listens, and where it looks for `linerate agent`.
+const (
+	DefaultListen = "127.0.0.1:7071"
+	DefaultAgent  = "/run/linerate/agent.sock"
+)
+
+//go:embed linerate-hub.service
+var unitFile string
+
+// app is what a command knows of the world around it.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	env      func(string) string
+	json     bool
+}
+
+// The exit statuses are those of linerate (design §4).
+const (
+	exitOK           = 0
+	exitFailed       = 1
+	exitUsage        = 2
+	exitNotPermitted = 10
+	exitLocked       = 11
+)
+
+// usageError is a mistake in what was typed or in the file.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// Main runs the command line args (args[0] is the program's name) and returns the exit status. Ctrl-C and SIGTERM are the normal end of the daemon.
+func Main(args []string, in io.Reader, out, errw io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	a := &app{in: in, out: out, err: errw, env: os.Getenv}
+	root := a.rootCommand()
+	root.SetArgs(args[1:])
+	return a.finish(root.ExecuteContext(ctx))
+}
+
+func exitStatus(err error) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.Is(err, durable.ErrLocked):
+		return exitLocked
+	case errors.Is(err, fs.ErrPermission):
+		return exitNotPermitted
+	}
+	return exitFailed
+}
+
+// finish prints the error, if any, and gives the status.
+func (a *app) finish(err error) int {
+	status := exitStatus(err)
+	if err == nil {
+		return status
+	}
+	text := strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	var hint string
+	if h := (interface{ Hint() string })(nil); errors.As(err, &h) {
+		hint = h.Hint()
+	}
+	report.NewError(text, hint, status).Tell(a.err, "linerate-hub", a.json)
+	return status
+}
+
+const exitHelp = `
+EXIT STATUS
+  0 ok · 1 failed · 2 usage · 10 not permitted · 11 the history is open in another process
+`
+
+// runFlags are those of the daemon; what is not given leaves the file's word, or the default.
+type runFlags struct {
+	config string
+	log    string
+	flags  Config
+	keep   string
+	size   string
+}
+
+func (a *app) rootCommand() *cobra.Command {
+	var f runFlags
+	root := &cobra.Command{
+		Use:   "linerate-hub",
+		Short: "Keep the history of this host, and show what changed and what it did",
+		Long: `linerate-hub reads this host every second without any privilege, keeps what it read, and shows it on a page:
+rates, packets, losses by place, processors and interrupts, with every change, tune, measurement, restart and verdict
+on the same time line. It answers Prometheus's queries, so that Grafana can use it as a data source.
+
+Start it and open http://` + DefaultListen + `/. It listens there until it is told otherwise, and then wants a password or
+client certificates.`,
+		Example: "  linerate-hub\n  linerate-hub --retention 30d --max-size 10GB\n" +
+			"  linerate-hub password --data /srv/hub && linerate-hub --data /srv/hub --listen 0.0.0.0:7071\n" +
+			"  linerate-hub unit > /etc/systemd/system/linerate-hub.service",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          asUsage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, _, err := a.configured(&f)
+			if err != nil {
+				return err
+			}
+			logger, err := a.logger(f.log)
+			if err != nil {
+				return err
+			}
+			return Run(cmd.Context(), c, Options{Logger: logger, Notify: a.env("NOTIFY_SOCKET")})
+		},
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print one JSON document, and errors as JSON")
+	root.PersistentFlags().StringVar(&f.config, "config", "", "file of settings (default hub.yaml in /etc/linerate-hub, if it is there)")
+	root.PersistentFlags().StringVar(&f.flags.Data, "data", "", "directory of the history (default /var/lib/linerate-hub for root and systemd, else $XDG_STATE_HOME/linerate-hub)")
+	flags := root.Flags()
+	flags.StringVar(&f.flags.Listen, "listen", "", "address of the page and the APIs (default "+DefaultListen+")")
+	flags.StringSliceVar(&f.flags.Names, "name", nil, "a name by which browsers may ask for the page; may be given again")
+	flags.StringVar(&f.keep, "retention", "", "how long samples are kept (default 15d)")
+	flags.StringVar(&f.size, "max-size", "", "what samples may take on disk (default 4GB)")
+	flags.StringVar(&f.flags.PasswordFile, "password-file", "", "the password, as 'linerate-hub password' has written it (default password in the history's directory, if it is there)")
+	flags.StringVar(&f.flags.Certificate, "tls-certificate", "", "certificate of the page (default one of its own making where it needs one)")
+	flags.StringVar(&f.flags.Key, "tls-key", "", "its key")
+	flags.StringVar(&f.flags.ClientCA, "client-ca", "", "who signs the certificates of those who may ask")
+	flags.StringVar(&f.flags.State, "state", "", "where linerate keeps its journal, runs and measurements (also LINERATE_STATE; default /var/lib/linerate)")
+	flags.StringVar(&f.flags.Agent, "agent", "", "socket of 'linerate agent', for a hub that may not read them itself (default "+DefaultAgent+")")
+	flags.StringVar(&f.log, "log", "text", "form of the log on standard error: text, json")
+
+	for _, c := range []*cobra.Command{a.checkCommand(&f), a.passwordCommand(&f), a.unitCommand(), a.versionCommand()} {
+		c.Args = asUsage(cobra.NoArgs)
+		finishHelp(c)
+		root.AddCommand(c)
+	}
+	finishHelp(root)
+	return root
+}
+
+func asUsage(args cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, given []string) error {
+		if err := args(cmd, given); err != nil {
+			return usageError{err}
+		}
+		return nil
+	}
+}
+
+// finishHelp ends every help with the statuses.
+func finishHelp(c *cobra.Command) { c.SetHelpTemplate(c.HelpTemplate() + exitHelp) }
+
+// configured joins file, flags and defaults; the name is that of the file that was read.
+func (a *app) configured(f *runFlags) (Config, string, error) {
+	c, name, err := configAt(f.config, a.env)
+	if err != nil {
+		return c, name, usageError{err}
+	}
+	set := func(to *string, given string) {
+		if given != "" {
+			*to = given
+		}
+	}
+	g := &f.flags
+	set(&c.Listen, g.Listen)
+	set(&c.Data, g.Data)
+	set(&c.PasswordFile, g.PasswordFile)
+	set(&c.Certificate, g.Certificate)
+	set(&c.Key, g.Key)
+	set(&c.ClientCA, g.ClientCA)
+	set(&c.State, g.State)
+	set(&c.Agent, g.Agent)
+	if len(g.Names) > 0 {
+		c.Names = g.Names
+	}
+	if f.keep != "" {
+		d, err := unit.ParseSpan(f.keep)
+		if err != nil || d <= 0 {
+			return c, name, usageError{fmt.Errorf("--retention %q is no time: give 36h, 15d or 2w", f.keep)}
+		}
+		c.Retention = d
+	}
+	if f.size != "" {
+		if err := c.MaxSize.parse(f.size); err != nil {
+			return c, name, usageError{fmt.Errorf("--max-size %s: %w", f.size, err)}
+		}
+	}
+	if err := c.fill(a.env, os.Geteuid() == 0); err != nil {
+		return c, name, usageError{err}
+	}
+	if err := c.Validate(); err != nil {
+		return c, name, usageError{err}
+	}
+	return c, name, nil
+}
+
+func (a *app) logger(form string) (*slog.Logger, error) {
+	switch form {
+	case "text":
+		return slog.New(slog.NewTextHandler(a.err, nil)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(a.err, nil)), nil
+	}
+	return nil, usageError{fmt.Errorf("--log %q: not one of text, json", form)}
+}
+
+func (a *app) checkCommand(f *runFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check",
+		Short: "Say whether the file of settings can be meant, and what follows from it",
+		RunE: func(*cobra.Command, []string) error {
+			c, name, err := a.configured(f)
+			if err != nil {
+				return err
+			}
+			return a.printCheck(c, name)
+		},
+	}
+}
+
+func (a *app) passwordCommand(f *runFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "password",
+		Short: "Set the password of the page, from the first line of standard input",
+		RunE: func(*cobra.Command, []string) error {
+			c, _, err := a.configured(f)
+			if err != nil {
+				return err
+			}
+			line, err := a.readPassword()
+			if err != nil {
+				return err
+			}
+			name := c.passwordFile()
+			if err := os.MkdirAll(c.Data, 0o700); err != nil {
+				return err
+			}
+			if err := web.WritePassword(name, line); err != nil {
+				return err
+			}
+			fmt.Fprintf(a.err, "linerate-hub: password stored in %s; a running hub takes it at its next start\n", name)
+			return nil
+		},
+	}
+}
+
+// readPassword reads one line: from a terminal without showing it.
+func (a *app) readPassword() (string, error) {
+	if file, ok := a.in.(*os.File); ok {
+		if secret, ok, err := fromTerminal(file, a.err); ok {
+			return secret, err
+		}
+	}
+	line, err := bufio.NewReader(io.LimitReader(a.in, 1<<12)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("read password: %w", err)
+	}
+	return strings.TrimRight(line, "\r\n"), nil
+}
+
+func (a *app) unitCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "unit",
+		Short: "Print the systemd unit: a user made up for it, and everything else forbidden",
+		RunE: func(*cobra.Command, []string) error {
+			own, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("find the path of this program: %w", err)
+			}
+			_, err = io.WriteString(a.out, Unit(own))
+			return err
+		},
+	}
+}
+
+// Unit is the systemd unit of a hub whose program lies at path.
+func Unit(path string) string { return strings.ReplaceAll(unitFile, "@COMMAND@", path) }
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(a.out, "linerate-hub %s\n", version)
+			return err
+		},
+	}
+}

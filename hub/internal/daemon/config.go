@@ -1,0 +1,202 @@
+package daemon
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/linerate/linerate/hub/internal/alert"
+	"github.com/linerate/linerate/hub/internal/record"
+	"github.com/linerate/linerate/hub/internal/schedule"
+	"github.com/linerate/linerate/internal/base/unit"
+)
+
+// Config is what the file given with --config may say; the flags of the same names override it. The zero value is a hub of its defaults.
+type Config struct {
+	Listen string   `yaml:"listen"` // HOST:PORT; default 127.0.0.1:7071
+	Names  []string `yaml:"names"`  // by which browsers may ask for the page, besides localhost and the address listened on
+	Data   string   `yaml:"data"`   // directory of the history
+	Host   string   `yaml:"host"`   // the name under which this host's series are kept; default: the host name
+
+	Retention unit.Span `yaml:"retention"` // how long samples are kept; default 15d
+	MaxSize   Size      `yaml:"max_size"`  // what the samples may take on disk; default 4GB
+	// EventRetention is how long events and their documents are kept; default 400d, since a change is asked for after a year.
+	EventRetention unit.Span `yaml:"event_retention"`
+
+	PasswordFile string `yaml:"password_file"` // made by `linerate-hub password`
+	Certificate  string `yaml:"tls_certificate"`
+	Key          string `yaml:"tls_key"`
+	ClientCA     string `yaml:"client_ca"`
+
+	State string `yaml:"state"` // where linerate keeps its journal, runs and measurements on this host; default /var/lib/linerate
+	Agent string `yaml:"agent"` // socket of `linerate agent`, for a hub that may not read State itself; default /run/linerate/agent.sock
+
+	Schedules    []schedule.Config `yaml:"schedules"`
+	RemoteWrites []RemoteWrite     `yaml:"remote_write"`
+	Alerts       []alert.Config    `yaml:"alerts"` // besides the rules that come with the hub; `off: true` ends one of those
+}
+
+// Size is an amount of bytes as package unit reads it.
+type Size int64
+
+// UnmarshalYAML reads one.
+func (s *Size) UnmarshalYAML(n *yaml.Node) error {
+	if err := s.parse(n.Value); err != nil {
+		return fmt.Errorf("line %d: %w", n.Line, err)
+	}
+	return nil
+}
+
+func (s *Size) parse(text string) error {
+	b, err := unit.ParseBytes(text)
+	if err == nil && b <= 0 {
+		err = errors.New("must be more than nothing")
+	}
+	if err == nil {
+		*s = Size(b)
+	}
+	return err
+}
+
+// ReadConfig reads a file of YAML. Unknown keys are errors, because a misspelt limit is no limit.
+func ReadConfig(name string) (Config, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		return Config{}, err
+	}
+	c, err := ParseConfig(b)
+	if err != nil {
+		return Config{}, fmt.Errorf("read %s: %w", name, err)
+	}
+	return c, nil
+}
+
+// ParseConfig reads what a file says and looks at it by itself: see [Config.Validate].
+func ParseConfig(b []byte) (Config, error) {
+	var c Config
+	d := yaml.NewDecoder(bytes.NewReader(b))
+	d.KnownFields(true)
+	if err := d.Decode(&c); err != nil && !errors.Is(err, io.EOF) { // an empty file says nothing
+		return Config{}, oneLine(err)
+	}
+	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return Config{}, errors.New("more than one document")
+	}
+	return c, c.Validate()
+}
+
+// oneLine keeps what the decoder says on one line.
+func oneLine(err error) error {
+	return errors.New(strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " "))
+}
+
+// Validate says what cannot be meant, before anything is opened.
+func (c *Config) Validate() error {
+	if err := schedule.Validate(c.Schedules); err != nil {
+		return err
+	}
+	if err := alert.Validate(c.Alerts); err != nil {
+		return err
+	}
+	for _, rule := range c.Alerts {
+		if rule.Query == "" {
+			continue
+		}
+		if err := record.CheckQuery(rule.Query); err != nil {
+			return fmt.Errorf("alert %s: %w", rule.Name, err)
+		}
+	}
+	if c.Retention < 0 || c.EventRetention < 0 {
+		return errors.New("retention: must be longer than nothing")
+	}
+	for _, w := range c.RemoteWrites {
+		if err := w.Validate(); err != nil {
+			return err
+		}
+	}
+	if (c.Certificate == "") != (c.Key == "") {
+		return errors.New("tls_certificate and tls_key: give both or none")
+	}
+	return nil
+}
+
+// fill puts the defaults where nothing was said. The environment is that of the process: systemd names the directory that it made (STATE_DIRECTORY).
+func (c *Config) fill(env func(string) string, root bool) error {
+	if c.Listen == "" {
+		c.Listen = DefaultListen
+	}
+	if c.Host == "" {
+		name, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("read the host's name: %w", err)
+		}
+		c.Host = name
+	}
+	if c.Data == "" {
+		switch home := env("XDG_STATE_HOME"); {
+		case env("STATE_DIRECTORY") != "":
+			c.Data, _, _ = strings.Cut(env("STATE_DIRECTORY"), ":")
+		case root:
+			c.Data = "/var/lib/linerate-hub"
+		case home != "":
+			c.Data = filepath.Join(home, "linerate-hub")
+		case env("HOME") != "":
+			c.Data = filepath.Join(env("HOME"), ".local", "state", "linerate-hub")
+		default:
+			return errors.New("choose a directory for the history: no HOME is set; give --data DIR")
+		}
+	}
+	if c.State == "" {
+		c.State = env("LINERATE_STATE")
+	}
+	if c.State == "" {
+		c.State = "/var/lib/linerate"
+	}
+	if c.Agent == "" {
+		c.Agent = DefaultAgent
+	}
+	if c.Retention == 0 {
+		c.Retention = unit.Span(15 * 24 * time.Hour)
+	}
+	if c.MaxSize == 0 {
+		c.MaxSize = 4e9
+	}
+	if c.EventRetention == 0 {
+		c.EventRetention = unit.Span(400 * 24 * time.Hour)
+	}
+	return nil
+}
+
+// configAt reads the file that was named, or the one that systemd's ConfigurationDirectory= or root's habit may hold; a default that is not there is none.
+func configAt(name string, env func(string) string) (Config, string, error) {
+	if name != "" {
+		c, err := ReadConfig(name)
+		return c, name, err
+	}
+	dir, _, _ := strings.Cut(env("CONFIGURATION_DIRECTORY"), ":")
+	if dir == "" {
+		dir = "/etc/linerate-hub"
+	}
+	name = filepath.Join(dir, "hub.yaml")
+	c, err := ReadConfig(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Config{}, "", nil
+	}
+	return c, name, err
+}
+
+// passwordFile is where the password of the page lies.
+func (c *Config) passwordFile() string {
+	if c.PasswordFile != "" {
+		return c.PasswordFile
+	}
+	return filepath.Join(c.Data, "password")
+}

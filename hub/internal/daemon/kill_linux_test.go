@@ -1,0 +1,236 @@
+package daemon_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// killRounds is how often the hub is killed; LINERATE_KILL_ROUNDS asks for another number. Package record has the test of the history itself, with many series and
+// made-up time; this one has the whole daemon, real seconds and a page that is asked without pause.
+const killRounds = 3
+
+// mayForget is how much of the history may be gone, in seconds.
+const mayForget = 10
+
+// TestHubIsKilled kills a hub that samples and answers, at random moments, and asks the next one for every second of the one before.
+func TestHubIsKilled(t *testing.T) {
+	rounds := killRounds
+	if v := os.Getenv("LINERATE_KILL_ROUNDS"); v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rounds = n
+	}
+	dir := t.TempDir()
+	random := rand.New(rand.NewPCG(3, 4))
+	type span struct{ first, last int64 }
+	var spans []span
+	var starts []time.Duration
+	for round := range rounds {
+		h := startHub(t, dir)
+		starts = append(starts, h.took)
+		// Everything that was there before the last kill is there now.
+		for i, s := range spans {
+			if i < len(spans)-3 {
+				continue // the one before has looked at it; all of it is looked at in the end
+			}
+			if have, want := h.count(t, s.first, s.last), s.last-s.first+1; want-have > mayForget {
+				t.Fatalf("round %d: of %d seconds of start %d there are %d", round, want, i, have)
+			}
+		}
+		first := h.newest(t)
+		stop := h.load()
+		time.AfterFunc(2*time.Second+time.Duration(random.IntN(2000))*time.Millisecond, func() { _ = h.cmd.Process.Kill() })
+		last := first
+		for {
+			n, err := h.newestNow()
+			if err != nil {
+				break // killed
+			}
+			last = max(last, n)
+		}
+		stop()
+		h.wait(t)
+		spans = append(spans, span{first, last})
+	}
+	h := startHub(t, dir)
+	var seconds, lost int64
+	for i, s := range spans {
+		want, have := s.last-s.first+1, h.count(t, s.first, s.last)
+		seconds += want
+		lost = max(lost, want-have)
+		if want-have > mayForget {
+			t.Errorf("of %d seconds of start %d there are %d", want, i, have)
+		}
+	}
+	if got := h.get(t, "/api/linerate/v1/status", nil); !strings.Contains(got, `"state":"ok"`) {
+		t.Errorf("after %d kills: %s", rounds, got)
+	}
+	_ = h.cmd.Process.Kill()
+	h.wait(t)
+	slices.Sort(starts)
+	t.Logf("%d kills, %d s of history, most lost of one start %d s, from exec to the first answer of a query: median %v, worst %v", rounds, seconds, lost,
+		starts[len(starts)/2].Round(time.Millisecond), starts[len(starts)-1].Round(time.Millisecond))
+}
+
+// running is a hub of its own process.
+type running struct {
+	cmd    *exec.Cmd
+	url    string
+	stderr *bytes.Buffer
+	took   time.Duration // from exec to the first answer of a query
+	client *http.Client
+}
+
+func startHub(t *testing.T, dir string, flags ...string) *running {
+	t.Helper()
+	h := &running{stderr: new(bytes.Buffer), client: &http.Client{Timeout: 20 * time.Second}}
+	h.cmd = exec.CommandContext(t.Context(), os.Args[0], append([]string{"--data", dir, "--listen", "127.0.0.1:0"}, flags...)...)
+	h.cmd.Env = append(os.Environ(), asHub+"=1")
+	pipe, err := h.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if err := h.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.cmd.Process.Kill() })
+	lines := bufio.NewScanner(io.TeeReader(pipe, h.stderr))
+	for h.url == "" && lines.Scan() {
+		if _, rest, ok := strings.Cut(lines.Text(), "the page is at "); ok {
+			h.url, _, _ = strings.Cut(rest, `/"`)
+		}
+	}
+	if h.url == "" {
+		t.Fatalf("the hub did not start: %s", h.stderr)
+	}
+	go func() { _, _ = io.Copy(io.Discard, pipe) }()
+	for {
+		if _, err := h.newestNow(); err == nil {
+			h.took = time.Since(began)
+			return h
+		}
+	}
+}
+
+func (h *running) wait(t *testing.T) {
+	t.Helper()
+	var exit *exec.ExitError
+	if err := h.cmd.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		t.Fatalf("the hub ended by itself: %v: %s", err, h.stderr)
+	}
+}
+
+// load asks what a page asks, without pause, until stop is called.
+func (h *running) load() (stop func()) {
+	var askers sync.WaitGroup
+	done := make(chan struct{})
+	for _, query := range []string{"rate(linerate_interface_receive_bytes_total[1m])", "sum by (mode) (rate(linerate_cpu_seconds_total[10s]))"} {
+		askers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				now := time.Now().Unix()
+				r, err := h.client.Get(h.url + "/api/v1/query_range?" + url.Values{"query": {query}, "start": {fmt.Sprint(now - 3600)}, "end": {fmt.Sprint(now)}, "step": {"10"}}.Encode())
+				if err != nil {
+					return
+				}
+				_, _ = io.Copy(io.Discard, r.Body)
+				r.Body.Close()
+			}
+		})
+	}
+	return func() { close(done); askers.Wait() }
+}
+
+func (h *running) get(t *testing.T, path string, v url.Values) string {
+	t.Helper()
+	b, err := h.fetch(path, v)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return string(b)
+}
+
+func (h *running) fetch(path string, v url.Values) ([]byte, error) {
+	r, err := h.client.Get(h.url + path + "?" + v.Encode())
+	if err != nil {
+		return nil, err
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(r.Body)
+	if err == nil && r.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", r.Status, b)
+	}
+	return b, err
+}
+
+// number asks for one number.
+func (h *running) number(query string, at int64) (int64, error) {
+	v := url.Values{"query": {query}}
+	if at != 0 {
+		v.Set("time", fmt.Sprint(at))
+	}
+	b, err := h.fetch("/api/v1/query", v)
+	if err != nil {
+		return 0, err
+	}
+	var answer struct {
+		Data struct {
+			Result []struct{ Value [2]any }
+		}
+	}
+	if err := json.Unmarshal(b, &answer); err != nil {
+		return 0, err
+	}
+	if len(answer.Data.Result) != 1 {
+		return 0, fmt.Errorf("%s: %d results", query, len(answer.Data.Result))
+	}
+	n, err := strconv.ParseFloat(answer.Data.Result[0].Value[1].(string), 64)
+	return int64(n), err
+}
+
+// newestNow is the second of the newest sample.
+func (h *running) newestNow() (int64, error) {
+	return h.number(`max(timestamp(linerate_interface_up{interface="lo"}))`, 0)
+}
+
+func (h *running) newest(t *testing.T) int64 {
+	t.Helper()
+	n, err := h.newestNow()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// count is how many of the seconds from first to last have a sample.
+func (h *running) count(t *testing.T, first, last int64) int64 {
+	t.Helper()
+	n, err := h.number(fmt.Sprintf(`count_over_time(linerate_interface_up{interface="lo"}[%ds])`, last-first+1), last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

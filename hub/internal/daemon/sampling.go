@@ -1,0 +1,170 @@
+package daemon
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/linerate/linerate/hub/internal/record"
+	"github.com/linerate/linerate/hub/internal/record/remote"
+	"github.com/linerate/linerate/hub/internal/schedule"
+	"github.com/linerate/linerate/internal/host/sample"
+	"github.com/linerate/linerate/internal/kernel/sys"
+)
+
+// The sources of readings, as the board names them.
+const (
+	sourceHost = "host"
+	sourceHub  = "hub"
+	sourceRuns = "measurements"
+)
+
+// interval is between two readings of this host.
+const interval = time.Second
+
+// sampleHost reads this host each second until the context ends. It is the one part of the hub that has a time to keep, so nothing that can wait for somebody
+// else is done here: appending is to memory and to a log that the kernel writes, and a disk that refuses costs no time (package record).
+func (d *daemon) sampleHost(ctx context.Context, s *sample.Sampler) {
+	// Full seconds of the wall clock, whatever was missed or the clock was set to: samples of all hosts lie on top of each other.
+	for tick := range ticks(ctx, interval) {
+		r, err := s.Read(tick)
+		if d.board.problem("sampling", err) {
+			d.told("sampling", err)
+		}
+		if err != nil {
+			continue
+		}
+		d.append(r)
+		d.board.put(sourceHost, r)
+		d.follower.Happened(r)
+	}
+}
+
+// append keeps a reading in the history, and hands it to those who have a store already. Neither waits.
+func (d *daemon) append(r *sample.Reading) {
+	err := d.store.Append(r)
+	if d.board.problem("history", err) {
+		d.told("history", err)
+	}
+	for _, w := range d.writers {
+		w.Append(r)
+	}
+}
+
+// busy is what an interface of this host carries in its busier direction, in bits per second, by the last ten seconds of the history. False: that is not known.
+func (d *daemon) busy(ctx context.Context, name string) (bitsPerSecond float64, known bool) {
+	for _, direction := range []string{"receive", "transmit"} {
+		found, err := d.store.Vector(ctx, fmt.Sprintf("8 * rate(linerate_interface_%s_bytes_total{host=%q,interface=%q}[10s])", direction, d.config.Host, name), time.Now())
+		if err != nil || len(found) != 1 {
+			return 0, false
+		}
+		bitsPerSecond = max(bitsPerSecond, found[0].Value)
+	}
+	return bitsPerSecond, true
+}
+
+// measured takes what a schedule has found.
+func (d *daemon) measured(r *sample.Reading) error {
+	d.append(r)
+	d.board.put(sourceRuns, r)
+	return nil
+}
+
+// told logs a problem once when it comes and once when it goes.
+func (d *daemon) told(part string, err error) {
+	if err != nil {
+		d.log.Warn(part+" has a problem", "cause", err)
+		return
+	}
+	d.log.Info(part + " works again")
+}
+
+// The hub's own state, each ten seconds.
+var (
+	ownMemory = &sample.Metric{Name: "linerate_hub_resident_memory_bytes", Kind: sample.Gauge, Help: "Memory of the hub that is in RAM (/proc/self/statm)."}
+	ownHeap   = &sample.Metric{Name: "linerate_hub_heap_bytes", Kind: sample.Gauge, Help: "Memory that the hub's objects take (runtime/metrics)."}
+	ownStart  = &sample.Metric{Name: "linerate_hub_start_time_seconds", Kind: sample.Gauge, Help: "When the hub started, in Unix time."}
+	ownCPU    = &sample.Metric{Name: "linerate_hub_cpu_seconds_total", Kind: sample.Counter, Help: "Processor time that the hub took (getrusage)."}
+	ownEvents = &sample.Metric{Name: "linerate_hub_events", Kind: sample.Gauge, Help: "Events that are kept."}
+)
+
+// Metrics are those of the hub itself.
+func Metrics() []*sample.Metric {
+	return []*sample.Metric{ownMemory, ownHeap, ownStart, ownCPU, ownEvents}
+}
+
+// AllMetrics are those of everything that a hub keeps, in the order of their names.
+func AllMetrics() []*sample.Metric {
+	all := slices.Concat(sample.Metrics(), schedule.Metrics(), record.Metrics(), remote.Metrics(), Metrics())
+	slices.SortFunc(all, func(a, b *sample.Metric) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+// ownInterval is between two readings of the hub itself: it changes slowly.
+const ownInterval = 10 * time.Second
+
+func (d *daemon) sampleSelf(ctx context.Context) {
+	series := make(map[*sample.Metric]*sample.Series)
+	for _, m := range Metrics() {
+		series[m] = &sample.Series{Metric: m}
+	}
+	for tick := range ticks(ctx, ownInterval) {
+		r := &sample.Reading{Time: tick}
+		put := func(m *sample.Metric, v float64) {
+			r.Points = append(r.Points, sample.Point{Series: series[m], Value: v})
+		}
+		var heap runtime.MemStats
+		runtime.ReadMemStats(&heap)
+		put(ownHeap, float64(heap.HeapAlloc))
+		put(ownStart, float64(d.started.Unix()))
+		put(ownEvents, float64(d.events.Status().Events))
+		if n, err := resident(); err == nil {
+			put(ownMemory, float64(n))
+		}
+		user, system := sys.ProcessTimes()
+		put(ownCPU, (user + system).Seconds())
+		for _, w := range d.writers {
+			r.Points = append(r.Points, w.Own()...)
+		}
+		d.append(r)
+		r.Points = append(r.Points, d.store.Own()...) // the history has added these by itself
+		d.board.put(sourceHub, r)
+	}
+}
+
+// resident is what of this process is in RAM, in bytes: the second field of /proc/self/statm, in pages.
+func resident() (int64, error) {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0, err
+	}
+	var size, pages int64
+	if _, err := fmt.Sscan(string(b), &size, &pages); err != nil {
+		return 0, fmt.Errorf("read /proc/self/statm: %w", err)
+	}
+	return pages * int64(os.Getpagesize()), nil
+}
+
+// ticks gives the full intervals of the wall clock until the context ends; those that nobody waited for are left out.
+func ticks(ctx context.Context, every time.Duration) func(yield func(time.Time) bool) {
+	return func(yield func(time.Time) bool) {
+		timer := time.NewTimer(0)
+		defer timer.Stop()
+		for {
+			tick := time.Now().Truncate(every).Add(every)
+			timer.Reset(time.Until(tick))
+			select {
+			case <-ctx.Done():
+				return
+			case <-timer.C:
+			}
+			if !yield(tick) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package schedule
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
+)
+
+// values are knobs in memory.
+type values map[knob.ID]knob.Value
+
+func (v values) Read(_ context.Context, id knob.ID) (knob.Value, error) { return v[id], nil }
+func (v values) Write(_ context.Context, id knob.ID, to knob.Value) error {
+	v[id] = to
+	return nil
+}
+
+// TestTuningIsSeen checks that a journal in use is seen without being touched, by its lock as by what is on trial in it.
+func TestTuningIsSeen(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	here := func() string { return tuning(durable.OS(), []string{"/nonexistent", dir}) }
+	if reason := here(); reason != "" {
+		t.Errorf("before there is a journal: %s", reason)
+	}
+	j, err := journal.Open(journal.Options{Dir: dir, Backend: values{"sysctl:a.b": "1"}, Identify: func(knob.ID) journal.Identity { return journal.Identity{} }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reason := here(); reason != "a tune or another change of this host is under way" {
+		t.Errorf("with the journal open: %q", reason)
+	}
+	// Who only looked has left the lock where it was.
+	if _, err := durable.OS().Lock(filepath.Join(dir, "lock")); err == nil {
+		t.Error("the lock is gone")
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if reason := here(); reason != "" {
+		t.Errorf("with the journal closed: %s", reason)
+	}
+}
+
+func TestLockedIn(t *testing.T) {
+	const locks = `1: POSIX  ADVISORY  WRITE 700 fe:00:12 0 EOF
+2: FLOCK  ADVISORY  WRITE 701 fe:00:13 0 EOF
+2: -> FLOCK  ADVISORY  WRITE 702 fe:00:14 0 EOF
+3: OFDLCK ADVISORY  READ -1 fe:00:15 0 0
+`
+	for file, want := range map[string]bool{"fe:00:12": false, "fe:00:13": true, "fe:00:14": false, "fe:00:15": false, "fe:00:1": false} {
+		if got := lockedIn(locks, file); got != want {
+			t.Errorf("%s: %t", file, got)
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package schedule
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/linerate/linerate/hub/internal/timeline"
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/host/sample"
+	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/peer/reach"
+)
+
+// longestBackoff is the longest that a target which does not answer is left alone, unless its interval is longer still.
+const longestBackoff = time.Hour
+
+// Options of a scheduler.
+type Options struct {
+	Schedules []Config
+	Host      string   // of this host, as series and documents have it
+	Version   string   // of this program
+	States    []string // state directories of linerate on this host: no run starts or goes on while a tune holds the journal in one of them
+	Dir       string   // where what is known survives a restart; empty: it does not
+	FS        durable.FS
+	Seed      uint64 // of the random delays; 0: of the host's name, so that hosts differ and a restart does not
+	Log       *slog.Logger
+
+	Append func(*sample.Reading) error                   // of a [record.Store]; nil: nothing is recorded
+	Put    func(e timeline.Event, document []byte) error // of a [timeline.Store]; nil: nothing is put
+	// Busy is what an interface carries in its busier direction; false: not known. It is asked for schedules that have UnlessBusyAbove, and then it must be there.
+	Busy func(ctx context.Context, iface string) (bitsPerSecond float64, known bool)
+
+	open   func(ctx context.Context, target string, o peer.ConnectOptions) (*reach.Way, error) // tests put their own here
+	tuning func() string                                                                       // why nothing may be measured now; empty: it may
+}
+
+// plan is one measurement and what has become of it. Times are since the scheduler's start.
+type plan struct {
+	Config
+	amounts amounts
+	limit   time.Duration
+	worst   int64
+
+	slot     int64         // the next one, from 0
+	due      time.Duration // when it begins, its delay included
+	last     time.Duration // start of the run before
+	ran      bool          // there was one
+	failures int           // in a row
+	spent    budget
+	skip     *timeline.Event // the event that grows while runs are skipped for one reason
+	skips    int
+	reason   string
+}
+
+// Scheduler makes measurements again and again. Its methods may be called from several goroutines.
+type Scheduler struct {
+	o       Options
+	started time.Time // with its monotonic reading, which all times since are
+	seed    uint64
+	plans   []*plan
+	series  map[string]*sample.Series
+
+	mu       sync.Mutex
+	cells    map[Cell]Cell // by what tells them apart
+	problems map[string]string
+}
+
+// New makes a scheduler, with what it knew before a restart.
+func New(o Options) (*Scheduler, error) {
+	if err := Validate(o.Schedules); err != nil {
+		return nil, err
+	}
+	if o.FS == nil {
+		o.FS = durable.OS()
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.open == nil {
+		o.open = reach.Open
+	}
+	if o.tuning == nil {
+		o.tuning = func() string { return tuning(o.FS, o.States) }
+	}
+	s := &Scheduler{o: o, started: time.Now(), seed: o.Seed, series: make(map[string]*sample.Series), cells: make(map[Cell]Cell), problems: make(map[string]string)}
+	if s.seed == 0 {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(o.Host)) // never fails
+		s.seed = h.Sum64()
+	}
+	for _, c := range o.Schedules {
+		a, err := c.check()
+		if err != nil {
+			return nil, err
+		}
+		if a.busy > 0 && o.Busy == nil {
+			return nil, fmt.Errorf("schedule %s: unless_busy_above: nobody knows what interfaces carry", c.Name)
+		}
+		s.plans = append(s.plans, &plan{Config: c, amounts: a, limit: c.limit(a), worst: c.worst(a)})
+	}
+	s.load()
+	for _, p := range s.plans {
+		s.plan(p, 0)
+	}
+	return s, nil
+}
+
+// Run makes measurements until the context ends, one after the other: that there are never two at once is that there is one loop. A run under way is given up
+// then.
+func (s *Scheduler) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if len(s.plans) == 0 {
+			<-ctx.Done()
+			return
+		}
+		p := slices.MinFunc(s.plans, func(a, b *plan) int { return cmp.Compare(a.due, b.due) })
+		timer := time.NewTimer(p.due - s.clock())
+		select {
+		case <-timer.C:
+			s.turn(ctx, p)
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// clock is the time since the start. It is the only one that runs go by: it neither jumps nor stands when somebody sets the host's.
+func (s *Scheduler) clock() time.Duration { return time.Since(s.started) }
+
+// turn is what becomes of a slot that is due.
+func (s *Scheduler) turn(ctx context.Context, p *plan) {
+	now := s.clock()
+	if current := int64(now / p.Every.Duration()); current > p.slot {
+		// Its whole slot went by while others ran. It is not made up for; the present one has its own delay.
+		s.o.Log.Info("measurement missed", "name", p.Name, "slots", current-p.slot)
+		s.plan(p, current)
+		if p.due > now {
+			return
+		}
+	}
+	if reason := s.hindered(ctx, p, now); reason != "" {
+		if ctx.Err() == nil {
+			s.skipped(p, reason)
+			s.plan(p, p.slot+1)
+		}
+		return
+	}
+	s.unskipped(p)
+	p.last, p.ran = now, true
+	s.save()
+	ok := s.measure(ctx, p)
+	if ctx.Err() != nil {
+		return
+	}
+	next := int64(1)
+	if ok {
+		p.failures = 0
+	} else {
+		p.failures++
+		next = min(1<<min(p.failures-1, 30), max(1, int64(longestBackoff/p.Every.Duration())))
+	}
+	s.plan(p, p.slot+next)
+	s.save()
+}
+
+// plan sets the next slot and when in it the run starts. After one that was late, the next is not so early that two come within one interval, less the delay
+// that there always may be.
+func (s *Scheduler) plan(p *plan, slot int64) {
+	every := p.Every.Duration()
+	p.slot = slot
+	p.due = time.Duration(slot)*every + s.delay(p, slot)
+	if p.ran {
+		p.due = max(p.due, p.last+every-p.jitter())
+	}
+	// A slot of which nothing is left is none.
+	for p.due >= time.Duration(p.slot+1)*every {
+		p.slot++
+	}
+}
+
+// delay is the random part of a slot's start: uniform, and the same for the same host, name and slot.
+func (s *Scheduler) delay(p *plan, slot int64) time.Duration {
+	j := p.jitter()
+	if j <= 0 {
+		return 0
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(p.Name)) // never fails
+	r := rand.New(rand.NewPCG(s.seed^h.Sum64(), uint64(slot)))
+	return time.Duration(r.Int64N(int64(j)))
+}
+
+// hindered tells why a run must not start now; empty: it may.
+func (s *Scheduler) hindered(ctx context.Context, p *plan, now time.Duration) string {
+	if most := p.amounts.bytesPerDay; most > 0 && p.spent.last(now)+p.worst > most {
+		return "the bytes of a day are spent"
+	}
+	if reason := s.o.tuning(); reason != "" {
+		return reason
+	}
+	if p.amounts.busy > 0 {
+		return s.tooBusy(ctx, p)
+	}
+	return ""
+}
+
+// Warnings tells what does not work, one sentence each, by the names of the measurements.
+func (s *Scheduler) Warnings() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := []string{}
+	for _, p := range s.plans {
+		if problem := s.problems[p.Name]; problem != "" {
+			all = append(all, "measurement "+p.Name+": "+problem)
+		}
+	}
+	return all
+}
+
+// problem remembers what does not work; empty: it does.
+func (s *Scheduler) problem(name, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.problems[name] = text
+}

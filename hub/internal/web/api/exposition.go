@@ -1,0 +1,52 @@
+package api
+
+import (
+	"bufio"
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/linerate/linerate/internal/host/sample"
+)
+
+// metrics writes the last readings as text, for whoever has a Prometheus already and lets it come by. The series have the names and labels that the store has,
+// host included, so that one dashboard fits both; the times are left to who asks.
+func (a *api) metrics(w http.ResponseWriter, _ *http.Request) error {
+	var points []sample.Point
+	if a.Readings != nil {
+		for _, r := range a.Readings() {
+			if r != nil {
+				points = append(points, r.Points...)
+			}
+		}
+	}
+	// Series of one metric have to stand together.
+	slices.SortStableFunc(points, func(x, y sample.Point) int { return cmp.Compare(x.Series.Metric.Name, y.Series.Metric.Name) })
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	out := bufio.NewWriterSize(w, 32<<10)
+	var b []byte
+	var last string
+	for _, p := range points {
+		m := p.Series.Metric
+		b = b[:0]
+		if m.Name != last {
+			last = m.Name
+			b = append(b, "# HELP "+m.Name+" "+helpText.Replace(m.Help)+"\n# TYPE "+m.Name+" "+kind(m)+"\n"...)
+		}
+		b = append(b, m.Name+`{host="`+labelText.Replace(strings.ToValidUTF8(a.Host, "\ufffd"))+`"`...)
+		for i, name := range m.Labels {
+			b = append(b, ","+name+`="`+labelText.Replace(strings.ToValidUTF8(p.Series.Values[i], "\ufffd"))+`"`...)
+		}
+		b = append(b, "} "...)
+		b = appendFloat(b, p.Value)
+		_, _ = out.Write(append(b, '\n'))
+	}
+	_ = out.Flush()
+	return nil
+}
+
+var (
+	helpText  = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
+	labelText = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
+)

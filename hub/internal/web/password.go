@@ -1,0 +1,140 @@
+package web
+
+import (
+	"crypto/pbkdf2"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/linerate/linerate/internal/base/durable"
+)
+
+// iterations of PBKDF2 with HMAC-SHA-256, as OWASP's password storage cheat sheet asks for. A file may hold others.
+const (
+	iterations    = 600_000
+	maxIterations = 10_000_000
+	maxPassword   = 1024 // bytes; what is longer is refused before it is hashed
+)
+
+// hash is a password as it is stored.
+type hash struct {
+	iterations int
+	salt, sum  []byte
+}
+
+// WritePassword makes the file that [Options.PasswordFile] names, readable by its owner alone: root gives it to whoever has the directory, since a hub that
+// systemd starts is somebody else. A password has 8 to 1024 bytes of UTF-8.
+func WritePassword(path, password string) error {
+	if utf8.RuneCountInString(password) < 8 || len(password) > maxPassword || !utf8.ValidString(password) {
+		return errors.New("password: it needs at least 8 characters and at most 1024 bytes")
+	}
+	h, err := newHash(password, iterations)
+	if err != nil {
+		return fmt.Errorf("write password %s: %w", path, err)
+	}
+	uid, gid, err := ownerOf(filepath.Dir(path))
+	if err == nil {
+		err = durable.Replace(given{durable.OS(), uid, gid}, path, []byte(h.String()), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write password %s: %w", path, err)
+	}
+	return nil
+}
+
+// given is a file system whose new files belong to somebody else when root makes them.
+type given struct {
+	durable.FS
+	uid, gid int
+}
+
+// Create makes a file that was not there: in a directory of somebody else, one that is may be a link to anywhere.
+func (g given) Create(name string, perm fs.FileMode) (durable.File, error) {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil {
+		return nil, err
+	}
+	if os.Geteuid() == 0 {
+		if err := f.Chown(g.uid, g.gid); err != nil {
+			_ = f.Close() // nothing was written
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+func newHash(password string, rounds int) (hash, error) {
+	h := hash{iterations: rounds, salt: make([]byte, 16)}
+	if _, err := rand.Read(h.salt); err != nil {
+		return hash{}, err
+	}
+	var err error
+	h.sum, err = pbkdf2.Key(sha256.New, password, h.salt, rounds, sha256.Size)
+	return h, err
+}
+
+// String is the one line of the file.
+func (h hash) String() string {
+	b := base64.RawStdEncoding
+	return fmt.Sprintf("pbkdf2-sha256$%d$%s$%s\n", h.iterations, b.EncodeToString(h.salt), b.EncodeToString(h.sum))
+}
+
+func parseHash(line string) (hash, error) {
+	wrong := errors.New("it is not a file that this program wrote; set the password again")
+	parts := strings.Split(strings.TrimSuffix(line, "\n"), "$")
+	if len(parts) != 4 || parts[0] != "pbkdf2-sha256" {
+		return hash{}, wrong
+	}
+	rounds, err := strconv.Atoi(parts[1])
+	if err != nil || rounds < 1 || rounds > maxIterations {
+		return hash{}, wrong
+	}
+	salt, err := base64.RawStdEncoding.DecodeString(parts[2])
+	if err != nil || len(salt) < 8 {
+		return hash{}, wrong
+	}
+	sum, err := base64.RawStdEncoding.DecodeString(parts[3])
+	if err != nil || len(sum) != sha256.Size {
+		return hash{}, wrong
+	}
+	return hash{iterations: rounds, salt: salt, sum: sum}, nil
+}
+
+// readPassword reads the file, and refuses one that others can read: they could guess as fast as their machine counts.
+func readPassword(path string) (hash, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return hash{}, fmt.Errorf("read password: %w", err)
+	}
+	if runtime.GOOS != "windows" && st.Mode().Perm()&0o077 != 0 {
+		return hash{}, fmt.Errorf("read password %s: others can read it (mode %04o); chmod 600 it", path, st.Mode().Perm())
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return hash{}, fmt.Errorf("read password: %w", err)
+	}
+	h, err := parseHash(string(b))
+	if err != nil {
+		return hash{}, fmt.Errorf("read password %s: %w", path, err)
+	}
+	return h, nil
+}
+
+// is compares in a time that does not depend on the password.
+func (h hash) is(password string) bool {
+	if len(password) > maxPassword {
+		return false
+	}
+	sum, err := pbkdf2.Key(sha256.New, password, h.salt, h.iterations, len(h.sum))
+	return err == nil && subtle.ConstantTimeCompare(sum, h.sum) == 1
+}

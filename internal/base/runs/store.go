@@ -1,0 +1,205 @@
+package runs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/linerate/linerate/internal/base/durable"
+)
+
+// Kind is what is kept. It is the name of the directory below the state as well.
+type Kind string
+
+const (
+	Tunes        Kind = "runs"         // experiments, linerate.tune/1
+	Measurements Kind = "measurements" // what `linerate measure` came to, linerate.measure/1
+)
+
+// one is the word for a document of the kind.
+func (k Kind) one() string { return strings.TrimSuffix(string(k), "s") }
+
+// DefaultKeep is how many documents of a kind a store keeps: at a typical 100 KiB an experiment some 20 MiB.
+const DefaultKeep = 200
+
+// MaxBytes is the largest document that is read.
+const MaxBytes = 64 << 20
+
+// Last names the newest run wherever an id is asked for.
+const Last = "last"
+
+var (
+	// ErrNoRun says that no stored run has that name.
+	ErrNoRun = errors.New("no such run")
+	// ErrAmbiguous says that several runs begin with that name.
+	ErrAmbiguous = errors.New("several runs begin like this")
+	// ErrTooLarge says that a file is larger than any document of ours.
+	ErrTooLarge = fmt.Errorf("larger than %d MiB", MaxBytes>>20)
+)
+
+// Store is the documents of one kind below a state directory. Its zero value is of no use; see [In].
+type Store struct {
+	fsys durable.FS
+	kind Kind
+	dir  string
+	keep int
+}
+
+// In gives the store of a state directory, which need not exist yet. keep is the number of documents that stay; 0: DefaultKeep.
+func In(fsys durable.FS, state string, kind Kind, keep int) Store {
+	if keep <= 0 {
+		keep = DefaultKeep
+	}
+	return Store{fsys: fsys, kind: kind, dir: filepath.Join(state, string(kind)), keep: keep}
+}
+
+const moments = "20060102-150405"
+
+// NewID names a run that begins now. Two of one second differ by their random part.
+func NewID(now time.Time, random uint16) string {
+	return fmt.Sprintf("%s-%04x", now.UTC().Format(moments), random)
+}
+
+// Name tells whether a text has the form of an id.
+func Name(text string) bool {
+	moment, random, ok := strings.Cut(text[min(len(text), len("20060102-")):], "-")
+	if !ok || len(random) != 4 || strings.Trim(random, "0123456789abcdef") != "" {
+		return false
+	}
+	_, err := time.Parse(moments, text[:len("20060102-")]+moment)
+	return err == nil && len(text) == len(moments)+len("-7f3a")
+}
+
+// Began gives the moment that an id tells, to the second; false when it is none.
+func Began(id string) (time.Time, bool) {
+	if !Name(id) {
+		return time.Time{}, false
+	}
+	at, err := time.Parse(moments, id[:len(moments)])
+	return at, err == nil
+}
+
+// Path is the file of a run.
+func (s Store) Path(id string) string { return filepath.Join(s.dir, id+".json") }
+
+// List gives the ids of the stored runs, newest first. A store that nothing was saved in has none.
+func (s Store) List() ([]string, error) {
+	names, err := s.fsys.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", s.kind, err)
+	}
+	var ids []string
+	for _, name := range names {
+		if id, ok := strings.CutSuffix(name, ".json"); ok && Name(id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	slices.Reverse(ids)
+	return ids, nil
+}
+
+// Find gives the id of the one run whose id begins like name, or of the newest for Last. ErrNoRun and ErrAmbiguous tell why there is none.
+func (s Store) Find(name string) (string, error) {
+	ids, err := s.List()
+	if err != nil {
+		return "", err
+	}
+	if name == Last && len(ids) > 0 {
+		return ids[0], nil
+	}
+	var found []string
+	for _, id := range ids {
+		if name != "" && strings.HasPrefix(id, name) {
+			found = append(found, id)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", fmt.Errorf("find %s %q: %w", s.kind.one(), name, ErrNoRun)
+	case 1:
+		return found[0], nil
+	}
+	return "", fmt.Errorf("find %s %q: %w: %s … %s, %d in all", s.kind.one(), name, ErrAmbiguous, found[len(found)-1], found[0], len(found))
+}
+
+// Read gives the document of a run by its whole id.
+func (s Store) Read(id string) ([]byte, error) {
+	if !Name(id) {
+		return nil, fmt.Errorf("read %s %q: %w", s.kind.one(), id, ErrNoRun)
+	}
+	return s.ReadFile(s.Path(id))
+}
+
+// ReadFile gives the document in any file, which may be one that another host has sent.
+func (s Store) ReadFile(path string) ([]byte, error) {
+	info, err := s.fsys.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", s.kind.one(), err)
+	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("read %s %s: is a directory", s.kind.one(), path)
+	}
+	if info.Size() > MaxBytes {
+		return nil, fmt.Errorf("read %s %s: %w", s.kind.one(), path, ErrTooLarge)
+	}
+	doc, err := s.fsys.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", s.kind.one(), err)
+	}
+	return doc, nil
+}
+
+// Save stores a document under an id, in place of what was there. When it returns nil the document survives power loss.
+func (s Store) Save(id string, doc []byte) error {
+	if !Name(id) {
+		return fmt.Errorf("save %s %q: not the name of one", s.kind.one(), id)
+	}
+	if err := durable.MkdirAll(s.fsys, s.dir, 0o700); err != nil {
+		return fmt.Errorf("save %s %s: %w", s.kind.one(), id, err)
+	}
+	if err := durable.Replace(s.fsys, s.Path(id), doc, 0o600); err != nil {
+		return fmt.Errorf("save %s %s: %w", s.kind.one(), id, err)
+	}
+	return nil
+}
+
+// Prune removes the oldest runs beyond the number that stays, and what a crash has left half written. The run named stays, also when
+// a clock that was set back makes it the oldest. A run that cannot be removed is told of after the others are gone.
+func (s Store) Prune(spare string) error {
+	names, err := s.fsys.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("prune %s: %w", s.kind, err)
+	}
+	var problems []error
+	remove := func(name string) {
+		if err := s.fsys.Remove(filepath.Join(s.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			problems = append(problems, fmt.Errorf("prune %s: %w", s.kind, err))
+		}
+	}
+	for _, name := range names {
+		if id, ok := strings.CutSuffix(name, ".json.tmp"); ok && Name(id) {
+			remove(name)
+		}
+	}
+	ids, err := s.List()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids[min(s.keep, len(ids)):] {
+		if id != spare {
+			remove(id + ".json")
+		}
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,104 @@
+package advice
+
+import (
+	"slices"
+
+	"github.com/linerate/linerate/internal/change/knob"
+)
+
+// OS is an operating system that advice can be for. The zero value stands for advice that means the same on several of them.
+type OS string
+
+// The systems. Their words are those of GOOS.
+const (
+	Linux   OS = "linux"
+	FreeBSD OS = "freebsd"
+	Illumos OS = "illumos"
+	Solaris OS = "solaris"
+	Windows OS = "windows"
+)
+
+// Systems lists every system that advice can be judged for.
+func Systems() []OS { return []OS{Linux, FreeBSD, Illumos, Solaris, Windows} }
+
+// name is how people write the system, for sentences; the values of OS are for flags and documents.
+func (o OS) name() string {
+	switch o {
+	case Linux:
+		return "Linux"
+	case FreeBSD:
+		return "FreeBSD"
+	case Illumos:
+		return "illumos"
+	case Solaris:
+		return "Solaris"
+	case Windows:
+		return "Windows"
+	}
+	return "any system"
+}
+
+// covers reports whether advice for other is advice for o as well. Solaris and illumos share their names of settings, since
+// illumos grew out of OpenSolaris.
+func (o OS) covers(other OS) bool {
+	return o == other || other == "" || o.family() == other.family()
+}
+
+// family gives the one of both under which the facts of Solaris and illumos are kept.
+func (o OS) family() OS {
+	if o == Illumos {
+		return Solaris
+	}
+	return o
+}
+
+// Setting is one setting that a text asks for, before anybody has judged it. A line may have several, and several lines may set the same.
+type Setting struct {
+	Line  int    // first line in the text, counted from 1
+	Text  string // the line as it stands there, without blanks around; a very long one is cut
+	OS    OS     // whose setting it is by its name or its command; empty when several systems have it
+	Knob  string // name in the notation of package knob, or one of its kin; see the documentation of the package
+	Value string // as written, without quotes; several numbers are parted by one blank
+}
+
+// Advice is a text, read. Unread lines are kept apart from settings because nothing can be looked up for them, and kept at all because who
+// checks a file wants to know what was not checked.
+type Advice struct {
+	Settings []Setting // in the order of the text
+	Unread   []Setting // lines that look like settings and are of no form that is known; Knob and Value are empty
+	Lines    int       // all lines of the text
+}
+
+// Verdict is what has become of a piece of advice. Its words are part of the check-advice document and of --fail-on.
+type Verdict string
+
+// The verdicts.
+const (
+	StillRight Verdict = "still-right" // the setting exists, and setting it so can still help where its symptom is seen
+	NowDefault Verdict = "now-default" // the target does so by itself
+	Ignored    Verdict = "ignored"     // the target takes it without an effect, or refuses this value
+	Removed    Verdict = "removed"     // the target has no such setting any more
+	Harmful    Verdict = "harmful"     // it makes things worse on the target, or risks more than it can bring
+	Unknown    Verdict = "unknown"     // not judged
+)
+
+// Verdicts lists all, from the one that asks for least to the one that asks for most, with Unknown, which asks for nothing, first.
+func Verdicts() []Verdict {
+	return []Verdict{Unknown, StillRight, NowDefault, Ignored, Removed, Harmful}
+}
+
+// Rank orders verdicts by how much they ask of the reader: 0 for Unknown, more for worse; −1 for what is no verdict.
+func (v Verdict) Rank() int { return slices.Index(Verdicts(), v) }
+
+// Judgement is one setting with what is known about it today.
+type Judgement struct {
+	Setting
+	For     OS         // the system that it was judged for
+	Verdict Verdict    // never empty
+	Why     string     // one or two sentences
+	Since   string     // release from which on this verdict holds; empty: always, or not known
+	Today   string     // the command, the value or the knob that has the wanted effect now; empty: nothing to do instead
+	Source  string     // where that is known from; empty only for Unknown
+	Default string     // default on the target; empty: not known, or different from host to host
+	Current knob.Value // present value on this host; empty: not asked, or not readable
+}

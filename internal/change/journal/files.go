@@ -1,0 +1,337 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/linerate/linerate/internal/base/durable"
+)
+
+// File is a file that gives a knob its value when the host starts.
+type File struct {
+	Path    string      `json:"path"` // absolute on the host that it is for
+	Content string      `json:"content"`
+	Mode    fs.FileMode `json:"mode"` // permissions; the umask of the process applies
+}
+
+// Plan says which files make one change survive a reboot. Several plans may have one file in common, with the same content: it goes with the
+// last of them.
+type Plan struct {
+	ID    string
+	Files []File
+}
+
+// savedPhase is how far the files of a change got.
+type savedPhase string
+
+const (
+	savedWriting  savedPhase = "writing"  // about to be written, or half of them are
+	savedInPlace  savedPhase = "in place" // all of them are on disk
+	savedRemoving savedPhase = "removing" // about to be taken out, or half of them are
+	savedGone     savedPhase = "gone"     // none of them is ours any more
+)
+
+// saved is what makes a change outlive the boot in which it was made.
+type saved struct {
+	Root  string     `json:"root"` // where the host's / is: / or the directory of an image
+	Files []File     `json:"files"`
+	Made  []string   `json:"directories,omitempty"` // that were not there before, outermost first
+	Phase savedPhase `json:"phase"`
+}
+
+// paths are the names of the files on this host.
+func (s *saved) paths() []string {
+	var list []string
+	for _, f := range s.Files {
+		list = append(list, filepath.Join(s.Root, f.Path))
+	}
+	return list
+}
+
+// holds tells whether a file with this name is on disk for the sake of the change.
+func (s *saved) holds(path string) bool {
+	return s != nil && s.Phase != savedGone && slices.Contains(s.paths(), path)
+}
+
+// The errors of persisting.
+var (
+	// ErrNotCommitted says that a change to persist is a trial, or over.
+	ErrNotCommitted = errors.New("not committed")
+	// ErrInTheWay says that a file of somebody else has the name of one to be written.
+	ErrInTheWay = errors.New("a file of that name is there and is not ours")
+)
+
+// Persist writes the files of committed changes below a root directory ("/" for this host) and notes that the changes survive a reboot. All or
+// nothing: when one file cannot be written, all are taken out again and the error says which. No file is ever overwritten: one that is there and
+// not ours is ErrInTheWay, said before anything is written.
+//
+// Each change takes three steps: intent with names and contents on disk; files, each whole or not at all; "persisted" on disk. What a crash
+// leaves between them Recover takes out.
+func (j *Journal) Persist(ctx context.Context, root string, plans ...Plan) ([]Change, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.ready(); err != nil {
+		return nil, fmt.Errorf("persist: nothing written: %w", err)
+	}
+	root = filepath.Clean(root)
+	entries, err := j.persistable(root, plans)
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range entries {
+		err := ctx.Err()
+		if err == nil {
+			err = j.persistOne(e, root, plans[i].Files)
+		}
+		if err == nil {
+			continue
+		}
+		err = fmt.Errorf("persist change %s of %s: %w", e.ID, e.Knob, err)
+		for _, undo := range slices.Backward(entries[:i+1]) {
+			if undo.Saved == nil || undo.Saved.Phase == savedGone {
+				continue
+			}
+			if _, undoErr := j.removeFiles(undo, ""); undoErr != nil {
+				err = errors.Join(err, fmt.Errorf("take out the files of change %s: %w", undo.ID, undoErr))
+			}
+		}
+		return nil, err
+	}
+	changes := make([]Change, len(entries))
+	for i, e := range entries {
+		changes[i] = e.Change
+	}
+	return changes, nil
+}
+
+// persistable finds the changes of plans, and everything that can be refused without touching anything.
+func (j *Journal) persistable(root string, plans []Plan) ([]*entry, error) {
+	var entries []*entry
+	contents := map[string]string{} // of the files of all plans
+	for _, p := range plans {
+		e := j.history.find(p.ID)
+		switch {
+		case e == nil:
+			return nil, fmt.Errorf("persist: change %q: %w", p.ID, ErrUnknownChange)
+		case e.Saved != nil && e.Saved.Phase != savedGone && e.Saved.Phase != savedInPlace:
+			return nil, fmt.Errorf("persist change %s of %s: nothing written: %w", e.ID, e.Knob, ErrNeedsRecovery)
+		case e.State != Committed || e.Phase != phaseApplied || e.BootID != j.options.BootID:
+			return nil, fmt.Errorf("persist change %s of %s: nothing written: its state is %s: %w", e.ID, e.Knob, e.State, ErrNotCommitted)
+		case slices.Contains(entries, e) || len(p.Files) == 0:
+			return nil, fmt.Errorf("persist change %s of %s: nothing written: given twice, or without a file", e.ID, e.Knob)
+		}
+		for _, f := range p.Files {
+			path := filepath.Join(root, f.Path)
+			if have, twice := contents[path]; twice && have != f.Content {
+				return nil, fmt.Errorf("persist change %s of %s: nothing written: %s has two contents", e.ID, e.Knob, f.Path)
+			}
+			contents[path] = f.Content
+			present, err := j.options.FS.ReadFile(path)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("persist change %s of %s: nothing written: %w", e.ID, e.Knob, err)
+			}
+			if j.history.holder(path, nil) == nil || string(present) != f.Content {
+				return nil, fmt.Errorf("persist change %s of %s: nothing written: %s: %w", e.ID, e.Knob, path, ErrInTheWay)
+			}
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// persistOne writes the files of one change.
+func (j *Journal) persistOne(e *entry, root string, files []File) error {
+	s := &saved{Root: root, Files: files, Phase: savedWriting}
+	for _, path := range s.paths() {
+		made, err := j.missing(root, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		for _, dir := range made {
+			if !slices.Contains(s.Made, dir) {
+				s.Made = append(s.Made, dir)
+			}
+		}
+	}
+	// The names of what comes into being are on disk before it does, directories included.
+	if err := j.write(record{Kind: kindPersist, ID: e.ID, Saved: s}); err != nil {
+		return err
+	}
+	for i, path := range s.paths() {
+		if present, err := j.options.FS.ReadFile(path); err == nil && string(present) == files[i].Content {
+			continue // in common with another change
+		}
+		if err := durable.MkdirAll(j.options.FS, filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := durable.Replace(j.options.FS, path, []byte(files[i].Content), files[i].Mode); err != nil {
+			return err
+		}
+	}
+	return j.write(record{Kind: kindPersisted, ID: e.ID})
+}
+
+// missing lists the directories on the way to one that have to be made, or that another change has made: whoever is the last to leave takes them
+// out.
+func (j *Journal) missing(root, dir string) ([]string, error) {
+	var list []string
+	for ; dir != root && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		_, err := j.options.FS.Stat(dir)
+		ours := slices.ContainsFunc(j.history.entries, func(e *entry) bool {
+			return e.Saved != nil && e.Saved.Phase != savedGone && slices.Contains(e.Saved.Made, dir)
+		})
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || ours:
+			list = append(list, dir)
+		case err != nil:
+			return nil, err
+		}
+	}
+	slices.Reverse(list)
+	return list, nil
+}
+
+// removeFiles takes the files of a change out again, and the directories that were made for them. It can be repeated after any crash. A file
+// that somebody has edited keeps what is theirs: our part goes when it is untouched, else the file stays and is returned. Why is what a
+// later Recover shall go on with: empty, the change itself stays.
+func (j *Journal) removeFiles(e *entry, why string) (left []string, err error) {
+	var noteErr error
+	// A rollback that a crash interrupted may have become the undoing of the whole change by now.
+	if e.Saved.Phase != savedRemoving || why != "" && e.Why == "" {
+		noteErr = j.writeOrRemember(record{Kind: kindUnpersist, ID: e.ID, Note: why})
+	}
+	paths := e.Saved.paths()
+	for i, path := range slices.Backward(paths) {
+		if j.history.holder(path, e) != nil {
+			continue
+		}
+		stays, err := j.removeFile(path, e.Saved.Files[i])
+		if err != nil {
+			return left, errors.Join(err, noteErr)
+		}
+		if stays {
+			left = append(left, path)
+		}
+	}
+	for _, dir := range slices.Backward(e.Saved.Made) {
+		names, err := j.options.FS.ReadDir(dir)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && len(names) > 0 {
+			continue // Gone already, or somebody else's files are in it.
+		}
+		if err != nil {
+			return left, errors.Join(err, noteErr)
+		}
+		if err := j.remove(dir); err != nil {
+			return left, errors.Join(err, noteErr)
+		}
+	}
+	err = j.writeOrRemember(record{Kind: kindUnpersisted, ID: e.ID})
+	if noteErr != nil {
+		err = noteErr // The second refusal says nothing new.
+	}
+	return left, err
+}
+
+// removeFile takes one file out, or our part of it, and tells whether it had to stay.
+func (j *Journal) removeFile(path string, f File) (stays bool, err error) {
+	// A crash while it was written leaves this beside it.
+	if _, err := j.options.FS.Stat(path + ".tmp"); err == nil {
+		if err := j.remove(path + ".tmp"); err != nil {
+			return false, err
+		}
+	}
+	present, err := j.options.FS.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil:
+		return false, err
+	case string(present) == f.Content:
+		return false, j.remove(path)
+	}
+	// What is left of a script without its first line would be run by whatever shell there is.
+	if f.Mode&0o111 != 0 || strings.Count(string(present), f.Content) != 1 {
+		return true, nil
+	}
+	info, err := j.options.FS.Stat(path)
+	if err != nil {
+		return false, err
+	}
+	rest := strings.Replace(string(present), f.Content, "", 1)
+	return false, durable.Replace(j.options.FS, path, []byte(rest), info.Mode().Perm())
+}
+
+// remove takes a name away, so that power loss does not bring it back.
+func (j *Journal) remove(path string) error {
+	if err := j.options.FS.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return j.options.FS.SyncDir(filepath.Dir(path))
+}
+
+// holder returns a change, other than one, for whose sake a file is on disk.
+func (h *history) holder(path string, other *entry) *entry {
+	for _, e := range h.entries {
+		if e != other && e.Saved.holds(path) {
+			return e
+		}
+	}
+	return nil
+}
+
+// persisted takes the records about files in.
+func (h *history) persisted(r record, e *entry) error {
+	switch {
+	case r.Kind == kindPersist && r.Saved != nil && e.State == Committed && e.Phase == phaseApplied:
+		e.Saved, e.Why = r.Saved, ""
+	case r.Kind == kindPersisted && e.Saved != nil && e.Saved.Phase == savedWriting:
+		e.Saved.Phase, e.State, e.Persisted, e.Files = savedInPlace, Persisted, true, e.Saved.paths()
+	case r.Kind == kindUnpersist && e.Saved != nil:
+		e.Saved.Phase, e.Why = savedRemoving, r.Note
+	case r.Kind == kindUnpersisted && e.Saved != nil:
+		e.Saved.Phase, e.State, e.Persisted, e.Files = savedGone, Committed, false, nil
+		// Without a reason the change itself stays, as if it had never been persisted: it ends with its boot again. With one, the value may be that
+		// of a later boot, which the files gave it.
+		if e.Why == "" {
+			e.Saved = nil
+		}
+	default:
+		return fmt.Errorf("%q record of change %q, whose files are elsewhere", r.Kind, e.ID)
+	}
+	return nil
+}
+
+// Kept are the files that make one change survive a reboot.
+type Kept struct {
+	Root  string // where the host's / is
+	Files []File
+}
+
+// Paths are the names of the files on this host.
+func (k Kept) Paths() []string { return (&saved{Root: k.Root, Files: k.Files}).paths() }
+
+// KeptFiles returns the files of all persisted changes of the journal in a directory, by id, without a lock and without writing anything.
+func KeptFiles(fsys durable.FS, dir string) (map[string]Kept, error) {
+	h, err := load(fsys, logPath(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	kept := map[string]Kept{}
+	for _, e := range h.entries {
+		if e.State == Persisted && e.Saved != nil {
+			kept[e.ID] = Kept{e.Saved.Root, e.Saved.Files}
+		}
+	}
+	return kept, nil
+}

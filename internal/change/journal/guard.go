@@ -1,0 +1,277 @@
+package journal
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/linerate/linerate/internal/kernel/sys"
+)
+
+// GuardOptions say how to start a guard process. Apply fills in Dir, Mode, Session and For; a caller gives at most the rest.
+type GuardOptions struct {
+	// Exe is the program, which understands the guard command; empty: this program itself.
+	Exe string
+	// Args stand before the guard command.
+	Args []string
+	// Handshake is how long the guard may take to answer; 0: 10 s.
+	Handshake time.Duration
+
+	Dir     string
+	Mode    Mode
+	Session string
+	// For is the first deadline of a Lease, counted from now; 0: none.
+	For time.Duration
+}
+
+// The messages on the pipe to the guard, one per line.
+const (
+	messageWriter = "writer" // followed by the process id of the writer
+	messageExtend = "extend" // followed by the new deadline, CLOCK_BOOTTIME in nanoseconds, 0: none
+	messageScreen = "screen" // followed by the terminal that the writer was started at
+	messageDetach = "detach" // the writer ends as it should: let Deadline trials live
+	messageReady  = "ready"  // from the guard
+)
+
+// Guard is a running guard process, held by the writer it watches.
+type Guard struct {
+	mode   Mode
+	pid    int
+	life   *os.File      // write end; its closing, by any means, tells the guard that the writer is gone
+	exited chan struct{} // closed when the process has ended
+}
+
+// StartGuard starts `EXE ARGS… guard --state DIR --mode MODE --session SESSION --deadline FOR` in a session of its own, and returns
+// when it has answered. The process lives on when this one ends, by whatever means. It inherits two pipes: on descriptor 3 it
+// is told that the writer lives, on descriptor 4 it answers. What it prints goes to guard.log in the state directory.
+func StartGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
+	guard, err := startGuard(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("start guard: %w: %w", ErrUnguarded, err)
+	}
+	return guard, nil
+}
+
+func startGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	exe, err := guardProgram(o.Exe)
+	if err != nil {
+		return nil, err
+	}
+	command := exec.Command(exe, append(append([]string{}, o.Args...), "guard",
+		"--state", dir, "--mode", string(o.Mode), "--session", o.Session, "--deadline", o.For.String())...)
+	if o.Exe == "" {
+		command.Args[0] = os.Args[0] // a program that goes by several names is asked by the one it has now
+	}
+	command.Dir = "/" // So that no mount is kept busy.
+	if err := ownSession(command); err != nil {
+		return nil, err
+	}
+	if log := openGuardLog(filepath.Join(dir, "guard.log")); log != nil {
+		defer log.Close() // Only the guard writes to it.
+		command.Stdout, command.Stderr = log, log
+	}
+	// Go makes both ends close-on-exec, so no other child of this process, forked at the same moment even, holds the write end and keeps the
+	// guard believing that we live.
+	theirLife, life, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	ready, theirReady, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, theirLife.Close(), life.Close())
+	}
+	defer ready.Close()
+	command.ExtraFiles = []*os.File{theirLife, theirReady}
+	err = command.Start()
+	_ = theirLife.Close() // The guard has its own.
+	_ = theirReady.Close()
+	if err != nil {
+		_ = life.Close() // Nobody is at its other end.
+		return nil, err
+	}
+	guard := &Guard{mode: o.Mode, pid: command.Process.Pid, life: life, exited: make(chan struct{})}
+	go func() {
+		defer close(guard.exited)
+		_ = command.Wait() // Collects the process; how it ended is in its log.
+	}()
+	if err := handshake(ctx, ready, o.Handshake); err != nil {
+		_ = command.Process.Kill()
+		_ = life.Close()
+		<-guard.exited
+		return nil, err
+	}
+	if err := guard.send(messageWriter + " " + strconv.Itoa(os.Getpid())); err != nil {
+		// A guard that does not listen is none. With the pipe closed it finds its writer gone, has nothing to take back, and ends.
+		_ = life.Close()
+		return nil, err
+	}
+	if path := ownTerminal(); path != "" {
+		_ = guard.send(messageScreen + " " + path) // For a message that people may also find elsewhere.
+	}
+	return guard, nil
+}
+
+// handshake waits for the one line that the guard sends.
+func handshake(ctx context.Context, ready *os.File, patience time.Duration) error {
+	if patience <= 0 {
+		patience = 10 * time.Second
+	}
+	// Ten seconds are for a host that swaps; a guard answers in some milliseconds. Waiting costs nothing, since no knob is turned yet.
+	if err := ready.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() {
+		_ = ready.SetReadDeadline(time.Unix(0, 0)) // Ends the reading below; the pipe may be closed by now.
+	})()
+	line, err := bufio.NewReader(ready).ReadString('\n')
+	switch line = strings.TrimSpace(line); {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case line == messageReady:
+		return nil
+	case line != "":
+		return errors.New(line)
+	case errors.Is(err, io.EOF):
+		return errors.New("it ended before it answered; see guard.log in the state directory")
+	default:
+		return fmt.Errorf("no answer: %w", err)
+	}
+}
+
+// guardProgram returns the path of the program to start.
+func guardProgram(exe string) (string, error) {
+	if exe != "" {
+		return exe, nil
+	}
+	if runtime.GOOS == "linux" {
+		// The very file that runs, even when an upgrade has replaced or removed its name.
+		if _, err := os.Stat("/proc/self/exe"); err == nil {
+			return "/proc/self/exe", nil
+		}
+	}
+	return os.Executable()
+}
+
+// guardLogLimit is the size in bytes from which the log of the guards is begun anew.
+const guardLogLimit = 64 << 10
+
+// openGuardLog returns nil when there can be no log: a guard without one is better than none.
+func openGuardLog(path string) *os.File {
+	flag := os.O_WRONLY | os.O_CREATE | os.O_APPEND
+	if info, err := os.Stat(path); err == nil && info.Size() > guardLogLimit {
+		flag |= os.O_TRUNC
+	}
+	log, err := os.OpenFile(path, flag, 0o644)
+	if err != nil {
+		return nil
+	}
+	return log
+}
+
+// PID returns the process id of the guard.
+func (g *Guard) PID() int { return g.pid }
+
+// Exited is closed when the guard process has ended.
+func (g *Guard) Exited() <-chan struct{} { return g.exited }
+
+// Extend gives a lease a new deadline, counted from now; 0 takes the deadline away.
+func (g *Guard) Extend(d time.Duration) error {
+	var deadline time.Duration
+	if d > 0 {
+		deadline = sys.Boottime() + d
+	}
+	return g.send(messageExtend + " " + strconv.FormatInt(int64(deadline), 10))
+}
+
+// Release tells the guard that the writer ends as it should. In Lease mode the guard takes back what trials are left, of which there
+// should be none, and ends; in Deadline mode it stays with them. Release does not wait for that.
+func (g *Guard) Release() error {
+	var err error
+	if g.mode == Deadline {
+		err = g.send(messageDetach)
+	}
+	return errors.Join(err, g.life.Close())
+}
+
+// sendPatience is how long a guard may leave its pipe full, that is, be stopped by someone.
+const sendPatience = 2 * time.Second
+
+func (g *Guard) send(message string) error {
+	// Best effort: without a deadline the writer waits as long as it takes.
+	_ = g.life.SetWriteDeadline(time.Now().Add(sendPatience))
+	if _, err := io.WriteString(g.life, message+"\n"); err != nil {
+		return fmt.Errorf("tell guard %d: %w", g.pid, err)
+	}
+	return nil
+}
+
+// alive tells whether the guard process runs.
+func (g *Guard) alive() bool {
+	select {
+	case <-g.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// ensureGuard has a guard running, and extends its lease.
+func (j *Journal) ensureGuard(ctx context.Context, d time.Duration) error {
+	if j.options.Unguarded {
+		return nil
+	}
+	if j.options.Guard == nil {
+		return ErrUnguarded
+	}
+	if j.guard != nil && j.guard.alive() {
+		// A Deadline guard reads each trial's time from the journal. A lease is extended before the intent of the new trial is written, so that
+		// the guard never sees the trial under a deadline that has passed.
+		if j.options.Mode == Deadline || j.guard.Extend(d) == nil {
+			return nil
+		}
+	}
+	if j.guard != nil {
+		// It ended, or does not listen any more: someone killed it. Another one takes over what is in trial.
+		_ = j.guard.life.Close()
+		j.guard = nil
+	}
+	options := *j.options.Guard
+	options.Dir, options.Mode, options.Session, options.For = j.options.Dir, j.options.Mode, j.session, d
+	guard, err := StartGuard(ctx, options)
+	if err != nil {
+		return err
+	}
+	j.guard = guard
+	return nil
+}
+
+// Extend gives the lease of this journal a new deadline, counted from now; 0 takes the deadline away. Without a guard there is
+// nothing to extend. An error means that the guard is gone: the next Apply starts another one.
+func (j *Journal) Extend(d time.Duration) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.guard == nil || j.options.Mode != Lease {
+		return nil
+	}
+	return j.guard.Extend(d)
+}
+
+// Guard returns the guard process of this journal, nil as long as no trial needed one.
+func (j *Journal) Guard() *Guard {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.guard
+}

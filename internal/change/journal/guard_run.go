@@ -1,0 +1,415 @@
+package journal
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/linerate/linerate/internal/change/journal/cgroup"
+)
+
+// GuardConfig is what the guard command was started with. Journal, Mode, Session and For are needed.
+type GuardConfig struct {
+	Journal Options       // of the state directory; Mode, Guard and Unguarded in it do not matter
+	Mode    Mode          // --mode
+	Session string        // --session
+	For     time.Duration // --deadline
+
+	// Life, Ready and Log are for tests. Life ends when the writer is gone, nil: descriptor 3. Ready takes the answer, nil: descriptor 4.
+	// Log takes one line for each event, nil: standard error. Without Life the process is also cut loose from its terminal.
+	Life  io.Reader
+	Ready io.WriteCloser
+	Log   io.Writer
+	// EndWriter ends a writer that outlives its deadline: politely, then by force. nil: signals to the parent process.
+	EndWriter func(force bool)
+}
+
+// watchStep is how often a guard with a deadline looks at the clock and the journal. Go's timers stand still while the host is suspended,
+// CLOCK_BOOTTIME does not: after waking up the guard is late by this at most.
+const watchStep = time.Second
+
+// writerGrace is how long a writer past its deadline gets to end by itself after a polite signal.
+const writerGrace = 5 * time.Second
+
+// RunGuard is the guard process. In Lease mode it waits until the writer is gone or its deadline passes, in Deadline mode also, but when
+// the writer ended as it should, it waits until the trials of its session end: by their deadline or because somebody
+// committed them or took them back. Then it takes back what is left and returns.
+//
+// A context that ends means that the guard was told to end: one that watches trials without a writer takes them back first, one whose writer
+// lives goes on, because only that writer's end is safe. An error means that something could not be taken back; the next
+// Recover will try again.
+func RunGuard(ctx context.Context, config GuardConfig) error {
+	var group string
+	if config.Life == nil {
+		var err error
+		if config.Life, config.Ready, err = inheritedPipes(); err != nil {
+			return fmt.Errorf("guard: %w", err)
+		}
+		ctx = cutLoose(ctx) // Before the answer: from then on no terminal can end this process.
+		var leave func()
+		leave, group = cgroup.Own(config.Session)
+		defer leave()
+	}
+	// The answer goes out only when the journal was read and the watch is set up: the writer turns no knob before it has it.
+	g, err := newWatch(config)
+	answer := messageReady
+	if err != nil {
+		answer = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	// Whether anyone listens does not matter: a writer that is gone shows at the other pipe.
+	_, _ = fmt.Fprintln(config.Ready, answer)
+	_ = config.Ready.Close()
+	if err == nil {
+		if group != "" {
+			g.say("%s", group)
+		}
+		if err = g.run(ctx); err != nil {
+			g.say("%v", err)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("guard: %w", err)
+	}
+	return nil
+}
+
+// watch is a guard at work.
+type watch struct {
+	config   GuardConfig
+	options  Options
+	messages chan string   // closed when the writer is gone
+	deadline time.Duration // of the lease, CLOCK_BOOTTIME; 0: none
+	detached bool          // the writer ended as it should
+	writer   int           // its process id; 0: it has not said
+	screen   *terminal     // where it was started; nil: at no terminal
+
+	seen  fs.FileInfo // the log when it was last read
+	cared []*entry    // what was found then
+}
+
+func newWatch(config GuardConfig) (*watch, error) {
+	options, err := config.Journal.defaults()
+	switch {
+	case err != nil:
+		return nil, err
+	case config.Mode != Lease && config.Mode != Deadline:
+		return nil, fmt.Errorf("mode %q is neither %s nor %s", config.Mode, Lease, Deadline)
+	case config.Session == "":
+		return nil, errors.New("a session is needed")
+	}
+	if config.Log == nil {
+		config.Log = os.Stderr
+	}
+	g := &watch{config: config, options: options, messages: make(chan string)}
+	if g.config.EndWriter == nil {
+		g.config.EndWriter = func(force bool) { endParent(g.writer, force) }
+	}
+	// A journal that cannot be read is better found now than when it is needed.
+	if _, err := g.left(); err != nil {
+		return nil, err
+	}
+	switch {
+	case config.Mode == Deadline:
+		// Trials come with times of their own, so the journal is looked at in every step: a `set` that hangs before it has let go of the
+		// journal (stopped by Ctrl-Z, blocked at a terminal that takes no more) must not keep its trial in force.
+		g.deadline = options.Boottime() + watchStep
+	case config.For > 0:
+		g.deadline = options.Boottime() + config.For
+	}
+	go g.listen()
+	return g, nil
+}
+
+// listen passes the writer's messages on until there is no writer. It ends with the pipe.
+func (g *watch) listen() {
+	defer close(g.messages)
+	scanner := bufio.NewScanner(g.config.Life)
+	for scanner.Scan() {
+		// Unbuffered, so a message is not taken from the pipe before the loop can act on it; the pipe itself holds 64 KiB (pipe(7)) of them.
+		g.messages <- scanner.Text()
+	}
+}
+
+// run waits for what comes first.
+func (g *watch) run(ctx context.Context) error {
+	told := ctx.Done()
+	for {
+		wait, stop := g.timer()
+		select {
+		case message, alive := <-g.messages:
+			stop()
+			if alive {
+				g.hear(message)
+				continue
+			}
+			// The end of the pipe is the kernel's word: it comes with SIGKILL, with the OOM killer and with a panic alike, and only when no process
+			// holds the write end any more, which is close-on-exec and so inherited by none.
+			if !g.detached {
+				return g.takeBack("writer died")
+			}
+			return g.watchTrials(ctx)
+		case <-wait:
+			if g.mustEnd() {
+				return g.endWriter()
+			}
+		case <-told:
+			stop()
+			g.say("told to end, but the writer lives: staying")
+			// A channel that is closed would be ready in every round; nil never is.
+			told = nil
+		}
+	}
+}
+
+// timer returns a channel that speaks when it is time to look at the clock, nil when there is no deadline.
+func (g *watch) timer() (<-chan time.Time, func() bool) {
+	if g.deadline == 0 {
+		return nil, func() bool { return true }
+	}
+	timer := time.NewTimer(min(max(g.deadline-g.options.Boottime(), 0), watchStep))
+	return timer.C, timer.Stop
+}
+
+func (g *watch) overdue() bool { return g.deadline != 0 && g.options.Boottime() >= g.deadline }
+
+// mustEnd tells whether a writer that lives has to be ended for the sake of a trial: its deadline has passed and something of its session is
+// still in trial or half done. A writer with nothing in trial may idle past its deadline as long as it likes; for `serve`, whose client
+// measures for an hour after it has taken its last trial back, that is the ordinary case. The deadline is not forgotten then, only looked at again
+// after a step: a writer that was stopped between telling a new deadline and writing its intent shows its trial when it goes on.
+func (g *watch) mustEnd() bool {
+	if !g.overdue() {
+		return false
+	}
+	trials, err := g.left()
+	if err != nil {
+		return true // What cannot be read may hold a trial, and a trial too many taken back is the smaller harm.
+	}
+	now := g.options.Boottime()
+	for _, e := range trials {
+		// In Deadline mode each trial has a time of its own, which a lease has not: there the one deadline counts for all.
+		if g.config.Mode == Lease || e.Expires != 0 && now >= e.Expires {
+			return true
+		}
+	}
+	g.deadline = now + watchStep
+	return false
+}
+
+func (g *watch) hear(message string) {
+	word, rest, _ := strings.Cut(message, " ")
+	switch word {
+	case messageDetach:
+		g.detached = true
+	case messageWriter:
+		g.writer, _ = strconv.Atoi(rest) // 0 when it makes no sense: then it is not killed.
+	case messageScreen:
+		g.screen = atTerminal(rest)
+	case messageExtend:
+		nanoseconds, err := strconv.ParseInt(rest, 10, 64)
+		if err != nil || nanoseconds < 0 {
+			g.say("message not understood: %q", message)
+			return
+		}
+		g.deadline = time.Duration(nanoseconds)
+	default:
+		g.say("message not understood: %q", message)
+	}
+}
+
+// endWriter deals with a writer that lives but has let its deadline pass: it hangs, is stopped, or slept with the host. It holds the journal's
+// lock, so nothing can be taken back before it ends.
+func (g *watch) endWriter() error {
+	g.say("deadline passed, and the writer lives: asking it to end")
+	// The polite signal lets a writer take its trials back itself and say so to its user; that is faster than our waiting for its lock.
+	g.config.EndWriter(false)
+	timer := time.NewTimer(writerGrace)
+	defer timer.Stop()
+	for {
+		select {
+		case message, alive := <-g.messages:
+			if !alive {
+				return g.takeBack("deadline passed")
+			}
+			if g.hear(message); !g.overdue() {
+				g.say("too late: the deadline had passed")
+			}
+		case <-timer.C:
+			g.say("the writer does not end: killing it")
+			g.config.EndWriter(true)
+			// A process that sleeps uninterruptibly in a driver (state D) outlives even SIGKILL until the driver returns, and the lock with it.
+			for range g.messages { // Until it is gone.
+			}
+			return g.takeBack("deadline passed")
+		}
+	}
+}
+
+// watchTrials stays with Deadline trials whose writer ended as it should.
+func (g *watch) watchTrials(ctx context.Context) error {
+	failures, overdue := 0, false
+	for {
+		trials, err := g.left()
+		if err != nil {
+			if failures++; failures == attempts || errors.Is(err, ErrCorrupt) {
+				return err
+			}
+			g.say("%v", err)
+		} else if failures = 0; len(trials) == 0 {
+			return nil
+		}
+		wait := watchStep
+		for _, e := range trials {
+			// Expires is 0 for what is committed and half undone: that is overdue at once, which is right, it wants to be finished.
+			wait = min(wait, e.Expires-g.options.Boottime())
+		}
+		if wait <= 0 {
+			// Those past their deadline only; the others are still to be watched.
+			// act has tried five times by now, so a failure here is one that trying does not mend.
+			if err := g.act(""); err != nil {
+				return err
+			}
+			// Acting succeeded and yet something is overdue: a trial of another network namespace, which recover leaves alone. Acting again at
+			// once would spin.
+			if overdue {
+				return errors.New("a trial past its deadline is out of reach")
+			}
+			overdue = true
+			continue
+		}
+		overdue = false
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return g.takeBack("the guard was told to end")
+		}
+	}
+}
+
+// left returns the changes of the session that a guard still has to care for. Nothing is locked for that, and a log that has not
+// grown since the last look is not read again.
+func (g *watch) left() ([]*entry, error) {
+	path := logPath(g.options.Dir)
+	// Size and time tell every change of the log: a record makes it longer, and compaction puts a new file in its place.
+	info, err := g.options.FS.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if g.seen != nil && g.seen.Size() == info.Size() && g.seen.ModTime().Equal(info.ModTime()) {
+		return g.cared, nil
+	}
+	h, err := load(g.options.FS, path)
+	if err != nil {
+		return nil, err
+	}
+	g.seen, g.cared = info, nil
+	for _, e := range h.entries {
+		if e.Session != g.config.Session || e.BootID != g.options.BootID || e.Phase == phaseDone {
+			continue
+		}
+		if e.State == Trial || e.Phase != phaseApplied {
+			g.cared = append(g.cared, e)
+		}
+	}
+	return g.cared, nil
+}
+
+// takeBack takes back everything of the session that is in trial or half done.
+func (g *watch) takeBack(cause string) error {
+	left, err := g.left()
+	if err == nil && len(left) == 0 {
+		return nil // The usual end: the writer has tidied up.
+	}
+	g.say("%s: taking back what is in trial", cause)
+	return g.act(cause)
+}
+
+// attempts is how often a guard tries what the system refuses, with watchStep in between.
+const attempts = 5
+
+// act recovers the journal; with a cause also the trials of the session whose time is not over. An end of the guard's context must not
+// stop this: it is what the guard is for.
+func (g *watch) act(cause string) error {
+	for attempt := 1; ; attempt++ {
+		err := g.actOnce(cause)
+		if err == nil || attempt == attempts || errors.Is(err, ErrCorrupt) {
+			return err
+		}
+		// EBUSY of an interface that is being reset, ENETDOWN, a full disk: these pass within seconds or not at all.
+		time.Sleep(watchStep)
+	}
+}
+
+func (g *watch) actOnce(cause string) error {
+	j, err := g.open()
+	if err != nil {
+		return err
+	}
+	session := ""
+	if cause != "" {
+		session = g.config.Session
+	}
+	outcomes, err := j.recover(context.Background(), "guard", session, cause)
+	for _, o := range outcomes {
+		g.say("change %s of %s, %q to %q: %s", o.Change.ID, o.Change.Knob, o.Change.From, o.Change.To, cmp.Or(o.Error, o.Change.Note))
+	}
+	g.announce(outcomes)
+	return errors.Join(err, j.Close())
+}
+
+// announce tells people that their settings went back without them: at the terminal where they made them, and by the next command. Whoever
+// does not hear of it believes for hours in a change that is no more.
+func (g *watch) announce(outcomes []Outcome) {
+	if len(outcomes) == 0 {
+		return
+	}
+	var lines []string
+	for _, o := range outcomes {
+		lines = append(lines, notice(o))
+	}
+	leaveNotices(g.options.FS, g.options.Dir, lines)
+	if g.screen == nil {
+		return
+	}
+	if err := g.screen.tell(lines); err != nil {
+		g.say("nobody to tell at the terminal: %v", err)
+	}
+}
+
+// open takes the journal. It waits as long as another process has it, without limit: the lock dies with its holder, and a guard that gives up
+// is none.
+func (g *watch) open() (*Journal, error) {
+	// The writer died just now and the kernel is still closing its descriptors, so the first tries come quickly.
+	pause := 5 * time.Millisecond
+	for {
+		j, err := Open(g.options)
+		var locked *LockedError
+		if !errors.As(err, &locked) {
+			return j, err
+		}
+		if pause < watchStep {
+			if pause *= 2; pause >= watchStep {
+				g.say("waiting for the journal, which process %d has open", locked.PID)
+			}
+		}
+		time.Sleep(pause)
+	}
+}
+
+// say writes a line to the log.
+func (g *watch) say(format string, args ...any) {
+	// Best effort: a guard whose disk is full still has its work to do.
+	_, _ = fmt.Fprintf(g.config.Log, "%s guard %d: %s\n", g.options.Now().UTC().Format(time.RFC3339), os.Getpid(), fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,294 @@
+package journal
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/kernel/sys"
+)
+
+// Mode says what keeps a trial alive.
+type Mode string
+
+// The modes.
+const (
+	// Lease trials live as long as the journal that made them is open: tune, serve.
+	Lease Mode = "lease"
+	// Deadline trials outlive the journal, and end at a time of their own: set.
+	Deadline Mode = "deadline"
+)
+
+// DefaultTrial is how long a Deadline trial lasts when the request does not say. It is enough for a sysctl; a change that makes the
+// link renegotiate wants two minutes, one that makes a switch port learn again three.
+const DefaultTrial = 60 * time.Second
+
+// Options say how to open a journal. Dir and Backend are needed, the rest has defaults.
+type Options struct {
+	Dir     string     // state directory; made when it is not there
+	FS      durable.FS // nil: the operating system's
+	Backend knob.Backend
+	// Catalog gives the canonical form of values, in which they are compared, and refuses what is out of range. Knobs that it does
+	// not have, and all knobs when it is nil, have their white space folded and nothing refused.
+	Catalog *knob.Catalog
+	// Normalize is asked instead of the catalogue when it is not nil.
+	Normalize func(knob.ID, knob.Value) (knob.Value, error)
+
+	Side  string // for Change.Side; empty: near
+	Mode  Mode   // of trials; empty: Lease
+	Guard *GuardOptions
+	// Unguarded allows trials without a guard process: for backends whose values die with the process, and tests.
+	Unguarded bool
+
+	BootID   string               // empty: sys.BootID
+	Boottime func() time.Duration // nil: sys.Boottime; goes on while the host is suspended
+	Now      func() time.Time     // nil: time.Now; for people only
+	// Identify tells which object of the host a knob belongs to, so that a value is never put back on another one that has
+	// its name. nil: network namespace and interface index on Linux.
+	Identify func(knob.ID) Identity
+	// Locate gives the name that an interface has now, by its index; empty: there is none. nil: asks the kernel, on Linux; with an
+	// Identify of one's own, none has another name.
+	Locate func(Identity) string
+	// NamespaceGone tells whether a network namespace is over for sure. nil: looks at all processes, on Linux.
+	NamespaceGone func(name string) bool
+}
+
+// defaults fills in what was left out.
+func (o Options) defaults() (Options, error) {
+	if o.Dir == "" || o.Backend == nil {
+		return o, errors.New("open journal: a directory and a backend are needed")
+	}
+	if o.FS == nil {
+		o.FS = durable.OS()
+	}
+	if o.Normalize == nil {
+		o.Normalize = o.normalize
+	}
+	if o.Side == "" {
+		o.Side = "near"
+	}
+	if o.Mode == "" {
+		o.Mode = Lease
+	}
+	if o.BootID == "" {
+		id, err := sys.BootID()
+		if err != nil {
+			return o, fmt.Errorf("open journal: boot id: %w", err)
+		}
+		o.BootID = id
+	}
+	if o.Boottime == nil {
+		o.Boottime = sys.Boottime
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Locate == nil {
+		o.Locate = locate
+		if o.Identify != nil {
+			o.Locate = func(Identity) string { return "" }
+		}
+	}
+	if o.Identify == nil {
+		o.Identify = identify
+	}
+	if o.NamespaceGone == nil {
+		o.NamespaceGone = namespaceGone
+	}
+	return o, nil
+}
+
+// normalize asks the catalogue.
+func (o Options) normalize(id knob.ID, v knob.Value) (knob.Value, error) {
+	if o.Catalog != nil {
+		if definition, ok := o.Catalog.Lookup(id); ok {
+			return definition.Normalize(v)
+		}
+	}
+	return fold(v), nil
+}
+
+// fold makes every run of white space one space: the kernel separates the numbers of a sysctl by tabs, people by spaces.
+func fold(v knob.Value) knob.Value { return knob.Value(strings.Join(strings.Fields(string(v)), " ")) }
+
+func logPath(dir string) string  { return filepath.Join(dir, "journal.log") }
+func lockPath(dir string) string { return filepath.Join(dir, "lock") }
+
+// Journal is an open journal. Only one process has it open at a time. It is safe for concurrent use; its methods do not overlap.
+type Journal struct {
+	options Options
+	session string
+	lock    io.Closer
+
+	mu      sync.Mutex
+	log     *durable.Log
+	history *history
+	guard   *Guard
+	closed  bool
+}
+
+// Open takes the journal in a directory, with its exclusive lock, until Close. A journal held by another process is ErrLocked, one that
+// makes no sense is ErrCorrupt. Open recovers nothing by itself: call Recover.
+func Open(options Options) (*Journal, error) {
+	options, err := options.defaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := durable.MkdirAll(options.FS, options.Dir, 0o755); err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	// The lock comes before the first look at the log: OpenLog cuts a torn tail, which in a journal that somebody is appending to would be the
+	// record being written.
+	lock, err := options.FS.Lock(lockPath(options.Dir))
+	if err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	j := &Journal{options: options, session: newSession(), lock: lock}
+	if err := j.load(); err != nil {
+		_ = lock.Close() // The error in hand is the one to tell.
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	return j, nil
+}
+
+// load opens the log, and rewrites it first when it has grown old.
+func (j *Journal) load() error {
+	path := logPath(j.options.Dir)
+	log, records, err := durable.OpenLog(j.options.FS, path)
+	if err != nil {
+		return err
+	}
+	h, err := replay(path, records)
+	if err != nil {
+		_ = log.Close() // Nothing was appended.
+		return err
+	}
+	j.log, j.history = log, h
+	// Only here, under a fresh lock and with nothing in progress: compaction replaces the file under the name, and a guard reads by name.
+	return j.compact()
+}
+
+// newSession returns a name that no other Journal has.
+func newSession() string {
+	var b [8]byte
+	rand.Read(b[:]) // Never fails: package crypto/rand ends the program instead.
+	return hex.EncodeToString(b[:])
+}
+
+// Session names this open journal; the guard is told it.
+func (j *Journal) Session() string { return j.session }
+
+// Changes returns all changes the journal remembers, oldest first.
+func (j *Journal) Changes() []Change {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.history.changes()
+}
+
+// Close gives the journal free. Lease trials that are left then end: the guard takes them back, or else the next Recover.
+// Deadline trials live on under their guard.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return nil
+	}
+	j.closed = true
+	// Log before lock, so that whoever gets the lock finds no descriptor of ours that could still write.
+	err := errors.Join(j.log.Close(), j.lock.Close())
+	if j.guard != nil {
+		// After the lock is free, so that a guard with work to do finds it so.
+		err = errors.Join(err, j.guard.Release())
+	}
+	return err
+}
+
+// History returns all changes of the journal in a directory, oldest first, without a lock and without writing anything. A directory without
+// a journal has an empty history. A change that another process is making right now may show as a trial.
+func History(fsys durable.FS, dir string) ([]Change, error) {
+	h, err := load(fsys, logPath(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read journal: %w", err)
+	}
+	return h.changes(), nil
+}
+
+// write puts a record on disk, then takes it in.
+func (j *Journal) write(r record) error {
+	r.Time = j.options.Now().UTC()
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	// Disk first, memory second. A record that memory has and the disk lacks would be denied by the next process; the other way about, the
+	// next process knows more than we do, which Recover is made for.
+	if err := j.log.Append(data); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	return j.history.add(r)
+}
+
+// writeOrRemember puts a record on disk, and takes it in even when that fails: for what has happened to a knob already.
+// What the disk then lacks the next Recover sees at the knob itself.
+func (j *Journal) writeOrRemember(r record) error {
+	err := j.write(r)
+	if errors.Is(err, ErrUnwritable) {
+		return errors.Join(err, j.history.add(r))
+	}
+	return err
+}
+
+// ready tells why nothing may be changed, if so.
+func (j *Journal) ready() error {
+	if j.closed {
+		return fmt.Errorf("journal: %w", fs.ErrClosed)
+	}
+	if err := j.log.Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritable, err)
+	}
+	return nil
+}
+
+// canonical is the form of a value that is recorded and compared. The host may hold one that the catalogue thinks out of range; what has no
+// canonical form at all is compared as it is.
+func (j *Journal) canonical(id knob.ID, v knob.Value) knob.Value {
+	if normal, err := j.options.Normalize(id, v); err == nil {
+		return normal
+	}
+	if j.options.Catalog != nil {
+		if definition, ok := j.options.Catalog.Lookup(id); ok {
+			if normal, err := definition.Canonical(v); err == nil {
+				return normal
+			}
+		}
+	}
+	return fold(v)
+}
+
+// same compares two values of a knob. Both are made canonical, also those from the log: an older version may have had another form.
+func (j *Journal) same(id knob.ID, a, b knob.Value) bool {
+	return a == b || j.canonical(id, a) == j.canonical(id, b)
+}
+
+// read returns the present value in canonical form.
+func (j *Journal) read(ctx context.Context, id knob.ID) (knob.Value, error) {
+	v, err := j.options.Backend.Read(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	return j.canonical(id, v), nil
+}

@@ -1,0 +1,574 @@
+//go:build unix
+
+package journal_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/change/knob/live"
+)
+
+// The test binary plays four parts. Started as `TEST KNOBS guard …` it is a guard, as `TEST KNOBS writer STATE MODE` a writer, as
+// `TEST KNOBS recover STATE` the next start, else the test. KNOBS is a directory of files, or live: the knobs of the namespace.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 {
+		switch os.Args[2] {
+		case "guard":
+			finish(guardProcess(os.Args[1], os.Args[3:]))
+		case "writer":
+			finish(writerProcess(os.Args[1], os.Args[3], os.Args[4]))
+		case "recover":
+			finish(recoverProcess(os.Args[1], os.Args[3]))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func finish(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// processOptions opens the journal of the processes. They have the real clocks, and a boot id of their own, which not every system has.
+func processOptions(knobs, state string) journal.Options {
+	if knobs == "live" {
+		return journal.Options{Dir: state, Backend: live.New(), Catalog: knob.Catalogue()}
+	}
+	return journal.Options{Dir: state, Backend: fileKnobs{knobs}, BootID: "this boot"}
+}
+
+// mortal makes a process kill itself by SIGKILL, right before its Nth access to the disk or to a knob, when the environment says PART=N.
+// A part that gets so far that there is no Nth lives.
+func mortal(part string, o journal.Options) journal.Options {
+	n, err := strconv.Atoi(os.Getenv("DIES_AT_" + part))
+	if err != nil {
+		return o
+	}
+	var mu sync.Mutex
+	die := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if n--; n == 0 {
+			// Whoever waits for this process may not be its parent any more.
+			_ = os.WriteFile(filepath.Join(o.Dir, part+" died"), nil, 0o600)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {} // The signal is on its way.
+		}
+	}
+	o.FS = durable.NewFaulty(durable.OS(), func(durable.Op) error { die(); return nil })
+	o.Backend = mortalKnobs{o.Backend, die}
+	return o
+}
+
+// mortalKnobs calls die before each access.
+type mortalKnobs struct {
+	knob.Backend
+	die func()
+}
+
+func (m mortalKnobs) Read(ctx context.Context, id knob.ID) (knob.Value, error) {
+	m.die()
+	return m.Backend.Read(ctx, id)
+}
+
+func (m mortalKnobs) Write(ctx context.Context, id knob.ID, v knob.Value) error {
+	m.die()
+	return m.Backend.Write(ctx, id, v)
+}
+
+// aliveName is a file that a guard of the tests keeps locked as long as it lives: it is nobody's child that could be waited for.
+const aliveName = "guard alive"
+
+// lockSoon takes a lock as soon as its holder is gone.
+func lockSoon(path string) (io.Closer, error) {
+	for {
+		lock, err := durable.OS().Lock(path)
+		if !errors.Is(err, durable.ErrLocked) {
+			return lock, err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// openSoon takes a journal as soon as its holder is gone: the kernel closes the files of a process that was killed a moment after the kill.
+func openSoon(o journal.Options) (*journal.Journal, error) {
+	for {
+		j, err := journal.Open(o)
+		if !errors.Is(err, journal.ErrLocked) {
+			return j, err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// recoverProcess is the next start.
+func recoverProcess(knobs, state string) error {
+	j, err := openSoon(mortal("RECOVERY", processOptions(knobs, state)))
+	if err != nil {
+		return err
+	}
+	_, err = j.Recover(context.Background())
+	return errors.Join(err, j.Close())
+}
+
+// guardProcess does what the hidden command of the program does.
+func guardProcess(knobs string, args []string) error {
+	flags := map[string]string{}
+	for i := 0; i+1 < len(args); i += 2 {
+		flags[args[i]] = args[i+1]
+	}
+	deadline, err := time.ParseDuration(flags["--deadline"])
+	if err != nil {
+		return err
+	}
+	alive, err := lockSoon(filepath.Join(flags["--state"], aliveName))
+	if err != nil {
+		return err
+	}
+	defer alive.Close() // Or whenever and however this process ends.
+	return journal.RunGuard(context.Background(), journal.GuardConfig{
+		Journal: mortal("GUARD", processOptions(knobs, flags["--state"])),
+		Mode:    journal.Mode(flags["--mode"]), Session: flags["--session"], For: deadline,
+	})
+}
+
+// writerProcess changes knobs and says what it does, one line before and one after each step.
+func writerProcess(knobs, state, mode string) error {
+	ctx := context.Background()
+	o := mortal("WRITER", processOptions(knobs, state))
+	o.Guard = &journal.GuardOptions{Args: []string{knobs}}
+	mode, o.Unguarded = strings.CutSuffix(mode, " unguarded")
+	if mode == "set" {
+		o.Mode = journal.Deadline
+	}
+	j, err := journal.Open(o)
+	if err != nil {
+		return err
+	}
+	if _, err := j.Recover(ctx); err != nil {
+		return err
+	}
+	request := journal.Request{Reason: "a test"}
+	switch mode {
+	case "set":
+		request.For = 700 * time.Millisecond
+		if _, err := j.Apply(ctx, request, settings(rmem, "tuned", mtu, "9000")...); err != nil {
+			return err
+		}
+		fmt.Println("applied")
+		return j.Close()
+	case "hang":
+		request.For = 300 * time.Millisecond
+		if _, err := j.Apply(ctx, request, settings(rmem, "tuned", mtu, "9000")...); err != nil {
+			return err
+		}
+		fmt.Println("applied")
+		select {} // Killed here: by the guard.
+	case "idle":
+		if _, err := j.Apply(ctx, request, settings("link:a0/mtu", "9000", "route:10.50.0.0/16/initcwnd", "20")...); err != nil {
+			return err
+		}
+		fmt.Println("applied")
+		select {}
+	case "life":
+		return wholeLife(ctx, j)
+	}
+	// Until it is killed.
+	for i := 0; ; i++ {
+		id := []knob.ID{rmem, mtu, ring}[i%3]
+		value := fmt.Sprintf("%s-%d", id, i)
+		if knobs == "live" {
+			at := liveKnobs[i%len(liveKnobs)]
+			id, value = at.id, at.values[i/len(liveKnobs)%2]
+		}
+		changes, err := j.Apply(ctx, request, settings(string(id), value)...)
+		if err != nil {
+			return err
+		}
+		fmt.Println("applied", i)
+		if len(changes) == 0 {
+			continue // Committed earlier.
+		}
+		if mode == "commit" && rand.IntN(2) == 0 {
+			fmt.Println("committing", id, value)
+			if err := j.Commit(ctx, changes[0].ID); err != nil {
+				return err
+			}
+			fmt.Println("committed", id, value)
+			continue
+		}
+		if rand.IntN(2) == 0 {
+			if _, err := j.Undo(ctx, changes[0].ID); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// liveKnobs are those of the world of the tests, of every kind that a namespace has, with two values each that are not the ones at first.
+var liveKnobs = []struct {
+	id     knob.ID
+	values [2]string
+}{
+	{rmem, [2]string{"4096 131072 33554430", "8192 131072 6291456"}},
+	{"link:a0/mtu", [2]string{"9000", "1400"}},
+	{"ethtool:a0/feature.tx-tcp-segmentation", [2]string{"off", "off"}},
+	{"qdisc:a0/root", [2]string{"pfifo", "pfifo_fast"}},
+	{"route:10.50.0.0/16/initcwnd", [2]string{"20", "30"}},
+	{"sysctl:net.ipv4.conf.a0.rp_filter", [2]string{"1", "2"}},
+	{"link:b0/txqueuelen", [2]string{"500", "2000"}},
+	{"ethtool:a0/channels.rx", [2]string{"1", "1"}},
+	{"queue:a0/rx-0/rps_cpus", [2]string{"1", "3"}},
+	{"sysctl:net.ipv4.tcp_congestion_control", [2]string{"reno", "reno"}},
+	{"route:10.50.0.0/16/window", [2]string{"65535", "32768"}},
+	{"sysctl:net.ipv4.tcp_notsent_lowat", [2]string{"131072", "16384"}},
+}
+
+// wholeLife is one life with everything in it that a journal does, in the same order every time.
+func wholeLife(ctx context.Context, j *journal.Journal) error {
+	apply := func(pairs ...string) func() error {
+		return func() error {
+			_, err := j.Apply(ctx, journal.Request{Reason: "a test"}, settings(pairs...)...)
+			return err
+		}
+	}
+	for _, step := range []func() error{
+		apply(rmem, "4096 131072 33554430", "link:a0/mtu", "9000", "route:10.50.0.0/16/initcwnd", "20"),
+		apply("qdisc:a0/root", "pfifo", "ethtool:a0/feature.tx-tcp-segmentation", "off"),
+		apply(rmem, "8192 131072 6291456"),
+		func() error { return j.Commit(ctx, "1", "2") },
+		func() error { _, err := j.Undo(ctx, "6", "3"); return err },
+		func() error { _, err := j.Undo(ctx, "2"); return err },
+		apply("link:a0/mtu", "1400"),
+		func() error { _, err := j.UndoTrials(ctx); return err },
+		func() error { _, err := j.UndoAll(ctx); return err },
+		apply("link:b0/txqueuelen", "500"), // Left to the guard.
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return j.Close()
+}
+
+// stage is a host whose knobs are files, with a state directory.
+type stage struct {
+	t            *testing.T
+	knobs, state string
+}
+
+func newStage(t *testing.T) stage {
+	s := stage{t, t.TempDir(), filepath.Join(t.TempDir(), "state")}
+	for id, v := range host().values {
+		if err := (fileKnobs{s.knobs}).Write(t.Context(), id, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func (s stage) values() values {
+	s.t.Helper()
+	found := values{}
+	for id := range host().values {
+		v, err := fileKnobs{s.knobs}.Read(s.t.Context(), id)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		found[id] = v
+	}
+	return found
+}
+
+// start starts a writer.
+func (s stage) start(mode string) (*exec.Cmd, *bufio.Reader) {
+	s.t.Helper()
+	command := exec.Command(os.Args[0], s.knobs, "writer", s.state, mode)
+	command.Stderr = s.t.Output()
+	out, err := command.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		_ = command.Process.Kill() // It is gone, unless the test broke off.
+		_ = command.Wait()
+	})
+	return command, bufio.NewReader(out)
+}
+
+// settled waits until no change is in trial and nobody has the journal, then opens it. A guard has the time a test has.
+func (s stage) settled() *journal.Journal {
+	s.t.Helper()
+	for {
+		changes, err := journal.History(durable.OS(), s.state)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		trial := false
+		for _, c := range changes {
+			trial = trial || c.State == journal.Trial
+		}
+		if !trial {
+			j, err := journal.Open(processOptions(s.knobs, s.state))
+			if err == nil {
+				s.t.Cleanup(func() { j.Close() })
+				return j
+			}
+			if !errors.Is(err, journal.ErrLocked) {
+				s.t.Fatal(err)
+			}
+		}
+		if s.t.Context().Err() != nil {
+			s.t.Fatal("the guard did not come")
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func (s stage) guardLog() string {
+	data, _ := os.ReadFile(filepath.Join(s.state, "guard.log")) // For messages only.
+	return string(data)
+}
+
+// TestKillWriter kills a writer at a random moment, again and again. The guard brings every knob back; what was committed stays.
+func TestKillWriter(t *testing.T) {
+	var slowest time.Duration
+	for round := range 24 {
+		mode := []string{"trial", "commit"}[round%2]
+		s := newStage(t)
+		command, out := s.start(mode)
+		if line, err := out.ReadString('\n'); err != nil || line != "applied 0\n" {
+			t.Fatalf("writer said %q, %v", line, err)
+		}
+		time.Sleep(time.Duration(rand.IntN(60_000)) * time.Microsecond) // Any moment will do.
+		killed := time.Now()
+		if err := command.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		said, err := io.ReadAll(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = command.Wait()
+		j := s.settled()
+		slowest = max(slowest, time.Since(killed))
+
+		// Each knob holds what was last committed, or what was being committed when the writer died.
+		allowed := map[knob.ID][]string{}
+		for id, v := range host().values {
+			allowed[id] = []string{string(v)}
+		}
+		for line := range strings.Lines(string(said)) {
+			word := strings.Fields(line)
+			switch {
+			case !strings.HasSuffix(line, "\n"): // Cut off by the kill.
+			case word[0] == "committing":
+				allowed[knob.ID(word[1])] = append(allowed[knob.ID(word[1])], word[2])
+			case word[0] == "committed":
+				allowed[knob.ID(word[1])] = []string{word[2]}
+			}
+		}
+		found := s.values()
+		for id, v := range found {
+			ok := false
+			for _, a := range allowed[id] {
+				ok = ok || a == string(v)
+			}
+			if !ok {
+				t.Errorf("round %d (%s): %s holds %q, allowed %q\n%s", round, mode, id, v, allowed[id], s.guardLog())
+			}
+		}
+		if again, err := j.Recover(t.Context()); err != nil || len(again) != 0 {
+			t.Errorf("round %d: second recovery: %+v, %v", round, again, err)
+		}
+		if diff := cmp.Diff(found, s.values()); diff != "" {
+			t.Errorf("round %d: second recovery: %s", round, diff)
+		}
+		for id, v := range j.Originals() {
+			if v != host().values[id] {
+				t.Errorf("round %d: original of %s is %q", round, id, v)
+			}
+		}
+		if _, err := j.UndoAll(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(host().values, s.values()); diff != "" {
+			t.Errorf("round %d: undo all: %s", round, diff)
+		}
+		j.Close()
+	}
+	t.Logf("everything was back %v after the kill at the latest", slowest.Round(time.Millisecond))
+}
+
+// TestStoppedWriter: a writer that hangs past its lease is ended by its guard.
+func TestStoppedWriter(t *testing.T) {
+	s := newStage(t)
+	command, out := s.start("hang")
+	if line, err := out.ReadString('\n'); err != nil || line != "applied\n" {
+		t.Fatalf("writer said %q, %v", line, err)
+	}
+	if err := command.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := command.Wait(); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGTERM {
+		t.Errorf("the writer ended by %v", err)
+	}
+	j := s.settled()
+	if diff := cmp.Diff(host().values, s.values()); diff != "" {
+		t.Error(diff)
+	}
+	for _, c := range j.Changes() {
+		if c.Note != "undone by guard: deadline passed" {
+			t.Errorf("%+v", c)
+		}
+	}
+	if log := s.guardLog(); !strings.Contains(log, "asking it to end") {
+		t.Errorf("log of the guard:\n%s", log)
+	}
+}
+
+// TestTrialOutlivesItsWriter: set ends, its trial stays until the deadline.
+func TestTrialOutlivesItsWriter(t *testing.T) {
+	s := newStage(t)
+	command, _ := s.start("set")
+	if err := command.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	changes, err := journal.History(durable.OS(), s.state)
+	if err != nil || len(changes) != 2 {
+		t.Fatalf("%+v, %v", changes, err)
+	}
+	j := s.settled()
+	if diff := cmp.Diff(host().values, s.values()); diff != "" {
+		t.Error(diff)
+	}
+	for _, c := range j.Changes() {
+		if c.Note != "undone by guard: deadline passed" {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// TestGuardIsOutOfReach: no terminal and none of its signals can end a guard, and one that was killed is replaced.
+func TestGuardIsOutOfReach(t *testing.T) {
+	s := newStage(t)
+	o := processOptions(s.knobs, s.state)
+	o.Guard = &journal.GuardOptions{Exe: os.Args[0], Args: []string{s.knobs}}
+	j := open(t, o)
+	apply(t, j, journal.Request{For: time.Hour}, rmem, "B")
+	first := guardOf(t, j)
+	for _, signal := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGTSTP} {
+		if err := syscall.Kill(first.PID(), signal); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if session, err := sessionOf(first.PID()); err == nil && session != first.PID() {
+		t.Errorf("the guard %d is in session %d", first.PID(), session)
+	}
+	apply(t, j, journal.Request{}, mtu, "9000")
+	if guardOf(t, j) != first {
+		t.Error("the guard was replaced")
+	}
+	if err := syscall.Kill(first.PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-first.Exited()
+	apply(t, j, journal.Request{}, ring, "512")
+	second := guardOf(t, j)
+	if second == first {
+		t.Fatal("no new guard")
+	}
+	if _, err := j.UndoAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	j.Close()
+	<-second.Exited() // Nothing to do, so it ends.
+	if diff := cmp.Diff(host().values, s.values()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestGuardDoesNotStart: without a guard no knob is touched.
+func TestGuardDoesNotStart(t *testing.T) {
+	script := func(text string) string {
+		path := filepath.Join(t.TempDir(), "guard")
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for name, guard := range map[string]*journal.GuardOptions{
+		"no such program": {Exe: "/no/such/program"},
+		"ends at once":    {Exe: script("exit 0")},
+		"says no":         {Exe: script("echo no memory >&4; exit 1")},
+		"says nothing":    {Exe: script("exec sleep 60"), Handshake: 100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			o := processOptions(s.knobs, s.state)
+			o.Guard = guard
+			j := open(t, o)
+			_, err := j.Apply(t.Context(), journal.Request{}, settings(rmem, "B")...)
+			if !errors.Is(err, journal.ErrUnguarded) || !strings.Contains(err.Error(), "nothing changed: start guard: ") {
+				t.Error(err)
+			}
+			if name == "says no" && !strings.HasSuffix(err.Error(), "no memory") {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(host().values, s.values()); diff != "" || len(j.Changes()) != 0 {
+				t.Errorf("%s, %+v", diff, j.Changes())
+			}
+		})
+	}
+	if err := journal.RunGuard(t.Context(), journal.GuardConfig{Journal: processOptions(t.TempDir(), t.TempDir())}); err == nil {
+		t.Error("a guard without its pipes")
+	}
+}
+
+// guardOf returns the guard of a journal.
+func guardOf(t *testing.T, j *journal.Journal) *journal.Guard {
+	t.Helper()
+	guard := j.Guard()
+	if guard == nil {
+		t.Fatal("no guard")
+	}
+	return guard
+}
+
+// sessionOf returns the session of a process, where /proc tells it.
+func sessionOf(pid int) (int, error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	// Behind the name, which may hold anything: state, parent, group, session (proc_pid_stat(5)).
+	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+	return strconv.Atoi(string(fields[3]))
+}

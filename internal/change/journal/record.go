@@ -1,0 +1,281 @@
+package journal
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/change/knob"
+)
+
+// phase is how far the latest step of a change got. Between two phases of a step lies a moment in which only the knob itself can tell.
+type phase string
+
+const (
+	phaseIntent  phase = "intent"  // about to be written, or just written
+	phaseApplied phase = "applied" // written and read back
+	phaseUndoing phase = "undoing" // about to be put back, or just put back
+	phaseDone    phase = "done"    // nothing more will happen; State is Undone
+)
+
+// entry is a change with what only the journal needs to know.
+type entry struct {
+	Change
+	Session string `json:"session"` // of the Journal that made it
+	Lease   bool   `json:"lease"`   // reverts when that session is gone
+	// Began is CLOCK_BOOTTIME when the intent was recorded.
+	Began time.Duration `json:"began_boottime_nanoseconds"`
+	// Expires is CLOCK_BOOTTIME at the end of the trial, 0: only the lease counts.
+	Expires  time.Duration `json:"expires_boottime_nanoseconds,omitempty"`
+	Identity Identity      `json:"identity,omitzero"`
+	Phase    phase         `json:"phase"`
+	Why      string        `json:"why,omitempty"` // it is being undone
+	Saved    *saved        `json:"saved,omitempty"`
+}
+
+// kind says what a record tells.
+type kind string
+
+const (
+	kindIntent      kind = "intent"      // Entry is about to be written
+	kindApplied     kind = "applied"     // ID is in force, holding To
+	kindFailed      kind = "failed"      // ID never came into force
+	kindCommit      kind = "commit"      // IDs are no trials any more
+	kindUndo        kind = "undo"        // ID, holding To, is about to be put back
+	kindUndone      kind = "undone"      // ID is over; its From passes to Heir when one stands on top
+	kindPersist     kind = "persist"     // files of ID, in Saved, are about to be written
+	kindPersisted   kind = "persisted"   // they are in place
+	kindUnpersist   kind = "unpersist"   // they are about to be taken out
+	kindUnpersisted kind = "unpersisted" // none of them is left
+	kindKept        kind = "kept"        // compaction: Entry as it stood
+	kindBase        kind = "base"        // compaction: numbers below Next are used up, Originals were seen
+)
+
+// record is one record of the log, as JSON.
+type record struct {
+	Kind      kind       `json:"kind"`
+	Time      time.Time  `json:"time"`
+	Entry     *entry     `json:"entry,omitempty"`
+	ID        string     `json:"id,omitempty"`
+	IDs       []string   `json:"ids,omitempty"`
+	To        knob.Value `json:"to,omitempty"`
+	Note      string     `json:"note,omitempty"`
+	Heir      string     `json:"heir,omitempty"`
+	Saved     *saved     `json:"saved,omitempty"`
+	Next      int        `json:"next,omitempty"`
+	Originals []original `json:"originals,omitempty"`
+}
+
+// object is one knob of one host as it runs: the same name after a restart, in another network namespace or on a new interface is another.
+type object struct {
+	BootID   string   `json:"boot_id"`
+	Knob     knob.ID  `json:"knob"`
+	Identity Identity `json:"identity,omitzero"`
+}
+
+func (o object) same(other object) bool {
+	if o.BootID != other.BootID || o.Identity.differs(other.Identity) {
+		return false
+	}
+	if o.Identity.Device != "" && other.Identity.Device != "" {
+		// One interface, whatever it was called at the time.
+		return onInterface(o.Knob, "*") == onInterface(other.Knob, "*")
+	}
+	return o.Knob == other.Knob
+}
+
+// object returns what the change is a change of.
+func (e *entry) object() object { return object{e.BootID, e.Knob, e.Identity} }
+
+// original is the first value seen on an object.
+type original struct {
+	object
+	Value knob.Value `json:"value"`
+}
+
+// history is what the records of a log add up to. Live writes and replay go through the same add, so memory cannot disagree with the disk.
+type history struct {
+	entries   []*entry // ordered by number
+	last      int      // number of the newest entry
+	next      int      // number of the next change, above all that were ever given
+	originals []original
+}
+
+// replay adds up the records of a log.
+func replay(path string, records [][]byte) (*history, error) {
+	h := &history{next: 1}
+	for i, data := range records {
+		var r record
+		if err := json.Unmarshal(data, &r); err != nil {
+			return nil, &FormatError{Path: path, Record: i, Reason: err.Error()}
+		}
+		if err := h.add(r); err != nil {
+			return nil, &FormatError{Path: path, Record: i, Reason: err.Error()}
+		}
+	}
+	return h, nil
+}
+
+// load reads the history in a directory without changing anything there. Nothing there is an empty history.
+func load(fsys durable.FS, path string) (*history, error) {
+	records, _, err := durable.ReadLog(fsys, path)
+	if err != nil {
+		return nil, err
+	}
+	return replay(path, records)
+}
+
+// add takes one record in. An error means that the record does not fit to those before it; nothing is changed then.
+func (h *history) add(r record) error {
+	switch r.Kind {
+	case kindIntent, kindKept:
+		return h.addEntry(r)
+	case kindBase:
+		h.next = max(h.next, r.Next)
+		for _, o := range r.Originals {
+			h.see(o)
+		}
+		return nil
+	case kindCommit:
+		for _, id := range r.IDs {
+			if e := h.find(id); e == nil || e.State != Trial || e.Phase != phaseApplied {
+				return fmt.Errorf("commit of change %q, which is not a trial in force", id)
+			}
+		}
+		for _, id := range r.IDs {
+			e := h.find(id)
+			// Everything that could end it by itself goes at once. Undo by hand still works: From and To stay.
+			e.State, e.Deadline, e.Expires, e.Lease = Committed, nil, 0, false
+		}
+		return nil
+	}
+
+	e := h.find(r.ID)
+	if e == nil {
+		return fmt.Errorf("%q record of change %q, which is not known", r.Kind, r.ID)
+	}
+	if e.Phase == phaseDone {
+		// Two Journals on one log would produce this; the lock excludes it, so it is damage.
+		return fmt.Errorf("%q record of change %q, which is over", r.Kind, r.ID)
+	}
+	switch r.Kind {
+	case kindPersist, kindPersisted, kindUnpersist, kindUnpersisted:
+		return h.persisted(r, e)
+	case kindApplied:
+		e.Phase, e.Note = phaseApplied, r.Note
+		e.holds(r.To)
+	case kindUndo:
+		e.Phase, e.Why = phaseUndoing, r.Note
+		e.holds(r.To)
+	case kindFailed, kindUndone:
+		if r.Heir != "" {
+			heir := h.find(r.Heir)
+			// A damaged heir would make undo write a value that this knob never held.
+			if heir == nil || heir.Phase != phaseApplied || heir != h.above(e) {
+				return fmt.Errorf("change %q passes its old value to %q, which cannot take it", r.ID, r.Heir)
+			}
+			heir.From = e.From
+		}
+		e.Phase, e.State, e.Note, e.Deadline, e.Why = phaseDone, Undone, r.Note, nil, ""
+		e.Persisted, e.Files = false, nil
+	default:
+		return fmt.Errorf("record of kind %q, which this version does not know", r.Kind)
+	}
+	return nil
+}
+
+// holds notes what the knob really held under this change.
+func (e *entry) holds(v knob.Value) {
+	if v != e.To {
+		e.Asked, e.To = e.To, v
+	}
+}
+
+func (h *history) addEntry(r record) error {
+	if r.Entry == nil {
+		return fmt.Errorf("%q record without a change", r.Kind)
+	}
+	number, err := strconv.Atoi(r.Entry.ID)
+	if err != nil || number < 1 || r.Entry.ID != formatID(number) {
+		return fmt.Errorf("change with the id %q", r.Entry.ID)
+	}
+	// Order in the log is order of writing, on which undo from the top down rests.
+	if number <= h.last {
+		return fmt.Errorf("change %q is out of order", r.Entry.ID)
+	}
+	e := *r.Entry
+	h.entries = append(h.entries, &e)
+	h.last, h.next = number, max(h.next, number+1)
+	h.see(original{e.object(), e.Original})
+	return nil
+}
+
+// see remembers an original, unless there is one already: the first one counts, a later one may be a tuned value.
+func (h *history) see(o original) {
+	if _, ok := h.original(o.object); !ok {
+		h.originals = append(h.originals, o)
+	}
+}
+
+// original returns the first value seen on an object.
+func (h *history) original(of object) (knob.Value, bool) {
+	for _, o := range h.originals {
+		if o.same(of) {
+			return o.Value, true
+		}
+	}
+	return "", false
+}
+
+// find returns the change with an id, nil when there is none. People may leave the leading zeros out.
+func (h *history) find(id string) *entry {
+	number, err := strconv.Atoi(id)
+	if err != nil {
+		return nil
+	}
+	id = formatID(number)
+	for _, e := range h.entries {
+		if e.ID == id {
+			return e
+		}
+	}
+	return nil
+}
+
+// above returns the next change on top of e: the oldest later one of the same object that is not over. A change that outlives its boot lies under
+// those of later boots as well.
+func (h *history) above(e *entry) *entry {
+	i := slices.Index(h.entries, e)
+	for _, later := range h.entries[i+1:] {
+		onTop := later.object().same(e.object()) || e.Saved != nil && later.Knob == e.Knob && later.BootID != e.BootID
+		if later.Phase != phaseDone && onTop {
+			return later
+		}
+	}
+	return nil
+}
+
+// unsettled returns a change of the object whose latest step was not finished, nil when all were.
+func (h *history) unsettled(of object) *entry {
+	for _, e := range h.entries {
+		if (e.Phase == phaseIntent || e.Phase == phaseUndoing) && e.object().same(of) {
+			return e
+		}
+	}
+	return nil
+}
+
+// changes returns what people see of the history, oldest first.
+func (h *history) changes() []Change {
+	changes := make([]Change, len(h.entries))
+	for i, e := range h.entries {
+		changes[i] = e.Change
+	}
+	return changes
+}
+
+// formatID pads numbers so that ids sort by time as text too, up to the ten-thousandth change.
+func formatID(number int) string { return fmt.Sprintf("%04d", number) }

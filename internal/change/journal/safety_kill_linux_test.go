@@ -1,0 +1,252 @@
+package journal_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/change/journal"
+)
+
+// randomKills is how often each kind of writer is killed at random; LINERATE_KILL_ROUNDS asks for another number.
+const randomKills = 100
+
+// lane is one world in which writers of live knobs are killed, one after the other.
+type lane struct {
+	t      *testing.T
+	dir    string
+	before snapshot
+
+	kills, inForce int
+	slowest        time.Duration
+}
+
+func newLane(t *testing.T) *lane { return &lane{t: t, dir: t.TempDir(), before: takeSnapshot(t)} }
+
+// start starts a part of the test binary in the world of this thread.
+func (l *lane) start(env string, args ...string) *exec.Cmd {
+	l.t.Helper()
+	command := exec.Command(os.Args[0], append([]string{"live"}, args...)...)
+	command.Env = append(os.Environ(), strings.Fields(env)...)
+	command.Stderr = l.t.Output()
+	return command
+}
+
+// killed tells whether a process ended by SIGKILL; an end of its own that is no success fails the test.
+func (l *lane) killed(what string, err error) bool {
+	l.t.Helper()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL {
+		return true
+	}
+	if err != nil {
+		l.t.Fatalf("%s: %v", what, err)
+	}
+	return false
+}
+
+// guardEnds waits until no guard of a state directory is left.
+func (l *lane) guardEnds(state string) {
+	l.t.Helper()
+	if _, err := os.Stat(state); errors.Is(err, fs.ErrNotExist) {
+		return // The writer died before there was anything to guard.
+	}
+	alive, err := lockSoon(filepath.Join(state, aliveName))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	alive.Close()
+}
+
+// guardDied tells whether the guard killed itself.
+func (l *lane) guardDied(state string) bool {
+	_, err := os.Stat(filepath.Join(state, "GUARD died"))
+	return err == nil
+}
+
+// accountFor checks that nothing is in trial and that the world is as it was, but for what was committed; and that undo --all makes it as it was
+// to the byte.
+func (l *lane) accountFor(state, what string) {
+	l.t.Helper()
+	j, err := openSoon(processOptions("live", state))
+	if err != nil {
+		l.t.Fatalf("%s: %v", what, err)
+	}
+	defer j.Close()
+	if again, err := j.Recover(l.t.Context()); err != nil || len(again) != 0 {
+		l.t.Fatalf("%s: something was left to recover: %+v, %v", what, again, err)
+	}
+	committed := false
+	for _, c := range j.Changes() {
+		if c.State == journal.Trial {
+			l.t.Fatalf("%s: still in trial: %+v", what, c)
+		}
+		committed = committed || c.State == journal.Committed
+	}
+	if !committed {
+		l.identical(what)
+	}
+	outcomes, err := j.UndoAll(l.t.Context())
+	if err != nil {
+		l.t.Fatalf("%s: undo --all: %v", what, err)
+	}
+	for _, o := range outcomes {
+		// A committed change holds its value to the last, so each one really goes back.
+		if !o.Restored && !strings.Contains(o.Change.Note, "stands on top") {
+			l.t.Fatalf("%s: undo --all: %+v", what, o)
+		}
+	}
+	l.identical(what + ", undo --all")
+}
+
+func (l *lane) identical(what string) {
+	l.t.Helper()
+	if d := l.before.differences(takeSnapshot(l.t)); len(d) != 0 {
+		l.t.Fatalf("%s: unaccounted for:\n%s", what, strings.Join(d, "\n"))
+	}
+}
+
+// randomKill lets a writer change, commit and undo, and kills it at a random moment after its first change.
+func (l *lane) randomKill(mode string, random *rand.Rand) {
+	l.t.Helper()
+	state := filepath.Join(l.dir, strconv.Itoa(l.kills))
+	command := l.start("", "writer", state, mode)
+	out, err := command.StdoutPipe()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		l.t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 64)); err != nil {
+		l.t.Fatalf("writer: %v", err)
+	}
+	time.Sleep(time.Duration(random.IntN(20_000)) * time.Microsecond) // Any moment will do: that is the test.
+	at := time.Now()
+	if err := command.Process.Kill(); err != nil {
+		l.t.Fatal(err)
+	}
+	if !l.killed("writer", command.Wait()) {
+		l.t.Fatal("the writer ended by itself")
+	}
+	l.kills++
+	what := fmt.Sprintf("kill %d of a writer (%s)", l.kills, mode)
+	if strings.HasSuffix(mode, "unguarded") {
+		// Nobody comes, so whatever was in force at the moment of the kill is in force still.
+		if len(l.before.differences(takeSnapshot(l.t))) != 0 {
+			l.inForce++
+		}
+		j, err := openSoon(processOptions("live", state))
+		if err != nil {
+			l.t.Fatalf("%s: %v", what, err)
+		}
+		if _, err := j.Recover(l.t.Context()); err != nil {
+			l.t.Fatalf("%s: %v", what, err)
+		}
+		j.Close()
+	} else {
+		l.guardEnds(state)
+	}
+	l.slowest = max(l.slowest, time.Since(at))
+	l.accountFor(state, what)
+}
+
+// TestThousandKills kills writers of real settings (sysctls, features, channels, MTU, queue lengths, queueing disciplines, routes, steering) with SIGKILL at
+// random moments. With a guard everything is back by itself, without one by the next start; nothing is unaccounted for.
+func TestThousandKills(t *testing.T) {
+	rounds := randomKills
+	if s := os.Getenv("LINERATE_KILL_ROUNDS"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rounds = n
+	}
+	for _, kind := range []string{"", " unguarded"} {
+		t.Run("guarded"+strings.Replace(kind, " ", "-", 1), func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func() {
+				l := newLane(t)
+				random := rand.New(rand.NewPCG(6, uint64(rounds)))
+				for i := range rounds {
+					l.randomKill([]string{"trial", "commit"}[i%2]+kind, random)
+				}
+				t.Logf("%d kills, slowest recovery %v, nothing unaccounted for", l.kills, l.slowest.Round(time.Millisecond))
+				if kind != "" {
+					t.Logf("%d kills while something was in force", l.inForce)
+					if l.inForce < rounds/4 {
+						t.Errorf("only %d of %d kills fell while something was in force: the test shows little", l.inForce, rounds)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestKillAtEveryStep kills the writer before each of its accesses to disk and knobs in turn, then the guard, then the recovery. Whoever is
+// left, at last the next start, brings everything back.
+func TestKillAtEveryStep(t *testing.T) {
+	for _, part := range []struct {
+		name, env, mode string
+		least           int // steps that there are, so that a counter that does not count is noticed
+	}{
+		{"writer", "DIES_AT_WRITER=%d", "life", 100},
+		{"writer-unguarded", "DIES_AT_WRITER=%d", "life unguarded", 100},
+		{"guard", "DIES_AT_WRITER=70 DIES_AT_GUARD=%d", "life", 20},
+		{"recovery", "DIES_AT_WRITER=70 DIES_AT_RECOVERY=%d", "life unguarded", 20},
+	} {
+		t.Run(part.name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func() {
+				l := newLane(t)
+				for n := 1; ; n++ {
+					if !l.killAtStep(part.env, part.mode, n) {
+						if n < part.least {
+							t.Errorf("only %d steps", n-1)
+						}
+						t.Logf("killed before each of %d steps", n-1)
+						return
+					}
+				}
+			})
+		})
+	}
+}
+
+// killAtStep plays a life, and tells whether somebody died at step n.
+func (l *lane) killAtStep(env, mode string, n int) (died bool) {
+	l.t.Helper()
+	state := filepath.Join(l.dir, strconv.Itoa(n))
+	env = fmt.Sprintf(env, n)
+	what := fmt.Sprintf("%s, %s", env, mode)
+	err := l.start(env, "writer", state, mode).Run()
+	l.guardEnds(state)
+	switch {
+	case strings.Contains(env, "RECOVERY"):
+		l.killed("writer", err)
+		died = l.killed("recovery", l.start(env, "recover", state).Run())
+	case strings.Contains(env, "GUARD"):
+		// A guard that dies before it has answered is none: the writer says so and touches nothing.
+		if died = l.guardDied(state); !died || n > 5 {
+			l.killed("writer", err)
+		}
+	default:
+		died = l.killed("writer", err)
+	}
+	if env != fmt.Sprintf("DIES_AT_WRITER=%d", n) || strings.HasSuffix(mode, "unguarded") {
+		if err := l.start("", "recover", state).Run(); err != nil {
+			l.t.Fatalf("%s: recovery: %v", what, err)
+		}
+	}
+	l.accountFor(state, what)
+	return died
+}

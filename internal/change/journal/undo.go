@@ -1,0 +1,440 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/linerate/linerate/internal/change/knob"
+)
+
+// Commit makes trials stay until they are undone or the host restarts. All or nothing.
+//
+// A trial whose knob holds something else by now is ErrForeign: what was measured, or looked at, is not what would stay.
+func (j *Journal) Commit(ctx context.Context, ids ...string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.ready(); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	entries, err := j.lookUp(ids)
+	if err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	var trials []string
+	for _, e := range entries {
+		switch {
+		// A client that lost the answer asks again.
+		case e.State == Committed || e.State == Persisted:
+			continue // Saying it twice does no harm.
+		case e.State != Trial || e.Phase != phaseApplied || e.BootID != j.options.BootID:
+			return fmt.Errorf("commit change %s of %s: %w", e.ID, e.Knob, ErrNotTrial)
+		case j.expired(e):
+			// The guard may be at it this very moment, waiting for our lock. Its right is older.
+			return fmt.Errorf("commit change %s of %s: %w", e.ID, e.Knob, ErrExpired)
+		}
+		if err := j.holds(ctx, e); err != nil {
+			return fmt.Errorf("commit change %s of %s: nothing was committed: %w", e.ID, e.Knob, err)
+		}
+		trials = append(trials, e.ID)
+	}
+	if len(trials) == 0 {
+		return nil
+	}
+	// One record for all of them: after a crash either every trial of a tune stays or none does, never half a set that was never measured.
+	if err := j.write(record{Kind: kindCommit, IDs: trials}); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// holds tells whether the knob of a trial still holds what the change wrote. Nobody can say of a change with another one on top, nor from another
+// network namespace.
+func (j *Journal) holds(ctx context.Context, e *entry) error {
+	if j.history.above(e) != nil || e.Identity.elsewhere(j.options.Identify(e.Knob)) {
+		return nil
+	}
+	id := j.present(e)
+	if e.Identity.differs(j.options.Identify(id)) {
+		return fmt.Errorf("%w: its interface is gone and another one has the name", ErrForeign)
+	}
+	present, err := j.read(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !j.same(id, present, e.To) {
+		return fmt.Errorf("%w: it holds %s, not %s", ErrForeign, present, e.To)
+	}
+	return nil
+}
+
+// Undo takes changes back, newest first whatever the order given. Each old value is put back only if the knob still holds what the change
+// wrote; a value that somebody else has set since is left alone and told in Outcome.Foreign. When a later change of the same knob
+// stands on top, nothing is written: that change then goes back to the older value. A change that is over already is returned as it is.
+//
+// An outcome that has an Error is part of the error too; the others are done all the same. A journal that cannot be written
+// does not keep old values from being put back; the error then tells that it does not know.
+func (j *Journal) Undo(ctx context.Context, ids ...string) ([]Outcome, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return nil, fmt.Errorf("undo: %w", fs.ErrClosed)
+	}
+	entries, err := j.lookUp(ids)
+	if err != nil {
+		return nil, fmt.Errorf("undo: %w", err)
+	}
+	return j.takeAllBack(ctx, entries, func(*entry) string { return "undone" })
+}
+
+// UndoAll takes every change back that is a trial or committed.
+func (j *Journal) UndoAll(ctx context.Context) ([]Outcome, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return nil, fmt.Errorf("undo: %w", fs.ErrClosed)
+	}
+	var entries []*entry
+	for _, e := range j.history.entries {
+		if e.Phase != phaseDone {
+			entries = append(entries, e)
+		}
+	}
+	return j.takeAllBack(ctx, entries, func(*entry) string { return "undone" })
+}
+
+// UndoTrials takes back every trial that this Journal made and that is still one: what an interrupted command does before it closes.
+func (j *Journal) UndoTrials(ctx context.Context) ([]Outcome, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return nil, fmt.Errorf("undo: %w", fs.ErrClosed)
+	}
+	var entries []*entry
+	for _, e := range j.history.entries {
+		if e.Phase != phaseDone && e.State == Trial && e.Session == j.session {
+			entries = append(entries, e)
+		}
+	}
+	return j.takeAllBack(ctx, entries, func(*entry) string { return "undone" })
+}
+
+// lookUp finds changes by id, each once.
+func (j *Journal) lookUp(ids []string) ([]*entry, error) {
+	var entries []*entry
+	for _, id := range ids {
+		e := j.history.find(id)
+		if e == nil {
+			return nil, fmt.Errorf("change %q: %w", id, ErrUnknownChange)
+		}
+		if !slices.Contains(entries, e) {
+			entries = append(entries, e)
+		}
+	}
+	return entries, nil
+}
+
+// takeAllBack takes changes back in reverse order. A context that ends stops it between two changes.
+func (j *Journal) takeAllBack(ctx context.Context, entries []*entry, why func(*entry) string) ([]Outcome, error) {
+	position := func(e *entry) int { return slices.Index(j.history.entries, e) }
+	slices.SortFunc(entries, func(a, b *entry) int { return position(b) - position(a) })
+	var outcomes []Outcome
+	var errs []error
+	for _, e := range entries {
+		// Between two changes only: a single one is never left half way for the sake of a context.
+		if err := ctx.Err(); err != nil {
+			errs = append(errs, err)
+			break
+		}
+		outcome, err := j.takeBack(context.WithoutCancel(ctx), e, why(e))
+		if err != nil {
+			err = fmt.Errorf("undo change %s of %s: %w", e.ID, e.Knob, err)
+			outcome.Error = err.Error()
+			errs = append(errs, err)
+		}
+		outcomes = append(outcomes, outcome)
+	}
+	return outcomes, errors.Join(errs...)
+}
+
+// takeBack ends one change: its files go first, because a host that starts again in between shall come up without it. It can be repeated after any
+// crash.
+func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, error) {
+	outOfReach := e.BootID == j.options.BootID && e.Identity.elsewhere(j.options.Identify(e.Knob)) &&
+		!j.options.NamespaceGone(e.Identity.Namespace)
+	if e.Phase == phaseDone || e.Saved == nil || e.Saved.Phase == savedGone || outOfReach {
+		return j.putBack(ctx, e, why, true)
+	}
+	left, err := j.removeFiles(e, why)
+	if err != nil && !errors.Is(err, ErrUnwritable) {
+		// The value in force does not wait for files that cannot be taken out. The change stays open for their sake; who takes it back again
+		// finds the old value at the knob.
+		outcome, backErr := j.putBack(ctx, e, why, false)
+		outcome.FilesLeft = left
+		return outcome, errors.Join(err, backErr)
+	}
+	if len(left) > 0 {
+		why += "; edited by someone else and left alone: " + strings.Join(left, ", ")
+	}
+	outcome, backErr := j.putBack(ctx, e, why, true)
+	outcome.FilesLeft = left
+	if backErr == nil {
+		backErr = err
+	}
+	return outcome, backErr
+}
+
+// putBack ends one change at its knob: it looks there and does what is left to do. Where something else of the change is left, ends is false, and the
+// change stays open.
+func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) (Outcome, error) {
+	over := func(restored bool, r record) (Outcome, error) {
+		if !ends {
+			return Outcome{Change: e.Change, Restored: restored}, nil
+		}
+		r.Kind, r.ID = kindUndone, e.ID
+		err := j.writeOrRemember(r)
+		return Outcome{Change: e.Change, Restored: restored}, err
+	}
+	stays := func(err error) (Outcome, error) { return Outcome{Change: e.Change}, err }
+
+	if e.Phase == phaseDone {
+		return stays(nil)
+	}
+	// The questions below go from what needs no look at the host to what does, and each ends in one record, so that a crash between two
+	// of them repeats the question instead of skipping it.
+	if e.BootID != j.options.BootID && e.Saved == nil {
+		return over(false, record{Note: noteRestarted})
+	}
+	// Writing From now would pull the ground from under the change above, which would then look like somebody else's doing.
+	top := j.history.above(e)
+	for ; top != nil && top.BootID != j.options.BootID && top.Saved == nil; top = j.history.above(e) {
+		if err := j.writeOrRemember(record{Kind: kindUndone, ID: top.ID, Note: noteRestarted}); err != nil {
+			return stays(err)
+		}
+	}
+	if top != nil {
+		if top.Phase != phaseApplied || e.Phase != phaseApplied {
+			return stays(fmt.Errorf("change %s on top of it: %w", top.ID, ErrNeedsRecovery))
+		}
+		return over(false, record{Heir: top.ID, Note: fmt.Sprintf("%s; change %s stands on top and now goes back to %s", why, top.ID, e.From)})
+	}
+	found := j.options.Identify(e.Knob)
+	if e.BootID != j.options.BootID {
+		found = e.Identity // Numbers of namespaces and interfaces mean nothing after a restart; the files went by names as well.
+	}
+	if e.Identity.elsewhere(found) {
+		if j.options.NamespaceGone(e.Identity.Namespace) {
+			note := "the network namespace is gone, and the setting with it"
+			if e.Identity.Device != "" {
+				// The kernel moves cards back to the first namespace as they are, and destroys all other interfaces. Who wants to look knows where.
+				note += ", unless it is that of a card: then look at it where the card is now"
+			}
+			return over(false, record{Note: note})
+		}
+		return stays(fmt.Errorf("%w (%s, here is %s)", ErrOtherNamespace, e.Identity.Namespace, found.Namespace))
+	}
+	id := e.Knob
+	if e.BootID == j.options.BootID {
+		id = j.present(e)
+	}
+	if id != e.Knob {
+		why += fmt.Sprintf("; its interface is called %s now", id.Interface())
+		found = j.options.Identify(id)
+	}
+	if e.Identity.differs(found) {
+		return over(false, record{Note: why + "; the interface is gone and another one has its name: left alone"})
+	}
+	present, err := j.read(ctx, id)
+	// A driver was unloaded or an interface went away; what comes back later comes with its own defaults.
+	if errors.Is(err, fs.ErrNotExist) {
+		return over(false, record{Note: why + "; the knob is not there any more"})
+	}
+	if err != nil {
+		return stays(err)
+	}
+	if j.same(id, present, e.From) {
+		// In force and yet holding From: somebody else put it back. In any other phase it is what an interrupted step leaves.
+		if e.Phase == phaseApplied {
+			why += "; the old value was there already"
+		} else if id.Kind() == knob.KindQdisc {
+			// A discipline goes back in two steps: it is made, then handed over to the kernel. A write that was cut off between them is finished by
+			// another one of the same value; for all other knobs the value is the whole of it.
+			if err := j.options.Backend.Write(ctx, id, e.From); err != nil {
+				return stays(err)
+			}
+		}
+		return over(true, record{Note: why})
+	}
+	asked := j.same(id, present, e.To)
+	if !asked && !j.rounded(e) {
+		outcome, err := over(false, record{Note: fmt.Sprintf("%s; changed by someone else to %s and left alone", why, present)})
+		outcome.Foreign = present
+		return outcome, err
+	}
+	if !asked {
+		// Most likely the driver's rounding, perhaps somebody else's choice of the last ten seconds. It is about to be overwritten, so the history
+		// must name it: To keeps it as well, but the note is what people read.
+		why += fmt.Sprintf("; it held %s, neither %s nor %s, and was taken for what the system made of our write", present, e.From, e.To)
+	}
+	// The intent to undo tells a later Recover to finish it. If it cannot be recorded the old value is put back all the same: that is
+	// the safe side, and Recover finds it at the knob.
+	var noteErr error
+	if e.Phase != phaseUndoing {
+		noteErr = j.writeOrRemember(record{Kind: kindUndo, ID: e.ID, To: present, Note: why})
+	}
+	// No kernel has a compare-and-swap for a knob. Between the reading above and this line lies one fsync, milliseconds on a slow disk; a
+	// value that somebody else sets in that time is lost. The package comment says so under Limits.
+	writeErr := j.options.Backend.Write(ctx, id, e.From)
+	back, err := j.read(ctx, id)
+	if err != nil {
+		return stays(errors.Join(writeErr, err, noteErr))
+	}
+	switch {
+	case j.same(id, back, e.From):
+		// Even if the write complained.
+	case writeErr != nil:
+		return stays(errors.Join(writeErr, noteErr))
+	// The change stays open: the guard tries again, and people are told instead of being shown a history that says it is over.
+	case back == present:
+		return stays(errors.Join(fmt.Errorf("put back %s: %w", e.From, ErrNoEffect), noteErr))
+	default:
+		why += fmt.Sprintf("; put back %s, the system made it %s", e.From, back)
+		outcome, err := over(false, record{Note: why})
+		return outcome, errors.Join(fmt.Errorf("put back %s, the system made it %s", e.From, back), noteErr, err)
+	}
+	outcome, err := over(true, record{Note: why})
+	if noteErr != nil {
+		err = noteErr // The second refusal says nothing new.
+	}
+	return outcome, err
+}
+
+const noteRestarted = "the host was restarted, which put the old value back"
+
+// roundingWindow is how long after an intent a value that is neither the old one nor the one asked for is taken for what the
+// driver made of our write.
+const roundingWindow = 10 * time.Second
+
+// rounded tells whether the unexpected value of a knob is most likely our own: the writer died between the write and its note, and drivers round
+// (rings to powers of two, moderation to a granule of microseconds). A guard comes within milliseconds, then nobody else had the time;
+// later it may be someone else's choice, which is left alone. A change from the future is one that another time namespace recorded
+// (time_namespaces(7), Linux 5.6: CLOCK_BOOTTIME has an offset there), whose age nobody knows, so it counts as late.
+func (j *Journal) rounded(e *entry) bool {
+	age := j.options.Boottime() - e.Began
+	return e.Phase == phaseIntent && age >= 0 && age < roundingWindow
+}
+
+// expired tells whether the trial time of a change is over.
+func (j *Journal) expired(e *entry) bool {
+	return e.Expires != 0 && j.options.Boottime() >= e.Expires
+}
+
+// Recover finishes what a crash left half done and takes back trials that nobody owns any more: those of a lease whose journal is
+// closed, and those past their deadline. Changes of an earlier boot are noted as gone without touching anything.
+// Changes made in another network namespace are the business of those inside. It returns what it did; called again it finds nothing to do
+// and returns nothing.
+func (j *Journal) Recover(ctx context.Context) ([]Outcome, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return nil, fmt.Errorf("recover: %w", fs.ErrClosed)
+	}
+	return j.recover(ctx, "recovery", "", "")
+}
+
+// recover does the work of Recover for an actor, who also takes back the trials of one session, for a cause.
+func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]Outcome, error) {
+	why := map[*entry]string{}
+	var entries, halfSaved []*entry
+	known := map[string]bool{} // asked once for each namespace, because all processes are looked at for it
+	gone := func(namespace string) bool {
+		if _, ok := known[namespace]; !ok {
+			known[namespace] = j.options.NamespaceGone(namespace)
+		}
+		return known[namespace]
+	}
+	for _, e := range j.history.entries {
+		var reason string
+		switch {
+		case e.Phase == phaseDone:
+			continue
+		case e.Saved != nil && e.Why != "" && (e.Saved.Phase == savedRemoving || e.Saved.Phase == savedGone):
+			// Its files are out, or half of them, because the change itself was to go.
+			entries = append(entries, e)
+			why[e] = fmt.Sprintf("%s; finished by %s", e.Why, actor)
+			continue
+		case e.Saved != nil && e.Saved.Phase == savedInPlace && e.Phase == phaseApplied:
+			continue // Persisted: a restart does not end it.
+		case e.Saved != nil && e.BootID == j.options.BootID && (e.Saved.Phase == savedWriting || e.Saved.Phase == savedRemoving):
+			halfSaved = append(halfSaved, e)
+			continue
+		case e.BootID != j.options.BootID:
+			reason = "host restarted"
+		case e.Identity.elsewhere(j.options.Identify(e.Knob)):
+			if !gone(e.Identity.Namespace) {
+				continue
+			}
+			reason = "found its network namespace gone"
+		// Before all questions of ownership: somebody has decided already that this one goes, and a committed change may be half undone too.
+		case e.Phase == phaseUndoing:
+			entries = append(entries, e)
+			why[e] = fmt.Sprintf("%s; finished by %s", e.Why, actor)
+			continue
+		// Only the holder of the lock writes intents, and that is us now: whoever wrote this one is gone, or gave it up.
+		case e.Phase == phaseIntent:
+			reason = "interrupted half way"
+		// Applied and committed or persisted: it stays.
+		case e.State != Trial:
+			continue
+		case j.expired(e):
+			reason = "deadline passed"
+		// A guard that was told of its writer's end takes also Deadline trials whose time is not over.
+		case e.Session == session:
+			reason = cause
+		// The lock is ours, so the Journal that leased this one is closed, whatever became of its process.
+		case e.Lease && e.Session != j.session:
+			reason = "writer died"
+		default:
+			continue
+		}
+		entries = append(entries, e)
+		why[e] = fmt.Sprintf("undone by %s: %s", actor, reason)
+	}
+	outcomes, err := j.unsave(halfSaved)
+	taken, takeErr := j.takeAllBack(ctx, entries, func(e *entry) string { return why[e] })
+	return append(outcomes, taken...), errors.Join(err, takeErr)
+}
+
+// unsave takes out the files of changes that were being persisted when a crash came. The changes themselves stay.
+func (j *Journal) unsave(entries []*entry) ([]Outcome, error) {
+	var outcomes []Outcome
+	var errs []error
+	for _, e := range entries {
+		left, err := j.removeFiles(e, "")
+		outcome := Outcome{Change: e.Change, Stays: true, FilesLeft: left}
+		if err != nil {
+			err = fmt.Errorf("take out the files of change %s of %s: %w", e.ID, e.Knob, err)
+			outcome.Error = err.Error()
+			errs = append(errs, err)
+		}
+		outcomes = append(outcomes, outcome)
+	}
+	return outcomes, errors.Join(errs...)
+}
+
+// Originals returns the first value seen on each knob that was changed since the host started, of this network namespace.
+func (j *Journal) Originals() map[knob.ID]knob.Value {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	originals := map[knob.ID]knob.Value{}
+	for _, o := range j.history.originals {
+		if o.same(j.object(o.Knob)) {
+			originals[o.Knob] = o.Value
+		}
+	}
+	return originals
+}

@@ -1,0 +1,100 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/change/knob"
+)
+
+// moduleKnobs are parameters of kernel modules, loaded or built in: /sys/module/NAME/parameters/PARAM.
+type moduleKnobs struct {
+	root    string // /sys/module
+	catalog *knob.Catalog
+}
+
+func (k moduleKnobs) file(module, parameter string) (string, error) {
+	// The subject may hold slashes and dots for other kinds; here it is one element of a path.
+	if strings.Contains(module, "/") || module == "." || module == ".." || parameter == "." || parameter == ".." {
+		return "", fmt.Errorf("%w: no module has such a name", fs.ErrNotExist)
+	}
+	return filepath.Join(k.root, module, "parameters", parameter), nil
+}
+
+// read gives the value. Of a list of choices with brackets around the one in use, as pcie_aspm shows its policy, it gives that one.
+func (k moduleKnobs) read(module, parameter string) (knob.Value, error) {
+	file, err := k.file(module, parameter)
+	if err != nil {
+		return "", err
+	}
+	v, err := readPseudo(unix.AT_FDCWD, file)
+	if err != nil {
+		return "", k.explain(module, parameter, err, knob.ErrNotSupported)
+	}
+	if d, ok := k.catalog.Lookup(moduleID(module, parameter)); ok && d.Form == knob.FormWord {
+		if chosen := bracketed(string(v)); chosen != "" {
+			v = knob.Value(chosen)
+		}
+	}
+	return v, nil
+}
+
+// write sets a parameter of a module that is loaded. EPERM and EOPNOTSUPP come from the owner of the parameter, behind a file that could be
+// opened: it does not take a new value while it runs.
+func (k moduleKnobs) write(module, parameter string, v knob.Value) error {
+	file, err := k.file(module, parameter)
+	if err != nil {
+		return err
+	}
+	err = k.explain(module, parameter, writePseudo(unix.AT_FDCWD, file, v), knob.ErrReadOnly)
+	if errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("%w: the module refuses a new value while it runs: %w", knob.ErrReadOnly, err)
+	}
+	return err
+}
+
+func (k moduleKnobs) check(module, parameter string, _ knob.Value) error {
+	file, err := k.file(module, parameter)
+	if err != nil {
+		return err
+	}
+	return k.explain(module, parameter, checkPseudo(unix.AT_FDCWD, file), knob.ErrReadOnly)
+}
+
+// explain tells apart the reasons for a parameter not to be there.
+//
+// A parameter that is declared with mode 0 never gets a file: the e1000 family declares all of its parameters so. It can then neither be
+// read nor be changed until the module is loaded again; hidden is the answer for a parameter that the catalogue knows.
+func (k moduleKnobs) explain(module, parameter string, err, hidden error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if _, statErr := os.Stat(filepath.Join(k.root, module)); statErr != nil {
+		return fmt.Errorf("%w: the module is not loaded", fs.ErrNotExist)
+	}
+	if _, known := k.catalog.Lookup(moduleID(module, parameter)); known {
+		return fmt.Errorf("%w: the module does not show this parameter while it is loaded", hidden)
+	}
+	return fmt.Errorf("%w: the module has no such parameter, or does not show it", fs.ErrNotExist)
+}
+
+func moduleID(module, parameter string) knob.ID {
+	return knob.ID(knob.KindModule + ":" + module + "/" + parameter)
+}
+
+// bracketed gives the one word of several that stands in brackets, empty if there is none.
+func bracketed(text string) string {
+	words := strings.Fields(text)
+	i := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "[") && strings.HasSuffix(w, "]") })
+	if i < 0 || len(words) < 2 {
+		return ""
+	}
+	return strings.Trim(words[i], "[]")
+}

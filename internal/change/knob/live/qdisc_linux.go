@@ -1,0 +1,258 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/kernel/nl"
+	"github.com/linerate/linerate/internal/kernel/nl/tc"
+)
+
+// qdiscKnobs are the queueing disciplines of interfaces: "root" is the kind of the one at the root, KIND.PARAMETER (fq.flow_limit) a parameter of it.
+// Under mq a parameter is that of all children alike.
+//
+// # What the kernel made by itself
+//
+// A link gets its first discipline from the kernel, with the handle 0, and the kernel changes no parameter of such a one: it must be made again, under a
+// handle. An undo that only wrote the old value would leave a copy there. So what is made in the place of a kernel's own gets one of two handles that say so;
+// and when a later write leaves such a one with nothing but defaults, it is taken away, and what the kernel then puts there is kept if it is the same.
+type qdiscKnobs struct {
+	// mu serialises the changes: each of them reads a tree first, and two that found the kernel's own would both put theirs in its place.
+	mu sync.Mutex
+}
+
+// ownHandles mark what stands in the place of the kernel's own. The kernel numbers from 8000 upwards, people from 1, so that these are rarely somebody
+// else's. There are two, because one that is in use cannot name the successor.
+var ownHandles = [2]uint32{0x4c52 << 16, 0x4c53 << 16}
+
+func isOwn(handle uint32) bool { return handle == ownHandles[0] || handle == ownHandles[1] }
+
+// successor is the handle for what takes the place of a root, given all disciplines of the link: one of our two where the kernel's own stood at first, otherwise
+// any that is free, so that the place of somebody else's is not taken for the kernel's.
+func successor(nodes []nl.QdiscNode) uint32 {
+	switch rootOf(nodes).Handle {
+	case 0, ownHandles[1]:
+		return ownHandles[0]
+	case ownHandles[0]:
+		return ownHandles[1]
+	}
+	return free(nodes)
+}
+
+// free is a handle that no discipline of the link has. The kernel would give one too, but would then change a discipline of the same kind rather than
+// make one.
+func free(nodes []nl.QdiscNode) uint32 {
+	h := ownHandles[1]
+	for taken := true; taken; {
+		h += 1 << 16
+		taken = slices.ContainsFunc(nodes, func(n nl.QdiscNode) bool { return n.Handle == h })
+	}
+	return h
+}
+
+// byKind are the disciplines that a kind alone describes well enough to make them again: their parameters have defaults that nearly
+// everybody uses. A shaper without its rate or a tree without its classes would be a different thing under the same name.
+var byKind = []string{"bfifo", "cake", "fq", "fq_codel", "mq", "noqueue", "pfifo", "pfifo_fast"}
+
+func (*qdiscKnobs) read(name, attribute string) (knob.Value, error) {
+	kind, parameter, isParameter := strings.Cut(attribute, ".")
+	switch {
+	case isParameter:
+		return withClient(func(c *nl.Client) (knob.Value, error) { return readParameter(c, name, kind, parameter) })
+	case attribute != "root":
+		return "", fmt.Errorf("%w: qdisc attribute %s", knob.ErrNotSupported, attribute)
+	}
+	link, err := withClient(func(c *nl.Client) (nl.Link, error) { return c.LinkByName(name) })
+	return knob.Value(link.Qdisc), err
+}
+
+func (k *qdiscKnobs) write(name, attribute string, v knob.Value) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.check(name, attribute, v); err != nil {
+		return err
+	}
+	kind, parameter, isParameter := strings.Cut(attribute, ".")
+	err := do(func(c *nl.Client) error {
+		if isParameter {
+			return writeParameter(c, name, kind, parameter, string(v))
+		}
+		return writeRoot(c, name, string(v))
+	})
+	// The link was there a moment ago and would have been ENODEV: this is the kind. The errno stays out of the chain, in which it would
+	// read as a knob that is not there.
+	if errors.Is(err, syscall.ENOENT) {
+		return &knob.RangeError{Value: v, Allowed: "a discipline that the running kernel has or can load (" + err.Error() + ")"}
+	}
+	return err
+}
+
+func (k *qdiscKnobs) check(name, attribute string, v knob.Value) error {
+	now, err := k.read(name, attribute)
+	if err != nil {
+		return err
+	}
+	if kind, parameter, ok := strings.Cut(attribute, "."); ok {
+		if _, err := tc.Change(kind, parameter, string(v)); err != nil {
+			return refusedOption(kind, parameter, v, err)
+		}
+		return nil
+	}
+	return checkRoot(name, now, string(v))
+}
+
+// checkRoot refuses what the old kind alone could not bring back, and what would give up the queues of a card.
+//
+// Under mq every transmit queue has a discipline, and a lock, of its own; anything else at the root puts one lock in front of all of them.
+// The way to change those below is sysctl:net.core.default_qdisc, and then mq anew.
+func checkRoot(name string, now knob.Value, v string) error {
+	switch {
+	case !slices.Contains(byKind, v):
+		return &knob.RangeError{Value: knob.Value(v), Allowed: "one of " + strings.Join(byKind, ", ")}
+	case now == "mq" && v != "mq":
+		return fmt.Errorf("%w: mq is the root, and each of its children carries a discipline for one queue: set "+
+			"sysctl:net.core.default_qdisc, then write mq again", knob.ErrNotSupported)
+	case now == "noop":
+		return fmt.Errorf("%w: the interface has never been up and has no discipline yet", knob.ErrNotSupported)
+	case !slices.Contains(byKind, string(now)):
+		return fmt.Errorf("%w: %s is the root, and its parameters would be lost", knob.ErrNotSupported, now)
+	case string(now) == v:
+		return nil
+	}
+	nodes, err := withClient(func(c *nl.Client) ([]nl.QdiscNode, error) { return c.QdiscTree(name) })
+	if err != nil {
+		return err
+	}
+	// An undo writes the kind and would bring back the defaults: whoever set these parameters takes them back first, or keeps the discipline.
+	for _, n := range nodes {
+		if n.Parent != nl.RootParent {
+			continue
+		}
+		custom, err := tc.Custom(n.Kind, n.Options, tc.Link{}) // what follows from the link is no loss
+		if err != nil {
+			return err
+		}
+		if len(custom) > 0 {
+			return fmt.Errorf("%w: %s is the root, and what somebody set of it would be lost: %s", knob.ErrNotSupported, n.Kind, strings.Join(custom, ", "))
+		}
+	}
+	return nil
+}
+
+// writeRoot makes a discipline with its defaults the root. What is there already is left, with its queue; mq alone is made anew, because its children
+// follow a sysctl that may have changed.
+func writeRoot(c *nl.Client, name, kind string) error {
+	nodes, err := c.QdiscTree(name)
+	if err != nil {
+		return err
+	}
+	root := rootOf(nodes)
+	if kind == "noqueue" && len(nodes) == 0 {
+		return nil
+	}
+	if root.Kind == kind && kind != "mq" {
+		return settle(c, name) // Does what an earlier write was kept from by the end of its process.
+	}
+	made := nl.QdiscNode{Kind: kind, Parent: nl.RootParent, Handle: successor(nodes)}
+	if err := c.PutQdisc(name, made); err != nil {
+		return err
+	}
+	if !isOwn(root.Handle) {
+		return nil
+	}
+	return settle(c, name)
+}
+
+// rootOf gives the discipline at the root; a zero one stands for noqueue, which the kernel does not list.
+func rootOf(nodes []nl.QdiscNode) nl.QdiscNode {
+	for _, n := range nodes {
+		if n.Parent == nl.RootParent {
+			return n
+		}
+	}
+	return nl.QdiscNode{Kind: "noqueue", Parent: nl.RootParent}
+}
+
+// settle gives the place back to the kernel if what the kernel puts there is the same as what stands there.
+//
+// Nobody can ask the kernel what it would make; so it is let make it, and if that is something else (another default_qdisc meanwhile, an MTU from which a
+// quantum follows) what was there is made again, under a handle.
+func settle(c *nl.Client, name string) error {
+	before, err := c.QdiscTree(name)
+	if err != nil {
+		return err
+	}
+	if !isOwn(rootOf(before).Handle) {
+		return nil
+	}
+	link, err := c.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	for _, n := range before {
+		custom, err := tc.Custom(n.Kind, n.Options, tc.Link{MTUBytes: link.MTU, TxQueueLen: link.TxQueueLen})
+		if err != nil {
+			return err
+		}
+		if len(custom) > 0 {
+			return nil
+		}
+	}
+	if err := c.DeleteRootQdisc(name); err != nil {
+		return err
+	}
+	after, err := c.QdiscTree(name)
+	if err != nil {
+		return err
+	}
+	if alike(before, after) {
+		return nil
+	}
+	return rebuild(c, name, before)
+}
+
+// alike compares kinds and options, in the order of the kernel's list. Handles differ, which is the purpose of it all.
+func alike(a, b []nl.QdiscNode) bool {
+	shown := func(nodes []nl.QdiscNode) []nl.QdiscNode {
+		return slices.DeleteFunc(slices.Clone(nodes), func(n nl.QdiscNode) bool { return n.Kind == "noqueue" })
+	}
+	return slices.EqualFunc(shown(a), shown(b), func(x, y nl.QdiscNode) bool { return x.Kind == y.Kind && slices.Equal(x.Options, y.Options) })
+}
+
+// rebuild makes a root, and the children of mq, as they were.
+func rebuild(c *nl.Client, name string, nodes []nl.QdiscNode) error {
+	root := rootOf(nodes)
+	now, err := c.QdiscTree(name)
+	if err != nil {
+		return err
+	}
+	again := nl.QdiscNode{Kind: root.Kind, Parent: nl.RootParent, Handle: successor(now)}
+	if known(root.Kind) {
+		if again.Options, err = tc.Whole(root.Kind, root.Options, "", ""); err != nil {
+			return err
+		}
+	}
+	if err := c.PutQdisc(name, again); err != nil {
+		return err
+	}
+	for _, n := range leavesOf(nodes) {
+		if n.Parent == nl.RootParent || !known(n.Kind) {
+			continue
+		}
+		options, err := tc.Whole(n.Kind, n.Options, "", "")
+		if err != nil {
+			return err
+		}
+		if err := putChild(c, name, nl.QdiscNode{Kind: n.Kind, Parent: again.Handle | n.Parent&0xffff, Options: options}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func known(kind string) bool { return slices.Contains(tc.Kinds(), kind) }

@@ -1,0 +1,142 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/kernel/nl"
+)
+
+// sysfs is where a sysfs is mounted.
+type sysfs string
+
+// openInterface opens the directory of a network interface. The caller closes it.
+//
+// A sysfs shows the network namespace that it was mounted in, which need not be that of the thread: an "eth0" there may be the host's, while
+// rtnetlink means the container's. Writing it would change a foreign interface. So the directory is believed only when it has the index and
+// the address that rtnetlink tells in this thread. Where a write depends on it, and where an interface has no address of its own, as a
+// loopback, all names must agree as well: bridges of containers give the same addresses in every namespace. (Two namespaces
+// that have nothing but a loopback cannot be told apart by that; their loopbacks have nothing to tune either.)
+//
+// What is opened is the directory and not a path, so that a rename between the check and the use changes nothing. Interfaces come and go
+// between the two lists: a few attempts keep that from being taken for another namespace.
+func (s sysfs) openInterface(name string, toWrite bool) (dir int, err error) {
+	for range 3 {
+		link, err := withClient(func(c *nl.Client) (nl.Link, error) { return c.LinkByName(name) })
+		if err != nil {
+			return -1, err
+		}
+		if toWrite || strings.Trim(link.MAC, "0:") == "" {
+			same, err := s.sameNames()
+			if err != nil {
+				return -1, err
+			}
+			if !same {
+				continue
+			}
+		}
+		dir, err := unix.Open(filepath.Join(string(s), "class/net", name), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue // gone since it was asked for: rtnetlink will say so
+		}
+		if isLink(dir, link) {
+			return dir, nil
+		}
+		_ = unix.Close(dir) // a path only: nothing to lose
+	}
+	return -1, fmt.Errorf("%w: %s shows the interfaces of another network namespace, or is no sysfs", knob.ErrNotSupported, s)
+}
+
+// sameNames tells whether rtnetlink and sysfs name the same interfaces.
+func (s sysfs) sameNames() (bool, error) {
+	shown, err := s.interfaces()
+	if err != nil {
+		return false, err
+	}
+	links, err := withClient(func(c *nl.Client) ([]nl.Link, error) { return c.Links() })
+	return slices.Equal(shown, names(links)), err
+}
+
+// interfaces lists the names, sorted. Files between the directories (bonding_masters) are none.
+func (s sysfs) interfaces() ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(string(s), "class/net"))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w: no sysfs is mounted at %s", knob.ErrNotSupported, s)
+	case err != nil:
+		return nil, err
+	}
+	var out []string
+	for _, e := range entries { // sorted by name (os.ReadDir)
+		if !e.Type().IsRegular() {
+			out = append(out, e.Name())
+		}
+	}
+	return out, nil
+}
+
+func names(links []nl.Link) []string {
+	out := make([]string, len(links))
+	for i, l := range links {
+		out[i] = l.Name
+	}
+	slices.Sort(out)
+	return out
+}
+
+func isLink(dir int, l nl.Link) bool {
+	index, errIndex := readPseudo(dir, "ifindex")
+	address, errAddress := readPseudo(dir, "address")
+	return errIndex == nil && errAddress == nil &&
+		strings.TrimSpace(string(index)) == strconv.Itoa(l.Index) && strings.TrimSpace(string(address)) == l.MAC
+}
+
+// readAttribute gives a file of an interface's directory.
+func (s sysfs) readAttribute(name, file string) (knob.Value, error) {
+	dir, err := s.openInterface(name, false)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = unix.Close(dir) }()
+	return readPseudo(dir, file)
+}
+
+// writeAttribute sets one.
+func (s sysfs) writeAttribute(name, file string, v knob.Value) error {
+	dir, err := s.openInterface(name, true)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(dir) }()
+	return writePseudo(dir, file, v)
+}
+
+// checkAttribute tells whether this process may set one.
+func (s sysfs) checkAttribute(name, file string) error {
+	dir, err := s.openInterface(name, true)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(dir) }()
+	return checkPseudo(dir, file)
+}
+
+// hasDirectory is nil when the interface has a directory of that name.
+func (s sysfs) hasDirectory(name, directory string) error {
+	dir, err := s.openInterface(name, false)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(dir) }()
+	var st unix.Stat_t
+	return unix.Fstatat(dir, directory, &st, 0)
+}

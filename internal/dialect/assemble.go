@@ -1,0 +1,196 @@
+package dialect
+
+import (
+	"math"
+
+	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/account"
+	"github.com/linerate/linerate/internal/traffic/engine"
+)
+
+// assemble fills in all that this end knows; what the far end told is there already.
+func (c *conductor) assemble(before, after *host.Counters) {
+	r := c.result
+	c.methods()
+	var up, down int64
+	for i, f := range c.flows {
+		c.observe(f)
+		if f.Role == engine.Receiver {
+			down += f.Bytes.Load()
+		} else {
+			up += carried(f.Worker)
+		}
+		if f.Conn != nil {
+			f.tcp.Shut(f.Conn.Buffers())
+			if f.tcp.Known() {
+				r.Ends.Local.TCP = append(r.Ends.Local.TCP, f.tcp.Report(f.Role == engine.Sender))
+			}
+		}
+		if f.CPU >= 0 {
+			r.Ends.Local.Placement = append(r.Ends.Local.Placement, traffic.Placement{Stream: i, CPU: f.CPU})
+		}
+	}
+	// What the far end measured is the receiver's time; where it tells none, this end's is up to the last acknowledgement.
+	if r.DurationSeconds == 0 {
+		r.DurationSeconds = c.stopped.Seconds()
+	}
+	if c.spec.Test == traffic.Stream && r.Bytes == 0 {
+		r.Bytes = up + down
+	}
+	r.ThroughputBitsPerSec = rate(r.Bytes, r.DurationSeconds)
+	if c.spec.Direction == traffic.Bidir {
+		r.UpBitsPerSec, r.DownBitsPerSec = rate(up, r.DurationSeconds), rate(down, r.DurationSeconds)
+	}
+	c.path()
+	drops := c.datagrams()
+	c.cost(before, after)
+	// The far end's counters are nobody's to read, so what this end cannot explain has died on the path or over there.
+	if r.UDP != nil && r.UDP.Lost > 0 {
+		sender, receiver := r.Ends.Local.Counters, map[string]uint64(nil)
+		if c.spec.Direction == traffic.Down {
+			sender, receiver = receiver, sender
+		}
+		r.Losses = account.Losses(r.UDP.Lost, drops, sender, receiver)
+	}
+	if c.local.IsValid() {
+		r.LocalAddress, r.RemoteAddress = c.local.String(), c.remote.String()
+	}
+}
+
+func rate(bytes int64, seconds float64) float64 {
+	if seconds <= 0 {
+		return 0
+	}
+	return float64(bytes) * 8 / seconds
+}
+
+// methods names the dialect and how the data moved.
+func (c *conductor) methods() {
+	r := c.result
+	r.Method = c.name + ", tcp"
+	if c.spec.Test == traffic.UDP {
+		r.Method = c.name + ", udp"
+	}
+	for _, f := range c.flows {
+		switch f.Role {
+		case engine.Sender:
+			r.SendMethod = f.Method
+		case engine.Receiver:
+			r.ReceiveMethod = f.Method
+		}
+	}
+	for _, m := range []string{r.SendMethod, r.ReceiveMethod} {
+		if m != "" {
+			r.Method += ", " + m
+		}
+	}
+}
+
+// path fills in what the kernel says of the connections, from this side where it sends.
+func (c *conductor) path() {
+	r := c.result
+	var retransmits uint64
+	senders := false
+	for _, t := range r.Ends.Local.TCP {
+		if r.CongestionControl == "" && t.Sender {
+			r.CongestionControl = t.CongestionControl
+		}
+		r.MSSBytes = max(r.MSSBytes, t.SndMSSBytes)
+		// The smallest, because it is the one that a path with several routes would hide.
+		if r.MTUBytes == 0 || t.PMTUBytes < r.MTUBytes {
+			r.MTUBytes = t.PMTUBytes
+		}
+		if t.Sender {
+			senders = true
+			retransmits += t.RetransSegs
+		}
+	}
+	if senders {
+		r.RetransmitsTotal = &retransmits
+	}
+}
+
+// datagrams fills in what this end's senders say, and gives what their sockets dropped.
+func (c *conductor) datagrams() (drops account.SocketDrops) {
+	r := c.result
+	if r.UDP != nil {
+		if r.UDP.Sent > 0 {
+			loss := float64(r.UDP.Lost) / float64(r.UDP.Sent)
+			r.LossRatio = &loss
+		}
+		if r.DurationSeconds > 0 {
+			r.PacketsPerSec = float64(r.UDP.Received) / r.DurationSeconds
+		}
+	}
+	var bits, target float64
+	var gaps stats.Latencies
+	pacing := ""
+	for _, d := range c.test.Datagrams() {
+		sent := d.Sent()
+		drops.Sent += uint64(sent.SocketErrors)
+		if r.UDP != nil {
+			r.UDP.Batch = string(sent.Batch)
+		}
+		if span := (sent.StoppedAt - sent.StartedAt).Seconds(); span > 0 && sent.Packets > 1 {
+			// Between n starts lie n-1 gaps.
+			bits += float64(sent.Bytes) * 8 * float64(sent.Packets-1) / float64(sent.Packets) / span
+		}
+		if sent.TargetGap > 0 {
+			target += float64(c.spec.PacketBytes) * 8 / sent.TargetGap.Seconds()
+			pacing = sent.Pacing
+			// Of several streams the one with the widest spread is shown: their distributions cannot be merged any more.
+			if sent.Gaps.StdDev >= gaps.StdDev {
+				gaps = sent.Gaps
+			}
+		}
+	}
+	for _, d := range c.test.Arrivals() {
+		drops.Received += uint64(d.Received().SocketDrops)
+	}
+	if pacing != "" {
+		r.Pacing = &traffic.Pacing{TargetBitsPerSec: target, AchievedBitsPerSec: bits, Method: "user", Gaps: distribution(gaps)}
+	}
+	return drops
+}
+
+// distribution is a distribution for the result; nil for an empty one.
+func distribution(l stats.Latencies) *traffic.Distribution {
+	if l.Count == 0 || math.IsNaN(l.Mean) {
+		return nil
+	}
+	return &traffic.Distribution{
+		Count: l.Count, Min: l.Min, Mean: l.Mean, P50: l.P50, P90: l.P90, P99: l.P99, P999: l.P999, Max: l.Max, StdDev: l.StdDev,
+	}
+}
+
+// cost fills in what the test cost this host.
+func (c *conductor) cost(before, after *host.Counters) {
+	if before == nil || after == nil {
+		return
+	}
+	e := &c.result.Ends.Local
+	diff := host.Sub(before, after)
+	e.CPUs = diff.CPUs
+	e.Drops = account.DropsWith(diff.Values, diff.Drivers)
+	e.Counters = make(map[string]uint64, len(diff.Values))
+	for name, v := range diff.Values {
+		if v != 0 {
+			e.Counters[name] = v
+		}
+	}
+	for _, cpu := range diff.CPUs {
+		// The kernel's own sum of all CPUs.
+		if cpu.CPU == -1 {
+			e.UserSeconds, e.SystemSeconds, e.SoftIRQSeconds, e.IRQSeconds = cpu.User, cpu.System, cpu.SoftIRQ, cpu.IRQ
+			e.CPUSeconds = cpu.User + cpu.System + cpu.SoftIRQ + cpu.IRQ
+		}
+	}
+	if gigabytes := float64(c.result.Bytes) / 1e9; gigabytes > 0 {
+		e.CPUSecondsPerGigabyte = e.CPUSeconds / gigabytes
+	}
+	if c.result.UDP != nil && c.result.UDP.Received > 0 {
+		e.CPUSecondsPerMillion = e.CPUSeconds / (float64(c.result.UDP.Received) / 1e6)
+	}
+}

@@ -1,0 +1,196 @@
+package dialect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/linerate/linerate/internal/dialect/iperf2"
+	"github.com/linerate/linerate/internal/dialect/nuttcp"
+	"github.com/linerate/linerate/internal/dialect/ttcp"
+	"github.com/linerate/linerate/internal/kernel/sys"
+	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/service"
+)
+
+const (
+	// peekFor is how long the first bytes of a connection may take, and gatherFor how long the rest of the first peekBytes.
+	peekFor   = 10 * time.Second
+	gatherFor = 200 * time.Millisecond
+	// peekBytes is what is looked at: enough to tell settings of iperf 2.
+	peekBytes = 24
+	// maxPeeking is how many connections that have said nothing are waited for at a time, a quarter of them of one source. Each is a descriptor
+	// and a goroutine of some kilobytes for peekFor at most.
+	maxPeeking = 256
+	// maxBound is how many addresses of UDP senders are remembered with their dialect.
+	maxBound = 512
+	// boundFor is how long a silent UDP sender is remembered.
+	boundFor = 2 * time.Second
+)
+
+// hub is one port with one TCP and one UDP socket that several dialects share.
+type hub struct {
+	o       Options
+	sockets *service.Sockets
+	iperf2  *iperf2.Server // nil: not accepted here
+	ttcp    *ttcp.Server
+	nuttcp  *nuttcp.Arrivals // of data; nobody waits there when nuttcp is not accepted at all
+	peeking *admission.Anteroom
+	away    func(format string, args ...any) // a log of those that are turned away, of which anybody can make any number
+
+	bound map[netip.AddrPort]binding // by the reader of the UDP socket alone
+}
+
+// binding is the dialect that an address began with.
+type binding struct {
+	to    func([]byte, netip.AddrPort)
+	heard time.Time
+}
+
+// openHub listens on TCP and UDP.
+func openHub(ctx context.Context, address string, o Options) (*hub, error) {
+	sockets, err := service.Listen(ctx, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &hub{
+		away: service.Limited(o.Log, admission.StrangerLines, fmt.Sprintf("port %d", sockets.Addr().Port())),
+		o:    o, sockets: sockets,
+		nuttcp: nuttcp.NewArrivals(), peeking: admission.NewAnteroom(maxPeeking, maxPeeking/4), bound: make(map[netip.AddrPort]binding),
+	}, nil
+}
+
+// Addr is where the hub listens, with TCP and UDP.
+func (h *hub) Addr() netip.AddrPort { return h.sockets.Addr() }
+
+// join makes the hub hand over to one more dialect. The servers share what the hub got: address, gate and log.
+func (h *hub) join(name string) {
+	switch name {
+	case "iperf2":
+		h.iperf2 = iperf2.NewServer(iperf2.ServerOptions{Gate: h.o.Gate, Log: h.o.Log})
+	case "ttcp":
+		h.ttcp = ttcp.NewServer(ttcp.ServerOptions{Gate: h.o.Gate, Log: h.o.Log})
+	}
+}
+
+// Serve hands over until ctx ends; then everything is closed and the answer is nil.
+func (h *hub) Serve(ctx context.Context) error {
+	if err := h.sockets.Serve(ctx, service.Handler{Conn: h.dispatch, Packet: h.packet, Sweep: h.sweep}); err != nil {
+		return fmt.Errorf("serve %s: %w", h.Addr(), err)
+	}
+	return nil
+}
+
+// dispatch finds out what a connection is and hands it over.
+func (h *hub) dispatch(ctx context.Context, conn *net.TCPConn) {
+	// Who is waited for by nuttcp may be a client of iperf 2 all the same, at the same time; or it waits itself, for data from here.
+	patience := peekFor
+	waited := h.nuttcp.Expects(conn)
+	if waited {
+		patience = gatherFor
+	} else if h.iperf2 == nil || h.ttcp == nil {
+		// Nothing to choose, and the server looks at the first bytes itself.
+		h.serve(ctx, conn, h.iperf2 != nil)
+		return
+	}
+	// Who is waited for may say nothing at all, when the data of its test flow the other way: then silence is the answer.
+	head, err := h.peek(ctx, conn, patience)
+	switch {
+	case ctx.Err() != nil:
+		_ = conn.Close() // it is of no more use to anybody
+	case waited && !iperf2.LooksLike(head) && h.nuttcp.TakeConn(conn):
+	case errors.Is(err, sys.ErrNotSupported):
+		h.serve(ctx, conn, h.iperf2 != nil) // which receives anything
+	case err != nil:
+		h.away("port %d tcp from %s: turned away: %v", h.Addr().Port(), service.From(conn), err)
+		_ = conn.Close() // as above
+	default:
+		h.serve(ctx, conn, h.ttcp == nil || h.iperf2 != nil && iperf2.LooksLike(head))
+	}
+}
+
+// serve hands a connection to one of the two that receive here.
+func (h *hub) serve(ctx context.Context, conn *net.TCPConn, toIperf2 bool) {
+	if toIperf2 {
+		h.iperf2.ServeConn(ctx, conn)
+	} else {
+		h.ttcp.ServeConn(ctx, conn)
+	}
+}
+
+// peek waits for the first bytes of a connection and leaves them where they are.
+func (h *hub) peek(ctx context.Context, conn *net.TCPConn, patience time.Duration) ([]byte, error) {
+	leave, ok := h.peeking.Enter(service.From(conn).Addr())
+	if !ok {
+		return nil, errors.New("too many connections that have said nothing are waiting already")
+	}
+	defer leave()
+	// Closed and not given a deadline that has passed: one of those below could come after it.
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	_ = conn.SetReadDeadline(time.Now().Add(patience)) // only a closed connection refuses, as the read then does
+	p := make([]byte, peekBytes)
+	n, err := peek(conn, p, 1)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = fmt.Errorf("nothing came for %v", patience)
+	case errors.Is(err, io.EOF):
+		err = errors.New("closed before anything came")
+	case err == nil && n < peekBytes:
+		// What is no settings may be shorter, so there is no sense in waiting for long.
+		_ = conn.SetReadDeadline(time.Now().Add(gatherFor)) // as above
+		if more, err := peek(conn, p, peekBytes); err == nil {
+			n = more
+		}
+	}
+	_ = conn.SetReadDeadline(time.Time{}) // as above
+	return p[:n], err
+}
+
+// packet hands a datagram to the dialect that its address began with.
+func (h *hub) packet(p []byte, from netip.AddrPort) {
+	if h.nuttcp.TakePacket(p, from) {
+		return
+	}
+	now := time.Now()
+	b, ok := h.bound[from]
+	// Asked once per address and not per datagram: those in the middle of a test of ttcp look like anything, also like iperf 2.
+	if !ok || now.Sub(b.heard) > boundFor {
+		if !ok && len(h.bound) >= maxBound {
+			// Whoever is forgotten is told by its next datagram again, as its first one was.
+			clear(h.bound)
+		}
+		b.to = h.choose(p)
+	}
+	b.heard = now
+	h.bound[from] = b
+	b.to(p, from)
+}
+
+// choose tells by a first datagram who shall have those of its address.
+func (h *hub) choose(p []byte) func([]byte, netip.AddrPort) {
+	if h.ttcp == nil || h.iperf2 != nil && iperf2.LooksLikeDatagram(p) {
+		return func(p []byte, from netip.AddrPort) { h.iperf2.ServePacket(h.sockets.UDP, p, from) }
+	}
+	return func(p []byte, from netip.AddrPort) { h.ttcp.TakePacket(len(p), from) }
+}
+
+// sweep makes the dialects forget who went silent.
+func (h *hub) sweep() {
+	if h.iperf2 != nil {
+		h.iperf2.Sweep()
+	}
+	if h.ttcp != nil {
+		h.ttcp.Sweep()
+	}
+	for a, b := range h.bound {
+		if time.Since(b.heard) > boundFor {
+			delete(h.bound, a)
+		}
+	}
+}

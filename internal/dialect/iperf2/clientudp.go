@@ -1,0 +1,122 @@
+package iperf2
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/linerate/linerate/internal/kernel/sys"
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/datagram"
+)
+
+// Asking for the report: the program asks every 10 ms for two seconds, this client less often.
+const (
+	reportTries = 20
+	reportWait  = 100 * time.Millisecond
+)
+
+func (t *Test) openUDP(ctx context.Context, spec traffic.Spec, port int, m Means) error {
+	t.packetBytes = spec.PacketBytes
+	now := time.Now()
+	// Marks have the time of day, because a server may compare it with its own; workers stamp with the monotonic clock.
+	t.header = newDatagramHeader(settingsOf(spec, port), time.Duration(now.UnixNano())-sys.Monotonic())
+	share := float64(spec.Streams)
+	for i := range spec.Streams {
+		s, err := m.Socket(ctx, i, port)
+		if err != nil {
+			return err
+		}
+		t.sockets = append(t.sockets, s)
+		o := datagram.SendOptions{
+			Bytes: spec.PacketBytes, BitRate: spec.RateBitsPerSec / share, PacketRate: spec.RatePacketsPerSec / share,
+			Batch: datagram.Batch(spec.Batch), Header: t.header, First: 1, PayloadBytes: spec.Bytes / int64(spec.Streams),
+		}
+		w, sender, err := datagram.NewSender(m.Out, s, o)
+		if errors.Is(err, datagram.ErrBadOptions) {
+			return fmt.Errorf("%w: %w", traffic.ErrBadSpec, err)
+		}
+		if err != nil {
+			return err
+		}
+		t.senders, t.datagrams = append(t.senders, w), append(t.datagrams, sender)
+	}
+	if spec.Bytes > 0 {
+		t.done = make(chan struct{})
+		go func() {
+			for _, s := range t.datagrams {
+				select {
+				case <-s.Idle():
+				case <-t.stop:
+					return
+				}
+			}
+			close(t.done)
+		}()
+	}
+	return nil
+}
+
+// Finish asks the server what arrived, and fills it in. Of a test by TCP the server tells nothing.
+func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
+	if len(t.datagrams) == 0 {
+		return nil
+	}
+	r.UDP = &traffic.Datagrams{}
+	silent, reordered := 0, uint64(0)
+	for i, s := range t.sockets {
+		sent := t.datagrams[i].Sent()
+		got, err := t.ask(ctx, s, int64(sent.NextSequence))
+		r.UDP.Sent += uint64(sent.AllPackets)
+		if errors.Is(err, sys.ErrTimeout) {
+			silent++
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		// The datagram that ended the test is in the server's figures, though it is none of it. Duplicates are not in this protocol.
+		received := uint64(max(0, got.datagrams-got.lost-1))
+		r.UDP.Received += min(received, uint64(sent.AllPackets))
+		reordered += uint64(got.reordered)
+		r.UDP.JitterSeconds += got.jitter.Seconds() / float64(len(t.sockets))
+		r.Bytes += max(0, got.bytes-int64(t.packetBytes))
+		r.DurationSeconds = max(r.DurationSeconds, got.duration.Seconds())
+	}
+	if silent > 0 {
+		return fmt.Errorf("%w: no report of %d of %d streams", traffic.ErrPeerGone, silent, len(t.sockets))
+	}
+	r.UDP.Lost, r.UDP.Reordered = r.UDP.Sent-r.UDP.Received, &reordered
+	return nil
+}
+
+// ask says the end on a stream until the server reports.
+func (t *Test) ask(ctx context.Context, s *datagram.Socket, next int64) (report, error) {
+	// As long as those before: a path that drops the long ones must not look as if it had let the test through.
+	out := make([]byte, t.packetBytes)
+	// More than the longest report of any version, so that nothing of it is cut.
+	in := make([]byte, 2048)
+	for try := range reportTries {
+		if ctx.Err() != nil {
+			return report{}, context.Cause(ctx)
+		}
+		copy(out, t.header.front[:])
+		// Numbers go on while it is repeated, as the program's do.
+		mark{id: -(next + int64(try)), sent: time.Duration(time.Now().UnixNano())}.put(out)
+		if err := s.Send(out); err != nil && try == reportTries-1 {
+			return report{}, err
+		}
+		for until := time.Now().Add(reportWait); time.Now().Before(until); {
+			n, err := s.Receive(in, time.Until(until))
+			if err != nil {
+				break // nothing yet, or "port unreachable" for what was sent before
+			}
+			// The server counts up to the first datagram that said the end and reports the same whenever it is asked.
+			if r, ok := parseReport(in[:n]); ok {
+				return r, nil
+			}
+		}
+	}
+	return report{}, fmt.Errorf("report of %s: %w", s.RemoteAddr(), sys.ErrTimeout)
+}

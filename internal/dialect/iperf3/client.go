@@ -1,0 +1,390 @@
+package iperf3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/kernel/sys"
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/datagram"
+	"github.com/linerate/linerate/internal/traffic/engine"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// Patience of the client with a server.
+const (
+	connectWithin = 10 * time.Second
+	answerWithin  = 10 * time.Second // for each step before and after the run; another client's test may have to end first
+	helloEvery    = 300 * time.Millisecond
+	helloTries    = 10
+	// Between the last byte on its way and TEST_END, on which the program closes its sockets with all that it has not read yet.
+	readStream    = 20 * time.Millisecond // TCP: the far kernel has it all, the program must only wake up
+	readDatagrams = 100 * time.Millisecond
+	// quietDatagrams is how long a receiver waits for late datagrams after the server has said, on a path of the same length, that it stopped.
+	quietDatagrams = 150 * time.Millisecond
+)
+
+// ClientOptions are what the near host lends to a test.
+type ClientOptions struct {
+	Sample   func() (*host.Counters, error) // counters of this host; nil: none
+	HostName string                         // of this host
+}
+
+// client is one test from the near side.
+type client struct {
+	spec     traffic.Spec // normalized
+	o        ClientOptions
+	progress func(traffic.Interval) // never nil
+	c        control
+	cookie   cookie
+	load     load
+	quota    *engine.Quota // of a TCP test of an amount
+	silent   int           // UDP streams whose hello was not answered
+	next     <-chan step   // what the server says during the run
+
+	startedAt     time.Time
+	before, after *host.Counters // of this host; nil: not read
+	intervals     []traffic.Interval
+	last, marked  reading       // edges of the running interval and of the measured part
+	end           reading       // when the measured part was over
+	settled       time.Duration // when the far kernels had everything, since the start
+	final         []tally       // of the streams, with what came late
+	far           results       // what the server reported
+	warnings      []string
+	local, remote netip.Addr // of the control connection, and so of the data
+}
+
+// Run tests against an iperf3 server, or one that speaks like it, at HOST or HOST:PORT; the port is 5201 if none is given. Of the tests it
+// has stream and udp; a Spec that the protocol has no words for is [traffic.ErrBadSpec]. A warm-up is rounded up to whole seconds, and 1 s
+// where the steady state should be found, because both ends of the protocol cut it by their own clocks.
+//
+// The throughput is what the receiving end counted. progress, when not nil, is called with every finished interval, in order, from the
+// goroutine of Run; what is sent from here shows there as the far kernel acknowledges it. Cancelling ctx ends the test at both ends. Errors
+// wrap one of package traffic or the context's cause.
+func Run(
+	ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval),
+) (*traffic.Result, error) {
+	spec, err := spec.Normalize()
+	if err != nil {
+		return nil, err
+	}
+	p, err := paramsOf(spec)
+	if err != nil {
+		return nil, err
+	}
+	if progress == nil {
+		progress = func(traffic.Interval) {}
+	}
+	c := &client{spec: spec, o: o, progress: progress, cookie: newCookie()}
+	c.load.p = p
+	r, err := c.run(ctx, address(target))
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("iperf3 test with %s: %w", target, err)
+	}
+	return r, nil
+}
+
+// address adds the default port to a target without one.
+func address(target string) string {
+	if _, _, err := net.SplitHostPort(target); err == nil {
+		return target
+	}
+	name := target
+	if len(name) > 1 && name[0] == '[' && name[len(name)-1] == ']' {
+		name = name[1 : len(name)-1]
+	}
+	return net.JoinHostPort(name, strconv.Itoa(DefaultPort))
+}
+
+// paramsOf puts a normalized Spec into the words of the protocol.
+func paramsOf(s traffic.Spec) (params, error) {
+	bad := func(format string, args ...any) (params, error) {
+		return params{}, fmt.Errorf("%w: %s", traffic.ErrBadSpec, fmt.Sprintf(format, args...))
+	}
+	// Up: the client ends the test by its own clock, and the server must not give up before.
+	whole := func(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
+	warm := whole(s.WarmUp)
+	if s.WarmUp < 0 {
+		warm = time.Second
+	}
+	switch {
+	case s.Test != traffic.Stream && s.Test != traffic.UDP:
+		return bad("iperf3 has no %s test, only stream and udp", s.Test)
+	case s.Streams > maxStreams:
+		return bad("iperf3 runs at most %d streams, not %d", maxStreams, s.Streams)
+	case warm > maxOmitSeconds*time.Second:
+		return bad("iperf3 omits at most %d s, not %v", maxOmitSeconds, s.WarmUp)
+	case s.WindowBytes > maxBufferBytes:
+		return bad("iperf3 sets a window of at most %d bytes, not %d", maxBufferBytes, s.WindowBytes)
+	case s.ProbeGap != 0:
+		return bad("iperf3 answers no pings beside the load")
+	case len(s.FarCPUs) > 0:
+		return bad("iperf3 does not let us choose the processors of its workers")
+	}
+	// Rates are of each stream on the wire and of the whole direction in a Spec.
+	p := params{
+		UDP: s.Test == traffic.UDP, Omit: warm, Time: whole(s.Duration), Bytes: s.Bytes, Streams: s.Streams,
+		Reverse: s.Direction == traffic.Down, Bidir: s.Direction == traffic.Bidir, BlockBytes: defaultBlock,
+		BitsPerSec: s.RateBitsPerSec / float64(s.Streams), WindowBytes: s.WindowBytes, MSSBytes: s.MSSBytes,
+		NoDelay: s.NoDelay != nil && *s.NoDelay, TOS: s.TOS, Congestion: s.Congestion, DontFragment: s.DontFragment,
+	}
+	// An amount has no time and, as it counts from its first byte, nothing to omit.
+	if s.Bytes > 0 {
+		p.Time, p.Omit = 0, 0
+	}
+	if p.UDP {
+		p.BlockBytes, p.WideCounters = s.PacketBytes, true // every version since 3.1 has them
+		if s.RatePacketsPerSec > 0 {
+			p.BitsPerSec = s.RatePacketsPerSec * float64(8*s.PacketBytes) / float64(s.Streams)
+		}
+	}
+	return p, nil
+}
+
+// run is the test from connecting to the result.
+func (c *client) run(ctx context.Context, to string) (*traffic.Result, error) {
+	d := net.Dialer{Timeout: connectWithin}
+	conn, err := d.DialContext(ctx, "tcp", to)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", traffic.ErrPeerGone, err)
+	}
+	c.c = control{conn, ctx.Done()}
+	c.local = conn.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+	c.remote = conn.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	defer func() {
+		c.load.halt()
+		if err != nil || ctx.Err() != nil {
+			// The server should not wait for our results; it may be gone, so nothing is made of an error.
+			_ = c.c.writeState(clientTerminate, time.Second)
+		}
+		_ = conn.Close()
+		if c.next != nil {
+			<-c.next
+		}
+	}()
+	if err = c.prepare(ctx); err != nil {
+		return nil, err
+	}
+	if err = c.play(ctx); err != nil {
+		return nil, err
+	}
+	if err = c.finish(ctx); err != nil {
+		return nil, err
+	}
+	return c.result(), nil
+}
+
+// prepare goes through the steps until the test runs.
+func (c *client) prepare(ctx context.Context) error {
+	if err := c.c.write(c.cookie[:], writeWithin); err != nil {
+		return gone(err)
+	}
+	if err := c.greeting(); err != nil {
+		return err
+	}
+	body, err := c.load.p.encode()
+	if err != nil {
+		return err
+	}
+	if err := c.c.writeMessage(body, writeWithin); err != nil {
+		return gone(err)
+	}
+	if err := c.expect(createStreams); err != nil {
+		return err
+	}
+	if err := c.openStreams(ctx); err != nil {
+		return err
+	}
+	c.before = c.sample()
+	if err := c.expect(testStart); err != nil {
+		return c.unheard(err)
+	}
+	return c.expect(testRunning)
+}
+
+// greeting waits for the server's first word and says what answered if it is none of this protocol.
+func (c *client) greeting() error {
+	s, err := c.c.readState(answerWithin)
+	switch {
+	case errors.Is(err, io.EOF): // as servers do that want 37 other bytes
+		return fmt.Errorf("%w: connection closed without an answer to the cookie of iperf3", traffic.ErrPeerGone)
+	case errors.Is(err, os.ErrDeadlineExceeded): // as servers do that only listen
+		return fmt.Errorf("%w: no answer to the cookie of iperf3 within %v", traffic.ErrPeerGone, answerWithin)
+	case err != nil:
+		return gone(err)
+	case s == paramExchange:
+		return nil
+	case s == accessDenied || s == serverError || s == serverTerminate:
+		return c.refused(s)
+	}
+	// A stranger has said more than one byte as a rule, and all at once.
+	head := [64]byte{byte(s)}
+	n := 1
+	if c.c.readBy(500*time.Millisecond) == nil {
+		k, _ := c.c.conn.Read(head[1:]) // what came is all there is to say
+		n += k
+	}
+	return fmt.Errorf("%w: no iperf3 server: %s answers there", traffic.ErrProtocol, wire.Dialect(head[:n]))
+}
+
+// expect waits for one state.
+func (c *client) expect(want state) error {
+	s, err := c.c.readState(answerWithin)
+	if err != nil {
+		return gone(err)
+	}
+	if s != want {
+		return c.refused(s)
+	}
+	return nil
+}
+
+// refused makes an error of a state that says no, or that has no place where it came.
+func (c *client) refused(s state) error {
+	switch s {
+	case accessDenied:
+		return fmt.Errorf("%w: the server is busy with another test", traffic.ErrRefused)
+	case serverTerminate:
+		return fmt.Errorf("%w: the server was stopped", traffic.ErrFar)
+	case serverError:
+		code, errno, err := c.c.readError(answerWithin)
+		if err != nil {
+			return gone(err)
+		}
+		if errno != 0 {
+			return fmt.Errorf("%w: %v (errno %d there)", traffic.ErrFar, code, errno)
+		}
+		return fmt.Errorf("%w: %v", traffic.ErrRefused, code)
+	}
+	return fmt.Errorf("%w: the server says %s at the wrong time", traffic.ErrProtocol, s)
+}
+
+// gone marks what broke the control connection as the disappearance of the other side.
+func gone(err error) error { return fmt.Errorf("%w: %w", traffic.ErrPeerGone, err) }
+
+// openStreams opens the data connections one after the other: the server tells their directions by the order in which they come.
+func (c *client) openStreams(ctx context.Context) error {
+	if c.spec.Bytes > 0 && !c.load.p.UDP {
+		c.quota = engine.NewQuota(c.spec.Bytes)
+	}
+	to := netip.AddrPortFrom(c.remote, c.c.conn.RemoteAddr().(*net.TCPAddr).AddrPort().Port())
+	for i := range c.load.p.all() {
+		sends := c.load.p.clientSends(i)
+		open := c.openTCP
+		if c.load.p.UDP {
+			open = c.openUDP
+		}
+		if err := open(ctx, to, i, sends); err != nil {
+			return fmt.Errorf("open stream %d: %w", streamID(i), err)
+		}
+	}
+	return nil
+}
+
+func (c *client) openTCP(ctx context.Context, to netip.AddrPort, i int, sends bool) error {
+	o := engine.ConnOptions{MSSBytes: c.spec.MSSBytes, WindowBytes: c.spec.WindowBytes, TOS: c.spec.TOS}
+	if c.spec.SourcePort != 0 {
+		o.LocalPort = c.spec.SourcePort + i
+	}
+	d := net.Dialer{Timeout: connectWithin, Control: engine.DialControl(o)}
+	conn, err := d.DialContext(ctx, "tcp", to.String())
+	if err != nil {
+		return gone(err)
+	}
+	if _, err := conn.Write(c.cookie[:]); err != nil { // 37 bytes fit an empty send buffer
+		_ = conn.Close() // the first error is the one that tells
+		return gone(err)
+	}
+	return c.load.addTCP(conn.(*net.TCPConn), sends, tcpOptions{send: c.spec.SendMethod, receive: c.spec.ReceiveMethod, quota: c.quota})
+}
+
+func (c *client) openUDP(ctx context.Context, to netip.AddrPort, i int, sends bool) error {
+	o := datagram.SocketOptions{WindowBytes: c.spec.WindowBytes, TOS: c.spec.TOS, DontFragment: c.spec.DontFragment, BusyPoll: c.spec.BusyPoll}
+	if c.spec.SourcePort != 0 {
+		o.LocalPort = c.spec.SourcePort + i
+	}
+	sock, err := datagram.Dial(to, o)
+	if err != nil {
+		return err
+	}
+	answered, err := greet(ctx, sock)
+	if !answered {
+		c.silent++
+	}
+	// One answer may be lost; two are a firewall, and each further stream would cost three seconds more.
+	if err == nil && c.silent == 2 {
+		err = c.unheard(traffic.ErrPeerGone)
+	}
+	if err != nil {
+		sock.Close()
+		return err
+	}
+	u := udpOptions{batch: datagram.Batch(c.spec.Batch), packets: c.spec.RatePacketsPerSec / float64(c.spec.Streams)}
+	if c.spec.Bytes > 0 {
+		// The first streams send the bytes that do not divide.
+		n := int64(c.spec.Streams)
+		u.bytes = c.spec.Bytes / n
+		if int64(i%c.spec.Streams) < c.spec.Bytes%n {
+			u.bytes++
+		}
+	}
+	return c.load.addUDP(sock, sends, u)
+}
+
+// unheard adds to an error that datagrams were not answered, which is the cause as a rule.
+func (c *client) unheard(err error) error {
+	if c.silent == 0 {
+		return err
+	}
+	return fmt.Errorf("%w: %d hellos over UDP were not answered: a firewall may let only TCP through", err, c.silent)
+}
+
+// greet says hello until the server answers. A server of the program answers once: if that one answer is lost, nothing more will come, and
+// whether the hello had come the control connection tells when it goes on. So one stream without an answer is no error yet.
+func greet(ctx context.Context, sock *datagram.Socket) (answered bool, err error) {
+	// Larger than an answer, so that data that overtake it are not mistaken for one.
+	var p [64]byte
+	for range helloTries {
+		// An error here is of an earlier datagram as a rule: port unreachable. The next tries tell.
+		err := sock.Send(hello)
+		for until := time.Now().Add(helloEvery); err == nil && time.Now().Before(until); {
+			var n int
+			if n, err = sock.Receive(p[:], time.Until(until)); err == nil && isReply(p[:n]) {
+				return true, nil
+			}
+		}
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		if err != nil && !errors.Is(err, sys.ErrTimeout) && !sleep(ctx, helloEvery/10) {
+			return false, ctx.Err()
+		}
+	}
+	return false, nil
+}
+
+// sample reads the counters of this host; without them the test still has a result, so a failure is a warning.
+func (c *client) sample() *host.Counters {
+	if c.o.Sample == nil {
+		return nil
+	}
+	counters, err := c.o.Sample()
+	if err != nil {
+		c.warnings = append(c.warnings, fmt.Sprintf("host counters not read: %v", err))
+		return nil
+	}
+	return counters
+}

@@ -1,0 +1,413 @@
+package iperf3
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/linerate/linerate/internal/kernel/sys"
+	"github.com/linerate/linerate/internal/traffic/account"
+	"github.com/linerate/linerate/internal/traffic/datagram"
+	"github.com/linerate/linerate/internal/traffic/engine"
+)
+
+// Patience at the end of a test.
+const (
+	// quietAfter is how long a receiver may hear nothing before it takes the rest for lost. The shortest retransmission timeout of Linux is 200 ms.
+	quietAfter = 400 * time.Millisecond
+	// drainLimit bounds the wait for what is still on its way, however steadily it comes.
+	drainLimit = 3 * time.Second
+	// pollEvery is the step of those waits.
+	pollEvery = 2 * time.Millisecond
+	// haltLimit is how long a sender may take to look at its phase: engine workers do so every 200 ms.
+	haltLimit = 500 * time.Millisecond
+)
+
+// flow is one stream at this end.
+type flow struct {
+	index    int  // in the order of opening, from 0 on; the same at both ends
+	sends    bool // from here
+	worker   *engine.Worker
+	sender   *datagram.Sender   // of UDP
+	receiver *datagram.Receiver // of UDP
+
+	tcp  account.Flow // what the kernel says of the connection
+	mark tally        // what had been counted when the measured part began
+}
+
+// tally is what one stream counted since the start.
+type tally struct {
+	bytes   int64 // payload; of datagrams each once
+	packets int64 // sent, or the highest sequence number received
+	lost    int64 // of packets, as far as the receiver knows
+	got     datagram.Received
+}
+
+// tally asks the stream. A receiver of datagrams takes up to 20 ms for its answer when nothing comes.
+func (f *flow) tally() tally {
+	t := tally{bytes: f.worker.Bytes.Load(), packets: f.worker.Packets.Load()}
+	if f.receiver != nil {
+		t.got = f.receiver.Received()
+		t.bytes, t.packets = t.got.Bytes, int64(t.got.HighestSequence)
+		t.lost = max(t.packets-t.got.UniquePackets, 0)
+	}
+	return t
+}
+
+// load is this end of a test: its streams and the workers that move their data. One goroutine owns it.
+type load struct {
+	p        params
+	flows    []*flow
+	out, in  engine.Phase     // of the flows that send from here, that receive here: senders stop first
+	failed   chan streamError // has room for all
+	giveBack func()           // the processors lent for the workers; nil: they do not run
+
+	started   time.Time     // when the workers were started
+	measuring bool          // the omitted seconds are over
+	marked    time.Duration // when the measured part began, since started
+	cpu       cpuTimes      // of the process at that moment
+}
+
+// streamError is a worker that ended before the test.
+type streamError struct {
+	flow *flow
+	err  error
+}
+
+func (e streamError) Error() string {
+	return fmt.Sprintf("stream %d: %v", streamID(e.flow.index), e.err)
+}
+
+func (e streamError) Unwrap() error { return e.err }
+
+// tcpOptions are what one end chooses for its connections besides what the parameters say.
+type tcpOptions struct {
+	send    engine.SendMethod    // empty: the fastest that works here
+	receive engine.ReceiveMethod // the same
+	quota   *engine.Quota        // shared by the senders of this end; nil: until the test ends
+}
+
+// udpOptions are the same for its sockets.
+type udpOptions struct {
+	batch   datagram.Batch // empty: the fastest that works here
+	bytes   int64          // to send on this stream; 0: until the test ends
+	packets float64        // per second, instead of the rate of the parameters; 0: that one
+}
+
+// addTCP makes the next stream of a connection, which it takes over.
+func (l *load) addTCP(conn *net.TCPConn, sends bool, o tcpOptions) error {
+	c := engine.ConnOptions{NoDelay: l.p.NoDelay, WindowBytes: l.p.WindowBytes, TOS: l.p.TOS}
+	if sends { // the receiving end has no say in either
+		c.Congestion, c.PacingBytesPerSec = l.p.Congestion, l.p.pace()/8
+	}
+	adopted, err := engine.Adopt(conn, c)
+	if err != nil {
+		return err
+	}
+	f := &flow{index: len(l.flows), sends: sends}
+	// Payload of strangers is not ours, so there is nothing to compare it with.
+	so := engine.StreamOptions{Send: o.send, Receive: o.receive, BufferBytes: l.p.writeBytes(), Limit: o.quota, Foreign: true}
+	if sends {
+		f.worker, err = engine.NewStreamSender(&l.out, adopted, so)
+	} else {
+		f.worker, err = engine.NewStreamReceiver(&l.in, adopted, so)
+	}
+	if err != nil {
+		adopted.Close()
+		return err
+	}
+	l.flows = append(l.flows, f)
+	return nil
+}
+
+// addUDP makes the next stream of a socket, which it takes over.
+func (l *load) addUDP(s *datagram.Socket, sends bool, o udpOptions) (err error) {
+	f := &flow{index: len(l.flows), sends: sends}
+	if sends {
+		so := datagram.SendOptions{
+			Bytes: l.p.BlockBytes, BitRate: l.p.BitsPerSec, Batch: o.batch, Header: l.p.header(), First: 1, PayloadBytes: o.bytes,
+		}
+		if o.packets > 0 {
+			so.BitRate, so.PacketRate = 0, o.packets
+		}
+		f.worker, f.sender, err = datagram.NewSender(&l.out, s, so)
+	} else {
+		f.worker, f.receiver, err = datagram.NewReceiver(&l.in, s, datagram.ReceiveOptions{Batch: o.batch, Header: l.p.header().receiving()})
+	}
+	if err != nil {
+		s.Close()
+		return err
+	}
+	l.flows = append(l.flows, f)
+	return nil
+}
+
+// writeBytes is the size of one call that the parameters ask for; 0: that of the program, for which we take the size that suits us.
+func (p params) writeBytes() int {
+	if p.BlockBytes == defaultBlock {
+		return 0
+	}
+	return p.BlockBytes
+}
+
+// pace is the rate of one TCP stream that the kernel is to keep, bits per second; 0: none.
+func (p params) pace() float64 {
+	if p.PacingBits > 0 && (p.BitsPerSec == 0 || p.PacingBits < p.BitsPerSec) {
+		return p.PacingBits
+	}
+	return p.BitsPerSec
+}
+
+// start lets the workers run on the given CPUs (none: unpinned). Receivers come first, so that nothing arrives before there is somebody to take it.
+func (l *load) start(cpus []int) {
+	l.failed = make(chan streamError, len(l.flows))
+	l.giveBack = engine.LendProcessors(len(l.flows))
+	l.started = time.Now()
+	l.observe()
+	if l.p.Omit == 0 {
+		l.measure()
+	}
+	for _, sends := range []bool{false, true} { // as promised: receivers first
+		for _, f := range l.flows {
+			if f.sends != sends {
+				continue
+			}
+			go func() {
+				if err := f.worker.Run(engine.CPUOf(cpus, f.worker.Role, f.index)); err != nil {
+					l.failed <- streamError{f, err}
+				}
+			}()
+		}
+	}
+}
+
+func (l *load) now() time.Duration { return time.Since(l.started) }
+
+// measure begins the measured part.
+func (l *load) measure() {
+	l.observe()
+	l.out.Set(engine.Measured)
+	l.in.Set(engine.Measured)
+	l.measuring, l.marked, l.cpu = true, l.now(), processTimes()
+	for i, t := range l.tallies() {
+		l.flows[i].mark = t
+		l.flows[i].tcp.Open()
+	}
+}
+
+// tallies asks all streams at once.
+func (l *load) tallies() []tally {
+	all := make([]tally, len(l.flows))
+	var wg sync.WaitGroup
+	for i, f := range l.flows {
+		if f.receiver == nil {
+			all[i] = f.tally()
+			continue
+		}
+		wg.Go(func() { all[i] = f.tally() })
+	}
+	wg.Wait()
+	return all
+}
+
+// observe takes a reading of every connection.
+func (l *load) observe() {
+	inWindow := l.in.Is() == engine.Measured
+	for _, f := range l.flows {
+		if f.worker.Conn == nil {
+			continue
+		}
+		// A connection that broke has no reading more; its last one stands.
+		if info, err := f.worker.Conn.Info(); err == nil {
+			f.tcp.Add(info, inWindow)
+		}
+	}
+}
+
+// shut ends the measured part: what the connections say now is their last word.
+func (l *load) shut() {
+	l.observe()
+	for _, f := range l.flows {
+		if f.worker.Conn != nil {
+			f.tcp.Shut(f.worker.Conn.Buffers())
+		}
+	}
+}
+
+// stopSending lets the senders of this end finish their last call. What they gave to the kernel is still on its way.
+func (l *load) stopSending() {
+	l.out.Set(engine.Stopped)
+	patience := time.NewTimer(haltLimit)
+	defer patience.Stop()
+	for _, f := range l.flows {
+		if !f.sends {
+			continue
+		}
+		select {
+		case <-f.worker.Done():
+		case <-patience.C:
+			return // halt wakes it
+		}
+	}
+}
+
+// endStreams tells the far receivers of TCP that no more will come, behind all that is still queued.
+func (l *load) endStreams() {
+	for _, f := range l.flows {
+		if f.sends && f.worker.Conn != nil {
+			_ = f.worker.Conn.CloseWrite() // a connection that is gone needs no end
+		}
+	}
+}
+
+// settle waits until the far kernels have acknowledged everything that was sent from here, and gives the time of that.
+func (l *load) settle(ctx context.Context) time.Duration {
+	deadline := time.Now().Add(drainLimit)
+	for {
+		pending := false
+		for _, f := range l.flows {
+			if !f.sends || f.worker.Conn == nil {
+				continue
+			}
+			// Nothing in the queue and nothing in flight; a connection that cannot be read is not waited for.
+			if info, err := f.worker.Conn.Info(); err == nil && (info.NotSentBytes > 0 || info.UnackedPackets > 0) {
+				pending = true
+			}
+		}
+		at := l.now()
+		if !pending || time.Now().After(deadline) || !sleep(ctx, pollEvery) {
+			return at
+		}
+	}
+}
+
+// drain waits until every stream that is received here has what its sender says it sent, has ended, or brings nothing more for as long as
+// quiet. want gives the bytes and the datagrams of a stream since its start; ok is false where the sender has not said. It gives the time of
+// the last arrival.
+func (l *load) drain(ctx context.Context, quiet time.Duration, want func(*flow) (bytes, packets int64, ok bool)) time.Duration {
+	deadline := time.Now().Add(drainLimit)
+	last, changed := int64(-1), l.now()
+	for {
+		missing, sum := false, int64(0)
+		for _, f := range l.flows {
+			if f.sends {
+				continue
+			}
+			bytes, packets := f.worker.Bytes.Load(), f.worker.Packets.Load()
+			sum += bytes
+			select {
+			case <-f.worker.Done():
+				continue
+			default:
+			}
+			wantBytes, wantPackets, ok := want(f)
+			missing = missing || !ok || bytes < wantBytes || packets < wantPackets
+		}
+		now := l.now()
+		if sum != last {
+			last, changed = sum, now
+		}
+		if !missing || now-changed > quiet || time.Now().After(deadline) || !sleep(ctx, pollEvery) {
+			return changed
+		}
+	}
+}
+
+// expected is what the far end says it sent on a stream that is received here. Where seconds were omitted, its count of bytes begins at a
+// moment of its own, so for TCP there is nothing to compare with; its count of datagrams is of all of them.
+func (l *load) expected(f *flow, far results) (bytes, packets int64, ok bool) {
+	s := far.Streams[f.index]
+	if f.receiver != nil {
+		return 0, s.Packets, true
+	}
+	return s.Bytes, 0, l.p.Omit == 0
+}
+
+// halt ends all workers and closes the connections. It may be called more than once, and before start.
+func (l *load) halt() {
+	l.out.Set(engine.Stopped)
+	l.in.Set(engine.Stopped)
+	// The phase first: a worker that is woken finds the test over and takes the end of its connection for no failure.
+	for _, f := range l.flows {
+		f.worker.Wake()
+	}
+	for _, f := range l.flows {
+		// Closing only when the thread has ended: a descriptor that is closed under a blocked call may be somebody else's by then.
+		if l.giveBack != nil {
+			<-f.worker.Done()
+		}
+		f.worker.Close()
+	}
+	if l.giveBack != nil {
+		l.giveBack()
+		l.giveBack = nil
+	}
+	l.flows = l.flows[:0]
+}
+
+// moved is the payload of both directions so far.
+func (l *load) moved() (n int64) {
+	for _, f := range l.flows {
+		n += f.worker.Bytes.Load()
+	}
+	return n
+}
+
+// report is what this end tells the other: it sent until sentUntil, and the last of what it received came at receivedUntil. sent gives the
+// far sender's count of the datagrams of a stream, so that those that were lost at the very end are counted; 0: not known.
+func (l *load) report(sentUntil, receivedUntil time.Duration, sent func(*flow) int64) results {
+	r := results{HasRetransmits: -1}
+	r.CPUTotal, r.CPUUser, r.CPUSystem = processTimes().share(l.cpu, (l.now() - l.marked).Seconds())
+	for i, t := range l.tallies() {
+		f := l.flows[i]
+		s := streamResult{ID: streamID(f.index), Bytes: t.bytes - f.mark.bytes, Retransmits: -1, EndSeconds: (receivedUntil - l.marked).Seconds()}
+		if f.sends {
+			s.EndSeconds = (sentUntil - l.marked).Seconds()
+			r.HasRetransmits = max(r.HasRetransmits, 0)
+		}
+		if l.p.UDP {
+			s.Packets, s.OmittedPackets = t.packets, f.mark.packets
+			s.Errors, s.OmittedErrors, s.JitterSeconds = t.lost, f.mark.lost, t.got.JitterSeconds
+			if n := sent(f); !f.sends && n > s.Packets {
+				s.Packets, s.Errors = n, s.Errors+n-s.Packets
+			}
+		}
+		if f.worker.Conn != nil {
+			b := f.tcp.Report(f.sends)
+			if r.Congestion == "" {
+				r.Congestion = b.CongestionControl
+			}
+			if f.sends && f.tcp.Known() {
+				s.Retransmits, r.HasRetransmits = int64(b.RetransSegs), 1
+			}
+		}
+		r.Streams = append(r.Streams, s)
+	}
+	return r
+}
+
+// allowedCPUs are the CPUs to spread workers over: those asked for, or all that this process may use; none where that is not known.
+func allowedCPUs(chosen []int) []int {
+	if len(chosen) > 0 {
+		return chosen
+	}
+	cpus, err := sys.AllowedCPUs()
+	if err != nil {
+		return nil // unpinned is slower, not wrong
+	}
+	return cpus
+}
+
+// sleep waits and tells whether it could wait to the end.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

@@ -1,0 +1,147 @@
+package iperf3
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic/account"
+)
+
+// maxOutputLines bounds what is kept for clients that ask for the server's output: an hour of it.
+const maxOutputLines = 3600
+
+// output is the server's own account of a test, in lines much like those of the program.
+type output struct {
+	lines []string
+	from  time.Duration // end of the last line, since the start of the workers
+	sum   [2]int64      // bytes received and sent until from
+}
+
+// line adds what was moved since the last one.
+func (o *output) line(l *load, now time.Duration) {
+	var sum [2]int64
+	for _, f := range l.flows {
+		if f.sends {
+			sum[1] += f.worker.Bytes.Load()
+		} else {
+			sum[0] += f.worker.Bytes.Load()
+		}
+	}
+	seconds := (now - o.from).Seconds()
+	// Two lines may be due at one moment: the end of the omitted seconds and a whole second.
+	if seconds <= 0 || !l.p.ServerOutput || len(o.lines) >= maxOutputLines {
+		return
+	}
+	omitted := ""
+	if l.p.Omit > 0 && now <= l.marked {
+		omitted = "  (omitted)"
+	}
+	for i, role := range []string{"received", "sent"} {
+		moved := sum[i] - o.sum[i]
+		// Of the two directions those that the test has: the other one would be a row of zeros.
+		if i == 0 && l.p.Reverse && !l.p.Bidir || i == 1 && !l.p.Reverse && !l.p.Bidir {
+			continue
+		}
+		// All streams in one line, under the name that the program gives to sums: who reads its output for the rate finds it.
+		o.lines = append(o.lines, fmt.Sprintf("[SUM] %6.2f-%-6.2f sec  %10s  %10s  %s%s\n",
+			o.from.Seconds(), now.Seconds(), unit.Bytes(moved), unit.BitRate(float64(moved)*8/seconds), role, omitted))
+	}
+	o.from, o.sum = now, sum
+}
+
+// finish is the whole text.
+func (o *output) finish(t *session, own, far results) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "linerate, answering iperf3 for %s\n", t.from)
+	for _, line := range o.lines {
+		b.WriteString(line)
+	}
+	fmt.Fprintf(&b, "%s\n", summary(t.p, own, far))
+	return b.String()
+}
+
+// summary says in one sentence what a test of this server was and what came of it.
+func summary(p params, own, far results) string {
+	var b strings.Builder
+	kind := "tcp"
+	if p.UDP {
+		kind = "udp"
+	}
+	fmt.Fprintf(&b, "%s, %d stream", kind, p.Streams)
+	if p.Streams > 1 {
+		b.WriteString("s")
+	}
+	if p.ClientVersion != "" {
+		fmt.Fprintf(&b, ", client %q", p.ClientVersion)
+	}
+	for _, received := range []bool{true, false} {
+		var bytes, packets, lost, retransmits int64
+		var seconds float64
+		n := 0
+		for i, s := range own.Streams {
+			if p.clientSends(i) != received {
+				continue
+			}
+			n++
+			bytes += s.Bytes
+			seconds = max(seconds, s.EndSeconds)
+			retransmits += max(s.Retransmits, 0)
+			if !received {
+				// Of what we send the client alone knows what arrived.
+				s = far.Streams[i]
+			}
+			packets += s.Packets - s.OmittedPackets
+			lost += s.Errors - s.OmittedErrors
+		}
+		if n == 0 {
+			continue
+		}
+		verb := "sent"
+		if received {
+			verb = "received"
+		}
+		fmt.Fprintf(&b, "; %s %v in %s", verb, unit.Bytes(bytes), unit.FormatSeconds(seconds))
+		if seconds > 0 {
+			fmt.Fprintf(&b, ", %v", unit.BitRate(float64(bytes)*8/seconds))
+		}
+		switch {
+		case p.UDP && packets > 0:
+			fmt.Fprintf(&b, ", %d of %d packets lost (%s)", lost, packets, unit.FormatPercent(float64(lost)/float64(packets)))
+		case !p.UDP && !received && own.HasRetransmits == 1:
+			fmt.Fprintf(&b, ", %d retransmits", retransmits)
+		}
+	}
+	return b.String()
+}
+
+// sample reads the host's counters; nil: they are not to be had, and the log says nothing of drops.
+func (t *session) sample() *host.Counters {
+	if t.server.options.Sample == nil {
+		return nil
+	}
+	c, err := t.server.options.Sample()
+	if err != nil {
+		return nil
+	}
+	return c
+}
+
+// drops says what this host dropped during the test, all its traffic together.
+func (t *session) drops() string {
+	after := t.sample()
+	if t.before == nil || after == nil {
+		return ""
+	}
+	var b strings.Builder
+	counted := host.Sub(t.before, after)
+	for i, d := range account.DropsWith(counted.Values, counted.Drivers) {
+		if i == 3 {
+			break // the worst are enough for one line
+		}
+		fmt.Fprintf(&b, "; this host dropped %d packets (%s)", d.Total, d.Place)
+	}
+	return b.String()
+}

@@ -1,0 +1,156 @@
+package dialect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+
+	"github.com/linerate/linerate/internal/dialect/iperf3"
+	"github.com/linerate/linerate/internal/dialect/nuttcp"
+	"github.com/linerate/linerate/internal/dialect/sockperf"
+	"github.com/linerate/linerate/internal/dialect/stamp"
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic/admission"
+)
+
+// Options say where to serve and whom.
+type Options struct {
+	Host   string                         // address to listen on; empty: all
+	Gate   *admission.Gate                // for all dialects together; nil: one with the default limits
+	Sample func() (*host.Counters, error) // of this host, for dialects whose results have a place for its cost; nil: not told
+	Log    func(string)                   // one plain sentence per client, from any goroutine; nil: nobody is told
+}
+
+// server is one listener and what answers on it.
+type server interface {
+	Serve(ctx context.Context) error
+	Addr() netip.AddrPort
+}
+
+// Place is where one dialect is answered.
+type Place struct {
+	Dialect string
+	Address netip.AddrPort
+}
+
+// Servers answer all accepted dialects.
+type Servers struct {
+	servers []server
+	places  []Place
+}
+
+// Listen opens the ports of all dialects, or none.
+func Listen(ctx context.Context, accept []Acceptance, o Options) (*Servers, error) {
+	if err := checkPorts(accept); err != nil {
+		return nil, err
+	}
+	if o.Gate == nil {
+		o.Gate = admission.New(admission.Limits{})
+	}
+	if o.Log == nil {
+		o.Log = func(string) {}
+	}
+	b := &builder{o: o, hubs: make(map[uint16]*hub)}
+	for _, a := range accept {
+		if err := b.add(ctx, a); err != nil {
+			b.abandon()
+			return nil, fmt.Errorf("accept %s on port %d: %w", a.Dialect, a.Port, err)
+		}
+	}
+	return &b.Servers, nil
+}
+
+// builder makes Servers.
+type builder struct {
+	Servers
+	o    Options
+	hubs map[uint16]*hub
+}
+
+func (b *builder) address(port uint16) string {
+	return net.JoinHostPort(b.o.Host, strconv.Itoa(int(port)))
+}
+
+// add opens what one acceptance needs.
+func (b *builder) add(ctx context.Context, a Acceptance) error {
+	switch a.Dialect {
+	case "iperf2", "ttcp":
+		h := b.hubs[a.Port]
+		if h == nil || a.Port == 0 {
+			var err error
+			if h, err = openHub(ctx, b.address(a.Port), b.o); err != nil {
+				return err
+			}
+			b.hubs[a.Port] = h
+			b.servers = append(b.servers, h)
+		}
+		h.join(a.Dialect)
+		b.places = append(b.places, Place{a.Dialect, h.Addr()})
+		return nil
+	}
+	s, err := b.open(ctx, a)
+	if err != nil {
+		return err
+	}
+	b.servers = append(b.servers, s)
+	b.places = append(b.places, Place{a.Dialect, s.Addr()})
+	return nil
+}
+
+// open listens for a dialect that has a port of its own.
+func (b *builder) open(ctx context.Context, a Acceptance) (server, error) {
+	at := b.address(a.Port)
+	switch a.Dialect {
+	case "iperf3":
+		return iperf3.Listen(ctx, iperf3.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
+	case "nuttcp":
+		return nuttcp.Listen(ctx, nuttcp.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log, Shared: b.arrivals})
+	case "sockperf":
+		return sockperf.Listen(ctx, sockperf.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
+	case "stamp":
+		return stamp.Listen(ctx, stamp.ServerOptions{Address: at, Gate: b.o.Gate, Sample: b.o.Sample, Log: b.o.Log})
+	}
+	return nil, errors.New("no such dialect")
+}
+
+// arrivals are those of nuttcp on a port that a hub listens on; nil: none does. It is asked when all ports are open, so nobody writes any more.
+func (b *builder) arrivals(port int) *nuttcp.Arrivals {
+	for _, h := range b.hubs {
+		if int(h.Addr().Port()) == port {
+			return h.nuttcp
+		}
+	}
+	return nil
+}
+
+// abandon closes what was opened: a server whose context has ended closes everything and returns.
+func (b *builder) abandon() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, s := range b.servers {
+		_ = s.Serve(ctx) // the error that abandoned is the one that tells
+	}
+}
+
+// Places tells where the dialects are answered.
+func (s *Servers) Places() []Place { return s.places }
+
+// Serve answers until ctx ends, or until one of the servers cannot go on; then everything is closed.
+func (s *Servers) Serve(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var all sync.WaitGroup
+	failed := make([]error, len(s.servers))
+	for i, server := range s.servers {
+		all.Go(func() {
+			failed[i] = server.Serve(ctx)
+			cancel()
+		})
+	}
+	all.Wait()
+	return errors.Join(failed...)
+}

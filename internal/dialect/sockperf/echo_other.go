@@ -1,0 +1,46 @@
+//go:build !linux
+
+package sockperf
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/linerate/linerate/internal/kernel/sys"
+	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/service"
+)
+
+// udpEcho answers datagrams one at a time through package net. On a host with several addresses it answers from the one that its routes prefer.
+type udpEcho struct{ conn *net.UDPConn }
+
+func newUDPEcho(conn *net.UDPConn) (*udpEcho, error) { return &udpEcho{conn: conn}, nil }
+
+// wake makes run return.
+func (e *udpEcho) wake() { _ = e.conn.Close() } // datagrams have nothing to lose
+
+// close may be called again.
+func (e *udpEcho) close() { _ = e.conn.Close() }
+
+// run answers until ctx ends.
+func (e *udpEcho) run(ctx context.Context, gate *admission.Gate, b *book) error {
+	defer func() { b.sweep(sys.Monotonic(), true) }()
+	take := func(p []byte, from netip.AddrPort) {
+		now := sys.Monotonic()
+		b.sweep(now, false)
+		if !judge(p, from, gate, b, now) {
+			return
+		}
+		if _, err := e.conn.WriteToUDPAddrPort(p, from); err != nil {
+			b.page(from, now).unsent++
+		}
+	}
+	// The book wants to be looked at when nothing comes, too.
+	err := service.Receive(ctx, e.conn, take, func() { b.sweep(sys.Monotonic(), false) })
+	if err != nil {
+		return fmt.Errorf("receive sockperf messages: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package sockperf
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/kernel/sys"
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/engine"
+)
+
+// meter conducts one test: it runs the workers through their phases and cuts the intervals. The far side takes no part in it.
+type meter struct {
+	spec         traffic.Spec
+	sample       func() (*host.Counters, error)
+	phase        *engine.Phase
+	progress     func(traffic.Interval)
+	workers      []*engine.Worker
+	opened, shut func() // at the edges of the measured window; nil: nothing to do
+
+	transactions int64         // inside the measured window
+	began        time.Duration // on the monotonic clock, as all instants here
+	cut          edge          // where the last interval ended
+}
+
+// edge is what the workers had counted at one instant.
+type edge struct {
+	at           time.Duration
+	transactions int64
+	rttNanos     int64
+}
+
+func newHistogram() *stats.Histogram { return stats.NewHistogram() }
+
+// adopt completes worker i.
+func (m *meter) adopt(i int) { m.workers[i].RTT = newHistogram() }
+
+// run measures and fills in the result. The error is the first worker's that could not go on, or the context's cause.
+func (m *meter) run(ctx context.Context, r *traffic.Result) error {
+	defer engine.LendProcessors(len(m.workers))()
+	cpus := m.spec.NearCPUs
+	if len(cpus) == 0 {
+		cpus, _ = sys.AllowedCPUs() // unpinned is slower, not wrong
+	}
+	// Room for all: none must wait to tell when nobody listens any more.
+	failed := make(chan error, len(m.workers))
+	var wg sync.WaitGroup
+	defer func() {
+		m.phase.Set(engine.Stopped)
+		for _, w := range m.workers {
+			w.Wake()
+		}
+		wg.Wait()
+	}()
+	r.StartTime = time.Now()
+	m.began = sys.Monotonic()
+	m.cut = m.count()
+	for i, w := range m.workers {
+		cpu := engine.CPUOf(cpus, w.Role, i)
+		if len(m.spec.NearCPUs) > 0 {
+			cpu = m.spec.NearCPUs[i%len(m.spec.NearCPUs)]
+		}
+		wg.Go(func() {
+			if err := w.Run(cpu); err != nil {
+				failed <- err
+			}
+		})
+	}
+	if err := m.span(ctx, m.spec.WarmUp, failed, r, true); err != nil {
+		return err
+	}
+	// Read before the window opens and after it shuts, because reading takes milliseconds that must not lie inside.
+	before := m.counters(r)
+	if m.opened != nil {
+		m.opened()
+	}
+	m.phase.Set(engine.Measured)
+	open := m.count()
+	m.cut = open
+	err := m.span(ctx, m.spec.Duration, failed, r, false)
+	// Nothing new is counted from here on; answers to what was sent inside still are.
+	m.phase.Set(engine.Tail)
+	shut := m.count()
+	if err != nil {
+		return err
+	}
+	if m.shut != nil {
+		m.shut()
+	}
+	after := m.counters(r)
+	// A pinger ends by itself when its stragglers are in; who only asks is told to.
+	if m.spec.Test != traffic.Ping {
+		m.phase.Set(engine.Stopped)
+	}
+	wg.Wait()
+	r.DurationSeconds = (shut.at - open.at).Seconds()
+	m.transactions = shut.transactions - open.transactions
+	r.RTT = distribution(m.workers)
+	fillEnd(&r.Ends.Local, before, after, r.DurationSeconds)
+	for i, w := range m.workers {
+		if w.CPU >= 0 {
+			r.Ends.Local.Placement = append(r.Ends.Local.Placement, traffic.Placement{Stream: i, CPU: w.CPU})
+		}
+	}
+	return nil
+}
+
+// span lets d pass and cuts intervals.
+func (m *meter) span(ctx context.Context, d time.Duration, failed <-chan error, r *traffic.Result, omitted bool) error {
+	end := sys.Monotonic() + d
+	for {
+		now := sys.Monotonic()
+		if now >= end {
+			return nil
+		}
+		next := m.cut.at + m.spec.Interval
+		// A remainder of less than a tenth of an interval belongs to the one before; its mean would be noise.
+		if end-next < m.spec.Interval/10 {
+			next = end
+		}
+		t := time.NewTimer(next - now)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return context.Cause(ctx)
+		case err := <-failed:
+			t.Stop()
+			return err
+		case <-t.C:
+		}
+		m.interval(r, omitted)
+	}
+}
+
+// interval reports what came since the last one.
+func (m *meter) interval(r *traffic.Result, omitted bool) {
+	now := m.count()
+	seconds := (now.at - m.cut.at).Seconds()
+	n := now.transactions - m.cut.transactions
+	i := traffic.Interval{StartSeconds: (m.cut.at - m.began).Seconds(), EndSeconds: (now.at - m.began).Seconds(), Omitted: omitted}
+	i.TransactionsPerSec = perSecond(n, seconds)
+	if n > 0 {
+		i.RTTSeconds = float64(now.rttNanos-m.cut.rttNanos) / float64(n) / 1e9
+	}
+	m.cut = now
+	r.Intervals = append(r.Intervals, i)
+	m.progress(i)
+}
+
+// count adds up the workers.
+func (m *meter) count() edge {
+	e := edge{at: sys.Monotonic()}
+	for _, w := range m.workers {
+		e.transactions += w.Transactions.Load()
+		e.rttNanos += w.RTTNanos.Load()
+	}
+	return e
+}
+
+// counters takes a reading of this host; without one the result says why.
+func (m *meter) counters(r *traffic.Result) *host.Counters {
+	if m.sample == nil {
+		return nil
+	}
+	c, err := m.sample()
+	if err != nil {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("no counters of this host: %v", err))
+		return nil
+	}
+	return c
+}
+
+// fillEnd fills in what this host spent between two readings that lie around a window of so many seconds.
+func fillEnd(e *traffic.End, before, after *host.Counters, inside float64) {
+	if before == nil || after == nil {
+		return
+	}
+	d := host.Sub(before, after)
+	e.CPUs = d.CPUs
+	// The readings lie around the window; what they say of the time outside is taken off.
+	share := 1.0
+	if d.Seconds > inside && inside > 0 {
+		share = inside / d.Seconds
+	}
+	for _, c := range d.CPUs {
+		if c.CPU == -1 { // the kernel's own sum of all CPUs
+			e.UserSeconds, e.SystemSeconds = c.User*share, c.System*share
+			e.SoftIRQSeconds, e.IRQSeconds = c.SoftIRQ*share, c.IRQ*share
+			e.CPUSeconds = (c.User + c.System + c.IRQ + c.SoftIRQ) * share
+		}
+	}
+	e.Counters = make(map[string]uint64)
+	for name, v := range d.Values {
+		if v != 0 {
+			e.Counters[name] = v
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package ttcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/traffic/admission"
+	"github.com/linerate/linerate/internal/traffic/service"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// DefaultPort is the port of both TCP and UDP.
+const DefaultPort = 5001
+
+// ServerOptions say where to serve and whom.
+type ServerOptions struct {
+	Address string          // host:port for both TCP and UDP
+	Gate    *admission.Gate // who may ask how much; nil: one with the default limits
+	Log     func(string)    // one plain sentence per sender, from any goroutine; nil: nobody is told
+}
+
+// Server receives from anybody.
+type Server struct {
+	o       ServerOptions
+	timing  timing
+	sockets *service.Sockets // nil when somebody else listens
+	flows   *flowTable
+	waiting *admission.Anteroom // holds one for every connection that has sent nothing yet
+	started time.Time           // base of the monotonic clock of arrivals
+
+	// Sentences have bounds per minute. Anybody can be turned away any number of times, and anybody can forge sources of datagrams: neither may
+	// silence the others.
+	log, logUDP, away func(format string, args ...any)
+}
+
+// maxWaiting is how many connections may be waited for at a time, a quarter of them of one source. Each is a goroutine of some kilobytes for timing.idle at most.
+const maxWaiting = 256
+
+// timing is how long a server waits; tests have less patience.
+type timing struct {
+	idle   time.Duration // for the next bytes of a connection, the first ones included
+	forget time.Duration // how long a UDP sender may be silent
+}
+
+var patience = timing{idle: 30 * time.Second, forget: 2 * time.Second}
+
+// NewServer makes a server that listens nowhere: connections and datagrams are brought to it by ServeConn and TakePacket.
+func NewServer(o ServerOptions) *Server {
+	if o.Gate == nil {
+		o.Gate = admission.New(admission.Limits{})
+	}
+	s := &Server{
+		log:    service.Limited(o.Log, admission.ClientLines, "ttcp over tcp"),
+		logUDP: service.Limited(o.Log, admission.ClientLines, "ttcp over udp"),
+		away:   service.Limited(o.Log, admission.StrangerLines, "ttcp over tcp"),
+		o:      o,
+		timing: patience, started: time.Now(), waiting: admission.NewAnteroom(maxWaiting, maxWaiting/4),
+	}
+	s.flows = newFlowTable(s.logUDP)
+	return s
+}
+
+// Listen makes a server that listens on TCP and UDP. Port 0 is any port that is free for both.
+func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
+	sockets, err := service.Listen(ctx, o.Address, nil)
+	if err != nil {
+		return nil, fmt.Errorf("listen for ttcp: %w", err)
+	}
+	s := NewServer(o)
+	s.sockets = sockets
+	return s, nil
+}
+
+// Addr is where the server listens, with TCP and UDP; the zero value for one that does not.
+func (s *Server) Addr() netip.AddrPort {
+	if s.sockets == nil {
+		return netip.AddrPort{}
+	}
+	return s.sockets.Addr()
+}
+
+// Serve receives until ctx ends; then everything is closed and the answer is nil.
+func (s *Server) Serve(ctx context.Context) error {
+	err := s.sockets.Serve(ctx, service.Handler{
+		Conn:   s.ServeConn,
+		Packet: func(p []byte, from netip.AddrPort) { s.TakePacket(len(p), from) },
+		Sweep:  s.Sweep,
+	})
+	s.flows.sweep(s.now(), 0) // those that end with the server are told of
+	if err != nil {
+		return fmt.Errorf("serve ttcp: %w", err)
+	}
+	return nil
+}
+
+// ServeConn receives from one TCP connection until it is over, closes it, and tells the log.
+func (s *Server) ServeConn(ctx context.Context, conn *net.TCPConn) {
+	from := service.From(conn)
+	// Closed and not given a deadline that has passed: the loops below set deadlines of their own, one of which could come after it.
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	defer conn.Close()
+	start := time.Now()
+	total, err := s.sink(ctx, conn, from.Addr())
+	if ctx.Err() != nil {
+		if total == 0 {
+			return // it had not begun, and nobody is to blame
+		}
+		err = nil
+	}
+	seconds := time.Since(start).Seconds()
+	switch {
+	case err != nil && total == 0:
+		s.away("ttcp tcp from %s: turned away: %v", from, err)
+	case err != nil:
+		s.log("ttcp tcp from %s: ended early after %d bytes in %.2f s: %v", from, total, seconds, err)
+	default:
+		s.log("ttcp tcp from %s: received %d bytes in %.2f s, %s", from, total, seconds, rate(total, seconds))
+	}
+}
+
+// callBytes is how much one system call moves: it keeps the copy inside a second-level cache.
+const callBytes = 128 << 10
+
+// head reads the first bytes of a connection. Until they are there the sender is nobody's visitor, so that who connects and says nothing
+// takes no place from those who do; it takes one of the places for waiting.
+func (s *Server) head(conn *net.TCPConn, p []byte) (int, error) {
+	leave, ok := s.waiting.Enter(service.From(conn).Addr())
+	if !ok {
+		return 0, errors.New("too many connections that have sent nothing are waiting already")
+	}
+	defer leave()
+	_ = conn.SetReadDeadline(time.Now().Add(s.timing.idle)) // only a closed connection refuses, as the call then does
+	n, err := conn.Read(p)
+	switch name := wire.Dialect(p[:min(n, 64)]); {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return 0, fmt.Errorf("nothing came for %v", s.timing.idle)
+	case err != nil:
+		return 0, err
+	case waits(name):
+		// Everything is data here, but who greets and waits for an answer has come to the wrong place.
+		return 0, fmt.Errorf("the client speaks %s, and nothing here answers that", name)
+	}
+	return n, nil
+}
+
+// sink reads to the end of a connection.
+func (s *Server) sink(ctx context.Context, conn *net.TCPConn, from netip.Addr) (total int64, err error) {
+	p := make([]byte, callBytes)
+	n, err := s.head(conn, p)
+	if errors.Is(err, io.EOF) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	visit, err := s.o.Gate.Enter(from)
+	if err != nil {
+		return 0, err
+	}
+	defer visit.Leave()
+	var renewed time.Time
+	for {
+		total += int64(n)
+		if err := visit.Spend(int64(n)); err != nil {
+			return total, err
+		}
+		if err := service.Rest(ctx, visit.Pause()); err != nil {
+			return total, err
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return total, nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return total, fmt.Errorf("nothing came for %v", s.timing.idle)
+		case err != nil:
+			return total, err
+		}
+		// Renewed once a second and not for every read, so the connection may be idle for up to a second less than it is told.
+		if now := time.Now(); now.Sub(renewed) > time.Second {
+			renewed = now
+			_ = conn.SetReadDeadline(now.Add(s.timing.idle)) // only a closed connection refuses, as the call then does
+		}
+		n, err = conn.Read(p)
+	}
+}
+
+// waits tells whether somebody who speaks like this waits for an answer before it goes on.
+func waits(dialect string) bool {
+	switch dialect {
+	case "something unknown", "nothing but zeros", "iperf2", "linerate data":
+		return false
+	}
+	return true
+}
+
+// now is the time since the server was made.
+func (s *Server) now() time.Duration { return time.Since(s.started) }
+
+// rate is n bytes in so many seconds, for people.
+func rate(n int64, seconds float64) unit.BitRate {
+	if seconds <= 0 {
+		return 0
+	}
+	return unit.BitRate(float64(n) * 8 / seconds)
+}

@@ -1,0 +1,181 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/experiment/tune"
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/owner"
+)
+
+// target is one knob at one end.
+type target struct {
+	side tune.Side
+	knob knob.ID
+}
+
+// candidatesOf gathers what the findings propose, most important first, each knob and side once.
+//
+// The first proposal of a knob wins, since it comes from the more important finding and its levels are made for that
+// one. A notice proposes nothing, as it was not shown to cost anything: a trial would cost minutes, and of many useless trials some pass by chance. Whoever
+// names knobs has them tried all the same.
+func candidatesOf(findings []diagnose.Finding, wanted func(knob.ID) bool) []tune.Candidate {
+	seen := map[target]bool{}
+	var all []tune.Candidate
+	for _, f := range findings {
+		if wanted == nil && f.Severity != diagnose.Warning && f.Severity != diagnose.Critical {
+			continue
+		}
+		for _, s := range f.Remedy.Settings {
+			at := target{tune.Side(s.Side), s.Knob}
+			if seen[at] || (wanted != nil && !wanted(s.Knob)) {
+				continue
+			}
+			seen[at] = true
+			all = append(all, tune.Candidate{Knob: s.Knob, Side: at.side, Levels: s.Levels, Why: s.Why})
+		}
+	}
+	return all
+}
+
+// reader is as much of a host as a plan needs.
+type reader interface {
+	Read(ctx context.Context, id knob.ID) (knob.Value, error)
+}
+
+// widen adds what the catalogue knows of the knobs that somebody named and no finding proposed: on both ends, where that end has the knob, at the
+// levels that its definition gives.
+//
+// They come behind those of the findings, because a finding has a reason and these have none but that somebody asked.
+func widen(ctx context.Context, v *Verdict, o TuneOptions, hosts map[tune.Side]reader, found []tune.Candidate) []tune.Candidate {
+	all := slices.Clone(found)
+	seen := map[target]bool{}
+	for _, c := range found {
+		seen[target{c.Side, c.Knob}] = true
+	}
+	for _, d := range o.Wide {
+		if d.Advise || d.Disturbance > o.Allow {
+			continue
+		}
+		for _, side := range []tune.Side{tune.Near, tune.Far} {
+			for _, id := range instancesOn(d.Pattern, v.cardOf(side)) {
+				at := target{side, id}
+				if seen[at] || hosts[side] == nil || (o.Knobs != nil && !o.Knobs(id)) {
+					continue
+				}
+				seen[at] = true
+				present, err := hosts[side].Read(ctx, id)
+				if err != nil {
+					continue // that end has none
+				}
+				if levels := d.Levels(present); len(levels) > 0 {
+					all = append(all, tune.Candidate{Knob: id, Side: side, Levels: levels, Why: "asked for by name"})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// cardOf is the card at one end that carries the loaded flow; nil: not known.
+func (v *Verdict) cardOf(side tune.Side) *host.Interface {
+	for _, f := range evidence.FlowsOf(&v.Case) {
+		for _, e := range []evidence.End{f.Sender, f.Receiver} {
+			if e.Name == string(side) && e.Card != nil {
+				return e.Card
+			}
+		}
+	}
+	return nil
+}
+
+// instancesOn are the knobs that a pattern of the catalogue means on the path: those of the card that carries it, and those that belong to no card.
+// Routes, processors, mounts and such have none, since nothing says which of them the path is about.
+func instancesOn(pattern knob.ID, card *host.Interface) []knob.ID {
+	text := string(pattern)
+	if !strings.Contains(text, "*") {
+		return []knob.ID{pattern}
+	}
+	if card == nil || pattern.Interface() == "" && !strings.Contains(text, ".*.") {
+		return nil
+	}
+	name := card.Name
+	if pattern.Kind() == knob.KindSysctl {
+		name = strings.ReplaceAll(name, ".", "/")
+	}
+	one := strings.Replace(text, "*", name, 1)
+	if !strings.Contains(one, "*") {
+		return []knob.ID{knob.ID(one)}
+	}
+	if pattern.Kind() != knob.KindQueue {
+		return nil // "every feature": each that is worth trying has a definition of its own
+	}
+	var all []knob.ID
+	for _, q := range card.Queues {
+		// Its own spelling is rx-0; a pattern of the other direction does not fit.
+		id := knob.ID(knob.KindQueue + ":" + name + "/" + q.Name + "/" + pattern.Attribute())
+		if id.Fits(pattern) {
+			all = append(all, id)
+		}
+	}
+	return all
+}
+
+// foreseer is a host that can tell without writing that a write would be refused.
+type foreseer interface {
+	Foresee(ctx context.Context, s knob.Setting) error
+}
+
+// refusals know before anything is touched why candidates must not be tried.
+type refusals struct {
+	allow    knob.Disturbance
+	farFixed string // why nothing is changed at the far end; empty: it may be
+	owners   map[tune.Side][]owner.Owner
+	force    bool // knobs of others are tried all the same
+	near     foreseer
+}
+
+// of gives the reason in a clause, or nothing.
+func (r refusals) of(ctx context.Context, c tune.Candidate) string {
+	d, known := knob.Catalogue().Lookup(c.Knob)
+	switch {
+	case len(c.Levels) == 0:
+		return "no level to try"
+	case !known:
+		return "not in the catalogue"
+	case d.Advise:
+		return "only ever reported: " + d.Risk
+	case d.Disturbance > r.allow:
+		return fmt.Sprintf("disturbs running traffic (class d%d, allowed is d%d; --allow d%d widens)", d.Disturbance, r.allow, d.Disturbance)
+	case c.Side == tune.Far && r.farFixed != "":
+		return r.farFixed
+	}
+	if !r.force {
+		for _, o := range r.owners[c.Side] {
+			if why := o.Reapplies(string(c.Knob)); why != "" {
+				return why + "; --force-owned tries it all the same"
+			}
+		}
+	}
+	if c.Side != tune.Near || r.near == nil {
+		return ""
+	}
+	err := r.near.Foresee(ctx, knob.Setting{Knob: c.Knob, Value: c.Levels[0]})
+	for _, answer := range []error{fs.ErrPermission, fs.ErrNotExist, knob.ErrNotSupported, knob.ErrReadOnly} {
+		if errors.Is(err, answer) {
+			if of := (*knob.Error)(nil); errors.As(err, &of) {
+				err = of.Err // the knob is named already
+			}
+			return err.Error()
+		}
+	}
+	return "" // what else a check cannot foresee, the trial will tell
+}

@@ -1,0 +1,235 @@
+package loop
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/linerate/linerate/internal/experiment/goal"
+	"github.com/linerate/linerate/internal/experiment/tune"
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/traffic/engine"
+)
+
+// smallPacketBytes is the payload of the datagrams of the packets goal: with headers a packet of about a hundred bytes, as those of voice, games and
+// name servers are. What a packet costs hardly depends on its size; what a byte costs is the throughput goal's question.
+const smallPacketBytes = 64
+
+// besideSegment is between the pings beside a segment: forty in the shortest one are enough for a median, and for a 99th percentile that is the worst.
+const besideSegment = 20 * time.Millisecond
+
+// probing is what a prober is made of.
+type probing struct {
+	objective       goal.Objective
+	direction       traffic.Direction
+	streams         int
+	segment, warmUp time.Duration
+	floodWarmUp     time.Duration // of a test of the packets goal
+	echoes          bool          // the path answers pings, so that they can run beside the load
+	cards           [2]string     // that carry the test, near and far; empty: not known
+}
+
+// prober measures one short segment with new connections.
+type prober struct {
+	far     Far
+	goal    goal.Goal
+	bounded bool           // by a bound on the goal's own quantity
+	specs   []traffic.Spec // the goal's own test first, then those that bounds need
+	cross   crossTraffic
+	notes   []string // what the tests said against themselves for the whole run, each once
+}
+
+// newProber makes the tests of a segment: the goal's own, and another one for every bound on what that does not tell.
+func newProber(far Far, p probing) *prober {
+	out := &prober{far: far, goal: p.objective.Goal, bounded: p.objective.Asks(ownGuard(p.objective.Goal)), specs: []traffic.Spec{p.spec(p.objective.Goal)}, cross: crossTraffic{cards: p.cards}}
+	for _, g := range []goal.Goal{goal.Throughput, goal.Latency, goal.Packets} {
+		if g != p.objective.Goal && slices.ContainsFunc(toldBy[g], p.objective.Asks) {
+			out.specs = append(out.specs, p.spec(g))
+		}
+	}
+	return out
+}
+
+// toldBy are the guard-rails that only the test of one goal tells.
+var toldBy = map[goal.Goal][]string{
+	goal.Throughput: {goal.GuardThroughput, goal.GuardLoadedRTT, goal.GuardRetransmits},
+	goal.Latency:    {goal.GuardLatency, goal.GuardTransactions},
+	goal.Packets:    {goal.GuardPackets, goal.GuardLoss},
+}
+
+// spec is the test of one goal. One interval for the whole of it: interim results are not used, and each costs a message on the path under test.
+func (p probing) spec(g goal.Goal) traffic.Spec {
+	// What the kernels learnt of the path in one arm must not help or hold back the other.
+	s := traffic.Spec{Direction: p.direction, Streams: p.streams, Duration: p.segment, WarmUp: p.warmUp, Interval: p.segment, ForgetPeer: true}
+	switch g {
+	case goal.Latency:
+		// One byte each way is the smallest transaction that TCP has.
+		s.Test, s.Direction, s.RequestBytes, s.ResponseBytes = traffic.RR, traffic.Up, 1, 1
+		return s
+	case goal.Packets:
+		// As fast as it goes, and each one a packet by itself: a batch that the kernel cuts up would spare the path that is asked about.
+		s.Test, s.PacketBytes, s.Batch = traffic.UDP, smallPacketBytes, "mmsg"
+		// Such a flood has its rate from the first packet on. And the two hosts agree on the end of a warm-up: in the middle of a flood, that
+		// can take them as long as it lasts.
+		s.WarmUp = p.floodWarmUp
+	default:
+		// With the copies that programs make, as in a diagnosis: a knob is kept for what it does for them.
+		s.Test, s.SendMethod, s.ReceiveMethod = traffic.Stream, engine.SendCopy, engine.ReceiveCopy
+	}
+	if p.echoes {
+		s.ProbeGap = besideSegment
+	}
+	return s
+}
+
+// Measure runs one segment and turns its results into an observation for the experiment.
+func (p *prober) Measure(ctx context.Context) (tune.Observation, error) {
+	var o tune.Observation
+	for i, spec := range p.specs {
+		r, err := p.far.Run(ctx, spec, nil)
+		if err != nil {
+			return tune.Observation{}, err
+		}
+		for _, w := range r.Warnings {
+			if strings.HasPrefix(w, traffic.NotForgotten) && !slices.Contains(p.notes, w) {
+				p.notes = append(p.notes, w)
+			}
+		}
+		discard := disturbed(r)
+		if discard == "" {
+			discard = p.cross.judge(i, r)
+		}
+		part := observe(r)
+		if i == 0 {
+			o = part
+			o.Objective = figure(p.goal, r)
+			if !p.bounded {
+				delete(o.Guards, ownGuard(p.goal))
+			}
+		} else {
+			// What the goal's own test tells is not overruled by that of another.
+			own := o.Guards
+			o.Guards = part.Guards
+			maps.Copy(o.Guards, own)
+		}
+		if o.Discard == "" {
+			o.Discard = discard
+		}
+	}
+	return o, nil
+}
+
+// figure is the objective in the unit of the goal; more is better.
+func figure(g goal.Goal, r *traffic.Result) float64 {
+	switch g {
+	case goal.Latency:
+		return r.TransactionsPerSec
+	case goal.Packets:
+		return r.PacketsPerSec
+	}
+	return r.ThroughputBitsPerSec
+}
+
+// observe names the guard-rails of one test.
+//
+// An absent guard-rail is left out of the map and not set to zero: without TCP_INFO nothing is known of
+// retransmissions, and zero would be the best value there is. Retransmissions are those of the sender, which alone
+// knows them; cost and drops are of both ends, because a change at one end can move the work to the other.
+func observe(r *traffic.Result) tune.Observation {
+	o := tune.Observation{Guards: map[string]float64{}}
+	set := func(name string, v float64, is bool) {
+		if is {
+			o.Guards[name] = v
+		}
+	}
+	if r.RTT != nil {
+		o.Guards[goal.GuardP50RTT], o.Guards[goal.GuardP99RTT] = r.RTT.P50, r.RTT.P99
+	}
+	sender := r.Ends.Local
+	if r.Direction == traffic.Down {
+		sender = r.Ends.Remote
+	}
+	var retransmitted, sent, rtt float64
+	var flows int
+	for _, t := range sender.TCP {
+		if !t.Sender {
+			continue
+		}
+		retransmitted += float64(t.RetransSegs)
+		sent += float64(t.SegsOut)
+		if t.MeanRTTSeconds > 0 {
+			rtt += t.MeanRTTSeconds
+			flows++
+		}
+	}
+	set(goal.GuardRetransmits, retransmitted/sent, sent > 0)
+	set(goal.GuardLoadedRTT, rtt/float64(flows), flows > 0)
+	cost := r.Ends.Local.CPUSecondsPerGigabyte + r.Ends.Remote.CPUSecondsPerGigabyte
+	set(goal.GuardCPUPerGB, cost, cost > 0)
+	each := r.Ends.Local.CPUSecondsPerMillion + r.Ends.Remote.CPUSecondsPerMillion
+	set(guardCPUPerMillion, each, each > 0 && r.Test == traffic.UDP)
+	if r.Bytes > 0 && r.Test != traffic.UDP {
+		var drops uint64
+		for _, end := range []traffic.End{r.Ends.Local, r.Ends.Remote} {
+			for _, d := range end.Drops {
+				drops += d.Total
+			}
+		}
+		o.Guards[goal.GuardDrops] = float64(drops) / (float64(r.Bytes) / 1e9)
+	}
+	if busiest, total, known := busy(r); known {
+		o.Guards[goal.GuardCPU], o.Guards[goal.GuardCPUTotal] = busiest, total
+	}
+	switch r.Test {
+	case traffic.Stream:
+		set(goal.GuardThroughput, r.ThroughputBitsPerSec, r.ThroughputBitsPerSec > 0)
+	case traffic.RR:
+		set(goal.GuardTransactions, r.TransactionsPerSec, r.TransactionsPerSec > 0)
+		set(goal.GuardLatency, float64(max(r.Streams, 1))/r.TransactionsPerSec, r.TransactionsPerSec > 0)
+	case traffic.UDP:
+		set(goal.GuardPackets, r.PacketsPerSec, r.PacketsPerSec > 0)
+		if r.LossRatio != nil {
+			o.Guards[goal.GuardLoss] = *r.LossRatio
+		}
+	}
+	return o
+}
+
+// guardCPUPerMillion is the cost of datagrams, of which a gigabyte says nothing.
+const guardCPUPerMillion = "cpu_seconds_per_million_packets"
+
+// ownGuard is the objective under its other name: as a guard-rail beside itself it would only be told twice.
+func ownGuard(g goal.Goal) string {
+	return map[goal.Goal]string{goal.Throughput: goal.GuardThroughput, goal.Latency: goal.GuardTransactions, goal.Packets: goal.GuardPackets}[g]
+}
+
+// busy gives the share of the busiest processor of either host, and that of all of the busier host.
+func busy(r *traffic.Result) (busiest, total float64, known bool) {
+	for _, end := range []traffic.End{r.Ends.Local, r.Ends.Remote} {
+		var work, all float64
+		for _, c := range end.CPUs {
+			if c.CPU < 0 {
+				continue
+			}
+			own, whole := worked(c)
+			if whole > 0 {
+				busiest, known = max(busiest, own/whole), true
+			}
+			work += own
+			all += whole
+		}
+		if all > 0 {
+			total = max(total, work/all)
+		}
+	}
+	return busiest, total, known
+}
+
+// worked is what a processor did and could have done, seconds. Stolen time is neither: somebody else had it.
+func worked(c host.CPUTimes) (work, all float64) {
+	work = c.User + c.System + c.IRQ + c.SoftIRQ
+	return work, work + c.Idle
+}

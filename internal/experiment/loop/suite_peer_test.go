@@ -1,0 +1,71 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/linerate/linerate/internal/experiment/loop"
+	"github.com/linerate/linerate/internal/kernel/sys"
+	"github.com/linerate/linerate/internal/peer"
+	"github.com/linerate/linerate/internal/traffic"
+	"github.com/linerate/linerate/internal/wire"
+)
+
+// TestSuiteAgainstAServer runs every test of the suite, cut short, against a real far side over loopback.
+func TestSuiteAgainstAServer(t *testing.T) {
+	key := wire.NewKey()
+	l, err := wire.Listen(t.Context(), "127.0.0.1:0", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- peer.Serve(ctx, peer.ServerOptions{Listener: l, Version: "test", HostName: "far"}) }()
+	defer func() {
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}()
+	client, err := peer.Connect(t.Context(), l.Addr().String(), peer.ConnectOptions{Key: key.String(), Version: "test", HostName: "near"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for _, spec := range loop.Suite(200*time.Millisecond, 100*time.Millisecond, 1) {
+		t.Run(string(spec.Test)+" "+string(spec.Direction), func(t *testing.T) {
+			var last float64
+			r, err := loop.Measure(t.Context(), client.Run, spec, func(i traffic.Interval) {
+				if i.EndSeconds < last {
+					t.Errorf("an interval that ends at %v s comes after one that ends at %v", i.EndSeconds, last)
+				}
+				last = i.EndSeconds
+			})
+			if errors.Is(err, sys.ErrNotSupported) && !strings.Contains(os.Getenv("LINERATE_REQUIRE"), "netns") {
+				t.Skip(err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			ok := r.ThroughputBitsPerSec > 0
+			switch spec.Test {
+			case traffic.Ping:
+				ok = r.RTT != nil
+			case traffic.RR, traffic.CRR:
+				ok = r.TransactionsPerSec > 0
+			case traffic.MTU:
+				ok = r.MTU != nil && r.MTU.UpBytes > 60000 && r.MTU.DownBytes > 60000
+			case traffic.Load:
+				ok = r.Load != nil && r.Load.Idle != nil && r.Load.Up != nil && r.Load.Down != nil && r.Load.Both != nil && len(r.Load.Curve) >= 8 &&
+					r.Load.UpBitsPerSec > 0 && r.Load.DownBitsPerSec > 0
+			}
+			if !ok || r.Test != spec.Test || r.Ends.Remote.Host != "far" || r.Ends.Local.Host != "near" {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}

@@ -1,0 +1,242 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/linerate/linerate/internal/change/journal"
+	"github.com/linerate/linerate/internal/change/knob"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/experiment/goal"
+	"github.com/linerate/linerate/internal/experiment/tune"
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/owner"
+	"github.com/linerate/linerate/internal/traffic"
+)
+
+// FarHost is the host at the other end of a whole tune: it can be loaded, read and changed.
+type FarHost interface {
+	Far
+	tune.Host
+}
+
+// TuneOptions say what to improve and how far to go. Zero values are sensible.
+type TuneOptions struct {
+	Root       host.Root
+	Objective  goal.Objective     // default throughput, without bounds
+	Direction  traffic.Direction  // default up
+	Streams    int                // default 1
+	Allow      knob.Disturbance   // highest disturbance class of a candidate
+	Budget     time.Duration      // of everything, diagnoses included; 0: no bound
+	MaxTrials  int                // that are measured; 0: no bound
+	Soak       time.Duration      // how long the committed set is in force before it is tested once more, after the budget; 0: it is not
+	Segment    time.Duration      // measured part of one segment; 0: from the round trip
+	WarmUp     time.Duration      // cut from the front of each segment; 0: from the round trip, and none of datagrams
+	Knobs      func(knob.ID) bool // nil: every candidate of the findings; else only these
+	Wide       []knob.Definition  // whose knobs are tried also where no finding proposed them
+	FarFixed   string             // why nothing can be changed at the far end, a clause; empty: it can
+	ForceOwned bool               // try also what another program will write again
+	Thorough   bool               // try every candidate, also when the path is full before the last one
+	DryRun     bool               // stop behind the plan
+	Seed       uint64             // of the random order
+	Step       func(string)
+	Planned    func(*Plan) // told before the first segment, when nothing was written yet
+	Progress   func(tune.Event)
+
+	// Checkpoint is given all that is known so far after each segment and each verdict, to read during the call only.
+	Checkpoint func(*Tuning)
+}
+
+func (o *TuneOptions) defaults() {
+	if o.Objective.Goal == "" {
+		o.Objective.Goal = goal.Throughput
+	}
+	if o.Direction == "" {
+		o.Direction = traffic.Up
+	}
+	if o.Streams == 0 {
+		o.Streams = 1
+	}
+	if o.Step == nil {
+		o.Step = func(string) {}
+	}
+	if o.Planned == nil {
+		o.Planned = func(*Plan) {}
+	}
+}
+
+// Tuning is one whole tune: the verdict it began with, what was planned, the experiment, and the changes it left in force.
+type Tuning struct {
+	Before  *Verdict
+	Plan    *Plan // nil: there was nothing to plan
+	Outcome *tune.Outcome
+	Changes []journal.Change
+}
+
+// Tune runs the loop: diagnose, try the remedies one at a time at both ends, keep what is proven, confirm the total. When it
+// returns, either the confirmed set is committed on both hosts or both hosts are as they were; an error means the latter,
+// and says so if even that could not be done. An experiment that had begun is in the result also beside an error. An objective that the path
+// cannot meet is a *goal.UnreachableError, and nothing was written then.
+//
+// The candidates come from the findings, and from Wide: trying every knob of the catalogue would need hours, and at any
+// confidence some of many useless ones pass by chance.
+func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tuning, error) {
+	began := time.Now()
+	o.defaults()
+	judge := DiagnoseOptions{Root: o.Root, Direction: o.Direction, Streams: o.Streams, Progress: o.Step}
+	if o.Budget > 0 {
+		judge.Within = min(within, o.Budget/4)
+	}
+	before, err := Diagnose(ctx, far, judge)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tuning{Before: before}
+	if err := o.Objective.Unreachable(reachOf(before, o)); err != nil {
+		return nil, err
+	}
+	candidates := candidatesOf(before.Findings, o.Knobs)
+	if len(o.Wide) > 0 {
+		o.Step("reading the knobs that were asked for")
+		candidates = widen(ctx, before, o, map[tune.Side]reader{tune.Near: near, tune.Far: far}, candidates)
+	}
+	if len(candidates) == 0 {
+		t.Outcome = nothingToTune(before, o.Objective.Goal)
+		if len(o.Wide) > 0 {
+			t.Outcome.Reason = nothingOfThose
+		}
+		return t, nil
+	}
+	base := probing{
+		objective: o.Objective, direction: o.Direction, streams: o.Streams, segment: o.Segment, warmUp: o.WarmUp, floodWarmUp: o.WarmUp,
+		echoes: before.echoes(), cards: before.cards(),
+	}
+	if base.segment == 0 {
+		base.segment = segmentFor(before)
+	}
+	if base.warmUp == 0 {
+		base.warmUp = warmUpFor(before)
+	}
+	if o.Budget > 0 {
+		base = base.within(o.Budget-time.Since(began), o)
+	}
+	refused := o.refusals(before, near)
+	t.Plan = planOf(ctx, o, base, candidates, refused, map[tune.Side]reader{tune.Near: near, tune.Far: far})
+	t.Plan.RoundTrip = roundTrip(before)
+	o.Planned(t.Plan)
+	if o.DryRun || t.Plan.Open() == 0 {
+		t.Outcome = t.Plan.nothingTried(o.DryRun)
+		return t, nil
+	}
+	config := tune.DefaultConfig()
+	config.AllowedDisturbance = o.Allow
+	config.MaxTrials = o.MaxTrials
+	config.Soak = o.Soak
+	config.Seed = o.Seed
+	config.Lookup = knob.Catalogue().Lookup
+	config.Guards = guardsFor(o.Objective)
+	config.Refuse = func(c tune.Candidate) string { return refused.of(ctx, c) }
+	if o.Checkpoint != nil {
+		config.Checkpoint = func(so *tune.Outcome) { o.Checkpoint(&Tuning{Before: before, Plan: t.Plan, Outcome: so}) }
+	}
+	if o.Budget > 0 {
+		// Whoever gives five minutes means five minutes, and not five minutes after the first verdict.
+		config.Asked, config.Spent = o.Budget, time.Since(began)
+		config.Budget = max(o.Budget-config.Spent, time.Second)
+	}
+	// The second diagnosis runs with the kept settings in force and loads the path once more. It names what limits
+	// now, which need not be what limited before.
+	config.Refill = func(ctx context.Context, _ []tune.Change) ([]tune.Candidate, bool, error) {
+		anew := judge.after(before, o.Objective.Goal)
+		if o.Budget > 0 {
+			left := o.Budget - time.Since(began) - t.Plan.afterwards()
+			if left < anew.least(before) {
+				o.Step("no time to diagnose again")
+				return nil, false, nil
+			}
+			anew.Within = min(anew.Within, left)
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeoutCause(ctx, left, errNoTime)
+			defer cancel()
+		}
+		again, err := Diagnose(ctx, far, anew)
+		if err != nil && errors.Is(context.Cause(ctx), errNoTime) {
+			return nil, false, nil // what is waiting still can be tried
+		}
+		if err != nil {
+			return nil, false, fmt.Errorf("judge again after a keep: %w", err)
+		}
+		return candidatesOf(again.Findings, o.Knobs), enough(again) && !o.Thorough, nil
+	}
+	hosts := map[tune.Side]tune.Host{tune.Near: near, tune.Far: far}
+	segments := newProber(far, base)
+	t.Outcome, err = tune.Run(ctx, config, segments, hosts, candidates, o.Progress)
+	if t.Outcome != nil {
+		t.Changes = changesOf(t.Outcome)
+		t.Outcome.Warnings = slices.Concat(t.Outcome.Warnings, segments.notes, unmet(o.Objective, t.Outcome))
+	}
+	return t, err
+}
+
+// errNoTime ends a diagnosis that the budget has no time for.
+var errNoTime = errors.New("no time left in the budget")
+
+// refusals gathers what is known before anything is touched.
+func (o TuneOptions) refusals(v *Verdict, near tune.Host) refusals {
+	r := refusals{allow: o.Allow, farFixed: o.FarFixed, force: o.ForceOwned, owners: map[tune.Side][]owner.Owner{}}
+	if v.Near != nil {
+		r.owners[tune.Near] = v.Near.Owners
+	}
+	if v.Far != nil {
+		r.owners[tune.Far] = v.Far.Owners
+	}
+	r.near, _ = near.(foreseer)
+	return r
+}
+
+// enough tells that a verdict leaves nothing to gain: the path is full, or nothing is wrong any more.
+//
+// A noisy bench is not enough: that finding says nothing about what is left to gain.
+func enough(v *Verdict) bool {
+	return v.Limit().Code == evidence.LinkRateReached || v.Limit().Code == evidence.Healthy
+}
+
+// nothingOfThose is the reason where knobs were asked for by name, which need not have to do with what limits.
+const nothingOfThose = "nothing to tune: neither host has a knob that was asked for and another level of it to try within --allow"
+
+// nothingToTune is the outcome when no finding has a remedy that a knob could be: the link, the path or the peer is the limit.
+//
+// The baseline is the one loaded run of the diagnosis, so that the document still says what the path carries. It has
+// no pairs and therefore no interval.
+func nothingToTune(v *Verdict, g goal.Goal) *tune.Outcome {
+	o := &tune.Outcome{
+		Trials: []tune.Trial{}, Kept: []tune.Change{}, Segments: []tune.Segment{},
+		Final: &tune.Effect{Ratio: 1}, State: tune.StateUndone,
+		Reason: "nothing to tune: " + v.Limit().Title,
+	}
+	if s := v.Stream(); s != nil && g == goal.Throughput {
+		o.Baseline = &tune.Baseline{Objective: s.ThroughputBitsPerSec, Segments: 1}
+	}
+	return o
+}
+
+// changesOf lists what an experiment left in force, as the journals of the two hosts know it.
+//
+// The time is that of the list and not of each change; the journals of the two hosts have the exact ones under these
+// ids.
+func changesOf(o *tune.Outcome) []journal.Change {
+	state := map[tune.State]journal.State{tune.StateCommitted: journal.Committed, tune.StateTrial: journal.Trial}[o.State]
+	if state == "" {
+		return nil
+	}
+	var changes []journal.Change
+	for _, k := range o.Kept {
+		changes = append(changes, journal.Change{
+			ID: k.ID, Time: time.Now().UTC(), Knob: k.Knob, Side: string(k.Side), From: k.From, To: k.To, State: state,
+		})
+	}
+	return changes
+}

@@ -1,0 +1,50 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/linerate/linerate/internal/diagnose"
+	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/watch"
+)
+
+// WatchOptions say how this host is looked at. Zero values are sensible.
+type WatchOptions struct {
+	Root     host.Root     // the running system
+	Duration time.Duration // up to [watch.MaxDuration]; default 3 s
+	Progress func(step string)
+}
+
+// Watch judges this host by what it does while nobody loads it: counters, processors, interrupts and sockets at two moments. It sends nothing, changes
+// nothing, and sleeps in between.
+//
+// The snapshot comes first, so that what reading it costs is not in what is judged.
+func Watch(ctx context.Context, o WatchOptions) (*Verdict, error) {
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	o.Progress("reading this host")
+	near, err := o.Root.Snapshot(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read this host: %w", err)
+	}
+	o.Progress("watching this host")
+	span, err := watch.Host(ctx, o.Root, watch.Options{Duration: o.Duration})
+	if err != nil {
+		return nil, err
+	}
+	// What could not be watched is as good as what could not be read: both leave a gap in the verdict.
+	near.Warnings = append(near.Warnings, span.Warnings...)
+	v := &Verdict{Case: diagnose.Case{Near: near, Watched: []evidence.Span{evidence.Watched("near", near, span)}}}
+	v.judge()
+	return v, nil
+}
+
+// judge makes the verdict of a case to which nothing can be added.
+func (v *Verdict) judge() {
+	judged := diagnose.Examine(v.Case)
+	v.Findings, v.Blind = judged.Findings, judged.Blind
+}

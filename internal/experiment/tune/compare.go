@@ -1,0 +1,222 @@
+package tune
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/linerate/linerate/internal/base/stats"
+)
+
+// decision is what a comparison came to.
+type decision int
+
+const (
+	undecided decision = iota
+	better             // the lower end beats what is asked and no guard-rail is worse
+	worse              // the upper end is below no change, or a guard-rail is proven worse than its bound
+	unproven           // neither, after the last look or when going on was futile
+)
+
+// question is one comparison to make: does b beat a?
+//
+// A nil arm is the original: no setting on top of it.
+type question struct {
+	phase  Phase
+	trial  int
+	about  placed
+	a, b   arm
+	within time.Duration // since the start; 0: no bound. A trial has its own
+	bar    bar
+}
+
+// bar is what b must reach, in logarithms of the ratio, and the looks at which it is asked.
+type bar struct {
+	plan     *stats.Boundary
+	low      float64 // the lower end must lie above
+	estimate float64 // the estimate must reach
+	futile   float64 // a truth below this is not worth looking for
+}
+
+// bar gives what a phase asks for. Of is by how many tests the risk is shared; 0 and 1: by none.
+//
+// A trial asks whether there is a gain worth having. Confirmation and ablation ask of what has passed that once, with
+// data that share nothing with the first, whether the gain stands: beyond doubt above nothing, and still worth having by the
+// estimate. A change must pass both, so that a useless one stays with the product of the two risks, 1 in 1600 at 95 %.
+// A soak asks only whether the gain is still there.
+func (s *session) bar(phase Phase, of int) bar {
+	b := bar{plan: s.plan, estimate: s.useful(), futile: s.promise}
+	switch phase {
+	case PhaseTrial:
+		b.low, b.estimate = s.threshold, s.threshold
+	case PhaseAblation:
+		b.plan = s.shared(of)
+	case PhaseConfirmation:
+		b.futile = s.useful()
+	case PhaseSoak:
+		b.estimate, b.futile = 0, 0
+	}
+	return b
+}
+
+// useful is the logarithm of the smallest gain worth having.
+func (s *session) useful() float64 { return math.Log1p(s.cfg.MinUsefulEffect) }
+
+// answer is a comparison made.
+type answer struct {
+	effect   Effect
+	decision decision
+	reason   string
+	guards   []GuardRun
+	vetoed   bool // worse by a guard-rail only: there is a gain
+}
+
+// pairs collects the observations of both arms.
+//
+// Guards hold only pairs in which both arms reported the guard-rail: a difference needs both, and a guard that is
+// sometimes missing (no ping came back) must not shift the pairing.
+type pairs struct {
+	a, b   []float64
+	guards map[string][2][]float64
+}
+
+func (p *pairs) add(a, b Observation) {
+	p.a = append(p.a, a.Objective)
+	p.b = append(p.b, b.Objective)
+	if p.guards == nil {
+		p.guards = map[string][2][]float64{}
+	}
+	for name, v := range finite(a.Guards) {
+		if w, ok := finite(b.Guards)[name]; ok {
+			both := p.guards[name]
+			p.guards[name] = [2][]float64{append(both[0], v), append(both[1], w)}
+		}
+	}
+}
+
+// compare measures pairs of a and b until a planned look decides. Errors leave the partial answer.
+//
+// Looking after every pair and stopping at the first good moment would keep a useless knob in more than a fifth of
+// all tries (simulated for looks after each of 5 to 30 pairs at 5 %), so that decisions are taken at the planned
+// looks only, by the boundary that pays for all of them.
+func (s *session) compare(ctx context.Context, q question) (answer, error) {
+	var got pairs
+	var out answer
+	for n := 1; ; n++ {
+		next := q.bar.nextLook(n)
+		if q.phase == PhaseTrial {
+			q.within = s.trialsEnd(len(q.b)) // the first pairs tell how long a change takes, and with it the confirmation
+		}
+		err := s.pair(ctx, q, n-1, next.Pairs, &got)
+		if err != nil {
+			return out, err
+		}
+		out = s.weigh(q.bar, got)
+		s.emit(Event{
+			Kind: EventEstimate, Phase: q.phase, Pair: n, Pairs: next.Pairs, Effect: out.effect,
+			Knob: q.about.setting.Knob, Side: q.about.side, From: q.about.from, To: q.about.setting.Value,
+			Text: fmt.Sprintf("pair %d of %d: %s", n, next.Pairs, out.effect),
+		})
+		if out.decision != undecided {
+			return out, nil
+		}
+	}
+}
+
+// weigh tells what the pairs so far say: an effect at any number of them, guard-rails and a decision at a planned look only. It asks
+// neither a clock nor a host, so that a stored run is judged again by the code that judged it live.
+func (s *session) weigh(bar bar, got pairs) answer {
+	ratios := stats.PairedLogRatio(got.a, got.b)
+	n := len(ratios)
+	next := bar.nextLook(n)
+	if n != next.Pairs {
+		// For the eye only: an interval of this moment, which nothing is decided on.
+		return answer{effect: effectOf(n, stats.SignedRank(ratios, s.cfg.Confidence))}
+	}
+	interval := bar.plan.Interval(ratios)
+	out := answer{effect: effectOf(n, interval), guards: s.judgeGuards(bar.plan, got, next)}
+	s.decide(bar, ratios, interval, &out)
+	return out
+}
+
+// pair measures both arms, in an order that a coin decides.
+//
+// Both arms are measured directly after each other: what drifts slowly, as the load of a neighbour does, is the same
+// in both and falls out of the ratio. That is also why a pair whose second half cannot be measured is dropped as a
+// whole.
+func (s *session) pair(ctx context.Context, q question, index, planned int, into *pairs) error {
+	at := place{phase: q.phase, trial: q.trial, pair: index, pairs: planned, about: q.about, within: q.within}
+	arms := []struct {
+		name string
+		arm  arm
+		got  Observation
+	}{{name: "A", arm: q.a}, {name: "B", arm: q.b}}
+	first := s.random.IntN(2)
+	for _, i := range []int{first, 1 - first} {
+		if err := s.switchTo(ctx, arms[i].arm); err != nil {
+			return err
+		}
+		at.arm = arms[i].name
+		got, err := s.measure(ctx, at)
+		if err != nil {
+			return err
+		}
+		arms[i].got = got
+	}
+	into.add(arms[0].got, arms[1].got)
+	return nil
+}
+
+// nextLook is the first planned look at n pairs or later.
+//
+// There always is one, because a comparison ends at the last look at the latest.
+func (b bar) nextLook(n int) stats.Look {
+	i, _ := b.plan.LookAt(n)
+	return b.plan.Looks[i]
+}
+
+// decide applies the rules at a look.
+//
+// The order of the cases is the order of strength. Worse is tested against no change at all and not against the
+// threshold: a change need not be proven to do great harm to be taken back. Guard-rails are asked only for what would
+// be kept, as everything else is taken back anyway. Intervals are of logarithms, so 0 is no change.
+func (s *session) decide(bar bar, ratios []float64, interval stats.Interval, out *answer) {
+	effect, needed := out.effect, 100*math.Expm1(max(bar.low, bar.estimate))
+	ask, prospect := fmt.Sprintf(", %.1f %% needed", needed), fmt.Sprintf("the %.1f %% needed", needed)
+	if needed == 0 {
+		ask, prospect = "", "any gain"
+	}
+	switch last := len(ratios) == bar.plan.MaxPairs(); {
+	case interval.High < 0:
+		out.decision, out.reason = worse, fmt.Sprintf("worse: %s", effect)
+	case interval.Low > bar.low && interval.Estimate >= bar.estimate:
+		if reason := veto(out.guards); reason != "" {
+			out.decision, out.vetoed, out.reason = worse, true, fmt.Sprintf("gains %s, but %s", effect, reason)
+		} else if name := unseen(out.guards); name != "" {
+			out.decision, out.reason = unproven, fmt.Sprintf("gains %s, but %s was not measured and its limit cannot be held", effect, name)
+		} else if bar.low > 0 {
+			out.decision, out.reason = better, fmt.Sprintf("gains %s, more than the %.1f %% needed", effect, needed)
+		} else {
+			out.decision, out.reason = better, fmt.Sprintf("gains %s beyond doubt", effect)
+		}
+	case last:
+		out.decision, out.reason = unproven, fmt.Sprintf("not proven: %s after %d pairs%s", effect, len(ratios), ask)
+	case s.futile(bar, ratios, interval.Estimate):
+		out.decision, out.reason = unproven, fmt.Sprintf("not proven: %s after %d pairs and no prospect of %s", effect, len(ratios), prospect)
+	}
+}
+
+// futileQuantile is how sure a comparison must be, in standard errors (99 %), that a gain worth looking for is not there.
+const futileQuantile = 2.326
+
+// futile tells whether going on has no prospect: the gain that the pilot promised to find is ruled out. Stopping for
+// futility can only lower the rate of false keeps, so the boundary does not pay for it; it costs a hundredth of the power.
+//
+// The spread is the larger of the pilot's and the one of these pairs: each is small by chance now and then, and too
+// small a one ends a comparison in which there still is something to prove. A useless knob on a quiet bench
+// ends at the first look by this rule, which is what makes trying many of them affordable.
+func (s *session) futile(bar bar, ratios []float64, estimate float64) bool {
+	spread := max(s.spread, stats.SpreadAround(ratios, estimate))
+	return estimate+futileQuantile*spread/math.Sqrt(float64(len(ratios))) < bar.futile
+}

@@ -1,0 +1,90 @@
+package tune
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/change/knob"
+)
+
+// EventKind tells events apart.
+type EventKind string
+
+// The kinds. A log prints the Text of all but EventSegment and EventEstimate; a terminal may redraw one line with those two.
+const (
+	EventPhase    EventKind = "phase"    // a phase or a candidate begins
+	EventSegment  EventKind = "segment"  // one segment is measured
+	EventEstimate EventKind = "estimate" // one pair is complete
+	EventResolve  EventKind = "resolve"  // the pilot says what this bench can resolve
+	EventVerdict  EventKind = "verdict"  // a candidate, the kept set or one of its members is judged
+	EventWarning  EventKind = "warning"
+	EventState    EventKind = "state" // committed, held or undone
+)
+
+// Event is progress. Fields that do not apply are zero.
+type Event struct {
+	Kind      EventKind
+	Phase     Phase
+	Text      string // one plain line without a full stop
+	Knob      knob.ID
+	Side      Side
+	From, To  knob.Value
+	Arm       string // A, B, or the level
+	Pair      int    // complete or under way, from 1
+	Pairs     int    // planned up to the next look
+	Objective float64
+	Discard   string
+	Effect    Effect // so far; provisional between looks: nothing is decided on it
+	Verdict   Verdict
+	State     State
+	Segments  int           // measured so far, discarded ones included
+	Elapsed   time.Duration // since the start
+}
+
+// emit runs in the goroutine of the experiment: a slow listener delays the next segment, which is better than events
+// that overtake each other, and is not part of any measurement.
+func (s *session) emit(e Event) {
+	if s.cfg.Checkpoint != nil && (e.Kind == EventSegment || e.Kind == EventVerdict) {
+		s.cfg.Checkpoint(s.out)
+	}
+	if s.progress == nil {
+		return
+	}
+	e.Segments = len(s.out.Segments)
+	e.Elapsed = s.cfg.Now().Sub(s.started)
+	s.progress(e)
+}
+
+// A warning is in the outcome as well, because a reader of the document has not seen the progress.
+func (s *session) warn(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	s.out.Warnings = append(s.out.Warnings, text)
+	s.emit(Event{Kind: EventWarning, Text: text})
+}
+
+// String prints an effect as people read it: "×25.3 (×24.8…×25.9)" when it is large, "+3.2 % (+1.4 %…+5.1 %)" otherwise, and in words where one side was
+// nothing.
+func (e Effect) String() string {
+	switch {
+	case e.Ratio == 0:
+		return "effect not known"
+	case stats.FromNothing(e.Ratio):
+		return "something where there was nothing"
+	case stats.ToNothing(e.Ratio):
+		return "nothing is left"
+	case stats.FromNothing(e.High) && e.Low > 1:
+		return "×" + unit.FormatCount(e.Low) + " or more"
+	}
+	print := func(r float64) string {
+		if e.Ratio >= 2 || e.Ratio <= 0.5 {
+			return "×" + unit.FormatCount(r)
+		}
+		return fmt.Sprintf("%+.1f %%", 100*(r-1))
+	}
+	if e.Low == 0 || e.High == 0 {
+		return print(e.Ratio)
+	}
+	return fmt.Sprintf("%s (%s…%s)", print(e.Ratio), print(e.Low), print(e.High))
+}

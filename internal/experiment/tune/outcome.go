@@ -1,0 +1,187 @@
+package tune
+
+import (
+	"math"
+
+	"github.com/linerate/linerate/internal/base/stats"
+	"github.com/linerate/linerate/internal/change/knob"
+)
+
+// State is what became of the host's settings.
+type State string
+
+// The states of linerate.tune/1.
+const (
+	StateTrial     State = "trial"     // still trial changes: held for the caller, or the undo was incomplete
+	StateCommitted State = "committed" // the kept set stays
+	StateUndone    State = "undone"    // every value is the original one
+)
+
+// Phase is a part of the experiment.
+type Phase string
+
+// The phases, in their order.
+const (
+	PhasePilot        Phase = "pilot"
+	PhaseLevels       Phase = "levels"
+	PhaseTrial        Phase = "trial"
+	PhaseConfirmation Phase = "confirmation"
+	PhaseAblation     Phase = "ablation"
+	PhaseSoak         Phase = "soak"
+)
+
+// Outcome is the whole experiment. It marshals into the keys of linerate.tune/1; every raw segment is in it.
+type Outcome struct {
+	Baseline       *Baseline    `json:"baseline,omitempty"`
+	Pilot          *Pilot       `json:"pilot,omitempty"`
+	Trials         []Trial      `json:"trials"`
+	Final          *Effect      `json:"final,omitempty"` // kept set against the original, also when it was then undone; 1 with no pairs when nothing was kept
+	Guards         []GuardRun   `json:"guards,omitempty"`
+	Ablation       []Ablation   `json:"ablation,omitempty"`
+	Interaction    *Interaction `json:"interaction,omitempty"` // when two or more changes are kept
+	Soak           *Soak        `json:"soak,omitempty"`        // the test after the wait, when one was asked for and made
+	Kept           []Change     `json:"kept"`                  // what stays, in the order of application
+	State          State        `json:"state"`
+	Partial        bool         `json:"partial,omitempty"`                // the time ran out
+	BudgetTooSmall bool         `json:"budget_too_small,omitempty"`       // nothing was tried: Reason says what the time would resolve and what to ask for
+	BudgetNeeded   float64      `json:"budget_needed_seconds,omitempty"`  // what to ask for then, all included
+	RolledBack     bool         `json:"rolled_back,omitempty"`            // something had been kept and was taken back with everything else
+	Unreliable     bool         `json:"measurement_unreliable,omitempty"` // the bench calls nothing something, or no segment was clean
+	Reason         string       `json:"reason,omitempty"`                 // why it ended as it did
+	Warnings       []string     `json:"warnings,omitempty"`
+	Discarded      int          `json:"discarded_segments_total"`
+	Segments       []Segment    `json:"segments"`
+	Design         *Design      `json:"design,omitempty"` // what it was decided by
+}
+
+// Effect is an interval of the ratio B/A of the objective: 1 is no change. A zero field is not known, and absent in JSON: an end of the interval is
+// unknown while there are too few pairs.
+type Effect struct {
+	Pairs      int     `json:"pairs"`
+	Ratio      float64 `json:"effect_ratio,omitempty"`
+	Low        float64 `json:"effect_low_ratio,omitempty"`
+	High       float64 `json:"effect_high_ratio,omitempty"`
+	Confidence float64 `json:"confidence_ratio,omitempty"`
+}
+
+// Baseline is what the original settings gave in the pilot.
+type Baseline struct {
+	Objective float64            `json:"objective"` // median, in the unit of the goal
+	Guards    map[string]float64 `json:"guards,omitempty"`
+	Segments  int                `json:"segments_total"`
+}
+
+// Pilot is the A/A comparison.
+//
+// ResolvableEffect is the promise of this run, told before anything is changed: of gains of that size nine in ten are kept, confirmed and
+// committed (docs/experiments.md has the rates measured). Without it "nothing was proven" would be no information.
+type Pilot struct {
+	Effect
+	PairNoise        float64 `json:"pair_noise_ratio"`        // robust standard deviation of ln(B/A) of one pair
+	NoiseFloor       float64 `json:"noise_floor_ratio"`       // one standard error of a full-length comparison
+	MinUsefulEffect  float64 `json:"min_useful_effect_ratio"` // what a lower end must beat in this run
+	ResolvableEffect float64 `json:"resolvable_effect_ratio"` // the gain that is found nine times in ten
+	Attempts         int     `json:"attempts_total"`          // 2: the first attempt called nothing something
+
+	Unhurried *Resolution `json:"unhurried,omitempty"` // what more time would resolve, where the budget shortened the comparisons
+}
+
+// Resolution is what can be resolved in a time: the gain that is found nine times in ten, with one candidate, and how long that run takes at most.
+type Resolution struct {
+	Effect  float64 `json:"resolvable_effect_ratio"`
+	Seconds float64 `json:"duration_seconds"`
+}
+
+// Trial is one candidate and what became of it.
+type Trial struct {
+	Knob knob.ID    `json:"knob"`
+	From knob.Value `json:"from,omitempty"`
+	To   knob.Value `json:"to,omitempty"`
+	Side Side       `json:"side"`
+	Effect
+	Verdict Verdict    `json:"verdict"`
+	Reason  string     `json:"reason"`
+	Why     string     `json:"why,omitempty"`      // why it was tried
+	Joint   bool       `json:"together,omitempty"` // tried together with all others that say so; they share one comparison
+	Levels  []Level    `json:"levels,omitempty"`
+	Guards  []GuardRun `json:"guards,omitempty"`
+}
+
+// Level is one level of a knob in the sequential halving.
+type Level struct {
+	Value    knob.Value `json:"value"`
+	Segments int        `json:"segments_total"`
+	Mean     float64    `json:"objective"` // geometric mean
+	Chosen   bool       `json:"chosen,omitempty"`
+	Refused  string     `json:"refused,omitempty"`
+}
+
+// GuardRun is what happened to one guard-rail in a comparison. Above 1 is worse: B/A, or A/B where lower is worse.
+type GuardRun struct {
+	Name      string  `json:"name"`
+	Ratio     float64 `json:"ratio"`
+	Low       float64 `json:"low_ratio,omitempty"`
+	High      float64 `json:"high_ratio,omitempty"`
+	Bound     float64 `json:"bound_ratio"`          // 0: none
+	Worse     bool    `json:"worse"`                // proven worse than its bound
+	Value     float64 `json:"value,omitempty"`      // median under B, in its own unit
+	Limit     float64 `json:"limit,omitempty"`      // the worst value that may be, in its own unit
+	PastLimit bool    `json:"past_limit,omitempty"` // B is past the limit, and A was not or B is proven worse
+	Unseen    bool    `json:"unseen,omitempty"`     // has a limit, and no pair told it
+}
+
+// Ablation is the kept set compared with the kept set without one change.
+type Ablation struct {
+	Knob knob.ID `json:"knob"`
+	Side Side    `json:"side"`
+	Effect
+	Needed  bool `json:"needed"`
+	Sharing int  `json:"sharing_total,omitempty"` // by how many tests the risk was shared, the members of a set proven only together; absent: none
+	Reused  bool `json:"reused,omitempty"`        // the trial that kept it, the last one, had compared the same two sets
+}
+
+// Change is one change that was kept.
+type Change struct {
+	Knob knob.ID    `json:"knob"`
+	Side Side       `json:"side"`
+	From knob.Value `json:"from"`
+	To   knob.Value `json:"to"`
+	ID   string     `json:"id,omitempty"` // of the journal on its side, once committed or held
+}
+
+// Segment is one raw measurement.
+//
+// All of them are kept, because a verdict that cannot be recomputed from the record is an opinion.
+type Segment struct {
+	Phase           Phase              `json:"phase"`
+	Trial           int                `json:"trial"` // index into trials[] (levels, trial; the first of a joint one) or ablation[]; else the attempt from 0
+	Pair            int                `json:"pair"`  // from 0; the round in a search for the level
+	Arm             string             `json:"arm"`   // A, B, or the level
+	StartSeconds    float64            `json:"start_seconds"`
+	DurationSeconds float64            `json:"duration_seconds"`
+	Objective       float64            `json:"objective"`
+	Guards          map[string]float64 `json:"guards,omitempty"`
+	Discard         string             `json:"discard,omitempty"`
+	Label           string             `json:"label,omitempty"`
+}
+
+// effectOf makes a ratio of an interval of logarithms; what is infinite or not a number stays unknown.
+func effectOf(pairs int, i stats.Interval) Effect {
+	r := i.Ratio()
+	e := Effect{Pairs: pairs, Ratio: known(r.Estimate), Low: known(r.Low), High: known(r.High)}
+	if i.Finite() {
+		e.Confidence = i.Confidence
+	}
+	return e
+}
+
+// known replaces what JSON cannot hold by zero, which is left out.
+//
+// No ratio and no objective in these documents can be a true zero that matters: a ratio of zero has no logarithm, and
+// an objective of zero is a segment through which nothing came.
+func known(x float64) float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0
+	}
+	return x
+}

@@ -1,0 +1,76 @@
+package tune
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/linerate/linerate/internal/base/unit"
+)
+
+// Soak is the second test of a committed set, after it has been in force for a while.
+type Soak struct {
+	Effect
+	Waited float64 `json:"waited_seconds"` // between commit and test
+	Held   bool    `json:"held"`           // the set stays
+	// Untested says that the bench was too disturbed for the test, so that the set stays for want of a reason against it.
+	Untested bool       `json:"untested,omitempty"`
+	Reason   string     `json:"reason"`
+	Guards   []GuardRun `json:"guards,omitempty"`
+}
+
+// soak waits with the committed set in force, compares it with the original once more, and takes everything back when the gain is no
+// longer beyond doubt or a guard-rail is now worse than its bound.
+//
+// A gain that was measured in a quiet hour may be gone in a busy one, and nobody looks at a setting again once it is
+// made. While the test runs the changes are trials again, so that a crash in it leaves the host as it was at first.
+func (s *session) soak(ctx context.Context) error {
+	begin := s.cfg.Now()
+	s.emit(Event{Kind: EventPhase, Phase: PhaseSoak,
+		Text: fmt.Sprintf("%s in force; the gain is tested again in %s", changes(len(s.kept)), unit.FormatSeconds(s.cfg.Soak.Seconds()))})
+	if err := s.cfg.Wait(ctx, s.cfg.Soak); err != nil {
+		// The set is proven and committed; whoever does not want to wait has not asked for it to go.
+		s.out.Partial = true
+		s.warn("the soak was broken off (%v): the changes stay and were not tested again", err)
+		return nil
+	}
+	waited := s.cfg.Now().Sub(begin)
+	s.emit(Event{Kind: EventPhase, Phase: PhaseSoak, Text: fmt.Sprintf("test %s again after %s", changes(len(s.kept)), unit.FormatSeconds(waited.Seconds()))})
+	got, err := s.compare(ctx, question{phase: PhaseSoak, b: s.kept, bar: s.bar(PhaseSoak, 0)})
+	out := &Soak{Effect: got.effect, Waited: waited.Seconds(), Reason: got.reason, Guards: got.guards}
+	s.out.Soak = out
+	disturbed := (*disturbedError)(nil)
+	switch {
+	case errors.As(err, &disturbed):
+		s.warn("the soak could not be tested, and the changes stay: %v", disturbed)
+		out.Held, out.Untested, out.Reason = true, true, disturbed.Error()
+	case err != nil:
+		out.Reason = "broken off: " + err.Error()
+		return err
+	default:
+		out.Held = got.decision == better
+	}
+	verdict, text := Kept, "still "+out.Reason
+	if !out.Held {
+		verdict, text = RevertedUnproven, out.Reason
+	}
+	s.emit(Event{Kind: EventVerdict, Phase: PhaseSoak, Effect: got.effect, Verdict: verdict, Text: fmt.Sprintf("after %s: %s", unit.FormatSeconds(waited.Seconds()), text)})
+	if !out.Held {
+		s.revoke(fmt.Sprintf("the gain did not last %s: %s", unit.FormatSeconds(waited.Seconds()), got.reason))
+		return nil
+	}
+	return s.settle(ctx)
+}
+
+// waitFor is Config.Wait on the clock of the machine.
+func waitFor(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,60 @@
+package ceiling
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/linerate/linerate/internal/base/unit"
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/bus"
+)
+
+// ofBus is what a card gets out of its slot. The figure for PCIe is per direction, the others are for both together. A card that shares the
+// bus is told about and not divided by: nobody knows what the neighbours do.
+func ofBus(s *host.Snapshot, dev *host.Interface) (Rate, bool) {
+	b := dev.Bus
+	if b == nil || NominalSpeed(s, dev) {
+		return Rate{}, false
+	}
+	nominal, width := b.CapacityBitsPerSec, b.Width
+	if b.Kind == "isa" && nominal == 0 {
+		// Nothing on the bus tells width or clock. The most that the standard has is a bound for every card.
+		width = 16
+		nominal = bus.ISARate(width, bus.ISAClock)
+	}
+	payload := 0
+	if dev.Card != nil {
+		payload = dev.Card.PayloadBytes
+	}
+	share, why, ok := bus.Slot{Kind: b.Kind, Width: width, CapacityBitsPerSec: nominal}.Efficiency(payload)
+	if nominal <= 0 || !ok {
+		return Rate{}, false
+	}
+	var what string
+	switch b.Kind {
+	case "pcie":
+		what = fmt.Sprintf("PCIe x%d at %g GT/s, each direction", b.Width, b.SpeedGigatransfers)
+	case "pci":
+		what = fmt.Sprintf("conventional PCI, %d bits wide", b.Width)
+	case "pci-x":
+		what = fmt.Sprintf("PCI-X, %d bits wide", b.Width)
+	case "eisa":
+		what = "EISA, 32 bits at 8.33 MHz"
+	case "isa":
+		what = fmt.Sprintf("ISA, %d bits at 8.33 MHz, the most it can be; a card of 8 bits gets a quarter", width)
+	default:
+		what = strings.ToUpper(b.Kind)
+	}
+	c := Rate{
+		Name:       "bus:" + dev.Name,
+		BitsPerSec: nominal * share,
+		Why:        fmt.Sprintf("%s nominal × %.2f: %s; %s", unit.BitRate(nominal), share, what, why),
+	}
+	if b.LimitedBy != "" {
+		c.Why += "; the narrowest link is above the card, at " + b.LimitedBy
+	}
+	if n := len(b.SharedWith); n > 0 {
+		c.Why += "; shared with " + strings.Join(b.SharedWith, ", ")
+	}
+	return c, true
+}

@@ -1,0 +1,283 @@
+package sosreport
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/sosreport/printed"
+	"github.com/linerate/linerate/internal/kernel/hostfs"
+	"github.com/linerate/linerate/internal/kernel/procfs"
+)
+
+// address is one of linerate/addresses.json.
+type address struct {
+	Index int    `json:"index"`
+	CIDR  string `json:"cidr"`
+}
+
+// card is one interface of linerate/ethtool.json.
+type card struct {
+	Driver          string                  `json:"driver,omitempty"`
+	Bus             string                  `json:"bus,omitempty"`
+	SpeedBitsPerSec float64                 `json:"speed_bits_per_second,omitempty"`
+	Duplex          string                  `json:"duplex,omitempty"`
+	Rings           *host.Rings             `json:"rings,omitempty"`
+	Coalesce        map[string]uint32       `json:"coalesce,omitempty"`
+	Features        map[string]host.Feature `json:"features,omitempty"`
+	Channels        *host.Channels          `json:"channels,omitempty"`
+	Statistics      map[string]uint64       `json:"statistics,omitempty"`
+	Card            *host.Card              `json:"card,omitempty"`
+}
+
+// archive makes what the report does not hold as files of the kernel.
+func (s *source) archive() []hostfs.Entry {
+	if s.process != "" {
+		s.putLink("proc/self", s.process)
+	}
+	// The order is that of need: what is made first is looked up by what follows.
+	s.settings()
+	s.counters()
+	now, boot := s.moments()
+	if now.IsZero() {
+		s.say("when the report was made is not in it (date, uptime)")
+	} else {
+		s.told("host.json", map[string]time.Time{"time": now})
+	}
+	if !boot.IsZero() {
+		// The one line of the file that is known; without the others processor times are not known, which is what they are.
+		s.put("proc/stat", "btime "+strconv.FormatInt(boot.Unix(), 10)+"\n")
+	}
+	s.processes()
+	s.firmware()
+
+	links := s.links()
+	cards := make(map[string]card, len(links))
+	for _, l := range links {
+		cards[l.Name] = s.card(l.Name)
+	}
+	devices := printed.ParsePCI(s.output("lspci -nnvv", "lspci -nvv", "lspci"))
+	s.pci(devices)
+	interrupts, _ := procfs.ParseInterrupts([]byte(s.text("proc/interrupts"))) // What it has is used; package host says what is wrong with it.
+	for _, l := range links {
+		c := cards[l.Name]
+		s.sysfs(l, &c, devices, interrupts)
+		cards[l.Name] = c
+	}
+	s.tell(links, cards)
+	// Kernels with the module list their bonds here; a reading of the counters looks nowhere else.
+	var bonds []string
+	for _, l := range links {
+		if l.Kind == "bond" {
+			bonds = append(bonds, l.Name)
+		}
+	}
+	s.value("sys/class/net/bonding_masters", strings.Join(bonds, " "))
+	return s.made
+}
+
+// tell writes what netlink would have told.
+func (s *source) tell(links []*printed.Link, cards map[string]card) {
+	if len(links) > 0 {
+		var addresses []address
+		for _, l := range links {
+			for _, a := range l.Addresses {
+				addresses = append(addresses, address{l.Index, a})
+			}
+		}
+		s.told("links.json", links)
+		s.told("addresses.json", addresses)
+		s.told("ethtool.json", cards)
+	} else {
+		s.say("interfaces: not there: ip address and ip link printed nothing, so cards, links and addresses are not known")
+	}
+	// ip shows both versions of IP where no table is named; whether it did shows in what it printed.
+	routes := printed.ParseRoutes(s.output("ip route show table all", "ip route show"), false)
+	if !slices.ContainsFunc(routes, func(r host.Route) bool { return strings.Contains(r.Destination, ":") }) {
+		routes = append(routes, printed.ParseRoutes(s.output("ip -6 route show table all"), true)...)
+	}
+	if len(routes) > 0 {
+		s.told("routes.json", routes)
+	}
+	if qdiscs := printed.ParseQdiscs(s.output("tc -s qdisc show")); len(qdiscs) > 0 {
+		s.told("qdiscs.json", qdiscs)
+	} else {
+		s.say("queueing disciplines: not there: tc -s qdisc show")
+	}
+}
+
+// told writes one file of the linerate directory. Nothing of a report has that name by itself: it is not among what is wanted.
+func (s *source) told(name string, body any) {
+	b, err := json.Marshal(body)
+	if err != nil {
+		s.say(fmt.Sprintf("%s: %v", name, err)) // A type of ours that cannot be written; no content can do that.
+		return
+	}
+	s.put("linerate/"+name, string(b)+"\n")
+}
+
+// settings puts those of sysctl -a where the copy of /proc/sys has none. Beside settings it has the names of host, kernel and boot.
+func (s *source) settings() {
+	all := printed.ParseSysctls(s.output("sysctl -a"))
+	// The rest (dev, fs, user, …) is of no use to a network and in some reports thousands of lines.
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if first, _, _ := strings.Cut(name, "/"); first == "net" || first == "vm" || first == "kernel" {
+			s.put("proc/sys/"+name, all[name]+"\n")
+		}
+	}
+	name, release, machine := printed.ParseUname(s.output("uname -a", "uname"))
+	if plain := strings.TrimSpace(s.output("hostname")); plain != "" && !strings.ContainsAny(plain, "\n ") {
+		name = plain
+	}
+	s.value("proc/sys/kernel/hostname", name)
+	s.value("proc/sys/kernel/osrelease", release)
+	s.value("proc/sys/kernel/arch", machine) // A file since Linux 6.1 alone.
+	if !s.kernel("proc/sys/net/ipv4/tcp_rmem") {
+		s.say("settings: not there: neither /proc/sys nor sysctl -a")
+	}
+}
+
+// counters puts the tables of protocols where the copy of /proc/net has none.
+func (s *source) counters() {
+	found := printed.ParseNstat(s.output("nstat -zas"))
+	if len(found) == 0 {
+		found = printed.ParseNetstat(s.output("netstat -s"))
+	}
+	tables := found.Tables()
+	// Newer versions of sos keep the link that it is, to the directory of the process that copied it.
+	dir, ok := s.resolve("proc/net")
+	if !ok {
+		dir = "proc/net"
+	}
+	for _, name := range slices.Sorted(maps.Keys(tables)) {
+		if !s.net(name) {
+			s.put(dir+"/"+name, tables[name])
+		}
+	}
+	for _, name := range []string{"snmp", "netstat", "softnet_stat", "dev"} {
+		if !s.net(name) && !s.has[dir+"/"+name] {
+			s.say("counters of /proc/net/" + name + ": not there")
+		}
+	}
+}
+
+// firmware puts what dmidecode says of the machine where sysfs has it: it tells what a guest runs on.
+func (s *source) firmware() {
+	if s.any("sys/class/dmi/id/sys_vendor") {
+		return
+	}
+	for name, value := range printed.ParseFirmware(s.output("dmidecode")) {
+		s.value("sys/class/dmi/id/"+name, value)
+	}
+}
+
+// processes gives the names of programs, which sos has in /proc/N/status, as /proc/N/comm.
+func (s *source) processes() {
+	entries, err := s.tree.ReadDir("proc")
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if !number(e.Name()) {
+			continue
+		}
+		first, _, _ := strings.Cut(s.text("proc/"+e.Name()+"/status"), "\n")
+		if name, ok := strings.CutPrefix(first, "Name:"); ok {
+			s.value("proc/"+e.Name()+"/comm", strings.TrimSpace(name))
+		}
+	}
+}
+
+// links merges what the forms of ip print of each interface, in the order of their numbers.
+func (s *source) links() []*printed.Link {
+	var all []*printed.Link
+	byIndex := make(map[int]*printed.Link)
+	// Three outputs of one thing, each with something that the others lack; of each the richest form that was run.
+	for _, commands := range [][]string{
+		{"ip -d address", "ip address"}, {"ip -s -d link", "ip -d link", "ip -s link", "ip link"}, {"ip -o addr", "ip_addr"},
+	} {
+		for _, l := range printed.ParseLinks(s.output(commands...)) {
+			switch known, ok := byIndex[l.Index]; {
+			case !namesInterface(l.Name):
+				s.say(fmt.Sprintf("interface %.40q: left out: no kernel takes such a name", l.Name))
+			case !ok:
+				byIndex[l.Index] = l
+				all = append(all, l)
+			default:
+				merge(known, l)
+			}
+		}
+	}
+	byName := make(map[string]*printed.Link, len(all))
+	for _, l := range all {
+		byName[l.Name] = l
+	}
+	// Names become numbers once all interfaces are known: a bond comes behind its members.
+	for _, l := range all {
+		l.MasterIndex = indexOf(byName, l.Master)
+		l.ParentIndex = indexOf(byName, l.Peer)
+	}
+	slices.SortStableFunc(all, func(a, b *printed.Link) int { return a.Index - b.Index })
+	return all
+}
+
+// namesInterface tells what the kernel takes for a name (dev_valid_name): such a name is an element of a path as well.
+func namesInterface(name string) bool {
+	return name != "" && name != "." && name != ".." && len(name) < 16 && !strings.ContainsAny(name, "/: \t\x00\\")
+}
+
+// indexOf gives the number of an interface by its name, or as "if7", which is how ip writes one of another network namespace; 0: none.
+func indexOf(byName map[string]*printed.Link, name string) int {
+	if l, ok := byName[name]; ok {
+		return l.Index
+	}
+	n, _ := strconv.Atoi(strings.TrimPrefix(name, "if"))
+	return max(n, 0)
+}
+
+// merge adds to an interface what another output tells of it.
+func merge(l, more *printed.Link) {
+	if l.MTUBytes == 0 { // Of a form without heads, as ip -o: all that a head has is missing.
+		addresses, totals := l.Addresses, l.Totals
+		*l = *more
+		l.Addresses, l.Totals = addresses, totals
+	}
+	if l.Kind == "" {
+		l.Kind, l.VLANID, l.VLANProtocol, l.BondMode = more.Kind, more.VLANID, more.VLANProtocol, more.BondMode
+	}
+	if l.MAC == "" {
+		l.MAC = more.MAC
+	}
+	if l.ParentDev == "" {
+		l.ParentDev = more.ParentDev
+	}
+	if l.Totals == nil {
+		l.Totals = more.Totals
+	}
+	if len(l.Addresses) == 0 {
+		l.Addresses = more.Addresses
+	}
+}
+
+// card reads what ethtool printed of one interface.
+func (s *source) card(name string) card {
+	option := func(o string) string { return s.output("ethtool " + o + " " + name) }
+	d, link := printed.ParseDriver(option("-i")), printed.ParseSettings(s.output("ethtool "+name))
+	c := card{
+		Driver: d.Name, Bus: d.Bus, SpeedBitsPerSec: link.SpeedBitsPerSec, Duplex: link.Duplex,
+		Rings:    printed.ParseRings(option("-g")),
+		Coalesce: printed.ParseCoalesce(option("-c")),
+		Features: printed.ParseFeatures(option("-k")), Channels: printed.ParseChannels(option("-l")), Statistics: printed.ParseStatistics(option("-S")),
+	}
+	// Of software package host takes none of it, whatever a driver answers; what is hardware sysfs may know better than a driver that does not tell its bus.
+	c.Card = &host.Card{
+		FirmwareVersion: d.Firmware, DriverVersion: d.Version, Pause: printed.ParsePause(option("-a")), EEE: printed.ParseEEE(option("--show-eee")),
+		PrivateFlags: printed.ParsePrivateFlags(option("--show-priv-flags")), PermanentMAC: printed.ParsePermanent(option("-P")), Port: link.Port, Modes: link.Modes,
+	}
+	return c
+}

@@ -1,0 +1,277 @@
+package sosreport
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/linerate/linerate/internal/host/nicstat"
+	"github.com/linerate/linerate/internal/host/sosreport/printed"
+	"github.com/linerate/linerate/internal/kernel/hostfs"
+	"github.com/linerate/linerate/internal/kernel/procfs"
+)
+
+// pci puts every device that lspci shows where sysfs has it, with the attributes that lspci says the same as.
+func (s *source) pci(devices []*printed.PCIDevice) {
+	s.paths = s.pciPaths(devices)
+	for _, d := range devices {
+		dir := s.paths[d.Address]
+		file := func(name, value string) { s.value(dir+"/"+name, value) }
+		positive := func(name string, n int) {
+			if n > 0 {
+				file(name, strconv.Itoa(n))
+			}
+		}
+		file("vendor", d.Vendor)
+		file("device", d.Device)
+		file("subsystem_vendor", d.SubsystemVendor)
+		file("subsystem_device", d.SubsystemDevice)
+		file("current_link_speed", d.Speed)
+		file("max_link_speed", d.MaxSpeed)
+		positive("current_link_width", d.Width)
+		positive("max_link_width", d.MaxWidth)
+		positive("irq", d.IRQ)
+		if d.NUMANode >= 0 {
+			file("numa_node", strconv.Itoa(d.NUMANode))
+		}
+		s.putLink(dir+"/subsystem", "sys/bus/pci")
+		s.putLink("sys/bus/pci/devices/"+d.Address, dir)
+		s.config(d, dir)
+	}
+}
+
+// config puts the configuration space that /proc/bus/pci has, if it is that of the device: some versions of sos copy files as text, which damages it.
+func (s *source) config(d *printed.PCIDevice, dir string) {
+	domain, rest, _ := strings.Cut(d.Address, ":")
+	bus, function, _ := strings.Cut(rest, ":")
+	if domain != "0000" {
+		bus = domain + ":" + bus
+	}
+	// The name is that of the kernel (pci_proc_attach_device): the domain only where there are several.
+	b := s.text("proc/bus/pci/" + bus + "/" + function)
+	if len(b) < 64 || len(b) > 4096 {
+		return
+	}
+	ids := fmt.Sprintf("0x%04x 0x%04x", binary.LittleEndian.Uint16([]byte(b)), binary.LittleEndian.Uint16([]byte(b[2:])))
+	if ids == d.Vendor+" "+d.Device {
+		s.put(dir+"/config", b)
+	}
+}
+
+// pciPaths gives the path of each device through the tree of buses: that of a link or directory of the report, else by the bridges' numbers of the buses below them.
+func (s *source) pciPaths(devices []*printed.PCIDevice) map[string]string {
+	at := make(map[string]string, len(devices))
+	// Interfaces first: the paths that their links have are the kernel's own.
+	names, _ := s.tree.ReadDir("sys/class/net") // None where sos did not copy it.
+	for _, e := range names {
+		real, ok := s.resolve("sys/class/net/" + e.Name())
+		if !ok || !strings.HasPrefix(real, "sys/devices/") {
+			continue
+		}
+		for dir := real; dir != "sys/devices"; dir = path.Dir(dir) {
+			if base := path.Base(dir); isPCIAddress(base) {
+				at[base] = dir
+			}
+		}
+	}
+	// Where no interface leads, lspci's own word on the bridges is followed: a slot's capacity is that of the narrowest link above the card.
+	bridges := make(map[string]*printed.PCIDevice) // by domain and number of the bus below
+	for _, d := range devices {
+		if d.SecondaryBus > 0 {
+			bridges[fmt.Sprintf("%s:%02x", d.Address[:len(d.Address)-8], d.SecondaryBus)] = d
+		}
+	}
+	var place func(d *printed.PCIDevice, depth int) string
+	place = func(d *printed.PCIDevice, depth int) string {
+		if dir, ok := at[d.Address]; ok {
+			return dir
+		}
+		bus := d.Address[:len(d.Address)-5] // 0000:03 of 0000:03:00.0
+		dir := "sys/devices/pci" + bus + "/" + d.Address
+		// Numbers that go round in a ring, which no machine has, end at a depth that no machine has.
+		if up, ok := bridges[bus]; ok && up != d && depth < 32 {
+			dir = place(up, depth+1) + "/" + d.Address
+		}
+		at[d.Address] = dir
+		return dir
+	}
+	for _, d := range devices {
+		place(d, 0)
+	}
+	return at
+}
+
+// isPCIAddress tells "0000:03:00.0" from other names of directories.
+func isPCIAddress(name string) bool {
+	domain, rest, _ := strings.Cut(name, ":")
+	bus, function, _ := strings.Cut(rest, ":")
+	return len(domain) >= 4 && len(bus) == 2 && len(function) == 4 && function[2] == '.'
+}
+
+// sysfs puts an interface where /sys/class/net has it, with its number and address, so that package host believes what else the report has there.
+func (s *source) sysfs(l *printed.Link, c *card, devices []*printed.PCIDevice, interrupts map[int]procfs.Interrupt) {
+	class := "sys/class/net/" + l.Name
+	dir, device := s.place(l, *c)
+	if dir != class {
+		s.putLink(class, dir)
+	}
+	s.value(dir+"/ifindex", strconv.Itoa(l.Index))
+	s.value(dir+"/address", l.MAC)
+	s.value(dir+"/mtu", strconv.Itoa(l.MTUBytes))
+	// sysfs names the interface that a VLAN or its like is made on, and ip does, unless that is in another network namespace.
+	if l.Peer != "" && l.Kind != "veth" && namesInterface(l.Peer) && l.ParentIndex != 0 && !strings.HasPrefix(l.Peer, "if"+strconv.Itoa(l.ParentIndex)) {
+		s.putLink(dir+"/lower_"+l.Peer, "sys/class/net/"+l.Peer)
+	}
+	s.statistics(dir+"/statistics", l)
+	if device == "" {
+		return
+	}
+	s.putLink(dir+"/device", device)
+	function, bus := device, ""
+	switch base := path.Base(device); {
+	case strings.HasPrefix(base, "virtio"):
+		function, bus = path.Dir(device), "virtio"
+	case isPCIAddress(base):
+		bus = "pci"
+	case strings.Contains(base, ":") && strings.Contains(base, "-"): // 1-1.2:1.0, an interface of a USB device
+		bus = "usb"
+	case strings.HasPrefix(path.Base(path.Dir(device)), "VMBUS:"): // Hyper-V: the device is a GUID
+		bus = "vmbus"
+	case strings.HasPrefix(base, "vif-"):
+		bus = "xen"
+	}
+	if bus != "" {
+		s.putLink(device+"/subsystem", "sys/bus/"+bus)
+		// A reading of the counters has the driver from here: what the names of ethtool -S mean is its to say.
+		if c.Driver != "" && !strings.ContainsAny(c.Driver, "/ ") {
+			s.putLink(device+"/driver", "sys/bus/"+bus+"/drivers/"+c.Driver)
+		}
+	}
+	if i := slices.IndexFunc(devices, func(d *printed.PCIDevice) bool { return d.Address == path.Base(function) }); i >= 0 && c.Card != nil {
+		d := devices[i]
+		c.Card.PayloadBytes, c.Card.PayloadSupportedBytes, c.Card.ReadRequestBytes, c.Card.ASPM = d.PayloadBytes, d.PayloadSupportedBytes, d.ReadRequestBytes, d.ASPM
+	}
+	s.queues(dir+"/queues/", *c)
+	s.interrupts(l.Name, device, function, interrupts)
+}
+
+// statistics puts the totals of ip -s where sysfs has them, and beside them those of /proc/net/dev that mean the same in both.
+func (s *source) statistics(dir string, l *printed.Link) {
+	if len(l.Totals) == 0 || s.any(dir) {
+		return
+	}
+	totals := maps.Clone(l.Totals)
+	for name, n := range s.dev.OfInterface(l.Name) {
+		// The last two are sums of what sysfs tells apart, and have names of their own; the first has rx_missed_errors in it.
+		switch _, known := totals[name]; {
+		case known, name == "rx_dropped", name == "rx_frame_all_errors", name == "tx_carrier_all_errors":
+		default:
+			totals[name] = n
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(totals)) {
+		s.value(dir+"/"+name, strconv.FormatUint(totals[name], 10))
+	}
+}
+
+// place gives the directory of an interface and of the device below it; no device: it is software.
+func (s *source) place(l *printed.Link, c card) (dir, device string) {
+	class := "sys/class/net/" + l.Name
+	if real, ok := s.resolve(class); ok && strings.HasPrefix(real, "sys/devices/") && path.Base(path.Dir(real)) == "net" {
+		if strings.HasPrefix(real, "sys/devices/virtual/") {
+			return real, ""
+		}
+		return real, path.Dir(path.Dir(real))
+	}
+	// No link: ethtool tells hardware by its bus, and ip software by its kind.
+	if c.Bus == "" || l.Kind != "" {
+		if s.any(class) {
+			return class, "" // copied as a directory, by versions of sos that did not know of links
+		}
+		return "sys/devices/virtual/net/" + l.Name, ""
+	}
+	switch device = s.paths[c.Bus]; {
+	case device != "":
+	case isPCIAddress(c.Bus) && !strings.Contains(c.Bus, "/"):
+		device = "sys/devices/pci" + c.Bus[:len(c.Bus)-5] + "/" + c.Bus
+	default:
+		// A bus of which the report tells nothing but the address.
+		device = "sys/devices/platform/" + strings.ReplaceAll(c.Bus, "/", "-")
+	}
+	// A virtio card is a device of its own on the PCI function that ethtool tells.
+	if c.Driver == "virtio_net" && isPCIAddress(path.Base(device)) {
+		name := "virtio"
+		if strings.HasPrefix(l.ParentDev, "virtio") && !strings.Contains(l.ParentDev, "/") {
+			name = l.ParentDev
+		}
+		device += "/" + name
+	}
+	if s.any(class) {
+		return class, device
+	}
+	return device + "/net/" + l.Name, device
+}
+
+// queues puts the directory of each queue. How many are used ethtool -l tells; a driver that has no word on it may have counters for each.
+func (s *source) queues(dir string, c card) {
+	if s.any(strings.TrimSuffix(dir, "/")) {
+		return
+	}
+	var names []string
+	if ch := c.Channels; ch != nil {
+		// 4096 is more than any card has; a report can claim four thousand million.
+		for i := range min(ch.Combined+ch.Rx, 4096) {
+			names = append(names, fmt.Sprintf("rx-%d", i))
+		}
+		for i := range min(ch.Combined+ch.Tx, 4096) {
+			names = append(names, fmt.Sprintf("tx-%d", i))
+		}
+	} else {
+		for name := range c.Statistics {
+			if queue, _, ok := nicstat.Queue(name); ok {
+				names = append(names, queue)
+			}
+		}
+	}
+	slices.Sort(names) // Drivers have several counters for each queue.
+	for _, name := range slices.Compact(names) {
+		s.made = append(s.made, hostfs.Entry{Name: dir + name, Directory: true})
+	}
+}
+
+// interrupts puts the numbers of a card's interrupts where sysfs lists them (msi_irqs), found by their names: drivers name them after the interface, its PCI
+// address or the virtio device. A shared line counts for each card on it.
+func (s *source) interrupts(name, device, function string, table map[int]procfs.Interrupt) {
+	if s.any(device+"/msi_irqs") || s.any(function+"/msi_irqs") {
+		return
+	}
+	for _, irq := range slices.Sorted(maps.Keys(table)) {
+		if i := table[irq]; named(i.Name, name) || named(i.Name, path.Base(device)) || named(i.Name, path.Base(function)) {
+			s.put(fmt.Sprintf("%s/msi_irqs/%d", function, irq), "")
+		}
+	}
+}
+
+// named tells whether a name stands in a text by itself: eth1 in "i40e-eth1-TxRx-0", not in "eth10".
+func named(text, name string) bool {
+	alphanumeric := func(c byte) bool {
+		return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+	}
+	for from := 0; ; {
+		i := strings.Index(text[from:], name)
+		if i < 0 || name == "" {
+			return false
+		}
+		// Both neighbours have to be signs: "eth1" is in "veth1" and in "eth10" too.
+		i += from
+		end := i + len(name)
+		if (i == 0 || !alphanumeric(text[i-1])) && (end == len(text) || !alphanumeric(text[end])) {
+			return true
+		}
+		from = i + 1
+	}
+}

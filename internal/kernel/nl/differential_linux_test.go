@@ -1,0 +1,71 @@
+package nl_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/linerate/linerate/internal/kernel/nl"
+	"github.com/linerate/linerate/internal/kernel/nl/nltest"
+)
+
+// agree asks both sides about one link and gives the number of values compared. Only what both have names for is compared: each may be
+// older than the kernel.
+func agree(t *testing.T, c *nl.Client, name string) (n int) {
+	t.Helper()
+	same := func(what string, ours, theirs any) {
+		t.Helper()
+		n++
+		if a, b := fmt.Sprint(ours), fmt.Sprint(theirs); a != b {
+			t.Errorf("%s of %s: %s here, %s there", what, name, a, b)
+		}
+	}
+
+	var links []map[string]any
+	out, _ := nltest.OtherSays(t, "ip", "-j", "-d", "link", "show", "dev", name)
+	if err := json.Unmarshal([]byte(out), &links); err != nil || len(links) != 1 {
+		t.Fatalf("ip link show %s: %v in %s", name, err, out)
+	}
+	l, err := c.LinkByName(name)
+	nltest.Must(t, err)
+	for key, v := range map[string]any{
+		"ifindex": l.Index, "mtu": l.MTU, "min_mtu": l.MinMTU, "max_mtu": l.MaxMTU, "txqlen": l.TxQueueLen, "address": l.MAC, "qdisc": l.Qdisc,
+		"num_tx_queues": l.TxQueues, "num_rx_queues": l.RxQueues, "gro_max_size": l.GROMaxBytes, "gso_max_size": l.GSOMaxBytes,
+		"gro_ipv4_max_size": l.GROIPv4MaxBytes, "gso_ipv4_max_size": l.GSOIPv4MaxBytes,
+	} {
+		if theirs, ok := links[0][key]; ok {
+			if f, isNumber := theirs.(float64); isNumber {
+				theirs = int64(f)
+			}
+			same(key, v, theirs)
+		}
+	}
+	if info, ok := links[0]["linkinfo"].(map[string]any); ok && info["info_kind"] != nil {
+		same("kind", l.Kind, info["info_kind"])
+	}
+	return n
+}
+
+// What ip(8) prints is what is read here: of a veth, of a tap, and of every link of this machine, which is only read.
+func TestNetnsAgreesWithOtherTools(t *testing.T) {
+	inNetNS(t, func(c *nl.Client) {
+		nltest.Must(t, c.AddVeth("v0", "v1", -1))
+		nltest.AddTap(t, "tap0")
+		nltest.Must(t, c.SetMTU("v0", 8999))
+		n := 0
+		for _, name := range []string{"v0", "tap0", "lo"} {
+			n += agree(t, c, name)
+		}
+		if n < 30 {
+			t.Errorf("only %d values compared", n)
+		}
+	})
+	c, err := nl.Dial()
+	nltest.Must(t, err)
+	defer func() { _ = c.Close() }()
+	links, err := c.Links()
+	nltest.Must(t, err)
+	for _, l := range links {
+		agree(t, c, l.Name)
+	}
+}

@@ -1,0 +1,89 @@
+package ethtool
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/linerate/linerate/internal/kernel/nl/nltest"
+)
+
+// agree asks both sides about one link and gives the number of values compared. Only what both have names for is compared: each may be
+// older than the kernel.
+func agree(t *testing.T, c world, name string) (n int) {
+	t.Helper()
+	same := func(what string, ours, theirs any) {
+		t.Helper()
+		n++
+		if a, b := fmt.Sprint(ours), fmt.Sprint(theirs); a != b {
+			t.Errorf("%s of %s: %s here, %s there", what, name, a, b)
+		}
+	}
+
+	if m, err := c.Coalesce(name); err == nil {
+		out, _ := nltest.OtherSays(t, "ethtool", "-c", name)
+		for key, value := range nltest.Pairs(out) {
+			// With adaptive moderation the numbers move from one moment to the next.
+			if direction, _, _ := strings.Cut(key, "-"); m["adaptive-"+direction] != 0 {
+				continue
+			}
+			// ethtool prints another word than it takes.
+			if v, ok := m[strings.ReplaceAll(key, "-frame-", "-frames-")]; ok {
+				same(key, v, value)
+			}
+		}
+	}
+	rx, tx, rerr := c.Rings(name)
+	if out, ok := nltest.OtherSays(t, "ethtool", "-g", name); ok && rerr == nil {
+		most, now, _ := strings.Cut(out, "Current")
+		for key, v := range map[string][2]uint32{"RX": {rx.Max, rx.Current}, "TX": {tx.Max, tx.Current}} {
+			same("ring "+key, v, [2]uint32{nltest.Number(nltest.Pairs(most)[key]), nltest.Number(nltest.Pairs(now)[key])})
+		}
+	} else if !ok && rerr == nil {
+		t.Errorf("rings of %s: %v %v here, nothing there", name, rx, tx)
+	}
+	ch, cerr := c.Channels(name)
+	if out, ok := nltest.OtherSays(t, "ethtool", "-l", name); ok && cerr == nil {
+		most, now, _ := strings.Cut(out, "Current")
+		for key, v := range map[string][2]uint32{
+			"RX": {ch.MaxRx, ch.Rx}, "TX": {ch.MaxTx, ch.Tx}, "Other": {ch.MaxOther, ch.Other}, "Combined": {ch.MaxCombined, ch.Combined},
+		} {
+			same("channels "+key, v, [2]uint32{nltest.Number(nltest.Pairs(most)[key]), nltest.Number(nltest.Pairs(now)[key])})
+		}
+	} else if ok != (cerr == nil) {
+		t.Errorf("channels of %s: %v here, %q there", name, cerr, out)
+	}
+	features, err := c.Features(name)
+	nltest.Must(t, err)
+	out, _ := nltest.OtherSays(t, "ethtool", "-k", name)
+	for key, value := range nltest.Pairs(out) {
+		if f, ok := features[key]; ok {
+			words := strings.Fields(value)
+			same(key, []any{f.On, f.Fixed}, []any{words[0] == "on", strings.Contains(value, "[fixed]")})
+		}
+	}
+	return n
+}
+
+// What ethtool(8) prints is what is read here: of a veth, of a tap, and of every link of this machine, which is only read.
+func TestNetnsAgreesWithOtherTools(t *testing.T) {
+	inNetNS(t, func(c world) {
+		nltest.Must(t, c.AddVeth("v0", "v1", -1))
+		nltest.AddTap(t, "tap0")
+		nltest.Must(t, c.SetCoalesce("tap0", "rx-frames", 24))
+		nltest.Must(t, c.SetFeature("v0", "tx-tcp-segmentation", false))
+		n := 0
+		for _, name := range []string{"v0", "tap0", "lo"} {
+			n += agree(t, c, name)
+		}
+		if n < 80 {
+			t.Errorf("only %d values compared", n)
+		}
+	})
+	c := dialled(t)
+	links, err := c.Links()
+	nltest.Must(t, err)
+	for _, l := range links {
+		agree(t, c, l.Name)
+	}
+}

@@ -1,0 +1,131 @@
+package ethtool
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/linerate/linerate/internal/kernel/nl"
+	"github.com/linerate/linerate/internal/kernel/nl/nltest"
+	"github.com/linerate/linerate/internal/lab/guest/guesttest"
+)
+
+func TestMain(m *testing.M) { guesttest.Main(m) }
+
+// What is held on the kernel of this machine is held on Debian's too. One of the tests compares all links of the machine it runs on with what
+// ethtool(8) and ip(8) say of them: here these are the cards.
+func TestGuestOtherKernel(t *testing.T) {
+	guesttest.Others(t, "^TestNetns")
+}
+
+// models are the cards of a guest.
+var models = []string{"e1000", "e1000-82545em", "e1000e", "virtio-net-pci", "vmxnet3"}
+
+// Of cards that are up, ethtool(8) says the same of what a veth or a tap has not: driver, bus, speed, pause, private flags, counters.
+func TestGuestAgreesAboutCards(t *testing.T) {
+	if !guesttest.In(t) {
+		return
+	}
+	c := dialled(t)
+	n := 0
+	for _, model := range models {
+		name := guesttest.Interface(t, model)
+		nltest.Must(t, c.SetUp(name))
+		n += agree(t, c, name)
+		same := func(what, ours, theirs string) {
+			t.Helper()
+			n++
+			if ours != theirs {
+				t.Errorf("%s of %s: %q here, %q there", what, model, ours, theirs)
+			}
+		}
+		d, err := c.Driver(name)
+		nltest.Must(t, err)
+		out, _ := nltest.OtherSays(t, "ethtool", "-i", name)
+		info := nltest.Pairs(out)
+		same("driver", d.Driver, info["driver"])
+		same("version", d.Version, info["version"])
+		same("firmware", d.Firmware, info["firmware-version"])
+		same("bus", d.Bus, info["bus-info"])
+
+		p, err := c.Pause(name)
+		out, ok := nltest.OtherSays(t, "ethtool", "-a", name)
+		if ok != (err == nil) {
+			t.Errorf("pause of %s: %v here, %q there", model, err, out)
+		}
+		if ok {
+			same("pause", fmt.Sprint(onOff(p.Autoneg), onOff(p.Rx), onOff(p.Tx)), fmt.Sprint(nltest.Pairs(out)["Autonegotiate"], nltest.Pairs(out)["RX"], nltest.Pairs(out)["TX"]))
+		}
+		flags, err := c.PrivateFlags(name)
+		out, ok = nltest.OtherSays(t, "ethtool", "--show-priv-flags", name)
+		if ok != (err == nil) {
+			t.Errorf("private flags of %s: %v here, %q there", model, err, out)
+		}
+		for flag, value := range nltest.Pairs(out) {
+			same("flag "+flag, onOff(flags[flag]), value)
+		}
+		n += agreeAboutSpeed(t, c, model, name)
+		n += agreeAboutCounters(t, c, model, name)
+	}
+	t.Logf("note: %d values of five cards agree with ethtool and ip", n)
+	if n < 300 {
+		t.Errorf("only %d values compared", n)
+	}
+}
+
+func onOff(b bool) string { return map[bool]string{true: "on", false: "off"}[b] }
+
+// dialled is a client in the namespace of the process.
+func dialled(t *testing.T) world {
+	t.Helper()
+	c, err := nl.Dial()
+	nltest.Must(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return world{c, New(c)}
+}
+
+// agreeAboutSpeed compares what was negotiated. A link that has only just come up may be asked before it is and after, so that both are asked until
+// neither has changed in between.
+func agreeAboutSpeed(t *testing.T, c world, model, name string) (n int) {
+	t.Helper()
+	for {
+		speed, duplex, err := c.LinkMode(name)
+		out, _ := nltest.OtherSays(t, "ethtool", name)
+		again, _, _ := c.LinkMode(name)
+		if speed != again {
+			continue
+		}
+		said := nltest.Pairs(out)
+		theirs, _ := strconv.ParseFloat(strings.TrimSuffix(said["Speed"], "Mb/s"), 64) // 0 for "Unknown!"
+		if speed != theirs*1e6 || theirs != 0 && !strings.EqualFold(duplex, said["Duplex"]) {
+			t.Errorf("link of %s: %v bit/s %s, %v here, %s %s there", model, speed, duplex, err, said["Speed"], said["Duplex"])
+		}
+		return 2
+	}
+}
+
+// agreeAboutCounters compares all counters of a driver. They go on counting, so that the other tool's number is to be between two of ours.
+func agreeAboutCounters(t *testing.T, c world, model, name string) (n int) {
+	t.Helper()
+	before, err := c.Statistics(name)
+	nltest.Must(t, err)
+	out, _ := nltest.OtherSays(t, "ethtool", "-S", name)
+	after, err := c.Statistics(name)
+	nltest.Must(t, err)
+	for key, value := range nltest.Pairs(out) {
+		theirs, err := strconv.ParseUint(value, 10, 64)
+		if err != nil {
+			continue // a heading
+		}
+		low, ok := before[key]
+		if !ok || theirs < low || theirs > after[key] {
+			t.Errorf("%s of %s: %d and then %d here, %d there", key, model, low, after[key], theirs)
+		}
+		n++
+	}
+	if n != len(before) {
+		t.Errorf("counters of %s: %d here, %d there", model, len(before), n)
+	}
+	return n
+}

@@ -1,0 +1,76 @@
+package route
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/kernel/nl"
+)
+
+// From linux/neighbour.h, which x/sys/unix lacks.
+const (
+	sizeNdtMsg = 4 // family, 3 pad
+
+	ndtaName, ndtaThresh1, ndtaThresh2, ndtaThresh3, ndtaConfig, ndtaStats = 1, 2, 3, 4, 5, 7
+
+	configEntries = 4 // u16 key_len, u16 entry_size, u32 entries
+
+	// struct ndt_stats is eleven u64: allocs, destroys, hash_grows, res_failed, lookups, hits, rcv_probes_mcast, rcv_probes_ucast, periodic_gc_runs,
+	// forced_gc_runs, table_fulls; the last since Linux 4.3.
+	statsFailed, statsForced, statsFulls = 3 * 8, 9 * 8, 10 * 8
+)
+
+// neighbourTables asks for the tables. A table comes in several messages, of which the first has its figures and the others the settings of one interface each.
+func (k kernel) neighbourTables() ([]NeighbourTable, error) {
+	msgs, err := k.Dump(unix.RTM_GETNEIGHTBL, make([]byte, sizeNdtMsg))
+	if err != nil {
+		return nil, err
+	}
+	var tables []NeighbourTable
+	for _, m := range msgs {
+		t, ok, err := parseNeighbourTable(m.Data)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			tables = append(tables, t)
+		}
+	}
+	return tables, nil
+}
+
+// parseNeighbourTable reads RTM_NEWNEIGHTBL; ok is false for the settings of an interface.
+func parseNeighbourTable(data []byte) (t NeighbourTable, ok bool, err error) {
+	ad, err := nl.Attributes(data, sizeNdtMsg)
+	if err != nil {
+		return t, false, fmt.Errorf("neighbour table message: %w", err)
+	}
+	for ad.Next() {
+		switch ad.Type() {
+		case ndtaName:
+			t.Name = ad.String()
+		case ndtaThresh1, ndtaThresh2, ndtaThresh3:
+			t.Thresholds[ad.Type()-ndtaThresh1] = ad.Uint32()
+		case ndtaConfig:
+			if b := ad.Bytes(); len(b) >= configEntries+4 {
+				t.Entries = u32(b[configEntries:])
+			}
+		case ndtaStats:
+			b := ad.Bytes()
+			counter := func(at int) uint64 {
+				if len(b) < at+8 {
+					return 0
+				}
+				return binary.NativeEndian.Uint64(b[at:])
+			}
+			t.ResolutionsFailed, t.ForcedCollections, t.Fulls = counter(statsFailed), counter(statsForced), counter(statsFulls)
+			ok = true
+		}
+	}
+	if err := ad.Err(); err != nil {
+		return t, false, fmt.Errorf("neighbour table message: %w", err)
+	}
+	return t, ok, nil
+}

@@ -1,0 +1,94 @@
+package sys_test
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/kernel/sys"
+)
+
+// TestListenEverywhere takes a connection over IPv4 on a host whose IPv6 sockets would by themselves take none.
+func TestListenEverywhere(t *testing.T) {
+	fd, err := sys.OpenStream(netip.IPv6Unspecified())
+	if errors.Is(err, sys.ErrNotSupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sys.Close(fd) }()
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := sys.Listen(fd, netip.AddrPortFrom(netip.IPv6Unspecified(), 0), 1); err != nil {
+		t.Fatal(err)
+	}
+	port, err := sys.LocalPort(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err := sys.OpenStream(netip.MustParseAddr("127.0.0.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sys.Close(near) }()
+	to := sys.AddressOf(netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), port))
+	if err := sys.Connect(near, &to); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestConnectGivesUpEveryTime connects to a listener whose queue is full, so that SYNs are dropped: each call must come back after the time of SetTimeout,
+// not only the first, or the end of a test waits for the kernel to give up after two minutes.
+func TestConnectGivesUpEveryTime(t *testing.T) {
+	at := netip.MustParseAddr("127.0.0.1")
+	open := func() int {
+		fd, err := sys.OpenStream(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = sys.Close(fd) })
+		if err := sys.SetTimeout(fd, 20*time.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		return fd
+	}
+	listener := open()
+	if err := sys.Listen(listener, netip.AddrPortFrom(at, 0), 0); err != nil {
+		t.Fatal(err)
+	}
+	port, err := sys.LocalPort(listener)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := sys.AddressOf(netip.AddrPortFrom(at, port))
+	for range 8 {
+		if err = sys.Connect(open(), &to); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, sys.ErrTimeout) {
+		t.Skipf("the queue of the listener does not fill up: %v", err)
+	}
+	fd := open()
+	ended := make(chan error, 3)
+	go func() {
+		for range cap(ended) {
+			ended <- sys.Connect(fd, &to)
+		}
+	}()
+	for i := range cap(ended) {
+		select {
+		case err := <-ended:
+			if !errors.Is(err, sys.ErrTimeout) {
+				t.Errorf("call %d: %v", i, err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("call %d still sleeps", i)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/linerate/linerate/internal/base/runs"
+	"github.com/linerate/linerate/internal/change/journal"
+)
+
+// DefaultSocket is where the agent of a host listens.
+const DefaultSocket = "/run/linerate/agent.sock"
+
+// answerWithin is how long a client waits for an answer when its context does not say.
+const answerWithin = 10 * time.Second
+
+// Client asks a server. It connects with the first question, and again when a connection has ended. Its methods may be called from any number of
+// goroutines; questions are asked one after the other.
+type Client struct {
+	socket string
+
+	mu   sync.Mutex
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+// NewClient gives a client of a server that need not be there yet.
+func NewClient(socket string) *Client { return &Client{socket: socket} }
+
+// Close ends the connection.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.hangUp()
+}
+
+func (c *Client) hangUp() error {
+	if c.conn == nil {
+		return nil
+	}
+	err := c.conn.Close()
+	c.conn, c.in = nil, nil
+	return err
+}
+
+// ask asks one question. A connection that the server has closed meanwhile (it may have been started again) is made anew once.
+func (c *Client) ask(ctx context.Context, q question) (answer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	used := c.conn != nil
+	line, err := c.exchange(ctx, q)
+	if err != nil && used && ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		line, err = c.exchange(ctx, q)
+	}
+	if err != nil {
+		return answer{}, fmt.Errorf("ask agent at %s: %w", c.socket, err)
+	}
+	a, err := parseAnswer(line)
+	if err != nil {
+		if errors.Is(err, errNotAnAnswer) {
+			_ = c.hangUp() // whatever comes next would be half of something
+		}
+		return answer{}, fmt.Errorf("ask agent at %s: %w", c.socket, err)
+	}
+	return a, nil
+}
+
+// exchange sends a question and gives the line that comes back. After an error there is no connection.
+func (c *Client) exchange(ctx context.Context, q question) (line []byte, err error) {
+	if c.conn == nil {
+		var dialer net.Dialer
+		conn, err := dialer.DialContext(ctx, "unix", c.socket)
+		if err != nil {
+			return nil, err
+		}
+		c.conn, c.in = conn, bufio.NewReaderSize(conn, 64<<10)
+	}
+	conn := c.conn
+	defer func() {
+		if err != nil {
+			_ = c.hangUp() // the error above is the one that counts
+		}
+	}()
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(answerWithin)
+	}
+	if err := conn.SetDeadline(deadline); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // wakes whoever waits
+	defer stop()
+	text, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.Write(append(text, '\n')); err != nil {
+		return nil, err
+	}
+	return readLine(c.in, maxAnswer)
+}
+
+var errLongLine = errors.New("line is too long")
+
+// readLine gives the next line without its end, which has at most limit bytes.
+func readLine(in *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(line)+len(part) > limit+1 {
+			return nil, errLongLine
+		}
+		line = append(line, part...)
+		if err == nil {
+			return bytes.TrimSuffix(line, []byte{'\n'}), nil
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, err
+		}
+	}
+}
+
+func (c *Client) hello(ctx context.Context) (answer, error) {
+	a, err := c.ask(ctx, question{Ask: askHello})
+	if err == nil && a.Version == "" {
+		err = fmt.Errorf("ask agent at %s: %w", c.socket, errNotAnAnswer)
+	}
+	return a, err
+}
+
+// State is the state directory of the host, as the server has it.
+func (c *Client) State(ctx context.Context) (string, error) {
+	a, err := c.hello(ctx)
+	return a.State, err
+}
+
+// Stamp is as [Local.Stamp].
+func (c *Client) Stamp(ctx context.Context) (string, error) {
+	a, err := c.ask(ctx, question{Ask: askStamp})
+	return a.Stamp, err
+}
+
+// History is as [Local.History].
+func (c *Client) History(ctx context.Context) ([]journal.Change, error) {
+	a, err := c.ask(ctx, question{Ask: askHistory})
+	return a.Changes, err
+}
+
+// Runs is as [Local.Runs].
+func (c *Client) Runs(ctx context.Context, kind runs.Kind) ([]string, error) {
+	list, _ := asks(kind)
+	a, err := c.ask(ctx, question{Ask: list})
+	return a.Runs, err
+}
+
+// Run is as [Local.Run].
+func (c *Client) Run(ctx context.Context, kind runs.Kind, id string) ([]byte, error) {
+	if !runs.Name(id) {
+		return nil, fmt.Errorf("ask agent for run %.100q: %w", id, runs.ErrNoRun)
+	}
+	_, one := asks(kind)
+	a, err := c.ask(ctx, question{Ask: one, ID: id})
+	if err == nil && len(a.Document) == 0 {
+		err = fmt.Errorf("ask agent at %s: %w", c.socket, errNotAnAnswer)
+	}
+	return a.Document, err
+}

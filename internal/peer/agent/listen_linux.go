@@ -1,0 +1,234 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/kernel/sys"
+)
+
+// ErrInTheWay says that something else has the place of the socket.
+var ErrInTheWay = errors.New("is in the way")
+
+// maxSocketPath is what struct sockaddr_un has room for (unix(7)).
+const maxSocketPath = 107
+
+// Serve answers until ctx ends, which is no error. It makes the socket, and its directory where there is none; ready is told its path once it takes
+// connections. With a socket that systemd hands over (LISTEN_FDS) it makes nothing. A second server at the same place is durable.ErrLocked.
+func Serve(ctx context.Context, c Config, ready func(socket string)) error {
+	if c.Socket == "" {
+		c.Socket = DefaultSocket
+	}
+	group, err := groupID(c.Group)
+	if err != nil {
+		return err
+	}
+	listener, err := handedOver()
+	if err != nil {
+		return err
+	}
+	if listener == nil {
+		release, made, err := listen(c.Socket, group)
+		if err != nil {
+			return fmt.Errorf("listen on %s: %w", c.Socket, err)
+		}
+		defer release()
+		listener = made
+	}
+	s := newServer(c, listener, identify, uint32(os.Geteuid()), group)
+	if ready != nil {
+		ready(listener.Addr().String())
+	}
+	return s.serve(ctx)
+}
+
+// groupID finds a group; -1: none is wanted.
+func groupID(name string) (int64, error) {
+	if name == "" {
+		return -1, nil
+	}
+	if n, err := strconv.ParseUint(name, 10, 31); err == nil {
+		return int64(n), nil
+	}
+	g, err := user.LookupGroup(name)
+	if err != nil {
+		return 0, &GroupError{Group: name, Err: err}
+	}
+	n, err := strconv.ParseUint(g.Gid, 10, 31)
+	if err != nil {
+		return 0, &GroupError{Group: name, Err: err}
+	}
+	return int64(n), nil
+}
+
+// handedOver is the socket that systemd has opened for us, nil when it has not.
+func handedOver() (net.Listener, error) {
+	if os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
+		return nil, nil
+	}
+	if n := os.Getenv("LISTEN_FDS"); n != "1" {
+		return nil, fmt.Errorf("take over the socket of systemd: %q sockets, want 1", n)
+	}
+	f := os.NewFile(3, "systemd socket") // SD_LISTEN_FDS_START
+	defer f.Close()                      // the listener has its own
+	l, err := net.FileListener(f)
+	if err != nil {
+		return nil, fmt.Errorf("take over the socket of systemd: %w", err)
+	}
+	if _, ok := l.(*net.UnixListener); !ok {
+		_ = l.Close()
+		return nil, fmt.Errorf("take over the socket of systemd: %s is no Unix socket", l.Addr())
+	}
+	return l, nil
+}
+
+// listen makes the socket. It takes connections only when it belongs to whom it shall.
+func listen(path string, group int64) (release func(), _ net.Listener, err error) {
+	if len(path) > maxSocketPath {
+		return nil, nil, fmt.Errorf("name of %d bytes: a Unix socket's has at most %d", len(path), maxSocketPath)
+	}
+	dir := filepath.Dir(path)
+	if err := safeDirectory(dir); err != nil {
+		return nil, nil, err
+	}
+	// Two servers that find the same dead socket must not both take it for theirs; the lock dies with its holder.
+	lock, err := durable.OS().Lock(path + ".lock")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = lock.Close() // the error above is the one that counts
+		}
+	}()
+	if err := removeDead(path); err != nil {
+		return nil, nil, err
+	}
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make socket: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), path)
+	defer f.Close() // the listener has its own
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: path}); err != nil {
+		return nil, nil, fmt.Errorf("bind: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(path)
+		}
+	}()
+	// Whatever the umask was: until listen(2) below nobody can connect.
+	mode := os.FileMode(0o600)
+	if group >= 0 {
+		if err := os.Lchown(path, -1, int(group)); err != nil {
+			return nil, nil, err
+		}
+		mode = 0o660
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		return nil, nil, err
+	}
+	if err := unix.Listen(fd, maxConnections); err != nil {
+		return nil, nil, fmt.Errorf("listen: %w", err)
+	}
+	listener, err := net.FileListener(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func() {
+		_ = os.Remove(path) // ours as long as the lock is; one that stays is dead, and the next server removes it
+		_ = lock.Close()
+	}, listener, nil
+}
+
+// safeDirectory makes a directory for the socket, or sees to it that nobody else can put something into one that is there.
+func safeDirectory(dir string) error {
+	err := os.Mkdir(dir, 0o755)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s %w: not a directory", dir, ErrInTheWay)
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || owner.Uid != 0 && owner.Uid != uint32(os.Geteuid()) {
+		return fmt.Errorf("directory %s: belongs to user %d, who could put another socket in place of ours: %w", dir, owner.Uid, fs.ErrPermission)
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return fmt.Errorf("directory %s: others can write to it (mode %04o) and could put another socket in place of ours: %w", dir, info.Mode().Perm(), fs.ErrPermission)
+	}
+	return nil
+}
+
+// removeDead removes a socket at which nobody answers.
+func removeDead(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode().Type() != fs.ModeSocket {
+		return fmt.Errorf("%s %w: not a socket", path, ErrInTheWay)
+	}
+	conn, err := net.DialTimeout("unix", path, readWithin)
+	if err == nil {
+		_ = conn.Close() // nothing was said
+		return fmt.Errorf("%s %w: somebody answers there", path, ErrInTheWay)
+	}
+	// Only this says that no process has it open. A queue that is full, for one, is somebody who is busy.
+	if !errors.Is(err, unix.ECONNREFUSED) {
+		return fmt.Errorf("%s %w: %w", path, ErrInTheWay, err)
+	}
+	return os.Remove(path)
+}
+
+// identify asks the kernel who has connected.
+func identify(conn net.Conn) (peer, error) {
+	c, ok := conn.(*net.UnixConn)
+	if !ok {
+		return peer{}, fmt.Errorf("peer of %s: %w", conn.LocalAddr(), errors.ErrUnsupported)
+	}
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return peer{}, fmt.Errorf("read credentials of a peer: %w", err)
+	}
+	var who peer
+	var askErr error
+	err = raw.Control(func(fd uintptr) {
+		cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		if err != nil {
+			askErr = err
+			return
+		}
+		who.uid = cred.Uid
+		// A kernel that cannot tell (before 4.13) knows of nobody else's groups than the primary one.
+		more, err := sys.PeerGroups(int(fd))
+		if err != nil && !errors.Is(err, unix.ENOPROTOOPT) {
+			askErr = err
+			return
+		}
+		who.groups = append([]uint32{cred.Gid}, more...)
+	})
+	if err := errors.Join(err, askErr); err != nil {
+		return peer{}, fmt.Errorf("read credentials of a peer: %w", err)
+	}
+	return who, nil
+}

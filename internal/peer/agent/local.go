@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/linerate/linerate/internal/base/durable"
+	"github.com/linerate/linerate/internal/base/runs"
+	"github.com/linerate/linerate/internal/change/journal"
+)
+
+// Local reads the answers on this host, as the user who runs it.
+type Local struct {
+	Dir string // the state directory, as of --state
+}
+
+// State is the state directory of the host.
+func (l Local) State(context.Context) (string, error) { return l.Dir, nil }
+
+// Stamp is a text that is another one whenever the journal, the runs or the measurements are others: sizes and times of the files. It costs three looks at the file system
+// and can be asked for each second. The grain of its times is that of the file system, so what changes twice within some milliseconds may show as one change.
+func (l Local) Stamp(context.Context) (string, error) {
+	stamp := ""
+	for _, name := range []string{"journal.log", string(runs.Tunes), string(runs.Measurements)} {
+		info, err := os.Stat(filepath.Join(l.Dir, name))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			stamp += "- "
+		case err != nil:
+			return "", fmt.Errorf("look at the state directory: %w", err)
+		default:
+			stamp += fmt.Sprintf("%d-%d ", info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return stamp[:len(stamp)-1], nil
+}
+
+// History gives all changes of the journal, oldest first.
+func (l Local) History(context.Context) ([]journal.Change, error) {
+	return journal.History(durable.OS(), l.Dir)
+}
+
+// Runs gives the ids of what is stored of a kind, newest first.
+func (l Local) Runs(_ context.Context, kind runs.Kind) ([]string, error) {
+	return runs.In(durable.OS(), l.Dir, kind, 0).List()
+}
+
+// Run gives a stored document. There being none is fs.ErrNotExist, one that is too large ErrTooLarge.
+func (l Local) Run(_ context.Context, kind runs.Kind, id string) ([]byte, error) {
+	store := runs.In(durable.OS(), l.Dir, kind, 0)
+	if runs.Name(id) {
+		if info, err := os.Stat(store.Path(id)); err == nil && info.Size() > maxDocument {
+			return nil, fmt.Errorf("read run %s: %w", id, ErrTooLarge)
+		}
+	}
+	return store.Read(id)
+}
+
+// cached is the history as it was at a stamp, so that asking again and again costs no reading of the journal.
+type cached struct {
+	stamp   string
+	at      time.Time
+	changes []journal.Change
+}
+
+// history gives the changes, from before when nothing has changed since.
+func (c *cached) history(ctx context.Context, l Local, now time.Time) ([]journal.Change, error) {
+	stamp, err := l.Stamp(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// A second write within the grain of the file's times leaves the stamp as it is, so it is believed for a while only.
+	if age := now.Sub(c.at); c.stamp == stamp && age >= 0 && age < 5*time.Second {
+		return c.changes, nil
+	}
+	changes, err := l.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	*c = cached{stamp, now, changes}
+	return changes, nil
+}

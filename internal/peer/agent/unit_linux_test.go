@@ -1,0 +1,48 @@
+package agent
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestUnits: systemd takes the units as they are, finds the service shut in, and they say what the program says.
+func TestUnits(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	var files []string
+	text := make(map[string]string)
+	for _, name := range []string{"linerate-agent.service", "linerate-agent.socket"} {
+		b, err := os.ReadFile(filepath.Join("../../../dist/systemd", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text[name] = string(b)
+		// The program need not be installed where the test runs.
+		there := strings.ReplaceAll(string(b), "/usr/bin/linerate", self)
+		files = append(files, filepath.Join(dir, name))
+		if err := os.WriteFile(files[len(files)-1], []byte(there), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.Command("systemd-analyze", append([]string{"verify"}, files...)...).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("verify: %v\n%s", err, out)
+	}
+	// 1.3 is what systemd 252 gives: the network namespace has to be the host's, and the user root.
+	if out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--threshold=15", files[0]).CombinedOutput(); err != nil {
+		t.Errorf("security: %v\n%s", err, out)
+	}
+	for name, want := range map[string]string{
+		"linerate-agent.socket":  "\nListenStream=" + DefaultSocket + "\n",
+		"linerate-agent.service": "\nExecStart=/usr/bin/linerate agent --group linerate --state /var/lib/linerate\n",
+	} {
+		if !strings.Contains(text[name], want) {
+			t.Errorf("%s has no line %q", name, strings.TrimSpace(want))
+		}
+	}
+}
