@@ -14,8 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/snapshot"
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/host/watch"
-	"github.com/linerate/linerate/internal/traffic/account"
 )
 
 // The property: a host that nobody complains about is never called ill by being watched. Notices are allowed, as they say that something was seen; a warning says that
@@ -117,14 +117,14 @@ func busySpan(h quietHost) *watch.Span {
 		Listeners: []watch.Listener{{Local: local, Queued: 3, Limit: 511}},
 		Connections: []watch.Connection{
 			// A download, an upload, a shell and a program that waits.
-			{Local: local, Remote: remote, UnackedBytes: 200_000, TCP: account.TCPInfo{Sender: true, BytesAcked: 30_000_000, BusySeconds: 2.9, SegsOut: 21_000, SegsIn: 10_000,
+			{Local: local, Remote: remote, UnackedBytes: 200_000, TCP: tcpinfo.TCPInfo{Sender: true, BytesAcked: 30_000_000, BusySeconds: 2.9, SegsOut: 21_000, SegsIn: 10_000,
 				RetransSegs: 2,
 				RTTSeconds:  0.021, MinRTTSeconds: 0.020, CwndBytes: 250_000, SndMSSBytes: 1448, MaxSndWndBytes: 3_000_000, SndWndBytes: 3_000_000, SndBufBytes: 4_000_000,
 				WScaleOK: true, CongestionControl: "cubic"}},
-			{Local: local, Remote: remote, UnreadBytes: 20_000, TCP: account.TCPInfo{BytesReceived: 30_000_000, SegsIn: 21_000, RTTSeconds: 0.02, MinRTTSeconds: 0.02,
+			{Local: local, Remote: remote, UnreadBytes: 20_000, TCP: tcpinfo.TCPInfo{BytesReceived: 30_000_000, SegsIn: 21_000, RTTSeconds: 0.02, MinRTTSeconds: 0.02,
 				RcvBufBytes: 6_000_000},
 				Memory: watch.Memory{ReceiveBytes: 21_000, ReceiveLimitBytes: 6_000_000}},
-			{Local: local, Remote: remote, IdleSeconds: 0.4, TCP: account.TCPInfo{Sender: true, BytesAcked: 900, BytesReceived: 200, SegsOut: 9, SegsIn: 9, BusySeconds: 0.2,
+			{Local: local, Remote: remote, IdleSeconds: 0.4, TCP: tcpinfo.TCPInfo{Sender: true, BytesAcked: 900, BytesReceived: 200, SegsOut: 9, SegsIn: 9, BusySeconds: 0.2,
 				RTTSeconds: 0.02, MinRTTSeconds: 0.02}},
 			{Local: local, Remote: remote, IdleSeconds: 90},
 		},

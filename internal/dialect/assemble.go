@@ -5,8 +5,8 @@ import (
 
 	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/traffic/account"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
@@ -44,7 +44,7 @@ func (c *conductor) assemble(before, after *host.Counters) {
 		r.UpBitsPerSec, r.DownBitsPerSec = rate(up, r.DurationSeconds), rate(down, r.DurationSeconds)
 	}
 	c.path()
-	drops := c.datagrams()
+	socket := c.datagrams()
 	c.cost(before, after)
 	// The far end's counters are nobody's to read, so what this end cannot explain has died on the path or over there.
 	if r.UDP != nil && r.UDP.Lost > 0 {
@@ -52,7 +52,7 @@ func (c *conductor) assemble(before, after *host.Counters) {
 		if c.spec.Direction == traffic.Down {
 			sender, receiver = receiver, sender
 		}
-		r.Losses = account.Losses(r.UDP.Lost, drops, sender, receiver)
+		r.Losses = drops.Losses(r.UDP.Lost, socket, sender, receiver)
 	}
 	if c.local.IsValid() {
 		r.LocalAddress, r.RemoteAddress = c.local.String(), c.remote.String()
@@ -113,7 +113,7 @@ func (c *conductor) path() {
 }
 
 // datagrams fills in what this end's senders say, and gives what their sockets dropped.
-func (c *conductor) datagrams() (drops account.SocketDrops) {
+func (c *conductor) datagrams() (drops drops.SocketDrops) {
 	r := c.result
 	if r.UDP != nil {
 		if r.UDP.Sent > 0 {
@@ -173,7 +173,7 @@ func (c *conductor) cost(before, after *host.Counters) {
 	e := &c.result.Ends.Local
 	diff := host.Sub(before, after)
 	e.CPUs = diff.CPUs
-	e.Drops = account.DropsWith(diff.Values, diff.Drivers)
+	e.Drops = drops.Find(diff.Values, diff.Drivers)
 	e.Counters = make(map[string]uint64, len(diff.Values))
 	for name, v := range diff.Values {
 		if v != 0 {

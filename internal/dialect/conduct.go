@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/drops"
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/traffic/account"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
@@ -51,7 +52,7 @@ type conductor struct {
 // flow is one worker and what the kernel says of its connection.
 type flow struct {
 	*engine.Worker
-	tcp     account.Flow
+	tcp     tcpinfo.Flow
 	running bool
 }
 
@@ -77,7 +78,7 @@ func newConductor(name, target string, port int, spec traffic.Spec, o ClientOpti
 	}
 	c.result = &traffic.Result{Test: spec.Test, Direction: spec.Direction, Streams: spec.Streams, Intervals: []traffic.Interval{}}
 	c.result.Ends.Local.Host = o.HostName
-	c.result.Ends.Local.Drops, c.result.Ends.Remote.Drops = []traffic.Drop{}, []traffic.Drop{}
+	c.result.Ends.Local.Drops, c.result.Ends.Remote.Drops = []drops.Drop{}, []drops.Drop{}
 	return c, nil
 }
 

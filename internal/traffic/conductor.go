@@ -7,8 +7,8 @@ import (
 
 	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/kernel/sys"
-	"github.com/linerate/linerate/internal/traffic/account"
 	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/echo"
@@ -111,7 +111,7 @@ type conductor struct {
 	parting   reading // when the workers were told to stop
 	binEdge   reading
 	series    []float64      // receive rate or transaction rate per bin, since the start or, once measured, since the mark
-	flows     []account.Flow // by worker
+	flows     []tcpinfo.Flow // by worker
 	parts     []part
 	onPart    func(part) // own interim results
 	index     int
@@ -139,7 +139,7 @@ func newConductor(spec Spec, near bool, s *channel.Session, sample func() (*host
 	return &conductor{
 		spec: spec, near: near, session: s, sample: sample, workers: side.workers, pinger: side.pinger, udp: side.udp, pathMTU: side.pathMTU, phase: p,
 		failed: make(chan error, len(side.workers)),
-		flows:  make([]account.Flow, len(side.workers)), started: make([]bool, len(side.workers)),
+		flows:  make([]tcpinfo.Flow, len(side.workers)), started: make([]bool, len(side.workers)),
 		onPart: func(part) {}, farParts: func(part) {},
 	}
 }

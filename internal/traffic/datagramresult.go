@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/linerate/linerate/internal/base/unit"
-	"github.com/linerate/linerate/internal/traffic/account"
+	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 )
 
@@ -79,7 +79,7 @@ func (r *Result) datagrams(spec Spec, near, far resultBody) {
 		loss := float64(r.UDP.Lost) / float64(r.UDP.Sent)
 		r.LossRatio = &loss
 	}
-	r.Losses = account.Merge(
+	r.Losses = drops.Merge(
 		explain(up, near, far),
 		explain(down, far, near),
 	)
@@ -132,15 +132,15 @@ func sumKnown(a, b *uint64) *uint64 {
 }
 
 // explain finds out where the packets of one direction died.
-func explain(counts DatagramCounts, sender, receiver resultBody) []Loss {
-	var own account.SocketDrops
+func explain(counts DatagramCounts, sender, receiver resultBody) []drops.Loss {
+	var own drops.SocketDrops
 	if sender.UDPSent != nil {
 		own.Sent = uint64(max(0, sender.UDPSent.SocketErrors))
 	}
 	if receiver.UDPReceived != nil {
 		own.Received = uint64(max(0, receiver.UDPReceived.SocketDrops))
 	}
-	return account.Losses(counts.Lost, own, sender.End.Counters, receiver.End.Counters)
+	return drops.Losses(counts.Lost, own, sender.End.Counters, receiver.End.Counters)
 }
 
 // pace fills in how well a rate was kept.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/stats"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/traffic/account"
+	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
@@ -19,7 +19,7 @@ const (
 
 // end sums up what this side saw and spent inside the window.
 func (c *conductor) end(name string) End {
-	e := End{Host: name, Drops: []Drop{}}
+	e := End{Host: name, Drops: []drops.Drop{}}
 	if c.window.before != nil && c.window.after != nil {
 		d := host.Sub(c.window.before, c.window.after)
 		e.CPUs = d.CPUs
@@ -35,7 +35,7 @@ func (c *conductor) end(name string) End {
 				e.Counters[name] = v
 			}
 		}
-		e.Drops = account.DropsWith(e.Counters, d.Drivers)
+		e.Drops = drops.Find(e.Counters, d.Drivers)
 	}
 	for i, w := range c.workers {
 		if w.Conn != nil && c.flows[i].Known() {

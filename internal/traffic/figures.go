@@ -4,7 +4,8 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/traffic/account"
+	"github.com/linerate/linerate/internal/host/drops"
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 )
 
 // Result is one entry of tests[] in linerate.measure/1. Throughput is payload counted at the receiver.
@@ -33,7 +34,7 @@ type Result struct {
 	VerifiedBytes        int64         `json:"verified_bytes,omitempty"` // of Bytes: compared with what was sent
 	UDP                  *Datagrams    `json:"udp,omitempty"`
 	Pacing               *Pacing       `json:"pacing,omitempty"`     // where a rate was asked for
-	Losses               []Loss        `json:"losses,omitempty"`     // where packets died; together they are UDP.Lost, to the packet
+	Losses               []drops.Loss  `json:"losses,omitempty"`     // where packets died; together they are UDP.Lost, to the packet
 	MTU                  *PathMTU      `json:"mtu,omitempty"`        // mtu
 	Load                 *LoadResult   `json:"load,omitempty"`       // load
 	OneWay               *OneWayResult `json:"one_way,omitempty"`    // ping of a far end that timestamps and numbers what it answers
@@ -86,25 +87,6 @@ type Pacing struct {
 	Gaps               *Distribution `json:"gaps,omitempty"`           // between the starts of successive sends, of all streams
 	Method             string        `json:"method,omitempty"`         // "user" (our own schedule) or "kernel" (SO_MAX_PACING_RATE)
 }
-
-// Loss is one place where packets of the test died.
-type Loss = account.Loss
-
-// The places of a [Loss], along the way of a packet.
-const (
-	SenderSocket      = account.SenderSocket
-	SenderConntrack   = account.SenderConntrack
-	SenderNeighbour   = account.SenderNeighbour
-	SenderQdisc       = account.SenderQdisc
-	SenderCard        = account.SenderCard
-	OnPath            = account.OnPath
-	ReceiverRing      = account.ReceiverRing
-	ReceiverCard      = account.ReceiverCard
-	ReceiverSoftnet   = account.ReceiverSoftnet
-	ReceiverConntrack = account.ReceiverConntrack
-	ReceiverNFQueue   = account.ReceiverNFQueue
-	ReceiverSocket    = account.ReceiverSocket
-)
 
 // PathMTU is the largest IP packet that passes unfragmented, found by trying.
 type PathMTU struct {
@@ -213,9 +195,9 @@ type End struct {
 	IRQSeconds            float64           `json:"irq_seconds,omitempty"`
 	Placement             []Placement       `json:"placement,omitempty"` // where the workers ran; absent: nowhere in particular
 	CPUs                  []host.CPUTimes   `json:"cpus,omitempty"`
-	Drops                 []Drop            `json:"drops"`
+	Drops                 []drops.Drop      `json:"drops"`
 	Counters              map[string]uint64 `json:"counters,omitempty"` // differences over the test, zero ones left out
-	TCP                   []TCPInfo         `json:"tcp,omitempty"`      // one per stream, last reading, differences over the measured part where cumulative
+	TCP                   []tcpinfo.TCPInfo `json:"tcp,omitempty"`      // one per stream, last reading, differences over the measured part where cumulative
 }
 
 // Placement is the CPU that one stream's worker was pinned to.
@@ -223,9 +205,3 @@ type Placement struct {
 	Stream int `json:"stream"` // index of the data connection
 	CPU    int `json:"cpu"`
 }
-
-// Drop is one place where packets of a host died, and how many.
-type Drop = account.Drop
-
-// TCPInfo is what the kernel says of one connection (struct tcp_info and socket options), in plain units.
-type TCPInfo = account.TCPInfo

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/linerate/linerate/internal/traffic/account"
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
@@ -46,7 +46,7 @@ func (r *Result) searched(found echo.PathMTU) {
 		if len(r.Ends.Remote.TCP) > 0 {
 			far := r.Ends.Remote.TCP[0]
 			m.MSSBytes, m.RemoteMSSBytes = smaller(m.MSSBytes, far.SndMSSBytes), far.OfferedMSS()
-			m.MSSClampedUp, m.MSSClampedDown = account.Clamped(near, far), account.Clamped(far, near)
+			m.MSSClampedUp, m.MSSClampedDown = tcpinfo.Clamped(near, far), tcpinfo.Clamped(far, near)
 		}
 	}
 	r.Method, r.MTU = found.Method, m

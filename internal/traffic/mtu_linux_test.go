@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/linerate/linerate/internal/traffic/account"
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
@@ -97,8 +97,8 @@ func TestClampedByAMiddlebox(t *testing.T) {
 				conn, err = net.Dial("tcp", listener.Addr().String())
 				return err
 			})
-			ends := []TCPInfo{infoOf(t, conn), infoOf(t, <-accepted)}
-			if up, down := account.Clamped(ends[0], ends[1]), account.Clamped(ends[1], ends[0]); up != c.up || down != c.down {
+			ends := []tcpinfo.TCPInfo{infoOf(t, conn), infoOf(t, <-accepted)}
+			if up, down := tcpinfo.Clamped(ends[0], ends[1]), tcpinfo.Clamped(ends[1], ends[0]); up != c.up || down != c.down {
 				t.Errorf("clamped up %v, down %v: %+v", up, down, ends)
 			}
 			if ends[0].OfferedMSS() != 1460 || ends[1].OfferedMSS() != 1460 {
@@ -109,7 +109,7 @@ func TestClampedByAMiddlebox(t *testing.T) {
 }
 
 // infoOf is what the kernel says of one end, which is closed.
-func infoOf(t *testing.T, conn net.Conn) TCPInfo {
+func infoOf(t *testing.T, conn net.Conn) tcpinfo.TCPInfo {
 	t.Helper()
 	if conn == nil {
 		t.Fatal("no connection")
@@ -123,7 +123,7 @@ func infoOf(t *testing.T, conn net.Conn) TCPInfo {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var f account.Flow
+	var f tcpinfo.Flow
 	f.Add(info, false)
 	f.Open()
 	f.Add(info, true)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/traffic/channel"
 	"github.com/linerate/linerate/internal/traffic/echo"
@@ -54,7 +55,7 @@ func TestMTUWithoutAnswer(t *testing.T) {
 
 func TestSearchedTellsWhatWasFound(t *testing.T) {
 	end := func(snd, adv, pmtu int) End {
-		return End{TCP: []TCPInfo{{SndMSSBytes: snd, AdvMSSBytes: adv, PMTUBytes: pmtu, TimestampsOK: true}}}
+		return End{TCP: []tcpinfo.TCPInfo{{SndMSSBytes: snd, AdvMSSBytes: adv, PMTUBytes: pmtu, TimestampsOK: true}}}
 	}
 	r := &Result{Ends: Ends{Local: end(1348, 1448, 1500), Remote: end(1208, 1448, 1500)}, LocalAddress: "192.0.2.1"}
 	r.searched(echo.PathMTU{

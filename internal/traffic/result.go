@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/base/stats"
-	"github.com/linerate/linerate/internal/traffic/account"
+	"github.com/linerate/linerate/internal/host/drops"
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
 // smallerSegments says that segments of the size asked for did not come about: TCP_MAXSEG only ever lowers what the path and the hosts agree on. Timestamps take
 // their bytes out of what was asked for, which is no news; 0 is not asked, or not known.
 func smallerSegments(asked, got int) string {
-	if got == 0 || got >= asked-account.TimestampBytes {
+	if got == 0 || got >= asked-tcpinfo.TimestampBytes {
 		return ""
 	}
 	return fmt.Sprintf("segments of %d bytes were asked for, and %d is the most that this path and both hosts take", asked, got)
@@ -33,7 +34,7 @@ func assemble(c *conductor, link Link, method string, started time.Time, far res
 		r.Intervals = []Interval{}
 	}
 	if r.Ends.Remote.Drops == nil {
-		r.Ends.Remote.Drops = []Drop{}
+		r.Ends.Remote.Drops = []drops.Drop{}
 	}
 	r.DurationSeconds = near.Seconds
 	r.RTT = c.distribution()

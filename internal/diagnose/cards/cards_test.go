@@ -9,8 +9,8 @@ import (
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/traffic/account"
 )
 
 // gigabit is a card with nothing wrong; change it.
@@ -76,7 +76,7 @@ func loadedBy(rate, lost float64, d traffic.Direction) func(*evidence.Span) {
 	return func(s *evidence.Span) {
 		segments := rate * 3 / 8 / 1448
 		r := &evidence.Run{Test: traffic.Stream, Direction: d, DurationSeconds: 3, Streams: 1, Bytes: int64(rate * 3 / 8), ThroughputBitsPerSec: rate}
-		r.Ends.Local.TCP = []account.TCPInfo{{Sender: true, BusySeconds: 3, SegsOut: uint64(segments), RetransSegs: uint64(segments * lost)}}
+		r.Ends.Local.TCP = []tcpinfo.TCPInfo{{Sender: true, BusySeconds: 3, SegsOut: uint64(segments), RetransSegs: uint64(segments * lost)}}
 		s.Run = r
 		x := s.Host.Interfaces[0]
 		s.End = &evidence.End{Name: s.Side, Host: s.Host, Card: &x}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/host/watch"
 	"github.com/linerate/linerate/internal/traffic"
 )
@@ -68,12 +69,12 @@ func (s seen) run() traffic.Result {
 		sent = uint64(s.rate / 8 * 3 / float64(mss) / float64(streams))
 	}
 	for range streams {
-		r.Ends.Local.TCP = append(r.Ends.Local.TCP, traffic.TCPInfo{
+		r.Ends.Local.TCP = append(r.Ends.Local.TCP, tcpinfo.TCPInfo{
 			Sender: true, BusySeconds: 3, RwndLimitedSeconds: 3 * s.rwnd, MeanRTTSeconds: s.rtt, MinRTTSeconds: s.base, MeanCwndBytes: cwnd, MaxSndWndBytes: 8 << 20,
 			SndMSSBytes: mss, SegsOut: sent, RetransSegs: s.again, ReorderSeen: s.reordered, DSACKDups: s.dsacks, PMTUBytes: pmtu, CongestionControl: control, SACKOK: true,
 			WScaleOK: true, SndBufBytes: 4 << 20,
 		})
-		r.Ends.Remote.TCP = append(r.Ends.Remote.TCP, traffic.TCPInfo{AdvMSSBytes: 1448, RcvBufBytes: 8 << 20})
+		r.Ends.Remote.TCP = append(r.Ends.Remote.TCP, tcpinfo.TCPInfo{AdvMSSBytes: 1448, RcvBufBytes: 8 << 20})
 	}
 	return r
 }

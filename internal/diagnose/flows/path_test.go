@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -30,9 +31,9 @@ func TestPolicer(t *testing.T) {
 		flood.Intervals[i].RetransmitsTotal = 45
 	}
 	dropped := policed.of(probes(evidence.ProbeStreams, policedMany))
-	dropped.Runs[1].Ends.Local.Drops = []traffic.Drop{{Place: "qdisc eth0", Total: 42}}
+	dropped.Runs[1].Ends.Local.Drops = []drops.Drop{{Place: "qdisc eth0", Total: 42}}
 	strangers := policed.of(probes(evidence.ProbeStreams, policedMany))
-	strangers.Runs[1].Ends.Remote.Drops = []traffic.Drop{{Place: "TcpExt.ListenOverflows", Total: 1574, Stage: "tcp"},
+	strangers.Runs[1].Ends.Remote.Drops = []drops.Drop{{Place: "TcpExt.ListenOverflows", Total: 1574, Stage: "tcp"},
 		{Place: "Udp.RcvbufErrors", Total: 900, Stage: "socket"}}
 	crowd := seen{rate: 19e6, rtt: 0.021, base: 0.0202, streams: 16, sent: 320, again: 20}
 	paced := seen{rate: 15.2e6, rtt: 0.0203, base: 0.0202, sent: 1900}.run()

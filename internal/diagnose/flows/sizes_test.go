@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/host/watch"
 	"github.com/linerate/linerate/internal/traffic"
 )
@@ -93,7 +94,7 @@ func TestMTUSmall(t *testing.T) {
 
 // upload is a connection that sent 30 Mb/s over 20 ms for three seconds.
 func upload(change func(*watch.Connection)) *evidence.Case {
-	c := watch.Connection{Memory: watch.Memory{SendLimitBytes: 4 << 20}, TCP: traffic.TCPInfo{
+	c := watch.Connection{Memory: watch.Memory{SendLimitBytes: 4 << 20}, TCP: tcpinfo.TCPInfo{
 		Sender: true, BusySeconds: 3, RTTSeconds: 0.0205, MinRTTSeconds: 0.0202, SndMSSBytes: 1448, CwndBytes: 75e3,
 		SegsOut: 8000, BytesAcked: 11.25e6, MaxSndWndBytes: 8 << 20,
 		CongestionControl: "reno",

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/host/watch"
 	"github.com/linerate/linerate/internal/traffic"
 )
@@ -84,7 +85,7 @@ func TestCongestionControlMismatch(t *testing.T) {
 
 // requests is a connection that sends each request in two pieces, 25 times a second.
 func requests(change func(*watch.Connection)) *evidence.Case {
-	c := watch.Connection{UnsentBytes: 100, UnackedBytes: 200, TCP: traffic.TCPInfo{
+	c := watch.Connection{UnsentBytes: 100, UnackedBytes: 200, TCP: tcpinfo.TCPInfo{
 		Sender: true, BusySeconds: 2.8, RTTSeconds: 0.0226, MinRTTSeconds: 0.0011, SndMSSBytes: 1448, SegsOut: 220, BytesAcked: 15000, BytesReceived: 14000,
 	}}
 	change(&c)
@@ -107,7 +108,7 @@ func TestDelayedACKs(t *testing.T) {
 		{"nothing unsent at that moment", requests(func(c *watch.Connection) { c.UnsentBytes = 0 }), evidence.Warning},
 		{"few requests", requests(func(c *watch.Connection) { c.TCP.BusySeconds, c.TCP.SegsOut = 0.6, 40 }), none},
 		{"idle", requests(func(c *watch.Connection) {
-			c.TCP = traffic.TCPInfo{MinRTTSeconds: 0.001, RTTSeconds: 0.04, SndMSSBytes: 1448}
+			c.TCP = tcpinfo.TCPInfo{MinRTTSeconds: 0.001, RTTSeconds: 0.04, SndMSSBytes: 1448}
 		}), none},
 		{"a bloated queue", requests(func(c *watch.Connection) { c.TCP.BytesAcked, c.TCP.SegsOut = 300*1448, 300 }), none},
 		{"a long path", requests(func(c *watch.Connection) { c.TCP.MinRTTSeconds = 0.020 }), none},
@@ -122,7 +123,7 @@ func TestDelayedACKs(t *testing.T) {
 
 // bursts is a connection that sends a megabyte each second over 160 ms and starts anew each time.
 func bursts(change func(*watch.Connection)) *evidence.Case {
-	c := watch.Connection{IdleSeconds: 0.3, TCP: traffic.TCPInfo{
+	c := watch.Connection{IdleSeconds: 0.3, TCP: tcpinfo.TCPInfo{
 		Sender: true, BusySeconds: 2.2, RTTSeconds: 0.082, MinRTTSeconds: 0.0805, SndMSSBytes: 1448, CwndBytes: 700e3, SegsOut: 2100, BytesAcked: 3e6,
 	}}
 	change(&c)

@@ -7,8 +7,8 @@ import (
 
 	"github.com/linerate/linerate/internal/change/knob"
 	"github.com/linerate/linerate/internal/diagnose/evidence"
+	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/traffic/account"
 )
 
 // flowOf makes a flow of one more run between the hosts of a case, with the idle round trip of that case.
@@ -81,7 +81,7 @@ func hostDrops(f *evidence.Flow) (total float64, where string) {
 	var worst uint64
 	for _, e := range []evidence.End{f.Sender, f.Receiver} {
 		for _, d := range e.Run.Drops {
-			if d.Stage == account.Socket || strings.HasPrefix(d.Place, "TcpExt.Listen") || strings.HasPrefix(d.Place, "TcpExt.TCPReqQFull") {
+			if d.Stage == drops.Socket || strings.HasPrefix(d.Place, "TcpExt.Listen") || strings.HasPrefix(d.Place, "TcpExt.TCPReqQFull") {
 				continue
 			}
 			total += float64(d.Total)

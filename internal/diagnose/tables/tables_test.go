@@ -10,9 +10,9 @@ import (
 
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/host/watch"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/traffic/account"
 )
 
 // counters are those of a span.
@@ -90,7 +90,7 @@ func destination(ports, waiting int) func(*evidence.Span) {
 
 // reader is a connection with so much in its buffer, of which so much was read in the span.
 func reader(unread, limit int64, read uint64) func(*evidence.Span) {
-	c := watch.Connection{Local: local, Remote: peer, UnreadBytes: unread, TCP: account.TCPInfo{BytesReceived: read},
+	c := watch.Connection{Local: local, Remote: peer, UnreadBytes: unread, TCP: tcpinfo.TCPInfo{BytesReceived: read},
 		Memory: watch.Memory{ReceiveBytes: unread + unread/20, ReceiveLimitBytes: limit}}
 	return sockets(func(s *watch.Sockets) { s.Connections = append(s.Connections, c) })
 }
@@ -98,7 +98,7 @@ func reader(unread, limit int64, read uint64) func(*evidence.Span) {
 // writer is a connection that had data in flight for so long.
 func writer(acked uint64, busySeconds float64, appLimited bool, unsent int64) func(*evidence.Span) {
 	c := watch.Connection{Local: local, Remote: peer, UnsentBytes: unsent,
-		TCP: account.TCPInfo{Sender: true, BytesAcked: acked, BusySeconds: busySeconds, AppLimited: appLimited, SegsOut: acked / 1448}}
+		TCP: tcpinfo.TCPInfo{Sender: true, BytesAcked: acked, BusySeconds: busySeconds, AppLimited: appLimited, SegsOut: acked / 1448}}
 	return sockets(func(s *watch.Sockets) { s.Connections = append(s.Connections, c) })
 }
 

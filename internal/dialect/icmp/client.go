@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/echo"
 	"github.com/linerate/linerate/internal/traffic/engine"
@@ -39,7 +40,7 @@ func Run(ctx context.Context, name string, spec traffic.Spec, o ClientOptions) (
 	r := &traffic.Result{
 		Test: spec.Test, Direction: traffic.Up, Streams: 1, StartTime: time.Now(), Intervals: []traffic.Interval{},
 		LocalAddress: sourceTo(to), RemoteAddress: to.String(),
-		Ends: traffic.Ends{Local: traffic.End{Host: o.HostName, Drops: []traffic.Drop{}}, Remote: traffic.End{Drops: []traffic.Drop{}}},
+		Ends: traffic.Ends{Local: traffic.End{Host: o.HostName, Drops: []drops.Drop{}}, Remote: traffic.End{Drops: []drops.Drop{}}},
 	}
 	test := ping
 	if spec.Test == traffic.MTU {

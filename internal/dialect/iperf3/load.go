@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/kernel/sys"
-	"github.com/linerate/linerate/internal/traffic/account"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
@@ -33,7 +33,7 @@ type flow struct {
 	sender   *datagram.Sender   // of UDP
 	receiver *datagram.Receiver // of UDP
 
-	tcp  account.Flow // what the kernel says of the connection
+	tcp  tcpinfo.Flow // what the kernel says of the connection
 	mark tally        // what had been counted when the measured part began
 }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/linerate/linerate/internal/base/unit"
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/traffic/account"
+	"github.com/linerate/linerate/internal/host/drops"
 )
 
 // maxOutputLines bounds what is kept for clients that ask for the server's output: an hour of it.
@@ -137,7 +137,7 @@ func (t *session) drops() string {
 	}
 	var b strings.Builder
 	counted := host.Sub(t.before, after)
-	for i, d := range account.DropsWith(counted.Values, counted.Drivers) {
+	for i, d := range drops.Find(counted.Values, counted.Drivers) {
 		if i == 3 {
 			break // the worst are enough for one line
 		}

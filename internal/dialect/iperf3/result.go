@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/traffic"
-	"github.com/linerate/linerate/internal/traffic/account"
 	"github.com/linerate/linerate/internal/traffic/datagram"
 )
 
@@ -21,7 +21,7 @@ func (c *client) result() *traffic.Result {
 		Test: s.Test, Direction: s.Direction, StartTime: c.startedAt, Streams: s.Streams,
 		WarmUpSeconds: c.load.marked.Seconds(), DurationSeconds: (c.end.at - c.load.marked).Seconds(),
 		Intervals: c.intervals, LocalAddress: c.local.WithZone("").String(), RemoteAddress: c.remote.WithZone("").String(),
-		Ends: traffic.Ends{Local: c.localEnd(), Remote: traffic.End{Drops: []traffic.Drop{}}},
+		Ends: traffic.Ends{Local: c.localEnd(), Remote: traffic.End{Drops: []drops.Drop{}}},
 	}
 	r.Warnings = c.warnings
 	if c.load.p.Omit == 0 {
@@ -149,7 +149,7 @@ func (c *client) connections(r *traffic.Result) {
 func (c *client) datagrams(r *traffic.Result) {
 	var up, down traffic.DatagramCounts
 	var duplicates, reordered uint64
-	var own [2]account.SocketDrops
+	var own [2]drops.SocketDrops
 	var batch datagram.Batch
 	untold := false
 	for _, f := range c.load.flows {
@@ -188,17 +188,17 @@ func (c *client) datagrams(r *traffic.Result) {
 	switch c.spec.Direction {
 	case traffic.Up:
 		r.UDP.DatagramCounts = up
-		r.Losses = account.Losses(up.Lost, own[0], counters, nil)
+		r.Losses = drops.Losses(up.Lost, own[0], counters, nil)
 	case traffic.Down:
 		r.UDP.DatagramCounts = down
-		r.Losses = account.Losses(down.Lost, own[1], nil, counters)
+		r.Losses = drops.Losses(down.Lost, own[1], nil, counters)
 	default:
 		r.UDP.DatagramCounts = traffic.DatagramCounts{
 			Sent: up.Sent + down.Sent, Received: up.Received + down.Received, Lost: up.Lost + down.Lost,
 			JitterSeconds: (up.JitterSeconds + down.JitterSeconds) / 2,
 		}
 		r.UDP.Up, r.UDP.Down = &up, &down
-		r.Losses = account.Merge(account.Losses(up.Lost, own[0], counters, nil), account.Losses(down.Lost, own[1], nil, counters))
+		r.Losses = drops.Merge(drops.Losses(up.Lost, own[0], counters, nil), drops.Losses(down.Lost, own[1], nil, counters))
 	}
 	total := r.UDP.DatagramCounts
 	if total.Sent > 0 {
@@ -256,7 +256,7 @@ func (c *client) pacing(r *traffic.Result) {
 
 // localEnd is what this host spent and dropped.
 func (c *client) localEnd() traffic.End {
-	e := traffic.End{Host: c.o.HostName, Drops: []traffic.Drop{}}
+	e := traffic.End{Host: c.o.HostName, Drops: []drops.Drop{}}
 	for _, f := range c.load.flows {
 		if f.worker.CPU >= 0 {
 			e.Placement = append(e.Placement, traffic.Placement{Stream: f.index, CPU: f.worker.CPU})
@@ -272,7 +272,7 @@ func (c *client) localEnd() traffic.End {
 			e.Counters[name] = v
 		}
 	}
-	e.Drops = account.DropsWith(e.Counters, d.Drivers)
+	e.Drops = drops.Find(e.Counters, d.Drivers)
 	// The counters are read around the whole test. Of the time outside the measured part the same share is taken off.
 	share := 1.0
 	if inside := (c.end.at - c.load.marked).Seconds(); inside > 0 && d.Seconds > inside {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/engine"
@@ -94,7 +95,7 @@ func run(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
 	m := &meter{spec: spec, sample: o.Sample, phase: &engine.Phase{}, progress: progress}
 	r := &traffic.Result{
 		Test: spec.Test, Direction: spec.Direction, Streams: spec.Streams, WarmUpSeconds: spec.WarmUp.Seconds(), Intervals: []traffic.Interval{},
-		Ends: traffic.Ends{Local: traffic.End{Host: o.HostName, Drops: []traffic.Drop{}}, Remote: traffic.End{Drops: []traffic.Drop{}}},
+		Ends: traffic.Ends{Local: traffic.End{Host: o.HostName, Drops: []drops.Drop{}}, Remote: traffic.End{Drops: []drops.Drop{}}},
 	}
 	defer func() {
 		for _, w := range m.workers {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/kernel/sys"
 	"github.com/linerate/linerate/internal/traffic"
 	"github.com/linerate/linerate/internal/traffic/engine"
@@ -127,7 +128,7 @@ func measure(ctx context.Context, target string, spec traffic.Spec, o ClientOpti
 	r := &Report{Result: &traffic.Result{
 		Test: spec.Test, Direction: spec.Direction, Streams: 1, Method: s.method(), WarmUpSeconds: spec.WarmUp.Seconds(),
 		RemoteAddress: to.Addr().WithZone("").String(), StartTime: time.Now(), Intervals: []traffic.Interval{},
-		Ends: traffic.Ends{Local: traffic.End{Host: o.HostName, Drops: []traffic.Drop{}}, Remote: traffic.End{Drops: []traffic.Drop{}}},
+		Ends: traffic.Ends{Local: traffic.End{Host: o.HostName, Drops: []drops.Drop{}}, Remote: traffic.End{Drops: []drops.Drop{}}},
 	}}
 	s.emit = func(i traffic.Interval) {
 		r.Intervals = append(r.Intervals, i)

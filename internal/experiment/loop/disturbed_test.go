@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -11,7 +12,7 @@ import (
 func carried(foreign uint64, edit func(*traffic.Result)) *traffic.Result {
 	return streamResult(func(r *traffic.Result) {
 		r.DurationSeconds, r.Bytes, r.MSSBytes = 1, 100e6, 1000
-		r.Ends.Local.TCP = []traffic.TCPInfo{{Sender: true, SegsOut: 100_000, SegsIn: 50_000}}
+		r.Ends.Local.TCP = []tcpinfo.TCPInfo{{Sender: true, SegsOut: 100_000, SegsIn: 50_000}}
 		r.Ends.Remote.TCP = nil
 		r.Ends.Local.Counters = map[string]uint64{"nic.eth0.tx_bytes": 108e6 + foreign, "nic.eth0.rx_bytes": 4e6, "nic.eth9.tx_bytes": 900e6}
 		r.Ends.Remote.Counters = map[string]uint64{"nic.eth1.rx_bytes": 108e6 + foreign}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/kernel/procfs"
 	"github.com/linerate/linerate/internal/traffic"
 )
@@ -78,7 +79,7 @@ func assembleLoad(spec traffic.Spec, phases []*traffic.Result) (*traffic.Result,
 	// What is absent of the whole: a throughput, since the sum over phases would be of nothing, and connections, which were others in each.
 	r := &traffic.Result{
 		Test: traffic.Load, Direction: traffic.Up, Method: idle.Method, StartTime: idle.StartTime, Streams: spec.Streams, Load: l, Intervals: []traffic.Interval{},
-		Ends: traffic.Ends{Local: traffic.End{Host: idle.Ends.Local.Host, Drops: []traffic.Drop{}}, Remote: traffic.End{Host: idle.Ends.Remote.Host, Drops: []traffic.Drop{}}},
+		Ends: traffic.Ends{Local: traffic.End{Host: idle.Ends.Local.Host, Drops: []drops.Drop{}}, Remote: traffic.End{Host: idle.Ends.Remote.Host, Drops: []drops.Drop{}}},
 	}
 	var worse *traffic.Result
 	for i, p := range phases {
@@ -186,13 +187,13 @@ func addEnd(e *traffic.End, o traffic.End) {
 		}
 	}
 	for _, d := range o.Drops {
-		if i := slices.IndexFunc(e.Drops, func(x traffic.Drop) bool { return x.Place == d.Place }); i >= 0 {
+		if i := slices.IndexFunc(e.Drops, func(x drops.Drop) bool { return x.Place == d.Place }); i >= 0 {
 			e.Drops[i].Total += d.Total
 		} else {
 			e.Drops = append(e.Drops, d)
 		}
 	}
-	slices.SortFunc(e.Drops, func(a, b traffic.Drop) int {
+	slices.SortFunc(e.Drops, func(a, b drops.Drop) int {
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Place, b.Place))
 	})
 	for _, c := range o.CPUs {

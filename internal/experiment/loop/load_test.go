@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -47,7 +48,7 @@ func TestLoadPhasesAreTestsOfTheirOwn(t *testing.T) {
 func loadResults() []*traffic.Result {
 	retransmits := uint64(3)
 	end := traffic.End{
-		Host: "a", CPUSeconds: 1, Counters: map[string]uint64{"qdisc.eth0.drops": 2, "conntrack.max": 100}, Drops: []traffic.Drop{{Place: "qdisc.eth0.drops", Total: 2}},
+		Host: "a", CPUSeconds: 1, Counters: map[string]uint64{"qdisc.eth0.drops": 2, "conntrack.max": 100}, Drops: []drops.Drop{{Place: "qdisc.eth0.drops", Total: 2}},
 		CPUs: []host.CPUTimes{{CPU: -1, User: 1, Idle: 1}},
 	}
 	loaded := func(mean, p90, rate float64) *traffic.Result {

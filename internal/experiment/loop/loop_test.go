@@ -16,6 +16,8 @@ import (
 	"github.com/linerate/linerate/internal/experiment/goal"
 	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/drops"
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -25,10 +27,10 @@ func streamResult(edit func(*traffic.Result)) *traffic.Result {
 		Ends: traffic.Ends{
 			Local: traffic.End{
 				CPUSecondsPerGigabyte: 0.5,
-				TCP:                   []traffic.TCPInfo{{Sender: true, SegsOut: 1000, RetransSegs: 10, MeanRTTSeconds: 0.03, MinRTTSeconds: 0.02}},
-				Drops:                 []traffic.Drop{{Place: "qdisc.eth0.drops", Total: 4}},
+				TCP:                   []tcpinfo.TCPInfo{{Sender: true, SegsOut: 1000, RetransSegs: 10, MeanRTTSeconds: 0.03, MinRTTSeconds: 0.02}},
+				Drops:                 []drops.Drop{{Place: "qdisc.eth0.drops", Total: 4}},
 			},
-			Remote: traffic.End{CPUSecondsPerGigabyte: 1.5, TCP: []traffic.TCPInfo{{SegsOut: 500}}},
+			Remote: traffic.End{CPUSecondsPerGigabyte: 1.5, TCP: []tcpinfo.TCPInfo{{SegsOut: 500}}},
 		},
 	}
 	if edit != nil {

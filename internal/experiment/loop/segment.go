@@ -3,6 +3,7 @@ package loop
 import (
 	"time"
 
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -41,7 +42,7 @@ func roundTrip(v *Verdict) time.Duration {
 	}
 	var least float64
 	for _, r := range v.Runs {
-		for _, t := range append(append([]traffic.TCPInfo{}, r.Ends.Local.TCP...), r.Ends.Remote.TCP...) {
+		for _, t := range append(append([]tcpinfo.TCPInfo{}, r.Ends.Local.TCP...), r.Ends.Remote.TCP...) {
 			if t.Sender && t.MinRTTSeconds > 0 && (least == 0 || t.MinRTTSeconds < least) {
 				least = t.MinRTTSeconds
 			}

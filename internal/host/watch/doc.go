@@ -7,9 +7,9 @@
 // that a verdict without a peer needs: the pause is slept, so that what is watched is the host and not the watcher.
 //
 // A [Span] has differences only: counters ([host.Sub]), a [CPU] for each processor, a [CardInterrupt] for each interrupt of a card, the places
-// where packets died ([account.Drop]), and [Sockets]. Sockets are bounded: those with most bytes moved or waiting, the fullest queues or most drops are kept,
+// where packets died ([drops.Drop]), and [Sockets]. Sockets are bounded: those with most bytes moved or waiting, the fullest queues or most drops are kept,
 // and how many there were is told. No more than 65536 of a kind are looked at, for no longer than 150 ms; on a host with more those looked at are a sample. What
-// one connection did is an [account.TCPInfo] like that of a test's own connection, so that one rule judges both.
+// one connection did is an [tcpinfo.TCPInfo] like that of a test's own connection, so that one rule judges both.
 //
 // # Units
 //

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/kernel/nl"
-	"github.com/linerate/linerate/internal/traffic/account"
 )
 
 // TestDroppedOnce: a datagram that a queueing discipline refuses is counted by the discipline, by IP and by UDP, and is told once.
@@ -58,7 +58,7 @@ func TestDroppedOnce(t *testing.T) {
 	}
 	for _, d := range s.Drops {
 		// Neighbours, softnet and the like are of the whole machine, where others are at work.
-		if d.Stage == account.IP || d.Stage == account.Socket || d.Stage == account.Qdisc && (d.Place != "qdisc.near0.drops" || d.Total != lost) {
+		if d.Stage == drops.IP || d.Stage == drops.Socket || d.Stage == drops.Qdisc && (d.Place != "qdisc.near0.drops" || d.Total != lost) {
 			t.Errorf("told as well: %+v", d)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/kernel/nl"
-	"github.com/linerate/linerate/internal/traffic/account"
 )
 
 // inNetNS runs f in a network namespace of its own with a loopback, on a thread that ends with it.
@@ -193,11 +193,11 @@ func TestOverflows(t *testing.T) {
 	if d := s.Sockets.Datagrams[0]; d.Local.Port() != 5004 || d.Memory.Drops != uint64(sent-got) || got == 0 || got == sent || d.New {
 		t.Errorf("%d of %d came: %+v", got, sent, d)
 	}
-	told := make(map[account.Stage]uint64)
+	told := make(map[drops.Stage]uint64)
 	for _, d := range s.Drops {
 		told[d.Stage] += d.Total
 	}
-	if told[account.TCP] != s.Counters.Values["TcpExt.ListenDrops"] || told[account.Socket] != uint64(sent-got) {
+	if told[drops.TCP] != s.Counters.Values["TcpExt.ListenDrops"] || told[drops.Socket] != uint64(sent-got) {
 		t.Errorf("told by stage %v of %+v", told, s.Drops)
 	}
 	if l := s.Sockets.Listeners; len(l) != 1 || l[0].Queued != 2 || l[0].Limit != 1 || l[0].Drops == 0 || l[0].Drops != s.Counters.Values["TcpExt.ListenDrops"] {

@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/traffic/account"
+	"github.com/linerate/linerate/internal/host/drops"
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 )
 
 // MaxDuration is the longest that [Host] watches. A verdict without a peer is promised within five seconds, and what happens less often than that is for
@@ -27,7 +28,7 @@ type Span struct {
 	Counters   *host.Counters  `json:"counters"`
 	CPUs       []CPU           `json:"cpus"`                 // by number, without the sum
 	Interrupts []CardInterrupt `json:"interrupts,omitempty"` // of cards, those that came; by interface and number
-	Drops      []account.Drop  `json:"drops"`
+	Drops      []drops.Drop    `json:"drops"`
 	// Sockets is nil where they were not asked for or the kernel does not tell; Warnings then say why.
 	Sockets  *Sockets `json:"sockets,omitempty"`
 	Warnings []string `json:"warnings,omitempty"` // what could not be read, one sentence each
@@ -93,7 +94,7 @@ type Connection struct {
 	New bool `json:"new,omitempty"`
 	// TCP says what it did; Sender: more bytes went than came. Means and the largest window are of the last reading, and what the program set for
 	// its unsent data (TCP_NOTSENT_LOWAT) is not known.
-	TCP account.TCPInfo `json:"tcp"`
+	TCP tcpinfo.TCPInfo `json:"tcp"`
 	// UnreadBytes arrived and wait for the program (Recv-Q of ss); UnackedBytes are written and not acknowledged (Send-Q), UnsentBytes those of them not yet sent.
 	UnreadBytes  int64 `json:"unread_bytes"`
 	UnackedBytes int64 `json:"unacked_bytes"`

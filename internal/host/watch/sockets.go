@@ -6,10 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/kernel/nl/sockdiag"
 	"github.com/linerate/linerate/internal/kernel/sys"
-	"github.com/linerate/linerate/internal/traffic/account"
-	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
 // The bounds of one reading of the sockets. A connection with its tcp_info takes some 5 µs (measured with 15 000 of them, Linux 6.18), so that a host with a million
@@ -19,7 +18,7 @@ const (
 	socketTime = 150 * time.Millisecond // for each kind
 )
 
-// mark is what is needed of a connection to subtract from it later: the counters of its tcp_info that [account.Flow] subtracts. It is a fourth of all of it, and a busy
+// mark is what is needed of a connection to subtract from it later: the counters of its tcp_info that [tcpinfo.Flow] subtracts. It is a fourth of all of it, and a busy
 // host has tens of thousands.
 type mark struct {
 	busyMicros, rwndMicros, sndbufMicros                    uint64
@@ -202,10 +201,10 @@ func byBytes(a, b candidate) int { return cmp.Compare(b.bytes, a.bytes) }
 func (c candidate) report() Connection {
 	s := &c.socket
 	// The two readings are the edges of the window in which [account] counts.
-	flow := account.Flow{Last: c.was.info()}
+	flow := tcpinfo.Flow{Last: c.was.info()}
 	flow.Open()
 	flow.Add(s.Info, true)
-	flow.Shut(engine.Buffers{SendBytes: int64(s.Memory.SendLimit), ReceiveBytes: int64(s.Memory.ReceiveLimit), Congestion: s.Congestion})
+	flow.Shut(tcpinfo.Buffers{SendBytes: int64(s.Memory.SendLimit), ReceiveBytes: int64(s.Memory.ReceiveLimit), Congestion: s.Congestion})
 	tcp := flow.Report(false)
 	tcp.Sender = tcp.BytesAcked >= tcp.BytesReceived
 	return Connection{

@@ -6,15 +6,15 @@ import (
 	"strconv"
 
 	"github.com/linerate/linerate/internal/host"
+	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/host/nicstat"
-	"github.com/linerate/linerate/internal/traffic/account"
 )
 
 // span gives what happened between two readings of one host, but for its sockets.
 func span(before, after *host.Counters, then, now interrupts) *Span {
 	d := host.Sub(before, after)
 	d.Warnings = nil // They are those of the span.
-	s := &Span{Seconds: d.Seconds, Counters: d, Drops: account.DropsWith(d.Values, d.Drivers)}
+	s := &Span{Seconds: d.Seconds, Counters: d, Drops: drops.Find(d.Values, d.Drivers)}
 	s.Interrupts = subInterrupts(then, now)
 	s.CPUs = processors(d, s.Interrupts)
 	return s

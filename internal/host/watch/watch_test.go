@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/linerate/linerate/internal/host"
-	"github.com/linerate/linerate/internal/traffic/account"
+	"github.com/linerate/linerate/internal/host/drops"
 )
 
 func TestSpan(t *testing.T) {
@@ -58,7 +58,7 @@ func TestSpan(t *testing.T) {
 		t.Errorf("%v s, %v", got.Seconds, got.Counters.Values)
 	}
 	// The driver's own counters are understood, because the reading says whose they are.
-	if d := cmp.Diff([]account.Drop{{Place: "ethtool.eth0.rx_queue_0_drops", Total: 4, Stage: account.Ring}}, got.Drops); d != "" {
+	if d := cmp.Diff([]drops.Drop{{Place: "ethtool.eth0.rx_queue_0_drops", Total: 4, Stage: drops.Ring}}, got.Drops); d != "" {
 		t.Errorf("drops (-want +got):\n%s", d)
 	}
 	wantCPUs := []CPU{{CPUTimes: host.CPUTimes{CPU: 1, SoftIRQ: 1}, NetRx: 60, Packets: 900, Dropped: 2, Interrupts: 10}}

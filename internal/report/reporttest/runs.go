@@ -3,6 +3,7 @@ package reporttest
 import (
 	"math"
 
+	"github.com/linerate/linerate/internal/host/drops"
 	"github.com/linerate/linerate/internal/traffic"
 )
 
@@ -30,13 +31,13 @@ func measured() map[string]traffic.Result {
 	udp.UDP = &traffic.Datagrams{DatagramCounts: traffic.DatagramCounts{Sent: 40000, Received: 39500, Lost: 500, Duplicates: new(uint64(6)), Reordered: new(uint64(14)), JitterSeconds: 12e-6},
 		Batch: "gso", Up: &one, Down: &one}
 	udp.Pacing = &traffic.Pacing{TargetBitsPerSec: 100e6, AchievedBitsPerSec: 99.9e6, Gaps: spread(112e-6), Method: "own"}
-	udp.Losses = []traffic.Loss{
-		{Place: traffic.ReceiverSocket, Packets: 300, Source: "SO_RXQ_OVFL"}, {Place: traffic.SenderQdisc, Packets: 50, Source: "qdisc.eth0.drops"},
-		{Place: traffic.OnPath, Packets: 150},
+	udp.Losses = []drops.Loss{
+		{Place: drops.ReceiverSocket, Packets: 300, Source: "SO_RXQ_OVFL"}, {Place: drops.SenderQdisc, Packets: 50, Source: "qdisc.eth0.drops"},
+		{Place: drops.OnPath, Packets: 150},
 	}
 	mtu := base(traffic.MTU)
 	mtu.Method, mtu.MTU = "icmp echo", &traffic.PathMTU{UpBytes: 1400, BlackHoleUp: true, LocalMTUBytes: 1500, RemoteMTUBytes: 9000, ReportedMTUBytes: 1400, MSSBytes: 1348, LocalMSSBytes: 1460, RemoteMSSBytes: 8960, MSSClampedUp: true}
-	mtu.Ends.Local.Drops = []traffic.Drop{{Place: "Ip.OutDiscards", Total: 24}} // its own packets that were too large: told of the path, not as lost
+	mtu.Ends.Local.Drops = []drops.Drop{{Place: "Ip.OutDiscards", Total: 24}} // its own packets that were too large: told of the path, not as lost
 	load := base(traffic.Load)
 	load.Method, load.RTT = "icmp echo", spread(0.02)
 	load.Load = &traffic.LoadResult{Idle: spread(0.02), Up: spread(0.12), Down: spread(0.04), Both: spread(0.1), BothBitsPerSec: 100e6, UpBitsPerSec: 20e6, DownBitsPerSec: 90e6, AddedSeconds: 0.1, RoundTripsPerMinute: 500}
@@ -66,7 +67,7 @@ func measured() map[string]traffic.Result {
 	crr.Confidence = &traffic.Confidence{Rounds: 4, Mean: 9800, Low: 9700, High: 9900, HalfWidthRatio: 0.0102, Reached: true}
 	// A reflector that counts, with clocks that are known to be right on the way up only; and it tells nothing of its own host.
 	ping := base(traffic.Ping)
-	ping.Method, ping.RTT, ping.LossRatio, ping.Ends.Remote = "stamp, unauthenticated", spread(0.02), new(0.02), traffic.End{Drops: []traffic.Drop{}}
+	ping.Method, ping.RTT, ping.LossRatio, ping.Ends.Remote = "stamp, unauthenticated", spread(0.02), new(0.02), traffic.End{Drops: []drops.Drop{}}
 	ping.UDP = &traffic.Datagrams{DatagramCounts: traffic.DatagramCounts{Sent: 100, Received: 98, Lost: 2, JitterSeconds: 12e-6}}
 	ping.OneWay = &traffic.OneWayResult{
 		Up:   traffic.OneWay{Delay: spread(0.01), DelayErrorSeconds: 2e-6, DelayVariation: spread(80e-6), Lost: new(uint64(2))},

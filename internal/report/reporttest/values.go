@@ -13,6 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/experiment/tune"
 	"github.com/linerate/linerate/internal/host"
 	"github.com/linerate/linerate/internal/host/ceiling"
+	"github.com/linerate/linerate/internal/host/drops"
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/report"
 	"github.com/linerate/linerate/internal/traffic"
 )
@@ -55,8 +57,8 @@ func Tests() []traffic.Result {
 		RTT: &traffic.Distribution{Count: 300, Min: 0.0201, Mean: 0.0204, P50: 0.0204, P90: 0.0206, P99: 0.0211, P999: 0.0213, Max: 0.0214, StdDev: 0.0001},
 		Ends: traffic.Ends{
 			Local: traffic.End{Host: "near", CPUSeconds: 0.4, CPUSecondsPerGigabyte: 4.61, CPUs: []host.CPUTimes{{CPU: -1, User: 0.1, System: 0.3, Idle: 5.6}},
-				TCP: []traffic.TCPInfo{{Sender: true, BusySeconds: 3, RwndLimitedSeconds: 2.8, WScaleOK: true}}},
-			Remote: traffic.End{Host: "far", CPUSeconds: 0.2, CPUSecondsPerGigabyte: 2.3, Drops: []traffic.Drop{{Place: "softnet.dropped", Total: 12}}, Counters: map[string]uint64{"softnet.dropped": 12}},
+				TCP: []tcpinfo.TCPInfo{{Sender: true, BusySeconds: 3, RwndLimitedSeconds: 2.8, WScaleOK: true}}},
+			Remote: traffic.End{Host: "far", CPUSeconds: 0.2, CPUSecondsPerGigabyte: 2.3, Drops: []drops.Drop{{Place: "softnet.dropped", Total: 12}}, Counters: map[string]uint64{"softnet.dropped": 12}},
 		},
 		Warnings: []string{"2 % of the processor time was stolen"},
 	}

@@ -14,14 +14,6 @@ type ConnOptions struct {
 	LocalPort         int     // only before connect; 0: the kernel chooses
 }
 
-// Buffers is what a socket's buffers and algorithms are, for the evidence; zero values are not known.
-type Buffers struct {
-	SendBytes, ReceiveBytes int64 // SO_SNDBUF and SO_RCVBUF as the kernel keeps them
-	Congestion              string
-	// UnsentBytes is the bound that this end was set for what it queues before the congestion window admits it (TCP_NOTSENT_LOWAT), at any time so far; 0: none.
-	UnsentBytes int64
-}
-
 // wakeEvery bounds the sleep of a blocking call, so that a worker on a stalled connection sees the end of the test even if the shutdown that
 // should wake it came before the call. It costs nothing while data flow.
 const wakeEvery = 200 * time.Millisecond

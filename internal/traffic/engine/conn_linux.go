@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
@@ -226,8 +227,8 @@ func (c *Conn) Info() (sys.TCPInfo, error) {
 }
 
 // Buffers tells what socket options say; what cannot be read stays zero.
-func (c *Conn) Buffers() Buffers {
-	b := Buffers{UnsentBytes: c.unsent.Load()}
+func (c *Conn) Buffers() tcpinfo.Buffers {
+	b := tcpinfo.Buffers{UnsentBytes: c.unsent.Load()}
 	if n, err := sys.SendBufferBytes(c.fd); err == nil {
 		b.SendBytes = int64(n)
 	}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
@@ -130,4 +131,4 @@ func (c *Conn) Close() {
 func (c *Conn) Info() (sys.TCPInfo, error) { return sys.ReadTCPInfo(-1) }
 
 // Buffers knows nothing: package net shows no buffer sizes.
-func (c *Conn) Buffers() Buffers { return Buffers{} }
+func (c *Conn) Buffers() tcpinfo.Buffers { return tcpinfo.Buffers{} }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/linerate/linerate/internal/host/tcpinfo"
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
@@ -54,7 +55,7 @@ func TestOptionsBeforeTheHandshake(t *testing.T) {
 	}
 	defer far.Close()
 	// Twice what was asked for, as socket(7) says; and ten milliseconds of the pacing rate.
-	if d := cmp.Diff(Buffers{SendBytes: 100_000, ReceiveBytes: 100_000, Congestion: "reno", UnsentBytes: int64(o.PacingBytesPerSec / 100)}, near.Buffers()); d != "" {
+	if d := cmp.Diff(tcpinfo.Buffers{SendBytes: 100_000, ReceiveBytes: 100_000, Congestion: "reno", UnsentBytes: int64(o.PacingBytesPerSec / 100)}, near.Buffers()); d != "" {
 		t.Errorf("near (-want +got):\n%s", d)
 	}
 	if b := far.Buffers(); b.SendBytes != 200_000 || b.ReceiveBytes != 200_000 {

@@ -1,4 +1,4 @@
-package account
+package drops
 
 import (
 	"cmp"
@@ -44,15 +44,17 @@ func (d Drop) PerGigabyte(bytes uint64) float64 {
 	return float64(d.Total) / (float64(bytes) / 1e9)
 }
 
-// Drops lists the places where packets died, the worst first, by the counters of a host (a difference); it is never nil. No packet is told twice: where the
-// kernel or a driver counts one in two counters, the more exact of them is believed and the other told without it. Where it cannot be known how
-// much two counters share, the larger alone is told. So the sum is what died at least.
+// Find lists the places where packets died, the worst first; the list is never nil. counters is the
+// difference of a host's counters over a time; drivers names the driver of each interface, so that the
+// driver's own counters are understood too (nil: standard counters only).
 //
-// Errors (crc, frame, length) are losses as well, but of the cable, and packets that nobody was waiting for are missed by nobody: neither is told.
-func Drops(counters map[string]uint64) []Drop { return DropsWith(counters, nil) }
-
-// DropsWith is [Drops] for interfaces whose drivers are known, by name of the interface: it understands the drivers' own counters too.
-func DropsWith(counters map[string]uint64, drivers map[string]string) []Drop {
+// No packet is counted twice. Where the kernel or a driver counts one packet in two counters, the more
+// exact one is believed and subtracted from the other. Where the overlap of two counters is unknown,
+// only the larger one is reported, so the sum is a lower bound.
+//
+// Errors (crc, frame, length) are losses too, but of the cable; packets without a listener are missed by
+// no program. Neither is reported.
+func Find(counters map[string]uint64, drivers map[string]string) []Drop {
 	l := ledger{counters: counters, drivers: drivers, found: []Drop{}}
 	l.cards()
 	l.host()

@@ -1,4 +1,4 @@
-package account
+package drops
 
 import (
 	"strings"
@@ -24,17 +24,17 @@ func TestWhichCountersAreDrops(t *testing.T) {
 		if want != "" {
 			wanted = []Drop{{name, 7, want}}
 		}
-		if d := cmp.Diff(append([]Drop{}, wanted...), Drops(map[string]uint64{name: 7})); d != "" {
+		if d := cmp.Diff(append([]Drop{}, wanted...), Find(map[string]uint64{name: 7}, nil)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}
 }
 
 func TestDropsAreSortedAndNeverNil(t *testing.T) {
-	if d := Drops(nil); d == nil || len(d) != 0 {
+	if d := Find(nil, nil); d == nil || len(d) != 0 {
 		t.Errorf("%#v", d)
 	}
-	got := Drops(map[string]uint64{"qdisc.b.drops": 5, "qdisc.a.drops": 5, "nic.a.rx_dropped": 9, "Tcp.InSegs": 100, "softnet.dropped": 0})
+	got := Find(map[string]uint64{"qdisc.b.drops": 5, "qdisc.a.drops": 5, "nic.a.rx_dropped": 9, "Tcp.InSegs": 100, "softnet.dropped": 0}, nil)
 	want := []Drop{{"nic.a.rx_dropped", 9, Card}, {"qdisc.a.drops", 5, Qdisc}, {"qdisc.b.drops", 5, Qdisc}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -92,7 +92,7 @@ func TestNoPacketIsToldTwice(t *testing.T) {
 		{"a receive queue that was pruned in vain", map[string]uint64{"TcpExt.RcvPruned": 9, "TcpExt.TCPRcvQDrop": 6, "TcpExt.TCPOFODrop": 2, "TcpExt.PruneCalled": 80}, nil,
 			[]Drop{{"TcpExt.TCPRcvQDrop", 6, TCP}, {"TcpExt.TCPOFODrop", 2, TCP}, {"TcpExt.RcvPruned", 1, TCP}}},
 	} {
-		if d := cmp.Diff(c.want, DropsWith(c.counters, c.drivers)); d != "" {
+		if d := cmp.Diff(c.want, Find(c.counters, c.drivers)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", c.name, d)
 		}
 	}
@@ -117,7 +117,7 @@ func FuzzDrops(f *testing.F) {
 			counters[name] = n>>(i%64) + uint64(i)
 		}
 		seen := make(map[string]bool)
-		for _, d := range DropsWith(counters, map[string]string{card: driver}) {
+		for _, d := range Find(counters, map[string]string{card: driver}) {
 			if _, counted := counters[d.Place]; !counted && !strings.Contains(d.Place, "#") || d.Total == 0 || d.Stage == "" || seen[d.Place] {
 				t.Errorf("%+v of %v", d, counters)
 			}

@@ -1,8 +1,7 @@
-package account
+package tcpinfo
 
 import (
 	"github.com/linerate/linerate/internal/kernel/sys"
-	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
 // bytesReceivedEnd is the length of struct tcp_info with tcpi_bytes_received (Linux 4.1) and dataSegsEnd that with tcpi_data_segs_out (4.6).
@@ -59,7 +58,7 @@ type Flow struct {
 	Last       sys.TCPInfo // latest reading
 	open, shut sys.TCPInfo // at the edges of the measured window
 	cut        sys.TCPInfo // at the end of the last interval
-	buffers    engine.Buffers
+	buffers    Buffers
 
 	count           int     // readings inside the window
 	rttSum, cwndSum float64 // seconds, bytes, over them
@@ -86,7 +85,7 @@ func (f *Flow) Add(info sys.TCPInfo, inWindow bool) {
 func (f *Flow) Open() { *f = Flow{Last: f.Last, open: f.Last, cut: f.Last} }
 
 // Shut makes the latest reading the closing edge of the window; b is what the socket options say by then.
-func (f *Flow) Shut(b engine.Buffers) { f.shut, f.buffers = f.Last, b }
+func (f *Flow) Shut(b Buffers) { f.shut, f.buffers = f.Last, b }
 
 // Known tells whether the connection could be read at both edges.
 func (f *Flow) Known() bool { return f.open.Length > 0 && f.shut.Length > 0 }

@@ -1,4 +1,4 @@
-package account
+package tcpinfo
 
 // TimestampBytes is what the timestamps option takes of every segment, RFC 7323 §3.2 and its padding.
 const TimestampBytes = 12

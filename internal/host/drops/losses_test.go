@@ -1,0 +1,51 @@
+package drops
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLossesAddUp(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		lost             uint64
+		own              SocketDrops
+		sender, receiver map[string]uint64
+		want             []Loss
+	}{
+		{"nothing lost", 0, SocketDrops{Received: 3}, nil, map[string]uint64{"softnet.dropped": 7}, nil},
+		{"nothing known", 10, SocketDrops{}, nil, nil, []Loss{{OnPath, 10, ""}}},
+		{"the receiving socket, counted by it and by its host", 10, SocketDrops{Received: 10}, nil, map[string]uint64{"Udp.RcvbufErrors": 10},
+			[]Loss{{ReceiverSocket, 10, "SO_RXQ_OVFL"}}},
+		{"another program's socket on the same host", 12, SocketDrops{Received: 10}, nil, map[string]uint64{"Udp.RcvbufErrors": 11},
+			[]Loss{{OnPath, 1, ""}, {ReceiverSocket, 10, "SO_RXQ_OVFL"}, {ReceiverSocket, 1, "Udp.RcvbufErrors"}}},
+		{"never more than is missing", 5, SocketDrops{}, map[string]uint64{"qdisc.eth0.drops": 100}, map[string]uint64{"nic.eth0.rx_missed_errors": 3},
+			[]Loss{{SenderQdisc, 2, "qdisc.eth0.drops"}, {ReceiverRing, 3, "nic.eth0.rx_missed_errors"}}},
+		{"the backlog, counted by the card's device as well", 10, SocketDrops{}, nil,
+			map[string]uint64{"softnet.dropped": 4, "nic.eth0.rx_dropped": 6},
+			[]Loss{{OnPath, 4, ""}, {ReceiverCard, 2, "nic.eth0.rx_dropped"}, {ReceiverSoftnet, 4, "softnet.dropped"}}},
+		{"the qdisc, counted by UDP as well", 10, SocketDrops{}, map[string]uint64{"qdisc.eth0.drops": 6, "Udp.SndbufErrors": 7}, nil,
+			[]Loss{{SenderSocket, 1, "Udp.SndbufErrors"}, {SenderQdisc, 6, "qdisc.eth0.drops"}, {OnPath, 3, ""}}},
+		{"a full table of connections at both ends", 12, SocketDrops{Sent: 2}, map[string]uint64{"conntrack.drop": 5, "neigh.ipv4.unresolved_discards": 1},
+			map[string]uint64{"conntrack.drop": 3, "nfqueue.dropped": 1},
+			[]Loss{{SenderSocket, 2, "send errors"}, {SenderConntrack, 3, "conntrack.drop"}, {SenderNeighbour, 1, "neigh.ipv4.unresolved_discards"}, {OnPath, 2, ""},
+				{ReceiverConntrack, 3, "conntrack.drop"}, {ReceiverNFQueue, 1, "nfqueue.dropped"}}},
+		{"all along the way", 21, SocketDrops{Sent: 1}, map[string]uint64{"qdisc.e.drops": 2, "nic.e.tx_dropped": 3, "nic.e.tx_bytes": 99},
+			map[string]uint64{"nic.e.rx_missed_errors": 4, "softnet.dropped": 5, "Udp6.RcvbufErrors": 6},
+			[]Loss{{SenderSocket, 1, "send errors"}, {SenderQdisc, 2, "qdisc.e.drops"}, {SenderCard, 3, "nic.e.tx_dropped"},
+				{ReceiverRing, 4, "nic.e.rx_missed_errors"}, {ReceiverSoftnet, 5, "softnet.dropped"}, {ReceiverSocket, 6, "Udp6.RcvbufErrors"}}},
+	} {
+		got := Losses(c.lost, c.own, c.sender, c.receiver)
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, d)
+		}
+		var sum uint64
+		for _, l := range got {
+			sum += l.Packets
+		}
+		if sum != c.lost {
+			t.Errorf("%s: places explain %d of %d", c.name, sum, c.lost)
+		}
+	}
+}
