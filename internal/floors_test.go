@@ -16,8 +16,9 @@ import (
 
 const module = "github.com/linerate/linerate"
 
-// floors is the house: a package may import only packages of a lower floor, so neighbours are strangers.
-// A package that is not in this table fails the test: choose its floor, and say why in docs/design.
+// floors is the house: a package may import only packages of a lower floor, so neighbours are
+// strangers. A package that is not in this table fails the test: choose its floor, and say why in
+// docs/design.
 var floors = map[string]int{
 	"internal/base/unit":      0,
 	"internal/base/stats":     0,
@@ -61,7 +62,8 @@ var floors = map[string]int{
 	"internal/traffic/service":  2, // the frame that servers for strangers stand in
 	"internal/traffic/channel":  2, // the messages of one test, and an end to every wait
 	"internal/traffic/plan":     2, // what a test can be asked for
-	"internal/traffic/account":  2, // what one host saw of a test's packets: the kernel's word on connections, places of loss
+	// what one host saw of a test's packets: the kernel's word on connections, places of loss
+	"internal/traffic/account": 2,
 
 	"internal/host/sosreport/printed": 3, // what tools print for people, as values of package host
 
@@ -154,7 +156,8 @@ var testOnly = map[string]bool{
 	"internal/traffic/traffictest":  true,
 }
 
-// mayExec lists who may start other programs: our own binary as a world's host or as the guard, and the user's ssh.
+// mayExec lists who may start other programs: our own binary as a world's host or as the guard, and
+// the user's ssh.
 var mayExec = map[string]bool{
 	"internal/lab":                   true, // hosts of a practice world are our own binary in namespaces
 	"internal/lab/guest":             true, // QEMU, and Debian's tools that bring a kernel
@@ -176,7 +179,8 @@ var onlyIn = map[string][]string{
 	"github.com/prometheus": {"hub/internal/record", "hub/internal/record/remote", "hub/internal/web/api"},
 	"net/http":              {"hub/internal/web", "hub/internal/web/api", "hub/internal/web/page", "hub/internal/alert", "hub/internal/record/remote", "hub/internal/daemon"},
 
-	// Of no room: they call methods by name, so that the linker keeps every exported method of the program (1.9 MB).
+	// Of no room: they call methods by name, so that the linker keeps every exported method of the
+	// program (1.9 MB).
 	"html/template": {},
 	"text/template": {},
 }
@@ -213,7 +217,8 @@ func list(t *testing.T, goos string) []listed {
 	}
 }
 
-// TestFloors holds the direction of imports, once per operating system because build tags choose files.
+// TestFloors holds the direction of imports, once per operating system because build tags choose
+// files.
 func TestFloors(t *testing.T) {
 	for _, goos := range systems {
 		t.Run(goos, func(t *testing.T) {
@@ -261,7 +266,8 @@ func edges(name string, imports []string) []string {
 	return problems
 }
 
-// TestFloorsCanFail shows that the rule bites: an upward edge, a stranger on the same floor and an unknown package are all named.
+// TestFloorsCanFail shows that the rule bites: an upward edge, a stranger on the same floor and an
+// unknown package are all named.
 func TestFloorsCanFail(t *testing.T) {
 	for _, c := range []struct{ name, imp, want string }{
 		{"internal/base/stats", module + "/internal/cli", "imports go down only"},
@@ -278,8 +284,9 @@ func TestFloorsCanFail(t *testing.T) {
 	}
 }
 
-// TestTheProgramLinksNoServer holds what the privileged program may not carry, by what it links and not by what it imports itself: a dependency of a
-// dependency counts. The hub is the counterpart, so that the test cannot pass for want of names.
+// TestTheProgramLinksNoServer holds what the privileged program may not carry, by what it links and
+// not by what it imports itself: a dependency of a dependency counts. The hub is the counterpart,
+// so that the test cannot pass for want of names.
 func TestTheProgramLinksNoServer(t *testing.T) {
 	links := func(program string) map[string]bool {
 		out, err := exec.Command("go", "list", "-deps", module+"/cmd/"+program).Output()
@@ -303,7 +310,8 @@ func TestTheProgramLinksNoServer(t *testing.T) {
 	}
 }
 
-// TestPackageDocs asks every package for exactly one package comment, in doc.go (commands: main.go).
+// TestPackageDocs asks every package for exactly one package comment, in doc.go (commands:
+// main.go).
 func TestPackageDocs(t *testing.T) {
 	for _, p := range list(t, "linux") {
 		if len(p.GoFiles) == 0 {
@@ -369,14 +377,16 @@ func TestFileSizes(t *testing.T) {
 	}
 }
 
-// roomy are packages that are wide by nature: one file for each command, and for each system call and system.
+// roomy are packages that are wide by nature: one file for each command, and for each system call
+// and system.
 var roomy = map[string]bool{"internal/cli": true, "internal/kernel/sys": true}
 
-// outgrown are packages over their limit, with the size that they may not pass until they are split. A package is taken off the list when it has come
-// down; none is put on it.
+// outgrown are packages over their limit, with the size that they may not pass until they are
+// split. A package is taken off the list when it has come down; none is put on it.
 var outgrown = map[string]int{"internal/cli": 5120}
 
-// TestPackageSizes keeps every package one idea: past the limit, counted without tests and over all systems, it is parted into rooms.
+// TestPackageSizes keeps every package one idea: past the limit, counted without tests and over all
+// systems, it is parted into rooms.
 func TestPackageSizes(t *testing.T) {
 	lines := make(map[string]int)
 	root, err := filepath.Abs("..")
@@ -420,7 +430,8 @@ func TestPackageSizes(t *testing.T) {
 	}
 }
 
-// oversize says what is wrong with the size of a package, in lines, of which some are known to be outgrown; empty: nothing.
+// oversize says what is wrong with the size of a package, in lines, of which some are known to be
+// outgrown; empty: nothing.
 func oversize(name string, lines int, outgrown map[string]int) string {
 	limit := 3000
 	if roomy[name] {
@@ -438,7 +449,8 @@ func oversize(name string, lines int, outgrown map[string]int) string {
 	return ""
 }
 
-// TestPackageSizesCanFail shows that each of the bounds bites, and that the last line within it is allowed.
+// TestPackageSizesCanFail shows that each of the bounds bites, and that the last line within it is
+// allowed.
 func TestPackageSizesCanFail(t *testing.T) {
 	known := map[string]int{"internal/lab": 3500}
 	for _, c := range []struct {

@@ -19,7 +19,8 @@ func TestAskChild(t *testing.T) {
 	if socket == "" {
 		return
 	}
-	// A first question starts the agent, and an emulator that has little of its machine is slow at that.
+	// A first question starts the agent, and an emulator that has little of its machine is slow at
+	// that.
 	ctx, cancel := context.WithTimeout(t.Context(), patience/3)
 	defer cancel()
 	c := agent.NewClient(socket)
@@ -48,7 +49,8 @@ func asker(t *testing.T) guest.File {
 	return guest.File{Path: "/usr/local/bin/ask", Content: self, Mode: 0o755}
 }
 
-// agent starts the agent by its units, as they are shipped, and asks it as a hub does: a unit with a user made up for it, in the group and not.
+// agent starts the agent by its units, as they are shipped, and asks it as a hub does: a unit with
+// a user made up for it, in the group and not.
 func (h *host) agent() {
 	h.t.Helper()
 	h.sh("echo linerate:x:987: >>/etc/group")

@@ -60,7 +60,8 @@ func askHub(password, address, pattern string) string {
 	return fmt.Sprintf("(for i in $(seq 120); do ASK_HUB_PASSWORD='%s' ASK_HUB='%s' ask -test.run='^TestAskHubChild$' | grep -o '%s' && exit; sleep 1; done; exit 1)", password, address, pattern)
 }
 
-// hub starts the hub by the unit that it prints itself: it is told ready, has no right but its own directory, samples both cards, and goes on where it was killed.
+// hub starts the hub by the unit that it prints itself: it is told ready, has no right but its own
+// directory, samples both cards, and goes on where it was killed.
 func (h *host) hub() {
 	h.t.Helper()
 	h.sh("linerate-hub unit >/etc/systemd/system/linerate-hub.service; systemctl daemon-reload; systemctl start linerate-hub")
@@ -81,7 +82,8 @@ func (h *host) hub() {
 	h.hubForOthers()
 }
 
-// hubForOthers shows the hub to other hosts, lets it ask the agent and measure, as its guide says: with files that root made and a user made up by systemd reads.
+// hubForOthers shows the hub to other hosts, lets it ask the agent and measure, as its guide says:
+// with files that root made and a user made up by systemd reads.
 func (h *host) hubForOthers() {
 	h.t.Helper()
 	h.sh("mkdir -p /etc/linerate-hub; (umask 077; echo " + wire.NewKey().String() + " >/etc/linerate-hub/office.key)")

@@ -1,5 +1,6 @@
-// Command linerate finds what keeps a host from its line rate, changes one thing at a time, keeps only what is proven to help,
-// and can always undo it. See `linerate --help` and package internal/cli.
+// Command linerate finds what keeps a host from its line rate, changes one thing at a time, keeps
+// only what is proven to help, and can always undo it. See `linerate --help` and package
+// internal/cli.
 package main
 
 import (

@@ -23,7 +23,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A Debian with two cards, of which ifupdown has the first and NetworkManager, as Debian sets it up, the other.
+// A Debian with two cards, of which ifupdown has the first and NetworkManager, as Debian sets it
+// up, the other.
 var (
 	system = guest.System{
 		Packages: []string{
@@ -41,7 +42,8 @@ var (
 	}
 )
 
-// patience bounds all of it. It is for guests that hang: three boots take a minute or two where nothing else runs.
+// patience bounds all of it. It is for guests that hang: three boots take a minute or two where
+// nothing else runs.
 const patience = 15 * time.Minute
 
 // host is a guest that can be restarted.
@@ -135,8 +137,9 @@ var (
 	tuned    = []string{"0", "1400", "pfifo", "RX:512", "TX:256", "1300", "pfifo", "RX:256", "TX:256", "1"}
 )
 
-// TestUnderSystemd takes changes through a life with a real systemd, udev, ifupdown and NetworkManager: persisted, cut off by a loss of power, recovered by the
-// unit, checked, undone, restarted, and nothing left.
+// TestUnderSystemd takes changes through a life with a real systemd, udev, ifupdown and
+// NetworkManager: persisted, cut off by a loss of power, recovered by the unit, checked, undone,
+// restarted, and nothing left.
 func TestUnderSystemd(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -207,7 +210,8 @@ func (h *host) same(before, when string) {
 	}
 }
 
-// endUnits makes two trials, each in a unit of its own, and ends these: one as an administrator does, the other with all its processes at a blow.
+// endUnits makes two trials, each in a unit of its own, and ends these: one as an administrator
+// does, the other with all its processes at a blow.
 func (h *host) endUnits() {
 	h.t.Helper()
 	for unit, setting := range map[string]string{"stopped": "net.ipv4.tcp_frto=1", "killed": "net.ipv4.tcp_dsack=0"} {
@@ -245,7 +249,8 @@ func (h *host) persist() {
 		"net.ipv4.tcp_sack = 0", "[connection-linerate-enp0s3]", "match-device=interface-name:enp0s3", "ethernet.mtu=1300", "/etc/network/if-up.d/linerate-0006")
 }
 
-// persistHalfway leaves a trial, and a change one of whose files is there and not noted yet: strace(1) holds its writer in the rename that puts it there.
+// persistHalfway leaves a trial, and a change one of whose files is there and not noted yet:
+// strace(1) holds its writer in the rename that puts it there.
 func (h *host) persistHalfway() {
 	h.t.Helper()
 	h.sh(`file=/etc/systemd/network/60-linerate-enp0s3.link.d/90-linerate-0010.conf
@@ -259,7 +264,8 @@ func (h *host) persistHalfway() {
 		"1 \"state\":\"committed\"", "7 \"state\":\"persisted\"", "1 \"state\":\"trial\"", "2 \"state\":\"undone\"")
 }
 
-// dispatched waits for the script that NetworkManager runs when a connection is up, which no unit waits for.
+// dispatched waits for the script that NetworkManager runs when a connection is up, which no unit
+// waits for.
 func (h *host) dispatched() {
 	h.t.Helper()
 	h.sh("for i in $(seq 60); do tc qdisc show dev enp0s3 root | grep -q pfifo && break; sleep 1; done")

@@ -20,8 +20,8 @@ type row struct {
 	programs []program
 }
 
-// outcome is one entry of rows[] in results.json. Figures are medians over the rounds; the ratio is ours over the best peer's, oriented so that
-// more is better.
+// outcome is one entry of rows[] in results.json. Figures are medians over the rounds; the ratio is
+// ours over the best peer's, oriented so that more is better.
 type outcome struct {
 	Test     string             `json:"test"`
 	Ours     float64            `json:"ours"`
@@ -57,7 +57,8 @@ func (r row) play(ctx context.Context, w *world, rounds int, seconds float64, mi
 			if ctx.Err() != nil {
 				return o, ctx.Err()
 			}
-			// Who fails is left out of this row by name: a round of which one figure is missing could not be paired. If it is ours, the row is lost.
+			// Who fails is left out of this row by name: a round of which one figure is missing
+			// could not be paired. If it is ours, the row is lost.
 			if err != nil {
 				v = math.NaN()
 				o.Skipped = append(o.Skipped, fmt.Sprintf("%s, round %d: %v", programs[k].name, round+1, err))
@@ -126,7 +127,8 @@ func (o *outcome) judge(r row, programs []program, figures [][]float64) {
 	}
 	logs := stats.PairedLogRatio(from, to)
 	o.Ratio = math.Exp(stats.Median(logs))
-	// With fewer than six rounds no interval of 95 % exists: its ends are infinite, which JSON cannot say, so they stay zero.
+	// With fewer than six rounds no interval of 95 % exists: its ends are infinite, which JSON
+	// cannot say, so they stay zero.
 	i := stats.SignedRank(logs, 0.95)
 	if i.Finite() {
 		o.Low, o.High = math.Exp(i.Low), math.Exp(i.High)

@@ -7,11 +7,12 @@ import (
 	"strconv"
 )
 
-// jiffiesPerSecond is the unit of /proc/stat, USER_HZ, which is 100 on every Linux architecture that Go runs on.
+// jiffiesPerSecond is the unit of /proc/stat, USER_HZ, which is 100 on every Linux architecture
+// that Go runs on.
 const jiffiesPerSecond = 100
 
-// busySeconds is the CPU time that all CPUs have spent since boot on anything but idling, waiting for disks and other guests: user, nice,
-// system, irq and softirq of the first line of /proc/stat.
+// busySeconds is the CPU time that all CPUs have spent since boot on anything but idling, waiting
+// for disks and other guests: user, nice, system, irq and softirq of the first line of /proc/stat.
 func busySeconds() (float64, error) {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {

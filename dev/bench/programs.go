@@ -22,8 +22,8 @@ const (
 	plainPort    = "5999"
 )
 
-// program measures one figure once, for about the seconds given. bytes is the payload that was carried, for the cost of it; 0 where the
-// figure is no throughput.
+// program measures one figure once, for about the seconds given. bytes is the payload that was
+// carried, for the cost of it; 0 where the figure is no throughput.
 type program struct {
 	name  string
 	needs string // the executable; empty: always there
@@ -183,8 +183,8 @@ func parseSockperf(out []byte) (value, bytes float64, err error) {
 	return n / seconds, 0, nil
 }
 
-// plain runs this program's own loop over package net on the near host, against its own server on the far one: what a program has that
-// does not care.
+// plain runs this program's own loop over package net on the near host, against its own server on
+// the far one: what a program has that does not care.
 func plain(self, what string) program {
 	return program{name: "go-net", run: func(ctx context.Context, w *world, seconds float64) (float64, float64, error) {
 		out, err := w.run(ctx, self, "-play", what, "-duration", fmt.Sprint(seconds))
@@ -221,7 +221,8 @@ func await(ctx context.Context, addr string) error {
 	}
 }
 
-// accuracy is how near the achieved rate came to the asked one: 1 is exact, and too fast is as wrong as too slow.
+// accuracy is how near the achieved rate came to the asked one: 1 is exact, and too fast is as
+// wrong as too slow.
 func accuracy(r result) float64 { return 1 - math.Abs(r.Pacing.Achieved/r.Pacing.Target-1) }
 
 // exactly is a program that always hits the mark.

@@ -21,7 +21,8 @@ func rows(exe, key, self string) []row {
 	const gigabit, thousand = 1e9, 1e3
 	ours := func(pick func(result) float64, flags ...string) program { return linerate(exe, key, pick, flags...) }
 	named := func(name string, p program) program { p.name = name; return p }
-	// A short fixed warm-up: what the peers report covers their start as well, and iperf3 -O would throw away the best part of a short run.
+	// A short fixed warm-up: what the peers report covers their start as well, and iperf3 -O would
+	// throw away the best part of a short run.
 	stream := []string{"--test", "stream", "--warm-up", "100ms"}
 	with := func(base []string, more ...string) []string { return append(append([]string{}, base...), more...) }
 	bulk := []program{
@@ -40,7 +41,8 @@ func rows(exe, key, self string) []row {
 		p := fmt.Sprint(n)
 		r := row{test: "stream, " + p + " connections", unit: "Gb/s", scale: gigabit, goal: goalScale, programs: []program{
 			ours(throughput, with(stream, "--parallel", p)...),
-			// One connection of ours is the best that this engine does; the ratio says what more of them lose.
+			// One connection of ours is the best that this engine does; the ratio says what more of
+			// them lose.
 			named("linerate, 1 connection", ours(throughput, stream...)),
 			iperf2("iperf2 -P "+p, "-P", p),
 		}}
@@ -60,7 +62,8 @@ func rows(exe, key, self string) []row {
 		row{test: "udp, 64 bytes", unit: "k/s", scale: thousand, goal: goalDatagrams, programs: append([]program{ours(packets, udp...)}, flood...)},
 		row{test: "udp, 64 bytes, no GSO", unit: "k/s", scale: thousand, goal: goalNoOffload,
 			programs: append([]program{ours(packets, with(udp, "--batch", "mmsg")...)}, flood...)},
-		// None of the peers connects, asks, is answered and closes (iperf2 --connect-only asks nothing), so a plain loop stands in for them.
+		// None of the peers connects, asks, is answered and closes (iperf2 --connect-only asks
+		// nothing), so a plain loop stands in for them.
 		row{test: "crr", unit: "k/s", scale: thousand, goal: goalConnection, programs: []program{
 			ours(transactions, "--test", "crr", "--warm-up", "100ms"), plain(self, "crr"),
 		}},

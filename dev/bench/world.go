@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Addresses of the two hosts, from the range for benchmarks (RFC 2544, 198.18.0.0/15), which no real network uses.
+// Addresses of the two hosts, from the range for benchmarks (RFC 2544, 198.18.0.0/15), which no
+// real network uses.
 const (
 	nearIP = "198.18.0.1"
 	farIP  = "198.18.0.2"

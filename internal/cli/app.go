@@ -20,8 +20,8 @@ var version = "devel"
 
 // app is what a command knows of the world around it.
 //
-// A command gets all of the outside world from here, the environment included, and reads no package variable: two
-// commands in one test process do not disturb each other.
+// A command gets all of the outside world from here, the environment included, and reads no package
+// variable: two commands in one test process do not disturb each other.
 type app struct {
 	in       io.Reader
 	out, err io.Writer
@@ -34,9 +34,9 @@ type app struct {
 
 // Main runs the command line args (args[0] is the program's name) and returns the exit status.
 //
-// SIGHUP is among the signals because a tune over ssh ends with the session: the trial changes have to go back then
-// as well. A second Ctrl-C is not waited for, as undoing has a deadline of its own and a killed process is cleaned up
-// by its guard.
+// SIGHUP is among the signals because a tune over ssh ends with the session: the trial changes have
+// to go back then as well. A second Ctrl-C is not waited for, as undoing has a deadline of its own
+// and a killed process is cleaned up by its guard.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -44,17 +44,17 @@ func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	root := a.rootCommand()
 	root.SetArgs(args[1:])
 	err := root.ExecuteContext(ctx)
-	// An interruption is told only when it made the command fail: `serve` and `lab up` are ended with Ctrl-C in the
-	// normal way, and that is success.
+	// An interruption is told only when it made the command fail: `serve` and `lab up` are ended
+	// with Ctrl-C in the normal way, and that is success.
 	if ctx.Err() != nil && err != nil {
 		err = errors.Join(errInterrupted, err)
 	}
 	return a.finish(err)
 }
 
-// Cobra prints neither errors nor usage: finish prints the one sentence, on the stream and in the form that --json
-// asks for. Typing errors in flags and arguments become usageError, so that their exit status is 2 wherever they are
-// found.
+// Cobra prints neither errors nor usage: finish prints the one sentence, on the stream and in the
+// form that --json asks for. Typing errors in flags and arguments become usageError, so that their
+// exit status is 2 wherever they are found.
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "linerate",
@@ -102,8 +102,8 @@ Start with ` + "`linerate demo`" + `: the whole loop in a private world on this 
 	return root
 }
 
-// unknownCommand refuses a first word that is no command, and names the one that was probably meant: by its letters, or by what other
-// tools call it.
+// unknownCommand refuses a first word that is no command, and names the one that was probably
+// meant: by its letters, or by what other tools call it.
 func unknownCommand(root *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -127,7 +127,8 @@ func unknownCommand(root *cobra.Command, args []string) error {
 
 // finishHelp ends every command's help with the section that scripts need.
 //
-// It is added by code and not typed into each command, so that the table can never be missing or old in one of them.
+// It is added by code and not typed into each command, so that the table can never be missing or
+// old in one of them.
 func finishHelp(c *cobra.Command) {
 	if c.Long == "" {
 		c.Long = c.Short + "."
@@ -152,10 +153,11 @@ func asUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
 
 // stateDir is where this user's journal lives (design §4).
 //
-// The order is flag, environment, then the place that the system has for such data: /var/lib for root (Filesystem
-// Hierarchy Standard, variable state), XDG_STATE_HOME for a user (XDG Base Directory Specification), because a
-// journal is state that must survive a reboot, and neither cache nor configuration. sudo keeps HOME on some systems,
-// which is why root never looks there: two directories would be two journals of one host.
+// The order is flag, environment, then the place that the system has for such data: /var/lib for
+// root (Filesystem Hierarchy Standard, variable state), XDG_STATE_HOME for a user (XDG Base
+// Directory Specification), because a journal is state that must survive a reboot, and neither
+// cache nor configuration. sudo keeps HOME on some systems, which is why root never looks there:
+// two directories would be two journals of one host.
 func (a *app) stateDir() (string, error) {
 	if a.state != "" {
 		return filepath.Abs(a.state)
@@ -186,14 +188,16 @@ func terminal(w io.Writer) bool {
 
 // colour tells whether output on w may be coloured.
 //
-// NO_COLOR counts when it is set to anything (no-color.org); TERM=dumb is what editors and simple consoles say.
+// NO_COLOR counts when it is set to anything (no-color.org); TERM=dumb is what editors and simple
+// consoles say.
 func (a *app) colour(w io.Writer) bool {
 	return a.env("NO_COLOR") == "" && a.env("TERM") != "dumb" && terminal(w)
 }
 
 // key gives the one-time key: the flag first, then the environment.
 //
-// The environment is the better place: a flag stands in the list of processes for everybody on the host.
+// The environment is the better place: a flag stands in the list of processes for everybody on the
+// host.
 func (a *app) key(flag string) string {
 	if flag != "" {
 		return flag

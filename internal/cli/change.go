@@ -16,8 +16,9 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-// A change is a trial by default because the usual way to lose a remote host is a setting that cuts the connection it
-// was typed over. The minute is long enough to notice and short enough to wait for.
+// A change is a trial by default because the usual way to lose a remote host is a setting that cuts
+// the connection it was typed over. The minute is long enough to notice and short enough to wait
+// for.
 func (a *app) setCommand() *cobra.Command {
 	var (
 		trial  time.Duration
@@ -53,8 +54,8 @@ several numbers are one value, parted by blanks and quoted.`,
 				return err
 			}
 			defer j.Close()
-			// The journal watches by deadline and not by lease: this process ends at once, and the trial has to
-			// outlive it.
+			// The journal watches by deadline and not by lease: this process ends at once, and the
+			// trial has to outlive it.
 			changes, err := j.Apply(cmd.Context(), journal.Request{Reason: "linerate set", For: trial}, settings...)
 			if err != nil {
 				return err
@@ -74,10 +75,11 @@ several numbers are one value, parted by blanks and quoted.`,
 	return c
 }
 
-// parseSettings reads KNOB=VALUE; the first '=' separates, because a value may hold one and a knob may not.
+// parseSettings reads KNOB=VALUE; the first '=' separates, because a value may hold one and a knob
+// may not.
 //
-// All arguments are read before the first is applied, so that a typing error in the third does not leave two changes
-// behind.
+// All arguments are read before the first is applied, so that a typing error in the third does not
+// leave two changes behind.
 func parseSettings(args []string) ([]knob.Setting, error) {
 	var settings []knob.Setting
 	for _, arg := range args {
@@ -98,8 +100,8 @@ func parseSettings(args []string) ([]knob.Setting, error) {
 	return settings, nil
 }
 
-// normalize checks a value against the catalogue. A knob that the catalogue does not know is refused: nobody could say
-// what changing it does.
+// normalize checks a value against the catalogue. A knob that the catalogue does not know is
+// refused: nobody could say what changing it does.
 //
 // The journal uses it as well (journalOptions), to compare what was written with what is read back.
 func normalize(id knob.ID, v knob.Value) (knob.Value, error) {
@@ -114,7 +116,8 @@ func normalize(id knob.ID, v knob.Value) (knob.Value, error) {
 	return normal, nil
 }
 
-// It takes no journal: nothing is written, and looking must be possible while a tune holds the lock.
+// It takes no journal: nothing is written, and looking must be possible while a tune holds the
+// lock.
 func (a *app) dryRun(ctx context.Context, settings []knob.Setting) error {
 	system := live.New()
 	dry := knob.NewDryRun(system)
@@ -154,8 +157,8 @@ func (a *app) confirmCommand() *cobra.Command {
 					}
 				}
 				if len(args) == 0 {
-					// Not a success: whoever types confirm believes that something is on trial, and it may have gone
-					// back a second ago.
+					// Not a success: whoever types confirm believes that something is on trial, and
+					// it may have gone back a second ago.
 					return statusError{status: exitFailed, message: "confirm: no change is on trial", hint: "linerate history, to see what happened to it"}
 				}
 			}
@@ -194,7 +197,8 @@ func (a *app) printHistory(changes []journal.Change) error {
 	return a.print(doc, func(s text.Style) error { return text.History(a.out, doc, s) })
 }
 
-// finishUndo tells what was put back before what went wrong: both matter to whoever has to repair the rest.
+// finishUndo tells what was put back before what went wrong: both matter to whoever has to repair
+// the rest.
 func (a *app) finishUndo(none string, outcomes []journal.Outcome, err error) error {
 	if err != nil && len(outcomes) == 0 {
 		return err
@@ -205,9 +209,11 @@ func (a *app) finishUndo(none string, outcomes []journal.Outcome, err error) err
 	return err
 }
 
-// printOutcomes tells what was put back; exit status 3 when something had to be left alone or could not be restored.
+// printOutcomes tells what was put back; exit status 3 when something had to be left alone or could
+// not be restored.
 //
-// The document comes before the status, so that a script that stops on a non-zero status has read it already.
+// The document comes before the status, so that a script that stops on a non-zero status has read
+// it already.
 func (a *app) printOutcomes(none string, outcomes []journal.Outcome) error {
 	doc := report.NewUndo(a.envelope(""), outcomes)
 	err := a.print(doc, func(s text.Style) error {

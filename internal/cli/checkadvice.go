@@ -17,11 +17,12 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-// failingVerdicts are those that --fail-on takes: a check that failed for good advice would be none.
+// failingVerdicts are those that --fail-on takes: a check that failed for good advice would be
+// none.
 var failingVerdicts = []advice.Verdict{advice.NowDefault, advice.Ignored, advice.Removed, advice.Harmful}
 
-// A text is judged as far as it is understood: what is not is a line of the document, and no error. Only a file that cannot be
-// read, or is no text, is one.
+// A text is judged as far as it is understood: what is not is a line of the document, and no error.
+// Only a file that cannot be read, or is no text, is one.
 func (a *app) checkAdviceCommand() *cobra.Command {
 	var (
 		system  string
@@ -62,7 +63,8 @@ their newest release. --os and --release choose another one.`,
 				target.Present = advice.FromBackend(cmd.Context(), live.New())
 			}
 			judged := target.Judge(file)
-			// A release that no line of the text is judged for was meant for another system: --release 7 of a .reg file.
+			// A release that no line of the text is judged for was meant for another system:
+			// --release 7 of a .reg file.
 			if release != "" && system == "" && len(judged) > 0 && !slices.ContainsFunc(judged, func(j advice.Judgement) bool { return j.For == advice.Linux }) {
 				return usagef("--release %s: %s has no setting of Linux; --os says whose release it is (%s)", release, args[0], judged[0].For)
 			}
@@ -99,8 +101,9 @@ func oneFile(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// adviceTarget finds what is judged for, and the releases for the document. Advice for Linux is for this host's kernel unless another
-// one is given; on other systems it is for the newest that is known.
+// adviceTarget finds what is judged for, and the releases for the document. Advice for Linux is for
+// this host's kernel unless another one is given; on other systems it is for the newest that is
+// known.
 func (a *app) adviceTarget(ctx context.Context, system advice.OS, release string) (advice.Target, map[string]string, error) {
 	target := advice.Target{OS: system, Release: map[advice.OS]advice.Release{}}
 	if system != "" && !slices.Contains(advice.Systems(), system) {
@@ -111,7 +114,8 @@ func (a *app) adviceTarget(ctx context.Context, system advice.OS, release string
 		of = advice.Linux
 	}
 	if release == "" && of == advice.Linux {
-		// A host without such a file is no Linux host; the newest kernel is the best that can be said there.
+		// A host without such a file is no Linux host; the newest kernel is the best that can be
+		// said there.
 		here, err := live.New().Read(ctx, "sysctl:kernel.osrelease")
 		if err != nil {
 			return target, nil, nil

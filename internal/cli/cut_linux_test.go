@@ -18,8 +18,9 @@ import (
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
-// TestWireIsCut cuts the wire without a word, no reset and no end of a connection, while settings of both hosts are in trial: both go back by themselves,
-// tune ends with the status of an unreachable peer and one sentence, and both journals tell what happened.
+// TestWireIsCut cuts the wire without a word, no reset and no end of a connection, while settings
+// of both hosts are in trial: both go back by themselves, tune ends with the status of an
+// unreachable peer and one sentence, and both journals tell what happened.
 func TestWireIsCut(t *testing.T) {
 	for name, reach := range map[string]func(t *testing.T, k *killWorld) string{
 		"serve": func(_ *testing.T, k *killWorld) string { return k.Far().Address },
@@ -30,7 +31,8 @@ func TestWireIsCut(t *testing.T) {
 			k := newKillWorld(t, true)
 			target := reach(t, k)
 			k.before = k.settings(t)
-			// The far window is the fault; what is tried at the near host beside it may put both in trial.
+			// The far window is the fault; what is tried at the near host beside it may put both in
+			// trial.
 			tune := k.command(t.Context(), k.Near(), "tune", target, "--knobs", "sysctl:net.ipv4.tcp_rmem,sysctl:net.ipv4.tcp_wmem", "--thorough",
 				"--duration", "100ms", "--warm-up", "60ms", "--progress", "lines")
 			tune.Env = append(tune.Env, "PATH="+filepath.Join(k.state, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
@@ -48,7 +50,8 @@ func TestWireIsCut(t *testing.T) {
 				return true
 			}
 			await(t, "the path to be measured", func() bool { return lives() && strings.Contains(said.String(), "try far") })
-			// How long both are is a matter of the machine: on a slow one the near trial is over before anybody looks.
+			// How long both are is a matter of the machine: on a slow one the near trial is over
+			// before anybody looks.
 			await(t, "the far setting to be in trial", func() bool {
 				return lives() && !cmp.Equal(k.before[1], k.settings(t)[1])
 			})
@@ -59,7 +62,8 @@ func TestWireIsCut(t *testing.T) {
 			if err := <-ended; !errors.As(err, &exit) || exit.Code != 12 {
 				t.Errorf("tune ended with %v, want exit status 12", err)
 			}
-			// Which bound of the silence is reached first is a matter of moments: that of the kernel or our own.
+			// Which bound of the silence is reached first is a matter of moments: that of the
+			// kernel or our own.
 			sentence := regexp.MustCompile(`(?m)^linerate: the other host is gone \((nothing heard for 8s|connection timed out)\): ` +
 				`what was in trial here was taken back, and that host takes its own trials back by itself$`)
 			if n := strings.Count(said.String(), "linerate: "); n != 1 || !sentence.MatchString(said.String()) {
@@ -102,8 +106,8 @@ func (k *killWorld) tellsUndone(t *testing.T, h *lab.Host) {
 	}
 }
 
-// serveSSH runs an OpenSSH server in the far host, and puts an ssh that knows its way there into the state directory's bin. The far linerate has the same
-// journal as the world's own.
+// serveSSH runs an OpenSSH server in the far host, and puts an ssh that knows its way there into
+// the state directory's bin. The far linerate has the same journal as the world's own.
 func serveSSH(t *testing.T, k *killWorld) string {
 	t.Helper()
 	at := func(name string) string { return filepath.Join(k.state, name) }

@@ -16,8 +16,8 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-// The demo plays a scenario of the lab with the ordinary commands inside the world; nothing in it is staged, which is
-// why it takes two minutes.
+// The demo plays a scenario of the lab with the ordinary commands inside the world; nothing in it
+// is staged, which is why it takes two minutes.
 func (a *app) demoCommand() *cobra.Command {
 	var page string
 	c := &cobra.Command{
@@ -43,7 +43,8 @@ users make namespaces. --json prints the linerate.tune/1 document of the run.`,
 			if page, err = filepath.Abs(page); err != nil {
 				return err
 			}
-			// The page is written by the tune inside the world, a minute from now; that it can be is found out at once.
+			// The page is written by the tune inside the world, a minute from now; that it can be
+			// is found out at once.
 			probe, err := newPage(page)
 			if err != nil {
 				return err
@@ -73,7 +74,8 @@ users make namespaces. --json prints the linerate.tune/1 document of the run.`,
 
 // demoResult prints the end of the story, or the document, and fails when the loop did not close.
 //
-// A document that was measured is printed also when the loop did not close: the figures are what tells why.
+// A document that was measured is printed also when the loop did not close: the figures are what
+// tells why.
 func (a *app) demoResult(teller *story.Teller, r *lab.Result, page string) error {
 	if a.json && len(r.Tune) > 0 {
 		if _, err := fmt.Fprintf(a.out, "%s\n", strings.TrimSpace(string(r.Tune))); err != nil {

@@ -26,8 +26,8 @@ type diagnoseFlags struct {
 	sent    sentFlags
 }
 
-// --fail-on makes it a check for scripts and monitoring: status 4 tells "something is wrong" from 1,
-// "could not look".
+// --fail-on makes it a check for scripts and monitoring: status 4 tells "something is wrong" from
+// 1, "could not look".
 func (a *app) diagnoseCommand() *cobra.Command {
 	var f diagnoseFlags
 	c := &cobra.Command{
@@ -56,8 +56,8 @@ on, with addresses and names replaced, so that somebody else can judge it again.
 			if f.explain != "" {
 				return a.explain(f.explain)
 			}
-			// Flags are checked before anything is connected: a typing error must not cost a measurement, nor load a
-			// path for nothing.
+			// Flags are checked before anything is connected: a typing error must not cost a
+			// measurement, nor load a path for nothing.
 			if err := f.check(cmd, args); err != nil {
 				return err
 			}

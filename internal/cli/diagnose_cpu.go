@@ -8,7 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// cpuFlag is the view of a host's processors: what vmstat, mpstat, sar and /proc/interrupts say, on one screen.
+// cpuFlag is the view of a host's processors: what vmstat, mpstat, sar and /proc/interrupts say, on
+// one screen.
 type cpuFlag struct{ on bool }
 
 func (f *cpuFlag) add(c *cobra.Command) {

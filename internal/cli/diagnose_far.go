@@ -16,8 +16,9 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// diagnosed makes the verdict; without a target it is on this host alone, or on what was sent. Short is why
-// a verdict is by echoes alone where more was asked for; the command ends with it once the verdict is printed.
+// diagnosed makes the verdict; without a target it is on this host alone, or on what was sent.
+// Short is why a verdict is by echoes alone where more was asked for; the command ends with it once
+// the verdict is printed.
 func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *progress.Line) (v *loop.Verdict, short, err error) {
 	status := func(step string) { p.Status("%s", step) }
 	if p.Mode() == progress.Lines {
@@ -49,7 +50,8 @@ func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *
 		v, err = judge(client)
 		return v, nil, err
 	}
-	// A host that is up and runs no serve still answers echoes. Who asked for another direction or for several streams wants no less.
+	// A host that is up and runs no serve still answers echoes. Who asked for another direction or
+	// for several streams wants no less.
 	name, resolved := reachable(target, err)
 	if !resolved || f.load.reverse || f.load.parallel > 1 {
 		return nil, nil, err
@@ -62,7 +64,8 @@ func (a *app) diagnosed(ctx context.Context, target string, f diagnoseFlags, p *
 	return v, err, nil
 }
 
-// stranger is the far end of a target that runs no linerate: icmp://HOST, or another program's server.
+// stranger is the far end of a target that runs no linerate: icmp://HOST, or another program's
+// server.
 func stranger(target string) (far loop.Stranger, ok bool, err error) {
 	scheme, address, foreign := reach.Foreign(target)
 	if scheme != "icmp" && !foreign {
@@ -84,8 +87,8 @@ func stranger(target string) (far loop.Stranger, ok bool, err error) {
 	return far, true, nil
 }
 
-// silent says of a host that answers no echo what it is, with the status of a peer that cannot be reached. What other programs' servers
-// leave unanswered has its own words, see foreignError.
+// silent says of a host that answers no echo what it is, with the status of a peer that cannot be
+// reached. What other programs' servers leave unanswered has its own words, see foreignError.
 func silent(ctx context.Context, far loop.Stranger, err error) error {
 	if err == nil || ctx.Err() != nil || far.Speak != nil || !errors.Is(err, traffic.ErrNoAnswer) {
 		return err
@@ -99,8 +102,8 @@ func echoes(name string) loop.Stranger {
 	return loop.Stranger{Host: name, Sample: host.Root{}.Counters, Name: own}
 }
 
-// reachable tells the host of a target whose port could not be connected to, although its name means something. A wrong key, another program and a failed
-// login are for the user to put right.
+// reachable tells the host of a target whose port could not be connected to, although its name
+// means something. A wrong key, another program and a failed login are for the user to put right.
 func reachable(target string, err error) (name string, ok bool) {
 	var dns *net.DNSError
 	if !errors.Is(err, wire.ErrUnreachable) || errors.As(err, &dns) || strings.Contains(target, "://") {

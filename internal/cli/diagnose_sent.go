@@ -78,8 +78,8 @@ func (f *sentFlags) judge(ctx context.Context, a *app) (*loop.Verdict, error) {
 	return v, err
 }
 
-// keep writes the case beside its place and moves it there, so that a full disk leaves no half of one, and nothing that is there is lost. It is for its owner
-// alone until they send it.
+// keep writes the case beside its place and moves it there, so that a full disk leaves no half of
+// one, and nothing that is there is lost. It is for its owner alone until they send it.
 func (f *sentFlags) keep(c diagnose.Case, p *progress.Line) (err error) {
 	if f.save == "" {
 		return nil

@@ -41,10 +41,11 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// statusError ends the command with a given status after its document was printed; an empty message prints nothing more.
+// statusError ends the command with a given status after its document was printed; an empty message
+// prints nothing more.
 //
-// A command whose result is itself the bad news (a partial run, a finding) has said everything in its document;
-// repeating it as an error would put a second text on the screen.
+// A command whose result is itself the bad news (a partial run, a finding) has said everything in
+// its document; repeating it as an error would put a second text on the screen.
 type statusError struct {
 	status  int
 	message string
@@ -56,7 +57,8 @@ func (e statusError) Error() string { return e.message }
 // Hint is what to do next.
 func (e statusError) Hint() string { return e.hint }
 
-// tuneError is what broke an experiment off after it had begun. Left says that not every trial change could be taken back.
+// tuneError is what broke an experiment off after it had begun. Left says that not every trial
+// change could be taken back.
 type tuneError struct {
 	error
 	left bool
@@ -66,9 +68,10 @@ func (e tuneError) Unwrap() error { return e.error }
 
 // exitStatus maps an error to its status; this switch is the only place that does.
 //
-// The cases are in order of precedence: an interruption explains any error that came with it, a status that a command
-// has chosen beats what its cause would say, and usage comes before permission, because a mistyped name may also not
-// be permitted. A statusError in a chain that was interrupted is an interruption.
+// The cases are in order of precedence: an interruption explains any error that came with it, a
+// status that a command has chosen beats what its cause would say, and usage comes before
+// permission, because a mistyped name may also not be permitted. A statusError in a chain that was
+// interrupted is an interruption.
 func exitStatus(err error) int {
 	var usage usageError
 	var unreachable *goal.UnreachableError
@@ -113,8 +116,9 @@ func (a *app) finish(err error) int {
 // errors.Join puts its parts on lines of their own; log lines and the JSON text want one.
 func oneSentence(err error) string {
 	if errors.Is(err, errInterrupted) {
-		// What an interruption left behind is said only where it is known: an undo or a set that was cut short must not claim that
-		// changes were taken back, and a tune that could not take them back must say which.
+		// What an interruption left behind is said only where it is known: an undo or a set that
+		// was cut short must not claim that changes were taken back, and a tune that could not take
+		// them back must say which.
 		var t tuneError
 		switch {
 		case !errors.As(err, &t):
@@ -124,7 +128,8 @@ func oneSentence(err error) string {
 		}
 		return "interrupted: " + oneSentence(t.error)
 	}
-	// The mark of a test that makes no sense anywhere is for errors.Is; who typed it needs the reason alone.
+	// The mark of a test that makes no sense anywhere is for errors.Is; who typed it needs the
+	// reason alone.
 	text := strings.Replace(err.Error(), traffic.ErrBadSpec.Error()+": ", "", 1)
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }

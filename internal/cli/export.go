@@ -238,7 +238,8 @@ func (a *app) storedRuns() (runs.Store, error) {
 	return runs.In(durable.OS(), dir, runs.Tunes, 0), nil
 }
 
-// exportJournal takes what is in force on this host, and the proof of the stored runs that are about it.
+// exportJournal takes what is in force on this host, and the proof of the stored runs that are
+// about it.
 func (a *app) exportJournal(ctx context.Context, ids []string) (export.Set, error) {
 	changes, err := a.history()
 	if err != nil {

@@ -39,7 +39,8 @@ func (e flagError) Unwrap() error { return e.error }
 // Hint is what to do next.
 func (e flagError) Hint() string { return e.hint }
 
-// explainFlag turns the words of the flag library into ours: what is wrong, and what there is instead.
+// explainFlag turns the words of the flag library into ours: what is wrong, and what there is
+// instead.
 func explainFlag(c *cobra.Command, err error) error {
 	hint := fmt.Sprintf("`%s --help` lists the flags", c.CommandPath())
 	var unknown *pflag.NotExistError

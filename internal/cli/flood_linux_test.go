@@ -10,8 +10,9 @@ import (
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
-// TestFloodDrownsTheChannel floods a path that carries one datagram in two hundred, for longer than a silent peer is waited for else: what the hosts have
-// to say to each other shares that path, and none of it gets through while the flood lasts.
+// TestFloodDrownsTheChannel floods a path that carries one datagram in two hundred, for longer than
+// a silent peer is waited for else: what the hosts have to say to each other shares that path, and
+// none of it gets through while the flood lasts.
 func TestFloodDrownsTheChannel(t *testing.T) {
 	t.Parallel()
 	k := newKillWorld(t, true)

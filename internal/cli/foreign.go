@@ -21,8 +21,9 @@ func foreignRunner(scheme, address string) testRunner {
 	}
 }
 
-// foreignError says of whatever keeps a foreign server from answering what it is, with one status for all dialects: whether it refuses the
-// connection, is silent or hangs up is a matter of its protocol.
+// foreignError says of whatever keeps a foreign server from answering what it is, with one status
+// for all dialects: whether it refuses the connection, is silent or hangs up is a matter of its
+// protocol.
 func foreignError(ctx context.Context, scheme, address string, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err

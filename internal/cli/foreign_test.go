@@ -9,7 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/dialect"
 )
 
-// TestForeignServerNotThere checks that in every dialect a server that is not there is unreachable, with one sentence and what to do.
+// TestForeignServerNotThere checks that in every dialect a server that is not there is unreachable,
+// with one sentence and what to do.
 func TestForeignServerNotThere(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

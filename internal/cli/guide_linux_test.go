@@ -29,8 +29,8 @@ func commandsOf(page []byte) []string {
 	return commands
 }
 
-// TestGuide types every command of every guide page, page by page, into the near host of a fresh world, so that the pages cannot go
-// stale. Each must succeed.
+// TestGuide types every command of every guide page, page by page, into the near host of a fresh
+// world, so that the pages cannot go stale. Each must succeed.
 func TestGuide(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/guide/*.md")
 	if err != nil || len(pages) < 5 {
@@ -71,7 +71,8 @@ func typeAll(t *testing.T, commands []string) {
 		t.Fatal(err)
 	}
 	defer stop()
-	// The shell takes each line apart as the reader's does; the test binary, called linerate, is the program.
+	// The shell takes each line apart as the reader's does; the test binary, called linerate, is
+	// the program.
 	bin := t.TempDir()
 	self, err := os.Executable()
 	if err != nil {

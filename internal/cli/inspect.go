@@ -22,7 +22,8 @@ type inspectFlags struct {
 	interval   time.Duration // how long interrupts are watched; 0: not at all
 }
 
-// --from and --root are how a host is looked at from afar and later: somebody sends a capture, a sosreport, or a tarball of /proc and /sys.
+// --from and --root are how a host is looked at from afar and later: somebody sends a capture, a
+// sosreport, or a tarball of /proc and /sys.
 func (a *app) inspectCommand() *cobra.Command {
 	var f inspectFlags
 	c := &cobra.Command{
@@ -46,7 +47,8 @@ the reader of the file will see. A file that exists is left alone unless --force
 			"  linerate inspect --from sosreport-web1-2024-06-11",
 		Args: wholeHost,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// An empty name is a shell's variable that was not set: reading this host instead would be another answer to another question.
+			// An empty name is a shell's variable that was not set: reading this host instead would
+			// be another answer to another question.
 			for _, name := range []string{"from", "capture", "root"} {
 				if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
 					return usagef("--%s: name what to read or to write", name)

@@ -27,8 +27,9 @@ import (
 // killRounds is how often a tune is killed; LINERATE_KILL_ROUNDS asks for another number.
 const killRounds = 50
 
-// TestKillTune kills `linerate tune` with SIGKILL at random moments. Every time all settings of both hosts must come back — the near
-// ones by the guard, the far ones because the peer is gone — and a recovery afterwards must find nothing to do.
+// TestKillTune kills `linerate tune` with SIGKILL at random moments. Every time all settings of
+// both hosts must come back — the near ones by the guard, the far ones because the peer is gone —
+// and a recovery afterwards must find nothing to do.
 func TestKillTune(t *testing.T) {
 	rounds := killRounds
 	if s := os.Getenv("LINERATE_KILL_ROUNDS"); s != "" {
@@ -56,7 +57,8 @@ func TestKillTune(t *testing.T) {
 	}
 }
 
-// moment is from when on a kill may fall: anywhere, after the first trial has begun, or at once when a change is in force, where the danger is.
+// moment is from when on a kill may fall: anywhere, after the first trial has begun, or at once
+// when a change is in force, where the danger is.
 type moment int
 
 const (
@@ -65,8 +67,8 @@ const (
 	inForce
 )
 
-// TestFarDies kills the far process with SIGKILL while its change is in force: the far guard puts the value back, and the near tune
-// ends by itself with the status for an unreachable peer.
+// TestFarDies kills the far process with SIGKILL while its change is in force: the far guard puts
+// the value back, and the near tune ends by itself with the status for an unreachable peer.
 func TestFarDies(t *testing.T) {
 	k := newKillWorld(t, true)
 	tune := k.command(t.Context(), k.Near(), "tune", k.Far().Address, "--duration", "100ms", "--warm-up", "60ms", "--progress", "lines")
@@ -147,8 +149,8 @@ func (k *killWorld) settings(t *testing.T) (s [2]map[string]string) {
 	return s
 }
 
-// round starts a tune, kills it a while after its start, after the start of its first trial or when a change is in force, and waits for
-// everything to be as it was.
+// round starts a tune, kills it a while after its start, after the start of its first trial or when
+// a change is in force, and waits for everything to be as it was.
 func (k *killWorld) round(t *testing.T, from moment, after time.Duration) {
 	t.Helper()
 	tune := k.command(t.Context(), k.Near(), "tune", k.Far().Address, "--duration", "100ms", "--warm-up", "60ms", "--progress", "lines")
@@ -195,7 +197,8 @@ func (k *killWorld) round(t *testing.T, from moment, after time.Duration) {
 	}
 }
 
-// recovers runs recover until it has the journal, and then once more: the second must find nothing to do.
+// recovers runs recover until it has the journal, and then once more: the second must find nothing
+// to do.
 func (k *killWorld) recovers(t *testing.T, h *lab.Host) {
 	t.Helper()
 	var out []byte

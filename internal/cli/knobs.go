@@ -20,8 +20,8 @@ import (
 
 // A pattern without a match is an error with a status of its own and never an empty document.
 //
-// The host is read only on request. The catalogue is a book of reference, the same on every host and every system; and one knob of a
-// catalogue may be hundreds of a host with many queues.
+// The host is read only on request. The catalogue is a book of reference, the same on every host
+// and every system; and one knob of a catalogue may be hundreds of a host with many queues.
 func (a *app) knobsCommand() *cobra.Command {
 	var current bool
 	c := &cobra.Command{
@@ -89,7 +89,8 @@ func nearest(name string) string {
 	return "did you mean " + strings.Join(names, " or ") + "?"
 }
 
-// asked is the one knob that a full name means, empty for a pattern: who asks for link:eth0/mtu does not want to see the others.
+// asked is the one knob that a full name means, empty for a pattern: who asks for link:eth0/mtu
+// does not want to see the others.
 func asked(pattern string) knob.ID {
 	if id, err := knob.ParseID(strings.TrimSpace(pattern)); err == nil && !strings.ContainsAny(pattern, "*?[") {
 		return id
@@ -99,9 +100,9 @@ func asked(pattern string) knob.ID {
 
 // currentKnobs reads what this host has of some definitions.
 //
-// A queue that is allocated and not in use, an interface that goes away in between: what a list names and a read does not find is left
-// out. A knob that has no star in its name was asked for and says that it is not there. Of is a glob that the names have to fit, empty for
-// all of them.
+// A queue that is allocated and not in use, an interface that goes away in between: what a list
+// names and a read does not find is left out. A knob that has no star in its name was asked for and
+// says that it is not there. Of is a glob that the names have to fit, empty for all of them.
 func currentKnobs(ctx context.Context, definitions []knob.Definition, only knob.ID, of string) (map[knob.ID][]report.KnobNow, error) {
 	system, boot := live.New(), bootconf.Read(os.DirFS("/"))
 	now := make(map[knob.ID][]report.KnobNow)

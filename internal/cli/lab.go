@@ -112,15 +112,17 @@ func labScenarios(name string) ([]scenario.Scenario, error) {
 	return []scenario.Scenario{s}, nil
 }
 
-// The faults of the scenarios are gross, so short segments show them; a scenario is to take a minute or so.
+// The faults of the scenarios are gross, so short segments show them; a scenario is to take a
+// minute or so.
 var labTune = []string{"--duration", "600ms", "--warm-up", "400ms"}
 
-// labMeasure is how long healthy, before and after are measured, three times each: gross faults show in a second.
+// labMeasure is how long healthy, before and after are measured, three times each: gross faults
+// show in a second.
 const labMeasure = time.Second
 
-// The scenarios run one after the other, because two worlds on one machine would disturb each other's figures. A
-// scenario that does not pass does not end the suite; an error of the lab itself does, as it would hit the next one
-// too.
+// The scenarios run one after the other, because two worlds on one machine would disturb each
+// other's figures. A scenario that does not pass does not end the suite; an error of the lab itself
+// does, as it would hit the next one too.
 func (a *app) labRun(ctx context.Context, scenarios []scenario.Scenario, f labRunFlags) error {
 	p, err := a.newProgress()
 	if err != nil {
@@ -188,8 +190,8 @@ func (l *linkFlags) add(c *cobra.Command) {
 
 // link gives the link that the flags describe; nil when none was asked for.
 //
-// A link with all values at their defaults is not the same as no link: the emulated one goes through a process, a
-// plain veth does not. So flags that were typed decide, not their values.
+// A link with all values at their defaults is not the same as no link: the emulated one goes
+// through a process, a plain veth does not. So flags that were typed decide, not their values.
 func (l *linkFlags) link(c *cobra.Command) (*scenario.Link, error) {
 	asked := false
 	for _, name := range []string{"rate", "delay", "jitter", "loss", "queue", "mtu"} {
@@ -245,10 +247,11 @@ exit status; ` + "`linerate`" + ` in it is this program, and the name far is the
 	return c
 }
 
-// labUp makes a world whose far host already answers, and either waits or runs a command in the near one.
+// labUp makes a world whose far host already answers, and either waits or runs a command in the
+// near one.
 //
-// The far host serves from the start with a key of this world only, and the state of both hosts is a directory that
-// ends with it: what is tried there leaves no journal behind.
+// The far host serves from the start with a key of this world only, and the state of both hosts is
+// a directory that ends with it: what is tried there leaves no journal behind.
 func (a *app) labUp(ctx context.Context, w scenario.World, command []string) error {
 	running, err := lab.Up(ctx, w)
 	if err != nil {
@@ -277,7 +280,8 @@ func (a *app) labUp(ctx context.Context, w scenario.World, command []string) err
 		<-ctx.Done()
 		return nil
 	}
-	// The environment carries key and state, so that `linerate measure far` works in the command as it is.
+	// The environment carries key and state, so that `linerate measure far` works in the command as
+	// it is.
 	c := running.Near().Exec(ctx, command...)
 	c.Env = []string{"LINERATE_KEY=" + key, "LINERATE_STATE=" + near}
 	c.Stdin, c.Stdout, c.Stderr = a.in, a.out, a.err
@@ -291,8 +295,8 @@ func (a *app) labUp(ctx context.Context, w scenario.World, command []string) err
 
 // labHostCommand is a host of a world: our own binary, started again in namespaces of its own.
 //
-// The program starts itself because nothing else is sure to be there: no ip(8), no unshare(1), no shell in a minimal
-// image.
+// The program starts itself because nothing else is sure to be there: no ip(8), no unshare(1), no
+// shell in a minimal image.
 func (a *app) labHostCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "lab-host",

@@ -14,15 +14,18 @@ import (
 // tunedElsewhere is the scenario that TestLabTune plays, which asks more of it.
 const tunedElsewhere = "send-buffer"
 
-// played are the scenarios that TestLabRun plays: a limit of a host, one of the path, a full link, and nothing at all. A whole tune takes more than a
-// minute; the others are judged by the matrix in every run of the tests, and tuned by `linerate lab tune`.
+// played are the scenarios that TestLabRun plays: a limit of a host, one of the path, a full link,
+// and nothing at all. A whole tune takes more than a minute; the others are judged by the matrix in
+// every run of the tests, and tuned by `linerate lab tune`.
 var played = []string{"receive-window", "path-loss", "link-rate", "healthy"}
 
-// TestLabRun plays scenarios as a user does, one document a line, and each must pass: the right first finding; for tunable
-// ones at least 90 % of the healthy figure after tuning; nothing kept where there is nothing to tune; every setting back. A world is real
-// time on a real kernel, so a scenario that fails is played once more before the test does: what fails by chance of the machine
-// fails once, what is wrong fails twice. A tune that refuses its bench as too disturbed has said nothing wrong, and is asked up to three times more; a scenario
-// that is never judged fails, since nothing was shown. All results are logged.
+// TestLabRun plays scenarios as a user does, one document a line, and each must pass: the right
+// first finding; for tunable ones at least 90 % of the healthy figure after tuning; nothing kept
+// where there is nothing to tune; every setting back. A world is real time on a real kernel, so a
+// scenario that fails is played once more before the test does: what fails by chance of the machine
+// fails once, what is wrong fails twice. A tune that refuses its bench as too disturbed has said
+// nothing wrong, and is asked up to three times more; a scenario that is never judged fails, since
+// nothing was shown. All results are logged.
 func TestLabRun(t *testing.T) {
 	var lines []string
 	for _, name := range played {
@@ -40,7 +43,9 @@ func TestLabRun(t *testing.T) {
 				return
 			}
 			if d.Skipped {
-				t.Skip(d.Reason) // Debian's own kernels do not offer bbr to namespaces; CI runs where it is offered and accepts no skip
+				// Debian's own kernels do not offer bbr to namespaces; CI runs where it is offered
+				// and accepts no skip
+				t.Skip(d.Reason)
 			}
 			wrong := 0
 			for tries := 1; ; tries++ {

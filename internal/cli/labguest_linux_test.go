@@ -11,8 +11,9 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// One case in a guest, all the way: the guest is booted with the test binary in it, the world of two cards is made there, its fault is a setting of
-// the whole machine, and the verdict comes back. That verdicts are right is what the matrix is for; here it is that there is one of that kernel.
+// One case in a guest, all the way: the guest is booted with the test binary in it, the world of
+// two cards is made there, its fault is a setting of the whole machine, and the verdict comes back.
+// That verdicts are right is what the matrix is for; here it is that there is one of that kernel.
 func TestLabMatrixInGuest(t *testing.T) {
 	t.Parallel()
 	var out, errw bytes.Buffer

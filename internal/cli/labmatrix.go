@@ -43,7 +43,8 @@ The exit status is 1 when less than 95 % are right or a sound world was warned o
 			if f.list {
 				var scenarios []scenario.Scenario
 				for _, c := range cases {
-					if n := len(scenarios); n == 0 || scenarios[n-1].Name != c.Scenario.Name { // its levels follow one another
+					if n := len(scenarios); n == 0 || scenarios[n-1].Name != c.Scenario.Name {
+						// its levels follow one another
 						scenarios = append(scenarios, c.Scenario)
 					}
 				}
@@ -106,7 +107,8 @@ func matrixFilter(only, level, ground string) (matrix.Filter, error) {
 
 // labMatrix plays the cases and prints one document.
 //
-// An interrupt ends it with what was played until then, as other tests do: half an hour of verdicts is not thrown away.
+// An interrupt ends it with what was played until then, as other tests do: half an hour of verdicts
+// is not thrown away.
 func (a *app) labMatrix(ctx context.Context, cases []matrix.Case, f matrixFlags) error {
 	p, err := a.newProgress()
 	if err != nil {
@@ -145,7 +147,8 @@ func (a *app) labMatrix(ctx context.Context, cases []matrix.Case, f matrixFlags)
 	return nil
 }
 
-// labWorkCommand is what other programs do in a practice world: our own binary once more, as a process with an account of its own.
+// labWorkCommand is what other programs do in a practice world: our own binary once more, as a
+// process with an account of its own.
 func (a *app) labWorkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "lab-work DESCRIPTION",

@@ -12,8 +12,9 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// TestLabMatrixShort plays the short form of the fault matrix: each verdict must be right. As with TestLabRun a case that is wrong is
-// played once more before the test fails: what fails by chance of the machine fails once, what is wrong fails twice.
+// TestLabMatrixShort plays the short form of the fault matrix: each verdict must be right. As with
+// TestLabRun a case that is wrong is played once more before the test fails: what fails by chance
+// of the machine fails once, what is wrong fails twice.
 func TestLabMatrixShort(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "verdicts")
 	d := labMatrix(t, "--short", "--out", dir)
@@ -46,7 +47,8 @@ func TestLabMatrixShort(t *testing.T) {
 func labMatrix(t *testing.T, args ...string) (d report.MatrixDocument) {
 	t.Helper()
 	var out, errw bytes.Buffer
-	cli.Main(append([]string{"linerate", "lab", "matrix", "--json"}, args...), strings.NewReader(""), &out, &errw) // the cases tell what the status tells
+	// the cases tell what the status tells
+	cli.Main(append([]string{"linerate", "lab", "matrix", "--json"}, args...), strings.NewReader(""), &out, &errw)
 	if errw.Len() > 0 {
 		t.Logf("standard error: %s", &errw)
 	}
@@ -59,7 +61,8 @@ func labMatrix(t *testing.T, args ...string) (d report.MatrixDocument) {
 	return d
 }
 
-// The form of the last line is a promise to scripts; a level that no scenario has and names that none matches are usage errors.
+// The form of the last line is a promise to scripts; a level that no scenario has and names that
+// none matches are usage errors.
 func TestLabMatrixFlags(t *testing.T) {
 	for _, c := range []struct {
 		args   []string

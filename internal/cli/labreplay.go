@@ -31,7 +31,8 @@ func (a *app) labPlay(ctx context.Context, s scenario.Scenario, f labRunFlags, p
 	return report.NewLab(a.envelope(""), matrix.Outcome(r)), nil
 }
 
-// labPlayInGuest boots the guest that a scenario needs and plays it there with the same command. A machine that cannot have guests skips it.
+// labPlayInGuest boots the guest that a scenario needs and plays it there with the same command. A
+// machine that cannot have guests skips it.
 func (a *app) labPlayInGuest(ctx context.Context, s scenario.Scenario, budget time.Duration, p *progress.Line) (*report.LabDocument, error) {
 	p.Status("%s: boots a guest", s.Name)
 	doc, reason, err := matrix.RunInGuest(ctx, s, budget, a.progressOf(p, s.Name))

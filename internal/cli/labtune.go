@@ -73,10 +73,12 @@ The exit status is 1 when a case is not tuned, and 3 when this machine could not
 	return c
 }
 
-// maxNulls is how many candidates without an effect there are, at both ends together, on a recent kernel.
+// maxNulls is how many candidates without an effect there are, at both ends together, on a recent
+// kernel.
 const maxNulls = 40
 
-// nullSegment is short: what a knob without an effect is tried for is chance, of which short segments have more.
+// nullSegment is short: what a knob without an effect is tried for is chance, of which short
+// segments have more.
 var nullSegment = []string{"--duration", "400ms", "--warm-up", "100ms"}
 
 // cases are those that the flags choose.

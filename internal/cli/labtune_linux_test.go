@@ -11,8 +11,9 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// TestLabTune tunes one fault whole, and tries a few knobs without an effect. What fails by chance of the machine fails once, what is wrong
-// fails twice; the long forms, all faults and forty knobs, are `linerate lab tune` itself.
+// TestLabTune tunes one fault whole, and tries a few knobs without an effect. What fails by chance
+// of the machine fails once, what is wrong fails twice; the long forms, all faults and forty knobs,
+// are `linerate lab tune` itself.
 func TestLabTune(t *testing.T) {
 	for name, args := range map[string][]string{
 		"fault": {"--only", "^" + tunedElsewhere + "$", "--out", filepath.Join(t.TempDir(), "tunes")},

@@ -112,10 +112,11 @@ its graphs; --no-store leaves a result out.`,
 	return c
 }
 
-// specsFor turns flags into tests. The suite gives each test a short, fixed share, so that the whole screen is there in under 20 s.
+// specsFor turns flags into tests. The suite gives each test a short, fixed share, so that the
+// whole screen is there in under 20 s.
 //
-// The suite has directions and options of its own, so flags about those are refused rather than ignored; of --duration each test takes
-// three seconds at the most.
+// The suite has directions and options of its own, so flags about those are refused rather than
+// ignored; of --duration each test takes three seconds at the most.
 func specsFor(target string, t testFlags, l loadFlags) ([]traffic.Spec, error) {
 	if t.test != "" {
 		spec, err := t.spec(l)
@@ -191,8 +192,8 @@ func (a *app) measured(ctx context.Context, run testRunner, spec traffic.Spec, c
 
 // interim tells one interval while a test runs.
 //
-// On a terminal an interim result rewrites the status line, in a log it is a line of its own: there the run of the
-// figures is what one looks for.
+// On a terminal an interim result rewrites the status line, in a log it is a line of its own: there
+// the run of the figures is what one looks for.
 func (a *app) interim(p *progress.Line, spec traffic.Spec, i traffic.Interval) {
 	tell := p.Step
 	if p.Mode() != progress.Lines {

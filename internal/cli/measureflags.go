@@ -87,7 +87,8 @@ func (t *testFlags) named() string {
 	return first
 }
 
-// spec makes the test that the flags ask for. What the test has no use for is refused by the Spec itself, in its own words.
+// spec makes the test that the flags ask for. What the test has no use for is refused by the Spec
+// itself, in its own words.
 func (t *testFlags) spec(l loadFlags) (traffic.Spec, error) {
 	s := traffic.Spec{
 		Test: traffic.Test(t.test), Direction: l.direction(), Streams: l.parallel, Interval: l.interval,
@@ -207,7 +208,8 @@ func amount(name, text string) (int64, error) {
 	return int64(n), nil
 }
 
-// parseTOS reads a type of service as people write it, in any of the bases that a leading 0x or 0 tells.
+// parseTOS reads a type of service as people write it, in any of the bases that a leading 0x or 0
+// tells.
 func parseTOS(text string) (int, error) {
 	if text == "" {
 		return 0, nil

@@ -29,8 +29,8 @@ type persistOptions struct {
 	dryRun, check, force bool
 }
 
-// Only committed changes are taken: a trial has not shown yet that the host can live with it, and a file that a reboot would bring back is no place to
-// find out.
+// Only committed changes are taken: a trial has not shown yet that the host can live with it, and a
+// file that a reboot would bring back is no place to find out.
 func (a *app) persistCommand() *cobra.Command {
 	var o persistOptions
 	c := &cobra.Command{
@@ -84,7 +84,8 @@ func imageRoot(name string) (string, error) {
 	return root, nil
 }
 
-// persistHost is what a plan depends on. The files are those of the root; interfaces are this host's wherever the files are.
+// persistHost is what a plan depends on. The files are those of the root; interfaces are this
+// host's wherever the files are.
 func (o persistOptions) host() (persist.Host, func(), error) {
 	h := persist.Host{Root: os.DirFS("/")}
 	done := func() {}
@@ -169,8 +170,9 @@ func planPersist(host persist.Host, all []journal.Change, ids []string) ([]persi
 	return steps, nil
 }
 
-// committed gives the changes to persist, oldest first: those named, or all that are committed. One that is persisted already is left out, so that saying it
-// twice does no harm, and so is one that a restart has ended.
+// committed gives the changes to persist, oldest first: those named, or all that are committed. One
+// that is persisted already is left out, so that saying it twice does no harm, and so is one that a
+// restart has ended.
 func committed(all []journal.Change, ids []string, boot string) ([]journal.Change, error) {
 	var chosen []journal.Change
 	persisted, trials := 0, 0

@@ -21,8 +21,8 @@ type recoverFlags struct {
 	init, program, root      string
 }
 
-// A tune and a change from afar recover first as well, since they need a clean start. The other commands do not: what
-// a crash has left is for the operator to see.
+// A tune and a change from afar recover first as well, since they need a clean start. The other
+// commands do not: what a crash has left is for the operator to see.
 func (a *app) recoverCommand() *cobra.Command {
 	var f recoverFlags
 	c := &cobra.Command{
@@ -63,8 +63,8 @@ edited is left alone.`,
 	return c
 }
 
-// recovered takes the status of a partial result away where nothing is left to do: what was not put back was of an earlier boot, which
-// ended with its kernel.
+// recovered takes the status of a partial result away where nothing is left to do: what was not put
+// back was of an earlier boot, which ended with its kernel.
 func recovered(outcomes []journal.Outcome, err error) error {
 	var status statusError
 	if !errors.As(err, &status) || status.status != exitPartial {
@@ -148,7 +148,8 @@ func (a *app) recoverAtBoot(f recoverFlags) error {
 	})
 }
 
-// atBoot says what is to run at a start. The state directory is named only where it is not the default of root.
+// atBoot says what is to run at a start. The state directory is named only where it is not the
+// default of root.
 func (a *app) atBoot(f recoverFlags) (atboot.Options, error) {
 	o := atboot.Options{Root: f.root, Init: atboot.Init(f.init), Program: f.program}
 	if a.state != "" || a.env("LINERATE_STATE") != "" {

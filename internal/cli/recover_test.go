@@ -10,8 +10,9 @@ import (
 	"github.com/linerate/linerate/internal/cli"
 )
 
-// TestRecoverAfterRestart: what recovery at a start finds after a power cut is a journal of an earlier boot, with trials, and one of them half
-// written. It ends clean, says so, and finds nothing the second time. No knob is touched: none of these is there.
+// TestRecoverAfterRestart: what recovery at a start finds after a power cut is a journal of an
+// earlier boot, with trials, and one of them half written. It ends clean, says so, and finds
+// nothing the second time. No knob is touched: none of these is there.
 func TestRecoverAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	const first, second = knob.ID("link:none0/mtu"), knob.ID("link:none0/txqueuelen")

@@ -14,7 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write generated pages and goldens instead of comparing them")
 
-// TestGeneratedReference holds docs/reference to the command tree and the catalogue; `make gen` writes it.
+// TestGeneratedReference holds docs/reference to the command tree and the catalogue; `make gen`
+// writes it.
 func TestGeneratedReference(t *testing.T) {
 	a := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard, env: func(string) string { return "" }}
 	var commands bytes.Buffer

@@ -82,7 +82,8 @@ func (a *app) runStore() (runs.Store, string, error) {
 	return runs.In(durable.OS(), dir, runs.Tunes, 0), filepath.Join(dir, string(runs.Tunes)), nil
 }
 
-// listRuns prints the list. A run that cannot be read is a line of it, and makes the result a partial one.
+// listRuns prints the list. A run that cannot be read is a line of it, and makes the result a
+// partial one.
 func (a *app) listRuns() error {
 	store, dir, err := a.runStore()
 	if err != nil {
@@ -144,7 +145,8 @@ func (a *app) report(name string, f reportFlags) error {
 	return page.write(func(w io.Writer) error { return drawn.Report(w, doc) })
 }
 
-// readRun finds a run by its name, its beginning, last, the path of a file, or - for standard input.
+// readRun finds a run by its name, its beginning, last, the path of a file, or - for standard
+// input.
 func (a *app) readRun(name string) (run *report.TuneDocument, source string, err error) {
 	store, _, err := a.runStore()
 	if err != nil {

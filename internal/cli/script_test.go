@@ -12,8 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/lab/guest"
 )
 
-// The program itself is the command "linerate" of the scripts: they are typed as a user types them, and the processes that
-// linerate starts (guard, hosts of a world) are this test binary too.
+// The program itself is the command "linerate" of the scripts: they are typed as a user types them,
+// and the processes that linerate starts (guard, hosts of a world) are this test binary too.
 func TestMain(m *testing.M) {
 	guest.Init() // does nothing, except in a guest that a test has booted
 	testscript.Main(m, map[string]func(){
@@ -36,7 +36,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// awaitPort returns when somebody listens at the address in os.Args[1]; it gives up when the script's own deadline ends it.
+// awaitPort returns when somebody listens at the address in os.Args[1]; it gives up when the
+// script's own deadline ends it.
 func awaitPort() {
 	for {
 		c, err := net.Dial("tcp", os.Args[1])

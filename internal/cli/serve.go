@@ -40,8 +40,8 @@ type serveFlags struct {
 	atOnce        int
 }
 
-// Tuning is off unless it is asked for on this side: who may measure a host is a smaller question than who may change
-// it, and the answer belongs to whoever runs it.
+// Tuning is off unless it is asked for on this side: who may measure a host is a smaller question
+// than who may change it, and the answer belongs to whoever runs it.
 func (a *app) serveCommand() *cobra.Command {
 	var f serveFlags
 	c := &cobra.Command{
@@ -95,8 +95,9 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err != nil {
 		return err
 	}
-	// An idle server of a thousand clients is mostly what the collector has not yet looked at. It allocates nothing while it measures, so collecting
-	// ten times as often costs a moment per client that comes, and saves a third of the memory.
+	// An idle server of a thousand clients is mostly what the collector has not yet looked at. It
+	// allocates nothing while it measures, so collecting ten times as often costs a moment per
+	// client that comes, and saves a third of the memory.
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(10)
 	}
@@ -149,7 +150,8 @@ func serveAll(ctx context.Context, servers ...func(context.Context) error) error
 	return errors.Join(errs...)
 }
 
-// listenDialects opens the ports of the other programs, on the addresses that --listen names; without --accept there are none.
+// listenDialects opens the ports of the other programs, on the addresses that --listen names;
+// without --accept there are none.
 func (a *app) listenDialects(ctx context.Context, f serveFlags, o peer.ServerOptions) (*dialect.Servers, error) {
 	var accept []dialect.Acceptance
 	if f.accept != "" {
@@ -176,11 +178,12 @@ func (a *app) serveKey(flag string) (wire.Key, error) {
 	return wire.NewKey(), nil
 }
 
-// serverOptions is what this host offers: tests always, its knobs only when allowed; and the limits that hold for all who ask.
+// serverOptions is what this host offers: tests always, its knobs only when allowed; and the limits
+// that hold for all who ask.
 //
-// The journal is opened when the first client wants to change something and not at start, so that a server that only
-// answers tests does not lock out `linerate set` on its own host. Lease, since trials live no longer than the
-// connection that made them.
+// The journal is opened when the first client wants to change something and not at start, so that a
+// server that only answers tests does not lock out `linerate set` on its own host. Lease, since
+// trials live no longer than the connection that made them.
 func (a *app) serverOptions(f serveFlags) (peer.ServerOptions, admission.Limits, error) {
 	native, all, err := f.limits()
 	if err != nil {
@@ -250,7 +253,8 @@ const (
 	maxBeside = 32
 )
 
-// serveStdio answers the one client at the other end of ssh; its messages have standard output to themselves.
+// serveStdio answers the one client at the other end of ssh; its messages have standard output to
+// themselves.
 //
 // There is no key: ssh has authenticated the other side, and the process ends with the connection.
 func (a *app) serveStdio(ctx context.Context, o peer.ServerOptions) error {
@@ -262,11 +266,12 @@ func (a *app) serveStdio(ctx context.Context, o peer.ServerOptions) error {
 	return peer.ServeStdio(ctx, in, out, o)
 }
 
-// announce prints what a person or a program needs on the other side. The first line is also what scripts wait for; with --json there is one document
-// and nothing else on standard output, and what happens later is told on standard error.
+// announce prints what a person or a program needs on the other side. The first line is also what
+// scripts wait for; with --json there is one document and nothing else on standard output, and what
+// happens later is told on standard error.
 //
-// The key is printed in full, once, on the terminal of whoever started the server; it is worth nothing when the
-// server ends.
+// The key is printed in full, once, on the terminal of whoever started the server; it is worth
+// nothing when the server ends.
 func (a *app) announce(l *wire.Listener, k wire.Key, f serveFlags, places []dialect.Place) error {
 	// A server that was told its address knows what the other side has to type.
 	host, _, _ := net.SplitHostPort(f.listen)

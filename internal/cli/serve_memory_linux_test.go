@@ -18,7 +18,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// TestServeHoldsAThousandClients connects a thousand clients from this process to a `linerate serve` in another, and asks the kernel what they cost it.
+// TestServeHoldsAThousandClients connects a thousand clients from this process to a `linerate
+// serve` in another, and asks the kernel what they cost it.
 func TestServeHoldsAThousandClients(t *testing.T) {
 	const clients, bound = 1000, 20_000_000
 	var files syscall.Rlimit

@@ -11,8 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob/live"
 )
 
-// openJournal takes this host's journal: live knobs, values compared in canonical form, trials watched by a guard process that
-// is this very program.
+// openJournal takes this host's journal: live knobs, values compared in canonical form, trials
+// watched by a guard process that is this very program.
 //
 // The lock is exclusive; a second process is told the holder's process id and ends with status 11.
 func (a *app) openJournal(mode journal.Mode, side string) (*journal.Journal, error) {
@@ -24,8 +24,9 @@ func (a *app) openJournal(mode journal.Mode, side string) (*journal.Journal, err
 	return journal.Open(journalOptions(dir, mode, side))
 }
 
-// tellNotices tells what a guard has taken back since the last command: nobody may have been there to see it. A program that reads JSON
-// finds the same in the notes of the history; the notices are kept for a person then.
+// tellNotices tells what a guard has taken back since the last command: nobody may have been there
+// to see it. A program that reads JSON finds the same in the notes of the history; the notices are
+// kept for a person then.
 func (a *app) tellNotices(dir string) {
 	if a.json {
 		return
@@ -51,10 +52,11 @@ func (a *app) history() ([]journal.Change, error) {
 	return journal.History(durable.OS(), dir)
 }
 
-// guardCommand is the process that watches trials from outside their writer; journal.StartGuard types this command line.
+// guardCommand is the process that watches trials from outside their writer; journal.StartGuard
+// types this command line.
 //
-// It is a command of the same binary and not a thread, because a thread dies with the process whose death it has to
-// watch.
+// It is a command of the same binary and not a thread, because a thread dies with the process whose
+// death it has to watch.
 func (a *app) guardCommand() *cobra.Command {
 	var (
 		mode, session string

@@ -13,7 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// targetFlags are the flags of every command that talks to another host; same word for the same thing everywhere.
+// targetFlags are the flags of every command that talks to another host; same word for the same
+// thing everywhere.
 type targetFlags struct {
 	key     string
 	timeout time.Duration
@@ -34,7 +35,8 @@ func (a *app) connect(ctx context.Context, target string, t targetFlags, p *prog
 func (a *app) connectUntil(ctx context.Context, curtail <-chan struct{}, target string, t targetFlags, p *progress.Line) (*peer.Client, error) {
 	var command []string // of ssh; the default one changes nothing
 	if t.tuning {
-		// Nobody has started a serve over there who could have allowed it: whoever may log in and run commands decides.
+		// Nobody has started a serve over there who could have allowed it: whoever may log in and
+		// run commands decides.
 		command = append(slices.Clone(wire.DefaultSSHCommand), "--allow-tuning")
 	}
 	return peer.Connect(ctx, target, peer.ConnectOptions{

@@ -46,8 +46,9 @@ type tuneFlags struct {
 	seed      uint64
 }
 
-// d1 is the default of --allow: it may change what new connections get and leaves the traffic of others on the host
-// alone. Anything above it is the decision of a person who knows what else runs there.
+// d1 is the default of --allow: it may change what new connections get and leaves the traffic of
+// others on the host alone. Anything above it is the decision of a person who knows what else runs
+// there.
 func (a *app) tuneCommand() *cobra.Command {
 	var f tuneFlags
 	c := &cobra.Command{
@@ -98,8 +99,8 @@ and packets (small datagrams that arrive); the terms:
 
 // options checks the flags before anything is connected or opened.
 //
-// The budget ends at 50 minutes, because a far side grants a trial an hour at most and the lease must outlast the
-// experiment (leaseFor).
+// The budget ends at 50 minutes, because a far side grants a trial an hour at most and the lease
+// must outlast the experiment (leaseFor).
 func (f tuneFlags) options() (loop.TuneOptions, error) {
 	o := loop.TuneOptions{
 		Direction: f.load.direction(), Streams: f.load.parallel, Budget: f.budget, MaxTrials: f.trials, Soak: f.soak,
@@ -179,7 +180,8 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	defer page.discard()
 	ctx := cmd.Context()
 
-	// The near journal first: a second tune on this host must be told so before it makes any traffic.
+	// The near journal first: a second tune on this host must be told so before it makes any
+	// traffic.
 	j, err := a.openJournal(journal.Lease, "near")
 	if err != nil {
 		return err
@@ -188,7 +190,8 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	if _, err := j.Recover(ctx); err != nil {
 		return err
 	}
-	// Far and near trials get the same time, so that neither side is left changed while the other has gone back.
+	// Far and near trials get the same time, so that neither side is left changed while the other
+	// has gone back.
 	f.target.trial, f.target.tuning = leaseFor(f.budget), true
 	client, err := a.connect(ctx, target, f.target, p)
 	if err != nil {
@@ -221,7 +224,8 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 		return err
 	}
 	doc := record.finish(t, nil)
-	// The result is told before the page is written: whatever becomes of the page, nobody has to wonder what was kept.
+	// The result is told before the page is written: whatever becomes of the page, nobody has to
+	// wonder what was kept.
 	if err := a.print(doc, func(s text.Style) error { return text.Tune(a.out, doc, s) }); err != nil {
 		return err
 	}
@@ -233,8 +237,8 @@ func (a *app) tune(cmd *cobra.Command, target string, f tuneFlags) error {
 	return tuneStatus(t.Outcome)
 }
 
-// lostPeer is err, or where the peer went away in the middle, what that means for the changes that were in trial at both ends. What each call
-// to the other host met then says nothing more.
+// lostPeer is err, or where the peer went away in the middle, what that means for the changes that
+// were in trial at both ends. What each call to the other host met then says nothing more.
 func lostPeer(err error, here []journal.Change) error {
 	var gone *wire.Error
 	if !errors.As(err, &gone) || !errors.Is(err, wire.ErrPeerGone) || errors.Is(err, context.Canceled) {
@@ -253,14 +257,16 @@ func lostPeer(err error, here []journal.Change) error {
 		"is the path to it still up? `linerate history` there tells what it took back"}
 }
 
-// leaseFor is how long a guard lets an experiment go on. A writer that dies is noticed at once; the lease is for one that hangs,
-// so it need only outlast the budget. A far side grants an hour at most, counted anew from every change there.
+// leaseFor is how long a guard lets an experiment go on. A writer that dies is noticed at once; the
+// lease is for one that hangs, so it need only outlast the budget. A far side grants an hour at
+// most, counted anew from every change there.
 func leaseFor(budget time.Duration) time.Duration { return min(budget+5*time.Minute, time.Hour) }
 
-// tuneStatus is 0 when the run came to its end, also when that end is "nothing to tune"; 3 when time ran out; 5 when
-// something had been kept and did not stand confirmation.
+// tuneStatus is 0 when the run came to its end, also when that end is "nothing to tune"; 3 when
+// time ran out; 5 when something had been kept and did not stand confirmation.
 //
-// Partial comes before rolled back: a run that was out of time did not get the chance to confirm. One that came as far as its soak did.
+// Partial comes before rolled back: a run that was out of time did not get the chance to confirm.
+// One that came as far as its soak did.
 func tuneStatus(o *tune.Outcome) error {
 	switch {
 	case o.RolledBack && o.Soak != nil:
@@ -273,8 +279,9 @@ func tuneStatus(o *tune.Outcome) error {
 	return nil
 }
 
-// tuneProgress shows an experiment: what is decided stays on the screen, what is under way rewrites one line. The line tells the
-// last segment beside the estimate so far, so that something moves every second or two.
+// tuneProgress shows an experiment: what is decided stays on the screen, what is under way rewrites
+// one line. The line tells the last segment beside the estimate so far, so that something moves
+// every second or two.
 func tuneProgress(p *progress.Line, g goal.Goal) func(tune.Event) {
 	estimate := ""
 	return func(e tune.Event) {
@@ -313,7 +320,8 @@ func segmentText(e tune.Event, g goal.Goal) string {
 // page is a result page that is still empty.
 type page struct{ file *os.File }
 
-// newPage opens the file of a page before the work begins: minutes later is a bad time to find that it cannot be written.
+// newPage opens the file of a page before the work begins: minutes later is a bad time to find that
+// it cannot be written.
 func newPage(name string) (*page, error) {
 	if name == "" {
 		return nil, nil

@@ -29,7 +29,8 @@ func TestTuneStatus(t *testing.T) {
 	}
 }
 
-// TestLostPeer: a peer that went away is told in one sentence, unless something is left to be said of this host.
+// TestLostPeer: a peer that went away is told in one sentence, unless something is left to be said
+// of this host.
 func TestLostPeer(t *testing.T) {
 	gone := tuneError{errors.Join(&wire.Error{Op: "receive", Kind: wire.ErrPeerGone, Err: errors.New("nothing heard for 8s")}, errors.New("undo far")), true}
 	trial := []journal.Change{{State: journal.Undone}, {State: journal.Trial}}

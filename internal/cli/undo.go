@@ -11,12 +11,12 @@ import (
 	"github.com/linerate/linerate/internal/change/journal"
 )
 
-// Without arguments it takes back one change, the newest, as undo does in an editor: typed once too often it does no
-// harm that --all would do.
+// Without arguments it takes back one change, the newest, as undo does in an editor: typed once too
+// often it does no harm that --all would do.
 //
-// It asks nothing, since what it does is put back what was there before. --yes is taken all the same: scripts give it to
-// every command that changes something (design §4, the same word everywhere), and must not fail where the host is to be
-// repaired.
+// It asks nothing, since what it does is put back what was there before. --yes is taken all the
+// same: scripts give it to every command that changes something (design §4, the same word
+// everywhere), and must not fail where the host is to be repaired.
 func (a *app) undoCommand() *cobra.Command {
 	var all, dryRun bool
 	c := &cobra.Command{
@@ -61,8 +61,9 @@ out first, in a later boot too; one that somebody has edited stays. IDs are thos
 	return c
 }
 
-// dryUndo shows what undo would put back, in its order. It reads the journal as history does, without its lock: looking must be possible
-// while a tune holds it. Whether somebody else has changed a value meanwhile is found when it is put back.
+// dryUndo shows what undo would put back, in its order. It reads the journal as history does,
+// without its lock: looking must be possible while a tune holds it. Whether somebody else has
+// changed a value meanwhile is found when it is put back.
 func (a *app) dryUndo(all bool, ids []string) error {
 	changes, err := a.history()
 	if err != nil {

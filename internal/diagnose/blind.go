@@ -15,8 +15,8 @@ import (
 type Blind struct {
 	What string `json:"what"` // that was not seen
 	Why  string `json:"why"`  // the kernel's, the network's or the case's reason
-	// Lowers is by which part of itself the confidence of the findings in Of is lowered. It is a judgement: how often the thing would have changed the mind
-	// of somebody who sees it.
+	// Lowers is by which part of itself the confidence of the findings in Of is lowered. It is a
+	// judgement: how often the thing would have changed the mind of somebody who sees it.
 	Lowers float64         `json:"lowers_confidence_ratio"`
 	Of     []evidence.Code `json:"findings,omitempty"` // whose confidence it lowered
 }
@@ -27,8 +27,9 @@ type gap struct {
 	concerns func(evidence.Finding) bool
 }
 
-// The parts by which gaps lower confidence. A fault at a host that nobody sees is as likely as one at the host that is seen, but most of them show in the flow as
-// well; without the sender's account little is left but rates.
+// The parts by which gaps lower confidence. A fault at a host that nobody sees is as likely as one
+// at the host that is seen, but most of them show in the flow as well; without the sender's account
+// little is left but rates.
 const (
 	withoutFar     = 0.25
 	withoutTCPInfo = 0.30
@@ -37,7 +38,8 @@ const (
 	withoutTrifle  = 0.05
 )
 
-// dim lists what the case could not show, the largest first, and lowers the confidence of the findings that would have rested on it.
+// dim lists what the case could not show, the largest first, and lowers the confidence of the
+// findings that would have rested on it.
 func dim(c *evidence.Case, loaded []*evidence.Flow, found []evidence.Finding) []Blind {
 	gaps := slices.Concat(farGaps(c), flowGaps(loaded), runGaps(c, loaded), hostGaps(c), readingGaps(c))
 	var all []Blind
@@ -58,7 +60,8 @@ func dim(c *evidence.Case, loaded []*evidence.Flow, found []evidence.Finding) []
 	return all
 }
 
-// of concerns the findings of some codes. Healthy is always among them: "nothing found" is worth no more than what was looked at.
+// of concerns the findings of some codes. Healthy is always among them: "nothing found" is worth no
+// more than what was looked at.
 func of(codes ...evidence.Code) func(evidence.Finding) bool {
 	return func(f evidence.Finding) bool { return f.Code == evidence.Healthy || slices.Contains(codes, f.Code) }
 }
@@ -127,7 +130,8 @@ func runGaps(c *evidence.Case, loaded []*evidence.Flow) []gap {
 	return all
 }
 
-// families are groups of counters that are never all zero on a host that moves packets, by how their names begin.
+// families are groups of counters that are never all zero on a host that moves packets, by how
+// their names begin.
 var families = []struct {
 	prefix, what string
 	concerns     []evidence.Code
@@ -138,7 +142,8 @@ var families = []struct {
 	{"TcpExt.", "what TCP counts in detail", []evidence.Code{evidence.Reordering, evidence.TimeoutsIncast}},
 }
 
-// hostGaps is what a host that was looked at does not count. One gap of a kind is enough for each side.
+// hostGaps is what a host that was looked at does not count. One gap of a kind is enough for each
+// side.
 func hostGaps(c *evidence.Case) []gap {
 	var all []gap
 	seen := make(map[string]bool)
@@ -191,8 +196,8 @@ func aboutSockets(warnings []string) string {
 	return "none were told"
 }
 
-// lacking lists counters that rules look at and that old kernels do not have. Zeros are left out of what a run counted, so that it can be asked of a
-// watched host alone.
+// lacking lists counters that rules look at and that old kernels do not have. Zeros are left out of
+// what a run counted, so that it can be asked of a watched host alone.
 func lacking(counters map[string]uint64) string {
 	var missing []string
 	for _, name := range []string{
@@ -214,7 +219,8 @@ var classes = []struct {
 	{"not permitted", withoutDetail}, {"not readable", withoutDetail}, {"not supported", withoutTrifle}, {"not there", withoutTrifle},
 }
 
-// readingGaps is what the snapshots could not read, put together by reason: forty values that need another user are one gap.
+// readingGaps is what the snapshots could not read, put together by reason: forty values that need
+// another user are one gap.
 func readingGaps(c *evidence.Case) []gap {
 	var all []gap
 	for _, h := range []evidence.End{{Name: "near", Host: c.Near}, {Name: "far", Host: c.Far}} {

@@ -8,8 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/diagnose"
 )
 
-// FuzzJudge: whatever two hosts report, the answer is not empty, most important first, and can be written as JSON. A far host may
-// lie, so no combination of numbers may break the verdict.
+// FuzzJudge: whatever two hosts report, the answer is not empty, most important first, and can be
+// written as JSON. A far host may lie, so no combination of numbers may break the verdict.
 func FuzzJudge(f *testing.F) {
 	seeds, err := fixtures()
 	if err != nil {

@@ -9,12 +9,13 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// healthy is the verdict when no rule found a fault: what remains is the speed of the hosts themselves, or something this version
-// has no rule for. How sure it is depends on whether a full processor explains the rate.
+// healthy is the verdict when no rule found a fault: what remains is the speed of the hosts
+// themselves, or something this version has no rule for. How sure it is depends on whether a full
+// processor explains the rate.
 //
-// It starts at one half, since "no rule fired" is weak evidence: a limit without a rule looks the same. A full
-// processor explains the rate and raises it; unexplained drops and a link that could carry more lower it by factors,
-// so that both together do so twice.
+// It starts at one half, since "no rule fired" is weak evidence: a limit without a rule looks the
+// same. A full processor explains the rate and raises it; unexplained drops and a link that could
+// carry more lower it by factors, so that both together do so twice.
 func healthy(f *evidence.Flow) evidence.Finding {
 	x := evidence.Finding{Code: evidence.Healthy, Severity: evidence.Info, Where: "path", Evidence: f.Common(), Confidence: 0.5}
 	x.Title = fmt.Sprintf("No fault was found at %s.", evidence.Rate(f.RateBitsPerSec))
@@ -38,7 +39,8 @@ func healthy(f *evidence.Flow) evidence.Finding {
 			x.Rejected = append(x.Rejected, f.NotLoss())
 		}
 	} else {
-		// Packets died and no rule says that it matters: the reader must know, and the verdict is a weak one.
+		// Packets died and no rule says that it matters: the reader must know, and the verdict is a
+		// weak one.
 		x.Evidence = append(x.Evidence,
 			evidence.Evidence{Name: "segments sent again", Value: f.Loss(), Unit: "ratio", Source: f.TCPInfo("tcpi_total_retrans / tcpi_segs_out")},
 			evidence.Evidence{Name: "packets dropped inside the hosts", Value: lost, Unit: "packets", Source: "counters of both ends"})
@@ -56,10 +58,12 @@ func healthy(f *evidence.Flow) evidence.Finding {
 	return x
 }
 
-// judgeSettings looks at settings alone: without a loaded run only what is wrong on any path can be said.
+// judgeSettings looks at settings alone: without a loaded run only what is wrong on any path can be
+// said.
 //
-// Only two settings qualify, those that cap every window whatever the path is. Buffers do not: whether 6 MiB are
-// small depends on the round trip. Confidence stays low, as nothing shows that it costs anything here.
+// Only two settings qualify, those that cap every window whatever the path is. Buffers do not:
+// whether 6 MiB are small depends on the round trip. Confidence stays low, as nothing shows that it
+// costs anything here.
 func judgeSettings(c evidence.Case) []evidence.Finding {
 	var all []evidence.Finding
 	near, far := evidence.End{Name: "near", Host: c.Near}, evidence.End{Name: "far", Host: c.Far}
@@ -94,7 +98,8 @@ func judgeSettings(c evidence.Case) []evidence.Finding {
 
 // quiet is the verdict when nobody loaded a path and no rule found a fault.
 //
-// A quiet host shows no fault that only shows under load, so the less it moved the less the verdict is worth; it is no fault to be quiet.
+// A quiet host shows no fault that only shows under load, so the less it moved the less the verdict
+// is worth; it is no fault to be quiet.
 func quiet(c *evidence.Case) evidence.Finding {
 	x := evidence.Finding{Code: evidence.Healthy, Severity: evidence.Info, Confidence: 0.3, Where: "near",
 		Title:    "No setting that is wrong on every path was found; nothing was measured.",

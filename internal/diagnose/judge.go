@@ -12,9 +12,10 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/tables"
 )
 
-// certainty is the order in which findings of equal severity are told: first what is a fact of the hardware, then what makes traffic fail outright, then
-// where packets were counted dead, then what the kernel says held the flow, then what follows from rates and round trips, then processors, and at last
-// what costs latency alone.
+// certainty is the order in which findings of equal severity are told: first what is a fact of the
+// hardware, then what makes traffic fail outright, then where packets were counted dead, then what
+// the kernel says held the flow, then what follows from rates and round trips, then processors, and
+// at last what costs latency alone.
 var certainty = []evidence.Code{
 	evidence.HalfDuplex, evidence.LinkNegotiatedLow, evidence.CRCErrors, evidence.BusLimited,
 
@@ -46,16 +47,19 @@ func Rules() []evidence.Rule {
 type Verdict struct {
 	Findings []evidence.Finding // most important first; never empty
 	Wanted   []evidence.Probe   // runs that rules ask for before they answer
-	Blind    []Blind            // what could not be seen, the largest gap first; the findings' confidence is lowered by it already
+	// what could not be seen, the largest gap first; the findings' confidence is lowered by it
+	// already
+	Blind []Blind
 }
 
-// Judge says what limits the case, most important first. It never gives an empty answer: "nothing found" and "too noisy to say"
-// are findings.
+// Judge says what limits the case, most important first. It never gives an empty answer: "nothing
+// found" and "too noisy to say" are findings.
 func Judge(c evidence.Case) []evidence.Finding { return Examine(c).Findings }
 
 // Examine judges a case and tells which further runs would sharpen the verdict.
 //
-// With several loaded runs the slowest direction is judged first, and a code found at one place in several of them counts once.
+// With several loaded runs the slowest direction is judged first, and a code found at one place in
+// several of them counts once.
 func Examine(c evidence.Case) Verdict {
 	loaded := evidence.FlowsOf(&c)
 	found, held := ask(&c, loaded)
@@ -66,7 +70,8 @@ func Examine(c evidence.Case) Verdict {
 	}
 	found = mute(found)
 	for _, f := range loaded {
-		// Where a fault was found, a flat rate is no proof of a full path; a link whose speed is a fact needs no inference.
+		// Where a fault was found, a flat rate is no proof of a full path; a link whose speed is a
+		// fact needs no inference.
 		if x := linkRateReached(f); x != nil && (!held[f] || f.AtLinkRate()) {
 			found = add(found, x)
 		}
@@ -87,8 +92,8 @@ func Examine(c evidence.Case) Verdict {
 
 // ask puts the case to every rule, and tells which flows something was found to hold.
 //
-// A full link explains everything else that a flow may show, so rules on a flow are not asked about one; rules on hosts are, as what they find
-// need not be of our flow.
+// A full link explains everything else that a flow may show, so rules on a flow are not asked about
+// one; rules on hosts are, as what they find need not be of our flow.
 func ask(c *evidence.Case, loaded []*evidence.Flow) (found []evidence.Finding, held map[*evidence.Flow]bool) {
 	spans := evidence.SpansOf(c)
 	held = make(map[*evidence.Flow]bool)
@@ -117,7 +122,8 @@ func ask(c *evidence.Case, loaded []*evidence.Flow) (found []evidence.Finding, h
 	return found, held
 }
 
-// add takes a finding in, once for each code and place: the severest of several, and the first of equals.
+// add takes a finding in, once for each code and place: the severest of several, and the first of
+// equals.
 func add(all []evidence.Finding, x *evidence.Finding) []evidence.Finding {
 	if x == nil {
 		return all
@@ -137,11 +143,12 @@ func severe(f evidence.Finding) int {
 	return slices.Index([]evidence.Severity{evidence.Critical, evidence.Warning, evidence.Notice, evidence.Info}, f.Severity)
 }
 
-// arrange sorts by severity and keeps the order of certainty among equals, and makes every list present. A full link comes before what is merely
-// wrong, noise that was merely noticed after every verdict, also after healthy.
+// arrange sorts by severity and keeps the order of certainty among equals, and makes every list
+// present. A full link comes before what is merely wrong, noise that was merely noticed after every
+// verdict, also after healthy.
 //
-// It is also where what the far host has said is made safe for JSON: confidence is cut to 0…1, and numbers that JSON
-// cannot hold are dropped, here and not in the rules.
+// It is also where what the far host has said is made safe for JSON: confidence is cut to 0…1, and
+// numbers that JSON cannot hold are dropped, here and not in the rules.
 func arrange(all []evidence.Finding) []evidence.Finding {
 	rank := func(f evidence.Finding) float64 {
 		switch {

@@ -20,7 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write golden files anew")
 
-// fixture is one case with the verdict that a person gave it. Hand-made and recorded ones have the same shape.
+// fixture is one case with the verdict that a person gave it. Hand-made and recorded ones have the
+// same shape.
 type fixture struct {
 	Why    string          `json:"why"`             // what the case is, one sentence
 	Expect diagnose.Code   `json:"expect"`          // first finding
@@ -56,7 +57,8 @@ func fixtures() (map[string]fixture, error) {
 	return all, nil
 }
 
-// TestJudge holds the verdict on every case, and the whole findings as golden files so that a change of words or numbers is seen.
+// TestJudge holds the verdict on every case, and the whole findings as golden files so that a
+// change of words or numbers is seen.
 func TestJudge(t *testing.T) {
 	all, err := fixtures()
 	if err != nil {
@@ -93,8 +95,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// sentence is what every title, rejected alternative and remedy must be: it begins with a capital, ends with a full stop, and does
-// not print a number in a form that nobody reads.
+// sentence is what every title, rejected alternative and remedy must be: it begins with a capital,
+// ends with a full stop, and does not print a number in a form that nobody reads.
 var (
 	sentence   = regexp.MustCompile(`^[A-Z0-9].*\.$`)
 	unreadable = regexp.MustCompile(`NaN|Inf|%!|\d{7,}|e[+-]\d\d`)

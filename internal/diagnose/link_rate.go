@@ -8,10 +8,12 @@ import (
 )
 
 const (
-	// steadyQueued is how much interim rates may scatter when a queue proves the bottleneck, steadyBare when flatness is all there is.
+	// steadyQueued is how much interim rates may scatter when a queue proves the bottleneck,
+	// steadyBare when flatness is all there is.
 	steadyQueued = 0.10
 	steadyBare   = 0.05
-	// heavyLoss is more than a sender at a full link causes by itself once it has left slow start: it says so, and claims nothing of where it comes from.
+	// heavyLoss is more than a sender at a full link causes by itself once it has left slow start:
+	// it says so, and claims nothing of where it comes from.
 	heavyLoss = 0.01
 )
 
@@ -41,14 +43,16 @@ func knownLinkReached(f *evidence.Flow) *evidence.Finding {
 	return x
 }
 
-// pathRateReached: no link speed is known, or no known link is full, and yet the flow behaves as behind a bottleneck: always busy,
-// held by no window, flat, and with a queue in front of it, or paced to just the rate of the bottleneck with next to no loss.
+// pathRateReached: no link speed is known, or no known link is full, and yet the flow behaves as
+// behind a bottleneck: always busy, held by no window, flat, and with a queue in front of it, or
+// paced to just the rate of the bottleneck with next to no loss.
 //
-// Inside one machine a flat rate means a full processor, so a short path needs a queue of several milliseconds and idle processors.
+// Inside one machine a flat rate means a full processor, so a short path needs a queue of several
+// milliseconds and idle processors.
 //
-// At least three intervals, as two rates are always "flat" within some margin; four where flatness is the only
-// witness. The limits of the windows are halved (limitedShare/2), because this verdict says "nothing to tune" and a
-// mistake ends the search.
+// At least three intervals, as two rates are always "flat" within some margin; four where flatness
+// is the only witness. The limits of the windows are halved (limitedShare/2), because this verdict
+// says "nothing to tune" and a mistake ends the search.
 func pathRateReached(f *evidence.Flow) *evidence.Finding {
 	if f.Streams == 0 || f.RateBitsPerSec <= 0 || f.Base() <= 0 || f.Intervals < 3 {
 		return nil
@@ -97,8 +101,10 @@ func pathRateReached(f *evidence.Flow) *evidence.Finding {
 	return x
 }
 
-// opening tells a loss-based sender whose congestion window still grows from interval to interval while nothing queues: a rate that is flat only because the window grows
-// slowly, as that of reno does on a long path, is no rate of a link. A twentieth over the run is more than readings of one window differ.
+// opening tells a loss-based sender whose congestion window still grows from interval to interval
+// while nothing queues: a rate that is flat only because the window grows slowly, as that of reno
+// does on a long path, is no rate of a link. A twentieth over the run is more than readings of one
+// window differ.
 func opening(f *evidence.Flow) bool {
 	if f.ModelBased() || f.Queued() {
 		return false

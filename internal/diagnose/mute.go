@@ -6,11 +6,13 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-// explains says which symptoms a cause accounts for. A symptom is muted when its cause is found and weighs as much: repairing the cause is what helps,
-// and two findings for one fault would only confuse.
+// explains says which symptoms a cause accounts for. A symptom is muted when its cause is found and
+// weighs as much: repairing the cause is what helps, and two findings for one fault would only
+// confuse.
 //
-// A drop that a host has counted is a loss to the sender, whatever congestion control makes of it; a held window looks like a small buffer at either
-// end; a processor that is full makes every queue in front of it run over.
+// A drop that a host has counted is a loss to the sender, whatever congestion control makes of it;
+// a held window looks like a small buffer at either end; a processor that is full makes every queue
+// in front of it run over.
 var explains = map[evidence.Code][]evidence.Code{
 	evidence.WindowScalingOff:   {evidence.ReceiveWindowLimited, evidence.SendBufferLimited},
 	evidence.RouteWindowClamped: {evidence.ReceiveWindowLimited, evidence.SendBufferLimited},
@@ -47,7 +49,8 @@ var explains = map[evidence.Code][]evidence.Code{
 	evidence.SoftirqCPUSaturated: {evidence.CPUSaturated, evidence.NAPIBudgetExhausted},
 }
 
-// mute takes away what another finding explains, and lists it there. The rows are followed in the order of findings, and what is muted mutes no more.
+// mute takes away what another finding explains, and lists it there. The rows are followed in the
+// order of findings, and what is muted mutes no more.
 func mute(found []evidence.Finding) []evidence.Finding {
 	muted := make(map[evidence.Code]bool)
 	for i := range found {
@@ -55,7 +58,8 @@ func mute(found []evidence.Finding) []evidence.Finding {
 			if muted[found[i].Code] || muted[symptom] {
 				continue
 			}
-			// All places of one symptom have to weigh no more than the cause: a notice explains no warning away.
+			// All places of one symptom have to weigh no more than the cause: a notice explains no
+			// warning away.
 			present, heavier := false, false
 			for _, x := range found {
 				if x.Code == symptom {

@@ -18,8 +18,9 @@ import (
 	"github.com/linerate/linerate/internal/host/watch"
 )
 
-// The property: a host that nobody complains about is never called ill by being watched. Notices are allowed, as they say that something was seen; a warning says that
-// something costs this host something now.
+// The property: a host that nobody complains about is never called ill by being watched. Notices
+// are allowed, as they say that something was seen; a warning says that something costs this host
+// something now.
 
 // quietSeconds is how long such a host is watched.
 const quietSeconds = 3
@@ -30,7 +31,8 @@ type quietHost struct {
 	history  *watch.Span
 }
 
-// quietHosts are the recorded and written hosts of package capture, which have every kind of card there is a rule for.
+// quietHosts are the recorded and written hosts of package capture, which have every kind of card
+// there is a rule for.
 func quietHosts(t testing.TB) map[string]quietHost {
 	t.Helper()
 	files, err := filepath.Glob("../capture/testdata/hosts/*.capture")
@@ -52,7 +54,8 @@ func quietHosts(t testing.TB) map[string]quietHost {
 	return hosts
 }
 
-// quietSpan is three seconds of the host with these counters, each of its processors busy for these parts of the time.
+// quietSpan is three seconds of the host with these counters, each of its processors busy for these
+// parts of the time.
 func quietSpan(h quietHost, counters map[string]uint64, user, system, softirq float64) *watch.Span {
 	s := &watch.Span{Seconds: quietSeconds, Counters: &host.Counters{Values: map[string]uint64{}, Seconds: quietSeconds}, Sockets: &watch.Sockets{Seconds: quietSeconds}}
 	// Levels and limits are what they were; all else begins at zero.
@@ -68,8 +71,9 @@ func quietSpan(h quietHost, counters map[string]uint64, user, system, softirq fl
 	return s
 }
 
-// busySpan is a host that works and is well: its first card carries a third of what it can, in frames of 1200 bytes on average, with an interrupt for each
-// eight; of the processors a half is left. Its servers, clients and resolvers talk, and losses are what the Internet has.
+// busySpan is a host that works and is well: its first card carries a third of what it can, in
+// frames of 1200 bytes on average, with an interrupt for each eight; of the processors a half is
+// left. Its servers, clients and resolvers talk, and losses are what the Internet has.
 func busySpan(h quietHost) *watch.Span {
 	s := quietSpan(h, nil, 0.25, 0.1, 0.1)
 	c := s.Counters.Values
@@ -133,8 +137,9 @@ func busySpan(h quietHost) *watch.Span {
 	return s
 }
 
-// ordinaryHistory adds to what a host has counted since it started what every host has seen after months: restarts of programs, bursts, a cable that was
-// pulled, peers that went away. The figures are those of a host that carried 3 TB in a hundred days.
+// ordinaryHistory adds to what a host has counted since it started what every host has seen after
+// months: restarts of programs, bursts, a cable that was pulled, peers that went away. The figures
+// are those of a host that carried 3 TB in a hundred days.
 func ordinaryHistory(h quietHost) *watch.Span {
 	s := *h.history
 	s.Seconds = 100 * 86400
@@ -192,7 +197,8 @@ func TestQuietHosts(t *testing.T) {
 	}
 }
 
-// TestQuietHostsCanFallIll: the property would hold of a judge that sleeps as well, so one more movement must wake it.
+// TestQuietHostsCanFallIll: the property would hold of a judge that sleeps as well, so one more
+// movement must wake it.
 func TestQuietHostsCanFallIll(t *testing.T) {
 	for name, h := range quietHosts(t) {
 		s := busySpan(h)
@@ -204,8 +210,8 @@ func TestQuietHostsCanFallIll(t *testing.T) {
 	}
 }
 
-// ordinary are movements that a healthy host may show in three seconds, the largest of each that its rule documents as no warning. Shares are of the packets
-// that the host moved.
+// ordinary are movements that a healthy host may show in three seconds, the largest of each that
+// its rule documents as no warning. Shares are of the packets that the host moved.
 var ordinary = []struct {
 	counter string  // of the first card that is up, where the name has a *
 	most    uint64  // by itself
@@ -231,8 +237,8 @@ var ordinary = []struct {
 	{"TcpExt.TCPBacklogDrop", 10, 0}, {"TcpExt.TCPOFOQueue", 500, 0}, {"TcpExt.TCPAbortOnTimeout", 5, 0},
 }
 
-// FuzzQuiet moves the counters of idle and busy hosts by any mixture of what is ordinary. Each two bytes of the input move one counter, from nothing to the
-// most that is ordinary.
+// FuzzQuiet moves the counters of idle and busy hosts by any mixture of what is ordinary. Each two
+// bytes of the input move one counter, from nothing to the most that is ordinary.
 func FuzzQuiet(f *testing.F) {
 	hosts := quietHosts(f)
 	names := slices.Sorted(maps.Keys(hosts))

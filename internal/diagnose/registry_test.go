@@ -45,7 +45,8 @@ func TestGeneratedPages(t *testing.T) {
 	}
 }
 
-// TestRegistry holds the form of the registry: unique codes, whole sentences, and every code of a rule explained in full.
+// TestRegistry holds the form of the registry: unique codes, whole sentences, and every code of a
+// rule explained in full.
 func TestRegistry(t *testing.T) {
 	rules := []diagnose.Code{evidence.LinkRateReached, evidence.MeasurementUnreliable, evidence.Healthy}
 	for _, r := range diagnose.Rules() {

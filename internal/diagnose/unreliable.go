@@ -12,16 +12,18 @@ const (
 	noticedSteal, heavySteal = 0.05, 0.15
 	// maxScatter of the interim rates: beyond it a mean says little.
 	maxScatter = 0.30
-	// minRoundTrips is how long a run must be with its warm-up, in round trips, to have left slow start behind: it takes ten of them to go from ten segments to as many
-	// as 10 Gb/s have under way on a path of 10 ms, and as many again to settle after the first losses.
+	// minRoundTrips is how long a run must be with its warm-up, in round trips, to have left slow
+	// start behind: it takes ten of them to go from ten segments to as many as 10 Gb/s have under
+	// way on a path of 10 ms, and as many again to settle after the first losses.
 	minRoundTrips = 25
 )
 
-// measurementUnreliable collects what moved the figures that is not the path. What is merely noticed comes last and asks for
-// nothing; what makes the figures useless comes before every verdict that rests on rates alone.
+// measurementUnreliable collects what moved the figures that is not the path. What is merely
+// noticed comes last and asks for nothing; what makes the figures useless comes before every
+// verdict that rests on rates alone.
 //
-// It accompanies the other verdicts and does not replace them: a reader with a noisy bench is still helped by a
-// cause, as long as the doubt stands beside it.
+// It accompanies the other verdicts and does not replace them: a reader with a noisy bench is still
+// helped by a cause, as long as the doubt stands beside it.
 func measurementUnreliable(f *evidence.Flow) *evidence.Finding {
 	x := &evidence.Finding{Code: evidence.MeasurementUnreliable, Severity: evidence.Info, Where: "path"}
 	var reasons []string
@@ -47,7 +49,8 @@ func measurementUnreliable(f *evidence.Flow) *evidence.Finding {
 		say(true, evidence.Evidence{Name: "rate at the end, of that at the beginning", Value: to / from, Unit: "times", Source: fmt.Sprintf("%d intervals", f.Intervals)},
 			"the flow was still getting faster when the test ended, from %s to %s", evidence.Rate(from), evidence.Rate(to))
 	case f.Intervals >= 3 && f.ScatterRatio > maxScatter:
-		// Inside one machine a full processor explains the scatter: whoever else runs on it takes turns with the flow.
+		// Inside one machine a full processor explains the scatter: whoever else runs on it takes
+		// turns with the flow.
 		_, _, busy, ok := f.BusiestOf()
 		explained := f.ShortPath() && ok && busy >= 0.95
 		say(!explained, evidence.Evidence{Name: "scatter of the interim rates", Value: f.ScatterRatio, Unit: "ratio", Source: fmt.Sprintf("%d intervals", f.Intervals)},
@@ -84,8 +87,8 @@ func measurementUnreliable(f *evidence.Flow) *evidence.Finding {
 	return x
 }
 
-// rise tells a flow whose rate grew from beginning to end: that scatters as much as a noisy one, and only needs time. A tenth less than the interval
-// before is noise on top of it.
+// rise tells a flow whose rate grew from beginning to end: that scatters as much as a noisy one,
+// and only needs time. A tenth less than the interval before is noise on top of it.
 func rise(f *evidence.Flow) (from, to float64, rising bool) {
 	var rates []float64
 	for _, i := range f.Run.Intervals {

@@ -32,7 +32,8 @@ func (c *conductor) assemble(before, after *host.Counters) {
 			r.Ends.Local.Placement = append(r.Ends.Local.Placement, traffic.Placement{Stream: i, CPU: f.CPU})
 		}
 	}
-	// What the far end measured is the receiver's time; where it tells none, this end's is up to the last acknowledgement.
+	// What the far end measured is the receiver's time; where it tells none, this end's is up to
+	// the last acknowledgement.
 	if r.DurationSeconds == 0 {
 		r.DurationSeconds = c.stopped.Seconds()
 	}
@@ -46,7 +47,8 @@ func (c *conductor) assemble(before, after *host.Counters) {
 	c.path()
 	socket := c.datagrams()
 	c.cost(before, after)
-	// The far end's counters are nobody's to read, so what this end cannot explain has died on the path or over there.
+	// The far end's counters are nobody's to read, so what this end cannot explain has died on the
+	// path or over there.
 	if r.UDP != nil && r.UDP.Lost > 0 {
 		sender, receiver := r.Ends.Local.Counters, map[string]uint64(nil)
 		if c.spec.Direction == traffic.Down {
@@ -140,7 +142,8 @@ func (c *conductor) datagrams() (drops drops.SocketDrops) {
 		if sent.TargetGap > 0 {
 			target += float64(c.spec.PacketBytes) * 8 / sent.TargetGap.Seconds()
 			pacing = sent.Pacing
-			// Of several streams the one with the widest spread is shown: their distributions cannot be merged any more.
+			// Of several streams the one with the widest spread is shown: their distributions
+			// cannot be merged any more.
 			if sent.Gaps.StdDev >= gaps.StdDev {
 				gaps = sent.Gaps
 			}

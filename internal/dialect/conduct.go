@@ -20,7 +20,8 @@ const (
 	dialPatience = 10 * time.Second
 	// farPatience is how long the far end may send on after the time it was asked for.
 	farPatience = 5 * time.Second
-	// ackPatience is how long the last bytes may take to be acknowledged: three retransmission timeouts in a row are 1.4 s on Linux.
+	// ackPatience is how long the last bytes may take to be acknowledged: three retransmission
+	// timeouts in a row are 1.4 s on Linux.
 	ackPatience = 5 * time.Second
 	// pollEvery is the step of waiting for that.
 	pollEvery = 2 * time.Millisecond
@@ -92,14 +93,16 @@ func (c *conductor) note(local, remote net.Addr) {
 	}
 }
 
-// run opens a test and conducts it to its result. However it returns, all workers have ended and everything is closed.
+// run opens a test and conducts it to its result. However it returns, all workers have ended and
+// everything is closed.
 func (c *conductor) run(ctx context.Context, open func(means) (test, error)) (*traffic.Result, error) {
 	t, err := open(means{Out: &c.out, In: &c.in, Dial: c.dial, Adopt: c.adopt, Socket: c.socket})
 	if err != nil {
 		return nil, err
 	}
 	c.test = t
-	// Deferred calls run last in first out: workers have ended before their connections are closed, and processors go back after both.
+	// Deferred calls run last in first out: workers have ended before their connections are closed,
+	// and processors go back after both.
 	defer t.Close()
 	for _, w := range t.Senders() {
 		c.flows = append(c.flows, &flow{Worker: w})
@@ -116,7 +119,8 @@ func (c *conductor) run(ctx context.Context, open func(means) (test, error)) (*t
 	if err != nil {
 		return nil, err
 	}
-	// The far end's report comes first and the counters second: what it cost to receive the last bytes belongs to the test.
+	// The far end's report comes first and the counters second: what it cost to receive the last
+	// bytes belongs to the test.
 	finish := t.Finish(ctx, c.result)
 	after := c.counters()
 	if finish != nil {
@@ -171,7 +175,8 @@ func (c *conductor) conduct(ctx context.Context) error {
 			done = nil
 			c.out.Set(engine.Stopped)
 		case <-sendUntil.C:
-			// Not woken: that would shut the connections, and a sender looks at its phase five times a second anyway.
+			// Not woken: that would shut the connections, and a sender looks at its phase five
+			// times a second anyway.
 			c.out.Set(engine.Stopped)
 		case <-receiveUntil.C:
 			if receiving > 0 {
@@ -186,7 +191,8 @@ func (c *conductor) conduct(ctx context.Context) error {
 					return fmt.Errorf("%s: %w", c.name, gone(e.err))
 				}
 			default:
-				// A sender returns when its phase says so, or for a reason; one that has sent its amount waits for the phase.
+				// A sender returns when its phase says so, or for a reason; one that has sent its
+				// amount waits for the phase.
 				sending--
 				if e.err != nil {
 					return fmt.Errorf("%s: %w", c.name, gone(e.err))
@@ -212,7 +218,8 @@ func gone(err error) error {
 	return fmt.Errorf("%w: %w", traffic.ErrPeerGone, err)
 }
 
-// endSending says the end and waits until the far kernel has everything, as far as this kernel can tell.
+// endSending says the end and waits until the far kernel has everything, as far as this kernel can
+// tell.
 func (c *conductor) endSending(ctx context.Context) error {
 	if err := c.test.EndSending(); err != nil {
 		return fmt.Errorf("%s: %w", c.name, gone(err))
@@ -239,7 +246,8 @@ func (c *conductor) endSending(ctx context.Context) error {
 	}
 }
 
-// TCP states of Linux (include/net/tcp_states.h) in which this end's FIN is on its way or not acknowledged.
+// TCP states of Linux (include/net/tcp_states.h) in which this end's FIN is on its way or not
+// acknowledged.
 const (
 	stateEstablished = 1
 	stateFinWait1    = 4
@@ -268,7 +276,8 @@ func settled(w *engine.Worker) bool {
 func (c *conductor) halt() {
 	c.out.Set(engine.Stopped)
 	c.in.Set(engine.Stopped)
-	// Only those that did not end by themselves: waking shuts a connection in both directions, which would cut off what is still on its way.
+	// Only those that did not end by themselves: waking shuts a connection in both directions,
+	// which would cut off what is still on its way.
 	for _, f := range c.flows {
 		if f.running {
 			f.Wake()
@@ -281,7 +290,8 @@ func (c *conductor) halt() {
 
 func (c *conductor) elapsed() time.Duration { return time.Since(c.started) }
 
-// carried is what one worker's data have come to: received, acknowledged, or, where nobody can know better, sent.
+// carried is what one worker's data have come to: received, acknowledged, or, where nobody can know
+// better, sent.
 func carried(w *engine.Worker) int64 {
 	n := w.Bytes.Load()
 	if w.Role == engine.Receiver || w.Conn == nil {
@@ -335,7 +345,8 @@ func (c *conductor) cut(now time.Duration) {
 	c.progress(p)
 }
 
-// counters reads the host's counters; without them the test still has a result, so a failure is a warning.
+// counters reads the host's counters; without them the test still has a result, so a failure is a
+// warning.
 func (c *conductor) counters() *host.Counters {
 	if c.o.Sample == nil {
 		return nil

@@ -19,13 +19,15 @@ import (
 )
 
 const (
-	// peekFor is how long the first bytes of a connection may take, and gatherFor how long the rest of the first peekBytes.
+	// peekFor is how long the first bytes of a connection may take, and gatherFor how long the rest
+	// of the first peekBytes.
 	peekFor   = 10 * time.Second
 	gatherFor = 200 * time.Millisecond
 	// peekBytes is what is looked at: enough to tell settings of iperf 2.
 	peekBytes = 24
-	// maxPeeking is how many connections that have said nothing are waited for at a time, a quarter of them of one source. Each is a descriptor
-	// and a goroutine of some kilobytes for peekFor at most.
+	// maxPeeking is how many connections that have said nothing are waited for at a time, a quarter
+	// of them of one source. Each is a descriptor and a goroutine of some kilobytes for peekFor at
+	// most.
 	maxPeeking = 256
 	// maxBound is how many addresses of UDP senders are remembered with their dialect.
 	maxBound = 512
@@ -41,7 +43,8 @@ type hub struct {
 	ttcp    *ttcp.Server
 	nuttcp  *nuttcp.Arrivals // of data; nobody waits there when nuttcp is not accepted at all
 	peeking *admission.Anteroom
-	away    func(format string, args ...any) // a log of those that are turned away, of which anybody can make any number
+	// a log of those that are turned away, of which anybody can make any number
+	away func(format string, args ...any)
 
 	bound map[netip.AddrPort]binding // by the reader of the UDP socket alone
 }
@@ -68,7 +71,8 @@ func openHub(ctx context.Context, address string, o Options) (*hub, error) {
 // Addr is where the hub listens, with TCP and UDP.
 func (h *hub) Addr() netip.AddrPort { return h.sockets.Addr() }
 
-// join makes the hub hand over to one more dialect. The servers share what the hub got: address, gate and log.
+// join makes the hub hand over to one more dialect. The servers share what the hub got: address,
+// gate and log.
 func (h *hub) join(name string) {
 	switch name {
 	case "iperf2":
@@ -88,7 +92,8 @@ func (h *hub) Serve(ctx context.Context) error {
 
 // dispatch finds out what a connection is and hands it over.
 func (h *hub) dispatch(ctx context.Context, conn *net.TCPConn) {
-	// Who is waited for by nuttcp may be a client of iperf 2 all the same, at the same time; or it waits itself, for data from here.
+	// Who is waited for by nuttcp may be a client of iperf 2 all the same, at the same time; or it
+	// waits itself, for data from here.
 	patience := peekFor
 	waited := h.nuttcp.Expects(conn)
 	if waited {
@@ -98,7 +103,8 @@ func (h *hub) dispatch(ctx context.Context, conn *net.TCPConn) {
 		h.serve(ctx, conn, h.iperf2 != nil)
 		return
 	}
-	// Who is waited for may say nothing at all, when the data of its test flow the other way: then silence is the answer.
+	// Who is waited for may say nothing at all, when the data of its test flow the other way: then
+	// silence is the answer.
 	head, err := h.peek(ctx, conn, patience)
 	switch {
 	case ctx.Err() != nil:
@@ -159,7 +165,8 @@ func (h *hub) packet(p []byte, from netip.AddrPort) {
 	}
 	now := time.Now()
 	b, ok := h.bound[from]
-	// Asked once per address and not per datagram: those in the middle of a test of ttcp look like anything, also like iperf 2.
+	// Asked once per address and not per datagram: those in the middle of a test of ttcp look like
+	// anything, also like iperf 2.
 	if !ok || now.Sub(b.heard) > boundFor {
 		if !ok && len(h.bound) >= maxBound {
 			// Whoever is forgotten is told by its next datagram again, as its first one was.

@@ -56,7 +56,8 @@ func TestIperf2RealServer(t *testing.T) {
 					for _, f := range csv(out) {
 						theirs += field(t, f, 7)
 					}
-					// Of full duplex the program shows one direction per line, and the sum of both in another.
+					// Of full duplex the program shows one direction per line, and the sum of both
+					// in another.
 					if way == traffic.Bidir {
 						if r.Bytes == 0 || r.UpBitsPerSec == 0 || r.DownBitsPerSec == 0 {
 							t.Errorf("result: %d bytes, up %g, down %g", r.Bytes, r.UpBitsPerSec, r.DownBitsPerSec)

@@ -22,13 +22,15 @@ func serve(t *testing.T, accept []Acceptance, limits admission.Limits) (*Servers
 	return s, said
 }
 
-// freePort is a port that nobody listens on, with TCP or UDP, at this moment. The three after it are nobody else's in this test.
+// freePort is a port that nobody listens on, with TCP or UDP, at this moment. The three after it
+// are nobody else's in this test.
 func freePort(t *testing.T) int {
 	t.Helper()
 	return traffictest.FreePorts(t, 4)
 }
 
-// start starts a server program for the length of a test and waits until its port is taken. The output can be read when it has ended.
+// start starts a server program for the length of a test and waits until its port is taken. The
+// output can be read when it has ended.
 func start(t *testing.T, port int, name string, args ...string) *traffictest.Process {
 	t.Helper()
 	p := traffictest.Start(t, 20*time.Second, name, args...)

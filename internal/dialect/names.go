@@ -56,8 +56,8 @@ type Acceptance struct {
 	Port    uint16 // TCP, UDP or both, as the dialect has it; 0: any that is free, never shared
 }
 
-// ParseAccept reads a list like "iperf3,iperf2=5002": names, each with a port where it is not to be the dialect's own. Every name may be
-// there once.
+// ParseAccept reads a list like "iperf3,iperf2=5002": names, each with a port where it is not to be
+// the dialect's own. Every name may be there once.
 func ParseAccept(list string) ([]Acceptance, error) {
 	var accept []Acceptance
 	for item := range strings.SplitSeq(list, ",") {

@@ -10,8 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
-// TestOneSharedPort runs clients of three dialects against one port, one after another and at the same time, by TCP and UDP, and
-// compares what both ends counted.
+// TestOneSharedPort runs clients of three dialects against one port, one after another and at the
+// same time, by TCP and UDP, and compares what both ends counted.
 func TestOneSharedPort(t *testing.T) {
 	port := uint16(freePort(t))
 	s, j := serve(t, []Acceptance{{"iperf2", port}, {"ttcp", port}, {"nuttcp", uint16(freePort(t))}}, admission.Limits{})

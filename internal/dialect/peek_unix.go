@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// peek copies what has arrived on a connection into p without taking it, as soon as that are want bytes, or with the connection's read
-// deadline. At the end of a stream what is there has to do.
+// peek copies what has arrived on a connection into p without taking it, as soon as that are want
+// bytes, or with the connection's read deadline. At the end of a stream what is there has to do.
 func peek(conn *net.TCPConn, p []byte, want int) (n int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -25,12 +25,14 @@ import (
 type ClientOptions struct {
 	Sample   func() (*host.Counters, error) // of this host; nil: no cost and no drops in the result
 	HostName string                         // of this host; empty: not told
-	DataPort int                            // nuttcp: first port of the data, the client's to choose; 0: the program's own
+	// nuttcp: first port of the data, the client's to choose; 0: the program's own
+	DataPort int
 }
 
-// Run runs one test against the server of another program. The scheme is the name of its dialect, the target HOST or HOST:PORT. Progress gets
-// the interim results; it may be nil. What a dialect cannot do is traffic.ErrBadSpec, with a sentence that says why; what its far end cannot
-// tell is absent in the result.
+// Run runs one test against the server of another program. The scheme is the name of its dialect,
+// the target HOST or HOST:PORT. Progress gets the interim results; it may be nil. What a dialect
+// cannot do is traffic.ErrBadSpec, with a sentence that says why; what its far end cannot tell is
+// absent in the result.
 func Run(
 	ctx context.Context, scheme, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval),
 ) (*traffic.Result, error) {
@@ -47,12 +49,15 @@ func Run(
 // runner is how a test in one dialect runs.
 type runner func(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*traffic.Result, error)
 
-// test is one open test of a dialect whose data go straight over workers, without a protocol of phases.
+// test is one open test of a dialect whose data go straight over workers, without a protocol of
+// phases.
 type test interface {
-	// Senders move data until their phase is Stopped, Receivers until the far end has sent everything.
+	// Senders move data until their phase is Stopped, Receivers until the far end has sent
+	// everything.
 	Senders() []*engine.Worker
 	Receivers() []*engine.Worker
-	// Datagrams are the bodies of the senders of a test by UDP, in their order, and Arrivals those of its receivers.
+	// Datagrams are the bodies of the senders of a test by UDP, in their order, and Arrivals those
+	// of its receivers.
 	Datagrams() []*datagram.Sender
 	Arrivals() []*datagram.Receiver
 	// Done is closed when the amount of the test was sent; nil: time ends it.
@@ -64,7 +69,8 @@ type test interface {
 	Close()
 }
 
-// means are what a test makes its connections with. Each dialect has a type of its own that is the same.
+// means are what a test makes its connections with. Each dialect has a type of its own that is the
+// same.
 type means struct {
 	Out, In *engine.Phase
 	Dial    func(ctx context.Context, index, port int) (*net.TCPConn, error)

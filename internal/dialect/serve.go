@@ -19,10 +19,11 @@ import (
 
 // Options say where to serve and whom.
 type Options struct {
-	Host   string                         // address to listen on; empty: all
-	Gate   *admission.Gate                // for all dialects together; nil: one with the default limits
-	Sample func() (*host.Counters, error) // of this host, for dialects whose results have a place for its cost; nil: not told
-	Log    func(string)                   // one plain sentence per client, from any goroutine; nil: nobody is told
+	Host string          // address to listen on; empty: all
+	Gate *admission.Gate // for all dialects together; nil: one with the default limits
+	// of this host, for dialects whose results have a place for its cost; nil: not told
+	Sample func() (*host.Counters, error)
+	Log    func(string) // one plain sentence per client, from any goroutine; nil: nobody is told
 }
 
 // server is one listener and what answers on it.
@@ -117,7 +118,8 @@ func (b *builder) open(ctx context.Context, a Acceptance) (server, error) {
 	return nil, errors.New("no such dialect")
 }
 
-// arrivals are those of nuttcp on a port that a hub listens on; nil: none does. It is asked when all ports are open, so nobody writes any more.
+// arrivals are those of nuttcp on a port that a hub listens on; nil: none does. It is asked when
+// all ports are open, so nobody writes any more.
 func (b *builder) arrivals(port int) *nuttcp.Arrivals {
 	for _, h := range b.hubs {
 		if int(h.Addr().Port()) == port {
@@ -139,7 +141,8 @@ func (b *builder) abandon() {
 // Places tells where the dialects are answered.
 func (s *Servers) Places() []Place { return s.places }
 
-// Serve answers until ctx ends, or until one of the servers cannot go on; then everything is closed.
+// Serve answers until ctx ends, or until one of the servers cannot go on; then everything is
+// closed.
 func (s *Servers) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

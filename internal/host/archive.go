@@ -11,13 +11,16 @@ import (
 	"github.com/linerate/linerate/internal/kernel/hostfs"
 )
 
-// WarningsFile is where an archive keeps what the host did not answer when it was made: the files that could not be read are not there to be refused
-// again. A list of sentences as JSON; [Root.Snapshot] of an archive does not look at it.
+// WarningsFile is where an archive keeps what the host did not answer when it was made: the files
+// that could not be read are not there to be refused again. A list of sentences as JSON;
+// [Root.Snapshot] of an archive does not look at it.
 const WarningsFile = "linerate/warnings.json"
 
-// Copy gives everything that a Snapshot and a reading of the Counters look at, as an archive sorted by name: hostfs.NewMemory makes a Root of it. It is in
-// memory because whoever takes it must not leave the host's own names and addresses on a disk before they are replaced. What could not be read is not in it. It
-// holds host name, addresses and hardware addresses of the host; it holds no keys, no contents of connections and no serial numbers.
+// Copy gives everything that a Snapshot and a reading of the Counters look at, as an archive sorted
+// by name: hostfs.NewMemory makes a Root of it. It is in memory because whoever takes it must not
+// leave the host's own names and addresses on a disk before they are replaced. What could not be
+// read is not in it. It holds host name, addresses and hardware addresses of the host; it holds no
+// keys, no contents of connections and no serial numbers.
 func (r Root) Copy(ctx context.Context) ([]hostfs.Entry, error) {
 	if r.live() && !hostfs.LiveSupported {
 		return nil, fmt.Errorf("copy host: %w", errors.ErrUnsupported)
@@ -33,7 +36,8 @@ func (r Root) Copy(ctx context.Context) ([]hostfs.Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("copy host: %w", err)
 	}
-	// A copy of /proc/sys alone is worth a Snapshot though it has no counters: there is then nothing more to copy.
+	// A copy of /proc/sys alone is worth a Snapshot though it has no counters: there is then
+	// nothing more to copy.
 	if _, err := src.counters(); err != nil && src.Live() {
 		return nil, fmt.Errorf("copy host: %w", err)
 	}
@@ -56,7 +60,8 @@ func (src *source) copyTold(ctx context.Context, rec *hostfs.Recorder, s *Snapsh
 		e.Statistics, _ = src.driverStatistics(l.Name) // Most drivers have none.
 		all[l.Name] = e
 	}
-	// Asked again and not taken from the snapshot: that has them in words, and the archive has the numbers of the tree.
+	// Asked again and not taken from the snapshot: that has them in words, and the archive has the
+	// numbers of the tree.
 	qdiscs, qdiscErr := src.qdiscs()
 	warnings := s.Warnings
 	if !src.Live() {

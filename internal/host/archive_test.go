@@ -21,9 +21,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// unpack reads a text archive: "-- name --" lines start files, "-- name -> target --" is a symbolic link, "-- name/ --" an empty
-// directory, and a file called name.hex is the bytes of its hexadecimal text, without the ending. What comes before the
-// first file is a comment.
+// unpack reads a text archive: "-- name --" lines start files, "-- name -> target --" is a symbolic
+// link, "-- name/ --" an empty directory, and a file called name.hex is the bytes of its
+// hexadecimal text, without the ending. What comes before the first file is a comment.
 func unpack(t testing.TB, archive string) []hostfs.Entry {
 	t.Helper()
 	text, err := os.ReadFile(archive)
@@ -106,8 +106,8 @@ type result struct {
 	Counters *host.Counters
 }
 
-// TestArchives reads every archived host, from a directory and from memory, and compares everything with its golden file: one new kernel or card is
-// one new archive.
+// TestArchives reads every archived host, from a directory and from memory, and compares everything
+// with its golden file: one new kernel or card is one new archive.
 func TestArchives(t *testing.T) {
 	archives, err := filepath.Glob("testdata/hosts/*.txtar")
 	if err != nil || len(archives) < 4 {

@@ -10,7 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/hostfs"
 )
 
-// TestCopy: a copy of an archive is the same host, a copy of the copy is the same copy, and a process's environment is in neither.
+// TestCopy: a copy of an archive is the same host, a copy of the copy is the same copy, and a
+// process's environment is in neither.
 func TestCopy(t *testing.T) {
 	for _, name := range []string{"ixgbe-server-6.1", "veth-container-6.18"} {
 		t.Run(name, func(t *testing.T) {

@@ -16,9 +16,10 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// Counters takes one reading. It is made to be called around every test: one read of each file of /proc, no per-interface files
-// but for cards on a bus, no per-CPU tables of /proc/interrupts. Absent names are not known, or (irq.N only) never counted. The
-// error is for a host that tells nothing at all; single files that cannot be read are warnings of the reading.
+// Counters takes one reading. It is made to be called around every test: one read of each file of
+// /proc, no per-interface files but for cards on a bus, no per-CPU tables of /proc/interrupts.
+// Absent names are not known, or (irq.N only) never counted. The error is for a host that tells
+// nothing at all; single files that cannot be read are warnings of the reading.
 func (r Root) Counters() (*Counters, error) {
 	if r.live() && !hostfs.LiveSupported {
 		return nil, fmt.Errorf("read counters: %w", errors.ErrUnsupported)
@@ -34,8 +35,8 @@ func (r Root) Counters() (*Counters, error) {
 func (src *source) counters() (*Counters, error) {
 	now := src.time()
 	var said notes
-	// The list of interfaces comes first: it tells how much there will be, and a map that grows costs more than all parsing. The rest of a host
-	// is some 700 names and a few for each CPU.
+	// The list of interfaces comes first: it tells how much there will be, and a map that grows
+	// costs more than all parsing. The rest of a host is some 700 names and a few for each CPU.
 	dev, err := src.Net("dev")
 	set := procfs.NewCounts(896 + procfs.DevColumns*bytes.Count(dev, []byte{'\n'}))
 	c := &Counters{Time: now, Values: set.Values}
@@ -53,7 +54,8 @@ func (src *source) counters() (*Counters, error) {
 		if err == nil {
 			err = f.Parse(b, set)
 		}
-		// What many kernels do not have, or not for everybody, is missed in silence; what is there and cannot be understood is told.
+		// What many kernels do not have, or not for everybody, is missed in silence; what is there
+		// and cannot be understood is told.
 		if err != nil && (!f.Optional || errors.Is(err, procfs.ErrFormat)) {
 			said.add("counters of /proc/"+f.Name, err)
 		}
@@ -73,7 +75,8 @@ func (src *source) counters() (*Counters, error) {
 	countQdiscs(src, set, &said)
 	c.Drivers = countCards(src, set, &said)
 
-	// Time and limits alone are no reading: two of them would differ by nothing and look like a quiet host.
+	// Time and limits alone are no reading: two of them would differ by nothing and look like a
+	// quiet host.
 	if len(c.CPUs) == 0 && !counts(c.Values) {
 		return nil, fmt.Errorf("read counters: %w", errors.Join(said.causes...))
 	}
@@ -91,9 +94,10 @@ func counts(values map[string]uint64) bool {
 	return false
 }
 
-// countNeighbours fills in what /proc tells in the first network namespace alone: the tables of neighbours, which are one for all namespaces, so that a
-// container can fill them for its host and the other way round. The names are those of the columns in /proc/net/stat. A host that tells them there is not asked
-// twice, and what a sandbox refuses is missed in silence, like the file.
+// countNeighbours fills in what /proc tells in the first network namespace alone: the tables of
+// neighbours, which are one for all namespaces, so that a container can fill them for its host and
+// the other way round. The names are those of the columns in /proc/net/stat. A host that tells them
+// there is not asked twice, and what a sandbox refuses is missed in silence, like the file.
 func countNeighbours(src *source, set *procfs.Counts) {
 	if _, told := set.Values["neigh.ipv4.entries"]; told || !src.Live() {
 		return
@@ -121,8 +125,8 @@ func countNeighbours(src *source, set *procfs.Counts) {
 	}
 }
 
-// countQdiscs gives one figure per interface. Which discipline of a tree dropped is for tc(8) to say; a test asks whether this host
-// dropped at all before the card.
+// countQdiscs gives one figure per interface. Which discipline of a tree dropped is for tc(8) to
+// say; a test asks whether this host dropped at all before the card.
 func countQdiscs(src *source, set *procfs.Counts, said *notes) {
 	qdiscs, err := src.qdiscs()
 	if err != nil {
@@ -137,8 +141,9 @@ func countQdiscs(src *source, set *procfs.Counts, said *notes) {
 	}
 }
 
-// qdiscTotals takes the largest figure of an interface's disciplines. A sum would count one drop at every level: a parent is told of its
-// children's drops (qdisc_tree_reduce_backlog), and mq and mqprio report the sum of theirs (mq_dump).
+// qdiscTotals takes the largest figure of an interface's disciplines. A sum would count one drop at
+// every level: a parent is told of its children's drops (qdisc_tree_reduce_backlog), and mq and
+// mqprio report the sum of theirs (mq_dump).
 func qdiscTotals(qdiscs []toldQdisc) map[string]toldQdisc {
 	totals := make(map[string]toldQdisc)
 	for _, q := range qdiscs {
@@ -152,12 +157,15 @@ func qdiscTotals(qdiscs []toldQdisc) map[string]toldQdisc {
 	return totals
 }
 
-// cardErrors are the statistics that /proc/net/dev mixes together ("drop" there is rx_dropped + rx_missed_errors, "frame" the sum of
-// four), or has not at all. Documentation/networking/statistics.rst.
+// cardErrors are the statistics that /proc/net/dev mixes together ("drop" there is rx_dropped +
+// rx_missed_errors, "frame" the sum of four), or has not at all.
+// Documentation/networking/statistics.rst.
 var cardErrors = [...]string{
-	// The card had no descriptor or no room for the packet: the ring was empty because the host was too slow, or the bus was.
+	// The card had no descriptor or no room for the packet: the ring was empty because the host was
+	// too slow, or the bus was.
 	"rx_missed_errors", "rx_over_errors",
-	// The packet came broken: cable, connector, transceiver, or two ends that disagree about duplex or MTU.
+	// The packet came broken: cable, connector, transceiver, or two ends that disagree about duplex
+	// or MTU.
 	"rx_crc_errors", "rx_length_errors", "rx_frame_errors",
 	// Nobody wanted it: an inactive member of a bond, mostly (since Linux 4.6).
 	"rx_nohandler",
@@ -165,13 +173,15 @@ var cardErrors = [...]string{
 	"tx_aborted_errors", "tx_carrier_errors", "tx_heartbeat_errors", "tx_window_errors",
 }
 
-// countCards adds, for interfaces with hardware below, the statistics that /proc/net/dev does not tell apart and those of the driver, and gives the drivers.
+// countCards adds, for interfaces with hardware below, the statistics that /proc/net/dev does not
+// tell apart and those of the driver, and gives the drivers.
 func countCards(src *source, set *procfs.Counts, said *notes) map[string]string {
 	drivers := make(map[string]string)
 	cards := slices.DeleteFunc(slices.Clone(set.Interfaces), func(name string) bool {
 		return !src.Exists("sys/class/net/" + name + "/device")
 	})
-	// Cards only: a host with a thousand veths has two cards, and software has none of these errors.
+	// Cards only: a host with a thousand veths has two cards, and software has none of these
+	// errors.
 	for _, name := range cards {
 		dir := "sys/class/net/" + name
 		if !src.sysfsShows(name) {
@@ -187,11 +197,13 @@ func countCards(src *source, set *procfs.Counts, said *notes) map[string]string 
 				set.Put(n, "nic.", name, ".", stat)
 			}
 		}
-		// How often the link came or went, since Linux 3.15: a test during which it did is no test of the link.
+		// How often the link came or went, since Linux 3.15: a test during which it did is no test
+		// of the link.
 		if n, ok := procfs.ParseUint([]byte(src.Optional(dir + "/carrier_changes"))); ok {
 			set.Put(n, "nic.", name, ".carrier_changes")
 		}
-		// Now that both are known, rx_dropped gets back the meaning that it has in sysfs: dropped by the kernel and not by the card.
+		// Now that both are known, rx_dropped gets back the meaning that it has in sysfs: dropped
+		// by the kernel and not by the card.
 		if missed, drop := set.Values["nic."+name+".rx_missed_errors"], set.Values["nic."+name+".rx_dropped"]; drop >= missed {
 			set.Values["nic."+name+".rx_dropped"] = drop - missed
 		}
@@ -209,9 +221,11 @@ func countCards(src *source, set *procfs.Counts, said *notes) map[string]string 
 	return drivers
 }
 
-// Sub gives what was counted between two readings. Gauges keep their later value. A counter that went backwards wrapped if it is one of
-// those that the kernel keeps in 32 bits; otherwise it was reset (driver reloaded, interface made anew) and counts from zero. A name that
-// is in after only is new and counts whole; one in before only is gone and is left out. Nil counts as an empty reading.
+// Sub gives what was counted between two readings. Gauges keep their later value. A counter that
+// went backwards wrapped if it is one of those that the kernel keeps in 32 bits; otherwise it was
+// reset (driver reloaded, interface made anew) and counts from zero. A name that is in after only
+// is new and counts whole; one in before only is gone and is left out. Nil counts as an empty
+// reading.
 func Sub(before, after *Counters) *Counters {
 	if after == nil {
 		return &Counters{Values: map[string]uint64{}}

@@ -8,7 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// TestNetnsCounters: what nstat(8) says of a namespace in which nobody else sends, between two readings of ours: what was held back there goes on.
+// TestNetnsCounters: what nstat(8) says of a namespace in which nobody else sends, between two
+// readings of ours: what was held back there goes on.
 func TestNetnsCounters(t *testing.T) {
 	needTools(t, "ip", "tc", "nstat")
 	var before, after *host.Counters

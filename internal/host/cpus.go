@@ -9,8 +9,9 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// readCPUs reads the online processors: /proc/cpuinfo for number, model and clock, sysfs for node, governor and limits. Where
-// cpuinfo does not name the model (arm64), the implementer and part numbers stand in for it.
+// readCPUs reads the online processors: /proc/cpuinfo for number, model and clock, sysfs for node,
+// governor and limits. Where cpuinfo does not name the model (arm64), the implementer and part
+// numbers stand in for it.
 func readCPUs(src *source, said *notes) []CPU {
 	b, err := src.Read("proc/cpuinfo")
 	if err != nil {
@@ -24,7 +25,8 @@ func readCPUs(src *source, said *notes) []CPU {
 		c := CPU{ID: p.Number, Model: p.Model, CurrentMHz: p.MHz, NUMANode: nodes[p.Number]}
 		dir := fmt.Sprintf("sys/devices/system/cpu/cpu%d/cpufreq/", c.ID)
 		c.Governor = src.Optional(dir + "scaling_governor")
-		// cpufreq counts in kilohertz. Its files are absent where no driver changes the clock, as in most virtual machines.
+		// cpufreq counts in kilohertz. Its files are absent where no driver changes the clock, as
+		// in most virtual machines.
 		if khz, ok := src.Number(dir + "cpuinfo_max_freq"); ok {
 			c.MaxMHz = int(khz / 1000)
 		}
@@ -41,8 +43,8 @@ func readCPUs(src *source, said *notes) []CPU {
 	return cpus
 }
 
-// readSteal gives the share of its time since boot that each CPU was kept from running, from /proc/stat; what is lower than one in a thousand is left
-// out.
+// readSteal gives the share of its time since boot that each CPU was kept from running, from
+// /proc/stat; what is lower than one in a thousand is left out.
 func readSteal(src *source) map[int]float64 {
 	ratios := make(map[int]float64)
 	b, err := src.Read("proc/stat")

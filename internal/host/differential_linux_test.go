@@ -18,7 +18,8 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// otherSays runs a program of others in the network namespace of the calling thread: a new process begins where the thread stands that starts it.
+// otherSays runs a program of others in the network namespace of the calling thread: a new process
+// begins where the thread stands that starts it.
 func otherSays(name string, args ...string) ([]byte, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -53,8 +54,9 @@ func needTools(t *testing.T, names ...string) {
 	}
 }
 
-// stage makes what the tools are asked about: links of every kind that needs no hardware, disciplines with and without classes, routes with metrics, and
-// packets that were sent, dropped and held. Lines with a question mark ask for what a small kernel may lack.
+// stage makes what the tools are asked about: links of every kind that needs no hardware,
+// disciplines with and without classes, routes with metrics, and packets that were sent, dropped
+// and held. Lines with a question mark ask for what a small kernel may lack.
 func stage() error {
 	commands := `ip link set lo up
 ip link add v0 type veth peer name v1
@@ -110,7 +112,8 @@ tc qdisc add dev w0 root handle 2: tbf rate 1mbit burst 10kb limit 30kb
 	return nil
 }
 
-// TestNetnsAgreesWithTools: what tc(8), ip(8) and sysctl(8) print of a namespace is what the snapshot says of it, for every field that both have.
+// TestNetnsAgreesWithTools: what tc(8), ip(8) and sysctl(8) print of a namespace is what the
+// snapshot says of it, for every field that both have.
 func TestNetnsAgreesWithTools(t *testing.T) {
 	needTools(t, "tc", "ip", "sysctl")
 	inNamespace(t, unix.CLONE_FS|unix.CLONE_NEWNS, func() error {
@@ -124,7 +127,8 @@ func TestNetnsAgreesWithTools(t *testing.T) {
 		if err := stage(); err != nil {
 			return err
 		}
-		// The shaper sends on while we look, and the bridge now and then. A snapshot between two equal answers of the tools is of the same moment.
+		// The shaper sends on while we look, and the bridge now and then. A snapshot between two
+		// equal answers of the tools is of the same moment.
 		for range 50 {
 			qdiscs, err := otherSays("tc", "-j", "-s", "qdisc", "show")
 			links, err2 := ipLinks()
@@ -206,7 +210,8 @@ func (c *comparison) qdiscs(out []byte, s *host.Snapshot) error {
 		c.same("backlog of "+what, ours.BacklogBytes, q.Backlog)
 		c.same("queue of "+what, ours.BacklogPackets, q.Qlen)
 		for name, value := range ours.Parameters {
-			// tc rounds times in its text and leaves out what is not set: sizes are what both write alike.
+			// tc rounds times in its text and leaves out what is not set: sizes are what both write
+			// alike.
 			if theirs, ok := q.Options[name].(float64); ok && (name == "limit" || name == "flows" || name == "quantum") {
 				c.same(name+" of "+what, value, int64(theirs))
 			}
@@ -222,7 +227,8 @@ func (c *comparison) qdiscs(out []byte, s *host.Snapshot) error {
 	return nil
 }
 
-// ipLink is what ip(8) prints of an interface, as far as it is compared. Bridges have timers beside, which never stand still.
+// ipLink is what ip(8) prints of an interface, as far as it is compared. Bridges have timers
+// beside, which never stand still.
 type ipLink struct {
 	Name   string   `json:"ifname"`
 	Index  int      `json:"ifindex"`

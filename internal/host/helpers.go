@@ -9,7 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/host/hypervisor"
 )
 
-// Setting gives the value of a knob ("sysctl:net.ipv4.tcp_rmem"), fields separated by single blanks. False: not known on this host.
+// Setting gives the value of a knob ("sysctl:net.ipv4.tcp_rmem"), fields separated by single
+// blanks. False: not known on this host.
 func (s *Snapshot) Setting(knob string) (string, bool) {
 	for _, set := range s.Settings {
 		if set.Knob == knob {
@@ -19,8 +20,8 @@ func (s *Snapshot) Setting(knob string) (string, bool) {
 	return "", false
 }
 
-// SysctlNumber gives a setting that is one decimal number, by its name without the class ("net.core.netdev_budget"). False: it is not known, or has
-// several numbers or a word in it.
+// SysctlNumber gives a setting that is one decimal number, by its name without the class
+// ("net.core.netdev_budget"). False: it is not known, or has several numbers or a word in it.
 func (s *Snapshot) SysctlNumber(name string) (int64, bool) {
 	v, ok := s.Setting("sysctl:" + name)
 	if !ok {
@@ -40,11 +41,13 @@ func (s *Snapshot) Interface(name string) (Interface, bool) {
 	return Interface{}, false
 }
 
-// InterfaceTo tells by which interface and route packets to ip leave: an own address is reached over lo, else the longest matching
-// prefix among the routes and the networks of the interfaces' addresses decides; of equal routes the first one listed wins. It knows
-// the main table only: policy rules are the kernel's to judge. False: ip is not an address, or nothing leads there.
+// InterfaceTo tells by which interface and route packets to ip leave: an own address is reached
+// over lo, else the longest matching prefix among the routes and the networks of the interfaces'
+// addresses decides; of equal routes the first one listed wins. It knows the main table only:
+// policy rules are the kernel's to judge. False: ip is not an address, or nothing leads there.
 //
-// A snapshot of a far host is asked just like the near one, which is why this is arithmetic on a document and not a question to the kernel.
+// A snapshot of a far host is asked just like the near one, which is why this is arithmetic on a
+// document and not a question to the kernel.
 func (s *Snapshot) InterfaceTo(ip string) (Interface, Route, bool) {
 	// A link-local address names its interface itself (RFC 4007: fe80::1%eth0).
 	if i := strings.IndexByte(ip, '%'); i >= 0 {
@@ -77,7 +80,8 @@ func (s *Snapshot) InterfaceTo(ip string) (Interface, Route, bool) {
 			offer(p.Bits(), r)
 		}
 	}
-	// The kernel has a route for the network of each address, but archives without routes have addresses more often than not.
+	// The kernel has a route for the network of each address, but archives without routes have
+	// addresses more often than not.
 	for _, dev := range s.Interfaces {
 		for _, cidr := range dev.Addresses {
 			p, err := netip.ParsePrefix(cidr)
@@ -113,8 +117,9 @@ func parsePrefix(text string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, a.BitLen()), true
 }
 
-// Uptime is how long the system had been up at the moment of the snapshot: what its counters were counted in. False: one of the two moments is not known, or
-// they contradict each other, as in an archive that was put together by hand.
+// Uptime is how long the system had been up at the moment of the snapshot: what its counters were
+// counted in. False: one of the two moments is not known, or they contradict each other, as in an
+// archive that was put together by hand.
 func (s *Snapshot) Uptime() (time.Duration, bool) {
 	if s.Time.IsZero() || s.BootTime.IsZero() {
 		return 0, false
@@ -128,8 +133,8 @@ func (s *Snapshot) VirtualMachine() bool {
 	return s.Virtualization != "" && s.Virtualization != hypervisor.Container
 }
 
-// Triple reads a "min default max" value such as that of tcp_rmem, in whatever unit the setting has (bytes; pages for tcp_mem). False: not
-// exactly three decimal numbers.
+// Triple reads a "min default max" value such as that of tcp_rmem, in whatever unit the setting has
+// (bytes; pages for tcp_mem). False: not exactly three decimal numbers.
 func Triple(value string) (min, def, max int64, ok bool) {
 	fields := strings.Fields(value)
 	if len(fields) != 3 {

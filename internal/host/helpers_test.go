@@ -118,7 +118,8 @@ func TestSub(t *testing.T) {
 	before := &host.Counters{Time: at, CPUs: []host.CPUTimes{{CPU: 0, User: 10, Idle: 100, Steal: 3}}, Values: map[string]uint64{
 		"Tcp.RetransSegs": 10, "softnet.processed": 1<<32 - 5, "qdisc.eth0.drops": 1<<32 - 1, "nic.eth0.rx_bytes": 1 << 40, "nic.gone.rx_bytes": 5,
 		"tcpmem.pages": 900, "Tcp.CurrEstab": 7, "qdisc.eth0.backlog_bytes": 4000, "same": 4,
-		// Two CPUs went through zero, so that the sum stepped back twice; a discipline was replaced, and began anew.
+		// Two CPUs went through zero, so that the sum stepped back twice; a discipline was
+		// replaced, and began anew.
 		"conntrack.drop": 3<<32 + 10, "qdisc.eth1.drops": 1000, "neigh.ipv4.entries": 9, "neigh.ipv4.table_fulls": 1, "neigh.ipv4.gc_thresh3": 1024,
 	}}
 	after := &host.Counters{Time: at.Add(1500 * time.Millisecond), CPUs: []host.CPUTimes{{CPU: 0, User: 11.5, Idle: 99.5, Steal: 4}, {CPU: 1, User: 2}}, Values: map[string]uint64{

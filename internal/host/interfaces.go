@@ -15,8 +15,9 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// readInterfaces joins what netlink and sysfs tell about each interface. Netlink follows the network namespace of the thread, so it says which
-// interfaces there are; sysfs has queues, buses and all the statistics, and is used where it shows the same ones.
+// readInterfaces joins what netlink and sysfs tell about each interface. Netlink follows the
+// network namespace of the thread, so it says which interfaces there are; sysfs has queues, buses
+// and all the statistics, and is used where it shows the same ones.
 func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, said *notes) ([]Interface, error) {
 	said.add("interfaces by netlink", t.linksErr)
 	said.add("addresses by netlink", t.addressesErr)
@@ -25,7 +26,8 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 	if len(links) > 0 {
 		own = sysfsIsOurs(src, links)
 		if !own && src.Live() {
-			// An interface that came or went between the two lists looks the same as another namespace; the next look tells.
+			// An interface that came or went between the two lists looks the same as another
+			// namespace; the next look tells.
 			if again, err := src.askLinks(); err == nil && sysfsIsOurs(src, again) {
 				links, own = again, true
 			}
@@ -36,8 +38,9 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 	} else {
 		links = linksFromSysfs(src, said)
 	}
-	// What all cards share is read once and up front: the table of interrupts has a line for each of them and a column for each processor, and
-	// /proc/net/dev has the counters of those interfaces of which sysfs shows nothing.
+	// What all cards share is read once and up front: the table of interrupts has a line for each
+	// of them and a column for each processor, and /proc/net/dev has the counters of those
+	// interfaces of which sysfs shows nothing.
 	table := readInterruptTable(src, said)
 	counters := procfs.NewCounts(procfs.DevColumns * len(links))
 	if b, err := src.Net("dev"); err == nil {
@@ -48,7 +51,8 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		// Netlink first and sysfs on top of it: where both speak, the later one stays (model.go says why).
+		// Netlink first and sysfs on top of it: where both speak, the later one stays (model.go
+		// says why).
 		e := src.ethtool(l.Name)
 		dev := fromTold(l, e)
 		for _, a := range t.addresses {
@@ -59,7 +63,8 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 		if own {
 			fromSysfs(src, &dev)
 		} else {
-			// The driver says its bus, and software has none: all there is to tell hardware by when sysfs is somebody else's.
+			// The driver says its bus, and software has none: all there is to tell hardware by when
+			// sysfs is somebody else's.
 			dev.Virtual = e.Bus == ""
 		}
 		if !dev.Virtual {
@@ -72,7 +77,8 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 			dev.Interrupts = readInterrupts(src, table, l.Name, device)
 		}
 		if own {
-			// Only cards on a bus are asked for counters of their own: see askStatistics. That there are none is Counters' to say.
+			// Only cards on a bus are asked for counters of their own: see askStatistics. That
+			// there are none is Counters' to say.
 			var statistics map[string]uint64
 			if !dev.Virtual {
 				statistics, _ = src.driverStatistics(l.Name)
@@ -97,8 +103,9 @@ func readInterfaces(ctx context.Context, src *source, t *told, m bus.Machine, sa
 	return interfaces, nil
 }
 
-// sayRefusals reports what a driver did not answer. Software interfaces have no rings and no coalescing by nature, so only
-// a lack of permission is worth a word for them, and only other answers than "not supported" for hardware's lesser facts.
+// sayRefusals reports what a driver did not answer. Software interfaces have no rings and no
+// coalescing by nature, so only a lack of permission is worth a word for them, and only other
+// answers than "not supported" for hardware's lesser facts.
 func sayRefusals(dev *Interface, refused []refusal, said *notes) {
 	for _, r := range refused {
 		unsupported := errors.Is(r.err, nl.ErrNotSupported)
@@ -121,23 +128,26 @@ func fromTold(l toldLink, e toldEthtool) Interface {
 		// Without sysfs: a kind (veth, bridge, …) or the loopback is software.
 		Virtual: l.Kind != "" || l.Name == "lo",
 	}
-	// A VLAN's driver calls itself "802.1Q VLAN Support"; the word that ip(8) has for it is the one people know.
+	// A VLAN's driver calls itself "802.1Q VLAN Support"; the word that ip(8) has for it is the one
+	// people know.
 	if l.Kind != "" && (dev.Driver == "" || strings.Contains(dev.Driver, " ")) {
 		dev.Driver = l.Kind
 	}
 	return dev
 }
 
-// sysfsIsOurs tells whether /sys/class/net shows the same interfaces as netlink: sysfs shows the network namespace that it was mounted in, and
-// a container's eth0 with index 2 looks much like its host's.
+// sysfsIsOurs tells whether /sys/class/net shows the same interfaces as netlink: sysfs shows the
+// network namespace that it was mounted in, and a container's eth0 with index 2 looks much like its
+// host's.
 func sysfsIsOurs(src *source, links []toldLink) bool {
 	names, err := src.List("sys/class/net")
 	if err != nil {
 		return false
 	}
-	// Every name, index and hardware address has to agree, in both directions: indexes are small numbers that begin at 1 in each namespace,
-	// and a veth's address is random, so it is the address that tells two namespaces apart in practice.
-	// Counted, because a namespace whose interfaces are a part of ours would agree name by name.
+	// Every name, index and hardware address has to agree, in both directions: indexes are small
+	// numbers that begin at 1 in each namespace, and a veth's address is random, so it is the
+	// address that tells two namespaces apart in practice. Counted, because a namespace whose
+	// interfaces are a part of ours would agree name by name.
 	seen := 0
 	for _, name := range names {
 		if !src.Exists("sys/class/net/" + name + "/ifindex") {
@@ -159,8 +169,8 @@ func sysfsIsOurs(src *source, links []toldLink) bool {
 	return seen == len(links)
 }
 
-// sysfsShows tells the same of one interface, which is cheaper on a host with many: number and hardware address are those that the calling
-// thread's own namespace has under that name.
+// sysfsShows tells the same of one interface, which is cheaper on a host with many: number and
+// hardware address are those that the calling thread's own namespace has under that name.
 func (src *source) sysfsShows(name string) bool {
 	if !src.Live() {
 		return true
@@ -173,8 +183,8 @@ func (src *source) sysfsShows(name string) bool {
 	return ok && int(index) == link.Index && src.Optional("sys/class/net/"+name+"/address") == link.MAC
 }
 
-// linksFromSysfs stands in for netlink where an archive has no links.json: a plain copy of /sys, made with cp or tar, is worth reading. The
-// queueing discipline is not in it.
+// linksFromSysfs stands in for netlink where an archive has no links.json: a plain copy of /sys,
+// made with cp or tar, is worth reading. The queueing discipline is not in it.
 func linksFromSysfs(src *source, said *notes) []toldLink {
 	names, err := src.List("sys/class/net")
 	if err != nil {
@@ -205,8 +215,8 @@ func linksFromSysfs(src *source, said *notes) []toldLink {
 	return links
 }
 
-// ueventKind reads DEVTYPE, which bridges, bonds, VLANs and their like have. So do wireless cards and modems, which are hardware; a kind would
-// make software of them.
+// ueventKind reads DEVTYPE, which bridges, bonds, VLANs and their like have. So do wireless cards
+// and modems, which are hardware; a kind would make software of them.
 func ueventKind(text string) string {
 	for line := range strings.Lines(text) {
 		if kind, ok := strings.CutPrefix(strings.TrimSpace(line), "DEVTYPE="); ok && kind != "wlan" && kind != "wwan" {
@@ -216,12 +226,13 @@ func ueventKind(text string) string {
 	return ""
 }
 
-// fromSysfs adds what /sys/class/net/NAME tells (Documentation/ABI/testing/sysfs-class-net). Reading speed and duplex answers EINVAL
-// while the link is down or the device has no such thing.
+// fromSysfs adds what /sys/class/net/NAME tells (Documentation/ABI/testing/sysfs-class-net).
+// Reading speed and duplex answers EINVAL while the link is down or the device has no such thing.
 func fromSysfs(src *source, dev *Interface) {
 	dir := "sys/class/net/" + dev.Name + "/"
 	device, hasDevice := src.Resolve(dir + "device")
-	// Asked of a file that every interface has: an archive without this one's directory says nothing about its hardware.
+	// Asked of a file that every interface has: an archive without this one's directory says
+	// nothing about its hardware.
 	if _, isLink := src.Resolve(dir + "ifindex"); isLink {
 		dev.Virtual = !hasDevice
 	}
@@ -248,7 +259,8 @@ func fromSysfs(src *source, dev *Interface) {
 		}
 	}
 	dev.Queues = readQueues(src, dir+"queues")
-	// Whatever is in the directory: kernels add statistics, and one that nobody here knows yet is still one that a person may.
+	// Whatever is in the directory: kernels add statistics, and one that nobody here knows yet is
+	// still one that a person may.
 	if stats, err := src.List(dir + "statistics"); err == nil {
 		dev.Counters = make(map[string]uint64, len(stats))
 		for _, name := range stats {
@@ -259,8 +271,8 @@ func fromSysfs(src *source, dev *Interface) {
 	}
 }
 
-// readQueues reads the steering of each queue (networking/scaling.rst), receive before transmit. xps_cpus answers ENOENT for a
-// device with one queue.
+// readQueues reads the steering of each queue (networking/scaling.rst), receive before transmit.
+// xps_cpus answers ENOENT for a device with one queue.
 func readQueues(src *source, dir string) []Queue {
 	names, err := src.List(dir)
 	if err != nil {
@@ -294,7 +306,8 @@ func readQueues(src *source, dir string) []Queue {
 	return queues
 }
 
-// addFrom6 reads the IPv6 addresses from /proc/net/if_inet6; IPv4 addresses with their prefix are in no file of /proc.
+// addFrom6 reads the IPv6 addresses from /proc/net/if_inet6; IPv4 addresses with their prefix are
+// in no file of /proc.
 func addFrom6(src *source, interfaces []Interface, said *notes) {
 	b, err := src.Net("if_inet6")
 	if err != nil {

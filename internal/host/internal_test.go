@@ -14,7 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// TestNotes: missing, not permitted and not supported are different sentences; each is said once; what an archive lacks is none.
+// TestNotes: missing, not permitted and not supported are different sentences; each is said once;
+// what an archive lacks is none.
 func TestNotes(t *testing.T) {
 	var said notes
 	for _, err := range []error{

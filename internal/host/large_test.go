@@ -40,7 +40,8 @@ func large(t testing.TB) host.Root {
 	return tree(t, files)
 }
 
-// TestLarge: nothing of a large host is left out, and the layers of forty VLANs come down to two cards.
+// TestLarge: nothing of a large host is left out, and the layers of forty VLANs come down to two
+// cards.
 func TestLarge(t *testing.T) {
 	s, err := large(t).Snapshot(t.Context())
 	if err != nil {

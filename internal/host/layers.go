@@ -5,11 +5,13 @@ import (
 	"strings"
 )
 
-// readLayers fills in what each interface is made of, once all are known. Two sources tell it, and neither all of it:
+// readLayers fills in what each interface is made of, once all are known. Two sources tell it, and
+// neither all of it:
 //
-// sysfs has a link lower_NAME or upper_NAME for every pair that the kernel keeps together (since Linux 3.13: VLANs, bonds, bridges, teams, macvlans;
-// netdev_adjacent_sysfs_add in net/core/dev.c). rtnetlink has the master of a port (IFLA_MASTER) and the interface that one was made
-// on (IFLA_LINK), which is the only word on tunnels.
+// sysfs has a link lower_NAME or upper_NAME for every pair that the kernel keeps together (since
+// Linux 3.13: VLANs, bonds, bridges, teams, macvlans; netdev_adjacent_sysfs_add in net/core/dev.c).
+// rtnetlink has the master of a port (IFLA_MASTER) and the interface that one was made on
+// (IFLA_LINK), which is the only word on tunnels.
 func readLayers(src *source, interfaces []Interface, links []toldLink, own bool) {
 	position := make(map[int]int, len(interfaces)) // by interface index
 	for i, dev := range interfaces {
@@ -36,8 +38,9 @@ func readLayers(src *source, interfaces []Interface, links []toldLink, own bool)
 				if slices.ContainsFunc(links, func(p toldLink) bool { return p.Index == l.ParentIndex && p.Kind == "veth" && p.ParentIndex == l.Index }) {
 					dev.Peer = interfaces[parent].Name
 				}
-			// What a VLAN or macvlan that was moved into this namespace was made on is in another one, and its index may be anybody's here.
-			// sysfs knows; where it cannot be asked the index is believed.
+			// What a VLAN or macvlan that was moved into this namespace was made on is in another
+			// one, and its index may be anybody's here. sysfs knows; where it cannot be asked the
+			// index is believed.
 			case !own || len(dev.Below) == 0 && !adjacent[l.Kind]:
 				join(interfaces, i, parent)
 			}
@@ -56,7 +59,8 @@ func readLayers(src *source, interfaces []Interface, links []toldLink, own bool)
 	}
 }
 
-// adjacent are the kinds that sysfs tells about: where it shows nothing below one of these, what it was made on is in another namespace.
+// adjacent are the kinds that sysfs tells about: where it shows nothing below one of these, what it
+// was made on is in another namespace.
 var adjacent = map[string]bool{"vlan": true, "macvlan": true, "macvtap": true, "ipvlan": true, "ipvtap": true, "macsec": true, "vrf": true}
 
 func layersFromSysfs(src *source, interfaces []Interface) {
@@ -85,8 +89,8 @@ func join(interfaces []Interface, above, below int) {
 	}
 }
 
-// readKind says what an interface is, in the word that ip(8) has for it. tun and tap are one driver: bit 1 of its flags is IFF_TAP
-// (linux/if_tun.h).
+// readKind says what an interface is, in the word that ip(8) has for it. tun and tap are one
+// driver: bit 1 of its flags is IFF_TAP (linux/if_tun.h).
 func readKind(src *source, dev *Interface, l toldLink, own bool) string {
 	switch {
 	case l.Kind == "tun" || l.Kind == "" && dev.Driver == "tun":
@@ -107,11 +111,12 @@ func readKind(src *source, dev *Interface, l toldLink, own bool) string {
 	return ""
 }
 
-// carriers takes all layers off: what is left of an interface are the cards below it. Rings of interfaces, which a kernel refuses and an
-// archive may claim, end at what has been seen.
+// carriers takes all layers off: what is left of an interface are the cards below it. Rings of
+// interfaces, which a kernel refuses and an archive may claim, end at what has been seen.
 func carriers(interfaces []Interface, position map[string]int, top int) []string {
 	var found []string
-	// Breadth first, with what has been seen left out: two VLANs of one bond come to the same two cards.
+	// Breadth first, with what has been seen left out: two VLANs of one bond come to the same two
+	// cards.
 	seen := map[int]bool{top: true}
 	for next := []int{top}; len(next) > 0; {
 		i := next[0]

@@ -28,8 +28,8 @@ func tap(name string) (fd int, err error) {
 	return fd, unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
 }
 
-// TestNetnsLayers: a bridge over the ends of two veths, and a tap, as the kernel makes them, with a sysfs of this namespace and with that of
-// another one. Both have to tell the same.
+// TestNetnsLayers: a bridge over the ends of two veths, and a tap, as the kernel makes them, with a
+// sysfs of this namespace and with that of another one. Both have to tell the same.
 func TestNetnsLayers(t *testing.T) {
 	for _, own := range []bool{true, false} {
 		var s *host.Snapshot
@@ -99,7 +99,8 @@ func TestNetnsLayers(t *testing.T) {
 	}
 }
 
-// TestLiveCards: every card of this machine says what it is and who serves it, and reading them twice gives the same.
+// TestLiveCards: every card of this machine says what it is and who serves it, and reading them
+// twice gives the same.
 func TestLiveCards(t *testing.T) {
 	s, err := host.Root{}.Snapshot(t.Context())
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/hostfs"
 )
 
-// tree plants an archive: names as text archives have them ("a -> b" is a link), contents with a line end behind them.
+// tree plants an archive: names as text archives have them ("a -> b" is a link), contents with a
+// line end behind them.
 func tree(t testing.TB, files map[string]string) host.Root {
 	t.Helper()
 	var entries []hostfs.Entry
@@ -21,7 +22,8 @@ func tree(t testing.TB, files map[string]string) host.Root {
 	return inMemory(entries)
 }
 
-// device plants a card: its interface in /sys/class/net as a link into the tree of buses, with what every interface has.
+// device plants a card: its interface in /sys/class/net as a link into the tree of buses, with what
+// every interface has.
 func device(files map[string]string, name string, index int, at string) string {
 	dir := "sys/devices/virtual/net/" + name
 	if at != "" {
@@ -82,8 +84,9 @@ func TestLayersOfSysfs(t *testing.T) {
 	}
 }
 
-// TestLayersOfNetlink: where sysfs belongs to another namespace, netlink alone tells; a veth whose other end is elsewhere is no layer, and
-// neither is a ring of interfaces that no kernel would make.
+// TestLayersOfNetlink: where sysfs belongs to another namespace, netlink alone tells; a veth whose
+// other end is elsewhere is no layer, and neither is a ring of interfaces that no kernel would
+// make.
 func TestLayersOfNetlink(t *testing.T) {
 	s, err := tree(t, map[string]string{
 		"proc/sys/kernel/osrelease": "6.6.9",
@@ -125,7 +128,8 @@ func TestLayersOfNetlink(t *testing.T) {
 	}
 }
 
-// TestAsleep: of a card that is powered down, or behind a bridge that is, nothing is read that would wake it.
+// TestAsleep: of a card that is powered down, or behind a bridge that is, nothing is read that
+// would wake it.
 func TestAsleep(t *testing.T) {
 	for _, sleeper := range []string{"sys/devices/pci0000:00/0000:00:1c.0/0000:03:00.0", "sys/devices/pci0000:00/0000:00:1c.0"} {
 		files := map[string]string{"proc/sys/kernel/osrelease": "6.6.9", "sys/bus/pci/": "", sleeper + "/power/runtime_status": "suspended"}
@@ -156,7 +160,8 @@ func TestAsleep(t *testing.T) {
 	}
 }
 
-// TestAsleepUSB: the state of a USB card is that of the device, and not that of the interface which the driver is bound to.
+// TestAsleepUSB: the state of a USB card is that of the device, and not that of the interface which
+// the driver is bound to.
 func TestAsleepUSB(t *testing.T) {
 	usb := "sys/devices/pci0000:00/0000:00:14.0/usb1/1-1"
 	for _, c := range []struct {

@@ -111,7 +111,8 @@ func send(t *testing.T) {
 	}
 }
 
-// inNamespace runs f on a thread in a network namespace of its own; flags may add a mount namespace. The thread is not given back.
+// inNamespace runs f on a thread in a network namespace of its own; flags may add a mount
+// namespace. The thread is not given back.
 func inNamespace(t *testing.T, flags int, f func() error) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -141,7 +142,8 @@ func veth() error {
 		return err
 	}
 	defer client.Close()
-	// Link-local addresses would come by themselves while the test reads. A kernel without IPv6 has no such file.
+	// Link-local addresses would come by themselves while the test reads. A kernel without IPv6 has
+	// no such file.
 	err = os.WriteFile("/proc/sys/net/ipv6/conf/default/addr_gen_mode", []byte("1"), 0o644)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -154,8 +156,8 @@ func veth() error {
 	)
 }
 
-// TestNetnsOfTheThread: what is read is the namespace of the calling thread, also where /sys is still somebody else's. The veth has a
-// dot in its name, as VLANs do.
+// TestNetnsOfTheThread: what is read is the namespace of the calling thread, also where /sys is
+// still somebody else's. The veth has a dot in its name, as VLANs do.
 func TestNetnsOfTheThread(t *testing.T) {
 	var s *host.Snapshot
 	var c *host.Counters
@@ -211,7 +213,8 @@ func TestNetnsOfTheThread(t *testing.T) {
 	}
 }
 
-// TestNetnsLongSetting: a value longer than any first read comes whole. Other readers stop at 128 bytes or one page.
+// TestNetnsLongSetting: a value longer than any first read comes whole. Other readers stop at 128
+// bytes or one page.
 func TestNetnsLongSetting(t *testing.T) {
 	var ports []string
 	for p := 1025; p < 65000; p += 4 {

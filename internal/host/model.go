@@ -2,19 +2,22 @@ package host
 
 import "time"
 
-// Snapshot is what one host is at one moment, read only. It travels between hosts and is the body of linerate.inspect/1. The moment
-// is not a point: files are read one after the other, and nothing on Linux holds a host still.
+// Snapshot is what one host is at one moment, read only. It travels between hosts and is the body
+// of linerate.inspect/1. The moment is not a point: files are read one after the other, and nothing
+// on Linux holds a host still.
 type Snapshot struct {
 	Name   string `json:"name"`
 	OS     string `json:"os"`                // GOOS
 	Kernel string `json:"kernel"`            // release, as uname -r
 	Arch   string `json:"arch"`              // GOARCH word: amd64, arm64, …
 	BootID string `json:"boot_id,omitempty"` // random, made anew at every start: counters of two boots have nothing in common
-	// Virtualization is kvm, vmware, xen, container, vm (a hypervisor that does not say its name), kvm+container, … ; empty: none seen.
+	// Virtualization is kvm, vmware, xen, container, vm (a hypervisor that does not say its name),
+	// kvm+container, … ; empty: none seen.
 	Virtualization string    `json:"virtualization,omitempty"`
 	MemoryBytes    int64     `json:"memory_bytes,omitempty"` // what firmware and the kernel's image left over (MemTotal)
 	Time           time.Time `json:"time"`
-	// BootTime is when the system started, to the second: what everything that is counted since then is to be divided by, see [Snapshot.Uptime].
+	// BootTime is when the system started, to the second: what everything that is counted since
+	// then is to be divided by, see [Snapshot.Uptime].
 	BootTime   time.Time   `json:"boot_time,omitzero"`
 	Interfaces []Interface `json:"interfaces"`
 	CPUs       []CPU       `json:"cpus"`
@@ -24,10 +27,12 @@ type Snapshot struct {
 	Warnings []string `json:"warnings,omitempty"` // what could not be read, one sentence each, with the kernel's words
 }
 
-// Interface is one network interface. A nil pointer or empty field means not known; it never means zero.
+// Interface is one network interface. A nil pointer or empty field means not known; it never means
+// zero.
 //
-// Where netlink and sysfs tell the same thing, speed and duplex among them, sysfs has the last word if it shows the namespace asked about:
-// it is the driver's own answer, and there on every kernel, while the netlink family of ethtool came with Linux 5.6.
+// Where netlink and sysfs tell the same thing, speed and duplex among them, sysfs has the last word
+// if it shows the namespace asked about: it is the driver's own answer, and there on every kernel,
+// while the netlink family of ethtool came with Linux 5.6.
 type Interface struct {
 	Name   string `json:"name"`
 	Index  int    `json:"index"`            // unique in one network namespace only
@@ -53,7 +58,8 @@ type Interface struct {
 	Qdisc           string             `json:"qdisc,omitempty"`
 	Counters        map[string]uint64  `json:"counters,omitempty"` // /sys/class/net/X/statistics names
 	Layers
-	// Asleep: the device is powered down for as long as nobody needs it. It was not woken to be asked, so little is known of it.
+	// Asleep: the device is powered down for as long as nobody needs it. It was not woken to be
+	// asked, so little is known of it.
 	Asleep     bool        `json:"asleep,omitempty"`
 	Card       *Card       `json:"card,omitempty"` // nil: software, or nothing is known
 	Interrupts []Interrupt `json:"interrupts,omitempty"`
@@ -61,9 +67,9 @@ type Interface struct {
 	Symptoms   []Symptom   `json:"symptoms,omitempty"` // most frequent first
 }
 
-// Bus is where a card sits and what the slot carries. Capacities are nominal, after line coding and before any protocol of the bus: per
-// direction for pcie, for both together for pci, pci-x and usb 2. It has the fields of bus.Slot in their order, with the names that
-// documents have for them.
+// Bus is where a card sits and what the slot carries. Capacities are nominal, after line coding and
+// before any protocol of the bus: per direction for pcie, for both together for pci, pci-x and usb
+// 2. It has the fields of bus.Slot in their order, with the names that documents have for them.
 type Bus struct {
 	Kind                  string  `json:"kind"` // pci, pci-x, pcie, virtio, usb, isa, or the kernel's own word (xen, vmbus, platform, …)
 	Address               string  `json:"address,omitempty"`
@@ -71,53 +77,60 @@ type Bus struct {
 	MaxCapacityBitsPerSec float64 `json:"max_capacity_bits_per_second,omitempty"` // what card and slot could do
 	Width                 int     `json:"width,omitempty"`                        // PCIe lanes or PCI bits
 	SpeedGigatransfers    float64 `json:"speed_gigatransfers_per_second,omitempty"`
-	// LimitedBy is the address of the bridge above the card whose link is narrower than the card's own; empty: the card's own link is the narrowest.
+	// LimitedBy is the address of the bridge above the card whose link is narrower than the card's
+	// own; empty: the card's own link is the narrowest.
 	LimitedBy string `json:"limited_by,omitempty"`
-	// SharedWith are the addresses of the other devices that share this capacity: neighbours on a conventional bus, other functions of the card.
+	// SharedWith are the addresses of the other devices that share this capacity: neighbours on a
+	// conventional bus, other functions of the card.
 	SharedWith []string `json:"shared_with,omitempty"`
-	// What card and slot could do: lanes or bits, and the speed of a lane of PCIe. Of a parallel bus the transfers, which are its clock, or up to four
-	// times that on PCI-X 2.0.
+	// What card and slot could do: lanes or bits, and the speed of a lane of PCIe. Of a parallel
+	// bus the transfers, which are its clock, or up to four times that on PCI-X 2.0.
 	MaxWidth              int     `json:"max_width,omitempty"`
 	MaxSpeedGigatransfers float64 `json:"max_speed_gigatransfers_per_second,omitempty"`
 	Megatransfers         float64 `json:"megatransfers_per_second,omitempty"`
 	MaxMegatransfers      float64 `json:"max_megatransfers_per_second,omitempty"`
 }
 
-// Rings are the descriptor rings of a card. All receive rings have one size, and all transmit rings.
+// Rings are the descriptor rings of a card. All receive rings have one size, and all transmit
+// rings.
 type Rings struct {
 	Rx Ring `json:"rx"`
 	Tx Ring `json:"tx"`
 }
 
-// Ring is one descriptor ring, in descriptors: a packet takes one or more of them, so a ring holds at most that many packets.
+// Ring is one descriptor ring, in descriptors: a packet takes one or more of them, so a ring holds
+// at most that many packets.
 type Ring struct {
 	Current uint32 `json:"current"`
 	Max     uint32 `json:"max"`
 }
 
-// Feature is one offload of an interface. Fixed means that the driver does not let anybody change it. Off and not fixed may still be out of
-// reach: some features need others (segmentation needs checksums and scatter-gather).
+// Feature is one offload of an interface. Fixed means that the driver does not let anybody change
+// it. Off and not fixed may still be out of reach: some features need others (segmentation needs
+// checksums and scatter-gather).
 type Feature struct {
 	On    bool `json:"on"`
 	Fixed bool `json:"fixed,omitempty"`
 }
 
-// Queue is one hardware or software queue with its steering (networking/scaling.rst). Masks are groups of eight digits with commas
-// between them, the highest CPUs first; all zeros: no steering.
+// Queue is one hardware or software queue with its steering (networking/scaling.rst). Masks are
+// groups of eight digits with commas between them, the highest CPUs first; all zeros: no steering.
 type Queue struct {
 	Name    string `json:"name"`               // rx-0, tx-0
 	RPSCPUs string `json:"rps_cpus,omitempty"` // hex mask as the kernel prints it
 	XPSCPUs string `json:"xps_cpus,omitempty"`
-	// RFSEntries is how many flows of this queue the kernel follows to the CPU of their reader; 0: none (RFS is off).
+	// RFSEntries is how many flows of this queue the kernel follows to the CPU of their reader; 0:
+	// none (RFS is off).
 	RFSEntries  uint32 `json:"rfs_entries,omitempty"`
 	XPSRxQueues string `json:"xps_rxqs,omitempty"` // hex mask: packets go out where the flow's came in (since Linux 4.18)
-	// Counters are the driver's own for this queue, without the queue in their names: packets, bytes, drops, … Nil: it keeps none, or in a form that is
-	// not known here.
+	// Counters are the driver's own for this queue, without the queue in their names: packets,
+	// bytes, drops, … Nil: it keeps none, or in a form that is not known here.
 	Counters map[string]uint64 `json:"counters,omitempty"`
 }
 
-// Channels are the queue counts of a card: queues that serve both directions are combined. A channel is an interrupt and the queues
-// that it serves, so there is little use in more of them than CPUs.
+// Channels are the queue counts of a card: queues that serve both directions are combined. A
+// channel is an interrupt and the queues that it serves, so there is little use in more of them
+// than CPUs.
 type Channels struct {
 	Combined    uint32 `json:"combined"`
 	MaxCombined uint32 `json:"max_combined"`
@@ -127,8 +140,8 @@ type Channels struct {
 	MaxTx       uint32 `json:"max_tx"`
 }
 
-// CPU is one logical processor that is online. Clocks are those of the moment of reading and of the governor's limits; virtual machines
-// tell the first alone, arm64 none without a frequency driver.
+// CPU is one logical processor that is online. Clocks are those of the moment of reading and of the
+// governor's limits; virtual machines tell the first alone, arm64 none without a frequency driver.
 type CPU struct {
 	ID         int    `json:"id"`
 	Model      string `json:"model,omitempty"`
@@ -136,21 +149,25 @@ type CPU struct {
 	CurrentMHz int    `json:"current_megahertz,omitempty"`
 	MaxMHz     int    `json:"max_megahertz,omitempty"`
 	Governor   string `json:"governor,omitempty"`
-	// LimitMHz is the highest clock that somebody allows (scaling_max_freq), FrequencyDriver who sets it.
+	// LimitMHz is the highest clock that somebody allows (scaling_max_freq), FrequencyDriver who
+	// sets it.
 	LimitMHz        int    `json:"limit_megahertz,omitempty"`
 	FrequencyDriver string `json:"frequency_driver,omitempty"`
-	// StealRatio is the share of the time since boot in which the hypervisor let others run here though there was work.
+	// StealRatio is the share of the time since boot in which the hypervisor let others run here
+	// though there was work.
 	StealRatio float64 `json:"steal_ratio,omitempty"`
 }
 
-// Setting is one tunable as read: the knob's name (design §5) and its value in canonical form (fields separated by one blank).
+// Setting is one tunable as read: the knob's name (design §5) and its value in canonical form
+// (fields separated by one blank).
 type Setting struct {
 	Knob  string `json:"knob"`
 	Value string `json:"value"`
 }
 
-// Route is one route of the main table with the metrics that bear on speed (ip-route(8)). Zero means not set: the kernel then goes by its
-// settings. Windows are those of one connection; initcwnd and initrwnd count segments of full size.
+// Route is one route of the main table with the metrics that bear on speed (ip-route(8)). Zero
+// means not set: the kernel then goes by its settings. Windows are those of one connection;
+// initcwnd and initrwnd count segments of full size.
 type Route struct {
 	Destination string   `json:"destination"`        // CIDR; "default" for IPv4's 0.0.0.0/0, "::/0" for IPv6's
 	Source      string   `json:"source,omitempty"`   // the address that packets get which have none yet
@@ -170,7 +187,8 @@ type Route struct {
 	Locked      []string `json:"locked,omitempty"`          // metrics that the kernel does not overrule by what it learns: mtu_lock, congctl_lock
 }
 
-// Counters is one reading of everything the kernel counts, flat, so that any two readings can be subtracted.
+// Counters is one reading of everything the kernel counts, flat, so that any two readings can be
+// subtracted.
 //
 // Counts:
 //
@@ -201,24 +219,28 @@ type Route struct {
 //	nfqueue.waiting                                         packets that wait for a program's judgement
 //	qdisc.eth0.backlog_bytes                                waiting to be sent
 //
-// What is the first network namespace's is absent in others: the neighbours' counters and limits, tcp_mem, udp_mem. Left out: MPTCP, UDP-Lite, other types of ICMP by
-// number, and what snmp lists that is no count.
+// What is the first network namespace's is absent in others: the neighbours' counters and limits,
+// tcp_mem, udp_mem. Left out: MPTCP, UDP-Lite, other types of ICMP by number, and what snmp lists
+// that is no count.
 type Counters struct {
 	Time time.Time `json:"time"` // of the reading; in a difference, of the later one
 	// Seconds is the time between the two readings of a difference; 0 in a reading.
 	Seconds float64 `json:"interval_seconds,omitempty"`
-	// Values are as the kernel counts them, by the names above; gauges are in it as well, see [Sub].
+	// Values are as the kernel counts them, by the names above; gauges are in it as well, see
+	// [Sub].
 	Values map[string]uint64 `json:"values"`
 	CPUs   []CPUTimes        `json:"cpus"`
-	// Drivers are those of cards and bonds by interface: what the names of ethtool mean is theirs to say, and a bond adds up its members.
+	// Drivers are those of cards and bonds by interface: what the names of ethtool mean is theirs
+	// to say, and a bond adds up its members.
 	Drivers map[string]string `json:"drivers,omitempty"`
 	// Warnings are what could not be read, one sentence each.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// CPUTimes is the time one CPU spent in each class since boot (or, in a difference, in the interval), in seconds. The kernel counts in
-// steps of 10 ms, and without CONFIG_IRQ_TIME_ACCOUNTING it gives the whole step to whatever the timer interrupted: shares of an interval
-// of less than a second are rough, and IRQ is then mostly 0.
+// CPUTimes is the time one CPU spent in each class since boot (or, in a difference, in the
+// interval), in seconds. The kernel counts in steps of 10 ms, and without
+// CONFIG_IRQ_TIME_ACCOUNTING it gives the whole step to whatever the timer interrupted: shares of
+// an interval of less than a second are rough, and IRQ is then mostly 0.
 type CPUTimes struct {
 	CPU     int     `json:"cpu"` // -1: all together
 	User    float64 `json:"user_seconds"`

@@ -1,10 +1,11 @@
 package host
 
-// Layers says what an interface is made of. Names are those of other interfaces of the same snapshot; what is in another network
-// namespace is not among them. Directly above and below only; Carriers are what is left when all layers are taken off.
+// Layers says what an interface is made of. Names are those of other interfaces of the same
+// snapshot; what is in another network namespace is not among them. Directly above and below only;
+// Carriers are what is left when all layers are taken off.
 type Layers struct {
-	// Kind is physical, loopback, tun, tap, or the kernel's word: vlan, bond, bridge, veth, dummy, vxlan, gre, macvlan, …; empty: software
-	// that does not say what it is.
+	// Kind is physical, loopback, tun, tap, or the kernel's word: vlan, bond, bridge, veth, dummy,
+	// vxlan, gre, macvlan, …; empty: software that does not say what it is.
 	Kind         string   `json:"kind,omitempty"`
 	VLANID       int      `json:"vlan_id,omitempty"`
 	VLANProtocol string   `json:"vlan_protocol,omitempty"` // 802.1Q or 802.1ad
@@ -15,17 +16,20 @@ type Layers struct {
 	Carriers     []string `json:"carriers,omitempty"` // the physical cards that everything goes through in the end; none for a card itself
 }
 
-// Card is what only hardware has. Each part may be missing by itself: drivers implement what they like.
+// Card is what only hardware has. Each part may be missing by itself: drivers implement what they
+// like.
 type Card struct {
 	FirmwareVersion string `json:"firmware_version,omitempty"`
 	DriverVersion   string `json:"driver_version,omitempty"` // of drivers in the kernel's tree it is the kernel's release
-	// PCIID is vendor:device as lspci -n prints it (sysfs-bus-pci: vendor, device); Subsystem tells the boards of one chip apart.
+	// PCIID is vendor:device as lspci -n prints it (sysfs-bus-pci: vendor, device); Subsystem tells
+	// the boards of one chip apart.
 	PCIID     string `json:"pci_id,omitempty"`
 	Subsystem string `json:"pci_subsystem_id,omitempty"`
-	// VirtualFunction is the address of the physical function that this one is a part of (SR-IOV): rates and queues are shared with it.
+	// VirtualFunction is the address of the physical function that this one is a part of (SR-IOV):
+	// rates and queues are shared with it.
 	VirtualFunction string `json:"virtual_function_of,omitempty"`
-	// The largest payload of a packet on PCIe as set (MPS) and as the card could do it, and how much it asks for at once when it reads memory (MRRS).
-	// Root alone may read them.
+	// The largest payload of a packet on PCIe as set (MPS) and as the card could do it, and how
+	// much it asks for at once when it reads memory (MRRS). Root alone may read them.
 	PayloadBytes          int             `json:"payload_bytes,omitempty"`
 	PayloadSupportedBytes int             `json:"payload_supported_bytes,omitempty"`
 	ReadRequestBytes      int             `json:"read_request_bytes,omitempty"`
@@ -41,8 +45,8 @@ type Card struct {
 	AER                   *AER            `json:"aer,omitempty"` // nil: the card or the kernel does not report errors of the bus
 }
 
-// LinkModes are speed, medium and duplex in the words of ethtool(8): "1000baseT/Full". A link below its card shows here why: the mode is not advertised by
-// this end, or not by the other one.
+// LinkModes are speed, medium and duplex in the words of ethtool(8): "1000baseT/Full". A link below
+// its card shows here why: the mode is not advertised by this end, or not by the other one.
 type LinkModes struct {
 	Autoneg    bool     `json:"autonegotiated"`
 	Supported  []string `json:"supported,omitempty"`
@@ -51,8 +55,8 @@ type LinkModes struct {
 	Lanes      int      `json:"lanes,omitempty"`
 }
 
-// AER are the errors of the card's PCIe link since the kernel found it (Advanced Error Reporting). A correctable one costs a repetition, the others the
-// packet, a fatal one the link.
+// AER are the errors of the card's PCIe link since the kernel found it (Advanced Error Reporting).
+// A correctable one costs a repetition, the others the packet, a fatal one the link.
 type AER struct {
 	Correctable uint64            `json:"correctable_total"`
 	NonFatal    uint64            `json:"nonfatal_total"`
@@ -60,14 +64,16 @@ type AER struct {
 	Kinds       map[string]uint64 `json:"kinds,omitempty"` // those that happened, by the kernel's names: BadTLP, Timeout, …
 }
 
-// Pause is flow control by pause frames (IEEE 802.3 annex 31B) as configured; what was negotiated depends on the other end too.
+// Pause is flow control by pause frames (IEEE 802.3 annex 31B) as configured; what was negotiated
+// depends on the other end too.
 type Pause struct {
 	Autoneg bool `json:"autonegotiated"`
 	Rx      bool `json:"rx"` // stops sending when told to
 	Tx      bool `json:"tx"` // tells the other end to stop
 }
 
-// EEE is Energy-Efficient Ethernet (IEEE 802.3az): the transmitter sleeps between packets and takes microseconds to wake.
+// EEE is Energy-Efficient Ethernet (IEEE 802.3az): the transmitter sleeps between packets and takes
+// microseconds to wake.
 type EEE struct {
 	Enabled             bool    `json:"enabled"`
 	Active              bool    `json:"active"` // both ends agreed
@@ -75,15 +81,16 @@ type EEE struct {
 	TxLPITimerInSeconds float64 `json:"tx_low_power_idle_timer_seconds,omitempty"`
 }
 
-// FEC is forward error correction, in the words of ethtool(8): off, rs, baser, llrs. It costs some 100 to 250 ns of latency.
+// FEC is forward error correction, in the words of ethtool(8): off, rs, baser, llrs. It costs some
+// 100 to 250 ns of latency.
 type FEC struct {
 	Auto   bool     `json:"auto"`
 	Modes  []string `json:"modes,omitempty"`
 	Active string   `json:"active,omitempty"`
 }
 
-// RSS is how a card spreads flows over its receive queues. The table has a few hundred entries that say the same few numbers; how many of them
-// each queue has is what matters.
+// RSS is how a card spreads flows over its receive queues. The table has a few hundred entries that
+// say the same few numbers; how many of them each queue has is what matters.
 type RSS struct {
 	HashFunction string     `json:"hash_function,omitempty"`
 	KeyBytes     int        `json:"key_bytes,omitempty"`
@@ -91,7 +98,8 @@ type RSS struct {
 	Shares       []RSSShare `json:"shares,omitempty"` // of the queues that get anything, by number
 }
 
-// RSSShare is one receive queue's part of the table. Flows fall evenly on entries, so it is the queue's share of many flows.
+// RSSShare is one receive queue's part of the table. Flows fall evenly on entries, so it is the
+// queue's share of many flows.
 type RSSShare struct {
 	Queue   uint32 `json:"queue"`
 	Entries int    `json:"entries"`
@@ -101,11 +109,13 @@ type RSSShare struct {
 type Interrupt struct {
 	Number int    `json:"irq"`
 	Name   string `json:"name,omitempty"` // eth0-TxRx-3; empty: not in use now
-	// Affinity is what was asked for, EffectiveAffinity what the interrupt controller made of it (since Linux 4.15): mostly one CPU.
+	// Affinity is what was asked for, EffectiveAffinity what the interrupt controller made of it
+	// (since Linux 4.15): mostly one CPU.
 	Affinity          string     `json:"affinity_cpus,omitempty"`
 	EffectiveAffinity string     `json:"effective_affinity_cpus,omitempty"`
 	Counts            []CPUCount `json:"counts,omitempty"` // of the CPUs that served it since boot
-	// PerSec is its rate over all CPUs while the host was watched; nil: nobody watched, since a rate takes time.
+	// PerSec is its rate over all CPUs while the host was watched; nil: nobody watched, since a
+	// rate takes time.
 	PerSec *float64 `json:"interrupts_per_second,omitempty"`
 }
 
@@ -116,16 +126,18 @@ type CPUCount struct {
 	PerSec *float64 `json:"interrupts_per_second,omitempty"` // as that of the interrupt
 }
 
-// NAPI is how an interface polls (Documentation/networking/napi.rst): after a poll that found little it may leave its interrupt off
-// for a number of rounds, looking again by timer, which trades latency for interrupts.
+// NAPI is how an interface polls (Documentation/networking/napi.rst): after a poll that found
+// little it may leave its interrupt off for a number of rounds, looking again by timer, which
+// trades latency for interrupts.
 type NAPI struct {
 	DeferHardIRQs          uint64  `json:"defer_hard_irqs"` // rounds; since Linux 5.9
 	GROFlushTimeoutSeconds float64 `json:"gro_flush_timeout_seconds"`
 	Threaded               bool    `json:"threaded"` // polls in threads of its own instead of the softirq; since Linux 5.12
 }
 
-// Symptom is one counter of an interface that stands for packets lost, damaged or held back and is not zero, with what its driver means by it.
-// Counts are since the driver was loaded. Two counters may count the same packets: cards tell their troubles at several places.
+// Symptom is one counter of an interface that stands for packets lost, damaged or held back and is
+// not zero, with what its driver means by it. Counts are since the driver was loaded. Two counters
+// may count the same packets: cards tell their troubles at several places.
 type Symptom struct {
 	Counter string `json:"counter"`     // as in /sys/class/net/X/statistics or ethtool -S
 	Total   uint64 `json:"count_total"` // packets, or events where the meaning says so

@@ -29,7 +29,8 @@ func readQdiscs(src *source, said *notes) []Qdisc {
 	return qdiscs
 }
 
-// readSoftnet gives the lines of softnet_stat by CPU. That the file is broken is for Counters to say, which reads it as well.
+// readSoftnet gives the lines of softnet_stat by CPU. That the file is broken is for Counters to
+// say, which reads it as well.
 func readSoftnet(src *source) []Softnet {
 	b, err := src.Net("softnet_stat")
 	if err != nil {
@@ -42,7 +43,8 @@ func readSoftnet(src *source) []Softnet {
 	return lines
 }
 
-// handleText writes a handle as tc(8) does: major and minor in hexadecimal, the minor of a discipline's own handle left out.
+// handleText writes a handle as tc(8) does: major and minor in hexadecimal, the minor of a
+// discipline's own handle left out.
 func handleText(h uint32) string {
 	const root = 0xffffffff // TC_H_ROOT
 	major, minor := h>>16, h&0xffff
@@ -59,8 +61,9 @@ func handleText(h uint32) string {
 	return fmt.Sprintf("%x:%x", major, minor)
 }
 
-// readIdle reads the idle states of the first processor, and of each processor which of them it may not use. They are the same for all but on
-// machines with two kinds of core. Nil: the kernel has no cpuidle here, as in most virtual machines.
+// readIdle reads the idle states of the first processor, and of each processor which of them it may
+// not use. They are the same for all but on machines with two kinds of core. Nil: the kernel has no
+// cpuidle here, as in most virtual machines.
 func readIdle(src *source, cpus []CPU) *Idle {
 	if len(cpus) == 0 {
 		return nil
@@ -70,7 +73,8 @@ func readIdle(src *source, cpus []CPU) *Idle {
 	if idle.Governor = src.Optional(dir + "current_governor"); idle.Governor == "" {
 		idle.Governor = src.Optional(dir + "current_governor_ro") // before Linux 5.9
 	}
-	// By number until there is none: the directory has other things in it too, and its order is that of a hash.
+	// By number until there is none: the directory has other things in it too, and its order is
+	// that of a hash.
 	for n := 0; ; n++ {
 		state := fmt.Sprintf("sys/devices/system/cpu/cpu%d/cpuidle/state%d/", cpus[0].ID, n)
 		name := src.Optional(state + "name")
@@ -96,8 +100,10 @@ func readIdle(src *source, cpus []CPU) *Idle {
 	return idle
 }
 
-// readFirewall asks the running kernel for the chains of nftables. To be asked is what makes it load the module, so that a host which has not loaded it is not
-// asked; one without /proc/modules can load none, and has it built in or not at all. That an ordinary user is not told is no news, and no warning.
+// readFirewall asks the running kernel for the chains of nftables. To be asked is what makes it
+// load the module, so that a host which has not loaded it is not asked; one without /proc/modules
+// can load none, and has it built in or not at all. That an ordinary user is not told is no news,
+// and no warning.
 func readFirewall(src *source) []FirewallChain {
 	if !src.Live() || !src.Exists("sys/module/nf_tables") && src.Exists("proc/modules") {
 		return nil
@@ -113,8 +119,9 @@ func readFirewall(src *source) []FirewallChain {
 	return all
 }
 
-// readTables reads how full the kernel's tables are. Conntrack and sockets are those of the thread's network namespace; neighbours and the memory of
-// sockets are the machine's, and so are their limits.
+// readTables reads how full the kernel's tables are. Conntrack and sockets are those of the
+// thread's network namespace; neighbours and the memory of sockets are the machine's, and so are
+// their limits.
 func readTables(src *source, s *Snapshot) []Table {
 	var tables []Table
 	add := func(name string, entries uint64, limit string) {
@@ -160,7 +167,8 @@ func readTables(src *source, s *Snapshot) []Table {
 	return tables
 }
 
-// readMounts reads the NFS mounts that this process sees. Of the list of all mounts nothing but these is kept, in an archive neither.
+// readMounts reads the NFS mounts that this process sees. Of the list of all mounts nothing but
+// these is kept, in an archive neither.
 func readMounts(src *source) []Mount {
 	b, err := src.Aside("proc/self/mounts")
 	if err != nil {
@@ -170,7 +178,8 @@ func readMounts(src *source) []Mount {
 		return nil // Not archived: there is no Linux without the file.
 	}
 	var mounts []Mount
-	// Line by line, so that what is kept for a copy is what the kernel printed, and only of those mounts.
+	// Line by line, so that what is kept for a copy is what the kernel printed, and only of those
+	// mounts.
 	var kept strings.Builder
 	for line := range strings.Lines(string(b)) {
 		for _, m := range procfs.ParseNFSMounts([]byte(line)) {
@@ -184,10 +193,12 @@ func readMounts(src *source) []Mount {
 	return mounts
 }
 
-// maxProcesses bounds the search for programs. Those that manage a host are started when it boots, so they are among the first.
+// maxProcesses bounds the search for programs. Those that manage a host are started when it boots,
+// so they are among the first.
 const maxProcesses = 4096
 
-// readOwners finds who else manages the host. Of the processes' names none is kept but those that are looked for.
+// readOwners finds who else manages the host. Of the processes' names none is kept but those that
+// are looked for.
 func readOwners(src *source) []owner.Owner {
 	wanted, running := owner.Processes(), make(map[string]bool)
 	names, _ := src.List("proc") // An archive may hold sys alone.

@@ -152,7 +152,8 @@ func TestPlatform(t *testing.T) {
 	if c := s.CPUs[0]; c.StealRatio != 0.1 || c.LimitMHz != 2000 || c.FrequencyDriver != "intel_pstate" || s.CPUs[1].StealRatio != 0 {
 		t.Errorf("processors %+v", s.CPUs)
 	}
-	// An archive of it has the file server and irqbalance in it, and neither the other mounts nor the names of other programs.
+	// An archive of it has the file server and irqbalance in it, and neither the other mounts nor
+	// the names of other programs.
 	entries := copied(t, root)
 	second, err := inMemory(entries).Snapshot(t.Context())
 	if err != nil {

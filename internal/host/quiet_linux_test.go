@@ -19,9 +19,10 @@ import (
 // quietMark in the environment makes TestQuietChild do its work.
 const quietMark = "LINERATE_TEST_QUIET"
 
-// TestReadingNeverWrites runs everything that this package reads as an ordinary user, under a filter with which the kernel kills whoever opens a file for
-// writing, makes, moves or removes one, or changes its mode. What is left that could change a host is netlink, where writing needs a capability that an ordinary
-// user has not.
+// TestReadingNeverWrites runs everything that this package reads as an ordinary user, under a
+// filter with which the kernel kills whoever opens a file for writing, makes, moves or removes one,
+// or changes its mode. What is left that could change a host is netlink, where writing needs a
+// capability that an ordinary user has not.
 func TestReadingNeverWrites(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// Root says where a host is read from. The zero value is the running system, seen from the network namespace of the calling thread.
+// Root says where a host is read from. The zero value is the running system, seen from the network
+// namespace of the calling thread.
 type Root struct {
 	Dir string // an archived tree with proc, sys and linerate below it (format: package comment); empty: FS says
 	FS  fs.FS  // such a tree in any file system, with its links if it is an fs.ReadLinkFS; nil as well: live
@@ -16,7 +17,8 @@ type Root struct {
 // live tells that the running system is meant.
 func (r Root) live() bool { return r.Dir == "" && r.FS == nil }
 
-// source is one opened Root: its files, and netlink where it is the running system. It belongs to one goroutine.
+// source is one opened Root: its files, and netlink where it is the running system. It belongs to
+// one goroutine.
 type source struct {
 	*hostfs.Tree
 

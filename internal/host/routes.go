@@ -6,7 +6,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// readRoutes takes the routes from netlink; where nobody asked it, /proc tells less: no initial windows, no congestion control.
+// readRoutes takes the routes from netlink; where nobody asked it, /proc tells less: no initial
+// windows, no congestion control.
 func readRoutes(src *source, t *told, arch string, said *notes) []Route {
 	if t.routesErr == nil {
 		return t.routes
@@ -33,8 +34,8 @@ func readRoutes(src *source, t *told, arch string, said *notes) []Route {
 	return routes
 }
 
-// appendRoutes puts routes of /proc into the words of the model. A route's own MTU is not among them: the column of that name in /proc is
-// another one.
+// appendRoutes puts routes of /proc into the words of the model. A route's own MTU is not among
+// them: the column of that name in /proc is another one.
 func appendRoutes(routes []Route, more []procfs.Route) []Route {
 	for _, r := range more {
 		route := Route{Destination: destination(r.Destination), Interface: r.Interface, WindowBytes: r.WindowBytes, AdvMSSBytes: r.AdvMSSBytes}

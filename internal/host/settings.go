@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// readSettings reads every known setting that exists here. The kernel prints the fields of one value with tabs; here they are separated by single
-// blanks, so that equal settings are equal text. The result is sorted by name, whatever order the table is in, because documents are compared.
+// readSettings reads every known setting that exists here. The kernel prints the fields of one
+// value with tabs; here they are separated by single blanks, so that equal settings are equal text.
+// The result is sorted by name, whatever order the table is in, because documents are compared.
 func readSettings(src *source, said *notes) []Setting {
 	settings := make([]Setting, 0, len(sysctls))
 	// One sentence for all of them: what a container lacks it lacks for one and the same reason.
@@ -20,7 +21,8 @@ func readSettings(src *source, said *notes) []Setting {
 		switch {
 		case err == nil:
 			settings = append(settings, Setting{Knob: "sysctl:" + dotted, Value: strings.Join(strings.Fields(string(b)), " ")})
-		// A setting that is there and cannot be read is news, whether or not it had to be there: EPERM in a sandbox, EIO from a broken module.
+		// A setting that is there and cannot be read is news, whether or not it had to be there:
+		// EPERM in a sandbox, EIO from a broken module.
 		case !errors.Is(err, fs.ErrNotExist):
 			said.add("setting "+dotted, err)
 		case !optional:

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// portableSnapshot is what Go itself tells on any system: names, addresses, MTUs and the number of processors. It is enough to be the far
-// end of a measurement, and its last warning keeps anybody from taking absence for a fact: no driver is named because none was asked, not
-// because there is none. Processors are numbered as Go counts them, since their real numbers are not known.
+// portableSnapshot is what Go itself tells on any system: names, addresses, MTUs and the number of
+// processors. It is enough to be the far end of a measurement, and its last warning keeps anybody
+// from taking absence for a fact: no driver is named because none was asked, not because there is
+// none. Processors are numbered as Go counts them, since their real numbers are not known.
 func portableSnapshot() *Snapshot {
 	var said notes
 	s := &Snapshot{OS: runtime.GOOS, Arch: runtime.GOARCH, Time: time.Now()}

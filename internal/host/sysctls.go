@@ -1,31 +1,38 @@
 package host
 
-// sysctls are the settings below /proc/sys that bear on the speed of a network, by path: a name of an interface in one may hold a dot. Those
-// marked with a question mark exist only with some module, on some kernels or outside of network namespaces: their absence is
-// not worth a sentence. Documentation: ip-sysctl.rst, sysctl/net.rst, sysctl/vm.rst, nf_conntrack-sysctl.rst.
+// sysctls are the settings below /proc/sys that bear on the speed of a network, by path: a name of
+// an interface in one may hold a dot. Those marked with a question mark exist only with some
+// module, on some kernels or outside of network namespaces: their absence is not worth a sentence.
+// Documentation: ip-sysctl.rst, sysctl/net.rst, sysctl/vm.rst, nf_conntrack-sysctl.rst.
 var sysctls = [...]string{
-	// The scheduler moves threads and their memory to one another; both show as jitter of a pinned sender.
+	// The scheduler moves threads and their memory to one another; both show as jitter of a pinned
+	// sender.
 	"kernel/numa_balancing?",
 	"kernel/sched_autogroup_enabled?", // since 2.6.38
 
 	// Most of net/core belongs to the machine and is shown in its first network namespace only.
 	"net/core/bpf_jit_enable?", // filters on the packet path are interpreted while it is 0
-	// Microseconds that a reader spins on the receive queue instead of sleeping (3.11): latency for processor time.
+	// Microseconds that a reader spins on the receive queue instead of sleeping (3.11): latency for
+	// processor time.
 	"net/core/busy_poll?",
 	"net/core/busy_read?",
 	"net/core/default_qdisc?", // of interfaces made from now on (3.12)
 	"net/core/dev_weight?",    // packets that one poll of the backlog takes
-	// Once a backlog is half full, a flow that most of it belongs to loses packets (3.11, off by default); softnet_stat counts them.
+	// Once a backlog is half full, a flow that most of it belongs to loses packets (3.11, off by
+	// default); softnet_stat counts them.
 	"net/core/flow_limit_table_len?",
 	"net/core/gro_normal_batch?", // packets handed up together (5.4)
-	// How long one round of the receive softirq may last: packets, and microseconds since 4.12. The end of either is a time_squeeze.
+	// How long one round of the receive softirq may last: packets, and microseconds since 4.12. The
+	// end of either is a time_squeeze.
 	"net/core/netdev_budget?",
 	"net/core/netdev_budget_usecs?",
-	// Packets that wait for one CPU, for steered packets (RPS) and for devices without NAPI such as loopback and veth.
+	// Packets that wait for one CPU, for steered packets (RPS) and for devices without NAPI such as
+	// loopback and veth.
 	"net/core/netdev_max_backlog?",
 	"net/core/netdev_tstamp_prequeue?", // whether a time stamp counts the wait in that queue
 	"net/core/optmem_max?",             // bytes beside the data of a socket; zero-copy sends are accounted to it
-	// Bytes. The maxima bound what a program asks for with SO_RCVBUF and SO_SNDBUF; the kernel's own sizing of TCP ignores them.
+	// Bytes. The maxima bound what a program asks for with SO_RCVBUF and SO_SNDBUF; the kernel's
+	// own sizing of TCP ignores them.
 	"net/core/rmem_default?",
 	"net/core/rmem_max?",
 	"net/core/rps_sock_flow_entries?", // 0 leaves flow steering (RFS, scaling.rst) off
@@ -34,11 +41,13 @@ var sysctls = [...]string{
 	"net/core/wmem_default?",
 	"net/core/wmem_max?",
 
-	// A strict filter (1) drops what comes in over another way than answers go out, as with two cards in one network.
+	// A strict filter (1) drops what comes in over another way than answers go out, as with two
+	// cards in one network.
 	"net/ipv4/conf/all/rp_filter",
 	"net/ipv4/fib_multipath_hash_policy?", // whether ports choose among equal routes (4.12), or addresses alone
 	"net/ipv4/ip_forward",                 // also switches large receive offload off on every card
-	// The ports that connections start from bound how many there can be to one peer. The reserved ones can be a list of many kilobytes.
+	// The ports that connections start from bound how many there can be to one peer. The reserved
+	// ones can be a list of many kilobytes.
 	"net/ipv4/ip_local_port_range",
 	"net/ipv4/ip_local_reserved_ports",
 	"net/ipv4/ip_no_pmtu_disc",
@@ -48,7 +57,8 @@ var sysctls = [...]string{
 	"net/ipv4/neigh/default/gc_thresh2?",
 	"net/ipv4/neigh/default/gc_thresh3?",
 
-	// TCP, for both versions of IP. What has no version here is older than the kernels that people tune.
+	// TCP, for both versions of IP. What has no version here is older than the kernels that people
+	// tune.
 	"net/ipv4/tcp_abort_on_overflow",
 	"net/ipv4/tcp_adv_win_scale", // without effect since 6.6, which measures the share of payload per socket
 	"net/ipv4/tcp_allowed_congestion_control?",
@@ -56,7 +66,8 @@ var sysctls = [...]string{
 	"net/ipv4/tcp_available_congestion_control",
 	"net/ipv4/tcp_backlog_ack_defer?", // since 6.7
 	"net/ipv4/tcp_base_mss",           // bytes at which the search of tcp_mtu_probing begins
-	// Acknowledgements held back while packets are lost (4.18), in nanoseconds and in number: savings that fast links may not want.
+	// Acknowledgements held back while packets are lost (4.18), in nanoseconds and in number:
+	// savings that fast links may not want.
 	"net/ipv4/tcp_comp_sack_delay_ns?",
 	"net/ipv4/tcp_comp_sack_nr?",
 	"net/ipv4/tcp_congestion_control", // of the namespace since 4.15, before of the machine
@@ -67,32 +78,37 @@ var sysctls = [...]string{
 	"net/ipv4/tcp_fin_timeout", // seconds
 	"net/ipv4/tcp_frto",
 	"net/ipv4/tcp_keepalive_time", // seconds
-	// Bytes of one flow that may wait below TCP, in the queueing discipline and the card (TSQ, 3.6).
+	// Bytes of one flow that may wait below TCP, in the queueing discipline and the card (TSQ,
+	// 3.6).
 	"net/ipv4/tcp_limit_output_bytes",
 	"net/ipv4/tcp_max_orphans?",
 	"net/ipv4/tcp_max_reordering",
-	// Half-open connections of a listener; somaxconn bounds those that are open and wait to be accepted.
+	// Half-open connections of a listener; somaxconn bounds those that are open and wait to be
+	// accepted.
 	"net/ipv4/tcp_max_syn_backlog",
 	"net/ipv4/tcp_max_tw_buckets",
 	"net/ipv4/tcp_mem?", // pages, of the whole machine: under pressure from the second on, starved from the third
 	"net/ipv4/tcp_min_tso_segs",
 	// Off, a receive buffer stays at its default for ever, whatever the maximum of tcp_rmem is.
 	"net/ipv4/tcp_moderate_rcvbuf",
-	"net/ipv4/tcp_mtu_probing",     // finds black holes, where ICMP is filtered
-	"net/ipv4/tcp_no_metrics_save", // 0: a new connection inherits the threshold of the last one to the same peer, good or bad
-	"net/ipv4/tcp_notsent_lowat",   // bytes
+	"net/ipv4/tcp_mtu_probing", // finds black holes, where ICMP is filtered
+	// 0: a new connection inherits the threshold of the last one to the same peer, good or bad
+	"net/ipv4/tcp_no_metrics_save",
+	"net/ipv4/tcp_notsent_lowat", // bytes
 	// Percent of the estimated rate at which packets are paced, in slow start and after it.
 	"net/ipv4/tcp_pacing_ca_ratio?",
 	"net/ipv4/tcp_pacing_ss_ratio?",
 	"net/ipv4/tcp_rcvbuf_low_rtt?",
-	// Loss by time instead of by counting duplicates (RACK, 4.4; RFC 8985), and how much disorder counting forgives.
+	// Loss by time instead of by counting duplicates (RACK, 4.4; RFC 8985), and how much disorder
+	// counting forgives.
 	"net/ipv4/tcp_recovery",
 	"net/ipv4/tcp_reordering",
 	"net/ipv4/tcp_rmem", // bytes: minimum, default, maximum, with the kernel's overhead in them
 	"net/ipv4/tcp_rto_min_us?",
 	"net/ipv4/tcp_sack",
 	"net/ipv4/tcp_shrink_window?", // against RFC 7323's advice, for hosts short of memory
-	// 1 (the default) lets the congestion window decay in a pause, which request-and-answer traffic pays for each time.
+	// 1 (the default) lets the congestion window decay in a pause, which request-and-answer traffic
+	// pays for each time.
 	"net/ipv4/tcp_slow_start_after_idle",
 	"net/ipv4/tcp_syncookies",
 	"net/ipv4/tcp_thin_linear_timeouts",
@@ -111,12 +127,14 @@ var sysctls = [...]string{
 	"net/ipv6/ip6frag_high_thresh?",
 	"net/ipv6/neigh/default/gc_thresh3?",
 
-	// Only with the module of connection tracking. A full table drops new connections; too few buckets make every packet walk a list.
+	// Only with the module of connection tracking. A full table drops new connections; too few
+	// buckets make every packet walk a list.
 	"net/netfilter/nf_conntrack_buckets?",
 	"net/netfilter/nf_conntrack_max?",
 	"net/netfilter/nf_conntrack_tcp_timeout_established?", // seconds
 
-	// Memory, as far as packets compete for it: buffers are taken inside interrupts, out of the reserve of min_free_kbytes (KiB).
+	// Memory, as far as packets compete for it: buffers are taken inside interrupts, out of the
+	// reserve of min_free_kbytes (KiB).
 	"vm/dirty_background_bytes?",
 	"vm/dirty_bytes?",
 	"vm/min_free_kbytes",

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// told is what only netlink tells, from the kernel or from the archive's linerate directory. The two give the same types, so that everything
-// above cannot know which it was, and every golden test of an archive is one of the code that reads a living host.
+// told is what only netlink tells, from the kernel or from the archive's linerate directory. The
+// two give the same types, so that everything above cannot know which it was, and every golden test
+// of an archive is one of the code that reads a living host.
 type told struct {
 	links     []toldLink
 	addresses []toldAddress
@@ -44,8 +45,8 @@ type toldAddress struct {
 	CIDR  string `json:"cidr"`
 }
 
-// toldEthtool is one interface of linerate/ethtool.json. Every part may be missing by itself; a driver that has no rings is as good as one that
-// nobody asked.
+// toldEthtool is one interface of linerate/ethtool.json. Every part may be missing by itself; a
+// driver that has no rings is as good as one that nobody asked.
 type toldEthtool struct {
 	Driver          string             `json:"driver,omitempty"`
 	Bus             string             `json:"bus,omitempty"` // the device's address on its bus; empty for software
@@ -62,14 +63,16 @@ type toldEthtool struct {
 	refused []refusal // what the kernel or the driver answered no to
 }
 
-// refusal is one question that got no answer, with the kernel's word for it (EOPNOTSUPP, EPERM, ENODEV).
+// refusal is one question that got no answer, with the kernel's word for it (EOPNOTSUPP, EPERM,
+// ENODEV).
 type refusal struct {
 	what string
 	err  error
 }
 
-// toldQdisc is one queueing discipline of linerate/qdiscs.json. Parent and handle are tc's 32-bit numbers, major in the upper half; they make
-// the tree, and are kept though only totals are computed, since an archive is taken once and read by later versions.
+// toldQdisc is one queueing discipline of linerate/qdiscs.json. Parent and handle are tc's 32-bit
+// numbers, major in the upper half; they make the tree, and are kept though only totals are
+// computed, since an archive is taken once and read by later versions.
 type toldQdisc struct {
 	Interface string `json:"interface"`
 	Kind      string `json:"kind"`
@@ -78,7 +81,8 @@ type toldQdisc struct {
 	QdiscState
 }
 
-// hostFile is linerate/host.json: what a copy of files cannot say of itself. Before Linux 6.1 no file has the machine's architecture.
+// hostFile is linerate/host.json: what a copy of files cannot say of itself. Before Linux 6.1 no
+// file has the machine's architecture.
 type hostFile struct {
 	Time time.Time `json:"time"`
 	Arch string    `json:"arch,omitempty"`
@@ -122,7 +126,8 @@ func (src *source) tell() *told {
 	return t
 }
 
-// decodeEthtool reads what an archive holds of all interfaces, once: it is asked for interface by interface, and on a large host the file is too.
+// decodeEthtool reads what an archive holds of all interfaces, once: it is asked for interface by
+// interface, and on a large host the file is too.
 func (src *source) decodeEthtool() error {
 	if src.archived != nil {
 		return nil

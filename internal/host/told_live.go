@@ -11,18 +11,21 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/tc"
 )
 
-// dial opens netlink once per source, in the network namespace of the calling thread. A socket stays in the namespace that it was opened
-// in, so a client must not outlive the source: the next reading may be made on another thread. A refusal is kept as well, or a host without
-// netlink would be asked again for every interface.
+// dial opens netlink once per source, in the network namespace of the calling thread. A socket
+// stays in the namespace that it was opened in, so a client must not outlive the source: the next
+// reading may be made on another thread. A refusal is kept as well, or a host without netlink would
+// be asked again for every interface.
 func (src *source) dial() (*nl.Client, error) {
-	// Once for each source and not once for the program: a goroutine's thread may be in another namespace at the next reading.
+	// Once for each source and not once for the program: a goroutine's thread may be in another
+	// namespace at the next reading.
 	if src.client == nil && src.clientErr == nil {
 		src.client, src.clientErr = nl.Dial()
 	}
 	return src.client, src.clientErr
 }
 
-// askLinks lists the interfaces, by one dump (RTM_GETLINK), which is as near to one moment as Linux comes.
+// askLinks lists the interfaces, by one dump (RTM_GETLINK), which is as near to one moment as Linux
+// comes.
 func (src *source) askLinks() ([]toldLink, error) {
 	client, err := src.dial()
 	if err != nil {
@@ -39,7 +42,8 @@ func (src *source) askLinks() ([]toldLink, error) {
 	return all, nil
 }
 
-// askLink reads one interface. Asking for it by name spares a host with thousands of them the whole list in every reading.
+// askLink reads one interface. Asking for it by name spares a host with thousands of them the whole
+// list in every reading.
 func (src *source) askLink(name string) (toldLink, error) {
 	client, err := src.dial()
 	if err != nil {
@@ -49,7 +53,8 @@ func (src *source) askLink(name string) (toldLink, error) {
 	return fromLink(l), err
 }
 
-// fromLink takes out of nl's answer what an archive holds of it: the archive's format must not change when nl learns more.
+// fromLink takes out of nl's answer what an archive holds of it: the archive's format must not
+// change when nl learns more.
 func fromLink(l nl.Link) toldLink {
 	return toldLink{
 		Index: l.Index, Name: l.Name, Kind: l.Kind, MAC: l.MAC, MTUBytes: l.MTU, TxQueueLen: l.TxQueueLen,
@@ -58,8 +63,9 @@ func fromLink(l nl.Link) toldLink {
 	}
 }
 
-// askKernel asks netlink for everything that has one answer for all interfaces. The parts fail one by one: a sandbox may allow links and refuse
-// routes. Routes of the main table only, which is where people and DHCP put them.
+// askKernel asks netlink for everything that has one answer for all interfaces. The parts fail one
+// by one: a sandbox may allow links and refuse routes. Routes of the main table only, which is
+// where people and DHCP put them.
 func (src *source) askKernel() *told {
 	t := &told{}
 	client, err := src.dial()
@@ -89,15 +95,17 @@ func (src *source) askKernel() *told {
 	return t
 }
 
-// askEthtool asks for one interface. Each part may be refused alone: drivers implement what they like. A refusal is kept and judged by
-// sayRefusals, where it is known whether the interface is hardware; here nothing is said.
+// askEthtool asks for one interface. Each part may be refused alone: drivers implement what they
+// like. A refusal is kept and judged by sayRefusals, where it is known whether the interface is
+// hardware; here nothing is said.
 func (src *source) askEthtool(name string) toldEthtool {
 	var e toldEthtool
 	client, err := src.dial()
 	if err != nil {
 		return e // readInterfaces has said so already.
 	}
-	// Kept and not said: whether a refusal is news depends on what the interface is, which sysfs tells later.
+	// Kept and not said: whether a refusal is news depends on what the interface is, which sysfs
+	// tells later.
 	refuse := func(what string, err error) bool {
 		if err != nil {
 			e.refused = append(e.refused, refusal{what, err})
@@ -107,7 +115,8 @@ func (src *source) askEthtool(name string) toldEthtool {
 	card := ethtool.New(client)
 	if d, err := card.Driver(name); refuse("driver", err) {
 		e.Driver, e.Bus = d.Driver, d.Bus
-		// The driver of tun and tap, which is no hardware, says which of the two it is where others say their bus (tun_get_drvinfo).
+		// The driver of tun and tap, which is no hardware, says which of the two it is where others
+		// say their bus (tun_get_drvinfo).
 		if d.Bus == "tun" || d.Bus == "tap" {
 			e.Bus = ""
 		}
@@ -115,7 +124,8 @@ func (src *source) askEthtool(name string) toldEthtool {
 			e.Card = askCard(card, name, d, refuse)
 		}
 	}
-	// Each of these is a question to the driver, and any of them may be refused while the others are answered.
+	// Each of these is a question to the driver, and any of them may be refused while the others
+	// are answered.
 	if speed, duplex, err := card.LinkMode(name); refuse("speed", err) {
 		e.SpeedBitsPerSec, e.Duplex = speed, duplex
 	}
@@ -139,8 +149,9 @@ func (src *source) askEthtool(name string) toldEthtool {
 	return e
 }
 
-// askCard asks for what only hardware has. Nothing is said of what a driver does not support: most have none of some of these. What this reader is not permitted to
-// know is another answer, and so is what failed.
+// askCard asks for what only hardware has. Nothing is said of what a driver does not support: most
+// have none of some of these. What this reader is not permitted to know is another answer, and so
+// is what failed.
 func askCard(card ethtool.Client, name string, d ethtool.DriverInfo, refuse func(what string, err error) bool) *Card {
 	c := &Card{FirmwareVersion: d.Firmware, DriverVersion: d.Version}
 	told := func(what string, err error) bool {
@@ -176,7 +187,8 @@ func askCard(card ethtool.Client, name string, d ethtool.DriverInfo, refuse func
 	return c
 }
 
-// fromModes leaves out of the kernel's set what is no mode of the wire: ports, pause and the rest have facts of their own. Nil: the device has no modes.
+// fromModes leaves out of the kernel's set what is no mode of the wire: ports, pause and the rest
+// have facts of their own. Nil: the device has no modes.
 func fromModes(m ethtool.LinkModes) *LinkModes {
 	wire := func(modes []string) []string {
 		return slices.DeleteFunc(modes, func(mode string) bool { return !strings.Contains(mode, "base") })
@@ -188,8 +200,8 @@ func fromModes(m ethtool.LinkModes) *LinkModes {
 	return out
 }
 
-// askQdiscs lists the queueing disciplines of all interfaces (RTM_GETQDISC), inner ones too. Their statistics are in the same answer, so a
-// reading of the counters costs one dump.
+// askQdiscs lists the queueing disciplines of all interfaces (RTM_GETQDISC), inner ones too. Their
+// statistics are in the same answer, so a reading of the counters costs one dump.
 func (src *source) askQdiscs() ([]toldQdisc, error) {
 	client, err := src.dial()
 	if err != nil {
@@ -212,9 +224,11 @@ func (src *source) askQdiscs() ([]toldQdisc, error) {
 	return all, nil
 }
 
-// parameters puts the options of a discipline into words. Those that this kernel does not have are not there, as those of kinds that package tc does not know.
+// parameters puts the options of a discipline into words. Those that this kernel does not have are
+// not there, as those of kinds that package tc does not know.
 func parameters(q nl.Qdisc) map[string]string {
-	// As words, in an archive too: the bytes of the options are those of one kernel on one architecture.
+	// As words, in an archive too: the bytes of the options are those of one kernel on one
+	// architecture.
 	words := make(map[string]string)
 	for _, name := range tc.Parameters(q.Kind) {
 		if v, err := tc.Get(q.Kind, name, q.Options); err == nil {
@@ -224,8 +238,9 @@ func parameters(q nl.Qdisc) map[string]string {
 	return words
 }
 
-// askStatistics reads the driver's own counters (ethtool -S). Some drivers ask the card's firmware for them, which takes milliseconds and a
-// lock that the configuration of the card takes as well; that is why only cards on a bus are asked.
+// askStatistics reads the driver's own counters (ethtool -S). Some drivers ask the card's firmware
+// for them, which takes milliseconds and a lock that the configuration of the card takes as well;
+// that is why only cards on a bus are asked.
 func (src *source) askStatistics(name string) (map[string]uint64, error) {
 	client, err := src.dial()
 	if err != nil {

@@ -36,10 +36,12 @@ type agent struct {
 	runs *runs      // host
 }
 
-// RunHost is the body of the hidden command "linerate lab-host". It serves the maker of the world over the inherited descriptor 3 and
-// returns when that closes; started by hand it says so. A host's end takes everything in it along, because it is pid 1 there.
+// RunHost is the body of the hidden command "linerate lab-host". It serves the maker of the world
+// over the inherited descriptor 3 and returns when that closes; started by hand it says so. A
+// host's end takes everything in it along, because it is pid 1 there.
 func RunHost(ctx context.Context) error {
-	// Pid 1 and a socket on descriptor 3 together: what follows mounts and unshares, which must not happen to somebody's shell.
+	// Pid 1 and a socket on descriptor 3 together: what follows mounts and unshares, which must not
+	// happen to somebody's shell.
 	var st unix.Stat_t
 	if err := unix.Fstat(channelFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK || os.Getpid() != 1 {
 		return fmt.Errorf("%s %s is started by the lab itself and is of no use on a command line", ourName, agentCommand)
@@ -58,7 +60,9 @@ func RunHost(ctx context.Context) error {
 		if err != nil {
 			break // the maker is gone or done
 		}
-		a.answer(q, files) // one after the other, on this goroutine: a fork never overlaps with descriptors that are just arriving
+		// one after the other, on this goroutine: a fork never overlaps with descriptors that are
+		// just arriving
+		a.answer(q, files)
 	}
 	if a.link != nil {
 		return a.link.Close()
@@ -66,7 +70,8 @@ func RunHost(ctx context.Context) error {
 	return nil
 }
 
-// answer does what a request asks. An error of sending means that the maker is gone, which the next receive says as well.
+// answer does what a request asks. An error of sending means that the maker is gone, which the next
+// receive says as well.
 func (a *agent) answer(q request, files []*os.File) {
 	r := reply{ID: q.ID}
 	var pass []*os.File
@@ -115,8 +120,9 @@ func (a *agent) answer(q request, files []*os.File) {
 
 // become makes the process what it is to be: mounts, host name, loopback.
 func (a *agent) become() (warnings []string, err error) {
-	// Mounts of this namespace must not reach the machine's. A new mount namespace copies the propagation of the old one, which systemd makes
-	// shared (mount_namespaces(7)), so without this the machine would get our /proc.
+	// Mounts of this namespace must not reach the machine's. A new mount namespace copies the
+	// propagation of the old one, which systemd makes shared (mount_namespaces(7)), so without this
+	// the machine would get our /proc.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return nil, fmt.Errorf("make mounts private: %w", err)
 	}
@@ -125,7 +131,8 @@ func (a *agent) become() (warnings []string, err error) {
 		{"proc", "/proc", "process numbers seen there are those of the machine, and settings may be read-only"},
 		{"sysfs", "/sys", "interfaces seen there are those of the machine"},
 	} {
-		// A container that covers parts of these file systems makes the kernel refuse a fresh one (EPERM, mount_too_revealing).
+		// A container that covers parts of these file systems makes the kernel refuse a fresh one
+		// (EPERM, mount_too_revealing).
 		if err := unix.Mount(m.kind, m.at, m.kind, flags, ""); err != nil {
 			warnings = append(warnings, fmt.Sprintf("host %s keeps the machine's %s (%v): %s", a.be.Name, m.at, err, m.loses))
 		}
@@ -138,7 +145,8 @@ func (a *agent) become() (warnings []string, err error) {
 		return warnings, err
 	}
 	if a.be.Hub {
-		// The hub's ends of the pairs only carry frames of others; IPv6 would talk on them by itself.
+		// The hub's ends of the pairs only carry frames of others; IPv6 would talk on them by
+		// itself.
 		_ = os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0) // absent without IPv6
 		return warnings, nil
 	}
@@ -178,18 +186,21 @@ func (a *agent) knowNames() error {
 	return unix.Mount(f.Name(), "/etc/hosts", "", unix.MS_BIND, "")
 }
 
-// spawn starts a host. It is waited for only so that it does not stay a zombie: its channel tells the maker of its end. With a network
-// namespace the host is put there, without one it gets its own.
+// spawn starts a host. It is waited for only so that it does not stay a zombie: its channel tells
+// the maker of its end. With a network namespace the host is put there, without one it gets its
+// own.
 func (a *agent) spawn(channel *os.File, network ...*os.File) error {
 	cmd := agentProcess(channel)
-	// The user namespace is the hub's: whoever owns that owns these, and needs no privilege on the machine.
+	// The user namespace is the hub's: whoever owns that owns these, and needs no privilege on the
+	// machine.
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC,
 	}
 	started := make(chan error, 1)
 	go func() {
 		if len(network) > 0 {
-			// A child begins in the namespace of the thread that forks it. That thread is of no more use and ends with this goroutine.
+			// A child begins in the namespace of the thread that forks it. That thread is of no
+			// more use and ends with this goroutine.
 			runtime.LockOSThread()
 			cmd.SysProcAttr.Cloneflags &^= unix.CLONE_NEWNET
 			if err := unix.Setns(int(network[0].Fd()), unix.CLONE_NEWNET); err != nil {
@@ -208,7 +219,8 @@ func (a *agent) spawn(channel *os.File, network ...*os.File) error {
 
 // agentProcess is our own binary as an agent with its end of a channel.
 func agentProcess(channel *os.File) *exec.Cmd {
-	// By descriptor of the running file, not by name: a world still works after the binary was replaced by an upgrade.
+	// By descriptor of the running file, not by name: a world still works after the binary was
+	// replaced by an upgrade.
 	return &exec.Cmd{
 		Path:       ourselves,
 		Args:       []string{ourName, agentCommand},
@@ -217,7 +229,8 @@ func agentProcess(channel *os.File) *exec.Cmd {
 	}
 }
 
-// join makes a device in each of two hosts and what is between them: one veth pair, or two with the emulated link between their inner ends.
+// join makes a device in each of two hosts and what is between them: one veth pair, or two with the
+// emulated link between their inner ends.
 func (a *agent) join(q joinRequest, spaces []*os.File) error {
 	if q.Link == nil {
 		// The hub has no device of its own by such a name, so the first can be made here and moved.
@@ -230,7 +243,8 @@ func (a *agent) join(q joinRequest, spaces []*os.File) error {
 		return errors.New("join hosts: a world has one link")
 	}
 	toFar, toNear := q.Link.Both()
-	// The hosts see an ordinary eth0; the inner ends lie in the hub's namespace, where nothing else speaks.
+	// The hosts see an ordinary eth0; the inner ends lie in the hub's namespace, where nothing else
+	// speaks.
 	inner := [2]string{"link0", "link1"}
 	for i, name := range inner {
 		if err := a.client.AddVeth(name, q.Devices[i], int(spaces[i].Fd())); err != nil {
@@ -251,9 +265,11 @@ func (a *agent) join(q joinRequest, spaces []*os.File) error {
 	return nil
 }
 
-// configure renames devices, brings them up and sets addresses, routes and settings, in that order, and waits for carriers last.
+// configure renames devices, brings them up and sets addresses, routes and settings, in that order,
+// and waits for carriers last.
 func (a *agent) configure(q configureRequest) error {
-	// MTU before up: IPv6 takes a device below 1280 bytes for unusable when it comes up. Addresses before routes, whose gateways they make reachable.
+	// MTU before up: IPv6 takes a device below 1280 bytes for unusable when it comes up. Addresses
+	// before routes, whose gateways they make reachable.
 	for old, name := range q.Rename {
 		if err := setting.Rename(old, name); err != nil {
 			return err
@@ -292,7 +308,8 @@ func (a *agent) configure(q configureRequest) error {
 	return nil
 }
 
-// without6 tells whether an IPv6 address or route was refused because the machine runs without IPv6; worlds then do as well.
+// without6 tells whether an IPv6 address or route was refused because the machine runs without
+// IPv6; worlds then do as well.
 func without6(address string, err error) bool {
 	if !strings.Contains(address, ":") {
 		return false

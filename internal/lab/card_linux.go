@@ -14,11 +14,13 @@ import (
 	"github.com/linerate/linerate/internal/lab/setting"
 )
 
-// comeBack is how long cards may take to return from the namespace of a world that has ended: the kernel dissolves it in the background.
+// comeBack is how long cards may take to return from the namespace of a world that has ended: the
+// kernel dissolves it in the background.
 const comeBack = 10 * time.Second
 
-// moveCards puts the two cards of a driver into two network namespaces, the one with the lower bus address into the first, and gives their
-// names. By driver and address and not by name: a card that comes back from a world may find its name taken and get another.
+// moveCards puts the two cards of a driver into two network namespaces, the one with the lower bus
+// address into the first, and gives their names. By driver and address and not by name: a card that
+// comes back from a world may find its name taken and get another.
 func moveCards(ctx context.Context, driver string, spaces ...*os.File) (names [2]string, err error) {
 	c, err := nl.Dial()
 	if err != nil {
@@ -69,7 +71,8 @@ func moveCards(ctx context.Context, driver string, spaces ...*os.File) (names [2
 	return names, nil
 }
 
-// carriers waits until the cards of the world have a link: drivers start theirs again for many a setting, and a link of copper takes seconds.
+// carriers waits until the cards of the world have a link: drivers start theirs again for many a
+// setting, and a link of copper takes seconds.
 func (r *Running) carriers(ctx context.Context) error {
 	if r.World.Card == "" {
 		return nil

@@ -16,8 +16,9 @@ import (
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
-// The words between the maker of a world and its agents: one JSON object per packet of a SOCK_SEQPACKET socket pair, descriptors beside
-// it. Requests are numbered and answers carry the number. Both ends are the same binary, so there is no version.
+// The words between the maker of a world and its agents: one JSON object per packet of a
+// SOCK_SEQPACKET socket pair, descriptors beside it. Requests are numbered and answers carry the
+// number. Both ends are the same binary, so there is no version.
 
 // request is what the maker asks of an agent. Exactly one of the bodies is set.
 type request struct {
@@ -67,8 +68,8 @@ type runRequest struct {
 	Env  []string `json:"env,omitempty"`
 	Dir  string   `json:"dir,omitempty"`
 
-	// Terminal makes the command's process group the foreground of the terminal that is its stdin, so that it may read and gets the
-	// keys that send signals.
+	// Terminal makes the command's process group the foreground of the terminal that is its stdin,
+	// so that it may read and gets the keys that send signals.
 	Terminal bool `json:"terminal,omitempty"`
 }
 
@@ -148,14 +149,16 @@ func newChannel(f *os.File) (*channel, error) {
 	return &channel{conn: u}, nil
 }
 
-// newPair makes a channel and the descriptor of its other end, which is to be inherited by an agent.
+// newPair makes a channel and the descriptor of its other end, which is to be inherited by an
+// agent.
 func newPair() (*channel, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make lab channel: %w", err)
 	}
-	// With each packet comes the sender's process id as seen from here (SCM_CREDENTIALS), across pid namespaces.
-	// That is the only way to learn a host's number on the machine, which nsenter(1) asks for.
+	// With each packet comes the sender's process id as seen from here (SCM_CREDENTIALS), across
+	// pid namespaces. That is the only way to learn a host's number on the machine, which
+	// nsenter(1) asks for.
 	err = unix.SetsockoptInt(fds[0], unix.SOL_SOCKET, unix.SO_PASSCRED, 1)
 	other := os.NewFile(uintptr(fds[1]), "lab channel")
 	if err == nil {

@@ -11,13 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// explain adds to an error of making namespaces what forbids them and what to do, one sentence. Root is where the file system begins;
-// other errors come back as they are.
+// explain adds to an error of making namespaces what forbids them and what to do, one sentence.
+// Root is where the file system begins; other errors come back as they are.
 func explain(err error, root string) error {
 	if !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EINVAL) {
 		return err
 	}
-	// What the kernel says is EPERM, ENOSPC or EINVAL for half a dozen reasons; which one it is shows in settings that anybody can read.
+	// What the kernel says is EPERM, ENOSPC or EINVAL for half a dozen reasons; which one it is
+	// shows in settings that anybody can read.
 	sysctl := func(name string) string {
 		b, err := os.ReadFile(filepath.Join(root, "proc/sys", name))
 		if err != nil {

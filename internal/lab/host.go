@@ -25,8 +25,9 @@ func (e *ExitError) Error() string {
 	return fmt.Sprintf("%s: exit status %d", e.Name, e.Code)
 }
 
-// Cmd is a command to run in a host, used like os/exec.Cmd: set the fields, then Run, Output, or Start and Wait. It runs in a process
-// group of its own; when its stdin is this process's terminal it has that to itself until it ends.
+// Cmd is a command to run in a host, used like os/exec.Cmd: set the fields, then Run, Output, or
+// Start and Wait. It runs in a process group of its own; when its stdin is this process's terminal
+// it has that to itself until it ends.
 type Cmd struct {
 	Args   []string  // Args[0] "linerate" is our own binary; anything else is looked up in PATH
 	Env    []string  // added to the environment of the process that made the world

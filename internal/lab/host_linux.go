@@ -133,15 +133,16 @@ func foreground(f *os.File) bool {
 
 // takeBack makes this process the foreground of its terminal again.
 func takeBack(f *os.File) {
-	// The command's process group was the foreground until it ended; without this the shell's next line would find us stopped.
-	// Who is in the background and asks for the foreground is stopped, unless it ignores this signal.
+	// The command's process group was the foreground until it ended; without this the shell's next
+	// line would find us stopped. Who is in the background and asks for the foreground is stopped,
+	// unless it ignores this signal.
 	signal.Ignore(syscall.SIGTTOU)
 	defer signal.Reset(syscall.SIGTTOU)
 	_ = unix.IoctlSetPointerInt(int(f.Fd()), unix.TIOCSPGRP, unix.Getpgrp()) // a terminal that is gone needs no owner
 }
 
-// Command is linerate with the given arguments in this host. When ctx ends the command and its process group are interrupted, and
-// killed if the command is still there after killAfter.
+// Command is linerate with the given arguments in this host. When ctx ends the command and its
+// process group are interrupted, and killed if the command is still there after killAfter.
 func (h *Host) Command(ctx context.Context, args ...string) *Cmd {
 	return h.Exec(ctx, append([]string{ourName}, args...)...)
 }
@@ -172,7 +173,8 @@ func (c *Cmd) Start() error {
 	if ours {
 		own = append(own, stdin)
 	}
-	// Files are passed as they are, so that a terminal stays one in the host; other writers get a pipe and a goroutine that copies.
+	// Files are passed as they are, so that a terminal stays one in the host; other writers get a
+	// pipe and a goroutine that copies.
 	outputs := map[io.Writer]*os.File{} // the same writer for both streams keeps its order
 	for _, w := range []io.Writer{c.Stdout, c.Stderr} {
 		if f, ok := w.(*os.File); ok {
@@ -208,7 +210,8 @@ func (c *Cmd) Start() error {
 	if err != nil {
 		return fail(err)
 	}
-	// No context here: a start takes milliseconds, and giving up on it would leave a command that nobody waits for.
+	// No context here: a start takes milliseconds, and giving up on it would leave a command that
+	// nobody waits for.
 	select {
 	case err = <-r.started:
 	case <-c.host.agent.done:
@@ -284,8 +287,8 @@ func (c *Cmd) end() {
 	}
 }
 
-// Wait waits until the command has ended and its output has arrived. The error is *ExitError for a status other than zero, and
-// ctx's error when that ended the command.
+// Wait waits until the command has ended and its output has arrived. The error is *ExitError for a
+// status other than zero, and ctx's error when that ended the command.
 func (c *Cmd) Wait() error {
 	r, agent := c.run, c.host.agent
 	var e exitReply
@@ -319,10 +322,12 @@ func (c *Cmd) Wait() error {
 	return exit
 }
 
-// CPU is the processor time that the command and the children it waited for have used. It is known after Wait.
+// CPU is the processor time that the command and the children it waited for have used. It is known
+// after Wait.
 func (c *Cmd) CPU() time.Duration { return c.run.cpu }
 
-// drain waits for the output, but not for children of the command that hold its descriptors and stay.
+// drain waits for the output, but not for children of the command that hold its descriptors and
+// stay.
 func (c *Cmd) drain() {
 	all := make(chan struct{})
 	go func() { c.run.copies.Wait(); close(all) }()
@@ -354,8 +359,8 @@ func (h *Host) Set(ctx context.Context, settings ...scenario.Setting) error {
 	return wrapHost(h.Name, err)
 }
 
-// Settings reads every setting of this host that anybody could change: all of net.*, routes with metrics, MTU, queue length and
-// features of interfaces. Equal maps mean that nothing has changed.
+// Settings reads every setting of this host that anybody could change: all of net.*, routes with
+// metrics, MTU, queue length and features of interfaces. Equal maps mean that nothing has changed.
 func (h *Host) Settings(ctx context.Context) (map[string]string, error) {
 	read, write, err := os.Pipe()
 	if err != nil {

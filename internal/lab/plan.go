@@ -10,10 +10,12 @@ import (
 // ErrNotSupported is answered where the OS has no namespaces.
 var ErrNotSupported = errors.New("practice worlds need Linux namespaces")
 
-// ErrNoNamespaces is answered where the kernel or the container forbids namespaces; the error around it says what to do.
+// ErrNoNamespaces is answered where the kernel or the container forbids namespaces; the error
+// around it says what to do.
 var ErrNoNamespaces = errors.New("namespaces are not permitted here")
 
-// plan is a topology with addresses. All private and all the same in every world: worlds do not see each other.
+// plan is a topology with addresses. All private and all the same in every world: worlds do not see
+// each other.
 type plan struct {
 	hosts []hostPlan
 	hops  []hop

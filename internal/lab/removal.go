@@ -9,7 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
-// Removal is what the kept set loses when one change of it is taken back: the figure with it over that without it, in pairs.
+// Removal is what the kept set loses when one change of it is taken back: the figure with it over
+// that without it, in pairs.
 type Removal struct {
 	Kept
 	Ratio, Low, High float64 // estimate and interval at 95 %; 0: not known
@@ -18,11 +19,12 @@ type Removal struct {
 // Needed tells whether removing the change costs more than the noise.
 func (r Removal) Needed() bool { return r.Low > 1 }
 
-// removalSegment is how long each half of a pair is measured. Pairs make up for what one of them is short of.
+// removalSegment is how long each half of a pair is measured. Pairs make up for what one of them is
+// short of.
 const removalSegment = time.Second
 
-// removals measures the kept set without each of its changes. The lab takes them back by itself and not by undo, so that the journals stay
-// as tuning left them, for the proof that follows.
+// removals measures the kept set without each of its changes. The lab takes them back by itself and
+// not by undo, so that the journals stay as tuning left them, for the proof that follows.
 func (p *play) removals(ctx context.Context) error {
 	for _, k := range p.res.Kept {
 		h := p.Host(k.Side)

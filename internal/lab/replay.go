@@ -41,7 +41,8 @@ type tuned struct {
 	} `json:"ablation"`
 }
 
-// judgeReplay decides whether a replay passed, by the document of its tune, and says why not; the first reason counts.
+// judgeReplay decides whether a replay passed, by the document of its tune, and says why not; the
+// first reason counts.
 func (r *Result) judgeReplay() {
 	want := *r.Scenario.Replay
 	var t tuned
@@ -102,8 +103,8 @@ func misses(want scenario.Replay, t tuned) string {
 
 // alone is what one change gains by itself, as a ratio; 0 when the tune did not tell.
 //
-// Its own trial tells as long as nothing is kept; a later one is measured on top of what was. Of two kept changes the
-// ablation tells as well: what is left of the whole gain without the other.
+// Its own trial tells as long as nothing is kept; a later one is measured on top of what was. Of
+// two kept changes the ablation tells as well: what is left of the whole gain without the other.
 func (t tuned) alone(change string) float64 {
 	for _, x := range t.Trials {
 		switch {

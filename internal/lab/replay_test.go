@@ -53,7 +53,8 @@ func TestReplayMisses(t *testing.T) {
 	}
 }
 
-// A trial after a keep is measured on top of it: what the other end then gains is not what it gains alone.
+// A trial after a keep is measured on top of it: what the other end then gains is not what it gains
+// alone.
 func TestReplayAloneBesideAnother(t *testing.T) {
 	const later = `{"state":"committed","final":{"effect_ratio":8,"effect_low_ratio":5},
 "kept":[{"knob":"a:x","side":"near"},{"knob":"a:x","side":"far"}],

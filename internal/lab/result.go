@@ -18,8 +18,8 @@ type Kept struct {
 	To   string `json:"to"`
 }
 
-// Result is what one played scenario came to. Figures are payload bits per second at the receiver, or transactions per second where latency is the goal;
-// 0 means not measured.
+// Result is what one played scenario came to. Figures are payload bits per second at the receiver,
+// or transactions per second where latency is the goal; 0 means not measured.
 type Result struct {
 	Scenario scenario.Scenario
 	Found    string // code of the first finding
@@ -38,9 +38,11 @@ type Result struct {
 	Pass     bool
 	Reason   string // why it did not pass, or why it was skipped, one sentence
 	Skipped  bool   // the machine lacks what the scenario needs
-	// Unreliable is the tune's own word on its bench: it called nothing something, or had no clean segment.
+	// Unreliable is the tune's own word on its bench: it called nothing something, or had no clean
+	// segment.
 	Unreliable bool
-	// Disturbed: for that reason nothing was tried, and whether tuning repairs the fault is not judged. The finding is right, and all is back.
+	// Disturbed: for that reason nothing was tried, and whether tuning repairs the fault is not
+	// judged. The finding is right, and all is back.
 	Disturbed bool
 	Duration  time.Duration
 	Warnings  []string

@@ -56,7 +56,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudgeDisturbed: a bench that gives no clean segment excuses that nothing was kept, and nothing else.
+// TestJudgeDisturbed: a bench that gives no clean segment excuses that nothing was kept, and
+// nothing else.
 func TestJudgeDisturbed(t *testing.T) {
 	tunable := scenario.Scenario{Expect: scenario.Expectation{Finding: "path-loss", Tunable: true, Knobs: []string{"w"}}}
 	whole := Proof{Compared: 10}

@@ -45,24 +45,32 @@ type Event struct {
 // Options of Run. The zero value will do.
 type Options struct {
 	Progress func(Event) // called one at a time; nil: nobody listens
-	StateDir string      // where the hosts keep their journals, in near and far; empty: a temporary directory, removed at the end
+	// where the hosts keep their journals, in near and far; empty: a temporary directory, removed
+	// at the end
+	StateDir string
 
-	// Measured part of healthy, before and after, and how often each is measured; the median counts, so that one moment in which the
-	// machine was busy elsewhere decides nothing. Zero: 2 s, three times.
+	// Measured part of healthy, before and after, and how often each is measured; the median
+	// counts, so that one moment in which the machine was busy elsewhere decides nothing. Zero: 2
+	// s, three times.
 	Measure time.Duration
 	Repeats int
 
-	Level    scenario.Level // of the fault; empty: gross
-	Verdict  bool           // ask for a verdict of its own before tuning; otherwise that of the tune counts, which is the same rules on a load of its own
-	Budget   time.Duration  // of tune; 0: its own default
-	HTML     string         // file for tune's page; empty: none
-	Tune     []string       // further flags of tune
-	Removals int            // pairs of segments with and without each kept change, to see whether it is needed; 0: nobody asks
+	Level scenario.Level // of the fault; empty: gross
+	// ask for a verdict of its own before tuning; otherwise that of the tune counts, which is the
+	// same rules on a load of its own
+	Verdict bool
+	Budget  time.Duration // of tune; 0: its own default
+	HTML    string        // file for tune's page; empty: none
+	Tune    []string      // further flags of tune
+	// pairs of segments with and without each kept change, to see whether it is needed; 0: nobody
+	// asks
+	Removals int
 }
 
-// Run plays a scenario with the ordinary commands: measure a sound world like it; make the world with its fault, measure, tune, measure, undo at
-// both hosts, compare all settings. A scenario that does not pass is a Result with a reason; an error means that
-// the world could not be made (ErrNoNamespaces, ErrNotSupported) or ctx has ended.
+// Run plays a scenario with the ordinary commands: measure a sound world like it; make the world
+// with its fault, measure, tune, measure, undo at both hosts, compare all settings. A scenario that
+// does not pass is a Result with a reason; an error means that the world could not be made
+// (ErrNoNamespaces, ErrNotSupported) or ctx has ended.
 func Run(ctx context.Context, s scenario.Scenario, o Options) (*Result, error) {
 	start := time.Now()
 	res := &Result{Scenario: s}
@@ -105,7 +113,8 @@ func Run(ctx context.Context, s scenario.Scenario, o Options) (*Result, error) {
 	return res, nil
 }
 
-// allowed tells whether the machine lets namespaces use a congestion control. A file that cannot be read says no.
+// allowed tells whether the machine lets namespaces use a congestion control. A file that cannot be
+// read says no.
 func allowed(name string) bool {
 	b, err := os.ReadFile("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
 	return err == nil && slices.Contains(strings.Fields(string(b)), name)
@@ -127,8 +136,8 @@ func (p *play) all(ctx context.Context) error {
 	case !ok:
 		p.o.Level = ""
 	default:
-		// A world of its own, and not the same one before its fault: links and background work are faults too, and a socket that is listening
-		// keeps what held when it was made.
+		// A world of its own, and not the same one before its fault: links and background work are
+		// faults too, and a socket that is listening keeps what held when it was made.
 		if err := p.stage(ctx, fault.Twin()); err != nil {
 			return err
 		}
@@ -177,7 +186,8 @@ func (p *play) faulty(ctx context.Context) error {
 	}
 	p.o.Progress(Event{Kind: EventBefore, BitsPerSecond: p.res.Before})
 
-	// With the faults in place: undo has to bring back what was there when tuning began, not what is healthy.
+	// With the faults in place: undo has to bring back what was there when tuning began, not what
+	// is healthy.
 	before, err := p.settings(ctx)
 	if err != nil {
 		return err
@@ -205,7 +215,8 @@ func (p *play) faulty(ctx context.Context) error {
 		}
 	}
 
-	// The far serve ends first: it holds that host's journal, which undo needs. What is left to undo is what tuning committed.
+	// The far serve ends first: it holds that host's journal, which undo needs. What is left to
+	// undo is what tuning committed.
 	p.serve()
 	for _, h := range []*Host{p.Near(), p.Far()} {
 		if _, err := p.linerate(ctx, h, "undo", "--all"); err != nil {
@@ -260,7 +271,8 @@ func (p *play) command(ctx context.Context, h *Host, fine []int, args ...string)
 	return out, nil
 }
 
-// measure gives the figure that the scenario is tuned for, in its direction and with its streams: the median of the repeats.
+// measure gives the figure that the scenario is tuned for, in its direction and with its streams:
+// the median of the repeats.
 func (p *play) measure(ctx context.Context) (float64, error) {
 	var figures []float64
 	for range p.o.Repeats {
@@ -335,7 +347,8 @@ func (p *play) tune(ctx context.Context) error {
 	}
 	args = slices.Concat(args, s.Flags, s.Tuning.Flags, p.o.Tune)
 	began := time.Now()
-	// 3: the budget ended first; 5: what seemed to help did not stand confirmation and was rolled back. Both are answers.
+	// 3: the budget ended first; 5: what seemed to help did not stand confirmation and was rolled
+	// back. Both are answers.
 	out, err := p.command(ctx, p.Near(), []int{3, 5}, args...)
 	p.res.TuneTime = time.Since(began)
 	if err != nil {
@@ -404,7 +417,8 @@ func (t *tail) Write(b []byte) (int, error) {
 	}
 }
 
-// sentence gives the words of a line; an error document (the command was asked for JSON) is its error's words.
+// sentence gives the words of a line; an error document (the command was asked for JSON) is its
+// error's words.
 func sentence(line string) (text string, failed bool) {
 	var d struct {
 		Schema string `json:"schema"`

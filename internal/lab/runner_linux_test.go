@@ -16,8 +16,8 @@ import (
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
-// fake plays the ordinary commands in the worlds of the runner's tests, with a knob of its own host for real: what is measured
-// follows from tcp_wmem, tune raises it, undo puts it back.
+// fake plays the ordinary commands in the worlds of the runner's tests, with a knob of its own host
+// for real: what is measured follows from tcp_wmem, tune raises it, undo puts it back.
 func fake(args []string) (handled bool, status int) {
 	const wmem = "/proc/sys/net/ipv4/tcp_wmem"
 	var state string

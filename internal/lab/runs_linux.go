@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// runs are the commands started in a host. The agent is pid 1 there, so it also inherits every orphan; one reaper waits for all
-// children and tells apart which are commands. os/exec would wait for its own and lose that race.
+// runs are the commands started in a host. The agent is pid 1 there, so it also inherits every
+// orphan; one reaper waits for all children and tells apart which are commands. os/exec would wait
+// for its own and lose that race.
 type runs struct {
 	ch *channel
 	mu sync.Mutex // held from fork until the child is known, so that the reaper never meets an unknown command
@@ -22,7 +23,8 @@ type runs struct {
 
 func newRuns(ch *channel) *runs {
 	r := &runs{ch: ch, id: map[int]uint64{}}
-	// One place is enough: the kernel merges pending SIGCHLDs itself, and reap takes all that have ended.
+	// One place is enough: the kernel merges pending SIGCHLDs itself, and reap takes all that have
+	// ended.
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
 	go func() {
@@ -57,19 +59,22 @@ func (r *runs) start(id uint64, q runRequest, files []*os.File) error {
 	if err != nil {
 		return fmt.Errorf("run %s in host: %w", q.Args[0], err)
 	}
-	// Still under the lock: a command that ends at once must not be told as exited before it is told as started.
+	// Still under the lock: a command that ends at once must not be told as exited before it is
+	// told as started.
 	r.id[pid] = id
 	_ = r.ch.send(reply{ID: id, PID: pid}) // a maker that is gone needs no answer
 	return nil
 }
 
-// signal sends a signal to a command and everything in its process group. One that has ended is no error.
+// signal sends a signal to a command and everything in its process group. One that has ended is no
+// error.
 func (r *runs) signal(id uint64, s syscall.Signal) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for pid, run := range r.id {
 		if run == id {
-			// Under the lock, which the reaper needs to take the child: until then its number belongs to it.
+			// Under the lock, which the reaper needs to take the child: until then its number
+			// belongs to it.
 			if err := syscall.Kill(-pid, s); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return fmt.Errorf("signal command %d: %w", pid, err)
 			}
@@ -81,7 +86,8 @@ func (r *runs) signal(id uint64, s syscall.Signal) error {
 // reap waits for every child that has ended.
 func (r *runs) reap() {
 	for {
-		// Look without taking: between taking a child and knowing its command another could be started under the same number.
+		// Look without taking: between taking a child and knowing its command another could be
+		// started under the same number.
 		r.mu.Lock()
 		var (
 			status syscall.WaitStatus

@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// Serve starts `linerate serve --allow-tuning` in the far host, with its journal in state, and returns when it listens. What it
-// says goes to log, which may be nil. stop ends it in order: a responder that is asked to end gives back what it holds.
+// Serve starts `linerate serve --allow-tuning` in the far host, with its journal in state, and
+// returns when it listens. What it says goes to log, which may be nil. stop ends it in order: a
+// responder that is asked to end gives back what it holds.
 func (r *Running) Serve(ctx context.Context, key, state string, log io.Writer) (stop func(), err error) {
 	inner, cancel := context.WithCancel(ctx)
 	c := r.Far().Command(inner, "serve", "--listen", r.Far().Address+":"+port, "--allow-tuning", "--state", state)
@@ -25,7 +26,8 @@ func (r *Running) Serve(ctx context.Context, key, state string, log io.Writer) (
 		cancel()
 		return nil, err
 	}
-	// Room for the one outcome, so that the waiting goroutine ends whether or not anybody still asks.
+	// Room for the one outcome, so that the waiting goroutine ends whether or not anybody still
+	// asks.
 	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
 	var once sync.Once
@@ -36,7 +38,8 @@ func (r *Running) Serve(ctx context.Context, key, state string, log io.Writer) (
 			case <-ended:
 			case <-time.After(killAfter):
 			}
-			// One that still lives is interrupted and then killed by its context; its guard takes back what it left.
+			// One that still lives is interrupted and then killed by its context; its guard takes
+			// back what it left.
 			cancel()
 		})
 	}

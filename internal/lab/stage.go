@@ -22,7 +22,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// ErrLacks is answered by Stage where the machine has not what a scenario needs; the error around it says what.
+// ErrLacks is answered by Stage where the machine has not what a scenario needs; the error around
+// it says what.
 var ErrLacks = errors.New("this machine cannot play the scenario")
 
 // Staged is a world with its fault planted and its background work under way, ready for a verdict.
@@ -44,8 +45,9 @@ type Verdict struct {
 	CPU      time.Duration   // of the command and its children; a verdict with a target includes the load it made
 }
 
-// Stage makes a scenario's world, plants the fault of a level (none for a sound world) and starts the background work. state is a
-// directory for the hosts' journals. Close it. The error is ErrLacks where the machine cannot hold the fault.
+// Stage makes a scenario's world, plants the fault of a level (none for a sound world) and starts
+// the background work. state is a directory for the hosts' journals. Close it. The error is
+// ErrLacks where the machine cannot hold the fault.
 func Stage(ctx context.Context, s scenario.Scenario, l scenario.Level, state string) (*Staged, error) {
 	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("scenario %q: %w", s.Name, err)
@@ -60,7 +62,8 @@ func Stage(ctx context.Context, s scenario.Scenario, l scenario.Level, state str
 	return raise(ctx, s, l, f, "", state)
 }
 
-// raise makes a scenario's world with a fault in it. inMachine is the host that keeps the machine's own network namespace; empty: none.
+// raise makes a scenario's world with a fault in it. inMachine is the host that keeps the machine's
+// own network namespace; empty: none.
 func raise(ctx context.Context, s scenario.Scenario, l scenario.Level, f scenario.Fault, inMachine, state string) (*Staged, error) {
 	w := s.World.Pinned()
 	if f.Link != nil {
@@ -77,7 +80,8 @@ func raise(ctx context.Context, s scenario.Scenario, l scenario.Level, f scenari
 	return staged, nil
 }
 
-// plant makes the fault true: first what holds for sockets yet to be made, then the far end, then what others do.
+// plant makes the fault true: first what holds for sockets yet to be made, then the far end, then
+// what others do.
 func (s *Staged) plant(ctx context.Context, f scenario.Fault) error {
 	// Some settings of a card are refused while its link is down, and others take it down.
 	if err := s.carriers(ctx); err != nil {
@@ -146,8 +150,8 @@ func (h *Host) feed(ctx context.Context, debian, input string, args ...string) e
 	return nil
 }
 
-// ruleset is what nft(8) reads. The addresses are of TEST-NET-3 and the benchmark net (RFC 5737, RFC 2544), which no host here has: each
-// rule is evaluated for each packet and none applies.
+// ruleset is what nft(8) reads. The addresses are of TEST-NET-3 and the benchmark net (RFC 5737,
+// RFC 2544), which no host here has: each rule is evaluated for each packet and none applies.
 func ruleset(f scenario.Firewall) string {
 	var b strings.Builder
 	b.WriteString("table inet linerate_lab {\n\tchain input {\n\t\ttype filter hook input priority filter; policy accept;\n")
@@ -197,7 +201,8 @@ func (s *Staged) work(ctx context.Context, w work.Work) (stop func(), err error)
 	}
 }
 
-// Diagnose gives the verdict of the scenario's mode. What the command says goes to log, which may be nil.
+// Diagnose gives the verdict of the scenario's mode. What the command says goes to log, which may
+// be nil.
 func (s *Staged) Diagnose(ctx context.Context, log io.Writer) (Verdict, error) {
 	h, args := s.Near(), []string{"diagnose"}
 	switch s.Scenario.Mode {
@@ -253,7 +258,8 @@ func runHere(ctx context.Context, complaints io.Writer, args []string) (out []by
 	return out, cpu, err
 }
 
-// Busy says how the emulated link itself failed to keep up, which makes the world another than the scenario's; empty: it did not.
+// Busy says how the emulated link itself failed to keep up, which makes the world another than the
+// scenario's; empty: it did not.
 func (s *Staged) Busy(ctx context.Context) string {
 	c, err := s.LinkCounts(ctx)
 	if err != nil {

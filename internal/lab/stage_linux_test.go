@@ -56,7 +56,8 @@ func counter(t *testing.T, h *Host, name string) int {
 		if key != group {
 			continue
 		}
-		// snmp and netstat have a line of names over one of numbers; sockstat has name and number by turns.
+		// snmp and netstat have a line of names over one of numbers; sockstat has name and number
+		// by turns.
 		pairs := len(words)%2 == 0 && len(words) > 1 && !numeric(words[0]) && numeric(words[1])
 		for i, w := range words {
 			switch {
@@ -79,7 +80,8 @@ func numeric(s string) bool {
 	return err == nil
 }
 
-// TestNetnsFaultsHold asks the kernel whether worlds hold the faults that they say: each counter must come to move.
+// TestNetnsFaultsHold asks the kernel whether worlds hold the faults that they say: each counter
+// must come to move.
 func TestNetnsFaultsHold(t *testing.T) {
 	for _, c := range []struct {
 		scenario, host, counter string
@@ -147,7 +149,8 @@ func TestNetnsStagePassive(t *testing.T) {
 	}
 }
 
-// What cannot be set or started is told, with the host and the kernel's or the program's words, and leaves no world behind.
+// What cannot be set or started is told, with the host and the kernel's or the program's words, and
+// leaves no world behind.
 func TestNetnsStageThatFails(t *testing.T) {
 	playable(t)
 	plain := ofMatrix(t, "shaper-left-behind")

@@ -18,16 +18,19 @@ import (
 	"github.com/linerate/linerate/internal/lab/scenario"
 )
 
-// killAfter is how long an interrupted command has to end, and output to arrive from processes that outlive their command.
+// killAfter is how long an interrupted command has to end, and output to arrive from processes that
+// outlive their command.
 const killAfter = 5 * time.Second
 
 func after() <-chan time.Time { return time.After(killAfter) }
 
-// Up makes a world. It takes some tens of milliseconds. Close it; if the process dies first the kernel does. Where namespaces are
-// forbidden the error is ErrNoNamespaces with a sentence on what to do.
+// Up makes a world. It takes some tens of milliseconds. Close it; if the process dies first the
+// kernel does. Where namespaces are forbidden the error is ErrNoNamespaces with a sentence on what
+// to do.
 func Up(ctx context.Context, w scenario.World) (*Running, error) { return upIn(ctx, w, "") }
 
-// upIn is Up, with a host that stays in the network namespace of whoever makes the world; empty: none does.
+// upIn is Up, with a host that stays in the network namespace of whoever makes the world; empty:
+// none does.
 func upIn(ctx context.Context, w scenario.World, inMachine string) (*Running, error) {
 	if err := w.Check(); err != nil {
 		return nil, err
@@ -63,18 +66,20 @@ func startHub() (*Running, error) {
 		Pdeathsig: syscall.SIGKILL,
 	}
 	r := &Running{ended: make(chan struct{})}
-	// By capability and not by user: root in a container often has neither, and a service may have both without being root.
+	// By capability and not by user: root in a container often has neither, and a service may have
+	// both without being root.
 	if c, err := sys.Capabilities(); err != nil || !c.Has(sys.CapSysAdmin) || !c.Has(sys.CapNetAdmin) {
 		r.user = true
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
-		// One number each, our own: all that an unprivileged process may map (user_namespaces(7)). Go denies setgroups before it maps the group,
-		// as the kernel demands since 3.19.
+		// One number each, our own: all that an unprivileged process may map (user_namespaces(7)).
+		// Go denies setgroups before it maps the group, as the kernel demands since 3.19.
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 	}
 	started := make(chan error, 1)
 	go func() {
-		// Pdeathsig is about the thread that started the child, so that thread lives as long as the child does.
+		// Pdeathsig is about the thread that started the child, so that thread lives as long as the
+		// child does.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -118,7 +123,8 @@ func (r *Running) build(ctx context.Context, plan plan) error {
 		r.Warnings = append(r.Warnings, warnings...)
 		spaces[h.name] = space
 	}
-	// Sysctls before devices: an interface takes its defaults (net.ipv4.conf.default, disable_ipv6) when it comes into being.
+	// Sysctls before devices: an interface takes its defaults (net.ipv4.conf.default, disable_ipv6)
+	// when it comes into being.
 	for _, h := range plan.hosts {
 		pins, _ := r.World.Pins(h.name)
 		if h.forward {
@@ -253,8 +259,9 @@ func (r *Running) Enter(h *Host) string {
 
 // Close ends the world and everything in it.
 func (r *Running) Close() error {
-	// Politely first: an agent that sees its channel close ends in order. The kernel kills whatever is left in a pid namespace whose first process
-	// has ended (pid_namespaces(7)), so nothing survives the hub.
+	// Politely first: an agent that sees its channel close ends in order. The kernel kills whatever
+	// is left in a pid namespace whose first process has ended (pid_namespaces(7)), so nothing
+	// survives the hub.
 	for _, h := range r.Hosts {
 		_ = h.agent.ch.conn.Close() // the host ends by itself when it sees this; the hub's end would end it anyway
 	}

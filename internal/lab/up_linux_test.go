@@ -147,7 +147,8 @@ func standIn(args []string) int {
 	return 0
 }
 
-// up makes a world that ends with the test. It skips where namespaces are impossible, except where they are required.
+// up makes a world that ends with the test. It skips where namespaces are impossible, except where
+// they are required.
 func up(t *testing.T, w scenario.World) *Running {
 	t.Helper()
 	r, err := Up(t.Context(), w)
@@ -295,7 +296,8 @@ func TestNetnsRouterWorldByNameAndBothFamilies(t *testing.T) {
 	}
 }
 
-// transfer sends bytes from near to far and checks that they arrive as sent, and that no checksum was wrong on the way.
+// transfer sends bytes from near to far and checks that they arrive as sent, and that no checksum
+// was wrong on the way.
 func transfer(t *testing.T, r *Running, bytes int) {
 	t.Helper()
 	ctx := t.Context()
@@ -347,7 +349,8 @@ func column(snmp, line, name string) string {
 	return ""
 }
 
-// The kernel must take what is left of super-frames after loss: content complete, no wrong checksum.
+// The kernel must take what is left of super-frames after loss: content complete, no wrong
+// checksum.
 func TestNetnsLossyLinkKeepsContent(t *testing.T) {
 	r := up(t, scenario.World{Topology: scenario.Pair, Link: &scenario.Link{ToFar: link.Params{RateBitsPerSec: 1e9, DelaySeconds: 0.0005, LossRatio: 0.01, QueueBytes: 100_000, Seed: 1}}})
 	transfer(t, r, 20<<20)

@@ -16,18 +16,19 @@ func (c *Client) Read(ctx context.Context, id knob.ID) (knob.Value, error) {
 	return a.Value, err
 }
 
-// Apply turns knobs of the far host as trials in its journal and gives their ids in order; a knob that has its value already gets none. All or
-// nothing, as in package journal. ErrTuningOff, an fs.ErrPermission, where that host does not let it be tuned.
+// Apply turns knobs of the far host as trials in its journal and gives their ids in order; a knob
+// that has its value already gets none. All or nothing, as in package journal. ErrTuningOff, an
+// fs.ErrPermission, where that host does not let it be tuned.
 func (c *Client) Apply(ctx context.Context, reason string, settings ...knob.Setting) ([]string, error) {
-	// An answer that comes too late to be heard leaves changes whose ids nobody here knows. They are trials, so the far lease or the end of the
-	// connection takes them back.
+	// An answer that comes too late to be heard leaves changes whose ids nobody here knows. They
+	// are trials, so the far lease or the end of the connection takes them back.
 	var a applyAnswer
 	err := c.call(ctx, msgApply, applyCall{Reason: reason, For: c.options.TrialFor, Settings: settings}, &a, changeBound)
 	return a.IDs, err
 }
 
-// Undo takes changes of the far host back, newest first, verified there by reading back. A value that somebody else set meanwhile is left alone and
-// told as an error.
+// Undo takes changes of the far host back, newest first, verified there by reading back. A value
+// that somebody else set meanwhile is left alone and told as an error.
 func (c *Client) Undo(ctx context.Context, ids ...string) error {
 	outcomes, err := c.UndoOutcomes(ctx, ids...)
 	return errors.Join(err, c.outcomeError(outcomes))
@@ -52,7 +53,8 @@ func (c *Client) History(ctx context.Context) ([]journal.Change, error) {
 	return a.Changes, err
 }
 
-// outcomeError tells which values somebody else had set; what could not be put back at all is in the far side's own error.
+// outcomeError tells which values somebody else had set; what could not be put back at all is in
+// the far side's own error.
 func (c *Client) outcomeError(outcomes []journal.Outcome) error {
 	var errs []error
 	for _, o := range outcomes {

@@ -103,7 +103,8 @@ func TestTrialsEndByTime(t *testing.T) {
 	}
 }
 
-// TestCommitThatWasGivenUp: a commit that waited too long for its client must not make a trial stay afterwards.
+// TestCommitThatWasGivenUp: a commit that waited too long for its client must not make a trial stay
+// afterwards.
 func TestCommitThatWasGivenUp(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil)

@@ -16,15 +16,16 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// How long the far side may take for each kind of call. Reading a snapshot of a host with hundreds of queues takes seconds; a
-// driver may re-initialise its card when a feature is turned.
+// How long the far side may take for each kind of call. Reading a snapshot of a host with hundreds
+// of queues takes seconds; a driver may re-initialise its card when a feature is turned.
 const (
 	readBound     = 15 * time.Second
 	snapshotBound = 60 * time.Second
 	changeBound   = 90 * time.Second
 	runOpenBound  = 4 * retellEvery // from one note to the next; how long a test may wait in all is up to the far side
 	closeBound    = 10 * time.Second
-	// cancelGrace is how long a call that its caller gave up may still bring its answer, so that a change that was made is known of.
+	// cancelGrace is how long a call that its caller gave up may still bring its answer, so that a
+	// change that was made is known of.
 	cancelGrace = 3 * time.Second
 	// sshBound is for people who type a passphrase.
 	sshBound = 2 * time.Minute
@@ -42,22 +43,28 @@ func (noKey) Hint() string {
 
 // ConnectOptions say how to reach a far host and what it is told. Zero values have defaults.
 type ConnectOptions struct {
-	Key        string               // as people type it; not needed for ssh
-	Timeout    time.Duration        // for connection and greeting; default 10 s. ssh gets 2 min or more, since it may ask for a passphrase
-	SSHCommand []string             // what ssh runs at the far end; default wire.DefaultSSHCommand
-	Version    string               // of this linerate, for people
-	HostName   string               // of this host; default os.Hostname
-	Root       host.Root            // where the counters of this host are read around tests; default live
-	Notify     func(message string) // told while a call waits, for instance for another client's test; must not block; may be nil
-	Curtail    <-chan struct{}      // closed: tests end early, see traffic.Link
-	TrialFor   time.Duration        // how long the far guard lets a trial last without another change; default 15 min, 0 < TrialFor ≤ the far side's bound
+	Key string // as people type it; not needed for ssh
+	// for connection and greeting; default 10 s. ssh gets 2 min or more, since it may ask for a
+	// passphrase
+	Timeout    time.Duration
+	SSHCommand []string  // what ssh runs at the far end; default wire.DefaultSSHCommand
+	Version    string    // of this linerate, for people
+	HostName   string    // of this host; default os.Hostname
+	Root       host.Root // where the counters of this host are read around tests; default live
+	// told while a call waits, for instance for another client's test; must not block; may be nil
+	Notify  func(message string)
+	Curtail <-chan struct{} // closed: tests end early, see traffic.Link
+	// how long the far guard lets a trial last without another change; default 15 min, 0 < TrialFor
+	// ≤ the far side's bound
+	TrialFor time.Duration
 }
 
-// defaultTrialFor must outlast the longest experiment with one setting; connection loss ends a trial much sooner.
+// defaultTrialFor must outlast the longest experiment with one setting; connection loss ends a
+// trial much sooner.
 const defaultTrialFor = 15 * time.Minute
 
-// Client is one far host. Its methods may be called from several goroutines; calls are answered one after the other, and one test
-// runs at a time. Trial changes made through it end with it.
+// Client is one far host. Its methods may be called from several goroutines; calls are answered one
+// after the other, and one test runs at a time. Trial changes made through it end with it.
 type Client struct {
 	conn     *wire.Conn
 	target   Target
@@ -67,7 +74,8 @@ type Client struct {
 	info     Info
 	testing  chan struct{} // one place: the test that runs, so that a second one waits here and not at the far side
 
-	finished chan struct{} // closed when the reader has ended; everything that came is delivered and cause is set by then
+	// closed when the reader has ended; everything that came is delivered and cause is set by then
+	finished chan struct{}
 
 	mu      sync.Mutex
 	nextID  uint64
@@ -82,8 +90,9 @@ type inquiry struct {
 	note   chan struct{} // one place: the far side has said that it has not forgotten
 }
 
-// Connect reaches the far host that target names, and makes acquaintance. Errors: ErrTarget, ErrNoKey and wire.ErrBadKey for what
-// was typed wrong; wire.ErrUnreachable, ErrWrongKey, ErrNotLinerate, ErrPeerGone; ErrVersion and ErrBusy from the far side.
+// Connect reaches the far host that target names, and makes acquaintance. Errors: ErrTarget,
+// ErrNoKey and wire.ErrBadKey for what was typed wrong; wire.ErrUnreachable, ErrWrongKey,
+// ErrNotLinerate, ErrPeerGone; ErrVersion and ErrBusy from the far side.
 func Connect(ctx context.Context, target string, o ConnectOptions) (*Client, error) {
 	t, err := ParseTarget(target)
 	if err != nil {
@@ -99,7 +108,8 @@ func Connect(ctx context.Context, target string, o ConnectOptions) (*Client, err
 		o.Notify = func(string) {}
 	}
 	if t.SSH != nil {
-		// A user's own --timeout may lengthen it, but never cut off somebody who is typing a passphrase.
+		// A user's own --timeout may lengthen it, but never cut off somebody who is typing a
+		// passphrase.
 		o.Timeout = max(o.Timeout, sshBound)
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
@@ -119,7 +129,8 @@ func Connect(ctx context.Context, target string, o ConnectOptions) (*Client, err
 	return c.greet(ctx)
 }
 
-// reach opens the control channel to a running serve. Data connections then go to the address that answered, not to the name again.
+// reach opens the control channel to a running serve. Data connections then go to the address that
+// answered, not to the name again.
 func (c *Client) reach(ctx context.Context) error {
 	if c.options.Key == "" {
 		return fmt.Errorf("connect to %s: %w", c.target.Addr, ErrNoKey)
@@ -145,7 +156,8 @@ func (c *Client) reachSSH(ctx context.Context) error {
 	c.conn, c.dataAddr = conn, dataAddr
 	name, port, err := net.SplitHostPort(dataAddr)
 	if err == nil {
-		// One address for everything that is measured; the resolver sorts those first that this host has a route to (RFC 6724).
+		// One address for everything that is measured; the resolver sorts those first that this
+		// host has a route to (RFC 6724).
 		var addrs []netip.Addr
 		if addrs, err = net.DefaultResolver.LookupNetIP(ctx, "ip", name); err == nil && len(addrs) > 0 {
 			c.peerIP = addrs[0].Unmap().String()
@@ -182,7 +194,8 @@ func (c *Client) greet(ctx context.Context) (*Client, error) {
 // Info gives what the far side said of itself.
 func (c *Client) Info() Info { return c.info }
 
-// Done is closed when the connection has ended; by then, or soon after, the far host takes back the trials made through it.
+// Done is closed when the connection has ended; by then, or soon after, the far host takes back the
+// trials made through it.
 func (c *Client) Done() <-chan struct{} { return c.conn.Done() }
 
 // Close ends the connection. The far host takes back every trial that was not committed.
@@ -252,8 +265,8 @@ func (c *Client) read() {
 	}
 }
 
-// call asks the far side for something and waits no longer than bound for the answer, counted anew from every note that the far side sends about it.
-// An answer may have a body beside its fault.
+// call asks the far side for something and waits no longer than bound for the answer, counted anew
+// from every note that the far side sends about it. An answer may have a body beside its fault.
 func (c *Client) call(ctx context.Context, typ string, body, into any, bound time.Duration) error {
 	raw, err := encode(body)
 	if err != nil {
@@ -274,14 +287,16 @@ func (c *Client) call(ctx context.Context, typ string, body, into any, bound tim
 	if err := ctx.Err(); err != nil {
 		return c.failed(typ, err) // nothing was sent
 	}
-	// A context that ends while the message is on its way leaves open whether it went: the far side may answer (or tell that it waits) before
-	// this goroutine learns that the message was written. So it is then treated as sent, and called back below.
+	// A context that ends while the message is on its way leaves open whether it went: the far side
+	// may answer (or tell that it waits) before this goroutine learns that the message was written.
+	// So it is then treated as sent, and called back below.
 	if err := c.conn.Send(ctx, typ, call{ID: id, Body: raw}); err != nil && ctx.Err() == nil {
 		return c.failed(typ, err)
 	}
 	if err := c.await(ctx, in, bound); err != nil {
-		// A change may have been made at this very moment. Its answer has the ids by which it can be taken back, so it is worth three
-		// seconds; without them the end of the connection takes it back.
+		// A change may have been made at this very moment. Its answer has the ids by which it can
+		// be taken back, so it is worth three seconds; without them the end of the connection takes
+		// it back.
 		c.abandon(id)
 		if ctx.Err() != nil {
 			grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelGrace)
@@ -302,8 +317,8 @@ func (c *Client) call(ctx context.Context, typ string, body, into any, bound tim
 	}
 }
 
-// await returns nil when the answer is there or none will ever come, and otherwise the error of ctx, or that of a deadline when nothing was heard for
-// bound.
+// await returns nil when the answer is there or none will ever come, and otherwise the error of
+// ctx, or that of a deadline when nothing was heard for bound.
 func (c *Client) await(ctx context.Context, in inquiry, bound time.Duration) error {
 	timer := time.NewTimer(bound)
 	defer timer.Stop()
@@ -324,7 +339,8 @@ func (c *Client) await(ctx context.Context, in inquiry, bound time.Duration) err
 	}
 }
 
-// abandon tells the far side that nobody waits for an answer any more. If that cannot be said either, the connection is ending anyway.
+// abandon tells the far side that nobody waits for an answer any more. If that cannot be said
+// either, the connection is ending anyway.
 func (c *Client) abandon(id uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), cancelGrace)
 	defer cancel()

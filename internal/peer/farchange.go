@@ -40,8 +40,8 @@ func (c *session) mayTune(ctx context.Context) error {
 	if c.journal != nil {
 		return nil
 	}
-	// First among ourselves, then among processes: the journal's lock would refuse the second client too, but could only say that this very
-	// process holds it.
+	// First among ourselves, then among processes: the journal's lock would refuse the second
+	// client too, but could only say that this very process holds it.
 	if err := c.becomeTuner(c); err != nil {
 		return err
 	}
@@ -50,7 +50,8 @@ func (c *session) mayTune(ctx context.Context) error {
 		c.stopTuning(c)
 		return err
 	}
-	// Trials that a linerate before us left behind must be gone before anything is measured against them.
+	// Trials that a linerate before us left behind must be gone before anything is measured against
+	// them.
 	outcomes, err := j.Recover(ctx)
 	if err != nil {
 		err = errors.Join(err, j.Close())
@@ -75,11 +76,11 @@ func (c *session) apply(ctx context.Context, raw json.RawMessage) (any, error) {
 	if body.For > 0 {
 		lease = min(body.For, maxTrialFor)
 	}
-	// The journal's guard ends a writer whose lease is over, which here is the whole of serve. So this session ends the trial itself
-	// at its time, and the guard only if it does not.
+	// The journal's guard ends a writer whose lease is over, which here is the whole of serve. So
+	// this session ends the trial itself at its time, and the guard only if it does not.
 	request := journal.Request{Reason: body.Reason, For: lease + guardSlack}
-	// Before the change, so that a slow driver shortens the trial. It is one timer for all trials of the session: a new change is a sign
-	// that the client still works with the older ones.
+	// Before the change, so that a slow driver shortens the trial. It is one timer for all trials
+	// of the session: a new change is a sign that the client still works with the older ones.
 	c.leaseEnd = time.Now().Add(lease)
 	if c.lease == nil {
 		c.lease = time.AfterFunc(lease, func() { c.enqueue(pending{endLease: true}) })
@@ -96,8 +97,8 @@ func (c *session) apply(ctx context.Context, raw json.RawMessage) (any, error) {
 	return applyAnswer{ids}, err
 }
 
-// undo takes changes back: those of this client, and those that were made from afar before and stayed. What was changed on this host
-// itself is not its to end.
+// undo takes changes back: those of this client, and those that were made from afar before and
+// stayed. What was changed on this host itself is not its to end.
 func (c *session) undo(ctx context.Context, raw json.RawMessage) (any, error) {
 	var body changesCall
 	if err := decode(raw, &body); err != nil {
@@ -106,7 +107,8 @@ func (c *session) undo(ctx context.Context, raw json.RawMessage) (any, error) {
 	if err := c.mayTune(ctx); err != nil {
 		return nil, err
 	}
-	// Asked of the journal and not of this session: a client may come back after its connection broke and take back what it had committed.
+	// Asked of the journal and not of this session: a client may come back after its connection
+	// broke and take back what it had committed.
 	fromAfar := make(map[string]bool)
 	for _, change := range c.journal.Changes() {
 		fromAfar[change.ID] = change.Side == FarSide
@@ -141,8 +143,9 @@ func (c *session) commit(ctx context.Context, raw json.RawMessage) error {
 	if len(body.IDs) == 0 {
 		return nil
 	}
-	// The journal does not look at the context once it commits. A commit that its client has given up, or whose connection has gone while it
-	// waited behind other calls, must not come into force behind the client's back: a trial that ends is the promise, one that stays is not.
+	// The journal does not look at the context once it commits. A commit that its client has given
+	// up, or whose connection has gone while it waited behind other calls, must not come into force
+	// behind the client's back: a trial that ends is the promise, one that stays is not.
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("commit: nothing done: %w", err)
 	}
@@ -153,7 +156,8 @@ func (c *session) commit(ctx context.Context, raw json.RawMessage) error {
 	return nil
 }
 
-// takeBack ends what this client left on trial. It runs after everything else of the session has ended.
+// takeBack ends what this client left on trial. It runs after everything else of the session has
+// ended.
 func (c *session) takeBack() {
 	if c.lease != nil {
 		c.lease.Stop()
@@ -161,8 +165,8 @@ func (c *session) takeBack() {
 	if c.journal == nil {
 		return
 	}
-	// In this order: undone, then the journal closed and its lock with it, then the place free for another client. Closing also releases the guard,
-	// which takes back what undoTrials could not.
+	// In this order: undone, then the journal closed and its lock with it, then the place free for
+	// another client. Closing also releases the guard, which takes back what undoTrials could not.
 	defer c.stopTuning(c)
 	c.undoTrials()
 	if err := c.journal.Close(); err != nil {
@@ -170,7 +174,8 @@ func (c *session) takeBack() {
 	}
 }
 
-// undoTrials takes back what this client has on trial, under no context but its own, and gives how many changes that were.
+// undoTrials takes back what this client has on trial, under no context but its own, and gives how
+// many changes that were.
 func (c *session) undoTrials() int {
 	if c.journal == nil {
 		return 0

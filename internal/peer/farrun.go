@@ -14,7 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// runState is the test that a client has open, if any. The reader starts it, the worker opens and ends it.
+// runState is the test that a client has open, if any. The reader starts it, the worker opens and
+// ends it.
 type runState struct {
 	mu      sync.Mutex
 	current *farRun
@@ -33,7 +34,8 @@ type farRun struct {
 	ended  chan struct{} // closed when the responder has returned; nil while none was started
 }
 
-// openRun waits for a place, makes the listener take up changed defaults, and gives the token of the test's data connections.
+// openRun waits for a place, makes the listener take up changed defaults, and gives the token of
+// the test's data connections.
 func (c *session) openRun(ctx context.Context, opening call) (any, error) {
 	var body runCall
 	if err := decode(opening.Body, &body); err != nil {
@@ -47,7 +49,8 @@ func (c *session) openRun(ctx context.Context, opening call) (any, error) {
 	if reason := c.Limits.Refuse(spec); reason != "" {
 		return nil, fmt.Errorf("%w: %s", traffic.ErrRefused, reason)
 	}
-	// A client has one test at a time. One that opens the next without closing the last has given the last one up.
+	// A client has one test at a time. One that opens the next without closing the last has given
+	// the last one up.
 	c.endRun()
 	leave, err := c.tests.enter(ctx, c.source, weigh(spec), func(before int) {
 		// If the channel is gone, so is the wait.
@@ -80,8 +83,9 @@ func (c *session) openRun(ctx context.Context, opening call) (any, error) {
 	}
 	r.spend = func(n int64) error {
 		err := visit.Spend(n)
-		// The gate's clock runs from the admission on, traffic's limits from the start of the test, and those hold here: a test of the longest time that
-		// is allowed must not be ended at its very end.
+		// The gate's clock runs from the admission on, traffic's limits from the start of the test,
+		// and those hold here: a test of the longest time that is allowed must not be ended at its
+		// very end.
 		if err == nil || visit.Left() > 0 {
 			return nil
 		}
@@ -91,8 +95,9 @@ func (c *session) openRun(ctx context.Context, opening call) (any, error) {
 		}
 		return err
 	}
-	// The place is given free by whichever is first: the end of the test, its closing, or the client's not starting it. The queue goes first, since
-	// it may hold the listening port in a state that is for this test only.
+	// The place is given free by whichever is first: the end of the test, its closing, or the
+	// client's not starting it. The queue goes first, since it may hold the listening port in a
+	// state that is for this test only.
 	over := c.conn.Bear(traffic.Silence(spec))
 	r.free = sync.OnceFunc(func() {
 		over()
@@ -117,12 +122,14 @@ func (c *session) expect(spec traffic.Spec) (*farRun, error) {
 			r.queue = queue
 			return r, nil
 		}
-		// Elsewhere than on Linux the options come after the handshake, which is the most that is possible there.
+		// Elsewhere than on Linux the options come after the handshake, which is the most that is
+		// possible there.
 		if !errors.Is(err, errors.ErrUnsupported) {
 			return nil, err
 		}
 	}
-	// Knobs may have been turned since the listener was made, and its accepted sockets must show it.
+	// Knobs may have been turned since the listener was made, and its accepted sockets must show
+	// it.
 	if err := c.Listener.Renew(); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return nil, err
 	}
@@ -141,8 +148,9 @@ func weigh(spec traffic.Spec) weight {
 	return heavy
 }
 
-// listenOptions are the options of a test that the far end of a connection must have before it is accepted: a window is scaled by what the listening
-// socket has (RFC 7323 §2.2), and the segment size goes into the answer to the first packet.
+// listenOptions are the options of a test that the far end of a connection must have before it is
+// accepted: a window is scaled by what the listening socket has (RFC 7323 §2.2), and the segment
+// size goes into the answer to the first packet.
 func listenOptions(spec traffic.Spec) wire.ListenOptions {
 	return wire.ListenOptions{WindowBytes: spec.WindowBytes, MSSBytes: spec.MSSBytes}
 }
@@ -179,16 +187,19 @@ func (c *session) endRun() {
 	}
 	r.start.Stop()
 	r.box.close()
-	// Nobody sets ended any more: testMessage does so under the lock and for the current test only, which this one ceased to be above.
+	// Nobody sets ended any more: testMessage does so under the lock and for the current test only,
+	// which this one ceased to be above.
 	if r.ended != nil {
 		r.cancel()
 		<-r.ended
 	}
-	// Again, in case no responder was started; one that was has given the place free at its own end, and free counts once.
+	// Again, in case no responder was started; one that was has given the place free at its own
+	// end, and free counts once.
 	r.free()
 }
 
-// testMessage takes a message of package traffic: the one that starts a test starts its far side here, the others go to it.
+// testMessage takes a message of package traffic: the one that starts a test starts its far side
+// here, the others go to it.
 func (c *session) testMessage(ctx context.Context, m wire.Message) {
 	c.run.mu.Lock()
 	defer c.run.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 var (
 	// ErrTuningOff: serve was started without --allow-tuning. It is an fs.ErrPermission.
 	ErrTuningOff error = tuningOff{}
-	// ErrBusy: too many clients are connected, or another test was running for longer than a client waits.
+	// ErrBusy: too many clients are connected, or another test was running for longer than a client
+	// waits.
 	ErrBusy error = busy{}
 	// ErrVersion: the other end's linerate speaks another version of the protocol.
 	ErrVersion = errors.New("versions do not fit")
@@ -36,8 +37,8 @@ func (tuningOff) Hint() string {
 	return "start serve on that host with --allow-tuning"
 }
 
-// faultKinds are the errors that keep their identity between hosts. Names never change meaning; a name that this version does not know
-// is left out on arrival.
+// faultKinds are the errors that keep their identity between hosts. Names never change meaning; a
+// name that this version does not know is left out on arrival.
 var faultKinds = []struct {
 	name string
 	err  error
@@ -79,7 +80,8 @@ type fault struct {
 // newFault packs an error.
 func newFault(err error) *fault {
 	f := &fault{Text: err.Error()}
-	// All that apply, not the first: "tuning is off" is a refusal of permission as well, and a caller may know only the wider one.
+	// All that apply, not the first: "tuning is off" is a refusal of permission as well, and a
+	// caller may know only the wider one.
 	for _, k := range faultKinds {
 		if errors.Is(err, k.err) {
 			f.Kinds = append(f.Kinds, k.name)
@@ -92,7 +94,8 @@ func newFault(err error) *fault {
 	return f
 }
 
-// RemoteError is an error that happened on the far host. errors.Is finds the sentinels of fs, knob, journal and this package that it was there.
+// RemoteError is an error that happened on the far host. errors.Is finds the sentinels of fs, knob,
+// journal and this package that it was there.
 type RemoteError struct {
 	Host   string // the far host's name
 	Text   string // as it reads there
@@ -100,7 +103,8 @@ type RemoteError struct {
 	kinds  []error
 }
 
-// newRemoteError unpacks a fault. Text and hint come from another host: they are shown to people and never parsed.
+// newRemoteError unpacks a fault. Text and hint come from another host: they are shown to people
+// and never parsed.
 func newRemoteError(host string, f *fault) *RemoteError {
 	e := &RemoteError{Host: host, Text: f.Text, Advice: f.Hint}
 	for _, name := range f.Kinds {

@@ -9,14 +9,15 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// maxMailbox and maxMailboxBytes bound the messages of one test that wait for their reader; a healthy test has a handful.
+// maxMailbox and maxMailboxBytes bound the messages of one test that wait for their reader; a
+// healthy test has a handful.
 const (
 	maxMailbox      = 1024
 	maxMailboxBytes = 2 * wire.MaxMessageBytes // the far result of a long test is one large message
 )
 
-// mailbox holds the test.* messages of one running test; the rest of the channel goes on beside it. It is traffic's Control together with the
-// channel it stands for.
+// mailbox holds the test.* messages of one running test; the rest of the channel goes on beside it.
+// It is traffic's Control together with the channel it stands for.
 type mailbox struct {
 	conn *wire.Conn
 
@@ -32,10 +33,12 @@ func newMailbox(conn *wire.Conn) *mailbox {
 	return &mailbox{conn: conn, ready: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
-// put adds a message. One that comes too late or is too much is dropped; the test then runs into its own bounds.
+// put adds a message. One that comes too late or is too much is dropped; the test then runs into
+// its own bounds.
 func (b *mailbox) put(m wire.Message) {
 	b.mu.Lock()
-	// Dropping, not waiting: the reader of the channel must go on, or it would miss the heartbeats and the end of the connection.
+	// Dropping, not waiting: the reader of the channel must go on, or it would miss the heartbeats
+	// and the end of the connection.
 	if !b.over && len(b.queue) < maxMailbox && b.bytes+len(m.Body) <= maxMailboxBytes {
 		b.queue = append(b.queue, m)
 		b.bytes += len(m.Body)
@@ -62,11 +65,13 @@ func (b *mailbox) Send(ctx context.Context, typ string, body any) error {
 	return b.conn.Send(ctx, typ, body)
 }
 
-// Receive gives the next message of the test; those that came before the end of the channel are given first.
+// Receive gives the next message of the test; those that came before the end of the channel are
+// given first.
 func (b *mailbox) Receive(ctx context.Context) (wire.Message, error) {
 	const op = "receive message of the test"
 	for {
-		// Asked before the queue is looked at: put refuses once the box is closed, so what the queue then lacks never comes.
+		// Asked before the queue is looked at: put refuses once the box is closed, so what the
+		// queue then lacks never comes.
 		over := false
 		select {
 		case <-b.ended:

@@ -18,14 +18,15 @@ import (
 	"github.com/linerate/linerate/internal/peer"
 )
 
-// The test binary is also the far program of its own tests: with farEnv set it plays `linerate serve --stdio`, and as that program's guard it is
-// called with "guard" as its first argument.
+// The test binary is also the far program of its own tests: with farEnv set it plays `linerate
+// serve --stdio`, and as that program's guard it is called with "guard" as its first argument.
 const (
 	farEnv   = "LINERATE_TEST_FAR"   // directory of knobs (files), journal and pid
 	allowEnv = "LINERATE_TEST_ALLOW" // not empty: --allow-tuning
 )
 
-// TestMain plays the far program where asked to, and otherwise fails the package when goroutines outlive its tests.
+// TestMain plays the far program where asked to, and otherwise fails the package when goroutines
+// outlive its tests.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(farEnv); dir != "" {
 		if err := playFar(dir); err != nil {
@@ -42,7 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// leaked waits until no goroutine runs code of wire or peer and gives the stacks of those that still do after patience.
+// leaked waits until no goroutine runs code of wire or peer and gives the stacks of those that
+// still do after patience.
 func leaked(patience time.Duration) string {
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		buf := make([]byte, 1<<20)
@@ -91,7 +93,8 @@ func playFar(dir string) error {
 	})
 }
 
-// fileKnobs is a backend whose knobs outlive the process: sysctl:a.b is the file a.b in a directory.
+// fileKnobs is a backend whose knobs outlive the process: sysctl:a.b is the file a.b in a
+// directory.
 type fileKnobs string
 
 func (d fileKnobs) path(id knob.ID) string {

@@ -116,7 +116,8 @@ func (f *far) connect(addr string, o peer.ConnectOptions) *peer.Client {
 	return c
 }
 
-// network is a forwarder between a client and a far host that can be cut (both sides see a reset) or frozen (both see nothing any more).
+// network is a forwarder between a client and a far host that can be cut (both sides see a reset)
+// or frozen (both see nothing any more).
 type network struct {
 	addr   string
 	mu     sync.Mutex
@@ -209,7 +210,8 @@ func TestConnectExplainsWhyNot(t *testing.T) {
 		"mistyped key": {f.addr, key[:len(key)-1], wire.ErrBadKey},
 		"no key":       {f.addr, "", peer.ErrNoKey},
 		"closed port":  {free.Addr().String(), key, wire.ErrUnreachable},
-		"unknown host": {"no..such.host", key, wire.ErrUnreachable}, // refused by the resolver itself: no query leaves this host
+		// refused by the resolver itself: no query leaves this host
+		"unknown host": {"no..such.host", key, wire.ErrUnreachable},
 		"silent host":  {silent.Addr().String(), key, wire.ErrUnreachable},
 		"bad target":   {"iperf3://x", key, peer.ErrTarget},
 	} {
@@ -384,8 +386,9 @@ func TestPeerVanishesMidTest(t *testing.T) {
 	}
 }
 
-// TestServerEndsMidTest checks that a server that is ended in the middle of a test is gone for the near end, also where it still had time to say
-// which signal ended it. Which of the two comes first is up to the schedulers, hence the rounds.
+// TestServerEndsMidTest checks that a server that is ended in the middle of a test is gone for the
+// near end, also where it still had time to say which signal ended it. Which of the two comes first
+// is up to the schedulers, hence the rounds.
 func TestServerEndsMidTest(t *testing.T) {
 	for range 8 {
 		f := serve(t, nil)

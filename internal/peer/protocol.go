@@ -32,8 +32,8 @@ const (
 	testPrefix = "test." // package traffic's own
 )
 
-// call is the body of every message to the far side but those of tests. The id is the client's own choice and means nothing to the far side; it
-// comes back in the answer.
+// call is the body of every message to the far side but those of tests. The id is the client's own
+// choice and means nothing to the far side; it comes back in the answer.
 type call struct {
 	ID   uint64          `json:"id"`
 	Body json.RawMessage `json:"body,omitempty"`
@@ -52,7 +52,8 @@ type note struct {
 	Text string `json:"text"`
 }
 
-// helloCall is how a client introduces itself. The far side compares the protocol before anything else is said.
+// helloCall is how a client introduces itself. The far side compares the protocol before anything
+// else is said.
 type helloCall struct {
 	Protocol int    `json:"protocol"`
 	Linerate string `json:"linerate"`
@@ -78,7 +79,8 @@ type readAnswer struct {
 	Value knob.Value `json:"value"`
 }
 
-// applyCall asks for trials. For counts from this call on and is bounded by the far side; 0 asks for its bound.
+// applyCall asks for trials. For counts from this call on and is bounded by the far side; 0 asks
+// for its bound.
 type applyCall struct {
 	Reason   string         `json:"reason"`
 	For      time.Duration  `json:"for_nanoseconds"`
@@ -105,7 +107,8 @@ type historyAnswer struct {
 	Changes []journal.Change `json:"changes"`
 }
 
-// runCall says what is going to run, so that it can be refused at once, or waits for as much of the host as it needs.
+// runCall says what is going to run, so that it can be refused at once, or waits for as much of the
+// host as it needs.
 type runCall struct {
 	Spec traffic.Spec `json:"spec"`
 }
@@ -128,8 +131,8 @@ func encode(v any) (json.RawMessage, error) {
 	return json.Marshal(v)
 }
 
-// decode reads a body into v; an absent one leaves v as it is. Fields that this version does not know are let pass, so that a newer peer of the
-// same protocol version may say more.
+// decode reads a body into v; an absent one leaves v as it is. Fields that this version does not
+// know are let pass, so that a newer peer of the same protocol version may say more.
 func decode(raw json.RawMessage, v any) error {
 	if v == nil || len(raw) == 0 {
 		return nil

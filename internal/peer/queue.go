@@ -12,16 +12,19 @@ import (
 )
 
 const (
-	// admissionWait is how long a client waits for other clients' tests to end: some dozens of the default ten seconds. People do not wait in
-	// the dark for it: they are told how many are before them.
+	// admissionWait is how long a client waits for other clients' tests to end: some dozens of the
+	// default ten seconds. People do not wait in the dark for it: they are told how many are before
+	// them.
 	admissionWait = 5 * time.Minute
-	// retellEvery is how often a client that waits hears of it although nothing has changed, so that it knows that the far side has not
-	// forgotten it.
+	// retellEvery is how often a client that waits hears of it although nothing has changed, so
+	// that it knows that the far side has not forgotten it.
 	retellEvery = 10 * time.Second
-	// tellAfter is how long a client waits before it hears of it at all: the end of the last test and the beginning of the next one of the same
-	// user overlap by some milliseconds, which is not worth a word.
+	// tellAfter is how long a client waits before it hears of it at all: the end of the last test
+	// and the beginning of the next one of the same user overlap by some milliseconds, which is not
+	// worth a word.
 	tellAfter = 250 * time.Millisecond
-	// maxLight is how many light tests may run at once. Each is some dozens of packets a second, so the bound is against mistakes.
+	// maxLight is how many light tests may run at once. Each is some dozens of packets a second, so
+	// the bound is against mistakes.
 	maxLight = 64
 )
 
@@ -31,15 +34,21 @@ type weight int
 const (
 	light weight = iota // some packets; may run beside others: ping, mtu
 	heavy               // fills a link or a processor: takes one of the places
-	alone               // needs the listening port to itself, because its options hold for every connection that is accepted meanwhile
+	// needs the listening port to itself, because its options hold for every connection that is
+	// accepted meanwhile
+	alone
 )
 
-// queue admits tests in turn. Two heavy tests at once measure each other, so there is one place unless the user of this host asked for more.
+// queue admits tests in turn. Two heavy tests at once measure each other, so there is one place
+// unless the user of this host asked for more.
 //
-// Whose turn it is: sources share the places evenly, and first come is first served within that. This is start-time fair queueing (Goyal, Vin and Cheng,
-// 1996) with every test of weight one: a test gets as its tag the number of its source's last tag plus one, or the tag of the test that was started last
-// if that is more, and the lowest tag goes first. So a source that opens many connections waits once for each of its tests while others pass between
-// them, and nobody waits for ever. A source is an address, or the /64 of an IPv6 one: whoever has one address of a /64 has them all.
+// Whose turn it is: sources share the places evenly, and first come is first served within that.
+// This is start-time fair queueing (Goyal, Vin and Cheng, 1996) with every test of weight one: a
+// test gets as its tag the number of its source's last tag plus one, or the tag of the test that
+// was started last if that is more, and the lowest tag goes first. So a source that opens many
+// connections waits once for each of its tests while others pass between them, and nobody waits for
+// ever. A source is an address, or the /64 of an IPv6 one: whoever has one address of a /64 has
+// them all.
 type queue struct {
 	places int // for heavy tests
 
@@ -66,8 +75,9 @@ func newQueue(places int) *queue {
 	return &queue{places: max(places, 1), tags: make(map[netip.Prefix]int)}
 }
 
-// enter waits for a place, for admissionWait at most, and gives what leaves it again, which counts once. tell hears how many tests come
-// first, soon if there are any and whenever that changes; it may block, which holds up nobody else. Errors are ErrBusy or the context's.
+// enter waits for a place, for admissionWait at most, and gives what leaves it again, which counts
+// once. tell hears how many tests come first, soon if there are any and whenever that changes; it
+// may block, which holds up nobody else. Errors are ErrBusy or the context's.
 func (q *queue) enter(ctx context.Context, source netip.Prefix, w weight, tell func(before int)) (leave func(), err error) {
 	t := &ticket{source: source, weight: w, turn: make(chan struct{}), moved: make(chan struct{}, 1)}
 	q.mu.Lock()
@@ -134,7 +144,8 @@ func (q *queue) leave(t *ticket) {
 	q.advance()
 }
 
-// advance starts whoever may start now, and tells the others where they stand. The caller holds the lock.
+// advance starts whoever may start now, and tells the others where they stand. The caller holds the
+// lock.
 func (q *queue) advance() {
 	for {
 		order := q.order()
@@ -203,7 +214,8 @@ func (q *queue) ahead(t *ticket) int {
 	return t.before
 }
 
-// sourceOf is the source that a client at an address belongs to; clients whose address is not known are one source.
+// sourceOf is the source that a client at an address belongs to; clients whose address is not known
+// are one source.
 func sourceOf(ip string) netip.Prefix {
 	a, _ := netip.ParseAddr(ip) // the zero address otherwise
 	return wire.Source(a)

@@ -19,8 +19,9 @@ func at(n int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}), 32)
 }
 
-// play has tests arrive in the order of their names, each after the last one stands in the queue, lets every test run for a second, and gives the
-// order in which they started; tests that started in the same instant are joined by "+".
+// play has tests arrive in the order of their names, each after the last one stands in the queue,
+// lets every test run for a second, and gives the order in which they started; tests that started
+// in the same instant are joined by "+".
 func play(t *testing.T, places int, arrivals ...string) string {
 	t.Helper()
 	q := newQueue(places)
@@ -154,7 +155,8 @@ func TestQueueEndsTheWait(t *testing.T) {
 	})
 }
 
-// TestQueueManyGiveUp has clients come and go in all ways at once; in the end every place must be free.
+// TestQueueManyGiveUp has clients come and go in all ways at once; in the end every place must be
+// free.
 func TestQueueManyGiveUp(t *testing.T) {
 	q := newQueue(3)
 	var all sync.WaitGroup

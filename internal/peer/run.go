@@ -11,9 +11,10 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// Run runs one test against the far host; see traffic.Run for progress and errors. While other clients' tests run there, it waits, tells
-// through ConnectOptions.Notify how many come first, and gives up with ErrBusy. A far end that goes away meanwhile is wire.ErrPeerGone, whatever
-// its last words were.
+// Run runs one test against the far host; see traffic.Run for progress and errors. While other
+// clients' tests run there, it waits, tells through ConnectOptions.Notify how many come first, and
+// gives up with ErrBusy. A far end that goes away meanwhile is wire.ErrPeerGone, whatever its last
+// words were.
 func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (result *traffic.Result, err error) {
 	// The far side is told what it admits; what makes no sense anywhere is not even asked for.
 	spec, err = spec.Normalize()
@@ -41,8 +42,9 @@ func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traff
 	c.attach(box)
 	defer func() {
 		c.attach(nil)
-		// The far side ends a test that nobody closes by itself. The outcome only tells whether it is still there: a server that is being ended may say
-		// of what, and that is a signal of its own host.
+		// The far side ends a test that nobody closes by itself. The outcome only tells whether it
+		// is still there: a server that is being ended may say of what, and that is a signal of its
+		// own host.
 		closed := c.call(context.WithoutCancel(ctx), msgRunClose, nil, nil, closeBound)
 		if errors.Is(err, traffic.ErrFar) && errors.Is(closed, wire.ErrPeerGone) {
 			err = fmt.Errorf("%s test: %w", spec.Test, closed)
@@ -64,7 +66,8 @@ func (c *Client) Run(ctx context.Context, spec traffic.Spec, progress func(traff
 	return traffic.Run(ctx, link, spec, progress)
 }
 
-// gone is a far end that went away in the middle of a test. The cause is whatever broke first, most often a read or a write.
+// gone is a far end that went away in the middle of a test. The cause is whatever broke first, most
+// often a read or a write.
 type gone struct{ error }
 
 func (g gone) Unwrap() error { return g.error }

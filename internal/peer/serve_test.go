@@ -14,7 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// start runs a test that lasts until the function it gives is called, which returns its error; it returns when the test is under way.
+// start runs a test that lasts until the function it gives is called, which returns its error; it
+// returns when the test is under way.
 func start(t *testing.T, c *peer.Client, spec traffic.Spec) (end func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -154,7 +155,8 @@ func TestPlacesForOtherSources(t *testing.T) {
 	}
 }
 
-// TestHoldersOfTheKeyMisbehave sends what no client of ours does. Each must lose its connection, and an honest one not notice.
+// TestHoldersOfTheKeyMisbehave sends what no client of ours does. Each must lose its connection,
+// and an honest one not notice.
 func TestHoldersOfTheKeyMisbehave(t *testing.T) {
 	f := serve(t, nil)
 	hello := func(c *wire.Conn) error { return c.Send(t.Context(), "hello", raw(`{"id":1,"body":{"protocol":1}}`)) }

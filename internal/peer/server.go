@@ -27,30 +27,33 @@ import (
 )
 
 const (
-	// defaultMaxClients is how many clients may be connected at once. An idle one costs about 17 KB; a test that runs more, so those come one after
-	// the other.
+	// defaultMaxClients is how many clients may be connected at once. An idle one costs about 17
+	// KB; a test that runs more, so those come one after the other.
 	defaultMaxClients = 1024
-	// othersShare is the part of the places that one source cannot take, so that a host which connects again and again in error does not
-	// lock everybody else out: 16 of 1024.
+	// othersShare is the part of the places that one source cannot take, so that a host which
+	// connects again and again in error does not lock everybody else out: 16 of 1024.
 	othersShare = 64
 	// maxRefused is how many clients that are not let in are told so at once.
 	maxRefused = 64
-	// defaultIdleWait is how long a client may be connected without asking for anything: longer than a person looks at one result, and not so long
-	// that forgotten ones pile up.
+	// defaultIdleWait is how long a client may be connected without asking for anything: longer
+	// than a person looks at one result, and not so long that forgotten ones pile up.
 	defaultIdleWait = time.Hour
 	// greetingWait is how long a new client may take to say hello.
 	greetingWait = 10 * time.Second
-	// startWait is how long an admitted test may take to start; the place is another's afterwards. Between admission and start lies one round
-	// trip, so this only ends the claim of a client that has changed its mind without saying so.
+	// startWait is how long an admitted test may take to start; the place is another's afterwards.
+	// Between admission and start lies one round trip, so this only ends the claim of a client that
+	// has changed its mind without saying so.
 	startWait = 20 * time.Second
-	// undoBound bounds the taking back of one client's trials; past it, the guard and the next recovery have them. Rings and features
-	// reset a card, which takes seconds each.
+	// undoBound bounds the taking back of one client's trials; past it, the guard and the next
+	// recovery have them. Rings and features reset a card, which takes seconds each.
 	undoBound = 2 * time.Minute
-	// maxTrialFor bounds how long a client may keep a trial alive without another change. It is for a client that lives and has forgotten
-	// its trial; one that is gone is noticed by its heartbeats within ten seconds.
+	// maxTrialFor bounds how long a client may keep a trial alive without another change. It is for
+	// a client that lives and has forgotten its trial; one that is gone is noticed by its
+	// heartbeats within ten seconds.
 	maxTrialFor = time.Hour
-	// guardSlack is how much later than this process the guard ends a trial, and with it the whole of serve. The worker of a session
-	// ends trials between two calls, and the longest call waits admissionWait for other clients' tests; the rest is for that call's own work.
+	// guardSlack is how much later than this process the guard ends a trial, and with it the whole
+	// of serve. The worker of a session ends trials between two calls, and the longest call waits
+	// admissionWait for other clients' tests; the rest is for that call's own work.
 	guardSlack = admissionWait + 60*time.Second
 	// maxCalls bounds the calls of one client that wait to be answered.
 	maxCalls = 64
@@ -58,7 +61,8 @@ const (
 	maxCallBytes = 512 << 10
 )
 
-// FarSide is the Side of changes made from afar, in the journal of the host that was changed; OpenJournal must give it to journal.Options.
+// FarSide is the Side of changes made from afar, in the journal of the host that was changed;
+// OpenJournal must give it to journal.Options.
 const FarSide = "far"
 
 // ServerOptions say what a far side offers. Zero values have defaults, or offer nothing.
@@ -69,22 +73,28 @@ type ServerOptions struct {
 	Root host.Root
 	// Backend reads knobs; nil: none can be read.
 	Backend knob.Backend
-	// OpenJournal opens this host's journal (Side FarSide, Mode Lease, with its guard) when a client makes its first change; it is closed
-	// when that client goes. nil: nothing can be changed.
+	// OpenJournal opens this host's journal (Side FarSide, Mode Lease, with its guard) when a
+	// client makes its first change; it is closed when that client goes. nil: nothing can be
+	// changed.
 	OpenJournal func() (*journal.Journal, error)
 	// History reads the journal without its lock; nil: none to read.
 	History func() ([]journal.Change, error)
 	// AllowTuning lets clients change knobs.
 	AllowTuning bool
-	MaxClients  int                  // connected at once; default 1024, of which one source may have all but a 64th
-	IdleWait    time.Duration        // a client that asks for nothing for so long is told so and closed; default 1 h
-	AtOnce      int                  // heavy tests that may run at the same time; default 1, since two measure each other
-	Limits      traffic.Limits       // of one test
-	Gate        *admission.Gate      // what sources may take in all, shared with servers of other dialects; nil: one of its own with default limits
-	Echo        *echo.Server         // answers UDP pings; when nil, Serve and ServeStdio open one of their own
-	Version     string               // of this linerate, for people
-	HostName    string               // default os.Hostname
-	Log         func(message string) // one plain sentence each: who came, who was turned away, what was changed and taken back; may be nil
+	MaxClients  int           // connected at once; default 1024, of which one source may have all but a 64th
+	IdleWait    time.Duration // a client that asks for nothing for so long is told so and closed; default 1 h
+	// heavy tests that may run at the same time; default 1, since two measure each other
+	AtOnce int
+	Limits traffic.Limits // of one test
+	// what sources may take in all, shared with servers of other dialects; nil: one of its own with
+	// default limits
+	Gate     *admission.Gate
+	Echo     *echo.Server // answers UDP pings; when nil, Serve and ServeStdio open one of their own
+	Version  string       // of this linerate, for people
+	HostName string       // default os.Hostname
+	// one plain sentence each: who came, who was turned away, what was changed and taken back; may
+	// be nil
+	Log func(message string)
 }
 
 // server is what the sessions of one Serve share.
@@ -118,8 +128,9 @@ func newServer(o ServerOptions) *server {
 	}
 }
 
-// Serve answers clients of o.Listener until ctx ends, then takes back what they have on trial, closes the listener and returns nil;
-// or until the listener is closed otherwise, which is an error.
+// Serve answers clients of o.Listener until ctx ends, then takes back what they have on trial,
+// closes the listener and returns nil; or until the listener is closed otherwise, which is an
+// error.
 func Serve(ctx context.Context, o ServerOptions) error {
 	if o.Listener == nil {
 		return errors.New("serve: no listener")
@@ -138,8 +149,8 @@ func Serve(ctx context.Context, o ServerOptions) error {
 			ended := ctx.Err() != nil
 			cancel()
 			s.closeAll()
-			// Each session takes its trials back before it ends, so Serve returns with the host as it was. The listener is closed by now and nobody new
-			// comes meanwhile.
+			// Each session takes its trials back before it ends, so Serve returns with the host as
+			// it was. The listener is closed by now and nobody new comes meanwhile.
 			s.sessions.Wait()
 			if ended {
 				return nil
@@ -151,8 +162,9 @@ func Serve(ctx context.Context, o ServerOptions) error {
 	}
 }
 
-// ServeStdio answers one client over in and out (the far end of ssh), until it goes or ctx ends, and then takes back what it has on trial. Data
-// connections come to o.Listener, or to a listener on a free port of its own if that is nil; the greeting on out tells which. Nothing else may be
+// ServeStdio answers one client over in and out (the far end of ssh), until it goes or ctx ends,
+// and then takes back what it has on trial. Data connections come to o.Listener, or to a listener
+// on a free port of its own if that is nil; the greeting on out tells which. Nothing else may be
 // written to out.
 func ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, o ServerOptions) error {
 	if o.Listener == nil {
@@ -169,7 +181,8 @@ func ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, o Ser
 	s := newServer(o)
 	s.watchRejections()
 	defer s.openEcho(ctx)()
-	// A write to a broken pipe on descriptor 1 would end this process (os/signal, SIGPIPE) before it has taken trials back.
+	// A write to a broken pipe on descriptor 1 would end this process (os/signal, SIGPIPE) before
+	// it has taken trials back.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
@@ -183,12 +196,14 @@ func ServeStdio(ctx context.Context, in io.ReadCloser, out io.WriteCloser, o Ser
 	return nil
 }
 
-// openEcho opens the UDP echo on the listener's address and port if there is none yet, and gives what closes it. Without one, pings are ICMP only.
+// openEcho opens the UDP echo on the listener's address and port if there is none yet, and gives
+// what closes it. Without one, pings are ICMP only.
 func (s *server) openEcho(ctx context.Context) (end func()) {
 	if s.Echo != nil {
 		return func() {}
 	}
-	// The same port number as TCP, so that a firewall needs one rule of a kind and people remember one number.
+	// The same port number as TCP, so that a firewall needs one rule of a kind and people remember
+	// one number.
 	echo, err := echo.Listen(ctx, s.Listener.Addr().String())
 	if err != nil {
 		s.Log(fmt.Sprintf("no UDP echo, pings are ICMP only: %v", err))
@@ -207,7 +222,8 @@ type stdio struct {
 func (s stdio) Write(b []byte) (int, error) { return s.out.Write(b) }
 func (s stdio) Close() error                { return errors.Join(s.out.Close(), s.ReadCloser.Close()) }
 
-// maxRejectionLines is how many strangers are logged one by one in a minute; a port scan shall not fill the disk.
+// maxRejectionLines is how many strangers are logged one by one in a minute; a port scan shall not
+// fill the disk.
 const maxRejectionLines = 20
 
 // watchRejections logs who was turned away.
@@ -301,14 +317,17 @@ func (s *server) closeAll() {
 	conns := slices.Collect(maps.Keys(s.open))
 	s.mu.Unlock()
 	for _, conn := range conns {
-		// Each on its own: one that does not read holds up the last record that TLS writes to it, for five seconds.
+		// Each on its own: one that does not read holds up the last record that TLS writes to it,
+		// for five seconds.
 		go conn.Close()
 	}
 }
 
-// watchIdle closes clients that ask for nothing for too long, until the function it gives is called.
+// watchIdle closes clients that ask for nothing for too long, until the function it gives is
+// called.
 func (s *server) watchIdle() (end func()) {
-	// One ticker for all, and not a timer each: a client that forgets to leave may as well stay an eighth longer.
+	// One ticker for all, and not a timer each: a client that forgets to leave may as well stay an
+	// eighth longer.
 	every := time.NewTicker(max(s.IdleWait/8, time.Millisecond))
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -15,8 +15,9 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// session is one client as the far side sees it. While nothing happens it has no goroutine of its own: the channel's reader sorts its messages
-// (see message), a worker answers calls in order and ends when none is left, and while a test runs, another plays its far side.
+// session is one client as the far side sees it. While nothing happens it has no goroutine of its
+// own: the channel's reader sorts its messages (see message), a worker answers calls in order and
+// ends when none is left, and while a test runs, another plays its far side.
 type session struct {
 	*server
 	conn   *wire.Conn
@@ -37,10 +38,12 @@ type session struct {
 	workers  sync.WaitGroup                // the worker, if any
 
 	// The worker's own, until the channel has ended.
-	greeted  bool
-	journal  *journal.Journal
-	trials   []string    // ids that this client made
-	lease    *time.Timer // asks the worker to end them when their client does not come back to them; nil before the first
+	greeted bool
+	journal *journal.Journal
+	trials  []string // ids that this client made
+	// asks the worker to end them when their client does not come back to them; nil before the
+	// first
+	lease    *time.Timer
 	leaseEnd time.Time
 }
 
@@ -53,14 +56,15 @@ type pending struct {
 	endLease bool // no call: the time of the trials is over
 }
 
-// start makes a session of a channel and returns at once; s.sessions counts it until nothing of it is left. Its IP address is empty if it is not
-// known.
+// start makes a session of a channel and returns at once; s.sessions counts it until nothing of it
+// is left. Its IP address is empty if it is not known.
 func (s *server) start(ctx context.Context, conn *wire.Conn, ip string) {
 	c := &session{server: s, conn: conn, ctx: ctx, ip: ip, source: sourceOf(ip), who: "a client over ssh", heard: time.Now()}
 	if a := conn.RemoteAddr(); a != nil {
 		c.who = a.String()
 	}
-	// Only who holds the key comes this far, so the bound is against mistakes and not against strangers; those are the listener's business.
+	// Only who holds the key comes this far, so the bound is against mistakes and not against
+	// strangers; those are the listener's business.
 	if err := s.admit(c); err != nil {
 		s.refuse(ctx, conn, c.who, err)
 		return
@@ -86,7 +90,8 @@ func (s *server) refuse(ctx context.Context, conn *wire.Conn, who string, why er
 		go func() {
 			ctx, cancel := context.WithTimeout(ctx, greetingWait)
 			defer cancel()
-			_ = conn.Send(ctx, msgAnswer, answer{ID: hello.ID, Fault: newFault(why)}) // it is turned away with or without knowing why
+			// it is turned away with or without knowing why
+			_ = conn.Send(ctx, msgAnswer, answer{ID: hello.ID, Fault: newFault(why)})
 			_ = conn.Close()
 		}()
 	}, func() {
@@ -95,8 +100,8 @@ func (s *server) refuse(ctx context.Context, conn *wire.Conn, who string, why er
 	})
 }
 
-// message sorts one message. It is called by the reader of the channel and must not wait for anything, since that also brings the end of what
-// is waited for.
+// message sorts one message. It is called by the reader of the channel and must not wait for
+// anything, since that also brings the end of what is waited for.
 func (c *session) message(m wire.Message) {
 	c.mu.Lock()
 	if c.greeting != nil {
@@ -140,7 +145,9 @@ func (c *session) enqueue(p pending) {
 			waiting += len(q.call.Body)
 		}
 		if len(c.calls) >= maxCalls || waiting+len(p.call.Body) > maxCallBytes {
-			go c.conn.Close() // no client of ours asks for so much at once; not under the lock, since closing writes a last record
+			// no client of ours asks for so much at once; not under the lock, since closing writes
+			// a last record
+			go c.conn.Close()
 			return
 		}
 		p.ctx, p.cancel = context.WithCancel(c.ctx)
@@ -156,8 +163,9 @@ func (c *session) enqueue(p pending) {
 	}
 }
 
-// work answers calls in the order they came, until there is none. What was queued when the channel ended still comes out here; its context has
-// ended, which every call looks at before it changes anything.
+// work answers calls in the order they came, until there is none. What was queued when the channel
+// ended still comes out here; its context has ended, which every call looks at before it changes
+// anything.
 func (c *session) work() {
 	for {
 		c.mu.Lock()
@@ -172,8 +180,9 @@ func (c *session) work() {
 		switch {
 		case !p.endLease:
 			c.answer(p)
-		// Here and not in the timer's goroutine: the trials and the journal are the worker's, so no call can be half way through a change now. A call
-		// that came before has lengthened the lease.
+		// Here and not in the timer's goroutine: the trials and the journal are the worker's, so no
+		// call can be half way through a change now. A call that came before has lengthened the
+		// lease.
 		case !time.Now().Before(c.leaseEnd) && c.undoTrials() > 0:
 			c.Log(c.who + " left its trials standing for too long")
 		}
@@ -183,7 +192,8 @@ func (c *session) work() {
 // end winds the session up when the channel has ended, or was never needed.
 func (c *session) end() {
 	defer c.dismiss(c)
-	// In this order: nothing new comes, what works on calls gives up, and only when nobody uses the journal any more it is wound up.
+	// In this order: nothing new comes, what works on calls gives up, and only when nobody uses the
+	// journal any more it is wound up.
 	c.mu.Lock()
 	c.over = true
 	for _, p := range append(c.calls, c.current) {
@@ -226,13 +236,15 @@ func (c *session) answer(p pending) {
 	if a.Body, err = encode(body); err != nil {
 		a.Fault = newFault(fmt.Errorf("encode answer to %s: %w", p.typ, err))
 	}
-	// Its own, not the one that the map has: a client that gives one id to many calls must not leave a context behind with each.
+	// Its own, not the one that the map has: a client that gives one id to many calls must not
+	// leave a context behind with each.
 	p.cancel()
 	c.mu.Lock()
 	delete(c.cancels, p.call.ID)
 	c.mu.Unlock()
 	if err := c.conn.Send(c.ctx, msgAnswer, a); err != nil {
-		// If the channel is whole, the answer itself cannot be sent: it is too long. Then its reason is sent.
+		// If the channel is whole, the answer itself cannot be sent: it is too long. Then its
+		// reason is sent.
 		_ = c.conn.Send(c.ctx, msgAnswer, answer{ID: p.call.ID, Fault: newFault(err)})
 	}
 }
@@ -264,7 +276,8 @@ func (c *session) handle(p pending) (any, error) {
 		c.endRun()
 		return nil, nil
 	}
-	// A newer client may ask for more than this version has; the connection stays of use for the rest.
+	// A newer client may ask for more than this version has; the connection stays of use for the
+	// rest.
 	return nil, fmt.Errorf("%w: this linerate (%s) does not know the call %q", errors.ErrUnsupported, c.Version, p.typ)
 }
 

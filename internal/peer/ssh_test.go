@@ -18,13 +18,15 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// sshHost is a real OpenSSH server on loopback, which the test's ssh knows as "farhost", with knobs that are files.
+// sshHost is a real OpenSSH server on loopback, which the test's ssh knows as "farhost", with knobs
+// that are files.
 type sshHost struct {
 	dir     string   // of the far program's knobs, journal and pid
 	command []string // far program
 }
 
-// startSSH runs sshd with keys and configuration of its own and puts an ssh in PATH that has its own configuration, too.
+// startSSH runs sshd with keys and configuration of its own and puts an ssh in PATH that has its
+// own configuration, too.
 func startSSH(t *testing.T) *sshHost {
 	t.Helper()
 	sshd := "/usr/sbin/sshd"
@@ -36,7 +38,8 @@ func startSSH(t *testing.T) *sshHost {
 			t.Skipf("needs an OpenSSH server and client: %v", err)
 		}
 	}
-	// Started by root, sshd insists on its directory for privilege separation, which else the service makes at boot.
+	// Started by root, sshd insists on its directory for privilege separation, which else the
+	// service makes at boot.
 	if os.Geteuid() == 0 {
 		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
 			t.Fatal(err)

@@ -48,7 +48,8 @@ type pipes struct {
 
 func (pipes) Close() error { return nil }
 
-// TestFarEndOutlivesABrokenPipe cuts standard output only, as happens when sshd dies: the far program must end in order, not by SIGPIPE.
+// TestFarEndOutlivesABrokenPipe cuts standard output only, as happens when sshd dies: the far
+// program must end in order, not by SIGPIPE.
 func TestFarEndOutlivesABrokenPipe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -86,7 +87,8 @@ func TestFarEndOutlivesABrokenPipe(t *testing.T) {
 	}
 }
 
-// FuzzSession sends a far host what a client never would, in every phase; it must neither fall nor hang.
+// FuzzSession sends a far host what a client never would, in every phase; it must neither fall nor
+// hang.
 func FuzzSession(f *testing.F) {
 	for _, typ := range []string{"hello", "snapshot", "knob.read", "change.apply", "change.undo", "change.commit", "run.open", "run.close", "cancel", "test.start", "test.stop", "answer"} {
 		f.Add(typ, []byte(`{"id":1,"body":{}}`))

@@ -14,7 +14,8 @@ import (
 // DefaultPort is where `linerate serve` listens unless told otherwise.
 const DefaultPort = 7070
 
-// ErrTarget says that a target is not written as one, or is of a kind that this version cannot reach: a mistake in what was typed.
+// ErrTarget says that a target is not written as one, or is of a kind that this version cannot
+// reach: a mistake in what was typed.
 var ErrTarget = errors.New("bad target")
 
 // Target is a far host as users write it.
@@ -31,8 +32,8 @@ func (t Target) String() string {
 	return t.Addr
 }
 
-// ParseTarget reads HOST[:PORT] (port 7070 if none is given; IPv6 addresses with or without brackets) or ssh://[USER@]HOST[:PORT]. Errors
-// are ErrTarget.
+// ParseTarget reads HOST[:PORT] (port 7070 if none is given; IPv6 addresses with or without
+// brackets) or ssh://[USER@]HOST[:PORT]. Errors are ErrTarget.
 func ParseTarget(text string) (Target, error) {
 	bad := func(format string, args ...any) (Target, error) {
 		return Target{}, fmt.Errorf("%w %q: %s", ErrTarget, text, fmt.Sprintf(format, args...))

@@ -5,7 +5,8 @@ import "github.com/linerate/linerate/internal/change/advice"
 // SchemaCheckAdvice is the document of old advice, judged.
 const SchemaCheckAdvice = "linerate.check-advice/1"
 
-// AdviceDocument is linerate.check-advice/1: what has become of each setting in a text, in the order of the text.
+// AdviceDocument is linerate.check-advice/1: what has become of each setting in a text, in the
+// order of the text.
 type AdviceDocument struct {
 	Envelope
 	File     string            `json:"file"`               // "-" is standard input
@@ -26,7 +27,8 @@ type AdviceCounts struct {
 	Unknown    int `json:"unknown_total"`
 }
 
-// AdviceSetting is one judged setting. Knob and value are absent for a line that was not understood.
+// AdviceSetting is one judged setting. Knob and value are absent for a line that was not
+// understood.
 type AdviceSetting struct {
 	Line    int            `json:"line"` // counted from 1
 	Text    string         `json:"text"` // the line as written

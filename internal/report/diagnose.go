@@ -11,8 +11,8 @@ import (
 
 // DiagnoseDocument is linerate.diagnose/1: what limits the path or the host, most important first.
 //
-// Limit repeats the first code for scripts that want one word; it is empty only when a document was made without
-// findings, which diagnose.Examine never gives.
+// Limit repeats the first code for scripts that want one word; it is empty only when a document was
+// made without findings, which diagnose.Examine never gives.
 type DiagnoseDocument struct {
 	Envelope
 	Target   string             `json:"target,omitempty"` // absent: this host alone
@@ -46,7 +46,8 @@ type Watched struct {
 	SinceBoot bool    `json:"since_boot,omitempty"` // nobody watched: all that the host counted since it was started, Seconds ago
 }
 
-// NewDiagnose makes a diagnose document of a case and what it came to. Findings are in order of importance, as diagnose.Examine gives them.
+// NewDiagnose makes a diagnose document of a case and what it came to. Findings are in order of
+// importance, as diagnose.Examine gives them.
 func NewDiagnose(e Envelope, target string, c diagnose.Case, findings []diagnose.Finding, blind []diagnose.Blind) *DiagnoseDocument {
 	d := &DiagnoseDocument{Envelope: e.of(SchemaDiagnose), Target: target, Findings: cleanFindings(findings), Blind: slices.Clone(blind)}
 	if c.Near != nil && c.Near.OS != "" {

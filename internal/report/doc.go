@@ -2,21 +2,23 @@
 //
 // # Model
 //
-// A document is one value with an [Envelope] (schema, version, time, host) and the keys of its command. Constructors (NewInspect,
-// NewMeasure, …) build documents from the types of the rooms below; nothing else decides what a document holds. [Encode]
-// writes JSON, [SegmentsCSV] the raw segments of a tune. What people read is elsewhere: package text writes one screen of plain words, package page draws a
-// tune, and both have their phrases from package words.
-// [Schemas] derives a JSON Schema (draft 2020-12) for every document from the Go types; the files in docs/schema are generated
-// from it and every golden document of the tests is checked against them.
+// A document is one value with an [Envelope] (schema, version, time, host) and the keys of its
+// command. Constructors (NewInspect, NewMeasure, …) build documents from the types of the rooms
+// below; nothing else decides what a document holds. [Encode] writes JSON, [SegmentsCSV] the raw
+// segments of a tune. What people read is elsewhere: package text writes one screen of plain words,
+// package page draws a tune, and both have their phrases from package words. [Schemas] derives a
+// JSON Schema (draft 2020-12) for every document from the Go types; the files in docs/schema are
+// generated from it and every golden document of the tests is checked against them.
 //
 // # Units
 //
-// JSON keys carry the unit: _bits_per_second, _bytes, _seconds, _ratio; counters end in _total. A value that is not known is
-// absent; null, NaN and infinities never appear.
+// JSON keys carry the unit: _bits_per_second, _bytes, _seconds, _ratio; counters end in _total. A
+// value that is not known is absent; null, NaN and infinities never appear.
 //
 // # Sources
 //
-// docs/schema for the contract; JSON Schema draft 2020-12 (json-schema.org); RFC 4180 for the table of segments.
+// docs/schema for the contract; JSON Schema draft 2020-12 (json-schema.org); RFC 4180 for the table
+// of segments.
 //
 // # Limits
 //

@@ -17,7 +17,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// The schema names. The number rises when a key changes its meaning or goes away; new keys do not raise it.
+// The schema names. The number rises when a key changes its meaning or goes away; new keys do not
+// raise it.
 const (
 	SchemaInspect  = "linerate.inspect/1"
 	SchemaMeasure  = "linerate.measure/1"
@@ -32,8 +33,8 @@ const (
 
 // Envelope begins every document.
 //
-// It is embedded and not nested, so that the schema's name is a key of the document itself and a reader can decide by
-// it before it knows anything else.
+// It is embedded and not nested, so that the schema's name is a key of the document itself and a
+// reader can decide by it before it knows anything else.
 type Envelope struct {
 	Schema   string    `json:"schema"`
 	Linerate string    `json:"linerate"` // version of the program
@@ -41,10 +42,11 @@ type Envelope struct {
 	Host     Host      `json:"host"`
 }
 
-// Host names the machine that a document was made on, or, for an archived tree, the machine it tells of.
+// Host names the machine that a document was made on, or, for an archived tree, the machine it
+// tells of.
 //
-// Kernel, boot id and memory are absent in documents that were made without a snapshot; they are not read again for
-// the sake of the envelope.
+// Kernel, boot id and memory are absent in documents that were made without a snapshot; they are
+// not read again for the sake of the envelope.
 type Host struct {
 	Name           string `json:"name,omitempty"`
 	OS             string `json:"os,omitempty"`
@@ -55,11 +57,11 @@ type Host struct {
 	MemoryBytes    int64  `json:"memory_bytes,omitempty"`
 }
 
-// NewEnvelope begins a document of the running program on the host of that name, now. The schema is set by the constructor of
-// the document.
+// NewEnvelope begins a document of the running program on the host of that name, now. The schema is
+// set by the constructor of the document.
 //
-// The time is cut to milliseconds and in UTC: documents of two hosts are put side by side, and more digits would
-// claim that their clocks agree better than they do.
+// The time is cut to milliseconds and in UTC: documents of two hosts are put side by side, and more
+// digits would claim that their clocks agree better than they do.
 func NewEnvelope(version, hostName string) Envelope {
 	return Envelope{
 		Linerate: version,
@@ -92,7 +94,8 @@ type InspectDocument struct {
 	Routes     []host.Route     `json:"routes,omitempty"`
 	host.Platform
 	Ceilings []ceiling.Rate `json:"ceilings"`
-	// Moderation is what the interrupt throttle of cards of the e1000 family allows and endangers; absent: there is none.
+	// Moderation is what the interrupt throttle of cards of the e1000 family allows and endangers;
+	// absent: there is none.
 	Moderation []ceiling.Moderated `json:"moderation,omitempty"`
 	Warnings   []string            `json:"warnings,omitempty"` // what could not be read
 }
@@ -112,7 +115,8 @@ func NewMeasure(e Envelope, target string, tests []traffic.Result) *MeasureDocum
 	return d
 }
 
-// HistoryDocument is linerate.history/1: changes as the journal keeps them; set and confirm print it as well.
+// HistoryDocument is linerate.history/1: changes as the journal keeps them; set and confirm print
+// it as well.
 type HistoryDocument struct {
 	Envelope
 	Changes []journal.Change `json:"changes"`
@@ -125,11 +129,12 @@ func NewHistory(e Envelope, changes []journal.Change) *HistoryDocument {
 	return d
 }
 
-// LabDocument is linerate.lab/1: one scenario of the lab, played. Healthy, Before and After are in Unit.
+// LabDocument is linerate.lab/1: one scenario of the lab, played. Healthy, Before and After are in
+// Unit.
 //
-// The rates are pointers, as a rate that was not measured is absent and a rate of zero, which a broken path has,
-// would be a measurement. The keys are short because the unit stands in a key of its own: all three rates of a
-// scenario have the same.
+// The rates are pointers, as a rate that was not measured is absent and a rate of zero, which a
+// broken path has, would be a measurement. The keys are short because the unit stands in a key of
+// its own: all three rates of a scenario have the same.
 type LabDocument struct {
 	Envelope
 	Scenario string   `json:"scenario"`
@@ -141,7 +146,8 @@ type LabDocument struct {
 	Unit     string   `json:"unit"`              // bits_per_second
 	Pass     bool     `json:"pass"`
 	Skipped  bool     `json:"skipped,omitempty"` // this machine cannot play it; reason says what it lacks
-	// Disturbed: the tune refused its bench, so the scenario is not judged; reason says what disturbs.
+	// Disturbed: the tune refused its bench, so the scenario is not judged; reason says what
+	// disturbs.
 	Disturbed bool       `json:"disturbed,omitempty"`
 	Reason    string     `json:"reason,omitempty"` // why it did not pass, one sentence
 	Kept      []string   `json:"kept"`             // knobs that tuning kept
@@ -151,7 +157,8 @@ type LabDocument struct {
 	Document json.RawMessage `json:"document,omitempty"` // linerate.tune/1; with --inside
 }
 
-// LabOutcome is what one played scenario came to. Rates are in bits per second; zero and NaN mean not measured.
+// LabOutcome is what one played scenario came to. Rates are in bits per second; zero and NaN mean
+// not measured.
 type LabOutcome struct {
 	Scenario, Expected, Found string
 	Healthy, Before, After    float64
@@ -177,7 +184,8 @@ func NewLab(e Envelope, o LabOutcome) *LabDocument {
 	return d
 }
 
-// ServeDocument is linerate.serve/1: where a server listens and what the other side has to know. It is printed once, before the first client.
+// ServeDocument is linerate.serve/1: where a server listens and what the other side has to know. It
+// is printed once, before the first client.
 type ServeDocument struct {
 	Envelope
 	Listen      string         `json:"listen"` // address and port that was opened
@@ -199,7 +207,8 @@ func NewServe(e Envelope) *ServeDocument { return &ServeDocument{Envelope: e.of(
 
 // ErrorDocument is linerate.error/1: one object on standard error when a command with --json fails.
 //
-// It has no envelope: it is printed when something failed, and making an envelope could fail as well.
+// It has no envelope: it is printed when something failed, and making an envelope could fail as
+// well.
 type ErrorDocument struct {
 	Schema     string `json:"schema"`
 	Error      string `json:"error"` // operation subject: cause
@@ -212,8 +221,9 @@ func NewError(text, hint string, exitStatus int) *ErrorDocument {
 	return &ErrorDocument{Schema: SchemaError, Error: text, Hint: hint, ExitStatus: exitStatus}
 }
 
-// Tell writes it as a program ends: as JSON, or as one sentence with what to do next on a line of its own. Where standard error cannot take the JSON object (a
-// value that cannot be encoded), the plain sentence is still better than silence.
+// Tell writes it as a program ends: as JSON, or as one sentence with what to do next on a line of
+// its own. Where standard error cannot take the JSON object (a value that cannot be encoded), the
+// plain sentence is still better than silence.
 func (e *ErrorDocument) Tell(w io.Writer, program string, asJSON bool) {
 	if asJSON && Encode(w, e) == nil {
 		return
@@ -242,10 +252,11 @@ func positive(x float64) *float64 {
 	return known(x)
 }
 
-// cleanFindings copies findings without evidence that JSON cannot carry: a number that is NaN or infinite is not evidence.
+// cleanFindings copies findings without evidence that JSON cannot carry: a number that is NaN or
+// infinite is not evidence.
 //
-// encoding/json answers a NaN with an error for the whole document, and one odd number from a far host must not cost
-// the reader everything else.
+// encoding/json answers a NaN with an error for the whole document, and one odd number from a far
+// host must not cost the reader everything else.
 func cleanFindings(in []diagnose.Finding) []diagnose.Finding {
 	out := make([]diagnose.Finding, 0, len(in))
 	for _, f := range in {

@@ -9,14 +9,16 @@ import (
 	"strings"
 )
 
-// Encode writes a document as one line of JSON, so that several documents make a stream of lines. HTML characters are not
-// escaped. It fails, and writes nothing, when the document holds a number that JSON cannot carry.
+// Encode writes a document as one line of JSON, so that several documents make a stream of lines.
+// HTML characters are not escaped. It fails, and writes nothing, when the document holds a number
+// that JSON cannot carry.
 func Encode(w io.Writer, doc any) error { return encode(w, doc, "") }
 
 // EncodeIndent is Encode over several lines, for people and for golden files.
 func EncodeIndent(w io.Writer, doc any) error { return encode(w, doc, "  ") }
 
-// The document is complete in memory before the first byte goes out, so that a pipe never gets half of one.
+// The document is complete in memory before the first byte goes out, so that a pipe never gets half
+// of one.
 func encode(w io.Writer, doc any, indent string) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -29,12 +31,13 @@ func encode(w io.Writer, doc any, indent string) error {
 	return err
 }
 
-// fillSlices makes every nil slice that its key promises (no omitempty) an empty one, so that readers find [] and never null.
-// It works in place on a pointer, through structs, slices and pointers.
+// fillSlices makes every nil slice that its key promises (no omitempty) an empty one, so that
+// readers find [] and never null. It works in place on a pointer, through structs, slices and
+// pointers.
 func fillSlices(doc any) { fill(reflect.ValueOf(doc)) }
 
-// Reflection is the price for saying the rule once: a new list in any document keeps the promise without anybody
-// thinking of it. Unexported fields and maps are left alone.
+// Reflection is the price for saying the rule once: a new list in any document keeps the promise
+// without anybody thinking of it. Unexported fields and maps are left alone.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:

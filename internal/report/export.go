@@ -7,7 +7,8 @@ import (
 // SchemaExport is the document of a set of changes written for other hosts.
 const SchemaExport = "linerate.export/1"
 
-// ExportDocument is linerate.export/1: a set of changes, where it was proven, and the files that carry it to other hosts.
+// ExportDocument is linerate.export/1: a set of changes, where it was proven, and the files that
+// carry it to other hosts.
 type ExportDocument struct {
 	Envelope
 	export.Set

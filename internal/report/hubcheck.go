@@ -3,7 +3,8 @@ package report
 // SchemaHubCheck is the document of a look at the settings of the hub.
 const SchemaHubCheck = "linerate.hub-check/1"
 
-// HubCheckDocument is linerate.hub-check/1: what the file of settings and the flags of linerate-hub come to.
+// HubCheckDocument is linerate.hub-check/1: what the file of settings and the flags of linerate-hub
+// come to.
 type HubCheckDocument struct {
 	Envelope
 	File             string   `json:"file,omitempty"` // absent: none was read

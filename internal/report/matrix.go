@@ -37,7 +37,8 @@ type MatrixCase struct {
 	Document json.RawMessage `json:"document,omitempty"`            // linerate.diagnose/1; with --inside
 }
 
-// Faulty tells whether the case counts for the share that is right: a fault that ought to be seen, and was played.
+// Faulty tells whether the case counts for the share that is right: a fault that ought to be seen,
+// and was played.
 func (c *MatrixCase) Faulty() bool { return !c.Skipped && (c.Level == "plain" || c.Level == "gross") }
 
 // Sound tells whether nothing was wrong in the world.

@@ -18,7 +18,8 @@ const (
 	SchemaExplain = "linerate.explain/1"
 )
 
-// NewInspect makes an inspect document of a snapshot; the ceilings follow from it. The envelope's host becomes the snapshot's.
+// NewInspect makes an inspect document of a snapshot; the ceilings follow from it. The envelope's
+// host becomes the snapshot's.
 func NewInspect(e Envelope, s *host.Snapshot) *InspectDocument {
 	d := &InspectDocument{
 		Envelope: e.of(SchemaInspect).describe(s), Interfaces: slices.Clone(s.Interfaces), CPUs: slices.Clone(s.CPUs),
@@ -42,7 +43,8 @@ func NewUndo(e Envelope, outcomes []journal.Outcome) *UndoDocument {
 	return d
 }
 
-// KnobsDocument is linerate.knobs/1: a part of the catalogue, and what the host that it was made on has of it.
+// KnobsDocument is linerate.knobs/1: a part of the catalogue, and what the host that it was made on
+// has of it.
 type KnobsDocument struct {
 	Envelope
 	Knobs []KnobEntry `json:"knobs"`
@@ -56,7 +58,8 @@ type KnobEntry struct {
 
 // KnobNow is one knob of a host.
 //
-// The value is a pointer, because an empty list is a value: absent means that it could not be read, and then Unread says why.
+// The value is a pointer, because an empty list is a value: absent means that it could not be read,
+// and then Unread says why.
 type KnobNow struct {
 	Knob    knob.ID        `json:"knob"`
 	Value   *knob.Value    `json:"value,omitempty"`
@@ -65,7 +68,8 @@ type KnobNow struct {
 	Changed bool           `json:"changed_since_start,omitempty"` // the value is another one than that line gives
 }
 
-// NewKnobs makes a document of catalogue entries. Now has the values of the host by the name of the definition; nil where nobody asked.
+// NewKnobs makes a document of catalogue entries. Now has the values of the host by the name of the
+// definition; nil where nobody asked.
 func NewKnobs(e Envelope, definitions []knob.Definition, now map[knob.ID][]KnobNow) *KnobsDocument {
 	d := &KnobsDocument{Envelope: e.of(SchemaKnobs)}
 	for _, def := range definitions {

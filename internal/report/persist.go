@@ -28,7 +28,8 @@ const (
 	PersistCovered PersistState = "covered" // a later change of the same knob stands on top
 )
 
-// PersistDocument is linerate.persist/1: which files make changes survive a reboot, and with --check whether they did.
+// PersistDocument is linerate.persist/1: which files make changes survive a reboot, and with
+// --check whether they did.
 type PersistDocument struct {
 	Envelope
 	Root    string          `json:"root"` // where the host's / is
@@ -61,7 +62,8 @@ type PersistFile struct {
 	State   string `json:"state,omitempty"`  // --check: in place, edited, missing
 }
 
-// NewPersist makes a document of planned or persisted changes. The steps of a state that is not refused share it, but for those by hand.
+// NewPersist makes a document of planned or persisted changes. The steps of a state that is not
+// refused share it, but for those by hand.
 func NewPersist(e Envelope, root string, state PersistState, steps []persist.Step) *PersistDocument {
 	d := &PersistDocument{Envelope: e.of(SchemaPersist), Root: root}
 	seen := map[string]bool{}

@@ -1,7 +1,7 @@
 package report
 
-// LabReplay is the part of linerate.lab/1 that tells what a recreated write-up had and what was proven here. Figures of the write-up are in the
-// document's unit.
+// LabReplay is the part of linerate.lab/1 that tells what a recreated write-up had and what was
+// proven here. Figures of the write-up are in the document's unit.
 type LabReplay struct {
 	Row       string           `json:"row"`    // of the list in docs/replay.md
 	Source    string           `json:"source"` // title and year of the write-up

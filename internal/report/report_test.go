@@ -39,7 +39,8 @@ func golden(t *testing.T, file string, got []byte) {
 	}
 }
 
-// TestDocuments: every document fits its schema, is one line in a stream, and has its golden file, JSON; its text is for package text to test.
+// TestDocuments: every document fits its schema, is one line in a stream, and has its golden file,
+// JSON; its text is for package text to test.
 func TestDocuments(t *testing.T) {
 	for _, d := range reporttest.Documents(t) {
 		t.Run(d.Name, func(t *testing.T) {
@@ -82,7 +83,8 @@ func TestGeneratedSchemas(t *testing.T) {
 	}
 }
 
-// TestEncodeRefuses: a number that JSON cannot carry is an error and writes nothing, instead of half a document.
+// TestEncodeRefuses: a number that JSON cannot carry is an error and writes nothing, instead of
+// half a document.
 func TestEncodeRefuses(t *testing.T) {
 	var b bytes.Buffer
 	doc := report.NewMeasure(reporttest.Envelope(), "x", reporttest.Tests())

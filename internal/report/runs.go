@@ -20,8 +20,9 @@ const (
 // ErrNotARun says that a file holds something else than a linerate.tune document.
 var ErrNotARun = errors.New("not the document of a run")
 
-// DecodeTune reads a linerate.tune/1 document, of this host or another, from this version or a later one: keys that it does not know are
-// passed over. Everything else is ErrNotARun with what it is instead.
+// DecodeTune reads a linerate.tune/1 document, of this host or another, from this version or a
+// later one: keys that it does not know are passed over. Everything else is ErrNotARun with what it
+// is instead.
 func DecodeTune(doc []byte) (*TuneDocument, error) {
 	var is struct {
 		Schema string `json:"schema"`
@@ -62,7 +63,8 @@ type RunsDocument struct {
 
 // RunEntry is one stored run in short.
 //
-// A run that cannot be read is in the list all the same, with the reason: a list that leaves it out would say that there is none.
+// A run that cannot be read is in the list all the same, with the reason: a list that leaves it out
+// would say that there is none.
 type RunEntry struct {
 	Run        string     `json:"run"`
 	Time       *time.Time `json:"time,omitempty"`
@@ -107,7 +109,8 @@ func NewRuns(e Envelope, directory string, runs []RunEntry) *RunsDocument {
 	return d
 }
 
-// ReportDocument is linerate.report/1: one run as it was stored, and judged again from its segments.
+// ReportDocument is linerate.report/1: one run as it was stored, and judged again from its
+// segments.
 type ReportDocument struct {
 	Envelope
 	Source string           `json:"source"` // the file that the run was read from; - is standard input

@@ -18,8 +18,8 @@ import (
 
 // Schema is as much of JSON Schema (draft 2020-12) as our documents need.
 //
-// Type and AdditionalProperties are any, since JSON Schema lets both be of two kinds: a name or a list of names,
-// false or a schema.
+// Type and AdditionalProperties are any, since JSON Schema lets both be of two kinds: a name or a
+// list of names, false or a schema.
 type Schema struct {
 	Dialect              string             `json:"$schema,omitempty"`
 	ID                   string             `json:"$id,omitempty"`
@@ -38,7 +38,8 @@ type Schema struct {
 	Defs                 map[string]*Schema `json:"$defs,omitempty"`
 }
 
-// documents lists every document with its schema name; a new one must be added here to get its file and its checks.
+// documents lists every document with its schema name; a new one must be added here to get its file
+// and its checks.
 var documents = []struct {
 	name  string
 	value any
@@ -71,8 +72,8 @@ var documents = []struct {
 
 // enums are the string types with a closed set of values.
 //
-// A closed set is a promise: readers may switch over it without a default. Codes of findings are not here, because
-// new ones come with new rules.
+// A closed set is a promise: readers may switch over it without a default. Codes of findings are
+// not here, because new ones come with new rules.
 var enums = map[reflect.Type][]string{
 	reflect.TypeFor[diagnose.Severity](): {string(diagnose.Info), string(diagnose.Notice), string(diagnose.Warning), string(diagnose.Critical)},
 	reflect.TypeFor[advice.Verdict](): {string(advice.Harmful), string(advice.Removed), string(advice.Ignored), string(advice.NowDefault),
@@ -115,7 +116,8 @@ func Schemas() map[string]*Schema {
 	return all
 }
 
-// SchemaFile is the name in docs/schema of a document's schema: linerate.tune/1 is in linerate.tune.1.json.
+// SchemaFile is the name in docs/schema of a document's schema: linerate.tune/1 is in
+// linerate.tune.1.json.
 func SchemaFile(name string) string { return strings.ReplaceAll(name, "/", ".") + ".json" }
 
 // SchemaFiles gives the content of every file of docs/schema.
@@ -133,8 +135,9 @@ func SchemaFiles() (map[string][]byte, error) {
 
 // schemaOf makes the schema of one document type.
 //
-// Additional keys are forbidden in our own documents. That is for the tests, which shall find a key that nobody
-// described; readers should ignore keys that they do not know, as new ones come without a new number.
+// Additional keys are forbidden in our own documents. That is for the tests, which shall find a key
+// that nobody described; readers should ignore keys that they do not know, as new ones come without
+// a new number.
 func schemaOf(name string, t reflect.Type) *Schema {
 	g := &generator{defs: map[string]*Schema{}}
 	s := g.object(t)
@@ -152,9 +155,11 @@ func schemaOf(name string, t reflect.Type) *Schema {
 // generator collects the definitions that a document refers to.
 type generator struct{ defs map[string]*Schema }
 
-// of gives the schema of any type; structs become definitions that are referred to by package and name.
+// of gives the schema of any type; structs become definitions that are referred to by package and
+// name.
 //
-// Pointers vanish: whether a value may be absent is told by "required" and not by its type, since null never appears.
+// Pointers vanish: whether a value may be absent is told by "required" and not by its type, since
+// null never appears.
 func (g *generator) of(t reflect.Type) *Schema {
 	zero := 0.0
 	switch {
@@ -198,13 +203,15 @@ func (g *generator) of(t reflect.Type) *Schema {
 	panic("no schema for " + t.String()) // a new kind in a document; the tests build every schema
 }
 
-// packageOf is the last element of a type's package path; it tells host.Interface from another Interface.
+// packageOf is the last element of a type's package path; it tells host.Interface from another
+// Interface.
 func packageOf(t reflect.Type) string {
 	path := t.PkgPath()
 	return path[strings.LastIndex(path, "/")+1:]
 }
 
-// object lists the fields of a struct as encoding/json would: embedded ones in place, and the outer of two with one name.
+// object lists the fields of a struct as encoding/json would: embedded ones in place, and the outer
+// of two with one name.
 func (g *generator) object(t reflect.Type) *Schema {
 	s := &Schema{Type: "object", Properties: map[string]*Schema{}, AdditionalProperties: false}
 	g.fields(s, t)
@@ -212,9 +219,11 @@ func (g *generator) object(t reflect.Type) *Schema {
 	return s
 }
 
-// fields adds the fields of a struct. Outer fields come first, because encoding/json lets them hide embedded ones of the same name.
+// fields adds the fields of a struct. Outer fields come first, because encoding/json lets them hide
+// embedded ones of the same name.
 //
-// Embedded structs with a tag of their own are ordinary fields to encoding/json, and so they are here.
+// Embedded structs with a tag of their own are ordinary fields to encoding/json, and so they are
+// here.
 func (g *generator) fields(s *Schema, t reflect.Type) {
 	var embedded []reflect.Type
 	for i := range t.NumField() {

@@ -10,8 +10,9 @@ import (
 	"github.com/linerate/linerate/internal/experiment/tune"
 )
 
-// SegmentsCSV writes every raw segment as one row of comma-separated values (RFC 4180), in the order of measuring, discarded ones too. The
-// objective is in the unit that its heading names; guard-rails have a column each, empty where a segment did not tell one.
+// SegmentsCSV writes every raw segment as one row of comma-separated values (RFC 4180), in the
+// order of measuring, discarded ones too. The objective is in the unit that its heading names;
+// guard-rails have a column each, empty where a segment did not tell one.
 func SegmentsCSV(w io.Writer, d *TuneDocument) error {
 	guards := map[string]bool{}
 	for _, s := range d.Segments {

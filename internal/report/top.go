@@ -11,7 +11,8 @@ import (
 // SchemaTop is the document of the live view.
 const SchemaTop = "linerate.top/1"
 
-// TopDocument is linerate.top/1: what a host carried, dropped and worked for, in one interval or several that follow one another.
+// TopDocument is linerate.top/1: what a host carried, dropped and worked for, in one interval or
+// several that follow one another.
 type TopDocument struct {
 	Envelope
 	Readings []TopReading       `json:"readings"`                    // one for each interval, oldest first

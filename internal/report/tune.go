@@ -10,8 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/experiment/tune"
 )
 
-// TuneDocument is linerate.tune/1: one whole experiment on a pair of hosts. It holds everything that its page shows, raw segments
-// included, so that a reader can judge the verdicts again.
+// TuneDocument is linerate.tune/1: one whole experiment on a pair of hosts. It holds everything
+// that its page shows, raw segments included, so that a reader can judge the verdicts again.
 type TuneDocument struct {
 	Envelope
 	Run      string             `json:"run,omitempty"` // name under which it is stored; `linerate report RUN` shows it again
@@ -25,14 +25,16 @@ type TuneDocument struct {
 	tune.Outcome
 	Changes []journal.Change `json:"changes"` // what the run left in force, as the journals of both hosts know it
 	Seconds float64          `json:"duration_seconds,omitempty"`
-	// Unfinished says why the experiment has no end of its own: it was interrupted, an error broke it off, or nobody came back to it.
+	// Unfinished says why the experiment has no end of its own: it was interrupted, an error broke
+	// it off, or nobody came back to it.
 	Unfinished string `json:"unfinished,omitempty"`
 }
 
-// Figure is what one arm gave over several segments: medians. One of the rates is there, after the goal.
+// Figure is what one arm gave over several segments: medians. One of the rates is there, after the
+// goal.
 //
-// The rates are there beside the objective so that a script that knows one goal finds it under a key with the unit
-// in its name.
+// The rates are there beside the objective so that a script that knows one goal finds it under a
+// key with the unit in its name.
 type Figure struct {
 	ThroughputBitsPerSec float64            `json:"throughput_bits_per_second,omitempty"`
 	TransactionsPerSec   float64            `json:"transactions_per_second,omitempty"`
@@ -55,10 +57,11 @@ type TuneRun struct {
 	Unfinished string // why it has no end of its own; empty: it has
 }
 
-// NewTune makes a tune document. The outcome is copied where it is completed; its segments are shared.
+// NewTune makes a tune document. The outcome is copied where it is completed; its segments are
+// shared.
 //
-// An outcome of nil becomes one with nothing tried and everything as it was, so that the document always has the same
-// shape.
+// An outcome of nil becomes one with nothing tried and everything as it was, so that the document
+// always has the same shape.
 func NewTune(e Envelope, r TuneRun) *TuneDocument {
 	d := &TuneDocument{
 		Envelope: e.of(SchemaTune), Run: r.ID, Target: r.Target, Goal: r.Goal, Unit: "bits_per_second",
@@ -85,7 +88,8 @@ func NewTune(e Envelope, r TuneRun) *TuneDocument {
 	return d
 }
 
-// What a tune came to, in the words of [TuneDocument.Result]. Unreadable is for lists: a stored run that cannot be read.
+// What a tune came to, in the words of [TuneDocument.Result]. Unreadable is for lists: a stored run
+// that cannot be read.
 const (
 	Proved        = "proved"
 	NotProved     = "not proved"
@@ -96,9 +100,9 @@ const (
 
 // Result says what a tune came to.
 //
-// Proved needs a confirmed set and figures for both sides; everything else that tried or wanted to try is "not
-// proved", also when the time ran out before the first trial. "Nothing to tune" is kept for a path on which no
-// finding has a remedy, because it tells the reader to look elsewhere.
+// Proved needs a confirmed set and figures for both sides; everything else that tried or wanted to
+// try is "not proved", also when the time ran out before the first trial. "Nothing to tune" is kept
+// for a path on which no finding has a remedy, because it tells the reader to look elsewhere.
 func (d *TuneDocument) Result() string {
 	switch {
 	case d.Unfinished != "":
@@ -126,8 +130,8 @@ func (d *TuneDocument) figure(objective float64, guards map[string]float64, segm
 
 // confirmed is the figure of arm B of the confirmation that Final tells of.
 //
-// Medians, as in the baseline: both figures are for the eye, and the effect with its interval is in Final, which comes
-// from the pairs and not from these two numbers.
+// Medians, as in the baseline: both figures are for the eye, and the effect with its interval is in
+// Final, which comes from the pairs and not from these two numbers.
 func (d *TuneDocument) confirmed() *Figure {
 	attempt := d.FinalAttempt()
 	var objectives []float64

@@ -37,8 +37,8 @@ func NewTuneRemoval(knob, side, from, to string, ratio, low, high float64) TuneR
 	return r
 }
 
-// TuneMatrixCase is one scenario at a level, tuned once. Objectives are in the unit of the goal: payload bits a second at the receiver, or
-// transactions a second.
+// TuneMatrixCase is one scenario at a level, tuned once. Objectives are in the unit of the goal:
+// payload bits a second at the receiver, or transactions a second.
 type TuneMatrixCase struct {
 	Scenario string          `json:"scenario"`
 	Level    string          `json:"level,omitempty"` // absent: a sound world
@@ -67,7 +67,8 @@ type TuneMatrixCase struct {
 	Document json.RawMessage `json:"document,omitempty"`
 }
 
-// Judge says whether a case that was played reaches what is asked, and why not; the first reason counts.
+// Judge says whether a case that was played reaches what is asked, and why not; the first reason
+// counts.
 func (c *TuneMatrixCase) Judge() {
 	c.Unit = "bits_per_second"
 	if c.Goal == "latency" {
@@ -106,9 +107,11 @@ func (c *TuneMatrixCase) Judge() {
 	c.Tuned = !c.Skipped && !c.Free && c.Reason == ""
 }
 
-// free tells that the fault costs nothing in this world: there was nothing to repair, and nothing was kept.
+// free tells that the fault costs nothing in this world: there was nothing to repair, and nothing
+// was kept.
 //
-// To count it as tuned would praise a tune for having done nothing; to count it as failed would blame it for the same.
+// To count it as tuned would praise a tune for having done nothing; to count it as failed would
+// blame it for the same.
 func (c *TuneMatrixCase) free() bool {
 	return !c.Null && !c.Skipped && len(c.Kept) == 0 && c.Before != nil && c.Healthy != nil && *c.Healthy > 0 && *c.Before >= tuneMatrixShare**c.Healthy
 }

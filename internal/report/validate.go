@@ -12,10 +12,12 @@ import (
 	"time"
 )
 
-// Validate checks one JSON document against the schema that it names itself: every promised key is there, no other is, no key is
-// given twice, types and closed sets of values hold. The error names the place, as in findings[0].severity.
+// Validate checks one JSON document against the schema that it names itself: every promised key is
+// there, no other is, no key is given twice, types and closed sets of values hold. The error names
+// the place, as in findings[0].severity.
 //
-// It knows as much of JSON Schema as [Schema] does, which spares the program a library that only its tests would use.
+// It knows as much of JSON Schema as [Schema] does, which spares the program a library that only
+// its tests would use.
 func Validate(doc []byte) error {
 	value, err := decodeStrict(doc)
 	if err != nil {
@@ -36,7 +38,8 @@ func Validate(doc []byte) error {
 	return nil
 }
 
-// decodeStrict reads one JSON value and nothing after it, and refuses an object that gives a key twice, which encoding/json lets pass.
+// decodeStrict reads one JSON value and nothing after it, and refuses an object that gives a key
+// twice, which encoding/json lets pass.
 //
 // Numbers stay texts (json.Number): a counter above 2^53 would not survive a float64.
 func decodeStrict(doc []byte) (any, error) {
@@ -141,7 +144,8 @@ func (s *Schema) check(root *Schema, place string, value any) error {
 	return nil
 }
 
-// checkObject holds an object to its keys. A map has no keys of its own, its values share one schema.
+// checkObject holds an object to its keys. A map has no keys of its own, its values share one
+// schema.
 func (s *Schema) checkObject(root *Schema, place string, object map[string]any) error {
 	for _, key := range s.Required {
 		if _, ok := object[key]; !ok {
@@ -174,7 +178,8 @@ func (s *Schema) allows(kind string) bool {
 	return true
 }
 
-// kindOf names the JSON Schema type of a decoded value. An integer of any size is one: counters pass int64.
+// kindOf names the JSON Schema type of a decoded value. An integer of any size is one: counters
+// pass int64.
 func kindOf(value any) string {
 	switch v := value.(type) {
 	case nil:

@@ -22,7 +22,8 @@ type Column struct {
 // worst is what makes a number in the table stand out.
 const worst = Bold | Red
 
-// Columns lists them in the order of the screen. The first of what is shown when there is little room are name, in, out and drops.
+// Columns lists them in the order of the screen. The first of what is shown when there is little
+// room are name, in, out and drops.
 func Columns() []Column {
 	number := func(value func(*report.TopInterface) float64) func(*glyphs, *report.TopInterface) Span {
 		return func(_ *glyphs, i *report.TopInterface) Span { return figure(value(i)) }
@@ -126,7 +127,8 @@ func errorRate(i *report.TopInterface) float64 {
 	return sum
 }
 
-// arrange gives the interfaces that a filter leaves, sorted: numbers from the largest, names from the first letter; reversed the other way about.
+// arrange gives the interfaces that a filter leaves, sorted: numbers from the largest, names from
+// the first letter; reversed the other way about.
 func arrange(all []report.TopInterface, filter, by string, reversed, busyOnly bool) []report.TopInterface {
 	var kept []report.TopInterface
 	for _, i := range all {
@@ -149,7 +151,8 @@ func arrange(all []report.TopInterface, filter, by string, reversed, busyOnly bo
 	return kept
 }
 
-// matches tells whether an interface has text in its name, driver, kind or parent; capitals do not matter.
+// matches tells whether an interface has text in its name, driver, kind or parent; capitals do not
+// matter.
 func matches(i *report.TopInterface, text string) bool {
 	text = strings.ToLower(text)
 	for _, s := range []string{i.Name, i.Driver, i.Kind, i.Parent} {

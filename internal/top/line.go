@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Look says how a piece of text may look. Nothing is told by it alone: what matters has a mark in the text too.
+// Look says how a piece of text may look. Nothing is told by it alone: what matters has a mark in
+// the text too.
 type Look uint8
 
 // The looks; they can be joined.
@@ -47,7 +48,8 @@ func (l Line) String() string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// ANSI is the line for a terminal (ECMA-48 SGR), with colours or without; bold, dim and reverse are no colours.
+// ANSI is the line for a terminal (ECMA-48 SGR), with colours or without; bold, dim and reverse are
+// no colours.
 func (l Line) ANSI(colour bool) string {
 	var b strings.Builder
 	for _, s := range l {
@@ -124,8 +126,8 @@ var (
 // spelled are characters of our own texts, as ASCII has them.
 var spelled = map[rune]string{'…': "...", '→': "->", '←': "<-", '–': "-", '—': "-", '·': "-", '×': "x", '≤': "<=", '≥': ">=", '≈': "~", 'µ': "u", '±': "+-", '−': "-", '“': `"`, '”': `"`, '’': "'"}
 
-// inert makes text that takes one column for each rune and that no terminal obeys: control characters, escape sequences, wide, joining and turning
-// characters become question marks.
+// inert makes text that takes one column for each rune and that no terminal obeys: control
+// characters, escape sequences, wide, joining and turning characters become question marks.
 func (g *glyphs) inert(text string) string {
 	simple := true
 	for i := range len(text) {
@@ -155,7 +157,8 @@ func (g *glyphs) inert(text string) string {
 	return b.String()
 }
 
-// short prints a quantity in at most five characters: "0", "0.4", "12", "999", "1.23k", "12.3k", "941M". Less than nothing is nothing.
+// short prints a quantity in at most five characters: "0", "0.4", "12", "999", "1.23k", "12.3k",
+// "941M". Less than nothing is nothing.
 func short(x float64) string {
 	switch {
 	case math.IsNaN(x):
@@ -209,7 +212,8 @@ func percent(x float64) string {
 	return ">999%"
 }
 
-// spark draws values as a row of bars of at most width columns, the newest at the right. The tallest bar is the largest of them.
+// spark draws values as a row of bars of at most width columns, the newest at the right. The
+// tallest bar is the largest of them.
 func (g *glyphs) spark(values []float64, width int) string {
 	if len(values) > width {
 		values = values[len(values)-max(width, 0):]

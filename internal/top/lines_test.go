@@ -120,7 +120,8 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// TestLooks: colour adds to marks and takes nothing's place; without it the text is the same, and bold, dim and reverse stay.
+// TestLooks: colour adds to marks and takes nothing's place; without it the text is the same, and
+// bold, dim and reverse stay.
 func TestLooks(t *testing.T) {
 	lines := busy(top.Begin{}).Lines(80, 24)
 	var plain, coloured strings.Builder
@@ -142,7 +143,8 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestNothingCommandsTheTerminal: whatever things are called, what is drawn has no character that a terminal obeys or that is wider than one column.
+// TestNothingCommandsTheTerminal: whatever things are called, what is drawn has no character that a
+// terminal obeys or that is wider than one column.
 func TestNothingCommandsTheTerminal(t *testing.T) {
 	for _, name := range []string{"e\x1b[2Jvil", "\x9b2J", "a\rb\nc\td", "\u202egnp", "日本", "e\u0301\u200d", "\xff\xfe", "\x00", strings.Repeat("x", 300)} {
 		for _, ascii := range []bool{false, true} {
@@ -170,7 +172,8 @@ func TestNothingCommandsTheTerminal(t *testing.T) {
 	}
 }
 
-// TestNeverTooLarge: no state, no size and no order of keys gives a line that is too wide or a line too many.
+// TestNeverTooLarge: no state, no size and no order of keys gives a line that is too wide or a line
+// too many.
 func TestNeverTooLarge(t *testing.T) {
 	keys := []string{"up", "down", "pgup", "pgdown", "home", "end", "enter", "esc", "/", "a", "é", "<", ">", "r", "i", "space", "c", "f", "?", "tab", "backspace", "x"}
 	rng := rand.New(rand.NewPCG(7, 11))

@@ -11,8 +11,9 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// Meter makes rates of readings that follow one another, put in the order of a host. What it knows of a series it keeps by the series' pointer, so that a
-// reading costs one look-up for each point, whatever the names are. A rate stands while a counter that is dear to read is left out.
+// Meter makes rates of readings that follow one another, put in the order of a host. What it knows
+// of a series it keeps by the series' pointer, so that a reading costs one look-up for each point,
+// whatever the names are. A rate stands while a counter that is dear to read is left out.
 type Meter struct {
 	at         time.Time
 	up         time.Duration // since the host's boot: a clock that nobody sets
@@ -73,8 +74,8 @@ func NewMeter() *Meter {
 		modes: map[int]map[string]float64{}, drops: places{}}
 }
 
-// Take gives what happened between the reading before and this one. False for the first, and for one that is not later than the one before: there is no
-// interval then. The reading is not kept.
+// Take gives what happened between the reading before and this one. False for the first, and for
+// one that is not later than the one before: there is no interval then. The reading is not kept.
 func (m *Meter) Take(r *sample.Reading) (report.TopReading, bool) {
 	seconds := r.Time.Sub(m.at).Seconds()
 	if m.up > 0 && r.SinceBoot > 0 {
@@ -107,7 +108,8 @@ func (m *Meter) Take(r *sample.Reading) (report.TopReading, bool) {
 		case g.known && m.clock > g.at:
 			g.take(max(p.Value-g.before, 0), m.clock-g.at, p.Value)
 		default:
-			// Counters begin with the sampler: what is new has counted since, but nobody knows in what time.
+			// Counters begin with the sampler: what is new has counted since, but nobody knows in
+			// what time.
 			g.take(0, 1, p.Value)
 		}
 		g.before, g.at, g.known = p.Value, m.clock, true
@@ -309,7 +311,8 @@ func (m *Meter) reading(r *sample.Reading, seconds float64) report.TopReading {
 	slices.SortFunc(out.Interfaces, func(a, b report.TopInterface) int { return natural(a.Name, b.Name) })
 	for number, c := range m.cpus {
 		one, times := *c, m.modes[number]
-		// The kernel's clock of processors ticks; a share is one of what it counted, not of our interval.
+		// The kernel's clock of processors ticks; a share is one of what it counted, not of our
+		// interval.
 		total := 0.0
 		for _, t := range times {
 			total += t
@@ -369,7 +372,8 @@ func natural(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// digits gives the number that character i of s is in, without zeros in front; empty: it is in none.
+// digits gives the number that character i of s is in, without zeros in front; empty: it is in
+// none.
 func digits(s string, i int) string {
 	digit := func(j int) bool { return j >= 0 && j < len(s) && '0' <= s[j] && s[j] <= '9' }
 	begin, end := i, i

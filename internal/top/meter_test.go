@@ -78,7 +78,8 @@ func find(t *testing.T, r report.TopReading, name string) report.TopInterface {
 	return r.Interfaces[at]
 }
 
-// TestMeter: counters become rates over the time that really went by, levels stay levels, and each arrives where it belongs.
+// TestMeter: counters become rates over the time that really went by, levels stay levels, and each
+// arrives where it belongs.
 func TestMeter(t *testing.T) {
 	h, m := newHost(), top.NewMeter()
 	moment := func(n float64) {
@@ -137,7 +138,8 @@ func TestMeter(t *testing.T) {
 	}
 }
 
-// TestMeterSeesNoSpike where something is new, is gone, comes back under the same name, or is read more seldom than the rest.
+// TestMeterSeesNoSpike where something is new, is gone, comes back under the same name, or is read
+// more seldom than the rest.
 func TestMeterSeesNoSpike(t *testing.T) {
 	h, m := newHost(), top.NewMeter()
 	h.set(t, 500, "interface_receive_bytes_total", "eth0")
@@ -180,7 +182,8 @@ func TestMeterSeesNoSpike(t *testing.T) {
 	}
 }
 
-// TestMovedBetween: of an interface that is open there are the counters that moved, and which processors served which of its interrupts.
+// TestMovedBetween: of an interface that is open there are the counters that moved, and which
+// processors served which of its interrupts.
 func TestMovedBetween(t *testing.T) {
 	counters := func(seconds int, rx, missed, other uint64) *hostmodel.Counters {
 		return &hostmodel.Counters{Time: reporttest.Noon.Add(time.Duration(seconds) * time.Second), Values: map[string]uint64{

@@ -57,7 +57,8 @@ func (s *State) paged(content []Line, width, height int) []Line {
 	return append(lines, append(foot, s.foot(width-foot.width())...))
 }
 
-// overview is the first page. What is short of room is cut in this order: processors, changes, findings, rows of the table.
+// overview is the first page. What is short of room is cut in this order: processors, changes,
+// findings, rows of the table.
 func (s *State) overview(width, height int) []Line {
 	lines := []Line{s.title()}
 	if s.shown == nil {
@@ -79,7 +80,8 @@ func (s *State) overview(width, height int) []Line {
 		room = height - len(lines)
 	}
 	found, latest, cpus := s.findingLines(width, s.age()), s.latestLines(width, 2), s.cpuTable(width, 4)
-	// The rows have what they need up to half of the room, then the parts below in the order of their worth.
+	// The rows have what they need up to half of the room, then the parts below in the order of
+	// their worth.
 	left := room - min(len(rows), max(room/2, 3), room)
 	take := func(part []Line, least int) []Line {
 		n := min(len(part), left)
@@ -356,7 +358,8 @@ func (s *State) row(i *report.TopInterface, columns []Column, name, width int, s
 	return l
 }
 
-// rest fills what a wide screen has left: the curve of what was carried, the places of drops, what the interface is.
+// rest fills what a wide screen has left: the curve of what was carried, the places of drops, what
+// the interface is.
 func (s *State) rest(i *report.TopInterface, width int) Line {
 	n := min(max(width/2, 10), 40)
 	if s.bare {

@@ -87,7 +87,8 @@ func (s *State) curves(i *report.TopInterface, width int) []Line {
 			l = l.add(0, right(short(c.packets), 7)).add(Dim, " p/s")
 		}
 		l = l.pad(30, 0)
-		// The same scale for both directions would hide the acknowledgements; each has its own, and its top is told.
+		// The same scale for both directions would hide the acknowledgements; each has its own, and
+		// its top is told.
 		l = l.add(c.look, s.glyphs.spark(c.values, room))
 		lines = append(lines, l)
 	}
@@ -251,7 +252,8 @@ func (s *State) processors(width int) []Line {
 	return lines
 }
 
-// verdicts is the page of all findings with their remedies, of all changes, and of what could not be read.
+// verdicts is the page of all findings with their remedies, of all changes, and of what could not
+// be read.
 func (s *State) verdicts(width int) []Line {
 	g := s.glyphs
 	lines := s.findingLines(width, s.age())

@@ -19,8 +19,9 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// How often the host is judged while the view is open, for how long it is watched for it, and what share of a processor that may cost: a host with many
-// interfaces is dear to read, and judged less often.
+// How often the host is judged while the view is open, for how long it is watched for it, and what
+// share of a processor that may cost: a host with many interfaces is dear to read, and judged less
+// often.
 const (
 	judgeEvery = 10 * time.Second
 	judgeFor   = 3 * time.Second
@@ -40,8 +41,8 @@ type Source struct {
 	NoState  error  // why that is not known; nil: it is
 }
 
-// readings takes a reading each interval and gives what happened in between, until ctx ends or give says false. A reading that comes late does not make
-// the next ones late.
+// readings takes a reading each interval and gives what happened in between, until ctx ends or give
+// says false. A reading that comes late does not make the next ones late.
 func (o Source) readings(ctx context.Context, sampler *sample.Sampler, give func(report.TopReading) bool) error {
 	meter := NewMeter()
 	tick := time.NewTicker(o.Interval)
@@ -102,7 +103,8 @@ func look() (*glance, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A host without interrupts by processor, or whose kernel keeps them to itself, still has counters.
+	// A host without interrupts by processor, or whose kernel keeps them to itself, still has
+	// counters.
 	cards, _ := (host.Root{}).CardInterrupts()
 	return &glance{c, cards}, nil
 }
@@ -188,7 +190,8 @@ func Run(ctx context.Context, t Terminal, begin Begin, source Source) error {
 
 func openSampler() (*sample.Sampler, error) { return sample.New(sample.Options{Tolerance: -1}) }
 
-// put adds a reading to a queue that nobody may have looked at for long. It never waits: the oldest goes.
+// put adds a reading to a queue that nobody may have looked at for long. It never waits: the oldest
+// goes.
 func put(queue chan report.TopReading, r report.TopReading) bool {
 	for {
 		select {
@@ -226,7 +229,8 @@ func processorTime() time.Duration {
 	return user + system
 }
 
-// counted reads the counters of the interface that is open, and nothing when none is: they are dear.
+// counted reads the counters of the interface that is open, and nothing when none is: they are
+// dear.
 func (o Source) counted(ctx context.Context, h *Handle) error {
 	tick := time.NewTicker(max(o.Interval, time.Second))
 	defer tick.Stop()

@@ -15,10 +15,12 @@ import (
 	"golang.org/x/term"
 )
 
-// framesPerSecond is how often the terminal is written to at most: as fast as keys should be seen to work, and no faster, because each look costs.
+// framesPerSecond is how often the terminal is written to at most: as fast as keys should be seen
+// to work, and no faster, because each look costs.
 const framesPerSecond = 10
 
-// screen joins a state to bubbletea. The text is laid out when something has come, and not each time that bubbletea asks.
+// screen joins a state to bubbletea. The text is laid out when something has come, and not each
+// time that bubbletea asks.
 type screen struct {
 	state         *State
 	colour        bool
@@ -99,7 +101,8 @@ type Handle struct {
 	panicked []string
 }
 
-// Change changes the state and has it drawn. It waits for a screen that is busy; false: the screen is gone.
+// Change changes the state and has it drawn. It waits for a screen that is busy; false: the screen
+// is gone.
 func (h *Handle) Change(change func(*State)) bool {
 	h.program.Send(change)
 	return h.ctx.Err() == nil
@@ -112,8 +115,9 @@ func (h *Handle) Watched() string {
 	return h.screen.watched
 }
 
-// run does work. Work that fails ends the screen. So does work that panics, and the panic goes on when the terminal is a person's again: a program that dies
-// at once would leave one that echoes no key.
+// run does work. Work that fails ends the screen. So does work that panics, and the panic goes on
+// when the terminal is a person's again: a program that dies at once would leave one that echoes no
+// key.
 func (h *Handle) run(work func(context.Context, *Handle) error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -136,8 +140,9 @@ const patience = 3 * time.Second
 
 var errStuck = errors.New("the terminal takes nothing more")
 
-// runUntil runs a program. When ctx ends and the terminal takes nothing, as at the other end of a dead connection, it is not waited for: its settings are put back,
-// and the screen is left as it is.
+// runUntil runs a program. When ctx ends and the terminal takes nothing, as at the other end of a
+// dead connection, it is not waited for: its settings are put back, and the screen is left as it
+// is.
 func runUntil(ctx context.Context, t Terminal, program *tea.Program) error {
 	var before *term.State
 	in, _ := t.In.(*os.File)
@@ -165,8 +170,9 @@ func runUntil(ctx context.Context, t Terminal, program *tea.Program) error {
 	return errStuck
 }
 
-// Show draws a state until the user leaves or ctx ends, both of which are no error; then the terminal is as it was. Each of works runs beside it, in a
-// goroutine of its own, and must return when its context ends.
+// Show draws a state until the user leaves or ctx ends, both of which are no error; then the
+// terminal is as it was. Each of works runs beside it, in a goroutine of its own, and must return
+// when its context ends.
 func Show(ctx context.Context, t Terminal, state *State, works ...func(context.Context, *Handle) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -167,7 +167,8 @@ func (p *pty) ended(status int) {
 	}
 }
 
-// TestTerminal: at a terminal the live view of this host takes the screen, obeys keys, follows the size, and gives all back.
+// TestTerminal: at a terminal the live view of this host takes the screen, obeys keys, follows the
+// size, and gives all back.
 func TestTerminal(t *testing.T) {
 	p := start(t, "live", 80, 24)
 	p.await("the first rates", has("linerate top", "INTERFACE", "IN b/s", "CPU ", "TCP ", "q quit", "lo "))
@@ -225,7 +226,8 @@ func TestTerminalIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestTerminalThatTakesNothing, as at the end of a connection that hangs, does not keep the program.
+// TestTerminalThatTakesNothing, as at the end of a connection that hangs, does not keep the
+// program.
 func TestTerminalThatTakesNothing(t *testing.T) {
 	p := start(t, "live", 120, 40)
 	p.await("the screen", has("INTERFACE", "q quit"))
@@ -262,7 +264,8 @@ func (p *pty) writing() bool {
 	return false
 }
 
-// vt is as much of a terminal (ECMA-48, xterm) as the live view needs. What it does not know it remembers.
+// vt is as much of a terminal (ECMA-48, xterm) as the live view needs. What it does not know it
+// remembers.
 type vt struct {
 	width, height int
 	cells         [][]rune

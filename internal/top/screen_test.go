@@ -12,7 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/top"
 )
 
-// screenOfTest is what this test binary does when a test starts it at a terminal: the live view of this host, or one that breaks.
+// screenOfTest is what this test binary does when a test starts it at a terminal: the live view of
+// this host, or one that breaks.
 func screenOfTest() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()

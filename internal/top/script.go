@@ -62,8 +62,9 @@ type Collected struct {
 // ErrNoInterface: there is no interface of that name.
 var ErrNoInterface = errors.New("no such interface")
 
-// Collect takes as many readings as were asked for, one at least, and judges the host meanwhile if there is time for it. each gets every reading as it comes and may
-// end it with an error. What was collected is given also with an error: a context that has ended most often.
+// Collect takes as many readings as were asked for, one at least, and judges the host meanwhile if
+// there is time for it. each gets every reading as it comes and may end it with an error. What was
+// collected is given also with an error: a context that has ended most often.
 func Collect(ctx context.Context, a Asked, source Source, each func(report.TopReading) error) (Collected, error) {
 	var c Collected
 	sampler, err := openSampler()
@@ -134,7 +135,8 @@ func (c Collected) Document(e report.Envelope) *report.TopDocument {
 	return d
 }
 
-// ASCII tells whether a terminal shows nothing else, by the locale in the environment (POSIX: the first that is set counts). Windows has no such variables.
+// ASCII tells whether a terminal shows nothing else, by the locale in the environment (POSIX: the
+// first that is set counts). Windows has no such variables.
 func ASCII(env func(string) string) bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := strings.ToLower(env(name)); v != "" {

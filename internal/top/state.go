@@ -136,7 +136,8 @@ func NewState(b Begin) *State {
 	return s
 }
 
-// Reading takes what happened in one more interval. A pause keeps what is shown, and not what is remembered.
+// Reading takes what happened in one more interval. A pause keeps what is shown, and not what is
+// remembered.
 func (s *State) Reading(r report.TopReading) {
 	s.last = &r
 	if !s.paused {
@@ -281,7 +282,8 @@ func (s *State) pause() {
 	}
 }
 
-// nextColumn sorts by another column. It begins in its own order: what was reversed for one is seldom meant for the next.
+// nextColumn sorts by another column. It begins in its own order: what was reversed for one is
+// seldom meant for the next.
 func (s *State) nextColumn(step int) {
 	names := columnNames()
 	at := slices.Index(names, s.sort)
@@ -309,7 +311,8 @@ func (s *State) typeFilter(key string) {
 	}
 }
 
-// selected is the row that is marked; nil: there is none. A row that is gone is replaced by the first.
+// selected is the row that is marked; nil: there is none. A row that is gone is replaced by the
+// first.
 func (s *State) selected() *report.TopInterface {
 	rows := s.rows()
 	if len(rows) == 0 {

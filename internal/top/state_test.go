@@ -146,7 +146,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestSelectionStays in sight in a table that is longer than the screen, and falls back to the first row when its interface is gone.
+// TestSelectionStays in sight in a table that is longer than the screen, and falls back to the
+// first row when its interface is gone.
 func TestSelectionStays(t *testing.T) {
 	s := top.NewState(top.Begin{Interval: time.Second, Sort: "name"})
 	r := report.TopReading{Time: reporttest.Noon}

@@ -12,11 +12,13 @@ import (
 )
 
 const (
-	// A look at whether all of an amount is there comes after half the time that the rest will take, so that some ten of them find the end within
-	// shortestLook, which is 1 % of what 25 MB take at 10 Gb/s.
+	// A look at whether all of an amount is there comes after half the time that the rest will
+	// take, so that some ten of them find the end within shortestLook, which is 1 % of what 25 MB
+	// take at 10 Gb/s.
 	shortestLook = 200 * time.Microsecond
 	longestLook  = 10 * time.Millisecond
-	// shortAmount is a time of an amount in which the two ends' opening their windows one after the other is no small part.
+	// shortAmount is a time of an amount in which the two ends' opening their windows one after the
+	// other is no small part.
 	shortAmount = 10 * shortestLook
 	// drainStep is how often the end of a udp test is looked for.
 	drainStep = 10 * time.Millisecond
@@ -31,7 +33,8 @@ func (c *conductor) sends() bool {
 	return c.near && c.spec.Direction != Down || !c.near && c.spec.Direction != Up
 }
 
-// windowOver tells at now whether the measured window has done its work: its time is over, or all of an amount is where it belongs.
+// windowOver tells at now whether the measured window has done its work: its time is over, or all
+// of an amount is where it belongs.
 func (c *conductor) windowOver(now time.Duration) bool {
 	switch {
 	case now >= c.window.open.at+c.spec.Duration:
@@ -47,7 +50,8 @@ func (c *conductor) windowOver(now time.Duration) bool {
 	return (!c.receives() || c.window.full > 0) && (!c.sends() || c.peerFull)
 }
 
-// cutShort ends the measured window of both sides now, as if no longer one had been asked for. Before it there is nothing to keep.
+// cutShort ends the measured window of both sides now, as if no longer one had been asked for.
+// Before it there is nothing to keep.
 func (c *conductor) cutShort() error {
 	c.curtail = nil
 	switch c.phase.Is() {
@@ -82,8 +86,8 @@ func (c *conductor) look(now time.Duration) {
 	c.nextLook = r.at + max(shortestLook, wait)
 }
 
-// drain follows what is still under way after the window has closed. Streams have nothing of the kind: what has not arrived in time does not
-// count.
+// drain follows what is still under way after the window has closed. Streams have nothing of the
+// kind: what has not arrived in time does not count.
 func (c *conductor) drain(now time.Duration) {
 	if c.over {
 		return
@@ -108,9 +112,11 @@ func (c *conductor) tellSent() bool {
 	return c.told
 }
 
-// exceeded tells when the other side moves more than this host allows, whatever its Spec has promised; only the far side is set limits.
+// exceeded tells when the other side moves more than this host allows, whatever its Spec has
+// promised; only the far side is set limits.
 func (c *conductor) exceeded(r reading) error {
-	// The purse comes first: whose budget is used up gets to read that, and not the bound that follows from what was left of it.
+	// The purse comes first: whose budget is used up gets to read that, and not the bound that
+	// follows from what was left of it.
 	if err := c.charge(r); err != nil {
 		return fmt.Errorf("%w: %w", errRefusing, err)
 	}
@@ -118,7 +124,8 @@ func (c *conductor) exceeded(r reading) error {
 	if most := c.limits.MaxBytes; most > 0 && moved > most {
 		return fmt.Errorf("%w: more than the %d bytes this host allows", errRefusing, most)
 	}
-	// A second's worth may come at once, since buffers on the way fill and empty, and headers of others are no payload of the test.
+	// A second's worth may come at once, since buffers on the way fill and empty, and headers of
+	// others are no payload of the test.
 	if most := c.limits.MaxBitsPerSecond; most > 0 && c.spec.Bulk() && float64(moved)*8 > most*1.1*(r.at.Seconds()+1) {
 		return fmt.Errorf("%w: more than the %v this host allows", errRefusing, unit.BitRate(most))
 	}
@@ -128,7 +135,8 @@ func (c *conductor) exceeded(r reading) error {
 	return nil
 }
 
-// charge hands on what was moved since it was last called. Transactions count with the payload of both messages.
+// charge hands on what was moved since it was last called. Transactions count with the payload of
+// both messages.
 func (c *conductor) charge(r reading) error {
 	if c.spend == nil {
 		return nil
@@ -140,11 +148,12 @@ func (c *conductor) charge(r reading) error {
 	return c.spend(n)
 }
 
-// settleUp charges what was moved since the last look, however the test ended: a near side that stops early, again and again, would else move much for
-// nothing. It is too late to end the test for it, so an error is of no consequence here; the next test meets it.
+// settleUp charges what was moved since the last look, however the test ended: a near side that
+// stops early, again and again, would else move much for nothing. It is too late to end the test
+// for it, so an error is of no consequence here; the next test meets it.
 //
-// It comes after [conductor.halt], as what a call was still moving is in no count before the call returns. The connections are closed by then, so what came in is
-// that of the last reading.
+// It comes after [conductor.halt], as what a call was still moving is in no count before the call
+// returns. The connections are closed by then, so what came in is that of the last reading.
 func (c *conductor) settleUp() {
 	if c.spend == nil {
 		return
@@ -180,7 +189,8 @@ func placeOf(s Spec, w *engine.Worker, index int, near bool, allowed []int) int 
 
 // threads lets many streams share threads, and tells how many threads the workers need.
 func (c *conductor) threads() int {
-	// The senders of an amount start one by one, when the window opens; those of a shared thread start together.
+	// The senders of an amount start one by one, when the window opens; those of a shared thread
+	// start together.
 	if c.spec.Test != Stream || c.spec.Bytes > 0 {
 		return len(c.workers)
 	}

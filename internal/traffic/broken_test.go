@@ -53,7 +53,8 @@ func (s script) expect(typ string) wire.Message {
 	}
 }
 
-// swallow reads the control channel until it ends, as a process that hangs still has a kernel that receives.
+// swallow reads the control channel until it ends, as a process that hangs still has a kernel that
+// receives.
 func (s script) swallow() {
 	for {
 		if _, err := s.control.Receive(s.t.Context()); err != nil {
@@ -62,7 +63,8 @@ func (s script) swallow() {
 	}
 }
 
-// playFar runs a scripted far side up to test.go, with all data connections open and nobody at them.
+// playFar runs a scripted far side up to test.go, with all data connections open and nobody at
+// them.
 func (w *world) playFar(t *testing.T, spec Spec, then func(script, []*net.TCPConn)) <-chan struct{} {
 	t.Helper()
 	spec, err := spec.Normalize()
@@ -158,7 +160,8 @@ func TestFarEndBreaks(t *testing.T) {
 	}
 }
 
-// TestStalledStreamEndsOnTime has a far receiver that never reads, so the sender sleeps in write for the whole test.
+// TestStalledStreamEndsOnTime has a far receiver that never reads, so the sender sleeps in write
+// for the whole test.
 func TestStalledStreamEndsOnTime(t *testing.T) {
 	w := newWorld(t)
 	spec := shortSpec(Stream)
@@ -393,7 +396,8 @@ func TestHelloGoesUnheard(t *testing.T) {
 	}
 }
 
-// TestStrangersGetNothing sends hellos with a wrong token, and from a wrong address, to a far side that waits for some.
+// TestStrangersGetNothing sends hellos with a wrong token, and from a wrong address, to a far side
+// that waits for some.
 func TestStrangersGetNothing(t *testing.T) {
 	onlyLinux(t)
 	w := newWorld(t)

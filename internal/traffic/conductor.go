@@ -17,17 +17,19 @@ import (
 )
 
 const (
-	// binLength is the step of the receive series that the steady state is found in, and of the samples of struct tcp_info. A sample is one
-	// getsockopt per connection; with 128 of them every 50 ms that is 2560 calls a second, well under one per cent of a CPU.
+	// binLength is the step of the receive series that the steady state is found in, and of the
+	// samples of struct tcp_info. A sample is one getsockopt per connection; with 128 of them every
+	// 50 ms that is 2560 calls a second, well under one per cent of a CPU.
 	binLength = 50 * time.Millisecond
-	// crowding is what every worker adds to the silence that is no end: with thousands of threads on a few CPUs the two conductors wait for each of
-	// them, here and there.
+	// crowding is what every worker adds to the silence that is no end: with thousands of threads
+	// on a few CPUs the two conductors wait for each of them, here and there.
 	crowding = 20 * time.Millisecond
 	// shortestPart keeps a rest of an interval that is only rounding from being reported as one.
 	shortestPart = 5 * time.Millisecond
 )
 
-// part is one interval as one side saw it; parts of both sides with the same Measured and Index belong together.
+// part is one interval as one side saw it; parts of both sides with the same Measured and Index
+// belong together.
 type part struct {
 	Measured     bool    `json:"measured"` // false: warm-up
 	Index        int     `json:"index"`    // from 0 in the warm-up and again in the measured window
@@ -41,7 +43,8 @@ type part struct {
 	Probes       int64   `json:"probes,omitempty"`          // answered pings beside the test
 	ProbeSum     float64 `json:"probe_sum_seconds,omitempty"`
 
-	// What the kernel says of the connections that send from here: times and shares are means over them, the others sums.
+	// What the kernel says of the connections that send from here: times and shares are means over
+	// them, the others sums.
 	RTT           float64 `json:"rtt_seconds,omitempty"` // smoothed
 	RTTVar        float64 `json:"rtt_variation_seconds,omitempty"`
 	Cwnd          float64 `json:"cwnd_bytes,omitempty"`
@@ -52,7 +55,8 @@ type part struct {
 	Retransmits   uint64  `json:"retransmits_total,omitempty"`
 }
 
-// plausible tells whether an interval of the other side can be; the figures of one that cannot would make infinities of rates.
+// plausible tells whether an interval of the other side can be; the figures of one that cannot
+// would make infinities of rates.
 func (p part) plausible() bool {
 	const most = 1e18 // of anything, in any unit
 	for _, f := range []float64{
@@ -87,7 +91,8 @@ type window struct {
 	after      *host.Counters
 }
 
-// conductor runs one side of a test. One goroutine owns it; the workers share only their tallies and the phase.
+// conductor runs one side of a test. One goroutine owns it; the workers share only their tallies
+// and the phase.
 type conductor struct {
 	spec    Spec
 	near    bool
@@ -105,12 +110,13 @@ type conductor struct {
 	charged int64              // bytes that spend was told of
 	started []bool             // by worker
 
-	base      time.Time
-	first     reading // before anything moved
-	last      reading // edge of the running interval
-	parting   reading // when the workers were told to stop
-	binEdge   reading
-	series    []float64      // receive rate or transaction rate per bin, since the start or, once measured, since the mark
+	base    time.Time
+	first   reading // before anything moved
+	last    reading // edge of the running interval
+	parting reading // when the workers were told to stop
+	binEdge reading
+	// receive rate or transaction rate per bin, since the start or, once measured, since the mark
+	series    []float64
 	flows     []tcpinfo.Flow // by worker
 	parts     []part
 	onPart    func(part) // own interim results
@@ -121,18 +127,20 @@ type conductor struct {
 	farSteady bool
 	marked    bool // near: test.mark went out
 	markedAt  time.Duration
-	goodbye   func() // near: tells the other side that the test is over, before the connections end; nil: nothing to tell
-	farDone   bool
-	peerFull  bool            // of an amount: the other side has all that this one sends
-	curtail   <-chan struct{} // near: closed when the measured window shall end at once
-	over      bool            // this side's window is closed and everything of it counted
-	farParts  func(part)      // near: the other side's interim results
-	heard     time.Duration
-	nextBeat  time.Duration
-	nextBin   time.Duration
-	nextPart  time.Duration
-	nextLook  time.Duration // at whether all of an amount is there
-	warnings  []string
+	// near: tells the other side that the test is over, before the connections end; nil: nothing to
+	// tell
+	goodbye  func()
+	farDone  bool
+	peerFull bool            // of an amount: the other side has all that this one sends
+	curtail  <-chan struct{} // near: closed when the measured window shall end at once
+	over     bool            // this side's window is closed and everything of it counted
+	farParts func(part)      // near: the other side's interim results
+	heard    time.Duration
+	nextBeat time.Duration
+	nextBin  time.Duration
+	nextPart time.Duration
+	nextLook time.Duration // at whether all of an amount is there
+	warnings []string
 }
 
 func newConductor(spec Spec, near bool, s *channel.Session, sample func() (*host.Counters, error), side cast, p *engine.Phase) *conductor {
@@ -144,11 +152,13 @@ func newConductor(spec Spec, near bool, s *channel.Session, sample func() (*host
 	}
 }
 
-// run starts the workers and conducts until both windows are over: the near side returns nil when it is time to stop, the far side when
-// it was told to. However it returns, all workers have ended and their connections are closed.
+// run starts the workers and conducts until both windows are over: the near side returns nil when
+// it is time to stop, the far side when it was told to. However it returns, all workers have ended
+// and their connections are closed.
 func (c *conductor) run(ctx context.Context) error {
-	// Before the workers start: each would otherwise wait for a logical processor in its first system call already. halt runs before
-	// the processors go back, because deferred calls run last in first out.
+	// Before the workers start: each would otherwise wait for a logical processor in its first
+	// system call already. halt runs before the processors go back, because deferred calls run last
+	// in first out.
 	defer engine.LendProcessors(c.threads())()
 	defer c.settleUp()
 	defer c.halt()
@@ -156,7 +166,8 @@ func (c *conductor) run(ctx context.Context) error {
 		defer c.goodbye() // first of all: a connection that ends without a word before looks like a failure
 	}
 	c.base = time.Now()
-	// What the kernel counted before, such as the first bytes of a data connection that say whose it is, is in no interval.
+	// What the kernel counted before, such as the first bytes of a data connection that say whose
+	// it is, is in no interval.
 	c.first = c.read()
 	c.last, c.binEdge = c.first, c.first
 	c.nextBeat, c.nextBin, c.nextPart = c.session.Timing.Beat, binLength, c.spec.Interval
@@ -195,12 +206,14 @@ func (c *conductor) run(ctx context.Context) error {
 // halt takes a last reading, stops the workers, wakes the sleeping ones and waits for all.
 func (c *conductor) halt() {
 	c.parting = c.read()
-	// The phase first: a worker that is woken finds the test over and takes the end of its connection for no failure.
+	// The phase first: a worker that is woken finds the test over and takes the end of its
+	// connection for no failure.
 	c.phase.Set(engine.Stopped)
 	for _, w := range c.workers {
 		w.Wake()
 	}
-	// Closing only when the thread has ended: a descriptor that is closed under a blocked call may be given to somebody else before the call returns.
+	// Closing only when the thread has ended: a descriptor that is closed under a blocked call may
+	// be given to somebody else before the call returns.
 	for i, w := range c.workers {
 		if c.started[i] {
 			<-w.Done()
@@ -209,8 +222,8 @@ func (c *conductor) halt() {
 	}
 }
 
-// held tells whether worker i waits for the window to open: what it sends belongs to the window to the last byte or packet, and the other side
-// has read its counters by then.
+// held tells whether worker i waits for the window to open: what it sends belongs to the window to
+// the last byte or packet, and the other side has read its counters by then.
 func (c *conductor) held(i int) bool {
 	return c.workers[i].Role == engine.Sender && (c.spec.Bytes > 0 || c.udp != nil && c.spec.WarmUp == 0)
 }
@@ -237,7 +250,8 @@ func (c *conductor) start(which func(i int) bool) {
 
 func (c *conductor) now() time.Duration { return time.Since(c.base) }
 
-// settled tells whether the workers that end by themselves have: a pinger waits for its last answers.
+// settled tells whether the workers that end by themselves have: a pinger waits for its last
+// answers.
 func (c *conductor) settled() bool {
 	for _, w := range c.workers {
 		if w.Role != engine.Pinger {
@@ -252,7 +266,8 @@ func (c *conductor) settled() bool {
 	return true
 }
 
-// explain waits a moment for the other side's own account of a connection that broke: "connection reset" is only its shadow.
+// explain waits a moment for the other side's own account of a connection that broke: "connection
+// reset" is only its shadow.
 func (c *conductor) explain(ctx context.Context, broken error) error {
 	patient := time.NewTimer(c.session.Timing.Grace / 4)
 	defer patient.Stop()
@@ -289,7 +304,8 @@ func (c *conductor) handle(m wire.Message) (over bool, err error) {
 		c.farSteady = true
 	case m.Type == channel.Done && c.near:
 		c.farDone = true
-	// The phase is part of each rule: a second mark would open the window anew and throw away what was measured.
+	// The phase is part of each rule: a second mark would open the window anew and throw away what
+	// was measured.
 	case m.Type == channel.Mark && !c.near && c.phase.Is() == engine.Warm:
 		c.window.before = c.counters()
 		c.open()
@@ -344,7 +360,8 @@ func (c *conductor) wakeAt() time.Duration {
 func (c *conductor) tick(now time.Duration) error {
 	if now >= c.nextBeat {
 		c.nextBeat = now + c.session.Timing.Beat
-		// A beat that finds 64 messages waiting is not missed: the channel is what is slow, and they are signs of life too.
+		// A beat that finds 64 messages waiting is not missed: the channel is what is slow, and
+		// they are signs of life too.
 		c.session.TryPost(channel.Beat, nil)
 		if quiet := now - c.heard; quiet > c.session.Timing.Silence+Silence(c.spec)+time.Duration(len(c.workers))*crowding {
 			return fmt.Errorf("%w: silent for %v", ErrPeerGone, quiet.Round(time.Millisecond))
@@ -359,8 +376,9 @@ func (c *conductor) tick(now time.Duration) error {
 	switch c.phase.Is() {
 	case engine.Warm:
 		if c.near && !c.marked && c.warmEnough(now) {
-			// The far side reads its counters and opens its window before it answers, and this side has read its own before it asks: whoever
-			// receives, its counters are older than the first packet of the window.
+			// The far side reads its counters and opens its window before it answers, and this side
+			// has read its own before it asks: whoever receives, its counters are older than the
+			// first packet of the window.
 			c.marked, c.markedAt = true, now
 			c.window.before = c.counters()
 			c.session.Post(channel.Mark, nil)
@@ -377,7 +395,8 @@ func (c *conductor) tick(now time.Duration) error {
 		return nil
 	}
 	if now >= c.nextPart {
-		// From the last edge that was due, not from now: being late once does not shift all later intervals.
+		// From the last edge that was due, not from now: being late once does not shift all later
+		// intervals.
 		c.nextPart += c.spec.Interval
 		c.cut(c.read(), c.phase.Is() == engine.Measured)
 	}
@@ -405,8 +424,9 @@ func (c *conductor) warn(format string, args ...any) {
 
 // read takes a reading of every connection and sums the tallies at this moment.
 func (c *conductor) read() reading {
-	// The tallies are read one after the other while they grow. With a reading per 50 ms at the least, the microseconds between the
-	// first and the last of them are less than the noise of the clock's own edges.
+	// The tallies are read one after the other while they grow. With a reading per 50 ms at the
+	// least, the microseconds between the first and the last of them are less than the noise of the
+	// clock's own edges.
 	r := reading{at: c.now()}
 	inWindow := c.phase.Is() == engine.Measured
 	for i, w := range c.workers {
@@ -438,8 +458,9 @@ func (c *conductor) read() reading {
 	return r
 }
 
-// received is the payload that worker i has received. The kernel's count is the truer one: data that arrived but were not read yet are in it.
-// Of an amount, though, every byte that is read counts, and the kernel began to count before.
+// received is the payload that worker i has received. The kernel's count is the truer one: data
+// that arrived but were not read yet are in it. Of an amount, though, every byte that is read
+// counts, and the kernel began to count before.
 func (c *conductor) received(i int) int64 {
 	if f := &c.flows[i]; c.spec.Bytes == 0 && f.TellsReceived() {
 		return int64(f.Last.BytesReceived)
@@ -456,7 +477,8 @@ func (c *conductor) bin() error {
 	if c.phase.Is() > engine.Measured {
 		return nil
 	}
-	// Divided by the time that really passed: on a busy machine the conductor wakes late, and a bin of 80 ms is no peak.
+	// Divided by the time that really passed: on a busy machine the conductor wakes late, and a bin
+	// of 80 ms is no peak.
 	elapsed := (r.at - c.binEdge.at).Seconds()
 	if elapsed <= 0 {
 		return nil
@@ -518,13 +540,13 @@ func (c *conductor) cut(r reading, inWindow bool) {
 	c.onPart(p)
 }
 
-// open begins the measured window. The host's counters were read before and the own tallies come last, so that the counters cover at least
-// the window.
+// open begins the measured window. The host's counters were read before and the own tallies come
+// last, so that the counters cover at least the window.
 func (c *conductor) open() {
 	c.cut(c.read(), false)
 	c.index, c.series = 0, c.series[:0]
-	// From the change of the phase on, requesters and pingers record into their histograms and senders flag their datagrams; between it and the
-	// reading lie microseconds.
+	// From the change of the phase on, requesters and pingers record into their histograms and
+	// senders flag their datagrams; between it and the reading lie microseconds.
 	c.phase.Set(engine.Measured)
 	c.window.open = c.read()
 	for i := range c.flows {
@@ -562,7 +584,8 @@ func (c *conductor) finish() {
 	}
 }
 
-// counters reads the host's counters; without them the test still has a result, so a failure is a warning.
+// counters reads the host's counters; without them the test still has a result, so a failure is a
+// warning.
 func (c *conductor) counters() *host.Counters {
 	if c.sample == nil {
 		return nil

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestCurtail ends tests of a minute within their measured window: the result holds what was measured until then, says so, and the channel is in step.
+// TestCurtail ends tests of a minute within their measured window: the result holds what was
+// measured until then, says so, and the channel is in step.
 func TestCurtail(t *testing.T) {
 	amount := shortSpec(Stream)
 	amount.Bytes, amount.RateBitsPerSec = 1<<40, 1e8
@@ -53,7 +54,8 @@ func TestCurtail(t *testing.T) {
 	}
 }
 
-// TestCurtailBeforeTheWindow ends a test that has measured nothing yet: in its warm-up, and before it was accepted.
+// TestCurtailBeforeTheWindow ends a test that has measured nothing yet: in its warm-up, and before
+// it was accepted.
 func TestCurtailBeforeTheWindow(t *testing.T) {
 	w := newWorld(t)
 	spec := shortSpec(Stream)
@@ -68,7 +70,8 @@ func TestCurtailBeforeTheWindow(t *testing.T) {
 	if err := <-done; err == nil {
 		t.Error("the far side thinks that the test came to its end")
 	}
-	// Nobody serves: the near side waits for an answer, and ends at once as the channel is closed already.
+	// Nobody serves: the near side waits for an answer, and ends at once as the channel is closed
+	// already.
 	w = newWorld(t)
 	w.link.Curtail = curtail
 	if _, err := Run(t.Context(), w.link, spec, nil); !errors.Is(err, context.Canceled) {

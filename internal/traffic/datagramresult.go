@@ -28,7 +28,8 @@ type udpReceived struct {
 	Batch       string  `json:"batch,omitempty"`
 }
 
-// accountOf is what x has come to, as it travels; nil where this side does not send, or not receive.
+// accountOf is what x has come to, as it travels; nil where this side does not send, or not
+// receive.
 func accountOf(x *datagram.Exchange) (*udpSent, *udpReceived) {
 	s, r := x.Totals()
 	var sent *udpSent
@@ -52,8 +53,8 @@ func accountOf(x *datagram.Exchange) (*udpSent, *udpReceived) {
 
 // datagrams fills in what became of the datagrams of both directions.
 func (r *Result) datagrams(spec Spec, near, far resultBody) {
-	// Not more than the receiving end's time: what queues on the way held back came after the sender's window. Not less than the window either, which a
-	// test of few packets does not fill.
+	// Not more than the receiving end's time: what queues on the way held back came after the
+	// sender's window. Not less than the window either, which a test of few packets does not fill.
 	timed := func(sender resultBody, got *udpReceived) (bytes int64, seconds float64) {
 		if got == nil {
 			return 0, 0
@@ -177,6 +178,6 @@ func (r *Result) pace(spec Spec, near, far resultBody) {
 	}
 }
 
-// leastKept is the share of a rate below which the result is not what was asked for. A few per cent go by the ends of a short window, where one more
-// or less of few datagrams counts.
+// leastKept is the share of a rate below which the result is not what was asked for. A few per cent
+// go by the ends of a short window, where one more or less of few datagrams counts.
 const leastKept = 0.95

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// helloEvery is how often a near socket says hello until it is heard. A round trip that takes longer costs some hellos more, no harm done.
+	// helloEvery is how often a near socket says hello until it is heard. A round trip that takes
+	// longer costs some hellos more, no harm done.
 	helloEvery = 100 * time.Millisecond
 	// helloThreads bounds how many sockets say hello at the same time: each wait holds a thread.
 	helloThreads = 32
@@ -32,7 +33,8 @@ func socketOptions(s Spec, index int, near bool) datagram.SocketOptions {
 	return o
 }
 
-// sendOptions share rate and amount among the streams of a direction: what does not divide goes to the first ones.
+// sendOptions share rate and amount among the streams of a direction: what does not divide goes to
+// the first ones.
 func sendOptions(s Spec, index int) datagram.SendOptions {
 	n := int64(s.Streams)
 	o := datagram.SendOptions{
@@ -48,7 +50,8 @@ func sendOptions(s Spec, index int) datagram.SendOptions {
 	return o
 }
 
-// newDatagramWorkers makes the workers of one side on sockets; when it fails they stay the caller's.
+// newDatagramWorkers makes the workers of one side on sockets; when it fails they stay the
+// caller's.
 func newDatagramWorkers(spec Spec, p *engine.Phase, sockets []*datagram.Socket, near bool) ([]*engine.Worker, []datagram.Port, error) {
 	workers, ports := make([]*engine.Worker, len(sockets)), make([]datagram.Port, len(sockets))
 	for i, socket := range sockets {
@@ -77,8 +80,9 @@ func closeSockets(sockets []*datagram.Socket) {
 	}
 }
 
-// sayHello opens the near sockets and proves their addresses to the far side, which answers each hello from the socket that will carry the stream.
-// Every router and firewall on the way has then seen packets in both directions.
+// sayHello opens the near sockets and proves their addresses to the far side, which answers each
+// hello from the socket that will carry the stream. Every router and firewall on the way has then
+// seen packets in both directions.
 func (l Link) sayHello(ctx context.Context, spec Spec, to netip.AddrPort, token echo.Token) ([]*datagram.Socket, error) {
 	sockets, errs := make([]*datagram.Socket, spec.Sockets()), make([]error, spec.Sockets())
 	ctx, cancel := context.WithCancel(ctx)
@@ -118,7 +122,8 @@ func hello(ctx context.Context, s *datagram.Socket, token echo.Token, index int)
 			}
 			return fmt.Errorf("%w to %d packets: does every firewall between let udp port %d of %s pass?", ErrNoAnswer, said, s.RemoteAddr().Port(), s.RemoteAddr().Addr())
 		}
-		// What could not be sent, or what the network says of an earlier packet, is lost like any other.
+		// What could not be sent, or what the network says of an earlier packet, is lost like any
+		// other.
 		_ = s.Send(out[:])
 		for until := time.Now().Add(helloEvery); ; {
 			n, err := s.Receive(in[:], time.Until(until))
@@ -137,8 +142,9 @@ func hello(ctx context.Context, s *datagram.Socket, token echo.Token, index int)
 	}
 }
 
-// hearHellos takes in the sockets of the far side: one for each near end that has proved its address, on the port of the echo server. It
-// answers hellos until stop is called, because an answer can be lost; stop waits until nobody reads from the sockets any more.
+// hearHellos takes in the sockets of the far side: one for each near end that has proved its
+// address, on the port of the echo server. It answers hellos until stop is called, because an
+// answer can be lost; stop waits until nobody reads from the sockets any more.
 func (r *Responder) hearHellos(ctx context.Context, s *channel.Session, spec Spec, token echo.Token) (sockets []*datagram.Socket, stop func(), err error) {
 	expected, err := r.Echo.Expect(token, spec.Sockets())
 	if err != nil {
@@ -209,7 +215,8 @@ func (g *greeter) start(token echo.Token) (stop func()) {
 	}
 }
 
-// add answers the hello that the echo server has heard, and those that will come on the socket itself.
+// add answers the hello that the echo server has heard, and those that will come on the socket
+// itself.
 func (g *greeter) add(s *datagram.Socket, index int) {
 	g.answer(s, index)
 	g.mu.Lock()

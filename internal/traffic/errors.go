@@ -12,7 +12,8 @@ var (
 	ErrBadSpec = plan.ErrBadSpec
 	// ErrRefused is a Spec that the far side does not want to run; the text is its reason.
 	ErrRefused = channel.ErrRefused
-	// ErrPeerGone is a far or near side that went away in the middle of a test; the same value as the channel's own.
+	// ErrPeerGone is a far or near side that went away in the middle of a test; the same value as
+	// the channel's own.
 	ErrPeerGone = channel.ErrPeerGone
 	// ErrFar is a test that broke on the far side; the text is its reason.
 	ErrFar = channel.ErrFar

@@ -10,8 +10,9 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// Thresholds of the warnings about the bench itself. Two per cent of steal already moves a throughput by more than the effects that are looked
-// for, and a CPU that idled for less than two per cent of the window had no room left.
+// Thresholds of the warnings about the bench itself. Two per cent of steal already moves a
+// throughput by more than the effects that are looked for, and a CPU that idled for less than two
+// per cent of the window had no room left.
 const (
 	maxStealShare = 0.02 // of the time of all CPUs
 	minIdleShare  = 0.02 // of one CPU: below it the CPU may be what was measured
@@ -23,7 +24,8 @@ func (c *conductor) end(name string) End {
 	if c.window.before != nil && c.window.after != nil {
 		d := host.Sub(c.window.before, c.window.after)
 		e.CPUs = d.CPUs
-		// The counters are read around the window, on a busy host well around it. What they say of the time outside is taken off.
+		// The counters are read around the window, on a busy host well around it. What they say of
+		// the time outside is taken off.
 		share := 1.0
 		if inside := (c.window.shut.at - c.window.open.at).Seconds(); inside > 0 && d.Seconds > inside {
 			share = inside / d.Seconds
@@ -48,8 +50,8 @@ func (c *conductor) end(name string) End {
 	return e
 }
 
-// spend fills in the time that all CPUs together spent on anything but idling, by class; steal is time that this host did not get. Share is
-// how much of it counts.
+// spend fills in the time that all CPUs together spent on anything but idling, by class; steal is
+// time that this host did not get. Share is how much of it counts.
 func (e *End) spend(cpus []host.CPUTimes, share float64) {
 	var all host.CPUTimes
 	for _, c := range cpus {
@@ -96,7 +98,8 @@ func (c *conductor) doubts(e End, name string) []string {
 	return append(out, c.unsteady(name)...)
 }
 
-// unsteady looks at the series of the measured window in steps of half a second and more, where the jitter of single bins averages out.
+// unsteady looks at the series of the measured window in steps of half a second and more, where the
+// jitter of single bins averages out.
 func (c *conductor) unsteady(name string) []string {
 	const step, fewest = 10, 5
 	if c.spec.Test == Ping || len(c.series) < step*fewest || stats.Mean(c.series) == 0 {

@@ -17,31 +17,36 @@ import (
 
 // Responder is what the far side of a test has. It serves one test at a time.
 type Responder struct {
-	Control  Control
-	Accept   func(ctx context.Context) (conn *net.TCPConn, index int, err error) // next data connection of this test; not called for ping
-	Sample   func() (*host.Counters, error)                                      // counters of this host; nil: none
-	HostName string                                                              // of this host
+	Control Control
+	// next data connection of this test; not called for ping
+	Accept   func(ctx context.Context) (conn *net.TCPConn, index int, err error)
+	Sample   func() (*host.Counters, error) // counters of this host; nil: none
+	HostName string                         // of this host
 	Limits   Limits
 	Echo     *echo.Server // answers UDP pings; nil: ICMP only
 	PeerIP   string       // of the near host; the only address that Echo answers. Empty: ICMP only
-	// Spend is told the payload bytes that were moved since it was last told, sent and received together; its error ends the test and is the reason that
-	// the near side reads. Answers to pings are not in it. Nil: nobody counts.
+	// Spend is told the payload bytes that were moved since it was last told, sent and received
+	// together; its error ends the test and is the reason that the near side reads. Answers to
+	// pings are not in it. Nil: nobody counts.
 	Spend func(bytes int64) error
 
 	timing *channel.Timing // tests only; nil: that of every real test
 }
 
-// Respond plays the far side of one test, from the message that the near side sent with [MsgStart] on, whose Spec the caller hands over. When it
-// returns, its last message is sent and the near side's last one is read, so the channel is ready for the next test, unless the
-// error is [ErrPeerGone]. A test that the near side stopped early is an error as well, but not [ErrPeerGone].
+// Respond plays the far side of one test, from the message that the near side sent with [MsgStart]
+// on, whose Spec the caller hands over. When it returns, its last message is sent and the near
+// side's last one is read, so the channel is ready for the next test, unless the error is
+// [ErrPeerGone]. A test that the near side stopped early is an error as well, but not
+// [ErrPeerGone].
 func (r *Responder) Respond(ctx context.Context, spec Spec) error {
 	t := channel.Patience
 	if r.timing != nil {
 		t = *r.timing
 	}
 	spec, err := spec.Normalize()
-	// The watchdog is over everything, whatever the other side says or leaves unsaid: a near side that only beats cannot keep the one place
-	// for tests, nor the threads and connections of this one.
+	// The watchdog is over everything, whatever the other side says or leaves unsaid: a near side
+	// that only beats cannot keep the one place for tests, nor the threads and connections of this
+	// one.
 	limit := 2 * t.Setup
 	if err == nil {
 		limit = longest(spec, t)
@@ -62,7 +67,8 @@ func (r *Responder) Respond(ctx context.Context, spec Spec) error {
 		s.Post(channel.Result, body)
 		return nil
 	}
-	// The near side answers every error with a stop. Without waiting for it, it would be the first message of the next test.
+	// The near side answers every error with a stop. Without waiting for it, it would be the first
+	// message of the next test.
 	s.Post(channel.Error, channel.ErrorBody{Message: plainReason(err), Refused: refused})
 	if !errors.Is(err, channel.ErrStopped) {
 		s.Farewell(channel.Stop)
@@ -142,7 +148,8 @@ func (r *Responder) play(ctx context.Context, s *channel.Session, spec Spec) (re
 	return c.body(r.HostName), nil
 }
 
-// admitEchoes lets the echo server answer the near host for the time of the test, where the test may need it.
+// admitEchoes lets the echo server answer the near host for the time of the test, where the test
+// may need it.
 func (r *Responder) admitEchoes(spec Spec, t channel.Timing) (accepted acceptBody, revoke func(), err error) {
 	revoke = func() {}
 	if spec.Test != Ping && spec.Test != UDP && spec.Test != MTU && spec.ProbeGap == 0 {
@@ -156,7 +163,8 @@ func (r *Responder) admitEchoes(spec Spec, t channel.Timing) (accepted acceptBod
 	default:
 		return accepted, revoke, nil // the kernel may answer pings
 	}
-	// For this address only, which the control channel's TCP handshake has proved to be its client's.
+	// For this address only, which the control channel's TCP handshake has proved to be its
+	// client's.
 	token, err := r.Echo.Register(ip, longest(spec, t))
 	if err != nil {
 		return accepted, revoke, err
@@ -164,7 +172,8 @@ func (r *Responder) admitEchoes(spec Spec, t channel.Timing) (accepted acceptBod
 	return acceptBody{EchoToken: token[:], EchoPort: r.Echo.Port()}, func() { r.Echo.Revoke(token) }, nil
 }
 
-// newAcceptors makes the workers of a crr test and names their ports and the token that requests must show.
+// newAcceptors makes the workers of a crr test and names their ports and the token that requests
+// must show.
 func (r *Responder) newAcceptors(spec Spec, p *engine.Phase, accepted *acceptBody) ([]*engine.Worker, error) {
 	from, err := netip.ParseAddr(r.PeerIP)
 	if err != nil {
@@ -188,7 +197,8 @@ func (r *Responder) newAcceptors(spec Spec, p *engine.Phase, accepted *acceptBod
 	return workers, nil
 }
 
-// collect takes in the data connections. The near side may give up meanwhile, so the channel is watched.
+// collect takes in the data connections. The near side may give up meanwhile, so the channel is
+// watched.
 func (r *Responder) collect(ctx context.Context, s *channel.Session, spec Spec, p *engine.Phase) ([]*engine.Worker, error) {
 	n := spec.Connections()
 	actx, cancel := context.WithTimeoutCause(ctx, s.Timing.Setup, fmt.Errorf("accept data connections: %w: nothing within %v", ErrPeerGone, s.Timing.Setup))
@@ -198,8 +208,9 @@ func (r *Responder) collect(ctx context.Context, s *channel.Session, spec Spec, 
 		index int
 		err   error
 	}
-	// A goroutine of its own, because Accept and the channel have to be waited for at once. It ends with actx and closes what it could not hand
-	// over, so no connection outlives a test that never began.
+	// A goroutine of its own, because Accept and the channel have to be waited for at once. It ends
+	// with actx and closes what it could not hand over, so no connection outlives a test that never
+	// began.
 	arrivals := make(chan arrival)
 	go func() {
 		defer close(arrivals)
@@ -237,7 +248,8 @@ func (r *Responder) collect(ctx context.Context, s *channel.Session, spec Spec, 
 				return fail(context.Cause(actx))
 			case a.err != nil:
 				return fail(fmt.Errorf("accept data connection: %w", a.err))
-			// The token has let it in, so this is a near side of another mind, or somebody who has read the token on the path.
+			// The token has let it in, so this is a near side of another mind, or somebody who has
+			// read the token on the path.
 			case a.index < 0 || a.index >= n || workers[a.index] != nil:
 				_ = a.conn.Close() // refused
 				return fail(fmt.Errorf("%w: data connection %d is out of place", ErrProtocol, a.index))

@@ -8,7 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/host/tcpinfo"
 )
 
-// Result is one entry of tests[] in linerate.measure/1. Throughput is payload counted at the receiver.
+// Result is one entry of tests[] in linerate.measure/1. Throughput is payload counted at the
+// receiver.
 type Result struct {
 	Test                 Test          `json:"test"`
 	Direction            Direction     `json:"direction"`
@@ -61,7 +62,8 @@ type Distribution struct {
 	StdDev float64 `json:"stddev_seconds"`
 }
 
-// Datagrams is what became of the datagrams of a udp test: all of them together and, when both directions ran, each by itself.
+// Datagrams is what became of the datagrams of a udp test: all of them together and, when both
+// directions ran, each by itself.
 type Datagrams struct {
 	DatagramCounts
 	Batch string          `json:"batch,omitempty"` // how they were handed to the kernel and taken from it: "gso", "mmsg", "single"
@@ -69,7 +71,8 @@ type Datagrams struct {
 	Down  *DatagramCounts `json:"down,omitempty"`
 }
 
-// DatagramCounts are exact: the sender flags the datagrams of the measured window, and the receiver waits for the last of them.
+// DatagramCounts are exact: the sender flags the datagrams of the measured window, and the receiver
+// waits for the last of them.
 type DatagramCounts struct {
 	Sent           uint64        `json:"sent_packets_total"`
 	Received       uint64        `json:"received_packets_total"` // each once
@@ -104,7 +107,8 @@ type PathMTU struct {
 	MSSClampedDown   bool `json:"mss_clamped_down,omitempty"`   // or the far one
 }
 
-// LoadResult is the round-trip time idle and while each direction, or both, are full. The worse load is the one with the larger 90th percentile.
+// LoadResult is the round-trip time idle and while each direction, or both, are full. The worse
+// load is the one with the larger 90th percentile.
 type LoadResult struct {
 	Idle                *Distribution `json:"idle,omitempty"`
 	Up                  *Distribution `json:"up,omitempty"`
@@ -146,7 +150,8 @@ type HopCounts struct {
 	Down int `json:"down,omitempty"`
 }
 
-// Confidence is how sure the mean of a repeated test is: an interval of 95 % confidence, in the unit of the test's first figure.
+// Confidence is how sure the mean of a repeated test is: an interval of 95 % confidence, in the
+// unit of the test's first figure.
 type Confidence struct {
 	Rounds         int     `json:"rounds"`
 	Mean           float64 `json:"mean"`
@@ -156,8 +161,8 @@ type Confidence struct {
 	Reached        bool    `json:"reached"`          // it became narrow enough before the last round
 }
 
-// Interval is one interim result. Of stream, the kernel's view of the connections is the sender's: means over the connections where they are
-// times or shares, sums where they are bytes or packets.
+// Interval is one interim result. Of stream, the kernel's view of the connections is the sender's:
+// means over the connections where they are times or shares, sums where they are bytes or packets.
 type Interval struct {
 	StartSeconds           float64 `json:"start_seconds"`
 	EndSeconds             float64 `json:"end_seconds"`

@@ -18,7 +18,8 @@ import (
 
 func TestMain(m *testing.M) { traffictest.Main(m) }
 
-// world is two sides of a test in one process: a pipe as control channel and real TCP connections over loopback.
+// world is two sides of a test in one process: a pipe as control channel and real TCP connections
+// over loopback.
 type world struct {
 	link Link
 	far  Responder
@@ -94,7 +95,8 @@ func (w *world) accept(ctx context.Context) (*net.TCPConn, int, error) {
 	}
 }
 
-// serve plays the far side of one test as package peer does: it reads the first message and hands the Spec over.
+// serve plays the far side of one test as package peer does: it reads the first message and hands
+// the Spec over.
 func (w *world) serve(ctx context.Context) <-chan error {
 	done := make(chan error, 1)
 	go func() {

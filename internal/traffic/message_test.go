@@ -24,7 +24,8 @@ func (nowhere) Receive(ctx context.Context) (wire.Message, error) {
 	return wire.Message{}, ctx.Err()
 }
 
-// stillConductor is a conductor in the middle of a test that moves nothing, on a channel that leads nowhere.
+// stillConductor is a conductor in the middle of a test that moves nothing, on a channel that leads
+// nowhere.
 func stillConductor(t testing.TB, spec Spec, near bool, stage engine.Stage) *conductor {
 	t.Helper()
 	spec, err := spec.Normalize()
@@ -100,7 +101,8 @@ var messageTypes = []string{
 	channel.Accept, channel.Ready, channel.Go, channel.Steady, channel.Mark, channel.Opened, channel.Interval, channel.Beat, channel.Full, channel.Sent, channel.Done, channel.Stop, channel.Result, channel.Error, "test.nonsense",
 }
 
-// FuzzHandle gives any message to either side in any phase: it is acted on or refused, and never more.
+// FuzzHandle gives any message to either side in any phase: it is acted on or refused, and never
+// more.
 func FuzzHandle(f *testing.F) {
 	for i := range messageTypes {
 		f.Add(byte(i), byte(i), true, []byte(`{"streams":[{"packets":1,"all_packets":2}],"message":"x","measured":true,"end_seconds":1}`))
@@ -126,7 +128,8 @@ func FuzzHandle(f *testing.F) {
 	})
 }
 
-// TestFiguresThatContradictThemselves are refused: a far side could otherwise print a loss of billions, or less than none.
+// TestFiguresThatContradictThemselves are refused: a far side could otherwise print a loss of
+// billions, or less than none.
 func TestFiguresThatContradictThemselves(t *testing.T) {
 	for _, c := range []struct {
 		raw  string
@@ -157,7 +160,8 @@ func TestFiguresThatContradictThemselves(t *testing.T) {
 	}
 }
 
-// FuzzFarResult makes results out of what a far side may claim: it is refused, or the result can be printed.
+// FuzzFarResult makes results out of what a far side may claim: it is refused, or the result can be
+// printed.
 func FuzzFarResult(f *testing.F) {
 	for _, s := range []string{
 		`{}`, `{"bytes":1000,"seconds":1,"window_seconds":1,"end":{"tcp":[{"sender":true,"bytes_acked":5}]}}`,

@@ -9,7 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/plan"
 )
 
-// Control is the channel that a test is driven over; *wire.Conn is one. Send may be called while Receive is.
+// Control is the channel that a test is driven over; *wire.Conn is one. Send may be called while
+// Receive is.
 type Control = channel.Control
 
 // MsgStart is the type of the message that opens a test; all types are of package channel.
@@ -46,17 +47,20 @@ type resultBody struct {
 	Warnings      []string     `json:"warnings,omitempty"`
 }
 
-// mostPackets is above what a hundred days at a hundred million packets per second are, and far below where sums of 64 bits wrap.
+// mostPackets is above what a hundred days at a hundred million packets per second are, and far
+// below where sums of 64 bits wrap.
 const mostPackets = 1 << 50
 
-// plausible refuses counts that contradict one another: what was lost and what came are together what was sent.
+// plausible refuses counts that contradict one another: what was lost and what came are together
+// what was sent.
 func (u *udpReceived) plausible() bool {
 	counted := func(n *uint64) bool { return n == nil || *n < mostPackets }
 	return u.Sent < mostPackets && u.Received <= u.Sent && u.Lost <= u.Sent-u.Received && counted(u.Duplicates) && counted(u.Reordered) &&
 		u.SocketDrops >= 0 && u.SocketDrops < mostPackets && u.JitterSeconds >= 0 && u.JitterSeconds < longestDelay && u.DelayVariation.plausible()
 }
 
-// longestDelay is what no delay or gap between packets of a test exceeds, in seconds: a hundred days.
+// longestDelay is what no delay or gap between packets of a test exceeds, in seconds: a hundred
+// days.
 const longestDelay = 1e7
 
 // plausible tells whether a far side's distribution can be one; nil is none, and that can be.
@@ -72,7 +76,8 @@ func (d *Distribution) plausible() bool {
 	return d.Count < mostPackets && d.Min <= d.Max
 }
 
-// check refuses figures of a far side that cannot be, and that would make infinities of sums and rates.
+// check refuses figures of a far side that cannot be, and that would make infinities of sums and
+// rates.
 func (b *resultBody) check() error {
 	plausible := b.Bytes >= 0 && b.Bytes <= plan.MaxAmount && b.Transactions >= 0 && b.Verified >= 0 && b.Verified <= plan.MaxAmount
 	for _, seconds := range []float64{b.Seconds, b.Window} {

@@ -45,10 +45,12 @@ const (
 	MaxPacketBytes = plan.MaxPacketBytes
 )
 
-// Silence is how much longer than else the control channel of a test may be silent because of what the test itself sends: datagrams as fast as they go leave
-// nothing of a path for anybody else, and TCP waits twice as long before each next retransmission, so that what was lost in a flood may come as long
-// after its end as the flood was long. Two minutes at most, because a peer that is gone is noticed as much later. Zero for all that
-// makes room for others by itself. The bounds of package traffic's own have it; whoever owns the channel must grant it there.
+// Silence is how much longer than else the control channel of a test may be silent because of what
+// the test itself sends: datagrams as fast as they go leave nothing of a path for anybody else, and
+// TCP waits twice as long before each next retransmission, so that what was lost in a flood may
+// come as long after its end as the flood was long. Two minutes at most, because a peer that is
+// gone is noticed as much later. Zero for all that makes room for others by itself. The bounds of
+// package traffic's own have it; whoever owns the channel must grant it there.
 func Silence(s Spec) time.Duration {
 	if s.Test != UDP {
 		return 0

@@ -38,7 +38,8 @@ func TestConnectionsAndRoles(t *testing.T) {
 	}
 }
 
-// TestBoundsFitTheHeaders: package plan knows neither pings nor datagrams, but what it lets through must hold their headers.
+// TestBoundsFitTheHeaders: package plan knows neither pings nor datagrams, but what it lets through
+// must hold their headers.
 func TestBoundsFitTheHeaders(t *testing.T) {
 	if plan.MinPingBytes != echo.HeaderBytes {
 		t.Errorf("a ping of %d bytes for a header of %d", plan.MinPingBytes, echo.HeaderBytes)

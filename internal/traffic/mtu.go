@@ -10,8 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// openSearch opens what the near side of a test of the path MTU needs: one TCP connection, whose handshake tells the segment sizes, and the
-// search.
+// openSearch opens what the near side of a test of the path MTU needs: one TCP connection, whose
+// handshake tells the segment sizes, and the search.
 func (l Link) openSearch(ctx context.Context, spec Spec, p *engine.Phase, accepted acceptBody, ends *endpoints) (cast, error) {
 	workers, err := l.openConnections(ctx, spec, p, ends)
 	if err != nil {
@@ -28,15 +28,18 @@ func (l Link) openSearch(ctx context.Context, spec Spec, p *engine.Phase, accept
 	return cast{workers: append(workers, w), search: search}, nil
 }
 
-// searched fills in what the search found and what the handshake of the data connection says of it. Ends must be known.
+// searched fills in what the search found and what the handshake of the data connection says of it.
+// Ends must be known.
 func (r *Result) searched(found echo.PathMTU) {
 	m := &PathMTU{
 		UpBytes: found.Up.Bytes, DownBytes: found.Down.Bytes, BlackHoleUp: found.Up.BlackHole, BlackHoleDown: found.Down.BlackHole,
 		LocalMTUBytes: found.Up.Interface, RemoteMTUBytes: found.Down.Interface,
 	}
-	// The smaller, because that is the one a connection has to live with; which direction it was of shows in the sizes.
+	// The smaller, because that is the one a connection has to live with; which direction it was of
+	// shows in the sizes.
 	m.ReportedMTUBytes = smaller(found.Up.Reported, found.Down.Reported)
-	// The search learns it from the refusal of a packet that is too big; loopback takes the longest that there is.
+	// The search learns it from the refusal of a packet that is too big; loopback takes the longest
+	// that there is.
 	if m.LocalMTUBytes == 0 {
 		m.LocalMTUBytes = echo.InterfaceMTU(r.LocalAddress)
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// inNetNS runs f on a thread of its own inside the network namespace fd, a fresh one for −1, of which it gives the descriptor.
+// inNetNS runs f on a thread of its own inside the network namespace fd, a fresh one for −1, of
+// which it gives the descriptor.
 func inNetNS(t *testing.T, fd int, f func() error) int {
 	t.Helper()
 	var err error
@@ -50,7 +51,8 @@ func commands(text string) error {
 	return nil
 }
 
-// TestClampedByAMiddlebox has the entrance of the far host lower the segment size in one direction's handshake, as routers in front of tunnels do.
+// TestClampedByAMiddlebox has the entrance of the far host lower the segment size in one
+// direction's handshake, as routers in front of tunnels do.
 func TestClampedByAMiddlebox(t *testing.T) {
 	for _, tool := range []string{"ip", "nft"} {
 		if _, err := exec.LookPath(tool); err != nil {

@@ -19,24 +19,29 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// Link is what the near side of a test has: a channel to the far side and a way to open data connections to it.
+// Link is what the near side of a test has: a channel to the far side and a way to open data
+// connections to it.
 type Link struct {
 	Control Control
-	// Dial opens a TCP data connection; it is called from several goroutines, and only for tests that need some.
-	Dial     func(ctx context.Context, index int, o wire.DataOptions) (*net.TCPConn, error)
-	Echo     string                         // UDP host:port of the far EchoServer; empty: the port that the far side names, at PeerIP
+	// Dial opens a TCP data connection; it is called from several goroutines, and only for tests
+	// that need some.
+	Dial func(ctx context.Context, index int, o wire.DataOptions) (*net.TCPConn, error)
+	// UDP host:port of the far EchoServer; empty: the port that the far side names, at PeerIP
+	Echo     string
 	PeerIP   string                         // of the far host; ping sends ICMP echo to it
 	Sample   func() (*host.Counters, error) // counters of this host; nil: none
 	HostName string                         // of this host
-	// Curtail, when it is closed, ends the test early: within the measured window with the result of what was measured until then and a warning that says so, before it
-	// with context.Canceled. Nil: nothing does.
+	// Curtail, when it is closed, ends the test early: within the measured window with the result
+	// of what was measured until then and a warning that says so, before it with context.Canceled.
+	// Nil: nothing does.
 	Curtail <-chan struct{}
 
 	timing *channel.Timing // tests only; nil: that of every real test
 }
 
-// Run drives one test and returns its result. progress, when not nil, is called with every finished interval, in order, from the goroutine of
-// Run. Cancelling ctx stops both sides at once; the channel stays usable. Errors wrap one of this package's or the context's cause.
+// Run drives one test and returns its result. progress, when not nil, is called with every finished
+// interval, in order, from the goroutine of Run. Cancelling ctx stops both sides at once; the
+// channel stays usable. Errors wrap one of this package's or the context's cause.
 func Run(ctx context.Context, link Link, spec Spec, progress func(Interval)) (*Result, error) {
 	spec, err := spec.Normalize()
 	if err != nil {
@@ -66,7 +71,8 @@ func Run(ctx context.Context, link Link, spec Spec, progress func(Interval)) (*R
 	return result, nil
 }
 
-// drive is Run between the opening of the session and its end; it calls begin when the workers start. Whatever happens, test.stop is the last message it posts.
+// drive is Run between the opening of the session and its end; it calls begin when the workers
+// start. Whatever happens, test.stop is the last message it posts.
 func drive(ctx context.Context, s *channel.Session, link Link, spec Spec, begin func(), progress func(Interval)) (*Result, error) {
 	stopOnce := sync.OnceFunc(func() { s.Post(channel.Stop, nil) })
 	over := false // the far side has sent its last message
@@ -100,7 +106,8 @@ func drive(ctx context.Context, s *channel.Session, link Link, spec Spec, begin 
 	line := timeline{spec: spec, emit: progress}
 	c.onPart, c.farParts = line.addOwn, line.addFar
 	started := time.Now()
-	// The far side starts half a round trip later. That is inside the warm-up, or, without one, a start that the result shows as it was.
+	// The far side starts half a round trip later. That is inside the warm-up, or, without one, a
+	// start that the result shows as it was.
 	s.Post(channel.Go, nil)
 	begin()
 	if err := c.run(ctx); err != nil {
@@ -130,7 +137,8 @@ func drive(ctx context.Context, s *channel.Session, link Link, spec Spec, begin 
 	return r, nil
 }
 
-// endpoints are the IP addresses of the data connections, which on hosts with several say which interface carried them.
+// endpoints are the IP addresses of the data connections, which on hosts with several say which
+// interface carried them.
 type endpoints struct {
 	once          sync.Once
 	local, remote string
@@ -164,7 +172,9 @@ func (l Link) connect(ctx context.Context, s *channel.Session, spec Spec, p *eng
 	defer cancel()
 	defer func() {
 		if err != nil && asked.Err() == nil {
-			err = s.InsteadOf(err) // what was cancelled because the far side had gone or given up tells only that it was cancelled
+			// what was cancelled because the far side had gone or given up tells only that it was
+			// cancelled
+			err = s.InsteadOf(err)
 		}
 	}()
 	// The far side may give up meanwhile, and then there is nothing to open any more.
@@ -197,7 +207,8 @@ func (l Link) openConnections(ctx context.Context, spec Spec, p *engine.Phase, e
 	n := spec.Connections()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// All at once: one after the other would cost a round trip each, thirteen seconds for 128 of them at 100 ms.
+	// All at once: one after the other would cost a round trip each, thirteen seconds for 128 of
+	// them at 100 ms.
 	workers, errs := make([]*engine.Worker, n), make([]error, n)
 	quota := quotaOf(spec)
 	var wg sync.WaitGroup
@@ -266,7 +277,8 @@ func (l Link) newConnectors(spec Spec, p *engine.Phase, accepted acceptBody, end
 	return workers, nil
 }
 
-// newPinger finds out who answers: the far kernel over ICMP if the network lets it, else the far linerate over UDP.
+// newPinger finds out who answers: the far kernel over ICMP if the network lets it, else the far
+// linerate over UDP.
 func (l Link) newPinger(ctx context.Context, spec Spec, p *engine.Phase, accepted acceptBody) (*engine.Worker, *echo.Pinger, error) {
 	o := echo.PingOptions{Bytes: spec.RequestBytes, Gap: spec.Gap}
 	if spec.Test != Ping {
@@ -287,7 +299,8 @@ func (l Link) newPinger(ctx context.Context, spec Spec, p *engine.Phase, accepte
 // probeBytes is the size of the pings beside a test, ping(8)'s own.
 const probeBytes = 56
 
-// echoAddress is where the far echo.Server listens: where the caller says, else at the port that the far side named.
+// echoAddress is where the far echo.Server listens: where the caller says, else at the port that
+// the far side named.
 func (l Link) echoAddress(ctx context.Context, accepted acceptBody) (netip.AddrPort, bool) {
 	target := l.Echo
 	if target == "" {
@@ -322,8 +335,8 @@ func firstError(errs []error) error {
 	return first
 }
 
-// newWorker makes the worker of one side for connection index, which it takes over. The senders of one side share the quota; nil: no amount
-// was asked for.
+// newWorker makes the worker of one side for connection index, which it takes over. The senders of
+// one side share the quota; nil: no amount was asked for.
 func newWorker(spec Spec, p *engine.Phase, conn *net.TCPConn, near bool, index int, quota *engine.Quota) (*engine.Worker, error) {
 	role := roleOf(spec, near, index)
 	c, err := engine.Adopt(conn, connOptions(spec, role != engine.Receiver))

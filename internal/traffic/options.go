@@ -5,8 +5,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// connOptions are the socket options of one end of a TCP data connection; sends tells whether this end sends data that a congestion
-// control has to pace.
+// connOptions are the socket options of one end of a TCP data connection; sends tells whether this
+// end sends data that a congestion control has to pace.
 func connOptions(s Spec, sends bool) engine.ConnOptions {
 	o := engine.ConnOptions{NoDelay: s.Test != Stream, WindowBytes: s.WindowBytes, MSSBytes: s.MSSBytes, TOS: s.TOS}
 	if s.NoDelay != nil {

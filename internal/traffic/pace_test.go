@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestRateNotKept checks that a result whose sender did not send what was asked for says so: its figure is otherwise taken for the path's.
+// TestRateNotKept checks that a result whose sender did not send what was asked for says so: its
+// figure is otherwise taken for the path's.
 func TestRateNotKept(t *testing.T) {
 	spec := Spec{Test: UDP, Direction: Up, Streams: 1, PacketBytes: 1000, RateBitsPerSec: 100e6, Duration: time.Second}
 	for _, tc := range []struct {

@@ -12,8 +12,9 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// smallerSegments says that segments of the size asked for did not come about: TCP_MAXSEG only ever lowers what the path and the hosts agree on. Timestamps take
-// their bytes out of what was asked for, which is no news; 0 is not asked, or not known.
+// smallerSegments says that segments of the size asked for did not come about: TCP_MAXSEG only ever
+// lowers what the path and the hosts agree on. Timestamps take their bytes out of what was asked
+// for, which is no news; 0 is not asked, or not known.
 func smallerSegments(asked, got int) string {
 	if got == 0 || got >= asked-tcpinfo.TimestampBytes {
 		return ""
@@ -64,7 +65,8 @@ func assemble(c *conductor, link Link, method string, started time.Time, far res
 	return r
 }
 
-// joined are the sentences of both ends, each once: two ends of one name, as in two namespaces of a host, doubt the same thing.
+// joined are the sentences of both ends, each once: two ends of one name, as in two namespaces of a
+// host, doubt the same thing.
 func joined(near, far []string) []string {
 	all := slices.Clone(near)
 	for _, w := range far {
@@ -77,8 +79,9 @@ func joined(near, far []string) []string {
 
 // bulk fills in what the receivers counted.
 func (r *Result) bulk(near, far resultBody) {
-	// The far side counts from the moment it opens its window, and an amount may have come in before that. Where so little time is left that this matters, the
-	// time counts in which the near side sent and heard that all had come: too long by a way back, never too short.
+	// The far side counts from the moment it opens its window, and an amount may have come in
+	// before that. Where so little time is left that this matters, the time counts in which the
+	// near side sent and heard that all had come: too long by a way back, never too short.
 	upSeconds := far.Seconds
 	if upSeconds < shortAmount.Seconds() {
 		upSeconds = max(upSeconds, near.Window)
@@ -90,14 +93,15 @@ func (r *Result) bulk(near, far resultBody) {
 	case Down:
 		r.Bytes, r.DurationSeconds, r.ThroughputBitsPerSec = near.Bytes, near.Seconds, down
 	case Bidir:
-		// Two windows that overlap but for half a round trip; the sum is what both hosts carried at the same time.
+		// Two windows that overlap but for half a round trip; the sum is what both hosts carried at
+		// the same time.
 		r.Bytes, r.DurationSeconds, r.ThroughputBitsPerSec = near.Bytes+far.Bytes, near.Seconds, up+down
 		r.UpBitsPerSec, r.DownBitsPerSec = up, down
 	}
 }
 
-// cost spreads the processor time of both ends over what was carried: payload, and packets. Those are datagrams, segments that the
-// senders sent, or the messages of transactions.
+// cost spreads the processor time of both ends over what was carried: payload, and packets. Those
+// are datagrams, segments that the senders sent, or the messages of transactions.
 func (r *Result) cost(near, far resultBody) {
 	var packets uint64
 	switch {
@@ -112,7 +116,8 @@ func (r *Result) cost(near, far resultBody) {
 	default:
 		packets = 2 * uint64(max(0, near.Transactions))
 	}
-	// Each end's time is of its own window, and the windows are not the same where the ends wait for each other: what counts is the share.
+	// Each end's time is of its own window, and the windows are not the same where the ends wait
+	// for each other: what counts is the share.
 	for _, e := range []struct {
 		end    *End
 		window float64
@@ -159,8 +164,9 @@ func (r *Result) path() {
 	}
 }
 
-// distribution merges the round trips of all workers; nil when there are none. Those of pings beside a test of transactions are told per interval
-// only: two kinds of round trips in one distribution would be neither. The workers must have ended.
+// distribution merges the round trips of all workers; nil when there are none. Those of pings
+// beside a test of transactions are told per interval only: two kinds of round trips in one
+// distribution would be neither. The workers must have ended.
 func (c *conductor) distribution() *Distribution {
 	all := stats.NewHistogram()
 	for _, w := range c.workers {
@@ -198,7 +204,8 @@ func (c *conductor) body(name string) resultBody {
 	}
 	switch {
 	case c.window.full > 0:
-		// The near side asks for what it receives, so its time begins when it asks: what came on the way back was sent in that time.
+		// The near side asks for what it receives, so its time begins when it asks: what came on
+		// the way back was sent in that time.
 		b.Seconds = max(0, (c.window.full - cmp.Or(c.markedAt, open.at)).Seconds())
 	case c.spec.Bytes > 0 && c.spec.Test == Stream && c.receives():
 		c.warn("only %d of %d bytes came within %v", b.Bytes, c.spec.Bytes, c.spec.Duration)

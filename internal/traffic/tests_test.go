@@ -34,7 +34,8 @@ func onlyLinux(t *testing.T) {
 	}
 }
 
-// TestTransactionsWithAPause holds that the connection rests before each request, and that the rest is in no round trip.
+// TestTransactionsWithAPause holds that the connection rests before each request, and that the rest
+// is in no round trip.
 func TestTransactionsWithAPause(t *testing.T) {
 	spec := shortSpec(RR)
 	spec.Duration, spec.Gap, spec.ResponseBytes = 300*time.Millisecond, 50*time.Millisecond, 64<<10
@@ -94,7 +95,8 @@ func TestDatagramsAllWays(t *testing.T) {
 	}
 }
 
-// TestDatagramsOverrun floods a far socket whose buffer holds some packets only: the loss is exact, and explained by the socket.
+// TestDatagramsOverrun floods a far socket whose buffer holds some packets only: the loss is exact,
+// and explained by the socket.
 func TestDatagramsOverrun(t *testing.T) {
 	onlyLinux(t)
 	w := newWorld(t)
@@ -147,7 +149,8 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-// TestChosenPortsAreFreeAgain repeats tests from one port at once: neither end may leave a connection behind that is still remembered.
+// TestChosenPortsAreFreeAgain repeats tests from one port at once: neither end may leave a
+// connection behind that is still remembered.
 func TestChosenPortsAreFreeAgain(t *testing.T) {
 	onlyLinux(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -180,7 +183,8 @@ func TestSmallAmountsHaveARate(t *testing.T) {
 	for _, direction := range []Direction{Up, Down, Bidir} {
 		for _, bytes := range []int64{1, 1000, 100_000} {
 			r := run(t, w, Spec{Test: Stream, Direction: direction, Bytes: bytes, Duration: 10 * time.Second}, nil)
-			// No loopback moves a megabyte in less than its memory takes to be written, 1 Tb/s at most.
+			// No loopback moves a megabyte in less than its memory takes to be written, 1 Tb/s at
+			// most.
 			if r.ThroughputBitsPerSec <= 0 || r.ThroughputBitsPerSec > 1e12 || r.DurationSeconds <= 0 {
 				t.Errorf("%s, %d bytes: %g b/s in %g s", direction, bytes, r.ThroughputBitsPerSec, r.DurationSeconds)
 			}
@@ -300,7 +304,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestEveryByteIsCharged compares what the far side charges with what the test is known to have moved.
+// TestEveryByteIsCharged compares what the far side charges with what the test is known to have
+// moved.
 func TestEveryByteIsCharged(t *testing.T) {
 	const amount = 3_000_000
 	for name, c := range map[string]struct {
@@ -329,8 +334,9 @@ func TestEveryByteIsCharged(t *testing.T) {
 				return nil
 			}
 			r := run(t, w, c.spec, nil)
-			// On a busy machine the first packets of a connection can die in the backlog of a socket whose reader is not running; they come again after 200 ms,
-			// which is all of the window.
+			// On a busy machine the first packets of a connection can die in the backlog of a
+			// socket whose reader is not running; they come again after 200 ms, which is all of the
+			// window.
 			for again := 0; again < 5 && c.want(r) == 0; again++ {
 				charged, calls = 0, 0
 				r = run(t, w, c.spec, nil)
@@ -342,7 +348,8 @@ func TestEveryByteIsCharged(t *testing.T) {
 	}
 }
 
-// TestNoMoreThanThePurseHolds has a far side that pays until a sum is reached, and a near side that gives up and is charged all the same.
+// TestNoMoreThanThePurseHolds has a far side that pays until a sum is reached, and a near side that
+// gives up and is charged all the same.
 func TestNoMoreThanThePurseHolds(t *testing.T) {
 	w := newWorld(t)
 	var charged int64

@@ -2,8 +2,9 @@ package traffic
 
 import "github.com/linerate/linerate/internal/traffic/plan"
 
-// timeline pairs the intervals of both sides and hands them on in order. The near side's clock rules; a far part that is late is waited
-// for until a later one shows that it will not come, or the test is over.
+// timeline pairs the intervals of both sides and hands them on in order. The near side's clock
+// rules; a far part that is late is waited for until a later one shows that it will not come, or
+// the test is over.
 type timeline struct {
 	spec      Spec
 	emit      func(Interval)
@@ -36,7 +37,8 @@ func (t *timeline) addFar(p part) {
 	t.flush(false)
 }
 
-// finish takes the far side's complete list, which repeats what came on the way and fills in what did not.
+// finish takes the far side's complete list, which repeats what came on the way and fills in what
+// did not.
 func (t *timeline) finish(all []part) {
 	for _, p := range all {
 		t.put(p)
@@ -52,7 +54,8 @@ func (t *timeline) put(p part) {
 		t.far = make(map[partKey]part)
 	}
 	k := partKey{p.Measured, p.Index}
-	// No test has more than plan.MaxIntervals (package plan); what is far beyond that is a far side that makes them up to fill our memory.
+	// No test has more than plan.MaxIntervals (package plan); what is far beyond that is a far side
+	// that makes them up to fill our memory.
 	if _, known := t.far[k]; !known && len(t.far) >= 2*plan.MaxIntervals {
 		return
 	}
@@ -67,7 +70,8 @@ func (t *timeline) flush(all bool) {
 		own := t.own[len(t.intervals)]
 		k := partKey{own.Measured, own.Index}
 		far, ok := t.far[k]
-		// Messages of intervals may be lost (tryPost) but never overtake each other, so a later one proves that this one will not come.
+		// Messages of intervals may be lost (tryPost) but never overtake each other, so a later one
+		// proves that this one will not come.
 		if !ok && !all && !(t.anyFar && t.newest.after(k)) {
 			return
 		}
@@ -77,7 +81,8 @@ func (t *timeline) flush(all bool) {
 	}
 }
 
-// join makes an interval of what both sides saw: the receiver's bytes over the receiver's time, the sender's view of the connection.
+// join makes an interval of what both sides saw: the receiver's bytes over the receiver's time, the
+// sender's view of the connection.
 func join(s Spec, own, far part) Interval {
 	i := Interval{StartSeconds: own.Start, EndSeconds: own.End, Omitted: !own.Measured}
 	rate := func(p part) float64 {
@@ -86,8 +91,9 @@ func join(s Spec, own, far part) Interval {
 		}
 		return float64(p.Bytes) * 8 / (p.End - p.Start)
 	}
-	// Each side's bytes are divided by that side's own time: the two intervals are not the same moments, and a rate made of the bytes of one and
-	// the seconds of the other would show the difference of the clocks.
+	// Each side's bytes are divided by that side's own time: the two intervals are not the same
+	// moments, and a rate made of the bytes of one and the seconds of the other would show the
+	// difference of the clocks.
 	if own.Probes > 0 {
 		i.ProbeRTTSeconds = own.ProbeSum / float64(own.Probes)
 	}

@@ -15,39 +15,45 @@ import (
 )
 
 const (
-	// beatEvery is how often each side says that it lives. At 4 bytes per beat this does not disturb what is measured.
+	// beatEvery is how often each side says that it lives. At 4 bytes per beat this does not
+	// disturb what is measured.
 	beatEvery = 2 * time.Second
 	// silentBeats is how many of our own beats may pass without a byte from the peer: 8 s.
 	silentBeats = 4
-	// writeTimeout bounds the writing of one frame to a peer that beats but does not read. Sixteen MiB in a minute is 2.2 Mb/s: slower
-	// paths carry small messages only.
+	// writeTimeout bounds the writing of one frame to a peer that beats but does not read. Sixteen
+	// MiB in a minute is 2.2 Mb/s: slower paths carry small messages only.
 	writeTimeout = 60 * time.Second
-	// frameBeats is how many of our own beats the reading of one frame may take: as long as its writing may.
+	// frameBeats is how many of our own beats the reading of one frame may take: as long as its
+	// writing may.
 	frameBeats = int32(writeTimeout / beatEvery)
-	// The inbox holds what the peer sent and nobody received yet. Requests and answers never come near these bounds. Together with the frame that
-	// is being read they are all the memory that a peer can take, 80 MiB.
+	// The inbox holds what the peer sent and nobody received yet. Requests and answers never come
+	// near these bounds. Together with the frame that is being read they are all the memory that a
+	// peer can take, 80 MiB.
 	maxInboxMessages = 4096
 	maxInboxBytes    = 4 * MaxMessageBytes
 )
 
-// Conn is one authenticated control channel. Its methods may be called from several goroutines, except Receive, which one
-// goroutine calls. Messages are read as they arrive, so that heartbeats are seen while nobody receives.
+// Conn is one authenticated control channel. Its methods may be called from several goroutines,
+// except Receive, which one goroutine calls. Messages are read as they arrive, so that heartbeats
+// are seen while nobody receives.
 //
-// A channel on which nothing happens costs one goroutine with a small stack, so that a server can hold a thousand of them: a writer exists only
-// while there is something to write, and the reader goes on in a new goroutine when it has to wait, because decoding has made its stack grow and
-// only a collection would shrink it again.
+// A channel on which nothing happens costs one goroutine with a small stack, so that a server can
+// hold a thousand of them: a writer exists only while there is something to write, and the reader
+// goes on in a new goroutine when it has to wait, because decoding has made its stack grow and only
+// a collection would shrink it again.
 type Conn struct {
 	rw     io.ReadWriteCloser
 	under  *sleeper // under rw, where the reader can sleep; nil: it blocks in rw
 	remote net.Addr
-	ready  chan struct{}       // one place: the inbox has something new
-	done   chan struct{}       // closed when the channel has ended; failure is set by then
-	silent atomic.Int32        // own beats since the last byte from the peer
-	hush   func(time.Duration) // has the system bear as long a silence as this channel does; nil: it has no bound of its own
-	framed atomic.Int32        // own beats since the first byte of the frame that is being read, plus one; 0: none is
-	limit  int                 // bytes of a frame that the peer may send
-	beat   *time.Timer         // runs tick
-	every  time.Duration       // between beats; tests shorten it
+	ready  chan struct{} // one place: the inbox has something new
+	done   chan struct{} // closed when the channel has ended; failure is set by then
+	silent atomic.Int32  // own beats since the last byte from the peer
+	// has the system bear as long a silence as this channel does; nil: it has no bound of its own
+	hush   func(time.Duration)
+	framed atomic.Int32  // own beats since the first byte of the frame that is being read, plus one; 0: none is
+	limit  int           // bytes of a frame that the peer may send
+	beat   *time.Timer   // runs tick
+	every  time.Duration // between beats; tests shorten it
 
 	handling sync.Mutex // held while handle runs, before mu; so it runs once at a time, and never after ended
 
@@ -64,8 +70,8 @@ type Conn struct {
 	failure    error         // why the channel has ended; nil while it lives
 }
 
-// outgoing is one frame on its way; written gets the outcome and has room for it, so that the writer never waits for a Send that was given up. It is nil
-// where nobody wants to know.
+// outgoing is one frame on its way; written gets the outcome and has room for it, so that the
+// writer never waits for a Send that was given up. It is nil where nobody wants to know.
 type outgoing struct {
 	frame   []byte
 	written chan error
@@ -78,8 +84,8 @@ func (o *outgoing) tell(err error) {
 	}
 }
 
-// NewConn frames messages over a channel that is authenticated already (TLS, ssh's standard input and output, a pipe in tests).
-// The Conn owns rw from here on and must be closed.
+// NewConn frames messages over a channel that is authenticated already (TLS, ssh's standard input
+// and output, a pipe in tests). The Conn owns rw from here on and must be closed.
 func NewConn(rw io.ReadWriteCloser) *Conn { return newConn(rw, nil, nil, MaxMessageBytes, beatEvery) }
 
 func newConn(rw io.ReadWriteCloser, under *sleeper, hush func(time.Duration), limit int, every time.Duration) *Conn {
@@ -109,11 +115,13 @@ func newConn(rw io.ReadWriteCloser, under *sleeper, hush func(time.Duration), li
 // RemoteAddr gives the peer's network address, or nil if the channel has none (ssh).
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
 
-// Done is closed when the channel has ended for whatever reason. Messages that came before can still be received.
+// Done is closed when the channel has ended for whatever reason. Messages that came before can
+// still be received.
 func (c *Conn) Done() <-chan struct{} { return c.done }
 
-// Send writes one frame; body is encoded as JSON and may be nil. It returns when the frame is handed to the system. If ctx ends first,
-// the channel stays whole, and whether the frame goes out is left open.
+// Send writes one frame; body is encoded as JSON and may be nil. It returns when the frame is
+// handed to the system. If ctx ends first, the channel stays whole, and whether the frame goes out
+// is left open.
 func (c *Conn) Send(ctx context.Context, typ string, body any) error {
 	frame, err := appendFrame(make([]byte, 0, 512), typ, body)
 	if err != nil {
@@ -138,7 +146,8 @@ func (c *Conn) Send(ctx context.Context, typ string, body any) error {
 	return nil
 }
 
-// enqueue gives a frame to the writer, which it starts if there is none. It is false if the channel has ended.
+// enqueue gives a frame to the writer, which it starts if there is none. It is false if the channel
+// has ended.
 func (c *Conn) enqueue(o *outgoing) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,8 +162,9 @@ func (c *Conn) enqueue(o *outgoing) bool {
 	return true
 }
 
-// withdraw takes back a frame that nobody waits for any more, unless it is being written. Without this, a peer that does not read could make
-// the outbox grow by one frame for every Send that is given up.
+// withdraw takes back a frame that nobody waits for any more, unless it is being written. Without
+// this, a peer that does not read could make the outbox grow by one frame for every Send that is
+// given up.
 func (c *Conn) withdraw(o *outgoing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,10 +173,11 @@ func (c *Conn) withdraw(o *outgoing) {
 	}
 }
 
-// Handle has every message given to handle as it comes, in order and one at a time, instead of to Receive; those that wait already are given first.
-// handle must not block: the channel is not read meanwhile, and its peer would be taken for silent. After the channel has ended and handle has
-// returned for the last time, ended runs once, in a goroutine of its own. Handle is called once and returns at once; no goroutine waits on the
-// channel beside its reader.
+// Handle has every message given to handle as it comes, in order and one at a time, instead of to
+// Receive; those that wait already are given first. handle must not block: the channel is not read
+// meanwhile, and its peer would be taken for silent. After the channel has ended and handle has
+// returned for the last time, ended runs once, in a goroutine of its own. Handle is called once and
+// returns at once; no goroutine waits on the channel beside its reader.
 func (c *Conn) Handle(handle func(Message), ended func()) {
 	c.handling.Lock()
 	defer c.handling.Unlock()
@@ -184,9 +195,9 @@ func (c *Conn) Handle(handle func(Message), ended func()) {
 	}
 }
 
-// Receive gives the next message. After the channel has ended it gives what had arrived before, then an *Error: ErrPeerGone
-// (wrapping io.EOF if the peer closed in order), ErrProtocol, or net.ErrClosed after Close on this side. When ctx ends,
-// the channel stays whole.
+// Receive gives the next message. After the channel has ended it gives what had arrived before,
+// then an *Error: ErrPeerGone (wrapping io.EOF if the peer closed in order), ErrProtocol, or
+// net.ErrClosed after Close on this side. When ctx ends, the channel stays whole.
 func (c *Conn) Receive(ctx context.Context) (Message, error) {
 	for {
 		if m, ok := c.take(); ok {
@@ -206,15 +217,18 @@ func (c *Conn) Receive(ctx context.Context) (Message, error) {
 	}
 }
 
-// Close ends the channel and whatever waits on it. What Send has returned from without error is still delivered.
+// Close ends the channel and whatever waits on it. What Send has returned from without error is
+// still delivered.
 func (c *Conn) Close() error {
 	c.fail(net.ErrClosed)
 	return nil
 }
 
-// Bear has the channel bear d of silence more than else, because what is about to be done over the same path can drown it: a flood of datagrams leaves no room
-// for heartbeats. It holds until over is called and the peer has been heard since; of several calls the longest counts. Both ends must call
-// it, each for itself. A peer that vanishes meanwhile is noticed that much later, and no message may take longer than that to be read either.
+// Bear has the channel bear d of silence more than else, because what is about to be done over the
+// same path can drown it: a flood of datagrams leaves no room for heartbeats. It holds until over
+// is called and the peer has been heard since; of several calls the longest counts. Both ends must
+// call it, each for itself. A peer that vanishes meanwhile is noticed that much later, and no
+// message may take longer than that to be read either.
 func (c *Conn) Bear(d time.Duration) (over func()) {
 	if d <= 0 {
 		return func() {}
@@ -233,12 +247,14 @@ func (c *Conn) Bear(d time.Duration) (over func()) {
 	})
 }
 
-// bound counts one more own beat without a byte from the peer as n, and gives how many there may be beyond the usual.
+// bound counts one more own beat without a byte from the peer as n, and gives how many there may be
+// beyond the usual.
 func (c *Conn) bound(n int32) int32 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Not at once when it is over: TCP doubles the wait before each retransmission, so that the next one may be as far away as the flood was long. The
-	// system's own bound stays where it is, since it counts from the oldest byte that was not acknowledged, whatever was heard since.
+	// Not at once when it is over: TCP doubles the wait before each retransmission, so that the
+	// next one may be as far away as the flood was long. The system's own bound stays where it is,
+	// since it counts from the oldest byte that was not acknowledged, whatever was heard since.
 	if c.bearers == 0 && n == 1 {
 		c.borne = 0
 	}
@@ -259,8 +275,9 @@ func (c *Conn) take() (Message, bool) {
 	return m, true
 }
 
-// read is the goroutine that empties the channel. It ends when nothing is left and another one sleeps until there is; where that is not
-// possible, it ends after a message, when decoding has made its stack grow, and another one reads on.
+// read is the goroutine that empties the channel. It ends when nothing is left and another one
+// sleeps until there is; where that is not possible, it ends after a message, when decoding has
+// made its stack grow, and another one reads on.
 func (c *Conn) read() {
 	r := countingReader{r: c.rw, silent: &c.silent}
 	for {
@@ -290,7 +307,8 @@ func (c *Conn) read() {
 	}
 }
 
-// begin reads the first byte of a frame. It is false if the reader would have to wait for it, and can do so better elsewhere.
+// begin reads the first byte of a frame. It is false if the reader would have to wait for it, and
+// can do so better elsewhere.
 func (c *Conn) begin(r io.Reader, b []byte) (bool, error) {
 	if c.under != nil {
 		return c.under.probe(r, b)
@@ -311,7 +329,8 @@ func (c *Conn) deliver(m Message, n int) error {
 	defer c.handling.Unlock()
 	c.mu.Lock()
 	handle, over := c.handle, c.failure != nil
-	// A reader that waited for room would miss the heartbeats behind, so a peer that overfills the inbox loses the channel.
+	// A reader that waited for room would miss the heartbeats behind, so a peer that overfills the
+	// inbox loses the channel.
 	full := handle == nil && (len(c.inbox) >= maxInboxMessages || c.inboxBytes+n > maxInboxBytes)
 	if handle == nil && !full {
 		c.inbox, c.sizes = append(c.inbox, m), append(c.sizes, n)
@@ -334,8 +353,9 @@ func (c *Conn) deliver(m Message, n int) error {
 	return nil
 }
 
-// write writes what is in the outbox and ends when it is empty; there is one at a time, and every frame gets an outcome. It is not Send itself that writes, so that a Send can be
-// given up without leaving half a frame behind.
+// write writes what is in the outbox and ends when it is empty; there is one at a time, and every
+// frame gets an outcome. It is not Send itself that writes, so that a Send can be given up without
+// leaving half a frame behind.
 func (c *Conn) write() {
 	limited, _ := c.rw.(interface{ SetWriteDeadline(time.Time) error })
 	for {
@@ -364,8 +384,9 @@ func (c *Conn) write() {
 	}
 }
 
-// tick sends a heartbeat and gives the peer up when it was silent for too many of them. Counting own ticks instead of reading a clock keeps
-// a process that was stopped for a while from blaming its peer: only one tick is due after it wakes.
+// tick sends a heartbeat and gives the peer up when it was silent for too many of them. Counting
+// own ticks instead of reading a clock keeps a process that was stopped for a while from blaming
+// its peer: only one tick is due after it wakes.
 func (c *Conn) tick() {
 	n := c.silent.Add(1)
 	more := c.bound(n)
@@ -373,7 +394,8 @@ func (c *Conn) tick() {
 		c.fail(fmt.Errorf("nothing heard for %s", time.Duration(silentBeats+more)*c.every))
 		return
 	}
-	// A peer that sends a message byte by byte is never silent, and would hold its memory for as long as it likes.
+	// A peer that sends a message byte by byte is never silent, and would hold its memory for as
+	// long as it likes.
 	if n := c.framed.Load(); n > frameBeats+more {
 		c.fail(fmt.Errorf("%w: a message took longer than %s", ErrProtocol, time.Duration(frameBeats+more)*c.every))
 		return
@@ -414,7 +436,8 @@ func (c *Conn) fail(cause error) {
 		return
 	}
 	if ended != nil {
-		// In a goroutine of its own, since it waits for handle, which may be the one that closes the channel.
+		// In a goroutine of its own, since it waits for handle, which may be the one that closes
+		// the channel.
 		go func() {
 			c.handling.Lock()
 			defer c.handling.Unlock()
@@ -446,13 +469,15 @@ func (c *Conn) endedBy(op string) error {
 	return e
 }
 
-// Err waits for the end of the channel and gives its cause as Receive does, as an error of the operation op.
+// Err waits for the end of the channel and gives its cause as Receive does, as an error of the
+// operation op.
 func (c *Conn) Err(op string) error { return c.endedBy(op) }
 
 // errClosedByPeer is io.EOF in words that say what happened.
 var errClosedByPeer = fmt.Errorf("it closed the connection: %w", io.EOF)
 
-// countingReader notes that the peer lives with every byte that comes, so that a long frame over a slow path is no silence.
+// countingReader notes that the peer lives with every byte that comes, so that a long frame over a
+// slow path is no silence.
 type countingReader struct {
 	r      io.Reader
 	silent *atomic.Int32

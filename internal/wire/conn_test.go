@@ -281,10 +281,12 @@ func TestConnGivesUpASilentPeer(t *testing.T) {
 	}
 }
 
-// TestConnBearsSilence has the channel bear more silence than else: as long as that was asked for, and no longer than until the peer is heard after it.
+// TestConnBearsSilence has the channel bear more silence than else: as long as that was asked for,
+// and no longer than until the peer is heard after it.
 func TestConnBearsSilence(t *testing.T) {
 	for name, c := range map[string]struct {
-		use  func(c *wire.Conn, beat, beaten func()) // beat is the peer's, beaten waits until the channel has counted silence
+		// beat is the peer's, beaten waits until the channel has counted silence
+		use  func(c *wire.Conn, beat, beaten func())
 		want string
 	}{
 		"while it is asked for": {func(c *wire.Conn, beat, _ func()) { c.Bear(20 * time.Millisecond); beat() }, "24ms"},

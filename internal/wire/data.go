@@ -18,7 +18,8 @@ import (
 // TokenBytes is the length of a Token.
 const TokenBytes = 16
 
-// Token admits data connections to one test. It is random and travels through a control channel first.
+// Token admits data connections to one test. It is random and travels through a control channel
+// first.
 type Token [TokenBytes]byte
 
 // NewToken makes a token from the system's random source.
@@ -69,14 +70,16 @@ func parsePreface(b []byte) (token Token, index int, ok bool) {
 	return token, index, true
 }
 
-// DataOptions say how the socket of a data connection is made. The zero value leaves everything to the system.
+// DataOptions say how the socket of a data connection is made. The zero value leaves everything to
+// the system.
 type DataOptions struct {
-	LocalPort int                                                    // port of this end; 0: any
-	Control   func(network, address string, c syscall.RawConn) error // called before the socket connects, as in net.Dialer; nil: not
+	LocalPort int // port of this end; 0: any
+	// called before the socket connects, as in net.Dialer; nil: not
+	Control func(network, address string, c syscall.RawConn) error
 }
 
-// reuse is Control for a port that is chosen: connections of it to others, or of earlier tests, may still be remembered, and none of that is in the way of
-// a new one.
+// reuse is Control for a port that is chosen: connections of it to others, or of earlier tests, may
+// still be remembered, and none of that is in the way of a new one.
 func (o DataOptions) reuse(network, address string, c syscall.RawConn) error {
 	// Best effort: where it is not supported, bind says what is the matter.
 	_ = c.Control(func(fd uintptr) { _ = sys.SetReuseAddress(int(fd)) })
@@ -86,9 +89,10 @@ func (o DataOptions) reuse(network, address string, c syscall.RawConn) error {
 	return o.Control(network, address, c)
 }
 
-// DialData opens data connection number index (0 … MaxDataConns-1) of the test that token stands for. Options of the socket are the system's
-// own apart from Go's TCP_NODELAY and what o says; the others are the caller's to set. A token that the far end does not expect shows as
-// the end of the connection. Errors are *Error of kind ErrUnreachable, ErrPortTaken or ErrPeerGone.
+// DialData opens data connection number index (0 … MaxDataConns-1) of the test that token stands
+// for. Options of the socket are the system's own apart from Go's TCP_NODELAY and what o says; the
+// others are the caller's to set. A token that the far end does not expect shows as the end of the
+// connection. Errors are *Error of kind ErrUnreachable, ErrPortTaken or ErrPeerGone.
 func DialData(ctx context.Context, addr string, token Token, index int, o DataOptions) (*net.TCPConn, error) {
 	if index < 0 || index >= MaxDataConns {
 		return nil, fmt.Errorf("open data connection to %s: index %d is not in 0…%d", addr, index, MaxDataConns-1)
@@ -104,12 +108,14 @@ func DialData(ctx context.Context, addr string, token Token, index int, o DataOp
 	if err != nil {
 		return nil, err
 	}
-	// A fresh socket has room for the preface, so this write waits only for a connection that was reset meanwhile.
+	// A fresh socket has room for the preface, so this write waits only for a connection that was
+	// reset meanwhile.
 	_ = conn.SetWriteDeadline(time.Now().Add(handshakeTimeout))
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetWriteDeadline(time.Unix(1, 0)) })
 	_, err = conn.Write(appendPreface(nil, token, index))
 	stopped := stop()
-	// Only if the function of ctx did not run: it may be setting its own deadline this moment, and then the connection is of no use.
+	// Only if the function of ctx did not run: it may be setting its own deadline this moment, and
+	// then the connection is of no use.
 	if err == nil && stopped {
 		err = conn.SetWriteDeadline(time.Time{})
 	}
@@ -145,7 +151,8 @@ type dataConn struct {
 	index int
 }
 
-// Accept gives the next data connection and its index, in order of arrival. It returns net.ErrClosed after Close, or the error of ctx.
+// Accept gives the next data connection and its index, in order of arrival. It returns
+// net.ErrClosed after Close, or the error of ctx.
 func (q *DataQueue) Accept(ctx context.Context) (*net.TCPConn, int, error) {
 	select {
 	case d := <-q.waiting:
@@ -188,7 +195,8 @@ func (q *DataQueue) drop() bool {
 	}
 }
 
-// offer takes a connection into the queue; each index comes once, and no more of them than were expected.
+// offer takes a connection into the queue; each index comes once, and no more of them than were
+// expected.
 func (q *DataQueue) offer(conn *net.TCPConn, index int) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -200,7 +208,8 @@ func (q *DataQueue) offer(conn *net.TCPConn, index int) error {
 	case len(q.seen) >= q.limit:
 		return errors.New("more data connections than expected")
 	}
-	// Under the lock, so that Close finds in the queue whatever was offered before it. The channel has room for limit, so this never blocks.
+	// Under the lock, so that Close finds in the queue whatever was offered before it. The channel
+	// has room for limit, so this never blocks.
 	q.seen[index] = true
 	q.waiting <- dataConn{conn, index}
 	return nil

@@ -10,7 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// TestControlChannelHasSmallSegments looks from the listening side, as that is what its packets are bounded by too.
+// TestControlChannelHasSmallSegments looks from the listening side, as that is what its packets are
+// bounded by too.
 func TestControlChannelHasSmallSegments(t *testing.T) {
 	segments := make(chan int, 1)
 	addr := answer(t, func(c net.Conn) {

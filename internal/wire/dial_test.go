@@ -70,7 +70,8 @@ func TestDialExplainsWhyNot(t *testing.T) {
 		text string // in the message
 		hint string // in the advice
 	}{
-		// A name with an empty label is refused by Go's resolver itself, so no query leaves this host.
+		// A name with an empty label is refused by Go's resolver itself, so no query leaves this
+		// host.
 		"unknown host": {"no..such.host:7070", wire.ErrUnreachable, "no such host", "spelled"},
 		"closed port":  {closedPort(t), wire.ErrUnreachable, "refused", "linerate serve"},
 		"wrong key":    {listen(t, wire.NewKey()).Addr().String(), wire.ErrWrongKey, "wrong key", "printed"},

@@ -9,14 +9,16 @@ import (
 // dialectHeadBytes is how much of a stranger's first bytes is looked at.
 const dialectHeadBytes = 64
 
-// Dialect guesses from the first bytes of a connection, or of a datagram, what its sender speaks, for messages to people: "HTTP", "SSH", "TLS",
-// "iperf3", "iperf2", "nuttcp", "ttcp", "sockperf", "netperf", "STAMP", "nothing but zeros", … and "something unknown".
+// Dialect guesses from the first bytes of a connection, or of a datagram, what its sender speaks,
+// for messages to people: "HTTP", "SSH", "TLS", "iperf3", "iperf2", "nuttcp", "ttcp", "sockperf",
+// "netperf", "STAMP", "nothing but zeros", … and "something unknown".
 func Dialect(head []byte) string {
 	head = head[:min(len(head), dialectHeadBytes)]
 	if len(head) == 0 {
 		return "nothing"
 	}
-	// Clear beginnings come first; what is told by a single byte or by numbers in their places would match too much before them.
+	// Clear beginnings come first; what is told by a single byte or by numbers in their places
+	// would match too much before them.
 	for _, d := range dialects {
 		if d.speaks(head) {
 			return d.name
@@ -65,8 +67,9 @@ func isHTTP(b []byte) bool {
 	return hasPrefix(b, "HTTP/", "GET ", "HEAD ", "POST ", "PUT ", "OPTIONS ", "CONNECT ", "DELETE ", "PATCH ", "TRACE ", "PRI * HTTP/2")
 }
 
-// isIperf3 tells the 36 characters of lower-case base 32 and the NUL that a client sends first, or a good part of them; the server's single state byte
-// in answer to 37 bytes; and the hello of a UDP stream with its answer, as text since 3.12, before as a number in either byte order.
+// isIperf3 tells the 36 characters of lower-case base 32 and the NUL that a client sends first, or
+// a good part of them; the server's single state byte in answer to 37 bytes; and the hello of a UDP
+// stream with its answer, as text since 3.12, before as a number in either byte order.
 func isIperf3(b []byte) bool {
 	switch len(b) {
 	case 1:
@@ -90,8 +93,10 @@ func isIperf3(b []byte) bool {
 	return len(b) <= 36 || b[36] == 0
 }
 
-// isIperf2 tells the settings of a client, which begin with a word of flags that says that an extended header is there and in its low half how long it
-// is (0x4001 in the high half), at once over TCP and behind 16 bytes of numbering over UDP; or the payload of a server that sends: digits.
+// isIperf2 tells the settings of a client, which begin with a word of flags that says that an
+// extended header is there and in its low half how long it is (0x4001 in the high half), at once
+// over TCP and behind 16 bytes of numbering over UDP; or the payload of a server that sends:
+// digits.
 func isIperf2(b []byte) bool {
 	settings := func(b []byte) bool {
 		return len(b) >= 4 && b[0]&0x40 != 0 && b[1] == 1 && b[2] <= 1 && b[3]&1 == 0 && b[3] != 0
@@ -106,8 +111,9 @@ func isIperf2(b []byte) bool {
 	return len(b) >= 4 && strings.HasPrefix(digits, string(b[:min(len(b), 40)]))
 }
 
-// isNetperf tells a request on a control connection: 656 bytes of words in network order, of which the first is its type and the second is unused. These
-// types come first on a connection: the settings that precede a test, and the tests.
+// isNetperf tells a request on a control connection: 656 bytes of words in network order, of which
+// the first is its type and the second is unused. These types come first on a connection: the
+// settings that precede a test, and the tests.
 func isNetperf(b []byte) bool {
 	if len(b) < 16 || binary.BigEndian.Uint32(b[4:]) != 0 {
 		return false
@@ -119,7 +125,8 @@ func isNetperf(b []byte) bool {
 	return false
 }
 
-// isSockperf tells a message header: 64 bits of number, 16 of flags (1 from the client, 2 an answer is wanted, 4 warm-up), 32 of length.
+// isSockperf tells a message header: 64 bits of number, 16 of flags (1 from the client, 2 an answer
+// is wanted, 4 warm-up), 32 of length.
 func isSockperf(b []byte) bool {
 	if len(b) < 14 {
 		return false
@@ -128,8 +135,9 @@ func isSockperf(b []byte) bool {
 	return binary.BigEndian.Uint64(b) < 1<<40 && flags >= 1 && flags <= 7 && length >= 14 && length <= 65507
 }
 
-// isSTAMP tells a test packet of a sender (RFC 8762 §4.2.1) or of TWAMP light: number, NTP time of this century, an error estimate whose multiplier is
-// not zero, and, where there is more, zeros up to byte 44.
+// isSTAMP tells a test packet of a sender (RFC 8762 §4.2.1) or of TWAMP light: number, NTP time of
+// this century, an error estimate whose multiplier is not zero, and, where there is more, zeros up
+// to byte 44.
 func isSTAMP(b []byte) bool {
 	if len(b) < 14 || binary.BigEndian.Uint32(b) >= 1<<24 || b[4] < 0xc0 || b[13] == 0 {
 		return false

@@ -8,7 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// firstBytes are the beginnings of connections and datagrams as the real programs send them, by the name that people shall read.
+// firstBytes are the beginnings of connections and datagrams as the real programs send them, by the
+// name that people shall read.
 var firstBytes = map[string][]string{
 	"nothing":       {""},
 	"linerate data": {"L", "LNRD2\n", "LNRD2\n123"},
@@ -51,7 +52,8 @@ func TestDialect(t *testing.T) {
 	}
 }
 
-// FuzzDialect checks that every beginning has one of the known names, and that no more of it is looked at than is promised.
+// FuzzDialect checks that every beginning has one of the known names, and that no more of it is
+// looked at than is promised.
 func FuzzDialect(f *testing.F) {
 	for _, heads := range firstBytes {
 		for _, head := range heads {

@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// What may come of reaching another linerate. Every error of Dial, DialData, SSH and of a Conn that broke is an *Error of one of
-// these kinds, unless the caller's own context ended it.
+// What may come of reaching another linerate. Every error of Dial, DialData, SSH and of a Conn that
+// broke is an *Error of one of these kinds, unless the caller's own context ended it.
 var (
-	// ErrUnreachable: no connection came about: unknown host, closed port, no route, or no answer in time.
+	// ErrUnreachable: no connection came about: unknown host, closed port, no route, or no answer
+	// in time.
 	ErrUnreachable = errors.New("peer unreachable")
 	// ErrPortTaken: the port of this end that was asked for has a connection already.
 	ErrPortTaken = errors.New("local port taken")
@@ -24,7 +25,8 @@ var (
 	ErrProtocol = errors.New("protocol violated")
 )
 
-// Error says which step with which peer went wrong, of what kind, and what to do about it. errors.Is sees both Kind and Err.
+// Error says which step with which peer went wrong, of what kind, and what to do about it.
+// errors.Is sees both Kind and Err.
 type Error struct {
 	Op     string // connect to, open data connection to, receive message, …
 	Peer   string // host:port or ssh target; empty where Op says all
@@ -66,8 +68,9 @@ func (e *Error) Unwrap() []error {
 // Hint says what the user can do; empty if nothing is known.
 func (e *Error) Hint() string { return e.Advice }
 
-// plain strips the layers that net and os put around an error and that repeat the operation and the address; the innermost
-// one has the kernel's words. A DNSError stays whole: it names the host that the resolver was asked for.
+// plain strips the layers that net and os put around an error and that repeat the operation and the
+// address; the innermost one has the kernel's words. A DNSError stays whole: it names the host that
+// the resolver was asked for.
 func plain(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Err != nil && op.Op != "remote error" {

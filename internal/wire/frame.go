@@ -7,7 +7,8 @@ import (
 	"io"
 )
 
-// Message is one frame of the control channel: a 4-byte big-endian length, then this object as JSON.
+// Message is one frame of the control channel: a 4-byte big-endian length, then this object as
+// JSON.
 type Message struct {
 	Type string          `json:"type"`
 	Body json.RawMessage `json:"body,omitempty"`
@@ -16,8 +17,8 @@ type Message struct {
 // MaxMessageBytes bounds one frame in both directions.
 const MaxMessageBytes = 16 << 20
 
-// maxRequestBytes bounds one frame that a Listener's channel takes. Answers may be large (a host's snapshot, a long journal); what is asked for and how
-// is not, and a server has a thousand clients.
+// maxRequestBytes bounds one frame that a Listener's channel takes. Answers may be large (a host's
+// snapshot, a long journal); what is asked for and how is not, and a server has a thousand clients.
 const maxRequestBytes = 256 << 10
 
 // frameHeadBytes is the length field in front of each frame.
@@ -40,7 +41,8 @@ func appendFrame(b []byte, typ string, body any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode %s message: %w", typ, err)
 	}
-	// Refused here, where the message has a name, and not by the peer, which could only end the channel.
+	// Refused here, where the message has a name, and not by the peer, which could only end the
+	// channel.
 	if len(encoded) > MaxMessageBytes {
 		return nil, fmt.Errorf("encode %s message: %d bytes are over the limit of %d", typ, len(encoded), MaxMessageBytes)
 	}
@@ -48,8 +50,9 @@ func appendFrame(b []byte, typ string, body any) ([]byte, error) {
 	return append(b, encoded...), nil
 }
 
-// readFrame reads one frame, and gives also how many bytes its message took in memory; 0: it was a heartbeat, which has done its work by arriving.
-// Memory grows with what has arrived, not with what the length field promises. io.EOF is returned only between frames.
+// readFrame reads one frame, and gives also how many bytes its message took in memory; 0: it was a
+// heartbeat, which has done its work by arriving. Memory grows with what has arrived, not with what
+// the length field promises. io.EOF is returned only between frames.
 func readFrame(r io.Reader, limit int) (Message, int, error) {
 	var head [frameHeadBytes]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

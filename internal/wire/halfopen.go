@@ -9,17 +9,22 @@ import (
 	"time"
 )
 
-// Everything up to authentication is open to strangers, so it is bounded here. A connection that has said nothing costs a descriptor and a small
-// goroutine; one that shakes hands costs some 60 KiB and a processor for half a millisecond. So there may be many of the first kind and few of the
-// second, and in both a source that has more gives way to one that has less: a stranger can slow others of its own network down, and keep a host
-// that has the key out only by having as many addresses as there are places.
+// Everything up to authentication is open to strangers, so it is bounded here. A connection that
+// has said nothing costs a descriptor and a small goroutine; one that shakes hands costs some 60
+// KiB and a processor for half a millisecond. So there may be many of the first kind and few of the
+// second, and in both a source that has more gives way to one that has less: a stranger can slow
+// others of its own network down, and keep a host that has the key out only by having as many
+// addresses as there are places.
 const (
-	// maxHalfOpen bounds the connections that have not yet shown what they are, beside the data connections that are expected. Over it, the
-	// source with the most of them loses one: the oldest that has said nothing, else the oldest.
+	// maxHalfOpen bounds the connections that have not yet shown what they are, beside the data
+	// connections that are expected. Over it, the source with the most of them loses one: the
+	// oldest that has said nothing, else the oldest.
 	maxHalfOpen = 1024
-	// maxHandshakes bounds the TLS handshakes at once; the others wait for their turn with what they have said in the kernel's buffer.
+	// maxHandshakes bounds the TLS handshakes at once; the others wait for their turn with what
+	// they have said in the kernel's buffer.
 	maxHandshakes = 32
-	// handshakePatience is how long a handshake may hold a place that another waits for: an honest peer is through within some round trips.
+	// handshakePatience is how long a handshake may hold a place that another waits for: an honest
+	// peer is through within some round trips.
 	handshakePatience = time.Second
 )
 
@@ -35,7 +40,8 @@ const (
 	shaking              // shakes hands
 )
 
-// halfOpen is one connection of which nothing is known yet. All but the first three belong to the listener's lock.
+// halfOpen is one connection of which nothing is known yet. All but the first three belong to the
+// listener's lock.
 type halfOpen struct {
 	conn    *net.TCPConn
 	remote  netip.AddrPort
@@ -46,7 +52,8 @@ type halfOpen struct {
 	dropped bool          // it gave way to another
 }
 
-// Source is whom a connection is accounted to: an IPv4 address or the /64 of an IPv6 one, since whoever has one address of a /64 has them all.
+// Source is whom a connection is accounted to: an IPv4 address or the /64 of an IPv6 one, since
+// whoever has one address of a /64 has them all.
 func Source(a netip.Addr) netip.Prefix {
 	a = a.Unmap().WithZone("")
 	bits := a.BitLen()
@@ -57,7 +64,8 @@ func Source(a netip.Addr) netip.Prefix {
 	return p
 }
 
-// enter notes a half-open connection, counts its goroutine, and drops another one if there are too many.
+// enter notes a half-open connection, counts its goroutine, and drops another one if there are too
+// many.
 func (l *Listener) enter(h *halfOpen) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +101,8 @@ func (l *Listener) largest(kind func(*halfOpen) bool) netip.Prefix {
 	return most
 }
 
-// drop makes one half-open connection give way; its goroutine reports it. The caller holds the lock.
+// drop makes one half-open connection give way; its goroutine reports it. The caller holds the
+// lock.
 func (l *Listener) drop(i int) {
 	h := l.half[i]
 	h.dropped = true
@@ -101,7 +110,8 @@ func (l *Listener) drop(i int) {
 	l.remove(i)
 }
 
-// remove takes a connection out, and lets the next one shake hands if it did. The caller holds the lock.
+// remove takes a connection out, and lets the next one shake hands if it did. The caller holds the
+// lock.
 func (l *Listener) remove(i int) {
 	h := l.half[i]
 	l.half = slices.Delete(l.half, i, i+1)
@@ -159,8 +169,8 @@ func (l *Listener) awaitHandshake(h *halfOpen) error {
 	}
 }
 
-// nextHandshake lets connections shake hands while there are places: of those that wait, one of the source that has the fewest at it, the oldest
-// first. The caller holds the lock.
+// nextHandshake lets connections shake hands while there are places: of those that wait, one of the
+// source that has the fewest at it, the oldest first. The caller holds the lock.
 func (l *Listener) nextHandshake() {
 	for l.shaking < maxHandshakes {
 		busy := make(map[netip.Prefix]int)
@@ -184,7 +194,8 @@ func (l *Listener) nextHandshake() {
 	}
 }
 
-// hurry drops one handshake that others have waited for long enough: the oldest of the source that has the most.
+// hurry drops one handshake that others have waited for long enough: the oldest of the source that
+// has the most.
 func (l *Listener) hurry() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

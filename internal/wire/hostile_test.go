@@ -18,7 +18,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// hostile are the ways in which strangers meet a port; each may end early, when the other side has closed.
+// hostile are the ways in which strangers meet a port; each may end early, when the other side has
+// closed.
 var hostile = map[string]func(c net.Conn, token wire.Token){
 	"silence":    func(net.Conn, wire.Token) {},
 	"half close": func(c net.Conn, _ wire.Token) { _ = c.(*net.TCPConn).CloseWrite() },
@@ -61,8 +62,8 @@ var hostile = map[string]func(c net.Conn, token wire.Token){
 	},
 }
 
-// TestListenerAmongHostiles serves one honest client while hundreds of strangers do what they can. Each of them must be turned away, and in the end
-// nothing may be left of them.
+// TestListenerAmongHostiles serves one honest client while hundreds of strangers do what they can.
+// Each of them must be turned away, and in the end nothing may be left of them.
 func TestListenerAmongHostiles(t *testing.T) {
 	const each = 25
 	key := wire.NewKey()
@@ -142,8 +143,8 @@ func TestListenerAmongHostiles(t *testing.T) {
 	}
 }
 
-// TestHandshakesGiveWay has one source hold every place for a handshake and not go on. An honest client must get through without waiting for the
-// end of them all.
+// TestHandshakesGiveWay has one source hold every place for a handshake and not go on. An honest
+// client must get through without waiting for the end of them all.
 func TestHandshakesGiveWay(t *testing.T) {
 	key := wire.NewKey()
 	l := listen(t, key)
@@ -179,7 +180,8 @@ func TestHandshakesGiveWay(t *testing.T) {
 	select {
 	case <-crowded:
 	default:
-		// All strangers may not have come to their handshake when the honest one did; then there was nobody to give way.
+		// All strangers may not have come to their handshake when the honest one did; then there
+		// was nobody to give way.
 		t.Log("nobody had to give way")
 	}
 }

@@ -16,10 +16,12 @@ import (
 	"time"
 )
 
-// alpn names the protocol inside TLS (RFC 7301). A change of framing or of the derivation below takes another name.
+// alpn names the protocol inside TLS (RFC 7301). A change of framing or of the derivation below
+// takes another name.
 const alpn = "linerate/1"
 
-// The roles that have an identity of their own, so that neither side can be shown its own certificate back.
+// The roles that have an identity of their own, so that neither side can be shown its own
+// certificate back.
 const (
 	serverRole = "server"
 	clientRole = "client"
@@ -28,8 +30,10 @@ const (
 // errForeignProtocol says that the other end of a TLS handshake did not agree on our ALPN name.
 var errForeignProtocol = errors.New("it speaks TLS, but not " + alpn)
 
-// identity derives the Ed25519 key of one role. HKDF needs no salt (RFC 5869 §3.1), of which two hosts that share no more than the
-// key would have none in common; the names of the protocol version and of the role keep the keys of different uses apart (§3.2). A key of 130 bits needs no slow hash: there is nothing to guess.
+// identity derives the Ed25519 key of one role. HKDF needs no salt (RFC 5869 §3.1), of which two
+// hosts that share no more than the key would have none in common; the names of the protocol
+// version and of the role keep the keys of different uses apart (§3.2). A key of 130 bits needs no
+// slow hash: there is nothing to guess.
 func (k Key) identity(role string) (ed25519.PrivateKey, error) {
 	seed, err := hkdf.Key(sha256.New, k.symbols[:], nil, alpn+" ed25519 seed of "+role, ed25519.SeedSize)
 	if err != nil {
@@ -38,9 +42,10 @@ func (k Key) identity(role string) (ed25519.PrivateKey, error) {
 	return ed25519.NewKeyFromSeed(seed), nil
 }
 
-// certificate wraps the identity of one role for TLS, self-signed. It is the same every time: Ed25519 signatures are deterministic
-// and everything in the template is fixed. The dates never expire, because hosts under test often have wrong clocks
-// and a certificate here proves nothing but the possession of the key.
+// certificate wraps the identity of one role for TLS, self-signed. It is the same every time:
+// Ed25519 signatures are deterministic and everything in the template is fixed. The dates never
+// expire, because hosts under test often have wrong clocks and a certificate here proves nothing
+// but the possession of the key.
 func (k Key) certificate(role string) (tls.Certificate, error) {
 	private, err := k.identity(role)
 	if err != nil {
@@ -60,10 +65,12 @@ func (k Key) certificate(role string) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}, nil
 }
 
-// tlsConfig gives the configuration of one role. Certification authorities, names and dates have no part in it: the peer is who
-// holds the private key that follows from the shared secret, so its public key is compared with the derived one, and TLS itself proves the
-// possession. That is why InsecureSkipVerify is right here: it switches off the chain and name checks only, and VerifyConnection
-// runs in every handshake. Tickets are off, so there is no resumption that could pass by it.
+// tlsConfig gives the configuration of one role. Certification authorities, names and dates have no
+// part in it: the peer is who holds the private key that follows from the shared secret, so its
+// public key is compared with the derived one, and TLS itself proves the possession. That is why
+// InsecureSkipVerify is right here: it switches off the chain and name checks only, and
+// VerifyConnection runs in every handshake. Tickets are off, so there is no resumption that could
+// pass by it.
 func (k Key) tlsConfig(role, peerRole string) (*tls.Config, error) {
 	if k.IsZero() {
 		return nil, fmt.Errorf("derive identities: %w: no key given", ErrBadKey)
@@ -78,7 +85,8 @@ func (k Key) tlsConfig(role, peerRole string) (*tls.Config, error) {
 	}
 	want := peer.Public().(ed25519.PublicKey)
 	return &tls.Config{
-		// Before anything is computed: a stranger's web browser or scanner is told apart by what it asks for. Only servers are asked.
+		// Before anything is computed: a stranger's web browser or scanner is told apart by what it
+		// asks for. Only servers are asked.
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 			if !slices.Contains(hello.SupportedProtos, alpn) {
 				return nil, errForeignProtocol
@@ -95,7 +103,8 @@ func (k Key) tlsConfig(role, peerRole string) (*tls.Config, error) {
 			if state.NegotiatedProtocol != alpn {
 				return errForeignProtocol
 			}
-			// A chain would be parsed and never used; there is exactly one certificate on either side.
+			// A chain would be parsed and never used; there is exactly one certificate on either
+			// side.
 			if len(state.PeerCertificates) != 1 {
 				return ErrWrongKey
 			}

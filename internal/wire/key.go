@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// Key is the secret of one `linerate serve`: 130 random bits, written as 28 characters in seven groups of four. Keys compare with ==;
-// the zero Key is no key. Its bits must not be fewer: a stranger who connects is shown the server's certificate, and could try
-// keys against its public key offline.
+// Key is the secret of one `linerate serve`: 130 random bits, written as 28 characters in seven
+// groups of four. Keys compare with ==; the zero Key is no key. Its bits must not be fewer: a
+// stranger who connects is shown the server's certificate, and could try keys against its public
+// key offline.
 type Key struct {
 	symbols [keySymbols]byte // five bits each
 }
@@ -19,12 +20,13 @@ const (
 	keyChecks  = 2
 	keyLength  = keySymbols + keyChecks
 	keyGroup   = 4
-	// keyAlphabet is Crockford's base 32: no I, L, O, U, so nothing is taken for 1 or 0, and nothing rude appears.
+	// keyAlphabet is Crockford's base 32: no I, L, O, U, so nothing is taken for 1 or 0, and
+	// nothing rude appears.
 	keyAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 )
 
-// ErrBadKey says that a text is not a key as linerate prints them: it was mistyped or cut. A well-formed key that the other side
-// does not know is ErrWrongKey instead.
+// ErrBadKey says that a text is not a key as linerate prints them: it was mistyped or cut. A
+// well-formed key that the other side does not know is ErrWrongKey instead.
 var ErrBadKey = errors.New("key is mistyped")
 
 // NewKey makes a key from the system's random source.
@@ -41,8 +43,8 @@ func NewKey() Key {
 // IsZero tells whether k is no key at all.
 func (k Key) IsZero() bool { return k == Key{} }
 
-// String gives the key as people type it, seven groups of four characters with dashes. It is the secret itself: print it where
-// the user asked for it, never into a log.
+// String gives the key as people type it, seven groups of four characters with dashes. It is the
+// secret itself: print it where the user asked for it, never into a log.
 func (k Key) String() string {
 	word := k.codeword()
 	var b strings.Builder
@@ -55,8 +57,9 @@ func (k Key) String() string {
 	return b.String()
 }
 
-// ParseKey reads a key as typed: case, dashes and blanks do not matter, O is 0, I and L are 1. Its error wraps ErrBadKey and says where to look;
-// one wrong character is located, and any two wrong or swapped ones are detected.
+// ParseKey reads a key as typed: case, dashes and blanks do not matter, O is 0, I and L are 1. Its
+// error wraps ErrBadKey and says where to look; one wrong character is located, and any two wrong
+// or swapped ones are detected.
 func ParseKey(text string) (Key, error) {
 	var word [keyLength]byte
 	n := 0
@@ -119,8 +122,9 @@ func groupOf(word [keyLength]byte, group int) string {
 	return string(b)
 }
 
-// codeword appends the two check symbols: a shortened Reed-Solomon code over GF(32), in which the plain sum of all symbols and the
-// sum weighted with α^position are both zero. Its distance of three finds every error in two symbols, hence every swap.
+// codeword appends the two check symbols: a shortened Reed-Solomon code over GF(32), in which the
+// plain sum of all symbols and the sum weighted with α^position are both zero. Its distance of
+// three finds every error in two symbols, hence every swap.
 func (k Key) codeword() [keyLength]byte {
 	var word [keyLength]byte
 	copy(word[:], k.symbols[:])

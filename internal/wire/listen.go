@@ -28,8 +28,9 @@ type Listener struct {
 	closed chan struct{}  // closed by Close
 	group  sync.WaitGroup // acceptors and half-open connections
 
-	// Lock order: renewing before mu. The mu of a DataQueue and this one are never held together: Close and forget take them one after the
-	// other. Nothing is read, written or told under mu, so a slow peer or a slow log holds nobody up.
+	// Lock order: renewing before mu. The mu of a DataQueue and this one are never held together:
+	// Close and forget take them one after the other. Nothing is read, written or told under mu, so
+	// a slow peer or a slow log holds nobody up.
 	mu        sync.Mutex
 	socket    *net.TCPListener // the present one; Renew replaces it
 	accepting chan struct{}    // closed when socket is closed
@@ -46,8 +47,8 @@ type Listener struct {
 	onReject func(Rejection)
 }
 
-// Listen opens addr (host:port; an empty host means every address, port 0 any free one) for control channels of peers that hold key,
-// and for data connections. ctx bounds the opening only.
+// Listen opens addr (host:port; an empty host means every address, port 0 any free one) for control
+// channels of peers that hold key, and for data connections. ctx bounds the opening only.
 func Listen(ctx context.Context, addr string, key Key) (*Listener, error) {
 	config, err := key.tlsConfig(serverRole, clientRole)
 	if err != nil {
@@ -80,9 +81,11 @@ func listen(ctx context.Context, addr string, config *tls.Config) (*Listener, er
 	return l, nil
 }
 
-// listenTCP opens a plain TCP socket. Go would make it a multipath one by itself (1.24), which is not what is measured here.
+// listenTCP opens a plain TCP socket. Go would make it a multipath one by itself (1.24), which is
+// not what is measured here.
 func listenTCP(ctx context.Context, addr string, control func(string, string, syscall.RawConn) error) (*net.TCPListener, error) {
-	// Keep-alive probes would be packets in a measurement that nobody accounted for; control channels beat by themselves.
+	// Keep-alive probes would be packets in a measurement that nobody accounted for; control
+	// channels beat by themselves.
 	lc := net.ListenConfig{KeepAlive: -1, Control: control}
 	lc.SetMultipathTCP(false)
 	ln, err := lc.Listen(ctx, "tcp", addr)
@@ -98,7 +101,8 @@ func (l *Listener) Addr() *net.TCPAddr { return l.addr }
 // Port gives the TCP port listened on.
 func (l *Listener) Port() int { return l.addr.Port }
 
-// OnReject has fn called for every connection turned away, from several goroutines. It replaces the function set before.
+// OnReject has fn called for every connection turned away, from several goroutines. It replaces the
+// function set before.
 func (l *Listener) OnReject(fn func(Rejection)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,7 +130,8 @@ func (l *Listener) Accept() (*Conn, error) {
 	}
 }
 
-// Expect announces up to n data connections (1 … MaxDataConns) that will show token. The queue must be closed by the caller.
+// Expect announces up to n data connections (1 … MaxDataConns) that will show token. The queue must
+// be closed by the caller.
 func (l *Listener) Expect(token Token, n int) *DataQueue {
 	n = min(max(n, 1), MaxDataConns)
 	q := &DataQueue{listener: l, token: token, limit: n, waiting: make(chan dataConn, n), closed: make(chan struct{}), seen: make(map[int]bool)}
@@ -153,16 +158,18 @@ func (l *Listener) forget(q *DataQueue) {
 	}
 }
 
-// ListenOptions are what the far end of a data connection must have before it is accepted, because the kernel tells the other side of it in the
-// handshake. The zero value of a field leaves what this host does by itself.
+// ListenOptions are what the far end of a data connection must have before it is accepted, because
+// the kernel tells the other side of it in the handshake. The zero value of a field leaves what
+// this host does by itself.
 type ListenOptions struct {
 	WindowBytes int // SO_RCVBUF and SO_SNDBUF as asked for; the window scale follows from it (RFC 7323 §2.2)
 	MSSBytes    int // TCP_MAXSEG: the largest segment that is offered
 }
 
-// ExpectWith is Expect for a test whose connections need options of their own. An accepted socket has them from the listening one, so every
-// connection that comes while the queue is open has them too: who calls this makes sure that no other test runs. errors.ErrUnsupported where the OS
-// has no way to take them back, or while another queue has the port prepared.
+// ExpectWith is Expect for a test whose connections need options of their own. An accepted socket
+// has them from the listening one, so every connection that comes while the queue is open has them
+// too: who calls this makes sure that no other test runs. errors.ErrUnsupported where the OS has no
+// way to take them back, or while another queue has the port prepared.
 func (l *Listener) ExpectWith(token Token, n int, o ListenOptions) (*DataQueue, error) {
 	if !canRenew {
 		return nil, fmt.Errorf("prepare listener %s: %w", l.addr, errors.ErrUnsupported)
@@ -191,22 +198,26 @@ func (l *Listener) prepare(q *DataQueue, o ListenOptions) error {
 	return setListenOptions(raw, o)
 }
 
-// unprepare gives the port back as it was before ExpectWith. A buffer size that was set once cannot be unset on all kernels (SO_BUF_LOCK is of Linux
-// 5.14), so a fresh socket takes over.
+// unprepare gives the port back as it was before ExpectWith. A buffer size that was set once cannot
+// be unset on all kernels (SO_BUF_LOCK is of Linux 5.14), so a fresh socket takes over.
 func (l *Listener) unprepare(q *DataQueue) {
 	l.mu.Lock()
 	mine := l.prepared == q
 	l.mu.Unlock()
 	if mine {
-		_ = l.renew() // fails only with the listener closed or without descriptors; then the next Renew finds it still prepared and does it
+		// fails only with the listener closed or without descriptors; then the next Renew finds it
+		// still prepared and does it
+		_ = l.renew()
 	}
 }
 
-// Renew makes sure that connections accepted from now on have this host's present defaults. An accepted socket inherits buffer sizes and more from the
-// listening one, which has them from the moment it was made: after a sysctl was changed, only a new one hands out new values. So the listening socket
-// is replaced if a socket that is made now differs from it, and kept otherwise, because connections that are half-way through the kernel's own
-// handshake at the moment of replacement may be reset. errors.ErrUnsupported where the OS has no way to do it without a gap; the old socket goes on then
-// and after every other error.
+// Renew makes sure that connections accepted from now on have this host's present defaults. An
+// accepted socket inherits buffer sizes and more from the listening one, which has them from the
+// moment it was made: after a sysctl was changed, only a new one hands out new values. So the
+// listening socket is replaced if a socket that is made now differs from it, and kept otherwise,
+// because connections that are half-way through the kernel's own handshake at the moment of
+// replacement may be reset. errors.ErrUnsupported where the OS has no way to do it without a gap;
+// the old socket goes on then and after every other error.
 func (l *Listener) Renew() error {
 	if !canRenew {
 		return fmt.Errorf("renew listener %s: %w", l.addr, errors.ErrUnsupported)
@@ -228,13 +239,15 @@ func (l *Listener) renew() error {
 	if err != nil {
 		return err
 	}
-	// As long as the old socket listens the kernel gives it its share of new connections, and those that are still shaking hands when it closes are
-	// reset. So nobody may be asked to connect before it is closed.
+	// As long as the old socket listens the kernel gives it its share of new connections, and those
+	// that are still shaking hands when it closes are reset. So nobody may be asked to connect
+	// before it is closed.
 	<-done
 	return nil
 }
 
-// replace puts a new socket in the place of the present one; the channel is closed when the old one is.
+// replace puts a new socket in the place of the present one; the channel is closed when the old one
+// is.
 func (l *Listener) replace() (<-chan struct{}, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -245,8 +258,9 @@ func (l *Listener) replace() (<-chan struct{}, error) {
 	if err != nil {
 		return nil, fmt.Errorf("renew listener %s: %w", l.addr, err)
 	}
-	// The flag lets in only sockets of the same user (socket(7)), so no stranger on this host can take the port in that moment.
-	// Both sockets need the flag at the moment the second one binds; afterwards neither keeps it.
+	// The flag lets in only sockets of the same user (socket(7)), so no stranger on this host can
+	// take the port in that moment. Both sockets need the flag at the moment the second one binds;
+	// afterwards neither keeps it.
 	if err := sharePort(old, 1); err != nil {
 		return nil, fmt.Errorf("renew listener %s: %w", l.addr, err)
 	}
@@ -265,7 +279,8 @@ func (l *Listener) replace() (<-chan struct{}, error) {
 	l.socket, l.accepting, l.defaults, l.prepared = socket, make(chan struct{}), defaultsOf(socket), nil
 	l.group.Add(1)
 	go l.acceptFrom(socket, l.accepting)
-	// What completed the kernel's handshake on the old socket before this moment is taken by its acceptor within the grace.
+	// What completed the kernel's handshake on the old socket before this moment is taken by its
+	// acceptor within the grace.
 	_ = previous.SetDeadline(time.Now().Add(renewGrace))
 	return done, nil
 }
@@ -273,8 +288,9 @@ func (l *Listener) replace() (<-chan struct{}, error) {
 // renewGrace is how long an old socket still accepts what had come to it.
 const renewGrace = 10 * time.Millisecond
 
-// Close stops listening, drops connections that are not yet anything, closes every DataQueue and waits for its goroutines. Control channels and data
-// connections handed out before are their owners'.
+// Close stops listening, drops connections that are not yet anything, closes every DataQueue and
+// waits for its goroutines. Control channels and data connections handed out before are their
+// owners'.
 func (l *Listener) Close() error {
 	l.mu.Lock()
 	if l.over {
@@ -284,7 +300,8 @@ func (l *Listener) Close() error {
 	}
 	l.over = true
 	close(l.closed)
-	// Under the lock and after over is set: from here on enter refuses, so the wait group below only counts down.
+	// Under the lock and after over is set: from here on enter refuses, so the wait group below
+	// only counts down.
 	err := l.socket.Close()
 	for _, h := range l.half {
 		_ = h.conn.Close() // its goroutine ends by that
@@ -316,7 +333,8 @@ func (l *Listener) acceptFrom(socket *net.TCPListener, done chan<- struct{}) {
 				_ = socket.Close()
 				return
 			}
-			// Out of file descriptors or memory: these pass, and until then the backlog holds who waits.
+			// Out of file descriptors or memory: these pass, and until then the backlog holds who
+			// waits.
 			pause = min(max(2*pause, time.Millisecond), 250*time.Millisecond)
 			select {
 			case <-time.After(pause):
@@ -346,7 +364,8 @@ func (l *Listener) acceptFrom(socket *net.TCPListener, done chan<- struct{}) {
 func (l *Listener) receive(h *halfOpen) {
 	_ = h.conn.SetDeadline(time.Now().Add(handshakeTimeout))
 	// One read of at most a preface: a data connection must not lose a byte of its payload here.
-	// The first byte decides: data connections begin with a letter, TLS with 0x16. A peer that waits for us to speak first runs into the deadline.
+	// The first byte decides: data connections begin with a letter, TLS with 0x16. A peer that
+	// waits for us to speak first runs into the deadline.
 	head := make([]byte, prefaceBytes, dialectHeadBytes)
 	n, err := h.conn.Read(head)
 	head = head[:n]
@@ -358,7 +377,8 @@ func (l *Listener) receive(h *halfOpen) {
 	case head[0] == tlsHandshakeRecord && l.config != nil:
 		l.receiveControl(h, head)
 	default:
-		// A little more tells the dialect better; whoever has sent one byte has as a rule sent the rest as well.
+		// A little more tells the dialect better; whoever has sent one byte has as a rule sent the
+		// rest as well.
 		_ = h.conn.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 		m, _ := io.ReadFull(h.conn, head[n:cap(head)])
 		l.reject(h, head[:n+m], nil)
@@ -368,8 +388,8 @@ func (l *Listener) receive(h *halfOpen) {
 // tlsHandshakeRecord is the first byte of a ClientHello (RFC 8446 5.1).
 const tlsHandshakeRecord = 0x16
 
-// receiveData hands a data connection to the queue that expects its token. Looking tokens up in a map takes no constant time, which
-// tells nothing useful about 128 random bits.
+// receiveData hands a data connection to the queue that expects its token. Looking tokens up in a
+// map takes no constant time, which tells nothing useful about 128 random bits.
 func (l *Listener) receiveData(h *halfOpen, head []byte) {
 	n := len(head)
 	head = head[:prefaceBytes]
@@ -389,7 +409,8 @@ func (l *Listener) receiveData(h *halfOpen, head []byte) {
 		l.reject(h, head, errors.New("unknown token"))
 		return
 	}
-	// Leaving before the queue has it: while it counts as half open, a flood could close it as the oldest.
+	// Leaving before the queue has it: while it counts as half open, a flood could close it as the
+	// oldest.
 	if !l.leave(h) {
 		_ = h.conn.Close()
 		return
@@ -430,10 +451,12 @@ func (l *Listener) receiveControl(h *halfOpen, head []byte) {
 		_ = h.conn.Close()
 		return
 	}
-	// The deadline was for a stranger. Heartbeats take over, which bound a silence and not the length of the session.
+	// The deadline was for a stranger. Heartbeats take over, which bound a silence and not the
+	// length of the session.
 	_ = h.conn.SetDeadline(time.Time{})
 	hush := control(h.conn)
-	// The certificate is compared and of no use any more. The state shares its array with the connection, so this saves 2 KB of each.
+	// The certificate is compared and of no use any more. The state shares its array with the
+	// connection, so this saves 2 KB of each.
 	clear(secure.ConnectionState().PeerCertificates)
 	if !canSleep {
 		under = nil
@@ -460,7 +483,8 @@ func (l *Listener) reject(h *halfOpen, head []byte, err error) {
 	}
 	l.mu.Unlock()
 	r := Rejection{Remote: h.remote, Dialect: Dialect(head), Err: err}
-	// Counted by dialect, of which there is a handful: whoever is turned away must not be able to make a map grow.
+	// Counted by dialect, of which there is a handful: whoever is turned away must not be able to
+	// make a map grow.
 	l.mu.Lock()
 	l.rejected[r.Dialect]++
 	tell := l.onReject

@@ -131,7 +131,8 @@ func TestDataQueueEnds(t *testing.T) {
 	if _, _, err := q.Accept(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	// A connection that nobody took is closed with the queue. Waiting for a rejection afterwards orders the two.
+	// A connection that nobody took is closed with the queue. Waiting for a rejection afterwards
+	// orders the two.
 	near, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), 0, wire.DataOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -291,7 +292,8 @@ func TestRenewKeepsServing(t *testing.T) {
 		defer near.Close()
 		far, _, err := q.Accept(bounded(t))
 		if err != nil {
-			// The one that met the old socket as it went was reset, which Renew tells in its description.
+			// The one that met the old socket as it went was reset, which Renew tells in its
+			// description.
 			if _, readErr := near.Read(make([]byte, 1)); !errors.Is(readErr, syscall.ECONNRESET) {
 				t.Fatal(err, readErr)
 			}

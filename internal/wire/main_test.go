@@ -19,7 +19,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// leaked waits until no goroutine runs this package's code and gives the stacks of those that still do after patience.
+// leaked waits until no goroutine runs this package's code and gives the stacks of those that still
+// do after patience.
 func leaked(patience time.Duration) string {
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		buf := make([]byte, 1<<20)

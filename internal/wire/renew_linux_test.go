@@ -16,7 +16,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// inNetns runs fn on a thread of its own in a fresh network namespace with loopback up. The thread is never given back to the scheduler.
+// inNetns runs fn on a thread of its own in a fresh network namespace with loopback up. The thread
+// is never given back to the scheduler.
 func inNetns(t *testing.T, fn func()) {
 	t.Helper()
 	done := make(chan error)
@@ -85,8 +86,8 @@ func windowScale(t *testing.T, conn *net.TCPConn) (scale int) {
 	return scale
 }
 
-// TestListenOptions has connections with options of their own between ordinary ones: what the far end of each has is what its test asked for, and
-// nothing of it stays.
+// TestListenOptions has connections with options of their own between ordinary ones: what the far
+// end of each has is what its test asked for, and nothing of it stays.
 func TestListenOptions(t *testing.T) {
 	l := listen(t, wire.NewKey())
 	accept := func(q *wire.DataQueue) *net.TCPConn {
@@ -121,7 +122,8 @@ func TestListenOptions(t *testing.T) {
 		t.Errorf("a second test with options: %v", err)
 	}
 	got := look(accept(q))
-	// The kernel doubles what is asked for (socket(7)), and takes 12 bytes of a segment for timestamps.
+	// The kernel doubles what is asked for (socket(7)), and takes 12 bytes of a segment for
+	// timestamps.
 	if got.Buffer != 32<<10 || got.MSS > 1000 || got.MSS < 1000-12 || got.Scale >= before.Scale {
 		t.Errorf("with options %+v, without %+v", got, before)
 	}
@@ -141,7 +143,8 @@ func TestListenOptions(t *testing.T) {
 	}
 }
 
-// TestRenewKeepsAnUnchangedSocket shows that nothing is replaced, and so nobody reset, as long as a fresh socket would be the same.
+// TestRenewKeepsAnUnchangedSocket shows that nothing is replaced, and so nobody reset, as long as a
+// fresh socket would be the same.
 func TestRenewKeepsAnUnchangedSocket(t *testing.T) {
 	l := listen(t, wire.NewKey())
 	inode := wire.SocketOf(l)
@@ -159,7 +162,8 @@ func TestRenewKeepsAnUnchangedSocket(t *testing.T) {
 	}
 }
 
-// TestNetnsRenewTakesUpDefaults shows what Renew is for: an accepted socket has the buffer that was the default when its listener was made.
+// TestNetnsRenewTakesUpDefaults shows what Renew is for: an accepted socket has the buffer that was
+// the default when its listener was made.
 func TestNetnsRenewTakesUpDefaults(t *testing.T) {
 	const path, before, after = "/proc/sys/net/ipv4/tcp_rmem", "4096 100000 6291456", "4096 200000 6291456"
 	set := func(v string) {
@@ -178,7 +182,8 @@ func TestNetnsRenewTakesUpDefaults(t *testing.T) {
 		q := l.Expect(wire.NewToken(), 2)
 		defer q.Close()
 		accepted := func(index int) (bytes int) {
-			// A dial to an address opens its socket on the goroutine that asks, hence in the namespace.
+			// A dial to an address opens its socket on the goroutine that asks, hence in the
+			// namespace.
 			near, err := wire.DialData(bounded(t), l.Addr().String(), q.Token(), index, wire.DataOptions{})
 			if err != nil {
 				t.Error(err)

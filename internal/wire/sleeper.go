@@ -7,9 +7,11 @@ import (
 	"syscall"
 )
 
-// sleeper is the TCP connection under the TLS of a server's channel. Its reader could simply block in tls.Conn.Read, but would sleep at the bottom of
-// fifteen calls, whose frames need a stack of 4 KiB. So it asks TLS for what is there without waiting, and when nothing is left, a new goroutine
-// with the smallest stack there is, 2 KiB, waits for the socket. With a thousand idle clients that is 2 MB.
+// sleeper is the TCP connection under the TLS of a server's channel. Its reader could simply block
+// in tls.Conn.Read, but would sleep at the bottom of fifteen calls, whose frames need a stack of 4
+// KiB. So it asks TLS for what is there without waiting, and when nothing is left, a new goroutine
+// with the smallest stack there is, 2 KiB, waits for the socket. With a thousand idle clients that
+// is 2 MB.
 type sleeper struct {
 	*net.TCPConn
 	raw     syscall.RawConn
@@ -25,7 +27,8 @@ func newSleeper(conn *net.TCPConn, head []byte) (*sleeper, error) {
 	return &sleeper{TCPConn: conn, raw: raw, head: head}, nil
 }
 
-// errNothing says that a probing Read would have to wait. It is a timeout, so that TLS takes it for a passing state and goes on where it was.
+// errNothing says that a probing Read would have to wait. It is a timeout, so that TLS takes it for
+// a passing state and goes on where it was.
 var errNothing error = os.ErrDeadlineExceeded
 
 // Read gives the head once more, then what comes.
@@ -43,7 +46,8 @@ func (s *sleeper) Read(b []byte) (int, error) {
 	return s.TCPConn.Read(b)
 }
 
-// probe reads one byte of r, which stands on top of s, if it is there; false: it is not, or not yet whole.
+// probe reads one byte of r, which stands on top of s, if it is there; false: it is not, or not yet
+// whole.
 func (s *sleeper) probe(r interface{ Read([]byte) (int, error) }, b []byte) (bool, error) {
 	s.probing = true
 	n, err := r.Read(b[:1])

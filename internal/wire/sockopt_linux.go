@@ -11,30 +11,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setUserTimeout lets the kernel end the connection when what was sent stays unacknowledged for d (TCP_USER_TIMEOUT, Linux ≥ 2.6.37).
-// Heartbeats would find out as well; this one also frees a writer that waits for room. Hence best effort.
+// setUserTimeout lets the kernel end the connection when what was sent stays unacknowledged for d
+// (TCP_USER_TIMEOUT, Linux ≥ 2.6.37). Heartbeats would find out as well; this one also frees a
+// writer that waits for room. Hence best effort.
 func setUserTimeout(conn *net.TCPConn, d time.Duration) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return
 	}
-	// Milliseconds (tcp(7)). It covers unacknowledged data only; an idle peer that vanished is found by the heartbeats, which are such data.
+	// Milliseconds (tcp(7)). It covers unacknowledged data only; an idle peer that vanished is
+	// found by the heartbeats, which are such data.
 	_ = raw.Control(func(fd uintptr) {
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d.Milliseconds()))
 	})
 }
 
 const (
-	// retransmitWithin bounds the wait between two retransmissions on a control channel, which else doubles up to two minutes. It is the least that
-	// the kernel allows (TCP_RTO_MAX_MS, Linux ≥ 6.15).
+	// retransmitWithin bounds the wait between two retransmissions on a control channel, which else
+	// doubles up to two minutes. It is the least that the kernel allows (TCP_RTO_MAX_MS, Linux ≥
+	// 6.15).
 	retransmitWithin = time.Second
-	// controlPriority is TC_PRIO_INTERACTIVE of linux/pkt_sched.h. Priorities up to it need no privilege (socket(7)).
+	// controlPriority is TC_PRIO_INTERACTIVE of linux/pkt_sched.h. Priorities up to it need no
+	// privilege (socket(7)).
 	controlPriority = 6
 )
 
-// hurry lets the few packets of a control channel through beside a load: this host's own queue takes them before those of the load where it
-// knows priorities (pfifo_fast, prio; nothing in the packet shows it), and what was lost on the path is sent again soon. Best effort:
-// without it, more silence has to be borne.
+// hurry lets the few packets of a control channel through beside a load: this host's own queue
+// takes them before those of the load where it knows priorities (pfifo_fast, prio; nothing in the
+// packet shows it), and what was lost on the path is sent again soon. Best effort: without it, more
+// silence has to be borne.
 func hurry(conn *net.TCPConn) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -49,9 +54,10 @@ func hurry(conn *net.TCPConn) {
 // canRenew tells that a second listener can take over the port while the first one still has it.
 const canRenew = true
 
-// sharePort sets SO_REUSEPORT. It is on only while one listener takes over from another, so that a second process on the same
-// port still meets "address already in use". The kernel looks at the flag when somebody binds, not when this socket was bound
-// (inet_csk_bind_conflict, seen in Linux 6.x).
+// sharePort sets SO_REUSEPORT. It is on only while one listener takes over from another, so that a
+// second process on the same port still meets "address already in use". The kernel looks at the
+// flag when somebody binds, not when this socket was bound (inet_csk_bind_conflict, seen in Linux
+// 6.x).
 func sharePort(raw syscall.RawConn, on int) error {
 	var opErr error
 	if err := raw.Control(func(fd uintptr) {
@@ -86,9 +92,10 @@ func setListenOptions(raw syscall.RawConn, o ListenOptions) error {
 	return opErr
 }
 
-// socketDefaults is what a TCP socket has from this host's settings when it is made, and an accepted one from its listener: the second numbers of
-// net.ipv4.tcp_rmem and tcp_wmem, net.core.busy_read, net.ipv4.ip_no_pmtu_disc. What else a sysctl decides, the kernel looks up per connection (seen in
-// tcp_init_sock, sock_init_data and inet_create of Linux 6.x).
+// socketDefaults is what a TCP socket has from this host's settings when it is made, and an
+// accepted one from its listener: the second numbers of net.ipv4.tcp_rmem and tcp_wmem,
+// net.core.busy_read, net.ipv4.ip_no_pmtu_disc. What else a sysctl decides, the kernel looks up per
+// connection (seen in tcp_init_sock, sock_init_data and inet_create of Linux 6.x).
 type socketDefaults struct {
 	receiveBytes, sendBytes, busyReadMicros, mtuDiscover int
 }

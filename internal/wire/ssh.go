@@ -23,7 +23,8 @@ type SSHTarget struct {
 	Port int    // 0: as ssh's configuration says
 }
 
-// ParseSSHTarget reads ssh://[USER@]HOST[:PORT]. It refuses what ssh could take for an option or what could not be a host at all.
+// ParseSSHTarget reads ssh://[USER@]HOST[:PORT]. It refuses what ssh could take for an option or
+// what could not be a host at all.
 func ParseSSHTarget(text string) (SSHTarget, error) {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -73,7 +74,8 @@ func (t SSHTarget) String() string {
 	return "ssh://" + host
 }
 
-// harmlessWord tells a word that ssh cannot take for an option and that its ProxyCommand could not take for shell syntax.
+// harmlessWord tells a word that ssh cannot take for an option and that its ProxyCommand could not
+// take for shell syntax.
 func harmlessWord(s string) bool {
 	return s != "" && s[0] != '-' && !strings.ContainsFunc(s, func(r rune) bool {
 		return r <= ' ' || r == 0x7f || strings.ContainsRune("'\"`$\\;&<>|(){}!*?", r)
@@ -103,11 +105,13 @@ const (
 	// maxGreetingBytes bounds what a far shell's start-up files may print before our greeting.
 	maxGreetingBytes = 64 << 10
 	maxStderrBytes   = 4 << 10
-	// sshExitWait is how long ssh may take to end by itself after its standard input was closed; the far end undoes trials in it.
+	// sshExitWait is how long ssh may take to end by itself after its standard input was closed;
+	// the far end undoes trials in it.
 	sshExitWait = 5 * time.Second
 )
 
-// WriteGreeting tells the near end of an ssh connection that its far end is there, and the TCP port of its data listener.
+// WriteGreeting tells the near end of an ssh connection that its far end is there, and the TCP port
+// of its data listener.
 func WriteGreeting(w io.Writer, dataPort int) error {
 	if _, err := fmt.Fprintf(w, "%s%d\n", greetingPrefix, dataPort); err != nil {
 		return fmt.Errorf("greet: %w", err)
@@ -128,10 +132,11 @@ func parseGreeting(line string) (dataPort int, ok bool) {
 // DefaultSSHCommand is what SSH runs at the far end when no command is given.
 var DefaultSSHCommand = []string{"linerate", "serve", "--stdio"}
 
-// SSH starts command at target (ssh://[USER@]HOST[:PORT]) with the user's own ssh, configuration and agent, and gives the control channel over
-// its standard input and output, and the address for data connections: the real host name as `ssh -G` tells it, with the port
-// from the far end's greeting. ctx bounds the starting; ssh ends with the Conn. ssh asks for passwords at the terminal itself. Errors are *Error
-// with what ssh wrote to standard error.
+// SSH starts command at target (ssh://[USER@]HOST[:PORT]) with the user's own ssh, configuration
+// and agent, and gives the control channel over its standard input and output, and the address for
+// data connections: the real host name as `ssh -G` tells it, with the port from the far end's
+// greeting. ctx bounds the starting; ssh ends with the Conn. ssh asks for passwords at the terminal
+// itself. Errors are *Error with what ssh wrote to standard error.
 func SSH(ctx context.Context, target string, command []string) (*Conn, string, error) {
 	t, err := ParseSSHTarget(target)
 	if err != nil {
@@ -147,10 +152,12 @@ func SSH(ctx context.Context, target string, command []string) (*Conn, string, e
 	config := t.config(ctx)
 	options := []string{"-T"}
 	if c := config["connecttimeout"]; c == "none" || c == "0" {
-		// Without it a silent host holds us for the two minutes of the kernel's SYN retries; the user's own setting wins.
+		// Without it a silent host holds us for the two minutes of the kernel's SYN retries; the
+		// user's own setting wins.
 		options = append(options, "-o", fmt.Sprintf("ConnectTimeout=%d", int(dialTimeout.Seconds())))
 	}
-	// ssh joins its arguments by blanks and the far shell splits them again, so each word is quoted for that shell.
+	// ssh joins its arguments by blanks and the far shell splits them again, so each word is quoted
+	// for that shell.
 	words := make([]string, len(command))
 	for i, word := range command {
 		words[i] = shellQuote(word)
@@ -159,7 +166,8 @@ func SSH(ctx context.Context, target string, command []string) (*Conn, string, e
 	if err != nil {
 		return nil, "", &Error{Op: op, Peer: t.String(), Kind: ErrUnreachable, Err: err}
 	}
-	// ssh has no bound of its own for a far command that starts and says nothing; killing it ends the read.
+	// ssh has no bound of its own for a far command that starts and says nothing; killing it ends
+	// the read.
 	stop := context.AfterFunc(ctx, s.kill)
 	port, err := readGreeting(s.out)
 	if !stop() {
@@ -180,8 +188,8 @@ func SSH(ctx context.Context, target string, command []string) (*Conn, string, e
 	return NewConn(s), net.JoinHostPort(host, strconv.Itoa(port)), nil
 }
 
-// config asks ssh what its configuration makes of the target. An ssh that does not know -G (before 6.8) gives nothing, and the target
-// is used as it was typed.
+// config asks ssh what its configuration makes of the target. An ssh that does not know -G (before
+// 6.8) gives nothing, and the target is used as it was typed.
 func (t SSHTarget) config(ctx context.Context) map[string]string {
 	bounded, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -207,7 +215,8 @@ func parseSSHConfig(out []byte) map[string]string {
 // readGreeting skips what the far shell printed and reads the port.
 func readGreeting(r *bufio.Reader) (int, error) {
 	for seen := 0; seen < maxGreetingBytes; {
-		// Never more than the reader's buffer: a far shell that prints one line without an end must not fill our memory.
+		// Never more than the reader's buffer: a far shell that prints one line without an end must
+		// not fill our memory.
 		line, err := r.ReadSlice('\n')
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return 0, err
@@ -220,7 +229,8 @@ func readGreeting(r *bufio.Reader) (int, error) {
 	return 0, errors.New("the far end prints much, but no greeting of linerate")
 }
 
-// shellQuote makes one word of a POSIX shell; ssh hands the command to the far user's shell as one string.
+// shellQuote makes one word of a POSIX shell; ssh hands the command to the far user's shell as one
+// string.
 func shellQuote(word string) string {
 	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,@%+", r)
@@ -246,13 +256,15 @@ type sshStream struct {
 func startSSH(args []string) (*sshStream, error) {
 	s := &sshStream{cmd: sshProgram(args), stderr: &tail{}, exited: make(chan struct{})}
 	s.cmd.Stderr = s.stderr
-	// Should a grandchild (a ControlMaster in the background) keep standard error open, its end is not waited for.
+	// Should a grandchild (a ControlMaster in the background) keep standard error open, its end is
+	// not waited for.
 	s.cmd.WaitDelay = time.Second
 	in, err := s.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	// A pipe of our own, because that of StdoutPipe is closed as soon as ssh ends, with what was not yet read.
+	// A pipe of our own, because that of StdoutPipe is closed as soon as ssh ends, with what was
+	// not yet read.
 	out, outWriter := io.Pipe()
 	s.cmd.Stdout = outWriter
 	s.in, s.pipe, s.out = in, out, bufio.NewReaderSize(out, maxGreetingBytes)
@@ -291,7 +303,8 @@ func (s *sshStream) Close() error {
 // kill ends ssh at once.
 func (s *sshStream) kill() { _ = s.cmd.Process.Kill() } // fails only if it has ended already
 
-// endReason gives the end of ssh as a reader meets it: io.EOF with what ssh said, if it said something.
+// endReason gives the end of ssh as a reader meets it: io.EOF with what ssh said, if it said
+// something.
 func (s *sshStream) endReason() error {
 	if text := s.stderr.last(); text != "" {
 		return fmt.Errorf("%w: ssh: %s", io.EOF, text)
@@ -301,7 +314,8 @@ func (s *sshStream) endReason() error {
 
 // explain makes an error of an ssh that ended before the greeting.
 func (s *sshStream) explain(op string, t SSHTarget, cause error) error {
-	// Its end is waited for because its exit status and its last words are what explains the failure.
+	// Its end is waited for because its exit status and its last words are what explains the
+	// failure.
 	_ = s.Close()
 	select {
 	case <-s.exited:
@@ -346,7 +360,8 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// last gives the last line that is not empty, in printable characters and without the name of the program in front.
+// last gives the last line that is not empty, in printable characters and without the name of the
+// program in front.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

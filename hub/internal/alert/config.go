@@ -14,7 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// Everybody is the name of a [Config] that is no rule: its receivers and intervals are those of all rules that have none of their own.
+// Everybody is the name of a [Config] that is no rule: its receivers and intervals are those of all
+// rules that have none of their own.
 const Everybody = "*"
 
 // Bounds of what can be configured.
@@ -35,7 +36,8 @@ const (
 	defaultTimeout   = 10 * time.Second // of a receiver
 )
 
-// Config is one rule. Fields left empty have defaults. A rule that has the name of one in [Defaults] has from it all that is left empty.
+// Config is one rule. Fields left empty have defaults. A rule that has the name of one in
+// [Defaults] has from it all that is left empty.
 type Config struct {
 	Name string `json:"name" yaml:"name"`                   // letters, digits, '.', '_' and '-'; or Everybody
 	Off  bool   `json:"off,omitempty" yaml:"off,omitempty"` // this rule is not watched
@@ -48,8 +50,9 @@ type Config struct {
 	KeepFiringFor unit.Span `json:"keep_firing_for,omitempty" yaml:"keep_firing_for,omitempty"` // how long it must be gone before it counts as resolved; default at once
 
 	Severity timeline.Severity `json:"severity,omitempty" yaml:"severity,omitempty"` // info, notice, warning or critical; default warning
-	// Text is one line for people. {{LABEL}} stands for the value of a label, {{value}} for that of the series; {{value:bits_per_second}}, {{value:bytes}},
-	// {{value:percent}} and {{value:seconds}} say it with its unit.
+	// Text is one line for people. {{LABEL}} stands for the value of a label, {{value}} for that of
+	// the series; {{value:bits_per_second}}, {{value:bytes}}, {{value:percent}} and
+	// {{value:seconds}} say it with its unit.
 	Text   string            `json:"text,omitempty" yaml:"text,omitempty"`
 	Labels map[string]string `json:"labels,omitempty" yaml:"labels,omitempty"` // more labels of its alerts, for receivers that sort by them
 
@@ -70,7 +73,8 @@ type Webhook struct {
 	Timeout         unit.Span         `json:"timeout,omitempty" yaml:"timeout,omitempty"`                     // of one message; default 10s, 5m at the most
 }
 
-// Validate tells what is wrong with a rule, as one sentence with its name and what to write instead.
+// Validate tells what is wrong with a rule, as one sentence with its name and what to write
+// instead.
 func (c Config) Validate() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("alert %s: %s", cmp.Or(c.Name, "without a name"), fmt.Sprintf(format, args...))
@@ -159,7 +163,8 @@ func (w Webhook) problem() string {
 	return ""
 }
 
-// Validate tells what is wrong with rules that go together, each of which may be right by itself. It is the check of a configuration.
+// Validate tells what is wrong with rules that go together, each of which may be right by itself.
+// It is the check of a configuration.
 func Validate(configs []Config) error {
 	if len(configs) > MaxRules {
 		return fmt.Errorf("alerts: %d rules are more than %d", len(configs), MaxRules)
@@ -182,7 +187,8 @@ func Validate(configs []Config) error {
 	return errors.Join(all...)
 }
 
-// Rules gives the rules to watch: those of the configuration, and after them those of [Defaults] that it says nothing of. Fields left empty are filled in.
+// Rules gives the rules to watch: those of the configuration, and after them those of [Defaults]
+// that it says nothing of. Fields left empty are filled in.
 func Rules(configs []Config) ([]Config, error) {
 	if err := Validate(configs); err != nil {
 		return nil, err

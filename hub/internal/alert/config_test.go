@@ -74,7 +74,8 @@ func TestConfigList(t *testing.T) {
 	}
 }
 
-// TestDefaultsAreConfigs checks that nothing that comes with the hub would be refused, and that text and query agree on names of labels.
+// TestDefaultsAreConfigs checks that nothing that comes with the hub would be refused, and that
+// text and query agree on names of labels.
 func TestDefaultsAreConfigs(t *testing.T) {
 	if err := Validate(Defaults()); err != nil {
 		t.Fatal(err)

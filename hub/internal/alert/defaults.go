@@ -16,14 +16,16 @@ func Defaults() []Config {
 	const warning, notice, critical = timeline.Severity("warning"), timeline.Severity("notice"), timeline.Severity("critical")
 	return []Config{
 		{
-			// What was always lost is no news: three times as much as in the hour before is. Packets that nobody here wanted are none that died.
+			// What was always lost is no news: three times as much as in the hour before is.
+			// Packets that nobody here wanted are none that died.
 			Name: "drops-rise", Severity: warning, For: minutes(1), KeepFiringFor: minutes(5),
 			Query: `rate(linerate_interface_drops_total{place!="unwanted"}[5m]) > 1` +
 				` unless rate(linerate_interface_drops_total{place!="unwanted"}[5m]) <= 3 * rate(linerate_interface_drops_total{place!="unwanted"}[1h] offset 5m)`,
 			Text: "{{interface}} on {{host}} loses {{value}} packets a second ({{direction}}, {{place}}), three times as many as in the hour before",
 		},
 		{
-			// One that is down for good is somebody's wish. The fine steps find the link that was up for a moment, the coarse ones the day.
+			// One that is down for good is somebody's wish. The fine steps find the link that was
+			// up for a moment, the coarse ones the day.
 			Name: "link-down", Severity: critical, For: unit.Span(20 * time.Second), KeepFiringFor: unit.Span(time.Minute),
 			Query: `linerate_interface_up == 0 and (max_over_time(linerate_interface_up[5m]) == 1 or max_over_time(linerate_interface_up[1d:5m]) == 1)`,
 			Text:  "{{interface}} on {{host}} is down and was up within the last day",
@@ -44,7 +46,8 @@ func Defaults() []Config {
 			Text:  "processor {{cpu}} of {{host}} spends {{value:percent}} of its time with interrupts of devices and what follows them",
 		},
 		{
-			// Nine tenths of the lower tenth, because one in ten is below the lower tenth itself. Twenty figures make a week.
+			// Nine tenths of the lower tenth, because one in ten is below the lower tenth itself.
+			// Twenty figures make a week.
 			Name: "measurement-slower", Severity: warning, Every: minutes(1),
 			Query: `last_over_time(linerate_measurement_throughput_bits_per_second[1d]) < 0.9 * quantile_over_time(0.1, linerate_measurement_throughput_bits_per_second[7d] offset 1h)` +
 				` and count_over_time(linerate_measurement_throughput_bits_per_second[7d] offset 1h) >= 20`,

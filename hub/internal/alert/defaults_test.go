@@ -47,7 +47,8 @@ func (h *history) point(value float64, metric string, labels ...string) sample.P
 	return sample.Point{Series: s, Value: value}
 }
 
-// fill appends a reading for every step of a time that ends at a fixed moment. ago is how long before it a reading is.
+// fill appends a reading for every step of a time that ends at a fixed moment. ago is how long
+// before it a reading is.
 func (h *history) fill(long, step time.Duration, points func(ago time.Duration) []sample.Point) {
 	h.t.Helper()
 	h.end = time.Now().Truncate(time.Hour)
@@ -60,8 +61,8 @@ func (h *history) fill(long, step time.Duration, points func(ago time.Duration) 
 	}
 }
 
-// fired looks at one rule from the end of the history on, as long as it must hold, and gives what fires. The figures stay what they are: no time passes
-// for the queries.
+// fired looks at one rule from the end of the history on, as long as it must hold, and gives what
+// fires. The figures stay what they are: no time passes for the queries.
 func (h *history) fired(name string) []Active {
 	h.t.Helper()
 	now := h.end
@@ -93,7 +94,8 @@ func rising(ago, last time.Duration, before, lately float64) float64 {
 	return origin - before*last.Seconds() + lately*(last-ago).Seconds()
 }
 
-// TestDefaultRules gives every rule that comes with the hub histories in which it must fire and in which it must not.
+// TestDefaultRules gives every rule that comes with the hub histories in which it must fire and in
+// which it must not.
 func TestDefaultRules(t *testing.T) {
 	drops := func(before, lately float64, place string) func(*history) {
 		return func(h *history) {
@@ -141,7 +143,8 @@ func TestDefaultRules(t *testing.T) {
 			})
 		}
 	}
-	// measured is one figure every two hours for a week, which scatter around a gigabit, and then the last.
+	// measured is one figure every two hours for a week, which scatter around a gigabit, and then
+	// the last.
 	measured := func(weeks time.Duration, last float64) func(*history) {
 		return func(h *history) {
 			h.fill(weeks, 2*time.Hour, func(ago time.Duration) []sample.Point {
@@ -231,7 +234,8 @@ func b2f(b bool) float64 {
 	return 0
 }
 
-// TestDefaultRulesAskForWhatThereIs checks the names of metrics in the queries against the catalogue of the sampler.
+// TestDefaultRulesAskForWhatThereIs checks the names of metrics in the queries against the
+// catalogue of the sampler.
 func TestDefaultRulesAskForWhatThereIs(t *testing.T) {
 	known := make(map[string]bool)
 	for _, m := range sample.Metrics() {
@@ -239,14 +243,16 @@ func TestDefaultRulesAskForWhatThereIs(t *testing.T) {
 	}
 	for _, d := range Defaults() {
 		for _, name := range regexp.MustCompile(`linerate_[a-z0-9_]+`).FindAllString(d.Query, -1) {
-			if !known[name] && !strings.HasPrefix(name, "linerate_measurement_") { // which package schedule has, and tests there
+			if !known[name] && !strings.HasPrefix(name, "linerate_measurement_") {
+				// which package schedule has, and tests there
 				t.Errorf("rule %s asks for %s, which nobody samples", d.Name, name)
 			}
 		}
 	}
 }
 
-// TestBadQueryIsToldAtTheStart checks that a mistake in a query does not wait for somebody to read the log.
+// TestBadQueryIsToldAtTheStart checks that a mistake in a query does not wait for somebody to read
+// the log.
 func TestBadQueryIsToldAtTheStart(t *testing.T) {
 	h := newHistory(t)
 	_, err := New(Options{

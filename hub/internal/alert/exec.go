@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// cleanPath is what programs may look for others in; nothing else of this process's environment is theirs to know.
+	// cleanPath is what programs may look for others in; nothing else of this process's environment
+	// is theirs to know.
 	cleanPath   = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	mostOutput  = 4 << 10         // bytes of a program's output that go into the log
 	lingerBound = 2 * time.Second // for output of a program that has ended, which its children may hold open

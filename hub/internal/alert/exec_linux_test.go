@@ -16,7 +16,8 @@ import (
 func script(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "program")
-	// Renamed into place by a write that is over: a program that is still open for writing cannot be run.
+	// Renamed into place by a write that is over: a program that is still open for writing cannot
+	// be run.
 	if err := os.WriteFile(name, []byte("#!/bin/sh\n"+text), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,8 @@ import (
 // mostInMessage bounds a message; how many are left out stands in it.
 const mostInMessage = 100
 
-// message is what receivers get, in the form of Alertmanager's webhook of version 4. Its keys are theirs and not ours.
+// message is what receivers get, in the form of Alertmanager's webhook of version 4. Its keys are
+// theirs and not ours.
 type message struct {
 	Version           string            `json:"version"`
 	GroupKey          string            `json:"groupKey"`

@@ -25,9 +25,10 @@ type receiver struct {
 	timeout  time.Duration
 	send     func(ctx context.Context, body []byte) error
 
-	told      map[string]Active // alerts that it believes to fire, by their fingerprints; Resolved: it is still to be told
-	sentAt    time.Time         // of the last message that it took
-	notBefore time.Time         // after one that it did not
+	// alerts that it believes to fire, by their fingerprints; Resolved: it is still to be told
+	told      map[string]Active
+	sentAt    time.Time // of the last message that it took
+	notBefore time.Time // after one that it did not
 	failures  int
 	problem   string
 	busy      bool // a message is under way

@@ -9,7 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// saveEvery is how often it is written how long the pending ones have held, when nothing else changes.
+// saveEvery is how often it is written how long the pending ones have held, when nothing else
+// changes.
 const saveEvery = time.Minute
 
 // memoryVersion is that of the form of memory.
@@ -33,7 +34,8 @@ type receiverMemory struct {
 
 func (w *Watcher) path() string { return filepath.Join(w.o.Dir, "alerts.json") }
 
-// save writes what changed. A disk that is full must not keep anybody from being told, so an error is a warning.
+// save writes what changed. A disk that is full must not keep anybody from being told, so an error
+// is a warning.
 func (w *Watcher) save(now time.Time) {
 	pending := false
 	m := memory{Time: now.UTC(), Rules: make(map[string]ruleMemory)}
@@ -68,7 +70,8 @@ func (w *Watcher) save(now time.Time) {
 	w.dirty, w.notes["state"] = false, ""
 }
 
-// load reads what was known before a restart. What cannot be read is as if it had never been known: alerts that fire are then told once more.
+// load reads what was known before a restart. What cannot be read is as if it had never been known:
+// alerts that fire are then told once more.
 func (w *Watcher) load() {
 	if w.o.Dir == "" {
 		return

@@ -17,11 +17,14 @@ import (
 
 const (
 	queryBound = 10 * time.Second // of one rule
-	// shareOfTime is how many times as long as its query took a rule waits at least: all rules together then cost a twentieth of a processor each.
+	// shareOfTime is how many times as long as its query took a rule waits at least: all rules
+	// together then cost a twentieth of a processor each.
 	shareOfTime = 20
-	// settleTime is how long after a start an alert that is known from before counts as firing without being seen: rates need a few readings.
+	// settleTime is how long after a start an alert that is known from before counts as firing
+	// without being seen: rates need a few readings.
 	settleTime = 2 * time.Minute
-	// groupInterval lies between two messages about one rule, so that a hundred links that go down one after the other are two messages and not a hundred.
+	// groupInterval lies between two messages about one rule, so that a hundred links that go down
+	// one after the other are two messages and not a hundred.
 	groupInterval = time.Minute
 	// staleAfter is how old the newest figure may be before queries tell of the past.
 	staleAfter = time.Minute
@@ -29,18 +32,28 @@ const (
 
 // Options of a watcher.
 type Options struct {
-	Rules    []Config                                                                         // as [Rules] gives them
-	Query    func(ctx context.Context, query string, at time.Time) ([]record.Labelled, error) // of a [record.Store]: Vector
-	Findings func() []Verdict                                                                 // that hold now; nil: none
-	Status   func() record.Status                                                             // of the history; nil: always well
-	Put      func(e timeline.Event, document []byte) error                                    // of a [timeline.Store]; nil: nothing is put
-	Host     string                                                                           // of alerts whose series name none
-	URL      string                                                                           // of the hub's page, with a slash at its end, for messages
-	Dir      string                                                                           // where what is known survives a restart; empty: it does not
-	FS       durable.FS                                                                       // default the operating system
-	Log      *slog.Logger                                                                     // default: nothing is told
-	Now      func() time.Time                                                                 // default time.Now
-	sendHTTP func(w Webhook) func(ctx context.Context, body []byte) error                     // tests put their own here
+	Rules []Config // as [Rules] gives them
+	// of a [record.Store]: Vector
+	Query func(ctx context.Context, query string, at time.Time) ([]record.Labelled, error)
+	// that hold now; nil: none
+	Findings func() []Verdict
+	// of the history; nil: always well
+	Status func() record.Status
+	// of a [timeline.Store]; nil: nothing is put
+	Put func(e timeline.Event, document []byte) error
+	// of alerts whose series name none
+	Host string
+	// of the hub's page, with a slash at its end, for messages
+	URL string
+	// where what is known survives a restart; empty: it does not
+	Dir string
+	// default the operating system
+	FS durable.FS
+	// default: nothing is told
+	Log *slog.Logger
+	Now func() time.Time // default time.Now
+	// tests put their own here
+	sendHTTP func(w Webhook) func(ctx context.Context, body []byte) error
 }
 
 // Verdict is a finding as rules see it.
@@ -89,7 +102,8 @@ type rule struct {
 	over      int    // alerts beyond the bound at the last look
 }
 
-// Watcher looks at rules and tells their receivers. Its methods may be called from several goroutines.
+// Watcher looks at rules and tells their receivers. Its methods may be called from several
+// goroutines.
 type Watcher struct {
 	o       Options
 	started time.Time
@@ -105,7 +119,8 @@ type Watcher struct {
 	notes map[string]string
 }
 
-// New makes a watcher, with what it knew before a restart. Errors are those of [Validate], and queries that are not PromQL.
+// New makes a watcher, with what it knew before a restart. Errors are those of [Validate], and
+// queries that are not PromQL.
 func New(o Options) (*Watcher, error) {
 	if err := Validate(o.Rules); err != nil {
 		return nil, err
@@ -141,7 +156,8 @@ func New(o Options) (*Watcher, error) {
 	return w, nil
 }
 
-// parse has every query read once, at a time of which there is no history, so that a mistake in one is told at the start.
+// parse has every query read once, at a time of which there is no history, so that a mistake in one
+// is told at the start.
 func (w *Watcher) parse() error {
 	ctx, cancel := context.WithTimeout(context.Background(), queryBound)
 	defer cancel()
@@ -157,7 +173,8 @@ func (w *Watcher) parse() error {
 	return errors.Join(all...)
 }
 
-// Run looks at rules as they are due, until the context ends. Messages under way are given up then; they are sent again after the next start.
+// Run looks at rules as they are due, until the context ends. Messages under way are given up then;
+// they are sent again after the next start.
 func (w *Watcher) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		w.Evaluate(ctx)
@@ -192,7 +209,8 @@ func (w *Watcher) wait() time.Duration {
 	return max(next, 100*time.Millisecond)
 }
 
-// Evaluate looks at every rule that is due, and hands messages to receivers without waiting for them.
+// Evaluate looks at every rule that is due, and hands messages to receivers without waiting for
+// them.
 func (w *Watcher) Evaluate(ctx context.Context) {
 	w.looking.Lock()
 	defer w.looking.Unlock()
@@ -235,7 +253,8 @@ func ofStatus(s record.Status) []Verdict {
 	return []Verdict{{Code: DiskFull, Title: cmp.Or(s.Cause, "the disk is "+string(s.State))}}
 }
 
-// blindness tells why queries say nothing of the present; empty: they do. What was known then stays as it was.
+// blindness tells why queries say nothing of the present; empty: they do. What was known then stays
+// as it was.
 func blindness(s record.Status, now time.Time) string {
 	switch {
 	case s.Loading:
@@ -310,7 +329,8 @@ func (w *Watcher) update(r *rule, seen []sighting, now time.Time) {
 		labels := w.labelled(r, s)
 		all = append(all, found{fingerprint(labels), labels, s})
 	}
-	// Alerts that are known keep their places when there are too many; among the others the order is any, but the same every time.
+	// Alerts that are known keep their places when there are too many; among the others the order
+	// is any, but the same every time.
 	slices.SortFunc(all, func(a, b found) int { return cmp.Compare(a.print, b.print) })
 	here := make(map[string]bool)
 	r.over = 0
@@ -413,7 +433,8 @@ func (w *Watcher) Active() []Active {
 	return all
 }
 
-// Warnings tells what does not work, one sentence each: queries that fail, bounds that are reached, receivers that take nothing.
+// Warnings tells what does not work, one sentence each: queries that fail, bounds that are reached,
+// receivers that take nothing.
 func (w *Watcher) Warnings() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

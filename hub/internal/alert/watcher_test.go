@@ -20,7 +20,8 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// world is everything around a watcher: a clock that the test sets, series, a receiver, a timeline and a disk.
+// world is everything around a watcher: a clock that the test sets, series, a receiver, a timeline
+// and a disk.
 type world struct {
 	t      *testing.T
 	fs     durable.FS
@@ -99,7 +100,8 @@ func (w *world) receive(ctx context.Context, body []byte) error {
 	return nil
 }
 
-// look lets time pass in steps of 15 s and gives what was told meanwhile, as "12:00:15 firing eth0".
+// look lets time pass in steps of 15 s and gives what was told meanwhile, as "12:00:15 firing
+// eth0".
 func (w *world) look(passing time.Duration) []string {
 	w.t.Helper()
 	var told []string
@@ -178,7 +180,8 @@ func TestPendingStartsAnew(t *testing.T) {
 	}
 }
 
-// TestOneMessageForAll checks that many alerts of a rule are few messages, and that all that is new gets told.
+// TestOneMessageForAll checks that many alerts of a rule are few messages, and that all that is new
+// gets told.
 func TestOneMessageForAll(t *testing.T) {
 	w := newWorld(t)
 	w.start(Config{Name: "r", Query: "q", RepeatEvery: minutes(10)})
@@ -203,7 +206,8 @@ func TestRestart(t *testing.T) {
 	}
 	w.series["q"]["eth2"] = 1
 	w.expect(w.look(4 * time.Minute)) // pending
-	// An hour away; when it is back there is nothing to be seen for a while, and then eth0 is still there.
+	// An hour away; when it is back there is nothing to be seen for a while, and then eth0 is still
+	// there.
 	w.now = w.now.Add(time.Hour)
 	seen := w.series["q"]
 	w.series["q"] = nil
@@ -211,7 +215,8 @@ func TestRestart(t *testing.T) {
 	w.expect(w.look(time.Minute))
 	delete(seen, "eth1")
 	w.series["q"] = seen
-	// Three minutes of five were known to have passed for eth2 before; the hour does not count. eth1 is over, and nobody is told twice of eth0.
+	// Three minutes of five were known to have passed for eth2 before; the hour does not count.
+	// eth1 is over, and nobody is told twice of eth0.
 	w.expect(w.look(15*time.Minute), "13:11:00 firing eth0, firing eth2, resolved eth1")
 	for _, e := range w.events {
 		if e.Open == (e.Subject == "eth1") {
@@ -256,7 +261,8 @@ func TestNothingIsKnownMeanwhile(t *testing.T) {
 	}
 }
 
-// TestTooMany checks that a rule which fires for everything stays within its bound, tells of it, and keeps what was there first.
+// TestTooMany checks that a rule which fires for everything stays within its bound, tells of it,
+// and keeps what was there first.
 func TestTooMany(t *testing.T) {
 	w := newWorld(t)
 	w.start(Config{Name: "r", Query: "q", MaxAlerts: 3})
@@ -275,7 +281,8 @@ func TestTooMany(t *testing.T) {
 	}
 }
 
-// TestReceiverThatHangs checks that evaluation goes on beside it, with one message under way at a time.
+// TestReceiverThatHangs checks that evaluation goes on beside it, with one message under way at a
+// time.
 func TestReceiverThatHangs(t *testing.T) {
 	w := newWorld(t)
 	w.gate = make(chan struct{})
@@ -295,7 +302,8 @@ func TestReceiverThatHangs(t *testing.T) {
 	if w.asked != 1 {
 		t.Errorf("asked %d times while it hung", w.asked)
 	}
-	// What ended while it was being told that it fires is told after, although nobody has looked since.
+	// What ended while it was being told that it fires is told after, although nobody has looked
+	// since.
 	w.now = w.now.Add(time.Minute)
 	if told := w.look(0); len(told) != 2 || !strings.HasSuffix(told[1], "resolved eth0") {
 		t.Errorf("told %q", told)
@@ -334,7 +342,8 @@ func TestReceiverThatRefuses(t *testing.T) {
 	}
 }
 
-// TestResolvedIsToldLate checks that a receiver which was told that something fires is told of its end, however long it did not listen and whatever came between.
+// TestResolvedIsToldLate checks that a receiver which was told that something fires is told of its
+// end, however long it did not listen and whatever came between.
 func TestResolvedIsToldLate(t *testing.T) {
 	rule := Config{Name: "r", Query: "q", For: minutes(1)}
 	w := newWorld(t)
@@ -443,7 +452,8 @@ func TestSlowQuery(t *testing.T) {
 	}
 }
 
-// TestRun checks that rules are looked at as often as they ask for, and that the end is prompt although a receiver hangs.
+// TestRun checks that rules are looked at as often as they ask for, and that the end is prompt
+// although a receiver hangs.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := make(map[string]int)
@@ -478,7 +488,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestRetryIsPrompt checks that a message is tried again when its time has come, and not only when a rule is due.
+// TestRetryIsPrompt checks that a message is tried again when its time has come, and not only when
+// a rule is due.
 func TestRetryIsPrompt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var at []time.Duration

@@ -19,11 +19,13 @@ const (
 	mostOfAnswer  = 4 << 10 // bytes that are read of an answer, and then no more
 )
 
-// sender gives what posts messages to a receiver. Files are read for every message, so that a token can be changed without a restart.
+// sender gives what posts messages to a receiver. Files are read for every message, so that a token
+// can be changed without a restart.
 func (h Webhook) sender() func(ctx context.Context, body []byte) error {
 	return func(ctx context.Context, body []byte) error {
 		transport := &http.Transport{
-			Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 10 * time.Second, DisableKeepAlives: true, // one message in minutes
+			// one message in minutes
+			Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 10 * time.Second, DisableKeepAlives: true,
 			MaxResponseHeaderBytes: 64 << 10, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
 		}
 		if h.CAFile != "" {
@@ -71,7 +73,8 @@ func (h Webhook) sender() func(ctx context.Context, body []byte) error {
 	}
 }
 
-// checkRedirect lets a receiver move within its host: the message, and what it is signed with, go nowhere else.
+// checkRedirect lets a receiver move within its host: the message, and what it is signed with, go
+// nowhere else.
 func checkRedirect(next *http.Request, before []*http.Request) error {
 	first := before[0]
 	switch {

@@ -119,7 +119,8 @@ func TestWebhookAnswers(t *testing.T) {
 	}
 }
 
-// TestWebhookKeepsSecrets checks that the path of an address, which often is the key to it, is in no error.
+// TestWebhookKeepsSecrets checks that the path of an address, which often is the key to it, is in
+// no error.
 func TestWebhookKeepsSecrets(t *testing.T) {
 	server := httptest.NewServer(nil)
 	free := server.URL

@@ -43,7 +43,8 @@ type Options struct {
 	Before, After Interval
 	Host          string
 	Interface     string // empty: all
-	// Metrics are those that are looked at. Those whose names end in _info say nothing that could move, and those of the hub itself nothing of the host: they are left out.
+	// Metrics are those that are looked at. Those whose names end in _info say nothing that could
+	// move, and those of the hub itself nothing of the host: they are left out.
 	Metrics []*sample.Metric
 	// Every is the time from one sample to the next; 0: a second.
 	Every time.Duration
@@ -64,14 +65,16 @@ type Row struct {
 	Unit   string            `json:"unit"`   // of the values, as they are: of a counter per second
 	Before Side              `json:"before"`
 	After  Side              `json:"after"`
-	// Ratio of the means, after to before, and the interval that holds it with 95 % confidence, each row taken alone. Absent where before is nothing or below, or
-	// where there is too little to judge.
+	// Ratio of the means, after to before, and the interval that holds it with 95 % confidence,
+	// each row taken alone. Absent where before is nothing or below, or where there is too little
+	// to judge.
 	Ratio     *float64 `json:"ratio,omitempty"`
 	RatioLow  *float64 `json:"ratio_low,omitempty"`
 	RatioHigh *float64 `json:"ratio_high,omitempty"`
 	// Moved says that the difference is none that chance makes in 5 of 100 whole comparisons.
 	Moved bool `json:"moved"`
-	// Chance is how often, as a part of 1, chance alone makes a difference as large somewhere in the comparison. 1 where nothing was judged.
+	// Chance is how often, as a part of 1, chance alone makes a difference as large somewhere in
+	// the comparison. 1 where nothing was judged.
 	Chance float64 `json:"chance_ratio"`
 	Judged bool    `json:"judged"` // there were enough samples
 }
@@ -117,7 +120,8 @@ type series struct {
 	before, after []float64
 }
 
-// Run asks the history and judges the answers. An error of the history is returned as it is; ErrBad says that the options are wrong.
+// Run asks the history and judges the answers. An error of the history is returned as it is; ErrBad
+// says that the options are wrong.
 func Run(ctx context.Context, ask Matrix, o Options) (*Document, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -222,7 +226,8 @@ func (o Options) read(ctx context.Context, ask Matrix, m *sample.Metric, step ti
 	return all, nil
 }
 
-// query is one series for each thing of the metric that is compared. A window of one sample more than the step holds all the growth between two steps, and no more.
+// query is one series for each thing of the metric that is compared. A window of one sample more
+// than the step holds all the growth between two steps, and no more.
 func (o Options) query(m *sample.Metric, step time.Duration) string {
 	selector := fmt.Sprintf("%s{host=%s", m.Name, quote(o.Host))
 	if o.Interface != "" && slices.Contains(m.Labels, "interface") {

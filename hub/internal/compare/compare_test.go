@@ -17,7 +17,8 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// autoregressive is a series of n values around a mean of 100 with a standard deviation of 20, each remembering the part r of the one before.
+// autoregressive is a series of n values around a mean of 100 with a standard deviation of 20, each
+// remembering the part r of the one before.
 func autoregressive(source *rand.Rand, n int, r float64) []float64 {
 	out := make([]float64, n)
 	x := source.NormFloat64()
@@ -28,7 +29,8 @@ func autoregressive(source *rand.Rand, n int, r float64) []float64 {
 	return out
 }
 
-// TestIntervalHoldsTheTruth counts how often the interval of the ratio holds the true one, for series with more and less memory, longer and shorter.
+// TestIntervalHoldsTheTruth counts how often the interval of the ratio holds the true one, for
+// series with more and less memory, longer and shorter.
 func TestIntervalHoldsTheTruth(t *testing.T) {
 	const rounds = 2000
 	for _, c := range []struct {
@@ -50,7 +52,8 @@ func TestIntervalHoldsTheTruth(t *testing.T) {
 			}
 			share := float64(held) / rounds
 			t.Logf("%.3f", share)
-			// Two standard errors of the count are 0.01. Wider than needed is allowed, up to where the interval would say nothing.
+			// Two standard errors of the count are 0.01. Wider than needed is allowed, up to where
+			// the interval would say nothing.
 			if share < 0.93 {
 				t.Errorf("the interval holds the truth in %.3f of the cases, want 0.95", share)
 			}
@@ -58,7 +61,8 @@ func TestIntervalHoldsTheTruth(t *testing.T) {
 	}
 }
 
-// TestNothingMovedByChance counts comparisons of intervals that do not differ in which something is said to have moved.
+// TestNothingMovedByChance counts comparisons of intervals that do not differ in which something is
+// said to have moved.
 func TestNothingMovedByChance(t *testing.T) {
 	const rounds, metrics = 300, 60
 	for _, c := range []struct {
@@ -104,7 +108,8 @@ func TestNothingMovedByChance(t *testing.T) {
 	}
 }
 
-// TestWhatMovedIsFound is the other half: among metrics that did not move, one that grew by a third is found nearly always.
+// TestWhatMovedIsFound is the other half: among metrics that did not move, one that grew by a third
+// is found nearly always.
 func TestWhatMovedIsFound(t *testing.T) {
 	const rounds = 100
 	source := rand.New(rand.NewPCG(13, 13))
@@ -168,7 +173,8 @@ var (
 	}
 )
 
-// history has ten minutes in which eth0 carries 1000 bytes each second, and ten in which it carries 2000, with a little noise; the rest stays.
+// history has ten minutes in which eth0 carries 1000 bytes each second, and ten in which it carries
+// 2000, with a little noise; the rest stays.
 func history(t *testing.T) *record.Store {
 	t.Helper()
 	s, err := record.Open(record.Options{Dir: t.TempDir(), Host: "here"})

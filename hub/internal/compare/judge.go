@@ -18,7 +18,8 @@ const (
 	seed         = 0x6c696e6572617465 // the same history gives the same answer
 )
 
-// pair is a series in both intervals as it is judged: means of blocks, and how much too sure they make.
+// pair is a series in both intervals as it is judged: means of blocks, and how much too sure they
+// make.
 type pair struct {
 	enough        bool
 	before, after []float64 // block means
@@ -56,12 +57,14 @@ func blocks(x []float64, n int) []float64 {
 	return out
 }
 
-// widening is the standard error of the mean of a series over what its n block means let one believe. It follows from the correlation of one value with the next
-// as if that were all the memory the series has.
+// widening is the standard error of the mean of a series over what its n block means let one
+// believe. It follows from the correlation of one value with the next as if that were all the
+// memory the series has.
 func widening(x []float64, n int) float64 {
 	r := stats.Autocorrelation(x)
 	size := float64(len(x))
-	// The estimate is too small for short series. At 1 there is no mean to speak of; what is near it is treated alike.
+	// The estimate is too small for short series. At 1 there is no mean to speak of; what is near
+	// it is treated alike.
 	r = min(r+(1+3*r)/size, 0.99)
 	if r <= 0 {
 		return 1
@@ -73,7 +76,8 @@ func widening(x []float64, n int) float64 {
 	return math.Sqrt(max(1, whole*float64(n-1)/(block-whole)))
 }
 
-// varianceOfMean is that of n values of a first-order autoregressive series, over the variance of one.
+// varianceOfMean is that of n values of a first-order autoregressive series, over the variance of
+// one.
 func varianceOfMean(r, n float64) float64 {
 	return ((1+r)/(1-r) - 2*r*(1-math.Pow(r, n))/(n*(1-r)*(1-r))) / n
 }
@@ -81,7 +85,8 @@ func varianceOfMean(r, n float64) float64 {
 // judge gives a verdict on each pair, knowing of all.
 func judge(pairs []pair) []verdict {
 	out := make([]verdict, len(pairs))
-	// Metrics whose samples come and go have other numbers of blocks: only those of one shape can be shuffled alike, and most have the same.
+	// Metrics whose samples come and go have other numbers of blocks: only those of one shape can
+	// be shuffled alike, and most have the same.
 	shapes := make(map[[2]int][]int)
 	for i, p := range pairs {
 		out[i] = verdict{ratio: math.NaN(), low: math.NaN(), high: math.NaN(), chance: 1}
@@ -122,7 +127,8 @@ func ratio(p pair) (r, low, high float64) {
 	return r, r * math.Exp(-half), r * math.Exp(half)
 }
 
-// shuffle judges which of the members of a shape moved. There are so many shapes in all, and each gets its part of the level.
+// shuffle judges which of the members of a shape moved. There are so many shapes in all, and each
+// gets its part of the level.
 func shuffle(pairs []pair, members []int, shape [2]int, shapes int, out []verdict) {
 	nb, n := shape[0], shape[0]+shape[1]
 	// Every series as its ranks from -1 to 1, so that the sums of all have one scale.
@@ -186,7 +192,8 @@ func centred(x []float64) []float64 {
 	return out
 }
 
-// studentQuantile is that of Student's distribution for p above a half. Hill's approximation: six digits from 3 degrees of freedom on, two below.
+// studentQuantile is that of Student's distribution for p above a half. Hill's approximation: six
+// digits from 3 degrees of freedom on, two below.
 func studentQuantile(p, df float64) float64 {
 	df = max(df, 1)
 	tail := 2 * (1 - p)

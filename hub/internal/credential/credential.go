@@ -8,13 +8,15 @@ import (
 	"strings"
 )
 
-// The largest files that are read, in bytes: a token is some hundred, all authorities that a browser knows are a quarter of a mebibyte.
+// The largest files that are read, in bytes: a token is some hundred, all authorities that a
+// browser knows are a quarter of a mebibyte.
 const (
 	mostOfSecret      = 64 << 10
 	mostOfAuthorities = 1 << 20
 )
 
-// Secret gives the text of a file without the white space around it. The error keeps the system's words, and says that a file is too large or has nothing in it.
+// Secret gives the text of a file without the white space around it. The error keeps the system's
+// words, and says that a file is too large or has nothing in it.
 func Secret(name string) (string, error) {
 	text, err := read(name, mostOfSecret)
 	if text = strings.TrimSpace(text); err == nil && text == "" {

@@ -1,9 +1,10 @@
-// Package credential reads what proves who somebody is out of files of its own, so that no file of settings has to hold it.
+// Package credential reads what proves who somebody is out of files of its own, so that no file of
+// settings has to hold it.
 //
 // # Model
 //
-// A secret is the text of a file; authorities are the certificates in one. Both are read each time that they are needed, so that they can be changed while a
-// program runs.
+// A secret is the text of a file; authorities are the certificates in one. Both are read each time
+// that they are needed, so that they can be changed while a program runs.
 //
 // # Units
 //

@@ -38,7 +38,8 @@ func newBoard() *board {
 	return &board{sources: make(map[string]*latest), problems: make(map[string]string)}
 }
 
-// put takes a reading in. What is too dear to be read each second is missing in most readings and keeps its last value until it is read again or ends.
+// put takes a reading in. What is too dear to be read each second is missing in most readings and
+// keeps its last value until it is read again or ends.
 func (b *board) put(source string, r *sample.Reading) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,7 +57,8 @@ func (b *board) put(source string, r *sample.Reading) {
 	known.time, known.warnings = r.Time, slices.Clone(r.Warnings)
 }
 
-// readings gives the last value of all series of each source, in the order of the sources' names and in no order within.
+// readings gives the last value of all series of each source, in the order of the sources' names
+// and in no order within.
 func (b *board) readings() []*sample.Reading {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -89,7 +91,8 @@ func (b *board) verdict() (time.Time, []diagnose.Finding) {
 	return b.judged, b.findings
 }
 
-// problem says what is wrong with a part of the hub; nil: nothing is. It tells whether that is news.
+// problem says what is wrong with a part of the hub; nil: nothing is. It tells whether that is
+// news.
 func (b *board) problem(part string, err error) (news bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -56,7 +56,8 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// Main runs the command line args (args[0] is the program's name) and returns the exit status. Ctrl-C and SIGTERM are the normal end of the daemon.
+// Main runs the command line args (args[0] is the program's name) and returns the exit status.
+// Ctrl-C and SIGTERM are the normal end of the daemon.
 func Main(args []string, in io.Reader, out, errw io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

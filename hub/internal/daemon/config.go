@@ -19,7 +19,8 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// Config is what the file given with --config may say; the flags of the same names override it. The zero value is a hub of its defaults.
+// Config is what the file given with --config may say; the flags of the same names override it. The
+// zero value is a hub of its defaults.
 type Config struct {
 	Listen string   `yaml:"listen"` // HOST:PORT; default 127.0.0.1:7071
 	Names  []string `yaml:"names"`  // by which browsers may ask for the page, besides localhost and the address listened on
@@ -28,7 +29,8 @@ type Config struct {
 
 	Retention unit.Span `yaml:"retention"` // how long samples are kept; default 15d
 	MaxSize   Size      `yaml:"max_size"`  // what the samples may take on disk; default 4GB
-	// EventRetention is how long events and their documents are kept; default 400d, since a change is asked for after a year.
+	// EventRetention is how long events and their documents are kept; default 400d, since a change
+	// is asked for after a year.
 	EventRetention unit.Span `yaml:"event_retention"`
 
 	PasswordFile string `yaml:"password_file"` // made by `linerate-hub password`
@@ -128,7 +130,8 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// fill puts the defaults where nothing was said. The environment is that of the process: systemd names the directory that it made (STATE_DIRECTORY).
+// fill puts the defaults where nothing was said. The environment is that of the process: systemd
+// names the directory that it made (STATE_DIRECTORY).
 func (c *Config) fill(env func(string) string, root bool) error {
 	if c.Listen == "" {
 		c.Listen = DefaultListen
@@ -175,7 +178,8 @@ func (c *Config) fill(env func(string) string, root bool) error {
 	return nil
 }
 
-// configAt reads the file that was named, or the one that systemd's ConfigurationDirectory= or root's habit may hold; a default that is not there is none.
+// configAt reads the file that was named, or the one that systemd's ConfigurationDirectory= or
+// root's habit may hold; a default that is not there is none.
 func configAt(name string, env func(string) string) (Config, string, error) {
 	if name != "" {
 		c, err := ReadConfig(name)

@@ -69,7 +69,8 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// FuzzParseConfig: whatever a file says, it is an error of one line or settings that were looked at.
+// FuzzParseConfig: whatever a file says, it is an error of one line or settings that were looked
+// at.
 func FuzzParseConfig(f *testing.F) {
 	for _, s := range []string{"", "listen: 127.0.0.1:1", "schedules:\n  - {name: a, target: icmp://h, every: 15m}", "alerts:\n  - {name: a, query: up, for: 1d}", "a: &a [*a]", "retention: 1e9d"} {
 		f.Add([]byte(s))

@@ -48,8 +48,9 @@ type daemon struct {
 	writers   []*remote.Writer
 }
 
-// Memory: the history of 2000 series needs some 60 MB, most of it in the chunks of the last half hour. The collector runs more often than it would by
-// itself, and near the limit as often as it must: a hub that shares a host with what it watches takes processor time rather than memory.
+// Memory: the history of 2000 series needs some 60 MB, most of it in the chunks of the last half
+// hour. The collector runs more often than it would by itself, and near the limit as often as it
+// must: a hub that shares a host with what it watches takes processor time rather than memory.
 const (
 	collectAt   = 50        // percent; runtime/debug.SetGCPercent
 	memoryLimit = 120 << 20 // bytes; runtime/debug.SetMemoryLimit
@@ -69,7 +70,8 @@ func Run(ctx context.Context, c Config, o Options) error {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return fmt.Errorf("make the directory of the history: %w", err)
 	}
-	// The address first: that it is taken is what goes wrong most often, and nothing has been opened by then.
+	// The address first: that it is taken is what goes wrong most often, and nothing has been
+	// opened by then.
 	server, err := d.listen()
 	if err != nil {
 		return err
@@ -191,7 +193,8 @@ func (d *daemon) listen() (*web.Server, error) {
 	return server, err
 }
 
-// atLeast keeps what is of less weight out of a log: the database tells of every file that it opens.
+// atLeast keeps what is of less weight out of a log: the database tells of every file that it
+// opens.
 type atLeast struct {
 	slog.Handler
 	level slog.Level

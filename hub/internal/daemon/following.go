@@ -12,13 +12,15 @@ import (
 	"github.com/linerate/linerate/internal/peer/agent"
 )
 
-// source is where changes and runs of this host are read: where they lie, or, if only root may look there, at the socket of `linerate agent`.
+// source is where changes and runs of this host are read: where they lie, or, if only root may look
+// there, at the socket of `linerate agent`.
 func source(c Config) follow.Source {
 	_, err := os.ReadDir(c.State)
 	if errors.Is(err, fs.ErrPermission) {
 		return agent.NewClient(c.Agent)
 	}
-	// One that is not there is made with the first change, and then belongs to whoever makes it: a hub that is not root asks the agent if there is one.
+	// One that is not there is made with the first change, and then belongs to whoever makes it: a
+	// hub that is not root asks the agent if there is one.
 	if _, there := os.Stat(c.Agent); err != nil && there == nil {
 		return agent.NewClient(c.Agent)
 	}
@@ -27,7 +29,8 @@ func source(c Config) follow.Source {
 
 // followHost turns changes, runs, links and verdicts into events until the context ends.
 func (d *daemon) followHost(ctx context.Context) {
-	// A history that is still being repaired does not know yet when it ended; the follower remembers for itself when it was last there.
+	// A history that is still being repaired does not know yet when it ended; the follower
+	// remembers for itself when it was last there.
 	if err := d.follower.Begin(d.store.Status().Newest); err != nil {
 		d.told("the time line", err)
 	}

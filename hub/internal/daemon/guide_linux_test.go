@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestGuide types the commands of docs/guide/hub.md while a hub runs: they must succeed, print something, and get what they ask for.
+// TestGuide types the commands of docs/guide/hub.md while a hub runs: they must succeed, print
+// something, and get what they ask for.
 func TestGuide(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/guide/hub.md")
 	if err != nil {

@@ -13,7 +13,8 @@ const (
 	judgeWatch = 3 * time.Second
 )
 
-// judgeHost asks each minute what `linerate diagnose` says of this host without a peer. Nothing is sent and nothing changed for it.
+// judgeHost asks each minute what `linerate diagnose` says of this host without a peer. Nothing is
+// sent and nothing changed for it.
 func (d *daemon) judgeHost(ctx context.Context) {
 	look := func() {
 		v, err := loop.Watch(ctx, loop.WatchOptions{Duration: judgeWatch})

@@ -21,14 +21,16 @@ import (
 	"time"
 )
 
-// killRounds is how often the hub is killed; LINERATE_KILL_ROUNDS asks for another number. Package record has the test of the history itself, with many series and
-// made-up time; this one has the whole daemon, real seconds and a page that is asked without pause.
+// killRounds is how often the hub is killed; LINERATE_KILL_ROUNDS asks for another number. Package
+// record has the test of the history itself, with many series and made-up time; this one has the
+// whole daemon, real seconds and a page that is asked without pause.
 const killRounds = 3
 
 // mayForget is how much of the history may be gone, in seconds.
 const mayForget = 10
 
-// TestHubIsKilled kills a hub that samples and answers, at random moments, and asks the next one for every second of the one before.
+// TestHubIsKilled kills a hub that samples and answers, at random moments, and asks the next one
+// for every second of the one before.
 func TestHubIsKilled(t *testing.T) {
 	rounds := killRounds
 	if v := os.Getenv("LINERATE_KILL_ROUNDS"); v != "" {

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/term"
 )
 
-// notify tells the service manager how far we are: sd_notify(3), a datagram to the socket that it named. An empty name is no service manager.
+// notify tells the service manager how far we are: sd_notify(3), a datagram to the socket that it
+// named. An empty name is no service manager.
 func notify(socket, state string) error {
 	if socket == "" {
 		return nil
@@ -25,7 +26,8 @@ func notify(socket, state string) error {
 	return nil
 }
 
-// fromTerminal asks twice for a password that is not shown; ok is false when the file is no terminal.
+// fromTerminal asks twice for a password that is not shown; ok is false when the file is no
+// terminal.
 func fromTerminal(in *os.File, prompt io.Writer) (secret string, ok bool, err error) {
 	fd := int(in.Fd())
 	if !term.IsTerminal(fd) {

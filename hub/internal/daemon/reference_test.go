@@ -15,7 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write generated pages instead of comparing them")
 
-// TestGeneratedReference holds docs/reference to the commands and metrics of the hub; `make gen` writes it.
+// TestGeneratedReference holds docs/reference to the commands and metrics of the hub; `make gen`
+// writes it.
 func TestGeneratedReference(t *testing.T) {
 	a := &app{in: strings.NewReader(""), out: io.Discard, err: io.Discard, env: func(string) string { return "" }}
 	var commands bytes.Buffer
@@ -37,7 +38,8 @@ func TestGeneratedReference(t *testing.T) {
 	clitest.Generated(t, "../../../docs/reference/metrics.md", metrics.Bytes(), *update)
 }
 
-// TestMetrics holds the names to Prometheus's conventions and to each other: a name of one meaning, counters that end in _total, and no label twice.
+// TestMetrics holds the names to Prometheus's conventions and to each other: a name of one meaning,
+// counters that end in _total, and no label twice.
 func TestMetrics(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, m := range AllMetrics() {

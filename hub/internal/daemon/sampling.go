@@ -26,10 +26,13 @@ const (
 // interval is between two readings of this host.
 const interval = time.Second
 
-// sampleHost reads this host each second until the context ends. It is the one part of the hub that has a time to keep, so nothing that can wait for somebody
-// else is done here: appending is to memory and to a log that the kernel writes, and a disk that refuses costs no time (package record).
+// sampleHost reads this host each second until the context ends. It is the one part of the hub that
+// has a time to keep, so nothing that can wait for somebody else is done here: appending is to
+// memory and to a log that the kernel writes, and a disk that refuses costs no time (package
+// record).
 func (d *daemon) sampleHost(ctx context.Context, s *sample.Sampler) {
-	// Full seconds of the wall clock, whatever was missed or the clock was set to: samples of all hosts lie on top of each other.
+	// Full seconds of the wall clock, whatever was missed or the clock was set to: samples of all
+	// hosts lie on top of each other.
 	for tick := range ticks(ctx, interval) {
 		r, err := s.Read(tick)
 		if d.board.problem("sampling", err) {
@@ -44,7 +47,8 @@ func (d *daemon) sampleHost(ctx context.Context, s *sample.Sampler) {
 	}
 }
 
-// append keeps a reading in the history, and hands it to those who have a store already. Neither waits.
+// append keeps a reading in the history, and hands it to those who have a store already. Neither
+// waits.
 func (d *daemon) append(r *sample.Reading) {
 	err := d.store.Append(r)
 	if d.board.problem("history", err) {
@@ -55,7 +59,8 @@ func (d *daemon) append(r *sample.Reading) {
 	}
 }
 
-// busy is what an interface of this host carries in its busier direction, in bits per second, by the last ten seconds of the history. False: that is not known.
+// busy is what an interface of this host carries in its busier direction, in bits per second, by
+// the last ten seconds of the history. False: that is not known.
 func (d *daemon) busy(ctx context.Context, name string) (bitsPerSecond float64, known bool) {
 	for _, direction := range []string{"receive", "transmit"} {
 		found, err := d.store.Vector(ctx, fmt.Sprintf("8 * rate(linerate_interface_%s_bytes_total{host=%q,interface=%q}[10s])", direction, d.config.Host, name), time.Now())
@@ -136,7 +141,8 @@ func (d *daemon) sampleSelf(ctx context.Context) {
 	}
 }
 
-// resident is what of this process is in RAM, in bytes: the second field of /proc/self/statm, in pages.
+// resident is what of this process is in RAM, in bytes: the second field of /proc/self/statm, in
+// pages.
 func resident() (int64, error) {
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -149,7 +155,8 @@ func resident() (int64, error) {
 	return pages * int64(os.Getpagesize()), nil
 }
 
-// ticks gives the full intervals of the wall clock until the context ends; those that nobody waited for are left out.
+// ticks gives the full intervals of the wall clock until the context ends; those that nobody waited
+// for are left out.
 func ticks(ctx context.Context, every time.Duration) func(yield func(time.Time) bool) {
 	return func(yield func(time.Time) bool) {
 		timer := time.NewTimer(0)

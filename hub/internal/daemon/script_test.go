@@ -48,8 +48,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// fetch [-user PASSWORD] [-status N] URL TEXT prints an answer once it has the status and holds the text; until then it asks again, and gives up when the
-// script's own deadline ends it.
+// fetch [-user PASSWORD] [-status N] URL TEXT prints an answer once it has the status and holds the
+// text; until then it asks again, and gives up when the script's own deadline ends it.
 func fetch() {
 	password := flag.String("user", "", "")
 	status := flag.Int("status", http.StatusOK, "")

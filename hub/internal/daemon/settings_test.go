@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestGuideSettings reads every file of settings that the guide shows as the hub does, and wants all of them to be meant.
+// TestGuideSettings reads every file of settings that the guide shows as the hub does, and wants
+// all of them to be meant.
 func TestGuideSettings(t *testing.T) {
 	for _, name := range []string{"hub.md", "hub-alerts.md", "hub-schedules.md"} {
 		page, err := os.ReadFile("../../../docs/guide/" + name)

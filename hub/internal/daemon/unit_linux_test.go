@@ -11,7 +11,8 @@ import (
 	"github.com/linerate/linerate/hub/internal/daemon"
 )
 
-// TestUnit has systemd itself read the unit and say how much of the host it leaves open, from 0 (nothing) to 10 (all of it, as without a sandbox).
+// TestUnit has systemd itself read the unit and say how much of the host it leaves open, from 0
+// (nothing) to 10 (all of it, as without a sandbox).
 func TestUnit(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
@@ -36,7 +37,8 @@ func TestUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is left is the network: a page that others may be allowed to see, and targets to measure. It was 1.4 with systemd 252.
+	// What is left is the network: a page that others may be allowed to see, and targets to
+	// measure. It was 1.4 with systemd 252.
 	if level > 1.5 {
 		t.Errorf("exposure %v, over 1.5:\n%s", level, out)
 	}

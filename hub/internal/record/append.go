@@ -23,7 +23,8 @@ type known struct {
 	seenMS int64
 }
 
-// reading is a sample.Reading with its series looked up. What ended in it has a marker as its value.
+// reading is a sample.Reading with its series looked up. What ended in it has a marker as its
+// value.
 type reading struct {
 	timeMS int64
 	series []*known
@@ -35,9 +36,10 @@ const nameLabel = "__name__"
 
 var stale = math.Float64frombits(value.StaleNaN)
 
-// Append stores a reading, and marks what ended in it: no query sees the series of things that are gone after their end. A reading of a
-// time that was there already adds only series that have no sample at it. While the disk has no room the reading is kept in memory,
-// which is no error: [Store.Status] says so. Many may append at a time.
+// Append stores a reading, and marks what ended in it: no query sees the series of things that are
+// gone after their end. A reading of a time that was there already adds only series that have no
+// sample at it. While the disk has no room the reading is kept in memory, which is no error:
+// [Store.Status] says so. Many may append at a time.
 func (s *Store) Append(r *sample.Reading) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +83,8 @@ func (s *Store) look(r *sample.Reading) {
 			continue
 		}
 		delete(s.refs, ended)
-		// Another under the same name may have begun in the same reading: its sample says that this one ended.
+		// Another under the same name may have begun in the same reading: its sample says that this
+		// one ended.
 		if !slices.ContainsFunc(e.series, func(o *known) bool { return labels.Equal(o.labels, k.labels) }) {
 			e.series, e.values = append(e.series, k), append(e.values, stale)
 		}
@@ -131,7 +134,8 @@ func (s *Store) write(e *reading) error {
 	return nil
 }
 
-// failed takes note of a failed write. The log may end in the middle of a record, and what is written behind that is lost at the next start.
+// failed takes note of a failed write. The log may end in the middle of a record, and what is
+// written behind that is lost at the next start.
 func (s *Store) failed(err error) {
 	s.torn = true
 	s.own.errors++

@@ -92,7 +92,8 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestSameSecond opens the history again within a second: its sample stands, and what follows is there.
+// TestSameSecond opens the history again within a second: its sample stands, and what follows is
+// there.
 func TestSameSecond(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, record.Options{Dir: dir})
@@ -111,7 +112,8 @@ func TestSameSecond(t *testing.T) {
 	}
 }
 
-// TestClockGoesBack appends an hour, goes back by a while, and goes on: no error, and what follows is there.
+// TestClockGoesBack appends an hour, goes back by a while, and goes on: no error, and what follows
+// is there.
 func TestClockGoesBack(t *testing.T) {
 	for _, by := range []time.Duration{time.Second, 10 * time.Minute, 3 * time.Hour, 24 * 365 * 10 * time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {

@@ -9,9 +9,10 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 )
 
-// appendXOR2 appends the samples of a chunk in the encoding XOR2 to a list, several times as quick as the iterator of the library: it
-// reads words and not bits, and takes a run of samples without a change at once. It tells false of what it does not know, which is left
-// to the library: chunks with start times, and damaged ones.
+// appendXOR2 appends the samples of a chunk in the encoding XOR2 to a list, several times as quick
+// as the iterator of the library: it reads words and not bits, and takes a run of samples without a
+// change at once. It tells false of what it does not know, which is left to the library: chunks
+// with start times, and damaged ones.
 func appendXOR2(to []point, chunk []byte) ([]point, bool) {
 	const header = 3 // the number of samples, and what there is of start times
 	if len(chunk) < header || chunk[2] != 0 {

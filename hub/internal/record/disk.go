@@ -20,8 +20,9 @@ import (
 )
 
 const (
-	// reserveBytes is a file that is given up when the database has to be opened or closed on a full disk: repairing a log writes a
-	// segment anew, and what is in memory of a series goes to a file.
+	// reserveBytes is a file that is given up when the database has to be opened or closed on a
+	// full disk: repairing a log writes a segment anew, and what is in memory of a series goes to a
+	// file.
 	reserveBytes = 16 << 20
 	// keepAlways is what is never deleted for other programs' sake.
 	keepAlways = 48 * time.Hour
@@ -54,7 +55,8 @@ func (s *Store) run() {
 	}
 }
 
-// maintain is all that the database would do at moments of its own: it writes what waited, cuts blocks, merges and deletes them, when there is room.
+// maintain is all that the database would do at moments of its own: it writes what waited, cuts
+// blocks, merges and deletes them, when there is room.
 func (s *Store) maintain(now time.Time) {
 	s.keeping.Lock()
 	defer s.keeping.Unlock()
@@ -128,7 +130,8 @@ func (s *Store) resume(now time.Time) {
 	s.state, s.since, s.cause = DiskOK, time.Time{}, ""
 }
 
-// forgetIDs is for a database that was opened again, which gives other numbers. The caller holds mu.
+// forgetIDs is for a database that was opened again, which gives other numbers. The caller holds
+// mu.
 func (s *Store) forgetIDs() {
 	for _, k := range s.refs {
 		k.id = 0
@@ -140,7 +143,8 @@ func (s *Store) forgetIDs() {
 	}
 }
 
-// reopen repairs the log behind a failed write, when the queries that run have ended. Others are refused with ErrLoading meanwhile.
+// reopen repairs the log behind a failed write, when the queries that run have ended. Others are
+// refused with ErrLoading meanwhile.
 func (s *Store) reopen() error {
 	s.loading.Store(true) // until it is open again
 	s.access.Lock()
@@ -158,7 +162,8 @@ func (s *Store) reopen() error {
 	return nil
 }
 
-// freeBytes is what can be written, of which the reserve is no part. An error counts as room: writing will say what is wrong.
+// freeBytes is what can be written, of which the reserve is no part. An error counts as room:
+// writing will say what is wrong.
 func (s *Store) freeBytes() int64 {
 	free, err := freeBytes(s.o.Dir)
 	if err != nil {
@@ -169,7 +174,8 @@ func (s *Store) freeBytes() int64 {
 
 func (s *Store) reserve() string { return filepath.Join(s.o.Dir, "reserve") }
 
-// freeForOpening makes sure that the directory is there, and that the log in it can be repaired. The reserve is taken again when there is room.
+// freeForOpening makes sure that the directory is there, and that the log in it can be repaired.
+// The reserve is taken again when there is room.
 func (s *Store) freeForOpening() error {
 	if err := os.MkdirAll(s.o.Dir, 0o750); err != nil {
 		return err
@@ -183,7 +189,8 @@ func (s *Store) freeForOpening() error {
 	return nil
 }
 
-// roomToClose frees the reserve if it must. Closing writes what is in memory of the series, and cannot say that there was no room.
+// roomToClose frees the reserve if it must. Closing writes what is in memory of the series, and
+// cannot say that there was no room.
 func (s *Store) roomToClose() bool {
 	if s.freeBytes() < reserveBytes {
 		_ = os.Remove(s.reserve())
@@ -238,7 +245,8 @@ func (s *Store) compacted(err error) {
 	}
 }
 
-// sync asks the system to write the log to the disk itself: a power failure costs no more than syncEvery.
+// sync asks the system to write the log to the disk itself: a power failure costs no more than
+// syncEvery.
 func (s *Store) sync() {
 	s.access.RLock()
 	defer s.access.RUnlock()
@@ -318,7 +326,8 @@ func (c *compactor) Plan(dir string) ([]string, error) {
 }
 
 func (c *compactor) Write(dest string, b tsdb.BlockReader, mint, maxt int64, base *tsdb.BlockMeta) ([]ulid.ULID, error) {
-	// A block takes less than half of the log that it lets go of, and while it is written both are there.
+	// A block takes less than half of the log that it lets go of, and while it is written both are
+	// there.
 	log, err := size(filepath.Join(dest, "wal"))
 	if err != nil {
 		return nil, err
@@ -383,7 +392,8 @@ func toDelete(blocks []block, o Options, log, free, now int64) map[ulid.ULID]str
 	if free >= o.MinFreeBytes {
 		return out
 	}
-	// The disk is full. The oldest give way if that is of use, but not the last days: others would fill what they leave too.
+	// The disk is full. The oldest give way if that is of use, but not the last days: others would
+	// fill what they leave too.
 	var early []ulid.ULID
 	want := o.MinFreeBytes + o.MinFreeBytes/2 - free
 	for _, b := range slices.Backward(blocks) {
@@ -405,8 +415,9 @@ func toDelete(blocks []block, o Options, log, free, now int64) map[ulid.ULID]str
 	return out
 }
 
-// trusted is the time from which age counts, in milliseconds: that of the newest block, unless a clock was wrong. A host that began in
-// 2036 for a while must not lose its history: blocks count as new only with two hours of others in the days before them, and never more than the clock says.
+// trusted is the time from which age counts, in milliseconds: that of the newest block, unless a
+// clock was wrong. A host that began in 2036 for a while must not lose its history: blocks count as
+// new only with two hours of others in the days before them, and never more than the clock says.
 func trusted(newestFirst []block, now, retention int64) int64 {
 	const enough = 2 * int64(time.Hour/time.Millisecond)
 	for i, b := range newestFirst {

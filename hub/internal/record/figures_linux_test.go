@@ -77,8 +77,9 @@ var asks = []struct {
 	{"drops of all by place, 24 h", 24 * time.Hour, time.Minute, `sum by (interface, place) (increase(linerate_interface_drops_total[1m]))`},
 }
 
-// BenchmarkFortyEightHours shows what the history of two days costs: 40 interfaces, 64 queues, 8 processors, a sample a second. With
-// LINERATE_HISTORY_DIR it leaves the history there, and takes it from there the next time.
+// BenchmarkFortyEightHours shows what the history of two days costs: 40 interfaces, 64 queues, 8
+// processors, a sample a second. With LINERATE_HISTORY_DIR it leaves the history there, and takes
+// it from there the next time.
 func BenchmarkFortyEightHours(b *testing.B) {
 	const seconds = 48 * 3600
 	dir := os.Getenv("LINERATE_HISTORY_DIR")
@@ -121,7 +122,8 @@ func BenchmarkFortyEightHours(b *testing.B) {
 	}
 }
 
-// processorTime is what this process has used: unlike the time that a query takes it is the same on a busy machine.
+// processorTime is what this process has used: unlike the time that a query takes it is the same on
+// a busy machine.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -20,7 +20,8 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// diskLeave is how many bytes the helper leaves free before it goes on to append until that fails, and dies.
+// diskLeave is how many bytes the helper leaves free before it goes on to append until that fails,
+// and dies.
 const diskLeave = "LINERATE_DISK_LEAVE"
 
 // TestFullDisk lives through full disks, on one of 64 MB that only a process started for it sees.
@@ -195,7 +196,8 @@ func systemSaysSo(d *smallDisk) error {
 	return errors.Join(verify(s, 0, d.next), s.Close())
 }
 
-// diesInWrite has another process append until the disk is full, and die: its log ends somewhere in a record.
+// diesInWrite has another process append until the disk is full, and die: its log ends somewhere in
+// a record.
 func diesInWrite(d *smallDisk) error {
 	for leave := 0; leave < 60_000; leave += 11_000 {
 		cmd := exec.Command(os.Args[0])
@@ -224,7 +226,8 @@ func diesInWrite(d *smallDisk) error {
 	return nil
 }
 
-// appendUntilFull says how many seconds the history has that went to the disk, and ends without closing it.
+// appendUntilFull says how many seconds the history has that went to the disk, and ends without
+// closing it.
 func appendUntilFull(dir string, leave int) error {
 	s, err := record.Open(record.Options{Dir: dir, Host: "near", MinFreeBytes: -1})
 	if err != nil {

@@ -70,7 +70,8 @@ func (q *kept) between(mint, maxt int64) storage.Querier {
 	return &keptQuerier{readings: in}
 }
 
-// keptQuerier shows kept readings as Prometheus's packages read them. Nobody changes a reading once it is kept.
+// keptQuerier shows kept readings as Prometheus's packages read them. Nobody changes a reading once
+// it is kept.
 type keptQuerier struct{ readings []reading }
 
 func (k *keptQuerier) matching(matchers []*labels.Matcher) map[*known]bool {

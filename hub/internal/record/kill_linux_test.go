@@ -51,11 +51,13 @@ func TestMain(m *testing.M) {
 
 var tested = counter("linerate_test_total", "series")
 
-// valueOf is what series j has in second i: no two neighbours are alike, so what is torn, lost or double shows.
+// valueOf is what series j has in second i: no two neighbours are alike, so what is torn, lost or
+// double shows.
 func valueOf(i, j int) float64 { return float64(i*(j%97+1) + j) }
 
-// appendUntilKilled opens, says how long that took, looks whether the last minutes are there, and appends second after second of
-// made-up time as fast as it can while queries run and blocks are cut. It says each second that it has appended.
+// appendUntilKilled opens, says how long that took, looks whether the last minutes are there, and
+// appends second after second of made-up time as fast as it can while queries run and blocks are
+// cut. It says each second that it has appended.
 func appendUntilKilled(dir string, out io.Writer) error {
 	began, beganCPU := time.Now(), processorTime()
 	s, err := record.Open(record.Options{Dir: dir, Host: "near", MinFreeBytes: 1 << 20})
@@ -118,7 +120,8 @@ func appendUntilKilled(dir string, out io.Writer) error {
 	}
 }
 
-// verify reads the seconds from one to before another: every series has a sample in each, once, with the value it was given.
+// verify reads the seconds from one to before another: every series has a sample in each, once,
+// with the value it was given.
 func verify(s *record.Store, from, to int) error {
 	if from >= to {
 		return nil
@@ -160,7 +163,8 @@ func verify(s *record.Store, from, to int) error {
 	return nil
 }
 
-// TestKill kills a process that appends and answers, at random moments. Each start must find all but the last seconds, whole, and soon.
+// TestKill kills a process that appends and answers, at random moments. Each start must find all
+// but the last seconds, whole, and soon.
 func TestKill(t *testing.T) {
 	rounds := killRounds
 	if v := os.Getenv("LINERATE_KILL_ROUNDS"); v != "" {
@@ -209,7 +213,8 @@ func TestKill(t *testing.T) {
 // opening is what a start cost.
 type opening struct{ took, processors time.Duration }
 
-// killOnce runs the helper, kills it a while after it has begun to append, and gives how long opening took, which second came next, and which it said last.
+// killOnce runs the helper, kills it a while after it has begun to append, and gives how long
+// opening took, which second came next, and which it said last.
 func killOnce(t *testing.T, dir string, after time.Duration) (opened opening, next, last int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])

@@ -22,8 +22,9 @@ type Row struct {
 	Values []float64
 }
 
-// Vector answers a query for one moment in plain values, for packages that know nothing of Prometheus. A number has no labels. A query
-// that gives text or samples over a time is refused with [ErrBadQuery].
+// Vector answers a query for one moment in plain values, for packages that know nothing of
+// Prometheus. A number has no labels. A query that gives text or samples over a time is refused
+// with [ErrBadQuery].
 func (s *Store) Vector(ctx context.Context, query string, at time.Time) ([]Labelled, error) {
 	r, err := s.Instant(ctx, query, at)
 	if err != nil {

@@ -18,12 +18,14 @@ const (
 	subqueryStep = time.Minute
 	// maxSubquerySteps is how often a subquery may be evaluated: two days of seconds.
 	maxSubquerySteps = 200_000
-	// maxWork is how many samples all windows of one series may have together at one a second: what takes a processor some seconds. The engine
-	// looks whether it is to stop between series, and not between the windows of one, so time alone does not bound it.
+	// maxWork is how many samples all windows of one series may have together at one a second: what
+	// takes a processor some seconds. The engine looks whether it is to stop between series, and
+	// not between the windows of one, so time alone does not bound it.
 	maxWork = 2e9
 )
 
-// bounded tells whether the engine can be stopped while it evaluates a query for a number of steps over a time. What is no PromQL is left to the engine.
+// bounded tells whether the engine can be stopped while it evaluates a query for a number of steps
+// over a time. What is no PromQL is left to the engine.
 func (s *Store) bounded(query string, span, step time.Duration) error {
 	expr, err := s.parser.ParseExpr(query)
 	if err != nil {
@@ -56,7 +58,8 @@ func (s *Store) bounded(query string, span, step time.Duration) error {
 	return err
 }
 
-// Instant answers a query for one moment. The error is one of this package; that of the result is nil.
+// Instant answers a query for one moment. The error is one of this package; that of the result is
+// nil.
 func (s *Store) Instant(ctx context.Context, query string, at time.Time) (*promql.Result, error) {
 	if err := s.bounded(query, 0, 1); err != nil {
 		s.asked(named(err), 0)
@@ -67,7 +70,8 @@ func (s *Store) Instant(ctx context.Context, query string, at time.Time) (*promq
 	}, false)
 }
 
-// Range answers a query for every step from start to end. The error is one of this package; that of the result is nil.
+// Range answers a query for every step from start to end. The error is one of this package; that of
+// the result is nil.
 func (s *Store) Range(ctx context.Context, query string, start, end time.Time, step time.Duration) (*promql.Result, error) {
 	var err error
 	switch {
@@ -144,7 +148,8 @@ func named(err error) string {
 	return "ok"
 }
 
-// Querier gives the series between two moments, both included, as Prometheus's packages read them. It must be closed.
+// Querier gives the series between two moments, both included, as Prometheus's packages read them.
+// It must be closed.
 func (s *Store) Querier(start, end time.Time) (storage.Querier, error) {
 	return queryable{s, false}.Querier(start.UnixMilli(), end.UnixMilli())
 }

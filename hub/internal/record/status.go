@@ -7,14 +7,16 @@ type DiskState string
 
 // The states of the disk.
 const (
-	DiskOK      DiskState = "ok"
-	DiskFull    DiskState = "full"    // less room than is kept in reserve, or the system said so: readings are kept in memory
+	DiskOK DiskState = "ok"
+	// less room than is kept in reserve, or the system said so: readings are kept in memory
+	DiskFull    DiskState = "full"
 	DiskFailing DiskState = "failing" // writing fails for another reason
 )
 
 // Status is what the store says of itself.
 type Status struct {
-	Loading          bool      // the log is being repaired: queries are refused with ErrLoading, readings are kept in memory
+	// the log is being repaired: queries are refused with ErrLoading, readings are kept in memory
+	Loading          bool
 	Oldest, Newest   time.Time // of all samples; zero: there are none
 	Bytes            int64     // of the directory: blocks, log and head
 	FreeBytes        int64     // of its file system, for users without privileges

@@ -26,11 +26,11 @@ type Options struct {
 	Host      string        // the label host of all that is appended
 	Retention time.Duration // 0: 15 days
 	MaxBytes  int64         // of blocks and log together; 0: no bound
-	// MinFreeBytes is how much of the file system stays free: with less, nothing is written and readings are kept in memory. 0: 128 MiB;
-	// negative: whatever there is may be used.
+	// MinFreeBytes is how much of the file system stays free: with less, nothing is written and
+	// readings are kept in memory. 0: 128 MiB; negative: whatever there is may be used.
 	MinFreeBytes int64
-	// KeptBytes is how much memory readings may take that wait for room on the disk; the oldest are dropped beyond it. 0: 24 MiB, which
-	// is 26 minutes of 2 000 series.
+	// KeptBytes is how much memory readings may take that wait for room on the disk; the oldest are
+	// dropped beyond it. 0: 24 MiB, which is 26 minutes of 2 000 series.
 	KeptBytes int64
 	Queries   Bounds
 	Logger    *slog.Logger // nil: silent
@@ -38,24 +38,31 @@ type Options struct {
 
 // Bounds of a query. 0 is the default that stands beside a field.
 type Bounds struct {
-	Samples    int           // in memory at a time, of one query: 5 million, which take 80 MB
-	Points     int           // of one series in an answer: 11 000, as Prometheus has it
-	Time       time.Duration // 10 s
-	Concurrent int           // at a time, others wait for as long as one may take: as many as there are processors, 2 or more
+	Samples int           // in memory at a time, of one query: 5 million, which take 80 MB
+	Points  int           // of one series in an answer: 11 000, as Prometheus has it
+	Time    time.Duration // 10 s
+	// at a time, others wait for as long as one may take: as many as there are processors, 2 or
+	// more
+	Concurrent int
 }
 
 const (
-	// blockRange is how much time the smallest block holds. Up to one and a half of it is in memory and has to be read from the log at a
-	// start: with two hours, as Prometheus has it, a start would take seconds.
+	// blockRange is how much time the smallest block holds. Up to one and a half of it is in memory
+	// and has to be read from the log at a start: with two hours, as Prometheus has it, a start
+	// would take seconds.
 	blockRange = 20 * time.Minute
-	// maxBlockRange is 27 hours: retention works by blocks, and merging them needs as much room again.
+	// maxBlockRange is 27 hours: retention works by blocks, and merging them needs as much room
+	// again.
 	maxBlockRange = 81 * blockRange
-	// chunkSamples at one a second is two minutes. More is worse: an encoder whose window has become wide keeps it until the next chunk.
+	// chunkSamples at one a second is two minutes. More is worse: an encoder whose window has
+	// become wide keeps it until the next chunk.
 	chunkSamples = 120
 	logSegment   = 4 << 20
-	// blockFile is how big files of blocks are at most, and how much is taken from the disk at once for each.
+	// blockFile is how big files of blocks are at most, and how much is taken from the disk at once
+	// for each.
 	blockFile = 8 << 20
-	// clockMayErr is how far back in time samples may come: clocks of hosts without a battery begin anywhere.
+	// clockMayErr is how far back in time samples may come: clocks of hosts without a battery begin
+	// anywhere.
 	clockMayErr = 100 * 365 * 24 * time.Hour
 )
 
@@ -66,7 +73,8 @@ type Store struct {
 	parser parser.Parser
 	asking chan struct{} // as many places as queries may run at a time
 
-	// access is held for reading by whoever uses db, and for writing while it is closed and opened again.
+	// access is held for reading by whoever uses db, and for writing while it is closed and opened
+	// again.
 	access  sync.RWMutex
 	db      *tsdb.DB
 	loading atomic.Bool // it is being opened again
@@ -89,7 +97,8 @@ type Store struct {
 	done    chan struct{}
 }
 
-// Open opens the directory, or makes it, reads its log and repairs what a crash has left. The log holds half an hour at most.
+// Open opens the directory, or makes it, reads its log and repairs what a crash has left. The log
+// holds half an hour at most.
 func Open(o Options) (*Store, error) {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Retention = cmp.Or(o.Retention, 15*24*time.Hour)

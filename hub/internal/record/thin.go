@@ -16,8 +16,9 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunks"
 )
 
-// canThin tells whether the windows of a query follow from the hints that the engine gives with each selector: not within subqueries,
-// not at fixed times, and not with modifiers that look beyond a window.
+// canThin tells whether the windows of a query follow from the hints that the engine gives with
+// each selector: not within subqueries, not at fixed times, and not with modifiers that look beyond
+// a window.
 func (s *Store) canThin(query string) bool {
 	expr, err := s.parser.ParseExpr(query)
 	if err != nil {
@@ -38,9 +39,10 @@ func (s *Store) canThin(query string) bool {
 	return can
 }
 
-// thinner leaves out samples that cannot change an answer. Of a window that begins and ends with a sample, a rate is the same whether
-// the samples between are there or not, apart from those beside a reset; of a selector without a window the newest sample before each
-// step is all that counts. The engine then walks over two samples a step instead of a hundred.
+// thinner leaves out samples that cannot change an answer. Of a window that begins and ends with a
+// sample, a rate is the same whether the samples between are there or not, apart from those beside
+// a reset; of a selector without a window the newest sample before each step is all that counts.
+// The engine then walks over two samples a step instead of a hundred.
 type thinner struct {
 	storage.Querier
 	chunks func() (storage.ChunkQuerier, error)
@@ -89,8 +91,8 @@ func (q *thinner) Select(ctx context.Context, sorted bool, hints *storage.Select
 	return set
 }
 
-// windows are those that a selector has at the steps of a query: from the one that ends at first to the one that ends at last. Each is
-// open at its beginning.
+// windows are those that a selector has at the steps of a query: from the one that ends at first to
+// the one that ends at last. Each is open at its beginning.
 type windows struct {
 	first, last, step, length int64 // milliseconds
 	bare                      bool  // no window: its end is a step, and the sample may be as old as lookback
@@ -98,7 +100,8 @@ type windows struct {
 	two                       bool  // the last two matter
 }
 
-// lookback is how old a sample may be that a selector without a window still shows: the engine's own.
+// lookback is how old a sample may be that a selector without a window still shows: the engine's
+// own.
 const lookback = 5 * 60 * 1000
 
 func windowsOf(h *storage.SelectHints) (windows, bool) {
@@ -129,7 +132,8 @@ type thinning struct {
 	resets  []int    // places in samples that are smaller than the one before
 }
 
-// errOverlap says that chunks of a series overlap, which samples that came late may do until they are merged.
+// errOverlap says that chunks of a series overlap, which samples that came late may do until they
+// are merged.
 var errOverlap = errors.New("chunks overlap")
 
 // next reads another chunk; false: there is none.
@@ -164,7 +168,8 @@ func (t *thinning) next(markers bool) (bool, error) {
 	return true, nil
 }
 
-// look goes over new samples from a place on: it takes out markers if nobody wants them, and takes note of resets.
+// look goes over new samples from a place on: it takes out markers if nobody wants them, and takes
+// note of resets.
 func (t *thinning) look(n int, markers bool) {
 	before := math.Inf(-1)
 	if n > 0 {
@@ -256,8 +261,8 @@ func (t *thinning) mark(low, high int, end int64, w windows) {
 	if n < 3 {
 		return
 	}
-	// What a rate adds for the time before the first and after the last sample depends on how many there are, if that time is longer
-	// than samples are apart.
+	// What a rate adds for the time before the first and after the last sample depends on how many
+	// there are, if that time is longer than samples are apart.
 	first, last := t.samples[low].t, t.samples[high-1].t
 	apart := 1.1 * float64(last-first) / float64(n-1)
 	if float64(first-(end-w.length)) >= apart || float64(end-last) >= apart {

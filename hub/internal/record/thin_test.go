@@ -13,7 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// troubled is a history with all that happens to series: gaps, resets, ends, idle times, readings beside their tick, a clock that went back.
+// troubled is a history with all that happens to series: gaps, resets, ends, idle times, readings
+// beside their tick, a clock that went back.
 func troubled(t *testing.T, s *record.Store, seconds int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(3, 4))
@@ -68,7 +69,8 @@ func troubled(t *testing.T, s *record.Store, seconds int) {
 	}
 }
 
-// TestThinningChangesNoAnswer asks many queries twice: with samples left out that cannot matter, and with all.
+// TestThinningChangesNoAnswer asks many queries twice: with samples left out that cannot matter,
+// and with all.
 func TestThinningChangesNoAnswer(t *testing.T) {
 	const seconds = 8000
 	s := open(t, record.Options{})

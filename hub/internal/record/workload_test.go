@@ -9,8 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// workload makes the readings of a host with traffic: busy, idle and bursty interfaces, queues, processors. Counters begin at 0, as those
-// of a sampler do.
+// workload makes the readings of a host with traffic: busy, idle and bursty interfaces, queues,
+// processors. Counters begin at 0, as those of a sampler do.
 type workload struct {
 	random *rand.Rand
 	things []thing
@@ -65,7 +65,8 @@ func newWorkload(interfaces, queues, cpus int) *workload {
 		for _, m := range levels {
 			ss = append(ss, series(m, name))
 		}
-		// The busiest carries 9 Gb/s, the others ever less; many carry some packets each second and some none.
+		// The busiest carries 9 Gb/s, the others ever less; many carry some packets each second and
+		// some none.
 		peak := 1.1e9 * math.Pow(0.72, float64(i))
 		w.add(ss, func(w *workload, p []sample.Point) {
 			if w.second == 0 {

@@ -2,7 +2,8 @@ package schedule
 
 import "time"
 
-// budget counts bytes by the hour, over a little more than a day: an hour counts until all of it is a day old. The zero value has spent nothing.
+// budget counts bytes by the hour, over a little more than a day: an hour counts until all of it is
+// a day old. The zero value has spent nothing.
 type budget struct {
 	hours map[int64]int64 // bytes by the number of the hour since the scheduler's start
 }

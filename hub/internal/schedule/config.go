@@ -33,7 +33,8 @@ type Config struct {
 	Duration  unit.Span `json:"duration,omitempty" yaml:"duration,omitempty"`   // of each test; default 5s, 1s to 2m; in a suite 3s at the most
 
 	Every unit.Span `json:"every" yaml:"every"` // 10s to 31d
-	// Jitter is the longest that a start is put off, at random, so that many hosts do not measure one target at once; half of every at the most. Default a tenth.
+	// Jitter is the longest that a start is put off, at random, so that many hosts do not measure
+	// one target at once; half of every at the most. Default a tenth.
 	Jitter *unit.Span `json:"jitter,omitempty" yaml:"jitter,omitempty"`
 
 	Rate        string    `json:"rate,omitempty" yaml:"rate,omitempty"`                   // stream, udp and suite: payload bits per second of each direction, as in 50M; default as fast as it goes, of udp 10M
@@ -51,13 +52,15 @@ type amounts struct {
 	bytes, bytesPerDay int64
 }
 
-// Validate tells what is wrong with a measurement, as one sentence with its name and what to write instead.
+// Validate tells what is wrong with a measurement, as one sentence with its name and what to write
+// instead.
 func (c Config) Validate() error {
 	_, err := c.check()
 	return err
 }
 
-// Validate tells what is wrong with measurements that are to be made on one host, each of which may be right by itself. It is the check of a configuration.
+// Validate tells what is wrong with measurements that are to be made on one host, each of which may
+// be right by itself. It is the check of a configuration.
 func Validate(configs []Config) error {
 	if len(configs) > MaxSchedules {
 		return fmt.Errorf("schedules: %d are more than %d: give each hub fewer targets", len(configs), MaxSchedules)

@@ -12,8 +12,9 @@ import (
 	"github.com/linerate/linerate/internal/peer/reach"
 )
 
-// tuning tells that somebody holds the journal in one of the directories, or has changes on trial in it; empty: nobody. Nothing is locked for it: a tune that
-// begins at this moment must not find the journal held by somebody who only looks.
+// tuning tells that somebody holds the journal in one of the directories, or has changes on trial
+// in it; empty: nobody. Nothing is locked for it: a tune that begins at this moment must not find
+// the journal held by somebody who only looks.
 func tuning(fsys durable.FS, states []string) string {
 	for _, dir := range states {
 		if held(filepath.Join(dir, "lock")) {
@@ -32,7 +33,8 @@ func tuning(fsys durable.FS, states []string) string {
 	return ""
 }
 
-// tooBusy tells that the interface to the target carries too much for another load; empty: it does not.
+// tooBusy tells that the interface to the target carries too much for another load; empty: it does
+// not.
 func (s *Scheduler) tooBusy(ctx context.Context, p *plan) string {
 	name := p.Interface
 	if name == "" {

@@ -19,7 +19,8 @@ func (v values) Write(_ context.Context, id knob.ID, to knob.Value) error {
 	return nil
 }
 
-// TestTuningIsSeen checks that a journal in use is seen without being touched, by its lock as by what is on trial in it.
+// TestTuningIsSeen checks that a journal in use is seen without being touched, by its lock as by
+// what is on trial in it.
 func TestTuningIsSeen(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	here := func() string { return tuning(durable.OS(), []string{"/nonexistent", dir}) }

@@ -146,7 +146,8 @@ func TestAgainstServe(t *testing.T) {
 	}
 }
 
-// TestSilentTargetsAreCut checks that somebody who takes connections and says nothing costs the time limit and no more, in whatever way he is asked.
+// TestSilentTargetsAreCut checks that somebody who takes connections and says nothing costs the
+// time limit and no more, in whatever way he is asked.
 func TestSilentTargetsAreCut(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -21,9 +21,11 @@ var tests = []string{suite, string(traffic.Stream), string(traffic.RR), string(t
 const (
 	defaultDuration = 5 * time.Second
 	longestOfSuite  = 3 * time.Second
-	// rampTime is cut from the front of a stream that has a rate: it is there at once, so there is no steady state to be found.
+	// rampTime is cut from the front of a stream that has a rate: it is there at once, so there is
+	// no steady state to be found.
 	rampTime = time.Second
-	// defaultDatagramRate is what a path carries that is any use, as in the suite of `linerate measure`.
+	// defaultDatagramRate is what a path carries that is any use, as in the suite of `linerate
+	// measure`.
 	defaultDatagramRate = 10e6
 	// smallTest is more than a test costs that pushes no bulk, and than the control channel does.
 	smallTest = 1 << 20
@@ -138,8 +140,9 @@ func warmUp(s traffic.Spec) time.Duration {
 	return s.WarmUp
 }
 
-// worst is the payload that one run costs at the most, where that is known before it starts: every part of it has a rate or an amount. What the kernel may
-// still send of a stream when its time is over counts too.
+// worst is the payload that one run costs at the most, where that is known before it starts: every
+// part of it has a rate or an amount. What the kernel may still send of a stream when its time is
+// over counts too.
 func (c Config) worst(a amounts) int64 {
 	sum := int64(0)
 	for _, s := range c.specs(a) {

@@ -90,7 +90,8 @@ func (s *Scheduler) remember(p *plan, e timeline.Event, o outcome) {
 	if failed == "" {
 		return
 	}
-	// What this run was to renew keeps its figures, and says that they are old; where there are none yet, that much is known.
+	// What this run was to renew keeps its figures, and says that they are old; where there are
+	// none yet, that much is known.
 	for _, spec := range p.specs(p.amounts) {
 		id := Cell{From: s.o.Host, To: p.Target, Test: string(spec.Test), Direction: string(cmp.Or(spec.Direction, traffic.Up))}
 		if fresh[id] {

@@ -23,7 +23,8 @@ const (
 	connectPatience = 10 * time.Second
 	// tuneLook is how often it is looked whether a tune has begun beside a run.
 	tuneLook = time.Second
-	// patience is how much longer than its limit a run may take to come back, since the far end is told of its end. Then it counts as hung.
+	// patience is how much longer than its limit a run may take to come back, since the far end is
+	// told of its end. Then it counts as hung.
 	patience = 30 * time.Second
 )
 
@@ -74,7 +75,8 @@ func (s *Scheduler) measure(ctx context.Context, p *plan) bool {
 	return o.err == nil || errors.Is(o.err, errTune)
 }
 
-// await gives the outcome of a run, looking meanwhile whether a tune begins: that must not be measured into.
+// await gives the outcome of a run, looking meanwhile whether a tune begins: that must not be
+// measured into.
 func (s *Scheduler) await(ctx context.Context, p *plan, done <-chan outcome, cancel context.CancelCauseFunc) outcome {
 	look := time.NewTicker(tuneLook)
 	defer look.Stop()

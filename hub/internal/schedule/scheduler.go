@@ -18,27 +18,33 @@ import (
 	"github.com/linerate/linerate/internal/peer/reach"
 )
 
-// longestBackoff is the longest that a target which does not answer is left alone, unless its interval is longer still.
+// longestBackoff is the longest that a target which does not answer is left alone, unless its
+// interval is longer still.
 const longestBackoff = time.Hour
 
 // Options of a scheduler.
 type Options struct {
 	Schedules []Config
-	Host      string   // of this host, as series and documents have it
-	Version   string   // of this program
-	States    []string // state directories of linerate on this host: no run starts or goes on while a tune holds the journal in one of them
-	Dir       string   // where what is known survives a restart; empty: it does not
-	FS        durable.FS
-	Seed      uint64 // of the random delays; 0: of the host's name, so that hosts differ and a restart does not
-	Log       *slog.Logger
+	Host      string // of this host, as series and documents have it
+	Version   string // of this program
+	// state directories of linerate on this host: no run starts or goes on while a tune holds the
+	// journal in one of them
+	States []string
+	Dir    string // where what is known survives a restart; empty: it does not
+	FS     durable.FS
+	Seed   uint64 // of the random delays; 0: of the host's name, so that hosts differ and a restart does not
+	Log    *slog.Logger
 
 	Append func(*sample.Reading) error                   // of a [record.Store]; nil: nothing is recorded
 	Put    func(e timeline.Event, document []byte) error // of a [timeline.Store]; nil: nothing is put
-	// Busy is what an interface carries in its busier direction; false: not known. It is asked for schedules that have UnlessBusyAbove, and then it must be there.
+	// Busy is what an interface carries in its busier direction; false: not known. It is asked for
+	// schedules that have UnlessBusyAbove, and then it must be there.
 	Busy func(ctx context.Context, iface string) (bitsPerSecond float64, known bool)
 
-	open   func(ctx context.Context, target string, o peer.ConnectOptions) (*reach.Way, error) // tests put their own here
-	tuning func() string                                                                       // why nothing may be measured now; empty: it may
+	// tests put their own here
+	open func(ctx context.Context, target string, o peer.ConnectOptions) (*reach.Way, error)
+	// why nothing may be measured now; empty: it may
+	tuning func() string
 }
 
 // plan is one measurement and what has become of it. Times are since the scheduler's start.
@@ -112,8 +118,8 @@ func New(o Options) (*Scheduler, error) {
 	return s, nil
 }
 
-// Run makes measurements until the context ends, one after the other: that there are never two at once is that there is one loop. A run under way is given up
-// then.
+// Run makes measurements until the context ends, one after the other: that there are never two at
+// once is that there is one loop. A run under way is given up then.
 func (s *Scheduler) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if len(s.plans) == 0 {
@@ -131,14 +137,16 @@ func (s *Scheduler) Run(ctx context.Context) {
 	}
 }
 
-// clock is the time since the start. It is the only one that runs go by: it neither jumps nor stands when somebody sets the host's.
+// clock is the time since the start. It is the only one that runs go by: it neither jumps nor
+// stands when somebody sets the host's.
 func (s *Scheduler) clock() time.Duration { return time.Since(s.started) }
 
 // turn is what becomes of a slot that is due.
 func (s *Scheduler) turn(ctx context.Context, p *plan) {
 	now := s.clock()
 	if current := int64(now / p.Every.Duration()); current > p.slot {
-		// Its whole slot went by while others ran. It is not made up for; the present one has its own delay.
+		// Its whole slot went by while others ran. It is not made up for; the present one has its
+		// own delay.
 		s.o.Log.Info("measurement missed", "name", p.Name, "slots", current-p.slot)
 		s.plan(p, current)
 		if p.due > now {
@@ -170,8 +178,8 @@ func (s *Scheduler) turn(ctx context.Context, p *plan) {
 	s.save()
 }
 
-// plan sets the next slot and when in it the run starts. After one that was late, the next is not so early that two come within one interval, less the delay
-// that there always may be.
+// plan sets the next slot and when in it the run starts. After one that was late, the next is not
+// so early that two come within one interval, less the delay that there always may be.
 func (s *Scheduler) plan(p *plan, slot int64) {
 	every := p.Every.Duration()
 	p.slot = slot
@@ -185,7 +193,8 @@ func (s *Scheduler) plan(p *plan, slot int64) {
 	}
 }
 
-// delay is the random part of a slot's start: uniform, and the same for the same host, name and slot.
+// delay is the random part of a slot's start: uniform, and the same for the same host, name and
+// slot.
 func (s *Scheduler) delay(p *plan, slot int64) time.Duration {
 	j := p.jitter()
 	if j <= 0 {

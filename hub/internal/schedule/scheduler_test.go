@@ -74,7 +74,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// open is a target that does what the test wants, and watches that nobody else is measured meanwhile.
+// open is a target that does what the test wants, and watches that nobody else is measured
+// meanwhile.
 func (w *world) open(ctx context.Context, target string, o peer.ConnectOptions) (*reach.Way, error) {
 	if o.Key != "some-key" && !strings.Contains(target, "://") {
 		w.t.Errorf("key %q", o.Key)
@@ -150,7 +151,8 @@ func (w *world) of(target string) (at []time.Duration) {
 	return at
 }
 
-// TestTimes holds what is promised of times, over half a day of many measurements that sometimes take longer than planned.
+// TestTimes holds what is promised of times, over half a day of many measurements that sometimes
+// take longer than planned.
 func TestTimes(t *testing.T) {
 	for seed := range uint64(5) {
 		synctest.Test(t, func(t *testing.T) {
@@ -180,7 +182,8 @@ func TestTimes(t *testing.T) {
 						t.Fatalf("seed %d: %s every %v, jitter %v: %v after the one before", seed, c.Name, every, c.jitter(), a-at[i-1])
 					}
 				}
-				// Every one gets its turns: with all of them waiting for each other, still a good part of what was asked for.
+				// Every one gets its turns: with all of them waiting for each other, still a good
+				// part of what was asked for.
 				if want := int(12*time.Hour/every) / 3; len(at) < want && len(configs) < 4 {
 					t.Errorf("seed %d: %s every %v: %d runs in half a day, want at least %d", seed, c.Name, every, len(at), want)
 				}
@@ -189,7 +192,8 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestDelaysAreUniform checks that delays fill their range evenly, and that slots, names and hosts differ.
+// TestDelaysAreUniform checks that delays fill their range evenly, and that slots, names and hosts
+// differ.
 func TestDelaysAreUniform(t *testing.T) {
 	s := &Scheduler{seed: 1}
 	ten := span(10 * time.Second)
@@ -257,7 +261,8 @@ func TestBytesOfADay(t *testing.T) {
 	}
 }
 
-// TestRestartsMeasureNoMoreOften checks that a hub which does not live long asks its targets no more often than one that does.
+// TestRestartsMeasureNoMoreOften checks that a hub which does not live long asks its targets no
+// more often than one that does.
 func TestRestartsMeasureNoMoreOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -336,7 +341,8 @@ func TestTargetGoneAndBack(t *testing.T) {
 	})
 }
 
-// TestSlowTargetIsCut checks that a target that never comes to an end costs its time limit and no more.
+// TestSlowTargetIsCut checks that a target that never comes to an end costs its time limit and no
+// more.
 func TestSlowTargetIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -355,7 +361,8 @@ func TestSlowTargetIsCut(t *testing.T) {
 	})
 }
 
-// TestTargetThatBreaksUs checks that a mistake in what reads a target's words ends the run and not the hub.
+// TestTargetThatBreaksUs checks that a mistake in what reads a target's words ends the run and not
+// the hub.
 func TestTargetThatBreaksUs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -372,7 +379,8 @@ func TestTargetThatBreaksUs(t *testing.T) {
 	})
 }
 
-// TestHangingRunIsTold checks that a run which does not come back is told of, lets no other run beside it, and does not keep the hub from ending.
+// TestHangingRunIsTold checks that a run which does not come back is told of, lets no other run
+// beside it, and does not keep the hub from ending.
 func TestHangingRunIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -10,7 +10,8 @@ import (
 // memoryVersion is that of the form of memory.
 const memoryVersion = 1
 
-// memory is what survives a restart: a hub that restarts often must not measure more often, nor send more.
+// memory is what survives a restart: a hub that restarts often must not measure more often, nor
+// send more.
 type memory struct {
 	Time  time.Time             `json:"time"`
 	Plans map[string]planMemory `json:"plans"`
@@ -25,7 +26,8 @@ type planMemory struct {
 
 func (s *Scheduler) path() string { return filepath.Join(s.o.Dir, "schedules.json") }
 
-// save writes what is known. When it cannot, measurements go on, and a warning tells what that means.
+// save writes what is known. When it cannot, measurements go on, and a warning tells what that
+// means.
 func (s *Scheduler) save() {
 	if s.o.Dir == "" {
 		return
@@ -67,11 +69,13 @@ func (s *Scheduler) load() {
 		if !planned {
 			continue
 		}
-		// A clock that was set back makes it as if it had been just now: too seldom is better than too often.
+		// A clock that was set back makes it as if it had been just now: too seldom is better than
+		// too often.
 		p.ran, p.last, p.failures = true, -max(s.started.Sub(pm.Last), 0), max(pm.Failures, 0)
 		away := max(int64(s.started.Sub(m.Time)/time.Hour), 0)
 		for ago, bytes := range pm.Spent {
-			// The hours of the old count and of the new one do not begin at the same minute: the later of both that it may have been.
+			// The hours of the old count and of the new one do not begin at the same minute: the
+			// later of both that it may have been.
 			if h := -max(ago, 1) - away; ago >= 0 && bytes > 0 && h >= -hoursOfDay {
 				p.spent.add(time.Duration(h)*time.Hour, bytes)
 			}

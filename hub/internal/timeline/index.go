@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// blockSize is how many events the index of spans takes together: a query that looks for spans begun long before skips that many at once.
+// blockSize is how many events the index of spans takes together: a query that looks for spans
+// begun long before skips that many at once.
 const blockSize = 256
 
 // entry is an event in memory, and what is known of it on disk.
@@ -23,7 +24,8 @@ type index struct {
 	byID map[string]*entry
 	// order is by time, then by id.
 	order []*entry
-	// latest has for each block of order the last moment at which an event of it lasted, in milliseconds of Unix time.
+	// latest has for each block of order the last moment at which an event of it lasted, in
+	// milliseconds of Unix time.
 	latest []int64
 }
 
@@ -96,7 +98,8 @@ func (x *index) block(b int) {
 	}
 }
 
-// between gives what happened or lasted between two moments, both included, oldest first: of more than q.Limit the newest.
+// between gives what happened or lasted between two moments, both included, oldest first: of more
+// than q.Limit the newest.
 func (x *index) between(start, end time.Time, q Query) (found []Event, truncated bool) {
 	after := len(x.order)
 	if !end.IsZero() {

@@ -79,7 +79,8 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// FuzzRecord: no record makes the reader fail otherwise than by an error, and what it takes is written and read again as the same.
+// FuzzRecord: no record makes the reader fail otherwise than by an error, and what it takes is
+// written and read again as the same.
 func FuzzRecord(f *testing.F) {
 	for _, seed := range []string{
 		`{"id":"0001","kind":"change","time":"2026-11-22T12:00:00Z","host":"a","title":"t"}`,

@@ -16,7 +16,8 @@ import (
 
 const killMark = "TIMELINE_TEST_KILL"
 
-// TestKillChild is the process that TestKill ends: it puts events for ever and says of each that it was put. By itself it tests nothing.
+// TestKillChild is the process that TestKill ends: it puts events for ever and says of each that it
+// was put. By itself it tests nothing.
 func TestKillChild(t *testing.T) {
 	dir := os.Getenv(killMark)
 	if dir == "" {
@@ -36,7 +37,8 @@ func TestKillChild(t *testing.T) {
 	}
 }
 
-// TestKill ends a writer at a blow, again and again in one directory: what it said was put is there, and nothing is damaged.
+// TestKill ends a writer at a blow, again and again in one directory: what it said was put is
+// there, and nothing is damaged.
 func TestKill(t *testing.T) {
 	random := rand.New(rand.NewPCG(8, 8))
 	dir := t.TempDir()

@@ -18,7 +18,8 @@ const (
 // ErrBadID says that a text cannot be the id of an event.
 var ErrBadID = errors.New("not an id: 1 to 128 letters, digits, '.', '_' and '-', and no '.' first")
 
-// ValidID tells whether a text can be the id of an event. Such a text is a file name that leads nowhere else on every system.
+// ValidID tells whether a text can be the id of an event. Such a text is a file name that leads
+// nowhere else on every system.
 func ValidID(id string) bool {
 	if id == "" || len(id) > maxID || id[0] == '.' {
 		return false
@@ -32,8 +33,9 @@ func ValidID(id string) bool {
 	return true
 }
 
-// Normal is an event as a [Store] keeps it: times in UTC and to the millisecond, text that JSON carries unchanged and no screen is upset by. It is an error
-// when the event has no id, kind or time.
+// Normal is an event as a [Store] keeps it: times in UTC and to the millisecond, text that JSON
+// carries unchanged and no screen is upset by. It is an error when the event has no id, kind or
+// time.
 func (e Event) Normal() (Event, error) {
 	if !ValidID(e.ID) {
 		return e, fmt.Errorf("event %q: %w", clean(e.ID, maxID), ErrBadID)
@@ -47,7 +49,8 @@ func (e Event) Normal() (Event, error) {
 		return e, fmt.Errorf("event %s: no kind", e.ID)
 	}
 	for _, t := range []*time.Time{&e.Time, &e.End} {
-		// Outside of these years a time cannot be written as RFC 3339, and its milliseconds do not fit an int64.
+		// Outside of these years a time cannot be written as RFC 3339, and its milliseconds do not
+		// fit an int64.
 		if y := t.UTC().Year(); !t.IsZero() && (y < 1970 || y > 9999) {
 			return e, fmt.Errorf("event %s: time in the year %d", e.ID, y)
 		}

@@ -75,7 +75,8 @@ func (s *Store) load(numbers []int) error {
 	return nil
 }
 
-// putAside gives a damaged segment another name, so that the next one can be written and a person can look.
+// putAside gives a damaged segment another name, so that the next one can be written and a person
+// can look.
 func (s *Store) putAside(number int, why error) error {
 	names, err := s.o.FS.ReadDir(s.o.Dir)
 	if err != nil {
@@ -139,8 +140,9 @@ func (s *Store) write(e *entry) error {
 	if err := s.log.Append(record); err != nil {
 		s.seal()
 		if fresh {
-			// Nothing is in it that counts, and a disk that refuses again and again must not collect empty files. If this fails too, the next segment
-			// takes its number and its place.
+			// Nothing is in it that counts, and a disk that refuses again and again must not
+			// collect empty files. If this fails too, the next segment takes its number and its
+			// place.
 			_ = s.o.FS.Remove(s.segmentPath(s.last().number))
 			s.segments = s.segments[:len(s.segments)-1]
 		}
@@ -175,7 +177,8 @@ func (s *Store) begin(entries []*entry) error {
 			return err
 		}
 	}
-	// Written anew in any case: an attempt that failed at its very end may have left a file whose name is not safe.
+	// Written anew in any case: an attempt that failed at its very end may have left a file whose
+	// name is not safe.
 	if err := durable.RewriteLog(s.o.FS, s.segmentPath(number), records); err != nil {
 		return err
 	}
@@ -191,7 +194,8 @@ func (s *Store) begin(entries []*entry) error {
 	return nil
 }
 
-// compact writes what is still of use in old segments into new ones, one after the other, so that hardly more room is needed than there was.
+// compact writes what is still of use in old segments into new ones, one after the other, so that
+// hardly more room is needed than there was.
 func (s *Store) compact() error {
 	s.seal()
 	old := append([]*segment(nil), s.segments...)
@@ -221,14 +225,16 @@ func (s *Store) compact() error {
 	return nil
 }
 
-// removeDead removes the oldest segments that have nothing of use. One behind them stays until they are gone: what it has of an event may be what
-// keeps an older state of that event from coming back.
+// removeDead removes the oldest segments that have nothing of use. One behind them stays until they
+// are gone: what it has of an event may be what keeps an older state of that event from coming
+// back.
 func (s *Store) removeDead() error {
 	for len(s.segments) > 0 && s.segments[0].live == 0 && (len(s.segments) > 1 || s.log == nil) {
 		if err := s.o.FS.Remove(s.segmentPath(s.segments[0].number)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		// One by one: of two removals that power loss is allowed to keep or not, it may keep the wrong one.
+		// One by one: of two removals that power loss is allowed to keep or not, it may keep the
+		// wrong one.
 		if err := s.o.FS.SyncDir(s.o.Dir); err != nil {
 			return err
 		}

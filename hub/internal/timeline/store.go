@@ -22,7 +22,8 @@ const (
 	MaxDocument = 16 << 20
 	// DefaultMaxBytes is used when Options.MaxBytes is 0.
 	DefaultMaxBytes = 256 << 20
-	// DefaultLimit is how many events Between gives when Query.Limit is 0, MaxLimit how many at most.
+	// DefaultLimit is how many events Between gives when Query.Limit is 0, MaxLimit how many at
+	// most.
 	DefaultLimit = 1000
 	MaxLimit     = 10_000
 
@@ -33,7 +34,8 @@ const (
 )
 
 var (
-	// ErrNoDocument says that there is no document under an id: the event is not known, has none, or its document is gone.
+	// ErrNoDocument says that there is no document under an id: the event is not known, has none,
+	// or its document is gone.
 	ErrNoDocument = errors.New("no document of that id")
 	// ErrDocumentTooLarge says that a document is above MaxDocument.
 	ErrDocumentTooLarge = fmt.Errorf("document is larger than %d MiB", MaxDocument>>20)
@@ -66,8 +68,8 @@ type Status struct {
 	Warnings []string  // what was found at Open and is not as it should be
 }
 
-// Store is the events in a directory. Its methods may be called from any number of goroutines; Put waits for the disk, the others for memory alone,
-// but for Document, which reads a file.
+// Store is the events in a directory. Its methods may be called from any number of goroutines; Put
+// waits for the disk, the others for memory alone, but for Document, which reads a file.
 type Store struct {
 	o            Options
 	segmentBytes int64 // from which size on the next segment is begun
@@ -84,15 +86,17 @@ type Store struct {
 	strings  map[string]string
 	closed   bool
 
-	// reading guards what is below. To change it both locks are needed, so the holder of writing may read it with that alone.
+	// reading guards what is below. To change it both locks are needed, so the holder of writing
+	// may read it with that alone.
 	reading   sync.RWMutex
 	index     index
 	documents int64 // bytes of all documents
 	status    Status
 }
 
-// Open opens the store in a directory and reads all its events. A second process is refused with durable.ErrLocked. What power loss or a crash can
-// leave is put right; a damaged segment is put aside, with a warning in Status.
+// Open opens the store in a directory and reads all its events. A second process is refused with
+// durable.ErrLocked. What power loss or a crash can leave is put right; a damaged segment is put
+// aside, with a warning in Status.
 func Open(o Options) (*Store, error) {
 	if o.FS == nil {
 		o.FS = durable.OS()
@@ -132,7 +136,8 @@ func (s *Store) open() error {
 		if n := segmentNumber(name); n > 0 {
 			numbers = append(numbers, n)
 		} else if segmentNumber(strings.TrimSuffix(name, ".tmp")) > 0 {
-			_ = s.o.FS.Remove(filepath.Join(s.o.Dir, name)) // half a segment that never counted; the next writing of that name removes it too
+			// half a segment that never counted; the next writing of that name removes it too
+			_ = s.o.FS.Remove(filepath.Join(s.o.Dir, name))
 		}
 	}
 	slices.Sort(numbers)
@@ -161,7 +166,8 @@ func (s *Store) loadDocuments() error {
 		id, ok := strings.CutSuffix(name, ".json")
 		e := s.index.byID[id]
 		if !ok || e == nil {
-			// Half written, or its event was dropped, or never got to disk. What is not ours by its name is left alone.
+			// Half written, or its event was dropped, or never got to disk. What is not ours by its
+			// name is left alone.
 			if ValidID(strings.TrimSuffix(id, ".json.tmp")) {
 				_ = s.o.FS.Remove(path) // the next Open tries again
 			}
@@ -181,10 +187,11 @@ func (s *Store) documentsDir() string { return filepath.Join(s.o.Dir, "documents
 
 func (s *Store) documentPath(id string) string { return filepath.Join(s.documentsDir(), id+".json") }
 
-// Put takes an event in, in place of what had its id, with its document; nil: the document that it has already stays. Event.Document is set by the
-// store. When it returns nil, event and document survive power loss, or the event is new and ended more than Options.KeepFor ago, and is not kept. An
-// error that is not about the event itself says what the disk refused: the event is in memory then, and is written with the next Put that succeeds; a
-// refused document is not kept.
+// Put takes an event in, in place of what had its id, with its document; nil: the document that it
+// has already stays. Event.Document is set by the store. When it returns nil, event and document
+// survive power loss, or the event is new and ended more than Options.KeepFor ago, and is not kept.
+// An error that is not about the event itself says what the disk refused: the event is in memory
+// then, and is written with the next Put that succeeds; a refused document is not kept.
 func (s *Store) Put(e Event, document []byte) error {
 	e, err := e.Normal()
 	if err != nil {
@@ -236,7 +243,8 @@ func (s *Store) putDocument(e *Event, document []byte) error {
 	return nil
 }
 
-// shared gives an event whose words that come again and again share their memory with those of others.
+// shared gives an event whose words that come again and again share their memory with those of
+// others.
 func (s *Store) shared(e Event) Event {
 	for _, text := range []*string{(*string)(&e.Kind), &e.Host, &e.Subject, &e.Interface, &e.Title, (*string)(&e.Severity), &e.State} {
 		if one, ok := s.strings[*text]; ok {
@@ -250,7 +258,8 @@ func (s *Store) shared(e Event) Event {
 
 // flush writes what waits, oldest first, up to the first refusal.
 func (s *Store) flush() error {
-	s.waiting = slices.DeleteFunc(s.waiting, func(e *entry) bool { return !e.dirty }) // carried into a new segment meanwhile
+	// carried into a new segment meanwhile
+	s.waiting = slices.DeleteFunc(s.waiting, func(e *entry) bool { return !e.dirty })
 	var err error
 	if len(s.waiting) > maxAppended {
 		err = s.begin(s.waiting) // one file is sooner safe than hundreds of records one by one
@@ -366,8 +375,9 @@ func (s *Store) warn(format string, args ...any) {
 	}
 }
 
-// Between gives the events that happened or lasted between two moments, both included, in the order of their times, newest last. A zero time is no
-// bound. truncated tells that there are more, all older.
+// Between gives the events that happened or lasted between two moments, both included, in the order
+// of their times, newest last. A zero time is no bound. truncated tells that there are more, all
+// older.
 func (s *Store) Between(start, end time.Time, q Query) (events []Event, truncated bool) {
 	if q.Limit <= 0 {
 		q.Limit = DefaultLimit
@@ -417,7 +427,8 @@ func (s *Store) Status() Status {
 	return st
 }
 
-// Close writes what waits and closes the store. Its error says what is lost. Reading goes on to work.
+// Close writes what waits and closes the store. Its error says what is lost. Reading goes on to
+// work.
 func (s *Store) Close() error {
 	s.writing.Lock()
 	defer s.writing.Unlock()

@@ -150,7 +150,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestCrash cuts the power before every operation on the file system: what was put is there, and of what was under way the state before or after.
+// TestCrash cuts the power before every operation on the file system: what was put is there, and of
+// what was under way the state before or after.
 func TestCrash(t *testing.T) {
 	for _, keep := range []float64{0, 0.3, 1} {
 		t.Run(fmt.Sprint("keep ", keep), func(t *testing.T) {
@@ -216,7 +217,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestNothingComesBack: an event that ended and was dropped may be found again after power loss, and never as one that is not over.
+// TestNothingComesBack: an event that ended and was dropped may be found again after power loss,
+// and never as one that is not over.
 func TestNothingComesBack(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 9))
 	mem, now := durable.NewMem(), noon
@@ -262,7 +264,8 @@ func TestNothingComesBack(t *testing.T) {
 	}
 }
 
-// TestFullDisk: what the disk refuses is told and stays in memory, comes to disk when there is room again, and nothing is damaged meanwhile.
+// TestFullDisk: what the disk refuses is told and stays in memory, comes to disk when there is room
+// again, and nothing is damaged meanwhile.
 func TestFullDisk(t *testing.T) {
 	for _, fail := range []struct {
 		name string
@@ -342,7 +345,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestAppendsRefused: a disk that makes files but lets none grow gets the events in files that are made whole, and does not collect empty ones.
+// TestAppendsRefused: a disk that makes files but lets none grow gets the events in files that are
+// made whole, and does not collect empty ones.
 func TestAppendsRefused(t *testing.T) {
 	mem := durable.NewMem()
 	s := open(t, Options{FS: durable.NewFaulty(mem, func(op durable.Op) error {
@@ -448,7 +452,8 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestDamaged: a segment that no crash explains costs its own events alone, and is kept for a person to look at.
+// TestDamaged: a segment that no crash explains costs its own events alone, and is kept for a
+// person to look at.
 func TestDamaged(t *testing.T) {
 	mem := durable.NewMem()
 	s := open(t, Options{FS: mem, MaxBytes: 64 << 10})

@@ -24,10 +24,12 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// The server's own certificate, in its data directory: key and certificate in one file, so that no crash can part them.
+// The server's own certificate, in its data directory: key and certificate in one file, so that no
+// crash can part them.
 const ownCertificate = "web-certificate.pem"
 
-// certificateLife is as long as browsers on every system accept without a word on it when a person has trusted the certificate by hand.
+// certificateLife is as long as browsers on every system accept without a word on it when a person
+// has trusted the certificate by hand.
 const certificateLife = 825 * 24 * time.Hour
 
 // secure prepares TLS: the certificate, and whose clients' certificates count.
@@ -65,7 +67,8 @@ func (s *Server) secure() error {
 	return nil
 }
 
-// own reads the certificate of the data directory, or makes it. One that ends within a month is made anew: its fingerprint changes then.
+// own reads the certificate of the data directory, or makes it. One that ends within a month is
+// made anew: its fingerprint changes then.
 func (s *Server) own() (tls.Certificate, error) {
 	if s.options.DataDir == "" {
 		return tls.Certificate{}, errors.New("certificate: there is no data directory to keep one in; give a certificate and its key")

@@ -21,7 +21,8 @@ import (
 //go:embed login.html login.css login.js
 var files embed.FS
 
-// policy allows what this server sends itself and nothing else: no inline script, no inline style, no other origin, no frame.
+// policy allows what this server sends itself and nothing else: no inline script, no inline style,
+// no other origin, no frame.
 const policy = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
 
 // frame is what stands before a handler.
@@ -54,7 +55,9 @@ func (f *frame) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("Content-Security-Policy", policy)
 	head.Set("X-Content-Type-Options", "nosniff")
 	head.Set("X-Frame-Options", "DENY")
-	head.Set("Referrer-Policy", "same-origin") // under "no-referrer" browsers send the login form with "Origin: null" (Fetch, 3.1), as a stranger's
+	// under "no-referrer" browsers send the login form with "Origin: null" (Fetch, 3.1), as a
+	// stranger's
+	head.Set("Referrer-Policy", "same-origin")
 	head.Set("Cross-Origin-Opener-Policy", "same-origin")
 	head.Set("Cross-Origin-Resource-Policy", "same-origin")
 	head.Set("Cache-Control", "no-store") // a handler that serves files of the program may say otherwise
@@ -113,7 +116,8 @@ func (a *answer) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController through.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// rescue keeps one bad answer from being the last. What has begun is cut off, so that no client takes a part for the whole.
+// rescue keeps one bad answer from being the last. What has begun is cut off, so that no client
+// takes a part for the whole.
 func (f *frame) rescue(w *answer, r *http.Request) {
 	p := recover()
 	if p == nil {
@@ -128,8 +132,9 @@ func (f *frame) rescue(w *answer, r *http.Request) {
 	refuse(w, r, http.StatusInternalServerError, "this server made a mistake; its log says which")
 }
 
-// called tells whether a request names this server as its own users do. A page of a stranger whose DNS name leads here all at once carries the stranger's name.
-// Addresses cannot be led elsewhere, so off the loopback each is good.
+// called tells whether a request names this server as its own users do. A page of a stranger whose
+// DNS name leads here all at once carries the stranger's name. Addresses cannot be led elsewhere,
+// so off the loopback each is good.
 func (f *frame) called(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -142,8 +147,9 @@ func (f *frame) called(host string) bool {
 	return slices.Contains(f.names, strings.ToLower(strings.TrimSuffix(name, ".")))
 }
 
-// foreign says why a request is refused that another site made a browser send; empty: it is none. A person may follow a link to a page, but nothing under /api/
-// or /metrics is for another site's pages: they could not read it, and it would cost us.
+// foreign says why a request is refused that another site made a browser send; empty: it is none. A
+// person may follow a link to a page, but nothing under /api/ or /metrics is for another site's
+// pages: they could not read it, and it would cost us.
 func (f *frame) foreign(r *http.Request) string {
 	const why = "requests from other sites are refused"
 	if f.cross.Check(r) != nil {
@@ -158,7 +164,8 @@ func (f *frame) foreign(r *http.Request) string {
 		}
 	}
 	if from := r.Header.Get("Origin"); from != "" {
-		// Without TLS here there may be a proxy in front that has it: its pages are ours, and their origin says https.
+		// Without TLS here there may be a proxy in front that has it: its pages are ours, and their
+		// origin says https.
 		if !strings.EqualFold(from, "https://"+r.Host) && (f.tls != nil || !strings.EqualFold(from, "http://"+r.Host)) {
 			return why
 		}
@@ -213,7 +220,8 @@ func (f *frame) admitted(w http.ResponseWriter, r *http.Request) bool {
 			return false
 		}
 	}
-	// Only who is a browser says where it fetches for. A browser's own box for passwords would keep them, and come up over the page.
+	// Only who is a browser says where it fetches for. A browser's own box for passwords would keep
+	// them, and come up over the page.
 	browser := r.Header.Get("Sec-Fetch-Mode") != "" || strings.Contains(r.Header.Get("Accept"), "text/html")
 	if browser && r.Method != http.MethodPost && strings.Contains(r.Header.Get("Accept"), "text/html") {
 		http.Redirect(w, r, "/login?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)

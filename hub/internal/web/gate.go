@@ -29,7 +29,8 @@ const (
 type gate struct {
 	hash hash
 	now  func() time.Time
-	// seal makes what is kept of a token or password worthless to who reads this memory later; it is new with each start.
+	// seal makes what is kept of a token or password worthless to who reads this memory later; it
+	// is new with each start.
 	seal    [32]byte
 	hashing chan struct{}
 
@@ -69,7 +70,8 @@ const (
 	later // this address has to wait, or too many wait already
 )
 
-// try judges a password that came from an address. The duration is how long to wait when it is to come later.
+// try judges a password that came from an address. The duration is how long to wait when it is to
+// come later.
 func (g *gate) try(ctx context.Context, from netip.Prefix, password string) (verdict, time.Duration) {
 	seal := g.sealed(password)
 	g.mu.Lock()
@@ -171,7 +173,8 @@ func (g *gate) begin() string {
 	return token
 }
 
-// has tells whether a token is that of a session, and keeps the session alive. The map is asked for the sealed token, so its timing tells nothing.
+// has tells whether a token is that of a session, and keeps the session alive. The map is asked for
+// the sealed token, so its timing tells nothing.
 func (g *gate) has(token string) bool {
 	s := g.sealed(token)
 	g.mu.Lock()
@@ -195,7 +198,8 @@ func (g *gate) end(token string) {
 	delete(g.sessions, g.sealed(token))
 }
 
-// origin is the address that failures are counted for: one IPv4 address, or the /64 that one IPv6 host can choose from.
+// origin is the address that failures are counted for: one IPv4 address, or the /64 that one IPv6
+// host can choose from.
 func origin(r *http.Request) netip.Prefix {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

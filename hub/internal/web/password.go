@@ -19,7 +19,8 @@ import (
 	"github.com/linerate/linerate/internal/base/durable"
 )
 
-// iterations of PBKDF2 with HMAC-SHA-256, as OWASP's password storage cheat sheet asks for. A file may hold others.
+// iterations of PBKDF2 with HMAC-SHA-256, as OWASP's password storage cheat sheet asks for. A file
+// may hold others.
 const (
 	iterations    = 600_000
 	maxIterations = 10_000_000
@@ -32,8 +33,9 @@ type hash struct {
 	salt, sum  []byte
 }
 
-// WritePassword makes the file that [Options.PasswordFile] names, readable by its owner alone: root gives it to whoever has the directory, since a hub that
-// systemd starts is somebody else. A password has 8 to 1024 bytes of UTF-8.
+// WritePassword makes the file that [Options.PasswordFile] names, readable by its owner alone: root
+// gives it to whoever has the directory, since a hub that systemd starts is somebody else. A
+// password has 8 to 1024 bytes of UTF-8.
 func WritePassword(path, password string) error {
 	if utf8.RuneCountInString(password) < 8 || len(password) > maxPassword || !utf8.ValidString(password) {
 		return errors.New("password: it needs at least 8 characters and at most 1024 bytes")
@@ -58,7 +60,8 @@ type given struct {
 	uid, gid int
 }
 
-// Create makes a file that was not there: in a directory of somebody else, one that is may be a link to anywhere.
+// Create makes a file that was not there: in a directory of somebody else, one that is may be a
+// link to anywhere.
 func (g given) Create(name string, perm fs.FileMode) (durable.File, error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	if err != nil {
@@ -110,7 +113,8 @@ func parseHash(line string) (hash, error) {
 	return hash{iterations: rounds, salt: salt, sum: sum}, nil
 }
 
-// readPassword reads the file, and refuses one that others can read: they could guess as fast as their machine counts.
+// readPassword reads the file, and refuses one that others can read: they could guess as fast as
+// their machine counts.
 func readPassword(path string) (hash, error) {
 	st, err := os.Stat(path)
 	if err != nil {

@@ -20,19 +20,22 @@ const DefaultAddress = "127.0.0.1:7071"
 
 // Options of a server. The zero value listens on [DefaultAddress], open to this host.
 type Options struct {
-	// Address is an IP address and a port, "localhost:PORT", or ":PORT" for every address of the host. Empty: DefaultAddress.
+	// Address is an IP address and a port, "localhost:PORT", or ":PORT" for every address of the
+	// host. Empty: DefaultAddress.
 	Address string
 	// DataDir is where the server's own certificate is kept.
 	DataDir string
 	// PasswordFile holds the hash of the password, as WritePassword writes it. Empty: no password.
 	PasswordFile string
-	// ClientCA is a file of PEM certificates; a client that has a certificate of one of them needs no password. Without a password every client needs one.
+	// ClientCA is a file of PEM certificates; a client that has a certificate of one of them needs
+	// no password. Without a password every client needs one.
 	ClientCA string
 	// Certificate and Key are PEM files. Empty: the server makes its own when it needs one.
 	Certificate, Key string
 	// TLS asks for TLS on the loopback address too.
 	TLS bool
-	// Names are further names that this server may be called by: what stands between "https://" and the port.
+	// Names are further names that this server may be called by: what stands between "https://" and
+	// the port.
 	Names []string
 	// Open are paths that are answered without a password, "/healthz" for instance.
 	Open []string
@@ -42,7 +45,8 @@ type Options struct {
 	now func() time.Time // of tests
 }
 
-// The bounds of every server. A request has to be here before its time is over, and its answer gone.
+// The bounds of every server. A request has to be here before its time is over, and its answer
+// gone.
 const (
 	maxConnections   = 256
 	maxAtOnce        = 32
@@ -64,8 +68,8 @@ type Server struct {
 	loopback    bool
 }
 
-// Listen checks the options and binds the address. Nothing is answered before [Server.Serve]. An address beyond this host without a password or an authority of
-// clients is refused.
+// Listen checks the options and binds the address. Nothing is answered before [Server.Serve]. An
+// address beyond this host without a password or an authority of clients is refused.
 func Listen(o Options) (*Server, error) {
 	if o.Address == "" {
 		o.Address = DefaultAddress
@@ -140,8 +144,8 @@ func (s *Server) URL() string {
 	return s.url(ip.String())
 }
 
-// PublicURL is what other hosts are told: where they can reach this one, by the first of its names, else by the host's own, where all its addresses are
-// listened on.
+// PublicURL is what other hosts are told: where they can reach this one, by the first of its names,
+// else by the host's own, where all its addresses are listened on.
 func (s *Server) PublicURL() string {
 	if s.loopback {
 		return s.URL()
@@ -165,10 +169,12 @@ func (s *Server) url(host string) string {
 	return fmt.Sprintf("%s://%s/", scheme, net.JoinHostPort(host, strconv.Itoa(s.address().Port)))
 }
 
-// Fingerprint is the SHA-256 of the certificate that is shown to clients, in hexadecimal as openssl prints it; empty without TLS.
+// Fingerprint is the SHA-256 of the certificate that is shown to clients, in hexadecimal as openssl
+// prints it; empty without TLS.
 func (s *Server) Fingerprint() string { return s.fingerprint }
 
-// Serve answers requests until the context ends, then lets those that are under way finish, for some seconds. It returns nil after that.
+// Serve answers requests until the context ends, then lets those that are under way finish, for
+// some seconds. It returns nil after that.
 func (s *Server) Serve(ctx context.Context, h http.Handler) error {
 	server := &http.Server{
 		Handler:           s.frame(h),

@@ -164,7 +164,8 @@ func TestServeAndStop(t *testing.T) {
 	}
 }
 
-// TestConnectionsGiveTheirPlaceBack opens more connections than there are places, one after the other.
+// TestConnectionsGiveTheirPlaceBack opens more connections than there are places, one after the
+// other.
 func TestConnectionsGiveTheirPlaceBack(t *testing.T) {
 	s := serve(t, Options{}, hello)
 	for i := range maxConnections + 10 {

@@ -39,8 +39,8 @@ func (k OpKind) Grows() bool {
 	return k == OpCreate || k == OpAppend || k == OpMkdir || k == OpWrite
 }
 
-// Faulty is a file system some of whose operations fail, as a hook decides. A write that fails has written the first half of its data.
-// A sync that fails has saved nothing.
+// Faulty is a file system some of whose operations fail, as a hook decides. A write that fails has
+// written the first half of its data. A sync that fails has saved nothing.
 type Faulty struct {
 	fsys FS
 	hook func(Op) error
@@ -49,8 +49,9 @@ type Faulty struct {
 	n  int
 }
 
-// NewFaulty wraps fsys. The hook sees every operation before it is done; the error it returns becomes the outcome, with nil the operation is
-// done. It may also be used just to look, or to clone a Mem at that moment. Calls of the hook do not overlap.
+// NewFaulty wraps fsys. The hook sees every operation before it is done; the error it returns
+// becomes the outcome, with nil the operation is done. It may also be used just to look, or to
+// clone a Mem at that moment. Calls of the hook do not overlap.
 func NewFaulty(fsys FS, hook func(Op) error) *Faulty {
 	return &Faulty{fsys: fsys, hook: hook}
 }
@@ -65,7 +66,8 @@ func FailAt(n int, err error) func(Op) error {
 	}
 }
 
-// FullFrom is a hook that behaves like a disk that is full from operation n on: what needs room fails with ENOSPC.
+// FullFrom is a hook that behaves like a disk that is full from operation n on: what needs room
+// fails with ENOSPC.
 func FullFrom(n int) func(Op) error {
 	return func(op Op) error {
 		if op.N >= n && op.Kind.Grows() {
@@ -81,7 +83,8 @@ func (f *Faulty) before(kind OpKind, path string) error {
 	defer f.mu.Unlock()
 	op := Op{N: f.n, Kind: kind, Path: path}
 	f.n++
-	// As package os would wrap it, so that errors.Is on ENOSPC or EIO works for tested and real failures alike.
+	// As package os would wrap it, so that errors.Is on ENOSPC or EIO works for tested and real
+	// failures alike.
 	if err := f.hook(op); err != nil {
 		return &fs.PathError{Op: string(kind), Path: path, Err: err}
 	}
@@ -193,7 +196,8 @@ type faultyFile struct {
 
 func (f *faultyFile) Write(data []byte) (int, error) {
 	if err := f.fsys.before(OpWrite, f.name); err != nil {
-		// Half of it, because that is the hard case: a torn frame that later opens must find and cut.
+		// Half of it, because that is the hard case: a torn frame that later opens must find and
+		// cut.
 		n, writeErr := f.file.Write(data[:len(data)/2])
 		if writeErr != nil {
 			return n, writeErr

@@ -11,8 +11,9 @@ import (
 // ErrLocked says that another process holds a lock; the error in hand is a *LockedError.
 var ErrLocked = errors.New("locked by another process")
 
-// FS is a file system as this package needs it. Names are paths of the operating system. Errors are those of package os: errors.Is
-// with fs.ErrNotExist, fs.ErrExist and fs.ErrPermission works for all implementations.
+// FS is a file system as this package needs it. Names are paths of the operating system. Errors are
+// those of package os: errors.Is with fs.ErrNotExist, fs.ErrExist and fs.ErrPermission works for
+// all implementations.
 type FS interface {
 	// Create opens a file for writing, new or cut to nothing.
 	Create(name string, perm fs.FileMode) (File, error)
@@ -32,13 +33,14 @@ type FS interface {
 	Mkdir(name string, perm fs.FileMode) error
 	// SyncDir makes the names in a directory survive power loss.
 	SyncDir(name string) error
-	// Lock takes an exclusive lock that Close, or the end of the process by any means, releases. The file holds the decimal
-	// process id of the last holder and stays; only its owner may open it. A lock held elsewhere is a *LockedError at once; there is no waiting.
+	// Lock takes an exclusive lock that Close, or the end of the process by any means, releases.
+	// The file holds the decimal process id of the last holder and stays; only its owner may open
+	// it. A lock held elsewhere is a *LockedError at once; there is no waiting.
 	Lock(name string) (io.Closer, error)
 }
 
-// File is an open file for writing. A failed Sync is final: what it should have saved may be lost, and another Sync that
-// succeeds proves nothing.
+// File is an open file for writing. A failed Sync is final: what it should have saved may be lost,
+// and another Sync that succeeds proves nothing.
 type File interface {
 	io.Writer
 	// Sync makes the content survive power loss.
@@ -64,20 +66,24 @@ func (e *LockedError) Error() string {
 // Is makes errors.Is(err, ErrLocked) true.
 func (e *LockedError) Is(target error) bool { return target == ErrLocked }
 
-// Replace gives the file at path new content, atomically: a reader, and the disk after power loss at any moment, has the old content
-// or the new one. It writes path.tmp beside it, syncs, renames and syncs the directory. When it returns nil the new
-// content is safe; when it returns an error the old content is in place, unless only the directory sync failed: then either may
-// be there after power loss.
+// Replace gives the file at path new content, atomically: a reader, and the disk after power loss
+// at any moment, has the old content or the new one. It writes path.tmp beside it, syncs, renames
+// and syncs the directory. When it returns nil the new content is safe; when it returns an error
+// the old content is in place, unless only the directory sync failed: then either may be there
+// after power loss.
 func Replace(fsys FS, path string, data []byte, perm fs.FileMode) error {
 	temp := path + ".tmp"
-	// A leftover may, after a crash between rename and directory sync, be the very file that path names: emptying it would be fatal, unlinking it is not.
+	// A leftover may, after a crash between rename and directory sync, be the very file that path
+	// names: emptying it would be fatal, unlinking it is not.
 	if err := fsys.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("replace %s: %w", path, err)
 	}
-	// Content before name: if the rename were on disk first, power loss would leave the name with an empty or half-written file. Some file
-	// systems guess this order for us (ext4 with auto_da_alloc); none promises it.
+	// Content before name: if the rename were on disk first, power loss would leave the name with
+	// an empty or half-written file. Some file systems guess this order for us (ext4 with
+	// auto_da_alloc); none promises it.
 	if err := writeSynced(fsys, temp, data, perm); err != nil {
-		// Best effort: a leftover does no harm, the next Replace of this path begins by removing it.
+		// Best effort: a leftover does no harm, the next Replace of this path begins by removing
+		// it.
 		_ = fsys.Remove(temp)
 		return fmt.Errorf("replace %s: %w", path, err)
 	}
@@ -85,14 +91,16 @@ func Replace(fsys FS, path string, data []byte, perm fs.FileMode) error {
 		_ = fsys.Remove(temp) // As above.
 		return fmt.Errorf("replace %s: %w", path, err)
 	}
-	// Without this the rename may be lost, and Replace would have reported as safe what is not there after power loss.
+	// Without this the rename may be lost, and Replace would have reported as safe what is not
+	// there after power loss.
 	if err := fsys.SyncDir(filepath.Dir(path)); err != nil {
 		return fmt.Errorf("replace %s: sync directory: %w", path, err)
 	}
 	return nil
 }
 
-// writeSynced creates a file, and has its content on disk when it returns nil. The name is not yet safe.
+// writeSynced creates a file, and has its content on disk when it returns nil. The name is not yet
+// safe.
 func writeSynced(fsys FS, name string, data []byte, perm fs.FileMode) error {
 	file, err := fsys.Create(name, perm)
 	if err != nil {
@@ -108,8 +116,9 @@ func writeSynced(fsys FS, name string, data []byte, perm fs.FileMode) error {
 	return err
 }
 
-// MkdirAll makes a directory and its missing parents, each synced into its own parent so that power loss cannot take it away. That holds
-// also for the deepest one that is there already: whoever made it may have died before its sync.
+// MkdirAll makes a directory and its missing parents, each synced into its own parent so that power
+// loss cannot take it away. That holds also for the deepest one that is there already: whoever made
+// it may have died before its sync.
 func MkdirAll(fsys FS, path string, perm fs.FileMode) error {
 	parent := filepath.Dir(path)
 	info, err := fsys.Stat(path)

@@ -193,7 +193,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestReplaceSurvivesPowerLossAtEveryOperation: cut off anywhere, the old content is there or the new.
+// TestReplaceSurvivesPowerLossAtEveryOperation: cut off anywhere, the old content is there or the
+// new.
 func TestReplaceSurvivesPowerLossAtEveryOperation(t *testing.T) {
 	contents := []string{"", strings.Repeat("old ", 400), strings.Repeat("newer ", 300), "newest"}
 	for _, keep := range []float64{0, 0.5, 1} {

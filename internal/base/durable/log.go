@@ -19,7 +19,8 @@ const (
 	frameHeaderSize = 24
 )
 
-// logPerm lets everyone read: what a log says about a host is no secret, and reading needs no privilege.
+// logPerm lets everyone read: what a log says about a host is no secret, and reading needs no
+// privilege.
 const logPerm = 0o644
 
 var (
@@ -29,9 +30,11 @@ var (
 
 // The errors of a log.
 var (
-	// ErrCorrupt says that a log is damaged in a way no crash explains; the error in hand is a *CorruptError.
+	// ErrCorrupt says that a log is damaged in a way no crash explains; the error in hand is a
+	// *CorruptError.
 	ErrCorrupt = errors.New("log is corrupt")
-	// ErrPoisoned says that an earlier write or sync of this log failed, so this process must not write to it again.
+	// ErrPoisoned says that an earlier write or sync of this log failed, so this process must not
+	// write to it again.
 	ErrPoisoned = errors.New("log takes no more writes after a failed one")
 )
 
@@ -49,7 +52,8 @@ func (e *CorruptError) Error() string {
 // Is makes errors.Is(err, ErrCorrupt) true.
 func (e *CorruptError) Is(target error) bool { return target == ErrCorrupt }
 
-// Log is a record log open for appending. It is not safe for concurrent use, and only one process may have it open: hold a Lock.
+// Log is a record log open for appending. It is not safe for concurrent use, and only one process
+// may have it open: hold a Lock.
 type Log struct {
 	path string
 	file File
@@ -59,12 +63,13 @@ type Log struct {
 	err  error // once set, stays
 }
 
-// OpenLog opens the log at path and returns its records, oldest first. A log that is not there is made. A torn tail is cut off and
-// the cut is on disk before OpenLog returns. A corrupt log is a *CorruptError and stays untouched.
+// OpenLog opens the log at path and returns its records, oldest first. A log that is not there is
+// made. A torn tail is cut off and the cut is on disk before OpenLog returns. A corrupt log is a
+// *CorruptError and stays untouched.
 func OpenLog(fsys FS, path string) (*Log, [][]byte, error) {
 	data, err := fsys.ReadFile(path)
-	// By Replace, so that power loss during the making leaves no log or a whole empty one, and never a header cut short, which would be
-	// corruption.
+	// By Replace, so that power loss during the making leaves no log or a whole empty one, and
+	// never a header cut short, which would be corruption.
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := RewriteLog(fsys, path, nil); err != nil {
 			return nil, nil, err
@@ -83,7 +88,8 @@ func OpenLog(fsys FS, path string) (*Log, [][]byte, error) {
 		return nil, nil, err
 	}
 	if content.end < int64(len(data)) {
-		// The next frame must not land behind rubbish, not even after a crash right now, so the cut is synced by itself.
+		// The next frame must not land behind rubbish, not even after a crash right now, so the cut
+		// is synced by itself.
 		err := file.Truncate(content.end)
 		if err == nil {
 			err = file.Sync()
@@ -97,8 +103,9 @@ func OpenLog(fsys FS, path string) (*Log, [][]byte, error) {
 	return log, content.records, nil
 }
 
-// ReadLog returns the records of the log at path, oldest first, and the number of bytes of a torn tail behind them. It writes nothing
-// and may run while another process appends: a record half written looks like a torn tail.
+// ReadLog returns the records of the log at path, oldest first, and the number of bytes of a torn
+// tail behind them. It writes nothing and may run while another process appends: a record half
+// written looks like a torn tail.
 func ReadLog(fsys FS, path string) (records [][]byte, torn int64, err error) {
 	data, err := fsys.ReadFile(path)
 	if err != nil {
@@ -111,7 +118,8 @@ func ReadLog(fsys FS, path string) (records [][]byte, torn int64, err error) {
 	return content.records, int64(len(data)) - content.end, nil
 }
 
-// RewriteLog replaces the log at path by one with these records, atomically. A Log open on the old file must not be used again.
+// RewriteLog replaces the log at path by one with these records, atomically. A Log open on the old
+// file must not be used again.
 func RewriteLog(fsys FS, path string, records [][]byte) error {
 	var salt [8]byte
 	rand.Read(salt[:]) // Never fails: package crypto/rand ends the program instead.
@@ -125,8 +133,9 @@ func RewriteLog(fsys FS, path string, records [][]byte) error {
 	return Replace(fsys, path, data, logPerm)
 }
 
-// Append adds a record and returns once it is on disk. After any error but a record too long, the log is poisoned: the record may or may not be
-// found at the next OpenLog, and every further Append is refused with ErrPoisoned.
+// Append adds a record and returns once it is on disk. After any error but a record too long, the
+// log is poisoned: the record may or may not be found at the next OpenLog, and every further Append
+// is refused with ErrPoisoned.
 func (l *Log) Append(record []byte) error {
 	if l.err != nil {
 		return fmt.Errorf("append to %s: %w: %w", l.path, ErrPoisoned, l.err)
@@ -135,14 +144,15 @@ func (l *Log) Append(record []byte) error {
 		return fmt.Errorf("append to %s: record of %d bytes is above the limit of %d", l.path, len(record), MaxRecord)
 	}
 	frame := appendFrame(nil, l.salt, l.next, record)
-	// One write call for the whole frame. A short one, on a disk that is full, leaves a torn tail for the next OpenLog; cutting it off here
-	// would be another write to a disk that has just refused one.
+	// One write call for the whole frame. A short one, on a disk that is full, leaves a torn tail
+	// for the next OpenLog; cutting it off here would be another write to a disk that has just
+	// refused one.
 	if _, err := l.file.Write(frame); err != nil {
 		l.err = err
 		return fmt.Errorf("append to %s: %w", l.path, err)
 	}
-	// The kernel reports a lost page once and calls it clean afterwards (package comment, Sources). A second fsync that succeeds would say
-	// nothing about this frame, so there is none.
+	// The kernel reports a lost page once and calls it clean afterwards (package comment, Sources).
+	// A second fsync that succeeds would say nothing about this frame, so there is none.
 	if err := l.file.Sync(); err != nil {
 		l.err = err
 		return fmt.Errorf("append to %s: sync: %w", l.path, err)
@@ -196,12 +206,14 @@ func parseLog(path string, data []byte) (logContent, error) {
 			}
 			break
 		}
-		// The salt excludes frames of other logs, so only a log whose middle is missing or doubled comes here.
+		// The salt excludes frames of other logs, so only a log whose middle is missing or doubled
+		// comes here.
 		if sequence != uint64(len(content.records)) {
 			return corrupt(offset, fmt.Sprintf("frame has number %d where %d is due", sequence, len(content.records)))
 		}
 		end := frameHeaderSize + length
-		// A whole header with too little behind it: the crash came between the first and the last block of one append.
+		// A whole header with too little behind it: the crash came between the first and the last
+		// block of one append.
 		if end > len(frame) {
 			break
 		}
@@ -212,7 +224,8 @@ func parseLog(path string, data []byte) (logContent, error) {
 			}
 			break
 		}
-		// The third index keeps an append to one record from growing into the next, which lies in the same array.
+		// The third index keeps an append to one record from growing into the next, which lies in
+		// the same array.
 		content.records = append(content.records, payload[:length:length])
 		offset += end
 	}
@@ -220,8 +233,9 @@ func parseLog(path string, data []byte) (logContent, error) {
 	return content, nil
 }
 
-// findFrame returns the offset of the first valid frame header at or behind from, -1 when there is none. The payload of that frame does not
-// matter: its header alone proves an append that began after the damaged frame was synced.
+// findFrame returns the offset of the first valid frame header at or behind from, -1 when there is
+// none. The payload of that frame does not matter: its header alone proves an append that began
+// after the damaged frame was synced.
 func findFrame(data []byte, from int, salt [8]byte) int {
 	for {
 		i := bytes.Index(data[from:], frameMark)

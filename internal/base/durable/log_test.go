@@ -34,7 +34,8 @@ func putLog(t testing.TB, mem *durable.Mem, data []byte) {
 	}
 }
 
-// logOf returns the bytes of a log with these records, and where each frame begins; the last offset is the end.
+// logOf returns the bytes of a log with these records, and where each frame begins; the last offset
+// is the end.
 func logOf(t testing.TB, records ...string) (data []byte, offsets []int) {
 	t.Helper()
 	mem := newDisk(t)
@@ -116,7 +117,8 @@ func TestLogRecordTooLong(t *testing.T) {
 	must(t, log.Append(make([]byte, durable.MaxRecord)))
 }
 
-// TestLogCutAtEveryByte: a log that ends anywhere holds the whole records before, the rest is a torn tail, and writing can go on.
+// TestLogCutAtEveryByte: a log that ends anywhere holds the whole records before, the rest is a
+// torn tail, and writing can go on.
 func TestLogCutAtEveryByte(t *testing.T) {
 	all := []string{"first", "", "third record"}
 	data, offsets := logOf(t, all...)
@@ -151,8 +153,8 @@ func TestLogCutAtEveryByte(t *testing.T) {
 	}
 }
 
-// TestLogDamageAtEveryByte: one damaged byte is corruption, except in the last frame, where it cannot be told from a torn write. No
-// damage ever yields a record that was not written.
+// TestLogDamageAtEveryByte: one damaged byte is corruption, except in the last frame, where it
+// cannot be told from a torn write. No damage ever yields a record that was not written.
 func TestLogDamageAtEveryByte(t *testing.T) {
 	all := []string{"first", "second one", "third"}
 	data, offsets := logOf(t, all...)
@@ -209,7 +211,8 @@ func TestLogForeignFrames(t *testing.T) {
 	})
 }
 
-// TestLogSurvivesPowerLossAtEveryOperation: whatever Append returned nil for is there, nothing else but the record being written is.
+// TestLogSurvivesPowerLossAtEveryOperation: whatever Append returned nil for is there, nothing else
+// but the record being written is.
 func TestLogSurvivesPowerLossAtEveryOperation(t *testing.T) {
 	for _, keep := range []float64{0, 0.5, 1} {
 		rng := rand.New(rand.NewPCG(7, uint64(keep*10)))
@@ -307,7 +310,8 @@ func FuzzLog(f *testing.F) {
 		if torn < 0 || torn > int64(len(data)) {
 			t.Fatalf("torn %d of %d bytes", torn, len(data))
 		}
-		// What was read is a prefix of the file, so opening cuts exactly the torn part and appending goes on behind it.
+		// What was read is a prefix of the file, so opening cuts exactly the torn part and
+		// appending goes on behind it.
 		log, opened, err := durable.OpenLog(mem, logFile)
 		must(t, err)
 		if diff := cmp.Diff(texts(records), texts(opened)); diff != "" {

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// Mem is a file system in memory that remembers what power loss would leave of it. It is safe for concurrent use.
+// Mem is a file system in memory that remembers what power loss would leave of it. It is safe for
+// concurrent use.
 type Mem struct {
 	mu    sync.Mutex
 	root  *memNode
@@ -26,7 +27,8 @@ func NewMem() *Mem {
 	return &Mem{root: newMemDir(0o755), locks: map[string]bool{}}
 }
 
-// memNode is a file or a directory with two faces: what programs see now, and what is on the disk for sure.
+// memNode is a file or a directory with two faces: what programs see now, and what is on the disk
+// for sure.
 type memNode struct {
 	mode     fs.FileMode
 	modified time.Time
@@ -150,7 +152,8 @@ func (m *Mem) Rename(from, to string) error {
 	if old, ok := target.children[targetName]; ok && old.isDir() {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: fs.ErrExist}
 	}
-	// Both directories may be synced apart, so after power loss the file may have both names, one, or none. CrashClone throws for each.
+	// Both directories may be synced apart, so after power loss the file may have both names, one,
+	// or none. CrashClone throws for each.
 	delete(source.children, sourceName)
 	target.children[targetName] = node
 	return nil
@@ -240,7 +243,8 @@ func (m *Mem) Lock(name string) (io.Closer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key := filepath.Clean(name)
-	// By path, not by node, as the real one is by file: nothing here renames or removes a lock file.
+	// By path, not by node, as the real one is by file: nothing here renames or removes a lock
+	// file.
 	if m.locks[key] {
 		return nil, &LockedError{Path: name, PID: os.Getpid()}
 	}
@@ -264,7 +268,8 @@ func (l *memLock) Close() error {
 	return nil
 }
 
-// memFile is an open memory file. Its own fields are for one goroutine at a time, as with os.File offsets.
+// memFile is an open memory file. Its own fields are for one goroutine at a time, as with os.File
+// offsets.
 type memFile struct {
 	fsys   *Mem
 	node   *memNode
@@ -286,7 +291,8 @@ func (f *memFile) Write(data []byte) (int, error) {
 	if err := f.check("write"); err != nil {
 		return 0, err
 	}
-	// The synced content may be a prefix of the same array, which appending does not touch: Truncate leaves no room behind its cut.
+	// The synced content may be a prefix of the same array, which appending does not touch:
+	// Truncate leaves no room behind its cut.
 	f.node.data = append(f.node.data, data...)
 	f.node.modified = time.Now()
 	return len(data), nil
@@ -311,7 +317,8 @@ func (f *memFile) Truncate(size int64) error {
 	if size < 0 || size > int64(len(f.node.data)) {
 		return &fs.PathError{Op: "truncate", Path: f.name, Err: fs.ErrInvalid}
 	}
-	// Clipped, so that what is appended next goes to a new array: the synced content may be the old one, cut part included.
+	// Clipped, so that what is appended next goes to a new array: the synced content may be the old
+	// one, cut part included.
 	f.node.data, f.node.safe = slices.Clip(f.node.data[:size]), min(f.node.safe, int(size))
 	return nil
 }

@@ -51,15 +51,17 @@ func (osFS) ReadDir(name string) ([]string, error) {
 	return names, nil
 }
 
-// pidWidth pads the process id, so that writing it over an older one needs no new block: a lock can be taken on a full disk.
+// pidWidth pads the process id, so that writing it over an older one needs no new block: a lock can
+// be taken on a full disk.
 const pidWidth = 20
 
 // lockPerm are the permissions of a lock file, see Lock.
 const lockPerm = 0o600
 
 func (osFS) Lock(name string) (io.Closer, error) {
-	// For nobody but its owner: flock(2) asks no more than an open descriptor, for reading even, so a lock file that everyone may open is one
-	// that everyone may hold. Somebody without any privilege could keep a guard from the journal, and a trial in force.
+	// For nobody but its owner: flock(2) asks no more than an open descriptor, for reading even, so
+	// a lock file that everyone may open is one that everyone may hold. Somebody without any
+	// privilege could keep a guard from the journal, and a trial in force.
 	file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, lockPerm)
 	if err != nil {
 		return nil, err
@@ -72,7 +74,8 @@ func (osFS) Lock(name string) (io.Closer, error) {
 		}
 		return nil, &fs.PathError{Op: "lock", Path: name, Err: err}
 	}
-	// Best effort: a file of an older linerate was open to all, and one of somebody else's cannot be changed.
+	// Best effort: a file of an older linerate was open to all, and one of somebody else's cannot
+	// be changed.
 	_ = file.Chmod(lockPerm)
 	// Best effort: the pid is for people. The lock itself is held by the kernel, disk full or not.
 	_, _ = file.WriteAt(fmt.Appendf(nil, "%-*d\n", pidWidth-1, os.Getpid()), 0)

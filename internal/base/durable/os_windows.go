@@ -7,13 +7,14 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockOffset is far behind the content: Windows locks are mandatory, and the pid in the file has to stay readable for others.
+// lockOffset is far behind the content: Windows locks are mandatory, and the pid in the file has to
+// stay readable for others.
 const lockOffset = 1 << 30
 
 func lockFile(file *os.File) error {
 	region := windows.Overlapped{Offset: lockOffset}
-	// Windows drops the lock when the handle is closed or its process ends, but not at once (LockFileEx, Remarks): a start right after a kill
-	// may still meet it.
+	// Windows drops the lock when the handle is closed or its process ends, but not at once
+	// (LockFileEx, Remarks): a start right after a kill may still meet it.
 	err := windows.LockFileEx(windows.Handle(file.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &region)
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
 		return ErrLocked
@@ -21,7 +22,8 @@ func lockFile(file *os.File) error {
 	return err
 }
 
-// renameOS writes the rename through to the disk, because there is no directory sync that could do it later.
+// renameOS writes the rename through to the disk, because there is no directory sync that could do
+// it later.
 func renameOS(from, to string) error {
 	source, err := windows.UTF16PtrFromString(from)
 	if err != nil {

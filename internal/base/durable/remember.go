@@ -17,8 +17,9 @@ type remembered struct {
 	Value   json.RawMessage `json:"value"`
 }
 
-// Remember replaces a file with a value as JSON, readable by its owner alone, and makes the directory it lies in. It is for what a program wants to know after a
-// restart and can do without; what it cannot do without belongs into a Log. A reader with another version forgets it.
+// Remember replaces a file with a value as JSON, readable by its owner alone, and makes the
+// directory it lies in. It is for what a program wants to know after a restart and can do without;
+// what it cannot do without belongs into a Log. A reader with another version forgets it.
 func Remember(fsys FS, name string, version int, value any) error {
 	data, err := json.Marshal(value)
 	if err == nil {
@@ -33,8 +34,8 @@ func Remember(fsys FS, name string, version int, value any) error {
 	return Replace(fsys, name, data, 0o600)
 }
 
-// Recall reads what Remember has written. False without an error: there is no such file. The error is ErrForgotten for what cannot be understood; into is
-// then as it was, or has a part of it.
+// Recall reads what Remember has written. False without an error: there is no such file. The error
+// is ErrForgotten for what cannot be understood; into is then as it was, or has a part of it.
 func Recall(fsys FS, name string, version int, into any) (bool, error) {
 	data, err := fsys.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {

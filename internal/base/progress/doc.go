@@ -2,8 +2,9 @@
 //
 // # Model
 //
-// A [Line] has steps, which stay, and one status, which the next word replaces. On a terminal the status rewrites itself; in a log there are steps
-// alone; a program that reads gets both, parted by [StatusMark].
+// A [Line] has steps, which stay, and one status, which the next word replaces. On a terminal the
+// status rewrites itself; in a log there are steps alone; a program that reads gets both, parted by
+// [StatusMark].
 //
 // # Limits
 //

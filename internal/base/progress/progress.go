@@ -16,8 +16,10 @@ type Mode int
 const (
 	Off   Mode = iota
 	Lines      // every step a line of its own: pipes, logs
-	All        // status lines too, each a line that begins with [StatusMark]: for programs that show progress of their own
-	Live       // steps are lines, and one status line rewrites itself: terminals
+	// status lines too, each a line that begins with [StatusMark]: for programs that show progress
+	// of their own
+	All
+	Live // steps are lines, and one status line rewrites itself: terminals
 )
 
 // StatusMark begins a status line where it cannot rewrite itself.
@@ -25,8 +27,8 @@ const StatusMark = "· "
 
 // Line writes to standard error while a command works. Safe for concurrent use.
 //
-// Errors of writing are not looked at: progress that cannot be shown is no reason to stop a measurement or, worse, an
-// undo.
+// Errors of writing are not looked at: progress that cannot be shown is no reason to stop a
+// measurement or, worse, an undo.
 type Line struct {
 	mu     sync.Mutex
 	w      io.Writer
@@ -42,7 +44,8 @@ func (p *Line) Mode() Mode { return p.mode }
 
 // Step says something that stays on the screen.
 //
-// The status line is taken away first and not put back: the next word about what is under way comes soon.
+// The status line is taken away first and not put back: the next word about what is under way comes
+// soon.
 func (p *Line) Step(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,8 +56,8 @@ func (p *Line) Step(format string, args ...any) {
 	fmt.Fprintf(p.w, format+"\n", args...)
 }
 
-// Status says something that the next word replaces. Without a terminal it is not said at all: a log of plain lines would fill with
-// what nobody wants to read twice.
+// Status says something that the next word replaces. Without a terminal it is not said at all: a
+// log of plain lines would fill with what nobody wants to read twice.
 func (p *Line) Status(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,8 +68,8 @@ func (p *Line) Status(format string, args ...any) {
 	if p.mode != Live {
 		return
 	}
-	// A line that wraps cannot be rewritten by a carriage return. The width is asked each time, since windows are
-	// resized.
+	// A line that wraps cannot be rewritten by a carriage return. The width is asked each time,
+	// since windows are resized.
 	if f, ok := p.w.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 1 {
 			text = clip(text, width-1)
@@ -78,7 +81,8 @@ func (p *Line) Status(format string, args ...any) {
 
 // Done takes the status line away.
 //
-// It may be called several times; before a document is printed it keeps the last status from standing in front of it.
+// It may be called several times; before a document is printed it keeps the last status from
+// standing in front of it.
 func (p *Line) Done() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

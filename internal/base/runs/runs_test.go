@@ -92,7 +92,8 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// TestClockSetBack: a run that a wrong clock makes the oldest is not the one that its own end removes.
+// TestClockSetBack: a run that a wrong clock makes the oldest is not the one that its own end
+// removes.
 func TestClockSetBack(t *testing.T) {
 	s := filled(t, durable.NewMem(), 2, 2)
 	r := s.Begin(NewID(noon.Add(-time.Hour), 1), time.Now)
@@ -131,7 +132,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestPowerLoss: whenever the power fails, each run that was saved is whole, and the one under way is its last or its previous state.
+// TestPowerLoss: whenever the power fails, each run that was saved is whole, and the one under way
+// is its last or its previous state.
 func TestPowerLoss(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -166,7 +168,8 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// TestFaults: whatever operation fails, the error is told by its subject, and the state saved before stays readable.
+// TestFaults: whatever operation fails, the error is told by its subject, and the state saved
+// before stays readable.
 func TestFaults(t *testing.T) {
 	mem := durable.NewMem()
 	s := filled(t, mem, 0, 1)
@@ -189,7 +192,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestRecorder: checkpoints are rare, cost nothing in between, never fail the run, and the end is always stored.
+// TestRecorder: checkpoints are rare, cost nothing in between, never fail the run, and the end is
+// always stored.
 func TestRecorder(t *testing.T) {
 	mem := durable.NewMem()
 	if err := durable.MkdirAll(mem, "/state", 0o755); err != nil {

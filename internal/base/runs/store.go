@@ -23,7 +23,8 @@ const (
 // one is the word for a document of the kind.
 func (k Kind) one() string { return strings.TrimSuffix(string(k), "s") }
 
-// DefaultKeep is how many documents of a kind a store keeps: at a typical 100 KiB an experiment some 20 MiB.
+// DefaultKeep is how many documents of a kind a store keeps: at a typical 100 KiB an experiment
+// some 20 MiB.
 const DefaultKeep = 200
 
 // MaxBytes is the largest document that is read.
@@ -41,7 +42,8 @@ var (
 	ErrTooLarge = fmt.Errorf("larger than %d MiB", MaxBytes>>20)
 )
 
-// Store is the documents of one kind below a state directory. Its zero value is of no use; see [In].
+// Store is the documents of one kind below a state directory. Its zero value is of no use; see
+// [In].
 type Store struct {
 	fsys durable.FS
 	kind Kind
@@ -49,7 +51,8 @@ type Store struct {
 	keep int
 }
 
-// In gives the store of a state directory, which need not exist yet. keep is the number of documents that stay; 0: DefaultKeep.
+// In gives the store of a state directory, which need not exist yet. keep is the number of
+// documents that stay; 0: DefaultKeep.
 func In(fsys durable.FS, state string, kind Kind, keep int) Store {
 	if keep <= 0 {
 		keep = DefaultKeep
@@ -106,7 +109,8 @@ func (s Store) List() ([]string, error) {
 	return ids, nil
 }
 
-// Find gives the id of the one run whose id begins like name, or of the newest for Last. ErrNoRun and ErrAmbiguous tell why there is none.
+// Find gives the id of the one run whose id begins like name, or of the newest for Last. ErrNoRun
+// and ErrAmbiguous tell why there is none.
 func (s Store) Find(name string) (string, error) {
 	ids, err := s.List()
 	if err != nil {
@@ -157,7 +161,8 @@ func (s Store) ReadFile(path string) ([]byte, error) {
 	return doc, nil
 }
 
-// Save stores a document under an id, in place of what was there. When it returns nil the document survives power loss.
+// Save stores a document under an id, in place of what was there. When it returns nil the document
+// survives power loss.
 func (s Store) Save(id string, doc []byte) error {
 	if !Name(id) {
 		return fmt.Errorf("save %s %q: not the name of one", s.kind.one(), id)
@@ -171,8 +176,9 @@ func (s Store) Save(id string, doc []byte) error {
 	return nil
 }
 
-// Prune removes the oldest runs beyond the number that stays, and what a crash has left half written. The run named stays, also when
-// a clock that was set back makes it the oldest. A run that cannot be removed is told of after the others are gone.
+// Prune removes the oldest runs beyond the number that stays, and what a crash has left half
+// written. The run named stays, also when a clock that was set back makes it the oldest. A run that
+// cannot be removed is told of after the others are gone.
 func (s Store) Prune(spare string) error {
 	names, err := s.fsys.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {

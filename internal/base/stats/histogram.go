@@ -7,14 +7,16 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// longestLatency is the largest latency a Histogram tells apart; longer ones count as this long, with the exact maximum kept.
+// longestLatency is the largest latency a Histogram tells apart; longer ones count as this long,
+// with the exact maximum kept.
 //
-// An hour is far past any timeout of TCP. Three digits over that range, more than twelve decimal orders, are what the
-// 280 KiB buy.
+// An hour is far past any timeout of TCP. Three digits over that range, more than twelve decimal
+// orders, are what the 280 KiB buy.
 const longestLatency = int64(time.Hour)
 
-// Histogram collects latencies in nanoseconds with three significant digits in constant memory (about 280 KiB), without allocating when it records.
-// Count, minimum, maximum, mean and standard deviation are exact. It is not safe for concurrent use.
+// Histogram collects latencies in nanoseconds with three significant digits in constant memory
+// (about 280 KiB), without allocating when it records. Count, minimum, maximum, mean and standard
+// deviation are exact. It is not safe for concurrent use.
 type Histogram struct {
 	buckets  *hdrhistogram.Histogram
 	count    uint64
@@ -77,7 +79,8 @@ func (h *Histogram) Reset() {
 // Count is how many latencies were recorded.
 func (h *Histogram) Count() uint64 { return h.count }
 
-// Quantile is the latency in seconds that the share q of all recorded ones does not exceed, to three significant digits; 0 when empty.
+// Quantile is the latency in seconds that the share q of all recorded ones does not exceed, to
+// three significant digits; 0 when empty.
 func (h *Histogram) Quantile(q float64) float64 {
 	if h.count == 0 {
 		return 0

@@ -9,8 +9,9 @@ import (
 	"github.com/linerate/linerate/internal/base/stats"
 )
 
-// TestSignedRankKnown checks against a published example: Hollander, Wolfe & Chicken, example 3.1 (Hamilton depression scale, nine patients).
-// Estimate −0.46; the interval of confidence 0.961 runs from −0.786 to −0.010.
+// TestSignedRankKnown checks against a published example: Hollander, Wolfe & Chicken, example 3.1
+// (Hamilton depression scale, nine patients). Estimate −0.46; the interval of confidence 0.961 runs
+// from −0.786 to −0.010.
 func TestSignedRankKnown(t *testing.T) {
 	x := []float64{1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30}
 	y := []float64{0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29}
@@ -24,7 +25,8 @@ func TestSignedRankKnown(t *testing.T) {
 	}
 }
 
-// TestCriticalRank compares with the enumeration of all 2^n sign patterns, and with the smallest p-values everyone quotes.
+// TestCriticalRank compares with the enumeration of all 2^n sign patterns, and with the smallest
+// p-values everyone quotes.
 func TestCriticalRank(t *testing.T) {
 	for n := 1; n <= 14; n++ {
 		counts := make([]int, n*(n+1)/2+1)
@@ -65,7 +67,8 @@ func TestSignedRankSmall(t *testing.T) {
 	}
 }
 
-// TestCoverage checks that the interval misses the truth no more often than promised, whatever the distribution.
+// TestCoverage checks that the interval misses the truth no more often than promised, whatever the
+// distribution.
 func TestCoverage(t *testing.T) {
 	const repeats = 4000
 	distributions := map[string]func(*rand.Rand) float64{

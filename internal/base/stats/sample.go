@@ -22,7 +22,8 @@ func StdDev(x []float64) float64 {
 	if len(x) < 2 {
 		return math.NaN()
 	}
-	// Two passes: the one-pass formula cancels catastrophically for rates near 1e9 that differ by single bits.
+	// Two passes: the one-pass formula cancels catastrophically for rates near 1e9 that differ by
+	// single bits.
 	mean, sum := Mean(x), 0.0
 	for _, v := range x {
 		sum += (v - mean) * (v - mean)
@@ -33,8 +34,9 @@ func StdDev(x []float64) float64 {
 // Median is the middle of x, NaN for an empty sample.
 func Median(x []float64) float64 { return Quantile(x, 0.5) }
 
-// Quantile is the q-quantile of x with linear interpolation between order statistics (Hyndman & Fan's definition 7, the one of R and
-// NumPy). q is clamped to 0…1; the result is NaN for an empty sample.
+// Quantile is the q-quantile of x with linear interpolation between order statistics (Hyndman &
+// Fan's definition 7, the one of R and NumPy). q is clamped to 0…1; the result is NaN for an empty
+// sample.
 func Quantile(x []float64, q float64) float64 {
 	sorted := slices.Clone(x)
 	slices.Sort(sorted)
@@ -58,10 +60,12 @@ func quantileSorted(sorted []float64, q float64) float64 {
 	return low*(1-weight) + high*weight
 }
 
-// SpreadAround is the mean absolute deviation of x from a centre, as the standard deviation of normal data with the same one. NaN for no values.
+// SpreadAround is the mean absolute deviation of x from a centre, as the standard deviation of
+// normal data with the same one. NaN for no values.
 //
-// It lies between the standard deviation, which one wild value rules, and the median absolute deviation, which does not see
-// the wild ones at all: those come again, and whoever promises something must reckon with them.
+// It lies between the standard deviation, which one wild value rules, and the median absolute
+// deviation, which does not see the wild ones at all: those come again, and whoever promises
+// something must reckon with them.
 func SpreadAround(x []float64, centre float64) float64 {
 	sum := 0.0
 	for _, v := range x {
@@ -70,9 +74,11 @@ func SpreadAround(x []float64, centre float64) float64 {
 	return math.Sqrt(math.Pi/2) * sum / float64(len(x))
 }
 
-// RobustStdDev estimates the standard deviation of x without being moved by single outliers: 1.4826 times the median absolute deviation
-// from the median, with Croux and Rousseeuw's correction for small samples (COMPSTAT 1992). NaN for fewer than two values. When
-// more than half of the values are equal the deviation of the others still counts: then it falls back to the ordinary standard deviation.
+// RobustStdDev estimates the standard deviation of x without being moved by single outliers: 1.4826
+// times the median absolute deviation from the median, with Croux and Rousseeuw's correction for
+// small samples (COMPSTAT 1992). NaN for fewer than two values. When more than half of the values
+// are equal the deviation of the others still counts: then it falls back to the ordinary standard
+// deviation.
 //
 // It bears up to half of the values being wrong, which the ordinary one does not for a single one.
 func RobustStdDev(x []float64) float64 {
@@ -92,7 +98,8 @@ func RobustStdDev(x []float64) float64 {
 	return StdDev(x)
 }
 
-// smallSampleFactor takes out the bias that the median absolute deviation has in n values: a fifth too small at n = 6.
+// smallSampleFactor takes out the bias that the median absolute deviation has in n values: a fifth
+// too small at n = 6.
 func smallSampleFactor(n int) float64 {
 	table := [...]float64{2: 1.196, 3: 1.495, 4: 1.363, 5: 1.206, 6: 1.200, 7: 1.140, 8: 1.129, 9: 1.107}
 	if n < len(table) {
@@ -101,13 +108,15 @@ func smallSampleFactor(n int) float64 {
 	return float64(n) / (float64(n) - 0.8)
 }
 
-// zeroShare is what a measurement that found nothing counts as, relative to its partner in PairedLogRatio.
+// zeroShare is what a measurement that found nothing counts as, relative to its partner in
+// PairedLogRatio.
 //
-// It is ln 10⁻⁶ ≈ −13.8 as a logarithm: past any real effect, so that no rounding hides it, and finite, so that
-// averages over pairs exist.
+// It is ln 10⁻⁶ ≈ −13.8 as a logarithm: past any real effect, so that no rounding hides it, and
+// finite, so that averages over pairs exist.
 const zeroShare = 1e-6
 
-// FromNothing tells a ratio that stands for something where there was nothing (PairedLogRatio); ToNothing one for the opposite. Neither is a figure to print.
+// FromNothing tells a ratio that stands for something where there was nothing (PairedLogRatio);
+// ToNothing one for the opposite. Neither is a figure to print.
 //
 // A logarithm of the constant and back has lost its last digits.
 func FromNothing(ratio float64) bool { return ratio > 0.999/zeroShare && ratio < 1.001/zeroShare }
@@ -115,9 +124,9 @@ func FromNothing(ratio float64) bool { return ratio > 0.999/zeroShare && ratio <
 // ToNothing is the opposite of [FromNothing].
 func ToNothing(ratio float64) bool { return ratio > 0 && FromNothing(1/ratio) }
 
-// PairedLogRatio gives ln(b/a) for every pair: positive where b is higher. The shorter slice decides the length. A value that is not
-// positive (nothing came through) counts as a millionth of its partner, so that the ratio stays finite and terrible; two such
-// values are equal.
+// PairedLogRatio gives ln(b/a) for every pair: positive where b is higher. The shorter slice
+// decides the length. A value that is not positive (nothing came through) counts as a millionth of
+// its partner, so that the ratio stays finite and terrible; two such values are equal.
 func PairedLogRatio(a, b []float64) []float64 {
 	out := make([]float64, min(len(a), len(b)))
 	for i := range out {

@@ -11,7 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/base/stats"
 )
 
-// TestOracle compares with gonum, an implementation by other people, on random samples of many sizes.
+// TestOracle compares with gonum, an implementation by other people, on random samples of many
+// sizes.
 func TestOracle(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for n := 2; n < 60; n++ {

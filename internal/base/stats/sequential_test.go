@@ -35,8 +35,8 @@ func TestBoundaryDefault(t *testing.T) {
 	}
 }
 
-// TestBoundarySpending compares the planned spending with a simulation that knows nothing of sign patterns: the same while it is
-// enumerated, and no more than planned, but not much less, beyond.
+// TestBoundarySpending compares the planned spending with a simulation that knows nothing of sign
+// patterns: the same while it is enumerated, and no more than planned, but not much less, beyond.
 func TestBoundarySpending(t *testing.T) {
 	const repeats = 30_000
 	for _, looks := range [][]int{{8}, {4, 7, 12}, {6, 10, 16, 24, 32}, {6, 12, 30}} {
@@ -74,7 +74,8 @@ func TestBoundarySpending(t *testing.T) {
 	}
 }
 
-// TestBoundaryLarge checks that the conservative rule past the exact range still keeps the promise and can still prove.
+// TestBoundaryLarge checks that the conservative rule past the exact range still keeps the promise
+// and can still prove.
 func TestBoundaryLarge(t *testing.T) {
 	b, err := stats.NewBoundary([]int{10, 30, 60}, 0.95)
 	if err != nil {
@@ -94,7 +95,8 @@ func TestBoundaryLarge(t *testing.T) {
 	}
 }
 
-// TestDetectable compares the forecast with simulation: at the distance forecast, nine in ten comparisons prove it at the last look.
+// TestDetectable compares the forecast with simulation: at the distance forecast, nine in ten
+// comparisons prove it at the last look.
 func TestDetectable(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	for _, looks := range [][]int{{6}, {6, 10, 16}, {6, 10, 16, 24, 32}} {
@@ -128,7 +130,8 @@ func TestBoundaryStricter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One in a hundred on a side: eight pairs are the fewest that can show it and leave something for the other looks.
+	// One in a hundred on a side: eight pairs are the fewest that can show it and leave something
+	// for the other looks.
 	if s.Looks[0].Pairs != 8 || s.Looks[0].Rank == 0 || s.MaxPairs() != 16 || s.Looks[2].Spent > 0.01*(1+1e-9) || s.Confidence != 0.98 {
 		t.Errorf("%+v", s)
 	}

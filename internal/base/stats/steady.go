@@ -12,8 +12,8 @@ type Warning struct {
 	Text  string  // one sentence
 }
 
-// The thresholds of CheckSeries. They are conventions of this project: a series that stays under them moves a mean by less than what a
-// careful reader would act on.
+// The thresholds of CheckSeries. They are conventions of this project: a series that stays under
+// them moves a mean by less than what a careful reader would act on.
 const (
 	fewestSamples  = 5
 	driftLimit     = 0.05 // relative change over the series
@@ -21,9 +21,11 @@ const (
 	correlationCap = 0.5  // lag-1 autocorrelation past which a mean's spread is far wider than it looks
 )
 
-// SteadyFrom finds where a series has left its start-up phase behind: the index from which on it should be used (White's MSER rule: the cut
-// whose remainder knows its mean best). Series of 50 values and more are judged in batches of five (MSER-5), shorter ones value by
-// value. At most the first half is cut; a series that is still settling there is reported by CheckSeries. Fewer than 4 values are left whole.
+// SteadyFrom finds where a series has left its start-up phase behind: the index from which on it
+// should be used (White's MSER rule: the cut whose remainder knows its mean best). Series of 50
+// values and more are judged in batches of five (MSER-5), shorter ones value by value. At most the
+// first half is cut; a series that is still settling there is reported by CheckSeries. Fewer than 4
+// values are left whole.
 func SteadyFrom(series []float64) int {
 	batch := 1
 	if len(series) >= 50 {
@@ -63,11 +65,11 @@ type Drift struct {
 	Score    float64 // Mann-Kendall's standard score; beyond ±1.96 a trend is unlikely to be chance
 }
 
-// LinearDrift fits a straight line through the series by the median of all slopes (Theil-Sen), which outliers do not bend.
-// Fewer than 3 values have no drift.
+// LinearDrift fits a straight line through the series by the median of all slopes (Theil-Sen),
+// which outliers do not bend. Fewer than 3 values have no drift.
 //
-// The slope is judged by its size and by its sign test together: a steep line through six scattered values is no
-// trend, and a significant one of a tenth of a per cent matters to nobody.
+// The slope is judged by its size and by its sign test together: a steep line through six scattered
+// values is no trend, and a significant one of a tenth of a per cent matters to nobody.
 func LinearDrift(series []float64) Drift {
 	n := len(series)
 	if n < 3 {
@@ -101,7 +103,8 @@ func LinearDrift(series []float64) Drift {
 	return d
 }
 
-// Autocorrelation is the lag-1 correlation of a series with itself, between −1 and 1; 0 for constant series and fewer than 3 values.
+// Autocorrelation is the lag-1 correlation of a series with itself, between −1 and 1; 0 for
+// constant series and fewer than 3 values.
 func Autocorrelation(series []float64) float64 {
 	if len(series) < 3 {
 		return 0
@@ -120,10 +123,11 @@ func Autocorrelation(series []float64) float64 {
 	return between / total
 }
 
-// CheckSeries looks at a series from index from on (as SteadyFrom gave it) and says what makes its mean doubtful.
+// CheckSeries looks at a series from index from on (as SteadyFrom gave it) and says what makes its
+// mean doubtful.
 //
-// All four are asked for and none ends the check, as a series may be noisy and drifting; only one that is too short
-// says nothing else.
+// All four are asked for and none ends the check, as a series may be noisy and drifting; only one
+// that is too short says nothing else.
 func CheckSeries(series []float64, from int) []Warning {
 	from = min(max(from, 0), len(series))
 	rest := series[from:]
@@ -144,7 +148,8 @@ func CheckSeries(series []float64, from int) []Warning {
 	if cv := StdDev(rest) / math.Abs(Mean(rest)); cv > spreadLimit {
 		warn("noisy", cv, "values vary by %.0f %% around their mean", 100*cv)
 	}
-	// Fewer than ten values give a correlation that is mostly chance: its standard error is about 1/√n.
+	// Fewer than ten values give a correlation that is mostly chance: its standard error is about
+	// 1/√n.
 	if r := Autocorrelation(rest); r > correlationCap && len(rest) >= 10 {
 		warn("correlated", r, "neighbouring values go together (correlation %.2f), so the mean is less certain than it looks", r)
 	}
@@ -152,19 +157,23 @@ func CheckSeries(series []float64, from int) []Warning {
 }
 
 const (
-	// steadySamples is the shortest series that IsSteady takes: half a second of bins of 50 ms. That is several round trips on every path but a satellite's,
-	// where slow start then shows as drift.
+	// steadySamples is the shortest series that IsSteady takes: half a second of bins of 50 ms.
+	// That is several round trips on every path but a satellite's, where slow start then shows as
+	// drift.
 	steadySamples = 10
-	// steadyDrift is the relative change over a series that is not taken for a trend, however sure it is.
+	// steadyDrift is the relative change over a series that is not taken for a trend, however sure
+	// it is.
 	steadyDrift = 0.10
 )
 
-// IsSteady tells whether a growing series has reached its steady state: data flow, the best cut (MSER) lies well inside the first half, not
-// at its end, where the rule puts it while the series still settles, and what is left of the cut has no trend. The last condition is for
-// slow start: a series that doubles every round trip looks to MSER like a long calm with an odd end.
+// IsSteady tells whether a growing series has reached its steady state: data flow, the best cut
+// (MSER) lies well inside the first half, not at its end, where the rule puts it while the series
+// still settles, and what is left of the cut has no trend. The last condition is for slow start: a
+// series that doubles every round trip looks to MSER like a long calm with an odd end.
 func IsSteady(series []float64) bool {
 	n := len(series)
-	// A last bin without data is a stall (a retransmission timeout is 200 ms and more, RFC 6298), in which everything looks calm.
+	// A last bin without data is a stall (a retransmission timeout is 200 ms and more, RFC 6298),
+	// in which everything looks calm.
 	if n < steadySamples || series[n-1] == 0 {
 		return false
 	}

@@ -56,8 +56,8 @@ func Missing(t testing.TB, thing Thing, why ...any) {
 	t.Skip(append([]any{"needs ", thing, ": "}, why...)...)
 }
 
-// Program returns the path of a program of another project. Programs in /usr/sbin are found although
-// an ordinary user's PATH does not name that directory.
+// Program returns the path of a program of another project. Programs in /usr/sbin are found
+// although an ordinary user's PATH does not name that directory.
 func Program(t testing.TB, name string) (path string) {
 	t.Helper()
 	Need(t, Peers)

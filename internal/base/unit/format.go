@@ -26,10 +26,11 @@ func (r BitRate) String() string {
 	return number + " " + prefix + "b/s"
 }
 
-// String prints b exactly where that is short ("1500 B", "6 MiB") and with three significant digits otherwise ("6.29 MiB").
+// String prints b exactly where that is short ("1500 B", "6 MiB") and with three significant digits
+// otherwise ("6.29 MiB").
 //
-// A number below 10 000 that is no multiple of 1024 is printed as it is, because those are MTUs, segment sizes and
-// window clamps, of which every digit counts.
+// A number below 10 000 that is no multiple of 1024 is printed as it is, because those are MTUs,
+// segment sizes and window clamps, of which every digit counts.
 func (b Bytes) String() string {
 	magnitude := math.Abs(float64(b))
 	if magnitude < 10_000 && b%Kibibyte != 0 || b == 0 {
@@ -51,7 +52,8 @@ func (b Bytes) String() string {
 	return number + " " + binaryPrefixes[group] + "B"
 }
 
-// RoundBudget makes a length of time one that a person may type as a budget: up to ten seconds, beyond two minutes to half a minute.
+// RoundBudget makes a length of time one that a person may type as a budget: up to ten seconds,
+// beyond two minutes to half a minute.
 func RoundBudget(d time.Duration) time.Duration {
 	step := 10 * time.Second
 	if d > 2*time.Minute {
@@ -63,7 +65,8 @@ func RoundBudget(d time.Duration) time.Duration {
 // FormatBudget prints a length of time as RoundBudget makes it: "50.0 s", "4 min 30 s".
 func FormatBudget(d time.Duration) string { return FormatSeconds(RoundBudget(d).Seconds()) }
 
-// FormatSeconds prints a time in seconds: "840 ns", "1.24 ms", "12.0 s", "2 min 05 s", "3 h 10 min", "41 d 7 h".
+// FormatSeconds prints a time in seconds: "840 ns", "1.24 ms", "12.0 s", "2 min 05 s", "3 h 10
+// min", "41 d 7 h".
 func FormatSeconds(seconds float64) string {
 	magnitude := math.Abs(seconds)
 	switch {
@@ -81,7 +84,8 @@ func FormatSeconds(seconds float64) string {
 	if seconds < 0 {
 		sign = "-"
 	}
-	// The comparisons are against what the next smaller unit would print, so that nothing prints as "1000 ms" or "60.0 s".
+	// The comparisons are against what the next smaller unit would print, so that nothing prints as
+	// "1000 ms" or "60.0 s".
 	switch {
 	case magnitude >= 100*3600-30: // whole hours are half a per cent of it then
 		hours := int64(math.Round(magnitude / 3600))
@@ -103,8 +107,8 @@ func FormatSeconds(seconds float64) string {
 	}
 }
 
-// FormatCount prints a number of things: whole numbers below 10 000 exactly ("4321"), others with three significant digits
-// and a decimal prefix ("12.3 k", "1.24 M").
+// FormatCount prints a number of things: whole numbers below 10 000 exactly ("4321"), others with
+// three significant digits and a decimal prefix ("12.3 k", "1.24 M").
 func FormatCount(count float64) string {
 	magnitude := math.Abs(count)
 	switch {
@@ -157,9 +161,11 @@ func decimal(x float64) (number, prefix string) {
 	return threeDigits(rounded), decimalPrefixes[group]
 }
 
-// threeDigits prints x with three significant digits, or all digits before the point when there are more.
+// threeDigits prints x with three significant digits, or all digits before the point when there are
+// more.
 //
-// The g form is for what no quantity of ours should be, but a printed number must never be a wrong one.
+// The g form is for what no quantity of ours should be, but a printed number must never be a wrong
+// one.
 func threeDigits(x float64) string {
 	if math.Abs(x) < 0.01 {
 		return strconv.FormatFloat(x, 'g', 3, 64)

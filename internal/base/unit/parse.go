@@ -12,11 +12,12 @@ import (
 // ErrSyntax is wrapped by every error of the Parse functions.
 var ErrSyntax = errors.New("not understood")
 
-// ParseBitRate reads a rate: "941 Mb/s", "1.5Gbit/s", "10Gbps", "100mbit", "250k", or a plain number of bits per second.
-// Prefixes are decimal and their case does not matter. Negative rates and bytes per second ("MB/s") are refused.
+// ParseBitRate reads a rate: "941 Mb/s", "1.5Gbit/s", "10Gbps", "100mbit", "250k", or a plain
+// number of bits per second. Prefixes are decimal and their case does not matter. Negative rates
+// and bytes per second ("MB/s") are refused.
 //
-// Case does not matter for prefixes, since nobody means millibits; for the B of bytes it does, as it is the only
-// thing that tells "MB/s" from "Mb/s".
+// Case does not matter for prefixes, since nobody means millibits; for the B of bytes it does, as
+// it is the only thing that tells "MB/s" from "Mb/s".
 func ParseBitRate(s string) (BitRate, error) {
 	fail := func(why string) (BitRate, error) {
 		return 0, fmt.Errorf("bit rate %q: %w: %s", s, ErrSyntax, why)
@@ -45,8 +46,8 @@ func ParseBitRate(s string) (BitRate, error) {
 	return BitRate(rate), nil
 }
 
-// ParseBytes reads an amount: "6 MiB", "900M" and "64k" (1024-based), "10 MB" (1000-based), "1500 B" or a plain number of bytes.
-// Fractions are rounded to the next whole byte.
+// ParseBytes reads an amount: "6 MiB", "900M" and "64k" (1024-based), "10 MB" (1000-based), "1500
+// B" or a plain number of bytes. Fractions are rounded to the next whole byte.
 //
 // The sign is not judged here: whether less than nothing makes sense is for the flag to say.
 func ParseBytes(s string) (Bytes, error) {
@@ -86,8 +87,8 @@ func ParseBytes(s string) (Bytes, error) {
 	return Bytes(amount), nil
 }
 
-// ParseSeconds reads a time in seconds: "1.24 ms", "250us", "12 s", "2 min 05 s", "3 h 10 min", "41 d 7 h", Go's "1m30s", or a plain number
-// of seconds.
+// ParseSeconds reads a time in seconds: "1.24 ms", "250us", "12 s", "2 min 05 s", "3 h 10 min", "41
+// d 7 h", Go's "1m30s", or a plain number of seconds.
 //
 // A bare number is seconds and not nanoseconds, because that is what the JSON documents have.
 func ParseSeconds(s string) (float64, error) {
@@ -103,7 +104,8 @@ func ParseSeconds(s string) (float64, error) {
 		if factor, ok := secondsPer(suffix); ok && !math.IsInf(value*factor, 0) {
 			return value * factor, nil
 		}
-		// Days with hours and hours with minutes, of which a Go duration holds no more than 292 years.
+		// Days with hours and hours with minutes, of which a Go duration holds no more than 292
+		// years.
 		for _, two := range []struct {
 			first, second string
 			seconds, each float64
@@ -139,7 +141,8 @@ func ParseCount(s string) (float64, error) {
 	return value * factor, nil
 }
 
-// ParsePercent reads a percentage and returns the ratio: "1.8 %" is 0.018. The sign is required, because a bare 0.5 could be either.
+// ParsePercent reads a percentage and returns the ratio: "1.8 %" is 0.018. The sign is required,
+// because a bare 0.5 could be either.
 func ParsePercent(s string) (float64, error) {
 	value, suffix, err := splitNumber(s)
 	if err != nil {
@@ -177,8 +180,8 @@ var (
 
 // splitNumber cuts s into its leading finite decimal number and the unit behind it.
 //
-// It is written by hand because strconv reads more than a person means by a number: hexadecimal floats, "inf" and
-// "nan".
+// It is written by hand because strconv reads more than a person means by a number: hexadecimal
+// floats, "inf" and "nan".
 func splitNumber(s string) (float64, string, error) {
 	s = strings.TrimSpace(s)
 	end, digits := 0, false

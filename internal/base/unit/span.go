@@ -6,12 +6,15 @@ import (
 	"time"
 )
 
-// Span is a length of time in a file that people write: "15s", "5m", "12h", "7d", "2w". A number without a unit is seconds.
+// Span is a length of time in a file that people write: "15s", "5m", "12h", "7d", "2w". A number
+// without a unit is seconds.
 //
-// It is a type of its own because the encoders of JSON and YAML know no days, and JSON none of the others either.
+// It is a type of its own because the encoders of JSON and YAML know no days, and JSON none of the
+// others either.
 type Span time.Duration
 
-// ParseSpan reads a Span: what ParseSeconds reads, and whole or broken days ("7d") and weeks ("2w").
+// ParseSpan reads a Span: what ParseSeconds reads, and whole or broken days ("7d") and weeks
+// ("2w").
 func ParseSpan(s string) (Span, error) {
 	seconds, err := ParseSeconds(s)
 	if value, suffix, numberErr := splitNumber(s); err != nil && numberErr == nil {

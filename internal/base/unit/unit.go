@@ -2,8 +2,8 @@ package unit
 
 // BitRate is a data rate in bits per second. Rates are always bits, memory is always bytes.
 //
-// It is a float because rates are quotients of counts and times; fractions of a bit per second are noise and never
-// printed.
+// It is a float because rates are quotients of counts and times; fractions of a bit per second are
+// noise and never printed.
 type BitRate float64
 
 // The decimal multiples that network equipment uses.
@@ -16,7 +16,8 @@ const (
 
 // Bytes is an amount of memory or payload in bytes.
 //
-// It is an integer because the kernel's sizes are, and a buffer must come back as it was read, to the byte.
+// It is an integer because the kernel's sizes are, and a buffer must come back as it was read, to
+// the byte.
 type Bytes int64
 
 // Binary multiples, as the kernel counts memory.

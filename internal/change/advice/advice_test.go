@@ -41,7 +41,8 @@ func short(all []Judgement) []string {
 	return out
 }
 
-// TestWriteUps: every setting of the five write-ups is recognised and judged, on the kernel of 2025 and the newest of the others.
+// TestWriteUps: every setting of the five write-ups is recognised and judged, on the kernel of 2025
+// and the newest of the others.
 func TestWriteUps(t *testing.T) {
 	text, err := os.ReadFile("testdata/writeups.txt")
 	if err != nil {
@@ -130,7 +131,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestForms: each form of advice is recognised by its content, and gives the same setting as the plainest one.
+// TestForms: each form of advice is recognised by its content, and gives the same setting as the
+// plainest one.
 func TestForms(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"sysctl.conf", "net.ipv4.tcp_sack=0", "net.ipv4.tcp_sack = 0: harmful"},
@@ -206,7 +208,8 @@ func TestNothing(t *testing.T) {
 	}
 }
 
-// TestLines: a line is counted where it begins, also behind lines that go on, and settings of one line share it.
+// TestLines: a line is counted where it begins, also behind lines that go on, and settings of one
+// line share it.
 func TestLines(t *testing.T) {
 	a, err := Parse([]byte("\r\n# c\r\nsysctl -w \\\r\n  net.ipv4.tcp_sack=1 \\\r\n  net.ipv4.tcp_dsack=1\r\nnet.core.somaxconn = 9"))
 	if err != nil {
@@ -221,8 +224,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestAsked: a system that was asked for makes foreign settings ignored, and names their counterpart; lines that any system could
-// have are judged for it.
+// TestAsked: a system that was asked for makes foreign settings ignored, and names their
+// counterpart; lines that any system could have are judged for it.
 func TestAsked(t *testing.T) {
 	got := judged(t, Target{OS: Linux}, "ndd -set /dev/tcp tcp_max_buf 4194304\nifconfig eth0 mtu 9000\n")
 	if diff := cmp.Diff([]string{"ndd:tcp/tcp_max_buf = 4194304: ignored", "link:eth0/mtu = 9000: still-right"}, short(got)); diff != "" {
@@ -236,7 +239,8 @@ func TestAsked(t *testing.T) {
 	}
 }
 
-// TestPresent: present values are read for Linux settings alone, and one that is not there is absent.
+// TestPresent: present values are read for Linux settings alone, and one that is not there is
+// absent.
 func TestPresent(t *testing.T) {
 	backend := knob.NewMemory(map[knob.ID]knob.Value{"sysctl:net.ipv4.tcp_sack": "1"})
 	got := judged(t, Target{Present: FromBackend(t.Context(), backend)}, "net.ipv4.tcp_sack=0\nnet.ipv4.tcp_dsack=0\nTcpWindowSize 1\n")
@@ -253,7 +257,8 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// TestFacts: the facts parse, no rule can be reached by nobody, and each is named as package knob would name it.
+// TestFacts: the facts parse, no rule can be reached by nobody, and each is named as package knob
+// would name it.
 func TestFacts(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range facts() {
@@ -293,7 +298,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestLongLine: a line of very many settings costs what its settings cost, and not their number times its length.
+// TestLongLine: a line of very many settings costs what its settings cost, and not their number
+// times its length.
 func TestLongLine(t *testing.T) {
 	a, err := Parse([]byte("options e1000 " + strings.Repeat("XsumRX=0 ", 1000)))
 	if err != nil || len(a.Settings) != 1000 {

@@ -5,10 +5,12 @@ import (
 	"strings"
 )
 
-// linuxTrees and freebsdTrees are the first parts of the names of sysctls by which the two systems are told apart. Their trees share
-// no first two parts except below vm, where Linux has the longer list here.
+// linuxTrees and freebsdTrees are the first parts of the names of sysctls by which the two systems
+// are told apart. Their trees share no first two parts except below vm, where Linux has the longer
+// list here.
 //
-// Sources: Documentation/admin-guide/sysctl and Documentation/networking/ip-sysctl.rst; sysctl(8) of FreeBSD.
+// Sources: Documentation/admin-guide/sysctl and Documentation/networking/ip-sysctl.rst; sysctl(8)
+// of FreeBSD.
 var (
 	linuxTrees = []string{
 		"net.core.", "net.ipv4.", "net.ipv6.", "net.netfilter.", "net.nf_conntrack", "net.bridge.", "net.unix.", "net.mptcp.", "net.sctp.",
@@ -38,7 +40,8 @@ func sysctlOS(name string) (OS, bool) {
 	return "", false
 }
 
-// sysctl adds a sysctl by its name in either notation. FreeBSD's kernel settings at boot (loader.conf) have names of the same form.
+// sysctl adds a sysctl by its name in either notation. FreeBSD's kernel settings at boot
+// (loader.conf) have names of the same form.
 func (r *reader) sysctl(name, value string) bool {
 	name = strings.TrimPrefix(strings.TrimSpace(name), "-") // sysctl.d: carry on when it fails
 	name = strings.TrimPrefix(name, "/proc/sys/")
@@ -59,12 +62,13 @@ func (r *reader) sysctl(name, value string) bool {
 	return true
 }
 
-// assignmentLine is NAME = VALUE, with a comment behind it or not. sysctl.conf itself knows no comments behind a value, and the kernel then
-// refuses the line; who writes them means a comment (sysctl.d(5)).
+// assignmentLine is NAME = VALUE, with a comment behind it or not. sysctl.conf itself knows no
+// comments behind a value, and the kernel then refuses the line; who writes them means a comment
+// (sysctl.d(5)).
 var assignmentLine = regexp.MustCompile(`^(-?[A-Za-z_][\w./*%-]*)\s*=\s*("[^"]*"|'[^']*'|[^#]*)`)
 
-// split takes a line of the form NAME = VALUE apart. Quotes around the whole value are loader.conf's, rc.conf's and TuneD's, and no part of
-// it; quotes within it stay.
+// split takes a line of the form NAME = VALUE apart. Quotes around the whole value are
+// loader.conf's, rc.conf's and TuneD's, and no part of it; quotes within it stay.
 func split(text string) (name, value string, ok bool) {
 	m := assignmentLine.FindStringSubmatch(text)
 	if m == nil {
@@ -99,7 +103,8 @@ func (r *reader) assignment(text string) bool {
 			words = append([]string{"-s", "*"}, words...) // the old form: arguments of -s alone
 		}
 		r.ethtool(command{words: append([]string{"ethtool"}, words...)})
-	// loader.conf(5): NAME_load="YES" loads a module of the kernel at boot; FreeBSD's congestion controls come this way.
+	// loader.conf(5): NAME_load="YES" loads a module of the kernel at boot; FreeBSD's congestion
+	// controls come this way.
 	case strings.HasSuffix(name, "_load"):
 		r.add(FreeBSD, "kldload:"+strings.TrimSuffix(name, "_load"), value)
 	default:
@@ -111,25 +116,28 @@ func (r *reader) assignment(text string) bool {
 // bootLineVariable is the variable that holds the kernel's command line in /etc/default/grub.
 var bootLineVariable = regexp.MustCompile(`^GRUB_CMDLINE_LINUX(?:_DEFAULT)?\s*=`)
 
-// bootParameter is MODULE.NAME=VALUE on that line, which is what options MODULE NAME=VALUE is for a driver built into the kernel.
-// Source: Documentation/admin-guide/kernel-parameters.rst.
+// bootParameter is MODULE.NAME=VALUE on that line, which is what options MODULE NAME=VALUE is for a
+// driver built into the kernel. Source: Documentation/admin-guide/kernel-parameters.rst.
 var bootParameter = regexp.MustCompile(`^([a-z][\w-]*)\.(\w+)=(\S+)$`)
 
-// bootLine reads the parameters of modules there. The others (isolcpus, mitigations, iommu) are no settings of the network.
+// bootLine reads the parameters of modules there. The others (isolcpus, mitigations, iommu) are no
+// settings of the network.
 func (r *reader) bootLine(text string) bool {
 	if !bootLineVariable.MatchString(text) {
 		return false
 	}
 	_, value, _ := split(text)
 	for _, w := range strings.Fields(value) {
-		if m := bootParameter.FindStringSubmatch(w); m != nil && m[1] != "net" { // net.ifnames is read by udev, and no module
+		if m := bootParameter.FindStringSubmatch(w); m != nil && m[1] != "net" {
+			// net.ifnames is read by udev, and no module
 			r.moduleParameters(m[1], []string{m[2] + "=" + m[3]})
 		}
 	}
 	return true
 }
 
-// kernelOptionLine is a line of a FreeBSD kernel configuration: capital letters, which no module of Linux has.
+// kernelOptionLine is a line of a FreeBSD kernel configuration: capital letters, which no module of
+// Linux has.
 var kernelOptionLine = regexp.MustCompile(`^(?:options|device)\s+([A-Z][A-Z0-9_]+)(?:=(\S+))?\s*(?:#.*)?$`)
 
 func (r *reader) kernelOption(text string) bool {
@@ -148,12 +156,14 @@ func (r *reader) moduleOptions(text string) bool {
 	return m != nil && r.moduleParameters(m[1], strings.Fields(m[2]))
 }
 
-// moduleParameters adds NAME=VALUE words behind the name of a module; underscores and dashes are the same in such a name.
+// moduleParameters adds NAME=VALUE words behind the name of a module; underscores and dashes are
+// the same in such a name.
 func (r *reader) moduleParameters(module string, words []string) bool {
 	module = strings.TrimSuffix(module[strings.LastIndex(module, "/")+1:], ".ko")
 	module = strings.ReplaceAll(module, "-", "_")
-	// Words without an equals sign belong to something else: modprobe e1000 && …, or a comment. A value without quotes ends at a blank
-	// (modprobe.d(5)), and a list for several cards is parted by commas.
+	// Words without an equals sign belong to something else: modprobe e1000 && …, or a comment. A
+	// value without quotes ends at a blank (modprobe.d(5)), and a list for several cards is parted
+	// by commas.
 	found := false
 	for _, w := range words {
 		if name, value, ok := strings.Cut(w, "="); ok && name != "" && value != "" {
@@ -164,7 +174,8 @@ func (r *reader) moduleParameters(module string, words []string) bool {
 	return found
 }
 
-// etcSystemLine is a line of /etc/system, which has a module in front of the variable of all but the kernel itself.
+// etcSystemLine is a line of /etc/system, which has a module in front of the variable of all but
+// the kernel itself.
 var etcSystemLine = regexp.MustCompile(`^set\s+(\w+):(\w+)\s*=\s*(\w+)`)
 
 func (r *reader) etcSystem(text string) bool {
@@ -175,7 +186,8 @@ func (r *reader) etcSystem(text string) bool {
 	return m != nil
 }
 
-// driverConfLine is an entry of a driver's file on Solaris and illumos (driver.conf(5)): it ends in a semicolon.
+// driverConfLine is an entry of a driver's file on Solaris and illumos (driver.conf(5)): it ends in
+// a semicolon.
 var driverConfLine = regexp.MustCompile(`^(\w+)\s*=\s*([\w,]+)\s*;`)
 
 func (r *reader) driverConf(text string) bool {
@@ -210,7 +222,8 @@ func (r *reader) named(text string) bool {
 	if m == nil {
 		return false
 	}
-	// Two words and a semicolon are in every configuration language: only statements that are known count.
+	// Two words and a semicolon are in every configuration language: only statements that are known
+	// count.
 	if _, ok := bareNames()["named"][m[1]]; !ok {
 		return false
 	}
@@ -218,7 +231,8 @@ func (r *reader) named(text string) bool {
 	return true
 }
 
-// bareLine is a name and a value without a command or a file around them, as people pass them on: "TcpWindowSize 131400".
+// bareLine is a name and a value without a command or a file around them, as people pass them on:
+// "TcpWindowSize 131400".
 var bareLine = regexp.MustCompile(`^([A-Za-z_][\w.-]*)\s*[=: ]\s*("[^"]*"|[\w.,]+)$`)
 
 // bare reads such a line when the name alone says what it is of.
@@ -227,8 +241,8 @@ func (r *reader) bare(text string) bool {
 	if m == nil {
 		return false
 	}
-	// A sysctl has its tree in front and needs no guess; these three have names that are met alone: in tables of pages, in answers of
-	// forums, in the left column of a vendor's sheet.
+	// A sysctl has its tree in front and needs no guess; these three have names that are met alone:
+	// in tables of pages, in answers of forums, in the left column of a vendor's sheet.
 	for _, kind := range []string{"module", "registry", "ndd"} {
 		if name, ok := bareNames()[kind][m[1]]; ok {
 			r.add(bareOS[kind], name, strings.Trim(m[2], `"`))

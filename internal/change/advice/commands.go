@@ -9,17 +9,20 @@ import (
 	"strings"
 )
 
-// reads is the form of a reader of one program: the command, and the command whose output it is fed with.
+// reads is the form of a reader of one program: the command, and the command whose output it is fed
+// with.
 type reads func(r *reader, c, from command) bool
 
-// The readers of programs answer true when the command is of their form, also when it sets nothing: a text full of `ethtool -k` and
-// `sysctl -p` is understood, and none of it is advice. What an option means that is not read here is left to the program; a reader
-// that guessed would put words into the text's mouth.
+// The readers of programs answer true when the command is of their form, also when it sets nothing:
+// a text full of `ethtool -k` and `sysctl -p` is understood, and none of it is advice. What an
+// option means that is not read here is left to the program; a reader that guessed would put words
+// into the text's mouth.
 
-// commandTable finds the reader of a program by its name; nil when its arguments mean nothing to us.
+// commandTable finds the reader of a program by its name; nil when its arguments mean nothing to
+// us.
 //
-// It is a switch and no map, because readers call each other (bash -c, sudo, echo into a file that is a setting) and a map of them would
-// refer to itself while it is made.
+// It is a switch and no map, because readers call each other (bash -c, sudo, echo into a file that
+// is a setting) and a map of them would refer to itself while it is made.
 func commandTable(name string) reads {
 	switch name {
 	case "sysctl", "sysrc":
@@ -63,10 +66,12 @@ func commandTable(name string) reads {
 	return nil
 }
 
-// shell reads the command in `bash -c '…'`, which is how one sudo is made to cover a redirection as well.
+// shell reads the command in `bash -c '…'`, which is how one sudo is made to cover a redirection as
+// well.
 func (r *reader) shell(c, _ command) bool {
 	for i, w := range c.words {
-		// -c comes alone or behind other letters (-lc); what follows is one word because it was quoted.
+		// -c comes alone or behind other letters (-lc); what follows is one word because it was
+		// quoted.
 		if strings.HasPrefix(w, "-") && strings.HasSuffix(w, "c") && i+1 < len(c.words) {
 			return r.commands(splitCommands(c.words[i+1]))
 		}
@@ -81,11 +86,14 @@ func pairs(words []string, f func(name, value string)) {
 	}
 }
 
-// sysctlCommand reads sysctl(8) of Linux and FreeBSD and sysrc(8): every word with an equals sign is a setting.
+// sysctlCommand reads sysctl(8) of Linux and FreeBSD and sysrc(8): every word with an equals sign
+// is a setting.
 func (r *reader) sysctlCommand(c, _ command) bool {
-	// sysctl -p FILE and --system name files that are not here; their words have no equals sign. -f FILE (FreeBSD) likewise.
+	// sysctl -p FILE and --system name files that are not here; their words have no equals sign. -f
+	// FILE (FreeBSD) likewise.
 	for _, w := range c.words[1:] {
-		// Both programs take settings anywhere between their options, and -w is no longer needed on either system.
+		// Both programs take settings anywhere between their options, and -w is no longer needed on
+		// either system.
 		name, value, ok := strings.Cut(w, "=")
 		if !ok || strings.HasPrefix(w, "--") {
 			continue
@@ -94,7 +102,8 @@ func (r *reader) sysctlCommand(c, _ command) bool {
 			r.interfaceWords(FreeBSD, device, strings.Fields(value))
 			continue
 		}
-		// A name of no tree that we know stays a setting: its author meant one, and the judgement says that it is unknown.
+		// A name of no tree that we know stays a setting: its author meant one, and the judgement
+		// says that it is unknown.
 		if !r.sysctl(name, value) {
 			r.add("", "sysctl:"+name, value)
 		}
@@ -128,10 +137,12 @@ func (r *reader) ip(c, _ command) bool {
 	return true
 }
 
-// routeMetrics are the metrics of a route that are settings of ours, in the words of ip-route(8) and route(8).
+// routeMetrics are the metrics of a route that are settings of ours, in the words of ip-route(8)
+// and route(8).
 //
-// window, advmss and mtu are bytes, initcwnd and initrwnd packets, rto_min a time with its unit, quickack a switch. What route(8) calls mss
-// is the segment size told to the far end: the kernel's RTAX_ADVMSS.
+// window, advmss and mtu are bytes, initcwnd and initrwnd packets, rto_min a time with its unit,
+// quickack a switch. What route(8) calls mss is the segment size told to the far end: the kernel's
+// RTAX_ADVMSS.
 var routeMetrics = map[string]string{
 	"window": "window", "initcwnd": "initcwnd", "initrwnd": "initrwnd", "mtu": "mtu", "advmss": "advmss", "mss": "advmss", "quickack": "quickack", "rto_min": "rto_min",
 }
@@ -152,7 +163,8 @@ func (r *reader) routeWords(words []string) {
 	if at := slices.Index(words, "netmask"); at > 0 && at+1 < len(words) {
 		destination = withMask(destination, words[at+1])
 	}
-	// Words between the metrics (via, dev, proto, metric) say which route it is; their values cannot be taken for the names of metrics.
+	// Words between the metrics (via, dev, proto, metric) say which route it is; their values
+	// cannot be taken for the names of metrics.
 	for i := 1; i+1 < len(words); i++ {
 		metric, ok := routeMetrics[words[i]]
 		if !ok {
@@ -167,7 +179,8 @@ func (r *reader) routeWords(words []string) {
 	}
 }
 
-// withMask writes an address and a mask as a prefix, since routes are named as ip-route(8) does; what is neither stays an address.
+// withMask writes an address and a mask as a prefix, since routes are named as ip-route(8) does;
+// what is neither stays an address.
 func withMask(address, mask string) string {
 	a, err := netip.ParseAddr(address)
 	m, maskErr := netip.ParseAddr(mask)
@@ -204,12 +217,14 @@ func (r *reader) ifconfig(c, _ command) bool {
 	return true
 }
 
-// interfaceFlags are words of FreeBSD's ifconfig(8) that turn something on, or off with a dash in front.
+// interfaceFlags are words of FreeBSD's ifconfig(8) that turn something on, or off with a dash in
+// front.
 var interfaceFlags = map[string]bool{
 	"polling": true, "tso": true, "tso4": true, "tso6": true, "lro": true, "rxcsum": true, "txcsum": true, "rxcsum6": true, "txcsum6": true,
 }
 
-// packetSizes are the words of ip-link(8) for the sizes up to which packets are merged and cut; they are names of knobs as well.
+// packetSizes are the words of ip-link(8) for the sizes up to which packets are merged and cut;
+// they are names of knobs as well.
 var packetSizes = map[string]bool{"gso_max_size": true, "gro_max_size": true, "gso_ipv4_max_size": true, "gro_ipv4_max_size": true}
 
 // interfaceWords reads what ifconfig, ip link set and rc.conf say behind the name of an interface.
@@ -219,7 +234,8 @@ func (r *reader) interfaceWords(o OS, device string, words []string) {
 		if i+1 < len(words) {
 			value = words[i+1]
 		}
-		// FreeBSD's flags are single words with a dash in front for off; Linux and Solaris have names with a value behind (ifconfig(8), ip-link(8)).
+		// FreeBSD's flags are single words with a dash in front for off; Linux and Solaris have
+		// names with a value behind (ifconfig(8), ip-link(8)).
 		flag := strings.TrimPrefix(w, "-")
 		switch {
 		case w == "mtu" && value != "":
@@ -242,14 +258,16 @@ func (r *reader) interfaceWords(o OS, device string, words []string) {
 
 // tc reads the kind of a root queueing discipline.
 //
-// Classes and filters are programs and no settings; parameters of a discipline have their unit behind the number (10gbit, 5ms, 300p) and
-// mean something only together. Neither is judged, and the kind is what pages advise.
+// Classes and filters are programs and no settings; parameters of a discipline have their unit
+// behind the number (10gbit, 5ms, 300p) and mean something only together. Neither is judged, and
+// the kind is what pages advise.
 func (r *reader) tc(c, _ command) bool {
 	words := c.words[1:]
 	if len(words) < 4 || words[0] != "qdisc" || words[1] == "del" || words[1] == "show" {
 		return true
 	}
-	// tc wants the place first and the kind behind it; everything behind the kind belongs to the kind.
+	// tc wants the place first and the kind behind it; everything behind the kind belongs to the
+	// kind.
 	device, root := "", false
 	for i := 2; i < len(words); i++ {
 		switch words[i] {
@@ -274,8 +292,9 @@ func (r *reader) tc(c, _ command) bool {
 
 // miiTool reads mii-tool -F and -A, which name a medium like 100baseTx-FD and then the interface.
 func (r *reader) miiTool(c, _ command) bool {
-	// The medium may be attached or not, and the interface is the last word. The program knows nothing above 100 Mb/s: it sets the
-	// registers of clause 22, where gigabit has no place (mii-tool(8)).
+	// The medium may be attached or not, and the interface is the last word. The program knows
+	// nothing above 100 Mb/s: it sets the registers of clause 22, where gigabit has no place
+	// (mii-tool(8)).
 	for i, w := range c.words {
 		name, medium, attached := strings.Cut(w, "=")
 		forced := name == "-F" || name == "--force"
@@ -295,8 +314,8 @@ func (r *reader) miiTool(c, _ command) bool {
 	return true
 }
 
-// modprobe reads parameters on the command line of modprobe and insmod. Options stand in front of the module; a module alone, which most
-// lines are, sets nothing.
+// modprobe reads parameters on the command line of modprobe and insmod. Options stand in front of
+// the module; a module alone, which most lines are, sets nothing.
 func (r *reader) modprobe(c, _ command) bool {
 	words := c.words[1:]
 	for len(words) > 0 && strings.HasPrefix(words[0], "-") {
@@ -308,8 +327,9 @@ func (r *reader) modprobe(c, _ command) bool {
 	return true
 }
 
-// mount reads the options of an NFS mount. Which file system it is need not be said (-t nfs): rsize, wsize, nconnect and proto are options of
-// NFS alone, and what other options there are is left out.
+// mount reads the options of an NFS mount. Which file system it is need not be said (-t nfs):
+// rsize, wsize, nconnect and proto are options of NFS alone, and what other options there are is
+// left out.
 func (r *reader) mount(c, _ command) bool {
 	for i, w := range c.words {
 		if w == "-o" && i+1 < len(c.words) {
@@ -319,7 +339,8 @@ func (r *reader) mount(c, _ command) bool {
 	return true
 }
 
-// mountedLine is a line of fstab: device, mount point, type, options. The device of NFS is HOST:PATH, which no other has (fstab(5), nfs(5)).
+// mountedLine is a line of fstab: device, mount point, type, options. The device of NFS is
+// HOST:PATH, which no other has (fstab(5), nfs(5)).
 var mountedLine = regexp.MustCompile(`^\S+:\S+\s+(/\S*)\s+nfs[34]?\s+(\S+)`)
 
 func (r *reader) mounted(text string) bool {
@@ -331,7 +352,8 @@ func (r *reader) mounted(text string) bool {
 }
 
 func (r *reader) nfsOptions(point, options string) {
-	// Of the many options only those are settings of the transfer; the others are about caching and meaning.
+	// Of the many options only those are settings of the transfer; the others are about caching and
+	// meaning.
 	for _, o := range strings.Split(options, ",") {
 		name, value, ok := strings.Cut(o, "=")
 		switch {
@@ -343,7 +365,8 @@ func (r *reader) nfsOptions(point, options string) {
 	}
 }
 
-// echo reads what is written into a file below /proc or /sys, and what is appended to a file of settings.
+// echo reads what is written into a file below /proc or /sys, and what is appended to a file of
+// settings.
 func (r *reader) echo(c, _ command) bool {
 	if c.target == "" {
 		return true
@@ -360,7 +383,8 @@ func (r *reader) tee(c, from command) bool {
 	return len(c.words) < 2 || r.written(strings.Join(echoed(from), " "), target)
 }
 
-// echoed is what echo prints. printf's format is taken for its text: printf '%s' "$x" sets what nobody can read here anyway.
+// echoed is what echo prints. printf's format is taken for its text: printf '%s' "$x" sets what
+// nobody can read here anyway.
 func echoed(c command) []string {
 	words := c.words[1:]
 	for len(words) > 0 && (words[0] == "-n" || words[0] == "-e") {
@@ -371,7 +395,8 @@ func echoed(c command) []string {
 
 // written interprets a value that goes into a file.
 func (r *reader) written(value, file string) bool {
-	// Places are recognised by their depth, as the kernel's trees are: /sys/class/net/IF/NAME, and the queues two levels below.
+	// Places are recognised by their depth, as the kernel's trees are: /sys/class/net/IF/NAME, and
+	// the queues two levels below.
 	parts := strings.Split(strings.TrimPrefix(file, "/"), "/")
 	switch {
 	case strings.HasPrefix(file, "/proc/sys/"):
@@ -384,18 +409,20 @@ func (r *reader) written(value, file string) bool {
 		r.add(Linux, name, value)
 	case strings.HasPrefix(file, "/sys/class/net/") && len(parts) == 7 && parts[4] == "queues":
 		r.add(Linux, "queue:"+parts[3]+"/"+parts[5]+"/"+parts[6], value)
-	// smp_affinity (a mask) and smp_affinity_list (a list) are two spellings of one setting; the value tells which it is.
+	// smp_affinity (a mask) and smp_affinity_list (a list) are two spellings of one setting; the
+	// value tells which it is.
 	case strings.HasPrefix(file, "/proc/irq/") && len(parts) == 4:
 		r.add(Linux, "irq:"+parts[2]+"/affinity", value)
 	case strings.HasPrefix(file, "/sys/module/") && len(parts) == 5 && parts[3] == "parameters":
 		r.add(Linux, "module:"+parts[2]+"/"+parts[4], value)
 	case queueFiles[parts[len(parts)-1]] != "" && strings.ContainsAny(file, "$*"):
-		// No variable is followed, so the interface stays unknown.
-		// A loop over the queues: for q in …/rx-*; do echo ff > $q/rps_cpus. The file says which kind of queue it is of.
+		// No variable is followed, so the interface stays unknown. A loop over the queues: for q in
+		// …/rx-*; do echo ff > $q/rps_cpus. The file says which kind of queue it is of.
 		name := parts[len(parts)-1]
 		r.add(Linux, "queue:*/"+queueFiles[name]+"-*/"+name, value)
 	case strings.HasPrefix(file, "/sys/") || strings.HasPrefix(file, "/proc/"):
-		// What is written below these two sets something, whatever it is: governors, huge pages, schedulers of disks.
+		// What is written below these two sets something, whatever it is: governors, huge pages,
+		// schedulers of disks.
 		r.unread()
 	default:
 		// echo "net.ipv4.tcp_sack = 0" >> /etc/sysctl.conf: the text itself is the setting.
@@ -404,12 +431,12 @@ func (r *reader) written(value, file string) bool {
 	return true
 }
 
-// queueFiles are the files of a queue in /sys/class/net that are settings, with the kind of queue that has them.
-// Source: Documentation/ABI/testing/sysfs-class-net-queues.
+// queueFiles are the files of a queue in /sys/class/net that are settings, with the kind of queue
+// that has them. Source: Documentation/ABI/testing/sysfs-class-net-queues.
 var queueFiles = map[string]string{"rps_cpus": "rx", "rps_flow_cnt": "rx", "xps_cpus": "tx", "xps_rxqs": "tx"}
 
-// number reads a number of a command line of Windows, decimal or 0x, and writes it in decimal, as facts have it. What is no number (a
-// string value, a variable) stays as it is.
+// number reads a number of a command line of Windows, decimal or 0x, and writes it in decimal, as
+// facts have it. What is no number (a string value, a variable) stays as it is.
 func number(s string) string {
 	if n, err := strconv.ParseUint(s, 0, 64); err == nil {
 		return strconv.FormatUint(n, 10)

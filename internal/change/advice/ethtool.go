@@ -2,7 +2,8 @@ package advice
 
 import "strings"
 
-// ethtoolSections maps the options of ethtool(8) to the part of the card that they set, as ethtool knobs are named.
+// ethtoolSections maps the options of ethtool(8) to the part of the card that they set, as ethtool
+// knobs are named.
 var ethtoolSections = map[string]string{
 	"-K": "feature.", "--features": "feature.", "--offload": "feature.",
 	"-G": "ring.", "--set-ring": "ring.",
@@ -12,8 +13,9 @@ var ethtoolSections = map[string]string{
 	"--set-eee": "",
 }
 
-// ethtoolFeatures are the words for features of ethtool(8) that package knob does not spell out, with the names of the bits that they
-// stand for. The long ones are what `ethtool -k` prints, which pages copy.
+// ethtoolFeatures are the words for features of ethtool(8) that package knob does not spell out,
+// with the names of the bits that they stand for. The long ones are what `ethtool -k` prints, which
+// pages copy.
 //
 // Source: off_flag_def in ethtool.c of the program; net/ethtool/common.c for the names of the bits.
 var ethtoolFeatures = map[string]string{
@@ -27,17 +29,18 @@ var ethtoolFeatures = map[string]string{
 	"large-receive-offload": "rx-lro", "udp-fragmentation-offload": "ufo",
 }
 
-// ethtoolUnread are options that set something of which nothing is known here. Their lines are told as not judged: a setting that is
-// left out without a word would pass for one that is fine.
+// ethtoolUnread are options that set something of which nothing is known here. Their lines are told
+// as not judged: a setting that is left out without a word would pass for one that is fine.
 var ethtoolUnread = map[string]bool{
 	"-X": true, "--rxfh": true, "--set-rxfh-indir": true, "-N": true, "-U": true, "--config-nfc": true, "--config-ntuple": true,
 	"--set-fec": true, "--set-tunable": true, "--set-phy-tunable": true, "-Q": true, "--per-queue": true,
 }
 
-// steering reads how flows come to queues, and the other options whose settings are not plain pairs; false for forms that are not read,
-// like single flow rules and keys.
+// steering reads how flows come to queues, and the other options whose settings are not plain
+// pairs; false for forms that are not read, like single flow rules and keys.
 func (r *reader) steering(option, device string, rest []string) bool {
-	// -N, -U and their long names are one option: they came with flow rules of two kinds, and take the words of both today.
+	// -N, -U and their long names are one option: they came with flow rules of two kinds, and take
+	// the words of both today.
 	name, value := "", strings.Join(rest, " ")
 	switch option {
 	case "-X", "--rxfh", "--set-rxfh-indir":
@@ -71,7 +74,8 @@ func (r *reader) ethtool(c command) bool {
 	if len(c.words) < 3 {
 		return len(c.words) > 0
 	}
-	// ethtool(8) takes one option and the device right behind it; nothing may stand in front but --json and the like, which set nothing.
+	// ethtool(8) takes one option and the device right behind it; nothing may stand in front but
+	// --json and the like, which set nothing.
 	option, device, rest := c.words[1], c.words[2], c.words[3:]
 	if section, ok := ethtoolSections[option]; ok {
 		pairs(rest, func(name, value string) {
@@ -95,11 +99,13 @@ func (r *reader) ethtool(c command) bool {
 	return true
 }
 
-// linkModes reads the words of ethtool -s. Speed, duplex and autonegotiation are one setting, because what the one does depends on
-// the others: link.forced when autonegotiation is off, else link.advertised.
+// linkModes reads the words of ethtool -s. Speed, duplex and autonegotiation are one setting,
+// because what the one does depends on the others: link.forced when autonegotiation is off, else
+// link.advertised.
 func (r *reader) linkModes(device string, words []string) {
-	// The kernel itself has one message for all of them (ETHTOOL_MSG_LINKMODES_SET); what is not named keeps its present value, which the
-	// text does not tell. "speed 100" alone therefore counts as negotiated: that is what cards are by default.
+	// The kernel itself has one message for all of them (ETHTOOL_MSG_LINKMODES_SET); what is not
+	// named keeps its present value, which the text does not tell. "speed 100" alone therefore
+	// counts as negotiated: that is what cards are by default.
 	var speed, duplex, autoneg string
 	pairs(words, func(name, value string) {
 		switch strings.ToLower(name) {

@@ -13,15 +13,17 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// factFiles holds what is known beyond the catalogue of knobs: the history of Linux settings, and the settings of other systems.
+// factFiles holds what is known beyond the catalogue of knobs: the history of Linux settings, and
+// the settings of other systems.
 //
 //go:embed facts/*.json
 var factFiles embed.FS
 
 // fact is what is known about one setting, or about all whose names its pattern fits.
 //
-// Rules are tried in order; the first that fits decides. A comparison with the default comes after the rules that look at the value
-// and before those that do not, so that a list may end in a rule for every other value.
+// Rules are tried in order; the first that fits decides. A comparison with the default comes after
+// the rules that look at the value and before those that do not, so that a list may end in a rule
+// for every other value.
 type fact struct {
 	OS       OS        `json:"os,omitempty"` // empty: every system
 	Knob     string    `json:"knob"`         // in it * stands for any text; letters of either case are the same
@@ -37,8 +39,9 @@ type fact struct {
 
 // history is a default and the release from which on it held. Lists begin with the oldest.
 //
-// Releases are those of kernel.org, where a default changed with a commit that the source names. A distribution's own defaults (sysctl.d of
-// systemd and of the cloud images) are no part of it: --current shows what a host really has.
+// Releases are those of kernel.org, where a default changed with a commit that the source names. A
+// distribution's own defaults (sysctl.d of systemd and of the cloud images) are no part of it:
+// --current shows what a host really has.
 type history struct {
 	Since string `json:"since"`
 	Value string `json:"value"`
@@ -46,8 +49,8 @@ type history struct {
 
 // rule is a verdict under conditions, all of which must hold.
 //
-// Why says what the setting does on the releases that the rule is for, and not what the page believed. Today is a command, a name or a value
-// to type, or "leave it out".
+// Why says what the setting does on the releases that the rule is for, and not what the page
+// believed. Today is a command, a name or a value to type, or "leave it out".
 type rule struct {
 	Since   string   `json:"since,omitempty"`  // first release that it holds for
 	Before  string   `json:"before,omitempty"` // first release that it no longer holds for
@@ -105,8 +108,8 @@ func parseFacts(data []byte) ([]fact, error) {
 	return all, nil
 }
 
-// check refuses what could not be applied, or what nobody could look up: everything that is claimed needs a source, because pages of
-// magic values without one are what this package is against.
+// check refuses what could not be applied, or what nobody could look up: everything that is claimed
+// needs a source, because pages of magic values without one are what this package is against.
 func (f fact) check() error {
 	if len(f.Rules) == 0 && len(f.Defaults) == 0 {
 		return errors.New("says nothing")
@@ -114,7 +117,8 @@ func (f fact) check() error {
 	if len(f.Defaults) > 0 && f.Source == "" {
 		return errors.New("defaults without a source")
 	}
-	// Releases are read here once, so that a rule with one that makes no sense is found by the tests and not by being silent.
+	// Releases are read here once, so that a rule with one that makes no sense is found by the
+	// tests and not by being silent.
 	releases := []string{}
 	for _, h := range f.Defaults {
 		releases = append(releases, h.Since)
@@ -139,14 +143,17 @@ func (f fact) check() error {
 	return nil
 }
 
-// longestName bounds the names that facts are sought for, in bytes. The longest sysctl, with the longest name of an interface in it, has 80;
-// a registry key may have 255 for each of its parts, and those of the facts have 130 in all.
+// longestName bounds the names that facts are sought for, in bytes. The longest sysctl, with the
+// longest name of an interface in it, has 80; a registry key may have 255 for each of its parts,
+// and those of the facts have 130 in all.
 const longestName = 512
 
-// factOf finds what is known of a setting on a system. Some hundred facts are gone through for each setting, which for the longest file
-// that people have is a matter of milliseconds; the first that fits counts, so that particular names stand before patterns.
+// factOf finds what is known of a setting on a system. Some hundred facts are gone through for each
+// setting, which for the longest file that people have is a matter of milliseconds; the first that
+// fits counts, so that particular names stand before patterns.
 //
-// A name that is no setting's may be as long as the text, and a pattern with three stars tries every pair of places in it.
+// A name that is no setting's may be as long as the text, and a pattern with three stars tries
+// every pair of places in it.
 func factOf(o OS, name string) (fact, bool) {
 	if len(name) > longestName {
 		return fact{}, false
@@ -160,8 +167,9 @@ func factOf(o OS, name string) (fact, bool) {
 	return fact{}, false
 }
 
-// globs reports whether s has the form of the pattern, in which * stands for any text, also for none. Patterns are ours and have few
-// stars, so that trying every place for each costs little; the names are other people's and may be long.
+// globs reports whether s has the form of the pattern, in which * stands for any text, also for
+// none. Patterns are ours and have few stars, so that trying every place for each costs little; the
+// names are other people's and may be long.
 func globs(pattern, s string) bool {
 	first, rest, wild := strings.Cut(pattern, "*")
 	if !wild {
@@ -179,8 +187,9 @@ func globs(pattern, s string) bool {
 	return false
 }
 
-// bareNames are the names that stand for one setting wherever they are met, by kind: the last part of the name of every fact
-// without a pattern in it. Keys of the inner map are bare names, values full ones.
+// bareNames are the names that stand for one setting wherever they are met, by kind: the last part
+// of the name of every fact without a pattern in it. Keys of the inner map are bare names, values
+// full ones.
 var bareNames = sync.OnceValue(func() map[string]map[string]string {
 	all := map[string]map[string]string{}
 	for _, f := range facts() {
@@ -202,8 +211,8 @@ var bareNames = sync.OnceValue(func() map[string]map[string]string {
 // plainNames fills the stars of patterns in with the place that a bare name is meant for.
 var plainNames = strings.NewReplacer(`registry:*\`, `registry:HKLM\SYSTEM\CurrentControlSet\Services\Tcpip\Parameters\`, "e1000*", "e1000")
 
-// definition finds a Linux setting in the catalogue of knobs. Names with a variable in place of the interface (ethtool:$IF/ring.rx) are
-// found as well, because the catalogue has a star there.
+// definition finds a Linux setting in the catalogue of knobs. Names with a variable in place of the
+// interface (ethtool:$IF/ring.rx) are found as well, because the catalogue has a star there.
 func definition(name string) (knob.Definition, bool) {
 	if len(name) > longestName {
 		return knob.Definition{}, false

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFoundInTheWild: lines as they stand in scripts, profiles and pages that people pass on, with what an expert says of them. Each
-// was once left out, misread or judged wrongly.
+// TestFoundInTheWild: lines as they stand in scripts, profiles and pages that people pass on, with
+// what an expert says of them. Each was once left out, misread or judged wrongly.
 func TestFoundInTheWild(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		// Forms.
@@ -70,7 +70,8 @@ func TestFoundInTheWild(t *testing.T) {
 	}
 }
 
-// TestTrees: the two systems share the first word vm, and a name of Linux there is not taken for FreeBSD's.
+// TestTrees: the two systems share the first word vm, and a name of Linux there is not taken for
+// FreeBSD's.
 func TestTrees(t *testing.T) {
 	for name, want := range map[string]OS{
 		"vm.stat_interval": Linux, "vm.nr_hugepages": Linux, "vm.watermark_scale_factor": Linux,
@@ -82,7 +83,8 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// TestVariables: a script's own variables have the form of settings and are none; outside of a script the same line could be one.
+// TestVariables: a script's own variables have the form of settings and are none; outside of a
+// script the same line could be one.
 func TestVariables(t *testing.T) {
 	a, err := Parse([]byte("#!/bin/bash\nIF=${1:-eth0}\nexport CPUS=ff\nethtool -K $IF tso off\n"))
 	if err != nil || len(a.Settings) != 1 || len(a.Unread) != 0 {
@@ -90,8 +92,9 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// TestRepeated: of two lines for one setting the last counts, and the first says so. The verdict stays what it is, and the same value
-// twice, another interface, or any interface is nothing to tell.
+// TestRepeated: of two lines for one setting the last counts, and the first says so. The verdict
+// stays what it is, and the same value twice, another interface, or any interface is nothing to
+// tell.
 func TestRepeated(t *testing.T) {
 	got := judged(t, Target{}, "net.ipv4.tcp_sack = 0\nnet.ipv4.tcp_sack=1\nnet.ipv4.tcp_dsack=0\nnet.ipv4.tcp_dsack=0\nMTU=9000\nMTU=1500\n")
 	if want := "Line 2 sets it to 1, and the last one counts."; got[0].Verdict != Harmful || !strings.HasSuffix(got[0].Why, want) {
@@ -104,7 +107,8 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestCommentedContinuation: a backslash at the end of a comment hides no setting below it; behind a prompt it goes on.
+// TestCommentedContinuation: a backslash at the end of a comment hides no setting below it; behind
+// a prompt it goes on.
 func TestCommentedContinuation(t *testing.T) {
 	for text, want := range map[string]string{
 		"# see C:\\\nnet.ipv4.tcp_sack = 0\n":             "net.ipv4.tcp_sack = 0: harmful",
@@ -118,8 +122,8 @@ func TestCommentedContinuation(t *testing.T) {
 	}
 }
 
-// TestLongName: a name as long as a text may be is judged as quickly as any other line; patterns with several stars would try every pair
-// of places in it, and not be done in a day.
+// TestLongName: a name as long as a text may be is judged as quickly as any other line; patterns
+// with several stars would try every pair of places in it, and not be done in a day.
 func TestLongName(t *testing.T) {
 	text := "net.ipv4" + strings.Repeat(".conf.", MaxBytes/6-10) + "=1"
 	if got := judged(t, Target{}, text); len(got) != 1 || got[0].Verdict != Unknown {

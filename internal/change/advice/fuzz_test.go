@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzParse: whatever a text holds, every setting stands on a line of it, has a name and a verdict, and is UTF-8; and the same text
-// gives the same settings again.
+// FuzzParse: whatever a text holds, every setting stands on a line of it, has a name and a verdict,
+// and is UTF-8; and the same text gives the same settings again.
 func FuzzParse(f *testing.F) {
 	text, err := os.ReadFile("testdata/writeups.txt")
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// Target is what advice is judged for. The zero value judges each setting for the newest release of the system that it belongs to.
+// Target is what advice is judged for. The zero value judges each setting for the newest release of
+// the system that it belongs to.
 type Target struct {
 	OS      OS                                // empty: each setting for the system it belongs to
 	Release map[OS]Release                    // by system; the newest where there is none
@@ -23,7 +24,8 @@ func FromBackend(ctx context.Context, b knob.Backend) func(knob.ID) (knob.Value,
 	return func(id knob.ID) (knob.Value, error) { return b.Read(ctx, id) }
 }
 
-// Judge gives a judgement for every setting of the advice, in its order, and one of Unknown for every line that was not understood.
+// Judge gives a judgement for every setting of the advice, in its order, and one of Unknown for
+// every line that was not understood.
 func (t Target) Judge(a Advice) []Judgement {
 	usual := t.OS
 	if usual == "" {
@@ -41,9 +43,10 @@ func (t Target) Judge(a Advice) []Judgement {
 	return all
 }
 
-// tellRepeated adds to a setting that a later line sets otherwise where that is. sysctl(8), the shell and regedit all work from top to
-// bottom, so that the last one counts; files that have grown over years have both, and their readers find the first. It stays a
-// sentence and changes no verdict, because a page may list one value for each kind of host.
+// tellRepeated adds to a setting that a later line sets otherwise where that is. sysctl(8), the
+// shell and regedit all work from top to bottom, so that the last one counts; files that have grown
+// over years have both, and their readers find the first. It stays a sentence and changes no
+// verdict, because a page may list one value for each kind of host.
 func tellRepeated(all []Judgement) {
 	last := map[string]Judgement{}
 	for i := len(all) - 1; i >= 0; i-- {
@@ -60,8 +63,8 @@ func tellRepeated(all []Judgement) {
 	}
 }
 
-// usualOS is the system that most settings of a text belong to, Linux when none is more frequent. Lines that any system could have,
-// like ifconfig, are then taken for its.
+// usualOS is the system that most settings of a text belong to, Linux when none is more frequent.
+// Lines that any system could have, like ifconfig, are then taken for its.
 func (a Advice) usualOS() OS {
 	count := map[OS]int{}
 	for _, s := range a.Settings {
@@ -76,9 +79,11 @@ func (a Advice) usualOS() OS {
 	return best
 }
 
-// judge decides about one setting. A list of values for several cards is judged value by value, and the worst counts.
+// judge decides about one setting. A list of values for several cards is judged value by value, and
+// the worst counts.
 func (t Target) judge(s Setting, usual OS) Judgement {
-	// A system that was asked for counts for every line; else a line counts for the system that its name or command belongs to.
+	// A system that was asked for counts for every line; else a line counts for the system that its
+	// name or command belongs to.
 	o := t.OS
 	switch {
 	case o == "" && s.OS != "":
@@ -87,14 +92,16 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 		o = usual
 	}
 	j := Judgement{Setting: s, For: o}
-	// Only an asked-for system can be another one here: whoever gives --os linux to a .reg file wants to know what to do instead.
+	// Only an asked-for system can be another one here: whoever gives --os linux to a .reg file
+	// wants to know what to do instead.
 	if s.OS != "" && !o.covers(s.OS) {
 		j.Verdict, j.Source = Ignored, "the names of the settings of both systems"
 		j.Why = fmt.Sprintf("A setting of %s; %s has none of that name.", s.OS.name(), o.name())
 		j.Today = elsewhere(s, o)
 		return j
 	}
-	// TuneD writes =>2048 for "at least so much" (tuned.conf(5)): such a line raises a value and never lowers it.
+	// TuneD writes =>2048 for "at least so much" (tuned.conf(5)): such a line raises a value and
+	// never lowers it.
 	bare, atLeast := strings.CutPrefix(s.Value, ">")
 	values := []string{strings.TrimSpace(bare)}
 	kind, _, _ := strings.Cut(s.Knob, ":")
@@ -105,7 +112,8 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 	}
 	worst := t.value(j, values[0])
 	for _, v := range values[1:] {
-		// In a list for several cards the default stands for "not this one", and says nothing about the others.
+		// In a list for several cards the default stands for "not this one", and says nothing about
+		// the others.
 		if one := t.value(j, v); worst.Verdict == NowDefault || one.Verdict != NowDefault && one.Verdict.Rank() > worst.Verdict.Rank() {
 			worst = one
 		}
@@ -117,7 +125,8 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 	}
 	j.Value = s.Value
 	if id, err := knob.ParseID(s.Knob); err == nil && t.Present != nil && o == Linux {
-		// A knob that this host has not, or does not show to this user, has no present value to tell.
+		// A knob that this host has not, or does not show to this user, has no present value to
+		// tell.
 		j.Current, _ = t.Present(id)
 	}
 	return j
@@ -125,8 +134,9 @@ func (t Target) judge(s Setting, usual OS) Judgement {
 
 // value applies facts and catalogue to one value.
 func (t Target) value(j Judgement, value string) Judgement {
-	// The order is that of certainty. Whether a setting exists does not depend on its value; a value out of range is refused whatever it
-	// was for; only then can a value be good or bad, the default or less; and what is left is in the catalogue, or unknown.
+	// The order is that of certainty. Whether a setting exists does not depend on its value; a
+	// value out of range is refused whatever it was for; only then can a value be good or bad, the
+	// default or less; and what is left is in the catalogue, or unknown.
 	release := t.Release[j.For]
 	f, known := factOf(j.For, j.Knob)
 	j.Value = value
@@ -139,9 +149,11 @@ func (t Target) value(j Judgement, value string) Judgement {
 	if j.For == Linux {
 		d, listed = definition(j.Knob)
 	}
-	// The disciplines of the catalogue are those that can be set without parameters; the kernel has many more.
+	// The disciplines of the catalogue are those that can be set without parameters; the kernel has
+	// many more.
 	if kind, _, _ := strings.Cut(j.Knob, ":"); listed && kind != knob.KindQdisc {
-		// A sysctl or a card answers EINVAL, and the old value stays: the advice has no effect, and nothing breaks.
+		// A sysctl or a card answers EINVAL, and the old value stays: the advice has no effect, and
+		// nothing breaks.
 		var refused *knob.RangeError
 		if _, err := d.Normalize(knob.Value(value)); errors.As(err, &refused) {
 			j.Verdict, j.Source = Ignored, d.Source
@@ -165,11 +177,13 @@ func (t Target) value(j Judgement, value string) Judgement {
 	}
 	switch {
 	case listed:
-		// Existing is not helping: the catalogue's symptom says when to touch it, which old pages leave out.
+		// Existing is not helping: the catalogue's symptom says when to touch it, which old pages
+		// leave out.
 		j.Verdict, j.Source, j.Default = StillRight, d.Source, d.Default
 		j.Why = "Exists and has its effect; worth it only with its symptom: " + lowerFirst(d.Symptom)
 		j.Today = "linerate knobs " + strings.TrimPrefix(j.Knob, "sysctl:")
-	// A fact with defaults and no rule that fits: the setting lives, its default is another, and nothing more is known.
+	// A fact with defaults and no rule that fits: the setting lives, its default is another, and
+	// nothing more is known.
 	case known && f.Source != "":
 		j.Verdict, j.Source = StillRight, f.Source
 		j.Why = "Exists, and the value differs from the default of this release."
@@ -184,19 +198,22 @@ func (t Target) value(j Judgement, value string) Judgement {
 	return j
 }
 
-// beside reports whether a sysctl of Linux belongs to another part of the system, as half of every sysctl.conf does.
+// beside reports whether a sysctl of Linux belongs to another part of the system, as half of every
+// sysctl.conf does.
 func beside(name string) bool {
 	return strings.HasPrefix(name, "sysctl:kernel.") || strings.HasPrefix(name, "sysctl:fs.") || strings.HasPrefix(name, "sysctl:vm.")
 }
 
-// by fills in what a rule says. The default stays unknown: a rule speaks of the value that was advised.
+// by fills in what a rule says. The default stays unknown: a rule speaks of the value that was
+// advised.
 func (j Judgement) by(r rule) Judgement {
 	j.Verdict, j.Why, j.Today, j.Source, j.Since = r.Verdict, r.Why, r.Today, r.Source, r.Since
 	return j
 }
 
-// rule finds the first rule of a class that fits. Classes exist because facts are written by people from top to bottom (removed, then
-// values, then the rest), while judging has to put the range and the default between them.
+// rule finds the first rule of a class that fits. Classes exist because facts are written by people
+// from top to bottom (removed, then values, then the rest), while judging has to put the range and
+// the default between them.
 func (f fact) rule(release Release, value string, o OS, class func(rule) bool) (rule, bool) {
 	for _, r := range f.Rules {
 		if class(r) && r.fits(f.Field, release, value, o) {
@@ -206,9 +223,11 @@ func (f fact) rule(release Release, value string, o OS, class func(rule) bool) (
 	return rule{}, false
 }
 
-// fits reports whether all conditions of a rule hold. Since is the first release that it holds for, Before the first that it does not.
+// fits reports whether all conditions of a rule hold. Since is the first release that it holds for,
+// Before the first that it does not.
 func (r rule) fits(field int, release Release, value string, o OS) bool {
-	// A rule whose release cannot be read for this system fits nothing; the check of the facts makes sure that there is none.
+	// A rule whose release cannot be read for this system fits nothing; the check of the facts
+	// makes sure that there is none.
 	if since, err := ParseRelease(o, r.Since); r.Since != "" && (err != nil || release.before(since)) {
 		return false
 	}
@@ -221,13 +240,15 @@ func (r rule) fits(field int, release Release, value string, o OS) bool {
 	if r.Below == nil && r.Above == nil {
 		return true
 	}
-	// A value that is no number is neither below nor above anything, and a later rule or nobody judges it.
+	// A value that is no number is neither below nor above anything, and a later rule or nobody
+	// judges it.
 	n, ok := numberAt(value, field)
 	return ok && (r.Below == nil || n < *r.Below) && (r.Above == nil || n > *r.Above)
 }
 
-// numberAt reads one of several numbers, decimal, octal (0…) or hexadecimal (0x…) as the kernel's own reader does (lib/kstrtox.c, base 0).
-// It is false for what is no number and for a place behind the last one.
+// numberAt reads one of several numbers, decimal, octal (0…) or hexadecimal (0x…) as the kernel's
+// own reader does (lib/kstrtox.c, base 0). It is false for what is no number and for a place behind
+// the last one.
 func numberAt(value string, field int) (int64, bool) {
 	fields := strings.Fields(value)
 	if field < 0 || field >= len(fields) {
@@ -237,10 +258,12 @@ func numberAt(value string, field int) (int64, bool) {
 	return n, err == nil
 }
 
-// againstDefault compares with the default of the release: the same is NowDefault, and less is Harmful where the fact says why.
+// againstDefault compares with the default of the release: the same is NowDefault, and less is
+// Harmful where the fact says why.
 func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (Judgement, bool) {
-	// Two sources: the catalogue has the default of the kernel that it was read on, the facts have the history. Where both speak the history
-	// counts, because it knows the release that is judged for.
+	// Two sources: the catalogue has the default of the kernel that it was read on, the facts have
+	// the history. Where both speak the history counts, because it knows the release that is judged
+	// for.
 	was, since, source, read := d.Default, "", d.Source, ""
 	if was != "" && d.DefaultOn != "" {
 		read = " (read on " + d.DefaultOn + ")"
@@ -259,7 +282,8 @@ func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (J
 		return j, false
 	}
 	j.Default = was
-	// The catalogue knows which spellings are the same value: 4096 and 0x1000, f and 0000000f, on and yes.
+	// The catalogue knows which spellings are the same value: 4096 and 0x1000, f and 0000000f, on
+	// and yes.
 	same := strings.EqualFold(was, j.Value)
 	if d.Pattern != "" {
 		same = d.Equal(knob.Value(was), knob.Value(j.Value))
@@ -274,11 +298,13 @@ func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (J
 		j.Today = "leave it out"
 		return j, true
 	}
-	// Old advice was written to raise something. Where the default has overtaken it, following it lowers.
+	// Old advice was written to raise something. Where the default has overtaken it, following it
+	// lowers.
 	mine, ok := numberAt(j.Value, f.Field)
 	theirs, known := numberAt(was, f.Field)
 	if ok && known && f.Lower != "" && mine <= theirs {
-		// The number that counts is the default and the others are not: what is left to say is in the rules.
+		// The number that counts is the default and the others are not: what is left to say is in
+		// the rules.
 		if mine == theirs {
 			return j, false
 		}
@@ -293,7 +319,8 @@ func (j Judgement) againstDefault(f fact, d knob.Definition, release Release) (J
 	return j, false
 }
 
-// lowerFirst continues a sentence behind a colon. Names in capitals (TCP, RDMA) stay as they are, and so does a sentence of one letter.
+// lowerFirst continues a sentence behind a colon. Names in capitals (TCP, RDMA) stay as they are,
+// and so does a sentence of one letter.
 func lowerFirst(s string) string {
 	if len(s) < 2 || s[0] < 'A' || s[0] > 'Z' || s[1] < 'a' || s[1] > 'z' {
 		return s

@@ -6,7 +6,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// OS is an operating system that advice can be for. The zero value stands for advice that means the same on several of them.
+// OS is an operating system that advice can be for. The zero value stands for advice that means the
+// same on several of them.
 type OS string
 
 // The systems. Their words are those of GOOS.
@@ -38,8 +39,8 @@ func (o OS) name() string {
 	return "any system"
 }
 
-// covers reports whether advice for other is advice for o as well. Solaris and illumos share their names of settings, since
-// illumos grew out of OpenSolaris.
+// covers reports whether advice for other is advice for o as well. Solaris and illumos share their
+// names of settings, since illumos grew out of OpenSolaris.
 func (o OS) covers(other OS) bool {
 	return o == other || other == "" || o.family() == other.family()
 }
@@ -52,7 +53,8 @@ func (o OS) family() OS {
 	return o
 }
 
-// Setting is one setting that a text asks for, before anybody has judged it. A line may have several, and several lines may set the same.
+// Setting is one setting that a text asks for, before anybody has judged it. A line may have
+// several, and several lines may set the same.
 type Setting struct {
 	Line  int    // first line in the text, counted from 1
 	Text  string // the line as it stands there, without blanks around; a very long one is cut
@@ -61,15 +63,16 @@ type Setting struct {
 	Value string // as written, without quotes; several numbers are parted by one blank
 }
 
-// Advice is a text, read. Unread lines are kept apart from settings because nothing can be looked up for them, and kept at all because who
-// checks a file wants to know what was not checked.
+// Advice is a text, read. Unread lines are kept apart from settings because nothing can be looked
+// up for them, and kept at all because who checks a file wants to know what was not checked.
 type Advice struct {
 	Settings []Setting // in the order of the text
 	Unread   []Setting // lines that look like settings and are of no form that is known; Knob and Value are empty
 	Lines    int       // all lines of the text
 }
 
-// Verdict is what has become of a piece of advice. Its words are part of the check-advice document and of --fail-on.
+// Verdict is what has become of a piece of advice. Its words are part of the check-advice document
+// and of --fail-on.
 type Verdict string
 
 // The verdicts.
@@ -82,22 +85,26 @@ const (
 	Unknown    Verdict = "unknown"     // not judged
 )
 
-// Verdicts lists all, from the one that asks for least to the one that asks for most, with Unknown, which asks for nothing, first.
+// Verdicts lists all, from the one that asks for least to the one that asks for most, with Unknown,
+// which asks for nothing, first.
 func Verdicts() []Verdict {
 	return []Verdict{Unknown, StillRight, NowDefault, Ignored, Removed, Harmful}
 }
 
-// Rank orders verdicts by how much they ask of the reader: 0 for Unknown, more for worse; −1 for what is no verdict.
+// Rank orders verdicts by how much they ask of the reader: 0 for Unknown, more for worse; −1 for
+// what is no verdict.
 func (v Verdict) Rank() int { return slices.Index(Verdicts(), v) }
 
 // Judgement is one setting with what is known about it today.
 type Judgement struct {
 	Setting
-	For     OS         // the system that it was judged for
-	Verdict Verdict    // never empty
-	Why     string     // one or two sentences
-	Since   string     // release from which on this verdict holds; empty: always, or not known
-	Today   string     // the command, the value or the knob that has the wanted effect now; empty: nothing to do instead
+	For     OS      // the system that it was judged for
+	Verdict Verdict // never empty
+	Why     string  // one or two sentences
+	Since   string  // release from which on this verdict holds; empty: always, or not known
+	// the command, the value or the knob that has the wanted effect now; empty: nothing to do
+	// instead
+	Today   string
 	Source  string     // where that is known from; empty only for Unknown
 	Default string     // default on the target; empty: not known, or different from host to host
 	Current knob.Value // present value on this host; empty: not asked, or not readable

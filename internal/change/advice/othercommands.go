@@ -2,10 +2,11 @@ package advice
 
 import "strings"
 
-// ndd reads `ndd -set /dev/tcp PARAMETER VALUE` of Solaris; -get sets nothing. HP-UX has a program of the same name and form, with
-// other parameters; those that have no fact here stay unknown.
+// ndd reads `ndd -set /dev/tcp PARAMETER VALUE` of Solaris; -get sets nothing. HP-UX has a program
+// of the same name and form, with other parameters; those that have no fact here stay unknown.
 func (r *reader) ndd(c, _ command) bool {
-	// The driver is part of the name: tcp_max_buf of /dev/tcp and of another module are two parameters.
+	// The driver is part of the name: tcp_max_buf of /dev/tcp and of another module are two
+	// parameters.
 	w := c.words
 	if len(w) >= 5 && w[1] == "-set" {
 		r.add(Solaris, "ndd:"+strings.TrimPrefix(w[2], "/dev/")+"/"+w[3], w[4])
@@ -13,12 +14,14 @@ func (r *reader) ndd(c, _ command) bool {
 	return true
 }
 
-// ipadm reads `ipadm set-prop -p NAME=VALUE PROTOCOL` and `ipadm set-ifprop -p mtu=… -m ipv4 INTERFACE`.
+// ipadm reads `ipadm set-prop -p NAME=VALUE PROTOCOL` and `ipadm set-ifprop -p mtu=… -m ipv4
+// INTERFACE`.
 func (r *reader) ipadm(c, _ command) bool {
 	if len(c.words) < 2 {
 		return true
 	}
-	// The last word is the protocol or the interface that the property belongs to; -t (until reboot) makes no other setting of it.
+	// The last word is the protocol or the interface that the property belongs to; -t (until
+	// reboot) makes no other setting of it.
 	last := c.words[len(c.words)-1]
 	switch c.words[1] {
 	case "set-prop":
@@ -29,8 +32,9 @@ func (r *reader) ipadm(c, _ command) bool {
 	return true
 }
 
-// dladm reads `dladm set-linkprop -p NAME=VALUE LINK`. It is for links what ipadm is for protocols: the MTU and the flow control of a card
-// have been there since Solaris 11 and OpenSolaris 2009 (dladm(8)).
+// dladm reads `dladm set-linkprop -p NAME=VALUE LINK`. It is for links what ipadm is for protocols:
+// the MTU and the flow control of a card have been there since Solaris 11 and OpenSolaris 2009
+// (dladm(8)).
 func (r *reader) dladm(c, _ command) bool {
 	if len(c.words) > 2 && c.words[1] == "set-linkprop" {
 		last := c.words[len(c.words)-1]
@@ -39,8 +43,8 @@ func (r *reader) dladm(c, _ command) bool {
 	return true
 }
 
-// properties gives the NAME=VALUE of every -p. A list behind one -p (a=1,b=2) is one property with a comma in its value to us: values of
-// some properties hold commas themselves.
+// properties gives the NAME=VALUE of every -p. A list behind one -p (a=1,b=2) is one property with
+// a comma in its value to us: values of some properties hold commas themselves.
 func (r *reader) properties(c command, f func(name, value string)) {
 	for i, w := range c.words {
 		if (w == "-p" || w == "--prop") && i+1 < len(c.words) {
@@ -51,8 +55,8 @@ func (r *reader) properties(c command, f func(name, value string)) {
 	}
 }
 
-// netsh reads `netsh interface tcp set CONTEXT NAME=VALUE …` and its abbreviations, heuristics without a name, and the MTU of
-// `netsh interface ipv4 set subinterface`.
+// netsh reads `netsh interface tcp set CONTEXT NAME=VALUE …` and its abbreviations, heuristics
+// without a name, and the MTU of `netsh interface ipv4 set subinterface`.
 func (r *reader) netsh(c, _ command) bool {
 	var words []string
 	for _, w := range c.words[1:] {
@@ -61,8 +65,8 @@ func (r *reader) netsh(c, _ command) bool {
 	if len(words) < 4 || !strings.HasPrefix("interface", words[0]) || words[2] != "set" {
 		return true
 	}
-	// "int tcp", "interface ip" and "int ipv4" are what people type. store= says whether it lasts and template= for which kind of network:
-	// neither changes what is set.
+	// "int tcp", "interface ip" and "int ipv4" are what people type. store= says whether it lasts
+	// and template= for which kind of network: neither changes what is set.
 	context := words[1]
 	if context == "ipv4" {
 		context = "ip"
@@ -83,8 +87,8 @@ func (r *reader) netsh(c, _ command) bool {
 	return true
 }
 
-// dynamicPorts reads the range of ports of outgoing connections, where the first and the number of them are one setting: each alone is
-// refused, and says nothing without the other.
+// dynamicPorts reads the range of ports of outgoing connections, where the first and the number of
+// them are one setting: each alone is refused, and says nothing without the other.
 func (r *reader) dynamicPorts(context string, words []string) {
 	var start, count string
 	for _, w := range words {
@@ -107,8 +111,9 @@ func (r *reader) reg(c, _ command) bool {
 	if len(w) < 3 || !strings.EqualFold(w[1], "add") {
 		return true
 	}
-	// The type is not looked at: a number is a number in REG_SZ too, which is how people set it by mistake, and what the name stands for
-	// decides. Options come in any order and in either case; a value without data is set to nothing and says nothing.
+	// The type is not looked at: a number is a number in REG_SZ too, which is how people set it by
+	// mistake, and what the name stands for decides. Options come in any order and in either case;
+	// a value without data is set to nothing and says nothing.
 	name, data := "", ""
 	for i := 3; i+1 < len(w); i++ {
 		switch strings.ToLower(w[i]) {

@@ -22,7 +22,8 @@ func Parse(data []byte) (Advice, error) {
 	return r.advice, nil
 }
 
-// reader goes through a text from top to bottom. What it remembers between lines is the key of a registry file.
+// reader goes through a text from top to bottom. What it remembers between lines is the key of a
+// registry file.
 type reader struct {
 	advice Advice
 	script bool   // the text begins with #!, so that # always begins a comment
@@ -31,8 +32,8 @@ type reader struct {
 	shown  string // the line as settings carry it
 }
 
-// shortened cuts a line to what a reader needs to find it again. Every setting of a line carries it, so that a file of one line with
-// a hundred thousand settings would otherwise take gigabytes.
+// shortened cuts a line to what a reader needs to find it again. Every setting of a line carries
+// it, so that a file of one line with a hundred thousand settings would otherwise take gigabytes.
 func shortened(text string) string {
 	const longest = 400
 	if len(text) <= longest {
@@ -41,8 +42,8 @@ func shortened(text string) string {
 	return strings.ToValidUTF8(text[:longest], "") + "…"
 }
 
-// add records a setting of the present line. Names that package knob can parse get its spelling, so that facts, catalogue and present
-// value are found under one name, whatever the text called it.
+// add records a setting of the present line. Names that package knob can parse get its spelling, so
+// that facts, catalogue and present value are found under one name, whatever the text called it.
 func (r *reader) add(o OS, name, value string) {
 	if id, err := knob.ParseID(name); err == nil {
 		name = string(id)
@@ -52,8 +53,8 @@ func (r *reader) add(o OS, name, value string) {
 	})
 }
 
-// read takes one logical line. The forms are tried from the most particular to the most general; each says whether the line is of
-// its form, also when it sets nothing.
+// read takes one logical line. The forms are tried from the most particular to the most general;
+// each says whether the line is of its form, also when it sets nothing.
 func (r *reader) read(l line) {
 	r.line, r.shown = l, shortened(l.text)
 	if l.text == "" || r.registry(l.text) {
@@ -73,15 +74,18 @@ func (r *reader) read(l line) {
 			return
 		}
 	}
-	// A script's own variables have the form of a setting: IF=eth0 at the head of half of all tuning scripts.
+	// A script's own variables have the form of a setting: IF=eth0 at the head of half of all
+	// tuning scripts.
 	if looksLikeSetting.MatchString(r.line.text) && !(r.script && shellVariable.MatchString(r.line.text)) {
 		r.unread()
 	}
 }
 
-// commands hands the commands of a line to who understands them, and says whether one was understood.
+// commands hands the commands of a line to who understands them, and says whether one was
+// understood.
 func (r *reader) commands(commands []command) bool {
-	// All of them are asked, also behind one that was understood: modprobe e1000 && ethtool -G eth0 rx 4096.
+	// All of them are asked, also behind one that was understood: modprobe e1000 && ethtool -G eth0
+	// rx 4096.
 	known := false
 	for i, c := range commands {
 		var from command
@@ -93,7 +97,8 @@ func (r *reader) commands(commands []command) bool {
 	return known
 }
 
-// unread records the present line as one that sets something nobody here can judge. Several such commands of one line are one.
+// unread records the present line as one that sets something nobody here can judge. Several such
+// commands of one line are one.
 func (r *reader) unread() {
 	if n := len(r.advice.Unread); n > 0 && r.advice.Unread[n-1].Line == r.line.number {
 		return
@@ -101,20 +106,23 @@ func (r *reader) unread() {
 	r.advice.Unread = append(r.advice.Unread, Setting{Line: r.line.number, Text: r.shown})
 }
 
-// shellVariable is an assignment of the shell, which stands no blanks around the sign and no dots in the name.
+// shellVariable is an assignment of the shell, which stands no blanks around the sign and no dots
+// in the name.
 var shellVariable = regexp.MustCompile(`^(?:export |local |readonly )?[A-Za-z_]\w*=`)
 
-// looksLikeSetting tells an assignment that nobody understood from a sentence: one word, an equals sign, and something behind it.
+// looksLikeSetting tells an assignment that nobody understood from a sentence: one word, an equals
+// sign, and something behind it.
 var looksLikeSetting = regexp.MustCompile(`^[\w./:*-]+\s*=\s*\S`)
 
-// prompt is what a shell writes in front of a command, in texts that were copied from a terminal: "# ", "Solaris# ", "root@host:~# ",
-// "[root@host ~]# ", "$", "C:\>", "PS C:\> ".
+// prompt is what a shell writes in front of a command, in texts that were copied from a terminal:
+// "# ", "Solaris# ", "root@host:~# ", "[root@host ~]# ", "$", "C:\>", "PS C:\> ".
 var prompt = regexp.MustCompile(`^(?:PS )?(?:\[[^\]]*\]|[\w.@~:/\\-]*)\s?[#$%>]\s*`)
 
 // uncommented gives the commands of a line, or says that the line is a comment.
 //
-// "# sysctl -w …" is a comment in a script and a prompt in a transcript. In a text that begins with #! it is a comment; elsewhere it
-// is a prompt when a command that we know follows, because that is how instructions are written down.
+// "# sysctl -w …" is a comment in a script and a prompt in a transcript. In a text that begins with
+// #! it is a comment; elsewhere it is a prompt when a command that we know follows, because that is
+// how instructions are written down.
 func (r *reader) uncommented(text string) ([]command, bool) {
 	if p := prompt.FindString(text); p != "" && !r.script {
 		rest := splitCommands(text[len(p):])

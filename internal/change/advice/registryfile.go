@@ -6,17 +6,20 @@ import (
 	"strings"
 )
 
-// registryKey and registryValue are the two kinds of lines of a file that regedit writes.
-// Source: "How to add, modify, or delete registry subkeys and values by using a .reg file", learn.microsoft.com.
+// registryKey and registryValue are the two kinds of lines of a file that regedit writes. Source:
+// "How to add, modify, or delete registry subkeys and values by using a .reg file",
+// learn.microsoft.com.
 var (
 	registryKey   = regexp.MustCompile(`^\[-?(HK[A-Z_]+(?:\\[^\]]*)?)\]$`)
 	registryValue = regexp.MustCompile(`^(?:"((?:[^"\\]|\\.)*)"|@)\s*=\s*(.*)$`)
 )
 
-// registry reads a line of a .reg file. Values count only below a key, so that no other form is taken for one.
+// registry reads a line of a .reg file. Values count only below a key, so that no other form is
+// taken for one.
 //
-// The head ("Windows Registry Editor Version 5.00", "REGEDIT4") is not asked for: fragments are passed on without it. The bracket of an
-// ini file ([Unit], [main]) is no key, because keys begin with the name of a hive.
+// The head ("Windows Registry Editor Version 5.00", "REGEDIT4") is not asked for: fragments are
+// passed on without it. The bracket of an ini file ([Unit], [main]) is no key, because keys begin
+// with the name of a hive.
 func (r *reader) registry(text string) bool {
 	if m := registryKey.FindStringSubmatch(text); m != nil {
 		r.key = shortHive(m[1])
@@ -38,10 +41,11 @@ func (r *reader) registry(text string) bool {
 	return true
 }
 
-// registryNumber gives a dword in decimal digits and leaves other types as they are. A value of "-" is a deletion.
+// registryNumber gives a dword in decimal digits and leaves other types as they are. A value of "-"
+// is a deletion.
 //
-// A dword is 32 bits, in hexadecimal digits without a prefix; leading zeros are usual and may be missing. Others (qword, hex lists) are
-// of no setting that is known here.
+// A dword is 32 bits, in hexadecimal digits without a prefix; leading zeros are usual and may be
+// missing. Others (qword, hex lists) are of no setting that is known here.
 func registryNumber(s string) string {
 	s = strings.TrimSpace(s)
 	digits, ok := strings.CutPrefix(strings.ToLower(s), "dword:")
@@ -55,7 +59,8 @@ func registryNumber(s string) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// shortHive abbreviates the names of the hives as reg.exe does, so that a .reg file, reg add and PowerShell give one name to one value.
+// shortHive abbreviates the names of the hives as reg.exe does, so that a .reg file, reg add and
+// PowerShell give one name to one value.
 func shortHive(key string) string {
 	for long, short := range map[string]string{"HKEY_LOCAL_MACHINE": "HKLM", "HKEY_CURRENT_USER": "HKCU", "HKEY_USERS": "HKU"} {
 		if rest, ok := strings.CutPrefix(key, long); ok {

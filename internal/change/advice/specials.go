@@ -12,9 +12,10 @@ var specials = map[string]func(value string) (rule, bool){
 	"sysctl:net.ipv4.tcp_wmem": func(value string) (rule, bool) { return tcpBuffer(value, "send", 16<<10) },
 }
 
-// tcpBuffer judges the first two numbers of tcp_rmem and tcp_wmem, which pages copy from the third or leave at the sizes of the 1990s.
-// What they do with the third is the facts' to say. The size to start with has grown over the releases: smallest, in bytes, is under
-// all of its defaults (87380 of Linux 2.4 for receiving, 16384 for sending).
+// tcpBuffer judges the first two numbers of tcp_rmem and tcp_wmem, which pages copy from the third
+// or leave at the sizes of the 1990s. What they do with the third is the facts' to say. The size to
+// start with has grown over the releases: smallest, in bytes, is under all of its defaults (87380
+// of Linux 2.4 for receiving, 16384 for sending).
 func tcpBuffer(value, direction string, smallest int64) (rule, bool) {
 	least, ok := numberAt(value, 0)
 	start, ok2 := numberAt(value, 1)
@@ -31,7 +32,8 @@ func tcpBuffer(value, direction string, smallest int64) (rule, bool) {
 		r.Why = fmt.Sprintf("The first number is what every connection may keep while memory is short: %s for each, so that a thousand idle ones can hold %s.",
 			mebibytes(least), mebibytes(1000*min(least, 1<<40)))
 	case start < smallest:
-		// The window that is offered is the part of the buffer that the kernel takes for payload, half of it until it has measured more.
+		// The window that is offered is the part of the buffer that the kernel takes for payload,
+		// half of it until it has measured more.
 		of := ""
 		if direction == "receive" {
 			of = ", and about half of it is the first window"
@@ -55,11 +57,13 @@ func mebibytes(bytes int64) string {
 // pageBytes is the size of a page on nearly every machine that tuning advice is written for.
 const pageBytes = 4096
 
-// tcpMemory judges tcp_mem, which counts pages of the whole host and is taken for bytes of one connection again and again.
+// tcpMemory judges tcp_mem, which counts pages of the whole host and is taken for bytes of one
+// connection again and again.
 //
-// The kernel sets the middle one to a sixteenth of the memory that can hold buffers and the last one to 3/32 of it (tcp_init_mem in
-// net/ipv4/tcp.c; 575796 pages on a host of 23.5 GiB with Linux 6.18), which tells from what size of host on given numbers are lower than
-// what it would have chosen.
+// The kernel sets the middle one to a sixteenth of the memory that can hold buffers and the last
+// one to 3/32 of it (tcp_init_mem in net/ipv4/tcp.c; 575796 pages on a host of 23.5 GiB with Linux
+// 6.18), which tells from what size of host on given numbers are lower than what it would have
+// chosen.
 func tcpMemory(value string) (rule, bool) {
 	low, ok := numberAt(value, 0)
 	pressure, ok2 := numberAt(value, 1)
@@ -68,11 +72,13 @@ func tcpMemory(value string) (rule, bool) {
 		return rule{}, false
 	}
 	const source = "Documentation/networking/ip-sysctl.rst (tcp_mem, in pages); net/ipv4/tcp.c (tcp_init_mem)"
-	// The order is that of plainness: numbers that are surely bytes, numbers too large for any host, and the rest.
+	// The order is that of plainness: numbers that are surely bytes, numbers too large for any
+	// host, and the rest.
 	host := pressure * 16 * pageBytes >> 30 // GiB of memory at which the kernel would choose the same
 	r := rule{Verdict: Harmful, Source: source, Today: "leave it out"}
 	switch {
-	// 87380 and 16384 are the second numbers of tcp_rmem and tcp_wmem in tcp(7), and of nothing else.
+	// 87380 and 16384 are the second numbers of tcp_rmem and tcp_wmem in tcp(7), and of nothing
+	// else.
 	case strings.Contains(value, "87380") || strings.Contains(value, "16384 ") && low == pageBytes:
 		r.Why = fmt.Sprintf("The numbers are those of tcp_rmem or tcp_wmem, in bytes. Here they count pages of the whole host: "+
 			"TCP is under memory pressure from %d MiB on.", pressure*pageBytes>>20)
@@ -87,8 +93,8 @@ func tcpMemory(value string) (rule, bool) {
 	return r, true
 }
 
-// elsewhere names the counterpart of a setting on another system, where there is one that does the same. A pair of settings that merely
-// sound alike would be the next wrong page, and is left out.
+// elsewhere names the counterpart of a setting on another system, where there is one that does the
+// same. A pair of settings that merely sound alike would be the next wrong page, and is left out.
 func elsewhere(s Setting, o OS) string {
 	bare := s.Knob[strings.LastIndexAny(s.Knob, `/\:.`)+1:]
 	return counterparts[strings.ToLower(bare)][o.family()]
@@ -113,8 +119,9 @@ var (
 	}
 )
 
-// counterparts maps the last part of a name, in small letters, to what has its effect elsewhere. Only buffers and window scaling have one on
-// every system; timers and queues differ too much in what they mean.
+// counterparts maps the last part of a name, in small letters, to what has its effect elsewhere.
+// Only buffers and window scaling have one on every system; timers and queues differ too much in
+// what they mean.
 var counterparts = map[string]map[OS]string{
 	"tcp_rmem": receive, "recvspace": receive, "tcp_recv_hiwat": receive, "recv_buf": receive, "tcpwindowsize": receive, "recvbuf_max": receive,
 	"tcp_wmem": send, "sendspace": send, "tcp_xmit_hiwat": send, "send_buf": send, "sendbuf_max": send,

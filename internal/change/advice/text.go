@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBytes is the longest text that is read. The longest collections of settings that people pass around have some hundred kilobytes.
+// MaxBytes is the longest text that is read. The longest collections of settings that people pass
+// around have some hundred kilobytes.
 const MaxBytes = 1 << 20
 
 // ErrNotText is the answer to a file that holds no text: a program, an image, an archive.
@@ -20,16 +21,16 @@ var ErrTooLong = errors.New("longer than 1 MiB, which no list of settings is")
 
 // decode gives the text of a file.
 //
-// regedit exports UTF-16 with a byte order mark. Bytes that are no UTF-8 come from older Latin encodings, in comments; one
-// replacement character for each keeps the rest readable. Typographic quotes and dashes come from web pages, and what was meant
-// is plain.
+// regedit exports UTF-16 with a byte order mark. Bytes that are no UTF-8 come from older Latin
+// encodings, in comments; one replacement character for each keeps the rest readable. Typographic
+// quotes and dashes come from web pages, and what was meant is plain.
 func decode(data []byte) (string, error) {
 	if len(data) > MaxBytes {
 		return "", ErrTooLong
 	}
 	text := string(data)
-	// The mark alone decides: UTF-16 without one is full of zero bytes, which no text has, and is refused as such below.
-	// Source: RFC 2781, section 3.
+	// The mark alone decides: UTF-16 without one is full of zero bytes, which no text has, and is
+	// refused as such below. Source: RFC 2781, section 3.
 	switch {
 	case strings.HasPrefix(text, "\xff\xfe"):
 		text = fromUTF16(data[2:], binary.LittleEndian)
@@ -37,7 +38,8 @@ func decode(data []byte) (string, error) {
 		text = fromUTF16(data[2:], binary.BigEndian)
 	}
 	text = strings.TrimPrefix(text, "\ufeff")
-	// Escape is let through because transcripts of terminals hold colours, form feed because RFCs and old manuals part their pages by it.
+	// Escape is let through because transcripts of terminals hold colours, form feed because RFCs
+	// and old manuals part their pages by it.
 	strange := 0
 	for _, r := range text {
 		switch {
@@ -47,18 +49,20 @@ func decode(data []byte) (string, error) {
 			strange++
 		}
 	}
-	// A tenth is more than a text in an old encoding has in its lines of settings, and far less than any compressed file.
+	// A tenth is more than a text in an old encoding has in its lines of settings, and far less
+	// than any compressed file.
 	if strange > 0 && strange*10 > utf8.RuneCountInString(text) {
 		return "", ErrNotText
 	}
-	// Lines end in LF, CR LF (Windows, and pages of HTTP) or CR alone (Mac OS before 10). A no-break space behind an equals sign is what
-	// copying from a web page leaves, and makes sysctl(8) refuse a line that looks right.
+	// Lines end in LF, CR LF (Windows, and pages of HTTP) or CR alone (Mac OS before 10). A
+	// no-break space behind an equals sign is what copying from a web page leaves, and makes
+	// sysctl(8) refuse a line that looks right.
 	text = strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u00a0", " ", "“", `"`, "”", `"`, "‘", "'", "’", "'", "–", "-").Replace(text)
 	return strings.ToValidUTF8(text, "\ufffd"), nil
 }
 
-// fromUTF16 leaves out half a unit at the end, and gives the replacement character for half a pair: a file that was cut off is still
-// read as far as it goes.
+// fromUTF16 leaves out half a unit at the end, and gives the replacement character for half a pair:
+// a file that was cut off is still read as far as it goes.
 func fromUTF16(data []byte, order binary.ByteOrder) string {
 	units := make([]uint16, len(data)/2)
 	for i := range units {
@@ -75,9 +79,10 @@ type line struct {
 
 // logicalLines joins what belongs together, and counts the lines of the text as an editor does.
 //
-// The backslash is the shell's (POSIX, 2.2.1), and of sysctl.conf neither procps nor systemd joins lines; but pages break long commands
-// with it, and no value of a setting ends in one. A comment does not go on in the next line: "# see C:\" must not hide a setting below
-// it. A prompt of root looks like one, and is told from it by the command behind.
+// The backslash is the shell's (POSIX, 2.2.1), and of sysctl.conf neither procps nor systemd joins
+// lines; but pages break long commands with it, and no value of a setting ends in one. A comment
+// does not go on in the next line: "# see C:\" must not hide a setting below it. A prompt of root
+// looks like one, and is told from it by the command behind.
 func logicalLines(text string) (all []line, physical int) {
 	if text == "" {
 		return nil, 0

@@ -2,15 +2,16 @@ package advice
 
 import "strings"
 
-// command is one simple command of a shell: its words without quotes, and the file that its output goes to.
+// command is one simple command of a shell: its words without quotes, and the file that its output
+// goes to.
 type command struct {
 	words  []string
 	target string // behind > or >>
 	piped  bool   // its input is the output of the command before
 }
 
-// name is the first word without its directory and in small letters: /sbin/sysctl is sysctl, and NETSH.EXE is netsh, since Windows
-// tells no case.
+// name is the first word without its directory and in small letters: /sbin/sysctl is sysctl, and
+// NETSH.EXE is netsh, since Windows tells no case.
 func (c command) name() string {
 	if len(c.words) == 0 {
 		return ""
@@ -19,10 +20,12 @@ func (c command) name() string {
 	return strings.ToLower(strings.TrimSuffix(first[strings.LastIndexAny(first, `/\`)+1:], ".exe"))
 }
 
-// splitCommands takes a line of a shell apart as far as tuning advice needs: quotes, comments, ; & && || |, and output to a file.
-// Nothing is expanded: $IF stays the name of an interface that is not known.
+// splitCommands takes a line of a shell apart as far as tuning advice needs: quotes, comments, ; &
+// && || |, and output to a file. Nothing is expanded: $IF stays the name of an interface that is
+// not known.
 //
-// A backslash before a letter or a digit stays, because in our texts it parts the keys of a registry and escapes nothing.
+// A backslash before a letter or a digit stays, because in our texts it parts the keys of a
+// registry and escapes nothing.
 func splitCommands(text string) []command {
 	var all []command
 	var now command
@@ -47,15 +50,16 @@ func splitCommands(text string) []command {
 		}
 		now, redirect = command{piped: piped}, false
 	}
-	// One pass, a byte at a time: everything that matters is ASCII, and bytes of UTF-8 above it are letters of words to us.
+	// One pass, a byte at a time: everything that matters is ASCII, and bytes of UTF-8 above it are
+	// letters of words to us.
 	quote := byte(0)
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		switch {
 		case quote != 0 && c == quote:
 			quote = 0
-		// Within quotes nothing is special: not even the backslash, which double quotes of a real shell know, since keys of a registry are
-		// quoted and full of it.
+		// Within quotes nothing is special: not even the backslash, which double quotes of a real
+		// shell know, since keys of a registry are quoted and full of it.
 		case quote != 0:
 			word.WriteByte(c)
 		case c == '"' || c == '\'':
@@ -66,7 +70,8 @@ func splitCommands(text string) []command {
 			inWord = true
 		case c == ' ' || c == '\t':
 			endWord()
-		// A number sign begins a comment only at the beginning of a word (POSIX, 2.3): eth0#1 is a name.
+		// A number sign begins a comment only at the beginning of a word (POSIX, 2.3): eth0#1 is a
+		// name.
 		case c == '#' && !inWord:
 			endCommand(false)
 			return all
@@ -78,7 +83,8 @@ func splitCommands(text string) []command {
 			}
 			endWord()
 			redirect = true
-		// | hands output on, || does not. What stands behind ; && || and & runs or does not; advice means that it runs.
+		// | hands output on, || does not. What stands behind ; && || and & runs or does not; advice
+		// means that it runs.
 		case c == '|':
 			pipe := i+1 >= len(text) || text[i+1] != '|'
 			endCommand(pipe)
@@ -101,15 +107,17 @@ func alphanumeric(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// before are the words that may stand in front of a command without changing what it sets: words of the shell's grammar, and programs that
-// run another one with more rights (pfexec is what Solaris has instead of sudo) or in another way.
+// before are the words that may stand in front of a command without changing what it sets: words of
+// the shell's grammar, and programs that run another one with more rights (pfexec is what Solaris
+// has instead of sudo) or in another way.
 var before = map[string]bool{
 	"do": true, "then": true, "else": true, "{": true, "(": true, "!": true,
 	"sudo": true, "doas": true, "pfexec": true, "exec": true, "nohup": true, "time": true,
 }
 
-// unwrap drops such words, and the options between them and the command. The value of an option (sudo -u root) is then taken for the
-// command and is none, so that the line is not read: better than reading it wrongly.
+// unwrap drops such words, and the options between them and the command. The value of an option
+// (sudo -u root) is then taken for the command and is none, so that the line is not read: better
+// than reading it wrongly.
 func (c command) unwrap() command {
 	for len(c.words) > 1 && before[c.name()] {
 		c.words = c.words[1:]

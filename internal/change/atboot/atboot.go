@@ -29,7 +29,8 @@ const (
 var (
 	// ErrNoInit says that a root directory has no init system that is known here.
 	ErrNoInit = errors.New("no init system that linerate knows")
-	// ErrNotOurs says that a file of that name is there and was written, or edited, by somebody else.
+	// ErrNotOurs says that a file of that name is there and was written, or edited, by somebody
+	// else.
 	ErrNotOurs = errors.New("somebody else has written or edited it; left alone")
 )
 
@@ -110,7 +111,8 @@ var places = map[Init]place{
 // mark begins the line that makes a file ours.
 const mark = "# Written by linerate recover --install; sha256 of what follows: "
 
-// made begins the line that names the directories that an installation made, below the root: who takes it away takes them away too.
+// made begins the line that names the directories that an installation made, below the root: who
+// takes it away takes them away too.
 const made = "# Directories made for it: "
 
 // Text gives the content of the file, and fills in what Options left open.
@@ -141,7 +143,8 @@ func sum(body string) string {
 	return hex.EncodeToString(s[:])
 }
 
-// ours tells whether a file was written by some version of this package and nobody has edited it since.
+// ours tells whether a file was written by some version of this package and nobody has edited it
+// since.
 func ours(content string) bool {
 	if strings.HasPrefix(content, "#!") {
 		_, content, _ = strings.Cut(content, "\n")
@@ -167,7 +170,8 @@ func madeFor(content string) (dirs []string) {
 	return nil
 }
 
-// missing lists the directories below the root that an installation has to make, the upper ones first.
+// missing lists the directories below the root that an installation has to make, the upper ones
+// first.
 func missing(root string, p place) (dirs []string, err error) {
 	for _, name := range append([]string{p.file}, p.links...) {
 		at := len(dirs)
@@ -187,7 +191,8 @@ func missing(root string, p place) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// Install writes the file and the links that enable it. What is in place already stays as it is. ErrNotOurs: another file has the name.
+// Install writes the file and the links that enable it. What is in place already stays as it is.
+// ErrNotOurs: another file has the name.
 func Install(o Options) (Result, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -246,7 +251,8 @@ func enable(link, target string) (made bool, err error) {
 	return true, durable.OS().SyncDir(filepath.Dir(link))
 }
 
-// Uninstall takes the links, the file and the directories that were made for them away. What is not there is no error; a file that somebody has edited stays, with its links: ErrNotOurs.
+// Uninstall takes the links, the file and the directories that were made for them away. What is not
+// there is no error; a file that somebody has edited stays, with its links: ErrNotOurs.
 func Uninstall(o Options) (Result, error) {
 	// Which program it runs does not matter any more.
 	if o.Program == "" {
@@ -265,7 +271,8 @@ func Uninstall(o Options) (Result, error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return r, fmt.Errorf("uninstall %s: %w", r.Path, err)
 	}
-	// The links first: a link to nothing is a warning at every start, a file without a link does nothing.
+	// The links first: a link to nothing is a warning at every start, a file without a link does
+	// nothing.
 	for _, link := range p.links {
 		link = filepath.Join(o.Root, link)
 		if have, err := os.Readlink(link); err != nil || have != p.target {

@@ -51,7 +51,8 @@ func tree(t *testing.T, root string) map[string]string {
 	return found
 }
 
-// TestText compares the files with what was looked at, and given to `systemd-analyze verify` and `sh -n`.
+// TestText compares the files with what was looked at, and given to `systemd-analyze verify` and
+// `sh -n`.
 func TestText(t *testing.T) {
 	for _, init := range inits {
 		for _, state := range []string{"", "/srv/state"} {
@@ -81,7 +82,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestInstallAndBack: installing twice changes nothing the second time, and uninstalling leaves the files that were there before.
+// TestInstallAndBack: installing twice changes nothing the second time, and uninstalling leaves the
+// files that were there before.
 func TestInstallAndBack(t *testing.T) {
 	for _, init := range inits {
 		t.Run(string(init), func(t *testing.T) {
@@ -130,7 +132,8 @@ func TestInstallAndBack(t *testing.T) {
 	}
 }
 
-// TestDirectoriesOfOthers: one that was there stays, though it is empty, and so does one that somebody has put something into.
+// TestDirectoriesOfOthers: one that was there stays, though it is empty, and so does one that
+// somebody has put something into.
 func TestDirectoriesOfOthers(t *testing.T) {
 	root := t.TempDir()
 	wants := filepath.Join(root, "etc/systemd/system/sysinit.target.wants")
@@ -221,11 +224,13 @@ func TestDetect(t *testing.T) {
 	}
 }
 
-// TestPlainPaths: a path that an init system could take for more than a name is refused before anything is written.
+// TestPlainPaths: a path that an init system could take for more than a name is refused before
+// anything is written.
 func TestPlainPaths(t *testing.T) {
 	for _, bad := range []string{"linerate", "/usr/bin/line rate", "/x;id", "/x\nExecStart=/bin/sh", "/%n", "/$(id)", "/'", ""} {
 		root := t.TempDir()
-		if _, err := atboot.Install(atboot.Options{Root: root, Init: atboot.Systemd, Program: bad}); err == nil || len(tree(t, root)) > 1 { // the root itself
+		if _, err := atboot.Install(atboot.Options{Root: root, Init: atboot.Systemd, Program: bad}); err == nil || len(tree(t, root)) > 1 {
+			// the root itself
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

@@ -34,21 +34,24 @@ type glob struct {
 	line    Line
 }
 
-// sysctlDirs are searched in this order: a file hides those of the same name in directories behind it (sysctl.d(5)).
+// sysctlDirs are searched in this order: a file hides those of the same name in directories behind
+// it (sysctl.d(5)).
 var sysctlDirs = []string{"etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d", "lib/sysctl.d"}
 
 // modprobeDirs likewise (modprobe.d(5)).
 var modprobeDirs = []string{"etc/modprobe.d", "run/modprobe.d", "usr/local/lib/modprobe.d", "usr/lib/modprobe.d", "lib/modprobe.d"}
 
-// Read reads the configuration below the root directory of a host, and for some of its interfaces what files say of each. Files that are not there or
-// may not be read are left out.
+// Read reads the configuration below the root directory of a host, and for some of its interfaces
+// what files say of each. Files that are not there or may not be read are left out.
 //
-// What comes later wins: the files by name and not by directory, so that 99-x of the vendor beats 10-y of the administrator, and
-// /etc/sysctl.conf last of all, as in sysctl --system. (systemd-sysctl reads that one only where a link in /etc/sysctl.d leads to it, as
-// Debian and Red Hat have it.) TuneD comes after them and then by default applies those of /etc and /run anew (reapply_sysctl of
-// tuned-main.conf(5)): it beats the vendor and not the administrator.
+// What comes later wins: the files by name and not by directory, so that 99-x of the vendor beats
+// 10-y of the administrator, and /etc/sysctl.conf last of all, as in sysctl --system.
+// (systemd-sysctl reads that one only where a link in /etc/sysctl.d leads to it, as Debian and Red
+// Hat have it.) TuneD comes after them and then by default applies those of /etc and /run anew
+// (reapply_sysctl of tuned-main.conf(5)): it beats the vendor and not the administrator.
 //
-// An interface gets its settings from udev first (.link files, then rules), then from TuneD, and last from whoever brings it up.
+// An interface gets its settings from udev first (.link files, then rules), then from TuneD, and
+// last from whoever brings it up.
 func Read(root fs.FS, devices ...Device) *Config {
 	c := &Config{exact: make(map[knob.ID]Line), except: make(map[knob.ID]bool)}
 	files := append(dropIns(root, sysctlDirs), "etc/sysctl.conf")
@@ -78,8 +81,8 @@ func Read(root fs.FS, devices ...Device) *Config {
 	return c
 }
 
-// Line gives the line that has the last word about a knob. A line with its full name beats one with a star, wherever they stand
-// (sysctl.d(5)).
+// Line gives the line that has the last word about a knob. A line with its full name beats one with
+// a star, wherever they stand (sysctl.d(5)).
 func (c *Config) Line(id knob.ID) (Line, bool) {
 	if l, ok := c.exact[id]; ok {
 		return l, true
@@ -117,7 +120,8 @@ func named(root fs.FS, dirs []string, ending string) []string {
 	return out
 }
 
-// lines calls f for each line of a file that is neither empty nor a comment, without the blanks around it.
+// lines calls f for each line of a file that is neither empty nor a comment, without the blanks
+// around it.
 //
 // A line of more than 64 KiB ends the file: nothing that a person has written is that long.
 func lines(root fs.FS, file string, f func(number int, text string)) {
@@ -134,8 +138,8 @@ func lines(root fs.FS, file string, f func(number int, text string)) {
 	}
 }
 
-// sysctls reads a file of sysctl.conf(5): KEY = VALUE, with a dash in front where a failure does not matter. A dash and a key without
-// a value keeps the globs away from that key (sysctl.d(5)).
+// sysctls reads a file of sysctl.conf(5): KEY = VALUE, with a dash in front where a failure does
+// not matter. A dash and a key without a value keeps the globs away from that key (sysctl.d(5)).
 func (c *Config) sysctls(root fs.FS, file string) {
 	lines(root, file, func(n int, text string) {
 		c.assign(text, Line{File: "/" + file, Number: n, By: "sysctl"})
@@ -179,11 +183,12 @@ func (c *Config) options(root fs.FS, file string) {
 	})
 }
 
-// tunedDirs hold profiles; the administrator's first, the new place of each before the old one (TuneD 2.23 made profiles/).
+// tunedDirs hold profiles; the administrator's first, the new place of each before the old one
+// (TuneD 2.23 made profiles/).
 var tunedDirs = []string{"etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned"}
 
-// tuned reads the sysctls of the active profiles and tells whether there are any. active_profile holds their names parted by blanks; the
-// later one wins.
+// tuned reads the sysctls of the active profiles and tells whether there are any. active_profile
+// holds their names parted by blanks; the later one wins.
 func (c *Config) tuned(root fs.FS) bool {
 	active, err := fs.ReadFile(root, "etc/tuned/active_profile")
 	names := strings.Fields(string(active))
@@ -196,7 +201,8 @@ func (c *Config) tuned(root fs.FS) bool {
 	return true
 }
 
-// profile reads one profile and before it those that it includes, each once: two may include each other by mistake.
+// profile reads one profile and before it those that it includes, each once: two may include each
+// other by mistake.
 func (c *Config) profile(root fs.FS, name string, seen map[string]bool) {
 	if seen[name] || strings.Contains(name, "/") {
 		return

@@ -73,7 +73,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// No text of a configuration makes the reader fail, and what it tells has the name of a knob and a place.
+// No text of a configuration makes the reader fail, and what it tells has the name of a knob and a
+// place.
 func FuzzRead(f *testing.F) {
 	f.Add("net.ipv4.tcp_rmem = 1 2 3\n", "[main]\ninclude=x\n[sysctl]\na.b=1\n", "options a b=1\n")
 	f.Add("-net/ipv4/*/x=1\n*.*=\n", "[sysctl\n[]\n=\n", "options options options\n")

@@ -7,15 +7,17 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// ethtoolFlags are the options of ethtool(8) that set what a knob stands for, with the beginning of the knob's attribute.
+// ethtoolFlags are the options of ethtool(8) that set what a knob stands for, with the beginning of
+// the knob's attribute.
 var ethtoolFlags = map[string]string{
 	"-G": "ring.", "--set-ring": "ring.", "-C": "coalesce.", "--coalesce": "coalesce.", "-L": "channels.", "--set-channels": "channels.",
 	"-K": "feature.", "--features": "feature.", "--offload": "feature.", "-A": "pause.", "--pause": "pause.",
 	"--set-priv-flags": "flag.", "--set-tunable": "tunable.",
 }
 
-// command reads one command line of a script and gives what it sets on an interface: those of ethtool(8), ip link and ifconfig. A variable in place
-// of the interface is taken for it, because such scripts run once for each.
+// command reads one command line of a script and gives what it sets on an interface: those of
+// ethtool(8), ip link and ifconfig. A variable in place of the interface is taken for it, because
+// such scripts run once for each.
 func command(line string, d Device) map[knob.ID]knob.Value {
 	words := strings.Fields(strings.NewReplacer(`"`, "", "'", "", "exec ", "", "$name", d.Name, "%k", d.Name).Replace(line))
 	if len(words) < 4 {

@@ -12,7 +12,8 @@ import (
 // Device is what configuration files can name an interface by. What is not known is empty.
 type Device struct {
 	Name string `json:"name"`
-	// Permanent is the address that the hardware was made with, in lower case with colons. Virtual interfaces have none.
+	// Permanent is the address that the hardware was made with, in lower case with colons. Virtual
+	// interfaces have none.
 	Permanent string `json:"permanent_address,omitempty"`
 	Address   string `json:"address,omitempty"` // at present
 	Path      string `json:"path,omitempty"`    // where it sits, as udev writes it: pci-0000:03:00.0
@@ -24,7 +25,8 @@ var pciAddress = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]
 
 // LiveDevice says what names an interface of this host lastingly.
 //
-// A sysfs shows the network namespace that it was mounted in; an interface of ours that has a namesake there is known by its address.
+// A sysfs shows the network namespace that it was mounted in; an interface of ours that has a
+// namesake there is known by its address.
 func LiveDevice(name string) Device {
 	link, err := net.InterfaceByName(name)
 	if err != nil {
@@ -37,7 +39,8 @@ func LiveDevice(name string) Device {
 	return d
 }
 
-// FindDevice reads what sysfs, below the root directory of a host, tells of an interface. Where that shows nothing, only the name is known.
+// FindDevice reads what sysfs, below the root directory of a host, tells of an interface. Where
+// that shows nothing, only the name is known.
 func FindDevice(root fs.FS, name string) Device {
 	d := Device{Name: name}
 	dir := path.Join("sys/class/net", name)
@@ -58,7 +61,8 @@ func FindDevice(root fs.FS, name string) Device {
 	if err != nil || strings.Contains(target, "/virtual/") {
 		return d
 	}
-	// addr_assign_type 0 is NET_ADDR_PERM (include/uapi/linux/netdevice.h): nobody has given it another address.
+	// addr_assign_type 0 is NET_ADDR_PERM (include/uapi/linux/netdevice.h): nobody has given it
+	// another address.
 	if text("addr_assign_type") == "0" {
 		d.Permanent = d.Address
 	}

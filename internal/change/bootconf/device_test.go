@@ -43,7 +43,8 @@ func TestFindDevice(t *testing.T) {
 	}
 }
 
-// What is written into a .link file reads back as the same value, for each setting and both ends of its range.
+// What is written into a .link file reads back as the same value, for each setting and both ends of
+// its range.
 func TestLinkKeys(t *testing.T) {
 	seen := 0
 	for _, d := range knob.Catalogue().All() {

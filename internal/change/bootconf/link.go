@@ -12,10 +12,12 @@ import (
 // networkDirs hold .link and .network files, searched in this order (systemd.link(5)).
 var networkDirs = []string{"etc/systemd/network", "run/systemd/network", "usr/local/lib/systemd/network", "usr/lib/systemd/network", "lib/systemd/network"}
 
-// Link is the .link file that systemd-udevd applies to an interface: the first by name that matches, and no other.
+// Link is the .link file that systemd-udevd applies to an interface: the first by name that
+// matches, and no other.
 type Link struct {
 	File string // absolute on its host
-	// Own says that the file names this one interface, so that what is added to it touches no other.
+	// Own says that the file names this one interface, so that what is added to it touches no
+	// other.
 	Own bool
 	// Settings is the [Link] section, that of drop-ins behind it, with one setting a line.
 	Settings string
@@ -114,8 +116,8 @@ func linkDropIns(root fs.FS, name string) []string {
 	return named(root, dirs, ".conf")
 }
 
-// match compares an interface with a [Match] section. Unsure: it asks for something that is not known here. Own: it can match no other
-// interface.
+// match compares an interface with a [Match] section. Unsure: it asks for something that is not
+// known here. Own: it can match no other interface.
 func (d Device) match(settings []setting) (fits, sure, own bool) {
 	fits, sure = true, true
 	for _, s := range settings {
@@ -151,7 +153,8 @@ func (d Device) match(settings []setting) (fits, sure, own bool) {
 	return fits, sure, own && sure
 }
 
-// anyGlob tells whether a name fits one of several patterns; a list with ! in front fits what fits none of them.
+// anyGlob tells whether a name fits one of several patterns; a list with ! in front fits what fits
+// none of them.
 func anyGlob(list, name string) bool {
 	list, not := strings.CutPrefix(list, "!")
 	for _, pattern := range strings.Fields(list) {

@@ -25,8 +25,9 @@ const (
 	linkSwitch
 )
 
-// linkKeys are the settings by the name of the knob without its interface (systemd.link(5)). Offloads whose key stands for more bits than the one of
-// the knob (TransmitChecksumOffload=) are left out.
+// linkKeys are the settings by the name of the knob without its interface (systemd.link(5)).
+// Offloads whose key stands for more bits than the one of the knob (TransmitChecksumOffload=) are
+// left out.
 var linkKeys = map[string]LinkKey{
 	"link/mtu":          {"MTUBytes", 211, linkBytes},
 	"link/txqueuelen":   {"TransmitQueueLength", 248, linkNumber},
@@ -81,7 +82,8 @@ func LinkKeyOf(id knob.ID) (LinkKey, bool) {
 	return k, ok
 }
 
-// Text writes a value of a knob as a .link file has it. False: the file cannot say it; systemd takes 0 of numbers for "not set" in places.
+// Text writes a value of a knob as a .link file has it. False: the file cannot say it; systemd
+// takes 0 of numbers for "not set" in places.
 func (k LinkKey) Text(v knob.Value) (string, bool) {
 	if k.form == linkSwitch {
 		return map[knob.Value]string{"on": "yes", "off": "no"}[v], v == "on" || v == "off"
@@ -103,13 +105,15 @@ func (k LinkKey) Text(v knob.Value) (string, bool) {
 	return string(v), true
 }
 
-// timeUnits are those of systemd.time(7) that a card may be told, in microseconds; the longer names come first.
+// timeUnits are those of systemd.time(7) that a card may be told, in microseconds; the longer names
+// come first.
 var timeUnits = []struct {
 	name         string
 	microseconds uint64
 }{{"usec", 1}, {"msec", 1e3}, {"sec", 1e6}, {"us", 1}, {"µs", 1}, {"ms", 1e3}, {"s", 1e6}, {"min", 60e6}, {"", 1e6}}
 
-// Value reads the text of a .link file. False: it is none that this setting has, or one that means another thing ("max").
+// Value reads the text of a .link file. False: it is none that this setting has, or one that means
+// another thing ("max").
 func (k LinkKey) Value(text string) (knob.Value, bool) {
 	text = strings.TrimSpace(text)
 	number := func(s string, factor uint64) (knob.Value, bool) {

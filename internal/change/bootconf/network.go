@@ -25,7 +25,8 @@ func (c *Config) networkd(root fs.FS, d Device) {
 				matches = append(matches, s.settings...)
 			}
 		}
-		// A [Match] that asks for the type of interface, or that is not there, is none of a file for this one.
+		// A [Match] that asks for the type of interface, or that is not there, is none of a file
+		// for this one.
 		if fits, sure, _ := d.match(matches); len(matches) == 0 || !fits || !sure {
 			continue
 		}
@@ -54,8 +55,9 @@ func nmFiles(root fs.FS) []string {
 		[]string{"etc/NetworkManager/NetworkManager.conf"}, named(root, []string{"etc/NetworkManager/conf.d"}, ".conf"))
 }
 
-// NetworkManagerSpares tells whether NetworkManager leaves an interface to ifupdown: its plugin for that, which Debian has by default, keeps it from
-// what /etc/network/interfaces names, unless it is told to manage that as well.
+// NetworkManagerSpares tells whether NetworkManager leaves an interface to ifupdown: its plugin for
+// that, which Debian has by default, keeps it from what /etc/network/interfaces names, unless it is
+// told to manage that as well.
 func NetworkManagerSpares(root fs.FS, name string) bool {
 	plugins, managed := "ifupdown,keyfile", false
 	for _, file := range nmFiles(root) {
@@ -74,8 +76,9 @@ func NetworkManagerSpares(root fs.FS, name string) bool {
 		Ifupdown(root, name)
 }
 
-// networkManager reads the defaults for connections in its configuration, and then connections, which have the last word. It does so only where
-// the program is installed and does not leave the interface to ifupdown.
+// networkManager reads the defaults for connections in its configuration, and then connections,
+// which have the last word. It does so only where the program is installed and does not leave the
+// interface to ifupdown.
 func (c *Config) networkManager(root fs.FS, d Device) {
 	if !anyFile(root, "usr/sbin/NetworkManager", "usr/bin/NetworkManager", "sbin/NetworkManager") || NetworkManagerSpares(root, d.Name) {
 		return
@@ -123,7 +126,8 @@ func (c *Config) networkManager(root fs.FS, d Device) {
 	}
 }
 
-// nmMatches reads a match-device of NetworkManager.conf(5). What is not understood may be about this interface too.
+// nmMatches reads a match-device of NetworkManager.conf(5). What is not understood may be about
+// this interface too.
 func (d Device) nmMatches(list string) bool {
 	if list == "" {
 		return true
@@ -191,7 +195,8 @@ func (c *Config) ifupdown(root fs.FS, d Device) {
 	}
 }
 
-// hookMark begins the line by which scripts of ours tell what they are for. What other scripts do cannot be read.
+// hookMark begins the line by which scripts of ours tell what they are for. What other scripts do
+// cannot be read.
 const hookMark = "# linerate change "
 
 // hooks reads scripts of ours that run when an interface comes up.

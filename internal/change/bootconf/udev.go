@@ -15,7 +15,8 @@ var ruleDirs = []string{"etc/udev/rules.d", "run/udev/rules.d", "usr/local/lib/u
 // ruleToken is one part of a rule: ATTR{tx_queue_len}="2000".
 var ruleToken = regexp.MustCompile(`([A-Z_]+)(?:\{([^}]*)\})?\s*(==|!=|\+=|-=|:=|=)\s*"([^"]*)"`)
 
-// fileAttributes are the files below the directory of an interface that are knobs under another name.
+// fileAttributes are the files below the directory of an interface that are knobs under another
+// name.
 var fileAttributes = map[string]string{"tx_queue_len": "txqueuelen", "mtu": "mtu", "gro_flush_timeout": "gro_flush_timeout",
 	"napi_defer_hard_irqs": "napi_defer_hard_irqs", "threaded": "threaded"}
 
@@ -48,7 +49,8 @@ func rulePart(tokens [][]string, key string) string {
 	return ""
 }
 
-// ruleMatches compares an interface with a rule. What is not known here counts as fitting: better one line too many is told than one too few.
+// ruleMatches compares an interface with a rule. What is not known here counts as fitting: better
+// one line too many is told than one too few.
 func (d Device) ruleMatches(tokens [][]string) bool {
 	for _, t := range tokens {
 		known := ""

@@ -8,10 +8,11 @@ import (
 // sysctlFile is where Ansible keeps the sysctls of a host.
 const sysctlFile = "/etc/sysctl.d/90-linerate-export.conf"
 
-// ansible makes one playbook: sysctls by ansible.posix.sysctl, module options by a file, and the rest by the engine, as a program and a unit that runs
-// it at every start.
+// ansible makes one playbook: sysctls by ansible.posix.sysctl, module options by a file, and the
+// rest by the engine, as a program and a unit that runs it at every start.
 //
-// Check mode tells the truth: a task asks the engine what differs, by a script on standard input, and that task runs in check mode too.
+// Check mode tells the truth: a task asks the engine what differs, by a script on standard input,
+// and that task runs in check mode too.
 func (d *draft) ansible() []File {
 	var tasks strings.Builder
 	var rest, modules, kept []setting
@@ -70,7 +71,8 @@ func ansibleVariable(variable string) string {
 	return "linerate_" + variable + " | default(linerate_" + variable + "_proven)"
 }
 
-// ansibleSysctl is one task of ansible.posix.sysctl. In a name a dot parts elements, so that a dot of an interface becomes a slash.
+// ansibleSysctl is one task of ansible.posix.sysctl. In a name a dot parts elements, so that a dot
+// of an interface becomes a slash.
 func (s setting) ansibleSysctl() string {
 	a := s.way.args[0]
 	name := yamlQuote(dotted(a.before) + dotted(a.link) + dotted(a.after))

@@ -72,7 +72,8 @@ func plain() Set {
 	return s
 }
 
-// hostile has texts that mean something to one of the languages, wherever a text can come from another host.
+// hostile has texts that mean something to one of the languages, wherever a text can come from
+// another host.
 func hostile() Set {
 	return Set{
 		Origin: Origin{Host: "db1\n- name: pwned\x1b[2J", OS: "linux", Kernel: "6.1'\"${x}", Arch: "a\rb", Linerate: "*/ ''",
@@ -100,7 +101,8 @@ func sets() map[string]Set {
 	return map[string]Set{"server": server(), "plain": plain(), "hostile": hostile()}
 }
 
-// TestGolden compares every file of every format with what was looked at by a person and given to the tool itself.
+// TestGolden compares every file of every format with what was looked at by a person and given to
+// the tool itself.
 func TestGolden(t *testing.T) {
 	for name, set := range sets() {
 		for _, format := range Formats() {
@@ -138,7 +140,8 @@ func golden(t *testing.T, path string, f File) {
 	}
 }
 
-// checkPlain holds what every file must be: lines of printable ASCII but for values, no blanks at an end, a caution.
+// checkPlain holds what every file must be: lines of printable ASCII but for values, no blanks at
+// an end, a caution.
 func checkPlain(t *testing.T, b Bundle) {
 	t.Helper()
 	for i, f := range b.Files {

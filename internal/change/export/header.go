@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// header says, in lines of a comment, who proved what, where, and how much it brought, and that it was proven there and not here.
+// header says, in lines of a comment, who proved what, where, and how much it brought, and that it
+// was proven there and not here.
 //
 // ASCII only: the files go to hosts whose terminals nobody knows.
 func (d *draft) header(what string) string {

@@ -6,11 +6,12 @@ import (
 	"strings"
 )
 
-// nixos makes one module: sysctls, module options and kernel parameters in NixOS's own words, and a unit with the engine for the rest, which waits
-// for the interfaces and takes everything back when it is stopped.
+// nixos makes one module: sysctls, module options and kernel parameters in NixOS's own words, and a
+// unit with the engine for the rest, which waits for the interfaces and takes everything back when
+// it is stopped.
 //
-// systemd.network.links would do for rings and offloads, but the first .link file that matches a card has all the say: a file of ours would take
-// the place of the one that names the card.
+// systemd.network.links would do for rings and offloads, but the first .link file that matches a
+// card has all the say: a file of ours would take the place of the one that names the card.
 func (d *draft) nixos() []File {
 	var sysctls, modules strings.Builder
 	var parameters []string

@@ -7,7 +7,8 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// Describe says what this host is. What cannot be read is left out: the set is worth as much without.
+// Describe says what this host is. What cannot be read is left out: the set is worth as much
+// without.
 func (o *Origin) Describe(ctx context.Context) {
 	snapshot, err := host.Root{}.Snapshot(ctx)
 	if err != nil {
@@ -22,8 +23,8 @@ func (o *Origin) Describe(ctx context.Context) {
 	}
 }
 
-// ProveBy looks through stored runs, newest first. A run that cannot be read is passed over: it may be of a later version, and is not what was
-// asked for.
+// ProveBy looks through stored runs, newest first. A run that cannot be read is passed over: it may
+// be of a later version, and is not what was asked for.
 func (set *Set) ProveBy(store runs.Store) error {
 	ids, err := store.List()
 	if err != nil {

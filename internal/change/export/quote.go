@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// shQuote makes one word of a POSIX shell. Words that need no quotes get none: they are read by people.
+// shQuote makes one word of a POSIX shell. Words that need no quotes get none: they are read by
+// people.
 func shQuote(s string) string {
 	if s != "" && only(s, "_.-+,:/%@") {
 		return s

@@ -37,7 +37,8 @@ func odd(text string) Set {
 	}
 }
 
-// TestShellQuotes asks the shell itself what it made of the words: of a script whose every setting only prints what it was called with.
+// TestShellQuotes asks the shell itself what it made of the words: of a script whose every setting
+// only prints what it was called with.
 func TestShellQuotes(t *testing.T) {
 	var set Set
 	var want []string
@@ -66,7 +67,8 @@ func TestShellQuotes(t *testing.T) {
 	}
 }
 
-// The lines of a playbook outside of its script, and those of a NixOS module, as regular expressions: Q is a string with its quotes.
+// The lines of a playbook outside of its script, and those of a NixOS module, as regular
+// expressions: Q is a string with its quotes.
 var (
 	playbookLine = lines(`---`, `#.*`, ``, `- name: Q`, `  hosts: all`, `  become: true`, `  vars:`, `    linerate_if\d+_proven: Q`, `    linerate_script: !unsafe \|`,
 		`  tasks:`, `    - name: (Q|[A-Z][a-z ,]+)`, `      (ansible.posix.sysctl|ansible.builtin.command|ansible.builtin.copy|ansible.builtin.systemd|environment):`,
@@ -84,7 +86,8 @@ func lines(forms ...string) *regexp.Regexp {
 	return regexp.MustCompile(`^(?:` + all + `)$`)
 }
 
-// TestQuotesHold: whatever a text is, every line of a file stays one of the lines that the format has; the script within is held by its indent.
+// TestQuotesHold: whatever a text is, every line of a file stays one of the lines that the format
+// has; the script within is held by its indent.
 func TestQuotesHold(t *testing.T) {
 	for _, text := range texts {
 		for _, format := range []Format{Ansible, NixOS} {
@@ -157,7 +160,8 @@ func TestYAMLStrings(t *testing.T) {
 	}
 }
 
-// FuzzWrite: no set makes a file of more lines than its settings have, a shell script that does not parse, or a panic.
+// FuzzWrite: no set makes a file of more lines than its settings have, a shell script that does not
+// parse, or a panic.
 func FuzzWrite(f *testing.F) {
 	for _, text := range []string{"'", "$(id)", "''${x}", "{{x}}", "\n", "-x"} {
 		f.Add("sysctl:net.ipv4.conf."+text+".rp_filter", text, text)

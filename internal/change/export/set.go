@@ -30,7 +30,8 @@ func Formats() []Format { return []Format{Ansible, TuneD, Shell, NixOS} }
 // ErrNothing says that a set has no change that another host could take over.
 var ErrNothing = errors.New("nothing to export")
 
-// Effect is an interval of the ratio of the objective, with the changes to without: 1 is no change. Zero fields are not known.
+// Effect is an interval of the ratio of the objective, with the changes to without: 1 is no change.
+// Zero fields are not known.
 type Effect struct {
 	Ratio      float64 `json:"effect_ratio,omitempty"`
 	Low        float64 `json:"effect_low_ratio,omitempty"`
@@ -119,7 +120,8 @@ type Bundle struct {
 	Files      []File      `json:"files"`
 }
 
-// Write writes a set in a format. ErrNothing: no change of it can be carried; the bundle then has only LeftOut.
+// Write writes a set in a format. ErrNothing: no change of it can be carried; the bundle then has
+// only LeftOut.
 func Write(format Format, set Set) (Bundle, error) {
 	if !slices.Contains(Formats(), format) {
 		return Bundle{}, fmt.Errorf("export %q: not one of ansible, tuned, shell, nixos", string(format))
@@ -164,7 +166,8 @@ type draft struct {
 	left       []LeftOut
 }
 
-// newDraft finds the way to each change, and names the interfaces. Changes of one knob are one: the oldest From, the newest To.
+// newDraft finds the way to each change, and names the interfaces. Changes of one knob are one: the
+// oldest From, the newest To.
 func newDraft(set Set) *draft {
 	d := &draft{set: set}
 	d.set.Changes = merge(set.Changes)
@@ -190,8 +193,8 @@ func newDraft(set Set) *draft {
 	return d
 }
 
-// known finds what the catalogue says of a knob. What is no name of a knob, or no value on one line, goes no further: all that follows
-// trusts both.
+// known finds what the catalogue says of a knob. What is no name of a knob, or no value on one
+// line, goes no further: all that follows trusts both.
 func known(c Change) (knob.Definition, *LeftOut) {
 	id, err := knob.ParseID(string(c.Knob))
 	definition, ok := knob.Catalogue().Lookup(c.Knob)
@@ -209,7 +212,8 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// merge makes one change of several of the same knob, in the place of the first; one that ends where it began is none.
+// merge makes one change of several of the same knob, in the place of the first; one that ends
+// where it began is none.
 func merge(changes []Change) []Change {
 	var out []Change
 	for _, c := range changes {

@@ -23,7 +23,8 @@ func (d *draft) script(settings []setting) string {
 		strings.TrimPrefix(d.program(settings), "#!/bin/sh\n")
 }
 
-// program is the engine with a list of settings. An interface is what LINERATE_IF1 in the environment says, TuneD's variable, or that of the origin.
+// program is the engine with a list of settings. An interface is what LINERATE_IF1 in the
+// environment says, TuneD's variable, or that of the origin.
 func (d *draft) program(settings []setting) string {
 	var b strings.Builder
 	b.WriteString("#!/bin/sh\n# linerate-export apply | check | undo; --help tells more.\nset -eu\n\n")
@@ -62,7 +63,8 @@ func (d *draft) program(settings []setting) string {
 	return b.String()
 }
 
-// name is the knob as a word of the shell, with the interface that it is on there and not that of the origin.
+// name is the knob as a word of the shell, with the interface that it is on there and not that of
+// the origin.
 func (s setting) name() string {
 	for _, a := range s.way.args {
 		kind := s.Knob.Kind() + ":"
@@ -96,7 +98,8 @@ func (a arg) sh() string {
 	return quoted(a.before) + `"$` + a.variable + `"` + quoted(a.after)
 }
 
-// live gives the settings that the engine can make, and leaves out those that hold only when a module is loaded or the kernel starts.
+// live gives the settings that the engine can make, and leaves out those that hold only when a
+// module is loaded or the kernel starts.
 func (d *draft) live() []setting {
 	var out []setting
 	for _, s := range d.settings {

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// tunedFeatures are the features that TuneD finds in what ethtool shows, by its own words for them. It looks for names at the beginning of a
-// line, and so misses all that ethtool shows as a part of a group.
+// tunedFeatures are the features that TuneD finds in what ethtool shows, by its own words for them.
+// It looks for names at the beginning of a line, and so misses all that ethtool shows as a part of
+// a group.
 var tunedFeatures = map[string]string{
 	"tx-generic-segmentation": "gso", "rx-gro": "gro", "rx-lro": "lro", "rx-checksum": "rx",
 	"tx-vlan-hw-insert": "txvlan", "rx-vlan-hw-parse": "rxvlan", "rx-ntuple-filter": "ntuple", "rx-hashing": "rxhash",
@@ -15,8 +16,8 @@ var tunedFeatures = map[string]string{
 
 // tuned makes the directory of a profile: tuned.conf, and a script for what TuneD has no words for.
 //
-// TuneD 2.20 expands variables in values and never in names, and takes "<" and ">" in front of a value for a comparison; what that would bend goes to
-// the script.
+// TuneD 2.20 expands variables in values and never in names, and takes "<" and ">" in front of a
+// value for a comparison; what that would bend goes to the script.
 func (d *draft) tuned() []File {
 	var sysctls, modules strings.Builder
 	var rest, kept []setting
@@ -84,7 +85,8 @@ func (d *draft) tuned() []File {
 	}
 }
 
-// tunedNet gives the option of TuneD's plug-in net that a setting goes into, and its words there; none if the plug-in cannot.
+// tunedNet gives the option of TuneD's plug-in net that a setting goes into, and its words there;
+// none if the plug-in cannot.
 //
 // TuneD passes over every interface that is no device of a bus, without a word.
 func (s setting) tunedNet(driver string) (option, word string) {

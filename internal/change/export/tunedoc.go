@@ -56,8 +56,9 @@ type tuneDocument struct {
 	} `json:"trials"`
 }
 
-// ReadTune takes from a document of linerate.tune/1 what the run kept on one side, with its proof. ErrNotATune: it is something else. ErrNothing: the
-// run kept nothing there. A knob or a value that the catalogue refuses is an error that names it: the document may come from anybody.
+// ReadTune takes from a document of linerate.tune/1 what the run kept on one side, with its proof.
+// ErrNotATune: it is something else. ErrNothing: the run kept nothing there. A knob or a value that
+// the catalogue refuses is an error that names it: the document may come from anybody.
 func ReadTune(doc []byte, side Side) (Set, error) {
 	var d tuneDocument
 	if err := json.Unmarshal(doc, &d); err != nil {
@@ -123,7 +124,8 @@ func accepted(id knob.ID, v knob.Value) (knob.Value, error) {
 	return to, nil
 }
 
-// Prove adds to changes of a journal what a run showed of them. It tells whether the run is about any of them.
+// Prove adds to changes of a journal what a run showed of them. It tells whether the run is about
+// any of them.
 func (s *Set) Prove(run Set, name string) bool {
 	matches := func(c, r Change) bool {
 		return r.ID != "" && r.Knob == c.Knob && r.To == c.To && slices.Contains(strings.Split(c.ID, ","), r.ID)

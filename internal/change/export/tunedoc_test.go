@@ -16,7 +16,8 @@ const tuned = `{"schema":"linerate.tune/1","linerate":"v0.1.0","time":"2026-11-2
 "trials":[{"knob":"sysctl:net.core.rmem_max","side":"near","pairs":6,"effect_ratio":2,"verdict":"kept","why":"x"},
 {"knob":"link:eth0/mtu","side":"far","pairs":6,"effect_ratio":3,"verdict":"kept","together":true}]}`
 
-// TestReadTune: each side gets its own changes; a change that was tried together with others has no proof of its own.
+// TestReadTune: each side gets its own changes; a change that was tried together with others has no
+// proof of its own.
 func TestReadTune(t *testing.T) {
 	near, err := ReadTune([]byte(tuned), Near)
 	if err != nil {
@@ -47,7 +48,8 @@ func TestReadTune(t *testing.T) {
 	}
 }
 
-// TestProve: a run proves changes of the journal that have its ids and values; what it says of all together is told of nothing less and nothing more.
+// TestProve: a run proves changes of the journal that have its ids and values; what it says of all
+// together is told of nothing less and nothing more.
 func TestProve(t *testing.T) {
 	run, err := ReadTune([]byte(tuned), Near)
 	if err != nil {

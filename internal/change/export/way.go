@@ -124,7 +124,8 @@ func split(id knob.ID) (subject, attribute string) {
 	return rest[:at], rest[at+1:]
 }
 
-// sysctlArg is the path below /proc/sys. The element behind conf or neigh is an interface, unless it is one of the two that stand for all.
+// sysctlArg is the path below /proc/sys. The element behind conf or neigh is an interface, unless
+// it is one of the two that stand for all.
 func sysctlArg(id knob.ID) arg {
 	_, name, _ := strings.Cut(string(id), ":")
 	path := strings.Split(name, ".")
@@ -153,7 +154,8 @@ func linkWay(link, attribute string) (way, *LeftOut) {
 	return way{}, leave("no format has a form for it", "")
 }
 
-// shownFeatures are the words of `ethtool -k` for features that it does not show under the kernel's names.
+// shownFeatures are the words of `ethtool -k` for features that it does not show under the kernel's
+// names.
 var shownFeatures = map[string]string{
 	"rx-checksum": "rx-checksumming", "tx-generic-segmentation": "generic-segmentation-offload", "rx-gro": "generic-receive-offload",
 	"rx-lro": "large-receive-offload", "tx-vlan-hw-insert": "tx-vlan-offload", "rx-vlan-hw-parse": "rx-vlan-offload",
@@ -223,7 +225,8 @@ func routeWay(destination, attribute string, to knob.Value) (way, *LeftOut) {
 	return way{}, leave("ip route prints it in a form that it does not take", "ip route change ROUTE "+attribute+" "+string(to))
 }
 
-// countedOptions are the parameters of disciplines that tc prints as it takes them, but for a letter behind the number.
+// countedOptions are the parameters of disciplines that tc prints as it takes them, but for a
+// letter behind the number.
 var countedOptions = map[string][]string{
 	"fq": {"limit", "flow_limit"}, "fq_codel": {"limit", "quantum", "drop_batch"}, "pfifo": {"limit"},
 }
@@ -239,7 +242,8 @@ func qdiscWay(link, attribute string) (way, *LeftOut) {
 	return way{}, leave("tc prints it in other units than it takes", "tc qdisc change dev "+link+" root "+kind+" "+name+" VALUE")
 }
 
-// builtIn are modules that are part of the kernel everywhere, so that no file of modprobe.d is read for them.
+// builtIn are modules that are part of the kernel everywhere, so that no file of modprobe.d is read
+// for them.
 var builtIn = []string{"pcie_aspm", "intel_idle", "processor", "cpufreq"}
 
 func moduleWay(module, parameter string, to knob.Value, d knob.Definition) (way, *LeftOut) {

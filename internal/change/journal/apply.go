@@ -12,16 +12,18 @@ import (
 // Request says why settings are applied and for how long.
 type Request struct {
 	Reason string
-	// For is how long the trial lasts, on a clock that goes on while the host is suspended. In Deadline mode 0 means DefaultTrial.
-	// In Lease mode it is how long the writer may go on without another Apply or Extend before the guard ends it; 0: no limit.
+	// For is how long the trial lasts, on a clock that goes on while the host is suspended. In
+	// Deadline mode 0 means DefaultTrial. In Lease mode it is how long the writer may go on without
+	// another Apply or Extend before the guard ends it; 0: no limit.
 	For time.Duration
 }
 
-// Apply writes settings as trials, in order, and returns the changes made. A knob that holds its value already is left out. All or nothing: when
-// one fails, those before it are put back and the error says what failed. Errors of the backend stay visible to
-// errors.Is and errors.As.
+// Apply writes settings as trials, in order, and returns the changes made. A knob that holds its
+// value already is left out. All or nothing: when one fails, those before it are put back and the
+// error says what failed. Errors of the backend stay visible to errors.Is and errors.As.
 //
-// Before the first knob is touched the guard process runs and has answered, and each intent is on disk.
+// Before the first knob is touched the guard process runs and has answered, and each intent is on
+// disk.
 func (j *Journal) Apply(ctx context.Context, request Request, settings ...knob.Setting) ([]Change, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -31,9 +33,10 @@ func (j *Journal) Apply(ctx context.Context, request Request, settings ...knob.S
 	if j.options.Mode == Deadline && request.For <= 0 {
 		request.For = DefaultTrial
 	}
-	// The order of what follows is the promise of this package: refuse, then guard, then intent, then knob. A guard that is started after the
-	// first write would leave a moment in which kill -9 leaves a changed host and nobody who knows.
-	// First everything that can be refused without touching anything.
+	// The order of what follows is the promise of this package: refuse, then guard, then intent,
+	// then knob. A guard that is started after the first write would leave a moment in which kill
+	// -9 leaves a changed host and nobody who knows. First everything that can be refused without
+	// touching anything.
 	todo, err := j.plan(ctx, settings)
 	if err != nil {
 		return nil, err
@@ -53,8 +56,9 @@ func (j *Journal) Apply(ctx context.Context, request Request, settings ...knob.S
 			}
 			continue
 		}
-		// Newest first, because two settings of one request may depend on each other (a ring that is only as large as the channels allow). The
-		// caller's context may be what failed, so it does not stop this.
+		// Newest first, because two settings of one request may depend on each other (a ring that
+		// is only as large as the channels allow). The caller's context may be what failed, so it
+		// does not stop this.
 		for i := len(done) - 1; i >= 0; i-- {
 			_, undoErr := j.takeBack(context.WithoutCancel(ctx), done[i], "another setting of the same request failed")
 			err = errors.Join(err, undoErr)
@@ -81,19 +85,23 @@ func (j *Journal) plan(ctx context.Context, settings []knob.Setting) ([]knob.Set
 		if err != nil {
 			return nil, fmt.Errorf("apply %s: nothing changed: %w", setting.Knob, err)
 		}
-		// A backend that can foresee a refusal is asked before the guard is started and before anything is read: a setting of the whole host
-		// may not even be visible in a container (net.core.rmem_max: absent in Linux 6.1, read-only in 6.18), and "belongs to the host" is the better answer.
+		// A backend that can foresee a refusal is asked before the guard is started and before
+		// anything is read: a setting of the whole host may not even be visible in a container
+		// (net.core.rmem_max: absent in Linux 6.1, read-only in 6.18), and "belongs to the host" is
+		// the better answer.
 		if checker, ok := j.options.Backend.(knob.Checker); ok {
 			if err := checker.CheckWrite(ctx, setting.Knob, value); err != nil {
 				return nil, fmt.Errorf("apply %s: nothing changed: %w", setting.Knob, err)
 			}
 		}
-		// Reading also shows now, while nothing is changed, that the knob is there and may be read: what cannot be read cannot be put back.
+		// Reading also shows now, while nothing is changed, that the knob is there and may be read:
+		// what cannot be read cannot be put back.
 		present, err := j.read(ctx, setting.Knob)
 		if err != nil {
 			return nil, fmt.Errorf("apply %s: nothing changed: %w", setting.Knob, err)
 		}
-		// An interrupted change of this knob leaves open which value is the old one. A new change on top would record the tuned one as From.
+		// An interrupted change of this knob leaves open which value is the old one. A new change
+		// on top would record the tuned one as From.
 		if e := j.history.unsettled(j.object(setting.Knob)); e != nil {
 			return nil, fmt.Errorf("apply %s: nothing changed: change %s: %w", setting.Knob, e.ID, ErrNeedsRecovery)
 		}
@@ -104,13 +112,15 @@ func (j *Journal) plan(ctx context.Context, settings []knob.Setting) ([]knob.Set
 	return todo, nil
 }
 
-// applyOne changes one knob. The entry is nil when the knob came to hold the value since it was planned.
+// applyOne changes one knob. The entry is nil when the knob came to hold the value since it was
+// planned.
 func (j *Journal) applyOne(ctx context.Context, request Request, setting knob.Setting) (*entry, error) {
 	id, to := setting.Knob, setting.Value
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("apply %s: nothing changed: %w", id, err)
 	}
-	// Read anew: the guard may have taken a second to start, and From has to be the value that the next write replaces.
+	// Read anew: the guard may have taken a second to start, and From has to be the value that the
+	// next write replaces.
 	from, err := j.read(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("apply %s: nothing changed: %w", id, err)
@@ -121,16 +131,19 @@ func (j *Journal) applyOne(ctx context.Context, request Request, setting knob.Se
 	if err := j.write(record{Kind: kindIntent, Entry: j.newEntry(request, id, from, to)}); err != nil {
 		return nil, fmt.Errorf("apply %s: nothing changed: %w", id, err)
 	}
-	// The intent is on disk. A kill from here on leaves it as the last word on this knob, and From with it.
+	// The intent is on disk. A kill from here on leaves it as the last word on this knob, and From
+	// with it.
 	e := j.history.entries[len(j.history.entries)-1]
 
 	// From here to the end of the step an interrupt would only make matters worse.
 	ctx = context.WithoutCancel(ctx)
-	// The read-back decides, not the error: drivers round, clamp, accept without doing anything, and report failure after doing it.
+	// The read-back decides, not the error: drivers round, clamp, accept without doing anything,
+	// and report failure after doing it.
 	writeErr := j.options.Backend.Write(ctx, id, to)
 	present, readErr := j.read(ctx, id)
 	switch {
-	// What the knob holds is not known, so the old value is written blindly: better the old value twice than a new one that nobody noted.
+	// What the knob holds is not known, so the old value is written blindly: better the old value
+	// twice than a new one that nobody noted.
 	case readErr != nil:
 		return nil, j.abandon(ctx, e, errors.Join(writeErr, readErr))
 	case writeErr != nil && present != from:
@@ -146,7 +159,8 @@ func (j *Journal) applyOne(ctx context.Context, request Request, setting knob.Se
 		note = fmt.Sprintf("asked for %s, the system made it %s", to, present)
 	}
 	if err := j.write(record{Kind: kindApplied, ID: e.ID, To: present, Note: note}); err != nil {
-		// Undo by hand and a later Recover compare with To, which has to be what the knob really held even though the log could not take it.
+		// Undo by hand and a later Recover compare with To, which has to be what the knob really
+		// held even though the log could not take it.
 		e.holds(present)
 		return nil, j.abandon(ctx, e, err)
 	}
@@ -154,7 +168,8 @@ func (j *Journal) applyOne(ctx context.Context, request Request, setting knob.Se
 }
 
 func (j *Journal) newEntry(request Request, id knob.ID, from, to knob.Value) *entry {
-	// The deadline counts from the intent, not from the end of the write: a slow driver shortens the trial, never lengthens it.
+	// The deadline counts from the intent, not from the end of the write: a slow driver shortens
+	// the trial, never lengthens it.
 	now, this := j.options.Now().UTC(), j.object(id)
 	e := &entry{
 		Change: Change{
@@ -187,10 +202,12 @@ func (j *Journal) failed(e *entry, cause error) error {
 	return errors.Join(err, j.writeOrRemember(record{Kind: kindFailed, ID: e.ID, Note: note}))
 }
 
-// abandon puts the old value back at once, because the change cannot be finished, and notes it if it can.
+// abandon puts the old value back at once, because the change cannot be finished, and notes it if
+// it can.
 func (j *Journal) abandon(ctx context.Context, e *entry, cause error) error {
-	// This write compares nothing: it follows our own failed write within microseconds, or within as long as one fsync takes to fail, and a
-	// value that somebody else could have set in that time cannot be told from what a driver made half of ours.
+	// This write compares nothing: it follows our own failed write within microseconds, or within
+	// as long as one fsync takes to fail, and a value that somebody else could have set in that
+	// time cannot be told from what a driver made half of ours.
 	err := j.options.Backend.Write(ctx, e.Knob, e.From)
 	present, readErr := j.read(ctx, e.Knob)
 	if readErr != nil || !j.same(e.Knob, present, e.From) {

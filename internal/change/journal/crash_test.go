@@ -24,7 +24,8 @@ type values = map[knob.ID]knob.Value
 type step struct {
 	name string
 	do   func(context.Context, *journal.Journal) error
-	// now is what the knobs hold after the step, safe what they hold once all trials have been taken back.
+	// now is what the knobs hold after the step, safe what they hold once all trials have been
+	// taken back.
 	now, safe values
 }
 
@@ -78,7 +79,8 @@ func newHost() *knobs {
 	return k
 }
 
-// checkRecovery recovers what a crash has left, and checks the promises. Each knob must then hold its value in one of the allowed hosts.
+// checkRecovery recovers what a crash has left, and checks the promises. Each knob must then hold
+// its value in one of the allowed hosts.
 func checkRecovery(t *testing.T, crashed *durable.Mem, k *knobs, bootID string, allowed ...values) {
 	t.Helper()
 	o := options(crashed, k, &clock{})
@@ -131,7 +133,8 @@ func checkRecovery(t *testing.T, crashed *durable.Mem, k *knobs, bootID string, 
 	}
 }
 
-// TestCrashAtEveryOperation cuts the power before every operation on the file system and on the knobs.
+// TestCrashAtEveryOperation cuts the power before every operation on the file system and on the
+// knobs.
 func TestCrashAtEveryOperation(t *testing.T) {
 	for _, keep := range []float64{0, 0.5, 1} {
 		t.Run(fmt.Sprintf("keep %v", keep), func(t *testing.T) {
@@ -149,7 +152,8 @@ func TestCrashAtEveryOperation(t *testing.T) {
 					repeat = 4
 				}
 				for range repeat {
-					// The process died, the kernel and its knobs live on. Or only the disk lost power, as that of a virtual machine may.
+					// The process died, the kernel and its knobs live on. Or only the disk lost
+					// power, as that of a virtual machine may.
 					checkRecovery(t, mem.CrashClone(keep, rng), k.cloneLocked(), "boot-1", allowed...)
 				}
 				// The host restarted, so the knobs are as they were at first.
@@ -179,7 +183,8 @@ func TestCrashAtEveryOperation(t *testing.T) {
 	}
 }
 
-// cloneLocked is clone for a hook, which runs while the host is locked; from elsewhere nothing else uses the host at that moment.
+// cloneLocked is clone for a hook, which runs while the host is locked; from elsewhere nothing else
+// uses the host at that moment.
 func (k *knobs) cloneLocked() *knobs {
 	return &knobs{values: maps.Clone(k.values), round: k.round}
 }
@@ -284,8 +289,9 @@ func TestCrashWhileCompacting(t *testing.T) {
 	j.Close()
 }
 
-// TestFaultAtEveryOperation lets each operation of the disk fail, once or from then on. A call that fails leaves the knobs as they were before
-// it, or as they were to be; the next process, on a disk that is well, finds everything it needs.
+// TestFaultAtEveryOperation lets each operation of the disk fail, once or from then on. A call that
+// fails leaves the knobs as they were before it, or as they were to be; the next process, on a disk
+// that is well, finds everything it needs.
 func TestFaultAtEveryOperation(t *testing.T) {
 	faults := map[string]func(n int) func(durable.Op) error{
 		"EIO once":    func(n int) func(durable.Op) error { return durable.FailAt(n, syscall.EIO) },
@@ -318,7 +324,8 @@ func TestFaultAtEveryOperation(t *testing.T) {
 	}
 }
 
-// runWithFaults runs the script until a step fails, and returns what the knobs may hold after recovery.
+// runWithFaults runs the script until a step fails, and returns what the knobs may hold after
+// recovery.
 func runWithFaults(t *testing.T, fsys durable.FS, k *knobs) []values {
 	t.Helper()
 	j, err := journal.Open(options(fsys, k, &clock{}))

@@ -17,8 +17,8 @@ import (
 	"github.com/linerate/linerate/internal/change/journal"
 )
 
-// TestFullDisk fills a real file system under a journal: nothing is changed any more, what was changed can be taken back, and with room again all
-// is told.
+// TestFullDisk fills a real file system under a journal: nothing is changed any more, what was
+// changed can be taken back, and with room again all is told.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	mounted := make(chan error)

@@ -9,15 +9,20 @@ import (
 
 // The answers a caller may want to tell apart.
 var (
-	// ErrLocked says that another process has the journal open; the error in hand is a *LockedError, which holds its pid.
+	// ErrLocked says that another process has the journal open; the error in hand is a
+	// *LockedError, which holds its pid.
 	ErrLocked = durable.ErrLocked
-	// ErrCorrupt says that the journal is damaged, or does not make sense. Nothing was done; a person has to look at the knobs it names.
+	// ErrCorrupt says that the journal is damaged, or does not make sense. Nothing was done; a
+	// person has to look at the knobs it names.
 	ErrCorrupt = durable.ErrCorrupt
-	// ErrUnwritable says that a write to the journal failed, so this Journal changes no more knobs (but still puts old values back).
+	// ErrUnwritable says that a write to the journal failed, so this Journal changes no more knobs
+	// (but still puts old values back).
 	ErrUnwritable = errors.New("journal cannot be written")
-	// ErrUnguarded says that a trial was asked for and no guard process could be started, or none was set up.
+	// ErrUnguarded says that a trial was asked for and no guard process could be started, or none
+	// was set up.
 	ErrUnguarded = errors.New("no guard process")
-	// ErrNeedsRecovery says that an earlier change of the same knob was interrupted; call Recover first.
+	// ErrNeedsRecovery says that an earlier change of the same knob was interrupted; call Recover
+	// first.
 	ErrNeedsRecovery = errors.New("an earlier change was interrupted and needs recovery")
 	// ErrNoEffect says that the kernel took a value without complaint and kept the old one.
 	ErrNoEffect = errors.New("accepted, but the old value stays")
@@ -29,7 +34,8 @@ var (
 	ErrExpired = errors.New("deadline has passed")
 	// ErrForeign says that somebody else has set the knob of a trial since.
 	ErrForeign = errors.New("changed by someone else since")
-	// ErrOtherNamespace says that a change was made in another network namespace, where alone it can be taken back.
+	// ErrOtherNamespace says that a change was made in another network namespace, where alone it
+	// can be taken back.
 	ErrOtherNamespace = errors.New("made in another network namespace")
 )
 

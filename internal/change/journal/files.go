@@ -19,8 +19,8 @@ type File struct {
 	Mode    fs.FileMode `json:"mode"` // permissions; the umask of the process applies
 }
 
-// Plan says which files make one change survive a reboot. Several plans may have one file in common, with the same content: it goes with the
-// last of them.
+// Plan says which files make one change survive a reboot. Several plans may have one file in
+// common, with the same content: it goes with the last of them.
 type Plan struct {
 	ID    string
 	Files []File
@@ -66,12 +66,13 @@ var (
 	ErrInTheWay = errors.New("a file of that name is there and is not ours")
 )
 
-// Persist writes the files of committed changes below a root directory ("/" for this host) and notes that the changes survive a reboot. All or
-// nothing: when one file cannot be written, all are taken out again and the error says which. No file is ever overwritten: one that is there and
-// not ours is ErrInTheWay, said before anything is written.
+// Persist writes the files of committed changes below a root directory ("/" for this host) and
+// notes that the changes survive a reboot. All or nothing: when one file cannot be written, all are
+// taken out again and the error says which. No file is ever overwritten: one that is there and not
+// ours is ErrInTheWay, said before anything is written.
 //
-// Each change takes three steps: intent with names and contents on disk; files, each whole or not at all; "persisted" on disk. What a crash
-// leaves between them Recover takes out.
+// Each change takes three steps: intent with names and contents on disk; files, each whole or not
+// at all; "persisted" on disk. What a crash leaves between them Recover takes out.
 func (j *Journal) Persist(ctx context.Context, root string, plans ...Plan) ([]Change, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -109,7 +110,8 @@ func (j *Journal) Persist(ctx context.Context, root string, plans ...Plan) ([]Ch
 	return changes, nil
 }
 
-// persistable finds the changes of plans, and everything that can be refused without touching anything.
+// persistable finds the changes of plans, and everything that can be refused without touching
+// anything.
 func (j *Journal) persistable(root string, plans []Plan) ([]*entry, error) {
 	var entries []*entry
 	contents := map[string]string{} // of the files of all plans
@@ -179,8 +181,8 @@ func (j *Journal) persistOne(e *entry, root string, files []File) error {
 	return j.write(record{Kind: kindPersisted, ID: e.ID})
 }
 
-// missing lists the directories on the way to one that have to be made, or that another change has made: whoever is the last to leave takes them
-// out.
+// missing lists the directories on the way to one that have to be made, or that another change has
+// made: whoever is the last to leave takes them out.
 func (j *Journal) missing(root, dir string) ([]string, error) {
 	var list []string
 	for ; dir != root && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
@@ -199,9 +201,10 @@ func (j *Journal) missing(root, dir string) ([]string, error) {
 	return list, nil
 }
 
-// removeFiles takes the files of a change out again, and the directories that were made for them. It can be repeated after any crash. A file
-// that somebody has edited keeps what is theirs: our part goes when it is untouched, else the file stays and is returned. Why is what a
-// later Recover shall go on with: empty, the change itself stays.
+// removeFiles takes the files of a change out again, and the directories that were made for them.
+// It can be repeated after any crash. A file that somebody has edited keeps what is theirs: our
+// part goes when it is untouched, else the file stays and is returned. Why is what a later Recover
+// shall go on with: empty, the change itself stays.
 func (j *Journal) removeFiles(e *entry, why string) (left []string, err error) {
 	var noteErr error
 	// A rollback that a crash interrupted may have become the undoing of the whole change by now.
@@ -298,8 +301,8 @@ func (h *history) persisted(r record, e *entry) error {
 		e.Saved.Phase, e.Why = savedRemoving, r.Note
 	case r.Kind == kindUnpersisted && e.Saved != nil:
 		e.Saved.Phase, e.State, e.Persisted, e.Files = savedGone, Committed, false, nil
-		// Without a reason the change itself stays, as if it had never been persisted: it ends with its boot again. With one, the value may be that
-		// of a later boot, which the files gave it.
+		// Without a reason the change itself stays, as if it had never been persisted: it ends with
+		// its boot again. With one, the value may be that of a later boot, which the files gave it.
 		if e.Why == "" {
 			e.Saved = nil
 		}
@@ -318,7 +321,8 @@ type Kept struct {
 // Paths are the names of the files on this host.
 func (k Kept) Paths() []string { return (&saved{Root: k.Root, Files: k.Files}).paths() }
 
-// KeptFiles returns the files of all persisted changes of the journal in a directory, by id, without a lock and without writing anything.
+// KeptFiles returns the files of all persisted changes of the journal in a directory, by id,
+// without a lock and without writing anything.
 func KeptFiles(fsys durable.FS, dir string) (map[string]Kept, error) {
 	h, err := load(fsys, logPath(dir))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -62,7 +62,8 @@ func tree(t testing.TB, disk durable.FS, dir string) map[string]string {
 	return found
 }
 
-// plan gives each change of the tests a file of its own, and those of cards one in common, in a directory that is not there at first.
+// plan gives each change of the tests a file of its own, and those of cards one in common, in a
+// directory that is not there at first.
 func plan(c journal.Change) journal.Plan {
 	line := fmt.Sprintf("# change %s\n%s = %s\n", c.ID, c.Knob, c.To)
 	if c.Knob == rmem {
@@ -74,7 +75,8 @@ func plan(c journal.Change) journal.Plan {
 	}}
 }
 
-// restart is a host after a restart: the knobs as they were at first, then the files in the order of their names.
+// restart is a host after a restart: the knobs as they were at first, then the files in the order
+// of their names.
 func restart(t testing.TB, disk durable.FS) *knobs {
 	t.Helper()
 	k := newHost()
@@ -131,9 +133,11 @@ func persistScript() []func(context.Context, *journal.Journal) error {
 	}
 }
 
-// checkFiles recovers what a crash has left, and checks that the files tell what the journal says and can all be taken out again.
+// checkFiles recovers what a crash has left, and checks that the files tell what the journal says
+// and can all be taken out again.
 //
-// Taking out goes on when the journal cannot be written, as putting back does; then the disk may have less than the journal says, never more.
+// Taking out goes on when the journal cannot be written, as putting back does; then the disk may
+// have less than the journal says, never more.
 func checkFiles(t *testing.T, disk *durable.Mem, k *knobs, boot string, before map[string]string, unwritable ...bool) {
 	t.Helper()
 	o := options(disk, k, &clock{})
@@ -181,7 +185,8 @@ func checkFiles(t *testing.T, disk *durable.Mem, k *knobs, boot string, before m
 	}
 }
 
-// TestCrashWhilePersisting cuts the power before every operation of a life with files, and at every operation of the recovery from half of them.
+// TestCrashWhilePersisting cuts the power before every operation of a life with files, and at every
+// operation of the recovery from half of them.
 func TestCrashWhilePersisting(t *testing.T) {
 	for _, keep := range []float64{0, 0.5, 1} {
 		t.Run(fmt.Sprintf("keep %v", keep), func(t *testing.T) {
@@ -237,7 +242,8 @@ func TestCrashWhilePersisting(t *testing.T) {
 	}
 }
 
-// TestFaultWhilePersisting lets each operation of the disk fail, once or from then on: a persist that fails leaves no file.
+// TestFaultWhilePersisting lets each operation of the disk fail, once or from then on: a persist
+// that fails leaves no file.
 func TestFaultWhilePersisting(t *testing.T) {
 	for name, fault := range map[string]func(n int) func(durable.Op) error{
 		"EIO once":       func(n int) func(durable.Op) error { return durable.FailAt(n, syscall.EIO) },
@@ -271,7 +277,8 @@ func TestFaultWhilePersisting(t *testing.T) {
 	}
 }
 
-// TestUndoWhereFilesAreReadOnly: the value in force goes back although the files cannot be taken out; the change stays open, and is told, until they can.
+// TestUndoWhereFilesAreReadOnly: the value in force goes back although the files cannot be taken
+// out; the change stays open, and is told, until they can.
 func TestUndoWhereFilesAreReadOnly(t *testing.T) {
 	for name, finish := range map[string]func(*journal.Journal) ([]journal.Outcome, error){
 		"undone again": func(j *journal.Journal) ([]journal.Outcome, error) { return j.UndoAll(t.Context()) },
@@ -339,7 +346,8 @@ func TestUndoWhereFilesAreReadOnly(t *testing.T) {
 	}
 }
 
-// TestPersistUndoProperty: whatever is persisted and undone in whatever order, over restarts, the tree ends as it began.
+// TestPersistUndoProperty: whatever is persisted and undone in whatever order, over restarts, the
+// tree ends as it began.
 func TestPersistUndoProperty(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 99))

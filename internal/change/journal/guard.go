@@ -17,7 +17,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// GuardOptions say how to start a guard process. Apply fills in Dir, Mode, Session and For; a caller gives at most the rest.
+// GuardOptions say how to start a guard process. Apply fills in Dir, Mode, Session and For; a
+// caller gives at most the rest.
 type GuardOptions struct {
 	// Exe is the program, which understands the guard command; empty: this program itself.
 	Exe string
@@ -50,9 +51,10 @@ type Guard struct {
 	exited chan struct{} // closed when the process has ended
 }
 
-// StartGuard starts `EXE ARGS… guard --state DIR --mode MODE --session SESSION --deadline FOR` in a session of its own, and returns
-// when it has answered. The process lives on when this one ends, by whatever means. It inherits two pipes: on descriptor 3 it
-// is told that the writer lives, on descriptor 4 it answers. What it prints goes to guard.log in the state directory.
+// StartGuard starts `EXE ARGS… guard --state DIR --mode MODE --session SESSION --deadline FOR` in a
+// session of its own, and returns when it has answered. The process lives on when this one ends, by
+// whatever means. It inherits two pipes: on descriptor 3 it is told that the writer lives, on
+// descriptor 4 it answers. What it prints goes to guard.log in the state directory.
 func StartGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
 	guard, err := startGuard(ctx, o)
 	if err != nil {
@@ -83,8 +85,8 @@ func startGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
 		defer log.Close() // Only the guard writes to it.
 		command.Stdout, command.Stderr = log, log
 	}
-	// Go makes both ends close-on-exec, so no other child of this process, forked at the same moment even, holds the write end and keeps the
-	// guard believing that we live.
+	// Go makes both ends close-on-exec, so no other child of this process, forked at the same
+	// moment even, holds the write end and keeps the guard believing that we live.
 	theirLife, life, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -114,7 +116,8 @@ func startGuard(ctx context.Context, o GuardOptions) (*Guard, error) {
 		return nil, err
 	}
 	if err := guard.send(messageWriter + " " + strconv.Itoa(os.Getpid())); err != nil {
-		// A guard that does not listen is none. With the pipe closed it finds its writer gone, has nothing to take back, and ends.
+		// A guard that does not listen is none. With the pipe closed it finds its writer gone, has
+		// nothing to take back, and ends.
 		_ = life.Close()
 		return nil, err
 	}
@@ -129,7 +132,8 @@ func handshake(ctx context.Context, ready *os.File, patience time.Duration) erro
 	if patience <= 0 {
 		patience = 10 * time.Second
 	}
-	// Ten seconds are for a host that swaps; a guard answers in some milliseconds. Waiting costs nothing, since no knob is turned yet.
+	// Ten seconds are for a host that swaps; a guard answers in some milliseconds. Waiting costs
+	// nothing, since no knob is turned yet.
 	if err := ready.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return err
 	}
@@ -196,8 +200,9 @@ func (g *Guard) Extend(d time.Duration) error {
 	return g.send(messageExtend + " " + strconv.FormatInt(int64(deadline), 10))
 }
 
-// Release tells the guard that the writer ends as it should. In Lease mode the guard takes back what trials are left, of which there
-// should be none, and ends; in Deadline mode it stays with them. Release does not wait for that.
+// Release tells the guard that the writer ends as it should. In Lease mode the guard takes back
+// what trials are left, of which there should be none, and ends; in Deadline mode it stays with
+// them. Release does not wait for that.
 func (g *Guard) Release() error {
 	var err error
 	if g.mode == Deadline {
@@ -237,14 +242,16 @@ func (j *Journal) ensureGuard(ctx context.Context, d time.Duration) error {
 		return ErrUnguarded
 	}
 	if j.guard != nil && j.guard.alive() {
-		// A Deadline guard reads each trial's time from the journal. A lease is extended before the intent of the new trial is written, so that
-		// the guard never sees the trial under a deadline that has passed.
+		// A Deadline guard reads each trial's time from the journal. A lease is extended before the
+		// intent of the new trial is written, so that the guard never sees the trial under a
+		// deadline that has passed.
 		if j.options.Mode == Deadline || j.guard.Extend(d) == nil {
 			return nil
 		}
 	}
 	if j.guard != nil {
-		// It ended, or does not listen any more: someone killed it. Another one takes over what is in trial.
+		// It ended, or does not listen any more: someone killed it. Another one takes over what is
+		// in trial.
 		_ = j.guard.life.Close()
 		j.guard = nil
 	}
@@ -258,8 +265,9 @@ func (j *Journal) ensureGuard(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// Extend gives the lease of this journal a new deadline, counted from now; 0 takes the deadline away. Without a guard there is
-// nothing to extend. An error means that the guard is gone: the next Apply starts another one.
+// Extend gives the lease of this journal a new deadline, counted from now; 0 takes the deadline
+// away. Without a guard there is nothing to extend. An error means that the guard is gone: the next
+// Apply starts another one.
 func (j *Journal) Extend(d time.Duration) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()

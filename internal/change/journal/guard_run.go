@@ -16,36 +16,41 @@ import (
 	"github.com/linerate/linerate/internal/change/journal/cgroup"
 )
 
-// GuardConfig is what the guard command was started with. Journal, Mode, Session and For are needed.
+// GuardConfig is what the guard command was started with. Journal, Mode, Session and For are
+// needed.
 type GuardConfig struct {
 	Journal Options       // of the state directory; Mode, Guard and Unguarded in it do not matter
 	Mode    Mode          // --mode
 	Session string        // --session
 	For     time.Duration // --deadline
 
-	// Life, Ready and Log are for tests. Life ends when the writer is gone, nil: descriptor 3. Ready takes the answer, nil: descriptor 4.
-	// Log takes one line for each event, nil: standard error. Without Life the process is also cut loose from its terminal.
+	// Life, Ready and Log are for tests. Life ends when the writer is gone, nil: descriptor 3.
+	// Ready takes the answer, nil: descriptor 4. Log takes one line for each event, nil: standard
+	// error. Without Life the process is also cut loose from its terminal.
 	Life  io.Reader
 	Ready io.WriteCloser
 	Log   io.Writer
-	// EndWriter ends a writer that outlives its deadline: politely, then by force. nil: signals to the parent process.
+	// EndWriter ends a writer that outlives its deadline: politely, then by force. nil: signals to
+	// the parent process.
 	EndWriter func(force bool)
 }
 
-// watchStep is how often a guard with a deadline looks at the clock and the journal. Go's timers stand still while the host is suspended,
-// CLOCK_BOOTTIME does not: after waking up the guard is late by this at most.
+// watchStep is how often a guard with a deadline looks at the clock and the journal. Go's timers
+// stand still while the host is suspended, CLOCK_BOOTTIME does not: after waking up the guard is
+// late by this at most.
 const watchStep = time.Second
 
 // writerGrace is how long a writer past its deadline gets to end by itself after a polite signal.
 const writerGrace = 5 * time.Second
 
-// RunGuard is the guard process. In Lease mode it waits until the writer is gone or its deadline passes, in Deadline mode also, but when
-// the writer ended as it should, it waits until the trials of its session end: by their deadline or because somebody
-// committed them or took them back. Then it takes back what is left and returns.
+// RunGuard is the guard process. In Lease mode it waits until the writer is gone or its deadline
+// passes, in Deadline mode also, but when the writer ended as it should, it waits until the trials
+// of its session end: by their deadline or because somebody committed them or took them back. Then
+// it takes back what is left and returns.
 //
-// A context that ends means that the guard was told to end: one that watches trials without a writer takes them back first, one whose writer
-// lives goes on, because only that writer's end is safe. An error means that something could not be taken back; the next
-// Recover will try again.
+// A context that ends means that the guard was told to end: one that watches trials without a
+// writer takes them back first, one whose writer lives goes on, because only that writer's end is
+// safe. An error means that something could not be taken back; the next Recover will try again.
 func RunGuard(ctx context.Context, config GuardConfig) error {
 	var group string
 	if config.Life == nil {
@@ -58,7 +63,8 @@ func RunGuard(ctx context.Context, config GuardConfig) error {
 		leave, group = cgroup.Own(config.Session)
 		defer leave()
 	}
-	// The answer goes out only when the journal was read and the watch is set up: the writer turns no knob before it has it.
+	// The answer goes out only when the journal was read and the watch is set up: the writer turns
+	// no knob before it has it.
 	g, err := newWatch(config)
 	answer := messageReady
 	if err != nil {
@@ -118,8 +124,9 @@ func newWatch(config GuardConfig) (*watch, error) {
 	}
 	switch {
 	case config.Mode == Deadline:
-		// Trials come with times of their own, so the journal is looked at in every step: a `set` that hangs before it has let go of the
-		// journal (stopped by Ctrl-Z, blocked at a terminal that takes no more) must not keep its trial in force.
+		// Trials come with times of their own, so the journal is looked at in every step: a `set`
+		// that hangs before it has let go of the journal (stopped by Ctrl-Z, blocked at a terminal
+		// that takes no more) must not keep its trial in force.
 		g.deadline = options.Boottime() + watchStep
 	case config.For > 0:
 		g.deadline = options.Boottime() + config.For
@@ -133,7 +140,8 @@ func (g *watch) listen() {
 	defer close(g.messages)
 	scanner := bufio.NewScanner(g.config.Life)
 	for scanner.Scan() {
-		// Unbuffered, so a message is not taken from the pipe before the loop can act on it; the pipe itself holds 64 KiB (pipe(7)) of them.
+		// Unbuffered, so a message is not taken from the pipe before the loop can act on it; the
+		// pipe itself holds 64 KiB (pipe(7)) of them.
 		g.messages <- scanner.Text()
 	}
 }
@@ -150,8 +158,9 @@ func (g *watch) run(ctx context.Context) error {
 				g.hear(message)
 				continue
 			}
-			// The end of the pipe is the kernel's word: it comes with SIGKILL, with the OOM killer and with a panic alike, and only when no process
-			// holds the write end any more, which is close-on-exec and so inherited by none.
+			// The end of the pipe is the kernel's word: it comes with SIGKILL, with the OOM killer
+			// and with a panic alike, and only when no process holds the write end any more, which
+			// is close-on-exec and so inherited by none.
 			if !g.detached {
 				return g.takeBack("writer died")
 			}
@@ -169,7 +178,8 @@ func (g *watch) run(ctx context.Context) error {
 	}
 }
 
-// timer returns a channel that speaks when it is time to look at the clock, nil when there is no deadline.
+// timer returns a channel that speaks when it is time to look at the clock, nil when there is no
+// deadline.
 func (g *watch) timer() (<-chan time.Time, func() bool) {
 	if g.deadline == 0 {
 		return nil, func() bool { return true }
@@ -180,10 +190,12 @@ func (g *watch) timer() (<-chan time.Time, func() bool) {
 
 func (g *watch) overdue() bool { return g.deadline != 0 && g.options.Boottime() >= g.deadline }
 
-// mustEnd tells whether a writer that lives has to be ended for the sake of a trial: its deadline has passed and something of its session is
-// still in trial or half done. A writer with nothing in trial may idle past its deadline as long as it likes; for `serve`, whose client
-// measures for an hour after it has taken its last trial back, that is the ordinary case. The deadline is not forgotten then, only looked at again
-// after a step: a writer that was stopped between telling a new deadline and writing its intent shows its trial when it goes on.
+// mustEnd tells whether a writer that lives has to be ended for the sake of a trial: its deadline
+// has passed and something of its session is still in trial or half done. A writer with nothing in
+// trial may idle past its deadline as long as it likes; for `serve`, whose client measures for an
+// hour after it has taken its last trial back, that is the ordinary case. The deadline is not
+// forgotten then, only looked at again after a step: a writer that was stopped between telling a
+// new deadline and writing its intent shows its trial when it goes on.
 func (g *watch) mustEnd() bool {
 	if !g.overdue() {
 		return false
@@ -194,7 +206,8 @@ func (g *watch) mustEnd() bool {
 	}
 	now := g.options.Boottime()
 	for _, e := range trials {
-		// In Deadline mode each trial has a time of its own, which a lease has not: there the one deadline counts for all.
+		// In Deadline mode each trial has a time of its own, which a lease has not: there the one
+		// deadline counts for all.
 		if g.config.Mode == Lease || e.Expires != 0 && now >= e.Expires {
 			return true
 		}
@@ -224,11 +237,12 @@ func (g *watch) hear(message string) {
 	}
 }
 
-// endWriter deals with a writer that lives but has let its deadline pass: it hangs, is stopped, or slept with the host. It holds the journal's
-// lock, so nothing can be taken back before it ends.
+// endWriter deals with a writer that lives but has let its deadline pass: it hangs, is stopped, or
+// slept with the host. It holds the journal's lock, so nothing can be taken back before it ends.
 func (g *watch) endWriter() error {
 	g.say("deadline passed, and the writer lives: asking it to end")
-	// The polite signal lets a writer take its trials back itself and say so to its user; that is faster than our waiting for its lock.
+	// The polite signal lets a writer take its trials back itself and say so to its user; that is
+	// faster than our waiting for its lock.
 	g.config.EndWriter(false)
 	timer := time.NewTimer(writerGrace)
 	defer timer.Stop()
@@ -244,7 +258,8 @@ func (g *watch) endWriter() error {
 		case <-timer.C:
 			g.say("the writer does not end: killing it")
 			g.config.EndWriter(true)
-			// A process that sleeps uninterruptibly in a driver (state D) outlives even SIGKILL until the driver returns, and the lock with it.
+			// A process that sleeps uninterruptibly in a driver (state D) outlives even SIGKILL
+			// until the driver returns, and the lock with it.
 			for range g.messages { // Until it is gone.
 			}
 			return g.takeBack("deadline passed")
@@ -267,7 +282,8 @@ func (g *watch) watchTrials(ctx context.Context) error {
 		}
 		wait := watchStep
 		for _, e := range trials {
-			// Expires is 0 for what is committed and half undone: that is overdue at once, which is right, it wants to be finished.
+			// Expires is 0 for what is committed and half undone: that is overdue at once, which is
+			// right, it wants to be finished.
 			wait = min(wait, e.Expires-g.options.Boottime())
 		}
 		if wait <= 0 {
@@ -276,8 +292,8 @@ func (g *watch) watchTrials(ctx context.Context) error {
 			if err := g.act(""); err != nil {
 				return err
 			}
-			// Acting succeeded and yet something is overdue: a trial of another network namespace, which recover leaves alone. Acting again at
-			// once would spin.
+			// Acting succeeded and yet something is overdue: a trial of another network namespace,
+			// which recover leaves alone. Acting again at once would spin.
 			if overdue {
 				return errors.New("a trial past its deadline is out of reach")
 			}
@@ -295,11 +311,12 @@ func (g *watch) watchTrials(ctx context.Context) error {
 	}
 }
 
-// left returns the changes of the session that a guard still has to care for. Nothing is locked for that, and a log that has not
-// grown since the last look is not read again.
+// left returns the changes of the session that a guard still has to care for. Nothing is locked for
+// that, and a log that has not grown since the last look is not read again.
 func (g *watch) left() ([]*entry, error) {
 	path := logPath(g.options.Dir)
-	// Size and time tell every change of the log: a record makes it longer, and compaction puts a new file in its place.
+	// Size and time tell every change of the log: a record makes it longer, and compaction puts a
+	// new file in its place.
 	info, err := g.options.FS.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -339,15 +356,16 @@ func (g *watch) takeBack(cause string) error {
 // attempts is how often a guard tries what the system refuses, with watchStep in between.
 const attempts = 5
 
-// act recovers the journal; with a cause also the trials of the session whose time is not over. An end of the guard's context must not
-// stop this: it is what the guard is for.
+// act recovers the journal; with a cause also the trials of the session whose time is not over. An
+// end of the guard's context must not stop this: it is what the guard is for.
 func (g *watch) act(cause string) error {
 	for attempt := 1; ; attempt++ {
 		err := g.actOnce(cause)
 		if err == nil || attempt == attempts || errors.Is(err, ErrCorrupt) {
 			return err
 		}
-		// EBUSY of an interface that is being reset, ENETDOWN, a full disk: these pass within seconds or not at all.
+		// EBUSY of an interface that is being reset, ENETDOWN, a full disk: these pass within
+		// seconds or not at all.
 		time.Sleep(watchStep)
 	}
 }
@@ -369,8 +387,9 @@ func (g *watch) actOnce(cause string) error {
 	return errors.Join(err, j.Close())
 }
 
-// announce tells people that their settings went back without them: at the terminal where they made them, and by the next command. Whoever
-// does not hear of it believes for hours in a change that is no more.
+// announce tells people that their settings went back without them: at the terminal where they made
+// them, and by the next command. Whoever does not hear of it believes for hours in a change that is
+// no more.
 func (g *watch) announce(outcomes []Outcome) {
 	if len(outcomes) == 0 {
 		return
@@ -388,10 +407,11 @@ func (g *watch) announce(outcomes []Outcome) {
 	}
 }
 
-// open takes the journal. It waits as long as another process has it, without limit: the lock dies with its holder, and a guard that gives up
-// is none.
+// open takes the journal. It waits as long as another process has it, without limit: the lock dies
+// with its holder, and a guard that gives up is none.
 func (g *watch) open() (*Journal, error) {
-	// The writer died just now and the kernel is still closing its descriptors, so the first tries come quickly.
+	// The writer died just now and the kernel is still closing its descriptors, so the first tries
+	// come quickly.
 	pause := 5 * time.Millisecond
 	for {
 		j, err := Open(g.options)

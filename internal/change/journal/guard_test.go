@@ -36,7 +36,8 @@ type bench struct {
 	stop   context.CancelFunc
 }
 
-// bubbleClock is CLOCK_BOOTTIME inside a synctest bubble; the host can sleep, which Go's timers do not notice.
+// bubbleClock is CLOCK_BOOTTIME inside a synctest bubble; the host can sleep, which Go's timers do
+// not notice.
 type bubbleClock struct {
 	mu    sync.Mutex
 	start time.Time
@@ -117,7 +118,8 @@ func (b *bench) running() bool {
 	return len(b.done) == 0
 }
 
-// end waits for the guard, and checks that it succeeded, that the host is as it was, and what the changes say of their end.
+// end waits for the guard, and checks that it succeeded, that the host is as it was, and what the
+// changes say of their end.
 func (b *bench) end(notes ...string) {
 	b.t.Helper()
 	if err := <-b.done; err != nil {
@@ -206,7 +208,8 @@ func TestGuardLeaseDeadline(t *testing.T) {
 	}
 }
 
-// TestGuardSparesTheIdle: a deadline is about trials, not about the writer, which may outlive it when it has none.
+// TestGuardSparesTheIdle: a deadline is about trials, not about the writer, which may outlive it
+// when it has none.
 func TestGuardSparesTheIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, journal.Lease, time.Minute)

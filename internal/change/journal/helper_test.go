@@ -149,7 +149,8 @@ func settings(pairs ...string) []knob.Setting {
 	return list
 }
 
-// fileKnobs are knobs that processes share: one file each in a directory, written in one go like a sysctl.
+// fileKnobs are knobs that processes share: one file each in a directory, written in one go like a
+// sysctl.
 type fileKnobs struct{ dir string }
 
 func (k fileKnobs) path(id knob.ID) string {

@@ -30,8 +30,9 @@ const (
 	Deadline Mode = "deadline"
 )
 
-// DefaultTrial is how long a Deadline trial lasts when the request does not say. It is enough for a sysctl; a change that makes the
-// link renegotiate wants two minutes, one that makes a switch port learn again three.
+// DefaultTrial is how long a Deadline trial lasts when the request does not say. It is enough for a
+// sysctl; a change that makes the link renegotiate wants two minutes, one that makes a switch port
+// learn again three.
 const DefaultTrial = 60 * time.Second
 
 // Options say how to open a journal. Dir and Backend are needed, the rest has defaults.
@@ -39,8 +40,9 @@ type Options struct {
 	Dir     string     // state directory; made when it is not there
 	FS      durable.FS // nil: the operating system's
 	Backend knob.Backend
-	// Catalog gives the canonical form of values, in which they are compared, and refuses what is out of range. Knobs that it does
-	// not have, and all knobs when it is nil, have their white space folded and nothing refused.
+	// Catalog gives the canonical form of values, in which they are compared, and refuses what is
+	// out of range. Knobs that it does not have, and all knobs when it is nil, have their white
+	// space folded and nothing refused.
 	Catalog *knob.Catalog
 	// Normalize is asked instead of the catalogue when it is not nil.
 	Normalize func(knob.ID, knob.Value) (knob.Value, error)
@@ -48,19 +50,21 @@ type Options struct {
 	Side  string // for Change.Side; empty: near
 	Mode  Mode   // of trials; empty: Lease
 	Guard *GuardOptions
-	// Unguarded allows trials without a guard process: for backends whose values die with the process, and tests.
+	// Unguarded allows trials without a guard process: for backends whose values die with the
+	// process, and tests.
 	Unguarded bool
 
 	BootID   string               // empty: sys.BootID
 	Boottime func() time.Duration // nil: sys.Boottime; goes on while the host is suspended
 	Now      func() time.Time     // nil: time.Now; for people only
-	// Identify tells which object of the host a knob belongs to, so that a value is never put back on another one that has
-	// its name. nil: network namespace and interface index on Linux.
+	// Identify tells which object of the host a knob belongs to, so that a value is never put back
+	// on another one that has its name. nil: network namespace and interface index on Linux.
 	Identify func(knob.ID) Identity
-	// Locate gives the name that an interface has now, by its index; empty: there is none. nil: asks the kernel, on Linux; with an
-	// Identify of one's own, none has another name.
+	// Locate gives the name that an interface has now, by its index; empty: there is none. nil:
+	// asks the kernel, on Linux; with an Identify of one's own, none has another name.
 	Locate func(Identity) string
-	// NamespaceGone tells whether a network namespace is over for sure. nil: looks at all processes, on Linux.
+	// NamespaceGone tells whether a network namespace is over for sure. nil: looks at all
+	// processes, on Linux.
 	NamespaceGone func(name string) bool
 }
 
@@ -119,13 +123,15 @@ func (o Options) normalize(id knob.ID, v knob.Value) (knob.Value, error) {
 	return fold(v), nil
 }
 
-// fold makes every run of white space one space: the kernel separates the numbers of a sysctl by tabs, people by spaces.
+// fold makes every run of white space one space: the kernel separates the numbers of a sysctl by
+// tabs, people by spaces.
 func fold(v knob.Value) knob.Value { return knob.Value(strings.Join(strings.Fields(string(v)), " ")) }
 
 func logPath(dir string) string  { return filepath.Join(dir, "journal.log") }
 func lockPath(dir string) string { return filepath.Join(dir, "lock") }
 
-// Journal is an open journal. Only one process has it open at a time. It is safe for concurrent use; its methods do not overlap.
+// Journal is an open journal. Only one process has it open at a time. It is safe for concurrent
+// use; its methods do not overlap.
 type Journal struct {
 	options Options
 	session string
@@ -138,8 +144,9 @@ type Journal struct {
 	closed  bool
 }
 
-// Open takes the journal in a directory, with its exclusive lock, until Close. A journal held by another process is ErrLocked, one that
-// makes no sense is ErrCorrupt. Open recovers nothing by itself: call Recover.
+// Open takes the journal in a directory, with its exclusive lock, until Close. A journal held by
+// another process is ErrLocked, one that makes no sense is ErrCorrupt. Open recovers nothing by
+// itself: call Recover.
 func Open(options Options) (*Journal, error) {
 	options, err := options.defaults()
 	if err != nil {
@@ -148,8 +155,8 @@ func Open(options Options) (*Journal, error) {
 	if err := durable.MkdirAll(options.FS, options.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	// The lock comes before the first look at the log: OpenLog cuts a torn tail, which in a journal that somebody is appending to would be the
-	// record being written.
+	// The lock comes before the first look at the log: OpenLog cuts a torn tail, which in a journal
+	// that somebody is appending to would be the record being written.
 	lock, err := options.FS.Lock(lockPath(options.Dir))
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
@@ -175,7 +182,8 @@ func (j *Journal) load() error {
 		return err
 	}
 	j.log, j.history = log, h
-	// Only here, under a fresh lock and with nothing in progress: compaction replaces the file under the name, and a guard reads by name.
+	// Only here, under a fresh lock and with nothing in progress: compaction replaces the file
+	// under the name, and a guard reads by name.
 	return j.compact()
 }
 
@@ -196,8 +204,8 @@ func (j *Journal) Changes() []Change {
 	return j.history.changes()
 }
 
-// Close gives the journal free. Lease trials that are left then end: the guard takes them back, or else the next Recover.
-// Deadline trials live on under their guard.
+// Close gives the journal free. Lease trials that are left then end: the guard takes them back, or
+// else the next Recover. Deadline trials live on under their guard.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -205,7 +213,8 @@ func (j *Journal) Close() error {
 		return nil
 	}
 	j.closed = true
-	// Log before lock, so that whoever gets the lock finds no descriptor of ours that could still write.
+	// Log before lock, so that whoever gets the lock finds no descriptor of ours that could still
+	// write.
 	err := errors.Join(j.log.Close(), j.lock.Close())
 	if j.guard != nil {
 		// After the lock is free, so that a guard with work to do finds it so.
@@ -214,8 +223,9 @@ func (j *Journal) Close() error {
 	return err
 }
 
-// History returns all changes of the journal in a directory, oldest first, without a lock and without writing anything. A directory without
-// a journal has an empty history. A change that another process is making right now may show as a trial.
+// History returns all changes of the journal in a directory, oldest first, without a lock and
+// without writing anything. A directory without a journal has an empty history. A change that
+// another process is making right now may show as a trial.
 func History(fsys durable.FS, dir string) ([]Change, error) {
 	h, err := load(fsys, logPath(dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -234,16 +244,17 @@ func (j *Journal) write(r record) error {
 	if err != nil {
 		return err
 	}
-	// Disk first, memory second. A record that memory has and the disk lacks would be denied by the next process; the other way about, the
-	// next process knows more than we do, which Recover is made for.
+	// Disk first, memory second. A record that memory has and the disk lacks would be denied by the
+	// next process; the other way about, the next process knows more than we do, which Recover is
+	// made for.
 	if err := j.log.Append(data); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
 	}
 	return j.history.add(r)
 }
 
-// writeOrRemember puts a record on disk, and takes it in even when that fails: for what has happened to a knob already.
-// What the disk then lacks the next Recover sees at the knob itself.
+// writeOrRemember puts a record on disk, and takes it in even when that fails: for what has
+// happened to a knob already. What the disk then lacks the next Recover sees at the knob itself.
 func (j *Journal) writeOrRemember(r record) error {
 	err := j.write(r)
 	if errors.Is(err, ErrUnwritable) {
@@ -263,8 +274,8 @@ func (j *Journal) ready() error {
 	return nil
 }
 
-// canonical is the form of a value that is recorded and compared. The host may hold one that the catalogue thinks out of range; what has no
-// canonical form at all is compared as it is.
+// canonical is the form of a value that is recorded and compared. The host may hold one that the
+// catalogue thinks out of range; what has no canonical form at all is compared as it is.
 func (j *Journal) canonical(id knob.ID, v knob.Value) knob.Value {
 	if normal, err := j.options.Normalize(id, v); err == nil {
 		return normal
@@ -279,7 +290,8 @@ func (j *Journal) canonical(id knob.ID, v knob.Value) knob.Value {
 	return fold(v)
 }
 
-// same compares two values of a knob. Both are made canonical, also those from the log: an older version may have had another form.
+// same compares two values of a knob. Both are made canonical, also those from the log: an older
+// version may have had another form.
 func (j *Journal) same(id knob.ID, a, b knob.Value) bool {
 	return a == b || j.canonical(id, a) == j.canonical(id, b)
 }

@@ -276,7 +276,8 @@ func TestUndoLeavesForeignValuesAlone(t *testing.T) {
 	}
 }
 
-// TestOriginalIsNeverATunedValue: a second run over what a first one left, with and without recovery, still knows the first value.
+// TestOriginalIsNeverATunedValue: a second run over what a first one left, with and without
+// recovery, still knows the first value.
 func TestOriginalIsNeverATunedValue(t *testing.T) {
 	fsys, k := durable.NewMem(), host()
 	for round, v := range []string{"B", "C", "D"} {
@@ -425,8 +426,8 @@ func TestUndoTrials(t *testing.T) {
 	}
 }
 
-// TestNothingCanBePutBack: the journal fails after the write, and so does putting back. Once the knob obeys again, Undo knows
-// what it held, however late.
+// TestNothingCanBePutBack: the journal fails after the write, and so does putting back. Once the
+// knob obeys again, Undo knows what it held, however late.
 func TestNothingCanBePutBack(t *testing.T) {
 	mem, k, c := durable.NewMem(), newHost(), &clock{}
 	syncs, writes := 0, 0

@@ -16,7 +16,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob/live"
 )
 
-// TestLiveNamespace changes real knobs, in a network namespace of its own, and checks that nobody outside takes them for his.
+// TestLiveNamespace changes real knobs, in a network namespace of its own, and checks that nobody
+// outside takes them for his.
 func TestLiveNamespace(t *testing.T) {
 	o := journal.Options{
 		Dir: filepath.Join(t.TempDir(), "state"), FS: durable.OS(), Backend: live.New(), Catalog: knob.Catalogue(), Unguarded: true,
@@ -51,7 +52,8 @@ func TestLiveNamespace(t *testing.T) {
 	if _, err := j.UndoAll(t.Context()); !errors.Is(err, journal.ErrOtherNamespace) {
 		t.Errorf("undo outside: %v", err)
 	}
-	// With the last hold on it the namespace is destroyed, and every setting in it. Who may not look at every process cannot know, and says nothing.
+	// With the last hold on it the namespace is destroyed, and every setting in it. Who may not
+	// look at every process cannot know, and says nothing.
 	if err := held.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,8 @@ import (
 // State is where a change stands (design §8).
 type State string
 
-// The states. A trial reverts by itself; a committed change stays until undone or reboot; a persisted one survives reboot.
+// The states. A trial reverts by itself; a committed change stays until undone or reboot; a
+// persisted one survives reboot.
 const (
 	Trial     State = "trial"
 	Committed State = "committed"
@@ -42,7 +43,8 @@ type Outcome struct {
 	Restored bool       `json:"restored"`          // the old value is in place and was read back
 	Foreign  knob.Value `json:"foreign,omitempty"` // present value when somebody else had changed it; then it was left alone
 	Error    string     `json:"error,omitempty"`
-	// FilesLeft had been written to make the change survive a reboot; somebody has edited them since, so they were left alone.
+	// FilesLeft had been written to make the change survive a reboot; somebody has edited them
+	// since, so they were left alone.
 	FilesLeft []string `json:"files_left,omitempty"`
 	// Stays: only the files of the change were taken out; its value is in force as before.
 	Stays bool `json:"stays,omitempty"`

@@ -11,11 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespaceGone tells whether a network namespace, named as the kernel does (net:[4026531840]), is over for sure, and every setting in it with
-// it. A namespace lives as long as a process is in it, or holds it open, or has it mounted (namespaces(7)); who may not look everywhere
-// does not know.
+// namespaceGone tells whether a network namespace, named as the kernel does (net:[4026531840]), is
+// over for sure, and every setting in it with it. A namespace lives as long as a process is in it,
+// or holds it open, or has it mounted (namespaces(7)); who may not look everywhere does not know.
 func namespaceGone(name string) bool {
-	// In a process namespace of our own the others do not show: only the one that holds the kernel's own threads has all of them.
+	// In a process namespace of our own the others do not show: only the one that holds the
+	// kernel's own threads has all of them.
 	if threads, err := os.ReadFile("/proc/2/comm"); err != nil || string(threads) != "kthreadd\n" {
 		return false
 	}

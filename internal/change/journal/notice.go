@@ -23,7 +23,8 @@ func notice(o Outcome) string {
 	return fmt.Sprintf("change %s of %s is over: %s", c.ID, c.Knob, cmp.Or(c.Note, "nothing was left to do"))
 }
 
-// leaveNotices keeps lines for the next command. Nothing depends on them, so they need not survive power loss, and a full disk is no error.
+// leaveNotices keeps lines for the next command. Nothing depends on them, so they need not survive
+// power loss, and a full disk is no error.
 func leaveNotices(fsys durable.FS, dir string, lines []string) {
 	file, err := fsys.OpenAppend(noticePath(dir), 0o644)
 	if err != nil {
@@ -33,10 +34,12 @@ func leaveNotices(fsys durable.FS, dir string, lines []string) {
 	_ = file.Close()
 }
 
-// TakeNotices returns what guards have taken back since it was asked last, one line for each change, and forgets it: whoever asks tells
-// the user. Where that cannot be noted, as for someone who may only read, there is nothing to tell.
+// TakeNotices returns what guards have taken back since it was asked last, one line for each
+// change, and forgets it: whoever asks tells the user. Where that cannot be noted, as for someone
+// who may only read, there is nothing to tell.
 func TakeNotices(fsys durable.FS, dir string) []string {
-	// Renamed first, so that two commands at once do not tell the same, and a guard that writes meanwhile begins a file of its own.
+	// Renamed first, so that two commands at once do not tell the same, and a guard that writes
+	// meanwhile begins a file of its own.
 	taken := noticePath(dir) + ".told"
 	if fsys.Rename(noticePath(dir), taken) != nil {
 		return nil

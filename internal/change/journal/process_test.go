@@ -28,8 +28,9 @@ import (
 	"github.com/linerate/linerate/internal/change/knob/live"
 )
 
-// The test binary plays four parts. Started as `TEST KNOBS guard …` it is a guard, as `TEST KNOBS writer STATE MODE` a writer, as
-// `TEST KNOBS recover STATE` the next start, else the test. KNOBS is a directory of files, or live: the knobs of the namespace.
+// The test binary plays four parts. Started as `TEST KNOBS guard …` it is a guard, as `TEST KNOBS
+// writer STATE MODE` a writer, as `TEST KNOBS recover STATE` the next start, else the test. KNOBS
+// is a directory of files, or live: the knobs of the namespace.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[2] {
@@ -52,7 +53,8 @@ func finish(err error) {
 	os.Exit(0)
 }
 
-// processOptions opens the journal of the processes. They have the real clocks, and a boot id of their own, which not every system has.
+// processOptions opens the journal of the processes. They have the real clocks, and a boot id of
+// their own, which not every system has.
 func processOptions(knobs, state string) journal.Options {
 	if knobs == "live" {
 		return journal.Options{Dir: state, Backend: live.New(), Catalog: knob.Catalogue()}
@@ -60,8 +62,8 @@ func processOptions(knobs, state string) journal.Options {
 	return journal.Options{Dir: state, Backend: fileKnobs{knobs}, BootID: "this boot"}
 }
 
-// mortal makes a process kill itself by SIGKILL, right before its Nth access to the disk or to a knob, when the environment says PART=N.
-// A part that gets so far that there is no Nth lives.
+// mortal makes a process kill itself by SIGKILL, right before its Nth access to the disk or to a
+// knob, when the environment says PART=N. A part that gets so far that there is no Nth lives.
 func mortal(part string, o journal.Options) journal.Options {
 	n, err := strconv.Atoi(os.Getenv("DIES_AT_" + part))
 	if err != nil {
@@ -99,7 +101,8 @@ func (m mortalKnobs) Write(ctx context.Context, id knob.ID, v knob.Value) error 
 	return m.Backend.Write(ctx, id, v)
 }
 
-// aliveName is a file that a guard of the tests keeps locked as long as it lives: it is nobody's child that could be waited for.
+// aliveName is a file that a guard of the tests keeps locked as long as it lives: it is nobody's
+// child that could be waited for.
 const aliveName = "guard alive"
 
 // lockSoon takes a lock as soon as its holder is gone.
@@ -113,7 +116,8 @@ func lockSoon(path string) (io.Closer, error) {
 	}
 }
 
-// openSoon takes a journal as soon as its holder is gone: the kernel closes the files of a process that was killed a moment after the kill.
+// openSoon takes a journal as soon as its holder is gone: the kernel closes the files of a process
+// that was killed a moment after the kill.
 func openSoon(o journal.Options) (*journal.Journal, error) {
 	for {
 		j, err := journal.Open(o)
@@ -228,7 +232,8 @@ func writerProcess(knobs, state, mode string) error {
 	}
 }
 
-// liveKnobs are those of the world of the tests, of every kind that a namespace has, with two values each that are not the ones at first.
+// liveKnobs are those of the world of the tests, of every kind that a namespace has, with two
+// values each that are not the ones at first.
 var liveKnobs = []struct {
 	id     knob.ID
 	values [2]string
@@ -322,7 +327,8 @@ func (s stage) start(mode string) (*exec.Cmd, *bufio.Reader) {
 	return command, bufio.NewReader(out)
 }
 
-// settled waits until no change is in trial and nobody has the journal, then opens it. A guard has the time a test has.
+// settled waits until no change is in trial and nobody has the journal, then opens it. A guard has
+// the time a test has.
 func (s stage) settled() *journal.Journal {
 	s.t.Helper()
 	for {
@@ -356,7 +362,8 @@ func (s stage) guardLog() string {
 	return string(data)
 }
 
-// TestKillWriter kills a writer at a random moment, again and again. The guard brings every knob back; what was committed stays.
+// TestKillWriter kills a writer at a random moment, again and again. The guard brings every knob
+// back; what was committed stays.
 func TestKillWriter(t *testing.T) {
 	var slowest time.Duration
 	for round := range 24 {
@@ -379,7 +386,8 @@ func TestKillWriter(t *testing.T) {
 		j := s.settled()
 		slowest = max(slowest, time.Since(killed))
 
-		// Each knob holds what was last committed, or what was being committed when the writer died.
+		// Each knob holds what was last committed, or what was being committed when the writer
+		// died.
 		allowed := map[knob.ID][]string{}
 		for id, v := range host().values {
 			allowed[id] = []string{string(v)}
@@ -476,7 +484,8 @@ func TestTrialOutlivesItsWriter(t *testing.T) {
 	}
 }
 
-// TestGuardIsOutOfReach: no terminal and none of its signals can end a guard, and one that was killed is replaced.
+// TestGuardIsOutOfReach: no terminal and none of its signals can end a guard, and one that was
+// killed is replaced.
 func TestGuardIsOutOfReach(t *testing.T) {
 	s := newStage(t)
 	o := processOptions(s.knobs, s.state)

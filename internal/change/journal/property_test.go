@@ -22,7 +22,8 @@ type layer struct {
 	committed bool
 }
 
-// TestRandomLives compares journals with a model that is a stack of layers per knob, over random lives with crashes in between.
+// TestRandomLives compares journals with a model that is a stack of layers per knob, over random
+// lives with crashes in between.
 func TestRandomLives(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -99,8 +100,8 @@ func TestRandomLives(t *testing.T) {
 	}
 }
 
-// FuzzJournal opens journals with arbitrary records, one per line. One that makes no sense is refused as such; any other can be
-// recovered, and a second recovery finds nothing to do.
+// FuzzJournal opens journals with arbitrary records, one per line. One that makes no sense is
+// refused as such; any other can be recovered, and a second recovery finds nothing to do.
 func FuzzJournal(f *testing.F) {
 	mem, k := durable.NewMem(), host()
 	j, err := journal.Open(options(mem, k, &clock{}))
@@ -167,7 +168,8 @@ func FuzzJournal(f *testing.F) {
 	})
 }
 
-// BenchmarkApplyUndo is one change and its undoing on the disk of the temporary directory: four syncs.
+// BenchmarkApplyUndo is one change and its undoing on the disk of the temporary directory: four
+// syncs.
 func BenchmarkApplyUndo(b *testing.B) {
 	o := options(durable.OS(), host(), &clock{})
 	o.Dir = b.TempDir()

@@ -11,7 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// phase is how far the latest step of a change got. Between two phases of a step lies a moment in which only the knob itself can tell.
+// phase is how far the latest step of a change got. Between two phases of a step lies a moment in
+// which only the knob itself can tell.
 type phase string
 
 const (
@@ -69,7 +70,8 @@ type record struct {
 	Originals []original `json:"originals,omitempty"`
 }
 
-// object is one knob of one host as it runs: the same name after a restart, in another network namespace or on a new interface is another.
+// object is one knob of one host as it runs: the same name after a restart, in another network
+// namespace or on a new interface is another.
 type object struct {
 	BootID   string   `json:"boot_id"`
 	Knob     knob.ID  `json:"knob"`
@@ -96,7 +98,8 @@ type original struct {
 	Value knob.Value `json:"value"`
 }
 
-// history is what the records of a log add up to. Live writes and replay go through the same add, so memory cannot disagree with the disk.
+// history is what the records of a log add up to. Live writes and replay go through the same add,
+// so memory cannot disagree with the disk.
 type history struct {
 	entries   []*entry // ordered by number
 	last      int      // number of the newest entry
@@ -119,7 +122,8 @@ func replay(path string, records [][]byte) (*history, error) {
 	return h, nil
 }
 
-// load reads the history in a directory without changing anything there. Nothing there is an empty history.
+// load reads the history in a directory without changing anything there. Nothing there is an empty
+// history.
 func load(fsys durable.FS, path string) (*history, error) {
 	records, _, err := durable.ReadLog(fsys, path)
 	if err != nil {
@@ -128,7 +132,8 @@ func load(fsys durable.FS, path string) (*history, error) {
 	return replay(path, records)
 }
 
-// add takes one record in. An error means that the record does not fit to those before it; nothing is changed then.
+// add takes one record in. An error means that the record does not fit to those before it; nothing
+// is changed then.
 func (h *history) add(r record) error {
 	switch r.Kind {
 	case kindIntent, kindKept:
@@ -147,7 +152,8 @@ func (h *history) add(r record) error {
 		}
 		for _, id := range r.IDs {
 			e := h.find(id)
-			// Everything that could end it by itself goes at once. Undo by hand still works: From and To stay.
+			// Everything that could end it by itself goes at once. Undo by hand still works: From
+			// and To stay.
 			e.State, e.Deadline, e.Expires, e.Lease = Committed, nil, 0, false
 		}
 		return nil
@@ -213,7 +219,8 @@ func (h *history) addEntry(r record) error {
 	return nil
 }
 
-// see remembers an original, unless there is one already: the first one counts, a later one may be a tuned value.
+// see remembers an original, unless there is one already: the first one counts, a later one may be
+// a tuned value.
 func (h *history) see(o original) {
 	if _, ok := h.original(o.object); !ok {
 		h.originals = append(h.originals, o)
@@ -230,7 +237,8 @@ func (h *history) original(of object) (knob.Value, bool) {
 	return "", false
 }
 
-// find returns the change with an id, nil when there is none. People may leave the leading zeros out.
+// find returns the change with an id, nil when there is none. People may leave the leading zeros
+// out.
 func (h *history) find(id string) *entry {
 	number, err := strconv.Atoi(id)
 	if err != nil {
@@ -245,8 +253,8 @@ func (h *history) find(id string) *entry {
 	return nil
 }
 
-// above returns the next change on top of e: the oldest later one of the same object that is not over. A change that outlives its boot lies under
-// those of later boots as well.
+// above returns the next change on top of e: the oldest later one of the same object that is not
+// over. A change that outlives its boot lies under those of later boots as well.
 func (h *history) above(e *entry) *entry {
 	i := slices.Index(h.entries, e)
 	for _, later := range h.entries[i+1:] {

@@ -192,7 +192,8 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// TestOneNameManyKnobs: the same name in two network namespaces, and on an interface that came after another, are different knobs.
+// TestOneNameManyKnobs: the same name in two network namespaces, and on an interface that came
+// after another, are different knobs.
 func TestOneNameManyKnobs(t *testing.T) {
 	mem := durable.NewMem()
 	at := func(k *knobs, here journal.Identity) *journal.Journal {
@@ -239,7 +240,8 @@ func TestOneNameManyKnobs(t *testing.T) {
 	}
 }
 
-// TestNamespaceIsDestroyed: what was changed in a network namespace that is gone is over, committed or not; nothing is written for it.
+// TestNamespaceIsDestroyed: what was changed in a network namespace that is gone is over, committed
+// or not; nothing is written for it.
 func TestNamespaceIsDestroyed(t *testing.T) {
 	mem, k := durable.NewMem(), host()
 	o := options(mem, k, &clock{})
@@ -282,7 +284,8 @@ func TestNamespaceIsDestroyed(t *testing.T) {
 	}
 }
 
-// TestCommitNoticesForeignValues: a trial whose knob somebody else has set since is not committed, and none of those with it.
+// TestCommitNoticesForeignValues: a trial whose knob somebody else has set since is not committed,
+// and none of those with it.
 func TestCommitNoticesForeignValues(t *testing.T) {
 	mem, k := durable.NewMem(), host()
 	j := open(t, options(mem, k, &clock{}))
@@ -318,7 +321,8 @@ func TestCommitNoticesForeignValues(t *testing.T) {
 	}
 }
 
-// TestWallClockJumps: deadlines are those of CLOCK_BOOTTIME. Whoever sets the date, ten years on or back, ends no trial and lengthens none.
+// TestWallClockJumps: deadlines are those of CLOCK_BOOTTIME. Whoever sets the date, ten years on or
+// back, ends no trial and lengthens none.
 func TestWallClockJumps(t *testing.T) {
 	for name, jump := range map[string]time.Duration{"on": 87660 * time.Hour, "back": -87660 * time.Hour} {
 		t.Run(name, func(t *testing.T) {

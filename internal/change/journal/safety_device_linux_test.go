@@ -41,8 +41,9 @@ func liveJournal(t *testing.T, state string) *journal.Journal {
 	return j
 }
 
-// TestInterfaceIsRenamed: an interface gets another name while trials are in force, and another interface gets the old one. Undo and recovery find the right
-// one, and a change under the new name knows the first value.
+// TestInterfaceIsRenamed: an interface gets another name while trials are in force, and another
+// interface gets the old one. Undo and recovery find the right one, and a change under the new name
+// knows the first value.
 func TestInterfaceIsRenamed(t *testing.T) {
 	for _, way := range []string{"undo", "recovery", "a second change"} {
 		t.Run(way, func(t *testing.T) {
@@ -50,7 +51,8 @@ func TestInterfaceIsRenamed(t *testing.T) {
 				before, state := takeSnapshot(t), t.TempDir()
 				j := liveJournal(t, state)
 				apply(t, j, journal.Request{}, ofInterface...)
-				// The second name is the old one of the other: whoever goes by names writes to the wrong interface.
+				// The second name is the old one of the other: whoever goes by names writes to the
+				// wrong interface.
 				must(t, `ip link set a0 down; ip link set b0 down
 					ip link set a0 name lan0; ip link set b0 name a0
 					ip link set lan0 up; ip link set a0 up`)
@@ -98,7 +100,8 @@ func TestInterfaceIsRenamed(t *testing.T) {
 	}
 }
 
-// TestInterfaceIsRemoved: what was changed on an interface that is gone is over, and told; a new one of the same name is left alone.
+// TestInterfaceIsRemoved: what was changed on an interface that is gone is over, and told; a new
+// one of the same name is left alone.
 func TestInterfaceIsRemoved(t *testing.T) {
 	for name, again := range map[string]bool{"for good": false, "another one comes": true} {
 		t.Run(name, func(t *testing.T) {
@@ -141,8 +144,9 @@ func TestInterfaceIsRemoved(t *testing.T) {
 	}
 }
 
-// TestOtherClock: a time namespace (time_namespaces(7)) is the one place where CLOCK_BOOTTIME can be another. Ahead, a trial ends early, which is the safe
-// side; behind, it is left to the guard of its own time.
+// TestOtherClock: a time namespace (time_namespaces(7)) is the one place where CLOCK_BOOTTIME can
+// be another. Ahead, a trial ends early, which is the safe side; behind, it is left to the guard of
+// its own time.
 func TestOtherClock(t *testing.T) {
 	for name, test := range map[string]struct {
 		offset string
@@ -165,13 +169,15 @@ func TestOtherClock(t *testing.T) {
 	}
 }
 
-// TestGuardSurvivesItsGroup ends the control group of a writer, as the end of a login session or `systemctl stop` does: every process in it dies at
-// once. The guard has a group of its own and puts everything back.
+// TestGuardSurvivesItsGroup ends the control group of a writer, as the end of a login session or
+// `systemctl stop` does: every process in it dies at once. The guard has a group of its own and
+// puts everything back.
 func TestGuardSurvivesItsGroup(t *testing.T) {
 	t.Run("made by the guard", func(t *testing.T) { inWorld(t, func() { endGroup(t, "", "is in a control group of its own: ") }) })
 	t.Run("given by systemd", func(t *testing.T) {
 		inWorld(t, func() {
-			// A stand-in for systemd and the way to it, which checks its orders as far as it needs them.
+			// A stand-in for systemd and the way to it, which checks its orders as far as it needs
+			// them.
 			bin := t.TempDir()
 			must(t, "mount -t tmpfs none /run; mkdir -p /run/systemd/system")
 			if err := os.WriteFile(filepath.Join(bin, "busctl"), []byte(`#!/bin/sh -e
@@ -195,7 +201,8 @@ func TestGuardSurvivesItsGroup(t *testing.T) {
 	})
 }
 
-// endGroup starts a writer in a control group, ends the group, and checks that its guard has lived on and done its work.
+// endGroup starts a writer in a control group, ends the group, and checks that its guard has lived
+// on and done its work.
 func endGroup(t *testing.T, env, want string) {
 	before, state, groups := takeSnapshot(t), t.TempDir(), t.TempDir()
 	must(t, "mount -t cgroup2 none "+groups)
@@ -203,7 +210,8 @@ func endGroup(t *testing.T, env, want string) {
 	session := filepath.Join(top, "session")
 	must(t, "mkdir -p "+session)
 	defer func() {
-		// A group goes when the last process in it has ended, which is a moment after it has let go of its files.
+		// A group goes when the last process in it has ended, which is a moment after it has let go
+		// of its files.
 		for run("find "+top+" -depth -type d -exec rmdir {} +") != nil && t.Context().Err() == nil {
 			time.Sleep(time.Millisecond)
 		}

@@ -17,7 +17,8 @@ import (
 	"github.com/linerate/linerate/internal/change/journal"
 )
 
-// randomKills is how often each kind of writer is killed at random; LINERATE_KILL_ROUNDS asks for another number.
+// randomKills is how often each kind of writer is killed at random; LINERATE_KILL_ROUNDS asks for
+// another number.
 const randomKills = 100
 
 // lane is one world in which writers of live knobs are killed, one after the other.
@@ -41,7 +42,8 @@ func (l *lane) start(env string, args ...string) *exec.Cmd {
 	return command
 }
 
-// killed tells whether a process ended by SIGKILL; an end of its own that is no success fails the test.
+// killed tells whether a process ended by SIGKILL; an end of its own that is no success fails the
+// test.
 func (l *lane) killed(what string, err error) bool {
 	l.t.Helper()
 	var exit *exec.ExitError
@@ -73,8 +75,8 @@ func (l *lane) guardDied(state string) bool {
 	return err == nil
 }
 
-// accountFor checks that nothing is in trial and that the world is as it was, but for what was committed; and that undo --all makes it as it was
-// to the byte.
+// accountFor checks that nothing is in trial and that the world is as it was, but for what was
+// committed; and that undo --all makes it as it was to the byte.
 func (l *lane) accountFor(state, what string) {
 	l.t.Helper()
 	j, err := openSoon(processOptions("live", state))
@@ -115,7 +117,8 @@ func (l *lane) identical(what string) {
 	}
 }
 
-// randomKill lets a writer change, commit and undo, and kills it at a random moment after its first change.
+// randomKill lets a writer change, commit and undo, and kills it at a random moment after its first
+// change.
 func (l *lane) randomKill(mode string, random *rand.Rand) {
 	l.t.Helper()
 	state := filepath.Join(l.dir, strconv.Itoa(l.kills))
@@ -160,8 +163,9 @@ func (l *lane) randomKill(mode string, random *rand.Rand) {
 	l.accountFor(state, what)
 }
 
-// TestThousandKills kills writers of real settings (sysctls, features, channels, MTU, queue lengths, queueing disciplines, routes, steering) with SIGKILL at
-// random moments. With a guard everything is back by itself, without one by the next start; nothing is unaccounted for.
+// TestThousandKills kills writers of real settings (sysctls, features, channels, MTU, queue
+// lengths, queueing disciplines, routes, steering) with SIGKILL at random moments. With a guard
+// everything is back by itself, without one by the next start; nothing is unaccounted for.
 func TestThousandKills(t *testing.T) {
 	rounds := randomKills
 	if s := os.Getenv("LINERATE_KILL_ROUNDS"); s != "" {
@@ -192,8 +196,8 @@ func TestThousandKills(t *testing.T) {
 	}
 }
 
-// TestKillAtEveryStep kills the writer before each of its accesses to disk and knobs in turn, then the guard, then the recovery. Whoever is
-// left, at last the next start, brings everything back.
+// TestKillAtEveryStep kills the writer before each of its accesses to disk and knobs in turn, then
+// the guard, then the recovery. Whoever is left, at last the next start, brings everything back.
 func TestKillAtEveryStep(t *testing.T) {
 	for _, part := range []struct {
 		name, env, mode string

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inWorld runs a test in a network and mount namespace of its own, on a thread that ends with them. In it stand a veth pair a0 and b0, both up,
-// with an address and a route, and a /sys of its own.
+// inWorld runs a test in a network and mount namespace of its own, on a thread that ends with them.
+// In it stand a veth pair a0 and b0, both up, with an address and a route, and a /sys of its own.
 func inWorld(t *testing.T, f func()) {
 	t.Helper()
 	var setUp error
@@ -64,7 +64,8 @@ func buildWorld() error {
 		ip route add 10.50.0.0/16 via 10.9.0.2 dev a0 initcwnd 12`)
 }
 
-// settle waits until both links are up and have their addresses: the kernel works on that after the commands have ended.
+// settle waits until both links are up and have their addresses: the kernel works on that after the
+// commands have ended.
 func settle() {
 	for {
 		addresses, _ := os.ReadFile("/proc/thread-self/net/if_inet6") // What is missing is waited for.
@@ -91,8 +92,9 @@ func run(script string) error {
 	return nil
 }
 
-// snapshot is a namespace as the kernel tells it, byte by byte: all sysctls that can be written, attributes and card settings of links,
-// queueing disciplines, routes, files of queues. It is read past the code that the journal uses, so that a mistake there does not hide itself.
+// snapshot is a namespace as the kernel tells it, byte by byte: all sysctls that can be written,
+// attributes and card settings of links, queueing disciplines, routes, files of queues. It is read
+// past the code that the journal uses, so that a mistake there does not hide itself.
 type snapshot map[string]string
 
 func takeSnapshot(t *testing.T) snapshot {
@@ -132,9 +134,11 @@ func (s snapshot) files(dir string) error {
 	})
 }
 
-// What counts by itself. The numbers are those of rtnetlink(7) headers: linux/if_link.h, linux/rtnetlink.h.
+// What counts by itself. The numbers are those of rtnetlink(7) headers: linux/if_link.h,
+// linux/rtnetlink.h.
 var (
-	// IFLA_STATS, IFLA_STATS64, IFLA_AF_SPEC (holds counters of IPv6), IFLA_CARRIER_CHANGES, IFLA_CARRIER_UP_COUNT, IFLA_CARRIER_DOWN_COUNT.
+	// IFLA_STATS, IFLA_STATS64, IFLA_AF_SPEC (holds counters of IPv6), IFLA_CARRIER_CHANGES,
+	// IFLA_CARRIER_UP_COUNT, IFLA_CARRIER_DOWN_COUNT.
 	volatileLink = map[uint16]bool{7: true, 23: true, 26: true, 35: true, 47: true, 48: true}
 	// TCA_STATS, TCA_XSTATS, TCA_STATS2.
 	volatileQdisc = map[uint16]bool{3: true, 4: true, 7: true}

@@ -9,14 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the one at which a writer was started, as a guard remembers it. It is not kept open: whoever waits for the end of a
-// session would wait for us.
+// terminal is the one at which a writer was started, as a guard remembers it. It is not kept open:
+// whoever waits for the end of a session would wait for us.
 type terminal struct {
 	path string
 	stat unix.Stat_t
 }
 
-// ownTerminal returns the path of the terminal of this process, empty when it has none: that of its standard streams, whichever is one.
+// ownTerminal returns the path of the terminal of this process, empty when it has none: that of its
+// standard streams, whichever is one.
 func ownTerminal() string {
 	for _, fd := range []int{2, 1, 0} {
 		if _, err := unix.IoctlGetTermios(fd, unix.TCGETS); err != nil {
@@ -38,8 +39,8 @@ func atTerminal(path string) *terminal {
 	return t
 }
 
-// tell writes lines to the terminal, if it still is the same: the number of one that was closed is given to the next session, of
-// whomever. It never waits for a terminal that takes nothing.
+// tell writes lines to the terminal, if it still is the same: the number of one that was closed is
+// given to the next session, of whomever. It never waits for a terminal that takes nothing.
 func (t *terminal) tell(lines []string) error {
 	file, err := os.OpenFile(t.path, os.O_WRONLY|unix.O_NOCTTY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -50,7 +51,8 @@ func (t *terminal) tell(lines []string) error {
 	if err := unix.Stat(t.path, &now); err != nil {
 		return err
 	}
-	// A terminal that is made anew has another time of its last change of state, and often another owner.
+	// A terminal that is made anew has another time of its last change of state, and often another
+	// owner.
 	if now.Dev != t.stat.Dev || now.Ino != t.stat.Ino || now.Uid != t.stat.Uid || now.Ctim != t.stat.Ctim {
 		return fmt.Errorf("%s is another terminal now", t.path)
 	}

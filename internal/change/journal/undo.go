@@ -14,7 +14,8 @@ import (
 
 // Commit makes trials stay until they are undone or the host restarts. All or nothing.
 //
-// A trial whose knob holds something else by now is ErrForeign: what was measured, or looked at, is not what would stay.
+// A trial whose knob holds something else by now is ErrForeign: what was measured, or looked at, is
+// not what would stay.
 func (j *Journal) Commit(ctx context.Context, ids ...string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -45,15 +46,16 @@ func (j *Journal) Commit(ctx context.Context, ids ...string) error {
 	if len(trials) == 0 {
 		return nil
 	}
-	// One record for all of them: after a crash either every trial of a tune stays or none does, never half a set that was never measured.
+	// One record for all of them: after a crash either every trial of a tune stays or none does,
+	// never half a set that was never measured.
 	if err := j.write(record{Kind: kindCommit, IDs: trials}); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	return nil
 }
 
-// holds tells whether the knob of a trial still holds what the change wrote. Nobody can say of a change with another one on top, nor from another
-// network namespace.
+// holds tells whether the knob of a trial still holds what the change wrote. Nobody can say of a
+// change with another one on top, nor from another network namespace.
 func (j *Journal) holds(ctx context.Context, e *entry) error {
 	if j.history.above(e) != nil || e.Identity.elsewhere(j.options.Identify(e.Knob)) {
 		return nil
@@ -72,12 +74,15 @@ func (j *Journal) holds(ctx context.Context, e *entry) error {
 	return nil
 }
 
-// Undo takes changes back, newest first whatever the order given. Each old value is put back only if the knob still holds what the change
-// wrote; a value that somebody else has set since is left alone and told in Outcome.Foreign. When a later change of the same knob
-// stands on top, nothing is written: that change then goes back to the older value. A change that is over already is returned as it is.
+// Undo takes changes back, newest first whatever the order given. Each old value is put back only
+// if the knob still holds what the change wrote; a value that somebody else has set since is left
+// alone and told in Outcome.Foreign. When a later change of the same knob stands on top, nothing is
+// written: that change then goes back to the older value. A change that is over already is returned
+// as it is.
 //
-// An outcome that has an Error is part of the error too; the others are done all the same. A journal that cannot be written
-// does not keep old values from being put back; the error then tells that it does not know.
+// An outcome that has an Error is part of the error too; the others are done all the same. A
+// journal that cannot be written does not keep old values from being put back; the error then tells
+// that it does not know.
 func (j *Journal) Undo(ctx context.Context, ids ...string) ([]Outcome, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -107,7 +112,8 @@ func (j *Journal) UndoAll(ctx context.Context) ([]Outcome, error) {
 	return j.takeAllBack(ctx, entries, func(*entry) string { return "undone" })
 }
 
-// UndoTrials takes back every trial that this Journal made and that is still one: what an interrupted command does before it closes.
+// UndoTrials takes back every trial that this Journal made and that is still one: what an
+// interrupted command does before it closes.
 func (j *Journal) UndoTrials(ctx context.Context) ([]Outcome, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -138,7 +144,8 @@ func (j *Journal) lookUp(ids []string) ([]*entry, error) {
 	return entries, nil
 }
 
-// takeAllBack takes changes back in reverse order. A context that ends stops it between two changes.
+// takeAllBack takes changes back in reverse order. A context that ends stops it between two
+// changes.
 func (j *Journal) takeAllBack(ctx context.Context, entries []*entry, why func(*entry) string) ([]Outcome, error) {
 	position := func(e *entry) int { return slices.Index(j.history.entries, e) }
 	slices.SortFunc(entries, func(a, b *entry) int { return position(b) - position(a) })
@@ -161,8 +168,8 @@ func (j *Journal) takeAllBack(ctx context.Context, entries []*entry, why func(*e
 	return outcomes, errors.Join(errs...)
 }
 
-// takeBack ends one change: its files go first, because a host that starts again in between shall come up without it. It can be repeated after any
-// crash.
+// takeBack ends one change: its files go first, because a host that starts again in between shall
+// come up without it. It can be repeated after any crash.
 func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, error) {
 	outOfReach := e.BootID == j.options.BootID && e.Identity.elsewhere(j.options.Identify(e.Knob)) &&
 		!j.options.NamespaceGone(e.Identity.Namespace)
@@ -171,8 +178,8 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 	}
 	left, err := j.removeFiles(e, why)
 	if err != nil && !errors.Is(err, ErrUnwritable) {
-		// The value in force does not wait for files that cannot be taken out. The change stays open for their sake; who takes it back again
-		// finds the old value at the knob.
+		// The value in force does not wait for files that cannot be taken out. The change stays
+		// open for their sake; who takes it back again finds the old value at the knob.
 		outcome, backErr := j.putBack(ctx, e, why, false)
 		outcome.FilesLeft = left
 		return outcome, errors.Join(err, backErr)
@@ -188,8 +195,8 @@ func (j *Journal) takeBack(ctx context.Context, e *entry, why string) (Outcome, 
 	return outcome, backErr
 }
 
-// putBack ends one change at its knob: it looks there and does what is left to do. Where something else of the change is left, ends is false, and the
-// change stays open.
+// putBack ends one change at its knob: it looks there and does what is left to do. Where something
+// else of the change is left, ends is false, and the change stays open.
 func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) (Outcome, error) {
 	over := func(restored bool, r record) (Outcome, error) {
 		if !ends {
@@ -204,12 +211,13 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 	if e.Phase == phaseDone {
 		return stays(nil)
 	}
-	// The questions below go from what needs no look at the host to what does, and each ends in one record, so that a crash between two
-	// of them repeats the question instead of skipping it.
+	// The questions below go from what needs no look at the host to what does, and each ends in one
+	// record, so that a crash between two of them repeats the question instead of skipping it.
 	if e.BootID != j.options.BootID && e.Saved == nil {
 		return over(false, record{Note: noteRestarted})
 	}
-	// Writing From now would pull the ground from under the change above, which would then look like somebody else's doing.
+	// Writing From now would pull the ground from under the change above, which would then look
+	// like somebody else's doing.
 	top := j.history.above(e)
 	for ; top != nil && top.BootID != j.options.BootID && top.Saved == nil; top = j.history.above(e) {
 		if err := j.writeOrRemember(record{Kind: kindUndone, ID: top.ID, Note: noteRestarted}); err != nil {
@@ -224,13 +232,16 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 	}
 	found := j.options.Identify(e.Knob)
 	if e.BootID != j.options.BootID {
-		found = e.Identity // Numbers of namespaces and interfaces mean nothing after a restart; the files went by names as well.
+		// Numbers of namespaces and interfaces mean nothing after a restart; the files went by
+		// names as well.
+		found = e.Identity
 	}
 	if e.Identity.elsewhere(found) {
 		if j.options.NamespaceGone(e.Identity.Namespace) {
 			note := "the network namespace is gone, and the setting with it"
 			if e.Identity.Device != "" {
-				// The kernel moves cards back to the first namespace as they are, and destroys all other interfaces. Who wants to look knows where.
+				// The kernel moves cards back to the first namespace as they are, and destroys all
+				// other interfaces. Who wants to look knows where.
 				note += ", unless it is that of a card: then look at it where the card is now"
 			}
 			return over(false, record{Note: note})
@@ -249,7 +260,8 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 		return over(false, record{Note: why + "; the interface is gone and another one has its name: left alone"})
 	}
 	present, err := j.read(ctx, id)
-	// A driver was unloaded or an interface went away; what comes back later comes with its own defaults.
+	// A driver was unloaded or an interface went away; what comes back later comes with its own
+	// defaults.
 	if errors.Is(err, fs.ErrNotExist) {
 		return over(false, record{Note: why + "; the knob is not there any more"})
 	}
@@ -257,12 +269,14 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 		return stays(err)
 	}
 	if j.same(id, present, e.From) {
-		// In force and yet holding From: somebody else put it back. In any other phase it is what an interrupted step leaves.
+		// In force and yet holding From: somebody else put it back. In any other phase it is what
+		// an interrupted step leaves.
 		if e.Phase == phaseApplied {
 			why += "; the old value was there already"
 		} else if id.Kind() == knob.KindQdisc {
-			// A discipline goes back in two steps: it is made, then handed over to the kernel. A write that was cut off between them is finished by
-			// another one of the same value; for all other knobs the value is the whole of it.
+			// A discipline goes back in two steps: it is made, then handed over to the kernel. A
+			// write that was cut off between them is finished by another one of the same value; for
+			// all other knobs the value is the whole of it.
 			if err := j.options.Backend.Write(ctx, id, e.From); err != nil {
 				return stays(err)
 			}
@@ -276,18 +290,20 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 		return outcome, err
 	}
 	if !asked {
-		// Most likely the driver's rounding, perhaps somebody else's choice of the last ten seconds. It is about to be overwritten, so the history
-		// must name it: To keeps it as well, but the note is what people read.
+		// Most likely the driver's rounding, perhaps somebody else's choice of the last ten
+		// seconds. It is about to be overwritten, so the history must name it: To keeps it as well,
+		// but the note is what people read.
 		why += fmt.Sprintf("; it held %s, neither %s nor %s, and was taken for what the system made of our write", present, e.From, e.To)
 	}
-	// The intent to undo tells a later Recover to finish it. If it cannot be recorded the old value is put back all the same: that is
-	// the safe side, and Recover finds it at the knob.
+	// The intent to undo tells a later Recover to finish it. If it cannot be recorded the old value
+	// is put back all the same: that is the safe side, and Recover finds it at the knob.
 	var noteErr error
 	if e.Phase != phaseUndoing {
 		noteErr = j.writeOrRemember(record{Kind: kindUndo, ID: e.ID, To: present, Note: why})
 	}
-	// No kernel has a compare-and-swap for a knob. Between the reading above and this line lies one fsync, milliseconds on a slow disk; a
-	// value that somebody else sets in that time is lost. The package comment says so under Limits.
+	// No kernel has a compare-and-swap for a knob. Between the reading above and this line lies one
+	// fsync, milliseconds on a slow disk; a value that somebody else sets in that time is lost. The
+	// package comment says so under Limits.
 	writeErr := j.options.Backend.Write(ctx, id, e.From)
 	back, err := j.read(ctx, id)
 	if err != nil {
@@ -298,7 +314,8 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 		// Even if the write complained.
 	case writeErr != nil:
 		return stays(errors.Join(writeErr, noteErr))
-	// The change stays open: the guard tries again, and people are told instead of being shown a history that says it is over.
+	// The change stays open: the guard tries again, and people are told instead of being shown a
+	// history that says it is over.
 	case back == present:
 		return stays(errors.Join(fmt.Errorf("put back %s: %w", e.From, ErrNoEffect), noteErr))
 	default:
@@ -315,14 +332,16 @@ func (j *Journal) putBack(ctx context.Context, e *entry, why string, ends bool) 
 
 const noteRestarted = "the host was restarted, which put the old value back"
 
-// roundingWindow is how long after an intent a value that is neither the old one nor the one asked for is taken for what the
-// driver made of our write.
+// roundingWindow is how long after an intent a value that is neither the old one nor the one asked
+// for is taken for what the driver made of our write.
 const roundingWindow = 10 * time.Second
 
-// rounded tells whether the unexpected value of a knob is most likely our own: the writer died between the write and its note, and drivers round
-// (rings to powers of two, moderation to a granule of microseconds). A guard comes within milliseconds, then nobody else had the time;
-// later it may be someone else's choice, which is left alone. A change from the future is one that another time namespace recorded
-// (time_namespaces(7), Linux 5.6: CLOCK_BOOTTIME has an offset there), whose age nobody knows, so it counts as late.
+// rounded tells whether the unexpected value of a knob is most likely our own: the writer died
+// between the write and its note, and drivers round (rings to powers of two, moderation to a
+// granule of microseconds). A guard comes within milliseconds, then nobody else had the time; later
+// it may be someone else's choice, which is left alone. A change from the future is one that
+// another time namespace recorded (time_namespaces(7), Linux 5.6: CLOCK_BOOTTIME has an offset
+// there), whose age nobody knows, so it counts as late.
 func (j *Journal) rounded(e *entry) bool {
 	age := j.options.Boottime() - e.Began
 	return e.Phase == phaseIntent && age >= 0 && age < roundingWindow
@@ -333,10 +352,11 @@ func (j *Journal) expired(e *entry) bool {
 	return e.Expires != 0 && j.options.Boottime() >= e.Expires
 }
 
-// Recover finishes what a crash left half done and takes back trials that nobody owns any more: those of a lease whose journal is
-// closed, and those past their deadline. Changes of an earlier boot are noted as gone without touching anything.
-// Changes made in another network namespace are the business of those inside. It returns what it did; called again it finds nothing to do
-// and returns nothing.
+// Recover finishes what a crash left half done and takes back trials that nobody owns any more:
+// those of a lease whose journal is closed, and those past their deadline. Changes of an earlier
+// boot are noted as gone without touching anything. Changes made in another network namespace are
+// the business of those inside. It returns what it did; called again it finds nothing to do and
+// returns nothing.
 func (j *Journal) Recover(ctx context.Context) ([]Outcome, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -346,7 +366,8 @@ func (j *Journal) Recover(ctx context.Context) ([]Outcome, error) {
 	return j.recover(ctx, "recovery", "", "")
 }
 
-// recover does the work of Recover for an actor, who also takes back the trials of one session, for a cause.
+// recover does the work of Recover for an actor, who also takes back the trials of one session, for
+// a cause.
 func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]Outcome, error) {
 	why := map[*entry]string{}
 	var entries, halfSaved []*entry
@@ -379,12 +400,14 @@ func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]
 				continue
 			}
 			reason = "found its network namespace gone"
-		// Before all questions of ownership: somebody has decided already that this one goes, and a committed change may be half undone too.
+		// Before all questions of ownership: somebody has decided already that this one goes, and a
+		// committed change may be half undone too.
 		case e.Phase == phaseUndoing:
 			entries = append(entries, e)
 			why[e] = fmt.Sprintf("%s; finished by %s", e.Why, actor)
 			continue
-		// Only the holder of the lock writes intents, and that is us now: whoever wrote this one is gone, or gave it up.
+		// Only the holder of the lock writes intents, and that is us now: whoever wrote this one is
+		// gone, or gave it up.
 		case e.Phase == phaseIntent:
 			reason = "interrupted half way"
 		// Applied and committed or persisted: it stays.
@@ -392,10 +415,12 @@ func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]
 			continue
 		case j.expired(e):
 			reason = "deadline passed"
-		// A guard that was told of its writer's end takes also Deadline trials whose time is not over.
+		// A guard that was told of its writer's end takes also Deadline trials whose time is not
+		// over.
 		case e.Session == session:
 			reason = cause
-		// The lock is ours, so the Journal that leased this one is closed, whatever became of its process.
+		// The lock is ours, so the Journal that leased this one is closed, whatever became of its
+		// process.
 		case e.Lease && e.Session != j.session:
 			reason = "writer died"
 		default:
@@ -409,7 +434,8 @@ func (j *Journal) recover(ctx context.Context, actor, session, cause string) ([]
 	return append(outcomes, taken...), errors.Join(err, takeErr)
 }
 
-// unsave takes out the files of changes that were being persisted when a crash came. The changes themselves stay.
+// unsave takes out the files of changes that were being persisted when a crash came. The changes
+// themselves stay.
 func (j *Journal) unsave(entries []*entry) ([]Outcome, error) {
 	var outcomes []Outcome
 	var errs []error
@@ -426,7 +452,8 @@ func (j *Journal) unsave(entries []*entry) ([]Outcome, error) {
 	return outcomes, errors.Join(errs...)
 }
 
-// Originals returns the first value seen on each knob that was changed since the host started, of this network namespace.
+// Originals returns the first value seen on each knob that was changed since the host started, of
+// this network namespace.
 func (j *Journal) Originals() map[knob.ID]knob.Value {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -20,17 +20,19 @@ var catalogueFiles embed.FS
 // catalogueOrder is the order in which the kinds are listed: by how often somebody looks for one.
 var catalogueOrder = []string{KindSysctl, KindLink, KindEthtool, KindQueue, KindQdisc, KindIRQ, KindRoute, KindModule, KindCPU, KindPCI, KindBlock, KindNFS}
 
-// Catalog is a set of definitions, in the order of the data file: by subject, not by name. It is safe for concurrent use.
+// Catalog is a set of definitions, in the order of the data file: by subject, not by name. It is
+// safe for concurrent use.
 //
-// Exact holds every definition by its pattern, so that most look-ups (sysctls without wildcards) are one access to a
-// map; only the few with a star are compared one by one.
+// Exact holds every definition by its pattern, so that most look-ups (sysctls without wildcards)
+// are one access to a map; only the few with a star are compared one by one.
 type Catalog struct {
 	definitions []Definition
 	exact       map[ID]int
 	patterns    []int // indices of definitions with wildcards
 }
 
-// Catalogue gives the catalogue that is built in. It is parsed at first use (3 ms) and never changes.
+// Catalogue gives the catalogue that is built in. It is parsed at first use (3 ms) and never
+// changes.
 func Catalogue() *Catalog { return builtIn() }
 
 // builtIn is a constant that the language cannot express as one.
@@ -51,11 +53,12 @@ var builtIn = sync.OnceValue(func() *Catalog {
 	return c
 })
 
-// ParseCatalog reads a catalogue: JSON arrays of definitions, one after the other. Unknown keys, doubled names and definitions that contradict themselves
-// are errors.
+// ParseCatalog reads a catalogue: JSON arrays of definitions, one after the other. Unknown keys,
+// doubled names and definitions that contradict themselves are errors.
 //
-// It is exported for tests and for tools that check a catalogue before it is built in; the program itself reads no
-// catalogue from disk, because what a knob may do must not depend on a file that somebody can edit.
+// It is exported for tests and for tools that check a catalogue before it is built in; the program
+// itself reads no catalogue from disk, because what a knob may do must not depend on a file that
+// somebody can edit.
 func ParseCatalog(parts ...[]byte) (*Catalog, error) {
 	c := &Catalog{exact: make(map[ID]int)}
 	for _, data := range parts {
@@ -84,8 +87,9 @@ func ParseCatalog(parts ...[]byte) (*Catalog, error) {
 
 // check finds what would make a definition useless or dangerous.
 //
-// Symptom, expected effect, risk, owner and source are as mandatory as the name: a knob of which nobody can say why to touch it, what that brings and what it
-// may cost does not belong into an experiment on somebody's host.
+// Symptom, expected effect, risk, owner and source are as mandatory as the name: a knob of which
+// nobody can say why to touch it, what that brings and what it may cost does not belong into an
+// experiment on somebody's host.
 func (d Definition) check() error {
 	id, err := parseID(string(d.Pattern))
 	switch {
@@ -114,10 +118,11 @@ func (d Definition) check() error {
 // All lists the definitions in the order of the data file.
 func (c *Catalog) All() []Definition { return slices.Clone(c.definitions) }
 
-// Lookup finds the definition of a knob: the one of that name, or else the one whose pattern fits best (fewest wildcards).
+// Lookup finds the definition of a knob: the one of that name, or else the one whose pattern fits
+// best (fewest wildcards).
 //
-// Fewest wildcards wins, so that net.ipv4.conf.all.rp_filter can have a definition of its own beside that of
-// net.ipv4.conf.*.rp_filter.
+// Fewest wildcards wins, so that net.ipv4.conf.all.rp_filter can have a definition of its own
+// beside that of net.ipv4.conf.*.rp_filter.
 func (c *Catalog) Lookup(id ID) (Definition, bool) {
 	if i, ok := c.exact[id]; ok {
 		return c.definitions[i], true
@@ -136,13 +141,15 @@ func (c *Catalog) Lookup(id ID) (Definition, bool) {
 
 func wildcards(i int, c *Catalog) int { return strings.Count(string(c.definitions[i].Pattern), "*") }
 
-// Fits tells whether a knob is one of those that a pattern means, in which * stands for one part of a name or for a piece of it.
+// Fits tells whether a knob is one of those that a pattern means, in which * stands for one part of
+// a name or for a piece of it.
 func (id ID) Fits(pattern ID) bool { return matches(pattern, id) }
 
-// matches compares part by part: * stands for any text within one element of a sysctl's path, within a subject, or within an attribute.
+// matches compares part by part: * stands for any text within one element of a sysctl's path,
+// within a subject, or within an attribute.
 //
-// Sysctls are compared by path element and not by dots, because an element may hold dots of its own (the directory of
-// a VLAN interface).
+// Sysctls are compared by path element and not by dots, because an element may hold dots of its own
+// (the directory of a VLAN interface).
 func matches(pattern, id ID) bool {
 	if pattern.Kind() != id.Kind() {
 		return false
@@ -170,7 +177,8 @@ func matches(pattern, id ID) bool {
 	return true
 }
 
-// matchPart knows one * only, which is all that the catalogue needs; it may stand for slashes (10.0.0.0/8) but not for nothing.
+// matchPart knows one * only, which is all that the catalogue needs; it may stand for slashes
+// (10.0.0.0/8) but not for nothing.
 func matchPart(pattern, s string) bool {
 	before, after, wild := strings.Cut(pattern, "*")
 	if !wild {
@@ -179,12 +187,13 @@ func matchPart(pattern, s string) bool {
 	return len(s) > len(before)+len(after) && strings.HasPrefix(s, before) && strings.HasSuffix(s, after)
 }
 
-// Match lists the definitions that a user's pattern asks for, in catalogue order: all for the empty one; those whose name a glob fits
-// (* ? [ ], with or without the kind in front); otherwise those that have the text in name or title, whatever its case.
-// A full name of one knob finds the definition that covers it.
+// Match lists the definitions that a user's pattern asks for, in catalogue order: all for the empty
+// one; those whose name a glob fits (* ? [ ], with or without the kind in front); otherwise those
+// that have the text in name or title, whatever its case. A full name of one knob finds the
+// definition that covers it.
 //
-// The empty pattern finds all because every name contains the empty text. A glob without a kind is held against the
-// name behind the colon, so that 'net.core.*' works as people expect it to.
+// The empty pattern finds all because every name contains the empty text. A glob without a kind is
+// held against the name behind the colon, so that 'net.core.*' works as people expect it to.
 func (c *Catalog) Match(pattern string) []Definition {
 	var out []Definition
 	pattern = strings.TrimSpace(pattern)
@@ -207,8 +216,9 @@ func (c *Catalog) Match(pattern string) []Definition {
 
 // fits is a glob in which * crosses slashes.
 //
-// path.Match stops a star at a slash. In knob names slashes part subject and attribute, or stand for a dot, and
-// nobody who types a star thinks of them; so both sides have them replaced by a byte that no name holds.
+// path.Match stops a star at a slash. In knob names slashes part subject and attribute, or stand
+// for a dot, and nobody who types a star thinks of them; so both sides have them replaced by a byte
+// that no name holds.
 func fits(pattern, name string) bool {
 	flat := strings.NewReplacer("/", "\x01")
 	ok, err := path.Match(flat.Replace(pattern), flat.Replace(name))

@@ -73,7 +73,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// Every default of the catalogue is a value that its own definition takes, in canonical form, and texts are sentences.
+// Every default of the catalogue is a value that its own definition takes, in canonical form, and
+// texts are sentences.
 func TestCatalogueIsConsistent(t *testing.T) {
 	for _, d := range knob.Catalogue().All() {
 		if d.DefaultOn != "" && d.Default != "" {
@@ -234,7 +235,8 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// Canonical forms are fixed points, a canonical value in range stays in range, and no text makes a definition panic.
+// Canonical forms are fixed points, a canonical value in range stays in range, and no text makes a
+// definition panic.
 func FuzzNormalize(f *testing.F) {
 	all := knob.Catalogue().All()
 	for i, d := range all {

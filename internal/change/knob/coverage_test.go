@@ -10,8 +10,9 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// The table of docs/concept/knobs.md counts its rows without a gap, names knobs that the catalogue has, and gives a reason where it names none; and the catalogue
-// has no kind of knob of which the table does not speak.
+// The table of docs/concept/knobs.md counts its rows without a gap, names knobs that the catalogue
+// has, and gives a reason where it names none; and the catalogue has no kind of knob of which the
+// table does not speak.
 func TestCoverageTable(t *testing.T) {
 	b, err := os.ReadFile("../../docs/concept/knobs.md")
 	if err != nil {

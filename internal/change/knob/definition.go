@@ -39,8 +39,8 @@ const (
 
 // Definition is what is known about one knob, or about all that match its pattern.
 //
-// Min and Max are pointers, because 0 and −1 are ends that occur: absent means no limit. Default is a text and not a
-// value, since several knobs have one that depends on the memory of the host.
+// Min and Max are pointers, because 0 and −1 are ends that occur: absent means no limit. Default is
+// a text and not a value, since several knobs have one that depends on the memory of the host.
 type Definition struct {
 	Pattern     ID          `json:"knob"` // an ID in which * stands for one part: link:*/mtu
 	Title       string      `json:"title"`
@@ -113,15 +113,15 @@ func (d Definition) span() string {
 	return ""
 }
 
-// Normalize gives the canonical form of a value and checks form and range. The error is a *RangeError that names what is allowed.
-// Normalize of a canonical value gives the same value.
+// Normalize gives the canonical form of a value and checks form and range. The error is a
+// *RangeError that names what is allowed. Normalize of a canonical value gives the same value.
 func (d Definition) Normalize(v Value) (Value, error) { return d.normalize(v, true) }
 
-// Canonical is Normalize without the range: the form in which a value that the kernel itself reported is kept, so that an original
-// outside of what we would choose can still be put back.
+// Canonical is Normalize without the range: the form in which a value that the kernel itself
+// reported is kept, so that an original outside of what we would choose can still be put back.
 //
-// Undo is the reason that both exist. A kernel may report what it would refuse (a maximum of a later version, a value
-// set by a module), and a value that is there must be recorded as it is.
+// Undo is the reason that both exist. A kernel may report what it would refuse (a maximum of a
+// later version, a value set by a module), and a value that is there must be recorded as it is.
 func (d Definition) Canonical(v Value) (Value, error) { return d.normalize(v, false) }
 
 func (d Definition) normalize(v Value, ranged bool) (Value, error) {
@@ -151,7 +151,8 @@ func (d Definition) normalize(v Value, ranged bool) (Value, error) {
 	case FormBool, FormSwitch:
 		on, ok := parseBool(string(s))
 		if !ok {
-			// Some sysctls that we call switches take further numbers in newer kernels; what the kernel says is kept.
+			// Some sysctls that we call switches take further numbers in newer kernels; what the
+			// kernel says is kept.
 			if _, err := strconv.Atoi(string(s)); err == nil && !ranged && d.Form == FormBool {
 				return s, nil
 			}
@@ -183,10 +184,11 @@ func (d Definition) normalize(v Value, ranged bool) (Value, error) {
 	return s, nil
 }
 
-// Equal reports whether two values mean the same setting. Values that are not of the right form are compared as text.
+// Equal reports whether two values mean the same setting. Values that are not of the right form are
+// compared as text.
 //
-// It decides whether a value that is read back is the one that was written, and whether somebody else has changed it
-// since; text alone would take a tab for a foreign change.
+// It decides whether a value that is read back is the one that was written, and whether somebody
+// else has changed it since; text alone would take a tab for a foreign change.
 func (d Definition) Equal(a, b Value) bool {
 	ca, errA := d.Canonical(a)
 	cb, errB := d.Canonical(b)

@@ -1,13 +1,16 @@
-// Package knob names every tunable of a host, says what is known about it, and what reading and writing it means.
+// Package knob names every tunable of a host, says what is known about it, and what reading and
+// writing it means.
 //
 // # Model
 //
-// An [ID] names one tunable by the field's own name with its kind in front; [ParseID] gives the one canonical spelling. A [Value] is
-// the text of its setting. A [Definition] is what linerate knows about a tunable or a family of them: what it does, form and range,
-// the default and where that was read, who shares it, what changing it disturbs, when a change takes effect, the symptom that asks
-// for it and what it can cost. The [Catalog] holds all definitions; it is data (catalogue/KIND.json), not code. A [Backend] reads
-// and writes: package live the running system, [Memory] a host that exists in a test, [DryRun] what would be written.
-// One suite (package knobtest) holds for all of them.
+// An [ID] names one tunable by the field's own name with its kind in front; [ParseID] gives the one
+// canonical spelling. A [Value] is the text of its setting. A [Definition] is what linerate knows
+// about a tunable or a family of them: what it does, form and range, the default and where that was
+// read, who shares it, what changing it disturbs, when a change takes effect, the symptom that asks
+// for it and what it can cost. The [Catalog] holds all definitions; it is data
+// (catalogue/KIND.json), not code. A [Backend] reads and writes: package live the running system,
+// [Memory] a host that exists in a test, [DryRun] what would be written. One suite (package
+// knobtest) holds for all of them.
 //
 // # Names
 //
@@ -34,16 +37,18 @@
 //
 // # Values
 //
-// Numbers are decimal; several are parted by one blank; sysctl switches are 0 and 1, features on and off; an unset route metric is 0.
-// Bytes, microseconds, packets: the unit is that of the kernel and stands in the definition.
+// Numbers are decimal; several are parted by one blank; sysctl switches are 0 and 1, features on
+// and off; an unset route metric is 0. Bytes, microseconds, packets: the unit is that of the kernel
+// and stands in the definition.
 //
 // # Sources
 //
-// Documentation/networking/ip-sysctl.rst, Documentation/admin-guide/sysctl/net.rst, ip-route(8), ethtool(8), nfs(5); defaults were read on Linux 6.18 where
-// the definition says so.
+// Documentation/networking/ip-sysctl.rst, Documentation/admin-guide/sysctl/net.rst, ip-route(8),
+// ethtool(8), nfs(5); defaults were read on Linux 6.18 where the definition says so.
 //
 // # Limits
 //
-// The catalogue is Linux's: kinds of other systems (registry, ipadm, dladm) have names and no definitions yet. Which knobs a host has, and what it makes of a
-// value, only a backend can say. Only package journal may call Write.
+// The catalogue is Linux's: kinds of other systems (registry, ipadm, dladm) have names and no
+// definitions yet. Which knobs a host has, and what it makes of a value, only a backend can say.
+// Only package journal may call Write.
 package knob

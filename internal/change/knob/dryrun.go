@@ -6,17 +6,19 @@ import (
 	"sync"
 )
 
-// Checker is a backend that can tell without writing whether a write would be refused. DryRun asks it.
+// Checker is a backend that can tell without writing whether a write would be refused. DryRun asks
+// it.
 type Checker interface {
-	// CheckWrite answers as Write would: nil, or the error that Write would give. It cannot foresee what only the kernel knows.
+	// CheckWrite answers as Write would: nil, or the error that Write would give. It cannot foresee
+	// what only the kernel knows.
 	CheckWrite(ctx context.Context, id ID, v Value) error
 }
 
-// DryRun shows what would be written: it passes reads to another backend, keeps writes to itself and reads them back. It is safe for
-// concurrent use.
+// DryRun shows what would be written: it passes reads to another backend, keeps writes to itself
+// and reads them back. It is safe for concurrent use.
 //
-// It is a backend and not a flag deep inside of the others, so that a dry run takes the same way through parsing,
-// catalogue and journal as a real one, and differs in the last step only.
+// It is a backend and not a flag deep inside of the others, so that a dry run takes the same way
+// through parsing, catalogue and journal as a real one, and differs in the last step only.
 type DryRun struct {
 	inner   Backend
 	catalog *Catalog
@@ -31,10 +33,11 @@ func NewDryRun(inner Backend) *DryRun {
 	return &DryRun{inner: inner, catalog: Catalogue(), written: make(map[ID]Value)}
 }
 
-// Read gives what was written here before, or what the wrapped backend has. A knob that has gone meanwhile is reported as gone.
+// Read gives what was written here before, or what the wrapped backend has. A knob that has gone
+// meanwhile is reported as gone.
 //
-// The wrapped backend is asked first in any case: a knob that does not exist must not seem to exist because it was
-// "written".
+// The wrapped backend is asked first in any case: a knob that does not exist must not seem to exist
+// because it was "written".
 func (d *DryRun) Read(ctx context.Context, id ID) (Value, error) {
 	v, err := d.inner.Read(ctx, id)
 	if err != nil {
@@ -48,7 +51,8 @@ func (d *DryRun) Read(ctx context.Context, id ID) (Value, error) {
 	return v, nil
 }
 
-// Write remembers the setting. It fails where a real write is known to fail: no such knob, wrong form or range, read-only.
+// Write remembers the setting. It fails where a real write is known to fail: no such knob, wrong
+// form or range, read-only.
 func (d *DryRun) Write(ctx context.Context, id ID, v Value) error {
 	if _, err := d.inner.Read(ctx, id); err != nil {
 		return &Error{Op: "write", Knob: id, Err: cause(err), hint: hintOf(err)}
@@ -61,7 +65,8 @@ func (d *DryRun) Write(ctx context.Context, id ID, v Value) error {
 	} else {
 		v = v.Squeeze()
 	}
-	// Only the kernel knows the rest (limits of a driver, memory); a dry run that passes is no promise.
+	// Only the kernel knows the rest (limits of a driver, memory); a dry run that passes is no
+	// promise.
 	if c, ok := d.inner.(Checker); ok {
 		if err := c.CheckWrite(ctx, id, v); err != nil {
 			return &Error{Op: "write", Knob: id, Err: cause(err), hint: hintOf(err)}

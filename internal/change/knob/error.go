@@ -10,7 +10,8 @@ import (
 
 // sentinel is an answer that is a special case of a more general one.
 //
-// errors.Is finds both: callers that only ask for fs.ErrPermission need not know why it is not permitted.
+// errors.Is finds both: callers that only ask for fs.ErrPermission need not know why it is not
+// permitted.
 type sentinel struct {
 	text string
 	of   error
@@ -19,16 +20,19 @@ type sentinel struct {
 func (s *sentinel) Error() string { return s.text }
 func (s *sentinel) Unwrap() error { return s.of }
 
-// The answers of parsing, catalogue and backends. fs.ErrNotExist (no such knob on this host) and fs.ErrPermission (not permitted)
-// complete them.
+// The answers of parsing, catalogue and backends. fs.ErrNotExist (no such knob on this host) and
+// fs.ErrPermission (not permitted) complete them.
 var (
 	// ErrUnknown: the name is none of any kind, or the catalogue has no entry for it.
 	ErrUnknown error = errors.New("unknown knob")
-	// ErrReadOnly: the knob is there, and cannot be written from here by anyone. It is an fs.ErrPermission.
+	// ErrReadOnly: the knob is there, and cannot be written from here by anyone. It is an
+	// fs.ErrPermission.
 	ErrReadOnly error = &sentinel{"read-only here", fs.ErrPermission}
-	// ErrGlobal: the knob belongs to the whole host and this is a container or network namespace. It is an fs.ErrPermission.
+	// ErrGlobal: the knob belongs to the whole host and this is a container or network namespace.
+	// It is an fs.ErrPermission.
 	ErrGlobal error = &sentinel{"belongs to the whole host and cannot be changed from inside a container", fs.ErrPermission}
-	// ErrInvalid: the value has the wrong form or lies outside the range; *RangeError says what is allowed.
+	// ErrInvalid: the value has the wrong form or lies outside the range; *RangeError says what is
+	// allowed.
 	ErrInvalid error = errors.New("value not accepted")
 	// ErrNotSupported: this kernel, driver or operating system has no such operation.
 	ErrNotSupported = nl.ErrNotSupported
@@ -36,8 +40,8 @@ var (
 
 // Error is a failed operation on one knob.
 //
-// The hint is not in the text, since the text goes through further layers that put their own words in front; whoever
-// prints it finds the hint by the method.
+// The hint is not in the text, since the text goes through further layers that put their own words
+// in front; whoever prints it finds the hint by the method.
 type Error struct {
 	Op   string // parse, read, write, check
 	Knob ID

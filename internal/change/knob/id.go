@@ -29,14 +29,16 @@ const (
 
 // kinds lists all, with whether the subject is the name of a network interface.
 //
-// Kinds that no backend handles yet (nfs, registry, ipadm, …) are parsed nevertheless, so that they can stand
-// in the catalogue and in documents of other hosts; reading them is ErrNotSupported and not ErrUnknown.
+// Kinds that no backend handles yet (nfs, registry, ipadm, …) are parsed nevertheless, so that they
+// can stand in the catalogue and in documents of other hosts; reading them is ErrNotSupported and
+// not ErrUnknown.
 var kinds = map[string]bool{
 	KindSysctl: false, KindLink: true, KindEthtool: true, KindRoute: false, KindQueue: true, KindIRQ: false, KindQdisc: true,
 	KindModule: false, KindNFS: false, KindCPU: false, KindPCI: false, KindBlock: false, KindRegistry: false, KindIpadm: false, KindDladm: true,
 }
 
-// featureAliases are the short words of ethtool(8) for one bit each. The old word tso covered several bits; here it is the first of them.
+// featureAliases are the short words of ethtool(8) for one bit each. The old word tso covered
+// several bits; here it is the first of them.
 //
 // The names of the bits are those of net/ethtool/common.c (netdev_features_strings).
 var featureAliases = map[string]string{
@@ -49,8 +51,9 @@ var featureAliases = map[string]string{
 	"tx":  "tx-checksum-ip-generic",
 }
 
-// ParseID reads a knob's name and gives its canonical spelling: ParseID of a canonical ID gives the same ID. The error is an *Error
-// with ErrUnknown when the text is no name of any kind; whether the host has such a knob is for a Backend to say.
+// ParseID reads a knob's name and gives its canonical spelling: ParseID of a canonical ID gives the
+// same ID. The error is an *Error with ErrUnknown when the text is no name of any kind; whether the
+// host has such a knob is for a Backend to say.
 func ParseID(s string) (ID, error) {
 	id, err := parseID(s)
 	if err != nil {
@@ -86,7 +89,8 @@ func parseID(s string) (ID, error) {
 		return "", fmt.Errorf("%w: want %s:SUBJECT%sATTRIBUTE", ErrUnknown, kind, separator)
 	}
 	subject, attribute := rest[:at], rest[at+1:]
-	// No attribute of a kernel starts with a digit: this is a prefix length whose attribute was forgotten.
+	// No attribute of a kernel starts with a digit: this is a prefix length whose attribute was
+	// forgotten.
 	if c := attribute[0]; kind != KindRegistry && c >= '0' && c <= '9' {
 		return "", fmt.Errorf("%w: %s is no attribute", ErrUnknown, attribute)
 	}
@@ -118,18 +122,22 @@ func parseID(s string) (ID, error) {
 	return ID(kind + ":" + subject + separator + attribute), nil
 }
 
-// privateFlag tells the one attribute of a card that is the driver's own text: some drivers put blanks into it. The name of the interface has none.
+// privateFlag tells the one attribute of a card that is the driver's own text: some drivers put
+// blanks into it. The name of the interface has none.
 func privateFlag(kind, rest string) bool {
 	name, attribute, _ := strings.Cut(rest, "/")
 	return kind == KindEthtool && strings.HasPrefix(attribute, "flag.") && !strings.Contains(name, " ")
 }
 
-// notPrintable refuses what would not survive a log line or a shell; of the blanks IsPrint lets only U+0020 through.
+// notPrintable refuses what would not survive a log line or a shell; of the blanks IsPrint lets
+// only U+0020 through.
 func notPrintable(r rune) bool { return r == unicode.ReplacementChar || !unicode.IsPrint(r) }
 
-// checkInterface applies the kernel's rule for names (dev_valid_name). "*" stands for all in patterns of the catalogue.
+// checkInterface applies the kernel's rule for names (dev_valid_name). "*" stands for all in
+// patterns of the catalogue.
 //
-// The length is left to the kernel: an id may come from the document of a host with longer names than ours.
+// The length is left to the kernel: an id may come from the document of a host with longer names
+// than ours.
 func checkInterface(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/:`) {
 		return fmt.Errorf("%w: %q is no interface name", ErrUnknown, name)
@@ -139,8 +147,8 @@ func checkInterface(name string) error {
 
 // routeSubject gives a destination its one spelling: masked prefix, or "default" for IPv4.
 //
-// The kernel masks a destination too, so that 10.1.2.3/8 and 10.0.0.0/8 are one route and must be one knob: the
-// journal goes by the text of the id.
+// The kernel masks a destination too, so that 10.1.2.3/8 and 10.0.0.0/8 are one route and must be
+// one knob: the journal goes by the text of the id.
 func routeSubject(s string) (string, error) {
 	if s == "default" || s == "*" {
 		return s, nil
@@ -161,8 +169,8 @@ func routeSubject(s string) (string, error) {
 	return p.String(), nil
 }
 
-// sysctlPath reads the two notations of sysctl(8): if the first separator is a slash the text is a path, otherwise dots separate
-// elements and a slash stands for a dot inside an element.
+// sysctlPath reads the two notations of sysctl(8): if the first separator is a slash the text is a
+// path, otherwise dots separate elements and a slash stands for a dot inside an element.
 func sysctlPath(s string) ([]string, error) {
 	var path []string
 	if first := strings.IndexAny(s, "./"); first >= 0 && s[first] == '/' {
@@ -189,10 +197,11 @@ func sysctlPath(s string) ([]string, error) {
 	return path, nil
 }
 
-// SysctlID makes the ID of a sysctl from the elements of its path below /proc/sys. Elements are taken as they are: none may be empty or
-// hold a slash.
+// SysctlID makes the ID of a sysctl from the elements of its path below /proc/sys. Elements are
+// taken as they are: none may be empty or hold a slash.
 //
-// The dot inside of an element becomes a slash, which a file name cannot hold, so that the mapping has an inverse.
+// The dot inside of an element becomes a slash, which a file name cannot hold, so that the mapping
+// has an inverse.
 func SysctlID(path ...string) ID {
 	elements := slices.Clone(path)
 	for i, e := range elements {
@@ -230,20 +239,23 @@ func (id ID) split() (subject, attribute string) {
 	return rest[:at], rest[at+1:]
 }
 
-// Subject is what the knob belongs to: an interface, a destination, a mount point. It is empty for a sysctl.
+// Subject is what the knob belongs to: an interface, a destination, a mount point. It is empty for
+// a sysctl.
 func (id ID) Subject() string {
 	s, _ := id.split()
 	return s
 }
 
-// Attribute is the knob's own name: the whole dotted name of a sysctl, mtu, feature.rx-gro, initcwnd.
+// Attribute is the knob's own name: the whole dotted name of a sysctl, mtu, feature.rx-gro,
+// initcwnd.
 func (id ID) Attribute() string {
 	_, a := id.split()
 	return a
 }
 
-// Interface is the network interface that the knob acts on, empty when it acts on none or on all of them.
-// Sysctls of one interface (net.ipv4.conf.eth0.rp_filter) name it as well; their "all" and "default" are no interfaces.
+// Interface is the network interface that the knob acts on, empty when it acts on none or on all of
+// them. Sysctls of one interface (net.ipv4.conf.eth0.rp_filter) name it as well; their "all" and
+// "default" are no interfaces.
 //
 // It is what tells that a change touches the very interface that carries a session.
 func (id ID) Interface() string {
@@ -251,14 +263,16 @@ func (id ID) Interface() string {
 		name, _, _ := strings.Cut(id.Subject(), "/")
 		return name
 	}
-	// net.ipv4.conf.IF.x and net.ipv6.neigh.IF.x have five elements; nothing else below net names an interface.
+	// net.ipv4.conf.IF.x and net.ipv6.neigh.IF.x have five elements; nothing else below net names
+	// an interface.
 	if p := id.Path(); len(p) == 5 && p[0] == "net" && (p[2] == "conf" || p[2] == "neigh") && p[3] != "all" && p[3] != "default" {
 		return p[3]
 	}
 	return ""
 }
 
-// Path gives the elements of a sysctl's path below /proc/sys; nil for other kinds and for names that are none.
+// Path gives the elements of a sysctl's path below /proc/sys; nil for other kinds and for names
+// that are none.
 func (id ID) Path() []string {
 	if id.Kind() != KindSysctl {
 		return nil

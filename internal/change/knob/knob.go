@@ -2,9 +2,10 @@ package knob
 
 import "context"
 
-// ID names one tunable by the field's own name with its scope in front: sysctl:net.ipv4.tcp_rmem, link:eth0/mtu,
-// ethtool:eth0/feature.tx-tcp-segmentation, route:10.0.0.0/8/window (design §5).
-// The names of a sysctl are path elements; an element may hold dots of its own (VLAN interfaces), then written with '/' between elements.
+// ID names one tunable by the field's own name with its scope in front: sysctl:net.ipv4.tcp_rmem,
+// link:eth0/mtu, ethtool:eth0/feature.tx-tcp-segmentation, route:10.0.0.0/8/window (design §5). The
+// names of a sysctl are path elements; an element may hold dots of its own (VLAN interfaces), then
+// written with '/' between elements.
 type ID string
 
 // Value is what a knob holds, as text, in the canonical form that Definition.Normalize gives.
@@ -32,8 +33,8 @@ const (
 
 // Scope says what shares a knob.
 //
-// Scopes of the network are per namespace for nearly all of net.ipv4 and for a few of net.core; which ones differs by
-// kernel, and the definition says what was seen on the one it names.
+// Scopes of the network are per namespace for nearly all of net.ipv4 and for a few of net.core;
+// which ones differs by kernel, and the definition says what was seen on the one it names.
 type Scope string
 
 // The scopes; a global knob is read-only or absent inside a container.
@@ -45,10 +46,11 @@ const (
 	ScopeSocket    Scope = "socket"
 )
 
-// Backend reads and writes knobs of one host. Implementations: package live for the running system, Memory, DryRun; one conformance suite
-// (package knobtest) holds for all of them. Errors satisfy errors.Is with fs.ErrNotExist (no such knob on this host),
-// fs.ErrPermission (not permitted) and ErrNotSupported (this kernel, driver or OS cannot), and are *Error.
-// Only package journal may call Write.
+// Backend reads and writes knobs of one host. Implementations: package live for the running system,
+// Memory, DryRun; one conformance suite (package knobtest) holds for all of them. Errors satisfy
+// errors.Is with fs.ErrNotExist (no such knob on this host), fs.ErrPermission (not permitted) and
+// ErrNotSupported (this kernel, driver or OS cannot), and are *Error. Only package journal may call
+// Write.
 type Backend interface {
 	Read(ctx context.Context, id ID) (Value, error)
 	Write(ctx context.Context, id ID, v Value) error

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// beginnings are, by unit, what people try first when a knob is off (0) or without a bound (its largest value): such a value has no half and no
-// double that mean anything.
+// beginnings are, by unit, what people try first when a knob is off (0) or without a bound (its
+// largest value): such a value has no half and no double that mean anything.
 var beginnings = map[string][]int64{
 	"microseconds": {20, 50, 100},
 	"nanoseconds":  {20_000, 200_000},
@@ -21,9 +21,10 @@ var beginnings = map[string][]int64{
 // fewLevels is how wide a range may be to try every value of it.
 const fewLevels = 4
 
-// Levels gives the values worth trying instead of the present one when nobody has proposed any: half, twice and four times a number, the other
-// position of a switch, the other words of a choice. Every level is canonical and within the range, none is the present value, numbers go from
-// small to large. Nil: nothing sensible follows from the definition, as for masks, lists and texts.
+// Levels gives the values worth trying instead of the present one when nobody has proposed any:
+// half, twice and four times a number, the other position of a switch, the other words of a choice.
+// Every level is canonical and within the range, none is the present value, numbers go from small
+// to large. Nil: nothing sensible follows from the definition, as for masks, lists and texts.
 func (d Definition) Levels(present Value) []Value {
 	now, err := d.Canonical(present)
 	if err != nil {
@@ -91,8 +92,8 @@ func scaled(n int64) []int64 {
 	return out
 }
 
-// numbersLevels are those of several numbers: of "minimum start maximum" the maximum alone is scaled, of thresholds in pages all. A range of ports has
-// none: twice a port means nothing.
+// numbersLevels are those of several numbers: of "minimum start maximum" the maximum alone is
+// scaled, of thresholds in pages all. A range of ports has none: twice a port means nothing.
 func (d Definition) numbersLevels(now []string) []string {
 	var numbers []int64
 	for _, f := range now {

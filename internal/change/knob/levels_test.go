@@ -43,8 +43,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestLevelsHold asks of every definition at many present values: levels are canonical, allowed, none is the present one, none comes twice, and
-// numbers ascend.
+// TestLevelsHold asks of every definition at many present values: levels are canonical, allowed,
+// none is the present one, none comes twice, and numbers ascend.
 func TestLevelsHold(t *testing.T) {
 	random := rand.New(rand.NewPCG(6, 2026))
 	tried := 0

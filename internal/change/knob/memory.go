@@ -8,14 +8,16 @@ import (
 	"sync"
 )
 
-// Memory is a host that exists in memory, for tests and rehearsals. It behaves as the kernel does: a knob that was not there cannot be
-// written, values of knobs that the catalogue knows are kept in canonical form and refused out of range. It is safe for concurrent use.
+// Memory is a host that exists in memory, for tests and rehearsals. It behaves as the kernel does:
+// a knob that was not there cannot be written, values of knobs that the catalogue knows are kept in
+// canonical form and refused out of range. It is safe for concurrent use.
 //
-// It is stricter than the live backend in one way: it refuses what is out of the catalogue's range, so that a test
-// notices a candidate that no kernel would take.
+// It is stricter than the live backend in one way: it refuses what is out of the catalogue's range,
+// so that a test notices a candidate that no kernel would take.
 type Memory struct {
-	// OnRead is asked before every read, OnWrite before every write with the value in canonical form; OnWrite gives the value that is
-	// kept instead (drivers round) or an error that is returned. Both are called without locks held. Set them before use.
+	// OnRead is asked before every read, OnWrite before every write with the value in canonical
+	// form; OnWrite gives the value that is kept instead (drivers round) or an error that is
+	// returned. Both are called without locks held. Set them before use.
 	OnRead  func(ctx context.Context, id ID) error
 	OnWrite func(ctx context.Context, id ID, v Value) (Value, error)
 
@@ -32,7 +34,8 @@ func NewMemory(values map[ID]Value) *Memory {
 	return m
 }
 
-// Set puts a value behind the backend's back, as another program on the host would; it makes a knob that was not there.
+// Set puts a value behind the backend's back, as another program on the host would; it makes a knob
+// that was not there.
 func (m *Memory) Set(id ID, v Value) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -84,8 +87,8 @@ func (m *Memory) Read(ctx context.Context, id ID) (Value, error) {
 
 // Write implements Backend.
 //
-// The hook runs without the lock, so that it may read and write other knobs, as a kernel that couples two settings
-// does.
+// The hook runs without the lock, so that it may read and write other knobs, as a kernel that
+// couples two settings does.
 func (m *Memory) Write(ctx context.Context, id ID, v Value) error {
 	v, err := m.check(ctx, id, v)
 	if err == nil && m.OnWrite != nil {

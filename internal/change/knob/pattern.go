@@ -6,15 +6,17 @@ import (
 	"strings"
 )
 
-// OnInterface finds the knobs of a pattern that names an interface, a queue or a route, as ethtool:eth0/* does. The catalogue has stars
-// there (ethtool:*/ring.rx), so that the question is whether two globs have a name in common.
+// OnInterface finds the knobs of a pattern that names an interface, a queue or a route, as
+// ethtool:eth0/* does. The catalogue has stars there (ethtool:*/ring.rx), so that the question is
+// whether two globs have a name in common.
 func (c *Catalog) OnInterface(pattern string) []Definition {
 	if !strings.Contains(pattern, ":") || !strings.Contains(pattern, "*") {
 		return nil
 	}
 	var found []Definition
 	for _, d := range c.All() {
-		// The entry for every other feature or flag has a star in place of its name and would be in every answer.
+		// The entry for every other feature or flag has a star in place of its name and would be in
+		// every answer.
 		if !strings.HasSuffix(string(d.Pattern), ".*") && Overlap(pattern, string(d.Pattern)) {
 			found = append(found, d)
 		}
@@ -22,11 +24,12 @@ func (c *Catalog) OnInterface(pattern string) []Definition {
 	return found
 }
 
-// Overlap reports whether there is a name that both globs fit; only stars are special. A name without a star is a glob that fits itself
-// alone. The work is the product of the lengths, whatever the stars.
+// Overlap reports whether there is a name that both globs fit; only stars are special. A name
+// without a star is a glob that fits itself alone. The work is the product of the lengths, whatever
+// the stars.
 //
-// A star ends at a slash, which parts interface, queue and attribute; but not in the names of routes (10.0.0.0/8) and sysctls, where the
-// dot of an interface's name is written as a slash.
+// A star ends at a slash, which parts interface, queue and attribute; but not in the names of
+// routes (10.0.0.0/8) and sysctls, where the dot of an interface's name is written as a slash.
 func Overlap(a, b string) bool {
 	crosses := strings.HasPrefix(a, KindRoute+":") || strings.HasPrefix(a, KindSysctl+":")
 	takes := func(c byte) bool { return crosses || c != '/' }
@@ -40,7 +43,8 @@ func Overlap(a, b string) bool {
 			case !aLeft && !bLeft:
 				row[j] = true
 			case aLeft && a[i] == '*':
-				row[j] = meet[j] || bLeft && takes(b[j]) && row[j+1] // the star ends here, or takes one letter more of b
+				// the star ends here, or takes one letter more of b
+				row[j] = meet[j] || bLeft && takes(b[j]) && row[j+1]
 			case bLeft && b[j] == '*':
 				row[j] = row[j+1] || aLeft && takes(a[i]) && meet[j]
 			case aLeft && bLeft:
@@ -52,8 +56,9 @@ func Overlap(a, b string) bool {
 	return meet[0]
 }
 
-// Widened gives the definitions of the knobs that a pattern asks for, and what tells whether one of their knobs is meant. Of one knob's full name that
-// is the knob alone; of a pattern it is every knob whose own name fits, or whose definition's name does.
+// Widened gives the definitions of the knobs that a pattern asks for, and what tells whether one of
+// their knobs is meant. Of one knob's full name that is the knob alone; of a pattern it is every
+// knob whose own name fits, or whose definition's name does.
 func (c *Catalog) Widened(patterns string) ([]Definition, func(ID) bool) {
 	var all []Definition
 	list := strings.Split(patterns, ",") // no knob has a comma in its name
@@ -74,8 +79,8 @@ func (c *Catalog) Widened(patterns string) ([]Definition, func(ID) bool) {
 	}
 }
 
-// nameMatches tells whether a knob's name holds the pattern or fits it as a glob; '*' may span a '/', because in knob names nobody
-// thinks of one as a border.
+// nameMatches tells whether a knob's name holds the pattern or fits it as a glob; '*' may span a
+// '/', because in knob names nobody thinks of one as a border.
 func nameMatches(pattern, name string) bool {
 	flat := strings.NewReplacer("/", "\x00")
 	ok, err := path.Match(flat.Replace(pattern), flat.Replace(name))

@@ -2,7 +2,8 @@ package knob
 
 import "testing"
 
-// TestOverlap: two globs overlap when there is a name that both fit; a name without a star stands for itself.
+// TestOverlap: two globs overlap when there is a name that both fit; a name without a star stands
+// for itself.
 func TestOverlap(t *testing.T) {
 	for _, c := range []struct {
 		a, b string

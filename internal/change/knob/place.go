@@ -2,16 +2,17 @@ package knob
 
 // Place says where on a host this process stands, as far as the reach of knobs depends on it.
 //
-// A container with the network namespace of its host counts as the host: it can change what the host shares, and
-// somebody has allowed it to.
+// A container with the network namespace of its host counts as the host: it can change what the
+// host shares, and somebody has allowed it to.
 type Place struct {
 	InitialNetNS bool // the network namespace that the machine booted with
 	Known        bool // false: it could not be told, and nothing is refused for it
 }
 
-// Refusal says whether a knob cannot be changed from a place, and why: nil, or an *Error that is ErrGlobal and has a hint. A knob whose
-// scope is the whole host is absent or read-only in any network namespace but the first; the same file there would anyway change every
-// container of the machine.
+// Refusal says whether a knob cannot be changed from a place, and why: nil, or an *Error that is
+// ErrGlobal and has a hint. A knob whose scope is the whole host is absent or read-only in any
+// network namespace but the first; the same file there would anyway change every container of the
+// machine.
 func (d Definition) Refusal(p Place) error {
 	if d.Scope != ScopeGlobal || !p.Known || p.InitialNetNS {
 		return nil
@@ -19,5 +20,6 @@ func (d Definition) Refusal(p Place) error {
 	return &Error{Op: "check", Knob: d.Pattern, Err: ErrGlobal, hint: HintGlobal}
 }
 
-// HintGlobal is the hint of ErrGlobal, and of a knob of the whole host that a container does not even see.
+// HintGlobal is the hint of ErrGlobal, and of a knob of the whole host that a container does not
+// even see.
 const HintGlobal = "this setting is shared by the whole host: change it on the host, outside of the container"

@@ -8,10 +8,12 @@ import (
 	"strings"
 )
 
-// Squeeze trims a value and turns every run of blanks, tabs and line ends into one blank: the kernel parts numbers with tabs.
+// Squeeze trims a value and turns every run of blanks, tabs and line ends into one blank: the
+// kernel parts numbers with tabs.
 func (v Value) Squeeze() Value { return Value(strings.Join(strings.Fields(string(v)), " ")) }
 
-// The words of ethtool(8), the digits of sysctls and the letters of module parameters are taken for both forms; what is written is the form's own.
+// The words of ethtool(8), the digits of sysctls and the letters of module parameters are taken for
+// both forms; what is written is the form's own.
 func parseBool(s string) (on, ok bool) {
 	switch strings.ToLower(s) {
 	case "1", "on", "yes", "true", "y":
@@ -22,11 +24,11 @@ func parseBool(s string) (on, ok bool) {
 	return false, false
 }
 
-// normalizeMask drops leading zeros of the whole mask and fills the lower groups to eight digits, which is how the kernel prints them,
-// whatever number of CPUs it was built for.
+// normalizeMask drops leading zeros of the whole mask and fills the lower groups to eight digits,
+// which is how the kernel prints them, whatever number of CPUs it was built for.
 //
-// The kernel prints as many groups as it has CPUs compiled in (%*pb), so the same mask has different texts on
-// different kernels.
+// The kernel prints as many groups as it has CPUs compiled in (%*pb), so the same mask has
+// different texts on different kernels.
 func normalizeMask(s Value, refuse error) (Value, error) {
 	var words []uint32
 	for _, g := range strings.Split(string(s), ",") {
@@ -49,8 +51,8 @@ func normalizeMask(s Value, refuse error) (Value, error) {
 
 // normalizeRanges sorts a list and merges what touches, as the kernel prints it.
 //
-// The kernel keeps such a list as a bitmap and prints it sorted and merged, so that any other spelling would read
-// back as a foreign change.
+// The kernel keeps such a list as a bitmap and prints it sorted and merged, so that any other
+// spelling would read back as a foreign change.
 func (d Definition) normalizeRanges(s Value, ranged bool, refuse error) (Value, error) {
 	type span struct{ from, to int64 }
 	var spans []span

@@ -51,7 +51,8 @@ type Checker struct {
 	ReadFile func(name string) ([]byte, error)
 }
 
-// Check tells of each persisted change among all of a journal, oldest first, whether its knob has the value now, and if not, why.
+// Check tells of each persisted change among all of a journal, oldest first, whether its knob has
+// the value now, and if not, why.
 func (c Checker) Check(ctx context.Context, all []journal.Change) []Finding {
 	if c.Host.Device == nil {
 		c.Host.Device = func(name string) bootconf.Device { return bootconf.FindDevice(c.Host.Root, name) }

@@ -14,7 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// linkSince is the first systemd whose .link files this package writes: from then on they surely have drop-ins.
+// linkSince is the first systemd whose .link files this package writes: from then on they surely
+// have drop-ins.
 const linkSince = 247
 
 // device plans for a setting of an interface.
@@ -73,8 +74,9 @@ func (p *Planner) script(s *Step, format Format, name, body string) {
 	s.Files = []journal.File{{Path: name, Content: "#!/bin/sh\n" + header(s.Change) + body, Mode: 0o755}}
 }
 
-// connectionDefault plans for NetworkManager, which sets the MTU of what it manages anew at every activation. The section goes by the interface and not by the
-// change, because of several sections with the setting only one counts, while one section may stand in several files.
+// connectionDefault plans for NetworkManager, which sets the MTU of what it manages anew at every
+// activation. The section goes by the interface and not by the change, because of several sections
+// with the setting only one counts, while one section may stand in several files.
 func (p *Planner) connectionDefault(s *Step, d bootconf.Device) {
 	s.only(NetworkManager, "/etc/NetworkManager/conf.d/90-linerate-"+s.Change.ID+".conf",
 		fmt.Sprintf("[connection-linerate-%s]\nmatch-device=interface-name:%s\nethernet.mtu=%s\n", d.Name, d.Name, s.Change.To))
@@ -122,7 +124,8 @@ func (p *Planner) link(s *Step, d bootconf.Device, setting string) bool {
 	return true
 }
 
-// matchOf names an interface for a [Match] section. A card goes by what it was born with; what is virtual goes by the name it was made with.
+// matchOf names an interface for a [Match] section. A card goes by what it was born with; what is
+// virtual goes by the name it was made with.
 func matchOf(d bootconf.Device) string {
 	switch {
 	case d.Permanent != "":
@@ -135,7 +138,8 @@ func matchOf(d bootconf.Device) string {
 	return "OriginalName=" + d.Name + "\n"
 }
 
-// deviceRule names an interface for a udev rule. VLANs share the address of their card and have no driver of a bus above them.
+// deviceRule names an interface for a udev rule. VLANs share the address of their card and have no
+// driver of a bus above them.
 func deviceRule(d bootconf.Device) string {
 	switch {
 	case d.Permanent != "":
@@ -170,7 +174,8 @@ func (p *Planner) systemd() int {
 	return 0
 }
 
-// attributeFile gives the file of a knob below the directory of its interface in sysfs, where that is the way to set it.
+// attributeFile gives the file of a knob below the directory of its interface in sysfs, where that
+// is the way to set it.
 func attributeFile(id knob.ID) (string, bool) {
 	attribute := id.Attribute()
 	if id.Kind() == knob.KindQueue {

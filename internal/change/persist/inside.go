@@ -9,7 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/change/journal"
 )
 
-// Inside refuses files whose directories lead out of an image by a link: /etc of an image must not be that of this host.
+// Inside refuses files whose directories lead out of an image by a link: /etc of an image must not
+// be that of this host.
 func Inside(root string, files []journal.File) error {
 	for _, f := range files {
 		dir := filepath.Join(root, filepath.Dir(f.Path))

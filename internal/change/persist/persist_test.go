@@ -51,7 +51,8 @@ func card(name string) bootconf.Device {
 		return bootconf.Device{Name: name, Address: "02:00:00:00:00:01", Driver: "cdc_ether"}
 	}
 	if name == "enp4s0" {
-		return bootconf.Device{Name: name, Address: "02:00:00:00:00:02", Path: "pci-0000:04:00.0", Driver: "igc"} // somebody gave it an address
+		// somebody gave it an address
+		return bootconf.Device{Name: name, Address: "02:00:00:00:00:02", Path: "pci-0000:04:00.0", Driver: "igc"}
 	}
 	return bootconf.Device{Name: name}
 }
@@ -253,7 +254,8 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// Every knob of the catalogue gets files that name it and that our own reader finds again, or a line for a person.
+// Every knob of the catalogue gets files that name it and that our own reader finds again, or a
+// line for a person.
 func TestWholeCatalogue(t *testing.T) {
 	byFormat := map[persist.Format]int{}
 	for _, d := range knob.Catalogue().All() {

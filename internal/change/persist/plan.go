@@ -64,8 +64,8 @@ func New(h Host) *Planner {
 	return &Planner{host: h, files: map[string]journal.File{}}
 }
 
-// Plan gives the step of one change. Changes of one knob are to be planned in the order in which they were made. A change that has a value which no
-// file can hold is ByHand.
+// Plan gives the step of one change. Changes of one knob are to be planned in the order in which
+// they were made. A change that has a value which no file can hold is ByHand.
 func (p *Planner) Plan(c journal.Change) Step {
 	s := Step{Change: c, Format: ByHand}
 	if strings.ContainsFunc(string(c.To), unicode.IsControl) {
@@ -126,7 +126,8 @@ func (s *Step) only(format Format, name, text string) {
 
 func (p *Planner) sysctl(s *Step) {
 	id := s.Change.Knob
-	// The slashes of a name with dots in its elements are kept: sysctl.d(5) reads both as they are here.
+	// The slashes of a name with dots in its elements are kept: sysctl.d(5) reads both as they are
+	// here.
 	s.only(Sysctl, "/etc/sysctl.d/90-linerate-"+s.Change.ID+".conf", id.Attribute()+" = "+string(s.Change.To)+"\n")
 	if path := id.Path(); len(path) > 1 && path[1] == "netfilter" {
 		s.Notes = append(s.Notes, "it is there only when nf_conntrack is loaded: name that module in /etc/modules-load.d, so that it is loaded before the sysctls are set")

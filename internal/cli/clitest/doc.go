@@ -1,8 +1,10 @@
-// Package clitest is for tests alone: pages that are generated from a tree of commands, and their comparison with what is there.
+// Package clitest is for tests alone: pages that are generated from a tree of commands, and their
+// comparison with what is there.
 //
 // # Model
 //
-// A test makes a page and calls [Generated]; run with -update, which `make gen` does, it writes the page instead.
+// A test makes a page and calls [Generated]; run with -update, which `make gen` does, it writes the
+// page instead.
 //
 // # Units
 //

@@ -11,17 +11,21 @@ import (
 )
 
 const (
-	// busReached is the part of what a bus carries from which it is what holds the card. What a card gets out of a bus is known to a tenth.
+	// busReached is the part of what a bus carries from which it is what holds the card. What a
+	// card gets out of a bus is known to a tenth.
 	busReached = 0.85
-	// busShort is how much less than the link a bus must carry to be worth a word: less than that is within what its estimate is good for.
+	// busShort is how much less than the link a bus must carry to be worth a word: less than that
+	// is within what its estimate is good for.
 	busShort = 0.9
 )
 
 // busLimited: the slot carries less than the link.
 //
-// What a bus carries follows from its kind, width and clock (package ceiling), so that a slot which is too slow is known before anything is measured; then it is a
-// notice. It is a warning where the card moved nearly that much, alone or with the neighbours that share the bus. A slot that is narrower than the card but not
-// than the link costs nothing. In virtual machines nobody knows a bus, and package ceiling says so by saying nothing.
+// What a bus carries follows from its kind, width and clock (package ceiling), so that a slot which
+// is too slow is known before anything is measured; then it is a notice. It is a warning where the
+// card moved nearly that much, alone or with the neighbours that share the bus. A slot that is
+// narrower than the card but not than the link costs nothing. In virtual machines nobody knows a
+// bus, and package ceiling says so by saying nothing.
 func busLimited(s *evidence.Span) *evidence.Finding {
 	if s.Host == nil {
 		return nil
@@ -36,15 +40,18 @@ func busLimited(s *evidence.Span) *evidence.Finding {
 	})
 }
 
-// slot compares what one card's bus carries with what its link would bring, and with what the card moved.
+// slot compares what one card's bus carries with what its link would bring, and with what the card
+// moved.
 //
-// What a bus carries already has its protocol taken off (package bus), so that frames of the card are compared with it as they are.
+// What a bus carries already has its protocol taken off (package bus), so that frames of the card
+// are compared with it as they are.
 func slot(c card, usable ceiling.Rate) *evidence.Finding {
 	s, b := c.s, c.Bus
 	// PCIe has its rate in each direction, the older buses have one for all.
 	shared := b.Kind != "pcie"
-	// Full duplex could need twice as much of a shared bus; but nobody who bought a gigabit card for such a slot hoped for both directions at once, and the
-	// rate in one direction is what a run shows.
+	// Full duplex could need twice as much of a shared bus; but nobody who bought a gigabit card
+	// for such a slot hoped for both directions at once, and the rate in one direction is what a
+	// run shows.
 	needs := c.SpeedBitsPerSec
 	if needs <= 0 || usable.BitsPerSec <= 0 || usable.BitsPerSec >= busShort*needs && !(shared && len(b.SharedWith) > 0 && usable.BitsPerSec < 2*needs) {
 		return nil
@@ -82,7 +89,8 @@ func slot(c card, usable ceiling.Rate) *evidence.Finding {
 		x.Evidence = append(x.Evidence, c.evidence(bad)...)
 		x.Confidence = evidence.Combine(x.Confidence, 0.4)
 	}
-	// Errors of the link to the slot are repaired by sending again, which costs rate and shows in no statistic of the interface.
+	// Errors of the link to the slot are repaired by sending again, which costs rate and shows in
+	// no statistic of the interface.
 	if aer := aerOf(c); aer != nil && aer.Correctable > 0 {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "errors of the card's bus link that were repaired, since boot", Value: float64(aer.Correctable), Unit: "events",
 			Source: c.source("aer_dev_correctable")})
@@ -120,8 +128,9 @@ func aerOf(c card) *host.AER {
 	return c.Card.AER
 }
 
-// busRates is what this card and the cards that share its bus moved, bits per second. What has no interface (a disk controller on the same bus) moves bytes that nobody
-// counts here, so that the sum is a lower bound.
+// busRates is what this card and the cards that share its bus moved, bits per second. What has no
+// interface (a disk controller on the same bus) moves bytes that nobody counts here, so that the
+// sum is a lower bound.
 func (c card) busRates() (rx, tx float64, neighbours []string) {
 	rx, tx = c.rate("rx"), c.rate("tx")
 	for i := range c.s.Host.Interfaces {

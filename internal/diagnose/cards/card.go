@@ -17,8 +17,9 @@ type card struct {
 	s *evidence.Span
 }
 
-// cardsOf gives the cards of a span that are worth judging: real hardware, or what a hypervisor shows as such. During a run of ours these are the card that
-// carried it and those below it (members of a bond, the carrier of a VLAN), as what happened on others had nothing to do with it.
+// cardsOf gives the cards of a span that are worth judging: real hardware, or what a hypervisor
+// shows as such. During a run of ours these are the card that carried it and those below it
+// (members of a bond, the carrier of a VLAN), as what happened on others had nothing to do with it.
 func cardsOf(s *evidence.Span) []card {
 	return slices.DeleteFunc(interfacesOf(s), func(c card) bool { return c.Virtual || c.Asleep })
 }
@@ -39,7 +40,8 @@ func interfacesOf(s *evidence.Span) []card {
 	return all
 }
 
-// carries tells whether the run of a span went over that interface; true for all where there was no run, or nobody knows.
+// carries tells whether the run of a span went over that interface; true for all where there was no
+// run, or nobody knows.
 func carries(s *evidence.Span, name string) bool {
 	if s.End == nil || s.End.Card == nil {
 		return true
@@ -47,7 +49,8 @@ func carries(s *evidence.Span, name string) bool {
 	return name == s.End.Card.Name || slices.Contains(s.End.Card.Carriers, name)
 }
 
-// count is what a counter of /sys/class/net/X/statistics moved by. A host that nobody watched tells it in its snapshot.
+// count is what a counter of /sys/class/net/X/statistics moved by. A host that nobody watched tells
+// it in its snapshot.
 func (c card) count(name string) float64 {
 	if n, ok := c.s.Counters["nic."+c.Name+"."+name]; ok || !c.s.SinceBoot {
 		return float64(n)
@@ -58,11 +61,12 @@ func (c card) count(name string) float64 {
 // source names a counter of this card.
 func (c card) source(counter string) string { return counter + " of " + c.Name + " (" + c.s.Side + ")" }
 
-// rate is what the card moved in one direction ("rx" or "tx"), bits per second of frames; 0 where the time is not known.
+// rate is what the card moved in one direction ("rx" or "tx"), bits per second of frames; 0 where
+// the time is not known.
 func (c card) rate(direction string) float64 { return c.s.PerSecond(c.count(direction+"_bytes")) * 8 }
 
-// frames is how many frames a card moved in one direction. Drivers count a bundle that the card cuts up, or has put together, as one packet, some of them; then the
-// bytes tell better.
+// frames is how many frames a card moved in one direction. Drivers count a bundle that the card
+// cuts up, or has put together, as one packet, some of them; then the bytes tell better.
 func (c card) frames(direction string) float64 {
 	return max(c.count(direction+"_packets"), c.count(direction+"_bytes")/float64(max(c.MTUBytes, 1500)+ethernetHeader))
 }
@@ -82,8 +86,9 @@ func (t tally) events() bool { return strings.Contains(t.Meaning, "(an event)") 
 
 // tallies are the counters of this card that moved and are of one of the classes, largest first.
 //
-// Drivers tell one loss at several places (sysfs and ethtool, port and queue), so that they must not be added up: the largest is what is known to have
-// happened. The queues of one direction are different packets and are added up.
+// Drivers tell one loss at several places (sysfs and ethtool, port and queue), so that they must
+// not be added up: the largest is what is known to have happened. The queues of one direction are
+// different packets and are added up.
 func (c card) tallies(classes ...nicstat.Class) []tally {
 	places := make(map[string]tally)
 	// The two sources of a name are kept apart until their sums are known.
@@ -133,10 +138,12 @@ func larger(places, sums map[string]tally) {
 	}
 }
 
-// lost is the tally of the place where most packets of these classes died; false: nowhere. Events are not packets.
+// lost is the tally of the place where most packets of these classes died; false: nowhere. Events
+// are not packets.
 func (c card) lost(classes ...nicstat.Class) (tally, bool) {
 	all := slices.DeleteFunc(c.tallies(classes...), func(t tally) bool {
-		// Intel's rx_no_buffer_count is packets that had to wait in the card; those that died of it are missed as well.
+		// Intel's rx_no_buffer_count is packets that had to wait in the card; those that died of it
+		// are missed as well.
 		return t.events() || t.counter == "rx_no_buffer_count"
 	})
 	if len(all) == 0 {
@@ -158,7 +165,8 @@ func (c card) evidence(all []tally) []evidence.Evidence {
 	return said
 }
 
-// receives and sends tell what the host of a span did in its run: payload that came, payload that went. Both where there was none.
+// receives and sends tell what the host of a span did in its run: payload that came, payload that
+// went. Both where there was none.
 func receives(s *evidence.Span) bool { return s.Run == nil || s.Run.Direction != sendingOf(s.Side) }
 func sends(s *evidence.Span) bool    { return s.Run == nil || s.Run.Direction != sendingOf(other(s.Side)) }
 
@@ -177,8 +185,9 @@ func other(side string) string {
 	return "far"
 }
 
-// repaired is what the flows of the span's run lost for good reason: segments sent again, less those that the receiver had already (DSACK), and their share. Of
-// datagrams it is those that never came. Known is false without a run of ours, or where its senders tell nothing.
+// repaired is what the flows of the span's run lost for good reason: segments sent again, less
+// those that the receiver had already (DSACK), and their share. Of datagrams it is those that never
+// came. Known is false without a run of ours, or where its senders tell nothing.
 func repaired(s *evidence.Span) (packets, ratio float64, known bool) {
 	if s.Run == nil {
 		return 0, 0, false
@@ -201,8 +210,9 @@ func repaired(s *evidence.Span) (packets, ratio float64, known bool) {
 	return packets, packets / segments, true
 }
 
-// linkFull tells that the run of the span filled the link of this card, so that nothing held it but the link. The speed of an imitated card is no fact: a run that
-// passes it proves that, and the link is not full then.
+// linkFull tells that the run of the span filled the link of this card, so that nothing held it but
+// the link. The speed of an imitated card is no fact: a run that passes it proves that, and the
+// link is not full then.
 func (c card) linkFull() bool {
 	if !c.s.Loaded() || c.s.Run.Direction == traffic.Bidir || c.SpeedBitsPerSec <= 0 {
 		return false
@@ -215,22 +225,27 @@ func (c card) linkFull() bool {
 const (
 	// fewest losses are no accident of a moment: a link that comes up, a burst at start.
 	fewest = 5
-	// traceShare is where losses are worth a word: one frame in a hundred thousand, some eight in a second of a full gigabit.
+	// traceShare is where losses are worth a word: one frame in a hundred thousand, some eight in a
+	// second of a full gigabit.
 	traceShare = 1e-5
-	// feltShare of passing traffic is felt on any path: a loss-based sender with a round trip of 10 ms gets 45 Mb/s at one in a thousand (Mathis).
+	// feltShare of passing traffic is felt on any path: a loss-based sender with a round trip of 10
+	// ms gets 45 Mb/s at one in a thousand (Mathis).
 	feltShare = 1e-3
 	// damningShare of everything since the host started cannot be one bad hour of a year.
 	damningShare = 1e-2
 	// perSecond is how often it has to happen in a watch of seconds to be going on.
 	perSecond = 10
-	// ownShare of what the flow had to send again must have died here for this place to be the one that holds it.
+	// ownShare of what the flow had to send again must have died here for this place to be the one
+	// that holds it.
 	ownShare = 0.2
 )
 
-// weigh judges packets that died at one place, out of those that passed it. False: too few to be told.
+// weigh judges packets that died at one place, out of those that passed it. False: too few to be
+// told.
 //
-// During a run of ours its sender knows best: it is a warning if the flow lost what congestion controls feel, and a good part of it here, and the link was not
-// full. Of a host that was watched the share alone speaks; of one that was not, only a share that no past hour explains.
+// During a run of ours its sender knows best: it is a warning if the flow lost what congestion
+// controls feel, and a good part of it here, and the link was not full. Of a host that was watched
+// the share alone speaks; of one that was not, only a share that no past hour explains.
 func (c card) weigh(lost, passed float64) (evidence.Severity, bool) {
 	s := c.s
 	share := lost / max(lost+passed, 1)
@@ -256,7 +271,8 @@ func (c card) weigh(lost, passed float64) (evidence.Severity, bool) {
 	return evidence.Notice, true
 }
 
-// busiest is the processor with the least idle time; Known is false where nothing was counted. Of a history it says nothing.
+// busiest is the processor with the least idle time; Known is false where nothing was counted. Of a
+// history it says nothing.
 func busiest(s *evidence.Span) evidence.ClassRatios {
 	if s.SinceBoot {
 		return evidence.ClassRatios{}

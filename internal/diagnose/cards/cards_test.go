@@ -46,7 +46,8 @@ func (c counts) of(name string) map[string]uint64 {
 	return all
 }
 
-// idle and full are the times of two processors over 3 s: nearly nothing to do, and the second one in softirqs for all of it.
+// idle and full are the times of two processors over 3 s: nearly nothing to do, and the second one
+// in softirqs for all of it.
 func idle() []host.CPUTimes {
 	return []host.CPUTimes{{CPU: 0, User: 0.1, Idle: 2.9}, {CPU: 1, SoftIRQ: 0.6, System: 0.3, Idle: 2.1}}
 }
@@ -71,7 +72,8 @@ func sinceBoot(s *evidence.Span) {
 
 func busy(s *evidence.Span) { s.CPUs = full() }
 
-// loadedBy makes a span that of a stream to this host at a rate in bits per second, of whose segments a share was sent again.
+// loadedBy makes a span that of a stream to this host at a rate in bits per second, of whose
+// segments a share was sent again.
 func loadedBy(rate, lost float64, d traffic.Direction) func(*evidence.Span) {
 	return func(s *evidence.Span) {
 		segments := rate * 3 / 8 / 1448
@@ -134,7 +136,8 @@ func check(t *testing.T, x *evidence.Finding, w want) {
 	}
 }
 
-// TestNothingKnown: no rule speaks of, or falls over, a host of which nothing is known, or whose kernel counts nothing.
+// TestNothingKnown: no rule speaks of, or falls over, a host of which nothing is known, or whose
+// kernel counts nothing.
 func TestNothingKnown(t *testing.T) {
 	vm := watched(gigabit(), nil)
 	vm.Host.Virtualization = "kvm"
@@ -160,7 +163,8 @@ func TestNothingKnown(t *testing.T) {
 	}
 }
 
-// TestHealthyLoad: a card that carries a gigabit with a few losses of every kind is left alone, watched or loaded.
+// TestHealthyLoad: a card that carries a gigabit with a few losses of every kind is left alone,
+// watched or loaded.
 func TestHealthyLoad(t *testing.T) {
 	c := counts{
 		"rx_packets": 243_000, "rx_bytes": 368e6, "tx_packets": 60_000, "tx_bytes": 4e6, "rx_missed_errors": 1, "tx_dropped": 1, "rx_crc_errors": 1,

@@ -8,20 +8,26 @@ import (
 )
 
 const (
-	// worstCable is one damaged frame in a million: at the bit error ratio of 10⁻¹⁰ that IEEE 802.3 allows a copper link at worst it is one full frame in 800 000;
-	// real links are a hundred times better.
+	// worstCable is one damaged frame in a million: at the bit error ratio of 10⁻¹⁰ that IEEE 802.3
+	// allows a copper link at worst it is one full frame in 800 000; real links are a hundred times
+	// better.
 	worstCable = 1e-6
-	// brokenCable is what a watch of seconds must show to be a fault that is felt: a loss-based sender at a round trip of 20 ms gets 220 Mb/s at it (Mathis).
+	// brokenCable is what a watch of seconds must show to be a fault that is felt: a loss-based
+	// sender at a round trip of 20 ms gets 220 Mb/s at it (Mathis).
 	brokenCable = 1e-5
-	// brokenSums is the share of segments with a wrong checksum that means that somebody breaks them, rather than a stray bit in some memory on the way.
+	// brokenSums is the share of segments with a wrong checksum that means that somebody breaks
+	// them, rather than a stray bit in some memory on the way.
 	brokenSums = 1e-5
 )
 
-// crcErrors: frames arrive damaged. The card sees it by their checksum and throws them away; what gets past it the protocols see by theirs.
+// crcErrors: frames arrive damaged. The card sees it by their checksum and throws them away; what
+// gets past it the protocols see by theirs.
 //
-// The counter of the card is a fact about this cable and what is at its two ends. Frames that are too long are another thing (two ends that disagree about the MTU), and
-// damaged ones beside collisions are a duplex mismatch: both have classes of their own. Wrong checksums inside good frames come from no cable: a device on
-// the way, or an offload, broke the packet and put a good frame around it.
+// The counter of the card is a fact about this cable and what is at its two ends. Frames that are
+// too long are another thing (two ends that disagree about the MTU), and damaged ones beside
+// collisions are a duplex mismatch: both have classes of their own. Wrong checksums inside good
+// frames come from no cable: a device on the way, or an offload, broke the packet and put a good
+// frame around it.
 func crcErrors(s *evidence.Span) *evidence.Finding {
 	if x := worst(cardsOf(s), damaged); x != nil {
 		return x
@@ -46,7 +52,8 @@ func damaged(c card) *evidence.Finding {
 	case s.SinceBoot:
 		warn = share >= damningShare
 	case known:
-		// What cables break is seldom in step with a flow: at a full link it costs nothing that the eye sees, and is told all the same.
+		// What cables break is seldom in step with a flow: at a full link it costs nothing that the
+		// eye sees, and is told all the same.
 		warn = share >= brokenCable && ratio >= brokenCable && t.n >= ownShare*again
 	default:
 		warn = share >= brokenCable && s.PerSecond(t.n) >= 1
@@ -69,7 +76,8 @@ func damaged(c card) *evidence.Finding {
 	} else {
 		x.Rejected = append(x.Rejected, "Not two ends that disagree about the MTU: 0 frames were too long.")
 	}
-	// The other half of a duplex mismatch looks like this at the end that runs full duplex, and no counter here tells it from a cable.
+	// The other half of a duplex mismatch looks like this at the end that runs full duplex, and no
+	// counter here tells it from a cable.
 	if c.Duplex == "full" && c.count("collisions") == 0 {
 		x.Rejected = append(x.Rejected, "Not half duplex at this end: it runs full duplex and counted 0 collisions. The other end may still run half; its own counters tell.")
 	}
@@ -111,7 +119,8 @@ func wrongSums(s *evidence.Span) *evidence.Finding {
 	}
 	x.Remedy.Text = "A device on the way with bad memory, or a checksum offload that is wrong: switch transmit checksums of the sender, and receive checksums here, " +
 		"off for a test. What the TCP checksum lets through, some 1 in 65 000 of such packets, reaches programs broken."
-	// Only where the card does it: without the offload the kernel has added up itself, and it does not err.
+	// Only where the card does it: without the offload the kernel has added up itself, and it does
+	// not err.
 	for _, c := range cardsOf(s) {
 		if f, ok := c.Features["rx-checksum"]; ok && f.On && !f.Fixed {
 			x.Remedy.Knobs = append(x.Remedy.Knobs, string(c.ethtool("feature.rx-checksum")))

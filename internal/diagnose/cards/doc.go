@@ -1,9 +1,11 @@
-// Package cards judges what is between the cable and the network stack: link, bus, rings, queues, interrupts and offloads.
+// Package cards judges what is between the cable and the network stack: link, bus, rings, queues,
+// interrupts and offloads.
 //
 // # Model
 //
-// One rule is one file: what it needs to see, its thresholds with their reason, the look-alikes it must reject, and the settings worth trying. Most look at
-// an [evidence.Span], one host over a time, and so work with and without a run; all are pure.
+// One rule is one file: what it needs to see, its thresholds with their reason, the look-alikes it
+// must reject, and the settings worth trying. Most look at an [evidence.Span], one host over a
+// time, and so work with and without a run; all are pure.
 //
 // # Units
 //
@@ -11,7 +13,8 @@
 //
 // # Sources
 //
-// Documentation/networking/statistics.rst and scaling.rst; the counters of drivers by package nicstat; what interrupts cost by package moderation.
+// Documentation/networking/statistics.rst and scaling.rst; the counters of drivers by package
+// nicstat; what interrupts cost by package moderation.
 //
 // # Limits
 //

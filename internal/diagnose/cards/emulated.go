@@ -9,28 +9,36 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// imitated are the drivers of cards of which hypervisors have imitations. The first are for cards so old that nobody hands a real one to a virtual machine.
+// imitated are the drivers of cards of which hypervisors have imitations. The first are for cards
+// so old that nobody hands a real one to a virtual machine.
 var (
 	oldImitated = []string{"e1000", "8139cp", "8139too", "pcnet32", "ne2k-pci", "tulip", "rtl8139"}
-	// dearest are those that touch several registers for each packet; later cards share a ring in memory with the driver and touch one for many.
+	// dearest are those that touch several registers for each packet; later cards share a ring in
+	// memory with the driver and touch one for many.
 	dearest     = []string{"8139cp", "8139too", "rtl8139", "ne2k-pci"}
 	newImitated = []string{"e1000e", "igb"}
-	// boards are the numbers that hypervisors put on their imitations (PCI subsystem): those of Red Hat for QEMU, of VMware, of Oracle for VirtualBox, of Microsoft for
-	// Hyper-V; and the board 0 of Intel, which QEMU's e1000e is and no real one.
+	// boards are the numbers that hypervisors put on their imitations (PCI subsystem): those of Red
+	// Hat for QEMU, of VMware, of Oracle for VirtualBox, of Microsoft for Hyper-V; and the board 0
+	// of Intel, which QEMU's e1000e is and no real one.
 	boards = []string{"1af4:", "15ad:", "80ee:", "1414:", "8086:0000"}
 )
 
 const (
-	// exitWork is the part of a processor's time in the kernel that goes with a card each of whose registers is a trap into the hypervisor.
+	// exitWork is the part of a processor's time in the kernel that goes with a card each of whose
+	// registers is a trap into the hypervisor.
 	exitWork = 0.5
-	// poorPackets is what a processor of today handles many times over with a paravirtual card, in frames per second.
+	// poorPackets is what a processor of today handles many times over with a paravirtual card, in
+	// frames per second.
 	poorPackets = 150_000
 )
 
-// emulatedNIC: a virtual machine drives an imitation of a real card, of which each touch of a register is a trap into the hypervisor.
+// emulatedNIC: a virtual machine drives an imitation of a real card, of which each touch of a
+// register is a trap into the hypervisor.
 //
-// The imitation is a fact. Whether it matters shows the processor: full, mostly of kernel time, at a rate that a paravirtual card passes with a fraction of it. A
-// machine whose processor is imitated as well (QEMU without hardware acceleration) is slow in everything, so nothing there speaks against a card that is cheap to drive.
+// The imitation is a fact. Whether it matters shows the processor: full, mostly of kernel time, at
+// a rate that a paravirtual card passes with a fraction of it. A machine whose processor is
+// imitated as well (QEMU without hardware acceleration) is slow in everything, so nothing there
+// speaks against a card that is cheap to drive.
 func emulatedNIC(s *evidence.Span) *evidence.Finding {
 	if s.Host == nil || !s.Host.VirtualMachine() {
 		return nil
@@ -42,7 +50,8 @@ func emulatedNIC(s *evidence.Span) *evidence.Finding {
 func imitation(c card) *evidence.Finding {
 	s := c.s
 	isOld, isBoard := slices.Contains(oldImitated, c.Driver), c.hypervisorsBoard()
-	// Of the newer ones a real card that was handed over is as likely, of igb more so: it makes parts of itself for that.
+	// Of the newer ones a real card that was handed over is as likely, of igb more so: it makes
+	// parts of itself for that.
 	unsaid := c.Driver == "e1000e" && (c.Card == nil || c.Card.Subsystem == "")
 	if !isOld && !(slices.Contains(newImitated, c.Driver) && isBoard) && !unsaid {
 		return nil
@@ -94,7 +103,8 @@ func (c card) hypervisorsBoard() bool {
 	return c.Card != nil && slices.ContainsFunc(boards, func(board string) bool { return strings.HasPrefix(c.Card.Subsystem, board) })
 }
 
-// imitatedProcessor tells a machine without hardware acceleration: QEMU that offers no clock of KVM (package hypervisor).
+// imitatedProcessor tells a machine without hardware acceleration: QEMU that offers no clock of KVM
+// (package hypervisor).
 func imitatedProcessor(h *host.Snapshot) bool {
 	return h.Virtualization == "qemu" || h.Virtualization == "qemu+container"
 }

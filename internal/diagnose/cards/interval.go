@@ -12,9 +12,11 @@ import (
 	"github.com/linerate/linerate/internal/host/moderation"
 )
 
-// wait is how long a card or the kernel above it may hold back the interrupt of a frame, and which setting says so.
+// wait is how long a card or the kernel above it may hold back the interrupt of a frame, and which
+// setting says so.
 type wait struct {
-	// shortest and longest are the same where the setting is a number; where the driver chooses by traffic they are its range.
+	// shortest and longest are the same where the setting is a number; where the driver chooses by
+	// traffic they are its range.
 	shortest, longest time.Duration
 	adaptive          bool
 	why               string // "rx-usecs 125 of eth0"
@@ -38,16 +40,20 @@ func moderated(driver string) bool {
 	return false
 }
 
-// longestBelieved is the longest interval that is taken for one: beyond a second it is a number that means something else in its driver.
+// longestBelieved is the longest interval that is taken for one: beyond a second it is a number
+// that means something else in its driver.
 const longestBelieved = time.Second
 
-// interval is how long this card holds back the interrupt of a received frame. False: it does not, or its driver does not tell.
+// interval is how long this card holds back the interrupt of a received frame. False: it does not,
+// or its driver does not tell.
 //
-// A wait for a number of frames (rx-frames above 1) ends sooner only where other frames come, which a lone question has not. A driver that adapts goes by
-// the traffic; what it does with little of it is its own affair, so that only its bound is known.
+// A wait for a number of frames (rx-frames above 1) ends sooner only where other frames come, which
+// a lone question has not. A driver that adapts goes by the traffic; what it does with little of it
+// is its own affair, so that only its bound is known.
 func (c card) interval() (wait, bool) {
 	w, ok := waitOfCard(c.Interface)
-	// The kernel's own waits come on top of the card's, but only after a poll that found something (napi.rst): of the two the longer is what a lone frame meets.
+	// The kernel's own waits come on top of the card's, but only after a poll that found something
+	// (napi.rst): of the two the longer is what a lone frame meets.
 	if n := c.NAPI; n != nil && n.DeferHardIRQs > 0 && n.GROFlushTimeoutSeconds > 0 {
 		timeout := time.Duration(n.GROFlushTimeoutSeconds * float64(time.Second))
 		if timeout <= longestBelieved && timeout > w.longest {
@@ -65,7 +71,8 @@ func waitOfCard(x *host.Interface) (wait, bool) {
 		return wait{}, false
 	}
 	why := fmt.Sprintf("rx-usecs %d of %s", usecs, x.Name)
-	// For these drivers the number is a mode as well as a time, and the time is rounded to what the register holds.
+	// For these drivers the number is a mode as well as a time, and the time is rounded to what the
+	// register holds.
 	if moderated(x.Driver) {
 		t, err := moderation.FromUsecs(moderation.Driver(x.Driver), usecs)
 		if err != nil || t.Mode == moderation.Off {
@@ -93,7 +100,8 @@ func asBitRate(bitsPerSecond float64) unit.BitRate {
 	return unit.BitRate(bitsPerSecond)
 }
 
-// shorterWaits are values of rx-usecs that hold interrupts back for less than now, the smallest step first. None is offered that is known to stop the card.
+// shorterWaits are values of rx-usecs that hold interrupts back for less than now, the smallest
+// step first. None is offered that is known to stop the card.
 func (c card) shorterWaits() []knob.Value {
 	now := c.Coalesce["rx-usecs"]
 	if now == 0 {
@@ -101,7 +109,8 @@ func (c card) shorterWaits() []knob.Value {
 	}
 	candidates := []uint32{now / 4, 0}
 	if moderated(c.Driver) {
-		// The modes in which the driver goes by the traffic, the cautious one first, and no moderation at all.
+		// The modes in which the driver goes by the traffic, the cautious one first, and no
+		// moderation at all.
 		candidates = []uint32{3, 1, 0}
 	}
 	var levels []knob.Value
@@ -113,7 +122,8 @@ func (c card) shorterWaits() []knob.Value {
 	return levels
 }
 
-// stopsAt tells that this card is known to stop at that value of rx-usecs: the 82547 without a throttle, or with one above 75 000/s.
+// stopsAt tells that this card is known to stop at that value of rx-usecs: the 82547 without a
+// throttle, or with one above 75 000/s.
 func (c card) stopsAt(usecs uint32) bool {
 	t, err := moderation.FromUsecs(moderation.Driver(c.Driver), usecs)
 	if err != nil || c.Card == nil {

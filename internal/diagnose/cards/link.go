@@ -11,15 +11,19 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// linkFelt is the part of a link's rate from which its slowness is felt: a link that is two fifths full over seconds is full for moments, and a medium that both
-// directions share keeps little more than that (the old rule for Ethernet with collisions).
+// linkFelt is the part of a link's rate from which its slowness is felt: a link that is two fifths
+// full over seconds is full for moments, and a medium that both directions share keeps little more
+// than that (the old rule for Ethernet with collisions).
 const linkFelt = 0.4
 
-// linkLow: the link runs slower than this card can, and than its partner can as far as that is known.
+// linkLow: the link runs slower than this card can, and than its partner can as far as that is
+// known.
 //
-// A slow link is a fact; that it is too slow needs a comparison. The modes of both ends of the cable settle it: what both have and do not use is a cable with
-// a broken pair, or a setting. Where the partner does not tell, a mode that this end does not offer is a setting too. A card that offers all it has and gets less
-// may simply meet a slower port, which is no fault of this host. Fibre and cages list what the card could do with another module: of those only what is told to be
+// A slow link is a fact; that it is too slow needs a comparison. The modes of both ends of the
+// cable settle it: what both have and do not use is a cable with a broken pair, or a setting. Where
+// the partner does not tell, a mode that this end does not offer is a setting too. A card that
+// offers all it has and gets less may simply meet a slower port, which is no fault of this host.
+// Fibre and cages list what the card could do with another module: of those only what is told to be
 // negotiated counts.
 func linkLow(s *evidence.Span) *evidence.Finding { return worst(cardsOf(s), slowLink) }
 
@@ -49,7 +53,8 @@ func slowLink(c card) *evidence.Finding {
 		why, strength = "the speed of this end is forced", 0.8
 	case can > speed && offers > 0 && offers < can:
 		why, strength = "this end does not offer all that it has", 0.85
-	// One step below may be an older switch. Ten times is gigabit at 100 Mb/s, which is what a cable with a broken pair gives.
+	// One step below may be an older switch. Ten times is gigabit at 100 Mb/s, which is what a
+	// cable with a broken pair gives.
 	case can >= 10*speed && offers > speed:
 		why, strength = "this end offers more, and the other end does not tell what it has", 0.4
 	default:
@@ -110,8 +115,9 @@ func (c card) carried() float64 {
 	return used
 }
 
-// passesItsSpeed says that the card carried more than its link is said to do, which an imitated card does: nothing keeps it to what it says. It is told and not taken
-// for an excuse, as all verdicts on full links go by what cards say. Empty: it did not.
+// passesItsSpeed says that the card carried more than its link is said to do, which an imitated
+// card does: nothing keeps it to what it says. It is told and not taken for an excuse, as all
+// verdicts on full links go by what cards say. Empty: it did not.
 func (c card) passesItsSpeed() string {
 	if c.carried() <= 1.1*c.SpeedBitsPerSec {
 		return ""
@@ -120,7 +126,8 @@ func (c card) passesItsSpeed() string {
 		evidence.Rate(c.carried()))
 }
 
-// fastest is the speed of the fastest of modes in the words of ethtool(8), bits per second: "1000baseT/Full", "2500baseX/Full", "10000baseKR_FEC". 0: none.
+// fastest is the speed of the fastest of modes in the words of ethtool(8), bits per second:
+// "1000baseT/Full", "2500baseX/Full", "10000baseKR_FEC". 0: none.
 func fastest(modes []string) float64 {
 	var best float64
 	for _, m := range modes {
@@ -132,15 +139,19 @@ func fastest(modes []string) float64 {
 	return best
 }
 
-// collisionShare of the frames sent are collisions that a half-duplex link of two feels; a hub of the past was fine with more.
+// collisionShare of the frames sent are collisions that a half-duplex link of two feels; a hub of
+// the past was fine with more.
 const collisionShare = 0.01
 
-// halfDuplex: the link can send or receive and not both, so that what comes collides with what goes.
+// halfDuplex: the link can send or receive and not both, so that what comes collides with what
+// goes.
 //
-// Half duplex is a fact of the card. A mismatch is worse than half duplex at both ends: the end that runs full duplex sends whenever it likes, the other counts
-// late collisions, and each of those is a lost packet. So late collisions say that the partner runs full duplex; damaged frames at a full-duplex end with few of the
-// kind elsewhere may be the other half of it, which the partner's counters tell. Virtual machines show half duplex where nothing collides, and
-// some drivers count no collisions at all: then how much the link carries tells.
+// Half duplex is a fact of the card. A mismatch is worse than half duplex at both ends: the end
+// that runs full duplex sends whenever it likes, the other counts late collisions, and each of
+// those is a lost packet. So late collisions say that the partner runs full duplex; damaged frames
+// at a full-duplex end with few of the kind elsewhere may be the other half of it, which the
+// partner's counters tell. Virtual machines show half duplex where nothing collides, and some
+// drivers count no collisions at all: then how much the link carries tells.
 func halfDuplex(s *evidence.Span) *evidence.Finding { return worst(cardsOf(s), oneAtATime) }
 
 // oneAtATime looks at the duplex and the collisions of one link.
@@ -161,7 +172,8 @@ func oneAtATime(c card) *evidence.Finding {
 		Confidence: evidence.Combine(0.6, evidence.When(half, 0.7), evidence.When(isLate, 0.7), evidence.When(collisions > 0, 0.5)),
 	}
 	if !half {
-		// Either the driver's word is wrong, or the counter is of a time before the link was negotiated anew.
+		// Either the driver's word is wrong, or the counter is of a time before the link was
+		// negotiated anew.
 		x.Title = fmt.Sprintf("Card %s counted %s late collisions %s, which a link of full duplex cannot have.", c.Name, evidence.Count(late.n), s.When())
 		x.Confidence = 0.6
 	}
@@ -173,7 +185,8 @@ func oneAtATime(c card) *evidence.Finding {
 		x.Rejected = append(x.Rejected, "Not a mismatch by these counters: there are 0 late collisions.")
 	}
 	collide := sent > 0 && collisions >= collisionShare*sent && s.PerSecond(collisions) >= 1
-	// Not every driver counts collisions. A medium for one at a time that is as full as this keeps each direction waiting for the other.
+	// Not every driver counts collisions. A medium for one at a time that is as full as this keeps
+	// each direction waiting for the other.
 	shared := half && c.rate("rx")+c.rate("tx") >= linkFelt*c.SpeedBitsPerSec
 	switch {
 	case s.SinceBoot:

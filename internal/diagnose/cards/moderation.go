@@ -13,30 +13,41 @@ import (
 )
 
 const (
-	// feltWait is the shortest wait that is worth a word: drivers of today wait 1 to 50 µs as they come.
+	// feltWait is the shortest wait that is worth a word: drivers of today wait 1 to 50 µs as they
+	// come.
 	feltWait = 50 * time.Microsecond
-	// longWait is worth a word even where nothing was measured: longer than any driver waits by itself when there is little to do.
+	// longWait is worth a word even where nothing was measured: longer than any driver waits by
+	// itself when there is little to do.
 	longWait = 250 * time.Microsecond
-	// mostOfIt is the part of a transaction that the wait must make up to be what holds it: more than everything else together.
+	// mostOfIt is the part of a transaction that the wait must make up to be what holds it: more
+	// than everything else together.
 	mostOfIt = 0.5
-	// someOfIt is the part from which it is worth a word. On a path of milliseconds a wait is lost in the noise.
+	// someOfIt is the part from which it is worth a word. On a path of milliseconds a wait is lost
+	// in the noise.
 	someOfIt = 0.2
-	// withinWait is how much of a wait a transaction loses at least if anybody waits. Not all of it: an answer that comes while the driver still polls for the frame
-	// before it needs no interrupt, nor one that comes when the timer has run out. Seen are 1.00 on iron, and 0.36, 0.31 and 0.17 of 0.5, 2 and 10 ms on QEMU's e1000.
+	// withinWait is how much of a wait a transaction loses at least if anybody waits. Not all of
+	// it: an answer that comes while the driver still polls for the frame before it needs no
+	// interrupt, nor one that comes when the timer has run out. Seen are 1.00 on iron, and 0.36,
+	// 0.31 and 0.17 of 0.5, 2 and 10 ms on QEMU's e1000.
 	withinWait = 0.1
-	// onTheDot is how near a rate is to 1 / wait to be called a plateau. The field notes had 8003.6 of 8004.6.
+	// onTheDot is how near a rate is to 1 / wait to be called a plateau. The field notes had 8003.6
+	// of 8004.6.
 	onTheDot = 0.03
 )
 
-// moderationLatency: a card holds back its interrupts, and every question and its answer wait for that.
+// moderationLatency: a card holds back its interrupts, and every question and its answer wait for
+// that.
 //
-// What tells it from a long path, a processor that sleeps or one that is busy is arithmetic: the wait is known from the setting, and transactions that
-// follow one upon the other take that much longer than the quickest echo, which met cards at rest, and hardly more. A transaction that takes much longer than the
-// waits of both ends is held by something else; one that is done in much less proves that nobody waited.
+// What tells it from a long path, a processor that sleeps or one that is busy is arithmetic: the
+// wait is known from the setting, and transactions that follow one upon the other take that much
+// longer than the quickest echo, which met cards at rest, and hardly more. A transaction that takes
+// much longer than the waits of both ends is held by something else; one that is done in much less
+// proves that nobody waited.
 func moderationLatency(c *evidence.Case) *evidence.Finding {
 	var run, echo *evidence.Run
 	for i := range c.Runs {
-		// Transactions show it best, as one follows upon the other; an echo now and then meets a card at rest.
+		// Transactions show it best, as one follows upon the other; an echo now and then meets a
+		// card at rest.
 		switch r := &c.Runs[i]; {
 		case r.Test == traffic.RR && r.TransactionsPerSec > 0:
 			run = r
@@ -84,10 +95,12 @@ type spent struct {
 	source string
 }
 
-// explained says how much of a transaction's time the waits of both ends make up. base is the quickest echo, 0 where there was none. False: nobody waited.
+// explained says how much of a transaction's time the waits of both ends make up. base is the
+// quickest echo, 0 where there was none. False: nobody waited.
 //
-// The median and the mean (1 / rate) are both looked at, and the one that is explained better counts: a machine that stalls now and then moves the mean, and waits that
-// not every transaction meets leave the median alone.
+// The median and the mean (1 / rate) are both looked at, and the one that is explained better
+// counts: a machine that stalls now and then moves the mean, and waits that not every transaction
+// meets leave the median alone.
 func explained(run *evidence.Run, base float64, longest, both time.Duration) (best spent, ok bool) {
 	for _, x := range transactionTimes(run) {
 		waited := min(longest.Seconds(), x.took)
@@ -114,7 +127,8 @@ func waitsForTimer(run *evidence.Run, base float64, near, far moderatedEnd) *evi
 	if far.longest > near.longest {
 		e = far
 	}
-	// An adaptive driver goes for its shortest wait when there is little to do; that it does not is for a longer test to show.
+	// An adaptive driver goes for its shortest wait when there is little to do; that it does not is
+	// for a longer test to show.
 	adaptive := e.adaptive
 	longest, both := e.longest, near.longest+far.longest
 	if adaptive {
@@ -141,12 +155,14 @@ func waitsForTimer(run *evidence.Run, base float64, near, far moderatedEnd) *evi
 	if !adaptive && part >= mostOfIt {
 		x.Severity = evidence.Warning
 	}
-	// A card whose timer starts with each interrupt keeps to it; imitations and some others let what comes in time through, and pass it.
+	// A card whose timer starts with each interrupt keeps to it; imitations and some others let
+	// what comes in time through, and pass it.
 	if !adaptive && 1/took <= (1+onTheDot)*bound {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "most transactions per second that this allows one connection", Value: bound,
 			Unit: "transactions_per_second", Source: "1 / longest wait"})
 	}
-	// One end changed alone leaves the other's wait: the field notes got from 8003 to 23 975 transactions only with both.
+	// One end changed alone leaves the other's wait: the field notes got from 8003 to 23 975
+	// transactions only with both.
 	if o := otherEnd(e, near, far); o.waits {
 		x.Evidence = append(x.Evidence, evidence.Evidence{Name: "wait of the interrupt at the " + o.s.Side + " end", Value: o.longest.Seconds(), Unit: "seconds",
 			Source: "ethtool -c: " + o.why})
@@ -240,7 +256,8 @@ func transactionTimes(r *evidence.Run) []spent {
 	return all
 }
 
-// deepestSleep is the time that the deepest state of sleep which processors may use takes to leave; 0: not known.
+// deepestSleep is the time that the deepest state of sleep which processors may use takes to leave;
+// 0: not known.
 func deepestSleep(s *evidence.Span) float64 {
 	if s.Host == nil || s.Host.Idle == nil {
 		return 0

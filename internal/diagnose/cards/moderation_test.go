@@ -16,7 +16,8 @@ func moderatedBy(driver string, usecs uint32) host.Interface {
 	return gigabit(func(x *host.Interface) { x.Driver, x.Coalesce = driver, map[string]uint32{"rx-usecs": usecs} })
 }
 
-// transactions is a case with requests and responses between two hosts with those cards at that rate.
+// transactions is a case with requests and responses between two hosts with those cards at that
+// rate.
 func transactions(near, far host.Interface, rate float64) *evidence.Case {
 	near.Addresses, far.Addresses = []string{"10.0.0.1/24"}, []string{"10.0.0.2/24"}
 	a, b := snapshot(near), snapshot(far)
@@ -76,7 +77,8 @@ func TestModerationWithoutTransactions(t *testing.T) {
 	c = transactions(moderatedBy("e1000", 2000), moderatedBy("e1000", 2000), 50)
 	c.Runs[1].RTT = &traffic.Distribution{Count: 50, Min: 1e-3, P50: 2.85e-3, Mean: 2e-2, Max: 0.3}
 	check(t, moderationLatency(c), want{evidence.Warning, "take 2.85 ms"})
-	// QEMU's e1000 lets many through at once: the median tells nothing, the mean does, as the quickest echo takes 18 µs and the processors are idle.
+	// QEMU's e1000 lets many through at once: the median tells nothing, the mean does, as the
+	// quickest echo takes 18 µs and the processors are idle.
 	c = transactions(moderatedBy("e1000", 3), moderatedBy("e1000", 2000), 1541.7)
 	c.Runs[0].RTT.Min, c.Runs[1].RTT = 1.8e-5, &traffic.Distribution{Count: 1541, Min: 4e-5, P50: 2.51e-4, Mean: 6.5e-4, Max: 4e-3}
 	check(t, moderationLatency(c), want{evidence.Warning, "Card eth0 (far) holds its interrupts back for 2.00 ms"})
@@ -99,7 +101,8 @@ func TestModerationWithoutTransactions(t *testing.T) {
 	}
 }
 
-// TestModerationRemedy: both ends that wait are offered less, and the card that is known to stop is not offered that.
+// TestModerationRemedy: both ends that wait are offered less, and the card that is known to stop is
+// not offered that.
 func TestModerationRemedy(t *testing.T) {
 	near := moderatedBy("e1000", 125)
 	near.Card = &host.Card{PCIID: "8086:1075"} // 82547
@@ -117,7 +120,8 @@ func TestModerationRemedy(t *testing.T) {
 }
 
 func TestInterruptStorm(t *testing.T) {
-	// 30 000 and 4000 interrupts per second; 500 Mb/s are 83 333 frames per second of both directions.
+	// 30 000 and 4000 interrupts per second; 500 Mb/s are 83 333 frames per second of both
+	// directions.
 	many, some := counts{"irq.40": 90_000}, counts{"irq.40": 12_000}
 	small := counts{"rx_packets": 20_000, "tx_packets": 20_000, "rx_bytes": 2e6}
 	observed := func(name string) func(*evidence.Span) {

@@ -12,33 +12,40 @@ import (
 const (
 	// busyProcessor is how busy one processor must be before per-packet work can be what limits.
 	busyProcessor = 0.75
-	// costlyGigabyte is the processor time per gigabyte (both ends) that stands in where per-processor times are not known: with
-	// offloads a present-day core spends 0.1 to 0.4 s on a gigabyte, segment by segment 1 s and more.
+	// costlyGigabyte is the processor time per gigabyte (both ends) that stands in where
+	// per-processor times are not known: with offloads a present-day core spends 0.1 to 0.4 s on a
+	// gigabyte, segment by segment 1 s and more.
 	costlyGigabyte = 0.8
-	// manySegments per second must be sent for per-packet work to be what fills a processor: one of the last fifteen years handles
-	// a hundred thousand and more. A processor that is full at fewer is full of something else.
+	// manySegments per second must be sent for per-packet work to be what fills a processor: one of
+	// the last fifteen years handles a hundred thousand and more. A processor that is full at fewer
+	// is full of something else.
 	manySegments = 30_000
-	// slowSegments are enough for a slow one (an old machine, an imitated processor) that spends kernelWork of its time in the kernel: then it is not full of a program.
+	// slowSegments are enough for a slow one (an old machine, an imitated processor) that spends
+	// kernelWork of its time in the kernel: then it is not full of a program.
 	slowSegments = 5000
 	kernelWork   = 0.7
-	// bundled is how many segments a packet inside the host holds on average when segmentation or aggregation works at all.
+	// bundled is how many segments a packet inside the host holds on average when segmentation or
+	// aggregation works at all.
 	bundled = 4
 )
 
-// The features that let many segments travel the kernel as one, in the order in which they depend on each other: the kernel grants
-// segmentation only with scatter-gather and checksums.
+// The features that let many segments travel the kernel as one, in the order in which they depend
+// on each other: the kernel grants segmentation only with scatter-gather and checksums.
 var (
 	senderFeatures   = []string{"tx-scatter-gather", "tx-checksum-ipv4", "tx-checksum-ip-generic", "tx-tcp-segmentation", "tx-generic-segmentation"}
 	receiverFeatures = []string{"rx-gro"}
 )
 
-// offloadsOff: features that may be on are off, packets inside the host are single segments, and a processor has no time left.
+// offloadsOff: features that may be on are off, packets inside the host are single segments, and a
+// processor has no time left.
 //
-// A feature that is off while the link is full costs some processor time and no throughput: Judge does not ask then.
+// A feature that is off while the link is full costs some processor time and no throughput: Judge
+// does not ask then.
 //
-// Three facts have to come together, because each alone is harmless: a feature off that could be on, so many segments
-// that work per packet matters, and a processor (or the cost per gigabyte) that shows it. 536 stands in for an
-// unknown segment size (RFC 9293 §3.7.1, the least that any host takes).
+// Three facts have to come together, because each alone is harmless: a feature off that could be
+// on, so many segments that work per packet matters, and a processor (or the cost per gigabyte)
+// that shows it. 536 stands in for an unknown segment size (RFC 9293 §3.7.1, the least that any
+// host takes).
 func offloadsOff(f *evidence.Flow) *evidence.Finding {
 	missing := missingOffloads(f)
 	segments := f.RateBitsPerSec / 8 / max(f.MSSBytes, 536)
@@ -52,8 +59,9 @@ func offloadsOff(f *evidence.Flow) *evidence.Finding {
 	}
 	size, source := packetSize(f, missing[0])
 	small := size > 0 && size < bundled*max(f.MSSBytes, 536)
-	// A feature that is off may do nothing here: veth has GRO off by default and passes bundles of its peer through unbroken. So
-	// where the size is known it decides, and where it is not, only missing segmentation is telling.
+	// A feature that is off may do nothing here: veth has GRO off by default and passes bundles of
+	// its peer through unbroken. So where the size is known it decides, and where it is not, only
+	// missing segmentation is telling.
 	if !small && (size > 0 || missing[0].at.Name != f.Sender.Name) {
 		return nil
 	}
@@ -107,8 +115,10 @@ func kernelTime(e evidence.End, cpu int) float64 {
 	return 0
 }
 
-// offloadsOffHere is the same of a host on which no run of ours was under way: a card takes in or sends single segments at a rate that fills a processor, and what
-// would bundle them is off. How large packets are inside the host is not known then, so that only the features and the processor speak.
+// offloadsOffHere is the same of a host on which no run of ours was under way: a card takes in or
+// sends single segments at a rate that fills a processor, and what would bundle them is off. How
+// large packets are inside the host is not known then, so that only the features and the processor
+// speak.
 func offloadsOffHere(s *evidence.Span) *evidence.Finding {
 	if s.Run != nil || s.SinceBoot {
 		return nil
@@ -158,10 +168,12 @@ func unbundled(c card) *evidence.Finding {
 	return x
 }
 
-// mostLarge is the part of the MTU that packets fill on average when they are those of bulk traffic.
+// mostLarge is the part of the MTU that packets fill on average when they are those of bulk
+// traffic.
 const mostLarge = 0.8
 
-// large is the mean size of a packet of one direction as a part of the MTU; above 1 the driver counts bundles, and they are made.
+// large is the mean size of a packet of one direction as a part of the MTU; above 1 the driver
+// counts bundles, and they are made.
 func (c card) large(direction string) float64 {
 	packets := c.count(direction + "_packets")
 	if packets == 0 || c.MTUBytes <= 0 {
@@ -196,9 +208,10 @@ type missingOffload struct {
 	feature string
 }
 
-// missingOffloads lists what is off and may be switched on, sender first. Generic segmentation counts only next to missing TCP
-// segmentation, because with the latter on the former has nothing to do. TUN and TAP are left out: the program that holds the
-// device decides about their offloads, not the administrator.
+// missingOffloads lists what is off and may be switched on, sender first. Generic segmentation
+// counts only next to missing TCP segmentation, because with the latter on the former has nothing
+// to do. TUN and TAP are left out: the program that holds the device decides about their offloads,
+// not the administrator.
 func missingOffloads(f *evidence.Flow) []missingOffload {
 	var missing []missingOffload
 	off := func(e evidence.End, feature string) bool {
@@ -222,9 +235,11 @@ func missingOffloads(f *evidence.Flow) []missingOffload {
 	return missing
 }
 
-// packetSize is how large packets are on average inside the end where the first feature is missing, bytes; 0 when no counter tells. The counters of a virtual
-// interface count packets as the kernel sees them, and a pair of them hands over what it was given. Those of a real card count what its driver was given, or frames
-// on the wire: at a sender without segmentation these are the same, and bundles would prove that it has some. At a receiver the packets handed to the protocols (softnet)
+// packetSize is how large packets are on average inside the end where the first feature is missing,
+// bytes; 0 when no counter tells. The counters of a virtual interface count packets as the kernel
+// sees them, and a pair of them hands over what it was given. Those of a real card count what its
+// driver was given, or frames on the wire: at a sender without segmentation these are the same, and
+// bundles would prove that it has some. At a receiver the packets handed to the protocols (softnet)
 // tell; acknowledgements of the other way are in them and make it err on the small side.
 func packetSize(f *evidence.Flow, first missingOffload) (size float64, source string) {
 	at, direction := f.Receiver, "rx"

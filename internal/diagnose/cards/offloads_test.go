@@ -38,7 +38,8 @@ func TestOffloadsOffWatched(t *testing.T) {
 	}
 }
 
-// TestOffloadsOffOnASlowProcessor: single segments fill a slow processor at rates that a fast one does not notice; a program that fills it is something else.
+// TestOffloadsOffOnASlowProcessor: single segments fill a slow processor at rates that a fast one
+// does not notice; a program that fills it is something else.
 func TestOffloadsOffOnASlowProcessor(t *testing.T) {
 	flow := func(cpus []host.CPUTimes, rate float64) *evidence.Flow {
 		near, far := gigabit(), gigabit(func(x *host.Interface) { x.Features = map[string]host.Feature{"rx-gro": {}} })
@@ -55,7 +56,8 @@ func TestOffloadsOffOnASlowProcessor(t *testing.T) {
 	check(t, offloadsOff(flow(full(), 20e6)), want{})
 	check(t, offloadsOff(flow(idle(), 120e6)), want{})
 
-	// A real sender without segmentation: what its own driver was given counts, and not the bundles that the receiver makes.
+	// A real sender without segmentation: what its own driver was given counts, and not the bundles
+	// that the receiver makes.
 	f := flow(idle(), 120e6)
 	f.Receiver.Card.Features = nil
 	f.Receiver.Run.Counters = map[string]uint64{"softnet.processed": 1000}

@@ -9,9 +9,11 @@ import (
 )
 
 const (
-	// longestPause is how many bit times the longest pause frame stops a sender: 65 535 quanta of 512 (IEEE 802.3 annex 31B), 34 ms at 1 Gb/s.
+	// longestPause is how many bit times the longest pause frame stops a sender: 65 535 quanta of
+	// 512 (IEEE 802.3 annex 31B), 34 ms at 1 Gb/s.
 	longestPause = 65535 * 512
-	// pausedShare is the part of the time that pauses can have made up before they are worth a word. How long each was is not counted, so it is an upper bound.
+	// pausedShare is the part of the time that pauses can have made up before they are worth a
+	// word. How long each was is not counted, so it is an upper bound.
 	pausedShare = 0.01
 	// fewPauses a second are the flow control of any link that is full now and then.
 	fewPauses = 10
@@ -23,9 +25,10 @@ const (
 
 // pauseFrames: one end of the cable tells the other to stop sending.
 //
-// A pause loses nothing, which is what it is for: it turns losses of a ring into waiting at the other end, and stops everything that goes through that port.
-// So the frames alone are a notice; that they cost something shows where a run of ours did not fill the link that they kept empty. At a full link they are the
-// ordinary way in which two ends agree.
+// A pause loses nothing, which is what it is for: it turns losses of a ring into waiting at the
+// other end, and stops everything that goes through that port. So the frames alone are a notice;
+// that they cost something shows where a run of ours did not fill the link that they kept empty. At
+// a full link they are the ordinary way in which two ends agree.
 func pauseFrames(s *evidence.Span) *evidence.Finding { return worst(cardsOf(s), pauses) }
 
 // pauses weighs the flow control of one link by the direction that had more of it.
@@ -49,7 +52,8 @@ func pauses(c card) *evidence.Finding {
 		return nil
 	}
 	severity := evidence.Notice
-	// The pauses of the direction in which the payload went: those of acknowledgements hold nothing that anybody waits for.
+	// The pauses of the direction in which the payload went: those of acknowledgements hold nothing
+	// that anybody waits for.
 	onItsWay := heard && sends(s) || !heard && receives(s)
 	if s.Loaded() && onItsWay && rate >= manyPauses && c.SpeedBitsPerSec > 0 && s.Run.ThroughputBitsPerSec < heldRate*evidence.Goodput(c.Interface) {
 		severity = evidence.Warning
@@ -92,8 +96,9 @@ func pauses(c card) *evidence.Finding {
 	return x
 }
 
-// paused is the counter of pause frames of one direction that moved most: "rx" those that this card heard. Drivers call them xoff or pause, each in a place of its own
-// in the name; those with priorities are counted by the priority.
+// paused is the counter of pause frames of one direction that moved most: "rx" those that this card
+// heard. Drivers call them xoff or pause, each in a place of its own in the name; those with
+// priorities are counted by the priority.
 func (c card) paused(direction string) tally {
 	for _, t := range c.tallies(nicstat.Held) {
 		if (strings.Contains(t.counter, "xoff") || strings.Contains(t.counter, "pause")) && strings.Contains(t.counter, direction) {

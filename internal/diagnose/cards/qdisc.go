@@ -12,25 +12,33 @@ import (
 )
 
 const (
-	// ownQueueShare is what loss-based senders lose by themselves at a queue that they fill: about 1.5 over the square of their window in packets, one in a thousand
-	// at a window of 40. What is lost beyond that at a link that is not full has another reason.
+	// ownQueueShare is what loss-based senders lose by themselves at a queue that they fill: about
+	// 1.5 over the square of their window in packets, one in a thousand at a window of 40. What is
+	// lost beyond that at a link that is not full has another reason.
 	ownQueueShare = 1e-3
-	// watchedQueueShare is the same where nobody knows what the flows are: many short ones lose more.
+	// watchedQueueShare is the same where nobody knows what the flows are: many short ones lose
+	// more.
 	watchedQueueShare = 1e-2
-	// shapedShare is the part of the packets that had to wait for a shaper before it may be what holds the traffic, mostShaped that from which it is: a shaper that is
-	// not the bottleneck has tokens when a packet comes. One that is counts several for each packet, as it looks again and again.
+	// shapedShare is the part of the packets that had to wait for a shaper before it may be what
+	// holds the traffic, mostShaped that from which it is: a shaper that is not the bottleneck has
+	// tokens when a packet comes. One that is counts several for each packet, as it looks again and
+	// again.
 	shapedShare = 0.05
 	mostShaped  = 0.5
 )
 
-// shapers are the disciplines that hold a rate below that of the link: it is what they are for, and what they were left behind from.
+// shapers are the disciplines that hold a rate below that of the link: it is what they are for, and
+// what they were left behind from.
 var shapers = []string{"tbf", "htb", "hfsc", "cbq", "cake"}
 
-// qdiscDrops: the host's own queue in front of a card drops packets, or a shaper in it holds them back.
+// qdiscDrops: the host's own queue in front of a card drops packets, or a shaper in it holds them
+// back.
 //
-// A loss-based sender that fills its link fills this queue as well and loses packets in it: that is how it finds the rate, so at a full link nothing is said. What is
-// left is a queue too short for the bursts of its flows (a few places, a limit for each flow), and a shaper. A shaper says itself that it works (overlimits), not at
-// what rate; that the traffic stays below the link and nothing but the shaper made it wait tells it.
+// A loss-based sender that fills its link fills this queue as well and loses packets in it: that is
+// how it finds the rate, so at a full link nothing is said. What is left is a queue too short for
+// the bursts of its flows (a few places, a limit for each flow), and a shaper. A shaper says itself
+// that it works (overlimits), not at what rate; that the traffic stays below the link and nothing
+// but the shaper made it wait tells it.
 func qdiscDrops(s *evidence.Span) *evidence.Finding {
 	if !sends(s) {
 		return nil
@@ -38,7 +46,8 @@ func qdiscDrops(s *evidence.Span) *evidence.Finding {
 	return worst(interfacesOf(s), queueDrops)
 }
 
-// queueDrops weighs what the disciplines of one interface dropped and held back. The counters are those of the discipline of a tree that says most (package host).
+// queueDrops weighs what the disciplines of one interface dropped and held back. The counters are
+// those of the discipline of a tree that says most (package host).
 func queueDrops(c card) *evidence.Finding {
 	s := c.s
 	q, shaped := c.qdisc()
@@ -71,7 +80,8 @@ func queueDrops(c card) *evidence.Finding {
 	}
 	x.Title = fmt.Sprintf("The queue in front of %s dropped %s packets %s, %s of what was to be sent.", c.Name, evidence.Count(drops), s.When(), evidence.Percent(share))
 	if holds {
-		// Its rate is not read (tc(8) has it in classes and options of each kind): what passed it is as good a figure where it holds.
+		// Its rate is not read (tc(8) has it in classes and options of each kind): what passed it
+		// is as good a figure where it holds.
 		rate := c.rate("tx")
 		x.Title = fmt.Sprintf("A shaper (%s) at %s holds the traffic at %s", q.Kind, c.Name, evidence.Rate(rate))
 		if drops >= fewest {
@@ -110,11 +120,13 @@ func (c card) weighQueue(drops, share float64, holds bool) (evidence.Severity, b
 			return "", false
 		}
 	case s.Loaded():
-		// With several streams each has a window of its own, so that together they lose more at a queue that is theirs alone.
+		// With several streams each has a window of its own, so that together they lose more at a
+		// queue that is theirs alone.
 		bound := ownQueueShare * max(float64(s.Run.Streams), 1)
 		felt := known && ratio >= evidence.MinLoss && drops >= ownShare*again
 		warn = felt && (share >= bound || holds && share >= ownQueueShare)
-		// Without drops a shaper holds the flow all the same: the small queues of TCP keep it from filling that of the shaper.
+		// Without drops a shaper holds the flow all the same: the small queues of TCP keep it from
+		// filling that of the shaper.
 		warn = warn || holds && (c.mostWaited() || c.nothingElse())
 		if !warn && share < evidence.MinLoss && !holds {
 			return "", false
@@ -136,7 +148,8 @@ func (c card) mostWaited() bool {
 	return c.s.Count("qdisc."+c.Name+".overlimits") >= mostShaped*max(c.count("tx_packets"), 1)
 }
 
-// nothingElse tells that neither a processor nor a window of the run holds its flow, so that what the shaper made wait is what holds it.
+// nothingElse tells that neither a processor nor a window of the run holds its flow, so that what
+// the shaper made wait is what holds it.
 func (c card) nothingElse() bool {
 	if cpu := busiest(c.s); cpu.Known && cpu.Busy() >= evidence.FullProcessor {
 		return false
@@ -152,7 +165,8 @@ func (c card) nothingElse() bool {
 	return busy > 0 && held < evidence.LimitedShare*busy
 }
 
-// wireFull tells that this interface sent at the rate of its link, whoever sent. Speeds of software are numbers that somebody typed.
+// wireFull tells that this interface sent at the rate of its link, whoever sent. Speeds of software
+// are numbers that somebody typed.
 func (c card) wireFull() bool {
 	rate := c.rate("tx")
 	return !c.Virtual && rate >= 0.9*c.SpeedBitsPerSec && rate > 0 && rate <= 1.1*c.SpeedBitsPerSec
@@ -173,7 +187,8 @@ func (c card) qdisc() (found host.Qdisc, shaped bool) {
 	return found, shaped
 }
 
-// queueRemedy offers what the discipline at hand has: a longer queue, or its removal where it shapes.
+// queueRemedy offers what the discipline at hand has: a longer queue, or its removal where it
+// shapes.
 func queueRemedy(c card, x *evidence.Finding, q host.Qdisc, holds bool) {
 	side := where(c.s)
 	x.Remedy.Proof = "The same load with the old and the new queue by turns: drops for each gigabyte go away; the round trip under load shows the price of a longer queue."
@@ -207,8 +222,8 @@ func queueRemedy(c card, x *evidence.Finding, q host.Qdisc, holds bool) {
 	}
 }
 
-// multiples are two and four times a number, or the kernel's default where somebody had set far less. No more than that: each place is a packet that the next one may
-// have to wait for.
+// multiples are two and four times a number, or the kernel's default where somebody had set far
+// less. No more than that: each place is a packet that the next one may have to wait for.
 func multiples(now string, otherwise int) []knob.Value {
 	n, err := strconv.Atoi(now)
 	if err != nil || n <= 0 {

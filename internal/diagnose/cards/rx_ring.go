@@ -9,11 +9,14 @@ import (
 	"github.com/linerate/linerate/internal/host/nicstat"
 )
 
-// rxRingOverrun: the card had no descriptor, or no memory of its own, for frames that came, and lost them.
+// rxRingOverrun: the card had no descriptor, or no memory of its own, for frames that came, and
+// lost them.
 //
-// The counter is a fact; what has to be told apart is why nobody emptied the ring in time. A processor without time to spare does the same to a ring of any
-// length, so with one a ring that is as long as it can be is only noticed; the rules on processors speak of the cause. A bus that is too slow has counters of its
-// own. What is left is a ring too short for the bursts that come, or interrupts that wait too long.
+// The counter is a fact; what has to be told apart is why nobody emptied the ring in time. A
+// processor without time to spare does the same to a ring of any length, so with one a ring that is
+// as long as it can be is only noticed; the rules on processors speak of the cause. A bus that is
+// too slow has counters of its own. What is left is a ring too short for the bursts that come, or
+// interrupts that wait too long.
 func rxRingOverrun(s *evidence.Span) *evidence.Finding {
 	return worst(cardsOf(s), ringOverrun)
 }
@@ -30,7 +33,8 @@ func ringOverrun(c card) *evidence.Finding {
 	if !ok {
 		return nil
 	}
-	// Any processor counts, not only that of the interrupt: softirqs, threads of NAPI and the reader move between them.
+	// Any processor counts, not only that of the interrupt: softirqs, threads of NAPI and the
+	// reader move between them.
 	cpu := busiest(s)
 	full := cpu.Known && cpu.Busy() >= evidence.FullProcessor
 	longest := c.Rings != nil && c.Rings.Rx.Max > 0 && c.Rings.Rx.Current >= c.Rings.Rx.Max
@@ -54,7 +58,8 @@ func ringOverrun(c card) *evidence.Finding {
 	if backlog := s.Count("softnet.dropped"); backlog < fewest && !s.SinceBoot {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the backlog of a processor behind the card: it dropped %s packets.", evidence.Count(backlog)))
 	}
-	// A bus that is too slow leaves descriptors unwritten, and the card's memory fills in the same way.
+	// A bus that is too slow leaves descriptors unwritten, and the card's memory fills in the same
+	// way.
 	if b, ok := c.lost(nicstat.Bus); ok {
 		x.Confidence *= 0.7
 		x.Evidence = append(x.Evidence, c.evidence([]tally{b})...)
@@ -91,7 +96,8 @@ func ringRemedy(c card, x *evidence.Finding, full bool) {
 				Why: "frames of one wait must fit into the ring"})
 		}
 	}
-	// Named and not offered as a candidate: it takes the link down, and others share the port on which the bursts would wait.
+	// Named and not offered as a candidate: it takes the link down, and others share the port on
+	// which the bursts would wait.
 	if p := c.Card; p != nil && p.Pause != nil && !p.Pause.Tx {
 		x.Remedy.Text += " Flow control towards the switch is off; with it bursts wait there, at the price of all who share that port."
 		x.Remedy.Knobs = append(x.Remedy.Knobs, string(c.ethtool("pause.tx")))

@@ -11,21 +11,28 @@ import (
 )
 
 const (
-	// manyInterrupts of one vector in a second are more than a tuned card makes at any load: at 2 to 5 µs each they are a tenth of a processor and more.
+	// manyInterrupts of one vector in a second are more than a tuned card makes at any load: at 2
+	// to 5 µs each they are a tenth of a processor and more.
 	manyInterrupts = 20_000
-	// costlyInterrupts are enough where a processor is seen to be full of them: virtual machines pay ten times as much for one.
+	// costlyInterrupts are enough where a processor is seen to be full of them: virtual machines
+	// pay ten times as much for one.
 	costlyInterrupts = 2000
-	// fewFrames for each interrupt, both directions together: a poll takes up to 64, and a card that waits for company gets tens of them at such rates.
+	// fewFrames for each interrupt, both directions together: a poll takes up to 64, and a card
+	// that waits for company gets tens of them at such rates.
 	fewFrames = 4
-	// interruptWork is the part of a processor's time in interrupts and softirqs that is more than half of what it has.
+	// interruptWork is the part of a processor's time in interrupts and softirqs that is more than
+	// half of what it has.
 	interruptWork = 0.5
 )
 
-// interruptStorm: the card interrupts for nearly every frame, and the processor that serves it has no time left.
+// interruptStorm: the card interrupts for nearly every frame, and the processor that serves it has
+// no time left.
 //
-// Many interrupts alone are no fault: a host that answers small questions wants one each, and a card with many queues has many. So frames must be few for each of
-// them, and it is a warning only with a processor that is full and spends its time on them. A processor that is full of packets gathers them by itself, as no
-// interrupt comes while it polls: then the frames for each are many, and the rule is silent. Transactions are one frame for each by nature and are not asked.
+// Many interrupts alone are no fault: a host that answers small questions wants one each, and a
+// card with many queues has many. So frames must be few for each of them, and it is a warning only
+// with a processor that is full and spends its time on them. A processor that is full of packets
+// gathers them by itself, as no interrupt comes while it polls: then the frames for each are many,
+// and the rule is silent. Transactions are one frame for each by nature and are not asked.
 func interruptStorm(s *evidence.Span) *evidence.Finding {
 	if s.SinceBoot || s.Run != nil && !s.Loaded() {
 		return nil
@@ -43,9 +50,11 @@ func storm(c card) *evidence.Finding {
 	each := (c.frames("rx") + c.frames("tx")) / all
 	cpu := s.BusiestBy(func(r evidence.ClassRatios) float64 { return r.IRQ + r.SoftIRQ })
 	work := cpu.IRQ + cpu.SoftIRQ
-	// Interrupts that are handed to NAPI at once show as softirq and not as irq time, and without CONFIG_IRQ_TIME_ACCOUNTING the tick decides which: both count.
+	// Interrupts that are handed to NAPI at once show as softirq and not as irq time, and without
+	// CONFIG_IRQ_TIME_ACCOUNTING the tick decides which: both count.
 	full := cpu.Known && cpu.Busy() >= evidence.FullProcessor && work >= interruptWork
-	// By vector, as each has a processor: thirty-two queues with a thousand interrupts each are nobody's burden.
+	// By vector, as each has a processor: thirty-two queues with a thousand interrupts each are
+	// nobody's burden.
 	rate := s.PerSecond(busiestVector)
 	if each >= fewFrames || rate < manyInterrupts && !(full && rate >= costlyInterrupts) {
 		return nil
@@ -80,8 +89,9 @@ func storm(c card) *evidence.Finding {
 	return x
 }
 
-// interrupts is how often this card interrupted in the span, all vectors together and the busiest of them. False: not counted, or on a line that it shares with
-// another device, which nobody can tell apart.
+// interrupts is how often this card interrupted in the span, all vectors together and the busiest
+// of them. False: not counted, or on a line that it shares with another device, which nobody can
+// tell apart.
 func (c card) interrupts() (all, busiestVector float64, known bool) {
 	add := func(n float64, name string) {
 		// The kernel lists the handlers of a shared line with commas between them.
@@ -98,7 +108,8 @@ func (c card) interrupts() (all, busiestVector float64, known bool) {
 	if known {
 		return all, busiestVector, true
 	}
-	// During a run only the totals of each number are read: /proc/interrupts of a large host takes milliseconds.
+	// During a run only the totals of each number are read: /proc/interrupts of a large host takes
+	// milliseconds.
 	for _, i := range c.Interrupts {
 		add(c.s.Count("irq."+strconv.Itoa(i.Number)), i.Name)
 	}
@@ -112,7 +123,8 @@ func (c card) unmoderated() bool {
 	return told && !waits && c.Coalesce["rx-frames"] <= 1
 }
 
-// stormRemedy goes by what the driver can do: moderation of the card, that of the kernel, or larger frames.
+// stormRemedy goes by what the driver can do: moderation of the card, that of the kernel, or larger
+// frames.
 func stormRemedy(c card, x *evidence.Finding) {
 	side := where(c.s)
 	x.Remedy.Proof = "The same load with the old and the new value by turns: processor time per gigabyte falls with the interrupts; the median round trip shows the price."
@@ -134,7 +146,8 @@ func stormRemedy(c card, x *evidence.Finding) {
 	x.Remedy.Add(evidence.Candidate{Knob: c.ethtool("coalesce.rx-usecs"), Side: side, Levels: c.longerWaits(), Why: "microseconds from one interrupt to the next"})
 }
 
-// longerWaits are values of rx-usecs above the present one, small steps first. Drivers whose numbers are modes get the one that goes by the traffic first.
+// longerWaits are values of rx-usecs above the present one, small steps first. Drivers whose
+// numbers are modes get the one that goes by the traffic first.
 func (c card) longerWaits() []knob.Value {
 	now := c.Coalesce["rx-usecs"]
 	waits := []uint32{8, 32, 64, 128}

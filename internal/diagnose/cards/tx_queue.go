@@ -8,11 +8,13 @@ import (
 	"github.com/linerate/linerate/internal/host/nicstat"
 )
 
-// txQueueDrops: packets died between the queueing discipline and the wire, or the card stopped sending until its driver started it anew.
+// txQueueDrops: packets died between the queueing discipline and the wire, or the card stopped
+// sending until its driver started it anew.
 //
-// A transmit ring that is full loses nothing as a rule: the driver stops the queue and the discipline above waits. What dies here was refused by driver or card, or
-// was in the ring when the driver gave up on the card. What the discipline drops it counts itself (qdisc-drops), and what the link's going away costs is counted
-// by its class: neither is taken for this.
+// A transmit ring that is full loses nothing as a rule: the driver stops the queue and the
+// discipline above waits. What dies here was refused by driver or card, or was in the ring when the
+// driver gave up on the card. What the discipline drops it counts itself (qdisc-drops), and what
+// the link's going away costs is counted by its class: neither is taken for this.
 func txQueueDrops(s *evidence.Span) *evidence.Finding {
 	all := cardsOf(s)
 	// A card that stood still explains whatever else was lost meanwhile.
@@ -47,7 +49,8 @@ func txDrops(c card) *evidence.Finding {
 	}
 	if !s.SinceBoot {
 		x.Rejected = append(x.Rejected, fmt.Sprintf("Not the queueing discipline: it dropped %s packets of its own.", evidence.Count(s.Count("qdisc."+c.Name+".drops"))))
-		// A driver throws away what it holds when the link goes: such drops say nothing of the ring.
+		// A driver throws away what it holds when the link goes: such drops say nothing of the
+		// ring.
 		if n := c.count("carrier_changes"); n > 0 {
 			x.Confidence *= 0.5
 			x.Evidence = append(x.Evidence, evidence.Evidence{Name: "times that the link came or went", Value: n, Unit: "events", Source: c.source("carrier_changes")})
@@ -67,10 +70,12 @@ func txDrops(c card) *evidence.Finding {
 	return x
 }
 
-// txLost is the place where most packets died that were to be sent. Receiving has counters of the same classes.
+// txLost is the place where most packets died that were to be sent. Receiving has counters of the
+// same classes.
 func (c card) txLost() (tally, bool) {
 	for _, t := range c.tallies(nicstat.Software, nicstat.RingFull, nicstat.NoMemory, nicstat.Bus) {
-		// Intel's newer drivers put the port in front; the queues of a direction were put together by gather.
+		// Intel's newer drivers put the port in front; the queues of a direction were put together
+		// by gather.
 		name := strings.TrimPrefix(t.counter, "port.")
 		if !t.events() && (strings.Contains(name, "tx") || strings.Contains(name, "of all tx")) {
 			return t, true
@@ -79,7 +84,8 @@ func (c card) txLost() (tally, bool) {
 	return tally{}, false
 }
 
-// held is how often the transmit ring was full and its queue was stopped. Pauses of the other end are held back for as well, and are not this.
+// held is how often the transmit ring was full and its queue was stopped. Pauses of the other end
+// are held back for as well, and are not this.
 func (c card) held() float64 {
 	for _, t := range c.tallies(nicstat.Held) {
 		if strings.Contains(t.counter, "tx") && !strings.Contains(t.counter, "xoff") && !strings.Contains(t.counter, "pause") {
@@ -89,7 +95,8 @@ func (c card) held() float64 {
 	return 0
 }
 
-// reset: the card sent nothing for seconds, and its driver started it anew. Once in a span that somebody watched is once too often.
+// reset: the card sent nothing for seconds, and its driver started it anew. Once in a span that
+// somebody watched is once too often.
 func reset(c card) *evidence.Finding {
 	s := c.s
 	all := c.tallies(nicstat.Reset)

@@ -8,7 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-// lossEvidence are the figures by which losses at one place are judged: how many, of how many, and what the flow lost.
+// lossEvidence are the figures by which losses at one place are judged: how many, of how many, and
+// what the flow lost.
 func (c card) lossEvidence(lost, passed float64, what, counter string) []evidence.Evidence {
 	s := c.s
 	all := []evidence.Evidence{
@@ -28,7 +29,8 @@ func (c card) lossEvidence(lost, passed float64, what, counter string) []evidenc
 	return all
 }
 
-// notProcessor rejects a full processor by its number; empty where it is full, or nothing is known of it.
+// notProcessor rejects a full processor by its number; empty where it is full, or nothing is known
+// of it.
 func notProcessor(s *evidence.Span) []string {
 	if c := busiest(s); c.Known && c.Busy() < evidence.FullProcessor {
 		return []string{fmt.Sprintf("Not the processors: the busiest (CPU %d) worked %s of the time.", c.CPU, evidence.Percent(c.Busy()))}
@@ -44,7 +46,8 @@ func notMeasured(s *evidence.Span) []string {
 	return nil
 }
 
-// doublings are the levels from a value up to a limit, each twice the one before, the limit itself the last, five at most.
+// doublings are the levels from a value up to a limit, each twice the one before, the limit itself
+// the last, five at most.
 func doublings(now, limit uint32) []knob.Value {
 	var levels []knob.Value
 	if now == 0 {

@@ -21,7 +21,8 @@ const Schema = "linerate.case/1"
 // ErrFormat is in every error of [Read] that says that something is no such file.
 var ErrFormat = errors.New("not a case of linerate")
 
-// maxBytes bounds what is read: the case of two hosts with 64 queues and 40 VLANs has some two megabytes.
+// maxBytes bounds what is read: the case of two hosts with 64 queues and 40 VLANs has some two
+// megabytes.
 const maxBytes = 64 << 20
 
 // File is one case as it is written.
@@ -60,7 +61,8 @@ func Read(r io.Reader) (*evidence.Case, error) {
 	case len(b) > maxBytes:
 		return nil, fmt.Errorf("read case: more than %d MiB: %w", maxBytes>>20, ErrFormat)
 	}
-	// The name of the form first: another document of ours is told as what it is, whatever its fields hold.
+	// The name of the form first: another document of ours is told as what it is, whatever its
+	// fields hold.
 	var head struct {
 		Schema string `json:"schema"`
 	}
@@ -80,7 +82,8 @@ func Read(r io.Reader) (*evidence.Case, error) {
 	return &f.Case, nil
 }
 
-// untouched are the keys whose values look like addresses and are none: versions have four numbers with dots between them as well.
+// untouched are the keys whose values look like addresses and are none: versions have four numbers
+// with dots between them as well.
 func untouched(key string) bool {
 	return slices.Contains([]string{"kernel", "firmware_version", "driver_version", "knob", "time", "start_time", "boot_time"}, key)
 }
@@ -129,7 +132,8 @@ func through(from, to any) error {
 	return d.Decode(to)
 }
 
-// replaced gives a tree of JSON with every text in it replaced, keys of maps included: those of counters have the names of interfaces in them.
+// replaced gives a tree of JSON with every text in it replaced, keys of maps included: those of
+// counters have the names of interfaces in them.
 func replaced(tree any, key string, text func(string) string) any {
 	switch v := tree.(type) {
 	case string:

@@ -43,7 +43,8 @@ func TestWriteSaysNothingOfWhoItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Each writing has keys of its own. By one key in 256 the third octet of an address comes out as it was; what was not replaced at all is there every time.
+	// Each writing has keys of its own. By one key in 256 the third octet of an address comes out
+	// as it was; what was not replaced at all is there every time.
 	var b bytes.Buffer
 	found := make(map[string]int)
 	const writings = 5
@@ -76,7 +77,8 @@ func TestWriteSaysNothingOfWhoItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is the same stays the same: the run still went from the host's own address over its own interface.
+	// What is the same stays the same: the run still went from the host's own address over its own
+	// interface.
 	card := got.Near.Interfaces[0]
 	if !strings.HasPrefix(card.Addresses[0], got.Runs[0].LocalAddress+"/") || got.Near.Routes[0].Interface != card.Name || got.Runs[0].Ends.Local.Host != got.Near.Name {
 		t.Errorf("it does not hang together any more: %+v", got)

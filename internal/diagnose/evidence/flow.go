@@ -18,8 +18,9 @@ type End struct {
 	Routes []host.Route    // towards the other host, one for each of its addresses
 }
 
-// Flow is one loaded direction of one run: who sends, who receives, and what the sender's kernel said. Several streams are taken
-// as one: bytes, segments, windows and buffers add up, round trips are the mean.
+// Flow is one loaded direction of one run: who sends, who receives, and what the sender's kernel
+// said. Several streams are taken as one: bytes, segments, windows and buffers add up, round trips
+// are the mean.
 type Flow struct {
 	Case      *Case // that it is of: probes are asked of it
 	Run       *traffic.Result
@@ -52,8 +53,8 @@ type Flow struct {
 
 // FlowsOf gives the loaded directions, slowest first.
 //
-// The slowest direction comes first, because it is the one that somebody complains about. Tests other than streams do
-// not load a path and have no flow.
+// The slowest direction comes first, because it is the one that somebody complains about. Tests
+// other than streams do not load a path and have no flow.
 func FlowsOf(c *Case) []*Flow {
 	var flows []*Flow
 	for i := range c.Runs {
@@ -92,8 +93,8 @@ func newFlow(c *Case, r *traffic.Result, d traffic.Direction, rate float64) *Flo
 	return f
 }
 
-// readSender adds up what the sender's kernel said of every stream. Buffers and windows add up because each stream has its own; round
-// trips are the mean, because all streams share the path.
+// readSender adds up what the sender's kernel said of every stream. Buffers and windows add up
+// because each stream has its own; round trips are the mean, because all streams share the path.
 func (f *Flow) readSender() {
 	f.WindowScaling, f.AppLimited = true, true
 	var means int
@@ -126,17 +127,17 @@ func (f *Flow) readSender() {
 	if means > 0 {
 		f.RTTSeconds /= float64(means)
 	}
-	// A run without TCP_INFO of the sender (another operating system, an old peer) still names its congestion control
-	// and segment size once for the whole run.
+	// A run without TCP_INFO of the sender (another operating system, an old peer) still names its
+	// congestion control and segment size once for the whole run.
 	f.Congestion = cmp.Or(f.Congestion, f.Run.CongestionControl)
 	f.MSSBytes = cmp.Or(f.MSSBytes, float64(f.Run.MSSBytes))
 }
 
-// readReceiver fills what only the receiving end knows. Kernels before 5.4 do not tell the sender's view of the window, then the
-// receiver's own (6.2) stands in.
+// readReceiver fills what only the receiving end knows. Kernels before 5.4 do not tell the sender's
+// view of the window, then the receiver's own (6.2) stands in.
 //
-// The receiver's buffer is what SO_RCVBUF reports, which is what the kernel accounts against and about twice the
-// payload that fits (tcp_adv_win_scale, or the learnt scaling ratio since 6.6).
+// The receiver's buffer is what SO_RCVBUF reports, which is what the kernel accounts against and
+// about twice the payload that fits (tcp_adv_win_scale, or the learnt scaling ratio since 6.6).
 func (f *Flow) readReceiver() {
 	var offered float64
 	for _, t := range f.Receiver.Run.TCP {
@@ -151,9 +152,11 @@ func (f *Flow) readReceiver() {
 	}
 }
 
-// readSeries measures how steady the interim rates are. A last interval that was cut short says nothing and is left out.
+// readSeries measures how steady the interim rates are. A last interval that was cut short says
+// nothing and is left out.
 //
-// The spread is the ordinary one and not a robust one: that a flow breaks down now and then is what is asked about.
+// The spread is the ordinary one and not a robust one: that a flow breaks down now and then is what
+// is asked about.
 func (f *Flow) readSeries() {
 	var rates []float64
 	var full float64
@@ -185,8 +188,9 @@ func (f *Flow) readSeries() {
 
 // share is a part of the busy time; 0 when the kernel kept no chronograph.
 //
-// The chronographs of several streams are added up and so is their busy time, so that the share is that of the mean
-// stream. It is cut at 1, because the two are read one after the other by the kernel.
+// The chronographs of several streams are added up and so is their busy time, so that the share is
+// that of the mean stream. It is cut at 1, because the two are read one after the other by the
+// kernel.
 func (f *Flow) Share(seconds float64) float64 {
 	if f.BusySeconds <= 0 {
 		return 0
@@ -196,8 +200,8 @@ func (f *Flow) Share(seconds float64) float64 {
 
 // base is the round trip of the empty path, as near as the runs can tell: seconds, 0 when unknown.
 //
-// Both are upper bounds of the empty path: the ping for the time in which the program answers, tcpi_min_rtt because
-// it comes from a loaded connection. The smaller one is nearer to the truth.
+// Both are upper bounds of the empty path: the ping for the time in which the program answers,
+// tcpi_min_rtt because it comes from a loaded connection. The smaller one is nearer to the truth.
 func (f *Flow) Base() float64 {
 	switch {
 	case f.IdleRTTSeconds == 0:
@@ -211,11 +215,14 @@ func (f *Flow) Base() float64 {
 // loaded is the round trip under load, seconds, 0 when unknown.
 func (f *Flow) Loaded() float64 { return cmp.Or(f.RTTSeconds, f.MinRTTSeconds) }
 
-// inFlight is how much is on its way on average, bytes: rate times loaded round trip (Little's law).
+// inFlight is how much is on its way on average, bytes: rate times loaded round trip (Little's
+// law).
 func (f *Flow) InFlight() float64 { return f.RateBitsPerSec / 8 * f.Loaded() }
 
-// UnderLoad is the round trip under load, seconds: of the flow's own segments and of the pings beside them, where there were any, the smaller. A segment waits
-// for a receiver that has no processor to acknowledge it, a ping for a program that has none to send it; a queue on the path holds both up. 0 when neither is known.
+// UnderLoad is the round trip under load, seconds: of the flow's own segments and of the pings
+// beside them, where there were any, the smaller. A segment waits for a receiver that has no
+// processor to acknowledge it, a ping for a program that has none to send it; a queue on the path
+// holds both up. 0 when neither is known.
 func (f *Flow) UnderLoad() float64 {
 	own := f.Loaded()
 	if f.Run.RTT == nil || f.Run.RTT.P50 <= 0 {
@@ -224,22 +231,24 @@ func (f *Flow) UnderLoad() float64 {
 	return min(f.Run.RTT.P50, cmp.Or(own, f.Run.RTT.P50))
 }
 
-// Added is what the load adds to the round trip of the empty path, seconds. Medians are compared: on a path that jitters the smallest round trip is the exception,
-// loaded or not.
+// Added is what the load adds to the round trip of the empty path, seconds. Medians are compared:
+// on a path that jitters the smallest round trip is the exception, loaded or not.
 func (f *Flow) Added() float64 { return max(f.UnderLoad()-f.idle(), 0) }
 
 // idle is the usual round trip of the empty path, seconds.
 func (f *Flow) idle() float64 { return max(f.Base(), f.IdleMedianSeconds) }
 
-// Queued tells that a queue builds on the path: the round trip under load stands clearly over the empty one. Half of the round trip,
-// or five milliseconds on long paths, is more than scheduling on a busy host adds; below one millisecond every host jitters.
+// Queued tells that a queue builds on the path: the round trip under load stands clearly over the
+// empty one. Half of the round trip, or five milliseconds on long paths, is more than scheduling on
+// a busy host adds; below one millisecond every host jitters.
 func (f *Flow) Queued() bool {
 	return f.Base() > 0 && (f.Added() >= 0.005 || f.Added() >= 0.001 && f.UnderLoad() >= 1.5*f.idle())
 }
 
-// fill is the part of the offered window that the rate would use on the empty path. Near 1 the window limits. Far below 1 with a
-// queue, something slower than the window limits and the window merely bounds that queue; far below 1 without one, nothing waits
-// for the window. 0 when window or round trip are unknown.
+// fill is the part of the offered window that the rate would use on the empty path. Near 1 the
+// window limits. Far below 1 with a queue, something slower than the window limits and the window
+// merely bounds that queue; far below 1 without one, nothing waits for the window. 0 when window or
+// round trip are unknown.
 func (f *Flow) Fill() float64 {
 	if f.WindowBytes <= 0 {
 		return 0
@@ -255,11 +264,12 @@ func (f *Flow) Loss() float64 {
 	return f.Retransmits / f.Segments
 }
 
-// drops adds up the places of both ends where packets died on this flow's way, which is outbound at the sender and inbound at
-// the receiver; both directions are counted, because acknowledgements that die are seldom and the sum is only compared.
+// drops adds up the places of both ends where packets died on this flow's way, which is outbound at
+// the sender and inbound at the receiver; both directions are counted, because acknowledgements
+// that die are seldom and the sum is only compared.
 //
-// A place is a counter, such as the qdisc of an interface or the backlog of a processor. Names of places come with
-// the run.
+// A place is a counter, such as the qdisc of an interface or the backlog of a processor. Names of
+// places come with the run.
 func (f *Flow) Drops() (total float64, where string) {
 	var worst uint64
 	for _, e := range []End{f.Sender, f.Receiver} {
@@ -273,10 +283,12 @@ func (f *Flow) Drops() (total float64, where string) {
 	return total, where
 }
 
-// busiest gives the busiest processor of an end during the run and the part of the time it worked. ok is false when unknown.
+// busiest gives the busiest processor of an end during the run and the part of the time it worked.
+// ok is false when unknown.
 //
-// Programs of a lower priority (nice) count as rest: they give way to a flow. Steal counts as work here: a processor that the hypervisor has taken away is not
-// there for the flow either. CPU −1 is the sum over all and says nothing about one flow, whose packets go through one or two processors.
+// Programs of a lower priority (nice) count as rest: they give way to a flow. Steal counts as work
+// here: a processor that the hypervisor has taken away is not there for the flow either. CPU −1 is
+// the sum over all and says nothing about one flow, whose packets go through one or two processors.
 func (e End) Busiest() (cpu int, busy float64, ok bool) {
 	for _, t := range e.Run.CPUs {
 		all := t.User + t.System + t.IRQ + t.SoftIRQ + t.Steal + t.Idle
@@ -315,5 +327,6 @@ func (f *Flow) BusiestOf() (e End, cpu int, busy float64, ok bool) {
 	return e, cpu, busy, ok
 }
 
-// shortPath tells a path inside one machine or one rack row: below one millisecond the windows of any default suffice.
+// shortPath tells a path inside one machine or one rack row: below one millisecond the windows of
+// any default suffice.
 func (f *Flow) ShortPath() bool { return f.Base() > 0 && f.Base() < 0.001 }

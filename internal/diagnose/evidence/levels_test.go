@@ -10,7 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// TestBufferLevels: levels rise, hold 1, 2 and 4 times the target, keep the other fields, and never leave the cap.
+// TestBufferLevels: levels rise, hold 1, 2 and 4 times the target, keep the other fields, and never
+// leave the cap.
 func TestBufferLevels(t *testing.T) {
 	const mib = 1 << 20
 	for _, c := range []struct {

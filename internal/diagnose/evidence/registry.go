@@ -90,10 +90,11 @@ func (e Entry) Page() string { return "docs/findings/" + string(e.Code) + ".md" 
 //go:embed findings/*.json
 var registryFiles embed.FS
 
-// Registry lists every code in the order of design §12. The slice belongs to the caller. It panics when an embedded file is
-// missing or broken, which the tests exclude.
+// Registry lists every code in the order of design §12. The slice belongs to the caller. It panics
+// when an embedded file is missing or broken, which the tests exclude.
 //
-// It is parsed at each call, which takes microseconds and spares the package a variable that somebody could change.
+// It is parsed at each call, which takes microseconds and spares the package a variable that
+// somebody could change.
 func Registry() []Entry {
 	all := make([]Entry, 0, len(codes))
 	for _, code := range codes {
@@ -122,8 +123,8 @@ func Explain(code Code) (Entry, bool) {
 
 // Page writes the documentation page of a code as Markdown.
 //
-// The files in docs/findings are written by it and compared with it by a test, so that page, program and JSON say the
-// same.
+// The files in docs/findings are written by it and compared with it by a test, so that page,
+// program and JSON say the same.
 func Page(e Entry) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n*%s*\n\n%s\n", e.Code, e.Title, e.Meaning)

@@ -21,11 +21,12 @@ type Span struct {
 	Counters map[string]uint64 `json:"counters,omitempty"` // what was counted in it, zeros left out; gauges as at its end
 	CPUs     []host.CPUTimes   `json:"cpus,omitempty"`     // time by class in it
 
-	// SinceBoot: nobody watched, and the counters are all that was counted since the host started, Seconds ago. A cause of long ago is in them as well as
-	// one of now.
+	// SinceBoot: nobody watched, and the counters are all that was counted since the host started,
+	// Seconds ago. A cause of long ago is in them as well as one of now.
 	SinceBoot bool `json:"since_boot,omitempty"`
 
-	// What a watched host tells beside: interrupts of cards, and sockets. Sockets is nil where nobody asked for them.
+	// What a watched host tells beside: interrupts of cards, and sockets. Sockets is nil where
+	// nobody asked for them.
 	Interrupts []watch.CardInterrupt `json:"interrupts,omitempty"`
 	PerCPU     []watch.CPU           `json:"per_cpu,omitempty"` // with the network's share of each processor's work
 	Sockets    *watch.Sockets        `json:"sockets,omitempty"`
@@ -46,7 +47,8 @@ func Watched(side string, snapshot *host.Snapshot, w *watch.Span) Span {
 	return s
 }
 
-// SpansOf gives every host and every time of a case: those of the loaded runs first, then those of other runs and probes, then what was watched.
+// SpansOf gives every host and every time of a case: those of the loaded runs first, then those of
+// other runs and probes, then what was watched.
 func SpansOf(c *Case) []*Span {
 	var loaded, others, watched []*Span
 	add := func(r *Run) {
@@ -89,7 +91,8 @@ func (s *Span) Loaded() bool { return s.Run != nil && s.Run.Test == traffic.Stre
 // Count is what one counter moved by; 0 also where the kernel has no such counter.
 func (s *Span) Count(name string) float64 { return float64(s.Counters[name]) }
 
-// Sum adds up the counters of all names that begin and end so: Sum("nic.", ".rx_missed_errors") is of all interfaces.
+// Sum adds up the counters of all names that begin and end so: Sum("nic.", ".rx_missed_errors") is
+// of all interfaces.
 func (s *Span) Sum(prefix, suffix string) float64 {
 	var sum float64
 	for name, n := range s.Counters {
@@ -108,9 +111,11 @@ func (s *Span) PerSecond(n float64) float64 {
 	return n / s.Seconds
 }
 
-// Bytes is what the host moved in the span: the payload of the run, and without one what its physical interfaces counted both ways.
+// Bytes is what the host moved in the span: the payload of the run, and without one what its
+// physical interfaces counted both ways.
 //
-// Interfaces on top of others count the same bytes again, so that virtual ones are taken only where the host has no other.
+// Interfaces on top of others count the same bytes again, so that virtual ones are taken only where
+// the host has no other.
 func (s *Span) Bytes() float64 {
 	if s.Run != nil {
 		return float64(s.Run.Bytes)
@@ -136,7 +141,8 @@ func (s *Span) Bytes() float64 {
 	return virtual
 }
 
-// PerGigabyte is a number of the span for every 10⁹ bytes that the host moved, the measure by which losses are compared; 0 where nothing moved.
+// PerGigabyte is a number of the span for every 10⁹ bytes that the host moved, the measure by which
+// losses are compared; 0 where nothing moved.
 func (s *Span) PerGigabyte(n float64) float64 {
 	if b := s.Bytes(); b > 0 {
 		return n / (b / 1e9)
@@ -155,7 +161,8 @@ func (s *Span) Number(name string, field int) (float64, bool) {
 	return End{Host: s.Host}.Number(name, field)
 }
 
-// When says over what time the numbers of the span are, for sentences: "during the test", "in 3.0 s", "since boot 41 d ago".
+// When says over what time the numbers of the span are, for sentences: "during the test", "in 3.0
+// s", "since boot 41 d ago".
 func (s *Span) When() string {
 	switch {
 	case s.SinceBoot && s.Seconds > 0:
@@ -170,7 +177,8 @@ func (s *Span) When() string {
 	return "while watched"
 }
 
-// ClassRatios are the parts of one processor's time in the span. Known is false where nothing was counted.
+// ClassRatios are the parts of one processor's time in the span. Known is false where nothing was
+// counted.
 type ClassRatios struct {
 	CPU                                     int
 	User, System, IRQ, SoftIRQ, Steal, Idle float64
@@ -178,10 +186,12 @@ type ClassRatios struct {
 	Known                                   bool
 }
 
-// Busy is the part of the time in which the processor was not there for anything else; what the hypervisor took away counts.
+// Busy is the part of the time in which the processor was not there for anything else; what the
+// hypervisor took away counts.
 func (c ClassRatios) Busy() float64 { return 1 - c.Idle }
 
-// Classes gives every processor's time by class, in the order of the kernel; the sum over all processors (CPU −1) is left out.
+// Classes gives every processor's time by class, in the order of the kernel; the sum over all
+// processors (CPU −1) is left out.
 func (s *Span) Classes() []ClassRatios {
 	var all []ClassRatios
 	for _, t := range s.CPUs {
@@ -208,5 +218,6 @@ func (s *Span) BusiestBy(part func(ClassRatios) float64) ClassRatios {
 	return worst
 }
 
-// sortedProbes are the names of the probes that were made, sorted, so that a verdict does not depend on the order of a map.
+// sortedProbes are the names of the probes that were made, sorted, so that a verdict does not
+// depend on the order of a map.
 func sortedProbes(m map[Probe]Run) []Probe { return slices.Sorted(maps.Keys(m)) }

@@ -8,11 +8,12 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// combine gives the confidence that independent pieces of evidence make together: one minus the chance that all of them mislead.
-// It never reaches certainty; only an experiment does.
+// combine gives the confidence that independent pieces of evidence make together: one minus the
+// chance that all of them mislead. It never reaches certainty; only an experiment does.
 //
-// Strengths are judgements and not frequencies: 0.3 a hint, 0.5 to 0.6 a sign, 0.75 and more what the kernel itself
-// states. The cap of 0.98 leaves room for the one explanation that nobody has thought of.
+// Strengths are judgements and not frequencies: 0.3 a hint, 0.5 to 0.6 a sign, 0.75 and more what
+// the kernel itself states. The cap of 0.98 leaves room for the one explanation that nobody has
+// thought of.
 func Combine(strengths ...float64) float64 {
 	doubt := 1.0
 	for _, s := range strengths {
@@ -109,7 +110,8 @@ func (f *Flow) WindowEvidence() []Evidence {
 	}
 }
 
-// windowRate is the rate that a window and a round trip allow, bits per second; 0 when the round trip is unknown.
+// windowRate is the rate that a window and a round trip allow, bits per second; 0 when the round
+// trip is unknown.
 func WindowRate(window, roundTrip float64) float64 {
 	if roundTrip <= 0 {
 		return 0
@@ -119,14 +121,15 @@ func WindowRate(window, roundTrip float64) float64 {
 
 // fullProcessor is the share of time beyond which a processor may be what a flow waits for.
 //
-// The counters of /proc/stat tick at 100 Hz and a run has seconds, so that the last per cents are not to be had; and
-// a thread that moves between processors leaves none of them at 100 %.
+// The counters of /proc/stat tick at 100 Hz and a run has seconds, so that the last per cents are
+// not to be had; and a thread that moves between processors leaves none of them at 100 %.
 const FullProcessor = 0.85
 
-// The sentences with which findings reject their neighbours. Each names the number that rules the neighbour out.
+// The sentences with which findings reject their neighbours. Each names the number that rules the
+// neighbour out.
 
-// None of them checks anything: that the neighbour is out is for the calling rule to know, and the number lets the
-// reader check it.
+// None of them checks anything: that the neighbour is out is for the calling rule to know, and the
+// number lets the reader check it.
 func (f *Flow) NotReceiveWindow() string {
 	return fmt.Sprintf("Not the receive window: it held the sender for %s of its busy time, and the %s offered would allow %s on the empty path.",
 		Percent(f.Share(f.RwndLimitedSeconds)), Bytes(f.WindowBytes), Rate(WindowRate(f.WindowBytes, f.Base())))
@@ -148,7 +151,8 @@ func (f *Flow) NotQueue() string {
 	return fmt.Sprintf("Not a slower link with a queue: the round trip under load is %s, empty %s.", Seconds(f.UnderLoad()), Seconds(f.Base()))
 }
 
-// notProcessor is empty when the processors are not known, and when one is so busy that it cannot be ruled out by that alone.
+// notProcessor is empty when the processors are not known, and when one is so busy that it cannot
+// be ruled out by that alone.
 func (f *Flow) NotProcessor() []string {
 	e, cpu, busy, ok := f.BusiestOf()
 	if !ok || busy >= FullProcessor {

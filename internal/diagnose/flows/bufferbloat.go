@@ -7,17 +7,22 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-// bloatNotice and bloatWarning are what a queue adds to the round trip, seconds. 30 ms is what a voice call can spare on top of a short path (ITU-T G.114 asks
-// for 150 ms one way, codec and all), 100 ms is where people feel every click. Half a second is too much on any path.
+// bloatNotice and bloatWarning are what a queue adds to the round trip, seconds. 30 ms is what a
+// voice call can spare on top of a short path (ITU-T G.114 asks for 150 ms one way, codec and all),
+// 100 ms is where people feel every click. Half a second is too much on any path.
 const bloatNotice, bloatWarning, bloatGross = 0.030, 0.100, 0.500
 
-// bufferbloat: a queue on the path lets far more wait than it needs to keep its link busy, and whatever else goes that way waits behind it.
+// bufferbloat: a queue on the path lets far more wait than it needs to keep its link busy, and
+// whatever else goes that way waits behind it.
 //
-// The delay must stand in relation to the path: a buffer of one bandwidth-delay product at most doubles the round trip, and is what loss-based senders need
-// to fill a link. So a notice asks for twice the idle round trip, and a warning for two and a half times, or for half a second whatever the path.
+// The delay must stand in relation to the path: a buffer of one bandwidth-delay product at most
+// doubles the round trip, and is what loss-based senders need to fill a link. So a notice asks for
+// twice the idle round trip, and a warning for two and a half times, or for half a second whatever
+// the path.
 //
-// The look-alikes: processors that are full on both hosts of a short path delay everything by milliseconds; a long path is slow when idle as well; and a
-// queue of less than that is a full link and no fault. That the link is full excludes nothing here, so every flow is looked at.
+// The look-alikes: processors that are full on both hosts of a short path delay everything by
+// milliseconds; a long path is slow when idle as well; and a queue of less than that is a full link
+// and no fault. That the link is full excludes nothing here, so every flow is looked at.
 func bufferbloat(c *evidence.Case) *evidence.Finding {
 	var worst *evidence.Flow
 	for _, f := range evidence.FlowsOf(c) {
@@ -66,7 +71,8 @@ func bufferbloat(c *evidence.Case) *evidence.Finding {
 	return x
 }
 
-// bufferbloatRemedy goes to the queue where it is known to be that of the sending host, and otherwise to who can keep it short from afar.
+// bufferbloatRemedy goes to the queue where it is known to be that of the sending host, and
+// otherwise to who can keep it short from afar.
 func bufferbloatRemedy(f *evidence.Flow, x *evidence.Finding, queue float64) {
 	x.Remedy.Proof = "Measure with and without the remedy by turns: the loaded round trip must fall, throughput must not by more than a twentieth, and the idle " +
 		"round trip must stay."

@@ -14,7 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// seen is one direction of a run in the few numbers that tests of this room vary: a stream of three seconds with six interim rates.
+// seen is one direction of a run in the few numbers that tests of this room vary: a stream of three
+// seconds with six interim rates.
 type seen struct {
 	rate        float64 // bits per second
 	rtt, base   float64 // seconds: under load, and smallest
@@ -136,7 +137,8 @@ func ask(t *testing.T, code evidence.Code, c *evidence.Case) *evidence.Finding {
 	return found
 }
 
-// check holds what every finding promises: sentences, numbers that JSON can hold, few candidates, an experiment.
+// check holds what every finding promises: sentences, numbers that JSON can hold, few candidates,
+// an experiment.
 func check(t *testing.T, x *evidence.Finding) {
 	t.Helper()
 	if _, err := json.Marshal(x); err != nil {

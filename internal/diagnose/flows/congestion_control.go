@@ -12,25 +12,30 @@ import (
 )
 
 const (
-	// shortRTT parts the paths on which a loss-based control needs a few round trips to fill a link from those on which it needs minutes; below it bbr is the
-	// one to doubt.
+	// shortRTT parts the paths on which a loss-based control needs a few round trips to fill a link
+	// from those on which it needs minutes; below it bbr is the one to doubt.
 	shortRTT = 0.005
-	// filledWindow is the least part of the congestion window that must be in flight for the window to be what holds the flow.
+	// filledWindow is the least part of the congestion window that must be in flight for the window
+	// to be what holds the flow.
 	filledWindow = 0.5
-	// betterRate is how much more the other control must get. Two runs of one control on a noisy bench differ by a fourth, and one of them had a queue to itself.
+	// betterRate is how much more the other control must get. Two runs of one control on a noisy
+	// bench differ by a fourth, and one of them had a queue to itself.
 	betterRate = 1.5
-	// soon, seconds, is how long a loss-based control may need to get where the other is: after a loss it takes a while on any path, and a run of three seconds
-	// sees no more than that while. What it takes minutes for it never gets, as the next loss comes first.
+	// soon, seconds, is how long a loss-based control may need to get where the other is: after a
+	// loss it takes a while on any path, and a run of three seconds sees no more than that while.
+	// What it takes minutes for it never gets, as the next loss comes first.
 	soon = 10
 )
 
 // congestionControlMismatch: another algorithm gets much more from the same path at the same time.
 //
-// A suspicion is what is needed to ask: the congestion window holds the flow, and neither a buffer, nor a queue, nor a host does. Then one stream with another control
-// is the proof by itself: the sender sets it for that socket alone. A loss-based control on a long path is compared with bbr, bbr on a short
-// one with cubic.
+// A suspicion is what is needed to ask: the congestion window holds the flow, and neither a buffer,
+// nor a queue, nor a host does. Then one stream with another control is the proof by itself: the
+// sender sets it for that socket alone. A loss-based control on a long path is compared with bbr,
+// bbr on a short one with cubic.
 //
-// The look-alikes have the same remedy for the moment and another cause: a path that loses, a policer, reordering. Where one of them is found it mutes this.
+// The look-alikes have the same remedy for the moment and another cause: a path that loses, a
+// policer, reordering. Where one of them is found it mutes this.
 func congestionControlMismatch(f *evidence.Flow) *evidence.Finding {
 	if f.Streams == 0 || f.RateBitsPerSec <= 0 || f.Base() <= 0 || f.Congestion == "" {
 		return nil
@@ -81,8 +86,10 @@ func congestionControlMismatch(f *evidence.Flow) *evidence.Finding {
 	return x
 }
 
-// catchUp is how long a loss-based window takes to become as large as wanted when nothing is lost, seconds: reno adds a segment in a round trip, cubic is there
-// after the third root of what is missing over 0.4 (RFC 9438 §4.2). A window that was seen to grow faster, as in slow start, is taken at its word.
+// catchUp is how long a loss-based window takes to become as large as wanted when nothing is lost,
+// seconds: reno adds a segment in a round trip, cubic is there after the third root of what is
+// missing over 0.4 (RFC 9438 §4.2). A window that was seen to grow faster, as in slow start, is
+// taken at its word.
 func catchUp(f *evidence.Flow, want float64) float64 {
 	var first, last traffic.Interval
 	for _, i := range f.Run.Intervals {

@@ -7,15 +7,16 @@ import (
 	"github.com/linerate/linerate/internal/host/watch"
 )
 
-// What a watched connection must have done to be judged: sent for half of the time, and enough of it that shares mean something. An idle connection is never
-// held by anything.
+// What a watched connection must have done to be judged: sent for half of the time, and enough of
+// it that shares mean something. An idle connection is never held by anything.
 const (
 	watchedBusy  = 0.5
 	watchedBytes = 256 << 10
 )
 
-// sending gives the connection that moved most of those to which a fault applies, and how many there are. Connections that mostly received, that rested, or that
-// stayed inside the host are left out: on loopback the other end is a program, and not a path.
+// sending gives the connection that moved most of those to which a fault applies, and how many
+// there are. Connections that mostly received, that rested, or that stayed inside the host are left
+// out: on loopback the other end is a program, and not a path.
 func sending(s *evidence.Span, fault func(c *watch.Connection) bool) (worst *watch.Connection, n int) {
 	if s.Sockets == nil || s.Run != nil {
 		return nil, 0
@@ -80,9 +81,10 @@ func part(x, of float64) float64 {
 
 // receiveWindowWatched: the far end's window holds a connection of this host.
 //
-// From one end a buffer that is too small and a program that reads slowly look alike: a reader who is behind leaves a window of just what it takes in a round
-// trip. Only a window that is shut tells of a reader. And slow reading may be meant so (a player that shows a film at its own pace). So this is a notice, which
-// says what to look at over there.
+// From one end a buffer that is too small and a program that reads slowly look alike: a reader who
+// is behind leaves a window of just what it takes in a round trip. Only a window that is shut tells
+// of a reader. And slow reading may be meant so (a player that shows a film at its own pace). So
+// this is a notice, which says what to look at over there.
 func receiveWindowWatched(s *evidence.Span) *evidence.Finding {
 	c, n := sending(s, func(c *watch.Connection) bool {
 		return part(c.TCP.RwndLimitedSeconds, c.TCP.BusySeconds) >= evidence.LimitedShare && c.TCP.MinRTTSeconds > 0
@@ -150,7 +152,8 @@ func sendBufferWatched(s *evidence.Span) *evidence.Finding {
 	return x
 }
 
-// watchedLoss is the least loss of a watched connection that is judged, and watchedLost the least number of segments: seconds of a connection are few segments.
+// watchedLoss is the least loss of a watched connection that is judged, and watchedLost the least
+// number of segments: seconds of a connection are few segments.
 const watchedLoss, watchedLost = 1e-3, 10
 
 // pathLossWatched: the path of a connection of this host loses segments, and that is what holds it.

@@ -10,20 +10,26 @@ import (
 )
 
 const (
-	// delackLeast and delackMost bound how long an acknowledgement is held back: 40 ms is TCP_DELACK_MIN of Linux, 200 ms its TCP_DELACK_MAX and what others use
-	// (RFC 1122 allows 500 ms). A smoothed round trip has those that waited and those that did not, so that less than the half of 40 ms shows.
+	// delackLeast and delackMost bound how long an acknowledgement is held back: 40 ms is
+	// TCP_DELACK_MIN of Linux, 200 ms its TCP_DELACK_MAX and what others use (RFC 1122 allows 500
+	// ms). A smoothed round trip has those that waited and those that did not, so that less than
+	// the half of 40 ms shows.
 	delackLeast, delackMost = 0.015, 0.250
-	// stalledShare of the time must the connection have waited for an acknowledgement: a healthy exchange of small messages waits for its program.
+	// stalledShare of the time must the connection have waited for an acknowledgement: a healthy
+	// exchange of small messages waits for its program.
 	stalledShare = 0.5
 )
 
-// delayedACKWatched: a connection of the watched host sends small pieces, and waits with nearly each of them for an acknowledgement that is
-// held back at the other end.
+// delayedACKWatched: a connection of the watched host sends small pieces, and waits with nearly
+// each of them for an acknowledgement that is held back at the other end.
 //
-// The sender's own numbers tell: its segments are far smaller than they may be, nothing is lost, something is unacknowledged most of the time (tcpi_busy_time),
-// and its smoothed round trip has 15 to 250 ms that the smallest has not. A piece that lies unsent behind it, with both windows open, is Nagle's rule at work (RFC
-// 896). Look-alikes: a queue on the path delays full segments too and is no multiple of a timer; a peer that thinks answers with data, which acknowledges at once
-// when it comes, and lets nothing unacknowledged wait beyond 40 ms; on an idle connection nothing is unacknowledged.
+// The sender's own numbers tell: its segments are far smaller than they may be, nothing is lost,
+// something is unacknowledged most of the time (tcpi_busy_time), and its smoothed round trip has 15
+// to 250 ms that the smallest has not. A piece that lies unsent behind it, with both windows open,
+// is Nagle's rule at work (RFC 896). Look-alikes: a queue on the path delays full segments too and
+// is no multiple of a timer; a peer that thinks answers with data, which acknowledges at once when
+// it comes, and lets nothing unacknowledged wait beyond 40 ms; on an idle connection nothing is
+// unacknowledged.
 func delayedACKWatched(s *evidence.Span) *evidence.Finding {
 	if s.Sockets == nil || s.Run != nil {
 		return nil
@@ -99,8 +105,9 @@ func delayedACKRemedy(s *evidence.Span, x *evidence.Finding) {
 	}
 }
 
-// delayedACKTransactions: our own small transactions, which ask for no delay, take a delayed acknowledgement longer than a ping. Then somebody on the way, or an
-// option of this test, holds small segments back.
+// delayedACKTransactions: our own small transactions, which ask for no delay, take a delayed
+// acknowledgement longer than a ping. Then somebody on the way, or an option of this test, holds
+// small segments back.
 func delayedACKTransactions(c *evidence.Case) *evidence.Finding {
 	idle := 0.0
 	for i := range c.Runs {
@@ -140,10 +147,12 @@ func delayedACKTransactions(c *evidence.Case) *evidence.Finding {
 	return nil
 }
 
-// timerSpread is how far transactions that wait for a timer may lie apart, seconds; those that wait for a processor scatter over all of it.
+// timerSpread is how far transactions that wait for a timer may lie apart, seconds; those that wait
+// for a processor scatter over all of it.
 const timerSpread = 0.015
 
-// timerWait tells the time of a delayed acknowledgement: 40 ms of Linux, or the 200 ms of others, and what a busy host adds.
+// timerWait tells the time of a delayed acknowledgement: 40 ms of Linux, or the 200 ms of others,
+// and what a busy host adds.
 func timerWait(seconds float64) bool {
 	return seconds >= 0.030 && seconds <= 0.060 || seconds >= 0.180 && seconds <= 0.230
 }

@@ -11,25 +11,31 @@ import (
 )
 
 const (
-	// slowStartAfterIdleKnob resets the congestion window after a pause of a retransmission timeout (RFC 2861; 1 is the default).
+	// slowStartAfterIdleKnob resets the congestion window after a pause of a retransmission timeout
+	// (RFC 2861; 1 is the default).
 	slowStartAfterIdleKnob = knob.ID("sysctl:net.ipv4.tcp_slow_start_after_idle")
 	// initialWindow is that of Linux, segments (RFC 6928).
 	initialWindow = 10
 	// restartRTT is the shortest round trip, seconds, on which some more of them are felt.
 	restartRTT = 0.010
-	// restartRounds is how many round trips beyond the first a burst must need: two are lost before anybody notices, and arithmetic is no better than that.
+	// restartRounds is how many round trips beyond the first a burst must need: two are lost before
+	// anybody notices, and arithmetic is no better than that.
 	restartRounds = 2.0
-	// askedRTT is the round trip, seconds, from which on the objects are asked for: below it a start anew costs a quarter megabyte less than half a second.
+	// askedRTT is the round trip, seconds, from which on the objects are asked for: below it a
+	// start anew costs a quarter megabyte less than half a second.
 	askedRTT = 0.100
 )
 
-// idleRestartWatched: a connection of the watched host sends in bursts with pauses between, and begins each burst with a small window.
+// idleRestartWatched: a connection of the watched host sends in bursts with pauses between, and
+// begins each burst with a small window.
 //
-// Nothing counts these restarts; what they leave is a connection that ends its bursts with a window of many segments (tcpi_snd_cwnd) and yet took several round
-// trips of busy time for every window that it moved: with a window kept over the pause, one burst of that size takes one or two. The setting must be on, the
-// connection must rest for a part of the time, and nothing else may hold it. Look-alikes: a sender that is held by a window or by losses is busy all the time; one
-// that trickles has no large window, as the kernel lets it grow only while it is full; one that sends small messages between large ones takes more round trips
-// than slow start does.
+// Nothing counts these restarts; what they leave is a connection that ends its bursts with a window
+// of many segments (tcpi_snd_cwnd) and yet took several round trips of busy time for every window
+// that it moved: with a window kept over the pause, one burst of that size takes one or two. The
+// setting must be on, the connection must rest for a part of the time, and nothing else may hold
+// it. Look-alikes: a sender that is held by a window or by losses is busy all the time; one that
+// trickles has no large window, as the kernel lets it grow only while it is full; one that sends
+// small messages between large ones takes more round trips than slow start does.
 func idleRestartWatched(s *evidence.Span) *evidence.Finding {
 	if on, ok := s.Setting(string(slowStartAfterIdleKnob)); !ok || on != "1" || s.Sockets == nil || s.Run != nil {
 		return nil
@@ -78,8 +84,8 @@ func idleRestartWatched(s *evidence.Span) *evidence.Finding {
 	return x
 }
 
-// restartCost is how many round trips a connection needed for each of its last windows, less the one that it takes at best; 0 where something else holds it, or where
-// it cannot be told.
+// restartCost is how many round trips a connection needed for each of its last windows, less the
+// one that it takes at best; 0 where something else holds it, or where it cannot be told.
 func restartCost(c *watch.Connection, seconds float64) float64 {
 	t := &c.TCP
 	if !t.Sender || seconds <= 0 || t.RTTSeconds < restartRTT || t.SndMSSBytes <= 0 || t.BusySeconds <= 0 {
@@ -90,7 +96,8 @@ func restartCost(c *watch.Connection, seconds float64) float64 {
 	switch {
 	case busy < 0.05 || busy > 0.9: // too little to judge; never at rest
 		return 0
-	case window < 4*initialWindow*float64(t.SndMSSBytes) || float64(t.BytesAcked) < window/2: // no large window; less than the one burst that made it
+	case window < 4*initialWindow*float64(t.SndMSSBytes) || float64(t.BytesAcked) < window/2:
+		// no large window; less than the one burst that made it
 		return 0
 	case t.RwndLimitedSeconds+t.SndbufLimitedSeconds > 0.2*t.BusySeconds || t.RetransSegs*1000 > t.SegsOut:
 		return 0
@@ -99,14 +106,16 @@ func restartCost(c *watch.Connection, seconds float64) float64 {
 	}
 	windows := float64(t.BytesAcked) / window
 	rounds := t.BusySeconds / t.RTTSeconds / windows
-	// Slow start doubles the window in each round trip. What takes half as long again is something else: small messages between the large ones, each a round trip.
+	// Slow start doubles the window in each round trip. What takes half as long again is something
+	// else: small messages between the large ones, each a round trip.
 	if rounds > 1.5*(math.Log2(window/(initialWindow*float64(t.SndMSSBytes)))+1) {
 		return 0
 	}
 	return max(rounds-1, 0)
 }
 
-// idleRestartObjects judges objects that were fetched over one connection with a pause before each. It asks for them on long paths only.
+// idleRestartObjects judges objects that were fetched over one connection with a pause before each.
+// It asks for them on long paths only.
 func idleRestartObjects(f *evidence.Flow) *evidence.Finding {
 	// Objects come from the far end, whatever the direction of the stream.
 	_, server := ends(f.Case)
@@ -118,7 +127,8 @@ func idleRestartObjects(f *evidence.Flow) *evidence.Finding {
 		return nil
 	}
 	rounds := r.RTT.P50 / f.Base()
-	// Slow start doubles: so many round trips take it to the size of an object from the initial window, and one would do with a window that was kept.
+	// Slow start doubles: so many round trips take it to the size of an object from the initial
+	// window, and one would do with a window that was kept.
 	want := math.Log2(objectSegments/initialWindow + 1)
 	if lost := (rounds - 1) * f.Base(); rounds < max(0.8*want, 1+restartRounds) || lost < 0.4 {
 		return nil

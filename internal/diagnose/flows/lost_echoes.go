@@ -15,9 +15,10 @@ const (
 
 // lostEchoes: of a path that nobody loaded, some echoes did not come back.
 //
-// Without a load there is no queue to overflow, so either the path loses packets by itself, or the other end answers only so many echoes a second (Linux:
-// net.ipv4.icmp_ratelimit does not bound echo replies, routers and firewalls do). Which of them it is nothing but a load tells, so that it is a notice; where
-// there was one, that is what is judged.
+// Without a load there is no queue to overflow, so either the path loses packets by itself, or the
+// other end answers only so many echoes a second (Linux: net.ipv4.icmp_ratelimit does not bound
+// echo replies, routers and firewalls do). Which of them it is nothing but a load tells, so that it
+// is a notice; where there was one, that is what is judged.
 func lostEchoes(c *evidence.Case) *evidence.Finding {
 	if len(evidence.FlowsOf(c)) > 0 {
 		return nil

@@ -7,7 +7,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// TestLostEchoes: echoes that are missing on a path that nobody loaded are told, one of a hundred is not, and a load says more.
+// TestLostEchoes: echoes that are missing on a path that nobody loaded are told, one of a hundred
+// is not, and a load says more.
 func TestLostEchoes(t *testing.T) {
 	echoes := func(answered uint64, lost float64, more ...traffic.Result) *evidence.Case {
 		return &evidence.Case{Runs: append([]traffic.Result{{Test: traffic.Ping, RTT: &traffic.Distribution{Count: answered, P50: 0.01}, LossRatio: &lost}}, more...)}

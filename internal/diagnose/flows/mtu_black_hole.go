@@ -8,15 +8,19 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// stalledBytes is so little in a run of seconds that no large segment got through: handshakes and control messages fit into it.
+// stalledBytes is so little in a run of seconds that no large segment got through: handshakes and
+// control messages fit into it.
 const stalledBytes = 64 << 10
 
-// mtuBlackHole: packets over some size are dropped on the path and nobody says so, so that connections open and then stall.
+// mtuBlackHole: packets over some size are dropped on the path and nobody says so, so that
+// connections open and then stall.
 //
-// Three things raise the suspicion: a stream that moved next to nothing, or failed, while pings are answered; a kernel that noticed by itself and looked for a
-// smaller size (tcp_mtu_probing, TCPMTUPSuccess and TCPMTUPFail); segments smaller than path MTU and handshake allow. Then sizes are tried with
-// packets that nobody may cut up. Look-alikes: a path that loses by chance loses small packets too; a path that reports its MTU (ICMP) has
-// no hole, and a smaller segment size agreed on in the handshake is not one either.
+// Three things raise the suspicion: a stream that moved next to nothing, or failed, while pings are
+// answered; a kernel that noticed by itself and looked for a smaller size (tcp_mtu_probing,
+// TCPMTUPSuccess and TCPMTUPFail); segments smaller than path MTU and handshake allow. Then sizes
+// are tried with packets that nobody may cut up. Look-alikes: a path that loses by chance loses
+// small packets too; a path that reports its MTU (ICMP) has no hole, and a smaller segment size
+// agreed on in the handshake is not one either.
 func mtuBlackHole(c *evidence.Case) *evidence.Finding {
 	flows := evidence.FlowsOf(c)
 	for _, f := range flows {
@@ -35,7 +39,8 @@ func mtuBlackHole(c *evidence.Case) *evidence.Finding {
 	return nil
 }
 
-// judgeHole has the sizes tried. Without that a stalled stream alone is a sign, as a refused probe must not hide it.
+// judgeHole has the sizes tried. Without that a stalled stream alone is a sign, as a refused probe
+// must not hide it.
 func judgeHole(c *evidence.Case, f *evidence.Flow) *evidence.Finding {
 	r, ok := c.Ask(evidence.ProbeMTU)
 	if ok && r.MTU != nil {
@@ -111,7 +116,8 @@ func holeFound(c *evidence.Case, f *evidence.Flow, m *traffic.PathMTU) *evidence
 	return x
 }
 
-// stalledStream: next to nothing arrived, what was sent was sent again, and the path answers small packets.
+// stalledStream: next to nothing arrived, what was sent was sent again, and the path answers small
+// packets.
 func stalledStream(f *evidence.Flow) bool {
 	if f.Run.Bytes >= stalledBytes || f.Run.DurationSeconds < 1 || f.Base() <= 0 {
 		return false
@@ -157,7 +163,8 @@ func holeRemedy(sender string, passes int, x *evidence.Finding) {
 	if passes > 0 {
 		x.Remedy.Text += fmt.Sprintf(" Until then an MTU of %d on the route, or TCP that finds out by itself, gets through.", passes)
 	}
-	// 1 waits for some timeouts first, which are longer than many a connection; 2 begins small and looks upward.
+	// 1 waits for some timeouts first, which are longer than many a connection; 2 begins small and
+	// looks upward.
 	x.Remedy.Add(evidence.Candidate{Knob: tcpMTUProbing, Side: sender, Levels: []knob.Value{"1", "2"},
 		Why: "TCP tries smaller segments when large ones vanish, or from the start (RFC 4821)"})
 	x.Remedy.Proof = "New connections with tcp_mtu_probing 0 and 2 by turns: without it they stall, with it they flow at once (with 1 after some timeouts). Pings of " +

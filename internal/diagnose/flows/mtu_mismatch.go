@@ -10,9 +10,11 @@ import (
 
 // mtuMismatch: two hosts on one segment disagree about the largest frame.
 //
-// That they are on one segment is told by their routes to each other: without a gateway. TCP copes, since each end names its own size in the handshake;
-// datagrams, tunnels and NFS over UDP do not, as no router is there to report anything: what is over the smaller MTU dies in the card of the receiver. Whether
-// it does is tried, as many cards take more than they are set to; and only then is it more than a notice.
+// That they are on one segment is told by their routes to each other: without a gateway. TCP copes,
+// since each end names its own size in the handshake; datagrams, tunnels and NFS over UDP do not,
+// as no router is there to report anything: what is over the smaller MTU dies in the card of the
+// receiver. Whether it does is tried, as many cards take more than they are set to; and only then
+// is it more than a notice.
 //
 // The look-alike is a black hole behind a router, where the hosts may have any MTU.
 func mtuMismatch(c *evidence.Case) *evidence.Finding {

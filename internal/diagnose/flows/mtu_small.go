@@ -9,20 +9,25 @@ import (
 )
 
 const (
-	// ethernetMTU is what every Ethernet carries (RFC 894), leastMTU what every link has to carry for IPv6 (RFC 8200 §5). Between the two are tunnels and what
-	// providers take for theirs, and nobody can tell from a host whether more would pass; below the second no link of today has a reason to be.
+	// ethernetMTU is what every Ethernet carries (RFC 894), leastMTU what every link has to carry
+	// for IPv6 (RFC 8200 §5). Between the two are tunnels and what providers take for theirs, and
+	// nobody can tell from a host whether more would pass; below the second no link of today has a
+	// reason to be.
 	ethernetMTU, leastMTU = 1500, 1280
-	// headerCost is the part of the payload that headers must take more than at 1500 bytes to be felt on a full link.
+	// headerCost is the part of the payload that headers must take more than at 1500 bytes to be
+	// felt on a full link.
 	headerCost = 0.08
 )
 
 // mtuSmall: an interface, or somebody on the way, makes packets much smaller than the path carries.
 //
-// Headers then take a larger part of the link, processors handle more packets for each byte, and a loss-based sender, whose rate goes with the segment size, is
-// slower on a path that loses. It is a warning where one of the three is what holds the flow. Look-alikes: tunnels, whose MTU is small with a reason and whose
-// interfaces are no Ethernet; a black hole, where larger packets vanish.
+// Headers then take a larger part of the link, processors handle more packets for each byte, and a
+// loss-based sender, whose rate goes with the segment size, is slower on a path that loses. It is a
+// warning where one of the three is what holds the flow. Look-alikes: tunnels, whose MTU is small
+// with a reason and whose interfaces are no Ethernet; a black hole, where larger packets vanish.
 //
-// That jumbo frames would pass cannot be tried from interfaces of 1500 bytes, so nothing is said about those.
+// That jumbo frames would pass cannot be tried from interfaces of 1500 bytes, so nothing is said
+// about those.
 func mtuSmall(c *evidence.Case) *evidence.Finding {
 	all := evidence.FlowsOf(c)
 	if len(all) == 0 {
@@ -72,7 +77,8 @@ func smallInterface(f *evidence.Flow, e evidence.End) *evidence.Finding {
 	x.Remedy.Text = fmt.Sprintf("Set the MTU of %s at the %s host to %d, unless a device between the hosts needs less; `linerate measure TARGET --test mtu` "+
 		"tells what passes afterwards.",
 		e.Card.Name, e.Name, ethernetMTU)
-	// Each end offers segments of its own size, and the smaller offer counts: where both are small neither remedy helps without the other.
+	// Each end offers segments of its own size, and the smaller offer counts: where both are small
+	// neither remedy helps without the other.
 	for _, end := range []evidence.End{f.Sender, f.Receiver} {
 		if ethernet(end) && end.Card.MTUBytes > 0 && end.Card.MTUBytes < leastMTU {
 			x.Remedy.Add(evidence.Candidate{Knob: knob.ID("link:" + end.Card.Name + "/mtu"), Side: end.Name, Levels: []knob.Value{"1500"},

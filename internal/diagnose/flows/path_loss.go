@@ -12,26 +12,32 @@ import (
 const (
 	// minEvents keeps an accident or two of a short run from being called loss.
 	minEvents = 3
-	// harmlessGain is how much more eight streams must get at least for the loss to cost one stream anything worth the name.
+	// harmlessGain is how much more eight streams must get at least for the loss to cost one stream
+	// anything worth the name.
 	harmlessGain = 1.25
-	// fullGain and fullGrowth tell losses that come with the load: eight streams that get hardly more than twice as much, and lose five times the part, fill a queue.
+	// fullGain and fullGrowth tell losses that come with the load: eight streams that get hardly
+	// more than twice as much, and lose five times the part, fill a queue.
 	fullGain, fullGrowth = 2.5, 5
-	// lossyModelBased is the loss that a model-based congestion control (bbr) feels; it ignores less by design.
+	// lossyModelBased is the loss that a model-based congestion control (bbr) feels; it ignores
+	// less by design.
 	lossyModelBased = 0.01
 )
 
 // pathLoss: segments die between the hosts and the congestion control takes that for congestion.
 //
-// The look-alike is a sender at a full bottleneck, which loses packets by itself: it shows an inflated round trip, or a flat rate
-// with little loss. Local drops are another: then the counters of a host account for the retransmissions.
+// The look-alike is a sender at a full bottleneck, which loses packets by itself: it shows an
+// inflated round trip, or a flat rate with little loss. Local drops are another: then the counters
+// of a host account for the retransmissions.
 //
-// Between a fifth and three times the bound of Mathis the loss explains the rate. The band is wide because the
-// formula is that of Reno: cubic, delayed acknowledgements and a run of seconds move a sender off it by factors.
-// Local drops of a fifth of the retransmissions are too many to call the path the culprit.
+// Between a fifth and three times the bound of Mathis the loss explains the rate. The band is wide
+// because the formula is that of Reno: cubic, delayed acknowledgements and a run of seconds move a
+// sender off it by factors. Local drops of a fifth of the retransmissions are too many to call the
+// path the culprit.
 //
-// A rate that is bounded on the way (a policer, a queue of a few packets) makes a loss-based sender keep to that bound as well: [boundedRate] tells. Where more
-// streams get no more and lose as much, the loss costs nothing. Until the trial has run the verdict stands, with less confidence. Segments that were merely
-// overtaken, and sizes that vanish, are other findings.
+// A rate that is bounded on the way (a policer, a queue of a few packets) makes a loss-based sender
+// keep to that bound as well: [boundedRate] tells. Where more streams get no more and lose as much,
+// the loss costs nothing. Until the trial has run the verdict stands, with less confidence.
+// Segments that were merely overtaken, and sizes that vanish, are other findings.
 func pathLoss(f *evidence.Flow) *evidence.Finding {
 	p, repaired := f.TrueLoss()
 	if f.Streams == 0 || p < evidence.MinLoss || lossEvents(f, repaired) < minEvents || f.Base() <= 0 || f.MSSBytes <= 0 {
@@ -40,7 +46,8 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 	if f.Queued() || oneOvershoot(f) || windowHeld(f) || overtaken(f, repaired) || smallSegments(f) > 0 || stalledStream(f) || probedMTU(f.Sender) > 0 {
 		return nil
 	}
-	// A short queue at the bottleneck inflates the round trip by less than a queue is told by, but keeps the rate flat.
+	// A short queue at the bottleneck inflates the round trip by less than a queue is told by, but
+	// keeps the rate flat.
 	if f.Plateau() && (p < 1e-3 || f.UnderLoad() >= 1.05*f.Base() && f.Added() >= 0.001) {
 		return nil
 	}
@@ -54,14 +61,16 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 			return nil
 		}
 	} else if f.RateBitsPerSec > 3*bound || f.RateBitsPerSec < bound/5 {
-		// Far over the bound the losses are not what holds it; far under it something else is slower.
+		// Far over the bound the losses are not what holds it; far under it something else is
+		// slower.
 		return nil
 	}
 	bounded := boundedRate(f, p)
 	if bounded != nil && (bounded.bounded || bounded.harmless) {
 		return nil
 	}
-	// Between a queue and none: the flow's own delay says a full link, and only more streams can say that it is not.
+	// Between a queue and none: the flow's own delay says a full link, and only more streams can
+	// say that it is not.
 	if swollen := f.UnderLoad() >= 1.25*f.Base() && f.Added() >= 0.001; swollen && (bounded == nil || bounded.gain < 2) {
 		return nil
 	}
@@ -105,7 +114,8 @@ func pathLoss(f *evidence.Flow) *evidence.Finding {
 	return x
 }
 
-// pathLossRemedy names the repair, which no knob can do, and the relief that a knob can give where the kernel offers it.
+// pathLossRemedy names the repair, which no knob can do, and the relief that a knob can give where
+// the kernel offers it.
 func pathLossRemedy(f *evidence.Flow, x *evidence.Finding) {
 	x.Remedy.Text = "Look for a bad cable, optic, radio link or a policer between the hosts: error counters of the switch ports on the way tell which."
 	x.Remedy.Proof = "Send datagrams at half of the rate: the same part of them is lost when the path is at fault, and none when it is a queue. A change of " +
@@ -124,7 +134,8 @@ func pathLossRemedy(f *evidence.Flow, x *evidence.Finding) {
 	x.Remedy.Text += fmt.Sprintf(" A congestion control that tolerates loss (bbr) is not loaded at the %s host; `modprobe tcp_bbr` would offer it.", f.Sender.Name)
 }
 
-// sackRemedy mends what makes each loss cost more than it has to: without selective acknowledgements a sender repairs one segment in a round trip.
+// sackRemedy mends what makes each loss cost more than it has to: without selective
+// acknowledgements a sender repairs one segment in a round trip.
 func sackRemedy(f *evidence.Flow, x *evidence.Finding) {
 	for _, t := range f.Sender.Run.TCP {
 		if t.Sender && t.SACKOK {

@@ -171,7 +171,8 @@ func TestReordering(t *testing.T) {
 	})
 }
 
-// TestDown: with the data going the other way the far host is the sender, and every verdict changes sides.
+// TestDown: with the data going the other way the far host is the sender, and every verdict changes
+// sides.
 func TestDown(t *testing.T) {
 	down := func(s seen, p map[evidence.Probe]traffic.Result) *evidence.Case {
 		c := s.of(p)

@@ -7,38 +7,50 @@ import (
 )
 
 const (
-	// policedLoss is the least loss that is worth asking about a policer: below it the sender stays near its rate.
+	// policedLoss is the least loss that is worth asking about a policer: below it the sender stays
+	// near its rate.
 	policedLoss = 5e-4
-	// policedEvents is how often a bound must have been met to be asked about: at 50 Mb/s and 20 ms a loss-based sender meets it each second and a half, and a run
-	// has three. policedExcess is how far over the bound of Mathis the rate of a saw may be: cubic, whose teeth are flatter than reno's, is a third over it.
+	// policedEvents is how often a bound must have been met to be asked about: at 50 Mb/s and 20 ms
+	// a loss-based sender meets it each second and a half, and a run has three. policedExcess is
+	// how far over the bound of Mathis the rate of a saw may be: cubic, whose teeth are flatter
+	// than reno's, is a third over it.
 	policedEvents, policedExcess = 2, 2.5
-	// policedGain is how much more eight streams may get than one. One loss-based stream keeps three quarters of a rate that drops without a queue, eight keep
-	// nearly all; beyond 1.6 it is not the rate that is bounded.
+	// policedGain is how much more eight streams may get than one. One loss-based stream keeps
+	// three quarters of a rate that drops without a queue, eight keep nearly all; beyond 1.6 it is
+	// not the rate that is bounded.
 	policedGain = 1.6
-	// policedGrowth is how much more must be lost of eight streams than of one: windows of an eighth of the size meet a fixed rate eight times as often, and a
-	// path that loses by chance does not care.
+	// policedGrowth is how much more must be lost of eight streams than of one: windows of an
+	// eighth of the size meet a fixed rate eight times as often, and a path that loses by chance
+	// does not care.
 	policedGrowth = 3
-	// One stream on a busy host may be far below the bound. Then a flood of losses is what shows it: floodLoss and floodGrowth times those of one stream, in every
-	// interim result, so that it is no start of eight at once. By chance a path loses the same part of many.
+	// One stream on a busy host may be far below the bound. Then a flood of losses is what shows
+	// it: floodLoss and floodGrowth times those of one stream, in every interim result, so that it
+	// is no start of eight at once. By chance a path loses the same part of many.
 	floodGain, floodGrowth, floodLoss = 4, 10, 0.02
-	// pacedShare of a rate must arrive of a stream that is paced to eight tenths of it, and pacedLoss of the loss may be left, for the rate to be what was bounded.
+	// pacedShare of a rate must arrive of a stream that is paced to eight tenths of it, and
+	// pacedLoss of the loss may be left, for the rate to be what was bounded.
 	pacedShare, pacedLoss = 0.7, 0.2
 	// fewStreams are so few that eight tell more.
 	fewStreams = 2
 )
 
-// policer: the path drops what is over a fixed rate and queues nothing, so that the sender sees loss without delay.
+// policer: the path drops what is over a fixed rate and queues nothing, so that the sender sees
+// loss without delay.
 //
-// Loss and rate of one stream fit the bound of Mathis as well as those of a lossy path do: that bound is what a loss-based sender makes of any loss. So another
-// run tells ([boundedRate]). A full queue at a slower link bounds a rate as well, and shows itself by the delay that many streams keep in it.
+// Loss and rate of one stream fit the bound of Mathis as well as those of a lossy path do: that
+// bound is what a loss-based sender makes of any loss. So another run tells ([boundedRate]). A full
+// queue at a slower link bounds a rate as well, and shows itself by the delay that many streams
+// keep in it.
 //
-// A queue of a few packets at a fast link cannot be told from a policer by what hosts see: then the confidence is less. Remedies are the same.
+// A queue of a few packets at a fast link cannot be told from a policer by what hosts see: then the
+// confidence is less. Remedies are the same.
 func policer(f *evidence.Flow) *evidence.Finding {
 	p, repaired := f.TrueLoss()
 	if f.Streams == 0 || p < policedLoss || lossEvents(f, repaired) < policedEvents || f.Base() <= 0 || f.RateBitsPerSec <= 0 || f.MSSBytes <= 0 {
 		return nil
 	}
-	// A bound that is met again and again makes a saw, whose mean is the bound of Mathis; far over it a window was merely too large once or twice.
+	// A bound that is met again and again makes a saw, whose mean is the bound of Mathis; far over
+	// it a window was merely too large once or twice.
 	if !f.ModelBased() && f.RateBitsPerSec > policedExcess*f.MathisRate(lossEvents(f, repaired)/f.Segments) {
 		return nil
 	}
@@ -92,9 +104,10 @@ type trial struct {
 
 // boundedRate asks for the run that tells; nil: it has not been made.
 //
-// Of one or two streams it is eight: by chance a path loses the same part of them, and all together get several times the rate; a bounded rate stays, and a larger
-// part is lost. Of more streams it is one that is paced to eight tenths of their rate: below its bound a path loses nothing, by chance it loses as before, and one
-// stream does not get there.
+// Of one or two streams it is eight: by chance a path loses the same part of them, and all together
+// get several times the rate; a bounded rate stays, and a larger part is lost. Of more streams it
+// is one that is paced to eight tenths of their rate: below its bound a path loses nothing, by
+// chance it loses as before, and one stream does not get there.
 func boundedRate(f *evidence.Flow, p float64) *trial {
 	run := probed(f, trialOf(f))
 	if run == nil {
@@ -155,14 +168,16 @@ func overtaken(f *evidence.Flow, repaired float64) bool {
 	return events >= repaired && events >= 10
 }
 
-// shortQueue is the delay from which on a queue shows: a fourth of the round trip, within 2 ms, which is what a busy host adds, and 5 ms, which no short
-// queue in front of a slow link stays below.
+// shortQueue is the delay from which on a queue shows: a fourth of the round trip, within 2 ms,
+// which is what a busy host adds, and 5 ms, which no short queue in front of a slow link stays
+// below.
 func shortQueue(f *evidence.Flow) float64 { return min(max(0.25*f.Base(), 0.002), 0.005) }
 
 // ratio prints a factor.
 func ratio(x float64) string { return fmt.Sprintf("%.1f", x) }
 
-// policerRemedy names who can lift the rate, and how to live with it: a shaper of one's own in front, or a control that does not answer each loss.
+// policerRemedy names who can lift the rate, and how to live with it: a shaper of one's own in
+// front, or a control that does not answer each loss.
 func policerRemedy(f *evidence.Flow, x *evidence.Finding, rate float64) {
 	x.Remedy.Text = fmt.Sprintf("Ask whoever runs the path for the contracted rate and burst, or for shaping in place of policing. Shaped to a little below %s "+
 		"at the %s host, flows lose nothing and get nearly all of it.",

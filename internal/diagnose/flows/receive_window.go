@@ -9,20 +9,24 @@ import (
 )
 
 const (
-	// arithmeticTolerance is how closely window over round trip must meet the rate when the chronograph is silent.
+	// arithmeticTolerance is how closely window over round trip must meet the rate when the
+	// chronograph is silent.
 	arithmeticTolerance = 0.25
 	// cleanLoss is the loss below which loss does not matter to a window argument.
 	cleanLoss = 1e-4
 )
 
-// receiveWindowLimited: the receiver offers less than the path could hold, so rate = window / round trip.
+// receiveWindowLimited: the receiver offers less than the path could hold, so rate = window / round
+// trip.
 //
-// The kernel's account (tcpi_rwnd_limited) is the first witness. A pacing sender (bbr) spreads its packets and seldom touches the
-// window, so the arithmetic is a second one: the rate is what the window allows, the buffer behind it stands at its maximum, the
-// congestion window is larger and nothing is lost.
+// The kernel's account (tcpi_rwnd_limited) is the first witness. A pacing sender (bbr) spreads its
+// packets and seldom touches the window, so the arithmetic is a second one: the rate is what the
+// window allows, the buffer behind it stands at its maximum, the congestion window is larger and
+// nothing is lost.
 //
-// AtCap asks whether autotuning has gone as far as it may: the window stands at 0.4 of the maximum or more (half of
-// it is usable, and the last window is seldom the largest), or the buffer itself at 0.9 of it.
+// AtCap asks whether autotuning has gone as far as it may: the window stands at 0.4 of the maximum
+// or more (half of it is usable, and the last window is seldom the largest), or the buffer itself
+// at 0.9 of it.
 func receiveWindowLimited(f *evidence.Flow) *evidence.Finding {
 	if f.Streams == 0 || f.WindowBytes <= 0 || f.Base() <= 0 || f.RateBitsPerSec <= 0 {
 		return nil
@@ -41,7 +45,8 @@ func receiveWindowLimited(f *evidence.Flow) *evidence.Finding {
 	if !byKernel && !byArithmetic {
 		return nil
 	}
-	// Inside one machine a reader that is busier than its writer lets the window run full as well: then the processor is the limit.
+	// Inside one machine a reader that is busier than its writer lets the window run full as well:
+	// then the processor is the limit.
 	if _, busy, ok := f.Receiver.Busiest(); ok && busy >= 0.9 && f.ShortPath() {
 		return nil
 	}
@@ -75,7 +80,8 @@ func receiveWindowLimited(f *evidence.Flow) *evidence.Finding {
 	return x
 }
 
-// autotuned is the field of tcp_rmem up to which buffers grow: the largest, or where autotuning is off the one that they begin with.
+// autotuned is the field of tcp_rmem up to which buffers grow: the largest, or where autotuning is
+// off the one that they begin with.
 func autotuned(e evidence.End) int {
 	if moderate, ok := e.Setting(evidence.TCPModerateRcvbuf); ok && moderate == "0" {
 		return 1
@@ -83,12 +89,13 @@ func autotuned(e evidence.End) int {
 	return 2
 }
 
-// windowProof is how to show that a buffer of either end is the limit; the short path is what must not change.
+// windowProof is how to show that a buffer of either end is the limit; the short path is what must
+// not change.
 const windowProof = "The larger value and the present one by turns, with new connections: the rate follows the buffer over the round trip up to the link; on " +
 	"a path of less than a millisecond it makes no difference."
 
-// receiveWindowRemedy tells the three reasons of a small window apart: autotuning is off, the maximum is too small, or a program has
-// set the size itself, which no sysctl can mend.
+// receiveWindowRemedy tells the three reasons of a small window apart: autotuning is off, the
+// maximum is too small, or a program has set the size itself, which no sysctl can mend.
 func receiveWindowRemedy(f *evidence.Flow, x *evidence.Finding, rmem float64, rmemKnown, atCap bool) {
 	target, why := f.Target()
 	usable := evidence.UsableWindow(f.Receiver)
@@ -117,8 +124,8 @@ func receiveWindowRemedy(f *evidence.Flow, x *evidence.Finding, rmem float64, rm
 	lesserSuspects(f, x, target)
 }
 
-// lesserSuspects adds what advice on this symptom names as well. An experiment takes back those that do nothing, and its record
-// shows that they do nothing here.
+// lesserSuspects adds what advice on this symptom names as well. An experiment takes back those
+// that do nothing, and its record shows that they do nothing here.
 //
 // Each gets its largest level only: if that does nothing, smaller ones do not either.
 func lesserSuspects(f *evidence.Flow, x *evidence.Finding, target float64) {

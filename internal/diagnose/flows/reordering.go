@@ -8,19 +8,24 @@ import (
 )
 
 const (
-	// reorderedNotice of the segments overtaken is a path that reorders; single ones come from a retransmission that meets its original.
+	// reorderedNotice of the segments overtaken is a path that reorders; single ones come from a
+	// retransmission that meets its original.
 	reorderedNotice = 0.005
 	// fewReorderings are no habit of a path.
 	fewReorderings = 20
-	// needlessRepairs of the segments sent again is what shows that reordering costs: each recovery halves the window of a loss-based sender.
+	// needlessRepairs of the segments sent again is what shows that reordering costs: each recovery
+	// halves the window of a loss-based sender.
 	needlessRepairs = 1e-3
 )
 
-// reordering: segments arrive in another order than they were sent, and what is merely late is taken for lost.
+// reordering: segments arrive in another order than they were sent, and what is merely late is
+// taken for lost.
 //
-// The kernel's own word is needed: an acknowledgement came for a segment behind which later ones had been acknowledged before, without its having been sent again
-// (tcpi_reord_seen; TCPSACKReorder by SACK, TCPTSReorder by timestamps). Reports of segments that came twice (DSACK) tell that repairs were needless. RACK
-// learns the extent of it (RFC 8985), so that mild reordering costs nothing after some round trips: then it is a notice.
+// The kernel's own word is needed: an acknowledgement came for a segment behind which later ones
+// had been acknowledged before, without its having been sent again (tcpi_reord_seen; TCPSACKReorder
+// by SACK, TCPTSReorder by timestamps). Reports of segments that came twice (DSACK) tell that
+// repairs were needless. RACK learns the extent of it (RFC 8985), so that mild reordering costs
+// nothing after some round trips: then it is a notice.
 //
 // The look-alike is loss: there nothing is overtaken, and each repair was needed.
 func reordering(f *evidence.Flow) *evidence.Finding {

@@ -9,19 +9,21 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// routeWindowClamped: the receiver's route towards the sender has a window metric (RTAX_WINDOW), and the window never passed what
-// that metric allows.
+// routeWindowClamped: the receiver's route towards the sender has a window metric (RTAX_WINDOW),
+// and the window never passed what that metric allows.
 //
-// The metric alone is no fault: one above what the path needs changes nothing. Nor is it the exact bound: the kernel chooses the
-// window scale from it when the connection opens (tcp_select_initial_window) and lets autotuning raise the window later, so the
-// bound that stays is 65 535 shifted by that scale. A metric of 16 KiB leaves no scale and 64 KiB at most.
+// The metric alone is no fault: one above what the path needs changes nothing. Nor is it the exact
+// bound: the kernel chooses the window scale from it when the connection opens
+// (tcp_select_initial_window) and lets autotuning raise the window later, so the bound that stays
+// is 65 535 shifted by that scale. A metric of 16 KiB leaves no scale and 64 KiB at most.
 func routeWindowClamped(f *evidence.Flow) *evidence.Finding {
 	if f.Streams == 0 || f.WindowBytes <= 0 || !f.WindowScaling || !f.FillsWindow() {
 		return nil
 	}
 	perStream := f.WindowBytes / float64(f.Streams)
 	for _, r := range f.Receiver.Routes {
-		// The announced scale tells whether this route's metric was in force when the connection opened.
+		// The announced scale tells whether this route's metric was in force when the connection
+		// opened.
 		if r.WindowBytes > 0 && f.WindowShift == metricScale(r.WindowBytes) && perStream <= metricBound(r.WindowBytes) {
 			return clampedBy(f, r, perStream)
 		}
@@ -55,12 +57,14 @@ func clampedBy(f *evidence.Flow, r host.Route, perStream float64) *evidence.Find
 	return x
 }
 
-// metricScale is the window scale that the kernel announces for a connection whose route has this window metric: the least that
-// expresses the metric.
+// metricScale is the window scale that the kernel announces for a connection whose route has this
+// window metric: the least that expresses the metric.
 //
-// It is ilog2(metric) − 15, cut to 0…14, as tcp_select_initial_window computes it (RFC 7323 §2.3 has the 14). Without
-// a metric the same formula starts from the larger of tcp_rmem[2] and rmem_max.
+// It is ilog2(metric) − 15, cut to 0…14, as tcp_select_initial_window computes it (RFC 7323 §2.3
+// has the 14). Without a metric the same formula starts from the larger of tcp_rmem[2] and
+// rmem_max.
 func metricScale(metric int) int { return min(max(bits.Len(uint(metric))-1-15, 0), 14) }
 
-// metricBound is the largest window that such a connection can ever offer: all 16 bits of the header at that scale.
+// metricBound is the largest window that such a connection can ever offer: all 16 bits of the
+// header at that scale.
 func metricBound(metric int) float64 { return unscaledWindow * float64(uint64(1)<<metricScale(metric)) }

@@ -2,7 +2,8 @@ package flows
 
 import "github.com/linerate/linerate/internal/diagnose/evidence"
 
-// Rules are those of this room. A code with several has one for a flow of ours, and one for what the programs of a watched host do.
+// Rules are those of this room. A code with several has one for a flow of ours, and one for what
+// the programs of a watched host do.
 func Rules() []evidence.Rule {
 	return []evidence.Rule{
 		{Code: evidence.WindowScalingOff, Flow: windowScalingOff},

@@ -8,20 +8,23 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-// sendBufferFill is the least part of the send buffer that must be payload in flight. The kernel counts descriptors and pages in
-// the buffer as well, so a full one holds between a third and nearly all of its size as payload.
+// sendBufferFill is the least part of the send buffer that must be payload in flight. The kernel
+// counts descriptors and pages in the buffer as well, so a full one holds between a third and
+// nearly all of its size as payload.
 const sendBufferFill = 0.3
 
-// bufferGain is how much more eight buffers must carry than one for the one to have been too small: less is what runs differ by.
+// bufferGain is how much more eight buffers must carry than one for the one to have been too small:
+// less is what runs differ by.
 const bufferGain = 1.25
 
 // sendBufferLimited: the socket buffer of the sender cannot hold what the path needs in flight.
 //
-// The kernel counts tcpi_sndbuf_limited only at moments when a writer waits and nothing is left to send, so a large share is hard
-// evidence and a small one, even zero, is none against. The second witness is the application-limited mark: our sender always has
-// more to write, so a connection that the kernel finds with nothing to send was kept from writing by its buffer. Either needs the
-// arithmetic: the rate fills the buffer on the empty path, and both windows would allow more. With a queue on the path the buffer
-// merely bounds that queue, and the link is the limit.
+// The kernel counts tcpi_sndbuf_limited only at moments when a writer waits and nothing is left to
+// send, so a large share is hard evidence and a small one, even zero, is none against. The second
+// witness is the application-limited mark: our sender always has more to write, so a connection
+// that the kernel finds with nothing to send was kept from writing by its buffer. Either needs the
+// arithmetic: the rate fills the buffer on the empty path, and both windows would allow more. With
+// a queue on the path the buffer merely bounds that queue, and the link is the limit.
 func sendBufferLimited(f *evidence.Flow) *evidence.Finding {
 	if f.Streams == 0 || f.SndbufBytes <= 0 || f.Base() <= 0 || f.RateBitsPerSec <= 0 || f.Queued() {
 		return nil
@@ -32,8 +35,9 @@ func sendBufferLimited(f *evidence.Flow) *evidence.Finding {
 		return nil
 	}
 	wmem, wmemKnown := f.Sender.Number(evidence.TCPWmem, 2)
-	// Rates on both sides of these comparisons are means over the run, so that "room" must be a margin and not a
-	// hair: 1.2 for the congestion window, which is sampled, 1.3 for the receive window, of which the largest counts.
+	// Rates on both sides of these comparisons are means over the run, so that "room" must be a
+	// margin and not a hair: 1.2 for the congestion window, which is sampled, 1.3 for the receive
+	// window, of which the largest counts.
 	atCap := wmemKnown && f.SndbufBytes/float64(f.Streams) >= 0.9*wmem
 	roomy := f.CwndBytes >= 1.2*inFlight && f.WindowBytes >= 1.3*inFlight
 	byKernel := share >= 0.3
@@ -41,8 +45,9 @@ func sendBufferLimited(f *evidence.Flow) *evidence.Finding {
 	if !byKernel && !byMark {
 		return nil
 	}
-	// A mark without the kernel's account is a suspicion: a sender that paces to a full link is found with nothing to send as well. Eight streams have eight
-	// buffers, and get no more of a link that is full. Where they cannot be asked the suspicion stays, and is worth less.
+	// A mark without the kernel's account is a suspicion: a sender that paces to a full link is
+	// found with nothing to send as well. Eight streams have eight buffers, and get no more of a
+	// link that is full. Where they cannot be asked the suspicion stays, and is worth less.
 	var gain float64
 	if !byKernel && f.Streams <= fewStreams {
 		if run := probed(f, evidence.ProbeStreams); run != nil {
@@ -82,10 +87,11 @@ func sendBufferLimited(f *evidence.Flow) *evidence.Finding {
 	return x
 }
 
-// sendBufferRemedy raises the maximum where the buffer stands at it; elsewhere a program has set the size itself.
+// sendBufferRemedy raises the maximum where the buffer stands at it; elsewhere a program has set
+// the size itself.
 //
-// The receiver's buffer is proposed along with it, because a send buffer and a receive window of one size hide each
-// other: neither remedy alone shows a gain then.
+// The receiver's buffer is proposed along with it, because a send buffer and a receive window of
+// one size hide each other: neither remedy alone shows a gain then.
 func sendBufferRemedy(f *evidence.Flow, x *evidence.Finding, wmem float64, wmemKnown, atCap bool) {
 	target, why := f.Target()
 	need := evidence.Bytes(float64(evidence.RoundUp(target / evidence.UsableSendBuffer)))

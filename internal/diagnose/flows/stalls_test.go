@@ -100,7 +100,8 @@ func TestDelayedACKs(t *testing.T) {
 			Ends: traffic.Ends{Remote: traffic.End{Counters: map[string]uint64{"TcpExt.DelayedACKs": uint64(delayed)}}}})
 		return c
 	}
-	// As on a machine whose processors were all taken: ten transactions in a second, from 32 to 243 ms.
+	// As on a machine whose processors were all taken: ten transactions in a second, from 32 to 243
+	// ms.
 	scattered := rr(0.042, 20)
 	scattered.Runs[2].RTT.P90 = 0.233
 	hold(t, evidence.DelayedACKStall, []expect{

@@ -8,22 +8,29 @@ import (
 )
 
 const (
-	// leastRTO is TCP_RTO_MIN of Linux: a sender whose last segments are lost is silent for that long, and a round trip more.
+	// leastRTO is TCP_RTO_MIN of Linux: a sender whose last segments are lost is silent for that
+	// long, and a round trip more.
 	leastRTO = 0.200
-	// stallNotice and stallWarning are the parts of their time that flows spent waiting for that timer.
+	// stallNotice and stallWarning are the parts of their time that flows spent waiting for that
+	// timer.
 	stallNotice, stallWarning = 0.03, 0.10
-	// fewTimeouts are no habit: slow start ends with one on many sound paths. Below manyTimeouts a run of seconds is too short to warn of them.
+	// fewTimeouts are no habit: slow start ends with one on many sound paths. Below manyTimeouts a
+	// run of seconds is too short to warn of them.
 	fewTimeouts, manyTimeouts = 3, 5
 )
 
-// timeoutsIncast: whole windows are lost at once, nothing is left in flight to tell of it, and the sender waits for its timer.
+// timeoutsIncast: whole windows are lost at once, nothing is left in flight to tell of it, and the
+// sender waits for its timer.
 //
-// So it is with many senders that begin together in front of a shallow queue, each with a window of a few segments. What it costs is told by how often the timer
-// went off and how long it waits at least. Its look-alikes are a path that loses by chance, where windows are large enough to be repaired within a round trip
-// (there this is a notice, and the loss the finding), and a bloated queue, in which segments wait for longer than the timer: then the kernel finds that it fired
-// for nothing (TCPSpuriousRTOs), or the delay is a matter for another rule.
+// So it is with many senders that begin together in front of a shallow queue, each with a window of
+// a few segments. What it costs is told by how often the timer went off and how long it waits at
+// least. Its look-alikes are a path that loses by chance, where windows are large enough to be
+// repaired within a round trip (there this is a notice, and the loss the finding), and a bloated
+// queue, in which segments wait for longer than the timer: then the kernel finds that it fired for
+// nothing (TCPSpuriousRTOs), or the delay is a matter for another rule.
 func timeoutsIncast(f *evidence.Flow) *evidence.Finding {
-	// The counters are of the whole host. A timeout of the flow sent a segment of it again, and not as a fast retransmission: no more than those can be its own.
+	// The counters are of the whole host. A timeout of the flow sent a segment of it again, and not
+	// as a fast retransmission: no more than those can be its own.
 	counters := f.Sender.Run.Counters
 	timeouts := min(dataTimeouts(counters), max(f.Retransmits-float64(counters["TcpExt.TCPFastRetrans"]), 0))
 	spent := f.Run.DurationSeconds * float64(f.Streams)
@@ -69,7 +76,8 @@ func timeoutsIncast(f *evidence.Flow) *evidence.Finding {
 	return x
 }
 
-// dataTimeouts are the timeouts of connections that were open: TCPTimeouts counts those of handshakes too, and what is sent again in handshakes has a counter.
+// dataTimeouts are the timeouts of connections that were open: TCPTimeouts counts those of
+// handshakes too, and what is sent again in handshakes has a counter.
 func dataTimeouts(counters map[string]uint64) float64 {
 	all, handshakes := counters["TcpExt.TCPTimeouts"], counters["TcpExt.TCPSynRetrans"]
 	return float64(all - min(all, handshakes))
@@ -97,8 +105,9 @@ func streamsOf(n int) string {
 }
 
 const (
-	// passiveTimeouts in a second and among the segments sent: a server on the Internet always has some peers that went away, each with a few timeouts further and
-	// further apart. One in a thousand segments is far more than those make.
+	// passiveTimeouts in a second and among the segments sent: a server on the Internet always has
+	// some peers that went away, each with a few timeouts further and further apart. One in a
+	// thousand segments is far more than those make.
 	passiveTimeouts, timeoutsPerSegment = 1.0, 1e-3
 )
 
@@ -133,7 +142,8 @@ func timeoutsWatched(s *evidence.Span) *evidence.Finding {
 		},
 		Confidence: evidence.Combine(0.6, evidence.When(timeouts >= 0.01*sent, 0.4), evidence.When(again >= 0.02*sent, 0.3)),
 	}
-	// Peers that are gone time out again and again and take nothing; senders whose windows die at once are heard again after each timeout and lose much beside it.
+	// Peers that are gone time out again and again and take nothing; senders whose windows die at
+	// once are heard again after each timeout and lose much beside it.
 	if stalled >= 1 && timeouts >= 0.003*sent && again >= 2*timeouts {
 		x.Severity = evidence.Warning
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// flowOf makes a flow of one more run between the hosts of a case, with the idle round trip of that case.
+// flowOf makes a flow of one more run between the hosts of a case, with the idle round trip of that
+// case.
 func flowOf(c *evidence.Case, r *evidence.Run) *evidence.Flow {
 	alone := *c
 	alone.Runs = slices.DeleteFunc(slices.Clone(c.Runs), func(x evidence.Run) bool { return x.Test == traffic.Stream })
@@ -22,7 +23,8 @@ func flowOf(c *evidence.Case, r *evidence.Run) *evidence.Flow {
 	return nil
 }
 
-// probed asks for a further stream and gives it as a flow; nil: it has not been made, or moved nothing.
+// probed asks for a further stream and gives it as a flow; nil: it has not been made, or moved
+// nothing.
 func probed(f *evidence.Flow, p evidence.Probe) *evidence.Flow {
 	r, ok := f.Case.Ask(p)
 	if !ok {
@@ -41,8 +43,10 @@ func ends(c *evidence.Case) (near, far evidence.End) {
 	return f.Sender, f.Receiver
 }
 
-// lossEvents is how often the sender took a loss for congestion: recoveries and timeouts, as its host counted them, and no more than were sent again. What a burst
-// takes at one moment is one event, and it is events that the bound of Mathis is made of. Where nothing is counted every segment is one.
+// lossEvents is how often the sender took a loss for congestion: recoveries and timeouts, as its
+// host counted them, and no more than were sent again. What a burst takes at one moment is one
+// event, and it is events that the bound of Mathis is made of. Where nothing is counted every
+// segment is one.
 func lossEvents(f *evidence.Flow, repaired float64) float64 {
 	c := f.Sender.Run.Counters
 	events := float64(c["TcpExt.TCPSackRecovery"]+c["TcpExt.TCPRenoRecovery"]) + dataTimeouts(c)
@@ -52,8 +56,8 @@ func lossEvents(f *evidence.Flow, repaired float64) float64 {
 	return min(events, repaired)
 }
 
-// oneOvershoot: all that was sent again was sent in one of the interim results. A sender that overshot once loses hundreds of segments at that moment, and that is
-// no rate of loss.
+// oneOvershoot: all that was sent again was sent in one of the interim results. A sender that
+// overshot once loses hundreds of segments at that moment, and that is no rate of loss.
 func oneOvershoot(f *evidence.Flow) bool {
 	n := 0
 	for _, i := range f.Run.Intervals {
@@ -64,19 +68,22 @@ func oneOvershoot(f *evidence.Flow) bool {
 	return n == 1 && f.Intervals >= 4
 }
 
-// windowHeld: a buffer of either host held the flow for so long that nothing else needs to be looked for.
+// windowHeld: a buffer of either host held the flow for so long that nothing else needs to be
+// looked for.
 func windowHeld(f *evidence.Flow) bool {
 	return f.Share(f.RwndLimitedSeconds) >= evidence.LimitedShare || f.Share(f.SndbufLimitedSeconds) >= evidence.LimitedShare
 }
 
-// droppedHere: the hosts themselves counted a fifth or more of what was sent again, so that the path is not the one to blame.
+// droppedHere: the hosts themselves counted a fifth or more of what was sent again, so that the
+// path is not the one to blame.
 func droppedHere(f *evidence.Flow, repaired float64) bool {
 	local, _ := hostDrops(f)
 	return local > 0 && local >= 0.2*repaired
 }
 
-// hostDrops adds up the places of both hosts where segments of an open connection can have died, and names the worst. Datagrams that found no room in their socket
-// and handshakes that a listener refused are other programs' trouble.
+// hostDrops adds up the places of both hosts where segments of an open connection can have died,
+// and names the worst. Datagrams that found no room in their socket and handshakes that a listener
+// refused are other programs' trouble.
 func hostDrops(f *evidence.Flow) (total float64, where string) {
 	var worst uint64
 	for _, e := range []evidence.End{f.Sender, f.Receiver} {
@@ -93,8 +100,8 @@ func hostDrops(f *evidence.Flow) (total float64, where string) {
 	return total, where
 }
 
-// reorderings is how often the sender's kernel found that segments had only been overtaken (tcpi_reord_seen, Linux 4.19). Older kernels count it for the
-// whole host.
+// reorderings is how often the sender's kernel found that segments had only been overtaken
+// (tcpi_reord_seen, Linux 4.19). Older kernels count it for the whole host.
 func reorderings(f *evidence.Flow) (events float64, source string) {
 	for _, t := range f.Sender.Run.TCP {
 		if t.Sender {
@@ -112,8 +119,9 @@ func reorderings(f *evidence.Flow) (events float64, source string) {
 // headerBytes are those of IPv4 and TCP with timestamps, which nearly all segments carry.
 const headerBytes = 20 + 20 + 12
 
-// smallSegments tells that the sender cuts its segments smaller than its own path MTU and the receiver's offer ask for, and by how much it might be more:
-// somebody on the way lowered the offer, or the kernel gave up on large ones (RFC 4821). 0: it does not, or that is not known.
+// smallSegments tells that the sender cuts its segments smaller than its own path MTU and the
+// receiver's offer ask for, and by how much it might be more: somebody on the way lowered the
+// offer, or the kernel gave up on large ones (RFC 4821). 0: it does not, or that is not known.
 func smallSegments(f *evidence.Flow) (most int) {
 	for _, t := range f.Sender.Run.TCP {
 		if !t.Sender || t.SndMSSBytes <= 0 || t.PMTUBytes <= 0 {

@@ -8,15 +8,18 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-// unscaledWindow is the largest window that fits the 16 bits of a TCP header without the window-scale option (RFC 7323).
+// unscaledWindow is the largest window that fits the 16 bits of a TCP header without the
+// window-scale option (RFC 7323).
 const unscaledWindow = 65535
 
 // windowScalingOff: the option was not agreed on, so no window passes 65 535 bytes.
 //
-// It must cost something: on a path where 64 KiB per round trip is more than the rate, the missing option is harmless.
+// It must cost something: on a path where 64 KiB per round trip is more than the rate, the missing
+// option is harmless.
 //
-// The option is offered in the SYN and answered in the SYN-ACK, never later (RFC 7323 §2.2), so that both hosts must
-// have it on when the connection opens, and a box in between that strips it looks the same as a host that has it off.
+// The option is offered in the SYN and answered in the SYN-ACK, never later (RFC 7323 §2.2), so
+// that both hosts must have it on when the connection opens, and a box in between that strips it
+// looks the same as a host that has it off.
 func windowScalingOff(f *evidence.Flow) *evidence.Finding {
 	if f.Streams == 0 || f.WindowScaling || f.WindowBytes <= 0 || f.Base() <= 0 {
 		return nil

@@ -1,9 +1,11 @@
-// Package processors judges where the work of packets is done: which processors, in which class of time, at which clock, near which memory.
+// Package processors judges where the work of packets is done: which processors, in which class of
+// time, at which clock, near which memory.
 //
 // # Model
 //
-// One rule is one file: what it needs to see, its thresholds with their reason, the look-alikes it must reject, and the settings worth trying. Most look at
-// an [evidence.Span], one host over a time, and so work with and without a run; all are pure.
+// One rule is one file: what it needs to see, its thresholds with their reason, the look-alikes it
+// must reject, and the settings worth trying. Most look at an [evidence.Span], one host over a
+// time, and so work with and without a run; all are pure.
 //
 // # Units
 //

@@ -7,17 +7,20 @@ import (
 )
 
 const (
-	// full is the share of time at which a processor has nothing left to give. Processor time ticks at 100 Hz, so the last per cents of a run of
-	// seconds are not to be had; and 0.95 twice in a row is no accident.
+	// full is the share of time at which a processor has nothing left to give. Processor time ticks
+	// at 100 Hz, so the last per cents of a run of seconds are not to be had; and 0.95 twice in a
+	// row is no accident.
 	full = 0.95
-	// idleEnough is how busy the other processors may be on average for work to have somewhere to go.
+	// idleEnough is how busy the other processors may be on average for work to have somewhere to
+	// go.
 	idleEnough = 0.60
-	// shortest is the least time, in seconds, that shares of processor time are taken from: fifty ticks.
+	// shortest is the least time, in seconds, that shares of processor time are taken from: fifty
+	// ticks.
 	shortest = 0.5
 )
 
-// judged are the processors of a span whose shares mean something: none of a history since boot, in which an hour's storm vanishes among idle days, and
-// none of too short a time.
+// judged are the processors of a span whose shares mean something: none of a history since boot, in
+// which an hour's storm vanishes among idle days, and none of too short a time.
 func judged(s *evidence.Span) []evidence.ClassRatios {
 	if s.SinceBoot || s.Seconds < shortest {
 		return nil
@@ -62,7 +65,8 @@ func most(all []evidence.ClassRatios, part func(evidence.ClassRatios) float64) (
 	return worst, ok
 }
 
-// The parts of processor time that rules ask for. Programs of a lower priority (nice) give way to whatever else there is to do, so they keep nothing busy.
+// The parts of processor time that rules ask for. Programs of a lower priority (nice) give way to
+// whatever else there is to do, so they keep nothing busy.
 func packetWork(c evidence.ClassRatios) float64 { return c.SoftIRQ + c.IRQ }
 func programs(c evidence.ClassRatios) float64   { return c.User - c.Nice }
 func stolen(c evidence.ClassRatios) float64     { return c.Steal }
@@ -81,11 +85,12 @@ func classes(s *evidence.Span, c evidence.ClassRatios) []evidence.Evidence {
 	}
 }
 
-// realCard is the physical card that carries the run of a span, or nil: where there is none, packets move from memory to memory, a processor is always
-// what limits, and that is no fault.
+// realCard is the physical card that carries the run of a span, or nil: where there is none,
+// packets move from memory to memory, a processor is always what limits, and that is no fault.
 func realCard(s *evidence.Span) bool {
 	return s.End != nil && s.End.Card != nil && !s.End.Card.Virtual
 }
 
-// received are the packets that the host took in from cards and backlogs in the span; of a container they are the whole machine's.
+// received are the packets that the host took in from cards and backlogs in the span; of a
+// container they are the whole machine's.
 func received(s *evidence.Span) float64 { return s.Count("softnet.processed") }

@@ -8,13 +8,15 @@ import (
 )
 
 const (
-	// A round of polling ends after this many packets, or microseconds, whatever is left (net.core.netdev_budget, 300 by default, and netdev_budget_usecs,
-	// 2000, since Linux 4.12; two ticks before). One card may take dev_weight packets, 64, at a time.
+	// A round of polling ends after this many packets, or microseconds, whatever is left
+	// (net.core.netdev_budget, 300 by default, and netdev_budget_usecs, 2000, since Linux 4.12; two
+	// ticks before). One card may take dev_weight packets, 64, at a time.
 	budgetKnob, budgetTimeKnob, weightKnob           = "sysctl:net.core.netdev_budget", "sysctl:net.core.netdev_budget_usecs", "sysctl:net.core.dev_weight"
 	defaultBudget, defaultBudgetUsecs, defaultWeight = 300, 2000, 64
 
-	// squeezedOften is how many packets there are to a squeeze where polling ends early again and again: with the default budget there cannot be fewer than
-	// about as many, so twice as many leaves room for rounds of several processors, and for squeezes by time.
+	// squeezedOften is how many packets there are to a squeeze where polling ends early again and
+	// again: with the default budget there cannot be fewer than about as many, so twice as many
+	// leaves room for rounds of several processors, and for squeezes by time.
 	squeezedOften = 2 * defaultBudget
 	// fewSqueezes per second are those of bursts: a round in ten milliseconds.
 	fewSqueezes = 100
@@ -22,9 +24,10 @@ const (
 
 // napiBudgetExhausted: rounds of polling end before the work does.
 //
-// A squeeze by itself costs little: the round is taken up again in the next softirq, or by ksoftirqd, which has to wait for its turn among programs. So it is
-// a notice with the default budget, also where it is frequent. It is a warning where somebody has set the budget below its default and rounds end for it all
-// the time: then every few packets wait for the scheduler.
+// A squeeze by itself costs little: the round is taken up again in the next softirq, or by
+// ksoftirqd, which has to wait for its turn among programs. So it is a notice with the default
+// budget, also where it is frequent. It is a warning where somebody has set the budget below its
+// default and rounds end for it all the time: then every few packets wait for the scheduler.
 func napiBudgetExhausted(s *evidence.Span) *evidence.Finding {
 	squeezes, taken := s.Count("softnet.time_squeeze"), received(s)
 	if squeezes <= 0 || taken <= 0 || s.SinceBoot || s.Seconds < shortest {
@@ -99,8 +102,9 @@ func napiBudgetExhausted(s *evidence.Span) *evidence.Finding {
 	return x
 }
 
-// endedByPackets tells that rounds end for their number of packets: had they ended for their time, each would have taken netdev_budget_usecs of softirq time,
-// and the processors have not spent half of that.
+// endedByPackets tells that rounds end for their number of packets: had they ended for their time,
+// each would have taken netdev_budget_usecs of softirq time, and the processors have not spent half
+// of that.
 func endedByPackets(s *evidence.Span, squeezes float64) bool {
 	var spent float64
 	for _, c := range s.CPUs {

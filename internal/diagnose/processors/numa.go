@@ -11,12 +11,15 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// busyRemote is how busy a processor far from the card has to be for the distance to matter: below, it has the time to wait for memory.
+// busyRemote is how busy a processor far from the card has to be for the distance to matter: below,
+// it has the time to wait for memory.
 const busyRemote = 0.80
 
-// numaMisplaced: the card's interrupts are served, or its data read, on another node than the one that the card's memory is near to.
+// numaMisplaced: the card's interrupts are served, or its data read, on another node than the one
+// that the card's memory is near to.
 //
-// Every packet then crosses the link between the sockets, twice at worst. A host of one node has no such thing, and the kernel says so by −1.
+// Every packet then crosses the link between the sockets, twice at worst. A host of one node has no
+// such thing, and the kernel says so by −1.
 func numaMisplaced(s *evidence.Span) *evidence.Finding {
 	if s.Host == nil || s.End == nil || s.End.Card == nil || s.End.Card.NUMANode == nil || *s.End.Card.NUMANode < 0 {
 		return nil
@@ -84,7 +87,8 @@ func numaMisplaced(s *evidence.Span) *evidence.Finding {
 	return x
 }
 
-// cpuList reads a list of processors as the kernel prints it: "0-3,8". What is not one has no processors; a range is cut at 1024.
+// cpuList reads a list of processors as the kernel prints it: "0-3,8". What is not one has no
+// processors; a range is cut at 1024.
 func cpuList(text string) (cpus []int) {
 	for part := range strings.SplitSeq(text, ",") {
 		low, high, ranged := strings.Cut(strings.TrimSpace(part), "-")

@@ -11,20 +11,24 @@ import (
 )
 
 const (
-	// slowedClock is the part of its highest clock that a processor is allowed at most, from which on a limit is felt: the turbo range of processors makes
-	// up to a quarter.
+	// slowedClock is the part of its highest clock that a processor is allowed at most, from which
+	// on a limit is felt: the turbo range of processors makes up to a quarter.
 	slowedClock = 0.70
-	// deepSleep is an exit latency, in seconds, that a round trip inside a building notices: switches and cards take some tens of microseconds.
+	// deepSleep is an exit latency, in seconds, that a round trip inside a building notices:
+	// switches and cards take some tens of microseconds.
 	deepSleep = 50e-6
-	// quicker is the part of the idle round trip that one under load is, where load keeps processors from sleeping. Load adds delay to every other path.
+	// quicker is the part of the idle round trip that one under load is, where load keeps
+	// processors from sleeping. Load adds delay to every other path.
 	quicker = 0.70
 )
 
-// cpuPowerState: processors are kept slow, or sleep so deeply between packets that waking up is most of a round trip.
+// cpuPowerState: processors are kept slow, or sleep so deeply between packets that waking up is
+// most of a round trip.
 //
-// Two facts tell. A clock limit below the highest clock while the processor has nothing left: then time is clock. And a round trip that is shorter under
-// load than idle, on a path where the exit latency of an allowed sleep explains the difference: load keeps processors awake, and nothing else makes a
-// loaded path quicker than an empty one.
+// Two facts tell. A clock limit below the highest clock while the processor has nothing left: then
+// time is clock. And a round trip that is shorter under load than idle, on a path where the exit
+// latency of an allowed sleep explains the difference: load keeps processors awake, and nothing
+// else makes a loaded path quicker than an empty one.
 func cpuPowerState(c *evidence.Case) *evidence.Finding {
 	for _, s := range evidence.SpansOf(c) {
 		if x := slowed(s); x != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// cpu makes one processor's three seconds out of shares: user, system, softirq, steal; the rest is idle.
+// cpu makes one processor's three seconds out of shares: user, system, softirq, steal; the rest is
+// idle.
 func cpu(n int, user, system, softirq, steal float64) host.CPUTimes {
 	return host.CPUTimes{CPU: n, User: 3 * user, System: 3 * system, SoftIRQ: 3 * softirq, Steal: 3 * steal, Idle: 3 * (1 - user - system - softirq - steal)}
 }
@@ -163,7 +164,8 @@ func TestQueueNumber(t *testing.T) {
 	}
 }
 
-// sockets is a host of two nodes with a card on node 0, an interrupt on one processor and a worker on another.
+// sockets is a host of two nodes with a card on node 0, an interrupt on one processor and a worker
+// on another.
 func sockets(irqOn string, workerOn int, busy float64) *evidence.Span {
 	node := 0
 	s := loaded(span(map[string]uint64{"irq.45": 30_000}, cpu(0, 0, 0, 0.1, 0), cpu(1, 0, 0, busy, 0)), 4e9, 10e9)

@@ -11,19 +11,22 @@ import (
 )
 
 const (
-	// skewed is how many times the mean the fullest queue has to get before its share is no chance: with dozens of flows hashed over a few queues a factor
-	// of two is common.
+	// skewed is how many times the mean the fullest queue has to get before its share is no chance:
+	// with dozens of flows hashed over a few queues a factor of two is common.
 	skewed = 3
-	// manyPackets a second make a skew worth looking at: below, one processor serves them in a few per cent of its time.
+	// manyPackets a second make a skew worth looking at: below, one processor serves them in a few
+	// per cent of its time.
 	manyPackets = 20e3
-	// manyStreams are needed before a run of ours says anything about spreading: a flow has one queue, by design.
+	// manyStreams are needed before a run of ours says anything about spreading: a flow has one
+	// queue, by design.
 	manyStreams = 8
 )
 
 // rssImbalance: a card with several receive queues gives most packets to one of them.
 //
-// The hash spreads flows and not packets, so few flows cannot be spread; tunnels whose outer header is always the same, and fragments, look like one flow
-// (udp4 hashing by addresses only). It costs something when the processor of that queue is full and others are not.
+// The hash spreads flows and not packets, so few flows cannot be spread; tunnels whose outer header
+// is always the same, and fragments, look like one flow (udp4 hashing by addresses only). It costs
+// something when the processor of that queue is full and others are not.
 func rssImbalance(s *evidence.Span) *evidence.Finding {
 	if s.Host == nil || s.SinceBoot || s.Seconds < shortest {
 		return nil
@@ -89,7 +92,8 @@ func imbalanceOf(s *evidence.Span, card *host.Interface) *evidence.Finding {
 	return x
 }
 
-// receiveQueues are the packets of each receive queue in the span, by the names that drivers give their counters.
+// receiveQueues are the packets of each receive queue in the span, by the names that drivers give
+// their counters.
 func receiveQueues(s *evidence.Span, card *host.Interface) map[int]float64 {
 	queues := make(map[int]float64)
 	prefix := "ethtool." + card.Name + "."
@@ -105,7 +109,8 @@ func receiveQueues(s *evidence.Span, card *host.Interface) map[int]float64 {
 	return queues
 }
 
-// queueNumber reads rx_queue_3_packets (igb, ixgbe, virtio_net), rx-3.packets (i40e, ice) and rx3_packets (mlx5, bnx2x, ena).
+// queueNumber reads rx_queue_3_packets (igb, ixgbe, virtio_net), rx-3.packets (i40e, ice) and
+// rx3_packets (mlx5, bnx2x, ena).
 func queueNumber(name string) (q int, ok bool) {
 	rest, ok := strings.CutPrefix(name, "rx")
 	if !ok {

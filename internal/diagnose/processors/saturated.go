@@ -8,19 +8,23 @@ import (
 )
 
 const (
-	// softirqFull is the share of softirq and interrupts at which one processor does nothing but move packets: the rest is the program that reads them.
+	// softirqFull is the share of softirq and interrupts at which one processor does nothing but
+	// move packets: the rest is the program that reads them.
 	softirqFull = 0.85
-	// otherPrograms is the share of all processors in user mode that cannot be our own: moving bytes is kernel work, of which a sender or receiver spends a
-	// tenth in user mode at most.
+	// otherPrograms is the share of all processors in user mode that cannot be our own: moving
+	// bytes is kernel work, of which a sender or receiver spends a tenth in user mode at most.
 	otherPrograms = 0.35
-	// lineRate of what the link could carry as payload is full: then whatever the processors do is enough.
+	// lineRate of what the link could carry as payload is full: then whatever the processors do is
+	// enough.
 	lineRate = 0.90
 )
 
 // softirqCPUSaturated: one processor does packet work all the time while others have time to spare.
 //
-// It is the classic of one queue, or of all interrupts on CPU 0. Inside one machine (veth, loopback) one processor is always full of it at full speed, and
-// that is no fault, so it takes a real card to be a warning. The look-alikes are a host all of whose processors are full, and programs that work on that one.
+// It is the classic of one queue, or of all interrupts on CPU 0. Inside one machine (veth,
+// loopback) one processor is always full of it at full speed, and that is no fault, so it takes a
+// real card to be a warning. The look-alikes are a host all of whose processors are full, and
+// programs that work on that one.
 func softirqCPUSaturated(s *evidence.Span) *evidence.Finding {
 	all := judged(s)
 	c, ok := most(all, packetWork)
@@ -59,10 +63,11 @@ func softirqCPUSaturated(s *evidence.Span) *evidence.Finding {
 	return x
 }
 
-// cpuSaturated: the processors as a whole have nothing left, because other programs have them, or because the host is too slow for its link.
+// cpuSaturated: the processors as a whole have nothing left, because other programs have them, or
+// because the host is too slow for its link.
 //
-// A memory-to-memory path is always limited by processors; so without a real card only work that is not ours counts. With one, full processors below the
-// rate of the link are the limit.
+// A memory-to-memory path is always limited by processors; so without a real card only work that is
+// not ours counts. With one, full processors below the rate of the link are the limit.
 func cpuSaturated(s *evidence.Span) *evidence.Finding {
 	all := judged(s)
 	if len(all) == 0 {
@@ -101,7 +106,8 @@ func cpuSaturated(s *evidence.Span) *evidence.Finding {
 		x.Remedy.Text = "Make each packet cheaper: offloads on, a larger MTU end to end, fewer firewall rules; or more and faster processors."
 		x.Remedy.Proof = "The rate per busy processor stays the same with any number of streams, and rises with segment size (MTU, offloads)."
 	}
-	// Watched without a load of ours, full processors are a host at work; whether the network suffers is not shown.
+	// Watched without a load of ours, full processors are a host at work; whether the network
+	// suffers is not shown.
 	if s.Loaded() {
 		x.Severity = evidence.Warning
 	}

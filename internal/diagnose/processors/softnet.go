@@ -12,18 +12,21 @@ const (
 	// backlogKnob bounds the queue in front of each processor, in packets: 1000 by default.
 	backlogKnob    = "sysctl:net.core.netdev_max_backlog"
 	defaultBacklog = 1000
-	// seenDrops of the packets taken in are worth a word, one in ten thousand: the least loss that any congestion control feels on a long path.
-	// costlyDrops, one in a thousand, is felt on every path.
+	// seenDrops of the packets taken in are worth a word, one in ten thousand: the least loss that
+	// any congestion control feels on a long path. costlyDrops, one in a thousand, is felt on every
+	// path.
 	seenDrops, costlyDrops = 1e-4, 1e-3
 	// fewDrops is what an accident may drop.
 	fewDrops = 20
 )
 
-// softnetBacklogDrops: packets that one processor hands to another (RPS), to itself (loopback, veth, tunnels), or that an old driver hands up, wait in a
-// queue per processor, and what finds it full dies there without a trace at the card.
+// softnetBacklogDrops: packets that one processor hands to another (RPS), to itself (loopback,
+// veth, tunnels), or that an old driver hands up, wait in a queue per processor, and what finds it
+// full dies there without a trace at the card.
 //
-// It is the second column of /proc/net/softnet_stat. A flow limit (net.core.flow_limit_cpu_bitmap) drops earlier and counts by itself. A queue of the
-// default length that runs over means that its processor does not keep up, which is another rule's to say; a short one runs over by itself.
+// It is the second column of /proc/net/softnet_stat. A flow limit (net.core.flow_limit_cpu_bitmap)
+// drops earlier and counts by itself. A queue of the default length that runs over means that its
+// processor does not keep up, which is another rule's to say; a short one runs over by itself.
 func softnetBacklogDrops(s *evidence.Span) *evidence.Finding {
 	dropped, taken := s.Count("softnet.dropped"), received(s)
 	if dropped < fewDrops || taken <= 0 {

@@ -6,13 +6,15 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-// seenSteal of a processor's time is worth a word, costlySteal is what a flow feels: while one processor in seven is away its queues fill.
+// seenSteal of a processor's time is worth a word, costlySteal is what a flow feels: while one
+// processor in seven is away its queues fill.
 const seenSteal, costlySteal = 0.05, 0.15
 
 // cpuSteal: the hypervisor let others run while this host had work.
 //
-// /proc/stat counts it only where the hypervisor tells (KVM, Xen, some others), so none counted is no proof. It is time that was wanted: an idle processor
-// is not stolen from. The look-alike is a processor that is full by itself: that one has no steal.
+// /proc/stat counts it only where the hypervisor tells (KVM, Xen, some others), so none counted is
+// no proof. It is time that was wanted: an idle processor is not stolen from. The look-alike is a
+// processor that is full by itself: that one has no steal.
 func cpuSteal(s *evidence.Span) *evidence.Finding {
 	all := judged(s)
 	c, ok := most(all, stolen)

@@ -10,8 +10,9 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// Triage answers, for one host that was watched, what people ask vmstat, mpstat, sar and /proc/interrupts one after the other: is the host busy, which
-// processor, with what, for which card, and what would help.
+// Triage answers, for one host that was watched, what people ask vmstat, mpstat, sar and
+// /proc/interrupts one after the other: is the host busy, which processor, with what, for which
+// card, and what would help.
 type Triage struct {
 	Seconds    float64     `json:"seconds"`
 	CPUs       []CPU       `json:"cpus"`       // busiest first
@@ -22,7 +23,8 @@ type Triage struct {
 	WaysOut    []WayOut    `json:"ways_out"`   // those that help first
 }
 
-// CPU is one processor in the time watched. Class is where most of its time went: idle, programs, kernel, packets, stolen.
+// CPU is one processor in the time watched. Class is where most of its time went: idle, programs,
+// kernel, packets, stolen.
 type CPU struct {
 	CPU           int     `json:"cpu"`
 	Class         string  `json:"class"`
@@ -48,7 +50,8 @@ type Interrupt struct {
 	Driver    string  `json:"driver,omitempty"`
 	CPU       int     `json:"cpu"` // that served most of them
 	PerSec    float64 `json:"interrupts_per_second"`
-	// Frames is how many frames the interface moved, both ways, for each of its interrupts: near one, every frame interrupts.
+	// Frames is how many frames the interface moved, both ways, for each of its interrupts: near
+	// one, every frame interrupts.
 	Frames float64 `json:"frames_per_interrupt,omitempty"`
 }
 
@@ -63,9 +66,11 @@ type WayOut struct {
 }
 
 const (
-	// often is the rate of interrupts of one processor from which their handling, some microseconds each, is a good part of its time.
+	// often is the rate of interrupts of one processor from which their handling, some microseconds
+	// each, is a good part of its time.
 	often = 20e3
-	// fewFrames for each interrupt: below four the cost of the interrupt is spread over next to nothing.
+	// fewFrames for each interrupt: below four the cost of the interrupt is spread over next to
+	// nothing.
 	fewFrames = 4
 	// calm is the busiest a processor may be for nobody to care.
 	calm = 0.50
@@ -196,7 +201,8 @@ func (t *Triage) culprit() (Interrupt, bool) {
 	return Interrupt{}, false
 }
 
-// judge says whether any of it matters: a busy processor is what one pays for, as long as nothing waits for it.
+// judge says whether any of it matters: a busy processor is what one pays for, as long as nothing
+// waits for it.
 func (t *Triage) judge(s *evidence.Span) {
 	c := t.CPUs[0]
 	lost := s.Count("softnet.dropped") + s.Sum("nic.", ".rx_missed_errors") + s.Sum("nic.", ".rx_fifo_errors")
@@ -227,7 +233,8 @@ func (t *Triage) judge(s *evidence.Span) {
 	}
 }
 
-// waysOut says of each thing that people try whether it would help on this card, with the knob that its driver has.
+// waysOut says of each thing that people try whether it would help on this card, with the knob that
+// its driver has.
 func (t *Triage) waysOut(s *evidence.Span) {
 	c := t.CPUs[0]
 	switch c.Class {
@@ -259,7 +266,8 @@ func (t *Triage) waysOut(s *evidence.Span) {
 	})
 }
 
-// programs help where one processor is full of them and another has time; what gives way is in nobody's way.
+// programs help where one processor is full of them and another has time; what gives way is in
+// nobody's way.
 func (t *Triage) programs(c CPU) WayOut {
 	w := WayOut{Way: "programs"}
 	last := t.CPUs[len(t.CPUs)-1]
@@ -276,8 +284,9 @@ func (t *Triage) programs(c CPU) WayOut {
 	return w
 }
 
-// coalescing helps where interrupts are many and bring little each. How it is asked for is the driver's: by ethtool mostly, by a module parameter on
-// cards of the e1000 family that have no such call.
+// coalescing helps where interrupts are many and bring little each. How it is asked for is the
+// driver's: by ethtool mostly, by a module parameter on cards of the e1000 family that have no such
+// call.
 func coalescing(card *host.Interface, c CPU, i Interrupt) WayOut {
 	w := WayOut{Way: "coalescing", Helps: c.Interrupts >= often && i.Frames < fewFrames}
 	switch usecs, ok := card.Coalesce["rx-usecs"]; {
@@ -302,7 +311,8 @@ func coalescing(card *host.Interface, c CPU, i Interrupt) WayOut {
 	return w
 }
 
-// steering helps where other processors have time: by more queues if the card has them, by RPS otherwise.
+// steering helps where other processors have time: by more queues if the card has them, by RPS
+// otherwise.
 func (t *Triage) steering(card *host.Interface, c CPU) WayOut {
 	w := WayOut{Way: "steering"}
 	var rest float64
@@ -336,8 +346,8 @@ func (t *Triage) steering(card *host.Interface, c CPU) WayOut {
 	return w
 }
 
-// segmentSize helps where frames are full and the stack gets them one by one: merging them (GRO) comes before larger frames (MTU), as it needs one host and
-// not the whole path.
+// segmentSize helps where frames are full and the stack gets them one by one: merging them (GRO)
+// comes before larger frames (MTU), as it needs one host and not the whole path.
 func segmentSize(s *evidence.Span, card *host.Interface, c CPU) WayOut {
 	n := frames(s, card.Name)
 	moved := s.Count("nic."+card.Name+".rx_bytes") + s.Count("nic."+card.Name+".tx_bytes")
@@ -351,7 +361,8 @@ func segmentSize(s *evidence.Span, card *host.Interface, c CPU) WayOut {
 		return WayOut{Way: "offloads", Helps: true, Knob: knob.ID("ethtool:" + card.Name + "/feature.rx-gro"), Present: "off", Try: "on",
 			Why: fmt.Sprintf("Received frames of %s on average are handed up one by one, because GRO is off.", evidence.Bytes(size))}
 	}
-	// Acknowledgements are half of the frames of a bulk flow and small, so the mean of a full-size flow is about half of the MTU.
+	// Acknowledgements are half of the frames of a bulk flow and small, so the mean of a full-size
+	// flow is about half of the MTU.
 	if size < 0.4*float64(card.MTUBytes) || card.MTUBytes > 1500 {
 		w.Why = fmt.Sprintf("Frames are %s on average at an MTU of %d: a larger one changes nothing for them.", evidence.Bytes(size), card.MTUBytes)
 		return w

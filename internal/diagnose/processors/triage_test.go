@@ -9,7 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/host/watch"
 )
 
-// interrupted is a host of four processors whose CPU 0 spends its time as given, with one interrupt of eth0 on it.
+// interrupted is a host of four processors whose CPU 0 spends its time as given, with one interrupt
+// of eth0 on it.
 func interrupted(user, softirq, perSec, frames, size float64, change func(*host.Interface)) *evidence.Span {
 	s := span(map[string]uint64{
 		"nic.eth0.rx_packets": uint64(3 * perSec * frames), "nic.eth0.rx_bytes": uint64(3 * perSec * frames * size),

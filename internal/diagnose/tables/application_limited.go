@@ -8,27 +8,36 @@ import (
 )
 
 const (
-	// heldBuffer is how full the receive buffer of a slow reader stands at least. The window closes when about all of it is taken; a fast reader at tens of gigabits is
-	// seen with some 40 % in it.
+	// heldBuffer is how full the receive buffer of a slow reader stands at least. The window closes
+	// when about all of it is taken; a fast reader at tens of gigabits is seen with some 40 % in
+	// it.
 	heldBuffer = 0.5
-	// closedBuffer has no room for a segment of what the far end sends: packets take more memory than their payload, so that the window closes before all is taken.
+	// closedBuffer has no room for a segment of what the far end sends: packets take more memory
+	// than their payload, so that the window closes before all is taken.
 	closedBuffer = 0.85
-	// waitsSeconds is how long bytes wait for their reader (waiting bytes over the rate at which they are read) before it is called slow. A reader that keeps up has them
-	// for less than 20 ms even on a processor that it shares; one that is slow by itself has a full buffer for its whole life.
+	// waitsSeconds is how long bytes wait for their reader (waiting bytes over the rate at which
+	// they are read) before it is called slow. A reader that keeps up has them for less than 20 ms
+	// even on a processor that it shares; one that is slow by itself has a full buffer for its
+	// whole life.
 	waitsSeconds = 0.05
-	// waitsAnyway is longer than a busy processor keeps a program from running, so that it is the program.
+	// waitsAnyway is longer than a busy processor keeps a program from running, so that it is the
+	// program.
 	waitsAnyway = 0.25
-	// bulk is the least that a sender moves before it is asked why not more: below it every conversation is limited by who talks.
+	// bulk is the least that a sender moves before it is asked why not more: below it every
+	// conversation is limited by who talks.
 	bulk = 10e6 // bits per second
-	// restingBusy is the share of the time with data in flight below which a sender rests; its program is what it waits for.
+	// restingBusy is the share of the time with data in flight below which a sender rests; its
+	// program is what it waits for.
 	restingBusy = 0.5
 )
 
-// applicationLimited: the network waits for a program. Of a watched connection the receiver's side is certain: bytes that have arrived lie in a full buffer and
-// wait to be read. A sender that has nothing to send is what every idle connection is, so it is told as information that asks for nothing, and only of a
-// connection that moves most of what the host sends.
+// applicationLimited: the network waits for a program. Of a watched connection the receiver's side
+// is certain: bytes that have arrived lie in a full buffer and wait to be read. A sender that has
+// nothing to send is what every idle connection is, so it is told as information that asks for
+// nothing, and only of a connection that moves most of what the host sends.
 //
-// Our own runs are not looked at: the engine that sends and reads is faster than any path, and where it is not, a processor is full.
+// Our own runs are not looked at: the engine that sends and reads is faster than any path, and
+// where it is not, a processor is full.
 func applicationLimited(s *evidence.Span) *evidence.Finding {
 	if s.Sockets == nil || s.Run != nil || s.Sockets.Seconds <= 0 {
 		return nil
@@ -46,11 +55,14 @@ func applicationLimited(s *evidence.Span) *evidence.Finding {
 	return nil
 }
 
-// slowReader looks at the end that receives. By Little's law the bytes that wait over the rate at which they are read is how long each of them waits.
+// slowReader looks at the end that receives. By Little's law the bytes that wait over the rate at
+// which they are read is how long each of them waits.
 //
-// The look-alike is a buffer that is too small: its reader empties it at once, so that the bytes in it wait for less than a millisecond. Another is a reader that
-// gets no processor, which a busy host explains. A third is a burst that was caught half way: its buffer has room left, and no window was closed; and what a
-// connection read that is younger than the watch says nothing of its rate.
+// The look-alike is a buffer that is too small: its reader empties it at once, so that the bytes in
+// it wait for less than a millisecond. Another is a reader that gets no processor, which a busy
+// host explains. A third is a burst that was caught half way: its buffer has room left, and no
+// window was closed; and what a connection read that is younger than the watch says nothing of its
+// rate.
 func slowReader(s *evidence.Span, c *watch.Connection) *evidence.Finding {
 	fill := part(float64(c.Memory.ReceiveBytes), float64(c.Memory.ReceiveLimitBytes))
 	if c.New || c.UnreadBytes <= 0 || fill < heldBuffer {
@@ -98,13 +110,16 @@ func slowReader(s *evidence.Span, c *watch.Connection) *evidence.Finding {
 	return x
 }
 
-// slowWriter looks at the end that sends: most of the time nothing is in flight, nothing waits to be sent, and the kernel says that the program had no more
-// (app_limited). Both are asked for: a program that writes megabytes at a time rests as well, but while it writes the path is what it waits for, and the kernel
-// then keeps the rate of that time and not of the other (tcp_rate_gen in net/ipv4/tcp_rate.c).
+// slowWriter looks at the end that sends: most of the time nothing is in flight, nothing waits to
+// be sent, and the kernel says that the program had no more (app_limited). Both are asked for: a
+// program that writes megabytes at a time rests as well, but while it writes the path is what it
+// waits for, and the kernel then keeps the rate of that time and not of the other (tcp_rate_gen in
+// net/ipv4/tcp_rate.c).
 func slowWriter(s *evidence.Span, c *watch.Connection) *evidence.Finding {
 	t := &c.TCP
 	rate := float64(t.BytesAcked) * 8 / s.Sockets.Seconds
-	// With a limit on unsent data the kernel's word on the program is void, and account leaves it out.
+	// With a limit on unsent data the kernel's word on the program is void, and account leaves it
+	// out.
 	if c.New || !t.Sender || !t.AppLimited || t.UnsentLimitBytes > 0 || c.UnsentBytes > 0 || rate < bulk {
 		return nil
 	}

@@ -8,16 +8,19 @@ import (
 
 const (
 	conntrackMax = "sysctl:net.netfilter.nf_conntrack_max"
-	// entryBytes is what one tracked connection takes of the kernel's memory: struct nf_conn and its extensions (accounting, NAT, time stamps), 320 bytes on 64 bits and
-	// up to half as much again.
+	// entryBytes is what one tracked connection takes of the kernel's memory: struct nf_conn and
+	// its extensions (accounting, NAT, time stamps), 320 bytes on 64 bits and up to half as much
+	// again.
 	entryBytes = 400
 )
 
-// conntrackFull: the table of tracked connections has no room, so that the first packet of a new connection dies.
+// conntrackFull: the table of tracked connections has no room, so that the first packet of a new
+// connection dies.
 //
-// The counter "drop" alone does not tell: two packets of one new connection that race on two processors clash, and what cannot be resolved is counted there as well
-// (nf_ct_resolve_clash), at any fill. So the table must be seen full, or entries must have been evicted early, which the kernel does in a full
-// table only (early_drop in net/netfilter/nf_conntrack_core.c).
+// The counter "drop" alone does not tell: two packets of one new connection that race on two
+// processors clash, and what cannot be resolved is counted there as well (nf_ct_resolve_clash), at
+// any fill. So the table must be seen full, or entries must have been evicted early, which the
+// kernel does in a full table only (early_drop in net/netfilter/nf_conntrack_core.c).
 func conntrackFull(s *evidence.Span) *evidence.Finding {
 	entries, limit := max(s.Count("conntrack.count"), s.Count("conntrack.entries")), s.Count("conntrack.max")
 	if limit == 0 {
@@ -42,11 +45,13 @@ func conntrackFull(s *evidence.Span) *evidence.Finding {
 	table := fmt.Sprintf("the table of tracked connections holds %s of %s", evidence.Count(entries), evidence.Count(limit))
 	switch {
 	case refused && lasting(s, dropped, 1):
-		// Each drop is a new connection that does not come about, until its program tries again a second later.
+		// Each drop is a new connection that does not come about, until its program tries again a
+		// second later.
 		x.Severity = evidence.Critical
 		x.Title = fmt.Sprintf("New connections die: %s, and %s packets were dropped %s%s.", table, evidence.Count(dropped), s.When(), perSecond(s, dropped))
 	case refused && fill >= full:
-		// It is full now, and it has refused: also of a counter since boot this is more than history.
+		// It is full now, and it has refused: also of a counter since boot this is more than
+		// history.
 		x.Severity = evidence.Warning
 		x.Title = fmt.Sprintf("New connections die: %s, and %s packets were dropped %s.", table, evidence.Count(dropped), s.When())
 	case refused || evicted > 0:

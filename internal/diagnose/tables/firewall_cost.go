@@ -9,27 +9,34 @@ import (
 )
 
 const (
-	// stackInRules is how many comparisons take as long as all the rest of a packet's way from the card to its socket: measured with Linux 6.18 on an AMD EPYC, 17
-	// ns for a rule that compares an address and 5 µs for the way. Both scale with the processor, so that the ratio holds where the figures do not.
+	// stackInRules is how many comparisons take as long as all the rest of a packet's way from the
+	// card to its socket: measured with Linux 6.18 on an AMD EPYC, 17 ns for a rule that compares
+	// an address and 5 µs for the way. Both scale with the processor, so that the ratio holds where
+	// the figures do not.
 	stackInRules = 300
 	// manyRules take three quarters of the time that a packet costs.
 	manyRules = 1000
-	// fastestRule and slowestRule bound what one comparison can take, seconds: a few instructions on the fastest processor, and an emulated one. Packets that cost
-	// less were not compared with all these rules (another rule let them through before), and those that cost more have another reason.
+	// fastestRule and slowestRule bound what one comparison can take, seconds: a few instructions
+	// on the fastest processor, and an emulated one. Packets that cost less were not compared with
+	// all these rules (another rule let them through before), and those that cost more have another
+	// reason.
 	fastestRule, slowestRule = 3e-9, 600e-9
-	// rulesShare of a processor's time spent on comparing is a cost: what it does not have for packets.
+	// rulesShare of a processor's time spent on comparing is a cost: what it does not have for
+	// packets.
 	rulesShare = 0.25
 )
 
-// firewallCost: each packet is compared with so many rules, one after the other, that this is most of what it costs, and the processor that does it is busy
-// with it.
+// firewallCost: each packet is compared with so many rules, one after the other, that this is most
+// of what it costs, and the processor that does it is busy with it.
 //
-// A long chain by itself is a notice: packets may leave it at an earlier rule, and few packets cost little however many rules there are. So the time that the
-// host spent for each packet must be what that many comparisons take, and enough of a processor must go into it. The number of packets is that after merging
-// (GRO), as the chains see them.
+// A long chain by itself is a notice: packets may leave it at an earlier rule, and few packets cost
+// little however many rules there are. So the time that the host spent for each packet must be what
+// that many comparisons take, and enough of a processor must go into it. The number of packets is
+// that after merging (GRO), as the chains see them.
 //
-// What cannot be told is whether most packets fit a rule that accepts them on the way: then fewer comparisons take the time, each of which seems quicker than it
-// is. The confidence has room for that.
+// What cannot be told is whether most packets fit a rule that accepts them on the way: then fewer
+// comparisons take the time, each of which seems quicker than it is. The confidence has room for
+// that.
 func firewallCost(s *evidence.Span) *evidence.Finding {
 	w := firewallWay(s)
 	if w.rules < manyRules/2 {
@@ -92,8 +99,8 @@ type way struct {
 	out     bool
 }
 
-// firewallWay weighs packets that come in against those that go out, by how many comparisons they cost. What comes in is looked at by softirq; what goes out mostly
-// by the program that sends it.
+// firewallWay weighs packets that come in against those that go out, by how many comparisons they
+// cost. What comes in is looked at by softirq; what goes out mostly by the program that sends it.
 func firewallWay(s *evidence.Span) way {
 	if s.Host == nil {
 		return way{}
@@ -119,8 +126,9 @@ func firewallWay(s *evidence.Span) way {
 	return in
 }
 
-// compared adds up the chains at these hooks that every packet goes through. Chains of nat see the first packet of a connection alone. A packet is of one
-// version of IP, so that of the chains for one of them the longer count.
+// compared adds up the chains at these hooks that every packet goes through. Chains of nat see the
+// first packet of a connection alone. A packet is of one version of IP, so that of the chains for
+// one of them the longer count.
 func compared(chains []host.FirewallChain, hooks []string) (rules float64, longest string) {
 	var both, ip, ip6, most int
 	for _, c := range chains {

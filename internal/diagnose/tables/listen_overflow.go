@@ -10,18 +10,21 @@ import (
 const (
 	coreSomaxconn = "sysctl:net.core.somaxconn"
 	synBacklog    = "sysctl:net.ipv4.tcp_max_syn_backlog"
-	// refusedRatio of the attempts must fail before it is called a cost: each waits a second for its next try, so that one in a hundred is the 99th percentile of every
-	// client.
+	// refusedRatio of the attempts must fail before it is called a cost: each waits a second for
+	// its next try, so that one in a hundred is the 99th percentile of every client.
 	refusedRatio = 0.01
-	// historicRatio is what since boot is worth a word. A restart of the program loses some connections each time and is no fault.
+	// historicRatio is what since boot is worth a word. A restart of the program loses some
+	// connections each time and is no fault.
 	historicRatio = 0.001
 )
 
-// listenOverflow: a program accepts its connections more slowly than they come, or its backlog is too short for a burst; the kernel drops the handshake, and the client
-// tries again after one, three and seven seconds.
+// listenOverflow: a program accepts its connections more slowly than they come, or its backlog is
+// too short for a burst; the kernel drops the handshake, and the client tries again after one,
+// three and seven seconds.
 //
-// ListenDrops has ListenOverflows in it and what was dropped for other reasons; TCPReqQFullDoCookies counts half-open connections beyond the limit which got a cookie and
-// are not lost: that is a flood of SYNs, or clients far away, and no cost yet.
+// ListenDrops has ListenOverflows in it and what was dropped for other reasons;
+// TCPReqQFullDoCookies counts half-open connections beyond the limit which got a cookie and are not
+// lost: that is a flood of SYNs, or clients far away, and no cost yet.
 func listenOverflow(s *evidence.Span) *evidence.Finding {
 	overflows, halfOpen := s.Count("TcpExt.ListenOverflows"), s.Count("TcpExt.TCPReqQFullDrop")
 	lost := overflows + halfOpen
@@ -77,9 +80,11 @@ func socketWord(l *watch.Listener) string {
 	return "the socket " + l.Local.String()
 }
 
-// fullListener is the listener that refused connections, or else one that is full now: nil where there is none, or the kernel does not tell sockets. The kernel
-// refuses when more than the backlog wait (sk_acceptq_is_full), so that a queue may hold one more than its limit. A listener's own drops are of all reasons,
-// segments that make no sense among them, so that they count only where some were dropped for want of room.
+// fullListener is the listener that refused connections, or else one that is full now: nil where
+// there is none, or the kernel does not tell sockets. The kernel refuses when more than the backlog
+// wait (sk_acceptq_is_full), so that a queue may hold one more than its limit. A listener's own
+// drops are of all reasons, segments that make no sense among them, so that they count only where
+// some were dropped for want of room.
 func fullListener(s *evidence.Span, refused bool) *watch.Listener {
 	if s.Sockets == nil {
 		return nil
@@ -95,7 +100,8 @@ func fullListener(s *evidence.Span, refused bool) *watch.Listener {
 	return found
 }
 
-// listenRemedy tells a backlog that the host cuts short from one that the program asked for, which no setting makes longer.
+// listenRemedy tells a backlog that the host cuts short from one that the program asked for, which
+// no setting makes longer.
 func listenRemedy(s *evidence.Span, x *evidence.Finding, l *watch.Listener, overflows, halfOpen float64) {
 	most, known := s.Number(coreSomaxconn, 0)
 	switch {

@@ -7,10 +7,12 @@ import (
 	"github.com/linerate/linerate/internal/diagnose/evidence"
 )
 
-// neighbourTableFull: there are more hosts on the wire than the kernel may remember, so that packets to one more of them cannot be sent (ENOBUFS).
+// neighbourTableFull: there are more hosts on the wire than the kernel may remember, so that
+// packets to one more of them cannot be sent (ENOBUFS).
 //
-// Each table_fulls is one neighbour that was refused (neigh_alloc in net/core/neighbour.c, since Linux 4.3). Entries above gc_thresh3 alone prove nothing: permanent ones
-// and those of routing daemons (EVPN) count among them and need no room, so that such a host is told as a notice.
+// Each table_fulls is one neighbour that was refused (neigh_alloc in net/core/neighbour.c, since
+// Linux 4.3). Entries above gc_thresh3 alone prove nothing: permanent ones and those of routing
+// daemons (EVPN) count among them and need no room, so that such a host is told as a notice.
 func neighbourTableFull(s *evidence.Span) *evidence.Finding {
 	var worst *evidence.Finding
 	for _, family := range [...]string{"ipv4", "ipv6"} {

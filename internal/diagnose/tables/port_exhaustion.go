@@ -15,17 +15,21 @@ const (
 	portRange = "sysctl:net.ipv4.ip_local_port_range"
 	twReuse   = "sysctl:net.ipv4.tcp_tw_reuse"
 
-	// portsShort is how many of the ports may be taken towards one destination before it is worth a word: from half on each connect has to try several.
+	// portsShort is how many of the ports may be taken towards one destination before it is worth a
+	// word: from half on each connect has to try several.
 	portsShort = 0.75
 	// noPort is what connect(2) says then (EADDRNOTAVAIL).
 	noPort = "cannot assign requested address"
 )
 
-// portExhaustion: outgoing connections to one destination have taken all local ports, so that the next one cannot be made, and no packet shows it.
+// portExhaustion: outgoing connections to one destination have taken all local ports, so that the
+// next one cannot be made, and no packet shows it.
 //
-// One look-alike is a server that closes first: it may have any number of connections in TIME_WAIT, all at its own port, and lacks nothing. So ports are counted
-// by destination. Another is a client whose ports in TIME_WAIT may be used again after a second (net.ipv4.tcp_tw_reuse, by default on loopback alone): those are
-// not taken. Where sockets are not told, their number alone makes a notice.
+// One look-alike is a server that closes first: it may have any number of connections in TIME_WAIT,
+// all at its own port, and lacks nothing. So ports are counted by destination. Another is a client
+// whose ports in TIME_WAIT may be used again after a second (net.ipv4.tcp_tw_reuse, by default on
+// loopback alone): those are not taken. Where sockets are not told, their number alone makes a
+// notice.
 func portExhaustion(s *evidence.Span) *evidence.Finding {
 	first, last, ok := localPorts(s)
 	if !ok {
@@ -79,16 +83,19 @@ func portExhaustion(s *evidence.Span) *evidence.Finding {
 	return x
 }
 
-// reused tells that the kernel gives ports in TIME_WAIT away again after a second: 1 to every destination (where both ends use time stamps, as nearly all do),
-// 2 on loopback alone, which is the default since Linux 4.19 (tcp_twsk_unique in net/ipv4/tcp_ipv4.c).
+// reused tells that the kernel gives ports in TIME_WAIT away again after a second: 1 to every
+// destination (where both ends use time stamps, as nearly all do), 2 on loopback alone, which is
+// the default since Linux 4.19 (tcp_twsk_unique in net/ipv4/tcp_ipv4.c).
 func reused(s *evidence.Span, d *watch.Destination) bool {
 	mode, _ := s.Number(twReuse, 0)
 	return mode == 1 || mode == 2 && d.Remote.Addr().IsLoopback()
 }
 
-// portsRefused is the same, told by a test of ours that makes a connection for each transaction and could not go on.
+// portsRefused is the same, told by a test of ours that makes a connection for each transaction and
+// could not go on.
 //
-// EADDRNOTAVAIL is also what connect(2) says to a host that has no address of the peer's family. Then nothing gets through, so something must have.
+// EADDRNOTAVAIL is also what connect(2) says to a host that has no address of the peer's family.
+// Then nothing gets through, so something must have.
 func portsRefused(c *evidence.Case) *evidence.Finding {
 	refused := []string{c.Refused[evidence.ProbeConnect]}
 	got := false
@@ -145,7 +152,8 @@ func worstDestination(s *evidence.Span) *watch.Destination {
 	return worst
 }
 
-// portsRemedy: the program comes first, because a kept connection needs no port; then reuse, which is safe with time stamps (RFC 6191); then a wider range.
+// portsRemedy: the program comes first, because a kept connection needs no port; then reuse, which
+// is safe with time stamps (RFC 6191); then a wider range.
 func portsRemedy(s *evidence.Span, x *evidence.Finding) {
 	x.Remedy.Text = "Let the program keep its connections (keep-alive, a pool) instead of making one for each question. net.ipv4.tcp_tw_reuse=1 lets a connection take " +
 		"a port that has been in TIME_WAIT for a second, " +

@@ -9,16 +9,19 @@ import (
 )
 
 const (
-	// nearlyFull is how full a table may be before it is worth a word: what is left is used up by the next burst, not by the next year.
+	// nearlyFull is how full a table may be before it is worth a word: what is left is used up by
+	// the next burst, not by the next year.
 	nearlyFull = 0.90
-	// full is a table that has no room for practical purposes. Entries come and go while it is read, so that one which refuses is seen a little below its limit.
+	// full is a table that has no room for practical purposes. Entries come and go while it is
+	// read, so that one which refuses is seen a little below its limit.
 	full = 0.95
 )
 
-// lasting tells that something goes on in the span: at least three times, and at least so often a second. One or two are an accident that a watch of three seconds
-// happened to see.
+// lasting tells that something goes on in the span: at least three times, and at least so often a
+// second. One or two are an accident that a watch of three seconds happened to see.
 //
-// What was counted since boot is never lasting: all of it may have happened in one bad minute of last year.
+// What was counted since boot is never lasting: all of it may have happened in one bad minute of
+// last year.
 func lasting(s *evidence.Span, n, perSecond float64) bool {
 	return !s.SinceBoot && n >= 3 && s.PerSecond(n) >= perSecond
 }
@@ -47,7 +50,8 @@ func multiples(now float64, times ...float64) []knob.Value {
 	return levels
 }
 
-// perSecond is a number of the span as a rate in a sentence: " (12 a second)", or nothing where it would say nothing.
+// perSecond is a number of the span as a rate in a sentence: " (12 a second)", or nothing where it
+// would say nothing.
 func perSecond(s *evidence.Span, n float64) string {
 	if s.SinceBoot || s.Seconds <= 0 {
 		return ""

@@ -102,7 +102,8 @@ func writer(acked uint64, busySeconds float64, appLimited bool, unsent int64) fu
 	return sockets(func(s *watch.Sockets) { s.Connections = append(s.Connections, c) })
 }
 
-// firewalled gives the host a chain of so many rules at the input, and processor 0 so much of its time in softirq.
+// firewalled gives the host a chain of so many rules at the input, and processor 0 so much of its
+// time in softirq.
 func firewalled(rules int, softirq float64) func(*evidence.Span) {
 	return func(s *evidence.Span) {
 		s.Host.Firewall = append(s.Host.Firewall, host.FirewallChain{Family: "inet", Table: "filter", Name: "input", Type: "filter", Hook: "input", Rules: rules,
@@ -116,7 +117,8 @@ func chain(f func(*host.FirewallChain)) func(*evidence.Span) {
 	return func(s *evidence.Span) { f(&s.Host.Firewall[len(s.Host.Firewall)-1]) }
 }
 
-// TestRules holds each rule to what it says of its fault at every level, and to silence on what looks like it.
+// TestRules holds each rule to what it says of its fault at every level, and to silence on what
+// looks like it.
 func TestRules(t *testing.T) {
 	const none = evidence.Severity("")
 	tests := []struct {
@@ -338,7 +340,8 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// TestPortsRefused: the kernel's word at connect is the best evidence, if it is not about the family of the address.
+// TestPortsRefused: the kernel's word at connect is the best evidence, if it is not about the
+// family of the address.
 func TestPortsRefused(t *testing.T) {
 	near := watched(counters{}).Host
 	const said = "connect 192.0.2.7:7070: cannot assign requested address"

@@ -10,17 +10,18 @@ import (
 
 const (
 	tcpMem = "sysctl:net.ipv4.tcp_mem"
-	// underPressure is the share of the time in which the kernel was short of memory for TCP from which it costs something: buffers stop to grow at once, and are cut
-	// soon after.
+	// underPressure is the share of the time in which the kernel was short of memory for TCP from
+	// which it costs something: buffers stop to grow at once, and are cut soon after.
 	underPressure = 0.05
 )
 
-// tcpMemoryPressure: all TCP sockets together hold more than net.ipv4.tcp_mem allows, so that buffers do not grow, queues are pruned, and beyond the last limit
-// connections are closed.
+// tcpMemoryPressure: all TCP sockets together hold more than net.ipv4.tcp_mem allows, so that
+// buffers do not grow, queues are pruned, and beyond the last limit connections are closed.
 //
-// PruneCalled and RcvPruned are its symptoms and no proof: the kernel prunes a single socket as well whose own buffer is full, which happens on any host with a
-// slow reader. So the rule asks for the state itself: pages above the threshold, time spent in it (TCPMemoryPressuresChrono, since Linux 4.15), or memory
-// aborts.
+// PruneCalled and RcvPruned are its symptoms and no proof: the kernel prunes a single socket as
+// well whose own buffer is full, which happens on any host with a slow reader. So the rule asks for
+// the state itself: pages above the threshold, time spent in it (TCPMemoryPressuresChrono, since
+// Linux 4.15), or memory aborts.
 func tcpMemoryPressure(s *evidence.Span) *evidence.Finding {
 	pages, pressure, limit := s.Count("tcpmem.pages"), s.Count("tcpmem.pressure_pages"), s.Count("tcpmem.max_pages")
 	if pressure == 0 {
@@ -28,11 +29,13 @@ func tcpMemoryPressure(s *evidence.Span) *evidence.Finding {
 		limit, _ = s.Number(tcpMem, 2)
 	}
 	entered, aborted := s.Count("TcpExt.TCPMemoryPressures"), s.Count("TcpExt.TCPAbortOnMemory")
-	// The chronograph counts in jiffies, printed as milliseconds, when a pressure ends: of one that lasts the whole span nothing has been counted yet.
+	// The chronograph counts in jiffies, printed as milliseconds, when a pressure ends: of one that
+	// lasts the whole span nothing has been counted yet.
 	spent := part(s.Count("TcpExt.TCPMemoryPressuresChrono")/1e3, s.Seconds)
 	now := pressure > 0 && pages >= pressure
-	// Half way from pressure to the limit is no brush with the threshold: there every socket whose buffer is half full offers four segments and no more
-	// (tcp_adjust_rcv_ssthresh), also those of containers, whose counters are not in these.
+	// Half way from pressure to the limit is no brush with the threshold: there every socket whose
+	// buffer is half full offers four segments and no more (tcp_adjust_rcv_ssthresh), also those of
+	// containers, whose counters are not in these.
 	deep := now && 2*pages >= pressure+limit
 	if entered == 0 && !now && spent == 0 {
 		return nil // aborts alone come from orphans (tcp_max_orphans) as well

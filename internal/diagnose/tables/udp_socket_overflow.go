@@ -12,18 +12,23 @@ import (
 const (
 	coreRmemDefault = "sysctl:net.core.rmem_default"
 
-	// overflowRatio of all datagrams must die before it is called a cost: one in a thousand is what speech and video conceal and what a resolver repeats.
+	// overflowRatio of all datagrams must die before it is called a cost: one in a thousand is what
+	// speech and video conceal and what a resolver repeats.
 	overflowRatio = 0.001
-	// overflowRate keeps out sockets that nobody reads: a stuck daemon that listens to a multicast group overflows for ever, once or twice a second, and harms nobody.
+	// overflowRate keeps out sockets that nobody reads: a stuck daemon that listens to a multicast
+	// group overflows for ever, once or twice a second, and harms nobody.
 	overflowRate = 10
-	// tooSlowRatio of the datagrams lost is more than bursts explain: the reader is slower than what comes, and a buffer of any size is full after a while.
+	// tooSlowRatio of the datagrams lost is more than bursts explain: the reader is slower than
+	// what comes, and a buffer of any size is full after a while.
 	tooSlowRatio = 0.10
 )
 
-// udpSocketOverflow: datagrams came through card, queues and rules, and died in front of their reader.
+// udpSocketOverflow: datagrams came through card, queues and rules, and died in front of their
+// reader.
 //
-// The look-alikes die elsewhere: at the card, in the backlog, for want of a socket (NoPorts), of a checksum, or of memory for all UDP sockets together (MemErrors,
-// since Linux 5.11). A datagram test of ours overruns its own socket on purpose, so that it is noticed and no more.
+// The look-alikes die elsewhere: at the card, in the backlog, for want of a socket (NoPorts), of a
+// checksum, or of memory for all UDP sockets together (MemErrors, since Linux 5.11). A datagram
+// test of ours overruns its own socket on purpose, so that it is noticed and no more.
 func udpSocketOverflow(s *evidence.Span) *evidence.Finding {
 	lost := s.Count("Udp.RcvbufErrors") + s.Count("Udp6.RcvbufErrors")
 	// InDatagrams has those that were read or wait; what died is not among them.
@@ -65,7 +70,8 @@ func udpSocketOverflow(s *evidence.Span) *evidence.Finding {
 	return x
 }
 
-// worstDatagram is the socket that dropped most, nil where the kernel does not tell sockets or none of those looked at dropped.
+// worstDatagram is the socket that dropped most, nil where the kernel does not tell sockets or none
+// of those looked at dropped.
 func worstDatagram(s *evidence.Span) *watch.Datagram {
 	if s.Sockets == nil || len(s.Sockets.Datagrams) == 0 {
 		return nil
@@ -82,8 +88,9 @@ func worstDatagram(s *evidence.Span) *watch.Datagram {
 	return worst
 }
 
-// udpRemedy tells a burst, which a buffer rides out, from a reader that is too slow, which no buffer helps; and which setting bounds the buffer: the kernel's
-// default, or what a program may ask for.
+// udpRemedy tells a burst, which a buffer rides out, from a reader that is too slow, which no
+// buffer helps; and which setting bounds the buffer: the kernel's default, or what a program may
+// ask for.
 func udpRemedy(s *evidence.Span, x *evidence.Finding, d *watch.Datagram, ratio float64) {
 	if ratio >= tooSlowRatio {
 		x.Remedy.Text = fmt.Sprintf("The reader is slower than what comes: with %s lost a larger buffer only fills later. Let it read several datagrams at a time "+
@@ -95,7 +102,8 @@ func udpRemedy(s *evidence.Span, x *evidence.Finding, d *watch.Datagram, ratio f
 	x.Remedy.Proof = "Datagrams at the same rate with a buffer four times as large: the loss disappears if it came in bursts, and stays if the reader is too slow."
 	preset, ok := s.Number(coreRmemDefault, 0)
 	most, okMost := s.Number(evidence.CoreRmemMax, 0)
-	// The kernel keeps twice what a program asked for, and the default as it is (sock_setsockopt in net/core/sock.c, SO_RCVBUF).
+	// The kernel keeps twice what a program asked for, and the default as it is (sock_setsockopt in
+	// net/core/sock.c, SO_RCVBUF).
 	if ok && (d == nil || float64(d.Memory.ReceiveLimitBytes) == preset) {
 		x.Remedy.Add(evidence.Candidate{Knob: coreRmemDefault, Side: s.Side, Levels: multiples(preset, 4, 16),
 			Why: "the buffer of a socket whose program asked for none; new sockets only"})

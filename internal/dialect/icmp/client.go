@@ -20,11 +20,13 @@ type ClientOptions struct {
 	HostName string                         // of this host; empty: not told
 }
 
-// searchBound is the longest that a search for the path MTU may take: four rounds of three tries, where everything large vanishes.
+// searchBound is the longest that a search for the path MTU may take: four rounds of three tries,
+// where everything large vanishes.
 const searchBound = 4 * time.Second
 
-// Run runs the test ping or mtu against a host, a name or an address. Any other test is [traffic.ErrBadSpec], as nobody would answer it. The error is
-// [traffic.ErrNoAnswer] where the host is silent, and wraps sys.ErrNotSupported where echo requests cannot be sent.
+// Run runs the test ping or mtu against a host, a name or an address. Any other test is
+// [traffic.ErrBadSpec], as nobody would answer it. The error is [traffic.ErrNoAnswer] where the
+// host is silent, and wraps sys.ErrNotSupported where echo requests cannot be sent.
 func Run(ctx context.Context, name string, spec traffic.Spec, o ClientOptions) (*traffic.Result, error) {
 	spec, err := spec.Normalize()
 	if err != nil {
@@ -135,7 +137,8 @@ func resolve(ctx context.Context, name string) (netip.Addr, error) {
 	return all[0].Unmap(), nil // an answer without addresses is an error
 }
 
-// sourceTo is the address that this host would send from; empty: it has no route. Connecting a UDP socket asks the routes and sends nothing.
+// sourceTo is the address that this host would send from; empty: it has no route. Connecting a UDP
+// socket asks the routes and sends nothing.
 func sourceTo(to netip.Addr) string {
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, 9)))
 	if err != nil {

@@ -24,7 +24,8 @@ func dial(t *testing.T, s *Server) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-// TestStrangersAreNamed: whoever waits for an answer that will never come is turned away, and the log says what it spoke.
+// TestStrangersAreNamed: whoever waits for an answer that will never come is turned away, and the
+// log says what it spoke.
 func TestStrangersAreNamed(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, func(s *Server) { s.timing.settings = 300 * time.Millisecond })
 	for _, c := range []struct{ name, sends, want string }{
@@ -92,7 +93,8 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// TestNothingIsReflected: an answer is never longer than the datagram that asked for it, and nobody is sent data.
+// TestNothingIsReflected: an answer is never longer than the datagram that asked for it, and nobody
+// is sent data.
 func TestNothingIsReflected(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, nil)
 	c, err := net.Dial("udp", s.Addr().String())
@@ -138,7 +140,8 @@ func TestNothingIsReflected(t *testing.T) {
 	}
 }
 
-// TestForgedAddressesTakeNoPlaceFromTests fills the table with addresses that send one datagram each while a test runs.
+// TestForgedAddressesTakeNoPlaceFromTests fills the table with addresses that send one datagram
+// each while a test runs.
 func TestForgedAddressesTakeNoPlaceFromTests(t *testing.T) {
 	table := newFlowTable(func(string, ...any) {})
 	p := make([]byte, 100)
@@ -154,7 +157,8 @@ func TestForgedAddressesTakeNoPlaceFromTests(t *testing.T) {
 	}
 }
 
-// TestEarlyDeath ends a client in the middle, in both directions, and the server in the middle of a test.
+// TestEarlyDeath ends a client in the middle, in both directions, and the server in the middle of a
+// test.
 func TestEarlyDeath(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, nil)
 	conn := dial(t, s)
@@ -174,7 +178,8 @@ func TestEarlyDeath(t *testing.T) {
 	_, _ = fmt.Fprint(conn, "more")
 }
 
-// TestForgedFlowsDoNotFloodTheLog asks for datagrams, and begins and ends tests, from a thousand addresses each, as forged datagrams can.
+// TestForgedFlowsDoNotFloodTheLog asks for datagrams, and begins and ends tests, from a thousand
+// addresses each, as forged datagrams can.
 func TestForgedFlowsDoNotFloodTheLog(t *testing.T) {
 	for _, reverse := range []bool{false, true} {
 		var lines []string
@@ -194,7 +199,8 @@ func TestForgedFlowsDoNotFloodTheLog(t *testing.T) {
 	}
 }
 
-// TestRefusedOnce: who asks for datagrams says so again and again, also with numbers that begin a test.
+// TestRefusedOnce: who asks for datagrams says so again and again, also with numbers that begin a
+// test.
 func TestRefusedOnce(t *testing.T) {
 	var lines []string
 	s := NewServer(ServerOptions{Log: func(line string) { lines = append(lines, line) }})
@@ -212,7 +218,8 @@ func TestRefusedOnce(t *testing.T) {
 	}
 }
 
-// TestManyConnectionsAtOnce opens as many as a test may have before any of them says something: all are greeted.
+// TestManyConnectionsAtOnce opens as many as a test may have before any of them says something: all
+// are greeted.
 func TestManyConnectionsAtOnce(t *testing.T) {
 	s, _ := serve(t, admission.Limits{}, nil)
 	var conns []net.Conn

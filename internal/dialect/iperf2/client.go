@@ -37,7 +37,8 @@ type Test struct {
 	stop               chan struct{} // ends waiting for done
 }
 
-// Open connects to a server of iperf 2 at port. The error is traffic.ErrBadSpec for what the protocol cannot do.
+// Open connects to a server of iperf 2 at port. The error is traffic.ErrBadSpec for what the
+// protocol cannot do.
 func Open(ctx context.Context, spec traffic.Spec, port int, m Means) (*Test, error) {
 	if err := check(spec); err != nil {
 		return nil, err
@@ -61,7 +62,8 @@ func check(spec traffic.Spec) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: iperf2 %s", traffic.ErrBadSpec, fmt.Sprintf(format, args...))
 	}
-	// Amounts of the protocol are of each stream, in a word of 32 bits whose negative half is for times.
+	// Amounts of the protocol are of each stream, in a word of 32 bits whose negative half is for
+	// times.
 	each := spec.Bytes / int64(spec.Streams)
 	switch {
 	case spec.Test != traffic.Stream && spec.Test != traffic.UDP:
@@ -90,7 +92,8 @@ func settingsOf(spec traffic.Spec, port int) settings {
 
 func (t *Test) openTCP(ctx context.Context, spec traffic.Spec, port int, m Means) error {
 	sends, receives := spec.Direction != traffic.Down, spec.Direction != traffic.Up
-	// Shared, so a fast stream sends more of it than a slow one; the program gives each stream the same.
+	// Shared, so a fast stream sends more of it than a slow one; the program gives each stream the
+	// same.
 	if sends && spec.Bytes > 0 {
 		t.quota = engine.NewQuota(spec.Bytes - int64(spec.Streams)*settingsBytes)
 	}

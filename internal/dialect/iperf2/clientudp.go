@@ -20,7 +20,8 @@ const (
 func (t *Test) openUDP(ctx context.Context, spec traffic.Spec, port int, m Means) error {
 	t.packetBytes = spec.PacketBytes
 	now := time.Now()
-	// Marks have the time of day, because a server may compare it with its own; workers stamp with the monotonic clock.
+	// Marks have the time of day, because a server may compare it with its own; workers stamp with
+	// the monotonic clock.
 	t.header = newDatagramHeader(settingsOf(spec, port), time.Duration(now.UnixNano())-sys.Monotonic())
 	share := float64(spec.Streams)
 	for i := range spec.Streams {
@@ -76,7 +77,8 @@ func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
 		if err != nil {
 			return err
 		}
-		// The datagram that ended the test is in the server's figures, though it is none of it. Duplicates are not in this protocol.
+		// The datagram that ended the test is in the server's figures, though it is none of it.
+		// Duplicates are not in this protocol.
 		received := uint64(max(0, got.datagrams-got.lost-1))
 		r.UDP.Received += min(received, uint64(sent.AllPackets))
 		reordered += uint64(got.reordered)
@@ -93,7 +95,8 @@ func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
 
 // ask says the end on a stream until the server reports.
 func (t *Test) ask(ctx context.Context, s *datagram.Socket, next int64) (report, error) {
-	// As long as those before: a path that drops the long ones must not look as if it had let the test through.
+	// As long as those before: a path that drops the long ones must not look as if it had let the
+	// test through.
 	out := make([]byte, t.packetBytes)
 	// More than the longest report of any version, so that nothing of it is cut.
 	in := make([]byte, 2048)
@@ -112,7 +115,8 @@ func (t *Test) ask(ctx context.Context, s *datagram.Socket, next int64) (report,
 			if err != nil {
 				break // nothing yet, or "port unreachable" for what was sent before
 			}
-			// The server counts up to the first datagram that said the end and reports the same whenever it is asked.
+			// The server counts up to the first datagram that said the end and reports the same
+			// whenever it is asked.
 			if r, ok := parseReport(in[:n]); ok {
 				return r, nil
 			}

@@ -2,11 +2,13 @@ package iperf2
 
 import "time"
 
-// seenWindow is how many numbers behind the highest one are remembered, so that a datagram that comes twice is not taken for one that comes
-// late. Reordering beyond that is a path's that has lost more than its order.
+// seenWindow is how many numbers behind the highest one are remembered, so that a datagram that
+// comes twice is not taken for one that comes late. Reordering beyond that is a path's that has
+// lost more than its order.
 const seenWindow = 1024
 
-// count is what arrived of one UDP test, counted as the program does but that duplicates are told apart. The zero value is ready.
+// count is what arrived of one UDP test, counted as the program does but that duplicates are told
+// apart. The zero value is ready.
 type count struct {
 	received   int64 // datagrams, each once
 	bytes      int64
@@ -21,7 +23,8 @@ type count struct {
 	seen    [seenWindow / 64]uint64
 }
 
-// add counts a datagram of n bytes that arrived at now, and tells whether it is new. The numbers of a test start at 1.
+// add counts a datagram of n bytes that arrived at now, and tells whether it is new. The numbers of
+// a test start at 1.
 func (c *count) add(m mark, n int, now time.Duration) bool {
 	if !c.mark(m.id) {
 		c.duplicates++
@@ -33,7 +36,8 @@ func (c *count) add(m mark, n int, now time.Duration) bool {
 	c.last = now
 	c.received++
 	c.bytes += int64(n)
-	// RFC 1889 §6.3.1; the clocks of the two hosts need not agree, only the difference of two transits matters.
+	// RFC 1889 §6.3.1; the clocks of the two hosts need not agree, only the difference of two
+	// transits matters.
 	transit := now - m.sent
 	if c.received > 1 {
 		c.jitter += (float64((transit - c.transit).Abs()) - c.jitter) / 16

@@ -48,8 +48,9 @@ type settings struct {
 	rateBitsSec float64       // 0: as fast as it goes
 }
 
-// looksLikeSettings tells whether a stream that begins like this comes from an iperf 2 that sends settings. The low 16 bits of the flags
-// hold twice the length of the settings and, with -d, an odd bit.
+// looksLikeSettings tells whether a stream that begins like this comes from an iperf 2 that sends
+// settings. The low 16 bits of the flags hold twice the length of the settings and, with -d, an odd
+// bit.
 func looksLikeSettings(head []byte) bool {
 	if len(head) < 4 {
 		return false
@@ -62,8 +63,9 @@ func looksLikeSettings(head []byte) bool {
 	return flags&flagExtended != 0 && flags&flagLength != 0 && flags&0x0000_fe00 == 0 && length >= 24 && length%4 == 0
 }
 
-// parseSettings reads the settings at the head of p. What does not look like settings, or is too short for them, asks for nothing: iperf
-// versions before 2.0.10 and everything that is not iperf begin with payload.
+// parseSettings reads the settings at the head of p. What does not look like settings, or is too
+// short for them, asks for nothing: iperf versions before 2.0.10 and everything that is not iperf
+// begin with payload.
 func parseSettings(p []byte) settings {
 	if !looksLikeSettings(p) {
 		return settings{}
@@ -139,7 +141,8 @@ func (s settings) put(p []byte, datagram bool) {
 // greetingBytes is the length of a greeting.
 const greetingBytes = 28
 
-// greeting is what a server of 2.1.8 sends when it has read the settings of a client that is going to send.
+// greeting is what a server of 2.1.8 sends when it has read the settings of a client that is going
+// to send.
 func greeting() []byte {
 	p := make([]byte, greetingBytes)
 	binary.BigEndian.PutUint32(p[0:], 2) // acknowledges settings
@@ -162,7 +165,8 @@ type mark struct {
 	wide bool
 }
 
-// parseMark reads a datagram's mark. Wide is what the settings behind it say; a number of 32 bits is widened by its sign.
+// parseMark reads a datagram's mark. Wide is what the settings behind it say; a number of 32 bits
+// is widened by its sign.
 func parseMark(p []byte) (mark, bool) {
 	if len(p) < bareMarkBytes {
 		return mark{}, false
@@ -186,7 +190,8 @@ func (m mark) put(p []byte) {
 	binary.BigEndian.PutUint32(p[12:], uint32(uint64(m.id)>>32))
 }
 
-// reportBytes is the length of the shortest report that iperf 2.1.8 takes: as long as a mark, then ten words.
+// reportBytes is the length of the shortest report that iperf 2.1.8 takes: as long as a mark, then
+// ten words.
 const reportBytes = 56
 
 // report is what a UDP server says at the end.
@@ -216,8 +221,8 @@ func (r report) put(p []byte) {
 	word(9, uint32(r.jitter%time.Second/time.Microsecond))
 }
 
-// The upper halves of counts are the last words of the long report of 2.1.8, behind ten words of the report, thirteen of transit times and
-// two of gaps.
+// The upper halves of counts are the last words of the long report of 2.1.8, behind ten words of
+// the report, thirteen of transit times and two of gaps.
 const (
 	lostHighAt      = markBytes + 4*25
 	reorderedHighAt = markBytes + 4*26
@@ -254,7 +259,8 @@ func parseReport(p []byte) (report, bool) {
 	return r, true
 }
 
-// LooksLike tells whether a TCP stream that begins like this is a client of this dialect. 24 bytes are enough.
+// LooksLike tells whether a TCP stream that begins like this is a client of this dialect. 24 bytes
+// are enough.
 func LooksLike(head []byte) bool { return looksLikeSettings(head) }
 
 // LooksLikeDatagram tells whether a test by UDP begins with this datagram.

@@ -14,8 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
-// csvBytes sums the payload bytes of the connections in the output of -y C: field 7, in lines with the id of a connection in field 5.
-// The sum over all, id -1, is left out.
+// csvBytes sums the payload bytes of the connections in the output of -y C: field 7, in lines with
+// the id of a connection in field 5. The sum over all, id -1, is left out.
 func csvBytes(t *testing.T, out string) (sum int64) {
 	t.Helper()
 	for line := range strings.Lines(out) {
@@ -47,8 +47,9 @@ func logBytes(t *testing.T, lines []string) (sum int64) {
 	return sum
 }
 
-// realClient runs the program against a server of ours and gives what both said. Its threads now and then free the lines of their reports twice
-// (2.1.8, with -P), after which it aborts or hangs: such a client tells nothing, so another one gets a server of its own.
+// realClient runs the program against a server of ours and gives what both said. Its threads now
+// and then free the lines of their reports twice (2.1.8, with -P), after which it aborts or hangs:
+// such a client tells nothing, so another one gets a server of its own.
 func realClient(t *testing.T, args ...string) (string, *traffictest.Log) {
 	t.Helper()
 	var out string
@@ -68,7 +69,8 @@ func realClient(t *testing.T, args ...string) (string, *traffictest.Log) {
 	return "", nil
 }
 
-// TestServerWithRealClient compares what iperf says of its tests, connection by connection, with what the server counted.
+// TestServerWithRealClient compares what iperf says of its tests, connection by connection, with
+// what the server counted.
 func TestServerWithRealClient(t *testing.T) {
 	traffictest.Program(t, "iperf")
 	for _, streams := range []int{1, 4} {
@@ -90,7 +92,8 @@ func TestServerWithRealClient(t *testing.T) {
 				})
 			}
 			t.Run(fmt.Sprintf("udp -P %d %s", streams, amount), func(t *testing.T) {
-				// So slow that all of it fits into the socket while the server waits for a processor.
+				// So slow that all of it fits into the socket while the server waits for a
+				// processor.
 				args := []string{"-u", "-b", fmt.Sprintf("%dm", 4/streams), "-l", "500", "-P", fmt.Sprint(streams)}
 				args = append(args, strings.Fields(strings.Replace(amount, "1M", "30K", 1))...)
 				out, j := realClient(t, args...)

@@ -10,9 +10,10 @@ import (
 // maxStreams is how many connections one test may have, whatever its client says.
 const maxStreams = 128
 
-// parties are the tests that have several connections (-P): they visit together, because a test is what the gate admits, and a gate that counts
-// connections would take eight of sixteen. Nothing in the protocol says which connections belong together, but that they come from one
-// address and all say the same number.
+// parties are the tests that have several connections (-P): they visit together, because a test is
+// what the gate admits, and a gate that counts connections would take eight of sixteen. Nothing in
+// the protocol says which connections belong together, but that they come from one address and all
+// say the same number.
 type parties struct {
 	mu   sync.Mutex
 	open map[partyKey]*party
@@ -32,7 +33,8 @@ type party struct {
 
 // join admits one connection of a test with so many; leave must be called once.
 func (ps *parties) join(gate *admission.Gate, from netip.Addr, streams int) (visit *admission.Visit, leave func(), err error) {
-	// A number from a stranger; more than that would let any number of connections in for one visit.
+	// A number from a stranger; more than that would let any number of connections in for one
+	// visit.
 	streams = max(1, min(streams, maxStreams))
 	key := partyKey{from, streams}
 	ps.mu.Lock()

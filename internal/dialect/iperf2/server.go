@@ -30,12 +30,13 @@ type Server struct {
 	waiting *admission.Anteroom // holds one for every connection that has said nothing yet
 	started time.Time           // base of the monotonic clock of arrivals
 
-	// Sentences have bounds per minute. Anybody can be turned away any number of times, and anybody can forge sources of datagrams: neither may
-	// silence the others.
+	// Sentences have bounds per minute. Anybody can be turned away any number of times, and anybody
+	// can forge sources of datagrams: neither may silence the others.
 	log, logUDP, away func(format string, args ...any)
 }
 
-// maxWaiting is how many connections may be waited for at a time, of one source as many as two tests have connections. Each is a goroutine of some kilobytes for timing.settings at most.
+// maxWaiting is how many connections may be waited for at a time, of one source as many as two
+// tests have connections. Each is a goroutine of some kilobytes for timing.settings at most.
 const maxWaiting = 4 * maxStreams
 
 // timing is how long a server waits; tests have less patience.
@@ -48,7 +49,8 @@ type timing struct {
 
 var patience = timing{settings: 10 * time.Second, idle: 30 * time.Second, reverse: 10 * time.Second, forget: 2 * time.Second}
 
-// NewServer makes a server that listens nowhere: connections and datagrams are brought to it by ServeConn and ServePacket.
+// NewServer makes a server that listens nowhere: connections and datagrams are brought to it by
+// ServeConn and ServePacket.
 func NewServer(o ServerOptions) *Server {
 	if o.Gate == nil {
 		o.Gate = admission.New(admission.Limits{})
@@ -98,7 +100,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Sweep forgets UDP tests that have been silent for long. Who brings datagrams by ServePacket calls it every second or so.
+// Sweep forgets UDP tests that have been silent for long. Who brings datagrams by ServePacket calls
+// it every second or so.
 func (s *Server) Sweep() { s.flows.sweep(s.now(), s.timing.forget) }
 
 func (s *Server) now() time.Duration { return time.Since(s.started) }

@@ -22,7 +22,8 @@ const callBytes = 128 << 10
 // ServeConn serves one TCP connection until it is over, closes it, and tells the log.
 func (s *Server) ServeConn(ctx context.Context, conn *net.TCPConn) {
 	from := service.From(conn)
-	// Closed and not given a deadline that has passed: the loops below set deadlines of their own, one of which could come after it.
+	// Closed and not given a deadline that has passed: the loops below set deadlines of their own,
+	// one of which could come after it.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	defer conn.Close()
@@ -49,20 +50,23 @@ type transfer struct {
 // errDialect is a client that speaks something else.
 var errDialect = errors.New("another dialect")
 
-// head reads the first bytes of a connection. Until they are there the client is nobody's visitor, so that who connects and says nothing
-// takes no place from those who do; it takes one of the places for waiting.
+// head reads the first bytes of a connection. Until they are there the client is nobody's visitor,
+// so that who connects and says nothing takes no place from those who do; it takes one of the
+// places for waiting.
 func (s *Server) head(conn *net.TCPConn) ([]byte, error) {
 	leave, ok := s.waiting.Enter(service.From(conn).Addr())
 	if !ok {
 		return nil, errors.New("too many connections that have said nothing are waiting already")
 	}
 	defer leave()
-	_ = conn.SetReadDeadline(time.Now().Add(s.timing.settings)) // only a closed connection refuses, as the call then does
+	// only a closed connection refuses, as the call then does
+	_ = conn.SetReadDeadline(time.Now().Add(s.timing.settings))
 	head := make([]byte, 0, settingsBytes)
 	for len(head) < settingsBytes {
 		n, err := conn.Read(head[len(head):settingsBytes])
 		head = head[:len(head)+n]
-		// Somebody who speaks something else waits for an answer that will never come, so it is told by a closed connection, and the log says what it was.
+		// Somebody who speaks something else waits for an answer that will never come, so it is
+		// told by a closed connection, and the log says what it was.
 		if name := wire.Dialect(head); len(head) >= tellingBytes && foreign(name) {
 			return nil, fmt.Errorf("%w: the client speaks %s, not iperf2", errDialect, name)
 		}
@@ -83,7 +87,8 @@ func (s *Server) head(conn *net.TCPConn) ([]byte, error) {
 // tellingBytes is how much of a beginning is enough to tell what it is.
 const tellingBytes = 16
 
-// foreign tells whether who speaks like this is no client of ours. What nobody knows may be one: older versions begin with payload.
+// foreign tells whether who speaks like this is no client of ours. What nobody knows may be one:
+// older versions begin with payload.
 func foreign(dialect string) bool {
 	switch dialect {
 	case "iperf2", "something unknown", "nothing but zeros":
@@ -114,7 +119,8 @@ func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.Add
 		return errors.Join(t.receive(ctx, start, len(head)), <-sent)
 	}
 	if asked.extended {
-		_ = t.conn.SetWriteDeadline(start.Add(t.timing.settings)) // only a closed connection refuses, as the call then does
+		// only a closed connection refuses, as the call then does
+		_ = t.conn.SetWriteDeadline(start.Add(t.timing.settings))
 		if _, err := t.conn.Write(greeting()); err != nil {
 			return fmt.Errorf("greet: %w", err)
 		}
@@ -125,7 +131,8 @@ func (s *Server) transfer(ctx context.Context, conn *net.TCPConn, from netip.Add
 	return t.receive(ctx, start, len(head))
 }
 
-// receive reads to the end of the stream; what came before counts as payload, as the program counts it.
+// receive reads to the end of the stream; what came before counts as payload, as the program counts
+// it.
 func (t *transfer) receive(ctx context.Context, start time.Time, before int) error {
 	total, err := t.sink(ctx, int64(before))
 	seconds := time.Since(start).Seconds()
@@ -141,10 +148,12 @@ func (t *transfer) sink(ctx context.Context, total int64) (int64, error) {
 	p := make([]byte, callBytes)
 	var renewed time.Time
 	for {
-		// Renewed once a second and not for every read, so the connection may be idle for up to a second less than it is told.
+		// Renewed once a second and not for every read, so the connection may be idle for up to a
+		// second less than it is told.
 		if now := time.Now(); now.Sub(renewed) > time.Second {
 			renewed = now
-			_ = t.conn.SetReadDeadline(now.Add(t.timing.idle)) // only a closed connection refuses, as the call then does
+			// only a closed connection refuses, as the call then does
+			_ = t.conn.SetReadDeadline(now.Add(t.timing.idle))
 		}
 		n, err := t.conn.Read(p)
 		total += int64(n)
@@ -186,7 +195,8 @@ func (t *transfer) send(ctx context.Context, asked settings) error {
 	if err != nil || asked.duplex {
 		return err
 	}
-	// Closing with something unread would make the kernel reset the connection and drop what is queued.
+	// Closing with something unread would make the kernel reset the connection and drop what is
+	// queued.
 	_ = t.conn.SetReadDeadline(time.Now().Add(t.timing.idle)) // only a closed connection refuses, as the call then does
 	_, err = io.Copy(io.Discard, io.LimitReader(t.conn, callBytes))
 	return err
@@ -215,7 +225,8 @@ func (t *transfer) source(ctx context.Context, amount int64, duration time.Durat
 		}
 		if now.Sub(renewed) > time.Second {
 			renewed = now
-			_ = t.conn.SetWriteDeadline(now.Add(t.timing.idle)) // only a closed connection refuses, as the call then does
+			// only a closed connection refuses, as the call then does
+			_ = t.conn.SetWriteDeadline(now.Add(t.timing.idle))
 		}
 		if err := t.spend(ctx, len(left)); err != nil {
 			return total, err

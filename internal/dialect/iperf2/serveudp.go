@@ -9,11 +9,13 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// maxFlows is how many UDP tests a server follows at a time. A newcomer that finds the table full takes the place of the one that has
-// received least: forged addresses, which send one datagram each, only take places from one another.
+// maxFlows is how many UDP tests a server follows at a time. A newcomer that finds the table full
+// takes the place of the one that has received least: forged addresses, which send one datagram
+// each, only take places from one another.
 const maxFlows = 256
 
-// firstIDs bounds the number that a bare datagram may begin a test with; those before it may have been lost.
+// firstIDs bounds the number that a bare datagram may begin a test with; those before it may have
+// been lost.
 const firstIDs = 1 << 16
 
 // flow is one UDP test at the server.
@@ -22,7 +24,8 @@ type flow struct {
 	heard  time.Duration // its last datagram, of whatever kind
 	ended  bool
 	report report
-	// refused is a client that was turned away. It says the same first datagram again and again, and is told of once.
+	// refused is a client that was turned away. It says the same first datagram again and again,
+	// and is told of once.
 	refused bool
 }
 
@@ -40,7 +43,8 @@ func newFlowTable(log func(string, ...any)) *flowTable {
 // ServePacket takes one datagram that was received by pc; a report is sent back from there.
 func (s *Server) ServePacket(pc *net.UDPConn, p []byte, from netip.AddrPort) {
 	r, due := s.flows.take(p, from, s.now())
-	// The address may be forged. What goes back is no longer than what came, and the gate counts how much one source gets of it.
+	// The address may be forged. What goes back is no longer than what came, and the gate counts
+	// how much one source gets of it.
 	if !due || len(p) < reportBytes || !s.o.Gate.Allow(from.Addr(), 1, reportBytes) {
 		return
 	}
@@ -65,13 +69,15 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 	case f == nil && m.id < 0:
 		return report{}, false // of a test that is long over, or never was
 	case f == nil || f.ended && m.id == 1:
-		// Without settings a beginning has to look like one: anything else can be anybody's datagram.
+		// Without settings a beginning has to look like one: anything else can be anybody's
+		// datagram.
 		if !m.wide && m.id > firstIDs {
 			return report{}, false
 		}
 		if m.id > 0 && len(p) >= markBytes {
 			if s := parseSettings(p[markBytes:]); s.reverse || s.duplex {
-				// One sentence per client is what is promised: it goes on asking until it hears something.
+				// One sentence per client is what is promised: it goes on asking until it hears
+				// something.
 				t.refuse(from, now)
 				return report{}, false
 			}
@@ -89,9 +95,9 @@ func (t *flowTable) take(p []byte, from netip.AddrPort, now time.Duration) (r re
 		f.add(m, len(p), now)
 		return report{}, false
 	}
-	// The program counts the first datagram that says the end as one of the test.
-	// Its number is the count of all datagrams, itself included. It goes on counting when it is repeated, so a first one that was lost is in
-	// the total and in the loss.
+	// The program counts the first datagram that says the end as one of the test. Its number is the
+	// count of all datagrams, itself included. It goes on counting when it is repeated, so a first
+	// one that was lost is in the total and in the loss.
 	total := -m.id
 	f.add(mark{id: total, sent: m.sent}, len(p), now)
 	f.ended, f.report = true, f.count.report(total)
@@ -105,7 +111,8 @@ func (t *flowTable) refuse(from netip.AddrPort, now time.Duration) {
 	t.log("iperf2 udp from %s: turned away: it asks for datagrams (-R or --full-duplex) and nothing proves that the address is its own", from)
 }
 
-// insert puts a flow into the table, in the place of another one if it must be. The caller holds the lock.
+// insert puts a flow into the table, in the place of another one if it must be. The caller holds
+// the lock.
 func (t *flowTable) insert(from netip.AddrPort, f *flow) {
 	if len(t.flows) >= maxFlows {
 		var victim netip.AddrPort
@@ -120,7 +127,8 @@ func (t *flowTable) insert(from netip.AddrPort, f *flow) {
 	t.flows[from] = f
 }
 
-// sweep forgets flows that have been silent for the given time, and tells of those that never ended.
+// sweep forgets flows that have been silent for the given time, and tells of those that never
+// ended.
 func (t *flowTable) sweep(now, silent time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

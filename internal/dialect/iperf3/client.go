@@ -22,13 +22,16 @@ import (
 // Patience of the client with a server.
 const (
 	connectWithin = 10 * time.Second
-	answerWithin  = 10 * time.Second // for each step before and after the run; another client's test may have to end first
-	helloEvery    = 300 * time.Millisecond
-	helloTries    = 10
-	// Between the last byte on its way and TEST_END, on which the program closes its sockets with all that it has not read yet.
+	// for each step before and after the run; another client's test may have to end first
+	answerWithin = 10 * time.Second
+	helloEvery   = 300 * time.Millisecond
+	helloTries   = 10
+	// Between the last byte on its way and TEST_END, on which the program closes its sockets with
+	// all that it has not read yet.
 	readStream    = 20 * time.Millisecond // TCP: the far kernel has it all, the program must only wake up
 	readDatagrams = 100 * time.Millisecond
-	// quietDatagrams is how long a receiver waits for late datagrams after the server has said, on a path of the same length, that it stopped.
+	// quietDatagrams is how long a receiver waits for late datagrams after the server has said, on
+	// a path of the same length, that it stopped.
 	quietDatagrams = 150 * time.Millisecond
 )
 
@@ -62,13 +65,15 @@ type client struct {
 	local, remote netip.Addr // of the control connection, and so of the data
 }
 
-// Run tests against an iperf3 server, or one that speaks like it, at HOST or HOST:PORT; the port is 5201 if none is given. Of the tests it
-// has stream and udp; a Spec that the protocol has no words for is [traffic.ErrBadSpec]. A warm-up is rounded up to whole seconds, and 1 s
-// where the steady state should be found, because both ends of the protocol cut it by their own clocks.
+// Run tests against an iperf3 server, or one that speaks like it, at HOST or HOST:PORT; the port is
+// 5201 if none is given. Of the tests it has stream and udp; a Spec that the protocol has no words
+// for is [traffic.ErrBadSpec]. A warm-up is rounded up to whole seconds, and 1 s where the steady
+// state should be found, because both ends of the protocol cut it by their own clocks.
 //
-// The throughput is what the receiving end counted. progress, when not nil, is called with every finished interval, in order, from the
-// goroutine of Run; what is sent from here shows there as the far kernel acknowledges it. Cancelling ctx ends the test at both ends. Errors
-// wrap one of package traffic or the context's cause.
+// The throughput is what the receiving end counted. progress, when not nil, is called with every
+// finished interval, in order, from the goroutine of Run; what is sent from here shows there as the
+// far kernel acknowledges it. Cancelling ctx ends the test at both ends. Errors wrap one of package
+// traffic or the context's cause.
 func Run(
 	ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval),
 ) (*traffic.Result, error) {
@@ -167,7 +172,8 @@ func (c *client) run(ctx context.Context, to string) (*traffic.Result, error) {
 	defer func() {
 		c.load.halt()
 		if err != nil || ctx.Err() != nil {
-			// The server should not wait for our results; it may be gone, so nothing is made of an error.
+			// The server should not wait for our results; it may be gone, so nothing is made of an
+			// error.
 			_ = c.c.writeState(clientTerminate, time.Second)
 		}
 		_ = conn.Close()
@@ -275,7 +281,8 @@ func (c *client) refused(s state) error {
 // gone marks what broke the control connection as the disappearance of the other side.
 func gone(err error) error { return fmt.Errorf("%w: %w", traffic.ErrPeerGone, err) }
 
-// openStreams opens the data connections one after the other: the server tells their directions by the order in which they come.
+// openStreams opens the data connections one after the other: the server tells their directions by
+// the order in which they come.
 func (c *client) openStreams(ctx context.Context) error {
 	if c.spec.Bytes > 0 && !c.load.p.UDP {
 		c.quota = engine.NewQuota(c.spec.Bytes)
@@ -324,7 +331,8 @@ func (c *client) openUDP(ctx context.Context, to netip.AddrPort, i int, sends bo
 	if !answered {
 		c.silent++
 	}
-	// One answer may be lost; two are a firewall, and each further stream would cost three seconds more.
+	// One answer may be lost; two are a firewall, and each further stream would cost three seconds
+	// more.
 	if err == nil && c.silent == 2 {
 		err = c.unheard(traffic.ErrPeerGone)
 	}
@@ -352,8 +360,9 @@ func (c *client) unheard(err error) error {
 	return fmt.Errorf("%w: %d hellos over UDP were not answered: a firewall may let only TCP through", err, c.silent)
 }
 
-// greet says hello until the server answers. A server of the program answers once: if that one answer is lost, nothing more will come, and
-// whether the hello had come the control connection tells when it goes on. So one stream without an answer is no error yet.
+// greet says hello until the server answers. A server of the program answers once: if that one
+// answer is lost, nothing more will come, and whether the hello had come the control connection
+// tells when it goes on. So one stream without an answer is no error yet.
 func greet(ctx context.Context, sock *datagram.Socket) (answered bool, err error) {
 	// Larger than an answer, so that data that overtake it are not mistaken for one.
 	var p [64]byte
@@ -376,7 +385,8 @@ func greet(ctx context.Context, sock *datagram.Socket) (answered bool, err error
 	return false, nil
 }
 
-// sample reads the counters of this host; without them the test still has a result, so a failure is a warning.
+// sample reads the counters of this host; without them the test still has a result, so a failure is
+// a warning.
 func (c *client) sample() *host.Counters {
 	if c.o.Sample == nil {
 		return nil

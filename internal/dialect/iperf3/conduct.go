@@ -42,7 +42,8 @@ func (c *client) read() reading {
 func (c *client) play(ctx context.Context) error {
 	l := &c.load
 	c.startedAt = time.Now()
-	// Before anything moves: what comes in the moment between the start and a reading after it would be in no interval and in no result.
+	// Before anything moves: what comes in the moment between the start and a reading after it
+	// would be in no interval and in no result.
 	l.observe()
 	c.last = c.read()
 	c.last.at = 0
@@ -65,7 +66,8 @@ func (c *client) play(ctx context.Context) error {
 		}
 		now := l.now()
 		if !l.measuring && now >= l.p.Omit {
-			// The warm-up's last interval ends here, however short; the intervals of the measured part count from its edge.
+			// The warm-up's last interval ends here, however short; the intervals of the measured
+			// part count from its edge.
 			l.observe()
 			c.cut()
 			l.measure()
@@ -82,7 +84,8 @@ func (c *client) play(ctx context.Context) error {
 			break
 		}
 		if now >= nextCut {
-			// From the last edge that was due, not from now: being late once does not shift all later intervals.
+			// From the last edge that was due, not from now: being late once does not shift all
+			// later intervals.
 			nextCut += c.spec.Interval
 			l.observe()
 			c.cut()
@@ -97,12 +100,14 @@ func (c *client) play(ctx context.Context) error {
 		}
 		timer.Reset(due - l.now())
 	}
-	// Before anything is stopped: what comes from here on is of the end of the test and not of its rate.
+	// Before anything is stopped: what comes from here on is of the end of the test and not of its
+	// rate.
 	c.end = c.read()
 	return nil
 }
 
-// amountDone tells whether everything was handed to this kernel that is to be sent, and everything has come that was to come.
+// amountDone tells whether everything was handed to this kernel that is to be sent, and everything
+// has come that was to come.
 func (c *client) amountDone() bool {
 	var down int64
 	receives := false
@@ -141,7 +146,8 @@ func (c *client) cut() {
 		ThroughputBitsPerSec: float64(r.up-c.last.up+r.down-c.last.down) * 8 / seconds,
 		PacketsPerSec:        float64(r.packets-c.last.packets) / seconds,
 	}
-	// What the kernel says is the sender's view: sums where it is bytes or packets, means where it is times or shares.
+	// What the kernel says is the sender's view: sums where it is bytes or packets, means where it
+	// is times or shares.
 	flows := 0.0
 	for _, f := range c.load.flows {
 		if !f.sends || f.worker.Conn == nil {
@@ -184,7 +190,8 @@ func (c *client) unexpected(st step) error {
 	return c.refused(st.state)
 }
 
-// explain waits a moment for the server's own account of a stream that broke: "connection reset" is only its shadow.
+// explain waits a moment for the server's own account of a stream that broke: "connection reset" is
+// only its shadow.
 func (c *client) explain(ctx context.Context, broken streamError) error {
 	wait := time.NewTimer(quietAfter)
 	defer wait.Stop()
@@ -208,7 +215,8 @@ func (c *client) finish(ctx context.Context) error {
 	if c.spec.Bytes > 0 {
 		c.end = c.read() // of an amount, all of it counts
 	}
-	// The last interval ends with the measured part; what the far kernel acknowledged since then is in the result.
+	// The last interval ends with the measured part; what the far kernel acknowledged since then is
+	// in the result.
 	c.cut()
 	c.after = c.sample()
 	reads, quiet := readStream, quietAfter
@@ -243,7 +251,8 @@ func (c *client) finish(ctx context.Context) error {
 	if c.far, err = decodeResults(body, l.p.all()); err != nil {
 		return fmt.Errorf("%w: %w", traffic.ErrProtocol, err)
 	}
-	// By now the server has said what it sent, and what is still missing of it has had the time of a whole exchange.
+	// By now the server has said what it sent, and what is still missing of it has had the time of
+	// a whole exchange.
 	c.final = l.tallies()
 	if err := c.expect(displayResults); err != nil {
 		return err

@@ -54,7 +54,8 @@ const cookieBytes = 37
 // cookie names one test to both ends.
 type cookie [cookieBytes]byte
 
-// newCookie draws a cookie of the letters that the program uses, those of RFC 4648 base 32 in lower case.
+// newCookie draws a cookie of the letters that the program uses, those of RFC 4648 base 32 in lower
+// case.
 func newCookie() cookie {
 	const letters = "abcdefghijklmnopqrstuvwxyz234567"
 	var c cookie
@@ -67,8 +68,9 @@ func newCookie() cookie {
 	return c
 }
 
-// mayBeCookie tells whether a cookie can begin like this: up to 36 printable characters without blanks and nothing but NULs behind them.
-// Versions before 3.2 used a host name and the time, so there is no narrower alphabet.
+// mayBeCookie tells whether a cookie can begin like this: up to 36 printable characters without
+// blanks and nothing but NULs behind them. Versions before 3.2 used a host name and the time, so
+// there is no narrower alphabet.
 func mayBeCookie(head []byte) bool {
 	ended := false
 	for i, b := range head[:min(len(head), cookieBytes)] {
@@ -91,10 +93,11 @@ func (e *strangerError) Error() string {
 	return fmt.Sprintf("not iperf3: the other end speaks %s", wire.Dialect(e.Head))
 }
 
-// readCookie reads the first bytes of a client. It stops at the first byte that no cookie has there, with a *strangerError, so that a
-// stranger who waits for an answer is not waited for.
+// readCookie reads the first bytes of a client. It stops at the first byte that no cookie has
+// there, with a *strangerError, so that a stranger who waits for an answer is not waited for.
 func readCookie(r io.Reader) (cookie, error) {
-	// One more read may tell more about a stranger than a cookie has bytes; wire.Dialect looks at the first 64.
+	// One more read may tell more about a stranger than a cookie has bytes; wire.Dialect looks at
+	// the first 64.
 	var head [64]byte
 	n := 0
 	for n < cookieBytes {
@@ -114,15 +117,17 @@ func readCookie(r io.Reader) (cookie, error) {
 	return cookie(head[:cookieBytes]), nil
 }
 
-// Bounds of the messages of JSON. The program of version 3.18 refuses parameters over 8 KiB. Results have some 300 bytes for each stream,
-// of which there are 256 at the most, and with --get-server-output the text of a whole test.
+// Bounds of the messages of JSON. The program of version 3.18 refuses parameters over 8 KiB.
+// Results have some 300 bytes for each stream, of which there are 256 at the most, and with
+// --get-server-output the text of a whole test.
 const (
 	maxParamsBytes        = 8 << 10
 	maxClientResultsBytes = 256 << 10
 	maxServerResultsBytes = 16 << 20
 )
 
-// control is one end of a control connection. Every call has its own time, and a message that comes byte by byte has no more of it.
+// control is one end of a control connection. Every call has its own time, and a message that comes
+// byte by byte has no more of it.
 type control struct {
 	conn net.Conn
 	done <-chan struct{} // closed when nothing more is to be read; nil: never
@@ -133,7 +138,8 @@ func (c control) readBy(within time.Duration) error {
 	if err := c.conn.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return err
 	}
-	// Whoever closes done also puts the deadline into the past, which the line above may just have undone.
+	// Whoever closes done also puts the deadline into the past, which the line above may just have
+	// undone.
 	select {
 	case <-c.done:
 		return c.conn.SetReadDeadline(time.Unix(1, 0))
@@ -223,7 +229,8 @@ func (c control) write(p []byte, within time.Duration) error {
 	return err
 }
 
-// serverCode is an error of the program (iperf_api.h), as it travels behind serverError. Its client prints a sentence for each.
+// serverCode is an error of the program (iperf_api.h), as it travels behind serverError. Its client
+// prints a sentence for each.
 type serverCode int32
 
 // The codes that this server sends, and those that it is most useful to know when another one does.

@@ -11,13 +11,15 @@ type cpuTimes struct {
 	user, system time.Duration
 }
 
-// processTimes reads the clock. Where the system does not say, the results tell that the test cost no processor time, a key that the protocol does not let us leave out.
+// processTimes reads the clock. Where the system does not say, the results tell that the test cost
+// no processor time, a key that the protocol does not let us leave out.
 func processTimes() cpuTimes {
 	user, system := sys.ProcessTimes()
 	return cpuTimes{user: user, system: system}
 }
 
-// share gives the processor time since an earlier reading in per cent of so many seconds of one CPU, as the results of the protocol have it.
+// share gives the processor time since an earlier reading in per cent of so many seconds of one
+// CPU, as the results of the protocol have it.
 func (c cpuTimes) share(since cpuTimes, seconds float64) (total, user, system float64) {
 	if seconds <= 0 {
 		return 0, 0, 0

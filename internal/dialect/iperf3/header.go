@@ -8,8 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/datagram"
 )
 
-// The first datagram of a UDP stream and its answer. Until 3.11 they were the numbers 123456789 and 987654321 in the byte order of the
-// machine, so a server takes any 4 bytes for a hello.
+// The first datagram of a UDP stream and its answer. Until 3.11 they were the numbers 123456789 and
+// 987654321 in the byte order of the machine, so a server takes any 4 bytes for a hello.
 var (
 	hello = []byte("9876")
 	reply = []byte("6789")
@@ -27,8 +27,8 @@ func isReply(p []byte) bool {
 // isHello tells whether a datagram asks for a stream.
 func isHello(p []byte) bool { return len(p) == len(hello) }
 
-// header is the front of a datagram: seconds and microseconds of the sender's monotonic clock, and the sequence number. It is a
-// [datagram.Header].
+// header is the front of a datagram: seconds and microseconds of the sender's monotonic clock, and
+// the sequence number. It is a [datagram.Header].
 type header struct {
 	wide bool // 8 bytes of sequence number instead of 4
 }
@@ -52,8 +52,8 @@ func (h header) Put(p []byte, m datagram.Mark) {
 	}
 }
 
-// Parse reads a header. It does not tell the omitted seconds from the others, so every datagram is a measured one. Sequences count from 1;
-// 0 is a datagram of something else.
+// Parse reads a header. It does not tell the omitted seconds from the others, so every datagram is
+// a measured one. Sequences count from 1; 0 is a datagram of something else.
 func (h header) Parse(p []byte) (datagram.Mark, bool) {
 	if len(p) < h.Bytes() {
 		return datagram.Mark{}, false
@@ -70,7 +70,8 @@ func (h header) Parse(p []byte) (datagram.Mark, bool) {
 	return m, m.Sequence > 0
 }
 
-// receiving gives the header for one receiver: a short sequence number is made whole again, which takes memory of those before.
+// receiving gives the header for one receiver: a short sequence number is made whole again, which
+// takes memory of those before.
 func (h header) receiving() datagram.Header {
 	if h.wide {
 		return h
@@ -78,7 +79,8 @@ func (h header) receiving() datagram.Header {
 	return &unwrapped{header: h}
 }
 
-// unwrapped follows a sequence number of 32 bits over its end, which a million packets per second reach after 72 minutes.
+// unwrapped follows a sequence number of 32 bits over its end, which a million packets per second
+// reach after 72 minutes.
 type unwrapped struct {
 	header
 	highest uint64

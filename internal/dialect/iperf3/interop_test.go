@@ -35,7 +35,8 @@ type sum struct {
 	Packets float64 `json:"packets"`
 }
 
-// TestRealClients runs the program against our server: protocols, directions, numbers of streams, forms of output and ways to end.
+// TestRealClients runs the program against our server: protocols, directions, numbers of streams,
+// forms of output and ways to end.
 func TestRealClients(t *testing.T) {
 	traffictest.Program(t, "iperf3")
 	directions := map[string][]string{"up": nil, "reverse": {"-R"}, "bidir": {"--bidir"}}
@@ -100,7 +101,8 @@ func TestRealClients(t *testing.T) {
 			if up && !udp && !strings.Contains(line, "-O") && p.End.SumSent.Bytes != p.End.SumReceived.Bytes {
 				t.Errorf("sent %.0f bytes, received %.0f", p.End.SumSent.Bytes, p.End.SumReceived.Bytes)
 			}
-			// Unpaced, or on a busy machine, some do not fit the socket; more than there were never.
+			// Unpaced, or on a busy machine, some do not fit the socket; more than there were
+			// never.
 			if udp && p.End.Sum.Lost > p.End.Sum.Packets {
 				t.Errorf("lost %v of %v packets", p.End.Sum.Lost, p.End.Sum.Packets)
 			}

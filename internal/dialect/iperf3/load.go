@@ -15,13 +15,15 @@ import (
 
 // Patience at the end of a test.
 const (
-	// quietAfter is how long a receiver may hear nothing before it takes the rest for lost. The shortest retransmission timeout of Linux is 200 ms.
+	// quietAfter is how long a receiver may hear nothing before it takes the rest for lost. The
+	// shortest retransmission timeout of Linux is 200 ms.
 	quietAfter = 400 * time.Millisecond
 	// drainLimit bounds the wait for what is still on its way, however steadily it comes.
 	drainLimit = 3 * time.Second
 	// pollEvery is the step of those waits.
 	pollEvery = 2 * time.Millisecond
-	// haltLimit is how long a sender may take to look at its phase: engine workers do so every 200 ms.
+	// haltLimit is how long a sender may take to look at its phase: engine workers do so every 200
+	// ms.
 	haltLimit = 500 * time.Millisecond
 )
 
@@ -45,7 +47,8 @@ type tally struct {
 	got     datagram.Received
 }
 
-// tally asks the stream. A receiver of datagrams takes up to 20 ms for its answer when nothing comes.
+// tally asks the stream. A receiver of datagrams takes up to 20 ms for its answer when nothing
+// comes.
 func (f *flow) tally() tally {
 	t := tally{bytes: f.worker.Bytes.Load(), packets: f.worker.Packets.Load()}
 	if f.receiver != nil {
@@ -56,7 +59,8 @@ func (f *flow) tally() tally {
 	return t
 }
 
-// load is this end of a test: its streams and the workers that move their data. One goroutine owns it.
+// load is this end of a test: its streams and the workers that move their data. One goroutine owns
+// it.
 type load struct {
 	p        params
 	flows    []*flow
@@ -144,7 +148,8 @@ func (l *load) addUDP(s *datagram.Socket, sends bool, o udpOptions) (err error) 
 	return nil
 }
 
-// writeBytes is the size of one call that the parameters ask for; 0: that of the program, for which we take the size that suits us.
+// writeBytes is the size of one call that the parameters ask for; 0: that of the program, for which
+// we take the size that suits us.
 func (p params) writeBytes() int {
 	if p.BlockBytes == defaultBlock {
 		return 0
@@ -160,7 +165,8 @@ func (p params) pace() float64 {
 	return p.BitsPerSec
 }
 
-// start lets the workers run on the given CPUs (none: unpinned). Receivers come first, so that nothing arrives before there is somebody to take it.
+// start lets the workers run on the given CPUs (none: unpinned). Receivers come first, so that
+// nothing arrives before there is somebody to take it.
 func (l *load) start(cpus []int) {
 	l.failed = make(chan streamError, len(l.flows))
 	l.giveBack = engine.LendProcessors(len(l.flows))
@@ -236,7 +242,8 @@ func (l *load) shut() {
 	}
 }
 
-// stopSending lets the senders of this end finish their last call. What they gave to the kernel is still on its way.
+// stopSending lets the senders of this end finish their last call. What they gave to the kernel is
+// still on its way.
 func (l *load) stopSending() {
 	l.out.Set(engine.Stopped)
 	patience := time.NewTimer(haltLimit)
@@ -253,7 +260,8 @@ func (l *load) stopSending() {
 	}
 }
 
-// endStreams tells the far receivers of TCP that no more will come, behind all that is still queued.
+// endStreams tells the far receivers of TCP that no more will come, behind all that is still
+// queued.
 func (l *load) endStreams() {
 	for _, f := range l.flows {
 		if f.sends && f.worker.Conn != nil {
@@ -262,7 +270,8 @@ func (l *load) endStreams() {
 	}
 }
 
-// settle waits until the far kernels have acknowledged everything that was sent from here, and gives the time of that.
+// settle waits until the far kernels have acknowledged everything that was sent from here, and
+// gives the time of that.
 func (l *load) settle(ctx context.Context) time.Duration {
 	deadline := time.Now().Add(drainLimit)
 	for {
@@ -271,7 +280,8 @@ func (l *load) settle(ctx context.Context) time.Duration {
 			if !f.sends || f.worker.Conn == nil {
 				continue
 			}
-			// Nothing in the queue and nothing in flight; a connection that cannot be read is not waited for.
+			// Nothing in the queue and nothing in flight; a connection that cannot be read is not
+			// waited for.
 			if info, err := f.worker.Conn.Info(); err == nil && (info.NotSentBytes > 0 || info.UnackedPackets > 0) {
 				pending = true
 			}
@@ -283,9 +293,10 @@ func (l *load) settle(ctx context.Context) time.Duration {
 	}
 }
 
-// drain waits until every stream that is received here has what its sender says it sent, has ended, or brings nothing more for as long as
-// quiet. want gives the bytes and the datagrams of a stream since its start; ok is false where the sender has not said. It gives the time of
-// the last arrival.
+// drain waits until every stream that is received here has what its sender says it sent, has ended,
+// or brings nothing more for as long as quiet. want gives the bytes and the datagrams of a stream
+// since its start; ok is false where the sender has not said. It gives the time of the last
+// arrival.
 func (l *load) drain(ctx context.Context, quiet time.Duration, want func(*flow) (bytes, packets int64, ok bool)) time.Duration {
 	deadline := time.Now().Add(drainLimit)
 	last, changed := int64(-1), l.now()
@@ -315,8 +326,9 @@ func (l *load) drain(ctx context.Context, quiet time.Duration, want func(*flow) 
 	}
 }
 
-// expected is what the far end says it sent on a stream that is received here. Where seconds were omitted, its count of bytes begins at a
-// moment of its own, so for TCP there is nothing to compare with; its count of datagrams is of all of them.
+// expected is what the far end says it sent on a stream that is received here. Where seconds were
+// omitted, its count of bytes begins at a moment of its own, so for TCP there is nothing to compare
+// with; its count of datagrams is of all of them.
 func (l *load) expected(f *flow, far results) (bytes, packets int64, ok bool) {
 	s := far.Streams[f.index]
 	if f.receiver != nil {
@@ -325,16 +337,19 @@ func (l *load) expected(f *flow, far results) (bytes, packets int64, ok bool) {
 	return s.Bytes, 0, l.p.Omit == 0
 }
 
-// halt ends all workers and closes the connections. It may be called more than once, and before start.
+// halt ends all workers and closes the connections. It may be called more than once, and before
+// start.
 func (l *load) halt() {
 	l.out.Set(engine.Stopped)
 	l.in.Set(engine.Stopped)
-	// The phase first: a worker that is woken finds the test over and takes the end of its connection for no failure.
+	// The phase first: a worker that is woken finds the test over and takes the end of its
+	// connection for no failure.
 	for _, f := range l.flows {
 		f.worker.Wake()
 	}
 	for _, f := range l.flows {
-		// Closing only when the thread has ended: a descriptor that is closed under a blocked call may be somebody else's by then.
+		// Closing only when the thread has ended: a descriptor that is closed under a blocked call
+		// may be somebody else's by then.
 		if l.giveBack != nil {
 			<-f.worker.Done()
 		}
@@ -355,8 +370,9 @@ func (l *load) moved() (n int64) {
 	return n
 }
 
-// report is what this end tells the other: it sent until sentUntil, and the last of what it received came at receivedUntil. sent gives the
-// far sender's count of the datagrams of a stream, so that those that were lost at the very end are counted; 0: not known.
+// report is what this end tells the other: it sent until sentUntil, and the last of what it
+// received came at receivedUntil. sent gives the far sender's count of the datagrams of a stream,
+// so that those that were lost at the very end are counted; 0: not known.
 func (l *load) report(sentUntil, receivedUntil time.Duration, sent func(*flow) int64) results {
 	r := results{HasRetransmits: -1}
 	r.CPUTotal, r.CPUUser, r.CPUSystem = processTimes().share(l.cpu, (l.now() - l.marked).Seconds())
@@ -388,7 +404,8 @@ func (l *load) report(sentUntil, receivedUntil time.Duration, sent func(*flow) i
 	return r
 }
 
-// allowedCPUs are the CPUs to spread workers over: those asked for, or all that this process may use; none where that is not known.
+// allowedCPUs are the CPUs to spread workers over: those asked for, or all that this process may
+// use; none where that is not known.
 func allowedCPUs(chosen []int) []int {
 	if len(chosen) > 0 {
 		return chosen

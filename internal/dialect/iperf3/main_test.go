@@ -12,7 +12,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The tests wait for clocks and other processes; as many at a time as there are processors would take minutes.
+	// The tests wait for clocks and other processes; as many at a time as there are processors
+	// would take minutes.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)

@@ -45,7 +45,8 @@ func (o *output) line(l *load, now time.Duration) {
 		if i == 0 && l.p.Reverse && !l.p.Bidir || i == 1 && !l.p.Reverse && !l.p.Bidir {
 			continue
 		}
-		// All streams in one line, under the name that the program gives to sums: who reads its output for the rate finds it.
+		// All streams in one line, under the name that the program gives to sums: who reads its
+		// output for the rate finds it.
 		o.lines = append(o.lines, fmt.Sprintf("[SUM] %6.2f-%-6.2f sec  %10s  %10s  %s%s\n",
 			o.from.Seconds(), now.Seconds(), unit.Bytes(moved), unit.BitRate(float64(moved)*8/seconds), role, omitted))
 	}

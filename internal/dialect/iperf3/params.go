@@ -85,7 +85,8 @@ func (p params) encode() ([]byte, error) {
 	})
 }
 
-// refusal is a reason not to run a test, for the log, and the code that makes the client's program say much the same.
+// refusal is a reason not to run a test, for the log, and the code that makes the client's program
+// say much the same.
 type refusal struct {
 	code serverCode
 	text string
@@ -97,8 +98,8 @@ func refuse(code serverCode, format string, args ...any) error {
 	return &refusal{code, fmt.Sprintf(format, args...)}
 }
 
-// decodeParams reads the parameters of a client. Unknown keys are ignored, and so is a value of the wrong type, as versions from 3.18 on
-// do; values out of the program's bounds are a *refusal.
+// decodeParams reads the parameters of a client. Unknown keys are ignored, and so is a value of the
+// wrong type, as versions from 3.18 on do; values out of the program's bounds are a *refusal.
 func decodeParams(body []byte) (params, error) {
 	var o object
 	if err := json.Unmarshal(body, &o); err != nil {
@@ -154,7 +155,8 @@ func (p params) check(tcp bool) error {
 	return nil
 }
 
-// isCongestionName keeps what goes to the kernel, which would load a module of that name, to the letters of its own names.
+// isCongestionName keeps what goes to the kernel, which would load a module of that name, to the
+// letters of its own names.
 func isCongestionName(s string) bool {
 	for _, c := range s {
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' && c != '-' {
@@ -175,7 +177,8 @@ func (p params) all() int {
 	return p.Streams
 }
 
-// clientSends tells whether the client sends on the stream that was opened as number index, from 0 on.
+// clientSends tells whether the client sends on the stream that was opened as number index, from 0
+// on.
 func (p params) clientSends(index int) bool {
 	if p.Bidir {
 		return index < p.Streams
@@ -183,7 +186,8 @@ func (p params) clientSends(index int) bool {
 	return !p.Reverse
 }
 
-// streamID is the id of a stream on the wire. Number 2 is left out; the program has done so from its first version and relies on it.
+// streamID is the id of a stream on the wire. Number 2 is left out; the program has done so from
+// its first version and relies on it.
 func streamID(index int) int {
 	if index == 0 {
 		return 1
@@ -191,7 +195,8 @@ func streamID(index int) int {
 	return index + 2
 }
 
-// object is a JSON object whose values are looked at one by one, so that one of the wrong type spoils nothing else.
+// object is a JSON object whose values are looked at one by one, so that one of the wrong type
+// spoils nothing else.
 type object map[string]json.RawMessage
 
 func (o object) has(key string) bool { return len(o[key]) > 0 }

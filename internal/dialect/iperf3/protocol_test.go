@@ -51,7 +51,8 @@ func TestParametersSeenOnTheWire(t *testing.T) {
 	}
 }
 
-// TestParametersAsTheProgramWritesThem compares our own with what the program sent for the same test.
+// TestParametersAsTheProgramWritesThem compares our own with what the program sent for the same
+// test.
 func TestParametersAsTheProgramWritesThem(t *testing.T) {
 	for _, seen := range []string{seenParams, seenUDPParams} {
 		p, err := decodeParams([]byte(seen))

@@ -69,8 +69,9 @@ func (c *client) methods(r *traffic.Result) {
 	r.Method = fmt.Sprintf("iperf3, %s, %s", kind, strings.Join(used, "+"))
 }
 
-// throughput is what the receivers counted: the far end all that came until it heard of the end, this one what came while it measured. A
-// stream that is sent from here took until the far kernel had everything.
+// throughput is what the receivers counted: the far end all that came until it heard of the end,
+// this one what came while it measured. A stream that is sent from here took until the far kernel
+// had everything.
 func (c *client) throughput(r *traffic.Result) {
 	var up, sent int64 // sent counts what this kernel was given
 	for _, f := range c.load.flows {
@@ -101,7 +102,8 @@ func (c *client) throughput(r *traffic.Result) {
 	if c.spec.Direction == traffic.Up {
 		r.DurationSeconds = upSeconds
 	}
-	// Without omitted seconds only: with them both ends begin to count at moments of their own, and a difference means nothing.
+	// Without omitted seconds only: with them both ends begin to count at moments of their own, and
+	// a difference means nothing.
 	if !c.load.p.UDP && c.load.p.Omit == 0 && up < sent {
 		r.Warnings = append(r.Warnings, fmt.Sprintf(
 			"the far end counted %d bytes fewer than it acknowledged: iperf3 closes its connections before it has read everything", sent-up))
@@ -115,12 +117,14 @@ func (c *client) connections(r *traffic.Result) {
 	for _, f := range c.load.flows {
 		if !f.sends {
 			n := c.far.Streams[f.index].Retransmits
-			// Only the far kernel knows of what it had to send again, and a program that cannot ask it says -1, or that it has none.
+			// Only the far kernel knows of what it had to send again, and a program that cannot ask
+			// it says -1, or that it has none.
 			known = known && c.far.HasRetransmits == 1 && n >= 0
 			retransmits += uint64(max(n, 0))
 		}
 		if !f.tcp.Known() {
-			// Of a connection that only receives the kernel need not tell anything: the sum is of the senders.
+			// Of a connection that only receives the kernel need not tell anything: the sum is of
+			// the senders.
 			known = known && !f.sends
 			continue
 		}
@@ -145,7 +149,8 @@ func (c *client) connections(r *traffic.Result) {
 	}
 }
 
-// datagrams is what became of the datagrams. What is lost in the omitted seconds is left out where the far end tells it apart.
+// datagrams is what became of the datagrams. What is lost in the omitted seconds is left out where
+// the far end tells it apart.
 func (c *client) datagrams(r *traffic.Result) {
 	var up, down traffic.DatagramCounts
 	var duplicates, reordered uint64
@@ -157,10 +162,12 @@ func (c *client) datagrams(r *traffic.Result) {
 		if f.sends {
 			sent := f.sender.Sent()
 			batch = sent.Batch
-			// Of all that was ever sent, less what came and what was lost before the mark: what is lost at the very end has no gap behind it.
+			// Of all that was ever sent, less what came and what was lost before the mark: what is
+			// lost at the very end has no gap behind it.
 			lost := sent.AllPackets - (far.Packets - far.Errors) - far.OmittedErrors
 			untold = untold || c.load.p.Omit > 0 && !c.far.TellsOmitted && lost > 0
-			// What was sent is of the measured part alone, and the loss as well as the far end lets it be told.
+			// What was sent is of the measured part alone, and the loss as well as the far end lets
+			// it be told.
 			add(&up, sent.Packets, lost)
 			up.JitterSeconds += far.JitterSeconds / float64(c.spec.Streams)
 			own[0].Sent += uint64(sent.MeasuredSocketErrors)
@@ -205,7 +212,8 @@ func (c *client) datagrams(r *traffic.Result) {
 		ratio := float64(total.Lost) / float64(total.Sent)
 		r.LossRatio = &ratio
 	}
-	// The far sender goes on until it hears of the end, so of what comes down only the window's packets make a rate.
+	// The far sender goes on until it hears of the end, so of what comes down only the window's
+	// packets make a rate.
 	if window := c.end.at - c.marked.at; window > 0 {
 		r.PacketsPerSec = float64(int64(up.Received)+c.end.packets-c.marked.packets) / window.Seconds()
 	}
@@ -219,7 +227,8 @@ func dropped(got datagram.Received) int64 {
 	return got.SocketDrops
 }
 
-// add counts the datagrams of one stream. Those that arrive twice make iperf3 count less than nothing as lost.
+// add counts the datagrams of one stream. Those that arrive twice make iperf3 count less than
+// nothing as lost.
 func add(d *traffic.DatagramCounts, sent, lost int64) {
 	// The far end is believed only as far as it can be true.
 	sent = max(sent, 0)
@@ -229,14 +238,16 @@ func add(d *traffic.DatagramCounts, sent, lost int64) {
 	d.Received += uint64(sent - lost)
 }
 
-// pacing tells how well this end kept a rate. That of the far end is only to be seen in what arrives.
+// pacing tells how well this end kept a rate. That of the far end is only to be seen in what
+// arrives.
 func (c *client) pacing(r *traffic.Result) {
 	target := c.load.p.BitsPerSec * float64(c.spec.Streams)
 	seconds := (c.end.at - c.load.marked).Seconds()
 	if target == 0 || !c.load.p.sending() || seconds <= 0 {
 		return
 	}
-	// TCP is paced by the kernel (SO_MAX_PACING_RATE), datagrams by the worker, which then knows the gaps.
+	// TCP is paced by the kernel (SO_MAX_PACING_RATE), datagrams by the worker, which then knows
+	// the gaps.
 	p := &traffic.Pacing{TargetBitsPerSec: target, Method: "kernel"}
 	for _, f := range c.load.flows {
 		if !f.sends {
@@ -273,7 +284,8 @@ func (c *client) localEnd() traffic.End {
 		}
 	}
 	e.Drops = drops.Find(e.Counters, d.Drivers)
-	// The counters are read around the whole test. Of the time outside the measured part the same share is taken off.
+	// The counters are read around the whole test. Of the time outside the measured part the same
+	// share is taken off.
 	share := 1.0
 	if inside := (c.end.at - c.load.marked).Seconds(); inside > 0 && d.Seconds > inside {
 		share = inside / d.Seconds

@@ -21,7 +21,8 @@ type results struct {
 	TellsOmitted bool `json:"-"` // read: the other end knows of omitted datagrams (3.14)
 }
 
-// streamResult is one stream as one end saw it. Of datagrams the counts are since the start, the omitted seconds included.
+// streamResult is one stream as one end saw it. Of datagrams the counts are since the start, the
+// omitted seconds included.
 type streamResult struct {
 	ID             int     `json:"id"`              // see streamID
 	Bytes          int64   `json:"bytes"`           // payload in the measured part
@@ -35,8 +36,9 @@ type streamResult struct {
 	EndSeconds     float64 `json:"end_time"`        // when the sender stopped, or when the receiver had its last byte
 }
 
-// forOld gives the results for a program before 3.14, which takes its own count of the omitted datagrams off Packets but nothing off Errors: its loss would
-// otherwise be that of the whole test over the datagrams of a part of it.
+// forOld gives the results for a program before 3.14, which takes its own count of the omitted
+// datagrams off Packets but nothing off Errors: its loss would otherwise be that of the whole test
+// over the datagrams of a part of it.
 func (r results) forOld() results {
 	r.Streams = slices.Clone(r.Streams)
 	for i := range r.Streams {
@@ -46,10 +48,12 @@ func (r results) forOld() results {
 	return r
 }
 
-// encode makes the message of the results. -1 goes out as it is: 3.12 reads both that and its own 2^64-1.
+// encode makes the message of the results. -1 goes out as it is: 3.12 reads both that and its own
+// 2^64-1.
 func (r results) encode() ([]byte, error) { return json.Marshal(r) }
 
-// decodeResults reads the results of the other end of a test with the given number of streams. Every stream must be there, once.
+// decodeResults reads the results of the other end of a test with the given number of streams.
+// Every stream must be there, once.
 func decodeResults(body []byte, streams int) (results, error) {
 	var o object
 	if err := json.Unmarshal(body, &o); err != nil {
@@ -91,7 +95,8 @@ func decodeResults(body []byte, streams int) (results, error) {
 	return r, nil
 }
 
-// count is a number that 3.12 and 3.13 print as an unsigned one of 64 bits: -1 is 18446744073709551615.
+// count is a number that 3.12 and 3.13 print as an unsigned one of 64 bits: -1 is
+// 18446744073709551615.
 func (o object) count(key string) int64 {
 	if n := o.number(key); n >= 1<<63 {
 		return -1

@@ -15,7 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/service"
 )
 
-// Patience of the server with what has not proved to be a client yet, and with clients between two steps of the protocol.
+// Patience of the server with what has not proved to be a client yet, and with clients between two
+// steps of the protocol.
 const (
 	cookieWithin  = 3 * time.Second
 	paramsWithin  = 5 * time.Second
@@ -25,10 +26,11 @@ const (
 	resultsWithin = 15 * time.Second // a client may read its own streams empty before it answers
 	doneWithin    = 5 * time.Second
 	writeWithin   = 5 * time.Second
-	// overtime is how long after its announced end a client may still say that its test is over. The program itself waits for 40 s.
+	// overtime is how long after its announced end a client may still say that its test is over.
+	// The program itself waits for 40 s.
 	overtime = 30 * time.Second
-	// Connections that are no stream and no admitted client yet, in all and of one address. Each holds a descriptor and some 10 KB for as
-	// long as cookieWithin and paramsWithin together.
+	// Connections that are no stream and no admitted client yet, in all and of one address. Each
+	// holds a descriptor and some 10 KB for as long as cookieWithin and paramsWithin together.
 	maxStrangers          = 1024
 	maxStrangersPerSource = 300 // more than the 256 streams that a client may open at once
 )
@@ -37,21 +39,26 @@ const (
 type ServerOptions struct {
 	Address string          // HOST:PORT, TCP and UDP; ":5201" is every address
 	Gate    *admission.Gate // nil: one of its own with the default limits
-	// Sample reads the counters of this host; where given, the log says what this host dropped during a test.
+	// Sample reads the counters of this host; where given, the log says what this host dropped
+	// during a test.
 	Sample func() (*host.Counters, error)
-	Log    func(string) // one plain sentence per client, without newline, with bounds per minute (see admission.LimitLines); called from several goroutines; nil: nobody listens
+	// one plain sentence per client, without newline, with bounds per minute (see
+	// admission.LimitLines); called from several goroutines; nil: nobody listens
+	Log func(string)
 }
 
 // Server runs tests for iperf3 clients, several at a time.
 type Server struct {
 	options ServerOptions
-	away    func(string)     // the log of those that are turned away or do not get far, of which anybody can make any number
+	// the log of those that are turned away or do not get far, of which anybody can make any number
+	away    func(string)
 	sockets *service.Sockets // UDP hears hellos; streams have sockets of their own at the same port
 	clients sync.WaitGroup   // every goroutine of the server
 	arrived uint64           // connections so far; of the goroutine that accepts
 
 	strangers *admission.Anteroom
-	// A hello says nothing of the test that it belongs to, so of each address one test at a time opens its UDP streams.
+	// A hello says nothing of the test that it belongs to, so of each address one test at a time
+	// opens its UDP streams.
 	openers admission.Turns[netip.Addr]
 
 	mu       sync.Mutex
@@ -78,13 +85,15 @@ func Listen(ctx context.Context, o ServerOptions) (*Server, error) {
 // Addr is where the server listens, with TCP and UDP alike.
 func (s *Server) Addr() netip.AddrPort { return s.sockets.Addr() }
 
-// Serve runs until ctx ends and then returns nil, when every test has ended and every connection is closed. Another error is of the listener.
+// Serve runs until ctx ends and then returns nil, when every test has ended and every connection is
+// closed. Another error is of the listener.
 func (s *Server) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, s.sockets.Close)
 	defer stop()
-	// Not by Sockets.Serve: connections have to be counted in the order of their coming, before each has its goroutine.
+	// Not by Sockets.Serve: connections have to be counted in the order of their coming, before
+	// each has its goroutine.
 	var heard error
 	s.clients.Go(func() {
 		defer cancel()
@@ -99,7 +108,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	return nil
 }
 
-// accept numbers a connection and serves it on a goroutine of its own, if there is room for one more stranger.
+// accept numbers a connection and serves it on a goroutine of its own, if there is room for one
+// more stranger.
 func (s *Server) accept(ctx context.Context, conn *net.TCPConn) {
 	from := service.From(conn)
 	known, ok := s.strangers.Enter(from.Addr())
@@ -147,7 +157,8 @@ func (s *Server) serve(ctx context.Context, a arrival) {
 	}
 }
 
-// enlist hands a connection to the test that its cookie names, or makes a new one of it; mine tells the latter.
+// enlist hands a connection to the test that its cookie names, or makes a new one of it; mine tells
+// the latter.
 func (s *Server) enlist(ctx context.Context, c cookie, a arrival) (t *session, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,16 +184,17 @@ func (s *Server) forget(t *session) {
 	delete(s.sessions, t.cookie)
 }
 
-// hear takes the first datagrams of UDP streams: the connected sockets of running streams take all others. What no client sends is not worth a word, as
-// anybody can forge it.
+// hear takes the first datagrams of UDP streams: the connected sockets of running streams take all
+// others. What no client sends is not worth a word, as anybody can forge it.
 func (s *Server) hear(p []byte, from netip.AddrPort) {
 	if isHello(p) {
 		s.route(from)
 	}
 }
 
-// route gives a hello to the test of that address that is opening streams; openers sees to it that there is one at most. All others get no
-// answer: whoever forges an address makes us send nothing to it.
+// route gives a hello to the test of that address that is opening streams; openers sees to it that
+// there is one at most. All others get no answer: whoever forges an address makes us send nothing
+// to it.
 func (s *Server) route(from netip.AddrPort) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -198,7 +198,8 @@ func TestDatagramsThatGetNoAnswer(t *testing.T) {
 	}
 }
 
-// TestClientsThatGoAway are killed in the middle of a test: by the client, by us, and the server by us.
+// TestClientsThatGoAway are killed in the middle of a test: by the client, by us, and the server by
+// us.
 func TestClientsThatGoAway(t *testing.T) {
 	t.Parallel()
 	path := traffictest.Program(t, "iperf3")
@@ -209,7 +210,8 @@ func TestClientsThatGoAway(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		// It runs as soon as the server has streams; the program itself prints nothing before its end.
+		// It runs as soon as the server has streams; the program itself prints nothing before its
+		// end.
 		time.Sleep(300 * time.Millisecond)
 		kill()
 		_ = cmd.Wait() // killed, as was the plan

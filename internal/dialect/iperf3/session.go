@@ -50,7 +50,8 @@ type step struct {
 	err   error
 }
 
-// listen reads one state in the background. At most one such read runs at a time; closing the connection ends it.
+// listen reads one state in the background. At most one such read runs at a time; closing the
+// connection ends it.
 func (c control) listen(within time.Duration) <-chan step {
 	next := make(chan step, 1)
 	go func() {
@@ -69,7 +70,8 @@ var (
 
 // serve runs the test and says how it went.
 func (t *session) serve(ctx context.Context) {
-	// The deadline reaches a read that is already waiting; reads to come look at ctx in their select, or have a short deadline of their own.
+	// The deadline reaches a read that is already waiting; reads to come look at ctx in their
+	// select, or have a short deadline of their own.
 	stop := context.AfterFunc(ctx, func() { _ = t.c.conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	err := t.run(ctx)
@@ -88,7 +90,8 @@ func (t *session) serve(ctx context.Context) {
 	if err != nil && ctx.Err() != nil {
 		err = errClosing
 	}
-	// What the client hears is the program's word for it, so that it prints a sentence; the log has ours.
+	// What the client hears is the program's word for it, so that it prints a sentence; the log has
+	// ours.
 	tell := t.server.turn // who was not let in is one of any number
 	if t.visit != nil {
 		tell = t.server.log
@@ -164,7 +167,8 @@ func (t *session) enter() error {
 	}
 	t.visit = visit
 	t.admitted()
-	// What is refused now the client is told in a sentence; what is found out later breaks its test off.
+	// What is refused now the client is told in a sentence; what is found out later breaks its test
+	// off.
 	limits, p := gate.Limits(), t.p
 	// Without a time of its own a test is bounded by the visit's deadline alone.
 	if d := p.Omit + p.Time; d > limits.Duration {
@@ -183,7 +187,8 @@ func (t *session) enter() error {
 	return nil
 }
 
-// openStreams asks the client for its streams and makes workers of them, in the order in which they come.
+// openStreams asks the client for its streams and makes workers of them, in the order in which they
+// come.
 func (t *session) openStreams(ctx context.Context) error {
 	t.next = t.c.listen(24 * time.Hour) // the run has its own end; this is only a bound
 	pass, err := t.takeTurn(ctx)
@@ -194,7 +199,8 @@ func (t *session) openStreams(ctx context.Context) error {
 	s := t.server
 	s.mu.Lock()
 	t.missing, t.opening = t.p.all(), true
-	// Room for all that may come, so that who hands over never waits with the lock of the server held.
+	// Room for all that may come, so that who hands over never waits with the lock of the server
+	// held.
 	t.conns = make(chan arrival, t.missing)
 	t.greetings, t.greeted = make(chan netip.AddrPort, t.missing), make(map[netip.AddrPort]bool)
 	s.mu.Unlock()
@@ -234,8 +240,9 @@ func (t *session) openStreams(ctx context.Context) error {
 	return t.makeWorkers()
 }
 
-// takeTurn waits until no other test of the client's address opens UDP streams; those of TCP say in their cookies whose they are. The next in turn
-// comes after close has shut the door on what is late.
+// takeTurn waits until no other test of the client's address opens UDP streams; those of TCP say in
+// their cookies whose they are. The next in turn comes after close has shut the door on what is
+// late.
 func (t *session) takeTurn(ctx context.Context) (pass func(), err error) {
 	if !t.p.UDP {
 		return func() {}, nil
@@ -266,7 +273,8 @@ func (t *session) takeTurn(ctx context.Context) (pass func(), err error) {
 
 // makeWorkers turns what the client has opened into streams.
 func (t *session) makeWorkers() error {
-	// The client tells directions by the order in which it connects, which is that of accept. Cookies may be read in another one.
+	// The client tells directions by the order in which it connects, which is that of accept.
+	// Cookies may be read in another one.
 	slices.SortFunc(t.arrived, func(a, b arrival) int { return cmp.Compare(a.number, b.number) })
 	for i := range t.p.all() {
 		var err error
@@ -294,9 +302,11 @@ func (t *session) close() {
 	}
 }
 
-// greet makes a socket for a UDP stream, connected to the client and at the server's port, and answers the hello from it.
+// greet makes a socket for a UDP stream, connected to the client and at the server's port, and
+// answers the hello from it.
 func (t *session) greet(from netip.AddrPort) error {
-	// The address that the client knows us by: on a host with several the kernel might choose another one.
+	// The address that the client knows us by: on a host with several the kernel might choose
+	// another one.
 	local := t.c.conn.LocalAddr().(*net.TCPAddr).AddrPort().Addr().Unmap()
 	sock, err := datagram.Connected(netip.AddrPortFrom(local, t.server.Addr().Port()), from, datagram.SocketOptions{
 		WindowBytes: t.p.WindowBytes, TOS: t.p.TOS, DontFragment: t.p.DontFragment,
@@ -334,7 +344,8 @@ func (s step) unexpected() error {
 // play lets the data flow until the client says that the test is over.
 func (t *session) play(ctx context.Context) error {
 	l := &t.load
-	// Ten times a second, or a fast client would be far over its bytes before it is stopped; a line per second, as the program writes them.
+	// Ten times a second, or a fast client would be far over its bytes before it is stopped; a line
+	// per second, as the program writes them.
 	nextSpend, nextLine := 100*time.Millisecond, time.Second
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -355,7 +366,8 @@ func (t *session) play(ctx context.Context) error {
 			return t.explain(broken)
 		case <-timer.C:
 		}
-		// Whatever is due, in the order in which it matters; the timer is only the hint that something is.
+		// Whatever is due, in the order in which it matters; the timer is only the hint that
+		// something is.
 		now := l.now()
 		if !l.measuring && now >= l.p.Omit {
 			l.measure()
@@ -371,12 +383,14 @@ func (t *session) play(ctx context.Context) error {
 			if err := t.spend(); err != nil {
 				return err
 			}
-			// The workers do not rest for the visit, so a debt of more than a second is not paid any more.
+			// The workers do not rest for the visit, so a debt of more than a second is not paid
+			// any more.
 			if t.visit.Pause() > time.Second {
 				return refuse(codeTotalRate, "it goes faster than the %.3g b/s this host allows", t.server.options.Gate.Limits().BitsPerSecond)
 			}
 		}
-		// The end is the client's to say, and one that forgets it would hold its place for as long as the gate lets it.
+		// The end is the client's to say, and one that forgets it would hold its place for as long
+		// as the gate lets it.
 		if l.p.Time > 0 && now > l.p.Omit+l.p.Time+overtime {
 			return refuse(codeDuration, "it did not end %v after its time", overtime)
 		}
@@ -400,7 +414,8 @@ func (t *session) spend() error {
 	return err
 }
 
-// explain waits a moment for what the client itself says of a stream that broke: it may just have been killed.
+// explain waits a moment for what the client itself says of a stream that broke: it may just have
+// been killed.
 func (t *session) explain(broken streamError) error {
 	select {
 	case st := <-t.next:
@@ -425,7 +440,8 @@ func (t *session) finish(ctx context.Context) error {
 	if !l.measuring {
 		l.measure() // over before it began: nothing was measured
 	}
-	// A client that receives reads on until it sees the end of its streams, ours at least; that of the program is told by the state alone.
+	// A client that receives reads on until it sees the end of its streams, ours at least; that of
+	// the program is told by the state alone.
 	l.stopSending()
 	l.shut()
 	l.endStreams()

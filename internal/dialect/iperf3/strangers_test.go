@@ -61,7 +61,8 @@ func TestByteByByte(t *testing.T) {
 	slowly("\x10")
 }
 
-// TestScanDoesNotFloodTheLog lets many strangers come by: some are named, the rest is not worth a line each.
+// TestScanDoesNotFloodTheLog lets many strangers come by: some are named, the rest is not worth a
+// line each.
 func TestScanDoesNotFloodTheLog(t *testing.T) {
 	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
 	for range 3 * admission.StrangerLines {
@@ -78,14 +79,16 @@ func TestScanDoesNotFloodTheLog(t *testing.T) {
 		}
 		_ = conn.Close()
 	}
-	// The line is written after the connection is closed, so the last of them may still be on its way.
+	// The line is written after the connection is closed, so the last of them may still be on its
+	// way.
 	said.Await(t, admission.StrangerLines, "turned away")
 	if n := len(said.Find("turned away")); n != admission.StrangerLines {
 		t.Errorf("%d lines for %d strangers", n, 3*admission.StrangerLines)
 	}
 }
 
-// TestStrangers are whatever finds an open port: each is closed with a reason in the log, and clients are served meanwhile.
+// TestStrangers are whatever finds an open port: each is closed with a reason in the log, and
+// clients are served meanwhile.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})
@@ -105,10 +108,11 @@ func TestStrangers(t *testing.T) {
 	say("GET / HTTP/1.1\r\n\r\n")
 	say("\x40\x01\x00\x78" + strings.Repeat("\x00", 56)) // iperf2
 	say(strings.Repeat("\xff", 5000))
-	say(strings.Replace(seenCookie, "q", "a", 1) + "\x7f\xff\xff\xff{")                 // a length of 2 GiB
-	say(strings.Replace(seenCookie, "q", "b", 1) + "\x00\x00\x00\x05[1,2]")             // no object
-	say(strings.Replace(seenCookie, "q", "c", 1) + "\x00\x00\x00\x0f{\"udp\":true}   ") // a length of datagrams is missing
-	dialParams(t, addr, `{"tcp":true,"parallel":128}`)                                  // opens no stream
+	say(strings.Replace(seenCookie, "q", "a", 1) + "\x7f\xff\xff\xff{")     // a length of 2 GiB
+	say(strings.Replace(seenCookie, "q", "b", 1) + "\x00\x00\x00\x05[1,2]") // no object
+	// a length of datagrams is missing
+	say(strings.Replace(seenCookie, "q", "c", 1) + "\x00\x00\x00\x0f{\"udp\":true}   ")
+	dialParams(t, addr, `{"tcp":true,"parallel":128}`) // opens no stream
 	if out, err := realClient(t, addr, "-n", "100K"); err != nil {
 		t.Errorf("a client beside them: %v:\n%s", err, out)
 	}
@@ -171,8 +175,9 @@ func TestHellosFromNowhere(t *testing.T) {
 	}
 }
 
-// TestUDPTestsOfOneAddressTakeTurns opens three at once: nothing in a hello tells whose it is, so the second is asked for its streams when the first
-// has all of its own, and one that leaves in between is passed over.
+// TestUDPTestsOfOneAddressTakeTurns opens three at once: nothing in a hello tells whose it is, so
+// the second is asked for its streams when the first has all of its own, and one that leaves in
+// between is passed over.
 func TestUDPTestsOfOneAddressTakeTurns(t *testing.T) {
 	t.Parallel()
 	addr, said := ourServer(t, "127.0.0.1:0", admission.Limits{})

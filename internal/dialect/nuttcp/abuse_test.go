@@ -94,7 +94,8 @@ func TestNoData(t *testing.T) {
 	}
 }
 
-// TestDeadClients ends a client in the middle of its test, in both directions of TCP and without the end of UDP.
+// TestDeadClients ends a client in the middle of its test, in both directions of TCP and without
+// the end of UDP.
 func TestDeadClients(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, func(s *Server) { s.timing.silent = 300 * time.Millisecond })
 	p := params{blockBytes: 500, blocks: unlimitedBlock, streams: 1, rateKbit: unlimitedRate, port: traffictest.FreePorts(t, 3), transmit: true, seconds: 30}
@@ -147,7 +148,8 @@ func TestBudget(t *testing.T) {
 	j.Await(t, 1, "are used up")
 }
 
-// TestTwoAtOnce: two tests of one address on one port begin one after the other and then run side by side.
+// TestTwoAtOnce: two tests of one address on one port begin one after the other and then run side
+// by side.
 func TestTwoAtOnce(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, nil)
 	p := params{blockBytes: 1000, blocks: unlimitedBlock, streams: 1, rateKbit: unlimitedRate, port: traffictest.FreePorts(t, 1), transmit: true, seconds: 5}
@@ -173,7 +175,8 @@ func TestTwoAtOnce(t *testing.T) {
 	j.Await(t, 1, "received 2000 bytes")
 }
 
-// TestDataOfStrangers: only connections that a test waits for are taken. The second one to the same port comes while the test waits on another.
+// TestDataOfStrangers: only connections that a test waits for are taken. The second one to the same
+// port comes while the test waits on another.
 func TestDataOfStrangers(t *testing.T) {
 	s, j := serve(t, admission.Limits{}, nil)
 	p := params{blockBytes: 1000, blocks: unlimitedBlock, streams: 2, rateKbit: unlimitedRate, port: traffictest.FreePorts(t, 2), transmit: true, seconds: 5}
@@ -192,7 +195,8 @@ func TestDataOfStrangers(t *testing.T) {
 	}
 }
 
-// TestWhoIsGoneIsSentNothingMore asks for a minute of data and hangs up: the server must not go on sending to an address at which nobody waits.
+// TestWhoIsGoneIsSentNothingMore asks for a minute of data and hangs up: the server must not go on
+// sending to an address at which nobody waits.
 func TestWhoIsGoneIsSentNothingMore(t *testing.T) {
 	for _, udp := range []bool{false, true} {
 		s, j := serve(t, admission.Limits{}, nil)

@@ -9,7 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/service"
 )
 
-// Arrivals are the tests that wait for their data on one port: the data say nothing of their test, so their address has to do.
+// Arrivals are the tests that wait for their data on one port: the data say nothing of their test,
+// so their address has to do.
 type Arrivals struct {
 	mu      sync.Mutex
 	waiting []*arrival                  // oldest first
@@ -34,7 +35,8 @@ func (a *Arrivals) Expects(conn *net.TCPConn) bool {
 	return slices.ContainsFunc(a.waiting, func(w *arrival) bool { return w.conn != nil && w.from == from })
 }
 
-// TakeConn hands a connection to the test that waits for it; false: none does, and the connection is as it was. It does not block.
+// TakeConn hands a connection to the test that waits for it; false: none does, and the connection
+// is as it was. It does not block.
 func (a *Arrivals) TakeConn(conn *net.TCPConn) bool {
 	from := service.From(conn).Addr()
 	a.mu.Lock()
@@ -51,14 +53,16 @@ func (a *Arrivals) TakeConn(conn *net.TCPConn) bool {
 	return true
 }
 
-// TakePacket hands a datagram to the test that waits for it; false: none does. A test has the one address that wrote to it first. One
-// goroutine calls it at a time; it does not block and does not keep p.
+// TakePacket hands a datagram to the test that waits for it; false: none does. A test has the one
+// address that wrote to it first. One goroutine calls it at a time; it does not block and does not
+// keep p.
 func (a *Arrivals) TakePacket(p []byte, from netip.AddrPort) bool {
 	addr := from.Addr().Unmap()
 	a.mu.Lock()
 	w := a.bound[from]
 	if w == nil {
-		// What comes late of a test that is over must not be taken for the next one, which begins with a mark.
+		// What comes late of a test that is over must not be taken for the next one, which begins
+		// with a mark.
 		if !begins(p) {
 			a.mu.Unlock()
 			return false

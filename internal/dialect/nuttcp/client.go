@@ -50,20 +50,22 @@ const (
 	askPatience    = 10 * time.Second // for each step before the data
 	reportPatience = 20 * time.Second // a server of the program waits up to 2.5 s for the marks of the end
 	maxReport      = 1 << 20          // a line of 100 bytes per interval, of a day in steps of ten seconds
-	// A server of the program says OK a moment before it listens: refusals are taken for that moment, for so long and so often.
+	// A server of the program says OK a moment before it listens: refusals are taken for that
+	// moment, for so long and so often.
 	listenPatience = 2 * time.Second
 	listenDelay    = 20 * time.Millisecond
 )
 
-// Open connects to a server of nuttcp whose control port is port; data go to dataPort and up. The error is traffic.ErrBadSpec for what the
-// protocol cannot do.
+// Open connects to a server of nuttcp whose control port is port; data go to dataPort and up. The
+// error is traffic.ErrBadSpec for what the protocol cannot do.
 func Open(ctx context.Context, spec traffic.Spec, target string, dataPort int, m Means) (*Test, error) {
 	p, err := paramsOf(spec, dataPort)
 	if err != nil {
 		return nil, err
 	}
 	t := &Test{p: p}
-	// Control comes first in either direction: the server listens for data, or sends them, when it has said OK.
+	// Control comes first in either direction: the server listens for data, or sends them, when it
+	// has said OK.
 	if err := t.begin(ctx, target); err != nil {
 		t.Close()
 		return nil, err
@@ -103,7 +105,8 @@ func paramsOf(spec traffic.Spec, dataPort int) (params, error) {
 	// The program takes one rate and one amount for all streams together, as a Spec does.
 	if p.udp {
 		p.blockBytes = spec.PacketBytes
-		// It makes datagrams say how many there were. The program ends a test in whose first interval nothing came, so it is a long one.
+		// It makes datagrams say how many there were. The program ends a test in whose first
+		// interval nothing came, so it is a long one.
 		p.interval = max(1, spec.Duration.Seconds())
 	}
 	switch {
@@ -116,7 +119,8 @@ func paramsOf(spec traffic.Spec, dataPort int) (params, error) {
 	case p.udp && p.blockBytes < countAt+countBytes:
 		return bad("needs datagrams of %d bytes and more to count them, not %d", countAt+countBytes, p.blockBytes)
 	}
-	// What this end sends may end within a block: the server counts to the end of the stream, whatever nbuf says.
+	// What this end sends may end within a block: the server counts to the end of the stream,
+	// whatever nbuf says.
 	if spec.Bytes > 0 {
 		p.blocks = spec.Bytes / int64(p.blockBytes)
 		switch {
@@ -146,9 +150,11 @@ func (t *Test) begin(ctx context.Context, target string) error {
 		return fmt.Errorf("connect to nuttcp: %w", err)
 	}
 	t.control = conn.(*net.TCPConn)
-	// ReadSlice below gives no line that is longer than this, so a server that is none cannot make it grow.
+	// ReadSlice below gives no line that is longer than this, so a server that is none cannot make
+	// it grow.
 	t.in = bufio.NewReaderSize(t.control, 4096)
-	stop := context.AfterFunc(ctx, func() { _ = t.control.SetDeadline(time.Unix(1, 0)) }) // only a closed connection refuses
+	// only a closed connection refuses
+	stop := context.AfterFunc(ctx, func() { _ = t.control.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	_ = t.control.SetDeadline(time.Now().Add(askPatience)) // as above
 	if _, err := io.WriteString(t.control, hello); err != nil {
@@ -218,13 +224,15 @@ func (t *Test) sendTCP(ctx context.Context, spec traffic.Spec, m Means) error {
 		}
 		conns = append(conns, c)
 	}
-	// One connection gets the fastest sender there is. Several must be fed in turn: the program's server ends with the first that ends, so
-	// that streams which run ahead would lose what they are ahead by.
+	// One connection gets the fastest sender there is. Several must be fed in turn: the program's
+	// server ends with the first that ends, so that streams which run ahead would lose what they
+	// are ahead by.
 	if len(conns) > 1 {
 		t.steps = newLockstep(conns, t.p)
 		t.steps.amount, t.steps.bitsPerSecond = spec.Bytes, spec.RateBitsPerSec
 		w := engine.New(engine.Sender, m.Out, t.steps)
-		// The result says how it was sent: this is not the fast way, and a figure of it must not be taken for one.
+		// The result says how it was sent: this is not the fast way, and a figure of it must not be
+		// taken for one.
 		w.Method = "copy, in turn"
 		t.senders = []*engine.Worker{w}
 		return nil
@@ -235,7 +243,8 @@ func (t *Test) sendTCP(ctx context.Context, spec traffic.Spec, m Means) error {
 	}
 	t.conns = []*engine.Conn{c}
 	if spec.Bytes > 0 {
-		// nbuf bounds a server that sends; one that receives takes what comes, so the amount is kept here.
+		// nbuf bounds a server that sends; one that receives takes what comes, so the amount is
+		// kept here.
 		t.quota = engine.NewQuota(spec.Bytes)
 	}
 	w, err := engine.NewStreamSender(m.Out, c, engine.StreamOptions{Send: spec.SendMethod, Limit: t.quota})
@@ -247,7 +256,8 @@ func (t *Test) sendTCP(ctx context.Context, spec traffic.Spec, m Means) error {
 }
 
 func (t *Test) receiveTCP(ctx context.Context, spec traffic.Spec, m Means) error {
-	// The server sends in turn; receiving on all of them at once never makes it wait for a connection that is not read.
+	// The server sends in turn; receiving on all of them at once never makes it wait for a
+	// connection that is not read.
 	for i := range t.p.streams {
 		conn, err := t.dial(ctx, i, m)
 		if err != nil {
@@ -258,7 +268,8 @@ func (t *Test) receiveTCP(ctx context.Context, spec traffic.Spec, m Means) error
 			return err
 		}
 		t.conns = append(t.conns, c)
-		// Foreign, because the program fills its blocks with a text of its own: there is no pattern of ours to compare samples with.
+		// Foreign, because the program fills its blocks with a text of its own: there is no pattern
+		// of ours to compare samples with.
 		w, err := engine.NewStreamReceiver(m.In, c, engine.StreamOptions{Receive: spec.ReceiveMethod, Foreign: true})
 		if err != nil {
 			return err
@@ -341,7 +352,9 @@ func (t *Test) Finish(ctx context.Context, r *traffic.Result) error {
 		} else {
 			r.Warnings = append(r.Warnings, fmt.Sprintf("%d bytes were sent and the server counted %d", sent, f.bytes))
 		}
-		// The receiver's time is the better one, since it does not hold what it took to open and to close. Two digits of a second are too few for short tests; the conductor's own time serves those.
+		// The receiver's time is the better one, since it does not hold what it took to open and to
+		// close. Two digits of a second are too few for short tests; the conductor's own time
+		// serves those.
 		if r.DurationSeconds < 1 {
 			r.DurationSeconds = 0
 		}
@@ -360,7 +373,8 @@ const reportError = megabyte/20_000 + 1
 
 // readReport reads the server's words to their end.
 func (t *Test) readReport(ctx context.Context) (far, error) {
-	stop := context.AfterFunc(ctx, func() { _ = t.control.SetDeadline(time.Unix(1, 0)) }) // only a closed connection refuses
+	// only a closed connection refuses
+	stop := context.AfterFunc(ctx, func() { _ = t.control.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	_ = t.control.SetReadDeadline(time.Now().Add(reportPatience)) // as above
 	f := far{retrans: -1}

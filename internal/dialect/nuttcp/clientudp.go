@@ -32,7 +32,8 @@ func (t *Test) sendUDP(ctx context.Context, spec traffic.Spec, m Means) error {
 		if err := service.Rest(ctx, gap); err != nil {
 			return err
 		}
-		// An error may be the network's word on the mark before; then this one was not sent, and the next attempt is the one that tells.
+		// An error may be the network's word on the mark before; then this one was not sent, and
+		// the next attempt is the one that tells.
 		if s.Send([]byte(mark)) != nil {
 			if err := s.Send([]byte(mark)); err != nil {
 				return fmt.Errorf("%w: %w", traffic.ErrPeerGone, err)
@@ -57,9 +58,11 @@ func (t *Test) sendUDP(ctx context.Context, spec traffic.Spec, m Means) error {
 func (t *Test) endUDP() error {
 	var failed error
 	for i := range endMarks {
-		// The last attempt is the one that tells: an error may be of an earlier datagram, reported by the network.
+		// The last attempt is the one that tells: an error may be of an earlier datagram, reported
+		// by the network.
 		failed = t.socket.Send([]byte{'E', 'O', 'D', '0' + byte(i)})
-		// Not all at once: what drops the first, a queue that is full of data, would drop the others as well.
+		// Not all at once: what drops the first, a queue that is full of data, would drop the
+		// others as well.
 		time.Sleep(endGap / endMarks)
 	}
 	return failed
@@ -96,12 +99,14 @@ func (t *Test) receiveUDP(ctx context.Context, spec traffic.Spec, m Means) error
 			return fmt.Errorf("%w: no datagram of nuttcp: %w", traffic.ErrPeerGone, err)
 		}
 		from = netip.AddrPortFrom(a.Addr().Unmap(), a.Port())
-		// Not from a port that could be known before: the server sends from any. Its address is what the control connection has proved.
+		// Not from a port that could be known before: the server sends from any. Its address is
+		// what the control connection has proved.
 		if from.Addr() == to.AddrPort().Addr().Unmap() && begins(p[:n]) {
 			break
 		}
 	}
-	// The second mark and the data come a quarter of a second later, to the socket that is connected by then.
+	// The second mark and the data come a quarter of a second later, to the socket that is
+	// connected by then.
 	o := datagram.SocketOptions{WindowBytes: spec.WindowBytes, BusyPoll: spec.BusyPoll}
 	if o.WindowBytes == 0 {
 		o.WindowBytes = service.ReceiveBufferBytes // this end's buffer is no part of what is measured
@@ -118,7 +123,8 @@ func (t *Test) receiveUDP(ctx context.Context, spec traffic.Spec, m Means) error
 		return err
 	}
 	t.receivers, t.receiver = []*engine.Worker{w}, receiver
-	// The first mark of the end is the end, whatever the clock of this side says: the server stops when its own time is over.
+	// The first mark of the end is the end, whatever the clock of this side says: the server stops
+	// when its own time is over.
 	go func() {
 		select {
 		case <-receiver.Ended():

@@ -12,7 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
-// parsed reads the key=value output of -fparse; of keys that are there more than once the last one counts.
+// parsed reads the key=value output of -fparse; of keys that are there more than once the last one
+// counts.
 func parsed(out string) map[string]float64 {
 	values := make(map[string]float64)
 	for _, m := range regexp.MustCompile(`(\w+)=([0-9.]+)`).FindAllStringSubmatch(out, -1) {
@@ -35,8 +36,9 @@ func TestServerWithRealClient(t *testing.T) {
 		{"udp", "-u -l 500 -R 4m -n 200"}, {"udp", "-u -l 500 -R 4m -T 0.5 -i 0.1"},
 		{"udp down", "-u -r -l 500 -R 4m -T 0.3"}, {"udp down", "-u -r -l 500 -R 4m -n 200"},
 	} {
-		// Both formats where lines differ: with intervals, of a receiver, of a sender, with datagrams. The client of udp goes on for two seconds
-		// after its end and burns a processor for its pacing, so there are few of those.
+		// Both formats where lines differ: with intervals, of a receiver, of a sender, with
+		// datagrams. The client of udp goes on for two seconds after its end and burns a processor
+		// for its pacing, so there are few of those.
 		formats := []string{""}
 		if strings.Contains(c.args, "-i") || c.args == "-n 64" || c.args == "-r -n 64" {
 			formats = []string{"", "-fparse"}
@@ -80,7 +82,8 @@ func TestServerWithRealClient(t *testing.T) {
 					}
 				}
 				if strings.Contains(c.args, "-i 0.1") {
-					// The lines of the server that the client passes on; how many there are is for the scheduler to say.
+					// The lines of the server that the client passes on; how many there are is for
+					// the scheduler to say.
 					lines := regexp.MustCompile(`(?m)^(megabytes=[0-9.]+ real_sec=|.* MB / +[0-9.]+ sec)`).FindAllString(out, -1)
 					if len(lines) < 2 {
 						t.Errorf("%d lines of intervals:\n%s", len(lines), out)

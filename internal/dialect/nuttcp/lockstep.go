@@ -10,11 +10,12 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// lookEvery bounds the sleep of a write and of the pacing, so that a sender sees the end of the test.
+// lookEvery bounds the sleep of a write and of the pacing, so that a sender sees the end of the
+// test.
 const lookEvery = 100 * time.Millisecond
 
-// lockstep is the body of a worker that sends on several connections in turn, a block on each: the program reads them in this order and
-// takes the first one that ends for the end of all.
+// lockstep is the body of a worker that sends on several connections in turn, a block on each: the
+// program reads them in this order and takes the first one that ends for the end of all.
 type lockstep struct {
 	conns         []*net.TCPConn
 	block         []byte
@@ -32,7 +33,8 @@ func newLockstep(conns []*net.TCPConn, p params) *lockstep {
 
 // Loop sends block after block.
 func (l *lockstep) Loop(w *engine.Worker) error {
-	// Pacing is by what is due since the start and not by gaps: a write that took long is made up for, so the mean is what was asked for.
+	// Pacing is by what is due since the start and not by gaps: a write that took long is made up
+	// for, so the mean is what was asked for.
 	start := w.Now()
 	var sent int64
 	for i := 0; w.Phase.Is() != engine.Stopped; i = (i + 1) % len(l.conns) {
@@ -48,7 +50,8 @@ func (l *lockstep) Loop(w *engine.Worker) error {
 			return fmt.Errorf("send data: %w", err)
 		}
 		sent += int64(len(p))
-		// In short sleeps, because a low rate may want a long one and the phase can end in the middle of it.
+		// In short sleeps, because a low rate may want a long one and the phase can end in the
+		// middle of it.
 		for l.bitsPerSecond > 0 && w.Phase.Is() != engine.Stopped {
 			due := time.Duration(float64(sent)*8e9/l.bitsPerSecond) - (w.Now() - start)
 			if due <= 0 {
@@ -68,7 +71,8 @@ func (l *lockstep) write(w *engine.Worker, conn *net.TCPConn, p []byte) error {
 		n, err := conn.Write(p)
 		l.calls++
 		w.Bytes.Add(int64(n))
-		// What was written before the deadline counts, and the rest is tried again: a deadline of package net loses nothing.
+		// What was written before the deadline counts, and the rest is tried again: a deadline of
+		// package net loses nothing.
 		p = p[n:]
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err

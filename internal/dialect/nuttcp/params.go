@@ -68,7 +68,8 @@ type params struct {
 	noDelay     bool    // of data sockets
 }
 
-// line says the parameters as 6.1.2 does. That version's server takes them by scanf(3) with this very text, so every blank counts.
+// line says the parameters as 6.1.2 does. That version's server takes them by scanf(3) with this
+// very text, so every blank counts.
 func (p params) line() string {
 	b := func(v bool) int {
 		if v {
@@ -86,13 +87,14 @@ func (p params) line() string {
 // errParams is a line that is none of parameters.
 var errParams = errors.New("parameters")
 
-// parseParams reads the line of any version: older ones say less, and blanks do not matter. The first eight and udp must be there.
+// parseParams reads the line of any version: older ones say less, and blanks do not matter. The
+// first eight and udp must be there.
 func parseParams(line string) (params, error) {
 	// What an older version does not say is as if it had no bound there.
 	p := params{blocks: unlimitedBlock, rateKbit: unlimitedRate}
 	seen := make(map[string]bool)
-	// Keys are looked up by name and in any order. The program's own server reads by position; being more generous costs nothing, because what
-	// is taken is checked afterwards, all of it.
+	// Keys are looked up by name and in any order. The program's own server reads by position;
+	// being more generous costs nothing, because what is taken is checked afterwards, all of it.
 	for item := range strings.SplitSeq(strings.TrimSpace(line), ",") {
 		key, value, ok := strings.Cut(item, "=")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
@@ -135,14 +137,16 @@ func (p *params) set(key, value string) (err error) {
 	switch key {
 	case "buflen":
 		p.blockBytes, err = strconv.Atoi(value)
-	// It comes with the timeout as well: then it is the largest number there is, and the time ends the test.
+	// It comes with the timeout as well: then it is the largest number there is, and the time ends
+	// the test.
 	case "nbuf":
 		p.blocks, err = strconv.ParseInt(value, 10, 64)
 	case "win":
 		p.windowBytes, err = strconv.Atoi(value)
 	case "nstream":
 		p.streams, err = strconv.Atoi(value)
-	// In units of 1000 bits per second. Over UDP the program says 1000, a megabit, where its user says nothing.
+	// In units of 1000 bits per second. Over UDP the program says 1000, a megabit, where its user
+	// says nothing.
 	case "rate":
 		p.rateKbit, err = strconv.ParseInt(value, 10, 64)
 	case "port":
@@ -157,12 +161,14 @@ func (p *params) set(key, value string) (err error) {
 		p.interval, err = parseSeconds(value)
 	case "reverse":
 		p.reverse, err = parseFlag(value)
-	// Unknown bits are of newer versions and change how lines look, not what is measured, so they are kept and do nothing.
+	// Unknown bits are of newer versions and change how lines look, not what is measured, so they
+	// are kept and do nothing.
 	case "format":
 		p.format, err = strconv.Atoi(value)
 	case "traceroute":
 		p.traceroute, err = parseFlag(value)
-	// A host to run the test against on the client's behalf, which would lend this server's address to anybody.
+	// A host to run the test against on the client's behalf, which would lend this server's address
+	// to anybody.
 	case "thirdparty":
 		p.thirdParty = value != "_NULL_"
 	case "multicast":
@@ -207,7 +213,8 @@ func (p params) check() error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", errParams, fmt.Sprintf(format, args...))
 	}
-	// Nothing is allocated by these numbers but a block to send; they are bounded so that sums and products of them cannot wrap.
+	// Nothing is allocated by these numbers but a block to send; they are bounded so that sums and
+	// products of them cannot wrap.
 	most := maxBlockBytes
 	if p.udp {
 		most = maxPacketBytes
@@ -245,8 +252,9 @@ func (p params) check() error {
 	return nil
 }
 
-// amount is how many bytes the sender is to send, nbuf blocks of buflen; 0: time ends the test. The flag nbuf_bytes on the wire only says that
-// the user had asked in bytes: the client has divided already.
+// amount is how many bytes the sender is to send, nbuf blocks of buflen; 0: time ends the test. The
+// flag nbuf_bytes on the wire only says that the user had asked in bytes: the client has divided
+// already.
 func (p params) amount() int64 {
 	if p.blocks >= unlimitedBlock {
 		return 0

@@ -10,7 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/datagram"
 )
 
-// Lines of clients of nuttcp 6.1.2, and of the few words that a server of our own would get from an old one.
+// Lines of clients of nuttcp 6.1.2, and of the few words that a server of our own would get from an
+// old one.
 const (
 	lineTCP  = "buflen = 65536, nbuf = 20, win = 0, nstream = 3, rate = 4294967295, port = 15010, trans = 1, braindead = 0, timeout = 0.000000, udp = 0, vers = 6.1.2, interval = 0.000000, reverse = 0, format = 2048, traceroute = 0, irate = 0, thirdparty = _NULL_ , multicast = 0 , datamss = 0 , tos = 0 , nbuf_bytes = 0 , rate_pps = 0 , nodelay = 0\n"
 	lineUDP  = "buflen = 500, nbuf = 2147483647, win = 1048576, nstream = 1, rate = 1000, port = 15010, trans = 0, braindead = 0, timeout = 0.500000, udp = 1, vers = 6.1.2, interval = 0.200000, reverse = 0, format = 2117, traceroute = 0, irate = 0, thirdparty = _NULL_ , multicast = 0 , datamss = 0 , tos = 0 , nbuf_bytes = 0 , rate_pps = 0 , nodelay = 0\n"
@@ -185,7 +186,8 @@ func FuzzParams(f *testing.F) {
 		if p.blockBytes < 1 || p.blockBytes > maxBlockBytes || p.streams < 1 || p.streams > maxStreams || p.port < lowestPort || p.amount() < 0 || p.duration() < 0 {
 			t.Errorf("%+v", p)
 		}
-		// What is understood can be said, and is understood the same, but for versions and digits that nobody needs.
+		// What is understood can be said, and is understood the same, but for versions and digits
+		// that nobody needs.
 		again, err := parseParams(p.line())
 		p.seconds, again.seconds, p.interval, again.interval = 0, 0, 0, 0
 		if err != nil || p != again {

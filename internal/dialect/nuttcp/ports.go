@@ -36,7 +36,8 @@ type dataPort struct {
 func (ps *ports) use(ctx context.Context, key portKey) (a *Arrivals, leave func(), err error) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	// Tests of several addresses share a port as a rule, the one by default; their arrivals are told apart by address.
+	// Tests of several addresses share a port as a rule, the one by default; their arrivals are
+	// told apart by address.
 	p := ps.open[key]
 	if p == nil {
 		p = &dataPort{Arrivals: NewArrivals()}
@@ -49,7 +50,8 @@ func (ps *ports) use(ctx context.Context, key portKey) (a *Arrivals, leave func(
 	return p.Arrivals, func() {
 		ps.mu.Lock()
 		defer ps.mu.Unlock()
-		// Closed with the lock held, so that a test which comes now finds either this socket or a free port.
+		// Closed with the lock held, so that a test which comes now finds either this socket or a
+		// free port.
 		if p.users--; p.users == 0 {
 			delete(ps.open, key)
 			p.close()
@@ -61,8 +63,8 @@ func (ps *ports) use(ctx context.Context, key portKey) (a *Arrivals, leave func(
 func (ps *ports) listen(ctx context.Context, key portKey, p *dataPort) error {
 	var lc net.ListenConfig
 	address := net.JoinHostPort(ps.host, strconv.Itoa(key.port))
-	// The socket is of all tests that use it, so it outlives the one that came first: close ends it, and has to be done with it when another test
-	// may want the port again.
+	// The socket is of all tests that use it, so it outlives the one that came first: close ends
+	// it, and has to be done with it when another test may want the port again.
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	if key.udp {
 		pc, err := lc.ListenPacket(ctx, "udp", address)
@@ -72,7 +74,8 @@ func (ps *ports) listen(ctx context.Context, key portKey, p *dataPort) error {
 		}
 		// Strangers are not worth a word: anybody can send datagrams.
 		take := func(b []byte, from netip.AddrPort) { p.TakePacket(b, from) }
-		ps.all.Go(func() { _ = service.Receive(serving, pc.(*net.UDPConn), take, nil) }) // nobody but close ends it, which is no error
+		// nobody but close ends it, which is no error
+		ps.all.Go(func() { _ = service.Receive(serving, pc.(*net.UDPConn), take, nil) })
 		p.close = func() {
 			cancel()
 			_ = pc.Close() // nothing is held back

@@ -20,7 +20,8 @@ type figures struct {
 	elapsed time.Duration // of the data alone, without what it took to arrange for them
 	calls   int64         // of the system, to read or to write; UDP: datagrams
 
-	// Of UDP, where the sender says how much it sent: sentBytes is how much that is, 0 where it does not.
+	// Of UDP, where the sender says how much it sent: sentBytes is how much that is, 0 where it
+	// does not.
 	packets, sentBytes int64
 
 	cpu     float64 // seconds of user and system time
@@ -47,8 +48,8 @@ func (f figures) drops(packetBytes int) (missing, sent int64) {
 	return max(0, sent-f.packets), sent
 }
 
-// The lines below are as 6.1.2 writes them, to the blank: its client passes the lines of intervals on to its user, or to a script, and finds
-// the figures of the report by their places in a line.
+// The lines below are as 6.1.2 writes them, to the blank: its client passes the lines of intervals
+// on to its user, or to a script, and finds the figures of the report by their places in a line.
 
 // intervalLine tells of one interval as the format asks; total is everything since the start.
 func intervalLine(p params, part, total figures) string {
@@ -59,8 +60,8 @@ func intervalLine(p params, part, total figures) string {
 		} else {
 			fmt.Fprintf(&b, "%10.4f MB / %6.2f sec = %9.4f Mbps", f.megabytes(), f.elapsed.Seconds(), f.mbps())
 		}
-		// Of TCP the program adds "0 retrans" here: its own receiving socket's count, which says nothing of the sender's, so it is left out, as
-		// it is itself with several connections.
+		// Of TCP the program adds "0 retrans" here: its own receiving socket's count, which says
+		// nothing of the sender's, so it is left out, as it is itself with several connections.
 		if !p.udp || f.sentBytes == 0 {
 			return
 		}
@@ -78,7 +79,8 @@ func intervalLine(p params, part, total figures) string {
 			}
 		}
 	}
-	// The interval first and the running total behind it, on one line: that is how both formats of the program have it.
+	// The interval first and the running total behind it, on one line: that is how both formats of
+	// the program have it.
 	one(part, "")
 	if p.format&formatTotals != 0 {
 		if p.format&formatParse != 0 {
@@ -106,7 +108,8 @@ func intervalLine(p params, part, total figures) string {
 	return b.String()
 }
 
-// introduction is what a server says of itself at the head of its report: where the client is told to be verbose it shows it.
+// introduction is what a server says of itself at the head of its report: where the client is told
+// to be verbose it shows it.
 func introduction(p params) string {
 	who, kind := "nuttcp-r", "tcp"
 	if !p.transmit {
@@ -153,7 +156,8 @@ func report(p params, f figures) string {
 		say("retrans = %d", f.retrans)
 	}
 	say("%d I/O calls, msec/call = %.2f, calls/sec = %.2f", f.calls, perCall, calls)
-	// Memory, faults and context switches would be of a process that serves one client; this one serves many, so they say 0.
+	// Memory, faults and context switches would be of a process that serves one client; this one
+	// serves many, so they say 0.
 	say("%.1fuser %.1fsys %d:%02dreal %d%% 0i+0d 0maxrss 0+0pf 0+0csw", f.user, f.system, minutes, rest, share)
 	return b.String()
 }
@@ -170,7 +174,8 @@ type far struct {
 
 // read takes one line of a server's report; those that it does not know say nothing that is needed.
 func (r *far) read(line string) {
-	// "nuttcp-r: …" of a server that receives and "nuttcp-t: …" of one that transmits; lines of intervals have no such front.
+	// "nuttcp-r: …" of a server that receives and "nuttcp-t: …" of one that transmits; lines of
+	// intervals have no such front.
 	_, text, ok := strings.Cut(line, ": ")
 	if !ok || !strings.HasPrefix(line, "nuttcp-") {
 		return

@@ -24,8 +24,11 @@ type ServerOptions struct {
 	Address string                         // host:port of the control connection; data ports are on the same host
 	Gate    *admission.Gate                // who may ask how much; nil: one with the default limits
 	Sample  func() (*host.Counters, error) // for the CPU time in reports; nil: they say 0
-	Log     func(string)                   // one plain sentence per client, with bounds per minute (see admission.LimitLines), from any goroutine; nil: nobody is told
-	// Shared gives the arrivals of a port that somebody else listens on with TCP and UDP; nil, or a nil answer: nobody does.
+	// one plain sentence per client, with bounds per minute (see admission.LimitLines), from any
+	// goroutine; nil: nobody is told
+	Log func(string)
+	// Shared gives the arrivals of a port that somebody else listens on with TCP and UDP; nil, or a
+	// nil answer: nobody does.
 	Shared func(port int) *Arrivals
 }
 
@@ -37,7 +40,8 @@ type Server struct {
 	ports   ports
 	waiting *admission.Anteroom // holds one for every control connection that has not asked yet
 
-	// Sentences have bounds per minute. Anybody can be turned away any number of times, which must not silence the others.
+	// Sentences have bounds per minute. Anybody can be turned away any number of times, which must
+	// not silence the others.
 	log, away func(format string, args ...any)
 
 	turns admission.Turns[turnKey] // taken while a test waits for its data
@@ -51,16 +55,21 @@ type turnKey struct {
 
 // timing is how long a server waits; tests have less patience.
 type timing struct {
-	ask     time.Duration // for what a client asks, which takes it two round trips
-	arrive  time.Duration // for the data to begin, also for its turn
-	idle    time.Duration // for the next bytes of a connection: longer than a path takes to come back, less than a forgotten test may hold its place
-	silent  time.Duration // for the next datagram: after the client's last mark none is to come, so this is what a lost end costs
+	ask    time.Duration // for what a client asks, which takes it two round trips
+	arrive time.Duration // for the data to begin, also for its turn
+	// for the next bytes of a connection: longer than a path takes to come back, less than a
+	// forgotten test may hold its place
+	idle time.Duration
+	// for the next datagram: after the client's last mark none is to come, so this is what a lost
+	// end costs
+	silent  time.Duration
 	longest time.Duration // how long a server sends that was told neither a time nor an amount
 }
 
 var patience = timing{ask: 10 * time.Second, arrive: 10 * time.Second, idle: 30 * time.Second, silent: 5 * time.Second, longest: 10 * time.Second}
 
-// maxWaiting is how many control connections may be waited for at a time, a quarter of them of one source. Each is a goroutine of some kilobytes for timing.ask at most.
+// maxWaiting is how many control connections may be waited for at a time, a quarter of them of one
+// source. Each is a goroutine of some kilobytes for timing.ask at most.
 const maxWaiting = 256
 
 // maxLine is the longest line that a client may send; its parameters are some 400 bytes.
@@ -108,7 +117,8 @@ func (s *Server) serve(serving context.Context, conn *net.TCPConn) {
 	ctx, cancel := context.WithCancelCause(serving)
 	defer cancel(nil)
 	// A deadline and no close: a test that fails because its server ends is still told so, see say.
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // only a closed connection refuses, and that is over
+	// only a closed connection refuses, and that is over
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	defer conn.Close()
 	in := bufio.NewReaderSize(conn, maxLine)
@@ -121,7 +131,8 @@ func (s *Server) serve(serving context.Context, conn *net.TCPConn) {
 	}
 	visit, err := s.o.Gate.Enter(from.Addr())
 	if err == nil {
-		// Asked for before it begins, because the client can be told so now: later it would see its data break off.
+		// Asked for before it begins, because the client can be told so now: later it would see its
+		// data break off.
 		err = s.affordable(p)
 	}
 	if err != nil {
@@ -137,7 +148,8 @@ func (s *Server) serve(serving context.Context, conn *net.TCPConn) {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		// Nothing is to come; what ends is the connection, and with it the test. A client that is gone must not be sent to for as long as it had asked.
+		// Nothing is to come; what ends is the connection, and with it the test. A client that is
+		// gone must not be sent to for as long as it had asked.
 		_, _ = io.Copy(io.Discard, in)
 		cancel(errGone)
 	}()
@@ -166,8 +178,8 @@ func suffix(err error) string {
 	return fmt.Sprintf("; ended early: %v", err)
 }
 
-// ask reads what a client asks for. Until then it is nobody's visitor, so that who connects and says nothing takes no place from those who
-// do; it takes one of the places for waiting.
+// ask reads what a client asks for. Until then it is nobody's visitor, so that who connects and
+// says nothing takes no place from those who do; it takes one of the places for waiting.
 func (s *Server) ask(conn *net.TCPConn, in *bufio.Reader) (params, error) {
 	leave, ok := s.waiting.Enter(service.From(conn).Addr())
 	if !ok {
@@ -200,7 +212,8 @@ func (s *Server) ask(conn *net.TCPConn, in *bufio.Reader) (params, error) {
 	}
 	line, err := in.ReadSlice('\n')
 	switch {
-	// The reader has no more room than this, so what has no end is known by then and takes no memory.
+	// The reader has no more room than this, so what has no end is known by then and takes no
+	// memory.
 	case errors.Is(err, bufio.ErrBufferFull):
 		return params{}, fmt.Errorf("line longer than %d bytes", maxLine)
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -215,13 +228,15 @@ func (s *Server) ask(conn *net.TCPConn, in *bufio.Reader) (params, error) {
 	return p, err
 }
 
-// refuse tells a client why not. Its program shows no more than that there was an error; with -v and by other eyes it can be read.
+// refuse tells a client why not. Its program shows no more than that there was an error; with -v
+// and by other eyes it can be read.
 func refuse(conn *net.TCPConn, p params, err error) {
 	who := "nuttcp-r"
 	if !p.transmit {
 		who = "nuttcp-t"
 	}
-	_, _ = fmt.Fprintf(conn, "KO\n%s: v%s: Error: %v\nKO\n", who, version, err) // the connection is closed next, whatever comes of it
+	// the connection is closed next, whatever comes of it
+	_, _ = fmt.Fprintf(conn, "KO\n%s: v%s: Error: %v\nKO\n", who, version, err)
 }
 
 // affordable refuses what would be over the gate's limits for sure.
@@ -236,8 +251,9 @@ func (s *Server) affordable(p params) error {
 	return nil
 }
 
-// takeTurn waits until no other test of this address waits for data on the port: nothing but the address and the port tells whose they are. done must be
-// called when they have begun to arrive, and may be more than once.
+// takeTurn waits until no other test of this address waits for data on the port: nothing but the
+// address and the port tells whose they are. done must be called when they have begun to arrive,
+// and may be more than once.
 func (s *Server) takeTurn(ctx context.Context, key turnKey) (done func(), err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timing.arrive, fmt.Errorf("another test of this address waits for its data on port %d", key.port))
 	defer cancel()

@@ -34,7 +34,8 @@ type session struct {
 	introduced   bool         // the client has read who we are, which comes before the first line of whatever kind
 }
 
-// run runs the test and sends the report. It returns when everything but the control connection is closed.
+// run runs the test and sends the report. It returns when everything but the control connection is
+// closed.
 func (t *session) run(ctx context.Context) error {
 	// Around everything, so that the cost is never less than what the test was.
 	before := t.sample()
@@ -68,8 +69,10 @@ func (t *session) run(ctx context.Context) error {
 
 // say writes to the client.
 func (t *session) say(text string) error {
-	// Lines are some hundred bytes: a client whose socket has no room for one does not read any more.
-	_ = t.conn.SetWriteDeadline(time.Now().Add(t.timing.ask)) // only a closed connection refuses, as the write then does
+	// Lines are some hundred bytes: a client whose socket has no room for one does not read any
+	// more.
+	// only a closed connection refuses, as the write then does
+	_ = t.conn.SetWriteDeadline(time.Now().Add(t.timing.ask))
 	if _, err := t.conn.Write([]byte(text)); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
@@ -93,7 +96,8 @@ func (t *session) cost(before, after *host.Counters) {
 		return
 	}
 	for _, c := range host.Sub(before, after).CPUs {
-		// The sum of all processors. Interrupts are system time here: receiving is done in them for the most part.
+		// The sum of all processors. Interrupts are system time here: receiving is done in them for
+		// the most part.
 		if c.CPU == -1 {
 			t.got.user, t.got.system = c.User, c.System+c.SoftIRQ+c.IRQ
 			t.got.cpu = t.got.user + t.got.system
@@ -121,10 +125,12 @@ func (t *session) sentence() string {
 	return s
 }
 
-// bitsPerSecond is what this end sends at, all together: what was asked for, and no more than the gate allows; 0: as fast as it goes.
+// bitsPerSecond is what this end sends at, all together: what was asked for, and no more than the
+// gate allows; 0: as fast as it goes.
 func (t *session) bitsPerSecond() float64 {
 	asked, most := t.p.bitsPerSecond(), t.o.Gate.Limits().BitsPerSecond
-	// Above any link there is, the bound is infinite or as good as that; asking for a rate at all would pace.
+	// Above any link there is, the bound is infinite or as good as that; asking for a rate at all
+	// would pace.
 	if most < 1e15 && (asked == 0 || asked > most) {
 		return most
 	}
@@ -134,7 +140,8 @@ func (t *session) bitsPerSecond() float64 {
 // okay tells the client to begin.
 func (t *session) okay() error { return t.say("OK v" + version + "\n") }
 
-// connections brings the data connections about, this end listening or connecting as the client has it, and says OK when it is time to.
+// connections brings the data connections about, this end listening or connecting as the client has
+// it, and says OK when it is time to.
 func (t *session) connections(ctx context.Context, listen bool) (conns []*net.TCPConn, err error) {
 	// The turn first: who got it late has all of the time for its connections still.
 	if listen {
@@ -153,8 +160,8 @@ func (t *session) connections(ctx context.Context, listen bool) (conns []*net.TC
 			conns = nil
 		}
 	}()
-	// Who is connected to listens first: the client begins with its sockets when it reads OK, and so it is told before this end connects and
-	// after it listens.
+	// Who is connected to listens first: the client begins with its sockets when it reads OK, and
+	// so it is told before this end connects and after it listens.
 	if !listen {
 		if err := t.okay(); err != nil {
 			return nil, err
@@ -204,7 +211,8 @@ func (t *session) connections(ctx context.Context, listen bool) (conns []*net.TC
 // expect waits on a data port, together with whoever listens there already.
 func (t *session) expect(ctx context.Context, port int, w *arrival) (forget func(), err error) {
 	if t.o.Shared != nil {
-		// The kernel gives a port to one listener, so on one that somebody has already the data come from there.
+		// The kernel gives a port to one listener, so on one that somebody has already the data
+		// come from there.
 		if a := t.o.Shared(port); a != nil {
 			return a.expect(w), nil
 		}
@@ -233,7 +241,8 @@ func (t *session) prepare(c *net.TCPConn) {
 // connect connects to a port of the client, which begins to listen only after it was told OK.
 func (t *session) connect(ctx context.Context, port int) (*net.TCPConn, error) {
 	o := engine.ConnOptions{WindowBytes: t.p.windowBytes, MSSBytes: t.p.mssBytes, TOS: t.p.tos}
-	// Some options must be set before the handshake, which says them: the window scale and the segment size.
+	// Some options must be set before the handshake, which says them: the window scale and the
+	// segment size.
 	d := net.Dialer{Control: engine.DialControl(o)}
 	for {
 		c, err := d.DialContext(ctx, "tcp", net.JoinHostPort(t.from.String(), strconv.Itoa(port)))
@@ -265,8 +274,9 @@ func (t *session) receiveTCP(ctx context.Context) error {
 	defer closeAll(conns)
 	stop := context.AfterFunc(ctx, func() { wakeAll(conns) })
 	defer stop()
-	// One goroutine per connection instead of one for all in turn: a connection that is held up does not hold up the others, and when all have
-	// ended everything that was sent has been counted.
+	// One goroutine per connection instead of one for all in turn: a connection that is held up
+	// does not hold up the others, and when all have ended everything that was sent has been
+	// counted.
 	start := time.Now()
 	// Room for all, so that none of them is left behind waiting to tell.
 	ended := make(chan error, len(conns))
@@ -307,7 +317,8 @@ func (t *session) reportUntil(start time.Time, now func() figures, wait func(tic
 	}
 	var last figures
 	err := wait(tick, func() error {
-		// Differences of running totals, so that the intervals add up to the total whatever the clock of the ticker does.
+		// Differences of running totals, so that the intervals add up to the total whatever the
+		// clock of the ticker does.
 		total := now()
 		part := total
 		part.bytes -= last.bytes
@@ -335,7 +346,8 @@ func (t *session) sink(ctx context.Context, conn *net.TCPConn) error {
 	p := make([]byte, callBytes)
 	var renewed time.Time
 	for {
-		// Renewed once a second and not for every read, so the connection may be idle for up to a second less than it is told.
+		// Renewed once a second and not for every read, so the connection may be idle for up to a
+		// second less than it is told.
 		if now := time.Now(); now.Sub(renewed) > time.Second {
 			renewed = now
 			_ = conn.SetReadDeadline(now.Add(t.timing.idle)) // only a closed connection refuses, as the read then does
@@ -385,7 +397,8 @@ func (t *session) sendTCP(ctx context.Context) error {
 	if err == nil {
 		err = body.closeWrite()
 	}
-	// The other end closes when it has read everything, so the time up to then is what the bytes took, and not what it took to queue them.
+	// The other end closes when it has read everything, so the time up to then is what the bytes
+	// took, and not what it took to queue them.
 	for _, c := range conns {
 		_ = c.SetReadDeadline(time.Now().Add(t.timing.silent)) // as in sink
 		_, _ = io.Copy(io.Discard, io.LimitReader(c, callBytes))
@@ -394,10 +407,12 @@ func (t *session) sendTCP(ctx context.Context) error {
 	return err
 }
 
-// drive runs a sending worker until its time or its amount is over, and charges the visit for what it sends.
+// drive runs a sending worker until its time or its amount is over, and charges the visit for what
+// it sends.
 func (t *session) drive(ctx context.Context, phase *engine.Phase, w *engine.Worker, done <-chan struct{}) error {
-	// A test without an end would be a gift to whoever wants to load this host; the gate's own limit comes on top of all.
-	// An amount alone may take as long as the gate allows, because the path sets its pace.
+	// A test without an end would be a gift to whoever wants to load this host; the gate's own
+	// limit comes on top of all. An amount alone may take as long as the gate allows, because the
+	// path sets its pace.
 	limit := t.p.duration()
 	if limit == 0 && t.p.amount() == 0 {
 		limit = t.timing.longest
@@ -407,7 +422,8 @@ func (t *session) drive(ctx context.Context, phase *engine.Phase, w *engine.Work
 	}
 	over := time.NewTimer(limit)
 	defer over.Stop()
-	// Often enough that a fast sender is not far over its bytes when it is stopped: at 100 Gbit/s a quarter of a GB.
+	// Often enough that a fast sender is not far over its bytes when it is stopped: at 100 Gbit/s a
+	// quarter of a GB.
 	charge := time.NewTicker(20 * time.Millisecond)
 	defer charge.Stop()
 	// There is no warm-up in the protocol: everything counts.
@@ -430,12 +446,14 @@ func (t *session) drive(ctx context.Context, phase *engine.Phase, w *engine.Work
 			failed = spend()
 		case <-over.C:
 			phase.Set(engine.Stopped)
-		// The worker would see that it has nothing to send; nil, so that a closed channel is not taken again and again.
+		// The worker would see that it has nothing to send; nil, so that a closed channel is not
+		// taken again and again.
 		case <-done:
 			done = nil
 			phase.Set(engine.Stopped)
 		case err := <-result:
-			// What was sent since the last look is charged as well, or many short tests would be free.
+			// What was sent since the last look is charged as well, or many short tests would be
+			// free.
 			return errors.Join(failed, err, spend())
 		}
 		if failed != nil {
@@ -507,14 +525,16 @@ func (t *session) sendUDP(ctx context.Context) error {
 	if err := t.okay(); err != nil {
 		return err
 	}
-	// To the address of the control connection and no other: a handshake has proved that whoever asked is there.
+	// To the address of the control connection and no other: a handshake has proved that whoever
+	// asked is there.
 	s, err := datagram.Dial(netip.AddrPortFrom(t.from, uint16(t.p.port)), datagram.SocketOptions{WindowBytes: t.p.windowBytes, TOS: t.p.tos})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	// The client opens its socket only after it was told OK; the program gives it some ten milliseconds, too.
-	// A rest before each mark and none behind the last: the data follow it at once.
+	// The client opens its socket only after it was told OK; the program gives it some ten
+	// milliseconds, too. A rest before each mark and none behind the last: the data follow it at
+	// once.
 	for _, mark := range []string{"", "BOD0", "BOD1"} {
 		if mark != "" {
 			_ = s.Send([]byte(mark)) // lost or refused, what counts is the next one
@@ -538,7 +558,8 @@ func (t *session) sendUDP(ctx context.Context) error {
 	err = t.drive(ctx, &phase, w, sender.Idle())
 	sent := sender.Sent()
 	t.got = figures{
-		// What the kernel refused was never on the wire, and the client counts the difference to what it received as loss.
+		// What the kernel refused was never on the wire, and the client counts the difference to
+		// what it received as loss.
 		bytes: (sent.AllPackets - sent.SocketErrors) * int64(t.p.blockBytes), packets: sent.AllPackets, calls: sent.AllPackets,
 		elapsed: time.Since(start), retrans: -1,
 	}

@@ -17,7 +17,8 @@ const (
 	countBytes = 8
 	// lastTag is in front of all data: that of the mark before them.
 	lastTag = "BOD1\x00"
-	// beginGap lies between the marks of the beginning; the clock of the test starts with the second.
+	// beginGap lies between the marks of the beginning; the clock of the test starts with the
+	// second.
 	beginGap = 250 * time.Millisecond
 	// endMarks of the end are sent, endGap apart, in case that some are lost.
 	endMarks = 5
@@ -30,7 +31,8 @@ func begins(p []byte) bool { return len(p) == tagBytes && strings.HasPrefix(stri
 // ends tells whether it is one of the end.
 func ends(p []byte) bool { return len(p) == tagBytes && strings.HasPrefix(string(p), "EOD") }
 
-// header is the front of a datagram: the last mark of the beginning and, where there is room, how many bytes were sent with it.
+// header is the front of a datagram: the last mark of the beginning and, where there is room, how
+// many bytes were sent with it.
 type header struct {
 	packetBytes int
 	counted     bool
@@ -53,12 +55,14 @@ func (h header) Put(p []byte, m datagram.Mark) {
 	copy(p, lastTag)
 	if h.counted {
 		clear(p[len(lastTag):countAt])
-		// The count is of what was sent with this datagram and not before it, so the first one says its own length.
+		// The count is of what was sent with this datagram and not before it, so the first one says
+		// its own length.
 		binary.LittleEndian.PutUint64(p[countAt:], (m.Sequence+1)*uint64(h.packetBytes))
 	}
 }
 
-// Parse reads a datagram. Without counts all numbers are 0, so that nothing but the first datagram is new: who has no counts must not ask.
+// Parse reads a datagram. Without counts all numbers are 0, so that nothing but the first datagram
+// is new: who has no counts must not ask.
 func (h header) Parse(p []byte) (datagram.Mark, bool) {
 	switch {
 	case ends(p):
@@ -70,7 +74,8 @@ func (h header) Parse(p []byte) (datagram.Mark, bool) {
 	case len(p) < countAt+countBytes:
 		return datagram.Mark{}, false
 	}
-	// All datagrams of a test are of one length, so bytes sent tell the number of this one. What does not divide is none of the test.
+	// All datagrams of a test are of one length, so bytes sent tell the number of this one. What
+	// does not divide is none of the test.
 	sent := binary.LittleEndian.Uint64(p[countAt:])
 	if sent == 0 || sent%uint64(h.packetBytes) != 0 {
 		return datagram.Mark{}, false
@@ -100,7 +105,8 @@ func (t *tally) take(p []byte) {
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// Marks of the end are repeated, and data that they overtook would have to be told from those of the next test.
+	// Marks of the end are repeated, and data that they overtook would have to be told from those
+	// of the next test.
 	if t.isEnded {
 		return
 	}
@@ -124,7 +130,8 @@ func (t *tally) take(p []byte) {
 		t.packets++
 		t.bytes += int64(len(p))
 		if t.header.counted && len(p) >= countAt+countBytes {
-			// The largest, because datagrams may overtake one another. Bounded, because anybody may have written it.
+			// The largest, because datagrams may overtake one another. Bounded, because anybody may
+			// have written it.
 			if n := binary.LittleEndian.Uint64(p[countAt:]); n < 1<<62 {
 				t.sentBytes = max(t.sentBytes, int64(n))
 			}
@@ -137,7 +144,8 @@ func (t *tally) now() (figures, time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f := t.figures
-	// Not up to now: a client that is gone would make its rate fall for as long as its silence is borne.
+	// Not up to now: a client that is gone would make its rate fall for as long as its silence is
+	// borne.
 	f.elapsed = t.last.Sub(t.started)
 	return f, t.last
 }

@@ -60,12 +60,13 @@ func (a *asker) greet(ctx context.Context, w *engine.Worker) error {
 	return err
 }
 
-// round is one message and its answer, timed from before its first byte is written until after its last byte is read. It gives up at until; 0:
-// never, before the end of the test.
+// round is one message and its answer, timed from before its first byte is written until after its
+// last byte is read. It gives up at until; 0: never, before the end of the test.
 func (a *asker) round(w *engine.Worker, until time.Duration) error {
 	a.sequence++
 	binary.BigEndian.PutUint64(a.message, a.sequence)
-	// Before the write and not after: what the kernel takes to accept the message is part of what a program waits for.
+	// Before the write and not after: what the kernel takes to accept the message is part of what a
+	// program waits for.
 	start := w.Now()
 	if err := transfer(w, a.end.write, a.message, until); err != nil {
 		return fmt.Errorf("send message: %w", err)
@@ -74,7 +75,8 @@ func (a *asker) round(w *engine.Worker, until time.Duration) error {
 		return fmt.Errorf("receive answer: %w", err)
 	}
 	d := w.Now() - start
-	// With one message under way any other number is an answer to nobody, and the stream cannot be trusted from there on.
+	// With one message under way any other number is an answer to nobody, and the stream cannot be
+	// trusted from there on.
 	if h, ok := parseHeader(a.answer); !ok || !h.answers(a.sequence, len(a.message)) {
 		return foreign(a.answer)
 	}
@@ -103,7 +105,8 @@ func transfer(w *engine.Worker, call func([]byte) (int, error), p []byte, until 
 		if err != nil && !errors.Is(err, sys.ErrTimeout) {
 			return err
 		}
-		// The end of a test is no failure of its last round trip; Loop looks at the phase as well and says nothing of it.
+		// The end of a test is no failure of its last round trip; Loop looks at the phase as well
+		// and says nothing of it.
 		if w.Phase.Is() == engine.Stopped || until != 0 && w.Now() >= until {
 			return sys.ErrTimeout
 		}
@@ -111,8 +114,8 @@ func transfer(w *engine.Worker, call func([]byte) (int, error), p []byte, until 
 }
 
 const (
-	// underWay is how many messages may wait for their answers; an older one is lost. At the shortest gap of 100 µs that is after 1.6 s. It is
-	// a power of two.
+	// underWay is how many messages may wait for their answers; an older one is lost. At the
+	// shortest gap of 100 µs that is after 1.6 s. It is a power of two.
 	underWay = 1 << 14
 	// stragglers is how long answers are waited for after the last message.
 	stragglers = time.Second
@@ -122,10 +125,12 @@ const (
 
 // pinger sends a message per gap over UDP and times the answers.
 type pinger struct {
-	end      *endpoint
-	gap      time.Duration
-	message  []byte
-	answer   []byte // as large as a datagram can be: an answer that is too long is no answer, and must be seen to be one
+	end     *endpoint
+	gap     time.Duration
+	message []byte
+	// as large as a datagram can be: an answer that is too long is no answer, and must be seen to
+	// be one
+	answer   []byte
 	sequence uint64 // of the last message
 	waiting  []sending
 	sent     int64 // inside the measured window
@@ -153,7 +158,8 @@ func (p *pinger) Close() { p.end.close() }
 func (p *pinger) greet(ctx context.Context, w *engine.Worker) error {
 	var cause error
 	for range firstTries {
-		// A refusal of the message before comes back with this one, so an error here does not end the search.
+		// A refusal of the message before comes back with this one, so an error here does not end
+		// the search.
 		sent := p.send(w)
 		for until := w.Now() + firstWaitUDP; w.Now() < until; {
 			if ctx.Err() != nil {
@@ -174,8 +180,9 @@ func (p *pinger) greet(ctx context.Context, w *engine.Worker) error {
 	return noAnswer(cause, fmt.Sprintf("%d messages stayed without", firstTries))
 }
 
-// Loop sends by the clock, not after the answer, so that a slow answer hides no others. What could not be sent in time is left out:
-// catching up in a burst would measure the burst. After the window it waits for stragglers and ends by itself.
+// Loop sends by the clock, not after the answer, so that a slow answer hides no others. What could
+// not be sent in time is left out: catching up in a burst would measure the burst. After the window
+// it waits for stragglers and ends by itself.
 func (p *pinger) Loop(w *engine.Worker) error {
 	next := w.Now()
 	var quit time.Duration // when to stop waiting for stragglers
@@ -211,7 +218,8 @@ func (p *pinger) Loop(w *engine.Worker) error {
 func (p *pinger) send(w *engine.Worker) error {
 	p.sequence++
 	binary.BigEndian.PutUint64(p.message, p.sequence)
-	// Whoever waited in this place has waited for underWay messages: it is lost, and its answer finds another number here.
+	// Whoever waited in this place has waited for underWay messages: it is lost, and its answer
+	// finds another number here.
 	s := &p.waiting[p.sequence%underWay]
 	*s = sending{sequence: p.sequence, measured: w.Phase.Is() == engine.Measured, at: w.Now()}
 	if s.measured {
@@ -221,7 +229,8 @@ func (p *pinger) send(w *engine.Worker) error {
 	return err
 }
 
-// take looks at one datagram and counts it if it is the first answer to a message that still waits for one.
+// take looks at one datagram and counts it if it is the first answer to a message that still waits
+// for one.
 func (p *pinger) take(w *engine.Worker, answer []byte) bool {
 	now := w.Now()
 	h, ok := parseHeader(answer)

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// Bounds of the book. How much a flood from forged sources can write into a log is bounded by admission.LimitLines.
+// Bounds of the book. How much a flood from forged sources can write into a log is bounded by
+// admission.LimitLines.
 const (
 	maxGuests  = 32              // sources with a page of their own; the others share the common one
 	guestQuiet = 5 * time.Second // after which a source is said to have gone
 )
 
-// book keeps what each source did over UDP, where nobody says hello or goodbye, to tell it in one sentence when the source has fallen silent. One
-// goroutine owns it.
+// book keeps what each source did over UDP, where nobody says hello or goodbye, to tell it in one
+// sentence when the source has fallen silent. One goroutine owns it.
 type book struct {
 	log    func(string)
 	guests map[netip.AddrPort]*guest
@@ -72,7 +73,8 @@ func (g *guest) count(sequence uint64, bytes int) {
 	g.highest = max(g.highest, sequence)
 }
 
-// sweep tells of the sources that have gone; all of them when the server ends. It looks once a second.
+// sweep tells of the sources that have gone; all of them when the server ends. It looks once a
+// second.
 func (b *book) sweep(now time.Duration, end bool) {
 	if !end && now-b.swept < time.Second {
 		return
@@ -87,14 +89,16 @@ func (b *book) sweep(now time.Duration, end bool) {
 		}
 	}
 	if b.others.began != 0 && (end || now-b.others.seen > guestQuiet) {
-		// As one sentence: there may be any number of them, and forged sources are most likely there.
+		// As one sentence: there may be any number of them, and forged sources are most likely
+		// there.
 		b.log(b.others.sentence("further sources"))
 		b.others = guest{}
 	}
 }
 
-// sentence is what is said of a source. Loss is what is missing between the first and the highest sequence number; a source that began anew or
-// several behind one page have none that could be told.
+// sentence is what is said of a source. Loss is what is missing between the first and the highest
+// sequence number; a source that began anew or several behind one page have none that could be
+// told.
 func (g *guest) sentence(who string) string {
 	seconds := (g.seen - g.began).Seconds()
 	text := fmt.Sprintf("sockperf %s over udp: %d messages of %d bytes in all, %d answered in %.1f s", who, g.messages, g.bytes, g.answered, seconds)

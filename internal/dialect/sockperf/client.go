@@ -24,7 +24,8 @@ const (
 	firstWaitUDP = 500 * time.Millisecond
 	// firstWaitTCP is how long a connection and its first round trip may take.
 	firstWaitTCP = 5 * time.Second
-	// ownWarmUp is the warm-up of a test that is to find its own: as long as sockperf's. Ping-pong has no ramp, only cold caches.
+	// ownWarmUp is the warm-up of a test that is to find its own: as long as sockperf's. Ping-pong
+	// has no ramp, only cold caches.
 	ownWarmUp = 400 * time.Millisecond
 )
 
@@ -34,9 +35,11 @@ type ClientOptions struct {
 	HostName string                         // of this host
 }
 
-// Run asks a sockperf server at HOST[:PORT]. Test rr keeps one message under way on each of Spec.Streams connections over TCP; test ping sends one
-// over UDP per Spec.Gap and has lost what is not answered. A message is RequestBytes long, [HeaderBytes] at least, and so is its answer. What else a Spec may ask
-// for is a [traffic.ErrBadSpec]. progress, when not nil, gets every interval from the goroutine of Run. [traffic.ErrNoAnswer] means that no server answers.
+// Run asks a sockperf server at HOST[:PORT]. Test rr keeps one message under way on each of
+// Spec.Streams connections over TCP; test ping sends one over UDP per Spec.Gap and has lost what is
+// not answered. A message is RequestBytes long, [HeaderBytes] at least, and so is its answer. What
+// else a Spec may ask for is a [traffic.ErrBadSpec]. progress, when not nil, gets every interval
+// from the goroutine of Run. [traffic.ErrNoAnswer] means that no server answers.
 func Run(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*traffic.Result, error) {
 	spec, warnings, err := fit(spec)
 	if err != nil {
@@ -168,7 +171,8 @@ func (m *meter) dial(ctx context.Context, target string, index int) (end *endpoi
 	if m.spec.SourcePort != 0 {
 		o.LocalPort = m.spec.SourcePort + index
 	}
-	// No Nagle, as the program has it: a message that waits for the acknowledgement of the one before would measure just that.
+	// No Nagle, as the program has it: a message that waits for the acknowledgement of the one
+	// before would measure just that.
 	d := net.Dialer{Timeout: firstWaitTCP, Control: engine.DialControl(o)}
 	conn, err := d.DialContext(ctx, "tcp", address(target))
 	if err != nil {
@@ -247,7 +251,8 @@ func ipOf(a netip.AddrPort) netip.Addr { return a.Addr().Unmap().WithZone("") }
 // newMessage makes a message that asks; only its sequence number changes.
 func newMessage(bytes int) []byte {
 	p := engine.Pattern(bytes)
-	// No warm-up flag, ever: a server does not answer those, and what this client leaves out it leaves out by its own clock.
+	// No warm-up flag, ever: a server does not answer those, and what this client leaves out it
+	// leaves out by its own clock.
 	header{flags: fromClient | wantsPong, length: uint32(bytes)}.put(p)
 	return p
 }
@@ -258,7 +263,8 @@ func foreign(p []byte) error {
 	return fmt.Errorf("%w: the far end speaks %s, not sockperf", traffic.ErrProtocol, guess)
 }
 
-// noAnswer is the end of a search for a server; cause is what the network said, if it said anything.
+// noAnswer is the end of a search for a server; cause is what the network said, if it said
+// anything.
 func noAnswer(cause error, hint string) error {
 	cause = cmp.Or(cause, errors.New(hint))
 	return fmt.Errorf("%w: %w", traffic.ErrNoAnswer, cause)

@@ -17,14 +17,17 @@ import (
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
-// batch is how many datagrams one system call takes at most. A burst of them costs two calls then instead of 128; a lone one is not kept waiting, because
-// the kernel waits for the first only (MSG_WAITFORONE).
+// batch is how many datagrams one system call takes at most. A burst of them costs two calls then
+// instead of 128; a lone one is not kept waiting, because the kernel waits for the first only
+// (MSG_WAITFORONE).
 const batch = 64
 
-// slotBytes is room for the largest datagram. The pages of a slot that no datagram ever fills are never touched, so they cost no memory.
+// slotBytes is room for the largest datagram. The pages of a slot that no datagram ever fills are
+// never touched, so they cost no memory.
 const slotBytes = 1 << 16
 
-// controlBytes is room for one IP_PKTINFO or IPV6_PKTINFO with its header: 32 or 40 bytes on 64-bit machines.
+// controlBytes is room for one IP_PKTINFO or IPV6_PKTINFO with its header: 32 or 40 bytes on 64-bit
+// machines.
 const controlBytes = 64
 
 // slot is what one datagram of a batch needs besides its bytes.
@@ -34,7 +37,8 @@ type slot struct {
 	control [controlBytes]byte
 }
 
-// udpEcho answers datagrams in batches from a thread of its own. It is allocated once; the kernel's structures point into it.
+// udpEcho answers datagrams in batches from a thread of its own. It is allocated once; the kernel's
+// structures point into it.
 type udpEcho struct {
 	fd      int
 	anyAddr bool       // bound to all addresses: each answer must say which one it comes from
@@ -59,7 +63,8 @@ func newUDPEcho(conn *net.UDPConn) (*udpEcho, error) {
 	}
 	// 4 MiB of room for datagrams, of which only what was used is ever in memory.
 	e := &udpEcho{fd: fd, anyAddr: local.IsUnspecified(), used: batch, want: batch, base: time.Now(), data: make([]byte, batch*slotBytes)}
-	// So that the loop looks at its context even when the shutdown of wake came between its look and its call.
+	// So that the loop looks at its context even when the shutdown of wake came between its look
+	// and its call.
 	err = sys.SetTimeout(fd, wakeEvery)
 	if err == nil && e.anyAddr {
 		err = wantPacketInfo(fd, local.Is4())
@@ -90,7 +95,8 @@ func wantPacketInfo(fd int, v4 bool) error {
 	return nil
 }
 
-// wake makes run return. An unconnected socket calls the shutdown ENOTCONN and obeys it all the same: inet_shutdown of Linux wakes its sleepers on purpose.
+// wake makes run return. An unconnected socket calls the shutdown ENOTCONN and obeys it all the
+// same: inet_shutdown of Linux wakes its sleepers on purpose.
 func (e *udpEcho) wake() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -118,7 +124,8 @@ func (e *udpEcho) run(ctx context.Context, gate *admission.Gate, b *book) error 
 		if ctx.Err() != nil {
 			return nil
 		}
-		// Any other error is a quiet 200 ms, a signal, or the ICMP error that some answer brought about.
+		// Any other error is a quiet 200 ms, a signal, or the ICMP error that some answer brought
+		// about.
 		if err == syscall.EBADF || err == syscall.ENOTSOCK {
 			return fmt.Errorf("receive sockperf messages: %w", err)
 		}
@@ -140,7 +147,8 @@ func (e *udpEcho) answer(n int, gate *admission.Gate, b *book) {
 		}
 		s.iov.SetLen(len(p))
 		out := &e.out[answers]
-		// The whole header of the request is that of the answer: its source is now the destination, its bytes are turned in place.
+		// The whole header of the request is that of the answer: its source is now the destination,
+		// its bytes are turned in place.
 		out.Hdr = m.Hdr
 		e.answerFrom(out, s)
 		e.whose[answers] = b.page(from, now)
@@ -171,8 +179,9 @@ func (e *udpEcho) receive() (int, syscall.Errno) {
 	return int(n), errno
 }
 
-// adapt chooses how many datagrams to ask for. Looking in vain for a second one costs a ping-pong a few hundred nanoseconds each time, so more are
-// asked for only after four calls that got what they asked for.
+// adapt chooses how many datagrams to ask for. Looking in vain for a second one costs a ping-pong a
+// few hundred nanoseconds each time, so more are asked for only after four calls that got what they
+// asked for.
 func (e *udpEcho) adapt(got int) {
 	if got < e.want {
 		e.want, e.full = max(got, 1), 0
@@ -186,7 +195,8 @@ func (e *udpEcho) adapt(got int) {
 // now is a monotonic clock that costs no system call.
 func (e *udpEcho) now() time.Duration { return time.Since(e.base) + 1 }
 
-// send sends the first n of out. A datagram that cannot be sent is skipped: over UDP that is loss, which the client counts.
+// send sends the first n of out. A datagram that cannot be sent is skipped: over UDP that is loss,
+// which the client counts.
 func (e *udpEcho) send(n int) {
 	for at := 0; at < n; {
 		// It never sleeps, so the scheduler need not be told.
@@ -194,7 +204,8 @@ func (e *udpEcho) send(n int) {
 		switch {
 		case errno == syscall.EINTR:
 		case errno != 0:
-			// The call reports an error only for its first datagram, so that is the one to leave out.
+			// The call reports an error only for its first datagram, so that is the one to leave
+			// out.
 			e.whose[at].unsent++
 			at++
 		default:
@@ -203,8 +214,8 @@ func (e *udpEcho) send(n int) {
 	}
 }
 
-// answerFrom lets an answer leave from the address that was asked. The interface is left to the routes, but for link-local addresses, which
-// mean nothing without it.
+// answerFrom lets an answer leave from the address that was asked. The interface is left to the
+// routes, but for link-local addresses, which mean nothing without it.
 func (e *udpEcho) answerFrom(out *unix.Mmsghdr, s *slot) {
 	if !e.anyAddr || out.Hdr.Controllen < unix.SizeofCmsghdr {
 		out.Hdr.Control = nil
@@ -228,7 +239,8 @@ func (e *udpEcho) answerFrom(out *unix.Mmsghdr, s *slot) {
 	}
 }
 
-// addressOf reads what the kernel wrote as a datagram's source. Zones are left out: they name our interface, not the peer.
+// addressOf reads what the kernel wrote as a datagram's source. Zones are left out: they name our
+// interface, not the peer.
 func addressOf(name *unix.RawSockaddrInet6) netip.AddrPort {
 	if name.Family == unix.AF_INET {
 		v4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(name))

@@ -13,7 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/service"
 )
 
-// udpEcho answers datagrams one at a time through package net. On a host with several addresses it answers from the one that its routes prefer.
+// udpEcho answers datagrams one at a time through package net. On a host with several addresses it
+// answers from the one that its routes prefer.
 type udpEcho struct{ conn *net.UDPConn }
 
 func newUDPEcho(conn *net.UDPConn) (*udpEcho, error) { return &udpEcho{conn: conn}, nil }

@@ -10,7 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// wakeEvery bounds the sleep of a call, so that its thread looks at the clock and at the end of the test even when a wake came too early.
+// wakeEvery bounds the sleep of a call, so that its thread looks at the clock and at the end of the
+// test even when a wake came too early.
 const wakeEvery = 200 * time.Millisecond
 
 // endpoint is a connected socket as a bare blocking descriptor.
@@ -20,7 +21,8 @@ type endpoint struct {
 	closed bool
 }
 
-// adoptTCP takes a connection away from package net, also when that fails. What must be set before connecting has been.
+// adoptTCP takes a connection away from package net, also when that fails. What must be set before
+// connecting has been.
 func adoptTCP(conn *net.TCPConn, o engine.ConnOptions) (*endpoint, error) {
 	fd, err := sys.TakeOver(conn)
 	if err != nil {
@@ -64,7 +66,8 @@ func (e *endpoint) read(p []byte) (int, error) { return sys.Read(e.fd, p) }
 
 // readWithin waits for d at most, to the microsecond.
 func (e *endpoint) readWithin(p []byte, d time.Duration) (int, error) {
-	// Not by the timeout of the socket, which the kernel rounds up to its ticks: up to 10 ms where they are longest.
+	// Not by the timeout of the socket, which the kernel rounds up to its ticks: up to 10 ms where
+	// they are longest.
 	ready, err := sys.Poll(e.fd, d)
 	if err != nil {
 		return 0, err

@@ -13,13 +13,15 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// wakeEvery bounds the sleep of a call, so that its goroutine looks at the clock and at the end of the test.
+// wakeEvery bounds the sleep of a call, so that its goroutine looks at the clock and at the end of
+// the test.
 const wakeEvery = 200 * time.Millisecond
 
 // endpoint is a connected socket of package net.
 type endpoint struct{ conn net.Conn }
 
-// adoptTCP takes a connection over, also when that fails. The congestion control cannot be chosen here.
+// adoptTCP takes a connection over, also when that fails. The congestion control cannot be chosen
+// here.
 func adoptTCP(conn *net.TCPConn, o engine.ConnOptions) (*endpoint, error) {
 	err := conn.SetNoDelay(o.NoDelay)
 	if err == nil && o.Congestion != "" {

@@ -54,7 +54,8 @@ func TestServerAnswersTheRealClient(t *testing.T) {
 			}
 			sent, _ := strconv.Atoi(m[1])
 			received, _ := strconv.Atoi(m[2])
-			// On a crowded machine the client hardly gets to send, the kernel drops some, and the last burst may be under way when the time is over.
+			// On a crowded machine the client hardly gets to send, the kernel drops some, and the
+			// last burst may be under way when the time is over.
 			if received == 0 || received < sent/c.perMessage/4 {
 				t.Errorf("%d messages, %d answers:\n%s", sent, received, out)
 			}

@@ -24,8 +24,9 @@ type header struct {
 	length   uint32 // of the whole message, as the sender claims
 }
 
-// parseHeader reads the header of a message whose length can be true; ok is false for what is too short to have one, and for lengths that no
-// message has. The length is not compared with what is there, for over TCP the rest may still be on its way.
+// parseHeader reads the header of a message whose length can be true; ok is false for what is too
+// short to have one, and for lengths that no message has. The length is not compared with what is
+// there, for over TCP the rest may still be on its way.
 func parseHeader(p []byte) (h header, ok bool) {
 	if len(p) < HeaderBytes {
 		return header{}, false
@@ -49,7 +50,8 @@ func (h header) put(p []byte) {
 // asks tells whether a server answers this message.
 func (h header) asks() bool { return h.flags&(fromClient|wantsPong|warmUp) == fromClient|wantsPong }
 
-// answers tells whether this is a server's answer to the message of that sequence number and length.
+// answers tells whether this is a server's answer to the message of that sequence number and
+// length.
 func (h header) answers(sequence uint64, length int) bool {
 	return h.sequence == sequence && int(h.length) == length && h.flags&(fromClient|wantsPong) == wantsPong
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// meter conducts one test: it runs the workers through their phases and cuts the intervals. The far side takes no part in it.
+// meter conducts one test: it runs the workers through their phases and cuts the intervals. The far
+// side takes no part in it.
 type meter struct {
 	spec         traffic.Spec
 	sample       func() (*host.Counters, error)
@@ -39,7 +40,8 @@ func newHistogram() *stats.Histogram { return stats.NewHistogram() }
 // adopt completes worker i.
 func (m *meter) adopt(i int) { m.workers[i].RTT = newHistogram() }
 
-// run measures and fills in the result. The error is the first worker's that could not go on, or the context's cause.
+// run measures and fills in the result. The error is the first worker's that could not go on, or
+// the context's cause.
 func (m *meter) run(ctx context.Context, r *traffic.Result) error {
 	defer engine.LendProcessors(len(m.workers))()
 	cpus := m.spec.NearCPUs
@@ -73,7 +75,8 @@ func (m *meter) run(ctx context.Context, r *traffic.Result) error {
 	if err := m.span(ctx, m.spec.WarmUp, failed, r, true); err != nil {
 		return err
 	}
-	// Read before the window opens and after it shuts, because reading takes milliseconds that must not lie inside.
+	// Read before the window opens and after it shuts, because reading takes milliseconds that must
+	// not lie inside.
 	before := m.counters(r)
 	if m.opened != nil {
 		m.opened()
@@ -118,7 +121,8 @@ func (m *meter) span(ctx context.Context, d time.Duration, failed <-chan error, 
 			return nil
 		}
 		next := m.cut.at + m.spec.Interval
-		// A remainder of less than a tenth of an interval belongs to the one before; its mean would be noise.
+		// A remainder of less than a tenth of an interval belongs to the one before; its mean would
+		// be noise.
 		if end-next < m.spec.Interval/10 {
 			next = end
 		}
@@ -174,7 +178,8 @@ func (m *meter) counters(r *traffic.Result) *host.Counters {
 	return c
 }
 
-// fillEnd fills in what this host spent between two readings that lie around a window of so many seconds.
+// fillEnd fills in what this host spent between two readings that lie around a window of so many
+// seconds.
 func fillEnd(e *traffic.End, before, after *host.Counters, inside float64) {
 	if before == nil || after == nil {
 		return

@@ -18,23 +18,28 @@ import (
 // DefaultPort is the port of sockperf, of UDP and of TCP.
 const DefaultPort = 11111
 
-// Patience with clients over TCP. A client that sends one message per second, the slowest that sockperf can be told to be, is never cut off.
+// Patience with clients over TCP. A client that sends one message per second, the slowest that
+// sockperf can be told to be, is never cut off.
 const (
 	firstWait  = 10 * time.Second // for the first byte of a connection, and for a message once it has begun
 	idleWait   = 30 * time.Second // between messages
 	answerWait = 10 * time.Second // for the client to take an answer
-	// maxSilent is how many connections that have said nothing may be waited for at a time, and maxSilentPerSource how many of one source.
-	// Each is a descriptor and a goroutine of some kilobytes for firstWait at most.
+	// maxSilent is how many connections that have said nothing may be waited for at a time, and
+	// maxSilentPerSource how many of one source. Each is a descriptor and a goroutine of some
+	// kilobytes for firstWait at most.
 	maxSilent          = 256
 	maxSilentPerSource = 64
 )
 
 // ServerOptions say where a Server listens and what it grants.
 type ServerOptions struct {
-	Address string                         // host:port, of UDP and TCP alike; an empty host is all addresses, port 0 a free one
+	// host:port, of UDP and TCP alike; an empty host is all addresses, port 0 a free one
+	Address string
 	Gate    *admission.Gate                // nil: one with the default limits, of this server alone
 	Sample  func() (*host.Counters, error) // not called: the protocol has no room for a server's evidence
-	Log     func(string)                   // one sentence per client, with bounds per minute (see admission.LimitLines); may be called from several goroutines; nil: silence
+	// one sentence per client, with bounds per minute (see admission.LimitLines); may be called
+	// from several goroutines; nil: silence
+	Log func(string)
 
 	patience *patience // tests only; nil: the constants above
 }
@@ -90,13 +95,15 @@ func (s *Server) Close() {
 	s.echo.close()
 }
 
-// Serve answers until ctx ends and then returns nil, with both sockets closed and every client gone. It must be called once.
+// Serve answers until ctx ends and then returns nil, with both sockets closed and every client
+// gone. It must be called once.
 func (s *Server) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
 	var echoErr, acceptErr error
-	// Not by Sockets.Serve: its loop takes one datagram per call, and this server has a thread of its own for whole batches.
+	// Not by Sockets.Serve: its loop takes one datagram per call, and this server has a thread of
+	// its own for whole batches.
 	stop := context.AfterFunc(ctx, func() {
 		_ = s.sockets.TCP.Close() // wakes Accept; it has nothing to lose
 		s.echo.wake()
@@ -119,7 +126,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	return errors.Join(echoErr, acceptErr)
 }
 
-// accept takes a connection, if there is room for one more that has said nothing. It is served in wg.
+// accept takes a connection, if there is room for one more that has said nothing. It is served in
+// wg.
 func (s *Server) accept(ctx context.Context, conn *net.TCPConn, wg *sync.WaitGroup) {
 	from := service.From(conn)
 	met, ok := s.silent.Enter(from.Addr())
@@ -131,7 +139,8 @@ func (s *Server) accept(ctx context.Context, conn *net.TCPConn, wg *sync.WaitGro
 	wg.Go(func() { s.serveConn(ctx, conn, from, met) })
 }
 
-// serveConn serves one connection to its end and closes it; met is to be called when it has said something. Until its first bytes are there it is nobody's visitor, so that who connects and says
+// serveConn serves one connection to its end and closes it; met is to be called when it has said
+// something. Until its first bytes are there it is nobody's visitor, so that who connects and says
 // nothing takes no place from clients of this dialect or another.
 func (s *Server) serveConn(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, met func()) {
 	head, err := s.head(ctx, conn)

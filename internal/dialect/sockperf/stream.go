@@ -41,7 +41,8 @@ type stream struct {
 	messages, answered, in, out int64 // in and out: bytes
 }
 
-// serveStream serves one connection, of which head was read already, to its end and tells in a sentence what became of it.
+// serveStream serves one connection, of which head was read already, to its end and tells in a
+// sentence what became of it.
 func serveStream(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, visit *admission.Visit, p patience, head []byte) string {
 	end, err := adoptTCP(conn, engine.ConnOptions{NoDelay: true})
 	if err != nil {
@@ -68,7 +69,8 @@ func serveStream(ctx context.Context, conn *net.TCPConn, from netip.AddrPort, vi
 // now is the time since the client came; it costs no system call.
 func (s *stream) now() time.Duration { return time.Since(s.base) }
 
-// serve returns nil when the client has closed its connection at the end of a message, or just reset it, as sockperf does.
+// serve returns nil when the client has closed its connection at the end of a message, or just
+// reset it, as sockperf does.
 func (s *stream) serve(head []byte) error {
 	for {
 		var n int
@@ -133,8 +135,9 @@ func (s *stream) late(now time.Duration) error {
 	return nil
 }
 
-// turnAll goes through the whole messages in buf. Afterwards buf starts with replies bytes of answers, and the unfinished rest has been moved
-// behind them: the answers are never longer than what they answer, so there is room for both.
+// turnAll goes through the whole messages in buf. Afterwards buf starts with replies bytes of
+// answers, and the unfinished rest has been moved behind them: the answers are never longer than
+// what they answer, so there is room for both.
 func (s *stream) turnAll(now time.Duration) (replies int, err error) {
 	at := 0
 	for s.have-at >= HeaderBytes {
@@ -146,7 +149,8 @@ func (s *stream) turnAll(now time.Duration) (replies int, err error) {
 		if s.have-at < length {
 			break
 		}
-		// Whole messages that do not ask are counted and forgotten: of those under load every n-th asks.
+		// Whole messages that do not ask are counted and forgotten: of those under load every n-th
+		// asks.
 		if h.asks() {
 			turn(s.buf[at:])
 			copy(s.buf[replies:], s.buf[at:at+length])
@@ -182,7 +186,8 @@ func (s *stream) shift(replies int) {
 
 // send writes all of p, as long as the client takes some of it now and then.
 func (s *stream) send(p []byte) error {
-	// Some progress is asked for and not all of it in time: a slow path takes a burst of answers slowly.
+	// Some progress is asked for and not all of it in time: a slow path takes a burst of answers
+	// slowly.
 	last := s.now()
 	for len(p) > 0 {
 		n, err := s.end.write(p)

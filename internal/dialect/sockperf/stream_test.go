@@ -14,7 +14,8 @@ import (
 
 var impatient = &patience{first: 300 * time.Millisecond, idle: 600 * time.Millisecond, answer: 300 * time.Millisecond}
 
-// TestBadClientsAreClosedAndNamed plays what clients over TCP do wrong; afterwards the server serves on.
+// TestBadClientsAreClosedAndNamed plays what clients over TCP do wrong; afterwards the server
+// serves on.
 func TestBadClientsAreClosedAndNamed(t *testing.T) {
 	said := new(traffictest.Log)
 	s, _ := startServer(t, ServerOptions{Log: said.Add, patience: impatient, Gate: admission.New(admission.Limits{Bytes: 10_000})})
@@ -146,7 +147,8 @@ func TestTooManyClientsAreTurnedAway(t *testing.T) {
 	said.Await(t, 1, first.LocalAddr().String(), "2 messages, 2 answered, 60 bytes in and 60 out", "the server ends")
 }
 
-// FuzzStream feeds a connection in pieces and compares with what the messages say when they are taken one by one.
+// FuzzStream feeds a connection in pieces and compares with what the messages say when they are
+// taken one by one.
 func FuzzStream(f *testing.F) {
 	f.Add(newMessage(20), uint8(3))
 	f.Add(append(newMessage(14), newMessage(100)...), uint8(200))
@@ -202,7 +204,8 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// TestSilentConnectionsTakeNoPlace lets many connect and say nothing: a client is served all the same, and the log stays short.
+// TestSilentConnectionsTakeNoPlace lets many connect and say nothing: a client is served all the
+// same, and the log stays short.
 func TestSilentConnectionsTakeNoPlace(t *testing.T) {
 	said := new(traffictest.Log)
 	s, _ := startServer(t, ServerOptions{Log: said.Add, Gate: admission.New(admission.Limits{Clients: 1})})

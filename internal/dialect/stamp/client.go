@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// greetTries and greetWait are how a reflector is looked for before the test, and how the marks around the measured part are exchanged.
+	// greetTries and greetWait are how a reflector is looked for before the test, and how the marks
+	// around the measured part are exchanged.
 	greetTries = 3
 	greetWait  = 500 * time.Millisecond
 	// stragglers is how long answers are waited for after the last packet.
@@ -40,22 +41,28 @@ type ClientOptions struct {
 // Report is a result with what only STAMP can tell.
 type Report struct {
 	*traffic.Result
-	Stateful bool   // the reflector counts: UpLost and DownLost may be known
-	Hops     *int   // routers that the packets passed on their way up; nil: the reflector does not tell, or nobody can say
+	Stateful bool // the reflector counts: UpLost and DownLost may be known
+	// routers that the packets passed on their way up; nil: the reflector does not tell, or nobody
+	// can say
+	Hops     *int
 	Up, Down OneWay // of the measured part
 }
 
 // OneWay is one direction.
 type OneWay struct {
-	Lost           *uint64               // packets; nil: not known
-	Delay          *traffic.Distribution // nil: not both clocks are known to be right
-	DelayError     float64               // seconds by which every value of Delay may be wrong, as both ends say of themselves
+	Lost  *uint64               // packets; nil: not known
+	Delay *traffic.Distribution // nil: not both clocks are known to be right
+	// seconds by which every value of Delay may be wrong, as both ends say of themselves
+	DelayError     float64
 	DelayVariation *traffic.Distribution // delay over the smallest of the test (RFC 5481 §4.2)
-	Reordered      *uint64               // packets that came after one that was sent later (RFC 4737 §3); nil: the reflector does not count
-	JitterSeconds  float64               // RFC 3550 §6.4.1, at the end
+	// packets that came after one that was sent later (RFC 4737 §3); nil: the reflector does not
+	// count
+	Reordered     *uint64
+	JitterSeconds float64 // RFC 3550 §6.4.1, at the end
 }
 
-// Run measures with the reflector at HOST[:PORT] and reports what fits a [traffic.Result]; see [Measure].
+// Run measures with the reflector at HOST[:PORT] and reports what fits a [traffic.Result]; see
+// [Measure].
 func Run(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*traffic.Result, error) {
 	r, err := Measure(ctx, target, spec, o, progress)
 	if err != nil {
@@ -64,12 +71,13 @@ func Run(ctx context.Context, target string, spec traffic.Spec, o ClientOptions,
 	return r.result(), nil
 }
 
-// Measure sends a packet per Spec.Gap to the reflector at HOST[:PORT], test ping. Spec.RequestBytes is the length of a packet, 44 bytes (authenticated 112) at least: what is more is extra
-// padding. What else a Spec may ask for is a [traffic.ErrBadSpec]. progress, when not nil, gets every interval from the goroutine of Measure.
-// [traffic.ErrNoAnswer] means that no reflector answers.
+// Measure sends a packet per Spec.Gap to the reflector at HOST[:PORT], test ping. Spec.RequestBytes
+// is the length of a packet, 44 bytes (authenticated 112) at least: what is more is extra padding.
+// What else a Spec may ask for is a [traffic.ErrBadSpec]. progress, when not nil, gets every
+// interval from the goroutine of Measure. [traffic.ErrNoAnswer] means that no reflector answers.
 //
-// RTT of the result is the round trip without the time in the reflector. UDP has the loss; Up and Down of it are there if the reflector counts, and then
-// each is exact, or absent.
+// RTT of the result is the round trip without the time in the reflector. UDP has the loss; Up and
+// Down of it are there if the reflector counts, and then each is exact, or absent.
 func Measure(ctx context.Context, target string, spec traffic.Spec, o ClientOptions, progress func(traffic.Interval)) (*Report, error) {
 	spec, err := fit(spec, len(o.Key) > 0)
 	if err != nil {
@@ -230,7 +238,8 @@ func counters(sample func() (*host.Counters, error), r *traffic.Result) *host.Co
 	return c
 }
 
-// fillEnd fills in what this host spent between two readings that lie around a window of so many seconds.
+// fillEnd fills in what this host spent between two readings that lie around a window of so many
+// seconds.
 func fillEnd(e *traffic.End, before, after *host.Counters, inside float64) {
 	if before == nil || after == nil {
 		return

@@ -30,10 +30,12 @@ func (c *clock) now() clockState {
 	return c.state
 }
 
-// estimate is this host's error estimate for timestamps of a format. PTP counts TAI: a host that was not told the offset cannot vouch for such a timestamp.
+// estimate is this host's error estimate for timestamps of a format. PTP counts TAI: a host that
+// was not told the offset cannot vouch for such a timestamp.
 func (s clockState) estimate(f format) errorEstimate {
 	return estimate(s.maxError, s.synchronised && (f == ntpFormat || s.taiOffset != 0), f)
 }
 
-// unixNanos is the real-time clock. CLOCK_REALTIME is what SO_TIMESTAMPNS reads as well, so differences of both mean something.
+// unixNanos is the real-time clock. CLOCK_REALTIME is what SO_TIMESTAMPNS reads as well, so
+// differences of both mean something.
 func unixNanos() int64 { return time.Now().UnixNano() }

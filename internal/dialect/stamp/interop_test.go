@@ -91,7 +91,8 @@ func TestReflectorIsSilentToWrongKeys(t *testing.T) {
 	}
 }
 
-// TestSenderWithAnIndependentReflector measures against a peer in another language that loses, counts and dates in ways we know.
+// TestSenderWithAnIndependentReflector measures against a peer in another language that loses,
+// counts and dates in ways we know.
 func TestSenderWithAnIndependentReflector(t *testing.T) {
 	key := hex.EncodeToString(testKey)
 	for _, c := range []struct {
@@ -138,7 +139,8 @@ func TestSenderWithAnIndependentReflector(t *testing.T) {
 			if !c.stateful && (r.Up.Lost != nil || r.UDP.Up != nil || r.Up.Reordered != nil) {
 				t.Error("ways told apart that nobody can")
 			}
-			// With loss a mark may have to be sent twice, and then there is no split; else it adds up, and shows the way.
+			// With loss a mark may have to be sent twice, and then there is no split; else it adds
+			// up, and shows the way.
 			if r.Up.Lost != nil {
 				if *r.Up.Lost+*r.Down.Lost != r.UDP.Lost || r.UDP.Up.Received != r.UDP.Down.Sent || r.UDP.Down.Received != r.UDP.Received {
 					t.Errorf("up %d, down %d of %d", *r.Up.Lost, *r.Down.Lost, r.UDP.Lost)

@@ -17,7 +17,8 @@ import (
 
 func TestMain(m *testing.M) { traffictest.Main(m) }
 
-// startServer serves on loopback until the test ends, and gives its address and a way to end it early.
+// startServer serves on loopback until the test ends, and gives its address and a way to end it
+// early.
 func startServer(t testing.TB, o ServerOptions) (s *Server, stop func()) {
 	t.Helper()
 	if o.Address == "" {

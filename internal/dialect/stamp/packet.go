@@ -19,7 +19,8 @@ const (
 	maxPacketBytes = 65507
 )
 
-// authenticator makes and checks HMACs. It is for one goroutine. A nil one is the unauthenticated mode.
+// authenticator makes and checks HMACs. It is for one goroutine. A nil one is the unauthenticated
+// mode.
 type authenticator struct {
 	mac hash.Hash
 	sum [sha256.Size]byte
@@ -87,8 +88,8 @@ func (r *request) put(p []byte, l *layout) {
 	binary.BigEndian.PutUint16(p[l.ssid:], r.ssid)
 }
 
-// parseRequest reads a request of shortRequest bytes at least; what is not there is zero (RFC 8762 §4.6). The caller has checked the length and, of
-// an authenticated one, the HMAC.
+// parseRequest reads a request of shortRequest bytes at least; what is not there is zero (RFC 8762
+// §4.6). The caller has checked the length and, of an authenticated one, the HMAC.
 func parseRequest(p []byte, l *layout) request {
 	r := request{sequence: binary.BigEndian.Uint32(p), timestamp: [8]byte(p[l.timestamp:]), estimate: binary.BigEndian.Uint16(p[l.estimate:])}
 	if len(p) >= l.ssid+2 {
@@ -97,7 +98,8 @@ func parseRequest(p []byte, l *layout) request {
 	return r
 }
 
-// putReply turns a request in p into its reply, but for the time it leaves and the HMAC. p may end anywhere from shortReply on; what is behind the base packet stays.
+// putReply turns a request in p into its reply, but for the time it leaves and the HMAC. p may end
+// anywhere from shortReply on; what is behind the base packet stays.
 func putReply(p []byte, l *layout, r *request, sequence uint32, estimate uint16, received []byte, ttl uint8) {
 	clear(p[:min(len(p), l.bytes)])
 	binary.BigEndian.PutUint32(p, sequence)
@@ -123,7 +125,8 @@ type reply struct {
 	hasTTL         bool
 }
 
-// parseReply reads a reply; ok is false for what is too short, or has the wrong HMAC. The timestamps point into p.
+// parseReply reads a reply; ok is false for what is too short, or has the wrong HMAC. The
+// timestamps point into p.
 func parseReply(p []byte, a *authenticator) (r reply, ok bool) {
 	l := a.layout()
 	if len(p) < shortReply || a != nil && !a.verifies(p) {

@@ -21,8 +21,10 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// The packets of the figures of RFC 8762 with the SSID of RFC 8972 figures 1 to 4, filled in by hand: number 7 sent at 2020-01-01 00:00:00.5 UTC (NTP e1b65f80.80000000), came
-// at .75, left at .875; clock of the sender not synchronised (multiplier 1), of the reflector within 2^-32·16·2^20 s; session 0x1234; TTL 255.
+// The packets of the figures of RFC 8762 with the SSID of RFC 8972 figures 1 to 4, filled in by
+// hand: number 7 sent at 2020-01-01 00:00:00.5 UTC (NTP e1b65f80.80000000), came at .75, left at
+// .875; clock of the sender not synchronised (multiplier 1), of the reflector within 2^-32·16·2^20
+// s; session 0x1234; TTL 255.
 const (
 	goldenRequest = "00000007 e1b65f80 80000000 0001 1234" +
 		"00000000 00000000 00000000 00000000 00000000 00000000 00000000"
@@ -230,7 +232,8 @@ func TestReflectTLVs(t *testing.T) {
 	}
 }
 
-// The HMACs of the golden packets under the key "key", as the hmac module of Python makes them; the first 16 bytes.
+// The HMACs of the golden packets under the key "key", as the hmac module of Python makes them; the
+// first 16 bytes.
 const (
 	goldenRequestHMAC = "1faadcad239c4df4ab17c688f07a0d5f"
 	goldenReplyHMAC   = "0677f7d6a4708d84cc576d8823cc7a7f"

@@ -10,7 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
-// Bounds of what a reflector remembers. How much a flood from forged sources can write into a log is bounded by admission.LimitLines.
+// Bounds of what a reflector remembers. How much a flood from forged sources can write into a log
+// is bounded by admission.LimitLines.
 const (
 	maxSessions  = 1024
 	sessionQuiet = 60 * time.Second // after which a session is over; its sender starts anew at zero
@@ -65,7 +66,9 @@ type reflector struct {
 	stateless bool
 	port      uint16 // our own
 
-	sent, answered [4]byte // sequence numbers as HMACs cover them; here, not on the stack, because a hash is an interface and would move them to the heap
+	// sequence numbers as HMACs cover them; here, not on the stack, because a hash is an interface
+	// and would move them to the heap
+	sent, answered [4]byte
 
 	sessions map[sessionKey]*session
 	lastKey  sessionKey // of last: packets mostly come in rows
@@ -76,7 +79,8 @@ type reflector struct {
 	told     time.Duration
 }
 
-// answer turns the packet in p[:n] into its answer and gives its length; p has room for baseBytes. What is missing is the time it leaves and the HMAC: see leave. 0: no answer.
+// answer turns the packet in p[:n] into its answer and gives its length; p has room for baseBytes.
+// What is missing is the time it leaves and the HMAC: see leave. 0: no answer.
 func (r *reflector) answer(p []byte, n int, a arrival, now time.Duration) int {
 	length, reason := r.judge(p, n, a, now)
 	r.refused[reason]++
@@ -95,8 +99,10 @@ func (r *reflector) judge(p []byte, n int, a arrival, now time.Duration) (int, w
 		return 0, unauthenticated
 	case n >= l.received+8 && !allZero(p[l.received:l.received+8]) &&
 		(a.from.Port() == DefaultPort || a.from.Port() == r.port || momentApart(p, l)):
-		// Two reflectors whose packets somebody forged would keep each other busy for ever. A sender of STAMP has zeros where a reflector writes T2;
-		// one of TWAMP Light may have random padding there, so from other ports, where a reflector may be as well, it has to look like a T2.
+		// Two reflectors whose packets somebody forged would keep each other busy for ever. A
+		// sender of STAMP has zeros where a reflector writes T2; one of TWAMP Light may have random
+		// padding there, so from other ports, where a reflector may be as well, it has to look like
+		// a T2.
 		return 0, looksReflected
 	}
 	length := n
@@ -130,14 +136,16 @@ func (r *reflector) judge(p []byte, n int, a arrival, now time.Duration) (int, w
 	return length, reflected
 }
 
-// momentApart tells whether T3 and T2 of what would be a reflector's packet lie within two seconds, as they do when one clock wrote both. Random
-// bytes do so five times in 2^32. The seconds come first in either format of timestamps.
+// momentApart tells whether T3 and T2 of what would be a reflector's packet lie within two seconds,
+// as they do when one clock wrote both. Random bytes do so five times in 2^32. The seconds come
+// first in either format of timestamps.
 func momentApart(p []byte, l *layout) bool {
 	apart := int32(binary.BigEndian.Uint32(p[l.timestamp:]) - binary.BigEndian.Uint32(p[l.received:]))
 	return apart >= -2 && apart <= 2
 }
 
-// leave writes the time into an answer at which it leaves, and the HMAC over all. It is the last thing before the packet is sent.
+// leave writes the time into an answer at which it leaves, and the HMAC over all. It is the last
+// thing before the packet is sent.
 func (r *reflector) leave(p []byte) {
 	l := r.auth.layout()
 	putTimestamp(p[l.timestamp:], unixNanos(), parseEstimate(binary.BigEndian.Uint16(p[l.estimate:])).format, r.clock.state.taiOffset)
@@ -146,12 +154,14 @@ func (r *reflector) leave(p []byte) {
 	}
 }
 
-// trusts tells whether a source may get more than it sent. This host itself always may: nobody elsewhere can send from its loopback addresses.
+// trusts tells whether a source may get more than it sent. This host itself always may: nobody
+// elsewhere can send from its loopback addresses.
 func (r *reflector) trusts(from netip.Addr) bool {
 	return from.IsLoopback() || slices.ContainsFunc(r.trusted, func(p netip.Prefix) bool { return p.Contains(from) })
 }
 
-// session finds or begins a session; nil when the reflector keeps none, or has no room for one more.
+// session finds or begins a session; nil when the reflector keeps none, or has no room for one
+// more.
 func (r *reflector) session(key sessionKey, now time.Duration) *session {
 	if r.stateless {
 		return nil

@@ -30,7 +30,8 @@ func packetOf(n int, sequence uint32) []byte {
 	return append(p[:n:n], make([]byte, 1<<16-n)...)
 }
 
-// TestAnswersDoNotGrow asks with every length from many sources: nobody but the trusted gets more than it sent, or more than a base packet.
+// TestAnswersDoNotGrow asks with every length from many sources: nobody but the trusted gets more
+// than it sent, or more than a base packet.
 func TestAnswersDoNotGrow(t *testing.T) {
 	r := newTestReflector(nil, nil)
 	r.trusted = []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}
@@ -66,7 +67,8 @@ func TestReflectorsDoNotAnswerEachOther(t *testing.T) {
 	}
 }
 
-// TestRandomPaddingIsReflected asks like a TWAMP Light sender whose padding is not zero: it is no reflector.
+// TestRandomPaddingIsReflected asks like a TWAMP Light sender whose padding is not zero: it is no
+// reflector.
 func TestRandomPaddingIsReflected(t *testing.T) {
 	r := newTestReflector(nil, nil)
 	p := packetOf(100, 1)
@@ -116,7 +118,8 @@ func TestSessionsCount(t *testing.T) {
 	}
 }
 
-// TestSessionsAreBounded lets a hundred thousand sources come by: those without a place get their own numbers back, and the log stays short.
+// TestSessionsAreBounded lets a hundred thousand sources come by: those without a place get their
+// own numbers back, and the log stays short.
 func TestSessionsAreBounded(t *testing.T) {
 	var lines []string
 	r := newTestReflector(nil, func(s string) { lines = append(lines, s) })

@@ -29,7 +29,8 @@ func (s *sender) fill(r *Report, greeting, begin, end mark) {
 		r.UDP.Up = counts(r.Up, uint64(s.sent), arrived)
 		r.UDP.Down = counts(r.Down, arrived, uint64(s.answered))
 	}
-	// Packets leave with 255, so what is missing of it are hops. A sender that starts with less shows more hops than there are, but ours does not.
+	// Packets leave with 255, so what is missing of it are hops. A sender that starts with less
+	// shows more hops than there are, but ours does not.
 	if s.hasTTL {
 		hops := wantedHops - int(s.ttl)
 		r.Hops = &hops
@@ -49,7 +50,8 @@ func (r *Report) result() *traffic.Result {
 	}
 	r.OneWay = &traffic.OneWayResult{Up: way(r.Up), Down: way(r.Down)}
 	if r.Hops != nil {
-		r.Result.Hops = &traffic.HopCounts{Up: *r.Hops} // answers come with a TTL that only the reflector knows the start of
+		// answers come with a TTL that only the reflector knows the start of
+		r.Result.Hops = &traffic.HopCounts{Up: *r.Hops}
 	}
 	return r.Result
 }
@@ -64,13 +66,15 @@ func counts(w OneWay, sent, received uint64) *traffic.DatagramCounts {
 	}
 }
 
-// split tells which way lost what. The marks show the reflector's counter before and after the measured part: it moved by as many packets as came to it. A
-// mark that had to be sent again may have been lost either way, and then nobody can tell.
+// split tells which way lost what. The marks show the reflector's counter before and after the
+// measured part: it moved by as many packets as came to it. A mark that had to be sent again may
+// have been lost either way, and then nobody can tell.
 func (s *sender) split(r *Report, greeting, begin, end mark, lost uint64) {
 	if !begin.answered {
 		return
 	}
-	// The number that was left out is between the first two marks, so a counter moves by less than the numbers do.
+	// The number that was left out is between the first two marks, so a counter moves by less than
+	// the numbers do.
 	r.Stateful = begin.reflector-greeting.reflector < begin.sequence-greeting.sequence && begin.reflector != begin.sequence
 	if r.Stateful {
 		r.Up.Reordered, r.Down.Reordered = &s.up.reordered, &s.down.reordered

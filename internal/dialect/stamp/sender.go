@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// underWay is how many packets may wait for their answers; an older one is lost. At the shortest gap of 100 µs that is after 1.6 s. It is a power of two.
+	// underWay is how many packets may wait for their answers; an older one is lost. At the
+	// shortest gap of 100 µs that is after 1.6 s. It is a power of two.
 	underWay = 1 << 14
 	// maxSamples bounds what is kept of one direction: 2 MiB.
 	maxSamples = 1 << 18
@@ -41,8 +42,9 @@ type sender struct {
 	hasTTL                     bool
 	trusted                    bool // both clocks, in every answer so far
 	clockError                 float64
-	noSplit                    int64 // round trips that contain the reflector's time, because its timestamps make no sense
-	stepped                    int64 // round trips that were timed by the program, because a clock was set
+	// round trips that contain the reflector's time, because its timestamps make no sense
+	noSplit int64
+	stepped int64 // round trips that were timed by the program, because a clock was set
 
 	every int64 // which samples are kept
 	emit  func(traffic.Interval)
@@ -117,7 +119,8 @@ func (w *way) late(sequence uint32) bool {
 	return false
 }
 
-// mark is a packet outside the measured part whose answer shows where the reflector's counter stands.
+// mark is a packet outside the measured part whose answer shows where the reflector's counter
+// stands.
 type mark struct {
 	answered  bool
 	tries     int
@@ -150,8 +153,9 @@ func (s *sender) mark(ctx context.Context) (mark, error) {
 	return m, nil
 }
 
-// span sends a packet per gap for d. It goes by the clock, not after the answers, so that a slow answer hides no others. What could not be sent in time is left
-// out: catching up in a burst would measure the burst.
+// span sends a packet per gap for d. It goes by the clock, not after the answers, so that a slow
+// answer hides no others. What could not be sent in time is left out: catching up in a burst would
+// measure the burst.
 func (s *sender) span(ctx context.Context, d time.Duration, measured bool) error {
 	if d <= 0 {
 		return nil
@@ -166,7 +170,8 @@ func (s *sender) span(ctx context.Context, d time.Duration, measured bool) error
 	for {
 		now = s.now()
 		cut := s.cut.at + s.spec.Interval
-		// A remainder of less than a tenth of an interval belongs to the one before; its mean would be noise.
+		// A remainder of less than a tenth of an interval belongs to the one before; its mean would
+		// be noise.
 		if end-cut < s.spec.Interval/10 {
 			cut = end
 		}
@@ -254,7 +259,8 @@ func (s *sender) judge(p []byte, a arrival, now time.Duration) {
 		return
 	}
 	if w.state == answeredOnce {
-		// Two answers with numbers of their own are one packet that came twice; the same number twice is one answer that did.
+		// Two answers with numbers of their own are one packet that came twice; the same number
+		// twice is one answer that did.
 		if r.sequence != w.reflector {
 			s.upDuplicates++
 		}
@@ -280,7 +286,8 @@ func (s *sender) judge(p []byte, a arrival, now time.Duration) {
 	s.clockError = max(s.clockError, own.seconds()+r.estimate.seconds())
 	s.answered++
 	s.rtt.Record(rtt)
-	// The reflector numbers answers as they leave. Among those that came in that order, the sender's own numbers show the order on the way up.
+	// The reflector numbers answers as they leave. Among those that came in that order, the
+	// sender's own numbers show the order on the way up.
 	if !s.down.late(r.sequence) {
 		s.up.late(r.sent.sequence)
 	}
@@ -289,11 +296,12 @@ func (s *sender) judge(p []byte, a arrival, now time.Duration) {
 	s.whole.add(rtt, s.every)
 }
 
-// roundTrip is (T4 − T1) − (T3 − T2). Clocks may be set while a packet is under way, and a far end may say what it likes: a difference that cannot be is left
-// out, and the result says so.
+// roundTrip is (T4 − T1) − (T3 − T2). Clocks may be set while a packet is under way, and a far end
+// may say what it likes: a difference that cannot be is left out, and the result says so.
 func (s *sender) roundTrip(w *sending, a arrival, now time.Duration, t2, t3 int64) int64 {
 	whole := a.at - w.unix
-	// The kernel saw the answer before we did, so by any clock that was not set this is an upper bound. A millisecond is more than steering moves a clock in a round trip.
+	// The kernel saw the answer before we did, so by any clock that was not set this is an upper
+	// bound. A millisecond is more than steering moves a clock in a round trip.
 	if elapsed := int64(now - w.at); whole < 0 || whole > elapsed+int64(time.Millisecond) {
 		s.stepped++
 		whole = elapsed

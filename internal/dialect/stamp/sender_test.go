@@ -25,7 +25,8 @@ func newTestSender(query func() clockState) *sender {
 	return newSender(nil, traffic.Spec{Duration: time.Second, Gap: time.Millisecond, RequestBytes: baseBytes}, ClientOptions{query: query})
 }
 
-// play feeds a sender with the answers of a made-up path: per packet what happens on the way up and down.
+// play feeds a sender with the answers of a made-up path: per packet what happens on the way up and
+// down.
 type play struct {
 	up, down []time.Duration // delays; negative: lost
 	offset   time.Duration   // of the reflector's clock

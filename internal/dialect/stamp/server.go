@@ -12,18 +12,25 @@ import (
 	"github.com/linerate/linerate/internal/traffic/admission"
 )
 
-// DefaultPort is the UDP port of STAMP reflectors (RFC 8762 §4.1). Below 1024, it needs the privilege to be bound.
+// DefaultPort is the UDP port of STAMP reflectors (RFC 8762 §4.1). Below 1024, it needs the
+// privilege to be bound.
 const DefaultPort = 862
 
 // ServerOptions say where a Server listens and whom it answers how.
 type ServerOptions struct {
-	Address   string                         // host:port; an empty host is all addresses, port 0 a free one
-	Gate      *admission.Gate                // nil: one with the default limits, of this server alone
-	Sample    func() (*host.Counters, error) // not called: the protocol has no room for a reflector's evidence
-	Log       func(string)                   // one sentence per session, when it has been quiet for a minute, and admission.ClientLines in a minute at most; nil: silence
-	Key       []byte                         // of the HMAC: only authenticated packets are reflected; empty: only unauthenticated ones
-	Stateless bool                           // copy sequence numbers instead of counting; senders cannot tell then which way lost packets
-	Trusted   []netip.Prefix                 // sources that get a whole base packet in answer to a shorter one of TWAMP Light; loopback always does
+	Address string                         // host:port; an empty host is all addresses, port 0 a free one
+	Gate    *admission.Gate                // nil: one with the default limits, of this server alone
+	Sample  func() (*host.Counters, error) // not called: the protocol has no room for a reflector's evidence
+	// one sentence per session, when it has been quiet for a minute, and admission.ClientLines in a
+	// minute at most; nil: silence
+	Log func(string)
+	// of the HMAC: only authenticated packets are reflected; empty: only unauthenticated ones
+	Key []byte
+	// copy sequence numbers instead of counting; senders cannot tell then which way lost packets
+	Stateless bool
+	// sources that get a whole base packet in answer to a shorter one of TWAMP Light; loopback
+	// always does
+	Trusted []netip.Prefix
 }
 
 // Server is a reflector. Make one with [Listen].
@@ -62,14 +69,16 @@ func (s *Server) Addr() netip.AddrPort { return s.addr }
 // Close gives up a server that never came to serve. After Serve it does nothing.
 func (s *Server) Close() { s.socket.close() }
 
-// Serve reflects until ctx ends and then returns nil, with the socket closed. It must be called once.
+// Serve reflects until ctx ends and then returns nil, with the socket closed. It must be called
+// once.
 func (s *Server) Serve(ctx context.Context) error {
 	defer s.socket.close()
 	stop := context.AfterFunc(ctx, s.socket.wake)
 	defer stop()
 	done := make(chan error, 1)
 	go func() {
-		// Never unlocked: the thread waits in the kernel all its life, and the Go runtime ends it with the goroutine.
+		// Never unlocked: the thread waits in the kernel all its life, and the Go runtime ends it
+		// with the goroutine.
 		runtime.LockOSThread()
 		done <- s.reflect(ctx)
 	}()

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// wakeEvery bounds the sleep of a socket, so that its owner looks at the clock and at the end of the test even when a wake came too early.
+// wakeEvery bounds the sleep of a socket, so that its owner looks at the clock and at the end of
+// the test even when a wake came too early.
 const wakeEvery = 200 * time.Millisecond
 
 // arrival is what came with a packet.

@@ -15,14 +15,17 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// controlBytes is room for what comes with a packet: a timestamp, a hop limit in two kinds, packet info: 32 + 24 + 24 + 40 bytes on 64-bit machines.
+// controlBytes is room for what comes with a packet: a timestamp, a hop limit in two kinds, packet
+// info: 32 + 24 + 24 + 40 bytes on 64-bit machines.
 const controlBytes = 256
 
-// wantedTTL is what packets leave with, so that the other end sees how many hops they took (RFC 8762 inherits it from RFC 4656 §4.1.2).
+// wantedTTL is what packets leave with, so that the other end sees how many hops they took (RFC
+// 8762 inherits it from RFC 4656 §4.1.2).
 const wantedTTL = 255
 
-// socket is a blocking UDP socket and the structures in which one packet and what comes with it lie. They are allocated once; the kernel's point into them.
-// It is for one goroutine, but for wake.
+// socket is a blocking UDP socket and the structures in which one packet and what comes with it
+// lie. They are allocated once; the kernel's point into them. It is for one goroutine, but for
+// wake.
 type socket struct {
 	fd        int
 	connected bool
@@ -142,7 +145,8 @@ func (s *socket) receive(p []byte, d time.Duration) (int, arrival, error) {
 func (s *socket) read(control []byte) (a arrival) {
 	s.infoLen = 0
 	for at := 0; at+unix.SizeofCmsghdr <= len(control); {
-		h := (*unix.Cmsghdr)(unsafe.Pointer(&control[at])) // aligned by the kernel, which starts each at a multiple of a word
+		// aligned by the kernel, which starts each at a multiple of a word
+		h := (*unix.Cmsghdr)(unsafe.Pointer(&control[at]))
 		n := int(h.Len)
 		if n < unix.CmsgLen(0) || at+n > len(control) {
 			break // the kernel writes whole ones
@@ -170,7 +174,8 @@ func (s *socket) read(control []byte) (a arrival) {
 	return a
 }
 
-// send sends to the address that the socket is connected to, or answers the packet that was received last, from the address it was sent to.
+// send sends to the address that the socket is connected to, or answers the packet that was
+// received last, from the address it was sent to.
 func (s *socket) send(p []byte) error {
 	s.iov.Base = unsafe.SliceData(p)
 	s.iov.SetLen(len(p))
@@ -200,7 +205,8 @@ func (s *socket) fatal(err error) bool {
 	return errors.Is(err, syscall.EBADF) || errors.Is(err, syscall.ENOTSOCK)
 }
 
-// wake makes receive return, now and later. An unconnected socket calls the shutdown ENOTCONN and obeys it all the same: inet_shutdown of Linux wakes its sleepers on purpose.
+// wake makes receive return, now and later. An unconnected socket calls the shutdown ENOTCONN and
+// obeys it all the same: inet_shutdown of Linux wakes its sleepers on purpose.
 func (s *socket) wake() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,7 +225,8 @@ func (s *socket) close() {
 	}
 }
 
-// addressOf reads what the kernel wrote as a packet's source. Zones are left out: they name our interface, not the peer.
+// addressOf reads what the kernel wrote as a packet's source. Zones are left out: they name our
+// interface, not the peer.
 func addressOf(name *unix.RawSockaddrInet6) netip.AddrPort {
 	if name.Family == unix.AF_INET {
 		v4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(name))

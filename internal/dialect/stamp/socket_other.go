@@ -12,7 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// socket is a UDP socket of package net. On a host with several addresses it answers from the one that its routes prefer.
+// socket is a UDP socket of package net. On a host with several addresses it answers from the one
+// that its routes prefer.
 type socket struct {
 	conn      *net.UDPConn
 	connected bool
@@ -49,7 +50,8 @@ func (s *socket) receive(p []byte, d time.Duration) (int, arrival, error) {
 	return n, arrival{from: netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), at: unixNanos()}, err
 }
 
-// send sends to the address that the socket is connected to, or answers the packet that was received last.
+// send sends to the address that the socket is connected to, or answers the packet that was
+// received last.
 func (s *socket) send(p []byte) error {
 	var err error
 	if s.connected {

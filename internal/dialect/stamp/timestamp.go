@@ -17,7 +17,8 @@ const (
 	ptpFormat format = true  // Z bit of the error estimate
 )
 
-// putTimestamp writes nanoseconds since 1970, UTC, into the first 8 bytes of p. taiOffset is TAI less UTC in seconds, of which PTP counts.
+// putTimestamp writes nanoseconds since 1970, UTC, into the first 8 bytes of p. taiOffset is TAI
+// less UTC in seconds, of which PTP counts.
 func putTimestamp(p []byte, unixNanos int64, f format, taiOffset int64) {
 	seconds, nanos := unixNanos/1e9, unixNanos%1e9
 	if nanos < 0 {
@@ -34,8 +35,9 @@ func putTimestamp(p []byte, unixNanos int64, f format, taiOffset int64) {
 	binary.BigEndian.PutUint32(p[4:], uint32(fraction))
 }
 
-// parseTimestamp reads nanoseconds since 1970, UTC. Both formats have 32 bits of seconds, which come around every 136 years (NTP's in 2036); of the times they can mean it is the
-// one nearest to now. ok is false for a fraction that is none.
+// parseTimestamp reads nanoseconds since 1970, UTC. Both formats have 32 bits of seconds, which
+// come around every 136 years (NTP's in 2036); of the times they can mean it is the one nearest to
+// now. ok is false for a fraction that is none.
 func parseTimestamp(p []byte, f format, taiOffset int64, now int64) (unixNanos int64, ok bool) {
 	seconds, low := int64(binary.BigEndian.Uint32(p)), uint64(binary.BigEndian.Uint32(p[4:]))
 	var nanos int64
@@ -64,7 +66,8 @@ type errorEstimate struct {
 // estimate makes the smallest error estimate that covers an error.
 func estimate(err time.Duration, synchronised bool, f format) errorEstimate {
 	e := errorEstimate{synchronised: synchronised, format: f}
-	// In units of 2^-32 s, rounded up; an hour of error is already more than anybody can use, and it keeps the product within 64 bits.
+	// In units of 2^-32 s, rounded up; an hour of error is already more than anybody can use, and
+	// it keeps the product within 64 bits.
 	err = min(max(err, 1), time.Hour)
 	hi, lo := bits.Mul64(uint64(err), 1<<32)
 	units, rest := bits.Div64(hi, lo, 1e9)
@@ -105,5 +108,6 @@ func (e errorEstimate) seconds() float64 {
 	return v
 }
 
-// trusted tells whether the end vouches for its clock. A multiplier of zero says that the estimate means nothing.
+// trusted tells whether the end vouches for its clock. A multiplier of zero says that the estimate
+// means nothing.
 func (e errorEstimate) trusted() bool { return e.synchronised && e.multiplier != 0 }

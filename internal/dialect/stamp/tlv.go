@@ -16,8 +16,9 @@ const (
 	flagIntegrity    = 0x20
 )
 
-// reflectTLVs sets the flags of the TLVs behind the base packet, as a reflector must, and leaves the rest a copy. sent is the sequence number as the
-// sender wrote it and answered the reflector's: HMACs cover them and the TLVs before. Zeros are padding of before there were TLVs.
+// reflectTLVs sets the flags of the TLVs behind the base packet, as a reflector must, and leaves
+// the rest a copy. sent is the sequence number as the sender wrote it and answered the reflector's:
+// HMACs cover them and the TLVs before. Zeros are padding of before there were TLVs.
 func reflectTLVs(p []byte, a *authenticator, sent, answered []byte) {
 	var verified, useful bool // has an HMAC that is right; has something that wants one
 	mac, end := -1, len(p)
@@ -43,7 +44,8 @@ func reflectTLVs(p []byte, a *authenticator, sent, answered []byte) {
 			rest[0] = flagMalformed
 			broken, end = true, at
 		case rest[1] == tlvHMAC && a != nil && mac < 0:
-			// What the sender covered are the bytes as it wrote them, so its flags have to be there still: they are written below.
+			// What the sender covered are the bytes as it wrote them, so its flags have to be there
+			// still: they are written below.
 			verified = hmac.Equal(rest[tlvHeaderBytes:length], a.of(sent, p[:at]))
 			mac = at
 		case rest[1] != tlvExtraPadding:
@@ -84,7 +86,8 @@ func allZero(p []byte) bool {
 	return true
 }
 
-// putPadding fills p, which lies behind a base packet, with one extra padding TLV, or with zeros where there is no room for one.
+// putPadding fills p, which lies behind a base packet, with one extra padding TLV, or with zeros
+// where there is no room for one.
 func putPadding(p, pattern []byte) {
 	clear(p)
 	if len(p) < tlvHeaderBytes {

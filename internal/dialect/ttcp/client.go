@@ -32,7 +32,8 @@ type Test struct {
 	packetBytes int
 }
 
-// Open connects to a receiver at port. The error is traffic.ErrBadSpec for what cannot be done without a protocol.
+// Open connects to a receiver at port. The error is traffic.ErrBadSpec for what cannot be done
+// without a protocol.
 func Open(ctx context.Context, spec traffic.Spec, port int, m Means) (*Test, error) {
 	if err := check(spec); err != nil {
 		return nil, err
@@ -88,7 +89,8 @@ func (t *Test) openTCP(ctx context.Context, spec traffic.Spec, port int, m Means
 	return nil
 }
 
-// bare is a header of nothing: a datagram is all payload. It is as long as the shortest datagram that is none of the edges.
+// bare is a header of nothing: a datagram is all payload. It is as long as the shortest datagram
+// that is none of the edges.
 type bare struct{}
 
 // Bytes is the length of the shortest datagram.
@@ -130,7 +132,8 @@ func (t *Test) openUDP(ctx context.Context, spec traffic.Spec, port int, m Means
 func (t *Test) edge(times int) error {
 	var failed error
 	for range times {
-		// The last attempt is the one that tells: an error may be of an earlier datagram, reported by the network.
+		// The last attempt is the one that tells: an error may be of an earlier datagram, reported
+		// by the network.
 		failed = t.socket.Send(make([]byte, edgeBytes))
 	}
 	return failed

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// maxFlows is how many UDP senders are followed at a time. A newcomer that finds the table full takes the place of the one that has sent
-// least: forged addresses, which send one datagram each, only take places from one another.
+// maxFlows is how many UDP senders are followed at a time. A newcomer that finds the table full
+// takes the place of the one that has sent least: forged addresses, which send one datagram each,
+// only take places from one another.
 const maxFlows = 256
 
 // edgeBytes is the longest datagram that is no data but says where they begin or end.
@@ -33,7 +34,8 @@ func newFlowTable(log func(string, ...any)) *flowTable {
 // TakePacket counts a datagram of n bytes. Nothing is ever answered.
 func (s *Server) TakePacket(n int, from netip.AddrPort) { s.flows.take(n, from, s.now()) }
 
-// Sweep ends UDP senders that have been silent for long. Who brings datagrams by TakePacket calls it every second or so.
+// Sweep ends UDP senders that have been silent for long. Who brings datagrams by TakePacket calls
+// it every second or so.
 func (s *Server) Sweep() { s.flows.sweep(s.now(), s.timing.forget) }
 
 func (t *flowTable) take(n int, from netip.AddrPort, now time.Duration) {
@@ -41,7 +43,8 @@ func (t *flowTable) take(n int, from netip.AddrPort, now time.Duration) {
 	defer t.mu.Unlock()
 	f := t.flows[from]
 	if n <= edgeBytes {
-		// The same sign for both edges: whether data have come tells which one it is. Later ones of the end find no flow.
+		// The same sign for both edges: whether data have come tells which one it is. Later ones of
+		// the end find no flow.
 		if f != nil && f.packets > 0 {
 			delete(t.flows, from)
 			t.tell(from, f, "")
@@ -57,7 +60,8 @@ func (t *flowTable) take(n int, from netip.AddrPort, now time.Duration) {
 	f.last, f.heard = now, now
 }
 
-// insert puts a flow into the table, in the place of another one if it must be. The caller holds the lock.
+// insert puts a flow into the table, in the place of another one if it must be. The caller holds
+// the lock.
 func (t *flowTable) insert(from netip.AddrPort, f *flow) {
 	if len(t.flows) >= maxFlows {
 		var victim netip.AddrPort

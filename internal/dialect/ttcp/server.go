@@ -35,12 +35,13 @@ type Server struct {
 	waiting *admission.Anteroom // holds one for every connection that has sent nothing yet
 	started time.Time           // base of the monotonic clock of arrivals
 
-	// Sentences have bounds per minute. Anybody can be turned away any number of times, and anybody can forge sources of datagrams: neither may
-	// silence the others.
+	// Sentences have bounds per minute. Anybody can be turned away any number of times, and anybody
+	// can forge sources of datagrams: neither may silence the others.
 	log, logUDP, away func(format string, args ...any)
 }
 
-// maxWaiting is how many connections may be waited for at a time, a quarter of them of one source. Each is a goroutine of some kilobytes for timing.idle at most.
+// maxWaiting is how many connections may be waited for at a time, a quarter of them of one source.
+// Each is a goroutine of some kilobytes for timing.idle at most.
 const maxWaiting = 256
 
 // timing is how long a server waits; tests have less patience.
@@ -51,7 +52,8 @@ type timing struct {
 
 var patience = timing{idle: 30 * time.Second, forget: 2 * time.Second}
 
-// NewServer makes a server that listens nowhere: connections and datagrams are brought to it by ServeConn and TakePacket.
+// NewServer makes a server that listens nowhere: connections and datagrams are brought to it by
+// ServeConn and TakePacket.
 func NewServer(o ServerOptions) *Server {
 	if o.Gate == nil {
 		o.Gate = admission.New(admission.Limits{})
@@ -103,7 +105,8 @@ func (s *Server) Serve(ctx context.Context) error {
 // ServeConn receives from one TCP connection until it is over, closes it, and tells the log.
 func (s *Server) ServeConn(ctx context.Context, conn *net.TCPConn) {
 	from := service.From(conn)
-	// Closed and not given a deadline that has passed: the loops below set deadlines of their own, one of which could come after it.
+	// Closed and not given a deadline that has passed: the loops below set deadlines of their own,
+	// one of which could come after it.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	defer conn.Close()
@@ -129,8 +132,9 @@ func (s *Server) ServeConn(ctx context.Context, conn *net.TCPConn) {
 // callBytes is how much one system call moves: it keeps the copy inside a second-level cache.
 const callBytes = 128 << 10
 
-// head reads the first bytes of a connection. Until they are there the sender is nobody's visitor, so that who connects and says nothing
-// takes no place from those who do; it takes one of the places for waiting.
+// head reads the first bytes of a connection. Until they are there the sender is nobody's visitor,
+// so that who connects and says nothing takes no place from those who do; it takes one of the
+// places for waiting.
 func (s *Server) head(conn *net.TCPConn, p []byte) (int, error) {
 	leave, ok := s.waiting.Enter(service.From(conn).Addr())
 	if !ok {
@@ -145,7 +149,8 @@ func (s *Server) head(conn *net.TCPConn, p []byte) (int, error) {
 	case err != nil:
 		return 0, err
 	case waits(name):
-		// Everything is data here, but who greets and waits for an answer has come to the wrong place.
+		// Everything is data here, but who greets and waits for an answer has come to the wrong
+		// place.
 		return 0, fmt.Errorf("the client speaks %s, and nothing here answers that", name)
 	}
 	return n, nil
@@ -183,7 +188,8 @@ func (s *Server) sink(ctx context.Context, conn *net.TCPConn, from netip.Addr) (
 		case err != nil:
 			return total, err
 		}
-		// Renewed once a second and not for every read, so the connection may be idle for up to a second less than it is told.
+		// Renewed once a second and not for every read, so the connection may be idle for up to a
+		// second less than it is told.
 		if now := time.Now(); now.Sub(renewed) > time.Second {
 			renewed = now
 			_ = conn.SetReadDeadline(now.Add(s.timing.idle)) // only a closed connection refuses, as the call then does

@@ -14,7 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/traffictest"
 )
 
-// TestNuttcpWithoutServer: the client of nuttcp that finds no server sends bare bytes by itself, and shows what it sent.
+// TestNuttcpWithoutServer: the client of nuttcp that finds no server sends bare bytes by itself,
+// and shows what it sent.
 func TestNuttcpWithoutServer(t *testing.T) {
 	traffictest.Program(t, "nuttcp")
 	for _, amount := range []string{"-n64", "-T0.3"} {
@@ -105,7 +106,8 @@ func TestStrangersAndLimits(t *testing.T) {
 	j.Await(t, 1, "received 777 bytes")
 }
 
-// TestRestsEndWithTheServer ends a server while a test rests for its rate, which would take a quarter of an hour.
+// TestRestsEndWithTheServer ends a server while a test rests for its rate, which would take a
+// quarter of an hour.
 func TestRestsEndWithTheServer(t *testing.T) {
 	s, said := serve(t, admission.Limits{Clients: 1, BitsPerSecond: 8}, nil)
 	for range 2 {
@@ -152,7 +154,8 @@ func FuzzDatagrams(f *testing.F) {
 	})
 }
 
-// TestForgedFlowsDoNotFloodTheLog begins and ends tests from a thousand addresses, as forged datagrams can.
+// TestForgedFlowsDoNotFloodTheLog begins and ends tests from a thousand addresses, as forged
+// datagrams can.
 func TestForgedFlowsDoNotFloodTheLog(t *testing.T) {
 	var lines []string
 	s := NewServer(ServerOptions{Log: func(line string) { lines = append(lines, line) }})

@@ -17,7 +17,8 @@ const (
 // goals are those in the order in which they are told.
 var goals = [...]Goal{Throughput, Latency, Packets}
 
-// Unit is the unit of a goal's figures, as a key of a document ends: bits_per_second, transactions_per_second or packets_per_second.
+// Unit is the unit of a goal's figures, as a key of a document ends: bits_per_second,
+// transactions_per_second or packets_per_second.
 func (g Goal) Unit() string {
 	switch g {
 	case Latency:

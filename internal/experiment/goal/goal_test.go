@@ -146,7 +146,8 @@ func TestTermsAreWhole(t *testing.T) {
 	}
 }
 
-// FuzzParse: every text is read or refused with a place inside of it, and what is read is written so that it is read again.
+// FuzzParse: every text is read or refused with a place inside of it, and what is read is written
+// so that it is read again.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		example, "latency", "packets where loss<=0%", "throughput where throughput≥1Gb/s", "throughput and latency", "throughput where p99_rtt<1ms and p99_rtt>5ms",

@@ -46,8 +46,9 @@ type parser struct {
 	at   int
 }
 
-// Parse reads an objective such as "throughput where p99_rtt<5ms and cpu<80%". Letters may be of either case. The error is an *Error: what cannot
-// be read, what is not known, and what contradicts itself.
+// Parse reads an objective such as "throughput where p99_rtt<5ms and cpu<80%". Letters may be of
+// either case. The error is an *Error: what cannot be read, what is not known, and what contradicts
+// itself.
 func Parse(text string) (Objective, error) {
 	if len(text) > maxText || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
 		return Objective{}, &Error{Text: "…", Problem: fmt.Sprintf("longer than %d bytes, or not plain text on one line", maxText), Advice: "like " + quoted(example)}

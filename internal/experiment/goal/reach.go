@@ -6,11 +6,14 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// Path is what was measured of a path before anything is changed. Zero values are not known and bound nothing.
+// Path is what was measured of a path before anything is changed. Zero values are not known and
+// bound nothing.
 type Path struct {
-	// IdleRTTSeconds is the least round trip of the idle path, with nothing at either end that a setting could shorten.
+	// IdleRTTSeconds is the least round trip of the idle path, with nothing at either end that a
+	// setting could shorten.
 	IdleRTTSeconds float64
-	// CeilingBitsPerSec is what the path can carry at the very most, and CeilingWhy the clause that says why: "eth0 of the far host is a 1 Gb/s link".
+	// CeilingBitsPerSec is what the path can carry at the very most, and CeilingWhy the clause that
+	// says why: "eth0 of the far host is a 1 Gb/s link".
 	CeilingBitsPerSec float64
 	CeilingWhy        string
 	Streams           int // transactions under way at the same time; 0: one

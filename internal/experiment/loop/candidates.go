@@ -24,9 +24,10 @@ type target struct {
 
 // candidatesOf gathers what the findings propose, most important first, each knob and side once.
 //
-// The first proposal of a knob wins, since it comes from the more important finding and its levels are made for that
-// one. A notice proposes nothing, as it was not shown to cost anything: a trial would cost minutes, and of many useless trials some pass by chance. Whoever
-// names knobs has them tried all the same.
+// The first proposal of a knob wins, since it comes from the more important finding and its levels
+// are made for that one. A notice proposes nothing, as it was not shown to cost anything: a trial
+// would cost minutes, and of many useless trials some pass by chance. Whoever names knobs has them
+// tried all the same.
 func candidatesOf(findings []diagnose.Finding, wanted func(knob.ID) bool) []tune.Candidate {
 	seen := map[target]bool{}
 	var all []tune.Candidate
@@ -51,10 +52,11 @@ type reader interface {
 	Read(ctx context.Context, id knob.ID) (knob.Value, error)
 }
 
-// widen adds what the catalogue knows of the knobs that somebody named and no finding proposed: on both ends, where that end has the knob, at the
-// levels that its definition gives.
+// widen adds what the catalogue knows of the knobs that somebody named and no finding proposed: on
+// both ends, where that end has the knob, at the levels that its definition gives.
 //
-// They come behind those of the findings, because a finding has a reason and these have none but that somebody asked.
+// They come behind those of the findings, because a finding has a reason and these have none but
+// that somebody asked.
 func widen(ctx context.Context, v *Verdict, o TuneOptions, hosts map[tune.Side]reader, found []tune.Candidate) []tune.Candidate {
 	all := slices.Clone(found)
 	seen := map[target]bool{}
@@ -97,8 +99,9 @@ func (v *Verdict) cardOf(side tune.Side) *host.Interface {
 	return nil
 }
 
-// instancesOn are the knobs that a pattern of the catalogue means on the path: those of the card that carries it, and those that belong to no card.
-// Routes, processors, mounts and such have none, since nothing says which of them the path is about.
+// instancesOn are the knobs that a pattern of the catalogue means on the path: those of the card
+// that carries it, and those that belong to no card. Routes, processors, mounts and such have none,
+// since nothing says which of them the path is about.
 func instancesOn(pattern knob.ID, card *host.Interface) []knob.ID {
 	text := string(pattern)
 	if !strings.Contains(text, "*") {

@@ -55,7 +55,8 @@ func definitions(t *testing.T, ids ...knob.ID) []knob.Definition {
 	return all
 }
 
-// TestWiden: what was named is tried on both ends that have it, behind what findings propose and once each, and nothing that disturbs more than allowed.
+// TestWiden: what was named is tried on both ends that have it, behind what findings propose and
+// once each, and nothing that disturbs more than allowed.
 func TestWiden(t *testing.T) {
 	v := path(3e8)
 	near := &fakeHost{values: map[knob.ID]knob.Value{
@@ -145,7 +146,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestPlan: present values, time and what narrows it are known before anything is written, and a plan with nothing in it ends there.
+// TestPlan: present values, time and what narrows it are known before anything is written, and a
+// plan with nothing in it ends there.
 func TestPlan(t *testing.T) {
 	near := &fakeHost{values: map[knob.ID]knob.Value{"sysctl:net.ipv4.tcp_wmem": "4096 16384 65536"}}
 	candidates := []tune.Candidate{
@@ -175,7 +177,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestJudgingAgainIsLighter: after a keep the idle path is not measured anew, and its round trip is still known to the rules.
+// TestJudgingAgainIsLighter: after a keep the idle path is not measured anew, and its round trip is
+// still known to the rules.
 func TestJudgingAgainIsLighter(t *testing.T) {
 	far := &fakeFar{rtt: 0.020}
 	first, err := Diagnose(t.Context(), far, DiagnoseOptions{})

@@ -13,7 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// figures plays a test that gives these throughputs, one after the other, and then the last for ever.
+// figures plays a test that gives these throughputs, one after the other, and then the last for
+// ever.
 func figures(values ...float64) func(context.Context) (*traffic.Result, error) {
 	i := 0
 	return func(context.Context) (*traffic.Result, error) {
@@ -23,8 +24,8 @@ func figures(values ...float64) func(context.Context) (*traffic.Result, error) {
 	}
 }
 
-// TestConfidentCovers simulates tests of known truth with several kinds and sizes of noise: the interval must hold the truth as often as it says, for
-// all that it is looked at after every round.
+// TestConfidentCovers simulates tests of known truth with several kinds and sizes of noise: the
+// interval must hold the truth as often as it says, for all that it is looked at after every round.
 func TestConfidentCovers(t *testing.T) {
 	const truth, runs = 9.4e8, 2000
 	for _, kind := range []struct {

@@ -18,10 +18,11 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// Far is the host at the other end as this package needs it; package peer has the real one, and [Stranger] those that run other programs.
+// Far is the host at the other end as this package needs it; package peer has the real one, and
+// [Stranger] those that run other programs.
 //
-// It is as small as a diagnosis needs, so that tests of the loop play a far host in a few lines. Run means a whole
-// test: the near end does its half by itself.
+// It is as small as a diagnosis needs, so that tests of the loop play a far host in a few lines.
+// Run means a whole test: the near end does its half by itself.
 type Far interface {
 	// Snapshot is nil without an error for a host that cannot be asked.
 	Snapshot(ctx context.Context) (*host.Snapshot, error)
@@ -30,8 +31,8 @@ type Far interface {
 
 // Verdict is what limits a path or a host, with the whole case that it rests on.
 //
-// The case is kept beside the findings: a document shows the runs, a tune takes its figures before from them, and who does not believe the
-// verdict can have the same case judged again.
+// The case is kept beside the findings: a document shows the runs, a tune takes its figures before
+// from them, and who does not believe the verdict can have the same case judged again.
 type Verdict struct {
 	diagnose.Case
 	Findings []diagnose.Finding // most important first; never empty
@@ -74,16 +75,20 @@ type DiagnoseOptions struct {
 	Direction traffic.Direction // default up
 	Streams   int               // default 1
 	Duration  time.Duration     // of the loaded part, default 3 s
-	Within    time.Duration     // of the whole verdict: a probe that would end later is not begun; default 13.5 s, and more for a longer Duration
-	Progress  func(step string)
+	// of the whole verdict: a probe that would end later is not begun; default 13.5 s, and more for
+	// a longer Duration
+	Within   time.Duration
+	Progress func(step string)
 
-	// Known is an earlier verdict on the same path, whose idle round trips and transactions still hold: they are not made again, and the load
-	// begins after as long as it took to become steady then. Nil: everything is measured.
+	// Known is an earlier verdict on the same path, whose idle round trips and transactions still
+	// hold: they are not made again, and the load begins after as long as it took to become steady
+	// then. Nil: everything is measured.
 	Known *Verdict
 }
 
-// after are the options for judging again, once a change was kept that the goal is improved by. Where the goal is what waits between packets, none of
-// it is known any more; else the idle path is the same, and only the load has changed.
+// after are the options for judging again, once a change was kept that the goal is improved by.
+// Where the goal is what waits between packets, none of it is known any more; else the idle path is
+// the same, and only the load has changed.
 func (o DiagnoseOptions) after(v *Verdict, g goal.Goal) DiagnoseOptions {
 	if g != goal.Latency {
 		o.Known = v
@@ -91,7 +96,8 @@ func (o DiagnoseOptions) after(v *Verdict, g goal.Goal) DiagnoseOptions {
 	return o
 }
 
-// least is what judging again takes at least, where nothing is slow to begin and no rule asks for more.
+// least is what judging again takes at least, where nothing is slow to begin and no rule asks for
+// more.
 func (o DiagnoseOptions) least(v *Verdict) time.Duration {
 	o.defaults()
 	least := warmUpFor(v) + o.Duration + setUp
@@ -104,17 +110,20 @@ func (o DiagnoseOptions) least(v *Verdict) time.Duration {
 // idleRuns is what the runs take that a verdict has before the loaded one.
 const idleRuns = 3 * time.Second
 
-// A verdict is promised within fifteen seconds. The connection that it is made over takes more than one of them where a round trip takes 300 ms. The runs
-// that it always has take three seconds beside the loaded one, and as long again where the stream is slow to find its steady state; what is left is
-// for probes.
+// A verdict is promised within fifteen seconds. The connection that it is made over takes more than
+// one of them where a round trip takes 300 ms. The runs that it always has take three seconds
+// beside the loaded one, and as long again where the stream is slow to find its steady state; what
+// is left is for probes.
 const (
-	within       = 13500 * time.Millisecond
-	beside       = 50 * time.Millisecond // between the pings that run beside the load: twenty a second disturb nothing, and sixty are enough for a median
+	within = 13500 * time.Millisecond
+	// between the pings that run beside the load: twenty a second disturb nothing, and sixty are
+	// enough for a median
+	beside       = 50 * time.Millisecond
 	loadDuration = 3 * time.Second
 )
 
-// Three seconds are six interim rates of half a second, enough for the rules that look at how flat a rate is (four at
-// least), and some tens of round trips even across an ocean.
+// Three seconds are six interim rates of half a second, enough for the rules that look at how flat
+// a rate is (four at least), and some tens of round trips even across an ocean.
 func (o *DiagnoseOptions) defaults() {
 	if o.Direction == "" {
 		o.Direction = traffic.Up
@@ -133,11 +142,13 @@ func (o *DiagnoseOptions) defaults() {
 	}
 }
 
-// Diagnose loads the path, judges what limits it, and runs the probes that rules ask for before they answer. It changes nothing on either host.
+// Diagnose loads the path, judges what limits it, and runs the probes that rules ask for before
+// they answer. It changes nothing on either host.
 //
-// The order matters. Snapshots come first, because a load changes some of what they show; the idle round trip and the transactions come
-// before the load, since queues on the path take time to empty; and the loaded run comes last of those that every verdict has. What rules want
-// beyond that is run after it, one after the other, in at most two rounds.
+// The order matters. Snapshots come first, because a load changes some of what they show; the idle
+// round trip and the transactions come before the load, since queues on the path take time to
+// empty; and the loaded run comes last of those that every verdict has. What rules want beyond that
+// is run after it, one after the other, in at most two rounds.
 func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error) {
 	o.defaults()
 	v := &Verdict{}
@@ -155,8 +166,8 @@ func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error)
 	}
 	o.Progress("idle round trip")
 	echoes, err := d.light(ctx, runPing, traffic.Spec{
-		// Twenty round trips in a second, with the 56 bytes of payload that ping(8) sends: the smallest of them is
-		// what the rules use, so that a few suffice.
+		// Twenty round trips in a second, with the 56 bytes of payload that ping(8) sends: the
+		// smallest of them is what the rules use, so that a few suffice.
 		Test: traffic.Ping, Direction: traffic.Up, Streams: 1,
 		Duration: time.Second, Interval: time.Second, Gap: beside, RequestBytes: 56,
 	})
@@ -168,9 +179,11 @@ func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error)
 	}
 	o.Progress(fmt.Sprintf("loading the path for %v", o.Duration))
 	load := d.stream()
-	load.Duration, load.WarmUp, load.Streams = o.Duration, -1, o.Streams // A negative warm-up lets the engine find the steady part by itself.
+	// A negative warm-up lets the engine find the steady part by itself.
+	load.Duration, load.WarmUp, load.Streams = o.Duration, -1, o.Streams
 	if echoes {
-		// The kernel's round trip of the flow itself holds its own segments' wait at the receiver; an echo beside it holds the path's queues alone.
+		// The kernel's round trip of the flow itself holds its own segments' wait at the receiver;
+		// an echo beside it holds the path's queues alone.
 		load.ProbeGap = beside
 	}
 	if err := d.load(ctx, load); err != nil {
@@ -179,8 +192,8 @@ func Diagnose(ctx context.Context, far Far, o DiagnoseOptions) (*Verdict, error)
 	return v, d.verdict(ctx)
 }
 
-// again takes over what is known of the idle path, and loads it anew. The start is cut off by its length and not by a search, since how long a flow
-// of this path needs is known as well.
+// again takes over what is known of the idle path, and loads it anew. The start is cut off by its
+// length and not by a search, since how long a flow of this path needs is known as well.
 func (d *diagnosis) again(ctx context.Context) error {
 	d.v.Refused = maps.Clone(d.o.Known.Refused)
 	maps.DeleteFunc(d.v.Refused, func(p diagnose.Probe, _ string) bool { return p != runPing && p != runTransactions })
@@ -208,11 +221,13 @@ func (d *diagnosis) verdict(ctx context.Context) error {
 	return d.examine(ctx)
 }
 
-// longPath is a round trip beside which no timer of a host can be seen: moderation has at most some milliseconds, and a delayed acknowledgement forty. Each run
-// costs such a path several round trips, and the verdict is promised within a time.
+// longPath is a round trip beside which no timer of a host can be seen: moderation has at most some
+// milliseconds, and a delayed acknowledgement forty. Each run costs such a path several round
+// trips, and the verdict is promised within a time.
 const longPath = 0.1
 
-// transactions are requests and responses of one byte: what waits for a timer shows where nothing else is under way.
+// transactions are requests and responses of one byte: what waits for a timer shows where nothing
+// else is under way.
 func (d *diagnosis) transactions(ctx context.Context) error {
 	if rtt := roundTrip(d.v); rtt.Seconds() >= longPath {
 		d.refuse(runTransactions, fmt.Sprintf("not tried: a round trip of %v hides every timer that it could show", rtt.Round(time.Millisecond)))
@@ -226,7 +241,8 @@ func (d *diagnosis) transactions(ctx context.Context) error {
 	return err
 }
 
-// load runs the stream. A far end that cannot be loaded at all is judged by what it answers; one that answers nothing is not judged.
+// load runs the stream. A far end that cannot be loaded at all is judged by what it answers; one
+// that answers nothing is not judged.
 func (d *diagnosis) load(ctx context.Context, spec traffic.Spec) error {
 	r, err := d.far.Run(ctx, spec, nil)
 	switch {
@@ -241,11 +257,13 @@ func (d *diagnosis) load(ctx context.Context, spec traffic.Spec) error {
 		return d.silence
 	}
 	d.refuse(runStream, err.Error())
-	// Nothing that a rule could look at asks for it, and it is the one thing beside round trips that echoes tell.
+	// Nothing that a rule could look at asks for it, and it is the one thing beside round trips
+	// that echoes tell.
 	return d.probe(ctx, evidence.ProbeMTU)
 }
 
-// The runs that every verdict has beside the loaded one, as [diagnose.Case.Refused] names them where they could not be made.
+// The runs that every verdict has beside the loaded one, as [diagnose.Case.Refused] names them
+// where they could not be made.
 const (
 	runPing         diagnose.Probe = "ping"
 	runTransactions diagnose.Probe = "rr"
@@ -262,7 +280,8 @@ type diagnosis struct {
 	silence error // of the first run, if it could not be made
 }
 
-// light runs what sharpens a verdict and is not needed for one: a firewall that drops echoes is no reason to stop, and no reason to keep silent about it.
+// light runs what sharpens a verdict and is not needed for one: a firewall that drops echoes is no
+// reason to stop, and no reason to keep silent about it.
 func (d *diagnosis) light(ctx context.Context, name diagnose.Probe, spec traffic.Spec) (made bool, err error) {
 	r, err := d.far.Run(ctx, spec, nil)
 	switch {
@@ -293,7 +312,8 @@ func (d *diagnosis) refuse(name diagnose.Probe, why string) {
 func (d *diagnosis) stream() traffic.Spec {
 	return traffic.Spec{
 		Test: traffic.Stream, Direction: d.o.Direction, Streams: 1, Interval: 500 * time.Millisecond,
-		// What programs get: nearly all of them copy every byte. Without the copies a host looks faster than anything that runs on it.
+		// What programs get: nearly all of them copy every byte. Without the copies a host looks
+		// faster than anything that runs on it.
 		SendMethod: engine.SendCopy, ReceiveMethod: engine.ReceiveCopy,
 	}
 }

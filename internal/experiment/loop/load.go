@@ -21,10 +21,12 @@ const (
 )
 
 const (
-	// loadWarmUp is cut from the front of every loaded phase: slow start fills the queues in some round trips, and what is looked for is the time in
-	// filled ones. A short phase gives half its time.
+	// loadWarmUp is cut from the front of every loaded phase: slow start fills the queues in some
+	// round trips, and what is looked for is the time in filled ones. A short phase gives half its
+	// time.
 	loadWarmUp = 500 * time.Millisecond
-	// loadSteps is how many points of the curve each phase has at least, where intervals may be that short.
+	// loadSteps is how many points of the curve each phase has at least, where intervals may be
+	// that short.
 	loadSteps = 10
 	// shortestPhase has 25 pings at the default gap, and their 90th percentile two above it.
 	shortestPhase = 250 * time.Millisecond
@@ -38,16 +40,18 @@ type loadPhase struct {
 	spec traffic.Spec
 }
 
-// loadPhases are the tests that a load test consists of: pings alone, then beside streams up, down, and both ways. They share its duration in
-// equal parts, of a quarter of a second at least. Run them one after the other, each with its own connections, and give the results to
-// assembleLoad: a far side has to know nothing of load tests. Errors are traffic.ErrBadSpec.
+// loadPhases are the tests that a load test consists of: pings alone, then beside streams up, down,
+// and both ways. They share its duration in equal parts, of a quarter of a second at least. Run
+// them one after the other, each with its own connections, and give the results to assembleLoad: a
+// far side has to know nothing of load tests. Errors are traffic.ErrBadSpec.
 func loadPhases(s traffic.Spec) ([]loadPhase, error) {
 	s, err := s.Normalize()
 	if err != nil {
 		return nil, err
 	}
 	each := max(s.Duration/4, shortestPhase)
-	// Interim results are the points of the curve, so they come more often than people need them on a screen.
+	// Interim results are the points of the curve, so they come more often than people need them on
+	// a screen.
 	gap := min(s.Gap, each)
 	interval := min(s.Interval, max(each/loadSteps, shortestStep))
 	// What a stream has no use for stays out of it.
@@ -67,8 +71,9 @@ func loadPhases(s traffic.Spec) ([]loadPhase, error) {
 	return phases, nil
 }
 
-// assembleLoad makes the result of a load test out of those of its phases, in the order of loadPhases. A phase that did not come to a
-// result is nil, and missing; without the idle one, or without any loaded one, there is no result, and the error is traffic.ErrNoAnswer.
+// assembleLoad makes the result of a load test out of those of its phases, in the order of
+// loadPhases. A phase that did not come to a result is nil, and missing; without the idle one, or
+// without any loaded one, there is no result, and the error is traffic.ErrNoAnswer.
 func assembleLoad(spec traffic.Spec, phases []*traffic.Result) (*traffic.Result, error) {
 	names := []string{phaseIdle, phaseUp, phaseDown, phaseBoth}
 	if len(phases) != len(names) || phases[0] == nil || phases[0].RTT == nil {
@@ -76,7 +81,8 @@ func assembleLoad(spec traffic.Spec, phases []*traffic.Result) (*traffic.Result,
 	}
 	idle := phases[0]
 	l := &traffic.LoadResult{Idle: idle.RTT}
-	// What is absent of the whole: a throughput, since the sum over phases would be of nothing, and connections, which were others in each.
+	// What is absent of the whole: a throughput, since the sum over phases would be of nothing, and
+	// connections, which were others in each.
 	r := &traffic.Result{
 		Test: traffic.Load, Direction: traffic.Up, Method: idle.Method, StartTime: idle.StartTime, Streams: spec.Streams, Load: l, Intervals: []traffic.Interval{},
 		Ends: traffic.Ends{Local: traffic.End{Host: idle.Ends.Local.Host, Drops: []drops.Drop{}}, Remote: traffic.End{Host: idle.Ends.Remote.Host, Drops: []drops.Drop{}}},
@@ -105,8 +111,9 @@ func assembleLoad(spec traffic.Spec, phases []*traffic.Result) (*traffic.Result,
 		return nil, fmt.Errorf("%s test: %w under load", spec.Test, traffic.ErrNoAnswer)
 	}
 	r.RTT = worse.RTT
-	// The 90th percentile, since a queue that is full for a tenth of the time is what people notice; idle the median, since what is above it is the
-	// noise of an idle path. A path can be quicker under load than idle, when its ends sleep deeply: that adds nothing.
+	// The 90th percentile, since a queue that is full for a tenth of the time is what people
+	// notice; idle the median, since what is above it is the noise of an idle path. A path can be
+	// quicker under load than idle, when its ends sleep deeply: that adds nothing.
 	l.AddedSeconds = max(0, worse.RTT.P90-idle.RTT.P50)
 	if worse.RTT.Mean > 0 {
 		l.RoundTripsPerMinute = 60 / worse.RTT.Mean
@@ -127,7 +134,8 @@ func loadSlot(l *traffic.LoadResult, name string) (**traffic.Distribution, *floa
 
 // addPhase appends one phase to the whole.
 func addPhase(r *traffic.Result, name string, p *traffic.Result) {
-	// Phases follow each other with a pause in which connections are opened; the curve shows their own times, one after the other.
+	// Phases follow each other with a pause in which connections are opened; the curve shows their
+	// own times, one after the other.
 	at := r.DurationSeconds + r.WarmUpSeconds
 	for _, i := range p.Intervals {
 		point := traffic.LoadPoint{AtSeconds: at + i.StartSeconds, Phase: name, RTTSeconds: cmp.Or(i.ProbeRTTSeconds, i.RTTSeconds),
@@ -168,7 +176,8 @@ func addPhase(r *traffic.Result, name string, p *traffic.Result) {
 	}
 }
 
-// addEnd takes in what one host saw and spent in a further phase. Connections and placements are of one phase only, and stay out.
+// addEnd takes in what one host saw and spent in a further phase. Connections and placements are of
+// one phase only, and stay out.
 func addEnd(e *traffic.End, o traffic.End) {
 	e.CPUSeconds += o.CPUSeconds
 	e.UserSeconds += o.UserSeconds

@@ -148,7 +148,8 @@ func TestSegmentLengthsFollowTheRoundTrip(t *testing.T) {
 	}
 }
 
-// A budget that just does not hold a pilot, a trial and a confirmation gets shorter segments; one that never could gets none, and nobody's flag is cut.
+// A budget that just does not hold a pilot, a trial and a confirmation gets shorter segments; one
+// that never could gets none, and nobody's flag is cut.
 func TestSegmentsFitTheBudget(t *testing.T) {
 	whole := probing{objective: goal.Objective{Goal: goal.Throughput}, streams: 1, segment: 5 * time.Second, warmUp: 2500 * time.Millisecond}
 	for name, c := range map[string]struct {

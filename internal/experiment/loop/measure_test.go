@@ -67,7 +67,8 @@ func TestMeasureWithoutAnswers(t *testing.T) {
 	}
 }
 
-// TestJudgementsCopy keeps diagnosing and tuning with the copies that programs make, whatever the engine can do without.
+// TestJudgementsCopy keeps diagnosing and tuning with the copies that programs make, whatever the
+// engine can do without.
 func TestJudgementsCopy(t *testing.T) {
 	far := &fakeFar{}
 	if _, err := Diagnose(t.Context(), far, DiagnoseOptions{}); err != nil {

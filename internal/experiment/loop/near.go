@@ -10,7 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// Near is this host as one end of an experiment: every change goes through its journal and is watched by its guard.
+// Near is this host as one end of an experiment: every change goes through its journal and is
+// watched by its guard.
 //
 // Reads go past the journal, because they change nothing and must see what other programs write.
 type Near struct {
@@ -24,7 +25,8 @@ func (n Near) Read(ctx context.Context, id knob.ID) (knob.Value, error) {
 	return n.Backend.Read(ctx, id)
 }
 
-// Foresee tells without writing whether a setting would be refused: nil, or the error of the knob. What only the kernel knows stays open.
+// Foresee tells without writing whether a setting would be refused: nil, or the error of the knob.
+// What only the kernel knows stays open.
 func (n Near) Foresee(ctx context.Context, s knob.Setting) error {
 	if c, ok := n.Backend.(knob.Checker); ok {
 		return c.CheckWrite(ctx, s.Knob, s.Value)
@@ -34,8 +36,8 @@ func (n Near) Foresee(ctx context.Context, s knob.Setting) error {
 
 // Apply turns knobs as trial changes and gives their ids in the order applied.
 //
-// Ids come back beside an error as well: changes that were made before it have to be undone by whoever asked for
-// them.
+// Ids come back beside an error as well: changes that were made before it have to be undone by
+// whoever asked for them.
 func (n Near) Apply(ctx context.Context, reason string, settings ...knob.Setting) ([]string, error) {
 	changes, err := n.Journal.Apply(ctx, journal.Request{Reason: reason, For: n.For}, settings...)
 	ids := make([]string, 0, len(changes))
@@ -45,10 +47,11 @@ func (n Near) Apply(ctx context.Context, reason string, settings ...knob.Setting
 	return ids, err
 }
 
-// Undo takes changes back, newest first. A value that somebody else changed meanwhile is left alone and reported as an error.
+// Undo takes changes back, newest first. A value that somebody else changed meanwhile is left alone
+// and reported as an error.
 //
-// To an experiment a foreign value is a failure, as the host is not as it was; to the journal it is an outcome, as
-// leaving it alone is the right thing.
+// To an experiment a foreign value is a failure, as the host is not as it was; to the journal it is
+// an outcome, as leaving it alone is the right thing.
 func (n Near) Undo(ctx context.Context, ids ...string) error {
 	outcomes, err := n.Journal.Undo(ctx, ids...)
 	return errors.Join(err, outcomeError(outcomes))

@@ -12,9 +12,10 @@ import (
 
 // guardsFor are the guard-rails of an objective: those of its goal, and its bounds.
 //
-// A flow that is freed of a limit fills queues that were empty before, so that the tail of the round trip may become
-// several times the idle one, as its mean may; who cares says so with a bound. Datagrams are sent faster than the path
-// takes them, and what that does to others is part of the goal.
+// A flow that is freed of a limit fills queues that were empty before, so that the tail of the
+// round trip may become several times the idle one, as its mean may; who cares says so with a
+// bound. Datagrams are sent faster than the path takes them, and what that does to others is part
+// of the goal.
 func guardsFor(o goal.Objective) map[string]tune.Guard {
 	guards := tune.DefaultGuards()
 	switch o.Goal {
@@ -67,8 +68,8 @@ func reachOf(v *Verdict, o TuneOptions) goal.Path {
 	return p
 }
 
-// unmet says of each bound that does not hold in the end, by how much: a change is refused for breaking one, and nobody can promise to mend one
-// that was broken before.
+// unmet says of each bound that does not hold in the end, by how much: a change is refused for
+// breaking one, and nobody can promise to mend one that was broken before.
 func unmet(o goal.Objective, out *tune.Outcome) []string {
 	now := map[string]float64{}
 	if out.Baseline != nil {

@@ -61,7 +61,8 @@ func TestReach(t *testing.T) {
 	if err := objectiveOf(t, "throughput where throughput>2Gb/s").Unreachable(p); err == nil || !strings.Contains(err.Error(), "1 Gb/s") && !strings.Contains(err.Error(), "1.00 Gb/s") {
 		t.Errorf("twice the link's rate: %v", err)
 	}
-	// A host that waits with its interrupts makes the round trip longer than the path does, and can be told not to.
+	// A host that waits with its interrupts makes the round trip longer than the path does, and can
+	// be told not to.
 	if p := reachOf(path(3e8, evidence.InterruptModerationLatency), TuneOptions{}); p.IdleRTTSeconds != 0 {
 		t.Errorf("a round trip that a setting may shorten bounds nothing: %+v", p)
 	}
@@ -87,7 +88,8 @@ func TestUnmet(t *testing.T) {
 	}
 }
 
-// TestUnreachableGoalWritesNothing: the error comes with the measured number, before any host is asked to change.
+// TestUnreachableGoalWritesNothing: the error comes with the measured number, before any host is
+// asked to change.
 func TestUnreachableGoalWritesNothing(t *testing.T) {
 	far := &fakeHost{fakeFar: fakeFar{rtt: 0.020}}
 	near := &fakeHost{}

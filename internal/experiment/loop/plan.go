@@ -16,13 +16,15 @@ type Plan struct {
 	Segment    time.Duration // measured part of one
 	WarmUp     time.Duration // cut off its front
 	Candidates []Planned     // in the order in which they are tried
-	AtLeast    time.Duration // what it takes when every comparison is decided at its first look; the budget ends it earlier
-	Notes      []string      // what narrows it, one sentence each
+	// what it takes when every comparison is decided at its first look; the budget ends it earlier
+	AtLeast time.Duration
+	Notes   []string // what narrows it, one sentence each
 
 	each time.Duration // of one segment, with all that belongs to it
 }
 
-// afterwards is what must be left of a budget for a further verdict to be of use: a trial of what it proposes, and the confirmation.
+// afterwards is what must be left of a budget for a further verdict to be of use: a trial of what
+// it proposes, and the confirmation.
 func (p *Plan) afterwards() time.Duration { return 2 * segmentsOfComparison * p.each }
 
 // Planned is one candidate.
@@ -52,7 +54,8 @@ const (
 	segmentsOfLevel      = 2
 )
 
-// planOf reads the present values and reckons the time. A knob that cannot be read is refused with the reason.
+// planOf reads the present values and reckons the time. A knob that cannot be read is refused with
+// the reason.
 func planOf(ctx context.Context, o TuneOptions, base probing, candidates []tune.Candidate, refused refusals, hosts map[tune.Side]reader) *Plan {
 	tests := newProber(nil, base).specs
 	p := &Plan{Objective: o.Objective.String(), Segment: base.segment, WarmUp: tests[0].WarmUp, each: base.each()}

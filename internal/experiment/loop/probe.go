@@ -12,20 +12,23 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// rounds is how often what rules want is run and judged again: an answer may raise one more question, and a third round would only serve rules that
-// cannot make up their minds.
+// rounds is how often what rules want is run and judged again: an answer may raise one more
+// question, and a third round would only serve rules that cannot make up their minds.
 const rounds = 2
 
 const (
 	// probeDuration is what a probe measures: three interim rates.
 	probeDuration = 1500 * time.Millisecond
-	// setUp is what opening and closing a run costs beside its own times, without the round trips of the path.
+	// setUp is what opening and closing a run costs beside its own times, without the round trips
+	// of the path.
 	setUp = 200 * time.Millisecond
-	// objectBytes and objectPause make slow start after idle visible: the pause outlasts the retransmission timer, whose least is 200 ms
-	// (TCP_RTO_MIN of Linux), and an object is many times the initial window of ten segments.
+	// objectBytes and objectPause make slow start after idle visible: the pause outlasts the
+	// retransmission timer, whose least is 200 ms (TCP_RTO_MIN of Linux), and an object is many
+	// times the initial window of ten segments.
 	objectBytes = 256 << 10
 	objectPause = 250 * time.Millisecond
-	// mtuTime is what a search for the path MTU takes where the path drops large packets in silence; where nothing is dropped it is some round trips.
+	// mtuTime is what a search for the path MTU takes where the path drops large packets in
+	// silence; where nothing is dropped it is some round trips.
 	mtuTime = 2 * time.Second
 )
 
@@ -45,7 +48,8 @@ func (d *diagnosis) examine(ctx context.Context) error {
 	}
 }
 
-// probe runs one probe. One that does not fit into what is left of the time, or that fails, is refused with the reason; the error is ctx's alone.
+// probe runs one probe. One that does not fit into what is left of the time, or that fails, is
+// refused with the reason; the error is ctx's alone.
 func (d *diagnosis) probe(ctx context.Context, p diagnose.Probe) error {
 	spec, why, err := d.specOf(p)
 	if err != nil {
@@ -128,7 +132,8 @@ func (d *diagnosis) warmUp() time.Duration {
 	return clamp(warmUpRoundTrips*roundTrip(d.v), 200*time.Millisecond, 500*time.Millisecond)
 }
 
-// timeOf is how long a run takes, about: its own times, and the round trips by which it is opened and closed (five of the control protocol, one of TCP).
+// timeOf is how long a run takes, about: its own times, and the round trips by which it is opened
+// and closed (five of the control protocol, one of TCP).
 func (d *diagnosis) timeOf(spec traffic.Spec) time.Duration {
 	t := setUp + 6*roundTrip(d.v)
 	if spec.Test == traffic.MTU {

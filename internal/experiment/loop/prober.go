@@ -14,11 +14,13 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// smallPacketBytes is the payload of the datagrams of the packets goal: with headers a packet of about a hundred bytes, as those of voice, games and
-// name servers are. What a packet costs hardly depends on its size; what a byte costs is the throughput goal's question.
+// smallPacketBytes is the payload of the datagrams of the packets goal: with headers a packet of
+// about a hundred bytes, as those of voice, games and name servers are. What a packet costs hardly
+// depends on its size; what a byte costs is the throughput goal's question.
 const smallPacketBytes = 64
 
-// besideSegment is between the pings beside a segment: forty in the shortest one are enough for a median, and for a 99th percentile that is the worst.
+// besideSegment is between the pings beside a segment: forty in the shortest one are enough for a
+// median, and for a 99th percentile that is the worst.
 const besideSegment = 20 * time.Millisecond
 
 // probing is what a prober is made of.
@@ -42,7 +44,8 @@ type prober struct {
 	notes   []string // what the tests said against themselves for the whole run, each once
 }
 
-// newProber makes the tests of a segment: the goal's own, and another one for every bound on what that does not tell.
+// newProber makes the tests of a segment: the goal's own, and another one for every bound on what
+// that does not tell.
 func newProber(far Far, p probing) *prober {
 	out := &prober{far: far, goal: p.objective.Goal, bounded: p.objective.Asks(ownGuard(p.objective.Goal)), specs: []traffic.Spec{p.spec(p.objective.Goal)}, cross: crossTraffic{cards: p.cards}}
 	for _, g := range []goal.Goal{goal.Throughput, goal.Latency, goal.Packets} {
@@ -60,7 +63,8 @@ var toldBy = map[goal.Goal][]string{
 	goal.Packets:    {goal.GuardPackets, goal.GuardLoss},
 }
 
-// spec is the test of one goal. One interval for the whole of it: interim results are not used, and each costs a message on the path under test.
+// spec is the test of one goal. One interval for the whole of it: interim results are not used, and
+// each costs a message on the path under test.
 func (p probing) spec(g goal.Goal) traffic.Spec {
 	// What the kernels learnt of the path in one arm must not help or hold back the other.
 	s := traffic.Spec{Direction: p.direction, Streams: p.streams, Duration: p.segment, WarmUp: p.warmUp, Interval: p.segment, ForgetPeer: true}
@@ -70,13 +74,15 @@ func (p probing) spec(g goal.Goal) traffic.Spec {
 		s.Test, s.Direction, s.RequestBytes, s.ResponseBytes = traffic.RR, traffic.Up, 1, 1
 		return s
 	case goal.Packets:
-		// As fast as it goes, and each one a packet by itself: a batch that the kernel cuts up would spare the path that is asked about.
+		// As fast as it goes, and each one a packet by itself: a batch that the kernel cuts up
+		// would spare the path that is asked about.
 		s.Test, s.PacketBytes, s.Batch = traffic.UDP, smallPacketBytes, "mmsg"
-		// Such a flood has its rate from the first packet on. And the two hosts agree on the end of a warm-up: in the middle of a flood, that
-		// can take them as long as it lasts.
+		// Such a flood has its rate from the first packet on. And the two hosts agree on the end of
+		// a warm-up: in the middle of a flood, that can take them as long as it lasts.
 		s.WarmUp = p.floodWarmUp
 	default:
-		// With the copies that programs make, as in a diagnosis: a knob is kept for what it does for them.
+		// With the copies that programs make, as in a diagnosis: a knob is kept for what it does
+		// for them.
 		s.Test, s.SendMethod, s.ReceiveMethod = traffic.Stream, engine.SendCopy, engine.ReceiveCopy
 	}
 	if p.echoes {
@@ -135,9 +141,10 @@ func figure(g goal.Goal, r *traffic.Result) float64 {
 
 // observe names the guard-rails of one test.
 //
-// An absent guard-rail is left out of the map and not set to zero: without TCP_INFO nothing is known of
-// retransmissions, and zero would be the best value there is. Retransmissions are those of the sender, which alone
-// knows them; cost and drops are of both ends, because a change at one end can move the work to the other.
+// An absent guard-rail is left out of the map and not set to zero: without TCP_INFO nothing is
+// known of retransmissions, and zero would be the best value there is. Retransmissions are those of
+// the sender, which alone knows them; cost and drops are of both ends, because a change at one end
+// can move the work to the other.
 func observe(r *traffic.Result) tune.Observation {
 	o := tune.Observation{Guards: map[string]float64{}}
 	set := func(name string, v float64, is bool) {
@@ -201,7 +208,8 @@ func observe(r *traffic.Result) tune.Observation {
 // guardCPUPerMillion is the cost of datagrams, of which a gigabyte says nothing.
 const guardCPUPerMillion = "cpu_seconds_per_million_packets"
 
-// ownGuard is the objective under its other name: as a guard-rail beside itself it would only be told twice.
+// ownGuard is the objective under its other name: as a guard-rail beside itself it would only be
+// told twice.
 func ownGuard(g goal.Goal) string {
 	return map[goal.Goal]string{goal.Throughput: goal.GuardThroughput, goal.Latency: goal.GuardTransactions, goal.Packets: goal.GuardPackets}[g]
 }
@@ -228,7 +236,8 @@ func busy(r *traffic.Result) (busiest, total float64, known bool) {
 	return busiest, total, known
 }
 
-// worked is what a processor did and could have done, seconds. Stolen time is neither: somebody else had it.
+// worked is what a processor did and could have done, seconds. Stolen time is neither: somebody
+// else had it.
 func worked(c host.CPUTimes) (work, all float64) {
 	work = c.User + c.System + c.IRQ + c.SoftIRQ
 	return work, work + c.Idle

@@ -18,8 +18,10 @@ import (
 // ErrSent is in the errors of [Sent] that say that files cannot be judged together.
 var ErrSent = errors.New("cannot be judged together")
 
-// Sent judges a host that somebody sent: the case of an earlier verdict, a snapshot (a capture, a sosreport, a copy of /proc and /sys), or two snapshots of one
-// host, of which what happened in between is judged. A single snapshot has what was counted since the host was started. The name "-" is in.
+// Sent judges a host that somebody sent: the case of an earlier verdict, a snapshot (a capture, a
+// sosreport, a copy of /proc and /sys), or two snapshots of one host, of which what happened in
+// between is judged. A single snapshot has what was counted since the host was started. The name
+// "-" is in.
 func Sent(ctx context.Context, in io.Reader, names ...string) (*Verdict, error) {
 	if len(names) < 1 || len(names) > 2 || len(names) == 2 && names[0] == names[1] {
 		return nil, fmt.Errorf("%d files: %w: it takes one, or two of one host", len(names), ErrSent)

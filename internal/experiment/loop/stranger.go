@@ -10,8 +10,9 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// Stranger is a far host that runs the server of another program, or nothing but its kernel, which answers echo requests. What is known of a
-// flow is what this end of it knows: its TCP_INFO where it sends, and its counters.
+// Stranger is a far host that runs the server of another program, or nothing but its kernel, which
+// answers echo requests. What is known of a flow is what this end of it knows: its TCP_INFO where
+// it sends, and its counters.
 type Stranger struct {
 	Host   string                         // name or address, to which echo requests go
 	Speak  Runner                         // runs a test in the dialect of its program; nil: it runs none
@@ -22,7 +23,8 @@ type Stranger struct {
 // Snapshot knows nothing of a stranger.
 func (s Stranger) Snapshot(context.Context) (*host.Snapshot, error) { return nil, nil }
 
-// Run runs what the far program has words for, and echoes without it. Anything else is traffic.ErrBadSpec, with a sentence that says why.
+// Run runs what the far program has words for, and echoes without it. Anything else is
+// traffic.ErrBadSpec, with a sentence that says why.
 func (s Stranger) Run(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error) {
 	switch {
 	case spec.Test == traffic.Ping || spec.Test == traffic.MTU:
@@ -48,7 +50,8 @@ func (s Stranger) echoOptions() icmp.ClientOptions {
 	return icmp.ClientOptions{Sample: s.Sample, HostName: s.Name}
 }
 
-// speak leaves to the far program what a Spec of ours has beyond its words: how bytes are copied, and how long the start is that is cut off.
+// speak leaves to the far program what a Spec of ours has beyond its words: how bytes are copied,
+// and how long the start is that is cut off.
 func (s Stranger) speak(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error) {
 	spec.SendMethod, spec.ReceiveMethod, spec.ProbeGap = "", "", 0
 	if spec.WarmUp > 0 {
@@ -57,8 +60,9 @@ func (s Stranger) speak(ctx context.Context, spec traffic.Spec, progress func(tr
 	return s.Speak(ctx, spec, progress)
 }
 
-// loaded runs a stream with echoes beside it: the program has none, but the kernel that it runs on does. They begin when programs that cut off
-// their start have done so, and end while those that do not still send, so that none of them finds the path idle.
+// loaded runs a stream with echoes beside it: the program has none, but the kernel that it runs on
+// does. They begin when programs that cut off their start have done so, and end while those that do
+// not still send, so that none of them finds the path idle.
 func (s Stranger) loaded(ctx context.Context, spec traffic.Spec, progress func(traffic.Interval)) (*traffic.Result, error) {
 	long := spec.Duration - strangerWarmUp
 	if long < spec.ProbeGap {

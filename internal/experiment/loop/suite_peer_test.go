@@ -15,7 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// TestSuiteAgainstAServer runs every test of the suite, cut short, against a real far side over loopback.
+// TestSuiteAgainstAServer runs every test of the suite, cut short, against a real far side over
+// loopback.
 func TestSuiteAgainstAServer(t *testing.T) {
 	key := wire.NewKey()
 	l, err := wire.Listen(t.Context(), "127.0.0.1:0", key)

@@ -25,14 +25,16 @@ type FarHost interface {
 
 // TuneOptions say what to improve and how far to go. Zero values are sensible.
 type TuneOptions struct {
-	Root       host.Root
-	Objective  goal.Objective     // default throughput, without bounds
-	Direction  traffic.Direction  // default up
-	Streams    int                // default 1
-	Allow      knob.Disturbance   // highest disturbance class of a candidate
-	Budget     time.Duration      // of everything, diagnoses included; 0: no bound
-	MaxTrials  int                // that are measured; 0: no bound
-	Soak       time.Duration      // how long the committed set is in force before it is tested once more, after the budget; 0: it is not
+	Root      host.Root
+	Objective goal.Objective    // default throughput, without bounds
+	Direction traffic.Direction // default up
+	Streams   int               // default 1
+	Allow     knob.Disturbance  // highest disturbance class of a candidate
+	Budget    time.Duration     // of everything, diagnoses included; 0: no bound
+	MaxTrials int               // that are measured; 0: no bound
+	// how long the committed set is in force before it is tested once more, after the budget; 0: it
+	// is not
+	Soak       time.Duration
 	Segment    time.Duration      // measured part of one segment; 0: from the round trip
 	WarmUp     time.Duration      // cut from the front of each segment; 0: from the round trip, and none of datagrams
 	Knobs      func(knob.ID) bool // nil: every candidate of the findings; else only these
@@ -46,7 +48,8 @@ type TuneOptions struct {
 	Planned    func(*Plan) // told before the first segment, when nothing was written yet
 	Progress   func(tune.Event)
 
-	// Checkpoint is given all that is known so far after each segment and each verdict, to read during the call only.
+	// Checkpoint is given all that is known so far after each segment and each verdict, to read
+	// during the call only.
 	Checkpoint func(*Tuning)
 }
 
@@ -68,7 +71,8 @@ func (o *TuneOptions) defaults() {
 	}
 }
 
-// Tuning is one whole tune: the verdict it began with, what was planned, the experiment, and the changes it left in force.
+// Tuning is one whole tune: the verdict it began with, what was planned, the experiment, and the
+// changes it left in force.
 type Tuning struct {
 	Before  *Verdict
 	Plan    *Plan // nil: there was nothing to plan
@@ -76,13 +80,14 @@ type Tuning struct {
 	Changes []journal.Change
 }
 
-// Tune runs the loop: diagnose, try the remedies one at a time at both ends, keep what is proven, confirm the total. When it
-// returns, either the confirmed set is committed on both hosts or both hosts are as they were; an error means the latter,
-// and says so if even that could not be done. An experiment that had begun is in the result also beside an error. An objective that the path
+// Tune runs the loop: diagnose, try the remedies one at a time at both ends, keep what is proven,
+// confirm the total. When it returns, either the confirmed set is committed on both hosts or both
+// hosts are as they were; an error means the latter, and says so if even that could not be done. An
+// experiment that had begun is in the result also beside an error. An objective that the path
 // cannot meet is a *goal.UnreachableError, and nothing was written then.
 //
-// The candidates come from the findings, and from Wide: trying every knob of the catalogue would need hours, and at any
-// confidence some of many useless ones pass by chance.
+// The candidates come from the findings, and from Wide: trying every knob of the catalogue would
+// need hours, and at any confidence some of many useless ones pass by chance.
 func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tuning, error) {
 	began := time.Now()
 	o.defaults()
@@ -143,12 +148,13 @@ func Tune(ctx context.Context, near tune.Host, far FarHost, o TuneOptions) (*Tun
 		config.Checkpoint = func(so *tune.Outcome) { o.Checkpoint(&Tuning{Before: before, Plan: t.Plan, Outcome: so}) }
 	}
 	if o.Budget > 0 {
-		// Whoever gives five minutes means five minutes, and not five minutes after the first verdict.
+		// Whoever gives five minutes means five minutes, and not five minutes after the first
+		// verdict.
 		config.Asked, config.Spent = o.Budget, time.Since(began)
 		config.Budget = max(o.Budget-config.Spent, time.Second)
 	}
-	// The second diagnosis runs with the kept settings in force and loads the path once more. It names what limits
-	// now, which need not be what limited before.
+	// The second diagnosis runs with the kept settings in force and loads the path once more. It
+	// names what limits now, which need not be what limited before.
 	config.Refill = func(ctx context.Context, _ []tune.Change) ([]tune.Candidate, bool, error) {
 		anew := judge.after(before, o.Objective.Goal)
 		if o.Budget > 0 {
@@ -197,20 +203,23 @@ func (o TuneOptions) refusals(v *Verdict, near tune.Host) refusals {
 	return r
 }
 
-// enough tells that a verdict leaves nothing to gain: the path is full, or nothing is wrong any more.
+// enough tells that a verdict leaves nothing to gain: the path is full, or nothing is wrong any
+// more.
 //
 // A noisy bench is not enough: that finding says nothing about what is left to gain.
 func enough(v *Verdict) bool {
 	return v.Limit().Code == evidence.LinkRateReached || v.Limit().Code == evidence.Healthy
 }
 
-// nothingOfThose is the reason where knobs were asked for by name, which need not have to do with what limits.
+// nothingOfThose is the reason where knobs were asked for by name, which need not have to do with
+// what limits.
 const nothingOfThose = "nothing to tune: neither host has a knob that was asked for and another level of it to try within --allow"
 
-// nothingToTune is the outcome when no finding has a remedy that a knob could be: the link, the path or the peer is the limit.
+// nothingToTune is the outcome when no finding has a remedy that a knob could be: the link, the
+// path or the peer is the limit.
 //
-// The baseline is the one loaded run of the diagnosis, so that the document still says what the path carries. It has
-// no pairs and therefore no interval.
+// The baseline is the one loaded run of the diagnosis, so that the document still says what the
+// path carries. It has no pairs and therefore no interval.
 func nothingToTune(v *Verdict, g goal.Goal) *tune.Outcome {
 	o := &tune.Outcome{
 		Trials: []tune.Trial{}, Kept: []tune.Change{}, Segments: []tune.Segment{},
@@ -225,8 +234,8 @@ func nothingToTune(v *Verdict, g goal.Goal) *tune.Outcome {
 
 // changesOf lists what an experiment left in force, as the journals of the two hosts know it.
 //
-// The time is that of the list and not of each change; the journals of the two hosts have the exact ones under these
-// ids.
+// The time is that of the list and not of each change; the journals of the two hosts have the exact
+// ones under these ids.
 func changesOf(o *tune.Outcome) []journal.Change {
 	state := map[tune.State]journal.State{tune.StateCommitted: journal.Committed, tune.StateTrial: journal.Trial}[o.State]
 	if state == "" {

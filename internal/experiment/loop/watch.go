@@ -18,8 +18,8 @@ type WatchOptions struct {
 	Progress func(step string)
 }
 
-// Watch judges this host by what it does while nobody loads it: counters, processors, interrupts and sockets at two moments. It sends nothing, changes
-// nothing, and sleeps in between.
+// Watch judges this host by what it does while nobody loads it: counters, processors, interrupts
+// and sockets at two moments. It sends nothing, changes nothing, and sleeps in between.
 //
 // The snapshot comes first, so that what reading it costs is not in what is judged.
 func Watch(ctx context.Context, o WatchOptions) (*Verdict, error) {
@@ -36,7 +36,8 @@ func Watch(ctx context.Context, o WatchOptions) (*Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What could not be watched is as good as what could not be read: both leave a gap in the verdict.
+	// What could not be watched is as good as what could not be read: both leave a gap in the
+	// verdict.
 	near.Warnings = append(near.Warnings, span.Warnings...)
 	v := &Verdict{Case: diagnose.Case{Near: near, Watched: []evidence.Span{evidence.Watched("near", near, span)}}}
 	v.judge()

@@ -10,8 +10,8 @@ import (
 
 // placed is one setting on one side, with the value it replaced.
 //
-// From is the value before the first change of this knob, not before the last one: it is what the host goes back to
-// and what a report shows.
+// From is the value before the first change of this knob, not before the last one: it is what the
+// host goes back to and what a report shows.
 type placed struct {
 	side    Side
 	setting knob.Setting
@@ -24,12 +24,12 @@ func (p placed) same(q placed) bool { return p.side == q.side && p.setting == q.
 
 // arm is a configuration under test: settings on top of the original, in the order of application.
 //
-// The order matters: one setting may need another (segmentation needs scatter-gather), and undoing goes the same way
-// backwards.
+// The order matters: one setting may need another (segmentation needs scatter-gather), and undoing
+// goes the same way backwards.
 type arm []placed
 
-// with gives the arm with one more setting. The same knob kept earlier is replaced, so that no arm writes a knob twice, and
-// its original value is remembered.
+// with gives the arm with one more setting. The same knob kept earlier is replaced, so that no arm
+// writes a knob twice, and its original value is remembered.
 func (a arm) with(p placed) arm {
 	out := make(arm, 0, len(a)+1)
 	for _, q := range a {
@@ -56,12 +56,12 @@ type applied struct {
 	id string
 }
 
-// switchTo makes exactly the settings of the arm be in force. Changes are taken back newest first and only as far as the two arms differ, so
-// every undo finds the value that its own change wrote.
+// switchTo makes exactly the settings of the arm be in force. Changes are taken back newest first
+// and only as far as the two arms differ, so every undo finds the value that its own change wrote.
 //
-// Most comparisons differ from the present in one setting, so that a switch costs one undo or one apply and not a
-// rebuilding of everything. A change is made anew whenever arm B follows arm A; that costs journal records, and
-// proves each time that it can be undone.
+// Most comparisons differ from the present in one setting, so that a switch costs one undo or one
+// apply and not a rebuilding of everything. A change is made anew whenever arm B follows arm A;
+// that costs journal records, and proves each time that it can be undone.
 func (s *session) switchTo(ctx context.Context, target arm) error {
 	common := 0
 	for common < len(target) && common < len(s.applied) && s.applied[common].same(target[common]) {
@@ -80,7 +80,8 @@ func (s *session) switchTo(ctx context.Context, target arm) error {
 	for _, p := range target[common:] {
 		s.changed++
 		ids, err := s.hosts[p.side].Apply(ctx, p.why, p.setting)
-		// A host that failed half-way tells what it has changed; it is on the list before anything else can go wrong.
+		// A host that failed half-way tells what it has changed; it is on the list before anything
+		// else can go wrong.
 		for _, id := range ids {
 			s.applied = append(s.applied, applied{p, id})
 		}
@@ -90,7 +91,8 @@ func (s *session) switchTo(ctx context.Context, target arm) error {
 		if len(ids) == 0 {
 			return &applyError{p, errAlready}
 		}
-		// One setting was asked for. A host that tells more changes leaves it open which id undoes it.
+		// One setting was asked for. A host that tells more changes leaves it open which id undoes
+		// it.
 		if len(ids) > 1 {
 			return fmt.Errorf("apply %s %s=%s: host told %d change ids, want 1", p.side, p.setting.Knob, p.setting.Value, len(ids))
 		}
@@ -113,13 +115,15 @@ func (e *applyError) Error() string {
 
 func (e *applyError) Unwrap() error { return e.err }
 
-// unwind takes back everything, newest first, whatever has happened to the caller's context. A change that cannot be undone is tried once
-// more and then left to the host's guard, and the others are still taken back.
+// unwind takes back everything, newest first, whatever has happened to the caller's context. A
+// change that cannot be undone is tried once more and then left to the host's guard, and the others
+// are still taken back.
 //
-// The clean-up has a deadline of its own, Config.UndoTimeout, because the usual reason for it is a caller whose
-// context is over, and because a far host that no longer answers must not keep the near one changed. Once more is
-// enough: an error that stays is either a value that somebody else has set, which must not be overwritten, or a host
-// that is gone, whose own guard takes its trials back.
+// The clean-up has a deadline of its own, Config.UndoTimeout, because the usual reason for it is a
+// caller whose context is over, and because a far host that no longer answers must not keep the
+// near one changed. Once more is enough: an error that stays is either a value that somebody else
+// has set, which must not be overwritten, or a host that is gone, whose own guard takes its trials
+// back.
 func (s *session) unwind(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.UndoTimeout)
 	defer cancel()
@@ -143,8 +147,9 @@ func (s *session) unwind(ctx context.Context) error {
 
 // commit makes everything in force stay.
 //
-// A commit is not atomic over two hosts. When the second one fails, the error makes the run end in unwind, which
-// takes back the committed changes of the first as well: journals undo committed changes like any other.
+// A commit is not atomic over two hosts. When the second one fails, the error makes the run end in
+// unwind, which takes back the committed changes of the first as well: journals undo committed
+// changes like any other.
 func (s *session) commit(ctx context.Context) error {
 	ids := map[Side][]string{}
 	for _, change := range s.applied {

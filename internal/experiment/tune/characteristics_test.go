@@ -48,13 +48,15 @@ func (c *characteristic) add(d characteristic) {
 	c.promise += d.promise
 }
 
-// simulations is the number behind every row of the table; subset the number that every run of the tests repeats. Both begin with the same seeds.
+// simulations is the number behind every row of the table; subset the number that every run of the
+// tests repeats. Both begin with the same seeds.
 const (
 	simulations = 2000
 	subset      = 250
 )
 
-// simulate runs whole experiments, each with its own seeds, on all processors; the sums do not depend on how many there are.
+// simulate runs whole experiments, each with its own seeds, on all processors; the sums do not
+// depend on how many there are.
 func simulate(t *testing.T, s scenario, simulations int) characteristic {
 	t.Helper()
 	cfg, err := DefaultConfig().complete()
@@ -160,7 +162,8 @@ func scenarios() []scenario {
 	return all
 }
 
-// row is one line of the table, and the bounds that hold in it. Chance is by how many percentage points a rate may miss its bound.
+// row is one line of the table, and the bounds that hold in it. Chance is by how many percentage
+// points a rate may miss its bound.
 func (s scenario) row(t *testing.T, simulations int, chance float64) string {
 	t.Helper()
 	got := simulate(t, s, simulations)
@@ -192,9 +195,11 @@ func (s scenario) row(t *testing.T, simulations int, chance float64) string {
 		float64(got.segments)/float64(simulations))
 }
 
-// TestOperatingCharacteristics measures the promises of the experiment: a useless knob is kept in at most 5 % of the experiments, whatever the
-// noise and however many are tried, and a gain of the size that the run's own pilot promised is kept, confirmed and committed in at least
-// 90 %. With -update the whole table is measured and written; otherwise a part of its experiments is repeated, with room for chance.
+// TestOperatingCharacteristics measures the promises of the experiment: a useless knob is kept in
+// at most 5 % of the experiments, whatever the noise and however many are tried, and a gain of the
+// size that the run's own pilot promised is kept, confirmed and committed in at least 90 %. With
+// -update the whole table is measured and written; otherwise a part of its experiments is repeated,
+// with room for chance.
 func TestOperatingCharacteristics(t *testing.T) {
 	golden := filepath.Join("testdata", "operating-characteristics.golden")
 	if !*update {

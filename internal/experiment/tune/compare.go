@@ -41,10 +41,11 @@ type bar struct {
 
 // bar gives what a phase asks for. Of is by how many tests the risk is shared; 0 and 1: by none.
 //
-// A trial asks whether there is a gain worth having. Confirmation and ablation ask of what has passed that once, with
-// data that share nothing with the first, whether the gain stands: beyond doubt above nothing, and still worth having by the
-// estimate. A change must pass both, so that a useless one stays with the product of the two risks, 1 in 1600 at 95 %.
-// A soak asks only whether the gain is still there.
+// A trial asks whether there is a gain worth having. Confirmation and ablation ask of what has
+// passed that once, with data that share nothing with the first, whether the gain stands: beyond
+// doubt above nothing, and still worth having by the estimate. A change must pass both, so that a
+// useless one stays with the product of the two risks, 1 in 1600 at 95 %. A soak asks only whether
+// the gain is still there.
 func (s *session) bar(phase Phase, of int) bar {
 	b := bar{plan: s.plan, estimate: s.useful(), futile: s.promise}
 	switch phase {
@@ -74,8 +75,8 @@ type answer struct {
 
 // pairs collects the observations of both arms.
 //
-// Guards hold only pairs in which both arms reported the guard-rail: a difference needs both, and a guard that is
-// sometimes missing (no ping came back) must not shift the pairing.
+// Guards hold only pairs in which both arms reported the guard-rail: a difference needs both, and a
+// guard that is sometimes missing (no ping came back) must not shift the pairing.
 type pairs struct {
 	a, b   []float64
 	guards map[string][2][]float64
@@ -97,16 +98,17 @@ func (p *pairs) add(a, b Observation) {
 
 // compare measures pairs of a and b until a planned look decides. Errors leave the partial answer.
 //
-// Looking after every pair and stopping at the first good moment would keep a useless knob in more than a fifth of
-// all tries (simulated for looks after each of 5 to 30 pairs at 5 %), so that decisions are taken at the planned
-// looks only, by the boundary that pays for all of them.
+// Looking after every pair and stopping at the first good moment would keep a useless knob in more
+// than a fifth of all tries (simulated for looks after each of 5 to 30 pairs at 5 %), so that
+// decisions are taken at the planned looks only, by the boundary that pays for all of them.
 func (s *session) compare(ctx context.Context, q question) (answer, error) {
 	var got pairs
 	var out answer
 	for n := 1; ; n++ {
 		next := q.bar.nextLook(n)
 		if q.phase == PhaseTrial {
-			q.within = s.trialsEnd(len(q.b)) // the first pairs tell how long a change takes, and with it the confirmation
+			// the first pairs tell how long a change takes, and with it the confirmation
+			q.within = s.trialsEnd(len(q.b))
 		}
 		err := s.pair(ctx, q, n-1, next.Pairs, &got)
 		if err != nil {
@@ -124,8 +126,9 @@ func (s *session) compare(ctx context.Context, q question) (answer, error) {
 	}
 }
 
-// weigh tells what the pairs so far say: an effect at any number of them, guard-rails and a decision at a planned look only. It asks
-// neither a clock nor a host, so that a stored run is judged again by the code that judged it live.
+// weigh tells what the pairs so far say: an effect at any number of them, guard-rails and a
+// decision at a planned look only. It asks neither a clock nor a host, so that a stored run is
+// judged again by the code that judged it live.
 func (s *session) weigh(bar bar, got pairs) answer {
 	ratios := stats.PairedLogRatio(got.a, got.b)
 	n := len(ratios)
@@ -142,9 +145,9 @@ func (s *session) weigh(bar bar, got pairs) answer {
 
 // pair measures both arms, in an order that a coin decides.
 //
-// Both arms are measured directly after each other: what drifts slowly, as the load of a neighbour does, is the same
-// in both and falls out of the ratio. That is also why a pair whose second half cannot be measured is dropped as a
-// whole.
+// Both arms are measured directly after each other: what drifts slowly, as the load of a neighbour
+// does, is the same in both and falls out of the ratio. That is also why a pair whose second half
+// cannot be measured is dropped as a whole.
 func (s *session) pair(ctx context.Context, q question, index, planned int, into *pairs) error {
 	at := place{phase: q.phase, trial: q.trial, pair: index, pairs: planned, about: q.about, within: q.within}
 	arms := []struct {
@@ -178,9 +181,10 @@ func (b bar) nextLook(n int) stats.Look {
 
 // decide applies the rules at a look.
 //
-// The order of the cases is the order of strength. Worse is tested against no change at all and not against the
-// threshold: a change need not be proven to do great harm to be taken back. Guard-rails are asked only for what would
-// be kept, as everything else is taken back anyway. Intervals are of logarithms, so 0 is no change.
+// The order of the cases is the order of strength. Worse is tested against no change at all and not
+// against the threshold: a change need not be proven to do great harm to be taken back. Guard-rails
+// are asked only for what would be kept, as everything else is taken back anyway. Intervals are of
+// logarithms, so 0 is no change.
 func (s *session) decide(bar bar, ratios []float64, interval stats.Interval, out *answer) {
 	effect, needed := out.effect, 100*math.Expm1(max(bar.low, bar.estimate))
 	ask, prospect := fmt.Sprintf(", %.1f %% needed", needed), fmt.Sprintf("the %.1f %% needed", needed)
@@ -207,15 +211,18 @@ func (s *session) decide(bar bar, ratios []float64, interval stats.Interval, out
 	}
 }
 
-// futileQuantile is how sure a comparison must be, in standard errors (99 %), that a gain worth looking for is not there.
+// futileQuantile is how sure a comparison must be, in standard errors (99 %), that a gain worth
+// looking for is not there.
 const futileQuantile = 2.326
 
-// futile tells whether going on has no prospect: the gain that the pilot promised to find is ruled out. Stopping for
-// futility can only lower the rate of false keeps, so the boundary does not pay for it; it costs a hundredth of the power.
+// futile tells whether going on has no prospect: the gain that the pilot promised to find is ruled
+// out. Stopping for futility can only lower the rate of false keeps, so the boundary does not pay
+// for it; it costs a hundredth of the power.
 //
-// The spread is the larger of the pilot's and the one of these pairs: each is small by chance now and then, and too
-// small a one ends a comparison in which there still is something to prove. A useless knob on a quiet bench
-// ends at the first look by this rule, which is what makes trying many of them affordable.
+// The spread is the larger of the pilot's and the one of these pairs: each is small by chance now
+// and then, and too small a one ends a comparison in which there still is something to prove. A
+// useless knob on a quiet bench ends at the first look by this rule, which is what makes trying
+// many of them affordable.
 func (s *session) futile(bar bar, ratios []float64, estimate float64) bool {
 	spread := max(s.spread, stats.SpreadAround(ratios, estimate))
 	return estimate+futileQuantile*spread/math.Sqrt(float64(len(ratios))) < bar.futile

@@ -10,14 +10,15 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// LeastUsefulEffect is the smallest relative gain that is ever kept: below 1 % the differences between two boots, two compilers or two
-// hours of the day are larger than what a knob could prove.
+// LeastUsefulEffect is the smallest relative gain that is ever kept: below 1 % the differences
+// between two boots, two compilers or two hours of the day are larger than what a knob could prove.
 //
-// It is also what keeps a very quiet bench, such as a simulated one, from keeping changes whose effect is real and
-// irrelevant.
+// It is also what keeps a very quiet bench, such as a simulated one, from keeping changes whose
+// effect is real and irrelevant.
 const LeastUsefulEffect = 0.01
 
-// Config says how to experiment. DefaultConfig is the usual start; zero numbers mean the default, except where a field says otherwise.
+// Config says how to experiment. DefaultConfig is the usual start; zero numbers mean the default,
+// except where a field says otherwise.
 type Config struct {
 	MinUsefulEffect float64 // relative gain below which a change is not worth having; default and least 0.01
 	Confidence      float64 // of every interval, two-sided; default 0.95
@@ -25,50 +26,62 @@ type Config struct {
 	Looks           []int   // numbers of pairs at which a comparison may be decided; default 6, 10, 16, 24, 32
 	Seed            uint64  // of the coin that orders the arms; the same seed repeats the same order
 	MaxTrials       int     // trials that are measured; 0: as many as there are candidates
-	MaxRepeats      int     // how often a discarded segment is measured again before its comparison is given up; default 3
+	// how often a discarded segment is measured again before its comparison is given up; default 3
+	MaxRepeats int
 
-	// Budget bounds the time of the whole experiment. A part of it is set aside for the confirmation; a trial under way when the rest is
-	// used up is reverted, and the outcome says that it is partial. 0: no bound.
+	// Budget bounds the time of the whole experiment. A part of it is set aside for the
+	// confirmation; a trial under way when the rest is used up is reverted, and the outcome says
+	// that it is partial. 0: no bound.
 	Budget time.Duration
-	// Asked is the caller's whole budget, of which Budget is left, and Spent what was used of it before Run. They are for words and for what to ask for: who gave
-	// 20 s is told of 20 s. 0: nothing came before.
+	// Asked is the caller's whole budget, of which Budget is left, and Spent what was used of it
+	// before Run. They are for words and for what to ask for: who gave 20 s is told of 20 s. 0:
+	// nothing came before.
 	Asked, Spent time.Duration
 
-	// AllowedDisturbance is the highest class a candidate may have. Zero allows only changes that disturb nothing;
-	// DefaultConfig allows d1.
+	// AllowedDisturbance is the highest class a candidate may have. Zero allows only changes that
+	// disturb nothing; DefaultConfig allows d1.
 	AllowedDisturbance knob.Disturbance
 
-	// Guards bound what a gain may cost, by the name of Observation.Guards. Nil: DefaultGuards. Others are recorded but veto nothing.
+	// Guards bound what a gain may cost, by the name of Observation.Guards. Nil: DefaultGuards.
+	// Others are recorded but veto nothing.
 	Guards map[string]Guard
 
-	// Lookup finds a knob's definition (knob.Catalog.Lookup): one that nobody knows, that may only be reported, or that disturbs too much is refused,
-	// and levels are brought into canonical form. Nil: no such checks.
+	// Lookup finds a knob's definition (knob.Catalog.Lookup): one that nobody knows, that may only
+	// be reported, or that disturbs too much is refused, and levels are brought into canonical
+	// form. Nil: no such checks.
 	Lookup func(knob.ID) (knob.Definition, bool)
 
-	// Refuse says in a clause why a candidate must not be tried here ("carries this session"), or nothing. Nil: refuses nothing.
+	// Refuse says in a clause why a candidate must not be tried here ("carries this session"), or
+	// nothing. Nil: refuses nothing.
 	Refuse func(Candidate) string
 
-	// Refill is called after each keep, with the kept settings in force: a limit removed uncovers the next. Its candidates are tried
-	// before those left over from an older verdict. A candidate that was unproven before the keep gets a second chance, one that was kept may come again with
-	// levels not yet tried, one that was refused or worse does not. When enough is true, nothing more can be gained and what is left over is
-	// not tried. Nil: no refill.
+	// Refill is called after each keep, with the kept settings in force: a limit removed uncovers
+	// the next. Its candidates are tried before those left over from an older verdict. A candidate
+	// that was unproven before the keep gets a second chance, one that was kept may come again with
+	// levels not yet tried, one that was refused or worse does not. When enough is true, nothing
+	// more can be gained and what is left over is not tried. Nil: no refill.
 	Refill func(ctx context.Context, kept []Change) (fresh []Candidate, enough bool, err error)
 
-	// Checkpoint is called with all that is known so far after each segment and each verdict, so that a run that is cut short is not lost.
-	// The outcome belongs to the run: it may be read and encoded during the call only. Nil: nobody is told.
+	// Checkpoint is called with all that is known so far after each segment and each verdict, so
+	// that a run that is cut short is not lost. The outcome belongs to the run: it may be read and
+	// encoded during the call only. Nil: nobody is told.
 	Checkpoint func(*Outcome)
 
-	// HoldCommit leaves a confirmed set as trial changes for the caller (or the guard) to decide about.
+	// HoldCommit leaves a confirmed set as trial changes for the caller (or the guard) to decide
+	// about.
 	HoldCommit bool
 
-	// Soak is how long a committed set is in force before it is compared with the original once more; when the gain is gone by then everything is
-	// taken back. 0, or with HoldCommit: no such test. It takes place after the budget.
+	// Soak is how long a committed set is in force before it is compared with the original once
+	// more; when the gain is gone by then everything is taken back. 0, or with HoldCommit: no such
+	// test. It takes place after the budget.
 	Soak time.Duration
 
-	// Wait passes the time of a soak and returns early with the cause when the context ends; default a timer.
+	// Wait passes the time of a soak and returns early with the cause when the context ends;
+	// default a timer.
 	Wait func(ctx context.Context, d time.Duration) error
 
-	// UndoTimeout bounds taking everything back after an interruption, when the caller's context is already over; default 30 s.
+	// UndoTimeout bounds taking everything back after an interruption, when the caller's context is
+	// already over; default 30 s.
 	UndoTimeout time.Duration
 
 	// Now is the clock; default time.Now.
@@ -77,9 +90,10 @@ type Config struct {
 
 // DefaultConfig is the design's default: 1 %, 95 %, looks at 6 to 32 pairs, changes up to class d1.
 //
-// Six pairs are the fewest that can prove anything at 95 %: with five the most extreme outcome of the signed ranks
-// has a probability of 2/32. A large effect and a useless knob end there. The late looks are for what is small against the noise:
-// 32 pairs resolve half of what 10 do, and only a knob that may still be worth it takes that long.
+// Six pairs are the fewest that can prove anything at 95 %: with five the most extreme outcome of
+// the signed ranks has a probability of 2/32. A large effect and a useless knob end there. The late
+// looks are for what is small against the noise: 32 pairs resolve half of what 10 do, and only a
+// knob that may still be worth it takes that long.
 func DefaultConfig() Config {
 	c, err := Config{AllowedDisturbance: knob.DisturbsNewSockets}.complete()
 	if err != nil {
@@ -88,12 +102,13 @@ func DefaultConfig() Config {
 	return c
 }
 
-// DefaultGuards are the guard-rails of the throughput goal. The bounds are wide on purpose: a flow that carries twenty times more
-// fills queues that were empty before, and only a proven, plain worsening shall outweigh a proven gain.
+// DefaultGuards are the guard-rails of the throughput goal. The bounds are wide on purpose: a flow
+// that carries twenty times more fills queues that were empty before, and only a proven, plain
+// worsening shall outweigh a proven gain.
 //
-// Bounds are relative, so 1.0 allows twice as much. Floors lie where a user does not notice: 2 ms of tail, 5 ms of
-// loaded round trip, one segment in a hundred sent again, half a second of processor time for a gigabyte (little more
-// than two hosts with offloads spend).
+// Bounds are relative, so 1.0 allows twice as much. Floors lie where a user does not notice: 2 ms
+// of tail, 5 ms of loaded round trip, one segment in a hundred sent again, half a second of
+// processor time for a gigabyte (little more than two hosts with offloads spend).
 func DefaultGuards() map[string]Guard {
 	return map[string]Guard{
 		"rtt_p99_seconds":          {Bound: 1.0, Floor: 0.002},
@@ -104,7 +119,8 @@ func DefaultGuards() map[string]Guard {
 	}
 }
 
-// complete fills in the defaults and refuses what could not give a verdict, before anything is measured or changed.
+// complete fills in the defaults and refuses what could not give a verdict, before anything is
+// measured or changed.
 func (c Config) complete() (Config, error) {
 	if math.IsNaN(c.MinUsefulEffect) || c.MinUsefulEffect < 0 {
 		return c, fmt.Errorf("plan experiment: useful effect %v is not a positive ratio", c.MinUsefulEffect)

@@ -5,8 +5,9 @@ import (
 	"strconv"
 )
 
-// Design is what an experiment was decided by. It is stored with the outcome, so that the raw segments can be judged again by the same
-// rules ([Reanalyse]) long after the defaults of the program have changed.
+// Design is what an experiment was decided by. It is stored with the outcome, so that the raw
+// segments can be judged again by the same rules ([Reanalyse]) long after the defaults of the
+// program have changed.
 type Design struct {
 	Confidence      float64                `json:"confidence_ratio"`        // of every interval, two-sided
 	MinUsefulEffect float64                `json:"min_useful_effect_ratio"` // relative gain asked for; the noise floor of the pilot may raise it
@@ -40,7 +41,8 @@ func designOf(c Config) *Design {
 	return d
 }
 
-// config turns a design back into what decides; everything that only plans a live run keeps its default.
+// config turns a design back into what decides; everything that only plans a live run keeps its
+// default.
 func (d *Design) config() Config {
 	c := Config{Confidence: d.Confidence, MinUsefulEffect: d.MinUsefulEffect, PilotPairs: d.PilotPairs, Looks: d.Looks, Guards: map[string]Guard{}}
 	for name, g := range d.Guards {

@@ -12,7 +12,8 @@ import (
 // EventKind tells events apart.
 type EventKind string
 
-// The kinds. A log prints the Text of all but EventSegment and EventEstimate; a terminal may redraw one line with those two.
+// The kinds. A log prints the Text of all but EventSegment and EventEstimate; a terminal may redraw
+// one line with those two.
 const (
 	EventPhase    EventKind = "phase"    // a phase or a candidate begins
 	EventSegment  EventKind = "segment"  // one segment is measured
@@ -43,8 +44,8 @@ type Event struct {
 	Elapsed   time.Duration // since the start
 }
 
-// emit runs in the goroutine of the experiment: a slow listener delays the next segment, which is better than events
-// that overtake each other, and is not part of any measurement.
+// emit runs in the goroutine of the experiment: a slow listener delays the next segment, which is
+// better than events that overtake each other, and is not part of any measurement.
 func (s *session) emit(e Event) {
 	if s.cfg.Checkpoint != nil && (e.Kind == EventSegment || e.Kind == EventVerdict) {
 		s.cfg.Checkpoint(s.out)
@@ -64,8 +65,8 @@ func (s *session) warn(format string, args ...any) {
 	s.emit(Event{Kind: EventWarning, Text: text})
 }
 
-// String prints an effect as people read it: "×25.3 (×24.8…×25.9)" when it is large, "+3.2 % (+1.4 %…+5.1 %)" otherwise, and in words where one side was
-// nothing.
+// String prints an effect as people read it: "×25.3 (×24.8…×25.9)" when it is large, "+3.2 % (+1.4
+// %…+5.1 %)" otherwise, and in words where one side was nothing.
 func (e Effect) String() string {
 	switch {
 	case e.Ratio == 0:

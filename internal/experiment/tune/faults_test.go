@@ -9,7 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// candidatesWithLevels makes every kind of step occur: levels, trials of both sides, keeps, a redundant knob and an ablation.
+// candidatesWithLevels makes every kind of step occur: levels, trials of both sides, keeps, a
+// redundant knob and an ablation.
 func candidatesWithLevels() []Candidate {
 	return []Candidate{
 		{Knob: rmem, Side: Far, Levels: []knob.Value{"128", "3000", "6144", "12288"}},
@@ -18,8 +19,9 @@ func candidatesWithLevels() []Candidate {
 	}
 }
 
-// TestEveryStepFails makes each call to the hosts and to the prober fail, before it has an effect and after, and interrupts after each. Whatever
-// happens, every value is the original one afterwards, or the experiment had been committed in full.
+// TestEveryStepFails makes each call to the hosts and to the prober fail, before it has an effect
+// and after, and interrupts after each. Whatever happens, every value is the original one
+// afterwards, or the experiment had been committed in full.
 func TestEveryStepFails(t *testing.T) {
 	everyStepFails(t, longFatPath)
 }
@@ -88,7 +90,8 @@ func everyStepFails(t *testing.T, newWorld func() *world) {
 	t.Logf("%d calls, each with %d faults", healthy.calls, len(modes))
 }
 
-// TestUndoImpossible checks that a host that cannot undo is reported, and that the others are still taken back.
+// TestUndoImpossible checks that a host that cannot undo is reported, and that the others are still
+// taken back.
 func TestUndoImpossible(t *testing.T) {
 	w := longFatPath()
 	hosts := w.tuneHosts()

@@ -8,8 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// TestGuardLimit holds the absolute limits: what breaks one is not kept, however much it gains, and what a path already breaks is
-// held against a change only if that makes it worse.
+// TestGuardLimit holds the absolute limits: what breaks one is not kept, however much it gains, and
+// what a path already breaks is held against a change only if that makes it worse.
 func TestGuardLimit(t *testing.T) {
 	const tail, rate = "rtt_p99_seconds", "throughput_bits_per_second"
 	free := math.Inf(1)

@@ -8,9 +8,10 @@ import (
 
 // Interaction compares what the kept changes do together with what each did in its own trial.
 //
-// Each trial stood on what was kept before it, so that the product of the trials is what the set should give. Less means that the
-// trials promised too much. The members tell the rest: one that is worth more beside the others than in its trial needs
-// them, and one that is worth less overlaps with them.
+// Each trial stood on what was kept before it, so that the product of the trials is what the set
+// should give. Less means that the trials promised too much. The members tell the rest: one that is
+// worth more beside the others than in its trial needs them, and one that is worth less overlaps
+// with them.
 type Interaction struct {
 	Product float64 `json:"product_ratio"`          // of the effects of the trials
 	Ratio   float64 `json:"interaction_ratio"`      // confirmed effect over the product; 1: they act as they did one by one
@@ -19,7 +20,8 @@ type Interaction struct {
 	Text    string  `json:"text,omitempty"`         // in a sentence; absent: nothing to say
 }
 
-// farFromOne is how far two effects must lie apart to be worth a sentence, however sure the difference is.
+// farFromOne is how far two effects must lie apart to be worth a sentence, however sure the
+// difference is.
 const farFromOne = 0.05
 
 // halfWidth is that of the logarithm of an effect; infinite when an end is not known.
@@ -30,13 +32,15 @@ func (e Effect) halfWidth() float64 {
 	return math.Log(e.High/e.Low) / 2
 }
 
-// apart tells whether x differs from y by more than both intervals allow and by more than is worth a sentence.
+// apart tells whether x differs from y by more than both intervals allow and by more than is worth
+// a sentence.
 func apart(x, y Effect) bool {
 	gap := math.Abs(math.Log(x.Ratio / y.Ratio))
 	return gap > math.Log1p(farFromOne) && gap > math.Hypot(x.halfWidth(), y.halfWidth())
 }
 
-// interact compares the confirmed set with its trials. It is nil for fewer than two changes, and when one of them had no trial of its own.
+// interact compares the confirmed set with its trials. It is nil for fewer than two changes, and
+// when one of them had no trial of its own.
 func (s *session) interact() *Interaction {
 	if len(s.kept) < 2 || s.out.Final == nil {
 		return nil

@@ -19,14 +19,16 @@ type contender struct {
 	refused string
 }
 
-// chooseLevel finds the level to put on trial by sequential halving: every round measures each remaining level once, in random order, and
-// the lesser half drops out. In the end the smallest level that is as good as the best wins, because smaller buffers, rings and
-// delays cost less memory and latency. What it costs: about two segments a level. The choice is not proof of anything: the trial that follows uses
-// fresh pairs only.
+// chooseLevel finds the level to put on trial by sequential halving: every round measures each
+// remaining level once, in random order, and the lesser half drops out. In the end the smallest
+// level that is as good as the best wins, because smaller buffers, rings and delays cost less
+// memory and latency. What it costs: about two segments a level. The choice is not proof of
+// anything: the trial that follows uses fresh pairs only.
 //
-// A full comparison of every level would cost twelve segments each. Halving spends about two, and its mistakes are
-// cheap: a level that is a little worse than the best goes on trial, and the trial finds out what it is worth. The
-// order within a round is random for the same reason as that of a pair.
+// A full comparison of every level would cost twelve segments each. Halving spends about two, and
+// its mistakes are cheap: a level that is a little worse than the best goes on trial, and the trial
+// finds out what it is worth. The order within a round is random for the same reason as that of a
+// pair.
 func (s *session) chooseLevel(ctx context.Context, c Candidate, from knob.Value, levels []knob.Value, trial int) (knob.Value, []Level, error) {
 	all := make([]*contender, len(levels))
 	for i, v := range levels {
@@ -43,7 +45,8 @@ func (s *session) chooseLevel(ctx context.Context, c Candidate, from knob.Value,
 		if len(remaining) == 0 {
 			return "", report(all, nil), nil
 		}
-		// Two levels get a second round before the choice; after that there is nothing left to halve.
+		// Two levels get a second round before the choice; after that there is nothing left to
+		// halve.
 		if len(remaining) <= 2 && (round > 0 || len(remaining) == 1) {
 			break
 		}
@@ -57,8 +60,8 @@ func (s *session) chooseLevel(ctx context.Context, c Candidate, from knob.Value,
 
 // tryLevel measures one level once. A host that refuses the level takes it out of the search.
 //
-// A level whose host refuses it (out of the driver's range, not permitted) is not an error of the experiment: the
-// others are still worth trying.
+// A level whose host refuses it (out of the driver's range, not permitted) is not an error of the
+// experiment: the others are still worth trying.
 func (s *session) tryLevel(ctx context.Context, c Candidate, from knob.Value, l *contender, trial, round int) error {
 	p := placed{side: c.Side, setting: knob.Setting{Knob: c.Knob, Value: l.value}, from: from, why: c.Why}
 	if err := s.switchTo(ctx, s.kept.with(p)); err != nil {
@@ -72,13 +75,14 @@ func (s *session) tryLevel(ctx context.Context, c Candidate, from knob.Value, l 
 	if err != nil {
 		return err
 	}
-	// A segment through which nothing came has no logarithm; the smallest number makes it the worst of all levels and
-	// keeps the mean finite.
+	// A segment through which nothing came has no logarithm; the smallest number makes it the worst
+	// of all levels and keeps the mean finite.
 	l.scores = append(l.scores, math.Log(max(o.Objective, math.SmallestNonzeroFloat64)))
 	return nil
 }
 
-// bestHalf keeps the better half, but at least two: the best, then those as good as it, small before large, then the others by their means.
+// bestHalf keeps the better half, but at least two: the best, then those as good as it, small
+// before large, then the others by their means.
 func (s *session) bestHalf(remaining []*contender) []*contender {
 	best := slices.MaxFunc(remaining, byMean)
 	ranked := slices.Clone(remaining)
@@ -103,9 +107,11 @@ func (s *session) bestHalf(remaining []*contender) []*contender {
 	return slices.DeleteFunc(slices.Clone(remaining), func(l *contender) bool { return !slices.Contains(half, l) })
 }
 
-// smallestOfBest looks at every level measured, those that dropped out early too, each compared over the rounds it took part in.
+// smallestOfBest looks at every level measured, those that dropped out early too, each compared
+// over the rounds it took part in.
 //
-// Levels are in order from small to large, so the first one that is as good as the best is the smallest.
+// Levels are in order from small to large, so the first one that is as good as the best is the
+// smallest.
 func (s *session) smallestOfBest(all []*contender) *contender {
 	measured := slices.DeleteFunc(slices.Clone(all), func(l *contender) bool { return l.refused != "" || len(l.scores) == 0 })
 	longest := 0
@@ -122,11 +128,11 @@ func (s *session) smallestOfBest(all []*contender) *contender {
 	return best
 }
 
-// asGood tells whether a level is inside the interval of the best one, or within the least useful effect of it, over the rounds that both were
-// measured in.
+// asGood tells whether a level is inside the interval of the best one, or within the least useful
+// effect of it, over the rounds that both were measured in.
 //
-// The pilot's noise is used and not that of the level's own scores, because one to three scores have no spread worth
-// the name.
+// The pilot's noise is used and not that of the level's own scores, because one to three scores
+// have no spread worth the name.
 func (s *session) asGood(l, best *contender) bool {
 	rounds := min(len(l.scores), len(best.scores))
 	gap := stats.Mean(best.scores[:rounds]) - stats.Mean(l.scores[:rounds])
@@ -135,7 +141,8 @@ func (s *session) asGood(l, best *contender) bool {
 	return gap <= max(math.Log1p(s.cfg.MinUsefulEffect), half)
 }
 
-// tooMuch says of the next larger level that it was worse than the one chosen, as a clause; nothing when it was not.
+// tooMuch says of the next larger level that it was worse than the one chosen, as a clause; nothing
+// when it was not.
 func (s *session) tooMuch(levels []Level) string {
 	at := slices.IndexFunc(levels, func(l Level) bool { return l.Chosen })
 	if at < 0 {
@@ -156,13 +163,14 @@ func (s *session) tooMuch(levels []Level) string {
 	return ""
 }
 
-// byMean orders by the mean logarithm, which is the geometric mean of the objective: one lucky segment weighs less in
-// it than in the arithmetic one.
+// byMean orders by the mean logarithm, which is the geometric mean of the objective: one lucky
+// segment weighs less in it than in the arithmetic one.
 func byMean(x, y *contender) int {
 	return cmp.Compare(stats.Mean(x.scores), stats.Mean(y.scores))
 }
 
-// report lists every level, those that were refused too, with the reason: what was not tried is part of the record.
+// report lists every level, those that were refused too, with the reason: what was not tried is
+// part of the record.
 func report(all []*contender, winner *contender) []Level {
 	out := make([]Level, len(all))
 	for i, l := range all {

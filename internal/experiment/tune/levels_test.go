@@ -8,7 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// TestLevels checks that the search finds the knee: large enough to be as good as the best, no larger.
+// TestLevels checks that the search finds the knee: large enough to be as good as the best, no
+// larger.
 func TestLevels(t *testing.T) {
 	levels := []knob.Value{"128", "512", "2048", "3072", "6144", "12288"}
 	plan, err := DefaultConfig().plan()

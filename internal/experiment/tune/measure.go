@@ -34,19 +34,21 @@ type place struct {
 	within time.Duration
 }
 
-// measure gets one clean segment under the present settings. A discarded one is recorded and measured again, at most MaxRepeats times.
+// measure gets one clean segment under the present settings. A discarded one is recorded and
+// measured again, at most MaxRepeats times.
 //
-// A discarded segment stays in the record with its reason, and only the segment is repeated and not its pair: its
-// partner was measured on a quiet bench a moment ago. Repeating costs time and not correctness, as long as the reason
-// for discarding does not depend on the arm; steal and link events come from outside.
+// A discarded segment stays in the record with its reason, and only the segment is repeated and not
+// its pair: its partner was measured on a quiet bench a moment ago. Repeating costs time and not
+// correctness, as long as the reason for discarding does not depend on the arm; steal and link
+// events come from outside.
 func (s *session) measure(ctx context.Context, at place) (Observation, error) {
 	for try := 1; ; try++ {
 		if err := ctx.Err(); err != nil {
 			return Observation{}, fmt.Errorf("measure: %w", context.Cause(ctx))
 		}
 		begin := s.cfg.Now()
-		// A segment that could not end in time is not begun: half a pair proves nothing, and the time is better left
-		// for undoing.
+		// A segment that could not end in time is not begun: half a pair proves nothing, and the
+		// time is better left for undoing.
 		if at.within > 0 && begin.Sub(s.started)+s.segmentTime() > at.within {
 			return Observation{}, errBudget
 		}
@@ -88,8 +90,8 @@ func (s *session) measure(ctx context.Context, at place) (Observation, error) {
 
 // segmentTime is how long a segment takes on average, 0 before the first.
 //
-// The mean over all segments, discarded ones included, because they cost time as well. It counts only time in the
-// prober.
+// The mean over all segments, discarded ones included, because they cost time as well. It counts
+// only time in the prober.
 func (s *session) segmentTime() time.Duration {
 	if len(s.out.Segments) == 0 {
 		return 0
@@ -97,9 +99,11 @@ func (s *session) segmentTime() time.Duration {
 	return s.measuring / time.Duration(len(s.out.Segments))
 }
 
-// changeTime is how long it takes to put one setting in force or to take it back, on average; 0 before the first.
+// changeTime is how long it takes to put one setting in force or to take it back, on average; 0
+// before the first.
 //
-// Milliseconds for most, seconds for a ring that its driver has to set up again and a link that has to come back.
+// Milliseconds for most, seconds for a ring that its driver has to set up again and a link that has
+// to come back.
 func (s *session) changeTime() time.Duration {
 	if s.changed == 0 {
 		return 0
@@ -107,7 +111,8 @@ func (s *session) changeTime() time.Duration {
 	return s.changing / time.Duration(s.changed)
 }
 
-// pairsTime is how long so many pairs take of two arms that so many settings lie between, when each segment has to change from one arm to the other.
+// pairsTime is how long so many pairs take of two arms that so many settings lie between, when each
+// segment has to change from one arm to the other.
 func (s *session) pairsTime(pairs, settings int) time.Duration {
 	return time.Duration(2*pairs) * (s.segmentTime() + time.Duration(settings)*s.changeTime())
 }

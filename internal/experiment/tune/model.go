@@ -15,16 +15,20 @@ const (
 	Far  Side = "far"
 )
 
-// Host is one end whose knobs an experiment may turn. Implementations: near (over journal), far (over the control channel,
-// running that host's own journal and guard), simulated (tests). Every change is a trial until Commit. An error that is fs.ErrNotExist,
-// fs.ErrPermission, knob.ErrNotSupported or knob.ErrInvalid is the host's answer about a knob; any other ends the experiment.
+// Host is one end whose knobs an experiment may turn. Implementations: near (over journal), far
+// (over the control channel, running that host's own journal and guard), simulated (tests). Every
+// change is a trial until Commit. An error that is fs.ErrNotExist, fs.ErrPermission,
+// knob.ErrNotSupported or knob.ErrInvalid is the host's answer about a knob; any other ends the
+// experiment.
 type Host interface {
 	// Read gives the present value.
 	Read(ctx context.Context, id knob.ID) (knob.Value, error)
-	// Apply turns knobs as trial changes and returns their journal ids in order; a knob that has its value already gets none. Beside an
-	// error it returns the ids of what is changed nevertheless.
+	// Apply turns knobs as trial changes and returns their journal ids in order; a knob that has
+	// its value already gets none. Beside an error it returns the ids of what is changed
+	// nevertheless.
 	Apply(ctx context.Context, reason string, settings ...knob.Setting) ([]string, error)
-	// Undo takes changes back, newest first, verified by reading back. A change that is undone already is no error.
+	// Undo takes changes back, newest first, verified by reading back. A change that is undone
+	// already is no error.
 	Undo(ctx context.Context, ids ...string) error
 	// Commit makes trial changes stay.
 	Commit(ctx context.Context, ids ...string) error
@@ -40,15 +44,19 @@ type Candidate struct {
 
 // Observation is one measured segment with new connections.
 //
-// Guards has only those guard-rails that this segment could tell; an absent one is not known, and not zero.
+// Guards has only those guard-rails that this segment could tell; an absent one is not known, and
+// not zero.
 type Observation struct {
-	Objective float64            // higher is better, in the unit of the goal
-	Guards    map[string]float64 // higher is worse unless its Guard says otherwise: rtt_p99_seconds, retransmit_ratio, cpu_seconds_per_gigabyte, drops_per_gigabyte
-	Discard   string             // not empty: why this segment must not count (steal, link event, cross traffic)
-	Label     string             // for the record
+	Objective float64 // higher is better, in the unit of the goal
+	// higher is worse unless its Guard says otherwise: rtt_p99_seconds, retransmit_ratio,
+	// cpu_seconds_per_gigabyte, drops_per_gigabyte
+	Guards  map[string]float64
+	Discard string // not empty: why this segment must not count (steal, link event, cross traffic)
+	Label   string // for the record
 }
 
-// Prober measures one segment under the present settings. Implementations: traffic between two hosts, recorded runs, simulated host.
+// Prober measures one segment under the present settings. Implementations: traffic between two
+// hosts, recorded runs, simulated host.
 type Prober interface {
 	Measure(ctx context.Context) (Observation, error)
 }
@@ -61,5 +69,6 @@ const (
 	Kept             Verdict = "kept"
 	RevertedWorse    Verdict = "reverted-worse"
 	RevertedUnproven Verdict = "reverted-unproven"
-	Refused          Verdict = "refused" // not permitted, not supported, not there, or of a disturbance class not allowed
+	// not permitted, not supported, not there, or of a disturbance class not allowed
+	Refused Verdict = "refused"
 )

@@ -30,7 +30,8 @@ const (
 	PhaseSoak         Phase = "soak"
 )
 
-// Outcome is the whole experiment. It marshals into the keys of linerate.tune/1; every raw segment is in it.
+// Outcome is the whole experiment. It marshals into the keys of linerate.tune/1; every raw segment
+// is in it.
 type Outcome struct {
 	Baseline       *Baseline    `json:"baseline,omitempty"`
 	Pilot          *Pilot       `json:"pilot,omitempty"`
@@ -54,8 +55,8 @@ type Outcome struct {
 	Design         *Design      `json:"design,omitempty"` // what it was decided by
 }
 
-// Effect is an interval of the ratio B/A of the objective: 1 is no change. A zero field is not known, and absent in JSON: an end of the interval is
-// unknown while there are too few pairs.
+// Effect is an interval of the ratio B/A of the objective: 1 is no change. A zero field is not
+// known, and absent in JSON: an end of the interval is unknown while there are too few pairs.
 type Effect struct {
 	Pairs      int     `json:"pairs"`
 	Ratio      float64 `json:"effect_ratio,omitempty"`
@@ -73,8 +74,9 @@ type Baseline struct {
 
 // Pilot is the A/A comparison.
 //
-// ResolvableEffect is the promise of this run, told before anything is changed: of gains of that size nine in ten are kept, confirmed and
-// committed (docs/experiments.md has the rates measured). Without it "nothing was proven" would be no information.
+// ResolvableEffect is the promise of this run, told before anything is changed: of gains of that
+// size nine in ten are kept, confirmed and committed (docs/experiments.md has the rates measured).
+// Without it "nothing was proven" would be no information.
 type Pilot struct {
 	Effect
 	PairNoise        float64 `json:"pair_noise_ratio"`        // robust standard deviation of ln(B/A) of one pair
@@ -86,7 +88,8 @@ type Pilot struct {
 	Unhurried *Resolution `json:"unhurried,omitempty"` // what more time would resolve, where the budget shortened the comparisons
 }
 
-// Resolution is what can be resolved in a time: the gain that is found nine times in ten, with one candidate, and how long that run takes at most.
+// Resolution is what can be resolved in a time: the gain that is found nine times in ten, with one
+// candidate, and how long that run takes at most.
 type Resolution struct {
 	Effect  float64 `json:"resolvable_effect_ratio"`
 	Seconds float64 `json:"duration_seconds"`
@@ -116,7 +119,8 @@ type Level struct {
 	Refused  string     `json:"refused,omitempty"`
 }
 
-// GuardRun is what happened to one guard-rail in a comparison. Above 1 is worse: B/A, or A/B where lower is worse.
+// GuardRun is what happened to one guard-rail in a comparison. Above 1 is worse: B/A, or A/B where
+// lower is worse.
 type GuardRun struct {
 	Name      string  `json:"name"`
 	Ratio     float64 `json:"ratio"`
@@ -165,7 +169,8 @@ type Segment struct {
 	Label           string             `json:"label,omitempty"`
 }
 
-// effectOf makes a ratio of an interval of logarithms; what is infinite or not a number stays unknown.
+// effectOf makes a ratio of an interval of logarithms; what is infinite or not a number stays
+// unknown.
 func effectOf(pairs int, i stats.Interval) Effect {
 	r := i.Ratio()
 	e := Effect{Pairs: pairs, Ratio: known(r.Estimate), Low: known(r.Low), High: known(r.High)}
@@ -177,8 +182,8 @@ func effectOf(pairs int, i stats.Interval) Effect {
 
 // known replaces what JSON cannot hold by zero, which is left out.
 //
-// No ratio and no objective in these documents can be a true zero that matters: a ratio of zero has no logarithm, and
-// an objective of zero is a segment through which nothing came.
+// No ratio and no objective in these documents can be a true zero that matters: a ratio of zero has
+// no logarithm, and an objective of zero is a segment through which nothing came.
 func known(x float64) float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return 0

@@ -14,19 +14,23 @@ import (
 // promisedPower is how often a gain of the promised size is found.
 const promisedPower = 0.9
 
-// pilotAllowance makes up for what a pilot of few pairs does not know: the allowance is 1 + pilotAllowance/pairs.
+// pilotAllowance makes up for what a pilot of few pairs does not know: the allowance is 1 +
+// pilotAllowance/pairs.
 //
-// The spread of six pairs is off by a third either way, and an outlier in ten segments may not have come yet. With 5 the promise
-// is kept in nine of ten experiments under every noise that the simulations know.
+// The spread of six pairs is off by a third either way, and an outlier in ten segments may not have
+// come yet. With 5 the promise is kept in nine of ten experiments under every noise that the
+// simulations know.
 const pilotAllowance = 5
 
-// noisyPromise is how many times the least useful effect the promise of a first pilot may be before the pilot goes on.
+// noisyPromise is how many times the least useful effect the promise of a first pilot may be before
+// the pilot goes on.
 const noisyPromise = 5
 
 // resolve derives from the pilot what this bench can tell apart.
 //
-// The standard error is that of a mean over as many pairs as the last look has. The threshold is never below it: on a
-// noisy bench a lower end of just over 1 % would be within what the noise of a pair does to the estimate.
+// The standard error is that of a mean over as many pairs as the last look has. The threshold is
+// never below it: on a noisy bench a lower end of just over 1 % would be within what the noise of a
+// pair does to the estimate.
 func (s *session) resolve(p *Pilot, ratios []float64) {
 	s.pairNoise = stats.RobustStdDev(ratios)
 	// The centre of a comparison of nothing with itself is known.
@@ -39,16 +43,19 @@ func (s *session) resolve(p *Pilot, ratios []float64) {
 	p.ResolvableEffect = math.Expm1(s.promise)
 }
 
-// wildShare is by how much the gain must exceed the wildest pair of the pilot when a single wild pair loses a comparison.
+// wildShare is by how much the gain must exceed the wildest pair of the pilot when a single wild
+// pair loses a comparison.
 const wildShare = 1.6
 
-// promises gives what a lower end must beat under a plan, and the gain that is then found nine times in ten; both are logarithms.
+// promises gives what a lower end must beat under a plan, and the gain that is then found nine
+// times in ten; both are logarithms.
 func (s *session) promises(plan *stats.Boundary, pilot []float64) (threshold, promise float64) {
 	pairs := float64(plan.MaxPairs())
 	threshold = max(s.useful(), s.pairNoise/math.Sqrt(pairs))
 	allowance := 1 + pilotAllowance/float64(len(pilot))
 	promise = allowance * plan.Detectable(promisedPower) * s.spread
-	// The ends of few pairs are the extreme ones. Ten pairs bear one that is wild, sixteen bear a few.
+	// The ends of few pairs are the extreme ones. Ten pairs bear one that is wild, sixteen bear a
+	// few.
 	if plan.Looks[len(plan.Looks)-1].Rank < fewRanks {
 		wildest := 0.0
 		for _, v := range pilot {
@@ -62,7 +69,8 @@ func (s *session) promises(plan *stats.Boundary, pilot []float64) (threshold, pr
 // fewRanks is the rank of a last look below which one wild pair can decide it.
 const fewRanks = 4
 
-// noisy tells whether a pilot of so many pairs should go on: the noise is what limits, and a longer pilot knows it better.
+// noisy tells whether a pilot of so many pairs should go on: the noise is what limits, and a longer
+// pilot knows it better.
 func (s *session) noisy(pairs int) bool {
 	if pairs != s.cfg.PilotPairs || math.Expm1(s.promise) <= noisyPromise*s.cfg.MinUsefulEffect {
 		return false
@@ -79,8 +87,9 @@ func (s *session) timeFor(pairs int) time.Duration {
 	return 2 * s.pairsTime(pairs, 1)
 }
 
-// fit shortens the plan to what is left of the budget, and reports false when that holds no trial with a confirmation at all. It says
-// what can be resolved in the time given and what it takes to resolve more, before anything is touched.
+// fit shortens the plan to what is left of the budget, and reports false when that holds no trial
+// with a confirmation at all. It says what can be resolved in the time given and what it takes to
+// resolve more, before anything is touched.
 func (s *session) fit(p *Pilot, ratios []float64) (bool, error) {
 	if s.cfg.Budget <= 0 || s.left() >= s.timeFor(s.plan.MaxPairs()) {
 		return true, nil
@@ -121,7 +130,8 @@ func (s *session) asked() string {
 	return unit.FormatSeconds(cmp.Or(s.cfg.Asked, s.cfg.Budget).Seconds())
 }
 
-// runTime is how long a run takes that tries one candidate with comparisons of this length, with what was spent before it.
+// runTime is how long a run takes that tries one candidate with comparisons of this length, with
+// what was spent before it.
 func (s *session) runTime(pairs int) time.Duration {
 	return s.cfg.Spent + s.cfg.Now().Sub(s.started) + s.timeFor(pairs)
 }
@@ -162,11 +172,13 @@ func (s *session) weighDiscards() {
 // familyRisk is the share of experiments in which any useless change at all may stay.
 const familyRisk = 0.05
 
-// shared is the plan of a test that shares its risk with others: each of the members of a set that was only ever proven as a whole. It is Holm's first
-// step for all of them. The first look moves to where something can be proven at that risk.
+// shared is the plan of a test that shares its risk with others: each of the members of a set that
+// was only ever proven as a whole. It is Holm's first step for all of them. The first look moves to
+// where something can be proven at that risk.
 //
-// A change that had a trial of its own needs no share. It stays only if the trial and the later test are both wrong, and with m
-// trials the chance of that is at most m times the product of the two risks: 2.5 % for forty trials.
+// A change that had a trial of its own needs no share. It stays only if the trial and the later
+// test are both wrong, and with m trials the chance of that is at most m times the product of the
+// two risks: 2.5 % for forty trials.
 func (s *session) shared(of int) *stats.Boundary {
 	risk := (1 - s.cfg.Confidence) / 2
 	if of < 2 || familyRisk/float64(of) >= risk {
@@ -179,8 +191,8 @@ func (s *session) shared(of int) *stats.Boundary {
 	return plan
 }
 
-// reusable tells whether a trial may stand for the fresh test of the change it kept: with so few trials chance alone keeps a useless one in
-// less than the share allowed.
+// reusable tells whether a trial may stand for the fresh test of the change it kept: with so few
+// trials chance alone keeps a useless one in less than the share allowed.
 func (s *session) reusable() bool {
 	return float64(s.measured)*(1-s.cfg.Confidence)/2 <= familyRisk*(1+1e-9)
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// TestBudgetTooSmall: what a budget cannot resolve is said before anything is touched, with what to ask for.
+// TestBudgetTooSmall: what a budget cannot resolve is said before anything is touched, with what to
+// ask for.
 func TestBudgetTooSmall(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -44,7 +45,8 @@ func TestBudgetTooSmall(t *testing.T) {
 			if !tt.small && out.State != StateCommitted {
 				t.Errorf("a gain of ×4 was not kept: %s", out.Reason)
 			}
-			// What it says is what the document carries, and enough: with it the run comes to an end.
+			// What it says is what the document carries, and enough: with it the run comes to an
+			// end.
 			if (out.BudgetNeeded > tt.budget.Seconds()) != tt.small || tt.small && !strings.Contains(out.Reason, "ask for "+unit.FormatSeconds(out.BudgetNeeded)) {
 				t.Errorf("needs %v s: %s", out.BudgetNeeded, out.Reason)
 			}
@@ -70,7 +72,8 @@ func TestBudgetTooSmall(t *testing.T) {
 	}
 }
 
-// TestBudgetSpent: what a caller has used of the budget before is in what is said of it, and in what to ask for.
+// TestBudgetSpent: what a caller has used of the budget before is in what is said of it, and in
+// what to ask for.
 func TestBudgetSpent(t *testing.T) {
 	var needed [2]float64
 	for i, spent := range []time.Duration{0, time.Minute} {
@@ -134,7 +137,8 @@ far sysctl:net.ipv4.tcp_rmem 64→900 kept
 	}
 }
 
-// TestBackedOff: a level that makes it worse goes back and the reason says from what to what, alone and beside better ones.
+// TestBackedOff: a level that makes it worse goes back and the reason says from what to what, alone
+// and beside better ones.
 func TestBackedOff(t *testing.T) {
 	burst := knob.ID("sysctl:burst")
 	budget := func(w *world) float64 { return 1e9 - 2e6*math.Abs(number(w.near(burst))-150) } // best at 150
@@ -173,8 +177,9 @@ func TestBackedOff(t *testing.T) {
 	}
 }
 
-// TestMinimal is a property: of knobs that each help alone, those that the others make unnecessary do not stay. Needed knobs multiply; each
-// unneeded one does a part of what the first needed one does.
+// TestMinimal is a property: of knobs that each help alone, those that the others make unnecessary
+// do not stay. Needed knobs multiply; each unneeded one does a part of what the first needed one
+// does.
 func TestMinimal(t *testing.T) {
 	plan, err := DefaultConfig().plan()
 	if err != nil {
@@ -228,7 +233,8 @@ func TestMinimal(t *testing.T) {
 	}
 }
 
-// TestSharedRisk: members of a set that was only proven as a whole are each tested at their share of the risk.
+// TestSharedRisk: members of a set that was only proven as a whole are each tested at their share
+// of the risk.
 func TestSharedRisk(t *testing.T) {
 	w := longFatPath()
 	w.hosts[Near].values[wmem], w.hosts[Near].original[wmem] = "64", "64"

@@ -9,7 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// Rules are what a stored run is judged by the second time. Zero fields are those of the run itself.
+// Rules are what a stored run is judged by the second time. Zero fields are those of the run
+// itself.
 type Rules struct {
 	Confidence      float64 // of every interval, two-sided, 0…1
 	MinUsefulEffect float64 // relative gain below which a change is not worth having; at least LeastUsefulEffect
@@ -47,18 +48,22 @@ type Comparison struct {
 	Differs bool       `json:"differs"`         // decided otherwise
 }
 
-// maxLooks bounds the plan that a file may ask for: each look costs time, and no plan of ours has more than a handful.
+// maxLooks bounds the plan that a file may ask for: each look costs time, and no plan of ours has
+// more than a handful.
 const maxLooks = 20
 
 // maxSharing bounds by how many tests a file may say that a risk was shared.
 const maxSharing = 100
 
-// Reanalyse judges a stored run again by the functions that judged it live, from its segments alone. By the run's own rules it
-// gives every effect that the run has, to the last bit. By others it tells what would have been decided had each comparison gone
-// through the same pairs: one that the new rules decide earlier ends there, one that needs more pairs than were measured is not proven.
-// What is fixed is which comparisons were made: a change that would have been kept now has no later trials built on it.
+// Reanalyse judges a stored run again by the functions that judged it live, from its segments
+// alone. By the run's own rules it gives every effect that the run has, to the last bit. By others
+// it tells what would have been decided had each comparison gone through the same pairs: one that
+// the new rules decide earlier ends there, one that needs more pairs than were measured is not
+// proven. What is fixed is which comparisons were made: a change that would have been kept now has
+// no later trials built on it.
 //
-// It fails when the rules cannot decide anything, or when the segments are not those of an experiment of ours.
+// It fails when the rules cannot decide anything, or when the segments are not those of an
+// experiment of ours.
 func Reanalyse(o *Outcome, rules Rules) (*Reanalysis, error) {
 	s, out, err := newJudge(o, rules)
 	if err != nil {
@@ -116,8 +121,8 @@ func newJudge(o *Outcome, rules Rules) (*session, *Reanalysis, error) {
 	if rules.MinUsefulEffect != 0 {
 		cfg.MinUsefulEffect = rules.MinUsefulEffect
 	}
-	// A pilot too short for another confidence has open ends and still tells its noise, which is what it is for here.
-	// Checking a longer one takes longer.
+	// A pilot too short for another confidence has open ends and still tells its noise, which is
+	// what it is for here. Checking a longer one takes longer.
 	cfg.PilotPairs = 64
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -147,8 +152,8 @@ func (g *group) first(n int) pairs {
 	return got
 }
 
-// comparisonsOf sorts segments into the comparisons they belong to, in the order of their beginning. A pair of which one half is missing
-// does not count, as it did not live.
+// comparisonsOf sorts segments into the comparisons they belong to, in the order of their
+// beginning. A pair of which one half is missing does not count, as it did not live.
 func comparisonsOf(segments []Segment, most int) ([]*group, error) {
 	type part struct {
 		phase Phase
@@ -207,7 +212,8 @@ func (s *session) pilotAgain(o *Outcome, g *group, before *Pilot) *Pilot {
 	return p
 }
 
-// compareAgain goes through the pairs of one comparison as they came, and stops at the look that decides.
+// compareAgain goes through the pairs of one comparison as they came, and stops at the look that
+// decides.
 func (s *session) compareAgain(o *Outcome, g *group) Comparison {
 	c := Comparison{Phase: g.phase, Trial: g.trial}
 	n := len(g.both)
@@ -266,7 +272,8 @@ func (s *session) recall(c *Comparison, o *Outcome) {
 		}
 		t := o.Trials[c.Trial]
 		c.Knob, c.Side, c.To, c.Joint, c.Stored, c.Decided = t.Knob, t.Side, t.To, t.Joint, &t.Effect, t.Verdict
-		// What a trial kept may have been taken back later, by the confirmation or by the ablation, which have comparisons of their own.
+		// What a trial kept may have been taken back later, by the confirmation or by the ablation,
+		// which have comparisons of their own.
 		later := o.RolledBack || slices.ContainsFunc(o.Ablation, func(a Ablation) bool { return a.Knob == t.Knob && a.Side == t.Side && !a.Needed })
 		c.Differs = c.Judged != c.Decided && !(later && c.Decided == RevertedUnproven && c.Judged == Kept)
 		if level := s.levelAgain(o, c.Trial); level != t.To && level != "" {
@@ -300,7 +307,8 @@ func (s *session) recall(c *Comparison, o *Outcome) {
 	}
 }
 
-// levelAgain is the level that the search before a trial would choose by the present rules; empty where there was none.
+// levelAgain is the level that the search before a trial would choose by the present rules; empty
+// where there was none.
 func (s *session) levelAgain(o *Outcome, trial int) knob.Value {
 	stored := o.Trials[trial].Levels
 	if !slices.ContainsFunc(stored, func(l Level) bool { return l.Chosen }) {
@@ -321,8 +329,9 @@ func (s *session) levelAgain(o *Outcome, trial int) knob.Value {
 	return s.smallestOfBest(all).value
 }
 
-// FinalAttempt is the number of the confirmation that Final tells of, as in Segment.Trial; −1: there was none. It is the last one, which an
-// ablation that drops something asks for anew, unless the time ran out in it: then the whole set stays and the one before holds.
+// FinalAttempt is the number of the confirmation that Final tells of, as in Segment.Trial; −1:
+// there was none. It is the last one, which an ablation that drops something asks for anew, unless
+// the time ran out in it: then the whole set stays and the one before holds.
 func (o *Outcome) FinalAttempt() int {
 	attempt := -1
 	for _, s := range o.Segments {

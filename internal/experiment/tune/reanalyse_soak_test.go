@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestReanalyseSoak: the test after the wait comes out of its segments as it was judged live, whatever it came to, and so does what it took back.
+// TestReanalyseSoak: the test after the wait comes out of its segments as it was judged live,
+// whatever it came to, and so does what it took back.
 func TestReanalyseSoak(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -35,7 +36,8 @@ func TestReanalyseSoak(t *testing.T) {
 				return ""
 			}
 		}, true, RevertedUnproven, 0},
-		{"rules that need more pairs", Rules{Confidence: 0.99}, nil, true, RevertedUnproven, 3}, // of trial, confirmation and soak
+		// of trial, confirmation and soak
+		{"rules that need more pairs", Rules{Confidence: 0.99}, nil, true, RevertedUnproven, 3},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := longFatPath()

@@ -28,7 +28,8 @@ func stored(t *testing.T, o *Outcome) *Outcome {
 	return &back
 }
 
-// simulated is one experiment on a world of random noise, guard-rails that are sometimes missing and segments that are discarded.
+// simulated is one experiment on a world of random noise, guard-rails that are sometimes missing
+// and segments that are discarded.
 func simulated(t *testing.T, seed uint64, ctx context.Context, change func(*world, *Config)) *Outcome {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 7))
@@ -60,8 +61,9 @@ func simulated(t *testing.T, seed uint64, ctx context.Context, change func(*worl
 	return out
 }
 
-// TestReanalyseReproduces: by its own rules every stored effect, guard-rail and verdict comes out of the segments again, to the last bit, after
-// a way through JSON. That holds for runs that were broken off too.
+// TestReanalyseReproduces: by its own rules every stored effect, guard-rail and verdict comes out
+// of the segments again, to the last bit, after a way through JSON. That holds for runs that were
+// broken off too.
 func TestReanalyseReproduces(t *testing.T) {
 	compared, kinds := 0, map[Phase]int{}
 	for seed := range uint64(30) {
@@ -114,7 +116,8 @@ func TestReanalyseReproduces(t *testing.T) {
 	}
 }
 
-// TestReanalyseOtherRules: a stricter rule takes a narrow verdict back and tells so; a plain one stands.
+// TestReanalyseOtherRules: a stricter rule takes a narrow verdict back and tells so; a plain one
+// stands.
 func TestReanalyseOtherRules(t *testing.T) {
 	w := longFatPath()
 	out, err := Run(t.Context(), configFor(w), w, w.tuneHosts(), longFatCandidates(), nil)
@@ -152,7 +155,8 @@ func TestReanalyseOtherRules(t *testing.T) {
 	}
 }
 
-// TestReanalyseRefuses: rules that can decide nothing, and segments that no experiment of ours gives.
+// TestReanalyseRefuses: rules that can decide nothing, and segments that no experiment of ours
+// gives.
 func TestReanalyseRefuses(t *testing.T) {
 	w := longFatPath()
 	good, err := Run(t.Context(), configFor(w), w, w.tuneHosts(), longFatCandidates(), nil)

@@ -11,7 +11,8 @@ import (
 )
 
 func TestRefill(t *testing.T) {
-	// The send buffer comes first and does nothing as long as the receive window holds the flow; the refill brings it back.
+	// The send buffer comes first and does nothing as long as the receive window holds the flow;
+	// the refill brings it back.
 	w := longFatPath()
 	c := configFor(w)
 	var asked [][]Change
@@ -52,7 +53,8 @@ near ethtool:eth0/feature.tx-tcp-segmentation on→off reverted-unproven
 }
 
 func TestRefillGoesFurther(t *testing.T) {
-	// A verdict under a narrow window cannot know how much is needed; the next one asks for more of the same knob.
+	// A verdict under a narrow window cannot know how much is needed; the next one asks for more of
+	// the same knob.
 	w := longFatPath()
 	c := configFor(w)
 	c.Refill = func(context.Context, []Change) ([]Candidate, bool, error) {

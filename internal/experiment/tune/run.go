@@ -14,9 +14,10 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// Run experiments and returns everything it saw. The outcome is never nil; after an error every change has been taken back, unless the error
-// says otherwise and Outcome.State is StateTrial. Running out of budget, an unreliable bench and a gain that is not confirmed are outcomes,
-// not errors. progress may be nil; it is called from this goroutine and should return soon.
+// Run experiments and returns everything it saw. The outcome is never nil; after an error every
+// change has been taken back, unless the error says otherwise and Outcome.State is StateTrial.
+// Running out of budget, an unreliable bench and a gain that is not confirmed are outcomes, not
+// errors. progress may be nil; it is called from this goroutine and should return soon.
 func Run(ctx context.Context, cfg Config, prober Prober, hosts map[Side]Host, candidates []Candidate, progress func(Event)) (*Outcome, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -31,8 +32,8 @@ func Run(ctx context.Context, cfg Config, prober Prober, hosts map[Side]Host, ca
 
 // session is one experiment under way.
 //
-// It is used by one goroutine only. Applied is the truth about the hosts, kept is what the experiment wants to keep;
-// switchTo makes the one the other.
+// It is used by one goroutine only. Applied is the truth about the hosts, kept is what the
+// experiment wants to keep; switchTo makes the one the other.
 type session struct {
 	cfg      Config
 	plan     *stats.Boundary
@@ -79,17 +80,20 @@ type attempts struct {
 	levels  []knob.Value
 }
 
-// maxKeepsOfOne bounds how often one knob is turned further: a verdict under a narrow limit cannot know how far the next one is.
+// maxKeepsOfOne bounds how often one knob is turned further: a verdict under a narrow limit cannot
+// know how far the next one is.
 //
-// Levels go up to four times the target of their verdict, so that four keeps span more than two orders of magnitude;
-// a knob that wants more is a verdict gone wrong.
+// Levels go up to four times the target of their verdict, so that four keeps span more than two
+// orders of magnitude; a knob that wants more is a verdict gone wrong.
 const maxKeepsOfOne = 4
 
-// again tells whether a target that was tried before is worth another trial, after keeps candidates were kept.
+// again tells whether a target that was tried before is worth another trial, after keeps candidates
+// were kept.
 func (a attempts) again(c Candidate, keeps int) bool {
 	switch a.verdict {
 	case RevertedUnproven:
-		// Each keep changes what limits, so what was unproven under the old limit is worth one more trial.
+		// Each keep changes what limits, so what was unproven under the old limit is worth one more
+		// trial.
 		return a.count == 1 && a.keeps < keeps
 	case Kept:
 		// It helped and the new verdict asks for a level that the old one did not think of.
@@ -106,8 +110,8 @@ func emptyOutcome() *Outcome {
 func run(ctx context.Context, cfg Config, plan *stats.Boundary, prober Prober, hosts map[Side]Host, candidates []Candidate, progress func(Event)) (*Outcome, error) {
 	s := &session{
 		cfg: cfg, plan: plan, prober: prober, hosts: hosts, progress: progress,
-		// The second word of the generator's state is the name of the program in ASCII; any constant would do, as
-		// long as it never changes and a seed keeps meaning the same order.
+		// The second word of the generator's state is the name of the program in ASCII; any
+		// constant would do, as long as it never changes and a seed keeps meaning the same order.
 		random:   rand.New(rand.NewPCG(cfg.Seed, 0x6c696e6572617465)),
 		out:      emptyOutcome(),
 		started:  cfg.Now(),
@@ -137,12 +141,14 @@ func run(ctx context.Context, cfg Config, plan *stats.Boundary, prober Prober, h
 	return s.out, err
 }
 
-// experiment goes through the phases. The state stays undone until the kept set is committed or held.
+// experiment goes through the phases. The state stays undone until the kept set is committed or
+// held.
 //
-// The order of the phases is a promise to the reader of the record: nothing is tried before the bench has been tested
-// against itself, and nothing stays before the whole set has been proven with pairs that took no part in choosing it.
-// The effect of a chosen change is on average too high in the trial that chose it, because it was chosen for being
-// high; the confirmation's figure is the one to quote.
+// The order of the phases is a promise to the reader of the record: nothing is tried before the
+// bench has been tested against itself, and nothing stays before the whole set has been proven with
+// pairs that took no part in choosing it. The effect of a chosen change is on average too high in
+// the trial that chose it, because it was chosen for being high; the confirmation's figure is the
+// one to quote.
 func (s *session) experiment(ctx context.Context) error {
 	if ok, err := s.pilot(ctx); err != nil || !ok {
 		return err
@@ -190,9 +196,9 @@ func (s *session) experiment(ctx context.Context) error {
 
 // pilot compares the original with itself. It reports false when the bench cannot be trusted.
 //
-// A difference in the pilot can have no cause but the bench: a governor that speeds up, a cache that warms, a
-// neighbour. Whatever it is would also move the trials, so that a second failure ends the run before anything was
-// changed.
+// A difference in the pilot can have no cause but the bench: a governor that speeds up, a cache
+// that warms, a neighbour. Whatever it is would also move the trials, so that a second failure ends
+// the run before anything was changed.
 func (s *session) pilot(ctx context.Context) (bool, error) {
 	s.emit(Event{Kind: EventPhase, Phase: PhasePilot, Pairs: s.cfg.PilotPairs,
 		Text: fmt.Sprintf("measure the noise: %d pairs without any change", s.cfg.PilotPairs)})
@@ -231,7 +237,8 @@ func (s *session) pilot(ctx context.Context) (bool, error) {
 	return enough, nil
 }
 
-// pilotAttempt measures the pairs of one pilot: the planned ones, and as many again where they show much noise.
+// pilotAttempt measures the pairs of one pilot: the planned ones, and as many again where they show
+// much noise.
 func (s *session) pilotAttempt(ctx context.Context, p *Pilot) (ratios []float64, sound bool, err error) {
 	var got pairs
 	for n := s.cfg.PilotPairs; ; n *= 2 {
@@ -276,8 +283,9 @@ func (s *session) pilotPairs(ctx context.Context, attempt, upTo int, got *pairs)
 
 // forward tries the candidates in their order, each on top of those kept before.
 //
-// Greedy and in the order of the findings: the first candidate is the one that the diagnosis thinks most of, and each
-// keep changes what the next ones are worth. Trying all subsets would need 2^n comparisons.
+// Greedy and in the order of the findings: the first candidate is the one that the diagnosis thinks
+// most of, and each keep changes what the next ones are worth. Trying all subsets would need 2^n
+// comparisons.
 func (s *session) forward(ctx context.Context) error {
 	for len(s.queue) > 0 {
 		c := s.queue[0]
@@ -341,8 +349,8 @@ func below(t Trial) []knob.Value {
 
 // refill asks for new candidates after a keep.
 //
-// The hosts must stand at the kept set when the caller judges anew, because the next verdict is about that path and
-// not about the one of the last arm measured.
+// The hosts must stand at the kept set when the caller judges anew, because the next verdict is
+// about that path and not about the one of the last arm measured.
 func (s *session) refill(ctx context.Context) error {
 	if s.cfg.Refill == nil {
 		return nil
@@ -375,8 +383,8 @@ func (s *session) refill(ctx context.Context) error {
 
 // revoke says of every kept trial that it did not last.
 //
-// The verdict of such a trial is "not proven" and never "worse": it was proven once, alone, and only the whole did
-// not hold.
+// The verdict of such a trial is "not proven" and never "worse": it was proven once, alone, and
+// only the whole did not hold.
 func (s *session) revoke(reason string) {
 	s.out.RolledBack = s.out.RolledBack || len(s.kept) > 0
 	s.kept = nil

@@ -22,7 +22,8 @@ const (
 	tso  = knob.ID("ethtool:eth0/feature.tx-tcp-segmentation")
 )
 
-// longFatPath is a world like the demo's: the far window and then the near send buffer hold the flow; the other two knobs do nothing.
+// longFatPath is a world like the demo's: the far window and then the near send buffer hold the
+// flow; the other two knobs do nothing.
 func longFatPath() *world {
 	w := newWorld(map[Side]map[knob.ID]knob.Value{
 		Near: {wmem: "256", mtu: "1500", tso: "on"},
@@ -122,14 +123,16 @@ near ethtool:eth0/feature.tx-tcp-segmentation on→off reverted-unproven
 	if out.Interaction == nil || math.Abs(out.Interaction.Ratio-1) > 0.1 || !strings.Contains(out.Interaction.Text, "it needs them") {
 		t.Errorf("interaction %+v, want the product of the trials, and that the window needs the buffer", out.Interaction)
 	}
-	// A pilot of twice six pairs, four trials, confirmation and two ablations, nearly all decided at the first look.
+	// A pilot of twice six pairs, four trials, confirmation and two ablations, nearly all decided
+	// at the first look.
 	if len(out.Segments) > 120 {
 		t.Errorf("%d segments, a live run of five minutes has time for about 200", len(out.Segments))
 	}
 	t.Logf("%d segments, %.0f s\n%s", len(out.Segments), w.clock.Sub(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)).Seconds(), strings.Join(lines, "\n"))
 }
 
-// TestDocument holds the keys that outside checks read, and that nothing but JSON numbers can come out.
+// TestDocument holds the keys that outside checks read, and that nothing but JSON numbers can come
+// out.
 func TestDocument(t *testing.T) {
 	w := longFatPath()
 	w.guards = func(*world) map[string]float64 {
@@ -266,7 +269,8 @@ func TestVerdicts(t *testing.T) {
 // TestAblation plants a knob that helps first and is made redundant by a later one.
 func TestAblation(t *testing.T) {
 	w := newWorld(map[Side]map[knob.ID]knob.Value{Near: {mtu: "0", wmem: "0", tso: "0"}}, func(w *world) float64 {
-		gain := max(1+0.3*number(w.near(mtu)), 1+0.5*number(w.near(wmem))) // the second does all that the first does, and more
+		// the second does all that the first does, and more
+		gain := max(1+0.3*number(w.near(mtu)), 1+0.5*number(w.near(wmem)))
 		return 1e9 * gain * (1 + 0.2*number(w.near(tso)))
 	})
 	random := rand.New(rand.NewPCG(1, 2))
@@ -294,7 +298,8 @@ func TestAblation(t *testing.T) {
 	}
 }
 
-// TestUnconfirmed plants a gain that exists only while the knob is on trial alone, as a lucky hour does.
+// TestUnconfirmed plants a gain that exists only while the knob is on trial alone, as a lucky hour
+// does.
 func TestUnconfirmed(t *testing.T) {
 	w := newWorld(map[Side]map[knob.ID]knob.Value{Near: {mtu: "0"}}, nil)
 	w.gain = func(w *world) float64 {
@@ -320,7 +325,8 @@ func TestUnconfirmed(t *testing.T) {
 
 func TestPilot(t *testing.T) {
 	t.Run("unreliable", func(t *testing.T) {
-		// An alternation that follows the arms: the first segment of a pair is always the faster one, and the coin of this seed is what it is.
+		// An alternation that follows the arms: the first segment of a pair is always the faster
+		// one, and the coin of this seed is what it is.
 		w := longFatPath()
 		c := configFor(w)
 		coin := rand.New(rand.NewPCG(c.Seed, 0x6c696e6572617465))
@@ -412,7 +418,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// A ring takes its driver seconds. What one trial has proven must not be lost because the next one took the time for the confirmation.
+// A ring takes its driver seconds. What one trial has proven must not be lost because the next one
+// took the time for the confirmation.
 func TestBudgetKnowsSlowChanges(t *testing.T) {
 	kept := 0
 	for budget := 150 * time.Second; budget <= 600*time.Second; budget += 15 * time.Second {
@@ -475,7 +482,8 @@ func TestMaxTrials(t *testing.T) {
 	}
 }
 
-// TestSeed checks that an experiment repeats exactly, and that another seed orders the arms differently.
+// TestSeed checks that an experiment repeats exactly, and that another seed orders the arms
+// differently.
 func TestSeed(t *testing.T) {
 	order := func(seed uint64) string {
 		w := longFatPath()
@@ -537,7 +545,8 @@ func TestEffectString(t *testing.T) {
 	}
 }
 
-// TestTogether plants two equal limits in series: neither remedy shows anything alone, and a third knob does nothing at all.
+// TestTogether plants two equal limits in series: neither remedy shows anything alone, and a third
+// knob does nothing at all.
 func TestTogether(t *testing.T) {
 	w := longFatPath()
 	w.hosts[Near].values[wmem], w.hosts[Near].original[wmem] = "64", "64"

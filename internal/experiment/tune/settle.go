@@ -9,10 +9,11 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// confirm compares a set with the original, with fresh pairs. A bench too disturbed to measure leaves it unproven.
+// confirm compares a set with the original, with fresh pairs. A bench too disturbed to measure
+// leaves it unproven.
 //
-// It goes by the same looks as a trial and asks whether the gain stands (bar), so that what passes has been proven twice,
-// with data that share nothing.
+// It goes by the same looks as a trial and asks whether the gain stands (bar), so that what passes
+// has been proven twice, with data that share nothing.
 func (s *session) confirm(ctx context.Context, set arm, attempt int) (answer, error) {
 	s.emit(Event{Kind: EventPhase, Phase: PhaseConfirmation, Pairs: s.plan.Looks[0].Pairs,
 		Text: fmt.Sprintf("confirm %s against the original", changes(len(set)))})
@@ -34,12 +35,13 @@ func (s *session) confirm(ctx context.Context, set arm, attempt int) (answer, er
 	return got, nil
 }
 
-// ablate drops every kept change that the others make unnecessary, oldest first, because later ones were proven on top of it and not the other
-// way round. The set that remains is confirmed afresh, and false means that it was not: a change that is not needed does not stay for the
-// sake of the others' figures. Without the time for all that, the whole set stays, which was confirmed.
+// ablate drops every kept change that the others make unnecessary, oldest first, because later ones
+// were proven on top of it and not the other way round. The set that remains is confirmed afresh,
+// and false means that it was not: a change that is not needed does not stay for the sake of the
+// others' figures. Without the time for all that, the whole set stays, which was confirmed.
 //
-// Fewer changes on a production host are worth more than a slightly higher figure, so that the burden of proof is on
-// the change: "not proven to be needed" means that it goes.
+// Fewer changes on a production host are worth more than a slightly higher figure, so that the
+// burden of proof is on the change: "not proven to be needed" means that it goes.
 func (s *session) ablate(ctx context.Context) (confirmed bool, err error) {
 	whole := s.kept
 	outOfTime := func() (bool, error) {
@@ -96,13 +98,14 @@ func (s *session) dropTrial(d Ablation) {
 
 // needs asks whether the kept set is better than itself without its i-th member.
 //
-// Arm A is the kept set without the change and arm B the whole, so that an effect above 1 speaks for the change, as
-// everywhere.
+// Arm A is the kept set without the change and arm B the whole, so that an effect above 1 speaks
+// for the change, as everywhere.
 func (s *session) needs(ctx context.Context, i int, dropped bool) (Ablation, error) {
 	p := s.kept[i]
 	entry := Ablation{Knob: p.setting.Knob, Side: p.side, Sharing: s.joint}
-	// The newest member was kept by this very comparison, as long as the others are those it was tried on. It may stand
-	// for a fresh one while so few trials were made that none of them can be a lucky one.
+	// The newest member was kept by this very comparison, as long as the others are those it was
+	// tried on. It may stand for a fresh one while so few trials were made that none of them can be
+	// a lucky one.
 	if i == len(s.kept)-1 && s.lastWin != nil && !dropped && s.reusable() {
 		entry.Effect, entry.Needed, entry.Reused = s.lastWin.effect, true, true
 		return entry, nil
@@ -135,7 +138,8 @@ func (s *session) needs(ctx context.Context, i int, dropped bool) (Ablation, err
 
 // settle puts the kept set in force and makes it stay, or holds it.
 //
-// The context is asked once more in between, because a Ctrl-C during the last switch must still mean "take it back".
+// The context is asked once more in between, because a Ctrl-C during the last switch must still
+// mean "take it back".
 func (s *session) settle(ctx context.Context) error {
 	if err := s.switchTo(ctx, s.kept); err != nil {
 		return err

@@ -15,7 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// world is two simulated hosts, the traffic between them and the clock. Every call to it counts, so that a test can make any one of them fail.
+// world is two simulated hosts, the traffic between them and the clock. Every call to it counts, so
+// that a test can make any one of them fail.
 type world struct {
 	hosts   map[Side]*simHost
 	gain    func(w *world) float64            // objective as a function of the settings
@@ -215,8 +216,9 @@ type noise func(segment int) float64
 
 func quiet() noise { return func(int) float64 { return 0 } }
 
-// noiseModels are what real benches do, each with a standard deviation of σ from segment to segment. Hidden ones add disturbances of many
-// σ that the prober fails to discard: they must not raise false keeps, but may hide a gain.
+// noiseModels are what real benches do, each with a standard deviation of σ from segment to
+// segment. Hidden ones add disturbances of many σ that the prober fails to discard: they must not
+// raise false keeps, but may hide a gain.
 var noiseModels = []struct {
 	name   string
 	hidden bool
@@ -229,7 +231,8 @@ var noiseModels = []struct {
 	}},
 	{"ar(0.7)", false, false, false, func(r *rand.Rand, sigma float64) noise { return autoregressive(r, sigma) }},
 	{"drift + ar(0.7)", false, true, false, func(r *rand.Rand, sigma float64) noise {
-		// Up or down by about a third over an experiment of 60 segments: a bench that warms up, or fills.
+		// Up or down by about a third over an experiment of 60 segments: a bench that warms up, or
+		// fills.
 		ar, slope := autoregressive(r, sigma), 0.005*(2*r.Float64()-1)
 		return func(segment int) float64 { return ar(segment) + slope*float64(segment) }
 	}},

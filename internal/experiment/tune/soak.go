@@ -14,23 +14,27 @@ type Soak struct {
 	Effect
 	Waited float64 `json:"waited_seconds"` // between commit and test
 	Held   bool    `json:"held"`           // the set stays
-	// Untested says that the bench was too disturbed for the test, so that the set stays for want of a reason against it.
+	// Untested says that the bench was too disturbed for the test, so that the set stays for want
+	// of a reason against it.
 	Untested bool       `json:"untested,omitempty"`
 	Reason   string     `json:"reason"`
 	Guards   []GuardRun `json:"guards,omitempty"`
 }
 
-// soak waits with the committed set in force, compares it with the original once more, and takes everything back when the gain is no
-// longer beyond doubt or a guard-rail is now worse than its bound.
+// soak waits with the committed set in force, compares it with the original once more, and takes
+// everything back when the gain is no longer beyond doubt or a guard-rail is now worse than its
+// bound.
 //
-// A gain that was measured in a quiet hour may be gone in a busy one, and nobody looks at a setting again once it is
-// made. While the test runs the changes are trials again, so that a crash in it leaves the host as it was at first.
+// A gain that was measured in a quiet hour may be gone in a busy one, and nobody looks at a setting
+// again once it is made. While the test runs the changes are trials again, so that a crash in it
+// leaves the host as it was at first.
 func (s *session) soak(ctx context.Context) error {
 	begin := s.cfg.Now()
 	s.emit(Event{Kind: EventPhase, Phase: PhaseSoak,
 		Text: fmt.Sprintf("%s in force; the gain is tested again in %s", changes(len(s.kept)), unit.FormatSeconds(s.cfg.Soak.Seconds()))})
 	if err := s.cfg.Wait(ctx, s.cfg.Soak); err != nil {
-		// The set is proven and committed; whoever does not want to wait has not asked for it to go.
+		// The set is proven and committed; whoever does not want to wait has not asked for it to
+		// go.
 		s.out.Partial = true
 		s.warn("the soak was broken off (%v): the changes stay and were not tested again", err)
 		return nil

@@ -12,11 +12,12 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// trial tries one candidate on top of what is kept. The trial is worth recording whenever its knob is set, error or not.
+// trial tries one candidate on top of what is kept. The trial is worth recording whenever its knob
+// is set, error or not.
 //
-// The checks come in the order of their price: rules that need no host, then one read, then measuring. A refusal is a
-// result with a reason and never an error: the user asked what can be done, and "not permitted here" is part of the
-// answer.
+// The checks come in the order of their price: rules that need no host, then one read, then
+// measuring. A refusal is a result with a reason and never an error: the user asked what can be
+// done, and "not permitted here" is part of the answer.
 func (s *session) trial(ctx context.Context, c Candidate) (Trial, error) {
 	s.vetoed = false
 	t := Trial{Knob: c.Knob, Side: c.Side, Why: c.Why, Verdict: Refused}
@@ -119,10 +120,11 @@ func (s *session) judge(ctx context.Context, t *Trial, c Candidate, levels []kno
 	return nil
 }
 
-// forbidden tells why a candidate must not even be looked at, and otherwise gives its levels in canonical form.
+// forbidden tells why a candidate must not even be looked at, and otherwise gives its levels in
+// canonical form.
 //
-// Levels that the catalogue does not take are left out one by one; only when none is left the candidate is refused,
-// with the reason of the last.
+// Levels that the catalogue does not take are left out one by one; only when none is left the
+// candidate is refused, with the reason of the last.
 func (s *session) forbidden(c Candidate) (reason string, levels []knob.Value) {
 	if s.hosts[c.Side] == nil {
 		return fmt.Sprintf("no host at the %s side that may be changed", c.Side), nil
@@ -161,10 +163,11 @@ func (s *session) forbidden(c Candidate) (reason string, levels []knob.Value) {
 	return "", levels
 }
 
-// refusal tells a host that says no from a host that is broken: not there, not permitted, not supported and not accepted are answers.
+// refusal tells a host that says no from a host that is broken: not there, not permitted, not
+// supported and not accepted are answers.
 //
-// Everything else (a lost connection, a full disk under the journal) means that the host cannot be trusted to undo,
-// and ends the experiment.
+// Everything else (a lost connection, a full disk under the journal) means that the host cannot be
+// trusted to undo, and ends the experiment.
 func refusal(err error) (string, bool) {
 	for _, answer := range []error{fs.ErrNotExist, fs.ErrPermission, knob.ErrNotSupported, knob.ErrUnknown, knob.ErrInvalid, errAlready} {
 		if errors.Is(err, answer) {
@@ -188,10 +191,11 @@ func equal(a, b knob.Value) bool {
 	return slices.Equal(strings.Fields(string(a)), strings.Fields(string(b)))
 }
 
-// trialsEnd is when a trial of an arm with so many settings must be over, so that what is kept can still be confirmed.
+// trialsEnd is when a trial of an arm with so many settings must be over, so that what is kept can
+// still be confirmed.
 //
-// The reserve is the shortest confirmation, one first look of pairs. A confirmation that needs more looks and cannot
-// have them is a run without a confirmed set, and everything goes back.
+// The reserve is the shortest confirmation, one first look of pairs. A confirmation that needs more
+// looks and cannot have them is a run without a confirmed set, and everything goes back.
 func (s *session) trialsEnd(settings int) time.Duration {
 	if s.cfg.Budget <= 0 {
 		return 0

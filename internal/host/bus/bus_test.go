@@ -12,7 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// tree is a sysfs in memory: files by name; a name with a trailing arrow is a symbolic link to the name that is its content.
+// tree is a sysfs in memory: files by name; a name with a trailing arrow is a symbolic link to the
+// name that is its content.
 type tree map[string]string
 
 func (m tree) read(name string) ([]byte, error) {
@@ -71,7 +72,8 @@ func header(size int) []byte {
 	return b
 }
 
-// TestExpressWay: the switch above a card of two ports is the narrow place; what it could do is told beside it; the second port shares.
+// TestExpressWay: the switch above a card of two ports is the narrow place; what it could do is
+// told beside it; the second port shares.
 func TestExpressWay(t *testing.T) {
 	const root, up, card = "sys/devices/pci0000:00/0000:00:01.0", "/0000:01:00.0", "/0000:02:00.0"
 	m := tree{root + up + card + "/subsystem->": "../../../../bus/pci", root + up + "/0000:02:00.1/config": string(header(64))}
@@ -98,8 +100,8 @@ func TestExpressWay(t *testing.T) {
 	}
 }
 
-// TestConventional: one slow neighbour holds the whole bus at 33 MHz; a guest's bus, a device that may be PCIe after all and one of a PCIe
-// machine's chipset have no capacity.
+// TestConventional: one slow neighbour holds the whole bus at 33 MHz; a guest's bus, a device that
+// may be PCIe after all and one of a PCIe machine's chipset have no capacity.
 func TestConventional(t *testing.T) {
 	const bridge = "sys/devices/pci0000:00/0000:00:1e.0"
 	fast := header(64)
@@ -124,7 +126,8 @@ func TestConventional(t *testing.T) {
 	guest.Guest = true
 	check("a guest", guest, 0, 0)
 
-	// Sixty-four bytes that speak of capabilities prove nothing until the kernel is known to show links.
+	// Sixty-four bytes that speak of capabilities prove nothing until the kernel is known to show
+	// links.
 	fast[configStatus] |= statusCapabilities
 	m[bridge+"/0000:02:05.0/config"] = string(fast)
 	check("capabilities out of reach", m.machine(), 0, 0)
@@ -133,7 +136,8 @@ func TestConventional(t *testing.T) {
 	check("no link in a kernel that shows them", shows, 32*pciClock, 64*pciClock)
 }
 
-// pcix is a configuration space of 256 bytes with a PCI-X capability: second is its 16 bits behind the head, status its 32 bits.
+// pcix is a configuration space of 256 bytes with a PCI-X capability: second is its 16 bits behind
+// the head, status its 32 bits.
 func pcix(second uint16, status uint32) []byte {
 	b := header(256)
 	b[configStatus], b[configCapabilities], b[0x40] = statusCapabilities|status66MHz, 0x40, capabilityPCIX
@@ -142,7 +146,8 @@ func pcix(second uint16, status uint32) []byte {
 	return b
 }
 
-// TestNarrowestOfTheWay: an 82545 has 64 bits and 133 MHz, and gets what the bridges above it leave of them.
+// TestNarrowestOfTheWay: an 82545 has 64 bits and 133 MHz, and gets what the bridges above it leave
+// of them.
 func TestNarrowestOfTheWay(t *testing.T) {
 	const (
 		up, bridge, card = "sys/devices/pci0000:00/0000:00:02.0", "/0000:01:01.0", "/0000:02:05.0"
@@ -274,7 +279,8 @@ func TestCapabilityLoop(t *testing.T) {
 	}
 }
 
-// TestLinkFromConfig reads what lspci shows as "LnkCap: Speed 5GT/s, Width x8; LnkSta: Speed 2.5GT/s, Width x4".
+// TestLinkFromConfig reads what lspci shows as "LnkCap: Speed 5GT/s, Width x8; LnkSta: Speed
+// 2.5GT/s, Width x4".
 func TestLinkFromConfig(t *testing.T) {
 	config := make([]byte, 256)
 	config[configStatus] = statusCapabilities

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestControl: the sizes of a card as root reads them, of one whose codes are reserved, and what is not readable.
+// TestControl: the sizes of a card as root reads them, of one whose codes are reserved, and what is
+// not readable.
 func TestControl(t *testing.T) {
 	config := func(capabilities, control uint16) []byte {
 		b := make([]byte, 256)

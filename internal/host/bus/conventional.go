@@ -9,13 +9,16 @@ import (
 	"strings"
 )
 
-// pciClock is the clock of conventional PCI in hertz: 33⅓ MHz, doubled and so on for 66 and 133 MHz.
+// pciClock is the clock of conventional PCI in hertz: 33⅓ MHz, doubled and so on for 66 and 133
+// MHz.
 const pciClock = 100e6 / 3
 
-// readConventional tells the capacity of a shared parallel bus. sysfs has no clock for it, so in this order: the slot driver's word
-// ("66 MHz PCI-X" in /sys/bus/pci/slots/*/cur_bus_speed); the PCI-X capability; the 66 MHz bits of bridge and all
-// neighbours, since one slow card pulls the whole bus down (M66EN, PCI Local Bus 3.0, chapter 7). A device that is on the root bus of a PCIe machine
-// without a link is part of the chipset, where none of these figures holds: it gets no capacity.
+// readConventional tells the capacity of a shared parallel bus. sysfs has no clock for it, so in
+// this order: the slot driver's word ("66 MHz PCI-X" in /sys/bus/pci/slots/*/cur_bus_speed); the
+// PCI-X capability; the 66 MHz bits of bridge and all neighbours, since one slow card pulls the
+// whole bus down (M66EN, PCI Local Bus 3.0, chapter 7). A device that is on the root bus of a PCIe
+// machine without a link is part of the chipset, where none of these figures holds: it gets no
+// capacity.
 func (m Machine) readConventional(device string, config []byte, s *Slot) {
 	bridge := parent(device)
 	behind := isPCIAddress(path.Base(bridge))
@@ -23,7 +26,8 @@ func (m Machine) readConventional(device string, config []byte, s *Slot) {
 	if hasLink || !m.provenConventional(config) || !behind && m.hasExpress() {
 		return
 	}
-	// What every PCI bus can do, unless something below says more: width in bits, transfers per second now and at best.
+	// What every PCI bus can do, unless something below says more: width in bits, transfers per
+	// second now and at best.
 	width, now, best := 32, pciClock, pciClock
 	fast := func(c []byte, at int) bool {
 		return c != nil && binary.LittleEndian.Uint16(c[at:])&status66MHz != 0
@@ -34,8 +38,9 @@ func (m Machine) readConventional(device string, config []byte, s *Slot) {
 			now = best
 		}
 	}
-	// PCI-X status of a device: bit 16 says that it has 64 data lines, bit 17 that it can do 133 MHz, bits 30 and 31 that it can take two and
-	// four transfers in a clock (PCI_X_STATUS in pci_regs.h).
+	// PCI-X status of a device: bit 16 says that it has 64 data lines, bit 17 that it can do 133
+	// MHz, bits 30 and 31 that it can take two and four transfers in a clock (PCI_X_STATUS in
+	// pci_regs.h).
 	if x := capability(config, capabilityPCIX); len(x) >= 8 {
 		status := binary.LittleEndian.Uint32(x[4:])
 		if status&pcix64Bits != 0 {
@@ -64,7 +69,8 @@ func (m Machine) readConventional(device string, config []byte, s *Slot) {
 			s.Kind = "pci-x"
 		}
 	}
-	// A card of 64 bits runs with 32 of them in the short slots of a desktop: both ends of the bus have a say.
+	// A card of 64 bits runs with 32 of them in the short slots of a desktop: both ends of the bus
+	// have a say.
 	if behind {
 		if below, fastest, ok := secondaryBus(m.readConfig(bridge)); ok {
 			width, best = min(width, positive(below, width)), min(best, fastest)
@@ -78,16 +84,20 @@ func (m Machine) readConventional(device string, config []byte, s *Slot) {
 	m.narrow(bridge, s)
 }
 
-// millions turns transfers per second into millions of them, to the kilohertz that their names have: 33.333.
+// millions turns transfers per second into millions of them, to the kilohertz that their names
+// have: 33.333.
 func millions(transfers float64) float64 { return math.Round(transfers/1e3) / 1e3 }
 
-// narrow takes the buses above the one that a card sits on into account, up to the root or to where they become PCIe: data pass them all, so the
-// narrowest of them is what arrives. What a bridge does not tell narrows nothing.
+// narrow takes the buses above the one that a card sits on into account, up to the root or to where
+// they become PCIe: data pass them all, so the narrowest of them is what arrives. What a bridge
+// does not tell narrows nothing.
 func (m Machine) narrow(bridge string, s *Slot) {
 	for at := bridge; isPCIAddress(path.Base(at)); at = parent(at) {
 		config := m.readConfig(at)
-		// A bridge from PCIe has its own link. The figure is that of one direction, where a parallel bus has one for both together: cards that only send or
-		// only receive get no more. Of PCI-X alone, which loses as little of its rate as PCIe: what conventional PCI leaves of its own passes any such link.
+		// A bridge from PCIe has its own link. The figure is that of one direction, where a
+		// parallel bus has one for both together: cards that only send or only receive get no more.
+		// Of PCI-X alone, which loses as little of its rate as PCIe: what conventional PCI leaves
+		// of its own passes any such link.
 		if l, ok := m.readLink(at, config); ok {
 			if s.Kind == "pci-x" {
 				s.limit(laneRate(l.speed)*float64(l.width), at)
@@ -148,8 +158,9 @@ func (m Machine) hasExpress() bool {
 	return false
 }
 
-// provenConventional asks for more than the absence of a PCIe link in sysfs, which a kernel before 4.13 does not show, or of its capability, which
-// 64 bytes of configuration space do not reach. A PCIe device always has a list of capabilities, so one without any is not PCIe.
+// provenConventional asks for more than the absence of a PCIe link in sysfs, which a kernel before
+// 4.13 does not show, or of its capability, which 64 bytes of configuration space do not reach. A
+// PCIe device always has a list of capabilities, so one without any is not PCIe.
 func (m Machine) provenConventional(config []byte) bool {
 	if config == nil || capability(config, capabilityPCIe) != nil {
 		return false
@@ -158,8 +169,8 @@ func (m Machine) provenConventional(config []byte) bool {
 	return none || len(config) > headerSize || m.ShowsLinks
 }
 
-// allFast tells whether every other device on the bus can do 66 MHz. One whose configuration cannot be read counts as slow: the lower
-// figure is the one that promises nothing.
+// allFast tells whether every other device on the bus can do 66 MHz. One whose configuration cannot
+// be read counts as slow: the lower figure is the one that promises nothing.
 func (m Machine) allFast(device string, fast func([]byte, int) bool) bool {
 	for _, name := range m.neighbours(device) {
 		if !fast(m.readConfig(parent(device)+"/"+name), configStatus) {
@@ -176,8 +187,10 @@ func (m Machine) neighbours(device string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return name == self || !isPCIAddress(name) })
 }
 
-// slotTransfers looks the device up among the slots that a hot-plug or slot driver knows (/sys/bus/pci/slots/NAME/address is "0000:02:01",
-// without a function: a slot holds the whole card). Most machines have no such driver for their parallel bus. Answers are transfers per second.
+// slotTransfers looks the device up among the slots that a hot-plug or slot driver knows
+// (/sys/bus/pci/slots/NAME/address is "0000:02:01", without a function: a slot holds the whole
+// card). Most machines have no such driver for their parallel bus. Answers are transfers per
+// second.
 func (m Machine) slotTransfers(device string) (now, best float64, isX, ok bool) {
 	slot, _, _ := strings.Cut(path.Base(device), ".")
 	names, err := m.Tree.List("sys/bus/pci/slots")
@@ -197,8 +210,9 @@ func (m Machine) slotTransfers(device string) (now, best float64, isX, ok bool) 
 	return 0, 0, false, false
 }
 
-// parseSlotSpeed reads "33 MHz PCI", "133 MHz PCI-X", "133 MHz PCI-X 266" (drivers/pci/slot.c) in transfers per second. The second number is that of
-// PCI-X 2.0: 266 is two transfers in each clock, 533 is four. PCIe and AGP answer in other words and are refused.
+// parseSlotSpeed reads "33 MHz PCI", "133 MHz PCI-X", "133 MHz PCI-X 266" (drivers/pci/slot.c) in
+// transfers per second. The second number is that of PCI-X 2.0: 266 is two transfers in each clock,
+// 533 is four. PCIe and AGP answer in other words and are refused.
 func parseSlotSpeed(text string) (transfers float64, isX, ok bool) {
 	number, rest, found := strings.Cut(text, " MHz PCI")
 	if !found {

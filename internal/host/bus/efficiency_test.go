@@ -63,7 +63,8 @@ func TestUsableRates(t *testing.T) {
 	}
 }
 
-// TestFieldNotesISA: received TCP payload of an 8-bit card on 10 Mb/s Ethernet at four clocks of the bus.
+// TestFieldNotesISA: received TCP payload of an 8-bit card on 10 Mb/s Ethernet at four clocks of
+// the bus.
 func TestFieldNotesISA(t *testing.T) {
 	const wire = 10e6 / 8 * 1460 / 1538 // bytes of payload per second, full frames
 	for _, c := range []struct{ mhz, measured float64 }{{6.7, 740e3}, {13.4, 970e3}, {20.0, 1030e3}, {26.7, 1075e3}} {
@@ -76,7 +77,8 @@ func TestFieldNotesISA(t *testing.T) {
 	}
 }
 
-// TestSecondaryTransfers reads every mode of a PCI-X bridge, as pcix_bus_speed in drivers/pci/probe.c has them.
+// TestSecondaryTransfers reads every mode of a PCI-X bridge, as pcix_bus_speed in
+// drivers/pci/probe.c has them.
 func TestSecondaryTransfers(t *testing.T) {
 	const third = 100e6 / 3
 	want := [16]float64{

@@ -6,14 +6,16 @@ import (
 	"strings"
 )
 
-// link is one PCIe link, transfers per second and lanes, as negotiated and as its lower end could do it.
+// link is one PCIe link, transfers per second and lanes, as negotiated and as its lower end could
+// do it.
 type link struct {
 	speed, maxSpeed float64 // GT/s; 0: unknown
 	width, maxWidth int
 }
 
-// readLink reads {current,max}_link_{speed,width} (sysfs since Linux 4.13), or else the PCI Express capability of the configuration space,
-// which root may read. False: not PCIe, or without a link (integrated in the root complex), or one that says nothing.
+// readLink reads {current,max}_link_{speed,width} (sysfs since Linux 4.13), or else the PCI Express
+// capability of the configuration space, which root may read. False: not PCIe, or without a link
+// (integrated in the root complex), or one that says nothing.
 func (m Machine) readLink(device string, config []byte) (link, bool) {
 	var l link
 	l.speed = parseTransfers(m.Tree.text(device + "/current_link_speed"))
@@ -30,7 +32,8 @@ func (m Machine) readLink(device string, config []byte) (link, bool) {
 	return linkFromConfig(config)
 }
 
-// laneCount refuses the numbers that a device off the bus answers (all ones: 63, and 255 in sysfs) and link widths that do not exist.
+// laneCount refuses the numbers that a device off the bus answers (all ones: 63, and 255 in sysfs)
+// and link widths that do not exist.
 func laneCount(n int64) int {
 	if n < 1 || n > 32 {
 		return 0
@@ -38,7 +41,8 @@ func laneCount(n int64) int {
 	return int(n)
 }
 
-// parseTransfers reads "8.0 GT/s PCIe" (since Linux 5.7), "8 GT/s" (before) or "Unknown speed", in GT/s.
+// parseTransfers reads "8.0 GT/s PCIe" (since Linux 5.7), "8 GT/s" (before) or "Unknown speed", in
+// GT/s.
 func parseTransfers(text string) float64 {
 	number, _, ok := strings.Cut(text, " GT/s")
 	if !ok {
@@ -51,8 +55,9 @@ func parseTransfers(text string) float64 {
 	return gt
 }
 
-// laneRate is what one lane carries in bits per second after line coding: 8b/10b up to 5 GT/s, 128b/130b from 8 to 32 GT/s; from 64 GT/s on
-// (PCIe 6.0) flits of 256 bytes of which 242 are packets.
+// laneRate is what one lane carries in bits per second after line coding: 8b/10b up to 5 GT/s,
+// 128b/130b from 8 to 32 GT/s; from 64 GT/s on (PCIe 6.0) flits of 256 bytes of which 242 are
+// packets.
 func laneRate(gigatransfers float64) float64 {
 	switch {
 	case gigatransfers <= 5:
@@ -63,11 +68,12 @@ func laneRate(gigatransfers float64) float64 {
 	return gigatransfers * 1e9 * 242 / 256
 }
 
-// readPath finds the narrowest link between card and root, now and at best. A link has two ends: what it could do is what both can.
+// readPath finds the narrowest link between card and root, now and at best. A link has two ends:
+// what it could do is what both can.
 //
-// Cards are put into slots that are wider than they are wired, and behind switches whose upper link is shared; only the way as a whole says
-// what arrives. A link may also run slower than it could, because it was trained badly or saves power, which is why the best is told beside the
-// present.
+// Cards are put into slots that are wider than they are wired, and behind switches whose upper link
+// is shared; only the way as a whole says what arrives. A link may also run slower than it could,
+// because it was trained badly or saves power, which is why the best is told beside the present.
 func (m Machine) readPath(device string, card link, s *Slot) {
 	s.Width, s.SpeedGigatransfers = card.width, card.speed
 	s.CapacityBitsPerSec = laneRate(card.speed) * float64(card.width)
@@ -87,13 +93,15 @@ func (m Machine) readPath(device string, card link, s *Slot) {
 		if s.MaxCapacityBitsPerSec == 0 || best < s.MaxCapacityBitsPerSec {
 			s.MaxCapacityBitsPerSec = best
 		}
-		// The port at the upper end of the link below repeats that link's figures; an upstream port of a switch has one of its own.
+		// The port at the upper end of the link below repeats that link's figures; an upstream port
+		// of a switch has one of its own.
 		if now := laneRate(port.speed) * float64(port.width); now < s.CapacityBitsPerSec {
 			s.CapacityBitsPerSec, s.LimitedBy = now, path.Base(up)
 		}
 		below = port
 	}
-	// Without a readable port above, as in a guest that was given the card alone, the card's own word is all there is.
+	// Without a readable port above, as in a guest that was given the card alone, the card's own
+	// word is all there is.
 	if s.MaxCapacityBitsPerSec == 0 && card.maxSpeed > 0 && card.maxWidth > 0 {
 		s.MaxCapacityBitsPerSec = laneRate(card.maxSpeed) * float64(card.maxWidth)
 		s.MaxWidth, s.MaxSpeedGigatransfers = card.maxWidth, card.maxSpeed
@@ -109,13 +117,15 @@ func positive[T int | float64](a, otherwise T) T {
 	return otherwise
 }
 
-// isPCIAddress tells "0000:03:00.0" (domain:bus:device.function) from "pci0000:00", the root, and "virtio2".
+// isPCIAddress tells "0000:03:00.0" (domain:bus:device.function) from "pci0000:00", the root, and
+// "virtio2".
 func isPCIAddress(name string) bool {
 	return strings.Count(name, ":") == 2 && strings.Count(name, ".") == 1
 }
 
-// functions lists the other functions of the same card: two ports of a card share its link. Virtual functions beyond
-// the eighth have other device numbers and are not found; they are the same card's and no surprise.
+// functions lists the other functions of the same card: two ports of a card share its link. Virtual
+// functions beyond the eighth have other device numbers and are not found; they are the same card's
+// and no surprise.
 func (m Machine) functions(device string) []string {
 	self := path.Base(device)
 	slot, _, _ := strings.Cut(self, ".")

@@ -64,7 +64,8 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestHardware: the same card is the same one wherever it shows: in an address of its own, in a name, in an IPv6 address.
+// TestHardware: the same card is the same one wherever it shows: in an address of its own, in a
+// name, in an IPv6 address.
 func TestHardware(t *testing.T) {
 	s := testScrubber()
 	const in = "00:1b:21:0a:0b:0c"
@@ -90,7 +91,8 @@ func TestHardware(t *testing.T) {
 	}
 }
 
-// FuzzPrefix: two addresses share exactly as many leading bits after replacement as before, beyond what is kept of their kind, and stay different.
+// FuzzPrefix: two addresses share exactly as many leading bits after replacement as before, beyond
+// what is kept of their kind, and stay different.
 func FuzzPrefix(f *testing.F) {
 	f.Add([]byte{10, 1, 2, 3}, []byte{10, 1, 2, 200})
 	f.Add([]byte{84, 1, 2, 3}, []byte{84, 1, 130, 3})
@@ -108,7 +110,8 @@ func FuzzPrefix(f *testing.F) {
 		if kindOf(a) != kindOf(to) {
 			t.Errorf("%v became %v: %s, %s", a, to, kindOf(a), kindOf(to))
 		}
-		// Interface identifiers made of hardware addresses follow those, and blocks that keep their meaning are not turned bit by bit.
+		// Interface identifiers made of hardware addresses follow those, and blocks that keep their
+		// meaning are not turned bit by bit.
 		least, most := 8, 32
 		if a.Is4() && mixed(one[0]) {
 			least = 16
@@ -163,7 +166,8 @@ func shared(a, b netip.Addr) int {
 	return 0
 }
 
-// FuzzContent: whatever is in a file of any name, scrubbing ends and gives the same for the same; a table keeps its lines.
+// FuzzContent: whatever is in a file of any name, scrubbing ends and gives the same for the same; a
+// table keeps its lines.
 func FuzzContent(f *testing.F) {
 	names := []string{
 		"proc/net/route", "proc/net/ipv6_route", "proc/net/if_inet6", "proc/self/mountinfo", "proc/mounts", "proc/self/mountstats", "proc/cmdline",

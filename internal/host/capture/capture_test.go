@@ -80,8 +80,9 @@ func indented(t testing.TB, v any) []byte {
 	return append(b, '\n')
 }
 
-// TestScrubbedDocument: the document of a capture is that of the host with the same replacements, and nothing else is different. It holds for every fixture
-// host and for one on which everything that has to be replaced is planted.
+// TestScrubbedDocument: the document of a capture is that of the host with the same replacements,
+// and nothing else is different. It holds for every fixture host and for one on which everything
+// that has to be replaced is planted.
 func TestScrubbedDocument(t *testing.T) {
 	roots := hosts(t)
 	roots["planted"] = planted(t)
@@ -115,7 +116,8 @@ func TestScrubbedDocument(t *testing.T) {
 	}
 }
 
-// fresh leaves out of the warnings of a capture those that the live host gave: an archive alone has no way to give them.
+// fresh leaves out of the warnings of a capture those that the live host gave: an archive alone has
+// no way to give them.
 func fresh(after, before []string, s *scrubber) []string {
 	var out []string
 	for _, sentence := range after {
@@ -162,7 +164,8 @@ var secrets = []string{
 	"hunter2", "s3cret", "0001b2", "CZ123",
 }
 
-// TestNothingLeaks: of all that was planted nothing is left, neither in the text nor in what is made of it; and what matters for speed is as it was.
+// TestNothingLeaks: of all that was planted nothing is left, neither in the text nor in what is
+// made of it; and what matters for speed is as it was.
 func TestNothingLeaks(t *testing.T) {
 	c := planted(t)
 	s := newScrubber([keyBytes]byte{9})
@@ -222,7 +225,8 @@ func TestTakeSays(t *testing.T) {
 	}
 }
 
-// BenchmarkRead is what inspect --from does with a host of 64 queues and 40 VLANs, but for the document.
+// BenchmarkRead is what inspect --from does with a host of 64 queues and 40 VLANs, but for the
+// document.
 func BenchmarkRead(b *testing.B) {
 	text, err := os.ReadFile(filepath.Join("testdata", "hosts", "bond-40-vlans.capture"))
 	if err != nil {

@@ -11,30 +11,35 @@ import (
 	"strings"
 )
 
-// shownConfig is how much of a device's configuration space is kept, in bytes: the lists of capabilities that are read lie in it (PCI Local Bus
-// 3.0). What is behind belongs to PCI Express and has the device's serial number, which network cards make of their hardware address.
+// shownConfig is how much of a device's configuration space is kept, in bytes: the lists of
+// capabilities that are read lie in it (PCI Local Bus 3.0). What is behind belongs to PCI Express
+// and has the device's serial number, which network cards make of their hardware address.
 const shownConfig = 256
 
 // content replaces what has to be in one file, by what the kernel has in a file of that name.
 func (s *scrubber) content(name string, in []byte) []byte {
 	base := path.Base(name)
 	switch {
-	// The order is that of how sure a rule is: a file whose whole content is one name, then files in which something would be replaced wrongly, then those that hold
-	// nothing but a secret, then tables whose columns are known. What is left is text.
+	// The order is that of how sure a rule is: a file whose whole content is one name, then files
+	// in which something would be replaced wrongly, then those that hold nothing but a secret, then
+	// tables whose columns are known. What is left is text.
 	case name == "proc/sys/kernel/hostname", name == "proc/sys/kernel/domainname":
 		return []byte(s.trimmed(in, s.hostName))
 	case name == "proc/version":
-		// "Linux version 6.1.0-28-amd64 (debian-kernel@lists.debian.org) (gcc …": a kernel of one's own making has a user and a host there.
+		// "Linux version 6.1.0-28-amd64 (debian-kernel@lists.debian.org) (gcc …": a kernel of one's
+		// own making has a user and a host there.
 		release, _, _ := bytes.Cut(in, []byte(" (")) // Who built the kernel, and where, stands in brackets.
 		return append(bytes.TrimRight(release, "\n"), '\n')
 	case name == "proc/sys/kernel/osrelease", base == "version", base == "firmware_version":
 		return in // Four numbers with dots between them are a version here.
-		// Cut before it is looked at as text: it is binary, and four bytes that look like letters would be replaced.
+		// Cut before it is looked at as text: it is binary, and four bytes that look like letters
+		// would be replaced.
 	case base == "config" && strings.HasPrefix(name, "sys/"):
 		return in[:min(len(in), shownConfig)]
 	case secret(base):
 		return []byte(s.trimmed(in, s.serial))
-		// Once more, after host.Root.Copy has done the same: this archive may be one that somebody made with cp -a.
+		// Once more, after host.Root.Copy has done the same: this archive may be one that somebody
+		// made with cp -a.
 	case base == "environ":
 		return environment(in)
 	case base == "cgroup":
@@ -61,7 +66,8 @@ func (s *scrubber) trimmed(in []byte, replace func(string) string) string {
 	if value == "" {
 		return string(in)
 	}
-	// The blanks stay, so that a file without a newline at its end still has none: readers of the kernel's files are that particular.
+	// The blanks stay, so that a file without a newline at its end still has none: readers of the
+	// kernel's files are that particular.
 	before, after, _ := strings.Cut(string(in), value)
 	return before + replace(value) + after
 }
@@ -76,11 +82,13 @@ func (s *scrubber) lines(in []byte, replace func(string) string) string {
 	return out.String()
 }
 
-// secret tells the attributes that name one single thing and nothing else (sysfs-class-net, /sys/class/dmi/id).
+// secret tells the attributes that name one single thing and nothing else (sysfs-class-net,
+// /sys/class/dmi/id).
 func secret(base string) bool {
 	switch base {
-	// These are made of hardware addresses, and are printed without colons, so that the rule for those would not know them. vpd is the vital product data of
-	// a card, with its serial number as text.
+	// These are made of hardware addresses, and are printed without colons, so that the rule for
+	// those would not know them. vpd is the vital product data of a card, with its serial number as
+	// text.
 	case "phys_port_id", "phys_switch_id", "wwid", "unique_id", "machine-id", "vpd":
 		return true
 	}
@@ -95,12 +103,15 @@ func (s *scrubber) serial(text string) string {
 	return s.replace.name("serial", text)
 }
 
-// tableLine replaces the addresses of one line of /proc/net/route, ipv6_route and if_inet6, which are hexadecimal.
+// tableLine replaces the addresses of one line of /proc/net/route, ipv6_route and if_inet6, which
+// are hexadecimal.
 func (s *scrubber) tableLine(table, line string) string {
-	// The kernel prints these addresses as bare hexadecimal digits, which as text are no addresses at all: without these rules they would go out as they are.
+	// The kernel prints these addresses as bare hexadecimal digits, which as text are no addresses
+	// at all: without these rules they would go out as they are.
 	fields := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' })
-	// The fields are put back where they were: the columns are of a fixed width. A replacement of another length would be a fault of ours, and what was there is
-	// then no address as it should be.
+	// The fields are put back where they were: the columns are of a fixed width. A replacement of
+	// another length would be a fault of ours, and what was there is then no address as it should
+	// be.
 	replaceField := func(i int, to string) {
 		if i < len(fields) && len(to) == len(fields[i]) {
 			line = put(line, i, to)
@@ -108,7 +119,8 @@ func (s *scrubber) tableLine(table, line string) string {
 	}
 	switch {
 	case table == "route" && len(fields) >= 8:
-		// The length of a prefix is needed to keep a network a network; the number of set bits is the same in either byte order.
+		// The length of a prefix is needed to keep a network a network; the number of set bits is
+		// the same in either byte order.
 		mask, err := strconv.ParseUint(fields[7], 16, 32)
 		if err != nil {
 			return s.text(line) // The heading.
@@ -142,13 +154,15 @@ func put(line string, number int, to string) string {
 	}
 }
 
-// number4 replaces an IPv4 address printed as one number of the machine (%08X). length is that of its prefix, -1: an address.
+// number4 replaces an IPv4 address printed as one number of the machine (%08X). length is that of
+// its prefix, -1: an address.
 func (s *scrubber) number4(text string, length int) string {
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) != 4 {
 		return text
 	}
-	// %08X of a number in network order shows the bytes backwards on most machines. To replace them so would keep the wrong prefixes.
+	// %08X of a number in network order shows the bytes backwards on most machines. To replace them
+	// so would keep the wrong prefixes.
 	if !s.bigEndian {
 		b = []byte{b[3], b[2], b[1], b[0]}
 	}
@@ -159,7 +173,8 @@ func (s *scrubber) number4(text string, length int) string {
 	return strings.ToUpper(hex.EncodeToString(to[:]))
 }
 
-// digits6 replaces an IPv6 address of 32 digits; length is the hexadecimal text of its prefix length, empty: an address.
+// digits6 replaces an IPv6 address of 32 digits; length is the hexadecimal text of its prefix
+// length, empty: an address.
 func (s *scrubber) digits6(text, length string) string {
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) != 16 {
@@ -173,7 +188,8 @@ func (s *scrubber) digits6(text, length string) string {
 	return hex.EncodeToString(to[:])
 }
 
-// sized replaces an address whose prefix length is known from another field; negative: there is none, it is a host's.
+// sized replaces an address whose prefix length is known from another field; negative: there is
+// none, it is a host's.
 func (s *scrubber) sized(a netip.Addr, length int) netip.Addr {
 	// An address of a host, on the other hand, has no bits that have to be zero.
 	if length < 0 {
@@ -186,7 +202,8 @@ func (s *scrubber) sized(a netip.Addr, length int) netip.Addr {
 func environment(in []byte) []byte {
 	var kept []byte
 	for variable := range bytes.SplitSeq(in, []byte{0}) {
-		// systemd and the makers of containers set it for the first process; its value is docker, lxc, podman or the like.
+		// systemd and the makers of containers set it for the first process; its value is docker,
+		// lxc, podman or the like.
 		if bytes.HasPrefix(variable, []byte("container=")) {
 			kept = append(append(kept, variable...), 0)
 		}
@@ -194,12 +211,14 @@ func environment(in []byte) []byte {
 	return kept
 }
 
-// groupWords begin the elements of a control group's path that say what made it. What follows them is the name or the number of one container.
+// groupWords begin the elements of a control group's path that say what made it. What follows them
+// is the name or the number of one container.
 var groupWords = []string{
 	"docker", "lxc", "kubepods", "libpod", "containerd", "machine.slice", "system.slice", "user.slice", "init.scope", "burstable", "besteffort",
 }
 
-// groupLine replaces, in a line of /proc/PID/cgroup (NUMBER:CONTROLLERS:PATH), the names in the path.
+// groupLine replaces, in a line of /proc/PID/cgroup (NUMBER:CONTROLLERS:PATH), the names in the
+// path.
 func (s *scrubber) groupLine(line string) string {
 	fields := strings.SplitN(line, ":", 3)
 	if len(fields) < 3 {
@@ -214,7 +233,8 @@ func (s *scrubber) groupLine(line string) string {
 			}
 		}
 		switch {
-		// A slice of systemd's has the same name on every host; what hangs on it has one of somebody's choice.
+		// A slice of systemd's has the same name on every host; what hangs on it has one of
+		// somebody's choice.
 		case p == word, p == "..":
 		case word != "":
 			parts[i] = word + "-" + s.replace.name("group", p)
@@ -228,14 +248,16 @@ func (s *scrubber) groupLine(line string) string {
 // processorLine keeps all of /proc/cpuinfo but the serial number that some boards have there.
 func (s *scrubber) processorLine(line string) string {
 	key, value, ok := strings.Cut(line, ":")
-	// Raspberry Pi and some of its kind. The rest of the file is the same for every machine of one model.
+	// Raspberry Pi and some of its kind. The rest of the file is the same for every machine of one
+	// model.
 	if ok && strings.EqualFold(strings.TrimSpace(key), "serial") && strings.TrimSpace(value) != "" {
 		return key + ": " + s.serial(strings.TrimSpace(value))
 	}
 	return line
 }
 
-// document replaces the texts of a JSON document, keys included, since interfaces are keys. Numbers stay as they are printed.
+// document replaces the texts of a JSON document, keys included, since interfaces are keys. Numbers
+// stay as they are printed.
 func (s *scrubber) document(in []byte) []byte {
 	d := json.NewDecoder(bytes.NewReader(in))
 	d.UseNumber() // Counters have 64 bits, a float64 has 53.
@@ -243,7 +265,8 @@ func (s *scrubber) document(in []byte) []byte {
 	if err := d.Decode(&body); err != nil {
 		return []byte(s.text(string(in)))
 	}
-	// Keys come out sorted, which is not their order in the file; readers of JSON do not care, and two captures can be compared.
+	// Keys come out sorted, which is not their order in the file; readers of JSON do not care, and
+	// two captures can be compared.
 	out, err := json.MarshalIndent(s.value("", body), "", "\t")
 	if err != nil {
 		return []byte(s.text(string(in)))
@@ -262,7 +285,8 @@ func (s *scrubber) value(key string, v any) any {
 		}
 	case map[string]any:
 		to := make(map[string]any, len(v))
-		// Of all objects only a mount has options. Its path and source are no addresses and would stay as they are by the rule for text.
+		// Of all objects only a mount has options. Its path and source are no addresses and would
+		// stay as they are by the rule for text.
 		if _, mount := v["options"].(string); mount {
 			return s.mount(v)
 		}
@@ -274,7 +298,8 @@ func (s *scrubber) value(key string, v any) any {
 	return v
 }
 
-// mount replaces a mounted file system in a document: source, path and options as in the kernel's tables.
+// mount replaces a mounted file system in a document: source, path and options as in the kernel's
+// tables.
 func (s *scrubber) mount(v map[string]any) map[string]any {
 	replace := map[string]func(string) string{"source": s.source, "path": s.directories, "options": s.options}
 	for key, with := range replace {
@@ -290,7 +315,8 @@ func (s *scrubber) keyed(key, text string) string {
 	switch {
 	case text == "":
 		return ""
-		// 5.10.0.7 is an address by its form. Versions are what a reader asks for first, so they are told apart by the key, which is ours.
+		// 5.10.0.7 is an address by its form. Versions are what a reader asks for first, so they
+		// are told apart by the key, which is ours.
 	case strings.HasSuffix(key, "version"), strings.HasPrefix(key, "firmware"), key == "kernel":
 		return text
 	case key == "alias", key == "ssid":

@@ -24,7 +24,8 @@ func scrubbed(files map[string]string) (*scrubber, map[string]string) {
 	return s, out
 }
 
-// TestKernelWords: a host with the name of something of the kernel's does not change what that is called.
+// TestKernelWords: a host with the name of something of the kernel's does not change what that is
+// called.
 func TestKernelWords(t *testing.T) {
 	for _, name := range []string{"cubic", "vm", "eth0", "veth"} {
 		s, out := scrubbed(map[string]string{
@@ -47,7 +48,8 @@ func TestKernelWords(t *testing.T) {
 	}
 }
 
-// TestByteOrder: the table of routes is in the byte order of the host that it comes from, and says the same as text would.
+// TestByteOrder: the table of routes is in the byte order of the host that it comes from, and says
+// the same as text would.
 func TestByteOrder(t *testing.T) {
 	const head = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\n"
 	for arch, line := range map[string]string{

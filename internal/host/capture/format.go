@@ -16,16 +16,16 @@ import (
 	"github.com/linerate/linerate/internal/kernel/hostfs"
 )
 
-// header is the first line of every capture. A later format changes the number and nothing else in it, so that a program of today can tell a file of
-// tomorrow from a file that is none.
+// header is the first line of every capture. A later format changes the number and nothing else in
+// it, so that a program of today can tell a file of tomorrow from a file that is none.
 const header = "linerate capture 1"
 
 // explanation stands below the header, for whoever opens a capture in an editor.
 const explanation = `# What one host said of its network side. Addresses, names, serial numbers and identifiers are replaced, the same one by the same.
 # Read it with: linerate inspect --from FILE`
 
-// What a capture may be at most. A host with 64 queues and 40 VLANs has 0.4 MiB in 3,500 entries; the bounds are for files that somebody made to be
-// large.
+// What a capture may be at most. A host with 64 queues and 40 VLANs has 0.4 MiB in 3,500 entries;
+// the bounds are for files that somebody made to be large.
 const (
 	maxBytes   = 64 << 20
 	maxEntries = 100_000
@@ -33,7 +33,8 @@ const (
 	maxDepth   = 40   // elements of a path; the kernel's own device paths have about twenty
 )
 
-// ErrFormat is in every error of Read that says that a file is no capture, or a damaged or dishonest one.
+// ErrFormat is in every error of Read that says that a file is no capture, or a damaged or
+// dishonest one.
 var ErrFormat = errors.New("not a usable capture")
 
 // operators stand between the name of an entry and what it is.
@@ -45,12 +46,14 @@ const (
 	opEmpty  = "/"  // a directory with nothing in it
 )
 
-// WriteTo writes the capture in its text form; package comment: the format. It implements io.WriterTo.
+// WriteTo writes the capture in its text form; package comment: the format. It implements
+// io.WriterTo.
 func (c *Capture) WriteTo(w io.Writer) (int64, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s\n%s\n", header, explanation)
-	// Sorted, so that the same host gives the same text: captures are compared, and are kept in version control.
-	// A directory's own entries stay together below one heading, so it is the directory that is sorted by first.
+	// Sorted, so that the same host gives the same text: captures are compared, and are kept in
+	// version control. A directory's own entries stay together below one heading, so it is the
+	// directory that is sorted by first.
 	entries := slices.SortedFunc(slices.Values(c.entries), func(a, b hostfs.Entry) int {
 		if byDirectory := strings.Compare(path.Dir(a.Name), path.Dir(b.Name)); byDirectory != 0 {
 			return byDirectory
@@ -64,7 +67,8 @@ func (c *Capture) WriteTo(w io.Writer) (int64, error) {
 		writeEntry(&b, e)
 	}
 	b.WriteString("\nend\n")
-	// In one piece: a writer that fails halfway has then at most a file without its last line, which Read refuses.
+	// In one piece: a writer that fails halfway has then at most a file without its last line,
+	// which Read refuses.
 	n, err := b.WriteTo(w)
 	if err != nil {
 		return n, fmt.Errorf("write capture: %w", err)
@@ -72,8 +76,9 @@ func (c *Capture) WriteTo(w io.Writer) (int64, error) {
 	return n, nil
 }
 
-// writeEntry takes the shortest form that gives every byte back. The order of the cases is that of what rules the others out: a quoted text can be
-// anything, so it stands before the plain forms that could not hold it.
+// writeEntry takes the shortest form that gives every byte back. The order of the cases is that of
+// what rules the others out: a quoted text can be anything, so it stands before the plain forms
+// that could not hold it.
 func writeEntry(b *bytes.Buffer, e hostfs.Entry) {
 	name := word(path.Base(e.Name))
 	text := string(e.Content)
@@ -83,12 +88,14 @@ func writeEntry(b *bytes.Buffer, e hostfs.Entry) {
 		fmt.Fprintf(b, "%s %s\n", name, opEmpty)
 	case e.Target != "":
 		fmt.Fprintf(b, "%s %s %s\n", name, opLink, word(e.Target))
-		// No newline at the end, or something unprintable: nothing but a quoted text gives that back.
+		// No newline at the end, or something unprintable: nothing but a quoted text gives that
+		// back.
 	case !whole || !plain(text):
 		fmt.Fprintf(b, "%s %s %s\n", name, opQuoted, strconv.Quote(text))
 	case body == "":
 		fmt.Fprintf(b, "%s %s\n", name, opLine)
-		// A tab in front of every line, so that none of them can look like an entry, a heading or the end.
+		// A tab in front of every line, so that none of them can look like an entry, a heading or
+		// the end.
 	case strings.Contains(body, "\n"):
 		fmt.Fprintf(b, "%s %s\n", name, opLines)
 		for line := range strings.Lines(text) {
@@ -102,7 +109,8 @@ func writeEntry(b *bytes.Buffer, e hostfs.Entry) {
 	}
 }
 
-// plain tells whether text survives as itself: what an editor or a mail program would change goes in quotes.
+// plain tells whether text survives as itself: what an editor or a mail program would change goes
+// in quotes.
 func plain(text string) bool {
 	if !utf8.ValidString(text) {
 		return false
@@ -119,12 +127,14 @@ func word(name string) string {
 	return name
 }
 
-// Read reads a capture that anybody may have made. It refuses, with the number of the line and ErrFormat, whatever WriteTo could not have written: a
-// file that ends early, paths and links that leave the archive, entries below a link or twice, more than 64 MiB or 100,000 entries. The error does not name
-// the file: whoever opened it does.
+// Read reads a capture that anybody may have made. It refuses, with the number of the line and
+// ErrFormat, whatever WriteTo could not have written: a file that ends early, paths and links that
+// leave the archive, entries below a link or twice, more than 64 MiB or 100,000 entries. The error
+// does not name the file: whoever opened it does.
 func Read(r io.Reader) (*Capture, error) {
-	// One byte more than is allowed, so that a file of exactly the limit is told from a longer one. The whole text at once: the parser cuts its lines out of
-	// it without copying, and it is bounded.
+	// One byte more than is allowed, so that a file of exactly the limit is told from a longer one.
+	// The whole text at once: the parser cuts its lines out of it without copying, and it is
+	// bounded.
 	b, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
 	if err != nil {
 		return nil, err
@@ -151,8 +161,9 @@ const (
 	isDirectory
 )
 
-// parser reads the lines of a capture one by one. All of the text is in memory already, bounded by Read; what it builds is of the same order, since every
-// entry has taken at least three bytes of it.
+// parser reads the lines of a capture one by one. All of the text is in memory already, bounded by
+// Read; what it builds is of the same order, since every entry has taken at least three bytes of
+// it.
 type parser struct {
 	rest    string
 	number  int // of the line that was taken last, from 1
@@ -161,7 +172,8 @@ type parser struct {
 	kind    map[string]kind // of every path so far, directories in between included
 }
 
-// next takes a line without its newline. A last line without one is a sign of a file cut off, and is not taken.
+// next takes a line without its newline. A last line without one is a sign of a file cut off, and
+// is not taken.
 func (p *parser) next() (string, bool) {
 	line, rest, ok := strings.Cut(p.rest, "\n")
 	if !ok {
@@ -169,13 +181,16 @@ func (p *parser) next() (string, bool) {
 	}
 	p.rest = rest
 	p.number++
-	// Mail programs write the line ends of Windows. Contents with carriage returns of their own are quoted, so none is lost.
+	// Mail programs write the line ends of Windows. Contents with carriage returns of their own are
+	// quoted, so none is lost.
 	return strings.TrimSuffix(line, "\r"), true
 }
 
-// parse reads the whole file. Its errors are the second half of a sentence that begins with the line; Read makes the first.
+// parse reads the whole file. Its errors are the second half of a sentence that begins with the
+// line; Read makes the first.
 func (p *parser) parse() error {
-	// A file of another kind, be it of gigabytes without a newline, is recognised by its first line and told so in the words of the user.
+	// A file of another kind, be it of gigabytes without a newline, is recognised by its first line
+	// and told so in the words of the user.
 	first, ok := p.next()
 	if first != header {
 		if ok && strings.HasPrefix(first, strings.TrimSuffix(header, "1")) {
@@ -294,7 +309,8 @@ func unword(text string) (string, error) {
 
 // add takes an entry in after having asked whether it can be what it says, beside all the others.
 func (p *parser) add(e hostfs.Entry) error {
-	// The bounds are asked before anything is kept, so that the memory taken is theirs whatever the file says.
+	// The bounds are asked before anything is kept, so that the memory taken is theirs whatever the
+	// file says.
 	if len(p.entries) >= maxEntries {
 		return fmt.Errorf("more than %d entries", maxEntries)
 	}
@@ -304,8 +320,9 @@ func (p *parser) add(e hostfs.Entry) error {
 	if p.kind[e.Name] != 0 {
 		return fmt.Errorf("%.80q is there twice, or is a directory too", e.Name)
 	}
-	// What is above an entry is a directory and nothing else: an entry below a link would be written wherever the link leads.
-	// Asked in both orders: a file cannot become a directory later, nor a directory a file, because every directory above an entry is noted here.
+	// What is above an entry is a directory and nothing else: an entry below a link would be
+	// written wherever the link leads. Asked in both orders: a file cannot become a directory
+	// later, nor a directory a file, because every directory above an entry is noted here.
 	for dir := path.Dir(e.Name); dir != "."; dir = path.Dir(dir) {
 		switch p.kind[dir] {
 		case isFile, isLink:
@@ -316,7 +333,8 @@ func (p *parser) add(e hostfs.Entry) error {
 	switch {
 	case e.Directory:
 		p.kind[e.Name] = isDirectory
-		// The reader of a capture follows no link out of it either. This refuses the file at once and says so, as nobody honest makes one.
+		// The reader of a capture follows no link out of it either. This refuses the file at once
+		// and says so, as nobody honest makes one.
 	case e.Target != "":
 		if !linkInside(e) {
 			return fmt.Errorf("the link %.80q leads out of the capture", e.Name)
@@ -331,13 +349,15 @@ func (p *parser) add(e hostfs.Entry) error {
 
 // inside tells whether a path is one below an archive: clean, relative and of a sane size.
 func inside(name string) bool {
-	// ValidPath refuses "..", empty elements and a slash at either end. A backslash is a separator where Windows unpacks, and a zero byte ends a name where C does.
+	// ValidPath refuses "..", empty elements and a slash at either end. A backslash is a separator
+	// where Windows unpacks, and a zero byte ends a name where C does.
 	return fs.ValidPath(name) && name != "." && len(name) <= maxName && strings.Count(name, "/") < maxDepth &&
 		!strings.ContainsAny(name, "\x00\\")
 }
 
-// linkInside tells whether the target of a link, seen from where the link is, stays below the archive by its text. Links through other links could still
-// lead elsewhere; whoever reads follows none out of the directory (os.Root).
+// linkInside tells whether the target of a link, seen from where the link is, stays below the
+// archive by its text. Links through other links could still lead elsewhere; whoever reads follows
+// none out of the directory (os.Root).
 func linkInside(e hostfs.Entry) bool {
 	if path.IsAbs(e.Target) || len(e.Target) > maxName || strings.ContainsAny(e.Target, "\x00\\") {
 		return false

@@ -125,7 +125,8 @@ func (endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// FuzzRead: whatever is sent is refused, or is an archive that stays inside its directory and survives being written again.
+// FuzzRead: whatever is sent is refused, or is an archive that stays inside its directory and
+// survives being written again.
 func FuzzRead(f *testing.F) {
 	f.Add(header + "\n[a]\nb = c\nd :\n\te\n\tf\ng -> ../a/b\nh /\ni == \"\\x00\"\nend\n")
 	f.Add(header + "\n\n# x\n[\"a b\"]\n\"end\" -> b\nend\n")

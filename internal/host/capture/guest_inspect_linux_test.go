@@ -27,7 +27,8 @@ func inspect(t *testing.T, args ...string) (document map[string]any) {
 	return document
 }
 
-// The command tells of every card what it is, and of a capture what it told when the capture was taken.
+// The command tells of every card what it is, and of a capture what it told when the capture was
+// taken.
 func TestGuestInspect(t *testing.T) {
 	if !guesttest.In(t) {
 		return

@@ -49,13 +49,15 @@ func carrier(t *testing.T, name string) {
 	}
 }
 
-// A capture of a host with real cards has what the host says of itself, and is the same after it was written and read.
+// A capture of a host with real cards has what the host says of itself, and is the same after it
+// was written and read.
 func TestGuestCapture(t *testing.T) {
 	if !guesttest.In(t) {
 		return
 	}
-	// Two readings are compared, so that nothing may go on meanwhile: no address that is still probed for, no speed that is still negotiated. The card on USB
-	// stays down: its function goes to sleep and wakes by itself.
+	// Two readings are compared, so that nothing may go on meanwhile: no address that is still
+	// probed for, no speed that is still negotiated. The card on USB stays down: its function goes
+	// to sleep and wakes by itself.
 	if err := os.WriteFile("/proc/sys/net/ipv6/conf/all/disable_ipv6", []byte("1"), 0); err != nil {
 		t.Fatal(err)
 	}

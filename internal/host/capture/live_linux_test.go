@@ -10,7 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// TestLive: of the running system the capture has what the system says of itself, but for what changes while one looks.
+// TestLive: of the running system the capture has what the system says of itself, but for what
+// changes while one looks.
 func TestLive(t *testing.T) {
 	s := testScrubber()
 	before, err := host.Root{}.Snapshot(t.Context())

@@ -17,7 +17,8 @@ func mounts(name string) bool {
 	return false
 }
 
-// mountFields finds, in a line of any of the three tables, the fields that are paths and the one that is the source. A negative source: none.
+// mountFields finds, in a line of any of the three tables, the fields that are paths and the one
+// that is the source. A negative source: none.
 func mountFields(fields []string) (source int, paths []int) {
 	// mountstats: device SERVER:/PATH mounted on /MNT with fstype nfs4
 	if len(fields) >= 8 && fields[0] == "device" && fields[2] == "mounted" {
@@ -25,7 +26,8 @@ func mountFields(fields []string) (source int, paths []int) {
 	}
 	// mountinfo: 36 35 98:0 /root /mnt rw,noatime shared:1 - ext3 /dev/root rw
 	for i, f := range fields {
-		// The number of optional fields varies from mount to mount; the lone hyphen ends them (proc_pid_mountinfo(5)).
+		// The number of optional fields varies from mount to mount; the lone hyphen ends them
+		// (proc_pid_mountinfo(5)).
 		if f == "-" && i >= 6 && i+2 < len(fields) {
 			return i + 2, []int{3, 4}
 		}
@@ -53,12 +55,14 @@ func mountNames(table string) []string {
 
 // remote splits server:/path (NFS, Ceph) and //server/share (SMB).
 func remote(source string) (server, rest string, ok bool) {
-	// The name of a server says whose it is more plainly than most host names do, and so does the path behind it.
+	// The name of a server says whose it is more plainly than most host names do, and so does the
+	// path behind it.
 	if after, ok := strings.CutPrefix(source, "//"); ok {
 		server, _, _ = strings.Cut(after, "/")
 		return server, after[len(server):], server != ""
 	}
-	// A slash before the colon makes it a local path that has a colon in it, as those of devices on a bus have.
+	// A slash before the colon makes it a local path that has a colon in it, as those of devices on
+	// a bus have.
 	if i := strings.Index(source, ":/"); i > 0 && !strings.Contains(source[:i], "/") {
 		return source[:i], source[i+1:], true
 	}
@@ -70,7 +74,8 @@ func address(server string) bool {
 	return strings.ContainsAny(server, "[]:") || strings.Trim(server, "0123456789.") == ""
 }
 
-// mountLine replaces source, paths and options of one mount, and the addresses in whatever else is there.
+// mountLine replaces source, paths and options of one mount, and the addresses in whatever else is
+// there.
 func (s *scrubber) mountLine(line string) string {
 	fields := strings.Split(line, " ")
 	source, paths := mountFields(fields)
@@ -79,7 +84,8 @@ func (s *scrubber) mountLine(line string) string {
 	}
 	isPath := make(map[int]bool, len(paths))
 	for _, i := range paths {
-		// Split at each single blank and joined by one: a line of a form that nobody foresaw keeps its form.
+		// Split at each single blank and joined by one: a line of a form that nobody foresaw keeps
+		// its form.
 		isPath[i] = true
 	}
 	for i, f := range fields {
@@ -107,7 +113,8 @@ func (s *scrubber) source(text string) string {
 	return s.server(server) + ":" + s.directories(rest)
 }
 
-// server replaces the server of a mount: as an address if it is one, so that it stays the one in addr=, else as the name of a host.
+// server replaces the server of a mount: as an address if it is one, so that it stays the one in
+// addr=, else as the name of a host.
 func (s *scrubber) server(name string) string {
 	if address(name) {
 		return s.text(name)
@@ -115,8 +122,8 @@ func (s *scrubber) server(name string) string {
 	return s.hostName(name)
 }
 
-// usual are the parts of paths that every system has (Filesystem Hierarchy Standard, and what Linux itself mounts): they say nothing, and a reader needs
-// them to see what is what.
+// usual are the parts of paths that every system has (Filesystem Hierarchy Standard, and what Linux
+// itself mounts): they say nothing, and a reader needs them to see what is what.
 var usual = map[string]bool{
 	"": true, ".": true, "..": true, "bin": true, "boot": true, "cgroup": true, "dev": true, "efi": true, "etc": true, "fs": true, "home": true,
 	"hugepages": true, "kernel": true, "lib": true, "local": true, "log": true, "media": true, "mnt": true, "mqueue": true, "net": true, "nfs": true,
@@ -136,16 +143,19 @@ func (s *scrubber) directories(text string) string {
 	return strings.Join(parts, "/")
 }
 
-// options replaces the values of mount options: by their key where that is a name, as a path where it looks like one, else as any text.
+// options replaces the values of mount options: by their key where that is a name, as a path where
+// it looks like one, else as any text.
 func (s *scrubber) options(text string) string {
 	parts := strings.Split(text, ",")
 	for i, p := range parts {
 		key, value, ok := strings.Cut(p, "=")
 		switch {
-		// Bare words (rw, noatime) are the kernel's own; as text they stay unless they are addresses.
+		// Bare words (rw, noatime) are the kernel's own; as text they stay unless they are
+		// addresses.
 		case !ok || value == "":
 			parts[i] = s.text(p)
-			// What an administrator has typed. A password is here only where a file system prints its own, which is once too often.
+			// What an administrator has typed. A password is here only where a file system prints
+			// its own, which is once too often.
 		case key == "username" || key == "user" || key == "domain" || key == "cruid" || key == "name" || key == "password" || key == "pass":
 			parts[i] = key + "=" + s.replace.name("user", value)
 		case strings.Contains(value, "/"):
@@ -161,7 +171,8 @@ func (s *scrubber) options(text string) string {
 	return strings.Join(parts, ",")
 }
 
-// tuning are the parameters of the kernel's command line whose values say how the machine runs and not whose it is.
+// tuning are the parameters of the kernel's command line whose values say how the machine runs and
+// not whose it is.
 var tuning = map[string]bool{
 	"isolcpus": true, "nohz": true, "nohz_full": true, "rcu_nocbs": true, "rcu_nocb_poll": true, "mitigations": true, "pcie_aspm": true, "idle": true,
 	"processor.max_cstate": true, "intel_idle.max_cstate": true, "intel_pstate": true, "amd_pstate": true, "intel_iommu": true, "amd_iommu": true,
@@ -172,12 +183,14 @@ var tuning = map[string]bool{
 	"cpufreq.default_governor": true, "ipv6.disable": true, "mem": true, "nosoftlockup": true, "workqueue.power_efficient": true,
 }
 
-// commandLine keeps the parameters that bear on speed and the bare names of the others: a root file system or a key has its value there.
+// commandLine keeps the parameters that bear on speed and the bare names of the others: a root file
+// system or a key has its value there.
 func (s *scrubber) commandLine(text string) string {
 	fields := strings.Fields(text)
 	for i, f := range fields {
 		key, _, ok := strings.Cut(f, "=")
-		// The key alone stays: that a parameter was given is worth knowing, and what it is called is the kernel's or a module's word.
+		// The key alone stays: that a parameter was given is worth knowing, and what it is called
+		// is the kernel's or a module's word.
 		switch {
 		// Kept with their values, since isolcpus=2-7 is what explains where the interrupts go.
 		case tuning[key]:
@@ -190,7 +203,8 @@ func (s *scrubber) commandLine(text string) string {
 	return strings.Join(fields, " ")
 }
 
-// bigEndian tells the machines that print their numbers with the first byte first, in the words of uname(2) and of Go.
+// bigEndian tells the machines that print their numbers with the first byte first, in the words of
+// uname(2) and of Go.
 func bigEndian(arch string) bool {
 	switch arch {
 	case "s390", "s390x", "ppc", "ppc64", "powerpc", "powerpc64", "mips", "mips64", "armeb", "aarch64_be", "sparc", "sparc64", "m68k", "parisc":

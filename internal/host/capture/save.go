@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Free tells whether a capture can be written to a file: fs.ErrExist where it would replace one, and is not to.
+// Free tells whether a capture can be written to a file: fs.ErrExist where it would replace one,
+// and is not to.
 func Free(name string, force bool) error {
 	info, err := os.Stat(name)
 	switch {
@@ -24,8 +25,8 @@ func Free(name string, force bool) error {
 	return nil
 }
 
-// Save writes the capture beside its place and moves it there, so that a full disk leaves no half of one, and none where a whole one was. It is for
-// its owner alone until they send it.
+// Save writes the capture beside its place and moves it there, so that a full disk leaves no half
+// of one, and none where a whole one was. It is for its owner alone until they send it.
 func (c *Capture) Save(name string, force bool) (err error) {
 	beside, err := os.CreateTemp(filepath.Dir(name), ".linerate-capture-*") // mode 0600
 	if err != nil {
@@ -40,7 +41,8 @@ func (c *Capture) Save(name string, force bool) (err error) {
 	if err = errors.Join(err, beside.Close()); err != nil {
 		return fmt.Errorf("write capture: %w", err)
 	}
-	// Somebody may have made a file of that name meanwhile; a link to it cannot replace it, a renaming would.
+	// Somebody may have made a file of that name meanwhile; a link to it cannot replace it, a
+	// renaming would.
 	if !force {
 		if err = os.Link(beside.Name(), name); err == nil {
 			return os.Remove(beside.Name())

@@ -10,7 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/hostfs"
 )
 
-// scrubber replaces what is nobody else's business in one archive, and what is the same by the same.
+// scrubber replaces what is nobody else's business in one archive, and what is the same by the
+// same.
 type scrubber struct {
 	replace   *replacer
 	bigEndian bool              // of the host: /proc/net/route prints addresses as the machine's numbers
@@ -21,10 +22,11 @@ func newScrubber(key [keyBytes]byte) *scrubber {
 	return &scrubber{replace: newReplacer(key), names: make(map[string]string)}
 }
 
-// scrub gives the archive with everything replaced. It reads it twice: a name has to be known before it can be found elsewhere.
+// scrub gives the archive with everything replaced. It reads it twice: a name has to be known
+// before it can be found elsewhere.
 func (s *scrubber) scrub(entries []hostfs.Entry) []hostfs.Entry {
-	// Names first. A host is called by its name in its own file, and again in the middle of lines of which nobody knows the form; only who has read the first
-	// can see the second.
+	// Names first. A host is called by its name in its own file, and again in the middle of lines
+	// of which nobody knows the form; only who has read the first can see the second.
 	s.learn(entries)
 	parents := make(map[string]bool)
 	for _, e := range entries {
@@ -33,14 +35,16 @@ func (s *scrubber) scrub(entries []hostfs.Entry) []hostfs.Entry {
 	out := make([]hostfs.Entry, 0, len(entries))
 	for _, e := range entries {
 		if e.Directory && parents[e.Name] {
-			// Made of a listing and of files alike, so most directories are in the archive twice over. A capture is read by people.
+			// Made of a listing and of files alike, so most directories are in the archive twice
+			// over. A capture is read by people.
 			continue // What is in it says that it is there.
 		}
 		to := hostfs.Entry{Name: s.path(e.Name), Directory: e.Directory}
 		switch {
 		case e.Directory:
 		case e.Target != "":
-			// A link is replaced by the same rules as the path that it leads to, element by element, so it still leads there afterwards.
+			// A link is replaced by the same rules as the path that it leads to, element by
+			// element, so it still leads there afterwards.
 			to.Target = s.path(e.Target)
 		default:
 			to.Content = s.content(e.Name, e.Content)
@@ -54,11 +58,12 @@ func (s *scrubber) scrub(entries []hostfs.Entry) []hostfs.Entry {
 	return out
 }
 
-// path replaces identifiers in a path. Names of hosts are left alone here: a host called vm must not move /proc/sys/vm. So are numbers with dots, which
-// are places on a USB bus and not addresses.
+// path replaces identifiers in a path. Names of hosts are left alone here: a host called vm must
+// not move /proc/sys/vm. So are numbers with dots, which are places on a USB bus and not addresses.
 func (s *scrubber) path(name string) string {
 	parts := strings.Split(name, "/")
-	// Element by element: what stands between two slashes is one name, and no rule for text could tell where it ends.
+	// Element by element: what stands between two slashes is one name, and no rule for text could
+	// tell where it ends.
 	for i, p := range parts {
 		if to, ok := s.identifier(p); ok {
 			parts[i] = to
@@ -74,8 +79,9 @@ func (s *scrubber) learn(entries []hostfs.Entry) {
 	var found []string
 	for _, e := range entries {
 		switch e.Name {
-		// Two files of a line each are all that names a host for certain. What the resolver or a mail server calls it is in files that no reader looks at, and
-		// what is not read is not in the archive.
+		// Two files of a line each are all that names a host for certain. What the resolver or a
+		// mail server calls it is in files that no reader looks at, and what is not read is not in
+		// the archive.
 		case "proc/sys/kernel/hostname", "proc/sys/kernel/domainname":
 			found = append(found, strings.TrimSpace(string(e.Content)))
 		case "proc/sys/kernel/arch":
@@ -94,7 +100,8 @@ func (s *scrubber) learn(entries []hostfs.Entry) {
 	}
 	for _, name := range found {
 		for _, word := range s.wordsOf(name) {
-			// A name of one or two letters is in every second word of a table. It is replaced where it stands as a name, and nowhere else.
+			// A name of one or two letters is in every second word of a table. It is replaced where
+			// it stands as a name, and nowhere else.
 			if len(word) >= 3 && !kernelWord(word, entries) {
 				s.names[word] = s.hostName(word)
 			}
@@ -102,15 +109,17 @@ func (s *scrubber) learn(entries []hostfs.Entry) {
 	}
 }
 
-// wordsOf are the words by which a host may be called elsewhere: with its domain, without it, and the domain alone.
+// wordsOf are the words by which a host may be called elsewhere: with its domain, without it, and
+// the domain alone.
 func (s *scrubber) wordsOf(name string) []string {
 	if known(name) {
 		return nil
 	}
-	// The whole name is first, and each form is replaced as itself: db7 and db7.acme.example are two words in a log.
+	// The whole name is first, and each form is replaced as itself: db7 and db7.acme.example are
+	// two words in a log.
 	words := []string{name}
-	// The domain alone counts as a name only if it has a dot itself: of db7.acme the second half may be a word of its own, of db7.acme.example the second half is
-	// somebody.
+	// The domain alone counts as a name only if it has a dot itself: of db7.acme the second half
+	// may be a word of its own, of db7.acme.example the second half is somebody.
 	if label, domain, ok := strings.Cut(name, "."); ok && strings.Contains(domain, ".") {
 		return append(words, label, domain)
 	} else if ok {
@@ -129,7 +138,8 @@ func known(name string) bool {
 	return false
 }
 
-// hostName replaces the name of a host. Labels are replaced one by one, from the whole domain behind each: two hosts of one domain are that afterwards.
+// hostName replaces the name of a host. Labels are replaced one by one, from the whole domain
+// behind each: two hosts of one domain are that afterwards.
 func (s *scrubber) hostName(name string) string {
 	if known(name) {
 		return name
@@ -140,11 +150,13 @@ func (s *scrubber) hostName(name string) string {
 	return s.replace.name("host", name)
 }
 
-// kernelWord tells whether the kernel uses a word for something of its own in this archive: then it is replaced only where it stands as a name. A host
-// called cubic must not change what the congestion control is called.
+// kernelWord tells whether the kernel uses a word for something of its own in this archive: then it
+// is replaced only where it stands as a name. A host called cubic must not change what the
+// congestion control is called.
 func kernelWord(word string, entries []hostfs.Entry) bool {
 	for _, e := range entries {
-		// Names of files in these trees are the kernel's own, and a path that is changed is a setting that is lost.
+		// Names of files in these trees are the kernel's own, and a path that is changed is a
+		// setting that is lost.
 		if slices.Contains(strings.Split(e.Name, "/"), word) {
 			return true
 		}

@@ -2,7 +2,8 @@ package capture
 
 import "crypto/rand"
 
-// Scrubber replaces in texts that are in no archive what [Take] replaces in one: the same by the same, by a key that is random and forgotten.
+// Scrubber replaces in texts that are in no archive what [Take] replaces in one: the same by the
+// same, by a key that is random and forgotten.
 type Scrubber struct {
 	named *scrubber // knows the hosts
 	bare  *scrubber // the same replacements, and no names
@@ -22,7 +23,8 @@ func NewScrubber(hosts ...string) *Scrubber {
 	return &Scrubber{named: named, bare: bare}
 }
 
-// Text replaces addresses and identifiers. Names of hosts stay: one may be a word of the kernel's, as vm or cubic are.
+// Text replaces addresses and identifiers. Names of hosts stay: one may be a word of the kernel's,
+// as vm or cubic are.
 func (s *Scrubber) Text(in string) string { return s.bare.text(in) }
 
 // Sentence is Text for words of people, in which names of the hosts are replaced too.

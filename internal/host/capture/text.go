@@ -7,17 +7,20 @@ import (
 	"strings"
 )
 
-// tokenByte tells the bytes that addresses, identifiers and names are made of. The percent sign is that of a zone.
+// tokenByte tells the bytes that addresses, identifiers and names are made of. The percent sign is
+// that of a zone.
 func tokenByte(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '.' || c == ':' || c == '-' || c == '_' || c == '%'
 }
 
-// text replaces whatever looks like an address or an identifier, and the learned names, in text of any kind. It is applied to everything that no
-// closer rule is known for: to be replaced without need is the smaller harm.
+// text replaces whatever looks like an address or an identifier, and the learned names, in text of
+// any kind. It is applied to everything that no closer rule is known for: to be replaced without
+// need is the smaller harm.
 func (s *scrubber) text(in string) string {
 	var out strings.Builder
 	for i := 0; i < len(in); {
-		// By bytes and not by runes: what is looked for is ASCII, and no byte of a longer rune is a token byte, so those pass through untouched.
+		// By bytes and not by runes: what is looked for is ASCII, and no byte of a longer rune is a
+		// token byte, so those pass through untouched.
 		if !tokenByte(in[i]) {
 			out.WriteByte(in[i])
 			i++
@@ -28,7 +31,8 @@ func (s *scrubber) text(in string) string {
 			end++
 		}
 		// A prefix length belongs to the address before it: what is replaced must stay a network.
-		// The slash is no token byte, as it parts the elements of paths; so the length has to be looked for behind the token.
+		// The slash is no token byte, as it parts the elements of paths; so the length has to be
+		// looked for behind the token.
 		if length := end + digits(in, end+1); end < len(in) && in[end] == '/' && length > end {
 			if p, err := netip.ParsePrefix(in[i : length+1]); err == nil {
 				out.WriteString(s.replace.prefix(p).String())
@@ -53,9 +57,9 @@ func digits(text string, at int) int {
 
 // token replaces one run of token bytes.
 func (s *scrubber) token(in string) string {
-	// Sentences and tables put their own punctuation behind.
-	// A full stop behind an address ends a sentence, a colon introduces something. Both may stand inside a token as well, so only those at its end are
-	// taken off, and are put back.
+	// Sentences and tables put their own punctuation behind. A full stop behind an address ends a
+	// sentence, a colon introduces something. Both may stand inside a token as well, so only those
+	// at its end are taken off, and are put back.
 	core := strings.TrimRight(in, ".:-%")
 	if strings.HasSuffix(in, "::") && !strings.HasSuffix(in, ":::") {
 		core = in // "fe80::" ends with its own colons.
@@ -64,7 +68,8 @@ func (s *scrubber) token(in string) string {
 	if to, ok := s.identifier(core); ok {
 		return to + tail
 	}
-	// netip is strict: four numbers without leading zeros, or an IPv6 address in any of its forms. A time of day and a place on a PCI bus are neither.
+	// netip is strict: four numbers without leading zeros, or an IPv6 address in any of its forms.
+	// A time of day and a place on a PCI bus are neither.
 	if a, err := netip.ParseAddr(core); err == nil {
 		return s.replace.addr(a).String() + tail
 	}
@@ -80,24 +85,27 @@ func (s *scrubber) token(in string) string {
 			return s.replace.addr(from).String() + "-" + s.replace.addr(to).String() + tail
 		}
 	}
-	// Behind the addresses: a host may be named after its address, and then the address is the better rule.
+	// Behind the addresses: a host may be named after its address, and then the address is the
+	// better rule.
 	if to, ok := s.names[core]; ok {
 		return to + tail
 	}
 	return s.interfaceName(core) + tail
 }
 
-// identifier replaces a token that is one by its form: UUID, hardware address, or 32, 40 or 64 hexadecimal
-// digits, which are machines, commits and containers.
+// identifier replaces a token that is one by its form: UUID, hardware address, or 32, 40 or 64
+// hexadecimal digits, which are machines, commits and containers.
 func (s *scrubber) identifier(core string) (string, bool) {
-	// Forms with a fixed length only. Shorter runs of hexadecimal digits are masks, counters and features, on which a diagnosis rests.
+	// Forms with a fixed length only. Shorter runs of hexadecimal digits are masks, counters and
+	// features, on which a diagnosis rests.
 	if len(core) == 36 && core[8] == '-' && core[13] == '-' && core[18] == '-' && core[23] == '-' && hexadecimal(strings.ReplaceAll(core, "-", "")) {
 		return s.replace.identifier(core), true
 	}
 	if n := len(core); (n == 32 || n == 40 || n == 64) && hexadecimal(core) {
 		return s.replace.identifier(core), true
 	}
-	// Ethernet, EUI-64 and InfiniBand. Other counts of pairs are times of day, places on a bus, and IPv6 addresses, which have rules of their own.
+	// Ethernet, EUI-64 and InfiniBand. Other counts of pairs are times of day, places on a bus, and
+	// IPv6 addresses, which have rules of their own.
 	if n := strings.Count(core, ":") + 1; (n == 6 || n == 8 || n == 20) && len(core) == 3*n-1 {
 		if b, err := hex.DecodeString(strings.ReplaceAll(core, ":", "")); err == nil && len(b) == n {
 			return colons(s.replace.mac(b)), true
@@ -118,23 +126,28 @@ func colons(b []byte) string {
 	return out.String()
 }
 
-// hexadecimal tells whether there is nothing but hexadecimal digits in a text; none at all counts as well.
+// hexadecimal tells whether there is nothing but hexadecimal digits in a text; none at all counts
+// as well.
 func hexadecimal(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool {
 		return !(r >= '0' && r <= '9' || r >= 'a' && r <= 'f' || r >= 'A' && r <= 'F')
 	})
 }
 
-// byAddress finds the names that systemd gives to cards by their hardware address: Ethernet, wireless LAN, modem (systemd.net-naming-scheme).
+// byAddress finds the names that systemd gives to cards by their hardware address: Ethernet,
+// wireless LAN, modem (systemd.net-naming-scheme).
 var byAddress = regexp.MustCompile(`(en|wl|ww)x[0-9a-f]{12}`)
 
-// interfaceName replaces a hardware address in the name of an interface, wherever in the token the name stands: a setting has it between dots.
+// interfaceName replaces a hardware address in the name of an interface, wherever in the token the
+// name stands: a setting has it between dots.
 func (s *scrubber) interfaceName(in string) string {
-	// Nearly every token of a capture comes by here, and hardly any has that letter; the expression is slow.
+	// Nearly every token of a capture comes by here, and hardly any has that letter; the expression
+	// is slow.
 	if !strings.Contains(in, "x") {
 		return in
 	}
-	// The name follows the address wherever that is replaced, so a reader still sees that interface, neighbour entry and sysctl are of one card.
+	// The name follows the address wherever that is replaced, so a reader still sees that
+	// interface, neighbour entry and sysctl are of one card.
 	return byAddress.ReplaceAllStringFunc(in, func(name string) string {
 		b, err := hex.DecodeString(name[len("enx"):])
 		if err != nil {

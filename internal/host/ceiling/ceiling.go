@@ -9,9 +9,11 @@ import (
 	"github.com/linerate/linerate/internal/host/moderation"
 )
 
-// Rate is a rate that this host cannot pass, with the formula and its source in Why. Those named window:… are per flow; window:receive
-// is what a new flow can count on, and since Linux 6.6 a flow of well-filled packets may get up to twice as much. What stands behind an @ is the
-// condition: ring:eth0@8ms holds while nobody empties the ring for 8 ms, interrupts:eth0@64B for frames of 64 bytes. [All] has the names.
+// Rate is a rate that this host cannot pass, with the formula and its source in Why. Those named
+// window:… are per flow; window:receive is what a new flow can count on, and since Linux 6.6 a flow
+// of well-filled packets may get up to twice as much. What stands behind an @ is the condition:
+// ring:eth0@8ms holds while nobody empties the ring for 8 ms, interrupts:eth0@64B for frames of 64
+// bytes. [All] has the names.
 type Rate struct {
 	Name       string  `json:"name"` // link:eth0, goodput:eth0, bus:eth0, interrupts:eth0, polling:eth0, ring:eth0@8ms, window:receive@20ms, …
 	BitsPerSec float64 `json:"bits_per_second"`
@@ -26,8 +28,9 @@ const (
 	timestampOption = 12 // RFC 7323, with its padding
 )
 
-// GoodputRatio is the share of an Ethernet link's bit rate that TCP payload gets when every packet is full: payload / (mtu + 38).
-// 1500 with IPv4 and timestamps gives 1448/1538 = 0.9415. An MTU that has no room for payload gives 0.
+// GoodputRatio is the share of an Ethernet link's bit rate that TCP payload gets when every packet
+// is full: payload / (mtu + 38). 1500 with IPv4 and timestamps gives 1448/1538 = 0.9415. An MTU
+// that has no room for payload gives 0.
 func GoodputRatio(mtu int, ipv6, timestamps bool) float64 {
 	payload := mtu - ipv4Header - tcpHeader
 	if ipv6 {
@@ -42,8 +45,9 @@ func GoodputRatio(mtu int, ipv6, timestamps bool) float64 {
 	return float64(payload) / float64(moderation.WireBytes(mtu))
 }
 
-// All gives the rates that this host cannot pass, by link, frame format, bus, interrupts, rings and socket buffers, in the order of the
-// interfaces. An unknown fact gives no ceiling. It computes only; it reads nothing.
+// All gives the rates that this host cannot pass, by link, frame format, bus, interrupts, rings and
+// socket buffers, in the order of the interfaces. An unknown fact gives no ceiling. It computes
+// only; it reads nothing.
 //
 // Names, with the condition under which they hold behind an @:
 //
@@ -56,8 +60,9 @@ func GoodputRatio(mtu int, ipv6, timestamps bool) float64 {
 //	interrupts:IF@64B    the same in frames of the smallest size, where full ones do not reach it; polling alike
 //	window:receive@20ms  what the socket buffers carry in one flow over a path of that round trip; window:send alike
 //
-// Those of packets are absent where the link is full before they are reached: they are limits only of hosts on which they can bind. The estimate
-// of [Core] needs a measurement and is not among them.
+// Those of packets are absent where the link is full before they are reached: they are limits only
+// of hosts on which they can bind. The estimate of [Core] needs a measurement and is not among
+// them.
 func All(s *host.Snapshot) []Rate {
 	var all []Rate
 	// By index: an Interface is a large value.
@@ -87,16 +92,19 @@ func All(s *host.Snapshot) []Rate {
 // paravirtual drivers report a speed that the hypervisor or the guest's user typed.
 var paravirtual = []string{"virtio_net", "vmxnet3", "hv_netvsc", "xen_netfront", "vif", "ena", "gve", "vmw_vmxnet3"}
 
-// emulated drivers are for real cards of old, which in a virtual machine are nobody's hardware: they may pass their nominal rate.
+// emulated drivers are for real cards of old, which in a virtual machine are nobody's hardware:
+// they may pass their nominal rate.
 var emulated = []string{"e1000", "e1000e", "igb", "8139cp", "8139too", "pcnet32", "ne2k-pci", "tulip", "sky2", "rtl8139"}
 
-// NominalSpeed tells that the speed and the bus of dev bound nothing: they are what the hypervisor's imitation says of itself.
+// NominalSpeed tells that the speed and the bus of dev bound nothing: they are what the
+// hypervisor's imitation says of itself.
 func NominalSpeed(s *host.Snapshot, dev *host.Interface) bool {
 	return dev.Virtual || slices.Contains(paravirtual, dev.Driver) || dev.Bus != nil && dev.Bus.Kind == "virtio" ||
 		s.VirtualMachine() && slices.Contains(emulated, dev.Driver)
 }
 
-// ofLink is the bit rate of the wire. Half duplex does not halve it: either direction may have all of it, only not both.
+// ofLink is the bit rate of the wire. Half duplex does not halve it: either direction may have all
+// of it, only not both.
 func ofLink(s *host.Snapshot, dev *host.Interface) (Rate, bool) {
 	if dev.SpeedBitsPerSec <= 0 || NominalSpeed(s, dev) {
 		return Rate{}, false
@@ -112,7 +120,8 @@ func ofLink(s *host.Snapshot, dev *host.Interface) (Rate, bool) {
 	}, true
 }
 
-// goodput is what TCP can deliver of the wire's rate. Over IPv4, as the larger of the two: a ceiling has to hold whatever is used.
+// goodput is what TCP can deliver of the wire's rate. Over IPv4, as the larger of the two: a
+// ceiling has to hold whatever is used.
 func goodput(s *host.Snapshot, dev *host.Interface) (Rate, bool) {
 	timestamps := true
 	if n, ok := s.SysctlNumber("net.ipv4.tcp_timestamps"); ok {

@@ -60,8 +60,9 @@ func named(t *testing.T, s *host.Snapshot, name string) ceiling.Rate {
 	return ceiling.Rate{}
 }
 
-// TestFieldNotesBuses holds the bus arithmetic of the field notes of 2005: a gigabit card needs 125 MB/s; conventional PCI gives
-// 133 MB/s on paper and about 80 in practice, 266 at 66 MHz, 532 at 64 bits as well.
+// TestFieldNotesBuses holds the bus arithmetic of the field notes of 2005: a gigabit card needs 125
+// MB/s; conventional PCI gives 133 MB/s on paper and about 80 in practice, 266 at 66 MHz, 532 at 64
+// bits as well.
 func TestFieldNotesBuses(t *testing.T) {
 	const megabyte = 8e6 // bits
 	for _, c := range []struct {
@@ -99,7 +100,8 @@ func TestFieldNotesBuses(t *testing.T) {
 	}
 }
 
-// slotted is a host with one gigabit card, PCI-X by its capability, in a slot that runs at that speed.
+// slotted is a host with one gigabit card, PCI-X by its capability, in a slot that runs at that
+// speed.
 func slotted(width int, speed string) host.Root {
 	config := make([]byte, 256)
 	binary.LittleEndian.PutUint16(config[0:], 0x8086)
@@ -197,7 +199,8 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestNarrowBuffersOfTheFieldNotes: 20 ms and the buffers of 2005 carry about 52 Mb/s, whatever the card.
+// TestNarrowBuffersOfTheFieldNotes: 20 ms and the buffers of 2005 carry about 52 Mb/s, whatever the
+// card.
 func TestNarrowBuffersOfTheFieldNotes(t *testing.T) {
 	s := &host.Snapshot{Kernel: "2.6.15", Settings: settings("tcp_rmem=4096 87380 174760", "tcp_adv_win_scale=2")}
 	if got := named(t, s, "window:receive@20ms").BitsPerSec; !near(got, 52.4e6, 0.01) {

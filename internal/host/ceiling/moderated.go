@@ -9,12 +9,14 @@ import (
 	"github.com/linerate/linerate/internal/host/moderation"
 )
 
-// Moderated is what the throttle of one card of the e1000 family makes of questions and answers, and what is known beforehand to go wrong with its settings.
+// Moderated is what the throttle of one card of the e1000 family makes of questions and answers,
+// and what is known beforehand to go wrong with its settings.
 type Moderated struct {
 	Interface  string `json:"interface"`
 	Controller string `json:"controller,omitempty"` // 82547, …; absent: not one of e1000's, or not known
 	Throttle   string `json:"throttle"`             // in words
-	// The most that the card interrupts, and that one connection gets answered which asks again as soon as it is; absent: the throttle bounds neither.
+	// The most that the card interrupts, and that one connection gets answered which asks again as
+	// soon as it is; absent: the throttle bounds neither.
 	InterruptsPerSec   float64  `json:"interrupts_per_second,omitempty"`
 	TransactionsPerSec float64  `json:"transactions_per_second,omitempty"`
 	Why                string   `json:"why"`
@@ -30,8 +32,9 @@ type Hazard struct {
 	Source    string              `json:"source"`
 }
 
-// Moderation judges every card of the e1000 family whose throttle ethtool tells. Other cards have none: of their timers it is not known when they start. An
-// imitation of such a card in a virtual machine keeps to its throttle as the card would, so it is judged too.
+// Moderation judges every card of the e1000 family whose throttle ethtool tells. Other cards have
+// none: of their timers it is not known when they start. An imitation of such a card in a virtual
+// machine keeps to its throttle as the card would, so it is judged too.
 func Moderation(s *host.Snapshot) []Moderated {
 	ports := make(map[string]int)
 	for i := range s.Interfaces {
@@ -60,7 +63,8 @@ func Moderation(s *host.Snapshot) []Moderated {
 			m.Why = fmt.Sprintf("ethtool -c %s: rx-usecs %d, at least %s from one interrupt to the next; a request and its answer take one at this end (1 / interval)",
 				dev.Name, usecs, unit.FormatSeconds(interval.Seconds()))
 		}
-		// What is not given has the module's default, which says nothing of a running card; the parameters that ethtool shows are given.
+		// What is not given has the module's default, which says nothing of a running card; the
+		// parameters that ethtool shows are given.
 		given := map[string]uint32{"InterruptThrottleRate": throttle.Parameter()}
 		if f, ok := dev.Features["rx-checksum"]; ok && !f.On {
 			given["XsumRX"] = 0

@@ -10,8 +10,9 @@ import (
 	"github.com/linerate/linerate/internal/host/moderation"
 )
 
-// ofPackets are the limits on packets that interrupts, polling and rings set, of a card with a wire of known rate. Packets are told as the bits per
-// second that they take of the wire, to be held against the link.
+// ofPackets are the limits on packets that interrupts, polling and rings set, of a card with a wire
+// of known rate. Packets are told as the bits per second that they take of the wire, to be held
+// against the link.
 func ofPackets(s *host.Snapshot, dev *host.Interface) []Rate {
 	if dev.SpeedBitsPerSec <= 0 || dev.MTUBytes <= 0 || NominalSpeed(s, dev) || dev.Rings == nil || dev.Rings.Rx.Current == 0 {
 		return nil
@@ -26,15 +27,17 @@ func ofPackets(s *host.Snapshot, dev *host.Interface) []Rate {
 	return all
 }
 
-// interruptRate is the most interrupts per second of one receive queue, with where that was read. False: nothing fixed holds them back. That is so
-// without rx-usecs, with adaptive-rx, which lets the driver choose, and with rx-frames, which interrupts as soon as so many have come.
+// interruptRate is the most interrupts per second of one receive queue, with where that was read.
+// False: nothing fixed holds them back. That is so without rx-usecs, with adaptive-rx, which lets
+// the driver choose, and with rx-frames, which interrupts as soon as so many have come.
 func interruptRate(dev *host.Interface) (moderation.InterruptsPerSecond, string, bool) {
 	usecs := dev.Coalesce["rx-usecs"]
 	if usecs == 0 || dev.Coalesce["adaptive-rx"] != 0 || dev.Coalesce["rx-frames"] != 0 {
 		return 0, "", false
 	}
 	source := fmt.Sprintf("ethtool -c %s: rx-usecs %d", dev.Name, usecs)
-	// Some drivers have modes among the numbers: 3 is no 3 µs there. Of an adaptive mode its highest rate is a bound.
+	// Some drivers have modes among the numbers: 3 is no 3 µs there. Of an adaptive mode its
+	// highest rate is a bound.
 	switch throttle, err := moderation.FromUsecs(moderation.Driver(dev.Driver), usecs); {
 	case err == nil:
 		_, most := throttle.Bounds()
@@ -45,7 +48,8 @@ func interruptRate(dev *host.Interface) (moderation.InterruptsPerSecond, string,
 	return moderation.RateOf(time.Duration(usecs) * time.Microsecond), source, true
 }
 
-// receiveQueues is how many queues receive, each with an interrupt of its own; one where it is not told.
+// receiveQueues is how many queues receive, each with an interrupt of its own; one where it is not
+// told.
 func receiveQueues(dev *host.Interface) int {
 	if dev.Channels != nil && dev.Channels.Combined+dev.Channels.Rx > 0 {
 		return int(dev.Channels.Combined + dev.Channels.Rx)
@@ -59,9 +63,10 @@ func receiveQueues(dev *host.Interface) int {
 	return max(n, 1)
 }
 
-// ofInterrupts are the two products of an interrupt rate: with what the rings hold, which is a wall, since a card has no other place for frames
-// until it may interrupt; and with what the kernel takes in one round of polling, past which packets wait for the next round or for ksoftirqd
-// and the softnet counter time_squeeze rises.
+// ofInterrupts are the two products of an interrupt rate: with what the rings hold, which is a
+// wall, since a card has no other place for frames until it may interrupt; and with what the kernel
+// takes in one round of polling, past which packets wait for the next round or for ksoftirqd and
+// the softnet counter time_squeeze rises.
 func ofInterrupts(s *host.Snapshot, dev *host.Interface, interrupts moderation.InterruptsPerSecond, because string) []Rate {
 	var all []Rate
 	queues, ring := receiveQueues(dev), dev.Rings.Rx.Current
@@ -88,8 +93,9 @@ func ofInterrupts(s *host.Snapshot, dev *host.Interface, interrupts moderation.I
 	return all
 }
 
-// asRate tells a rate of packets as a rate on the wire: in full frames if that stays under the link, else in the smallest frames, with @64B behind
-// the name. False: the link is full before, whatever the frames. Why is the last part of the formula.
+// asRate tells a rate of packets as a rate on the wire: in full frames if that stays under the
+// link, else in the smallest frames, with @64B behind the name. False: the link is full before,
+// whatever the frames. Why is the last part of the formula.
 func asRate(name string, dev *host.Interface, packets moderation.PacketsPerSecond) (Rate, bool) {
 	for _, frame := range []struct {
 		mtu    int
@@ -116,9 +122,11 @@ func wireRate(packets moderation.PacketsPerSecond, mtu int) float64 {
 	return float64(packets) * float64(moderation.WireBytes(mtu)) * 8
 }
 
-// ofRing is the rate at which one receive ring is full just when the processor that empties it comes back from a round of polling other queues,
-// which may last netdev_budget_usecs. It is no wall for a processor that has nothing else to do; why tells the ring as a burst: how many
-// frames back to back, and how long that takes at the rate of the link. Full frames only: of the smallest no common ring holds enough.
+// ofRing is the rate at which one receive ring is full just when the processor that empties it
+// comes back from a round of polling other queues, which may last netdev_budget_usecs. It is no
+// wall for a processor that has nothing else to do; why tells the ring as a burst: how many frames
+// back to back, and how long that takes at the rate of the link. Full frames only: of the smallest
+// no common ring holds enough.
 func ofRing(s *host.Snapshot, dev *host.Interface) (Rate, bool) {
 	usecs, ok := s.SysctlNumber("net.core.netdev_budget_usecs")
 	if !ok || usecs <= 0 || usecs > time.Hour.Microseconds() {
@@ -143,9 +151,11 @@ func ofRing(s *host.Snapshot, dev *host.Interface) (Rate, bool) {
 	}, true
 }
 
-// Core estimates what one processor core carries through dev in full frames, from what a packet was measured to cost it: 1 / cost packets
-// per second. It is not among [All], which measure nothing. It holds for one flow, as one core empties its queue, and for packets like
-// the measured ones: where offloads join frames, the cost of a frame is what has to be given. False: no cost, or no MTU.
+// Core estimates what one processor core carries through dev in full frames, from what a packet was
+// measured to cost it: 1 / cost packets per second. It is not among [All], which measure nothing.
+// It holds for one flow, as one core empties its queue, and for packets like the measured ones:
+// where offloads join frames, the cost of a frame is what has to be given. False: no cost, or no
+// MTU.
 func Core(dev *host.Interface, perPacket time.Duration) (Rate, bool) {
 	if perPacket <= 0 || dev.MTUBytes <= 0 {
 		return Rate{}, false

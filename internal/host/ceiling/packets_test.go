@@ -123,7 +123,8 @@ func TestPacketCeilingFigures(t *testing.T) {
 	}
 }
 
-// TestThrottleOfFieldNotes: 8000 interrupts/s as e1000 sets them are the register 488, and its 8004.6/s are what inspect tells.
+// TestThrottleOfFieldNotes: 8000 interrupts/s as e1000 sets them are the register 488, and its
+// 8004.6/s are what inspect tells.
 func TestThrottleOfFieldNotes(t *testing.T) {
 	s := card(func(_ *host.Snapshot, dev *host.Interface) {
 		dev.Driver, dev.Coalesce, dev.Rings.Rx.Current = "e1000", map[string]uint32{"rx-usecs": 125}, 100
@@ -136,7 +137,8 @@ func TestThrottleOfFieldNotes(t *testing.T) {
 
 func TestCore(t *testing.T) {
 	dev := &host.Interface{Name: "eth0", MTUBytes: 1500}
-	// A microsecond a packet is a million packets a second, which as full frames are more than 10 Gb/s.
+	// A microsecond a packet is a million packets a second, which as full frames are more than 10
+	// Gb/s.
 	if got, ok := ceiling.Core(dev, time.Microsecond); !ok || got.Name != "core:eth0" || !near(got.BitsPerSec, 1e6*1538*8, 1e-9) || !strings.Contains(got.Why, "1.00 µs") {
 		t.Errorf("%+v %v", got, ok)
 	}
@@ -169,7 +171,8 @@ func TestOldBuses(t *testing.T) {
 	}
 }
 
-// TestPayloadOfPackets: packets of 128 bytes cost a PCIe link a twelfth of what packets of 256 bytes carry; what is not known is said to be assumed.
+// TestPayloadOfPackets: packets of 128 bytes cost a PCIe link a twelfth of what packets of 256
+// bytes carry; what is not known is said to be assumed.
 func TestPayloadOfPackets(t *testing.T) {
 	slot := func(payload int) ceiling.Rate {
 		return named(t, card(func(_ *host.Snapshot, dev *host.Interface) {

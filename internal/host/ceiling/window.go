@@ -22,18 +22,22 @@ const (
 // judgedRTTs are the round trips that All judges the buffers at: a building, a country, an ocean.
 var judgedRTTs = [...]time.Duration{time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond}
 
-// maxUnscaled is the largest window in bytes that a TCP header can tell without the window scale option (RFC 7323 §2.3).
+// maxUnscaled is the largest window in bytes that a TCP header can tell without the window scale
+// option (RFC 7323 §2.3).
 const maxUnscaled = 65535
 
 // maxScaled is the largest window in bytes that it can tell with it: a shift of at most 14.
 const maxScaled = maxUnscaled << 14
 
-// UsableWindow is how many bytes of payload one flow can have under way by this host's buffer limits, for sockets that leave sizing to the
-// kernel: of tcp_rmem when it receives, of tcp_wmem when it sends. Why gives the formula. False: the setting is not known.
+// UsableWindow is how many bytes of payload one flow can have under way by this host's buffer
+// limits, for sockets that leave sizing to the kernel: of tcp_rmem when it receives, of tcp_wmem
+// when it sends. Why gives the formula. False: the setting is not known.
 //
-// For sending and for a receiver without window scaling it is a bound. For a receiver it is what a new flow gets: since Linux 6.6 the share is
-// measured as payload per memory of the packets that arrive, and ends between 0.6 (single 1500-byte frames) and 0.9 (packets merged by GRO; seen
-// on a veth with Linux 6.18). A route's window clamp and SO_RCVBUF/SO_SNDBUF of a program come on top and are not looked at here.
+// For sending and for a receiver without window scaling it is a bound. For a receiver it is what a
+// new flow gets: since Linux 6.6 the share is measured as payload per memory of the packets that
+// arrive, and ends between 0.6 (single 1500-byte frames) and 0.9 (packets merged by GRO; seen on a
+// veth with Linux 6.18). A route's window clamp and SO_RCVBUF/SO_SNDBUF of a program come on top
+// and are not looked at here.
 func UsableWindow(s *host.Snapshot, side Side) (bytes int64, why string, ok bool) {
 	switch side {
 	case Receive:
@@ -44,7 +48,8 @@ func UsableWindow(s *host.Snapshot, side Side) (bytes int64, why string, ok bool
 	if !ok || bytes <= 0 {
 		return 0, "", false
 	}
-	// Window scaling is agreed by both ends, so a host without it neither offers nor uses more than the 16 bits of the header.
+	// Window scaling is agreed by both ends, so a host without it neither offers nor uses more than
+	// the 16 bits of the header.
 	if n, known := s.SysctlNumber("net.ipv4.tcp_window_scaling"); known && n == 0 && bytes > maxUnscaled {
 		return maxUnscaled, "tcp_window_scaling=0 leaves the 16-bit window of the TCP header, 65535 bytes (RFC 7323)", true
 	}
@@ -72,7 +77,8 @@ func receiveWindow(s *host.Snapshot) (int64, string, bool) {
 	if space <= 0 {
 		return 0, "", false
 	}
-	// Linux 6.6 replaced tcp_adv_win_scale by a ratio measured per socket; it starts at one half (TCP_DEFAULT_SCALING_RATIO).
+	// Linux 6.6 replaced tcp_adv_win_scale by a ratio measured per socket; it starts at one half
+	// (TCP_DEFAULT_SCALING_RATIO).
 	if procfs.KernelAtLeast(s.Kernel, 6, 6) {
 		return space / 2, fmt.Sprintf("%s %s, half of it payload until the kernel has measured more (tcp_scaling_ratio, Linux ≥ 6.6)", what, unit.Bytes(space)), true
 	}
@@ -93,8 +99,9 @@ func receiveWindow(s *host.Snapshot) (int64, string, bool) {
 	return window, fmt.Sprintf("%s %s, tcp_adv_win_scale=%d leaves %s of it for payload (ip-sysctl.rst)", what, unit.Bytes(space), scale, unit.Bytes(window)), true
 }
 
-// sendWindow is UsableWindow of a sender, before the bounds of the header. The overhead of the kernel is in the space as well (sk_wmem_queued counts
-// whole buffers), but with segmentation offload it is a few percent, so the maximum stands as the bound that it is.
+// sendWindow is UsableWindow of a sender, before the bounds of the header. The overhead of the
+// kernel is in the space as well (sk_wmem_queued counts whole buffers), but with segmentation
+// offload it is a few percent, so the maximum stands as the bound that it is.
 func sendWindow(s *host.Snapshot) (int64, string, bool) {
 	value, ok := s.Setting("sysctl:net.ipv4.tcp_wmem")
 	if !ok {
@@ -107,14 +114,15 @@ func sendWindow(s *host.Snapshot) (int64, string, bool) {
 	return space, fmt.Sprintf("tcp_wmem maximum %s holds everything sent and not yet acknowledged", unit.Bytes(space)), true
 }
 
-// Window is the rate that this host's socket buffers carry over a path of that round trip: usable window / RTT. False: the
-// setting is not known, or rtt is not positive.
+// Window is the rate that this host's socket buffers carry over a path of that round trip: usable
+// window / RTT. False: the setting is not known, or rtt is not positive.
 func Window(s *host.Snapshot, rtt time.Duration, side Side) (Rate, bool) {
 	window, why, ok := UsableWindow(s, side)
 	if !ok || rtt <= 0 {
 		return Rate{}, false
 	}
-	// A window per round trip, in bits: the sender has to wait for the acknowledgement before the next one.
+	// A window per round trip, in bits: the sender has to wait for the acknowledgement before the
+	// next one.
 	rate := float64(window) * 8 / rtt.Seconds()
 	if math.IsInf(rate, 0) {
 		return Rate{}, false

@@ -10,7 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/host/nicstat"
 )
 
-// trouble is one kind of loss of one interface. Cards tell it at several places, standard and their own, of which the largest is believed.
+// trouble is one kind of loss of one interface. Cards tell it at several places, standard and their
+// own, of which the largest is believed.
 type trouble struct {
 	card     string
 	outbound bool
@@ -24,7 +25,8 @@ type tale struct {
 	own   bool // of the driver's own words, and not of the kernel's standard ones
 }
 
-// cards tells what died in cards and their drivers. rx_dropped and tx_dropped come last: drivers and kernel put into them what other counters tell exactly.
+// cards tells what died in cards and their drivers. rx_dropped and tx_dropped come last: drivers
+// and kernel put into them what other counters tell exactly.
 func (l *ledger) cards() {
 	tales := l.tales()
 	own := make(map[string]map[bool]uint64) // by interface and direction, what its driver alone tells
@@ -53,8 +55,10 @@ func (l *ledger) cards() {
 	l.dropped(own)
 }
 
-// dropped tells rx_dropped and tx_dropped of all interfaces, less what is told elsewhere: what the driver tells in its own words, what the backlog refused, which
-// counts for the device it came by (enqueue_to_backlog), and for the other end of a veth, which is told that its packet was not taken (veth_xmit).
+// dropped tells rx_dropped and tx_dropped of all interfaces, less what is told elsewhere: what the
+// driver tells in its own words, what the backlog refused, which counts for the device it came by
+// (enqueue_to_backlog), and for the other end of a veth, which is told that its packet was not
+// taken (veth_xmit).
 func (l *ledger) dropped(own map[string]map[bool]uint64) {
 	type side struct {
 		name     string
@@ -84,7 +88,8 @@ func (l *ledger) dropped(own map[string]map[bool]uint64) {
 	}
 }
 
-// tales gathers what the counters of all interfaces say of packets that died, but for rx_dropped and tx_dropped.
+// tales gathers what the counters of all interfaces say of packets that died, but for rx_dropped
+// and tx_dropped.
 func (l *ledger) tales() map[trouble][]tale {
 	tales := make(map[trouble][]tale)
 	type pattern struct {
@@ -136,7 +141,8 @@ func standard(name string) (card, column string, ok bool) {
 	return rest[:i], rest[i+1:], true
 }
 
-// own takes ethtool.eth0.port.rx_dropped apart. Both parts may have dots, so that the interface is the longest known one.
+// own takes ethtool.eth0.port.rx_dropped apart. Both parts may have dots, so that the interface is
+// the longest known one.
 func (l *ledger) own(name string) (card, counter string) {
 	rest, ok := strings.CutPrefix(name, "ethtool.")
 	if !ok {

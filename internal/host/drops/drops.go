@@ -8,7 +8,8 @@ import (
 
 // Drop is one place where packets of a host died, and how many.
 type Drop struct {
-	// Place is the counter's name as in host.Counters; with a number sign for the queues' numbers when it is the sum of those of several queues.
+	// Place is the counter's name as in host.Counters; with a number sign for the queues' numbers
+	// when it is the sum of those of several queues.
 	Place string `json:"place"`
 	Total uint64 `json:"total"`
 	Stage Stage  `json:"stage,omitempty"`
@@ -31,12 +32,14 @@ const (
 	Socket    Stage = "socket" // the buffer of a UDP socket
 )
 
-// Stages lists them along the way, from the card to the program; what is sent goes the other way round.
+// Stages lists them along the way, from the card to the program; what is sent goes the other way
+// round.
 func Stages() []Stage {
 	return []Stage{Card, Ring, Softnet, Qdisc, Conntrack, NFQueue, Neighbour, IP, TCP, Socket}
 }
 
-// PerGigabyte is how many packets died for each 10⁹ bytes that were carried. 0 where nothing was carried: there is then no rate to speak of.
+// PerGigabyte is how many packets died for each 10⁹ bytes that were carried. 0 where nothing was
+// carried: there is then no rate to speak of.
 func (d Drop) PerGigabyte(bytes uint64) float64 {
 	if bytes == 0 {
 		return 0
@@ -45,15 +48,15 @@ func (d Drop) PerGigabyte(bytes uint64) float64 {
 }
 
 // Find lists the places where packets died, the worst first; the list is never nil. counters is the
-// difference of a host's counters over a time; drivers names the driver of each interface, so that the
-// driver's own counters are understood too (nil: standard counters only).
+// difference of a host's counters over a time; drivers names the driver of each interface, so that
+// the driver's own counters are understood too (nil: standard counters only).
 //
-// No packet is counted twice. Where the kernel or a driver counts one packet in two counters, the more
-// exact one is believed and subtracted from the other. Where the overlap of two counters is unknown,
-// only the larger one is reported, so the sum is a lower bound.
+// No packet is counted twice. Where the kernel or a driver counts one packet in two counters, the
+// more exact one is believed and subtracted from the other. Where the overlap of two counters is
+// unknown, only the larger one is reported, so the sum is a lower bound.
 //
-// Errors (crc, frame, length) are losses too, but of the cable; packets without a listener are missed by
-// no program. Neither is reported.
+// Errors (crc, frame, length) are losses too, but of the cable; packets without a listener are
+// missed by no program. Neither is reported.
 func Find(counters map[string]uint64, drivers map[string]string) []Drop {
 	l := ledger{counters: counters, drivers: drivers, found: []Drop{}}
 	l.cards()
@@ -88,8 +91,8 @@ func (l *ledger) put(stage Stage, place string, n, told uint64) {
 	}
 }
 
-// place is a counter of a host that is not a card's. The kernel counts packets of some in others too; also names those, which are told by themselves. A star
-// stands for any interface.
+// place is a counter of a host that is not a card's. The kernel counts packets of some in others
+// too; also names those, which are told by themselves. A star stands for any interface.
 type place struct {
 	stage Stage
 	name  string
@@ -101,8 +104,9 @@ var places = []place{
 	{Softnet, "softnet.flow_limit", nil},
 	{Softnet, "softnet.dropped", []string{"softnet.flow_limit"}},
 	{Qdisc, "qdisc.*.drops", nil},
-	// A clash that is not resolved is a drop and a failed insertion, and in some kernels one that is resolved is the latter too (__nf_conntrack_confirm).
-	// early_drop counts connections that were forgotten, and no packets.
+	// A clash that is not resolved is a drop and a failed insertion, and in some kernels one that
+	// is resolved is the latter too (__nf_conntrack_confirm). early_drop counts connections that
+	// were forgotten, and no packets.
 	{Conntrack, "conntrack.drop", nil},
 	{Conntrack, "conntrack.insert_failed", []string{"conntrack.drop", "conntrack.clashres"}},
 	{NFQueue, "nfqueue.dropped", nil},
@@ -122,24 +126,29 @@ var places = []place{
 	{Socket, "Udp6.RcvbufErrors", nil},
 	{Socket, "Udp.MemErrors", nil}, // net.ipv4.udp_mem; apart from RcvbufErrors (__udp_queue_rcv_skb)
 	{Socket, "Udp6.MemErrors", nil},
-	// Every handshake that a listener refuses is in ListenDrops, whatever the reason (tcp_conn_request).
+	// Every handshake that a listener refuses is in ListenDrops, whatever the reason
+	// (tcp_conn_request).
 	{TCP, "TcpExt.ListenOverflows", nil},
 	{TCP, "TcpExt.TCPReqQFullDrop", nil},
 	{TCP, "TcpExt.ListenDrops", []string{"TcpExt.ListenOverflows", "TcpExt.TCPReqQFullDrop"}},
-	// A segment for which pruning made no room is counted once more where it is thrown away (tcp_try_rmem_schedule).
+	// A segment for which pruning made no room is counted once more where it is thrown away
+	// (tcp_try_rmem_schedule).
 	{TCP, "TcpExt.TCPRcvQDrop", nil},
 	{TCP, "TcpExt.TCPOFODrop", nil},
 	{TCP, "TcpExt.RcvPruned", []string{"TcpExt.TCPRcvQDrop", "TcpExt.TCPOFODrop"}},
-	{TCP, "TcpExt.OfoPruned", nil}, // how often the out-of-order queue was thrown away; how many segments were in it is not counted
+	// how often the out-of-order queue was thrown away; how many segments were in it is not counted
+	{TCP, "TcpExt.OfoPruned", nil},
 }
 
-// otherTCP tells the further counters of TCP that are called drops: TCPBacklogDrop, TCPZeroWindowDrop, PFMemallocDrop, and what later kernels add.
+// otherTCP tells the further counters of TCP that are called drops: TCPBacklogDrop,
+// TCPZeroWindowDrop, PFMemallocDrop, and what later kernels add.
 func otherTCP(name string) bool {
 	rest, ok := strings.CutPrefix(name, "TcpExt.")
 	if !ok || slices.ContainsFunc(places, func(p place) bool { return p.name == name }) {
 		return false
 	}
-	// An acknowledgement that the kernel sets aside on purpose, until data come (TCP_DEFER_ACCEPT), is no loss.
+	// An acknowledgement that the kernel sets aside on purpose, until data come (TCP_DEFER_ACCEPT),
+	// is no loss.
 	return rest != "TCPDeferAcceptDrop" && (strings.HasSuffix(rest, "Drop") || strings.HasSuffix(rest, "Drops") || strings.HasSuffix(rest, "Dropped"))
 }
 
@@ -158,7 +167,8 @@ func (l *ledger) host() {
 			}
 			continue
 		}
-		// A datagram that the socket could not send may be in Ip.OutDiscards as well, for another reason than those below.
+		// A datagram that the socket could not send may be in Ip.OutDiscards as well, for another
+		// reason than those below.
 		if name, ok := strings.CutSuffix(p.name, ".SndbufErrors"); ok {
 			told = max(told, l.counters[strings.Replace(name, "Udp", "Ip", 1)+".OutDiscards"])
 		}

@@ -46,7 +46,8 @@ func TestDropsAreSortedAndNeverNil(t *testing.T) {
 	}
 }
 
-// TestNoPacketIsToldTwice has, for each way in which one packet is counted in two counters, what is left to tell.
+// TestNoPacketIsToldTwice has, for each way in which one packet is counted in two counters, what is
+// left to tell.
 func TestNoPacketIsToldTwice(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -108,7 +109,8 @@ func TestPerGigabyte(t *testing.T) {
 	}
 }
 
-// FuzzDrops: whatever the counters are called, each place has a stage, was counted, and is told once.
+// FuzzDrops: whatever the counters are called, each place has a stage, was counted, and is told
+// once.
 func FuzzDrops(f *testing.F) {
 	f.Add("nic.eth0.rx_dropped ethtool.eth0.rx_queue_0_drops ethtool.eth0.rx_queue_1_drops softnet.dropped TcpExt.ListenDrops", "eth0", "igb", uint64(3))
 	f.Fuzz(func(t *testing.T, names, card, driver string, n uint64) {

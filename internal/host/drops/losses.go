@@ -30,14 +30,15 @@ const (
 	ReceiverSocket    = "receiver-socket"    // the receiving socket's buffer was full
 )
 
-// SocketDrops are what the test's own sockets counted; of all that is known of a loss they alone are certain.
+// SocketDrops are what the test's own sockets counted; of all that is known of a loss they alone
+// are certain.
 type SocketDrops struct {
 	Sent     uint64 // datagrams that the sending sockets refused and the test counts as sent
 	Received uint64 // datagrams that did not fit into the receiving sockets' buffers (SO_RXQ_OVFL)
 }
 
-// suspects are the counters of a host that can explain a loss, in the order in which they are believed: those that count one packet for one
-// come before those that mix several reasons.
+// suspects are the counters of a host that can explain a loss, in the order in which they are
+// believed: those that count one packet for one come before those that mix several reasons.
 var (
 	senderSuspects = []struct{ place, prefix, suffix string }{
 		{SenderQdisc, "qdisc.", ".drops"},
@@ -67,9 +68,10 @@ var (
 	}
 )
 
-// Losses explains a loss of lost packets by what the test's own sockets counted and by the counters of the sending and the receiving host
-// (differences over the test; nil: not known). The packets of all places together are lost, exactly: the sockets' own counts first, then the
-// hosts' counters as far as anything is missing, and the rest died on the path. The order is that of a packet's way.
+// Losses explains a loss of lost packets by what the test's own sockets counted and by the counters
+// of the sending and the receiving host (differences over the test; nil: not known). The packets of
+// all places together are lost, exactly: the sockets' own counts first, then the hosts' counters as
+// far as anything is missing, and the rest died on the path. The order is that of a packet's way.
 func Losses(lost uint64, own SocketDrops, sender, receiver map[string]uint64) []Loss {
 	if lost == 0 {
 		return nil
@@ -84,9 +86,10 @@ func Losses(lost uint64, own SocketDrops, sender, receiver map[string]uint64) []
 	}
 	put(SenderSocket, own.Sent, "send errors")
 	put(ReceiverSocket, own.Received, "SO_RXQ_OVFL")
-	// Some counters count a packet once more that another has already, and that much is taken off them: Udp.RcvbufErrors what the own sockets
-	// dropped; a card's rx_dropped what the backlog behind it dropped (enqueue_to_backlog); Udp.SndbufErrors what the qdisc
-	// refused (udp_send_skb); a send that failed may have failed in the table of connections (EPERM).
+	// Some counters count a packet once more that another has already, and that much is taken off
+	// them: Udp.RcvbufErrors what the own sockets dropped; a card's rx_dropped what the backlog
+	// behind it dropped (enqueue_to_backlog); Udp.SndbufErrors what the qdisc refused
+	// (udp_send_skb); a send that failed may have failed in the table of connections (EPERM).
 	counted := map[string]uint64{
 		ReceiverSocket: own.Received, ReceiverCard: receiver["softnet.dropped"],
 		SenderSocket: own.Sent + total(sender, "qdisc.", ".drops"), SenderConntrack: own.Sent,
@@ -104,7 +107,8 @@ func Losses(lost uint64, own SocketDrops, sender, receiver map[string]uint64) []
 			}
 		}
 	}
-	// The receiver before the sender: what its counters hold arrived at it for certain, and the sender's qdisc may have dropped other traffic.
+	// The receiver before the sender: what its counters hold arrived at it for certain, and the
+	// sender's qdisc may have dropped other traffic.
 	blame(receiverSuspects, receiver)
 	blame(senderSuspects, sender)
 	put(OnPath, left, "")

@@ -5,15 +5,17 @@ import "strings"
 // Container is the word for an operating-system container of any make.
 const Container = "container"
 
-// Tree is how the files of a host are read, by name below its root ("proc/1/cgroup"). Text is a whole file without blanks at its ends, empty where it cannot
-// be read; Exists follows links.
+// Tree is how the files of a host are read, by name below its root ("proc/1/cgroup"). Text is a
+// whole file without blanks at its ends, empty where it cannot be read; Exists follows links.
 type Tree struct {
 	Text   func(name string) string
 	Exists func(name string) bool
 }
 
-// hypervisors are looked for in the firmware's DMI strings (/sys/class/dmi/id, x86 and arm64 servers), most specific first: clouds that run KVM put
-// their own name there, and what is left of QEMU's decides only if nobody more specific has spoken. "Microsoft Corporation" alone is a laptop.
+// hypervisors are looked for in the firmware's DMI strings (/sys/class/dmi/id, x86 and arm64
+// servers), most specific first: clouds that run KVM put their own name there, and what is left of
+// QEMU's decides only if nobody more specific has spoken. "Microsoft Corporation" alone is a
+// laptop.
 var hypervisors = []struct{ mark, name string }{
 	{"VMware", "vmware"},
 	{"VirtualBox", "virtualbox"},
@@ -31,9 +33,10 @@ var hypervisors = []struct{ mark, name string }{
 	{"Bochs", "qemu"},
 }
 
-// Find tells what a host runs on: the hypervisor's name, "vm" where one is there and does not say its name, "container",
-// or both as "kvm+container". Evidence, strongest first: DMI strings, /sys/hypervisor, the clock sources that guests register, the
-// processor flag that every hypervisor sets on x86, a device tree node elsewhere; for containers the marks that their makers leave.
+// Find tells what a host runs on: the hypervisor's name, "vm" where one is there and does not say
+// its name, "container", or both as "kvm+container". Evidence, strongest first: DMI strings,
+// /sys/hypervisor, the clock sources that guests register, the processor flag that every hypervisor
+// sets on x86, a device tree node elsewhere; for containers the marks that their makers leave.
 func Find(t Tree) string {
 	vm := below(t)
 	if !contained(t) {
@@ -56,7 +59,8 @@ func below(t Tree) string {
 	dmi := strings.Join([]string{vendor + " " + product, t.Text("sys/class/dmi/id/board_vendor"), t.Text("sys/class/dmi/id/bios_vendor")}, "\n")
 	for _, h := range hypervisors {
 		if strings.Contains(dmi, h.mark) && !strings.Contains(product, "metal") {
-			// QEMU's firmware strings with hardware acceleration mean KVM, and its paravirtual clock shows it.
+			// QEMU's firmware strings with hardware acceleration mean KVM, and its paravirtual
+			// clock shows it.
 			if h.name == "qemu" && strings.Contains(clockSources(t), "kvm-clock") {
 				return "kvm"
 			}
@@ -70,7 +74,8 @@ func below(t Tree) string {
 		}
 		return "kvm"
 	}
-	// A guest whose firmware tells nothing, as that of small virtual machines which boot without any, still has the flag and a clock.
+	// A guest whose firmware tells nothing, as that of small virtual machines which boot without
+	// any, still has the flag and a clock.
 	if !flag {
 		return ""
 	}
@@ -86,20 +91,23 @@ func below(t Tree) string {
 	return "vm"
 }
 
-// clockSources lists the clocks that this kernel could use; a guest registers that of its hypervisor.
+// clockSources lists the clocks that this kernel could use; a guest registers that of its
+// hypervisor.
 func clockSources(t Tree) string {
 	return t.Text("sys/devices/system/clocksource/clocksource0/available_clocksource")
 }
 
-// contained looks for what container makers leave: systemd's own note, the files of Docker and Podman, the control groups of the
-// first process, and the variable that a container's first process is given (readable by root only).
+// contained looks for what container makers leave: systemd's own note, the files of Docker and
+// Podman, the control groups of the first process, and the variable that a container's first
+// process is given (readable by root only).
 func contained(t Tree) bool {
 	for _, mark := range []string{"run/systemd/container", "run/.containerenv", ".dockerenv"} {
 		if t.Exists(mark) {
 			return true
 		}
 	}
-	// With version 2 of control groups and a namespace for them this is "0::/", which tells nothing.
+	// With version 2 of control groups and a namespace for them this is "0::/", which tells
+	// nothing.
 	groups := t.Text("proc/1/cgroup")
 	for _, mark := range []string{"/docker", "/lxc", "/kubepods", "/libpod", "/containerd", "machine.slice"} {
 		if strings.Contains(groups, mark) {
@@ -114,8 +122,8 @@ func contained(t Tree) bool {
 	return false
 }
 
-// processorFlag looks in /proc/cpuinfo for the flag "hypervisor": CPUID leaf 1, ECX bit 31, which no processor sets and every hypervisor
-// does. x86 only. The first processor speaks for all.
+// processorFlag looks in /proc/cpuinfo for the flag "hypervisor": CPUID leaf 1, ECX bit 31, which
+// no processor sets and every hypervisor does. x86 only. The first processor speaks for all.
 func processorFlag(cpuinfo string) bool {
 	for line := range strings.Lines(cpuinfo) {
 		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "flags" {

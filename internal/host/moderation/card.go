@@ -9,16 +9,19 @@ import (
 // Card is what has to be known of a card to say what a parameter does on it.
 type Card struct {
 	Driver Driver
-	// Controller is the chip, "82547" or "82547GI"; empty: not known, and then nothing is said that holds for some controllers only.
+	// Controller is the chip, "82547" or "82547GI"; empty: not known, and then nothing is said that
+	// holds for some controllers only.
 	Controller string
 	// Ports is how many ports of this driver the machine has; 0: not known.
 	Ports int
 }
 
-// generations are the controllers that e1000 drives, in the order of their age as the driver has it (e1000_mac_type in e1000_hw.h).
+// generations are the controllers that e1000 drives, in the order of their age as the driver has it
+// (e1000_mac_type in e1000_hw.h).
 var generations = [...]string{"82542", "82543", "82544", "82540", "82545", "82546", "82541", "82547"}
 
-// generation is the place of the card's controller in the order of their age. False: it is not known, or not one of e1000's.
+// generation is the place of the card's controller in the order of their age. False: it is not
+// known, or not one of e1000's.
 func (c Card) generation() (int, bool) {
 	for i, name := range generations {
 		if strings.HasPrefix(c.Controller, name) {
@@ -42,16 +45,19 @@ type Parameter struct {
 	Min, Max uint32
 	Also     []uint32 // values outside of the range that mean something
 	Default  uint32
-	// Missing says on which cards the parameter does nothing, in the driver's words shortened; empty: it works on all.
+	// Missing says on which cards the parameter does nothing, in the driver's words shortened;
+	// empty: it works on all.
 	Missing string
 	// Yields names what has the last word over this parameter; empty: nothing has.
 	Yields string
-	// Instead is the knob that sets the same on a running host, without the interface; empty: there is none, and a change asks for a reload.
+	// Instead is the knob that sets the same on a running host, without the interface; empty: there
+	// is none, and a change asks for a reload.
 	Instead string
 }
 
-// Parameters are the parameters that bear on interrupts and rings, with the ranges that hold on c. igb has none of them: its module never took
-// them in the kernel's own tree. Defaults are those of the driver's source, which for RxAbsIntDelay is 8 where e1000.rst still says 128.
+// Parameters are the parameters that bear on interrupts and rings, with the ranges that hold on c.
+// igb has none of them: its module never took them in the kernel's own tree. Defaults are those of
+// the driver's source, which for RxAbsIntDelay is 8 where e1000.rst still says 128.
 func Parameters(c Card) []Parameter {
 	if c.Driver != E1000 && c.Driver != E1000E {
 		return nil
@@ -90,8 +96,8 @@ func onlyE1000(c Card, controllers string) string {
 	return ""
 }
 
-// Check tells whether the module takes that value of that parameter on c. The error names the range. A parameter that the module does not have is
-// [errors.ErrUnsupported].
+// Check tells whether the module takes that value of that parameter on c. The error names the
+// range. A parameter that the module does not have is [errors.ErrUnsupported].
 func Check(c Card, name string, value uint32) error {
 	for _, p := range Parameters(c) {
 		if p.Name != name {
@@ -122,8 +128,9 @@ type Form struct {
 	File  string // where the line belongs; empty: Line is a command
 }
 
-// Live is the form that works on a running host: ethtool -C, at once and until the module is loaded again. Cards older than the 82545 have a
-// throttle and no way to change it but the module's parameter (e1000_set_coalesce): [errors.ErrUnsupported], and so for other drivers.
+// Live is the form that works on a running host: ethtool -C, at once and until the module is loaded
+// again. Cards older than the 82545 have a throttle and no way to change it but the module's
+// parameter (e1000_set_coalesce): [errors.ErrUnsupported], and so for other drivers.
 func (t Throttle) Live(c Card, device string) (Form, error) {
 	if c.before("82545") {
 		return Form{}, fmt.Errorf("rx-usecs of %s: %w by e1000 before the 82545; the module's parameter is the only way", device, errors.ErrUnsupported)
@@ -139,8 +146,9 @@ func (t Throttle) Live(c Card, device string) (Form, error) {
 	}, nil
 }
 
-// AtLoad is the form that the module reads when it is loaded, one value per port in the order of the ports. It takes the link down where the module
-// is in use already. igb has no such parameter, and nobody is given an empty list: [errors.ErrUnsupported].
+// AtLoad is the form that the module reads when it is loaded, one value per port in the order of
+// the ports. It takes the link down where the module is in use already. igb has no such parameter,
+// and nobody is given an empty list: [errors.ErrUnsupported].
 func AtLoad(d Driver, ports ...Throttle) (Form, error) {
 	if d != E1000 && d != E1000E || len(ports) == 0 {
 		return Form{}, fmt.Errorf("InterruptThrottleRate of %s for %d ports: %w", d, len(ports), errors.ErrUnsupported)

@@ -36,12 +36,15 @@ const (
 const (
 	// hang82547 is the rate above which the 82547 may stop (e1000.rst, caution).
 	hang82547 = 75_000
-	// sharedRate is what the driver's document advises for several adapters; 2000 to 3000 work on most machines.
+	// sharedRate is what the driver's document advises for several adapters; 2000 to 3000 work on
+	// most machines.
 	sharedRate = 3000
 )
 
-// Hazards are what is known to go wrong, or not to happen, when the module of c is loaded with these parameters, given by name for one port. Names
-// that are not given have their defaults. In the order of [Parameters]. Names that the module does not have are passed over: [Check] is for them.
+// Hazards are what is known to go wrong, or not to happen, when the module of c is loaded with
+// these parameters, given by name for one port. Names that are not given have their defaults. In
+// the order of [Parameters]. Names that the module does not have are passed over: [Check] is for
+// them.
 func Hazards(c Card, given map[string]uint32) []Hazard {
 	source := manualE1000
 	if c.Driver == E1000E {
@@ -59,7 +62,8 @@ func Hazards(c Card, given map[string]uint32) []Hazard {
 		if err := Check(c, p.Name, value); err != nil {
 			why := fmt.Sprintf("%v; the module takes its default instead, %d", err, p.Default)
 			if p.Name == "InterruptThrottleRate" && c.Driver == E1000 {
-				// e1000_check_options clears the two mode bits of the default, which is 3, so the throttle ends up off.
+				// e1000_check_options clears the two mode bits of the default, which is 3, so the
+				// throttle ends up off.
 				why = fmt.Sprintf("%v; the module says that it takes its default and switches moderation off (e1000_param.c)", err)
 			}
 			say(Refused, "%s", why)

@@ -15,7 +15,8 @@ func near(got, want, tolerance float64) bool { return math.Abs(got-want) <= tole
 
 const microsecond = float64(time.Microsecond)
 
-// TestFieldNotesRegister: the plateau of 8003.6 transactions/s in the notes of 2007 is the register that 8000 interrupts/s become.
+// TestFieldNotesRegister: the plateau of 8003.6 transactions/s in the notes of 2007 is the register
+// that 8000 interrupts/s become.
 func TestFieldNotesRegister(t *testing.T) {
 	rate := moderation.InterruptsPerSecond(8000)
 	if got := rate.ITR(); got != 488 {
@@ -62,8 +63,9 @@ func TestFieldNotesTimers(t *testing.T) {
 	}
 }
 
-// TestFieldNotesTransactions: every transaction rate and every ping of the notes lies within the bounds that the throttle at each end sets. The base is
-// what was left without a throttle at either end.
+// TestFieldNotesTransactions: every transaction rate and every ping of the notes lies within the
+// bounds that the throttle at each end sets. The base is what was left without a throttle at either
+// end.
 func TestFieldNotesTransactions(t *testing.T) {
 	const base = time.Second / 23975
 	at := func(rate float64) time.Duration { return moderation.InterruptsPerSecond(rate).ITR().Interval() }
@@ -103,8 +105,9 @@ func TestFieldNotesTransactions(t *testing.T) {
 	}
 }
 
-// TestFieldNotesPolling: HZ × burst_max of the notes of 2005 is far above the 20 000 packets/s that were seen, so the product was not the limit; the
-// processor was, and doubling the burst had to fail.
+// TestFieldNotesPolling: HZ × burst_max of the notes of 2005 is far above the 20 000 packets/s that
+// were seen, so the product was not the limit; the processor was, and doubling the burst had to
+// fail.
 func TestFieldNotesPolling(t *testing.T) {
 	for _, c := range []struct {
 		hz    float64
@@ -117,7 +120,8 @@ func TestFieldNotesPolling(t *testing.T) {
 	}
 }
 
-// TestFieldNotesBuffer: 8 kB less 3 kB for sending hold three frames of 1500 bytes; an NFS transfer of 8 kB is six, of 2 kB two.
+// TestFieldNotesBuffer: 8 kB less 3 kB for sending hold three frames of 1500 bytes; an NFS transfer
+// of 8 kB is six, of 2 kB two.
 func TestFieldNotesBuffer(t *testing.T) {
 	for _, c := range []struct{ buffer, frame, want int64 }{{5000, 1500, 3}, {5120, 1514, 3}, {5120, 6 * 256, 3}, {0, 1500, 0}, {5000, 0, 0}} {
 		if got := moderation.BufferFrames(unit.Bytes(c.buffer), unit.Bytes(c.frame)); got != c.want {
@@ -142,8 +146,8 @@ func TestRing(t *testing.T) {
 	}
 }
 
-// TestRoundTrips: every rate that the drivers take survives the way through the register, and every microsecond the way through ethtool, within what
-// the units can hold.
+// TestRoundTrips: every rate that the drivers take survives the way through the register, and every
+// microsecond the way through ethtool, within what the units can hold.
 func TestRoundTrips(t *testing.T) {
 	for rate := moderation.MinFixedRate; rate <= moderation.MaxFixedRate; rate++ {
 		register := rate.ITR()

@@ -31,7 +31,8 @@ const (
 // classes are all there are; the data is checked against them.
 var classes = []Class{RingFull, NoMemory, Bus, Damaged, Size, HalfDuplex, Link, Unwanted, Held, Allowance, Reset, Software}
 
-// dropClasses are those whose counters are of lost packets, unless they say otherwise. Damaged and unwanted packets are not missed by anybody on this host.
+// dropClasses are those whose counters are of lost packets, unless they say otherwise. Damaged and
+// unwanted packets are not missed by anybody on this host.
 var dropClasses = []Class{RingFull, NoMemory, Bus, Allowance, Software}
 
 // eventMark ends the meaning of a counter that counts events and not packets.
@@ -42,8 +43,8 @@ type Entry struct {
 	Class   Class
 	Meaning string // one line that can stand behind the number
 	Source  string
-	// Drop: each count is a packet that came whole, was wanted, and was lost here. Other counters are of broken or unwanted packets, of packets that only waited, or of
-	// events.
+	// Drop: each count is a packet that came whole, was wanted, and was lost here. Other counters
+	// are of broken or unwanted packets, of packets that only waited, or of events.
 	Drop bool
 }
 
@@ -66,11 +67,13 @@ type counter struct {
 //go:embed counters.json
 var data []byte
 
-// dictionary is by driver and then by pattern. It is read at first use: most runs of the program never need it.
+// dictionary is by driver and then by pattern. It is read at first use: most runs of the program
+// never need it.
 var dictionary = sync.OnceValue(func() map[string]map[string]Entry {
 	d, err := parse(data)
 	if err != nil {
-		// The data is part of the program and tested with it; a program without it would answer "not known" to everything.
+		// The data is part of the program and tested with it; a program without it would answer
+		// "not known" to everything.
 		panic(err)
 	}
 	return d
@@ -106,7 +109,8 @@ func parse(b []byte) (map[string]map[string]Entry, error) {
 	return d, nil
 }
 
-// Lookup tells what a counter of a driver means. False: it is not in the dictionary, as most are not.
+// Lookup tells what a counter of a driver means. False: it is not in the dictionary, as most are
+// not.
 func Lookup(driver, name string) (Entry, bool) {
 	d := dictionary()
 	for _, of := range []string{driver, "*"} {

@@ -33,7 +33,8 @@ func TestLookup(t *testing.T) {
 	}
 }
 
-// TestDictionary: meanings stand behind a number on one line, so they begin small, end without a full stop and are not long.
+// TestDictionary: meanings stand behind a number on one line, so they begin small, end without a
+// full stop and are not long.
 func TestDictionary(t *testing.T) {
 	d, err := parse(data)
 	if err != nil {

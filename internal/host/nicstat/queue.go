@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// queueForms are the ways in which drivers name the counters of one queue, with an example each. The driver's name is of no help: it changes the form
-// from one kernel to the next, as virtio_net did.
+// queueForms are the ways in which drivers name the counters of one queue, with an example each.
+// The driver's name is of no help: it changes the form from one kernel to the next, as virtio_net
+// did.
 var queueForms = [...]struct {
 	form                       *regexp.Regexp
 	direction, number, counter int // which part is which
@@ -19,8 +20,9 @@ var queueForms = [...]struct {
 	{regexp.MustCompile(`^\[(\d{1,5})\]: (rx|tx)_(.+)$`), 2, 1, 3},  // [0]: rx_ucast_packets: bnxt_en
 }
 
-// Queue takes the name of a counter apart that belongs to one queue: "rx_queue_3_drops" is "drops" of "rx-3", by the name that sysfs has for the queue.
-// False: it is no queue's, or of a driver with a form of its own.
+// Queue takes the name of a counter apart that belongs to one queue: "rx_queue_3_drops" is "drops"
+// of "rx-3", by the name that sysfs has for the queue. False: it is no queue's, or of a driver with
+// a form of its own.
 func Queue(name string) (queue, counter string, ok bool) {
 	// Most names have no digit, and this is asked of hundreds.
 	if !strings.ContainsAny(name, "0123456789") {

@@ -6,19 +6,22 @@ import (
 	"strings"
 )
 
-// claim is what a running program writes again by itself, by the names of knobs in which * stands for anything.
+// claim is what a running program writes again by itself, by the names of knobs in which * stands
+// for anything.
 type claim struct {
 	knobs []string
 	when  string // a clause: when it writes
 }
 
-// mtu is written by everything that configures addresses: a lease, an advertisement or a file holds one.
+// mtu is written by everything that configures addresses: a lease, an advertisement or a file holds
+// one.
 var mtu = []string{"link:*/mtu"}
 
-// claims are those of running programs whose knobs are known beforehand; those of TuneD depend on its profile and are in Owner.Sets.
+// claims are those of running programs whose knobs are known beforehand; those of TuneD depend on
+// its profile and are in Owner.Sets.
 //
-// A program that only writes at boot makes none: what it will overwrite is a question of persisting a change, and a trial is over
-// long before.
+// A program that only writes at boot makes none: what it will overwrite is a question of persisting
+// a change, and a trial is over long before.
 var claims = map[string]claim{
 	"irqbalance":            {[]string{"irq:*/affinity"}, "spreads interrupts anew every ten seconds"},
 	"power-profiles-daemon": {[]string{"cpu:*/scaling_governor", "cpu:*/energy_performance_preference"}, "sets it with each power profile"},
@@ -35,8 +38,8 @@ var claims = map[string]claim{
 	"dhclient":         {mtu, "sets it with each lease"},
 }
 
-// Reapplies says in a clause, with the program's name, that it writes this knob again by itself; empty: it does not. knob is its full name:
-// sysctl:net.ipv4.tcp_rmem, link:eth0/mtu.
+// Reapplies says in a clause, with the program's name, that it writes this knob again by itself;
+// empty: it does not. knob is its full name: sysctl:net.ipv4.tcp_rmem, link:eth0/mtu.
 func (o Owner) Reapplies(knob string) string {
 	fits := func(pattern string) bool { return glob(pattern, knob) }
 	if slices.ContainsFunc(o.Sets, fits) {
@@ -69,11 +72,12 @@ func glob(pattern, s string) bool {
 	return true
 }
 
-// tunedDirs hold the profiles of TuneD: the administrator's first, and the new place of each before the old one (2.23 made profiles/).
+// tunedDirs hold the profiles of TuneD: the administrator's first, and the new place of each before
+// the old one (2.23 made profiles/).
 var tunedDirs = [...]string{"etc/tuned/profiles/", "etc/tuned/", "usr/lib/tuned/profiles/", "usr/lib/tuned/"}
 
-// tunedSets are the knobs that profiles of TuneD write, with those that they include, sorted. names are parted by blanks, as in its file of the active
-// profile.
+// tunedSets are the knobs that profiles of TuneD write, with those that they include, sorted. names
+// are parted by blanks, as in its file of the active profile.
 func tunedSets(t Tree, names string) []string {
 	var sets []string
 	seen := map[string]bool{}
@@ -99,7 +103,8 @@ func tunedSets(t Tree, names string) []string {
 	return slices.Compact(sets)
 }
 
-// plugins are the options of TuneD's plugins that are knobs of ours. A section is called like its plugin, or says by type= which it is.
+// plugins are the options of TuneD's plugins that are knobs of ours. A section is called like its
+// plugin, or says by type= which it is.
 var plugins = map[string]map[string]string{
 	"net": {"mtu": "link:*/mtu", "txqueuelen": "link:*/txqueuelen", "coalesce": "ethtool:*/coalesce.*", "features": "ethtool:*/feature.*", "pause": "ethtool:*/pause.*",
 		"ring": "ethtool:*/ring.*", "channels": "ethtool:*/channels.*"},

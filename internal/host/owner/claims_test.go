@@ -7,7 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestSetsOfTuneD reads a profile that builds on another, with a section that has a name of its own.
+// TestSetsOfTuneD reads a profile that builds on another, with a section that has a name of its
+// own.
 func TestSetsOfTuneD(t *testing.T) {
 	found := Find(tree(map[string]string{
 		"run/tuned/tuned.pid":      "17",

@@ -6,7 +6,8 @@ import (
 	"path/filepath"
 )
 
-// Managers lists the programs that bring interfaces up. In an image none is running, so those count that are installed.
+// Managers lists the programs that bring interfaces up. In an image none is running, so those count
+// that are installed.
 func Managers(root fs.FS, live bool) []string {
 	tree := Tree{
 		Exists: func(name string) bool { _, err := fs.Stat(root, name); return err == nil },

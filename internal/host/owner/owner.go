@@ -2,7 +2,8 @@ package owner
 
 import "strings"
 
-// Tree is how the host is read; names are slash-separated and relative ("run/tuned"). All three are needed.
+// Tree is how the host is read; names are slash-separated and relative ("run/tuned"). All three are
+// needed.
 type Tree struct {
 	Exists func(name string) bool
 	Text   func(name string) string   // a small file without blanks around it; empty where there is none
@@ -15,14 +16,17 @@ type Owner struct {
 	Running bool   `json:"running"` // has a process now; the others write when the host boots or a link comes
 	// Manages is what it may write, in a few words: "interrupt affinity".
 	Manages string `json:"manages"`
-	// Profile is its choice of settings, where it has one: the active profile of TuneD. Empty: none, or not known.
+	// Profile is its choice of settings, where it has one: the active profile of TuneD. Empty:
+	// none, or not known.
 	Profile string `json:"profile,omitempty"`
-	// Sets are the knobs that this choice writes, by name, with * for "any": those of TuneD's profile. Empty: none, or not known.
+	// Sets are the knobs that this choice writes, by name, with * for "any": those of TuneD's
+	// profile. Empty: none, or not known.
 	Sets  []string `json:"sets,omitempty"`
 	Marks string   `json:"marks"` // what it was known by: paths and the process's name, with ", " between them
 }
 
-// known is one program: process names (cut to 15 bytes as the kernel has them), and marks of which any one is enough.
+// known is one program: process names (cut to 15 bytes as the kernel has them), and marks of which
+// any one is enough.
 type known struct {
 	name, manages string
 	processes     []string
@@ -30,8 +34,9 @@ type known struct {
 	profile       string   // a file with one word
 }
 
-// programs are those that write knobs of the network, in the order in which they are told. Marks are of something active: a package
-// that is merely installed leaves files in /usr, at which nobody looks.
+// programs are those that write knobs of the network, in the order in which they are told. Marks
+// are of something active: a package that is merely installed leaves files in /usr, at which nobody
+// looks.
 var programs = [...]known{
 	{name: "irqbalance", manages: "interrupt affinity", processes: []string{"irqbalance"}, marks: []string{"run/irqbalance.pid"}},
 	{name: "tuned", manages: "sysctls, rings, channels, coalescing, governors and idle states, by profile", processes: []string{"tuned"},
@@ -56,7 +61,8 @@ var programs = [...]known{
 	{name: "openvswitch", manages: "the ports and queues of its switches", processes: []string{"ovs-vswitchd"}},
 }
 
-// Processes gives every process name that Find asks about, so that a reader of /proc need keep no others.
+// Processes gives every process name that Find asks about, so that a reader of /proc need keep no
+// others.
 func Processes() map[string]bool {
 	names := make(map[string]bool)
 	for _, p := range programs {
@@ -67,8 +73,8 @@ func Processes() map[string]bool {
 	return names
 }
 
-// Find tells who else manages the host. running has the names of processes that are there (/proc/PID/comm); Processes lists those
-// that matter.
+// Find tells who else manages the host. running has the names of processes that are there
+// (/proc/PID/comm); Processes lists those that matter.
 func Find(t Tree, running map[string]bool) []Owner {
 	var owners []Owner
 	for _, p := range programs {

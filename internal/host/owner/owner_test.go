@@ -55,7 +55,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestProcesses: the kernel cuts a process's name to 15 bytes, so a longer one in the table would never be found.
+// TestProcesses: the kernel cuts a process's name to 15 bytes, so a longer one in the table would
+// never be found.
 func TestProcesses(t *testing.T) {
 	names := Processes()
 	if !names["irqbalance"] || !names["systemd-network"] {

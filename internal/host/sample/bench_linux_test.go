@@ -13,8 +13,9 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// BenchmarkLargeHost is a reading of a host with 40 VLANs on an interface with 64 queues, the other end of which is here as well, and beside it what the whole
-// reading of package host takes there. CPU-ms/op is the processor time of the process.
+// BenchmarkLargeHost is a reading of a host with 40 VLANs on an interface with 64 queues, the other
+// end of which is here as well, and beside it what the whole reading of package host takes there.
+// CPU-ms/op is the processor time of the process.
 func BenchmarkLargeHost(b *testing.B) {
 	done := make(chan struct{})
 	go func() {
@@ -49,7 +50,8 @@ func BenchmarkLargeHost(b *testing.B) {
 	<-done
 }
 
-// measure times f on the calling thread, as one that the benchmark starts would be of another namespace.
+// measure times f on the calling thread, as one that the benchmark starts would be of another
+// namespace.
 func measure(b *testing.B, name string, f func() error) {
 	const readings = 200
 	var before, after unix.Rusage

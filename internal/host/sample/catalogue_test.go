@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Each metric is named as Prometheus wants it, and says in one sentence which file of the kernel it is read from.
+// Each metric is named as Prometheus wants it, and says in one sentence which file of the kernel it
+// is read from.
 func TestCatalogue(t *testing.T) {
 	name := regexp.MustCompile(`^linerate(_[a-z][a-z0-9]*)+$`)
 	source := regexp.MustCompile(`/proc/|/sys/|RTM_GET|ethtool`)

@@ -16,8 +16,9 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
 )
 
-// between is what others say before and after each of two readings of ours: what we say came in between must be no less than what they saw between the inner two
-// and no more than between the outer ones.
+// between is what others say before and after each of two readings of ours: what we say came in
+// between must be no less than what they saw between the inner two and no more than between the
+// outer ones.
 type between struct{ outer0, inner0, inner1, outer1 float64 }
 
 func (b between) holds(v float64) bool {
@@ -38,7 +39,8 @@ func surrounded[T any](t *testing.T, s *sample.Sampler, other func() T, work fun
 	return first, last, others
 }
 
-// chatter makes the namespace count: connections, datagrams to nobody, a datagram too many for its buffer.
+// chatter makes the namespace count: connections, datagrams to nobody, a datagram too many for its
+// buffer.
 func chatter(t *testing.T) {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -250,7 +252,8 @@ func broadcast(t *testing.T, to string, datagrams int) {
 	}
 }
 
-// What tc(8) says of a shaper that drops, also when another one takes its place: its counters begin at zero, and ours go on.
+// What tc(8) says of a shaper that drops, also when another one takes its place: its counters begin
+// at zero, and ours go on.
 func TestAgreesWithTc(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.pair("a", "a1")
@@ -282,7 +285,8 @@ func TestAgreesWithTc(t *testing.T) {
 					t.Fatalf("%g drops, and %g were wanted", drops(), least)
 				}
 				for range 50 {
-					_ = unix.Sendto(w.packet, make([]byte, 1000), 0, &unix.SockaddrLinklayer{Ifindex: w.index("a"), Protocol: 0xb588}) // a full queue says ENOBUFS
+					// a full queue says ENOBUFS
+					_ = unix.Sendto(w.packet, make([]byte, 1000), 0, &unix.SockaddrLinklayer{Ifindex: w.index("a"), Protocol: 0xb588})
 				}
 			}
 		}
@@ -312,7 +316,8 @@ func TestAgreesWithTc(t *testing.T) {
 			t.Errorf("%g drops more here, %g there", v-before, drops())
 		}
 
-		// Another one, which has dropped more than the former when somebody looks: what of it is news is not known.
+		// Another one, which has dropped more than the former when somebody looks: what of it is
+		// news is not known.
 		before, first = value("linerate_qdisc_drops_total"), drops()
 		nltest.Must(t, w.c.DeleteRootQdisc("a"))
 		shape()

@@ -2,8 +2,8 @@ package sample
 
 import "golang.org/x/sys/unix"
 
-// file is a file of the kernel that stays open: a reading is then a read and no walk through names, and goes on in the network namespace in which it was
-// opened.
+// file is a file of the kernel that stays open: a reading is then a read and no walk through names,
+// and goes on in the network namespace in which it was opened.
 type file struct {
 	name string
 	fd   int
@@ -18,7 +18,8 @@ func openFile(name string) (*file, error) {
 	return &file{name, fd}, nil
 }
 
-// read reads all of it into buf, which grows. Every read begins at the start, where the kernel prints anew.
+// read reads all of it into buf, which grows. Every read begins at the start, where the kernel
+// prints anew.
 func (f *file) read(buf []byte) ([]byte, error) {
 	buf = buf[:0]
 	for {

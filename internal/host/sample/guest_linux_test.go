@@ -28,7 +28,8 @@ func ip(t *testing.T, args ...string) {
 	}
 }
 
-// Real cards with VLANs and a bond: whose they are, what they carry, which interrupts they have, and a card that is pulled out and put back.
+// Real cards with VLANs and a bond: whose they are, what they carry, which interrupts they have,
+// and a card that is pulled out and put back.
 func TestGuestCards(t *testing.T) {
 	if !guesttest.In(t) {
 		return
@@ -108,7 +109,8 @@ func TestGuestCards(t *testing.T) {
 		t.Errorf("vlan1 sent %g packets, %d datagrams among them", v, datagrams)
 	}
 
-	// Pulled out and put back: another interface, most often under the same name, whose counters begin anew.
+	// Pulled out and put back: another interface, most often under the same name, whose counters
+	// begin anew.
 	mark, _ := x.Value("linerate_interface_transmit_packets_total", queued)
 	guesttest.Unplug(t, queued)
 	r := read(t, s)

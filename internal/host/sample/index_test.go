@@ -17,7 +17,8 @@ func NewIndex(points []Point) *Index {
 	return x
 }
 
-// Of gives all points of a metric whose first labels have these values, in the order of the reading. None: it is not there.
+// Of gives all points of a metric whose first labels have these values, in the order of the
+// reading. None: it is not there.
 func (x *Index) Of(metric string, labels ...string) []Point {
 	all := x.byMetric[metric]
 	if len(labels) == 0 {
@@ -32,7 +33,8 @@ func (x *Index) Of(metric string, labels ...string) []Point {
 	return found
 }
 
-// Value gives the point of a metric with all its labels, in the order of Metric.Labels. False: it is not there.
+// Value gives the point of a metric with all its labels, in the order of Metric.Labels. False: it
+// is not there.
 func (x *Index) Value(metric string, labels ...string) (float64, bool) {
 	for _, p := range x.byMetric[metric] {
 		if slices.Equal(p.Series.Values, labels) {

@@ -71,7 +71,8 @@ func (s *Sampler) readInterrupts(r *Reading) {
 	t.pace.done(r.SinceBoot, sys.Boottime()-began, 1)
 }
 
-// readLine reads how often each processor took an interrupt (irq_attributes in kernel/irq/irqdesc.c: per_cpu_count, "1,0", since Linux 4.9).
+// readLine reads how often each processor took an interrupt (irq_attributes in
+// kernel/irq/irqdesc.c: per_cpu_count, "1,0", since Linux 4.9).
 func (t *interrupts) readLine(number int) ([]uint64, bool) {
 	f, err := openFile("/sys/kernel/irq/" + strconv.Itoa(number) + "/per_cpu_count")
 	if err != nil {
@@ -202,7 +203,8 @@ func (s *Sampler) learnInterrupts(r *Reading) {
 	t.lines, t.queues = kept, queues
 }
 
-// queuesOf gives the queues of an interface, those that are as they were with what they have counted.
+// queuesOf gives the queues of an interface, those that are as they were with what they have
+// counted.
 func (t *interrupts) queuesOf(k *link, byQueue map[string][]int) []*queueLines {
 	var found []*queueLines
 	for queue, numbers := range byQueue {
@@ -234,8 +236,8 @@ func (t *interrupts) queuesOf(k *link, byQueue map[string][]int) []*queueLines {
 	return found
 }
 
-// numbersOf gives the interrupts of a card, as package host finds them: msi_irqs of its PCI function (sysfs-bus-pci), for a virtio card one directory up; else
-// the one line of its slot.
+// numbersOf gives the interrupts of a card, as package host finds them: msi_irqs of its PCI
+// function (sysfs-bus-pci), for a virtio card one directory up; else the one line of its slot.
 func numbersOf(name string) []int {
 	device, err := filepath.EvalSymlinks("/sys/class/net/" + name + "/device")
 	if err != nil {

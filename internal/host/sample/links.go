@@ -11,7 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// slowEvery is how often is asked again what hardly ever changes and costs a question to each driver: speed, driver, interrupts.
+// slowEvery is how often is asked again what hardly ever changes and costs a question to each
+// driver: speed, driver, interrupts.
 const slowEvery = 30 * time.Second
 
 // links follows the interfaces of the namespace.
@@ -25,7 +26,8 @@ type links struct {
 	seen    int // readings
 	changed int // how often an interface came, went or was renamed
 
-	queued, queuedNow                 int // interfaces whose drivers were asked at the reading before, and are at this one
+	// interfaces whose drivers were asked at the reading before, and are at this one
+	queued, queuedNow                 int
 	softwareQueued, softwareQueuedNow int // those of them that are software
 }
 
@@ -49,7 +51,9 @@ type link struct {
 	seen       int
 	power      []string // files that say whether the device sleeps
 	powerKnown bool
-	quiet      int // the reading in which another interface of this name ended: one point of two series would be too many
+	// the reading in which another interface of this name ended: one point of two series would be
+	// too many
+	quiet int
 
 	flaps   uint32 // changes of the carrier, at the reading before
 	counts  *tally
@@ -80,7 +84,8 @@ type qdiscIdentity struct {
 	handle uint32
 }
 
-// The places and kinds of the labels, in the order of link.drops and link.errors. Software has the first of each alone: it has no ring and no wire.
+// The places and kinds of the labels, in the order of link.drops and link.errors. Software has the
+// first of each alone: it has no ring and no wire.
 var (
 	dropPlaces = [...]struct{ direction, place string }{
 		{"receive", "kernel"}, {"transmit", "kernel"}, {"receive", "ring"}, {"receive", "unwanted"}, {"receive", "card"}, {"transmit", "card"},
@@ -133,7 +138,8 @@ func (s *Sampler) readLinks(r *Reading, elapsed time.Duration) {
 	l.begun = true
 }
 
-// bound keeps the number of interfaces within that of the options: hardware before software, and the older before the younger.
+// bound keeps the number of interfaces within that of the options: hardware before software, and
+// the older before the younger.
 func (s *Sampler) bound(r *Reading, now []nl.LinkCounters) []nl.LinkCounters {
 	if len(now) <= s.maxInterfaces {
 		return now
@@ -160,7 +166,8 @@ func (s *Sampler) bound(r *Reading, now []nl.LinkCounters) []nl.LinkCounters {
 
 func isHardware(n *nl.LinkCounters) bool { return n.Kind == "" && !n.Loopback }
 
-// leave ends the interfaces that are no more or have another name, and gives the names that they had.
+// leave ends the interfaces that are no more or have another name, and gives the names that they
+// had.
 func (s *Sampler) leave(r *Reading) (free map[string]bool) {
 	l := &s.links
 	l.seen++
@@ -276,7 +283,8 @@ func (s *Sampler) followLink(r *Reading, k *link, n *nl.LinkCounters, elapsed ti
 		r.put(k.plain[i], float64(sum[c]))
 	}
 	ring := max(sum[nl.RxMissedErrors], sum[nl.RxFIFOErrors], sum[nl.RxOverErrors])
-	// What the driver tells in its own words is in the common figures of many drivers as well, and is told once.
+	// What the driver tells in its own words is in the common figures of many drivers as well, and
+	// is told once.
 	ownRing, received, sent := k.queues.lost()
 	for i, n := range [...]uint64{
 		less(sum[nl.RxDropped], ownRing+received), less(sum[nl.TxDropped], sent), max(ring, ownRing), sum[nl.RxNoHandler], received, max(sent, sum[nl.TxFIFOErrors]),
@@ -286,7 +294,8 @@ func (s *Sampler) followLink(r *Reading, k *link, n *nl.LinkCounters, elapsed ti
 			r.put(k.drops[i], float64(k.told[i]))
 		}
 	}
-	// A difference of sums may fall where a driver counts the parts before the whole; what was told is not taken back.
+	// A difference of sums may fall where a driver counts the parts before the whole; what was told
+	// is not taken back.
 	k.worst[0] = max(k.worst[0], less(sum[nl.RxErrors], sum[nl.RxCRCErrors]+sum[nl.RxLengthErrors]+sum[nl.RxFrameErrors]+ring))
 	k.worst[1] = max(k.worst[1], less(sum[nl.TxErrors],
 		sum[nl.TxCarrierErrors]+sum[nl.TxAbortedErrors]+sum[nl.TxWindowErrors]+sum[nl.TxHeartbeatErrors]+sum[nl.TxFIFOErrors]))
@@ -323,8 +332,8 @@ func (s *Sampler) followLink(r *Reading, k *link, n *nl.LinkCounters, elapsed ti
 // less is a - b, or 0.
 func less(a, b uint64) uint64 { return a - min(a, b) }
 
-// most is what a card can have counted: four times what its speed allows, and that for a second longer, as some cards bring their figures up to date once a
-// second. Software has no such limit.
+// most is what a card can have counted: four times what its speed allows, and that for a second
+// longer, as some cards bring their figures up to date once a second. Software has no such limit.
 func (k *link) most(elapsed time.Duration) func(i int) uint64 {
 	if !k.hardware || k.speed == 0 {
 		return nil
@@ -378,8 +387,8 @@ func (s *Sampler) countQdiscs() {
 	}
 }
 
-// countQdiscs takes the largest figure of the tree, as a sum would count one drop at every level (package host says why). Whenever another discipline stands
-// at the root, the counters began anew.
+// countQdiscs takes the largest figure of the tree, as a sum would count one drop at every level
+// (package host says why). Whenever another discipline stands at the root, the counters began anew.
 func (k *link) countQdiscs(tree []nl.QdiscCounters) {
 	var now [3]uint64
 	var root qdiscIdentity
@@ -444,14 +453,16 @@ func kindOf(n *nl.LinkCounters) string {
 
 // parents names what carries an interface.
 func (s *Sampler) parentOf(n *nl.LinkCounters) string {
-	// The other end of a veth is a peer and carries nothing; its number may be of another namespace.
+	// The other end of a veth is a peer and carries nothing; its number may be of another
+	// namespace.
 	if n.ParentIndex == 0 || n.Kind == "veth" || n.ParentIndex == n.Index {
 		return ""
 	}
 	return s.links.names[n.ParentIndex]
 }
 
-// askSlowly asks for what is not in the dump: when the interface is new, when its link changed, and now and then.
+// askSlowly asks for what is not in the dump: when the interface is new, when its link changed, and
+// now and then.
 func (s *Sampler) askSlowly(r *Reading, k *link, n *nl.LinkCounters, changed bool) {
 	due := k.asked == 0 || changed || r.SinceBoot-k.asked >= slowEvery
 	parent := s.parentOf(n)

@@ -6,7 +6,8 @@ import "time"
 type Kind uint8
 
 const (
-	// Counter never falls while its series exists, except to zero when the sampler starts: what it grew by is what happened.
+	// Counter never falls while its series exists, except to zero when the sampler starts: what it
+	// grew by is what happened.
 	Counter Kind = iota
 	// Gauge is a level.
 	Gauge
@@ -34,13 +35,16 @@ type Point struct {
 
 // Reading is a host at one moment.
 type Reading struct {
-	// Time is what the points are filed under. It is the tick that was asked for when the reading came soon enough after it, so that times in a history are
-	// regular and cost next to nothing.
+	// Time is what the points are filed under. It is the tick that was asked for when the reading
+	// came soon enough after it, so that times in a history are regular and cost next to nothing.
 	Time time.Time
-	// SinceBoot is when the reading was taken, with the time asleep counted and whatever the clock was set to: rates are over differences of it.
+	// SinceBoot is when the reading was taken, with the time asleep counted and whatever the clock
+	// was set to: rates are over differences of it.
 	SinceBoot time.Duration
-	Points    []Point   // the sampler uses them again for the next reading but one
-	Ended     []*Series // were told before and are no more: the thing is gone, or is another one under the same name. No point here has the same labels
+	Points    []Point // the sampler uses them again for the next reading but one
+	// were told before and are no more: the thing is gone, or is another one under the same name.
+	// No point here has the same labels
+	Ended []*Series
 	// Happened is what came, went or changed since the reading before.
 	Happened []Happening
 	Warnings []string // what could not be read, one sentence each

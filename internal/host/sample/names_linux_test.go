@@ -17,7 +17,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
 )
 
-// world is a network namespace with its sampler, and what a history would make of the readings: what each name carried, by what was counted.
+// world is a network namespace with its sampler, and what a history would make of the readings:
+// what each name carried, by what was counted.
 type world struct {
 	t      *testing.T
 	c      *nl.Client
@@ -68,8 +69,8 @@ func (w *world) index(name string) int {
 	return l.Index
 }
 
-// send sends frames out of an interface, as many as the kernel counts: an interface that has just come up throws away what it gets, until a worker of the
-// kernel has given it its queue.
+// send sends frames out of an interface, as many as the kernel counts: an interface that has just
+// come up throws away what it gets, until a worker of the kernel has given it its queue.
 func (w *world) send(name string, frames int) {
 	w.t.Helper()
 	index := w.index(name)
@@ -109,7 +110,8 @@ func (w *world) rename(from, to string) {
 	delete(w.sent, from)
 }
 
-// read takes a reading and holds that a history of it shows what was sent under each name or nothing.
+// read takes a reading and holds that a history of it shows what was sent under each name or
+// nothing.
 func (w *world) read() *sample.Reading {
 	w.t.Helper()
 	r, err := w.s.Read(time.Time{})
@@ -258,7 +260,8 @@ func TestNamesComeGoAndChange(t *testing.T) {
 	})
 }
 
-// The other end of a link goes down and comes back between two readings: the link was never down when somebody looked.
+// The other end of a link goes down and comes back between two readings: the link was never down
+// when somebody looked.
 func TestLinkThatFlaps(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.pair("a", "a1")

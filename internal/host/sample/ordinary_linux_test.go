@@ -26,7 +26,8 @@ func names(r *sample.Reading) []string {
 	return all
 }
 
-// An ordinary user reads what root reads, but for the queues of programs that judge packets, whose file is root's.
+// An ordinary user reads what root reads, but for the queues of programs that judge packets, whose
+// file is root's.
 func TestOrdinaryUser(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.pair("a", "a1")

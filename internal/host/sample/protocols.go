@@ -37,7 +37,8 @@ type ref struct {
 	at     int
 }
 
-// add makes a source of a file. A file that is not there, or not for everybody, is left out without a word: many kernels lack some.
+// add makes a source of a file. A file that is not there, or not for everybody, is left out without
+// a word: many kernels lack some.
 func (p *protocols) add(path string, w width, parse func(names []string) func([]byte, []uint64, []bool) error, names ...string) *source {
 	s := &source{path: path, names: names, values: make([]uint64, len(names)), known: make([]bool, len(names)), parse: parse(names)}
 	s.tally = newTally(len(names), 0, w)
@@ -197,7 +198,8 @@ func (p *protocols) read(s *Sampler, r *Reading) {
 	}
 }
 
-// value is the sum of what is known. False: nothing is, or a part could not be read this time and was before, which would look like a step back.
+// value is the sum of what is known. False: nothing is, or a part could not be read this time and
+// was before, which would look like a step back.
 func (d *derived) value() (float64, bool) {
 	total, found := 0.0, false
 	for _, f := range d.of {
@@ -216,7 +218,8 @@ func (d *derived) value() (float64, bool) {
 	return total * d.scale, found
 }
 
-// parseSockstat6 reads the lines TCP6 and UDP6 of /proc/net/sockstat6 (sockstat6_seq_show in net/ipv6/proc.c): "TCP6: inuse 3".
+// parseSockstat6 reads the lines TCP6 and UDP6 of /proc/net/sockstat6 (sockstat6_seq_show in
+// net/ipv6/proc.c): "TCP6: inuse 3".
 func parseSockstat6(b []byte, into *procfs.Counts) error {
 	for line := range bytes.Lines(b) {
 		words := bytes.Fields(line)

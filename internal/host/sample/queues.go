@@ -50,7 +50,8 @@ type ownDrop struct {
 	outbound bool
 }
 
-// What drivers call the figures of a queue. Those of the second list stand for the first where that is missing: veth counts what it handles by NAPI alone.
+// What drivers call the figures of a queue. Those of the second list stand for the first where that
+// is missing: veth counts what it handles by NAPI alone.
 var queueFigures = [2][2][]string{
 	{{"packets", "cnt", "pkts", "ucast_packets", "mcast_packets", "bcast_packets"}, {"xdp_packets"}},
 	{{"bytes", "ucast_bytes", "mcast_bytes", "bcast_bytes"}, {"xdp_bytes"}},
@@ -87,7 +88,8 @@ func (q *queues) plan(driver, link string, names []string, hardware bool) {
 		if !drop || !hardware || slices.Contains(standardNames, name) {
 			continue
 		}
-		// Those of all queues together are one figure, and so is that of the whole card beside them: the larger is believed.
+		// Those of all queues together are one figure, and so is that of the whole card beside
+		// them: the larger is believed.
 		pattern := digits.ReplaceAllString(name, "#")
 		figure, ok := patterns[pattern]
 		if !ok {
@@ -152,7 +154,8 @@ func (q *queues) plan(driver, link string, names []string, hardware bool) {
 	q.tally = newTally(len(q.now), n, bitsUnknown)
 }
 
-// most is that of the card, for each queue: a question that came to another card, while the two were changing names, brings no spike.
+// most is that of the card, for each queue: a question that came to another card, while the two
+// were changing names, brings no spike.
 func (q *queues) most(k *link, now time.Duration) func(i int) uint64 {
 	of := k.most(now - q.read)
 	if of == nil {
@@ -250,7 +253,8 @@ func (s *Sampler) readQueues(r *Reading, k *link, n *nl.LinkCounters) {
 	}
 }
 
-// lost gives the packets that the driver itself says it lost for want of descriptors, and otherwise; of counters that may count the same packets the largest.
+// lost gives the packets that the driver itself says it lost for want of descriptors, and
+// otherwise; of counters that may count the same packets the largest.
 func (q *queues) lost() (ring, received, sent uint64) {
 	if q.tally == nil {
 		return 0, 0, 0

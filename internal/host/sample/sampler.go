@@ -15,7 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// DefaultTolerance is how far from its tick a reading may be and still be filed under it: at a reading each second a rate is then wrong by a twentieth at worst.
+// DefaultTolerance is how far from its tick a reading may be and still be filed under it: at a
+// reading each second a rate is then wrong by a twentieth at worst.
 const DefaultTolerance = 25 * time.Millisecond
 
 // DefaultMaxInterfaces is how many interfaces are followed at most if nothing else is said.
@@ -25,13 +26,14 @@ const DefaultMaxInterfaces = 256
 type Options struct {
 	Root      host.Root     // the running system; an archive is one moment and is refused
 	Tolerance time.Duration // 0: DefaultTolerance; below 0: every reading has its own time
-	// MaxInterfaces bounds how many interfaces are followed, with some 15 series each; 0: DefaultMaxInterfaces. All cards are, and what is left out is told as a
-	// warning: a host of containers may have thousands.
+	// MaxInterfaces bounds how many interfaces are followed, with some 15 series each; 0:
+	// DefaultMaxInterfaces. All cards are, and what is left out is told as a warning: a host of
+	// containers may have thousands.
 	MaxInterfaces int
 }
 
-// Sampler reads a host again and again. It belongs to one goroutine at a time. It stays in the network namespace of the thread that made it, whichever thread
-// reads later.
+// Sampler reads a host again and again. It belongs to one goroutine at a time. It stays in the
+// network namespace of the thread that made it, whichever thread reads later.
 type Sampler struct {
 	tolerance     time.Duration
 	maxInterfaces int
@@ -53,7 +55,8 @@ type Sampler struct {
 	self       [2]*Series
 }
 
-// New opens what is read. What a kernel lacks is left out; the error is for a host that cannot be sampled at all.
+// New opens what is read. What a kernel lacks is left out; the error is for a host that cannot be
+// sampled at all.
 func New(o Options) (*Sampler, error) {
 	if o.Root.Dir != "" || o.Root.FS != nil {
 		return nil, fmt.Errorf("sample an archived host, which is one moment: %w", errors.ErrUnsupported)
@@ -93,9 +96,10 @@ func (s *Sampler) Close() error {
 	return s.client.Close()
 }
 
-// Read takes a reading. tick is the moment it is for, a full second most often; the zero time stands for now. The reading and its points are the caller's until
-// the next but one is taken. Parts that could not be read are missing in it and have a sentence in Warnings; the error is for a host of which nothing can be
-// read, and for a closed sampler.
+// Read takes a reading. tick is the moment it is for, a full second most often; the zero time
+// stands for now. The reading and its points are the caller's until the next but one is taken.
+// Parts that could not be read are missing in it and have a sentence in Warnings; the error is for
+// a host of which nothing can be read, and for a closed sampler.
 func (s *Sampler) Read(tick time.Time) (*Reading, error) {
 	if s.closed {
 		return nil, fmt.Errorf("sample this host: %w", os.ErrClosed)
@@ -132,7 +136,8 @@ func align(tick, now time.Time, tolerance time.Duration) time.Time {
 	if d := now.Sub(tick); !tick.IsZero() && tolerance >= 0 && d <= tolerance && d >= -tolerance {
 		return tick.Round(0)
 	}
-	// Without the monotonic part, which stands still while the host sleeps and would come into differences of times.
+	// Without the monotonic part, which stands still while the host sleeps and would come into
+	// differences of times.
 	return now.Round(0)
 }
 

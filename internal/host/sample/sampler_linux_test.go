@@ -32,7 +32,8 @@ func read(t testing.TB, s *sample.Sampler) *sample.Reading {
 	return r
 }
 
-// Every point is of a metric of the catalogue, with a value for each of its labels, and no two are of the same series.
+// Every point is of a metric of the catalogue, with a value for each of its labels, and no two are
+// of the same series.
 func TestReadingAgreesWithCatalogue(t *testing.T) {
 	s := sampler(t)
 	for range 2 {
@@ -90,7 +91,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A host with 40 VLANs and a card of 64 queues stays within the series that a history is made for, and of more interfaces than are wanted the oldest are told.
+// A host with 40 VLANs and a card of 64 queues stays within the series that a history is made for,
+// and of more interfaces than are wanted the oldest are told.
 func TestLargeHostIsBounded(t *testing.T) {
 	inWorld(t, func(w *world) {
 		if out, ok := nltest.OtherSays(t, "ip", "link", "add", "q", "numtxqueues", "64", "numrxqueues", "64", "type", "veth", "peer", "name", "q1"); !ok {

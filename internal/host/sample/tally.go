@@ -11,15 +11,19 @@ const (
 	bits64
 )
 
-// tally adds up what a group of counters counts while somebody looks: counters of one thing, which begin anew together. It is arithmetic alone.
+// tally adds up what a group of counters counts while somebody looks: counters of one thing, which
+// begin anew together. It is arithmetic alone.
 //
-// What it adds for a reading is what was counted since the one before, or nothing; never more. A counter that went back
+// What it adds for a reading is what was counted since the one before, or nothing; never more. A
+// counter that went back
 //
-//   - by a 64th of its value at most is taken to waver (sums over processors, iowait, statistics of firmware): nothing is added until it has passed its old
-//     value;
-//   - went through zero if it has, or may have, 32 bits, it alone of the leading counters went back, and it came no further than most allows;
-//   - otherwise began anew: a driver was loaded again, an interface was made anew. Then nothing is added; if it is one of the leading counters, for the whole group,
-//     since the others began anew as well, and one that has passed its old value already does not show it.
+//   - by a 64th of its value at most is taken to waver (sums over processors, iowait, statistics of
+//     firmware): nothing is added until it has passed its old value;
+//   - went through zero if it has, or may have, 32 bits, it alone of the leading counters went
+//     back, and it came no further than most allows;
+//   - otherwise began anew: a driver was loaded again, an interface was made anew. Then nothing is
+//     added; if it is one of the leading counters, for the whole group, since the others began anew
+//     as well, and one that has passed its old value already does not show it.
 //
 // A counter that had been above 32 bits is known to be wider and never goes through zero.
 type tally struct {
@@ -36,18 +40,22 @@ type tally struct {
 // waverReadings is for how many readings a counter may waver before the lower value is believed.
 const waverReadings = 8
 
-// wrapEvents is the most that a counter of 32 bits may have come since the reading before when nothing better is known: an eighth of its range.
+// wrapEvents is the most that a counter of 32 bits may have come since the reading before when
+// nothing better is known: an eighth of its range.
 const wrapEvents = 1 << 29
 
-// implausible is how much faster than its link a counter may be: cards that are emulated do not keep to the speed that they claim.
+// implausible is how much faster than its link a counter may be: cards that are emulated do not
+// keep to the speed that they claim.
 const implausible = 16
 
 func newTally(n, lead int, w width) *tally {
 	return &tally{lead: lead, width: w, was: make([]uint64, n), sum: make([]uint64, n), wide: make([]bool, n), held: make([]uint8, n)}
 }
 
-// add takes a reading. most, if not nil, tells the most that counter i is likely to have come since the reading before: what is beyond implausible times that is no
-// count, and not added. It is 0 where nothing is known. The answer is false for the first reading and for one at which the group began anew.
+// add takes a reading. most, if not nil, tells the most that counter i is likely to have come since
+// the reading before: what is beyond implausible times that is no count, and not added. It is 0
+// where nothing is known. The answer is false for the first reading and for one at which the group
+// began anew.
 func (t *tally) add(now []uint64, most func(i int) uint64) bool {
 	if !t.begun {
 		t.begun = true
@@ -115,7 +123,8 @@ func (t *tally) wavers(i int, n uint64) bool {
 	return t.held[i] < waverReadings && t.was[i]-n <= t.was[i]/64
 }
 
-// round gives how far a counter of 32 bits came that went through zero. False: it has more bits, or came too far for that.
+// round gives how far a counter of 32 bits came that went through zero. False: it has more bits, or
+// came too far for that.
 func (t *tally) round(i int, n, most uint64) (uint64, bool) {
 	if t.width == bits64 || t.wide[i] {
 		return 0, false

@@ -46,7 +46,8 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// A counter that wavered is counted on from its old value, and one that stays below it is believed in the end.
+// A counter that wavered is counted on from its old value, and one that stays below it is believed
+// in the end.
 func TestTallyWavers(t *testing.T) {
 	tl := newTally(1, 0, bits64)
 	for _, n := range []uint64{1000, 995, 999, 1001} {
@@ -64,7 +65,8 @@ func TestTallyWavers(t *testing.T) {
 	}
 }
 
-// thing is an interface as it really is: what passed it in each second, and what its counters say of that.
+// thing is an interface as it really is: what passed it in each second, and what its counters say
+// of that.
 type thing struct {
 	rng      *rand.Rand
 	bits     uint
@@ -97,15 +99,17 @@ func (x *thing) says() []uint64 {
 	return now
 }
 
-// TestTallyNeverSpikes is the property: whatever becomes of a counter, what is added for a second is what happened in it, or nothing. Where counters begin anew and
-// all of them pass their old values before anybody looks, nobody can know; what is added is then less than the truth.
+// TestTallyNeverSpikes is the property: whatever becomes of a counter, what is added for a second
+// is what happened in it, or nothing. Where counters begin anew and all of them pass their old
+// values before anybody looks, nobody can know; what is added is then less than the truth.
 func TestTallyNeverSpikes(t *testing.T) {
 	const perSecond = 200_000 * 1515 // the link's speed allows no more
 	var wraps, resets, gaps, exact int
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		x := &thing{rng: rng, bits: []uint{32, 64}[rng.IntN(2)]}
-		// Anywhere: bytes near the top of 32 bits, packets near it, or young. No packet has more than a frame has room for, nor less than the least.
+		// Anywhere: bytes near the top of 32 bits, packets near it, or young. No packet has more
+		// than a frame has room for, nor less than the least.
 		for direction := range 2 {
 			bytes := []uint64{rng.Uint64N(1 << 20), 1<<32 - rng.Uint64N(1<<30), 1<<38 + rng.Uint64N(1<<39)}[rng.IntN(3)]
 			size := 60 + rng.Uint64N(1455)
@@ -163,8 +167,9 @@ func TestTallyNeverSpikes(t *testing.T) {
 			seen, anew = true, false
 		}
 	}
-	// A test in which nothing goes back holds nothing, and an adder that adds nothing has no spikes either.
-	// Only two counters that go through zero in the same second are left out, which none of these do.
+	// A test in which nothing goes back holds nothing, and an adder that adds nothing has no spikes
+	// either. Only two counters that go through zero in the same second are left out, which none of
+	// these do.
 	if wraps < 100 || resets < 100 || exact < 400_000 || gaps > 0 {
 		t.Errorf("%d wraps, %d resets, %d seconds exact, %d left out", wraps, resets, exact, gaps)
 	}

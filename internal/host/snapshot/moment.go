@@ -35,7 +35,8 @@ func (f *File) Moment(ctx context.Context) (*Moment, error) {
 	return &Moment{File: f, Host: s, reading: r}, nil
 }
 
-// narrowSeconds is the time in which a counter of 32 bits goes through zero at some 1.2 million packets a second, which one processor can take in.
+// narrowSeconds is the time in which a counter of 32 bits goes through zero at some 1.2 million
+// packets a second, which one processor can take in.
 const narrowSeconds = 3600
 
 // sayNarrow adds what is to be said of a long span.
@@ -47,7 +48,8 @@ func sayNarrow(s *watch.Span) *watch.Span {
 	return s
 }
 
-// SinceBoot gives what the host has counted since it was started. Seconds is 0 where one of the two moments is not known.
+// SinceBoot gives what the host has counted since it was started. Seconds is 0 where one of the two
+// moments is not known.
 func (m *Moment) SinceBoot() *watch.Span {
 	var boot time.Time
 	if _, ok := m.Host.Uptime(); ok {
@@ -62,8 +64,9 @@ func (m *Moment) SinceBoot() *watch.Span {
 	return s
 }
 
-// Between gives the earlier and the later of two moments, and what happened from one to the other. The error is ErrNotTogether for moments of different hosts or
-// different boots, for two at the same time, and for one of which the time is not known.
+// Between gives the earlier and the later of two moments, and what happened from one to the other.
+// The error is ErrNotTogether for moments of different hosts or different boots, for two at the
+// same time, and for one of which the time is not known.
 func Between(a, b *Moment) (earlier, later *Moment, span *watch.Span, err error) {
 	refuse := func(format string, args ...any) (*Moment, *Moment, *watch.Span, error) {
 		return nil, nil, nil, fmt.Errorf("compare %s with %s: "+format+": %w", append(append([]any{a.File.Name, b.File.Name}, args...), ErrNotTogether)...)
@@ -84,7 +87,8 @@ func Between(a, b *Moment) (earlier, later *Moment, span *watch.Span, err error)
 	if what, one, other := different(a.Host, b.Host, scrubbed); what != "" {
 		return refuse("%s %s and %s: another host", what, one, other)
 	}
-	// A start between the two: the counters of both are since different moments. In a capture the boot id is replaced, and in an old report it may be missing.
+	// A start between the two: the counters of both are since different moments. In a capture the
+	// boot id is replaced, and in an old report it may be missing.
 	switch boot := later.Host.BootTime; {
 	case boot.After(earlier.Host.Time):
 		return refuse("the host was started anew in between, at %s", boot.UTC().Format(time.RFC3339))
@@ -92,14 +96,16 @@ func Between(a, b *Moment) (earlier, later *Moment, span *watch.Span, err error)
 		return refuse("the host was started anew in between: boot id %s, then %s", earlier.Host.BootID, later.Host.BootID)
 	}
 	span = sayNarrow(later.reading.Since(earlier.reading))
-	// Without sockets at the beginning those at the end would have dropped all that they ever did in between.
+	// Without sockets at the beginning those at the end would have dropped all that they ever did
+	// in between.
 	if before := earlier.File.sockets; len(before) > 0 {
 		span.Sockets = sockets(later.File.sockets, before, span.Seconds)
 	}
 	return earlier, later, span, nil
 }
 
-// different tells two hosts apart: by what a host keeps over its life, and by names only where nobody replaced them. Empty: they may be one.
+// different tells two hosts apart: by what a host keeps over its life, and by names only where
+// nobody replaced them. Empty: they may be one.
 func different(a, b *host.Snapshot, scrubbed bool) (what, one, other string) {
 	if a.Arch != b.Arch && a.Arch != "" && b.Arch != "" {
 		return "architecture", a.Arch, b.Arch
@@ -125,7 +131,8 @@ func processors(s *host.Snapshot) string {
 	return s.CPUs[0].Model
 }
 
-// cards are the interfaces with hardware below: their drivers and buses stay, where a name may be replaced in a capture (enx…).
+// cards are the interfaces with hardware below: their drivers and buses stay, where a name may be
+// replaced in a capture (enx…).
 func cards(s *host.Snapshot) []string {
 	var all []string
 	for _, dev := range s.Interfaces {

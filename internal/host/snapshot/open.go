@@ -37,8 +37,8 @@ type File struct {
 	sockets  []printed.Socket
 }
 
-// Open reads a file or directory. The error is capture.ErrFormat or sosreport.ErrFormat for what is none that is known; an error with a method Hint says what
-// can be done.
+// Open reads a file or directory. The error is capture.ErrFormat or sosreport.ErrFormat for what is
+// none that is known; an error with a method Hint says what can be done.
 func Open(ctx context.Context, name string) (*File, error) {
 	info, err := os.Stat(name)
 	if err != nil {

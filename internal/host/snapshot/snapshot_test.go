@@ -175,7 +175,8 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// Of a report it is known which sockets refused connections and dropped datagrams: since they were made, or between two reports.
+// Of a report it is known which sockets refused connections and dropped datagrams: since they were
+// made, or between two reports.
 func TestSockets(t *testing.T) {
 	const form = "tcp LISTEN 3 2 127.0.0.1:80 0.0.0.0:* sk:1\n\t skmem:(r0,d%d)\ntcp LISTEN 0 128 *:22 *:* sk:2\n\t skmem:(r0,d0)\n" +
 		"udp UNCONN 0 0 127.0.0.1:53 0.0.0.0:* sk:3\n\t skmem:(r0,d0)\nudp UNCONN 99 0 127.0.0.1:54 0.0.0.0:* sk:4\n\t skmem:(r99,d%d)\ntcp ESTAB 0 0 127.0.0.1:80 127.0.0.1:9 sk:5\n"

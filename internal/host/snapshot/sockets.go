@@ -11,9 +11,10 @@ import (
 // keptSockets is how many of each kind are told, as many as of a host that is watched.
 const keptSockets = 32
 
-// sockets gives what a report says of listeners and of UDP sockets: those that refused, dropped or hold something, the worst first. before are those of an earlier
-// report of the same boot; nil: drops are of the socket's whole life. Connections are counted and not told: what they did has no time that belongs to it.
-// Nil: the report has no sockets.
+// sockets gives what a report says of listeners and of UDP sockets: those that refused, dropped or
+// hold something, the worst first. before are those of an earlier report of the same boot; nil:
+// drops are of the socket's whole life. Connections are counted and not told: what they did has no
+// time that belongs to it. Nil: the report has no sockets.
 func sockets(now, before []printed.Socket, seconds float64) *watch.Sockets {
 	if len(now) == 0 {
 		return nil

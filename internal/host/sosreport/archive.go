@@ -50,7 +50,8 @@ func (s *source) archive() []hostfs.Entry {
 		s.told("host.json", map[string]time.Time{"time": now})
 	}
 	if !boot.IsZero() {
-		// The one line of the file that is known; without the others processor times are not known, which is what they are.
+		// The one line of the file that is known; without the others processor times are not known,
+		// which is what they are.
 		s.put("proc/stat", "btime "+strconv.FormatInt(boot.Unix(), 10)+"\n")
 	}
 	s.processes()
@@ -63,7 +64,8 @@ func (s *source) archive() []hostfs.Entry {
 	}
 	devices := printed.ParsePCI(s.output("lspci -nnvv", "lspci -nvv", "lspci"))
 	s.pci(devices)
-	interrupts, _ := procfs.ParseInterrupts([]byte(s.text("proc/interrupts"))) // What it has is used; package host says what is wrong with it.
+	// What it has is used; package host says what is wrong with it.
+	interrupts, _ := procfs.ParseInterrupts([]byte(s.text("proc/interrupts")))
 	for _, l := range links {
 		c := cards[l.Name]
 		s.sysfs(l, &c, devices, interrupts)
@@ -96,7 +98,8 @@ func (s *source) tell(links []*printed.Link, cards map[string]card) {
 	} else {
 		s.say("interfaces: not there: ip address and ip link printed nothing, so cards, links and addresses are not known")
 	}
-	// ip shows both versions of IP where no table is named; whether it did shows in what it printed.
+	// ip shows both versions of IP where no table is named; whether it did shows in what it
+	// printed.
 	routes := printed.ParseRoutes(s.output("ip route show table all", "ip route show"), false)
 	if !slices.ContainsFunc(routes, func(r host.Route) bool { return strings.Contains(r.Destination, ":") }) {
 		routes = append(routes, printed.ParseRoutes(s.output("ip -6 route show table all"), true)...)
@@ -111,7 +114,8 @@ func (s *source) tell(links []*printed.Link, cards map[string]card) {
 	}
 }
 
-// told writes one file of the linerate directory. Nothing of a report has that name by itself: it is not among what is wanted.
+// told writes one file of the linerate directory. Nothing of a report has that name by itself: it
+// is not among what is wanted.
 func (s *source) told(name string, body any) {
 	b, err := json.Marshal(body)
 	if err != nil {
@@ -121,7 +125,8 @@ func (s *source) told(name string, body any) {
 	s.put("linerate/"+name, string(b)+"\n")
 }
 
-// settings puts those of sysctl -a where the copy of /proc/sys has none. Beside settings it has the names of host, kernel and boot.
+// settings puts those of sysctl -a where the copy of /proc/sys has none. Beside settings it has the
+// names of host, kernel and boot.
 func (s *source) settings() {
 	all := printed.ParseSysctls(s.output("sysctl -a"))
 	// The rest (dev, fs, user, …) is of no use to a network and in some reports thousands of lines.
@@ -149,7 +154,8 @@ func (s *source) counters() {
 		found = printed.ParseNetstat(s.output("netstat -s"))
 	}
 	tables := found.Tables()
-	// Newer versions of sos keep the link that it is, to the directory of the process that copied it.
+	// Newer versions of sos keep the link that it is, to the directory of the process that copied
+	// it.
 	dir, ok := s.resolve("proc/net")
 	if !ok {
 		dir = "proc/net"
@@ -166,7 +172,8 @@ func (s *source) counters() {
 	}
 }
 
-// firmware puts what dmidecode says of the machine where sysfs has it: it tells what a guest runs on.
+// firmware puts what dmidecode says of the machine where sysfs has it: it tells what a guest runs
+// on.
 func (s *source) firmware() {
 	if s.any("sys/class/dmi/id/sys_vendor") {
 		return
@@ -197,7 +204,8 @@ func (s *source) processes() {
 func (s *source) links() []*printed.Link {
 	var all []*printed.Link
 	byIndex := make(map[int]*printed.Link)
-	// Three outputs of one thing, each with something that the others lack; of each the richest form that was run.
+	// Three outputs of one thing, each with something that the others lack; of each the richest
+	// form that was run.
 	for _, commands := range [][]string{
 		{"ip -d address", "ip address"}, {"ip -s -d link", "ip -d link", "ip -s link", "ip link"}, {"ip -o addr", "ip_addr"},
 	} {
@@ -226,12 +234,14 @@ func (s *source) links() []*printed.Link {
 	return all
 }
 
-// namesInterface tells what the kernel takes for a name (dev_valid_name): such a name is an element of a path as well.
+// namesInterface tells what the kernel takes for a name (dev_valid_name): such a name is an element
+// of a path as well.
 func namesInterface(name string) bool {
 	return name != "" && name != "." && name != ".." && len(name) < 16 && !strings.ContainsAny(name, "/: \t\x00\\")
 }
 
-// indexOf gives the number of an interface by its name, or as "if7", which is how ip writes one of another network namespace; 0: none.
+// indexOf gives the number of an interface by its name, or as "if7", which is how ip writes one of
+// another network namespace; 0: none.
 func indexOf(byName map[string]*printed.Link, name string) int {
 	if l, ok := byName[name]; ok {
 		return l.Index
@@ -274,7 +284,8 @@ func (s *source) card(name string) card {
 		Coalesce: printed.ParseCoalesce(option("-c")),
 		Features: printed.ParseFeatures(option("-k")), Channels: printed.ParseChannels(option("-l")), Statistics: printed.ParseStatistics(option("-S")),
 	}
-	// Of software package host takes none of it, whatever a driver answers; what is hardware sysfs may know better than a driver that does not tell its bus.
+	// Of software package host takes none of it, whatever a driver answers; what is hardware sysfs
+	// may know better than a driver that does not tell its bus.
 	c.Card = &host.Card{
 		FirmwareVersion: d.Firmware, DriverVersion: d.Version, Pause: printed.ParsePause(option("-a")), EEE: printed.ParseEEE(option("--show-eee")),
 		PrivateFlags: printed.ParsePrivateFlags(option("--show-priv-flags")), PermanentMAC: printed.ParsePermanent(option("-P")), Port: link.Port, Modes: link.Modes,

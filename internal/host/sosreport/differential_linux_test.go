@@ -30,7 +30,8 @@ import (
 
 func TestMain(m *testing.M) { guesttest.Main(m) }
 
-// prints runs a command in the network namespace of the calling thread and gives what sos would keep of it, errors among it. False: there is no such program.
+// prints runs a command in the network namespace of the calling thread and gives what sos would
+// keep of it, errors among it. False: there is no such program.
 func prints(command string) (string, bool) {
 	words := strings.Fields(command)
 	path, err := exec.LookPath(words[0])
@@ -62,7 +63,8 @@ func needTools(t *testing.T, names ...string) {
 	}
 }
 
-// inNamespace runs f on a thread in a network namespace of its own, with a /sys of it. The thread is not given back.
+// inNamespace runs f on a thread in a network namespace of its own, with a /sys of it. The thread
+// is not given back.
 func inNamespace(t *testing.T, f func() error) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -89,7 +91,8 @@ func inNamespace(t *testing.T, f func() error) {
 	}
 }
 
-// stage makes links, addresses, routes and disciplines of many kinds. Lines with a question mark ask for what a small kernel may lack.
+// stage makes links, addresses, routes and disciplines of many kinds. Lines with a question mark
+// ask for what a small kernel may lack.
 func stage() error {
 	// Link-local addresses would come by themselves, and with them packets.
 	if err := os.WriteFile("/proc/sys/net/ipv6/conf/default/addr_gen_mode", []byte("1"), 0); err != nil {
@@ -143,8 +146,8 @@ tc qdisc add dev w0 root handle 2: tbf rate 1mbit burst 10kb limit 30kb
 	return nil
 }
 
-// liveReport makes a report of the namespace of the calling thread, with the commands of sos. Of /proc and /sys it copies what has no other source, so that
-// everything else is read out of texts.
+// liveReport makes a report of the namespace of the calling thread, with the commands of sos. Of
+// /proc and /sys it copies what has no other source, so that everything else is read out of texts.
 func liveReport(t *testing.T) []hostfs.Entry {
 	t.Helper()
 	var entries []hostfs.Entry
@@ -187,12 +190,14 @@ func liveReport(t *testing.T) []hostfs.Entry {
 	return entries
 }
 
-// steady leaves of a snapshot what a report made of texts says and what two readings in a row agree about.
+// steady leaves of a snapshot what a report made of texts says and what two readings in a row agree
+// about.
 func steady(s *host.Snapshot) *host.Snapshot {
 	untold(s)
 	c := &host.Snapshot{Name: s.Name, OS: s.OS, Kernel: s.Kernel, Arch: s.Arch, BootTime: s.BootTime, Interfaces: s.Interfaces, Settings: s.Settings, Routes: s.Routes}
 	for _, q := range s.Qdiscs {
-		// Packets come and go; how a discipline is set stays. What the texts round or leave out is not compared.
+		// Packets come and go; how a discipline is set stays. What the texts round or leave out is
+		// not compared.
 		words := make(map[string]string)
 		for _, name := range []string{"limit", "flows", "quantum", "ecn", "memory_limit", "drop_batch", "flow_limit", "buckets", "pacing", "maxrate", "horizon_drop"} {
 			if v, ok := q.Parameters[name]; ok {
@@ -217,7 +222,8 @@ func steady(s *host.Snapshot) *host.Snapshot {
 		// Without lspci a report has the address of a card and no more of its bus.
 		if dev.Bus != nil {
 			address := dev.Bus.Address
-			// Of a USB device it is that of its function, since the speed by which sysfs tells the device is not in a report.
+			// Of a USB device it is that of its function, since the speed by which sysfs tells the
+			// device is not in a report.
 			if device, _, ok := strings.Cut(address, ":"); ok && strings.Contains(device, "-") {
 				address = device
 			}
@@ -290,7 +296,8 @@ func TestGuestAgreesWithTools(t *testing.T) {
 			t.Fatalf("%s: %v: %s", command, err, out)
 		}
 	}
-	// What came with the modules costs ten commands each, and is what the namespace of the other test has.
+	// What came with the modules costs ten commands each, and is what the namespace of the other
+	// test has.
 	for _, name := range []string{"ifb0", "ifb1", "dummy0", "bond0"} {
 		if _, err := net.InterfaceByName(name); err == nil {
 			run("ip link delete " + name)
@@ -341,7 +348,8 @@ func TestNetnsCounters(t *testing.T) {
 		if err := traffic(); err != nil {
 			return err
 		}
-		// Connections that have been closed go on for a moment: what is compared is what did not change meanwhile.
+		// Connections that have been closed go on for a moment: what is compared is what did not
+		// change meanwhile.
 		var want map[string]uint64
 		texts := make(map[string]string)
 		for tries := 0; ; tries++ {
@@ -386,7 +394,8 @@ func TestNetnsCounters(t *testing.T) {
 			if compared < read.least {
 				t.Errorf("%s: only %d counters told:\n%s", command, compared, text)
 			}
-			// What netstat writes in words that are not known would be missed in silence: each line of these groups with a number in it is a counter.
+			// What netstat writes in words that are not known would be missed in silence: each line
+			// of these groups with a number in it is a counter.
 			if command == "netstat -s" {
 				n := 0
 				for _, group := range read.parse(text) {
@@ -401,7 +410,8 @@ func TestNetnsCounters(t *testing.T) {
 	})
 }
 
-// counted counts the counters in the text of netstat -s: lines with a number, but for the histograms of ICMP, which stand deeper.
+// counted counts the counters in the text of netstat -s: lines with a number, but for the
+// histograms of ICMP, which stand deeper.
 func counted(text string) int {
 	n := 0
 	for line := range strings.Lines(text) {
@@ -427,7 +437,8 @@ func kernelCounters() (map[string]uint64, error) {
 	return set.Values, nil
 }
 
-// traffic counts something of TCP and UDP: connections, datagrams, one for nobody, and one connection that is refused.
+// traffic counts something of TCP and UDP: connections, datagrams, one for nobody, and one
+// connection that is refused.
 func traffic() error {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -466,7 +477,8 @@ func traffic() error {
 	return err
 }
 
-// What ss prints of sockets is what the kernel says of them by netlink: listeners that are full, datagram sockets that dropped, connections.
+// What ss prints of sockets is what the kernel says of them by netlink: listeners that are full,
+// datagram sockets that dropped, connections.
 func TestNetnsSockets(t *testing.T) {
 	needTools(t, "ip", "ss")
 	inNamespace(t, func() error {
@@ -509,7 +521,8 @@ func TestNetnsSockets(t *testing.T) {
 			}
 		}
 
-		// The acknowledgement of a connection may still be on its way: what is compared is what did not change meanwhile.
+		// The acknowledgement of a connection may still be on its way: what is compared is what did
+		// not change meanwhile.
 		for range 50 {
 			before, err := kernelSockets()
 			if err != nil {

@@ -57,7 +57,8 @@ func FuzzRead(f *testing.F) {
 			}
 			return
 		}
-		if _, err := r.Root().Snapshot(t.Context()); err != nil && !errors.Is(err, fs.ErrNotExist) { // outputs alone, and none that is known
+		if _, err := r.Root().Snapshot(t.Context()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			// outputs alone, and none that is known
 			t.Error(err)
 		}
 	})

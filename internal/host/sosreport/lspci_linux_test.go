@@ -54,7 +54,8 @@ func TestLiveAgreesWithLspci(t *testing.T) {
 	}
 }
 
-// What lspci prints of the configuration space of a card is read as what package bus makes of that space itself.
+// What lspci prints of the configuration space of a card is read as what package bus makes of that
+// space itself.
 func TestLspciOfCaptures(t *testing.T) {
 	needTools(t, "lspci")
 	compared := 0
@@ -89,7 +90,8 @@ func TestLspciOfCaptures(t *testing.T) {
 	}
 }
 
-// dumped gives what lspci shows of the configuration spaces in a capture, by way of the form that lspci -x prints and -F reads.
+// dumped gives what lspci shows of the configuration spaces in a capture, by way of the form that
+// lspci -x prints and -F reads.
 func dumped(t *testing.T, fsys fs.FS) string {
 	t.Helper()
 	var b strings.Builder

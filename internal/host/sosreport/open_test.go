@@ -165,7 +165,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// What is no report is refused with the reason, and what is packed in a way that is not read here with a way out.
+// What is no report is refused with the reason, and what is packed in a way that is not read here
+// with a way out.
 func TestOpenRefuses(t *testing.T) {
 	two := t.TempDir()
 	for _, name := range []string{"a", "b"} {
@@ -208,7 +209,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// A report may be from anybody: what it claims of paths, links and sizes leads nowhere and costs no more than the bounds.
+// A report may be from anybody: what it claims of paths, links and sizes leads nowhere and costs no
+// more than the bounds.
 func TestHostileReport(t *testing.T) {
 	outside := write(t, "secret", []byte("driver: stolen\nbus-info: 0000:00:00.0\n"))
 	hostile := []hostfs.Entry{
@@ -305,7 +307,8 @@ func TestPoorReport(t *testing.T) {
 	}
 }
 
-// Newer versions of sos copy the link that /proc/net is, and what is behind it into the directory of their own process. Tables that are missing there go there too.
+// Newer versions of sos copy the link that /proc/net is, and what is behind it into the directory
+// of their own process. Tables that are missing there go there too.
 func TestLinkedTables(t *testing.T) {
 	r := collected(t, []hostfs.Entry{
 		{Name: "proc/net", Target: "self/net"}, {Name: "proc/self", Target: "4711"}, {Name: "proc/4711/net/snmp", Content: []byte("Tcp: RetransSegs\nTcp: 7\n")},
@@ -333,7 +336,8 @@ func TestLinkedTables(t *testing.T) {
 	}
 }
 
-// What a card is the link of its interface tells where ethtool did not run: that of a guest of Hyper-V is on its bus.
+// What a card is the link of its interface tells where ethtool did not run: that of a guest of
+// Hyper-V is on its bus.
 func TestBusOfTheLink(t *testing.T) {
 	address := hostfs.Entry{Name: "sos_commands/networking/ip_-d_address", Content: []byte("2: eth0: <UP,LOWER_UP> mtu 1500 qdisc mq state UP\n    link/ether 00:15:5d:b7:25:12 brd ff:ff:ff:ff:ff:ff\n")}
 	for target, want := range map[string]string{
@@ -355,7 +359,8 @@ func TestBusOfTheLink(t *testing.T) {
 	}
 }
 
-// The moment and the age of a host follow from whichever two of date, uptime and the kernel's own file there are.
+// The moment and the age of a host follow from whichever two of date, uptime and the kernel's own
+// file there are.
 func TestMoments(t *testing.T) {
 	const stat, up = "cpu 1 2 3 4\nbtime 1700000000\n", " 22:13:20 up 41 days, 0:00,  1 user,"
 	for name, files := range map[string]map[string]string{

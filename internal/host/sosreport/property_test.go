@@ -64,7 +64,8 @@ func collected(t testing.TB, entries []hostfs.Entry) *Report {
 	return r
 }
 
-// Whatever host a report was made of, it tells of it what the host's own capture tells, as far as the texts have it.
+// Whatever host a report was made of, it tells of it what the host's own capture tells, as far as
+// the texts have it.
 func TestReportIsTheHost(t *testing.T) {
 	for name, root := range captures(t) {
 		for a, ageName := range map[age]string{sos4: "sos4", sos3: "sos3"} {
@@ -125,7 +126,8 @@ func TestReportIsTheHost(t *testing.T) {
 // untold takes out of a snapshot what no report says.
 func untold(s *host.Snapshot) {
 	s.Warnings = nil
-	s.Virtualization = strings.TrimSuffix(s.Virtualization, "+container") // sos leaves the environment of processes alone.
+	// sos leaves the environment of processes alone.
+	s.Virtualization = strings.TrimSuffix(s.Virtualization, "+container")
 	for i := range s.Interfaces {
 		dev := &s.Interfaces[i]
 		dev.NAPI = nil
@@ -161,7 +163,8 @@ func unknown(want, got *host.Snapshot, a age) {
 		if a != sos3 {
 			continue
 		}
-		// Without /sys the counters are those of /proc/net/dev, some of which are sums of what sysfs tells apart; their names are their own.
+		// Without /sys the counters are those of /proc/net/dev, some of which are sums of what
+		// sysfs tells apart; their names are their own.
 		for name := range w.Counters {
 			if _, ok := g.Counters[name]; !ok {
 				delete(w.Counters, name)
@@ -169,7 +172,8 @@ func unknown(want, got *host.Snapshot, a age) {
 		}
 		delete(g.Counters, "rx_frame_all_errors")
 		delete(g.Counters, "tx_carrier_all_errors")
-		// Without /sys nothing says which virtio device a card is, and its interrupts bear that name alone.
+		// Without /sys nothing says which virtio device a card is, and its interrupts bear that
+		// name alone.
 		if w.Driver == "virtio_net" {
 			w.Interrupts = nil
 		}

@@ -17,8 +17,9 @@ import (
 	"github.com/linerate/linerate/internal/kernel/hostfs"
 )
 
-// What is taken of one report. A report of a large server has some 40,000 files and a gigabyte, of which perhaps 5,000 files and ten megabytes are looked
-// at; the bounds are for reports that somebody made to be large.
+// What is taken of one report. A report of a large server has some 40,000 files and a gigabyte, of
+// which perhaps 5,000 files and ten megabytes are looked at; the bounds are for reports that
+// somebody made to be large.
 const (
 	maxFile    = 16 << 20  // bytes of one file; /proc/interrupts of 512 CPUs and 2,000 interrupts has 11 MB
 	maxBytes   = 256 << 20 // of all files together
@@ -27,12 +28,14 @@ const (
 	maxName    = 1024
 )
 
-// ErrFormat is in every error of [Open] that says that something is no report, or one that cannot be used.
+// ErrFormat is in every error of [Open] that says that something is no report, or one that cannot
+// be used.
 var ErrFormat = errors.New("not a usable sosreport")
 
 // Report is what one sosreport holds of a host's network side. It is not changed once it is made.
 type Report struct {
-	// Name is that of the report's own directory, which has the host and the date in it; empty: it was opened by that directory.
+	// Name is that of the report's own directory, which has the host and the date in it; empty: it
+	// was opened by that directory.
 	Name string
 	// Warnings are what the report lacks and what was left out of it, one sentence each.
 	Warnings []string
@@ -40,15 +43,18 @@ type Report struct {
 	entries []hostfs.Entry
 }
 
-// Root is the report as a host to read, in memory. Package host says of it what it says of every archive; Warnings come in addition.
+// Root is the report as a host to read, in memory. Package host says of it what it says of every
+// archive; Warnings come in addition.
 func (r *Report) Root() host.Root { return host.Root{FS: hostfs.NewMemory(r.entries)} }
 
-// Sockets are those of TCP and UDP that ss showed; nil: it did not run, which sos avoids where it would load a module.
+// Sockets are those of TCP and UDP that ss showed; nil: it did not run, which sos avoids where it
+// would load a module.
 func (r *Report) Sockets() []printed.Socket {
 	return printed.ParseSockets(newSource(r.entries).output("ss -peaonmi", "ss -peaonmiZ", "ss -peaonm"))
 }
 
-// Open reads a report. name is its directory, a directory that holds nothing but it, or a tar file. The error is ErrFormat for what is none.
+// Open reads a report. name is its directory, a directory that holds nothing but it, or a tar file.
+// The error is ErrFormat for what is none.
 func Open(ctx context.Context, name string) (*Report, error) {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -100,7 +106,8 @@ func holdsReport(fsys fs.FS, dir string) bool {
 	return err == nil && info.IsDir()
 }
 
-// topOf finds the directory of the report: the one that was named, or the only one in it, as tar leaves it.
+// topOf finds the directory of the report: the one that was named, or the only one in it, as tar
+// leaves it.
 func topOf(fsys fs.FS) (string, error) {
 	if holdsReport(fsys, ".") {
 		return ".", nil
@@ -146,7 +153,8 @@ var errTooMuch = fmt.Errorf("more than %d files or %d MiB of what is looked at: 
 // full tells that nothing more is taken.
 func (c *collector) full() bool { return len(c.entries) >= maxEntries || c.bytes >= maxBytes }
 
-// file takes one file. size is what its header or directory entry claims; not more than maxFile is read whatever that says.
+// file takes one file. size is what its header or directory entry claims; not more than maxFile is
+// read whatever that says.
 func (c *collector) file(name string, size int64, in io.Reader) error {
 	if c.full() {
 		return errTooMuch
@@ -174,7 +182,8 @@ func (c *collector) file(name string, size int64, in io.Reader) error {
 	return nil
 }
 
-// link takes a symbolic link. Where it leads is not asked here: hostfs.Memory follows none out of itself.
+// link takes a symbolic link. Where it leads is not asked here: hostfs.Memory follows none out of
+// itself.
 func (c *collector) link(name, target string) error {
 	if c.full() {
 		return errTooMuch
@@ -185,7 +194,8 @@ func (c *collector) link(name, target string) error {
 	return nil
 }
 
-// walk takes what is wanted of a directory. Links are taken as links, not followed; devices, sockets and pipes are never opened.
+// walk takes what is wanted of a directory. Links are taken as links, not followed; devices,
+// sockets and pipes are never opened.
 func (c *collector) walk(ctx context.Context, fsys fs.FS) error {
 	return fs.WalkDir(fsys, ".", func(name string, d fs.DirEntry, err error) error {
 		if ctx.Err() != nil {
@@ -238,7 +248,8 @@ func (c *collector) report(name string) (*Report, error) {
 	for _, e := range c.entries {
 		entries = append(entries, e)
 	}
-	// Sorted, so that which of two contradictory entries wins does not depend on the order of a map.
+	// Sorted, so that which of two contradictory entries wins does not depend on the order of a
+	// map.
 	slices.SortFunc(entries, func(a, b hostfs.Entry) int { return strings.Compare(a.Name, b.Name) })
 	s := newSource(entries)
 	if !s.any("proc") && !s.any("sos_commands") {
@@ -246,10 +257,12 @@ func (c *collector) report(name string) (*Report, error) {
 	}
 	made := s.archive()
 	warnings := slices.Concat(c.said, s.said)
-	// Where a copy of the archive has them too: a capture that is made of a report says what the report lacked.
+	// Where a copy of the archive has them too: a capture that is made of a report says what the
+	// report lacked.
 	if b, err := json.Marshal(warnings); err == nil && len(warnings) > 0 {
 		made = append(made, hostfs.Entry{Name: host.WarningsFile, Content: append(b, '\n')})
 	}
-	// Of two entries with one name the later counts: what was made replaces no copy of a file, but links that sysfs must have.
+	// Of two entries with one name the later counts: what was made replaces no copy of a file, but
+	// links that sysfs must have.
 	return &Report{Name: name, Warnings: warnings, entries: slices.Concat(entries, made)}, nil
 }

@@ -51,11 +51,14 @@ type age int
 
 const (
 	sos4 age = iota // copies /proc/sys, links of /sys/class/net with statistics, processors
-	sos3            // copies no /sys, has date and hostname in general, and its files of /proc are those of a restricted run: settings and tables as text
+	// copies no /sys, has date and hostname in general, and its files of /proc are those of a
+	// restricted run: settings and tables as text
+	sos3
 )
 
-// render writes the report that sos makes of a host. It is the other way round of everything that this package does, in the words of the tools
-// (their versions: Debian 12 for sos4, RHEL 7 for sos3).
+// render writes the report that sos makes of a host. It is the other way round of everything that
+// this package does, in the words of the tools (their versions: Debian 12 for sos4, RHEL 7 for
+// sos3).
 func render(t testing.TB, fsys fs.ReadLinkFS, a age) []hostfs.Entry {
 	t.Helper()
 	h := readTold(t, fsys)
@@ -147,7 +150,8 @@ func render(t testing.TB, fsys fs.ReadLinkFS, a age) []hostfs.Entry {
 	return entries
 }
 
-// copied tells which files sos copies (its plugins kernel, hardware, memory, networking, process, processor, system).
+// copied tells which files sos copies (its plugins kernel, hardware, memory, networking, process,
+// processor, system).
 func copied(name string, a age) bool {
 	if a == sos3 {
 		return slices.Contains([]string{
@@ -207,7 +211,8 @@ func renderNstat(snmp, netstat, snmp6 string) string {
 	return b
 }
 
-// head is the first line of an interface, with the words that ip link and ip address put in front of its group.
+// head is the first line of an interface, with the words that ip link and ip address put in front
+// of its group.
 func head(h told, l *printed.Link, mode string) string {
 	name, flags, state, master := l.Name, []string{"BROADCAST", "MULTICAST"}, "UNKNOWN", ""
 	for _, other := range h.links {

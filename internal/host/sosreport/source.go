@@ -18,7 +18,8 @@ type source struct {
 	has   map[string]bool   // names of made
 	paths map[string]string // of PCI devices through the tree of buses, by address
 	dev   *procfs.Counts    // /proc/net/dev
-	// process is the directory in which sos copied its own /proc/self/net, where the links to it are lost; empty: they are there, or there is none.
+	// process is the directory in which sos copied its own /proc/self/net, where the links to it
+	// are lost; empty: they are there, or there is none.
 	process string
 	said    []string
 }
@@ -26,7 +27,8 @@ type source struct {
 func newSource(entries []hostfs.Entry) *source {
 	s := &source{tree: hostfs.NewMemory(entries), has: make(map[string]bool), dev: procfs.NewCounts(64)}
 	s.findTables()
-	_ = procfs.ParseDev([]byte(s.netText("dev")), s.dev) // What it has is used; package host says what is wrong with it.
+	// What it has is used; package host says what is wrong with it.
+	_ = procfs.ParseDev([]byte(s.netText("dev")), s.dev)
 	return s
 }
 
@@ -36,7 +38,8 @@ func (s *source) any(name string) bool {
 	return err == nil
 }
 
-// text gives a file; empty where there is none. Links are followed as far as they stay in the report.
+// text gives a file; empty where there is none. Links are followed as far as they stay in the
+// report.
 func (s *source) text(name string) string {
 	b, err := fs.ReadFile(s.tree, name)
 	if err != nil {
@@ -48,8 +51,9 @@ func (s *source) text(name string) string {
 // kernel tells whether the report has a file of the running kernel, be it made here.
 func (s *source) kernel(name string) bool { return s.has[name] || s.any(name) }
 
-// findTables finds the copy of /proc/net where sos put it: into the directory of its own process, since that is where the link leads. Whoever packed or unpacked
-// the report may have lost the links.
+// findTables finds the copy of /proc/net where sos put it: into the directory of its own process,
+// since that is where the link leads. Whoever packed or unpacked the report may have lost the
+// links.
 func (s *source) findTables() {
 	if s.net("dev") || s.net("snmp") {
 		return
@@ -63,7 +67,8 @@ func (s *source) findTables() {
 	}
 }
 
-// netText gives a table of /proc/net from the first of the directories that package hostfs looks in; empty: the report has it in none.
+// netText gives a table of /proc/net from the first of the directories that package hostfs looks
+// in; empty: the report has it in none.
 func (s *source) netText(table string) string {
 	for _, dir := range []string{"proc/thread-self/net/", "proc/self/net/", "proc/net/", s.process + "/net/"} {
 		if text := s.text(dir + table); text != "" {
@@ -76,7 +81,8 @@ func (s *source) netText(table string) string {
 // net tells whether the report has a table of /proc/net.
 func (s *source) net(table string) bool { return s.netText(table) != "" }
 
-// output gives what the first of the commands printed that has printed anything. It looks where the versions of sos put it.
+// output gives what the first of the commands printed that has printed anything. It looks where the
+// versions of sos put it.
 func (s *source) output(commands ...string) string {
 	for _, command := range commands {
 		name := mangle(command)
@@ -94,8 +100,9 @@ func (s *source) output(commands ...string) string {
 	return ""
 }
 
-// mangle is how sos makes a file name of a command: whatever is no letter, digit, underscore, hyphen, dot or slash becomes an underscore, several in a row one, and
-// a slash a dot; blanks and signs at both ends are cut (_mangle_command in its plugins).
+// mangle is how sos makes a file name of a command: whatever is no letter, digit, underscore,
+// hyphen, dot or slash becomes an underscore, several in a row one, and a slash a dot; blanks and
+// signs at both ends are cut (_mangle_command in its plugins).
 func mangle(command string) string {
 	var b strings.Builder
 	gap := false
@@ -132,7 +139,8 @@ func (s *source) value(name, value string) {
 	}
 }
 
-// putLink adds a symbolic link in place of whatever has that name. Both are below the root of the report.
+// putLink adds a symbolic link in place of whatever has that name. Both are below the root of the
+// report.
 func (s *source) putLink(name, to string) {
 	if !fs.ValidPath(name) || !fs.ValidPath(to) {
 		return
@@ -159,7 +167,8 @@ func (s *source) moments() (now, boot time.Time) {
 		}
 		now, nowKnown = printed.ParseDate(s.output("date"), zone)
 	}
-	// Of the three any two give the third. uptime is exact to the minute alone, so that it is asked last.
+	// Of the three any two give the third. uptime is exact to the minute alone, so that it is asked
+	// last.
 	switch {
 	case nowKnown && !bootKnown && upKnown:
 		boot = now.Add(-up)
@@ -169,8 +178,9 @@ func (s *source) moments() (now, boot time.Time) {
 	return now, boot
 }
 
-// resolve follows the links of a name by their text, also where nothing is at their end: a report has the link of an interface without the files behind it. It gives
-// false where they lead out of the report or in a ring.
+// resolve follows the links of a name by their text, also where nothing is at their end: a report
+// has the link of an interface without the files behind it. It gives false where they lead out of
+// the report or in a ring.
 func (s *source) resolve(name string) (string, bool) {
 	for range 40 {
 		target, at := "", ""

@@ -15,7 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// pci puts every device that lspci shows where sysfs has it, with the attributes that lspci says the same as.
+// pci puts every device that lspci shows where sysfs has it, with the attributes that lspci says
+// the same as.
 func (s *source) pci(devices []*printed.PCIDevice) {
 	s.paths = s.pciPaths(devices)
 	for _, d := range devices {
@@ -44,14 +45,16 @@ func (s *source) pci(devices []*printed.PCIDevice) {
 	}
 }
 
-// config puts the configuration space that /proc/bus/pci has, if it is that of the device: some versions of sos copy files as text, which damages it.
+// config puts the configuration space that /proc/bus/pci has, if it is that of the device: some
+// versions of sos copy files as text, which damages it.
 func (s *source) config(d *printed.PCIDevice, dir string) {
 	domain, rest, _ := strings.Cut(d.Address, ":")
 	bus, function, _ := strings.Cut(rest, ":")
 	if domain != "0000" {
 		bus = domain + ":" + bus
 	}
-	// The name is that of the kernel (pci_proc_attach_device): the domain only where there are several.
+	// The name is that of the kernel (pci_proc_attach_device): the domain only where there are
+	// several.
 	b := s.text("proc/bus/pci/" + bus + "/" + function)
 	if len(b) < 64 || len(b) > 4096 {
 		return
@@ -62,7 +65,8 @@ func (s *source) config(d *printed.PCIDevice, dir string) {
 	}
 }
 
-// pciPaths gives the path of each device through the tree of buses: that of a link or directory of the report, else by the bridges' numbers of the buses below them.
+// pciPaths gives the path of each device through the tree of buses: that of a link or directory of
+// the report, else by the bridges' numbers of the buses below them.
 func (s *source) pciPaths(devices []*printed.PCIDevice) map[string]string {
 	at := make(map[string]string, len(devices))
 	// Interfaces first: the paths that their links have are the kernel's own.
@@ -78,7 +82,8 @@ func (s *source) pciPaths(devices []*printed.PCIDevice) map[string]string {
 			}
 		}
 	}
-	// Where no interface leads, lspci's own word on the bridges is followed: a slot's capacity is that of the narrowest link above the card.
+	// Where no interface leads, lspci's own word on the bridges is followed: a slot's capacity is
+	// that of the narrowest link above the card.
 	bridges := make(map[string]*printed.PCIDevice) // by domain and number of the bus below
 	for _, d := range devices {
 		if d.SecondaryBus > 0 {
@@ -92,7 +97,8 @@ func (s *source) pciPaths(devices []*printed.PCIDevice) map[string]string {
 		}
 		bus := d.Address[:len(d.Address)-5] // 0000:03 of 0000:03:00.0
 		dir := "sys/devices/pci" + bus + "/" + d.Address
-		// Numbers that go round in a ring, which no machine has, end at a depth that no machine has.
+		// Numbers that go round in a ring, which no machine has, end at a depth that no machine
+		// has.
 		if up, ok := bridges[bus]; ok && up != d && depth < 32 {
 			dir = place(up, depth+1) + "/" + d.Address
 		}
@@ -112,7 +118,8 @@ func isPCIAddress(name string) bool {
 	return len(domain) >= 4 && len(bus) == 2 && len(function) == 4 && function[2] == '.'
 }
 
-// sysfs puts an interface where /sys/class/net has it, with its number and address, so that package host believes what else the report has there.
+// sysfs puts an interface where /sys/class/net has it, with its number and address, so that package
+// host believes what else the report has there.
 func (s *source) sysfs(l *printed.Link, c *card, devices []*printed.PCIDevice, interrupts map[int]procfs.Interrupt) {
 	class := "sys/class/net/" + l.Name
 	dir, device := s.place(l, *c)
@@ -122,7 +129,8 @@ func (s *source) sysfs(l *printed.Link, c *card, devices []*printed.PCIDevice, i
 	s.value(dir+"/ifindex", strconv.Itoa(l.Index))
 	s.value(dir+"/address", l.MAC)
 	s.value(dir+"/mtu", strconv.Itoa(l.MTUBytes))
-	// sysfs names the interface that a VLAN or its like is made on, and ip does, unless that is in another network namespace.
+	// sysfs names the interface that a VLAN or its like is made on, and ip does, unless that is in
+	// another network namespace.
 	if l.Peer != "" && l.Kind != "veth" && namesInterface(l.Peer) && l.ParentIndex != 0 && !strings.HasPrefix(l.Peer, "if"+strconv.Itoa(l.ParentIndex)) {
 		s.putLink(dir+"/lower_"+l.Peer, "sys/class/net/"+l.Peer)
 	}
@@ -146,7 +154,8 @@ func (s *source) sysfs(l *printed.Link, c *card, devices []*printed.PCIDevice, i
 	}
 	if bus != "" {
 		s.putLink(device+"/subsystem", "sys/bus/"+bus)
-		// A reading of the counters has the driver from here: what the names of ethtool -S mean is its to say.
+		// A reading of the counters has the driver from here: what the names of ethtool -S mean is
+		// its to say.
 		if c.Driver != "" && !strings.ContainsAny(c.Driver, "/ ") {
 			s.putLink(device+"/driver", "sys/bus/"+bus+"/drivers/"+c.Driver)
 		}
@@ -159,14 +168,16 @@ func (s *source) sysfs(l *printed.Link, c *card, devices []*printed.PCIDevice, i
 	s.interrupts(l.Name, device, function, interrupts)
 }
 
-// statistics puts the totals of ip -s where sysfs has them, and beside them those of /proc/net/dev that mean the same in both.
+// statistics puts the totals of ip -s where sysfs has them, and beside them those of /proc/net/dev
+// that mean the same in both.
 func (s *source) statistics(dir string, l *printed.Link) {
 	if len(l.Totals) == 0 || s.any(dir) {
 		return
 	}
 	totals := maps.Clone(l.Totals)
 	for name, n := range s.dev.OfInterface(l.Name) {
-		// The last two are sums of what sysfs tells apart, and have names of their own; the first has rx_missed_errors in it.
+		// The last two are sums of what sysfs tells apart, and have names of their own; the first
+		// has rx_missed_errors in it.
 		switch _, known := totals[name]; {
 		case known, name == "rx_dropped", name == "rx_frame_all_errors", name == "tx_carrier_all_errors":
 		default:
@@ -216,7 +227,8 @@ func (s *source) place(l *printed.Link, c card) (dir, device string) {
 	return device + "/net/" + l.Name, device
 }
 
-// queues puts the directory of each queue. How many are used ethtool -l tells; a driver that has no word on it may have counters for each.
+// queues puts the directory of each queue. How many are used ethtool -l tells; a driver that has no
+// word on it may have counters for each.
 func (s *source) queues(dir string, c card) {
 	if s.any(strings.TrimSuffix(dir, "/")) {
 		return
@@ -243,8 +255,9 @@ func (s *source) queues(dir string, c card) {
 	}
 }
 
-// interrupts puts the numbers of a card's interrupts where sysfs lists them (msi_irqs), found by their names: drivers name them after the interface, its PCI
-// address or the virtio device. A shared line counts for each card on it.
+// interrupts puts the numbers of a card's interrupts where sysfs lists them (msi_irqs), found by
+// their names: drivers name them after the interface, its PCI address or the virtio device. A
+// shared line counts for each card on it.
 func (s *source) interrupts(name, device, function string, table map[int]procfs.Interrupt) {
 	if s.any(device+"/msi_irqs") || s.any(function+"/msi_irqs") {
 		return
@@ -256,7 +269,8 @@ func (s *source) interrupts(name, device, function string, table map[int]procfs.
 	}
 }
 
-// named tells whether a name stands in a text by itself: eth1 in "i40e-eth1-TxRx-0", not in "eth10".
+// named tells whether a name stands in a text by itself: eth1 in "i40e-eth1-TxRx-0", not in
+// "eth10".
 func named(text, name string) bool {
 	alphanumeric := func(c byte) bool {
 		return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'

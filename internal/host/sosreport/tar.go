@@ -15,7 +15,8 @@ import (
 	"strings"
 )
 
-// packings are how a tar file begins that is packed, and how it is unpacked. xz is what sos takes by itself; the standard library has no reader for it.
+// packings are how a tar file begins that is packed, and how it is unpacked. xz is what sos takes
+// by itself; the standard library has no reader for it.
 var packings = []struct {
 	name, magic string
 	unpack      func(io.Reader) (io.Reader, error) // nil: cannot be read here
@@ -39,7 +40,8 @@ func (packedError) Unwrap() error { return ErrFormat }
 // Hint is what to do next.
 func (e packedError) Hint() string { return e.hint }
 
-// Looks tells whether a file that begins like this can be a report: a tar file, packed or not. The first 512 bytes decide; fewer will do for packed ones.
+// Looks tells whether a file that begins like this can be a report: a tar file, packed or not. The
+// first 512 bytes decide; fewer will do for packed ones.
 func Looks(begin []byte) bool {
 	for _, p := range packings {
 		if bytes.HasPrefix(begin, []byte(p.magic)) {
@@ -50,7 +52,8 @@ func Looks(begin []byte) bool {
 	return len(begin) >= 262 && string(begin[257:262]) == "ustar"
 }
 
-// Read reads a report from its tar file. Nothing is unpacked to a disk; what is not wanted is passed by.
+// Read reads a report from its tar file. Nothing is unpacked to a disk; what is not wanted is
+// passed by.
 func Read(ctx context.Context, in io.Reader) (*Report, error) {
 	// By content and not by name: people rename what they send, and standard input has no name.
 	b := bufio.NewReaderSize(in, 64<<10)
@@ -76,7 +79,8 @@ func Read(ctx context.Context, in io.Reader) (*Report, error) {
 	return c.report(top)
 }
 
-// errEndless is for archives that unpack to more than any report has: a few kilobytes of zeros can be made to unpack to petabytes.
+// errEndless is for archives that unpack to more than any report has: a few kilobytes of zeros can
+// be made to unpack to petabytes.
 var errEndless = fmt.Errorf("it unpacks to more than %d GiB: %w", maxStream>>30, ErrFormat)
 
 // bounded ends a stream by an error.
@@ -111,7 +115,8 @@ func (c *collector) readTar(ctx context.Context, t *tar.Reader) (top string, err
 		if !fs.ValidPath(name) || name == "." || len(name) > maxName || strings.ContainsAny(name, "\x00\\") {
 			continue // An honest archive has no such names, and none of them is one that is read.
 		}
-		// Everything is below one directory that bears the report's name, unless somebody packed it anew from within.
+		// Everything is below one directory that bears the report's name, unless somebody packed it
+		// anew from within.
 		if first, rest, below := strings.Cut(name, "/"); !known(first) {
 			if top != "" && first != top {
 				return "", fmt.Errorf("it holds several directories, %s and %s among them; a report has one: %w", top, first, ErrFormat)
@@ -121,7 +126,8 @@ func (c *collector) readTar(ctx context.Context, t *tar.Reader) (top string, err
 			}
 			name = rest
 		}
-		// What is not wanted is passed by without being kept; a compressed stream has to be unpacked all the same.
+		// What is not wanted is passed by without being kept; a compressed stream has to be
+		// unpacked all the same.
 		if !wanted(name) {
 			continue
 		}

@@ -8,11 +8,12 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// plugins are the directories of sos_commands that outputs are looked for in: sos 3 and older had those of host and date in general.
+// plugins are the directories of sos_commands that outputs are looked for in: sos 3 and older had
+// those of host and date in general.
 var plugins = []string{"networking", "kernel", "host", "general", "date", "pci", "hardware"}
 
-// tables are the files of /proc/net that package host reads beside those of counters. The directory has lists of connections too, which can be larger than all
-// the rest.
+// tables are the files of /proc/net that package host reads beside those of counters. The directory
+// has lists of connections too, which can be larger than all the rest.
 var tables = []string{"dev", "if_inet6", "route", "ipv6_route"}
 
 // counts tells the files of counters, by their names below /proc.
@@ -20,17 +21,20 @@ func counts(name string) bool {
 	return slices.ContainsFunc(procfs.CounterFiles(), func(f procfs.CounterFile) bool { return f.Name == name })
 }
 
-// marks are what other programs that manage hosts leave behind; all but the name of a profile is asked for by its being there.
+// marks are what other programs that manage hosts leave behind; all but the name of a profile is
+// asked for by its being there.
 var marks = []string{
 	"etc/netplan", "etc/tuned", "run/tuned", "run/NetworkManager", "run/systemd/netif", "run/cloud-init", "run/network", "run/irqbalance.pid",
 }
 
-// namesOnly tells what is kept by name alone: configuration files hold passwords, and nobody here reads them.
+// namesOnly tells what is kept by name alone: configuration files hold passwords, and nobody here
+// reads them.
 func namesOnly(name string) bool {
 	return strings.HasPrefix(name, "etc/netplan/") || strings.HasPrefix(name, "run/") || strings.HasPrefix(name, "etc/tuned/") && path.Base(name) != "active_profile"
 }
 
-// wanted tells whether a file or link of a report is taken, by its path below the report's own directory.
+// wanted tells whether a file or link of a report is taken, by its path below the report's own
+// directory.
 func wanted(name string) bool {
 	first, rest, below := strings.Cut(name, "/")
 	if !below {
@@ -74,7 +78,8 @@ func wantedProc(name string) bool {
 			return true
 		}
 		return false
-	// The link /proc/net leads through /proc/self into the directory of a process: sos keeps all three.
+	// The link /proc/net leads through /proc/self into the directory of a process: sos keeps all
+	// three.
 	case first == "net", (first == "self" || number(first)) && strings.HasPrefix(rest, "net/"):
 		table := strings.TrimPrefix(rest, "net/")
 		return slices.Contains(tables, table) || counts("net/"+table)
@@ -89,7 +94,8 @@ func wantedProc(name string) bool {
 	return first == "irq" || first == "bus" && strings.HasPrefix(rest, "pci/") || first == "xen" || name == "device-tree/hypervisor/compatible"
 }
 
-// wantedSys has devices and interfaces, and of the processors' many files those on clocks and sleep.
+// wantedSys has devices and interfaces, and of the processors' many files those on clocks and
+// sleep.
 func wantedSys(name string) bool {
 	if name == "class/dmi" || name == "class/dmi/id" {
 		return true // a link, mostly
@@ -108,7 +114,8 @@ func wantedSys(name string) bool {
 	return strings.HasPrefix(name, "devices/") && !strings.Contains(name, "/block/")
 }
 
-// mayHold tells whether a directory can have anything wanted in it, so that the logs and package databases of a report are not even listed.
+// mayHold tells whether a directory can have anything wanted in it, so that the logs and package
+// databases of a report are not even listed.
 func mayHold(dir string) bool {
 	first, rest, below := strings.Cut(dir, "/")
 	switch first {

@@ -4,21 +4,24 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// bytesReceivedEnd is the length of struct tcp_info with tcpi_bytes_received (Linux 4.1) and dataSegsEnd that with tcpi_data_segs_out (4.6).
+// bytesReceivedEnd is the length of struct tcp_info with tcpi_bytes_received (Linux 4.1) and
+// dataSegsEnd that with tcpi_data_segs_out (4.6).
 const (
 	bytesReceivedEnd = 136
 	dataSegsEnd      = 160
 )
 
-// TCPInfo is what the kernel says of one connection (struct tcp_info and socket options), in plain units.
+// TCPInfo is what the kernel says of one connection (struct tcp_info and socket options), in plain
+// units.
 type TCPInfo struct {
 	Sender               bool    `json:"sender"`                 // this end sent the bulk data
 	BusySeconds          float64 `json:"busy_seconds"`           // tcpi_busy_time: had unacknowledged data
 	RwndLimitedSeconds   float64 `json:"rwnd_limited_seconds"`   // tcpi_rwnd_limited
 	SndbufLimitedSeconds float64 `json:"sndbuf_limited_seconds"` // tcpi_sndbuf_limited; 0 with UnsentLimitBytes
 	AppLimited           bool    `json:"app_limited"`            // false with UnsentLimitBytes
-	// The sender was kept from queueing more than this before the congestion window admits it (TCP_NOTSENT_LOWAT). What the kernel says of time limited by the send buffer, and
-	// of an application with nothing to send, tells only of that then, so it is left out.
+	// The sender was kept from queueing more than this before the congestion window admits it
+	// (TCP_NOTSENT_LOWAT). What the kernel says of time limited by the send buffer, and of an
+	// application with nothing to send, tells only of that then, so it is left out.
 	UnsentLimitBytes       int64   `json:"unsent_limit_bytes,omitempty"`
 	RTTSeconds             float64 `json:"rtt_seconds"`     // smoothed, at the end
 	MinRTTSeconds          float64 `json:"min_rtt_seconds"` // kernel's windowed minimum
@@ -65,8 +68,8 @@ type Flow struct {
 	maxSndWnd       uint32
 }
 
-// Add takes one reading. Smoothed values of the kernel are averaged over the window, because the one at its end says little about a
-// connection whose window saws up and down.
+// Add takes one reading. Smoothed values of the kernel are averaged over the window, because the
+// one at its end says little about a connection whose window saws up and down.
 func (f *Flow) Add(info sys.TCPInfo, inWindow bool) {
 	f.Last = info
 	if f.cut.Length == 0 {
@@ -84,7 +87,8 @@ func (f *Flow) Add(info sys.TCPInfo, inWindow bool) {
 // Open makes the latest reading the opening edge of the window.
 func (f *Flow) Open() { *f = Flow{Last: f.Last, open: f.Last, cut: f.Last} }
 
-// Shut makes the latest reading the closing edge of the window; b is what the socket options say by then.
+// Shut makes the latest reading the closing edge of the window; b is what the socket options say by
+// then.
 func (f *Flow) Shut(b Buffers) { f.shut, f.buffers = f.Last, b }
 
 // Known tells whether the connection could be read at both edges.
@@ -93,12 +97,15 @@ func (f *Flow) Known() bool { return f.open.Length > 0 && f.shut.Length > 0 }
 // TellsReceived tells whether the kernel counts received payload (tcpi_bytes_received, Linux 4.1).
 func (f *Flow) TellsReceived() bool { return f.Last.Has(bytesReceivedEnd) }
 
-// ReceivedBytes is the payload that arrived inside the window. ok is false where the kernel does not count it.
+// ReceivedBytes is the payload that arrived inside the window. ok is false where the kernel does
+// not count it.
 //
-// tcpi_bytes_received counts what is in order, whether a program has read it or not. When a lost segment is sent again, everything that waited
-// behind the hole counts at that moment, although it came earlier: a window that opens while a hole is open would get it all. So it is bounded
-// by what the segments that arrived inside the window can have carried, where the kernel counts them truly: behind a virtio card that
-// merges segments it does not, and then the whole connection's count is too small as well, which gives it away.
+// tcpi_bytes_received counts what is in order, whether a program has read it or not. When a lost
+// segment is sent again, everything that waited behind the hole counts at that moment, although it
+// came earlier: a window that opens while a hole is open would get it all. So it is bounded by what
+// the segments that arrived inside the window can have carried, where the kernel counts them truly:
+// behind a virtio card that merges segments it does not, and then the whole connection's count is
+// too small as well, which gives it away.
 func (f *Flow) ReceivedBytes() (n int64, ok bool) {
 	a, b := f.open, f.shut
 	if !f.Known() || !b.Has(bytesReceivedEnd) {
@@ -111,8 +118,8 @@ func (f *Flow) ReceivedBytes() (n int64, ok bool) {
 	return int64(received), true
 }
 
-// carried is the most that all segments with data of a connection can have brought; tcpi_data_segs_in has 32 bits, and a count that went
-// round says nothing.
+// carried is the most that all segments with data of a connection can have brought;
+// tcpi_data_segs_in has 32 bits, and a count that went round says nothing.
 func carried(t sys.TCPInfo) uint64 { return uint64(t.DataSegsIn) * uint64(t.RcvMSSBytes) }
 
 // Part is what one connection did in one interval.
@@ -127,7 +134,8 @@ type Part struct {
 // infiniteSsthresh is TCP_INFINITE_SSTHRESH of Linux: no loss has set one yet.
 const infiniteSsthresh = 0x7fffffff
 
-// Cut ends the running interval at the latest reading and tells what the kernel said of it. ok is false without a reading.
+// Cut ends the running interval at the latest reading and tells what the kernel said of it. ok is
+// false without a reading.
 func (f *Flow) Cut() (p Part, ok bool) {
 	a, b := f.cut, f.Last
 	if b.Length == 0 {
@@ -148,9 +156,11 @@ func (f *Flow) Cut() (p Part, ok bool) {
 	return p, true
 }
 
-// Report is the evidence of the connection: differences over the window where the kernel counts, the last reading where it shows a state.
+// Report is the evidence of the connection: differences over the window where the kernel counts,
+// the last reading where it shows a state.
 func (f *Flow) Report(sender bool) TCPInfo {
-	// Counters of the kernel never go back on one connection; min() guards against a socket that was not readable at the first edge.
+	// Counters of the kernel never go back on one connection; min() guards against a socket that
+	// was not readable at the first edge.
 	a, b := f.open, f.shut
 	t := TCPInfo{
 		Sender:                 sender,

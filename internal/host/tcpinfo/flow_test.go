@@ -39,7 +39,8 @@ func TestFlowIsTheDifferenceOverTheWindow(t *testing.T) {
 	}
 }
 
-// TestReceivedBytesStayWithinWhatArrived: a window that opens while a hole is open gets what waited behind it, and must not count it.
+// TestReceivedBytesStayWithinWhatArrived: a window that opens while a hole is open gets what waited
+// behind it, and must not count it.
 func TestReceivedBytesStayWithinWhatArrived(t *testing.T) {
 	for _, c := range []struct {
 		name        string
@@ -92,4 +93,5 @@ func TestIntervalsOfAConnection(t *testing.T) {
 	}
 }
 
-// TestLossesAddUp checks every explanation, and that together they are the loss, whatever the counters say.
+// TestLossesAddUp checks every explanation, and that together they are the loss, whatever the
+// counters say.

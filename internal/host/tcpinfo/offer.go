@@ -1,9 +1,11 @@
 package tcpinfo
 
-// TimestampBytes is what the timestamps option takes of every segment, RFC 7323 §3.2 and its padding.
+// TimestampBytes is what the timestamps option takes of every segment, RFC 7323 §3.2 and its
+// padding.
 const TimestampBytes = 12
 
-// OfferedMSS is the segment size in bytes that this end's handshake offered; 0: not told. The kernel takes the timestamps off its own offer once both ends use them.
+// OfferedMSS is the segment size in bytes that this end's handshake offered; 0: not told. The
+// kernel takes the timestamps off its own offer once both ends use them.
 func (t TCPInfo) OfferedMSS() int {
 	if t.AdvMSSBytes > 0 && t.TimestampsOK {
 		return t.AdvMSSBytes + TimestampBytes
@@ -11,8 +13,9 @@ func (t TCPInfo) OfferedMSS() int {
 	return t.AdvMSSBytes
 }
 
-// Clamped tells that somebody on the path lowered the segment size which from offered: to sends smaller segments than from offered, than its own
-// path MTU allows, and than half the window that from opened, which is all that else bounds them (net/ipv4/tcp_output.c, tcp_sync_mss).
+// Clamped tells that somebody on the path lowered the segment size which from offered: to sends
+// smaller segments than from offered, than its own path MTU allows, and than half the window that
+// from opened, which is all that else bounds them (net/ipv4/tcp_output.c, tcp_sync_mss).
 func Clamped(from, to TCPInfo) bool {
 	if from.AdvMSSBytes == 0 || to.SndMSSBytes == 0 || to.PMTUBytes == 0 {
 		return false
@@ -25,6 +28,7 @@ func Clamped(from, to TCPInfo) bool {
 	if half := int(to.MaxSndWndBytes / 2); half > 0 {
 		most = min(most, half)
 	}
-	// Slack for the longer header of IPv6 and the rounding of windows. No middlebox clamps by so little.
+	// Slack for the longer header of IPv6 and the rounding of windows. No middlebox clamps by so
+	// little.
 	return to.SndMSSBytes < most-64
 }

@@ -8,14 +8,16 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// Reading is what one archive of a host has counted until it was taken: one of the two moments that a [Span] needs.
+// Reading is what one archive of a host has counted until it was taken: one of the two moments that
+// a [Span] needs.
 type Reading struct {
 	counters   *host.Counters
 	interrupts interrupts
 	warnings   []string
 }
 
-// ReadArchive takes the reading of an archive. The error is for one that has no counters at all; whatever else it lacks is a warning of the span.
+// ReadArchive takes the reading of an archive. The error is for one that has no counters at all;
+// whatever else it lacks is a warning of the span.
 func ReadArchive(root host.Root) (*Reading, error) {
 	c, err := root.Counters()
 	if err != nil {
@@ -28,15 +30,17 @@ func ReadArchive(root host.Root) (*Reading, error) {
 	return r, nil
 }
 
-// Since gives what happened between two archives of one boot of one host, which is for the caller to know.
+// Since gives what happened between two archives of one boot of one host, which is for the caller
+// to know.
 func (r *Reading) Since(before *Reading) *Span {
 	s := span(before.counters, r.counters, before.interrupts, r.interrupts)
 	s.Warnings = slices.Clone(r.warnings)
 	return s
 }
 
-// SinceBoot gives all that was counted since the host was started. Its rates are means over that time, and those of a host that was busy for an hour of a year
-// say nothing of the hour; what holds is the share of one counter in another. boot zero: not known, and there are no rates.
+// SinceBoot gives all that was counted since the host was started. Its rates are means over that
+// time, and those of a host that was busy for an hour of a year say nothing of the hour; what holds
+// is the share of one counter in another. boot zero: not known, and there are no rates.
 func (r *Reading) SinceBoot(boot time.Time) *Span {
 	if boot.IsZero() {
 		boot = r.counters.Time

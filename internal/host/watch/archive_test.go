@@ -22,7 +22,8 @@ func archived(moment, stat, snmp, interrupts string) host.Root {
 	})}
 }
 
-// Of two archives there is what happened between them, of one what happened since the start; both with the interrupts of cards.
+// Of two archives there is what happened between them, of one what happened since the start; both
+// with the interrupts of cards.
 func TestArchives(t *testing.T) {
 	older := archived("2024-01-01T01:00:00Z", "cpu0 100 0 0 100\nbtime 1704067200\n", "Tcp: RetransSegs\nTcp: 10\n", "  CPU0 CPU1\n 24: 1000 0 PCI-MSI 1-edge  eth0\n")
 	newer := archived("2024-01-01T01:00:10Z", "cpu0 200 0 0 150\nbtime 1704067200\n", "Tcp: RetransSegs\nTcp: 17\n", "  CPU0 CPU1\n 24: 1000 50 PCI-MSI 1-edge  eth0\n")

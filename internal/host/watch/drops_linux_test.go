@@ -16,7 +16,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// TestDroppedOnce: a datagram that a queueing discipline refuses is counted by the discipline, by IP and by UDP, and is told once.
+// TestDroppedOnce: a datagram that a queueing discipline refuses is counted by the discipline, by
+// IP and by UDP, and is told once.
 func TestDroppedOnce(t *testing.T) {
 	const sent = 200
 	var s *Span
@@ -43,7 +44,8 @@ func TestDroppedOnce(t *testing.T) {
 			return err
 		}
 		for range sent {
-			// The kernel tells a socket nothing of this loss unless it asks to be told (IP_RECVERR).
+			// The kernel tells a socket nothing of this loss unless it asks to be told
+			// (IP_RECVERR).
 			if _, err := u.Write(make([]byte, 1000)); err != nil {
 				return err
 			}

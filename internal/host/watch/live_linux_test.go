@@ -46,7 +46,8 @@ func inNetNS(t *testing.T, f func() error) {
 	}
 }
 
-// pair is a connection over loopback whose receiver has a small buffer, set before the handshake so that the window stays small.
+// pair is a connection over loopback whose receiver has a small buffer, set before the handshake so
+// that the window stays small.
 func pair() (sender, receiver net.Conn, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -69,7 +70,8 @@ func pair() (sender, receiver net.Conn, err error) {
 	return sender, receiver, err
 }
 
-// TestReceiveWindow: a connection that somebody else made is told with what moved in the span alone, and with what held it.
+// TestReceiveWindow: a connection that somebody else made is told with what moved in the span
+// alone, and with what held it.
 func TestReceiveWindow(t *testing.T) {
 	const before, during = 70_000, 3_000_000
 	var s *Span
@@ -160,7 +162,8 @@ func TestOverflows(t *testing.T) {
 				return err
 			}
 		}
-		// Two connections fit into a backlog of one; the handshakes of the others are dropped, and they go on trying.
+		// Two connections fit into a backlog of one; the handshakes of the others are dropped, and
+		// they go on trying.
 		for range 4 {
 			client, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 			if err != nil {

@@ -9,15 +9,17 @@ import (
 	"github.com/linerate/linerate/internal/host/tcpinfo"
 )
 
-// MaxDuration is the longest that [Host] watches. A verdict without a peer is promised within five seconds, and what happens less often than that is for
-// a history to show.
+// MaxDuration is the longest that [Host] watches. A verdict without a peer is promised within five
+// seconds, and what happens less often than that is for a history to show.
 const MaxDuration = 5 * time.Second
 
 // Options say what to look at.
 type Options struct {
-	// Duration is how long [Host] watches: up to MaxDuration; 0: 3 s. Processor time has steps of 10 ms, so that shares of less than a second are rough.
+	// Duration is how long [Host] watches: up to MaxDuration; 0: 3 s. Processor time has steps of
+	// 10 ms, so that shares of less than a second are rough.
 	Duration time.Duration
-	// Sockets is how many listeners, how many connections and how many datagram sockets are kept; 0: 32 of each, negative: no socket is asked for.
+	// Sockets is how many listeners, how many connections and how many datagram sockets are kept;
+	// 0: 32 of each, negative: no socket is asked for.
 	Sockets int
 }
 
@@ -29,7 +31,8 @@ type Span struct {
 	CPUs       []CPU           `json:"cpus"`                 // by number, without the sum
 	Interrupts []CardInterrupt `json:"interrupts,omitempty"` // of cards, those that came; by interface and number
 	Drops      []drops.Drop    `json:"drops"`
-	// Sockets is nil where they were not asked for or the kernel does not tell; Warnings then say why.
+	// Sockets is nil where they were not asked for or the kernel does not tell; Warnings then say
+	// why.
 	Sockets  *Sockets `json:"sockets,omitempty"`
 	Warnings []string `json:"warnings,omitempty"` // what could not be read, one sentence each
 }
@@ -37,11 +40,13 @@ type Span struct {
 // CPU is what one processor did: its time by class, and the network's share of its work.
 type CPU struct {
 	host.CPUTimes
-	// NetRx and NetTx are the runs of the softirqs NET_RX and NET_TX: polls of cards and backlogs, and completions of what was sent.
+	// NetRx and NetTx are the runs of the softirqs NET_RX and NET_TX: polls of cards and backlogs,
+	// and completions of what was sent.
 	NetRx uint64 `json:"net_rx_softirqs_total"`
 	NetTx uint64 `json:"net_tx_softirqs_total"`
-	// Packets is what it took in from cards and backlogs (softnet_stat, processed; segments that GRO has merged count as one), Dropped what its backlog had no room
-	// for, Squeezed how often a poll ended with work left, ReceivedRPS how often another CPU gave it work.
+	// Packets is what it took in from cards and backlogs (softnet_stat, processed; segments that
+	// GRO has merged count as one), Dropped what its backlog had no room for, Squeezed how often a
+	// poll ended with work left, ReceivedRPS how often another CPU gave it work.
 	Packets     uint64 `json:"packets_total"`
 	Dropped     uint64 `json:"dropped_total"`
 	Squeezed    uint64 `json:"time_squeezes_total"`
@@ -49,7 +54,8 @@ type CPU struct {
 	Interrupts  uint64 `json:"card_interrupts_total"` // of network cards, all of them
 }
 
-// CardInterrupt is one interrupt of one card in a span: its totals and rates are those of the span, and Counts has the CPUs that served it.
+// CardInterrupt is one interrupt of one card in a span: its totals and rates are those of the span,
+// and Counts has the CPUs that served it.
 type CardInterrupt struct {
 	Interface string `json:"interface"`
 	Queue     string `json:"queue,omitempty"` // rx-3, tx-3, or 3 of both directions; empty: of no queue, or the driver does not say
@@ -57,16 +63,19 @@ type CardInterrupt struct {
 	Total uint64 `json:"interrupts_total"`
 }
 
-// Sockets are the sockets of one network namespace that may hold something up. In a span totals are those of the span, queues and memory are as at its end.
+// Sockets are the sockets of one network namespace that may hold something up. In a span totals are
+// those of the span, queues and memory are as at its end.
 type Sockets struct {
 	Listeners   []Listener   `json:"listeners"`        // TCP; nearest to their limit first, those with drops before all others
 	Connections []Connection `json:"connections"`      // TCP; those that moved data or hold some, the most bytes first
 	Datagrams   []Datagram   `json:"datagram_sockets"` // UDP; those that dropped or hold packets, most drops first, then the fullest
-	// Destinations are those of outgoing connections that take most local ports, counted where ports may run short; nil: there are plenty, or nobody tells.
+	// Destinations are those of outgoing connections that take most local ports, counted where
+	// ports may run short; nil: there are plenty, or nobody tells.
 	Destinations []Destination `json:"destinations,omitempty"`
 	// Seconds is between the readings of the sockets, which are outside of those of the counters.
 	Seconds float64 `json:"interval_seconds"`
-	// How many of each kind there were, told or not. Cut: there were more than are looked at, so that these are a sample.
+	// How many of each kind there were, told or not. Cut: there were more than are looked at, so
+	// that these are a sample.
 	ListenersSeen   int  `json:"listeners_seen"`
 	ConnectionsSeen int  `json:"connections_seen"`
 	DatagramsSeen   int  `json:"datagram_sockets_seen"`
@@ -77,11 +86,12 @@ type Sockets struct {
 type Listener struct {
 	Cookie uint64         `json:"cookie"` // the kernel's number of the socket, good until the host restarts
 	Local  netip.AddrPort `json:"local"`
-	// Queued connections wait for the program to accept them; the kernel refuses more when there are more than Limit, what the program asked for in
-	// listen(2), bounded by net.core.somaxconn.
+	// Queued connections wait for the program to accept them; the kernel refuses more when there
+	// are more than Limit, what the program asked for in listen(2), bounded by net.core.somaxconn.
 	Queued int `json:"queued_connections"`
 	Limit  int `json:"limit_connections"`
-	// Drops are the handshakes that it refused or forgot, for want of room mostly (since Linux 4.7).
+	// Drops are the handshakes that it refused or forgot, for want of room mostly (since Linux
+	// 4.7).
 	Drops uint64 `json:"drops_total"`
 }
 
@@ -92,10 +102,12 @@ type Connection struct {
 	Remote netip.AddrPort `json:"remote"`
 	// New: it was not there at the first reading, so its totals are since it was made.
 	New bool `json:"new,omitempty"`
-	// TCP says what it did; Sender: more bytes went than came. Means and the largest window are of the last reading, and what the program set for
-	// its unsent data (TCP_NOTSENT_LOWAT) is not known.
+	// TCP says what it did; Sender: more bytes went than came. Means and the largest window are of
+	// the last reading, and what the program set for its unsent data (TCP_NOTSENT_LOWAT) is not
+	// known.
 	TCP tcpinfo.TCPInfo `json:"tcp"`
-	// UnreadBytes arrived and wait for the program (Recv-Q of ss); UnackedBytes are written and not acknowledged (Send-Q), UnsentBytes those of them not yet sent.
+	// UnreadBytes arrived and wait for the program (Recv-Q of ss); UnackedBytes are written and not
+	// acknowledged (Send-Q), UnsentBytes those of them not yet sent.
 	UnreadBytes  int64 `json:"unread_bytes"`
 	UnackedBytes int64 `json:"unacked_bytes"`
 	UnsentBytes  int64 `json:"unsent_bytes"`
@@ -114,8 +126,9 @@ type Datagram struct {
 	Memory Memory         `json:"memory"`
 }
 
-// Memory is what a socket holds and may hold (SK_MEMINFO of sock_diag(7), skmem of ss(8)). Memory is more than payload: each packet brings its descriptor and the
-// room that its buffer was rounded up to.
+// Memory is what a socket holds and may hold (SK_MEMINFO of sock_diag(7), skmem of ss(8)). Memory
+// is more than payload: each packet brings its descriptor and the room that its buffer was rounded
+// up to.
 type Memory struct {
 	ReceiveBytes      int64  `json:"receive_bytes"`       // r: waits to be read
 	ReceiveLimitBytes int64  `json:"receive_limit_bytes"` // rb: SO_RCVBUF as the kernel keeps it

@@ -9,12 +9,14 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/sockdiag"
 )
 
-// Destination is one peer of outgoing connections, and how many local ports are taken towards it. A port can be used towards each destination once, so that
-// connecting fails (EADDRNOTAVAIL) when all of net.ipv4.ip_local_port_range are taken, however many other ports and destinations there are.
+// Destination is one peer of outgoing connections, and how many local ports are taken towards it. A
+// port can be used towards each destination once, so that connecting fails (EADDRNOTAVAIL) when all
+// of net.ipv4.ip_local_port_range are taken, however many other ports and destinations there are.
 type Destination struct {
 	Local  netip.Addr     `json:"local"`
 	Remote netip.AddrPort `json:"remote"`
-	// Ports of the range that are taken, Waiting those of them that no program has any more: closed by this end a minute ago or less (TIME_WAIT).
+	// Ports of the range that are taken, Waiting those of them that no program has any more: closed
+	// by this end a minute ago or less (TIME_WAIT).
 	Ports   int `json:"ports_taken"`
 	Waiting int `json:"ports_in_time_wait"`
 }
@@ -22,13 +24,16 @@ type Destination struct {
 // keptDestinations is how many are told: one that runs out of ports stands out by far.
 const keptDestinations = 4
 
-// portStates are the states of a connection in which it holds its port (include/net/tcp_states.h): all but closed and listening ones. 6 is TIME_WAIT.
+// portStates are the states of a connection in which it holds its port (include/net/tcp_states.h):
+// all but closed and listening ones. 6 is TIME_WAIT.
 var portStates = [...]sockdiag.State{1, 2, 3, 4, 5, timeWait, 8, 9, 11}
 
 const timeWait sockdiag.State = 6
 
-// destinations counts the local ports by destination where they may run short: connections in TIME_WAIT are many, and listing them for nothing would cost a busy server
-// more than all else that is watched. The gauges tell: with fewer connections than half of the range no destination has used it up.
+// destinations counts the local ports by destination where they may run short: connections in
+// TIME_WAIT are many, and listing them for nothing would cost a busy server more than all else that
+// is watched. The gauges tell: with fewer connections than half of the range no destination has
+// used it up.
 func destinations(values map[string]uint64) ([]Destination, error) {
 	first, last := values["sockets.port_first"], values["sockets.port_last"]
 	if last < first || 2*(values["sockets.tcp_tw"]+values["sockets.tcp_inuse"]) < last-first+1 {
@@ -38,7 +43,8 @@ func destinations(values map[string]uint64) ([]Destination, error) {
 	seen := 0
 	err := sockdiag.Each(sockdiag.Query{Protocol: sockdiag.TCP, States: portStates[:], Limit: socketTime}, func(s *sockdiag.Socket) bool {
 		seen++
-		// The local port of a connection that came in is that of a listener, mostly below the range.
+		// The local port of a connection that came in is that of a listener, mostly below the
+		// range.
 		if p := uint64(s.Local.Port()); p >= first && p <= last {
 			key := Destination{Local: s.Local.Addr(), Remote: s.Remote}
 			d := counts[key]

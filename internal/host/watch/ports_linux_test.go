@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestDestinations makes connections to one destination, of which some were closed by the client first. In a namespace of its own, where nobody else connects.
+// TestDestinations makes connections to one destination, of which some were closed by the client
+// first. In a namespace of its own, where nobody else connects.
 func TestDestinations(t *testing.T) {
 	inNetNS(t, func() error {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -43,7 +44,8 @@ func TestDestinations(t *testing.T) {
 		found, err := destinations(values)
 		remote := netip.MustParseAddrPort(l.Addr().String())
 		want := Destination{Local: remote.Addr(), Remote: remote, Ports: open + closed, Waiting: closed}
-		// The ends that were accepted have the port of the listener, which is of the range here, towards a destination each.
+		// The ends that were accepted have the port of the listener, which is of the range here,
+		// towards a destination each.
 		if err != nil || len(found) == 0 || found[0] != want {
 			return fmt.Errorf("%+v, %w, want %+v first", found, err, want)
 		}

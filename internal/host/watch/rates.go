@@ -9,16 +9,19 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// Interrupts watches the interrupts of cards for an interval and puts their rates into s, a snapshot of the running system: of each interrupt over all CPUs and on
-// each, as sar -I and mpstat -I have them. It is apart from a snapshot because a rate takes time. The error is errors.ErrUnsupported for an archive, which is one
-// moment, and that of ctx when it ends first; s is then as it was.
+// Interrupts watches the interrupts of cards for an interval and puts their rates into s, a
+// snapshot of the running system: of each interrupt over all CPUs and on each, as sar -I and mpstat
+// -I have them. It is apart from a snapshot because a rate takes time. The error is
+// errors.ErrUnsupported for an archive, which is one moment, and that of ctx when it ends first; s
+// is then as it was.
 func Interrupts(ctx context.Context, root host.Root, s *host.Snapshot, interval time.Duration) error {
 	if root.Dir != "" || root.FS != nil {
 		return fmt.Errorf("interrupt rates: %w: an archive is one moment", errors.ErrUnsupported)
 	}
 	read := func() (interrupts, error) {
 		cards, err := root.CardInterrupts()
-		// Behind the read: on a large host the kernel takes a while over the file, at both readings alike.
+		// Behind the read: on a large host the kernel takes a while over the file, at both readings
+		// alike.
 		return interrupts{at: time.Now(), cards: cards}, err
 	}
 	before, err := read()
@@ -28,7 +31,8 @@ func Interrupts(ctx context.Context, root host.Root, s *host.Snapshot, interval 
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	// A clock and no ticker: what is divided by is the time that passed, so a late wake-up costs nothing.
+	// A clock and no ticker: what is divided by is the time that passed, so a late wake-up costs
+	// nothing.
 	case <-time.After(interval):
 	}
 	after, err := read()
@@ -55,7 +59,8 @@ func interruptRates(s *host.Snapshot, before, after interrupts) {
 			if !known || !still {
 				continue // a driver that changes its vectors while one looks
 			}
-			// The totals become those of the later reading, so that a CPU which served it for the first time just now is there as well.
+			// The totals become those of the later reading, so that a CPU which served it for the
+			// first time just now is there as well.
 			irq.Counts = nil
 			var sum uint64
 			for _, c := range late.Counts {

@@ -12,7 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// TestInterruptRates: by interrupt and CPU, through zero of 32 bits, with a CPU that begins to serve, and none of what was not there both times.
+// TestInterruptRates: by interrupt and CPU, through zero of 32 bits, with a CPU that begins to
+// serve, and none of what was not there both times.
 func TestInterruptRates(t *testing.T) {
 	s := &host.Snapshot{Interfaces: []host.Interface{{Name: "eth0", Interrupts: []host.Interrupt{{Number: 40}, {Number: 41, Counts: []host.CPUCount{{CPU: 0, Total: 7}}}, {Number: 42}}}}}
 	irq := func(number int, pairs ...uint64) host.Interrupt {

@@ -11,15 +11,17 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// The bounds of one reading of the sockets. A connection with its tcp_info takes some 5 µs (measured with 15 000 of them, Linux 6.18), so that a host with a million
-// would be busy for the whole watch; what is marked takes 10 MB at most.
+// The bounds of one reading of the sockets. A connection with its tcp_info takes some 5 µs
+// (measured with 15 000 of them, Linux 6.18), so that a host with a million would be busy for the
+// whole watch; what is marked takes 10 MB at most.
 const (
 	maxSockets = 1 << 16
 	socketTime = 150 * time.Millisecond // for each kind
 )
 
-// mark is what is needed of a connection to subtract from it later: the counters of its tcp_info that [tcpinfo.Flow] subtracts. It is a fourth of all of it, and a busy
-// host has tens of thousands.
+// mark is what is needed of a connection to subtract from it later: the counters of its tcp_info
+// that [tcpinfo.Flow] subtracts. It is a fourth of all of it, and a busy host has tens of
+// thousands.
 type mark struct {
 	busyMicros, rwndMicros, sndbufMicros                    uint64
 	bytesAcked, bytesReceived, bytesRetrans                 uint64
@@ -54,7 +56,8 @@ type marks struct {
 	cut         bool              // there were more of one kind
 }
 
-// markSockets reads the sockets and keeps what [marks.since] needs. Of the three kinds some may be told and others not; the error then says which.
+// markSockets reads the sockets and keeps what [marks.since] needs. Of the three kinds some may be
+// told and others not; the error then says which.
 func markSockets() (*marks, error) {
 	m := &marks{at: time.Now(), connections: make(map[uint64]mark), drops: make(map[uint64]uint32)}
 	cut, told, err := each(
@@ -69,7 +72,8 @@ func markSockets() (*marks, error) {
 	return m, err
 }
 
-// each goes through listeners, UDP sockets and connections, within the bounds. Told is false where the kernel says nothing of any kind.
+// each goes through listeners, UDP sockets and connections, within the bounds. Told is false where
+// the kernel says nothing of any kind.
 func each(listener, datagram, connection func(*sockdiag.Socket)) (cut, told bool, err error) {
 	var errs []error
 	for _, kind := range []struct {
@@ -131,7 +135,8 @@ type gathering struct {
 	seen        [3]int
 }
 
-// gather begins a second reading that keeps n of each kind. What is kept is never nil: that nothing was found is another answer than that nobody looked.
+// gather begins a second reading that keeps n of each kind. What is kept is never nil: that nothing
+// was found is another answer than that nobody looked.
 func gather(m *marks, n int) *gathering {
 	return &gathering{
 		marks:       m,
@@ -141,7 +146,8 @@ func gather(m *marks, n int) *gathering {
 	}
 }
 
-// listener takes in one listener. Idle ones are kept too, as far as there is room: their limits say something before there are drops.
+// listener takes in one listener. Idle ones are kept too, as far as there is room: their limits say
+// something before there are drops.
 func (g *gathering) listener(s *sockdiag.Socket) {
 	g.seen[0]++
 	was, known := g.marks.drops[s.Cookie]
@@ -159,7 +165,8 @@ func (g *gathering) datagram(s *sockdiag.Socket) {
 	g.seen[1]++
 	was, known := g.marks.drops[s.Cookie]
 	d := Datagram{Cookie: s.Cookie, Local: s.Local, Remote: s.Remote, New: !known, Memory: memory(s.Memory, was)}
-	// The kernel counts no packets of a UDP socket, so that one which neither holds nor dropped any may be the busiest or idle for years.
+	// The kernel counts no packets of a UDP socket, so that one which neither holds nor dropped any
+	// may be the busiest or idle for years.
 	if g.unknown(known) || d.Memory.Drops == 0 && d.Memory.ReceiveBytes == 0 && d.Memory.SendBytes == 0 {
 		return
 	}
@@ -173,7 +180,8 @@ func (g *gathering) connection(s *sockdiag.Socket) {
 	if g.unknown(known) {
 		return
 	}
-	// Counters of a connection never go back; min() guards against one that was not readable at the first reading.
+	// Counters of a connection never go back; min() guards against one that was not readable at the
+	// first reading.
 	moved := s.Info.BytesAcked - min(s.Info.BytesAcked, was.bytesAcked) + s.Info.BytesReceived - min(s.Info.BytesReceived, was.bytesReceived)
 	c := candidate{bytes: moved + uint64(s.ReceiveQueue) + uint64(s.SendQueue)}
 	// Idle connections are most of those of a large server, and nobody asks for them.
@@ -184,7 +192,8 @@ func (g *gathering) connection(s *sockdiag.Socket) {
 	g.connections.put(c)
 }
 
-// unknown: the socket was not in the first reading, and that one was cut. It may be new or not, and what it did cannot be told.
+// unknown: the socket was not in the first reading, and that one was cut. It may be new or not, and
+// what it did cannot be told.
 func (g *gathering) unknown(known bool) bool { return !known && g.marks.cut }
 
 // candidate is a connection that may be among those told.
@@ -216,7 +225,8 @@ func (c candidate) report() Connection {
 	}
 }
 
-// memory gives what a socket holds, and its drops since there were so many. They have 32 bits in the kernel.
+// memory gives what a socket holds, and its drops since there were so many. They have 32 bits in
+// the kernel.
 func memory(m sockdiag.Memory, drops uint32) Memory {
 	return Memory{
 		ReceiveBytes: int64(m.Receive), ReceiveLimitBytes: int64(m.ReceiveLimit), SendBytes: int64(m.Send), SendLimitBytes: int64(m.SendLimit),

@@ -21,7 +21,8 @@ func connection(cookie, acked, received uint64) *sockdiag.Socket {
 	return &sockdiag.Socket{Cookie: cookie, Info: sys.TCPInfo{Length: 248, BytesAcked: acked, BytesReceived: received}}
 }
 
-// TestConnections: of connections that were there the difference counts, of new ones everything, and a stalled one is as good as a fast one.
+// TestConnections: of connections that were there the difference counts, of new ones everything,
+// and a stalled one is as good as a fast one.
 func TestConnections(t *testing.T) {
 	g := gatherer(3)
 	old := connection(1, 1e9, 50)

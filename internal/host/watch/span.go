@@ -37,8 +37,9 @@ func (r interrupts) byNumber() map[line]host.Interrupt {
 	return all
 }
 
-// counted is how often an interrupt came to one CPU since it had come as often as before says. The kernel counts in 32 bits (kstat_irqs_cpu), so that a lower count
-// is one that went through zero. Its columns are in ascending order, and a CPU that never served the interrupt has none.
+// counted is how often an interrupt came to one CPU since it had come as often as before says. The
+// kernel counts in 32 bits (kstat_irqs_cpu), so that a lower count is one that went through zero.
+// Its columns are in ascending order, and a CPU that never served the interrupt has none.
 func counted(before []host.CPUCount, now host.CPUCount) uint64 {
 	was := uint64(0)
 	if i, ok := slices.BinarySearchFunc(before, now.CPU, func(c host.CPUCount, cpu int) int { return cmp.Compare(c.CPU, cpu) }); ok {
@@ -47,7 +48,8 @@ func counted(before []host.CPUCount, now host.CPUCount) uint64 {
 	return uint64(uint32(now.Total - was))
 }
 
-// subInterrupts leaves out what did not come in the span, and what a driver made anew meanwhile, which its name tells.
+// subInterrupts leaves out what did not come in the span, and what a driver made anew meanwhile,
+// which its name tells.
 func subInterrupts(before, after interrupts) []CardInterrupt {
 	seconds := after.at.Sub(before.at).Seconds()
 	was := before.byNumber()
@@ -55,7 +57,8 @@ func subInterrupts(before, after interrupts) []CardInterrupt {
 	for _, card := range after.cards {
 		for _, now := range card.Interrupts {
 			old, known := was[line{card.Interface, now.Number}]
-			// A number that was free at the first reading, or somebody else's, may have any count of before.
+			// A number that was free at the first reading, or somebody else's, may have any count
+			// of before.
 			if !known || old.Name != now.Name {
 				continue
 			}
@@ -106,7 +109,8 @@ func processors(d *host.Counters, interrupts []CardInterrupt) []CPU {
 		if t.CPU < 0 {
 			continue
 		}
-		// What is absent is zero: /proc/softirqs is told of CPUs that ever ran one, softnet_stat has those that are online.
+		// What is absent is zero: /proc/softirqs is told of CPUs that ever ran one, softnet_stat
+		// has those that are online.
 		id := strconv.Itoa(t.CPU)
 		softnet := func(column string) uint64 { return d.Values["softnet."+id+"."+column] }
 		cpus = append(cpus, CPU{

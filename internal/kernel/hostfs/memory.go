@@ -11,10 +11,12 @@ import (
 	"time"
 )
 
-// Memory is a copy of a host in memory, as an [fs.ReadLinkFS]. Nothing in it can be changed, so it may be read by several goroutines.
+// Memory is a copy of a host in memory, as an [fs.ReadLinkFS]. Nothing in it can be changed, so it
+// may be read by several goroutines.
 //
-// A capture is a few thousand files of one line. Made on a disk to be read once and removed again they take a second, most of it the
-// file system's own bookkeeping; here they take a few milliseconds and leave nothing behind when the program is killed.
+// A capture is a few thousand files of one line. Made on a disk to be read once and removed again
+// they take a second, most of it the file system's own bookkeeping; here they take a few
+// milliseconds and leave nothing behind when the program is killed.
 type Memory struct{ nodes map[string]*node }
 
 // node is one path of a Memory.
@@ -25,8 +27,9 @@ type node struct {
 
 func (n *node) directory() bool { return n.entry.Directory }
 
-// NewMemory makes a copy of entries, whose contents it keeps and does not clone. Directories above an entry are there without being named. Of two entries
-// with one name the later counts; what stands below a file or a link, which no file system allows, is left out.
+// NewMemory makes a copy of entries, whose contents it keeps and does not clone. Directories above
+// an entry are there without being named. Of two entries with one name the later counts; what
+// stands below a file or a link, which no file system allows, is left out.
 func NewMemory(entries []Entry) *Memory {
 	m := &Memory{nodes: make(map[string]*node, 2*len(entries))}
 	m.nodes["."] = &node{entry: Entry{Name: ".", Directory: true}}
@@ -56,7 +59,8 @@ func (m *Memory) add(e Entry) {
 	up.children = append(up.children, e.Name)
 }
 
-// makeParents makes the directories above name, from the top. False: one of them is a file or a link.
+// makeParents makes the directories above name, from the top. False: one of them is a file or a
+// link.
 func (m *Memory) makeParents(name string) bool {
 	up := path.Dir(name)
 	if n, ok := m.nodes[up]; ok {
@@ -69,17 +73,19 @@ func (m *Memory) makeParents(name string) bool {
 	return true
 }
 
-// errEscapes has the words of os.Root, so that a copy in memory and one in a directory make the same document.
+// errEscapes has the words of os.Root, so that a copy in memory and one in a directory make the
+// same document.
 var errEscapes = errors.New("path escapes from parent")
 
-// errNotDirectory and errDirectory are the kernel's ENOTDIR and EISDIR, of which package fs has none of its own.
+// errNotDirectory and errDirectory are the kernel's ENOTDIR and EISDIR, of which package fs has
+// none of its own.
 var (
 	errNotDirectory = errors.New("not a directory")
 	errDirectory    = errors.New("is a directory")
 )
 
-// find gives the node of a name. Links on the way are always followed, the last element only if follow says so. Like os.Root it refuses absolute
-// targets and those that lead above the top.
+// find gives the node of a name. Links on the way are always followed, the last element only if
+// follow says so. Like os.Root it refuses absolute targets and those that lead above the top.
 func (m *Memory) find(op, name string, follow bool) (*node, error) {
 	fail := func(err error) (*node, error) { return nil, &fs.PathError{Op: op, Path: name, Err: err} }
 	if !fs.ValidPath(name) {

@@ -33,7 +33,8 @@ func sample() []Entry {
 	}
 }
 
-// TestMemory holds the copy against the rules of package fs, and its answers through links against those of a directory with the same in it.
+// TestMemory holds the copy against the rules of package fs, and its answers through links against
+// those of a directory with the same in it.
 func TestMemory(t *testing.T) {
 	m := NewMemory(sample())
 	sound := NewMemory(slices.DeleteFunc(sample(), func(e Entry) bool {
@@ -91,7 +92,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// TestRecord: what was read is in the copy at its real place, with the links that lead to it, and what was not is not.
+// TestRecord: what was read is in the copy at its real place, with the links that lead to it, and
+// what was not is not.
 func TestRecord(t *testing.T) {
 	entries := append(sample(), Entry{Name: "proc/1/environ", Content: []byte("PASSWORD=x\x00container=lxc\x00")}, Entry{Name: "proc/self/net/dev", Content: []byte("lo\n")},
 		Entry{Name: "proc/mounts", Content: []byte("secret\n")}, Entry{Name: "run/mark", Content: []byte("secret\n")})

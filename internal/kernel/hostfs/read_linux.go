@@ -9,17 +9,21 @@ import (
 // LiveSupported tells that the running system can be read in full.
 const LiveSupported = true
 
-// accessible tells whether something has that name, without the cost of describing it: it is asked once per interface in every reading.
+// accessible tells whether something has that name, without the cost of describing it: it is asked
+// once per interface in every reading.
 func accessible(name string) bool { return unix.Access(name, unix.F_OK) == nil }
 
-// firstRead is the size of the first read in bytes. A read of /proc/sys makes the kernel allocate the size asked for, so it is not larger.
+// firstRead is the size of the first read in bytes. A read of /proc/sys makes the kernel allocate
+// the size asked for, so it is not larger.
 const firstRead = 8 << 10
 
-// readWhole reads a pseudo file with plain system calls into buf, growing it. os.File would put sysfs files into the poller, and a driver
-// that answers EAGAIN would then be waited for without end.
+// readWhole reads a pseudo file with plain system calls into buf, growing it. os.File would put
+// sysfs files into the poller, and a driver that answers EAGAIN would then be waited for without
+// end.
 //
-// A file below /proc/sys gives its value to the first read only: at any later offset it says end of file. A value that fills the buffer
-// is therefore read again from the start into a larger one; anything else would silently cut it.
+// A file below /proc/sys gives its value to the first read only: at any later offset it says end of
+// file. A value that fills the buffer is therefore read again from the start into a larger one;
+// anything else would silently cut it.
 func readWhole(name string, buf []byte) ([]byte, error) {
 	var fd int
 	var err error
@@ -36,7 +40,8 @@ func readWhole(name string, buf []byte) ([]byte, error) {
 	if cap(buf) < firstRead {
 		buf = make([]byte, 0, firstRead)
 	}
-	// Elsewhere in /proc reading on from an offset is right, and for large tables the only way: seq_file prints a part for each read.
+	// Elsewhere in /proc reading on from an offset is right, and for large tables the only way:
+	// seq_file prints a part for each read.
 	restart := strings.HasPrefix(name, "/proc/sys/")
 	for {
 		n, err := unix.Read(fd, buf[len(buf):cap(buf)])

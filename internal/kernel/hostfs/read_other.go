@@ -4,7 +4,8 @@ package hostfs
 
 import "os"
 
-// LiveSupported is false where there is no /proc and /sys of Linux: a live Snapshot then has what Go tells.
+// LiveSupported is false where there is no /proc and /sys of Linux: a live Snapshot then has what
+// Go tells.
 const LiveSupported = false
 
 // accessible, like readWhole, is here for the sake of the archive reader only.

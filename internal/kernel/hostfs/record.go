@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Entry is one thing of a copy: a file with Content, a symbolic link with Target, or a directory that is there for its name alone.
+// Entry is one thing of a copy: a file with Content, a symbolic link with Target, or a directory
+// that is there for its name alone.
 type Entry struct {
 	Name      string // slash-separated, below the copy's root: proc/stat
 	Content   []byte // of a file
@@ -17,7 +18,8 @@ type Entry struct {
 	Directory bool
 }
 
-// Recorder holds what was read of a host. It keeps it in memory: what a host says of itself must not be on a disk before its names and addresses are replaced.
+// Recorder holds what was read of a host. It keeps it in memory: what a host says of itself must
+// not be on a disk before its names and addresses are replaced.
 type Recorder struct{ entries map[string]Entry }
 
 // Entries gives what was recorded, sorted by name.
@@ -39,7 +41,8 @@ func (t *Tree) Record() *Recorder {
 // Stop ends a recording.
 func (t *Tree) Stop() { t.recorder = nil }
 
-// Aside reads a file that a copy must not hold whole, like Read but unrecorded. What of it may be kept is for [Tree.Keep].
+// Aside reads a file that a copy must not hold whole, like Read but unrecorded. What of it may be
+// kept is for [Tree.Keep].
 func (t *Tree) Aside(name string) ([]byte, error) {
 	rec := t.recorder
 	t.recorder = nil
@@ -55,13 +58,15 @@ func (t *Tree) Keep(name string, content []byte) {
 	}
 }
 
-// recorded copies one file. /sys reaches most of its files by links; the copy has the file where it is and the links to it.
-// The process's own directory is written as proc/net, where every reader looks last.
+// recorded copies one file. /sys reaches most of its files by links; the copy has the file where it
+// is and the links to it. The process's own directory is written as proc/net, where every reader
+// looks last.
 func (t *Tree) recorded(name string, content []byte) {
 	if t.recorder == nil {
 		return
 	}
-	// The environment of the first process is where containers are given their passwords. One of its variables is looked at.
+	// The environment of the first process is where containers are given their passwords. One of
+	// its variables is looked at.
 	if path.Base(name) == "environ" {
 		content = slices.Concat(slices.DeleteFunc(bytes.SplitAfter(bytes.Clone(content), []byte{0}), func(variable []byte) bool {
 			return !bytes.HasPrefix(variable, []byte("container="))
@@ -79,7 +84,8 @@ func (t *Tree) recorded(name string, content []byte) {
 	t.recorder.File(name, content)
 }
 
-// recordedExists copies the fact that something is there. Of a file outside /proc and /sys nothing but its being there was asked.
+// recordedExists copies the fact that something is there. Of a file outside /proc and /sys nothing
+// but its being there was asked.
 func (t *Tree) recordedExists(name string, info fs.FileInfo) {
 	switch {
 	case t.recorder == nil:
@@ -90,8 +96,9 @@ func (t *Tree) recordedExists(name string, info fs.FileInfo) {
 	}
 }
 
-// recordedList copies the names in a directory: links as links, directories and files of /sys as empty ones. What is in files comes when they are read; of
-// some nothing but their name is (msi_irqs).
+// recordedList copies the names in a directory: links as links, directories and files of /sys as
+// empty ones. What is in files comes when they are read; of some nothing but their name is
+// (msi_irqs).
 func (t *Tree) recordedList(name string, entries []fs.DirEntry) {
 	if t.recorder == nil {
 		return

@@ -16,19 +16,21 @@ import (
 type Tree struct {
 	archive fs.FS     // nil: the running system
 	closer  io.Closer // of a directory; nil for others
-	// scratch is the last file read; parsers copy what they keep. One buffer for some hundred small files is what makes a reading cheap enough to
-	// stand around a measurement.
+	// scratch is the last file read; parsers copy what they keep. One buffer for some hundred small
+	// files is what makes a reading cheap enough to stand around a measurement.
 	scratch  []byte
 	recorder *Recorder // nil: nothing is recorded
 }
 
-// Running is the system that this program runs on. Files of /proc follow the calling thread: its network namespace, its own directory.
+// Running is the system that this program runs on. Files of /proc follow the calling thread: its
+// network namespace, its own directory.
 func Running() *Tree { return &Tree{} }
 
-// OpenDir is the copy below a directory, which holds proc, sys or both. The error is fs.ErrNotExist where neither is there.
+// OpenDir is the copy below a directory, which holds proc, sys or both. The error is fs.ErrNotExist
+// where neither is there.
 func OpenDir(dir string) (*Tree, error) {
-	// os.Root refuses to leave its directory, links in the middle of a name included: an archive that somebody sent must not make us
-	// read this host's files.
+	// os.Root refuses to leave its directory, links in the middle of a name included: an archive
+	// that somebody sent must not make us read this host's files.
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open archive: %w", err)
@@ -42,9 +44,11 @@ func OpenDir(dir string) (*Tree, error) {
 	return t, nil
 }
 
-// Of is the copy in a file system, which has links if it is an [fs.ReadLinkFS]. The error is fs.ErrNotExist where it holds neither proc nor sys.
+// Of is the copy in a file system, which has links if it is an [fs.ReadLinkFS]. The error is
+// fs.ErrNotExist where it holds neither proc nor sys.
 func Of(fsys fs.FS) (*Tree, error) {
-	// One of the two is enough: people send what they have. Neither is a typing error in the path, and says so at once.
+	// One of the two is enough: people send what they have. Neither is a typing error in the path,
+	// and says so at once.
 	for _, sub := range []string{"proc", "sys"} {
 		if _, err := fs.Stat(fsys, sub); err == nil {
 			return &Tree{archive: fsys}, nil
@@ -60,11 +64,13 @@ func (t *Tree) Close() {
 	}
 }
 
-// Live tells the running system from a copy: only the former may be asked questions, and only its silence is worth a warning.
+// Live tells the running system from a copy: only the former may be asked questions, and only its
+// silence is worth a warning.
 func (t *Tree) Live() bool { return t.archive == nil }
 
-// Read gives a whole file. The bytes are good until the next Read. The size that stat tells is never used: the pseudo
-// file systems lie about it. Errors are fs.PathErrors with the path as it is on the host.
+// Read gives a whole file. The bytes are good until the next Read. The size that stat tells is
+// never used: the pseudo file systems lie about it. Errors are fs.PathErrors with the path as it is
+// on the host.
 func (t *Tree) Read(name string) ([]byte, error) {
 	var b []byte
 	var err error
@@ -83,8 +89,9 @@ func (t *Tree) Read(name string) ([]byte, error) {
 	return b, nil
 }
 
-// onHost gives errors of a copy the same shape as live ones: the path as it was on the host. Warnings end up in documents that are
-// compared, and the place where somebody unpacked an archive has no business in them.
+// onHost gives errors of a copy the same shape as live ones: the path as it was on the host.
+// Warnings end up in documents that are compared, and the place where somebody unpacked an archive
+// has no business in them.
 func onHost(name string, err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
@@ -102,8 +109,9 @@ func (t *Tree) Text(name string) (string, error) {
 	return strings.TrimSpace(string(b)), nil
 }
 
-// Optional is Text where any error means not known. sysfs answers an error where there is nothing to say (EINVAL for the speed of a link that
-// is down, EOPNOTSUPP for an attribute that the driver lacks), so most of its files are read with this.
+// Optional is Text where any error means not known. sysfs answers an error where there is nothing
+// to say (EINVAL for the speed of a link that is down, EOPNOTSUPP for an attribute that the driver
+// lacks), so most of its files are read with this.
 func (t *Tree) Optional(name string) string {
 	text, err := t.Text(name)
 	if err != nil {
@@ -112,13 +120,15 @@ func (t *Tree) Optional(name string) string {
 	return text
 }
 
-// Number gives a one-value file as a decimal or 0x… number; the latter is how /sys/class/net prints flags and type.
+// Number gives a one-value file as a decimal or 0x… number; the latter is how /sys/class/net prints
+// flags and type.
 func (t *Tree) Number(name string) (int64, bool) {
 	n, err := strconv.ParseInt(t.Optional(name), 0, 64)
 	return n, err == nil
 }
 
-// List gives the names in a directory, sorted. The order of sysfs is that of a hash and differs between two equal hosts.
+// List gives the names in a directory, sorted. The order of sysfs is that of a hash and differs
+// between two equal hosts.
 func (t *Tree) List(name string) ([]string, error) {
 	var entries []fs.DirEntry
 	var err error
@@ -180,11 +190,12 @@ func (t *Tree) stat(name string) (fs.FileInfo, error) {
 // maxLinks is how many symbolic links are followed for one name, as the kernel does (MAXSYMLINKS).
 const maxLinks = 40
 
-// Resolve gives the real path of name: in sysfs that is the path of the device through the tree of buses. It is false where something on
-// the way is missing or leads out of the root.
+// Resolve gives the real path of name: in sysfs that is the path of the device through the tree of
+// buses. It is false where something on the way is missing or leads out of the root.
 //
-// It walks by itself because neither fs.Stat nor filepath.EvalSymlinks does this: the first gives no path back, the second would follow an
-// absolute link of an archive into this host. An absolute target starts again at the root of the tree, as it did on the host.
+// It walks by itself because neither fs.Stat nor filepath.EvalSymlinks does this: the first gives
+// no path back, the second would follow an absolute link of an archive into this host. An absolute
+// target starts again at the root of the tree, as it did on the host.
 func (t *Tree) Resolve(name string) (string, bool) {
 	rest := strings.Split(path.Clean(name), "/")
 	real := ""
@@ -228,7 +239,8 @@ func (t *Tree) Resolve(name string) (string, bool) {
 	return real, true
 }
 
-// parent is path.Dir without its "." for the top: names here begin below the root, and the root itself is the empty name.
+// parent is path.Dir without its "." for the top: names here begin below the root, and the root
+// itself is the empty name.
 func parent(name string) string {
 	if i := strings.LastIndexByte(name, '/'); i >= 0 {
 		return name[:i]
@@ -236,8 +248,9 @@ func parent(name string) string {
 	return ""
 }
 
-// Net reads a file of the network namespace of the calling thread: /proc/thread-self is since Linux 3.17; /proc/self, the
-// namespace of the process's first thread, is the same in every process that does not move single threads. A copy may have only proc/net.
+// Net reads a file of the network namespace of the calling thread: /proc/thread-self is since Linux
+// 3.17; /proc/self, the namespace of the process's first thread, is the same in every process that
+// does not move single threads. A copy may have only proc/net.
 func (t *Tree) Net(name string) ([]byte, error) {
 	b, err := t.Read(ownNet[0] + name)
 	if !errors.Is(err, fs.ErrNotExist) {

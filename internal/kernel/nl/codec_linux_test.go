@@ -122,7 +122,8 @@ func TestParseQdisc(t *testing.T) {
 	}
 }
 
-// infoMessage is a link message with the data nest in front of the kind, the order that the kernel does not use.
+// infoMessage is a link message with the data nest in front of the kind, the order that the kernel
+// does not use.
 func infoMessage(t testing.TB, kind string, data func(*netlink.AttributeEncoder)) []byte {
 	return nltest.Encoded(t, ifInfo(7, 0, 0), func(ae *netlink.AttributeEncoder) {
 		ae.Nested(unix.IFLA_LINKINFO, func(info *netlink.AttributeEncoder) error {

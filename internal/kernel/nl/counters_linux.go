@@ -21,8 +21,8 @@ const (
 	linkStatsFault = "link counters message"
 )
 
-// attribute takes the next attribute off data. It is not that of package netlink because a reading each second of a host with a thousand links is to
-// leave nothing behind for the collector.
+// attribute takes the next attribute off data. It is not that of package netlink because a reading
+// each second of a host with a thousand links is to leave nothing behind for the collector.
 func attribute(data []byte) (typ uint16, value, rest []byte, ok bool) {
 	if len(data) < nlaHeader {
 		return 0, nil, nil, false
@@ -46,8 +46,9 @@ func keep(former string, text []byte) string {
 	return string(text)
 }
 
-// linkCounters asks in two dumps. RTM_GETLINK alone has the counters too, and with them for each link some forty of IPv6 that are sums over all CPUs; with
-// RTEXT_FILTER_SKIP_STATS it has neither in new kernels.
+// linkCounters asks in two dumps. RTM_GETLINK alone has the counters too, and with them for each
+// link some forty of IPv6 that are sums over all CPUs; with RTEXT_FILTER_SKIP_STATS it has neither
+// in new kernels.
 func (k *kernel) linkCounters(former []LinkCounters) ([]LinkCounters, error) {
 	req := ifInfo(0, 0, 0)
 	req = binary.NativeEndian.AppendUint16(req, 8)
@@ -182,7 +183,8 @@ func sameMAC(text string, address []byte) bool {
 	return true
 }
 
-// parseStats64 reads the attributes behind struct if_stats_msg. Kernels before 4.6 had no rx_nohandler, and each may add counters at the end.
+// parseStats64 reads the attributes behind struct if_stats_msg. Kernels before 4.6 had no
+// rx_nohandler, and each may add counters at the end.
 func parseStats64(data []byte, into *[LinkCounts]uint64) (found bool, err error) {
 	for len(data) > 0 {
 		typ, value, next, ok := attribute(data)

@@ -9,8 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
 )
 
-// agree asks both sides about one link and gives the number of values compared. Only what both have names for is compared: each may be
-// older than the kernel.
+// agree asks both sides about one link and gives the number of values compared. Only what both have
+// names for is compared: each may be older than the kernel.
 func agree(t *testing.T, c *nl.Client, name string) (n int) {
 	t.Helper()
 	same := func(what string, ours, theirs any) {
@@ -46,7 +46,8 @@ func agree(t *testing.T, c *nl.Client, name string) (n int) {
 	return n
 }
 
-// What ip(8) prints is what is read here: of a veth, of a tap, and of every link of this machine, which is only read.
+// What ip(8) prints is what is read here: of a veth, of a tap, and of every link of this machine,
+// which is only read.
 func TestNetnsAgreesWithOtherTools(t *testing.T) {
 	inNetNS(t, func(c *nl.Client) {
 		nltest.Must(t, c.AddVeth("v0", "v1", -1))

@@ -17,8 +17,9 @@ import (
 
 func TestMain(m *testing.M) { guesttest.Main(m) }
 
-// What is held on the kernel of this machine is held on Debian's too. One of the tests compares all links of the machine it runs on with what
-// ethtool(8) and ip(8) say of them: here these are the cards.
+// What is held on the kernel of this machine is held on Debian's too. One of the tests compares all
+// links of the machine it runs on with what ethtool(8) and ip(8) say of them: here these are the
+// cards.
 func TestGuestOtherKernel(t *testing.T) {
 	guesttest.Others(t, "^TestNetns")
 }
@@ -35,7 +36,8 @@ func dialled(t *testing.T) *nl.Client {
 	return c
 }
 
-// The statistics of queueing disciplines are those that tc(8) prints, on a card that has dropped packets.
+// The statistics of queueing disciplines are those that tc(8) prints, on a card that has dropped
+// packets.
 func TestGuestAgreesWithTc(t *testing.T) {
 	if !guesttest.In(t) {
 		return
@@ -54,7 +56,8 @@ func TestGuestAgreesWithTc(t *testing.T) {
 		nltest.Must(t, err)
 		return slices.ContainsFunc(qs, func(q nl.Qdisc) bool { return q.Interface == name && q.Drops > 0 })
 	}
-	// Until the card has found its link, its driver takes seconds for that, what is sent dies before it comes to a queue.
+	// Until the card has found its link, its driver takes seconds for that, what is sent dies
+	// before it comes to a queue.
 	for patience := time.Now().Add(time.Minute); !dropping(); {
 		if time.Now().After(patience) {
 			t.Fatal("nothing is dropped on " + name)

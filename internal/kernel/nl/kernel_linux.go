@@ -12,25 +12,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernel holds the sockets of a Client. All of them are opened at once by the dialling thread: a socket
-// opened later, by another thread, could belong to another network namespace.
+// kernel holds the sockets of a Client. All of them are opened at once by the dialling thread: a
+// socket opened later, by another thread, could belong to another network namespace.
 type kernel struct {
 	route   *netlink.Conn
 	generic *genetlink.Conn
 	control *os.File // AF_INET datagram socket for ioctls
 
-	mu       sync.Mutex
-	families map[string]uint16 // numbers of the generic families that were asked for; 0: the kernel has none of that name
+	mu sync.Mutex
+	// numbers of the generic families that were asked for; 0: the kernel has none of that name
+	families map[string]uint16
 }
 
-// dial opens all or nothing: a client that lacks one of the three sockets would fail at some later call, in words that
-// say nothing about the cause (a limit on descriptors, a sandbox that forbids a family).
+// dial opens all or nothing: a client that lacks one of the three sockets would fail at some later
+// call, in words that say nothing about the cause (a limit on descriptors, a sandbox that forbids a
+// family).
 func dial() (*kernel, error) {
 	k := &kernel{}
-	// socket.Socket without a namespace in its configuration opens in the namespace of the calling thread.
+	// socket.Socket without a namespace in its configuration opens in the namespace of the calling
+	// thread.
 	//
-	// NETLINK_GET_STRICT_CHK (4.20) stays off: with it old kernels and new ones would filter the same dump
-	// differently, and all filtering is done here anyway.
+	// NETLINK_GET_STRICT_CHK (4.20) stays off: with it old kernels and new ones would filter the
+	// same dump differently, and all filtering is done here anyway.
 	route, err := netlink.Dial(unix.NETLINK_ROUTE, nil)
 	if err != nil {
 		return nil, cause(err)
@@ -71,8 +74,8 @@ func (k *kernel) close() error {
 
 // cause strips the transport's own wording from an error and keeps errno and kernel sentence.
 //
-// The operation that is named in the end is ours ("set mtu of eth0"), not that of the transport ("send", "receive"),
-// which tells a reader nothing.
+// The operation that is named in the end is ours ("set mtu of eth0"), not that of the transport
+// ("send", "receive"), which tells a reader nothing.
 func cause(err error) error {
 	var op *netlink.OpError
 	if !errors.As(err, &op) {
@@ -88,12 +91,13 @@ func cause(err error) error {
 
 // dumpAttempts bounds the repetition of a dump during which the table changed.
 //
-// Each attempt takes well under a millisecond on a host with some hundred links and routes. A table that changes in
-// five of them is in the hands of a routing daemon that converges, and a later try is better than a longer one.
+// Each attempt takes well under a millisecond on a host with some hundred links and routes. A table
+// that changes in five of them is in the hands of a routing daemon that converges, and a later try
+// is better than a longer one.
 const dumpAttempts = 5
 
-// dump asks for a whole table. The kernel marks a dump that is not consistent (NLM_F_DUMP_INTR, since 3.1):
-// entries may then be missing or doubled, and the only remedy is to ask again.
+// dump asks for a whole table. The kernel marks a dump that is not consistent (NLM_F_DUMP_INTR,
+// since 3.1): entries may then be missing or doubled, and the only remedy is to ask again.
 //
 // EINTR and EAGAIN are answered as a torn dump is: by asking again.
 func (k *kernel) dump(typ uint16, header []byte) ([]netlink.Message, error) {
@@ -136,8 +140,8 @@ func (k *kernel) get(typ uint16, data []byte) (netlink.Message, error) {
 
 // change sends a request that is answered by an acknowledgement.
 //
-// Errors of the kernel come back in the acknowledgement, which Execute awaits: when it returns, the change is made or
-// refused.
+// Errors of the kernel come back in the acknowledgement, which Execute awaits: when it returns, the
+// change is made or refused.
 func (k *kernel) change(typ uint16, flags netlink.HeaderFlags, data []byte) error {
 	_, err := k.route.Execute(netlink.Message{
 		Header: netlink.Header{Type: netlink.HeaderType(typ), Flags: netlink.Request | netlink.Acknowledge | flags},

@@ -19,9 +19,9 @@ const (
 
 // ifInfo is struct ifinfomsg: family, pad, type, index, flags, change mask.
 //
-// Index 0 in a request means that the attributes name the link (IFLA_IFNAME), or that all are asked for. The mask
-// tells which of the flags count: without it the kernel would read every absent flag as "switch off"
-// (rtnl_dev_combine_flags). With flags and mask zero it touches none.
+// Index 0 in a request means that the attributes name the link (IFLA_IFNAME), or that all are asked
+// for. The mask tells which of the flags count: without it the kernel would read every absent flag
+// as "switch off" (rtnl_dev_combine_flags). With flags and mask zero it touches none.
 func ifInfo(index int, flags, mask uint32) []byte {
 	b := make([]byte, sizeIfInfo)
 	binary.NativeEndian.PutUint32(b[4:], uint32(int32(index)))
@@ -30,11 +30,12 @@ func ifInfo(index int, flags, mask uint32) []byte {
 	return b
 }
 
-// extSkipStats leaves the counters out of link messages (RTEXT_FILTER_SKIP_STATS, 4.4; ignored before).
+// extSkipStats leaves the counters out of link messages (RTEXT_FILTER_SKIP_STATS, 4.4; ignored
+// before).
 //
-// Counters are read from /proc/net/dev by package host; here they would only make the answer longer. What is left out
-// grew over the years: first the IPv6 counters, then those of virtual functions, in the newest kernels IFLA_STATS
-// itself. Nothing here depends on it.
+// Counters are read from /proc/net/dev by package host; here they would only make the answer
+// longer. What is left out grew over the years: first the IPv6 counters, then those of virtual
+// functions, in the newest kernels IFLA_STATS itself. Nothing here depends on it.
 const extSkipStats = 1 << 3
 
 // links dumps all interfaces. They are sorted because the kernel does not promise an order.
@@ -62,7 +63,8 @@ func (k *kernel) links() ([]Link, error) {
 	return links, nil
 }
 
-// linkByName lets the kernel look the name up, so that it is one request and no race between a list and its use.
+// linkByName lets the kernel look the name up, so that it is one request and no race between a list
+// and its use.
 func (k *kernel) linkByName(name string) (Link, error) {
 	if err := CheckName(name); err != nil {
 		return Link{}, err
@@ -81,8 +83,9 @@ func (k *kernel) linkByName(name string) (Link, error) {
 	return parseLink(m.Data)
 }
 
-// index gives the number that requests want. A link that is deleted and made anew under its name between this request
-// and the next has another number, and the next one then answers ENODEV rather than hit the wrong link.
+// index gives the number that requests want. A link that is deleted and made anew under its name
+// between this request and the next has another number, and the next one then answers ENODEV rather
+// than hit the wrong link.
 func (k *kernel) index(name string) (int, error) {
 	l, err := k.linkByName(name)
 	return l.Index, err
@@ -90,8 +93,8 @@ func (k *kernel) index(name string) (int, error) {
 
 // parseLink reads an RTM_NEWLINK message without its netlink header.
 //
-// The names of the attributes are those of linux/if_link.h. Kind is empty for hardware, because IFLA_LINKINFO is sent
-// only for drivers that register link operations.
+// The names of the attributes are those of linux/if_link.h. Kind is empty for hardware, because
+// IFLA_LINKINFO is sent only for drivers that register link operations.
 func parseLink(data []byte) (Link, error) {
 	ad, err := Attributes(data, sizeIfInfo)
 	if err != nil {
@@ -145,8 +148,8 @@ func parseLink(data []byte) (Link, error) {
 	return l, nil
 }
 
-// parseInfo reads IFLA_LINKINFO. What its nest IFLA_INFO_DATA means depends on the kind, which the kernel happens to
-// send first; nothing promises that, so that the data waits until both are there.
+// parseInfo reads IFLA_LINKINFO. What its nest IFLA_INFO_DATA means depends on the kind, which the
+// kernel happens to send first; nothing promises that, so that the data waits until both are there.
 func (l *Link) parseInfo(ad *netlink.AttributeDecoder) error {
 	var data []byte
 	for ad.Next() {
@@ -169,7 +172,8 @@ func (l *Link) parseInfo(ad *netlink.AttributeDecoder) error {
 		case l.Kind == "vlan" && typ == unix.IFLA_VLAN_ID:
 			l.VLANID = int(info.Uint16())
 		case l.Kind == "vlan" && typ == unix.IFLA_VLAN_PROTOCOL:
-			// The one attribute here in network byte order: it is the EtherType as it stands in the frame.
+			// The one attribute here in network byte order: it is the EtherType as it stands in the
+			// frame.
 			if b := info.Bytes(); len(b) == 2 {
 				l.VLANProtocol = vlanProtocol(binary.BigEndian.Uint16(b))
 			}
@@ -185,7 +189,8 @@ func (l *Link) parseInfo(ad *netlink.AttributeDecoder) error {
 // bondModes are BOND_MODE_* of linux/if_bonding.h in the words of ip-link(8).
 var bondModes = []string{"balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb"}
 
-// vlanProtocol gives a tag that ip-link(8) has no word for by its number, so that a report still says which it is.
+// vlanProtocol gives a tag that ip-link(8) has no word for by its number, so that a report still
+// says which it is.
 func vlanProtocol(etherType uint16) string {
 	switch etherType {
 	case unix.ETH_P_8021Q:
@@ -237,13 +242,13 @@ func parseAddress(data []byte) (a Address, ok bool, err error) {
 	if err := ad.Err(); err != nil {
 		return Address{}, false, fmt.Errorf("address message: %w", err)
 	}
-	// On a point-to-point link IFA_ADDRESS is the peer and IFA_LOCAL the own address; IPv6 sends IFA_LOCAL
-	// in that case only.
+	// On a point-to-point link IFA_ADDRESS is the peer and IFA_LOCAL the own address; IPv6 sends
+	// IFA_LOCAL in that case only.
 	if !local.IsValid() {
 		local = addr
 	}
-	// Other families (MPLS, DECnet of old kernels) have addresses of other lengths, which netip does not take: they
-	// end up here as not valid.
+	// Other families (MPLS, DECnet of old kernels) have addresses of other lengths, which netip
+	// does not take: they end up here as not valid.
 	p := netip.PrefixFrom(local, bits)
 	if !p.IsValid() {
 		return Address{}, false, nil
@@ -253,7 +258,8 @@ func parseAddress(data []byte) (a Address, ok bool, err error) {
 
 // modify sends RTM_NEWLINK for an existing link.
 //
-// There is no flag NLM_F_CREATE in it: a link that has gone meanwhile is an error and not made anew.
+// There is no flag NLM_F_CREATE in it: a link that has gone meanwhile is an error and not made
+// anew.
 func (k *kernel) modify(name string, flags, mask uint32, fill func(*netlink.AttributeEncoder)) error {
 	index, err := k.index(name)
 	if err != nil {
@@ -266,21 +272,22 @@ func (k *kernel) modify(name string, flags, mask uint32, fill func(*netlink.Attr
 	return k.change(unix.RTM_NEWLINK, 0, req)
 }
 
-// setMTU leaves the range to the kernel, which checks it against the driver's limits and says so in the extended
-// acknowledgement. IPv6 is switched off on a link whose MTU falls below 1280 (RFC 8200 §5) and its addresses are
-// lost, which the old number alone does not bring back.
+// setMTU leaves the range to the kernel, which checks it against the driver's limits and says so in
+// the extended acknowledgement. IPv6 is switched off on a link whose MTU falls below 1280 (RFC 8200
+// §5) and its addresses are lost, which the old number alone does not bring back.
 func (k *kernel) setMTU(name string, bytes int) error {
 	return k.setUint32(name, unix.IFLA_MTU, bytes)
 }
 
-// setTxQueueLen changes what queueing disciplines made afterwards take as their limit. Of those that are there, only
-// some (pfifo_fast) follow; the others have copied the number when they were made.
+// setTxQueueLen changes what queueing disciplines made afterwards take as their limit. Of those
+// that are there, only some (pfifo_fast) follow; the others have copied the number when they were
+// made.
 func (k *kernel) setTxQueueLen(name string, packets int) error {
 	return k.setUint32(name, unix.IFLA_TXQLEN, packets)
 }
 
-// setSizeLimit reads back because a kernel that does not know an attribute of RTM_NEWLINK leaves it aside
-// without a word.
+// setSizeLimit reads back because a kernel that does not know an attribute of RTM_NEWLINK leaves it
+// aside without a word.
 func (k *kernel) setSizeLimit(name string, which SizeLimit, bytes int) error {
 	attr, ok := map[SizeLimit]uint16{
 		LimitGRO: unix.IFLA_GRO_MAX_SIZE, LimitGSO: unix.IFLA_GSO_MAX_SIZE,
@@ -311,7 +318,8 @@ func (k *kernel) setSizeLimit(name string, which SizeLimit, bytes int) error {
 	return nil
 }
 
-// setUint32 refuses what would be cut to 32 bits on its way into the attribute and then mean another value.
+// setUint32 refuses what would be cut to 32 bits on its way into the attribute and then mean
+// another value.
 func (k *kernel) setUint32(name string, attr uint16, v int) error {
 	if v < 0 || int64(v) > 1<<32-1 {
 		return unix.ERANGE
@@ -319,7 +327,8 @@ func (k *kernel) setUint32(name string, attr uint16, v int) error {
 	return k.modify(name, 0, 0, func(ae *netlink.AttributeEncoder) { ae.Uint32(attr, uint32(v)) })
 }
 
-// setUp sends the one flag with a mask of the one bit, so that promiscuous mode and the like stay as they are.
+// setUp sends the one flag with a mask of the one bit, so that promiscuous mode and the like stay
+// as they are.
 func (k *kernel) setUp(name string, up bool) error {
 	var flags uint32
 	if up {
@@ -338,8 +347,8 @@ func (k *kernel) setMAC(name, mac string) error {
 	return k.modify(name, 0, 0, func(ae *netlink.AttributeEncoder) { ae.Bytes(unix.IFLA_ADDRESS, hw) })
 }
 
-// moveToNetNS names the namespace by a descriptor and not by a process id: a process may end and its number be given
-// to another one between the two calls, a descriptor holds the namespace.
+// moveToNetNS names the namespace by a descriptor and not by a process id: a process may end and
+// its number be given to another one between the two calls, a descriptor holds the namespace.
 func (k *kernel) moveToNetNS(name string, fd int) error {
 	return k.modify(name, 0, 0, func(ae *netlink.AttributeEncoder) { ae.Uint32(unix.IFLA_NET_NS_FD, uint32(fd)) })
 }
@@ -365,11 +374,12 @@ func (k *kernel) deleteLink(name string) error {
 	return k.change(unix.RTM_DELLINK, 0, ifInfo(index, 0, 0))
 }
 
-// createNew is what makes "add" fail with EEXIST where something of that name is there: without NLM_F_EXCL the kernel
-// would change the existing link or route instead.
+// createNew is what makes "add" fail with EEXIST where something of that name is there: without
+// NLM_F_EXCL the kernel would change the existing link or route instead.
 const createNew = netlink.Create | netlink.Excl
 
-// addLink lets the kernel load the module of the kind (rtnl-link-KIND); one that it lacks is EOPNOTSUPP.
+// addLink lets the kernel load the module of the kind (rtnl-link-KIND); one that it lacks is
+// EOPNOTSUPP.
 func (k *kernel) addLink(name, kind string) error {
 	if err := checkNewName(name); err != nil {
 		return err
@@ -390,9 +400,9 @@ func (k *kernel) addLink(name, kind string) error {
 // vethInfoPeer is VETH_INFO_PEER of linux/veth.h: a whole link message for the other end.
 const vethInfoPeer = 1
 
-// Both ends are made by one request, so that there is no moment in which a single end stands in the wrong namespace.
-// The nest IFLA_INFO_DATA holds VETH_INFO_PEER, and that holds a whole struct ifinfomsg with attributes of its own,
-// not a nest of them: therefore Do with bytes.
+// Both ends are made by one request, so that there is no moment in which a single end stands in the
+// wrong namespace. The nest IFLA_INFO_DATA holds VETH_INFO_PEER, and that holds a whole struct
+// ifinfomsg with attributes of its own, not a nest of them: therefore Do with bytes.
 func (k *kernel) addVeth(a, b string, bNetNSFd int) error {
 	for _, n := range []string{a, b} {
 		if err := checkNewName(n); err != nil {
@@ -423,8 +433,8 @@ func (k *kernel) addVeth(a, b string, bNetNSFd int) error {
 	return k.change(unix.RTM_NEWLINK, createNew, req)
 }
 
-// checkNewName says the rule in words, other than CheckName: here somebody chose the name. Characters are left to the
-// kernel (dev_valid_name).
+// checkNewName says the rule in words, other than CheckName: here somebody chose the name.
+// Characters are left to the kernel (dev_valid_name).
 func checkNewName(name string) error {
 	if name == "" || len(name) >= unix.IFNAMSIZ {
 		return fmt.Errorf("interface name %q: want 1 to %d bytes", name, unix.IFNAMSIZ-1)
@@ -432,8 +442,8 @@ func checkNewName(name string) error {
 	return nil
 }
 
-// addAddress sends the address twice, as local and as that of the prefix, which is what an address without a peer is to
-// IPv4; IPv6 takes either.
+// addAddress sends the address twice, as local and as that of the prefix, which is what an address
+// without a peer is to IPv4; IPv6 takes either.
 func (k *kernel) addAddress(name, cidr string) error {
 	p, err := netip.ParsePrefix(cidr)
 	if err != nil {
@@ -447,8 +457,9 @@ func (k *kernel) addAddress(name, cidr string) error {
 	h[0], h[1] = unix.AF_INET, byte(p.Bits())
 	if p.Addr().Is6() {
 		h[0] = unix.AF_INET6
-		// Duplicate address detection would keep the address tentative for about a second, in which no socket can be
-		// bound to it (RFC 4862 §5.4). In a world that we have just made nobody else can have it.
+		// Duplicate address detection would keep the address tentative for about a second, in which
+		// no socket can be bound to it (RFC 4862 §5.4). In a world that we have just made nobody
+		// else can have it.
 		h[2] = unix.IFA_F_NODAD
 	}
 	binary.NativeEndian.PutUint32(h[4:], uint32(index))
@@ -468,8 +479,8 @@ func (k *kernel) addAddress(name, cidr string) error {
 
 // broadcast is the last address of an IPv4 prefix.
 //
-// The kernel does not work it out by itself (ip(8) does, with "broadcast +"), and without it programs that send to
-// the subnet find none.
+// The kernel does not work it out by itself (ip(8) does, with "broadcast +"), and without it
+// programs that send to the subnet find none.
 func broadcast(p netip.Prefix) []byte {
 	a := p.Masked().Addr().As4()
 	v := binary.BigEndian.Uint32(a[:]) | (1<<(32-p.Bits()) - 1)

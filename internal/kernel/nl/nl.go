@@ -5,50 +5,55 @@ import "errors"
 // ErrNotSupported is answered where the OS has no netlink, or the driver lacks the operation.
 var ErrNotSupported = errors.New("not supported by this kernel, driver or operating system")
 
-// ErrNotApplied is answered when the kernel accepted a change and a read-back shows the old state: another
-// setting holds it (TSO without scatter-gather, GRO without receive checksums) or the driver refused in
-// silence.
+// ErrNotApplied is answered when the kernel accepted a change and a read-back shows the old state:
+// another setting holds it (TSO without scatter-gather, GRO without receive checksums) or the
+// driver refused in silence.
 var ErrNotApplied = errors.New("accepted by the kernel but not in effect")
 
 // Link is one network interface as rtnetlink tells it.
 //
-// Strings are the kernel's own. Indices are those of the namespace that was asked, ParentIndex excepted.
+// Strings are the kernel's own. Indices are those of the namespace that was asked, ParentIndex
+// excepted.
 type Link struct {
-	Index       int
-	Name        string
-	Kind        string // veth, vlan, bond, bridge, tun, "" for hardware
-	MAC         string
-	MTU         int // bytes
-	MinMTU      int // bytes; 0: the kernel (before 4.18) or the driver does not tell
-	MaxMTU      int // bytes; 0: as MinMTU, or no limit
-	TxQueueLen  int // packets
-	TxQueues    int // transmit queues allocated at creation; the used ones are Channels
-	RxQueues    int
-	Up          bool // IFF_UP
-	Carrier     bool // IFF_LOWER_UP
-	Qdisc       string
-	ParentIndex int // the other end of a veth (possibly an index in another namespace), the device below a VLAN; 0: none
+	Index      int
+	Name       string
+	Kind       string // veth, vlan, bond, bridge, tun, "" for hardware
+	MAC        string
+	MTU        int // bytes
+	MinMTU     int // bytes; 0: the kernel (before 4.18) or the driver does not tell
+	MaxMTU     int // bytes; 0: as MinMTU, or no limit
+	TxQueueLen int // packets
+	TxQueues   int // transmit queues allocated at creation; the used ones are Channels
+	RxQueues   int
+	Up         bool // IFF_UP
+	Carrier    bool // IFF_LOWER_UP
+	Qdisc      string
+	// the other end of a veth (possibly an index in another namespace), the device below a VLAN; 0:
+	// none
+	ParentIndex int
 	MasterIndex int // bridge or bond it is a port of; 0: none
 
 	VLANID       int    // 1 to 4094 of a VLAN device; 0: none, or a priority tag only
 	VLANProtocol string // of a VLAN device: 802.1Q or 802.1ad, as ip-link(8) writes them
-	BondMode     string // of a bond: balance-rr, active-backup, balance-xor, broadcast, 802.3ad, balance-tlb, balance-alb
+	// of a bond: balance-rr, active-backup, balance-xor, broadcast, 802.3ad, balance-tlb,
+	// balance-alb
+	BondMode string
 
-	// The largest packet that the stack merges (GRO) or hands down in one piece (GSO), in bytes, headers
-	// included; 0: the kernel does not tell. The plain ones hold for IPv6, and for IPv4 too until Linux 6.3
-	// gave it values of its own.
+	// The largest packet that the stack merges (GRO) or hands down in one piece (GSO), in bytes,
+	// headers included; 0: the kernel does not tell. The plain ones hold for IPv6, and for IPv4 too
+	// until Linux 6.3 gave it values of its own.
 	GROMaxBytes     int
 	GSOMaxBytes     int
 	GROIPv4MaxBytes int
 	GSOIPv4MaxBytes int
 }
 
-// SizeLimit names one of the four limits of a link on packets that the stack merges or splits, in the word
-// of ip-link(8).
+// SizeLimit names one of the four limits of a link on packets that the stack merges or splits, in
+// the word of ip-link(8).
 type SizeLimit string
 
-// The limits that SetSizeLimit writes, in bytes with headers. Setting a plain one to 65536 or less sets
-// that of IPv4 too (netif_set_gso_max_size, netif_set_gro_max_size).
+// The limits that SetSizeLimit writes, in bytes with headers. Setting a plain one to 65536 or less
+// sets that of IPv4 too (netif_set_gso_max_size, netif_set_gro_max_size).
 const (
 	LimitGRO     SizeLimit = "gro_max_size"
 	LimitGSO     SizeLimit = "gso_max_size"
@@ -79,8 +84,8 @@ type Address struct {
 
 // Qdisc is one queueing discipline with its totals.
 //
-// Overlimits count how often a shaper (tbf) had to wait, which is its work and no fault; drops are packets that were
-// lost here.
+// Overlimits count how often a shaper (tbf) had to wait, which is its work and no fault; drops are
+// packets that were lost here.
 type Qdisc struct {
 	Interface      string
 	Kind           string
@@ -99,12 +104,12 @@ type Qdisc struct {
 // RootParent is the parent of the discipline at the root of a link (TC_H_ROOT).
 const RootParent uint32 = 0xffffffff
 
-// QdiscNode is one queueing discipline of a link as it is made: where it stands and what it was told.
-// Package tc reads the options.
+// QdiscNode is one queueing discipline of a link as it is made: where it stands and what it was
+// told. Package tc reads the options.
 //
-// Handles have a number in their upper half; a discipline that the kernel gave a link by itself has the
-// handle 0 until somebody replaces it. The parent of a child of mq is the handle of mq with the number of
-// the transmit queue, counted from 1, in the lower half.
+// Handles have a number in their upper half; a discipline that the kernel gave a link by itself has
+// the handle 0 until somebody replaces it. The parent of a child of mq is the handle of mq with the
+// number of the transmit queue, counted from 1, in the lower half.
 type QdiscNode struct {
 	Kind    string
 	Handle  uint32

@@ -21,8 +21,8 @@ const (
 	rootHandle     = 0xffffffff // TC_H_ROOT
 )
 
-// qdiscs needs two dumps, as messages of queueing disciplines name their link by number only. Index 0 in the request
-// asks for all links.
+// qdiscs needs two dumps, as messages of queueing disciplines name their link by number only. Index
+// 0 in the request asks for all links.
 func (k *kernel) qdiscs() ([]Qdisc, error) {
 	links, err := k.links()
 	if err != nil {
@@ -45,7 +45,8 @@ func (k *kernel) qdiscs() ([]Qdisc, error) {
 		if err != nil {
 			return nil, err
 		}
-		// A link that came or went between the two dumps is left out; its counters would be young or gone anyway.
+		// A link that came or went between the two dumps is left out; its counters would be young
+		// or gone anyway.
 		if q.Interface = names[index]; q.Interface != "" {
 			out = append(out, q)
 		}
@@ -55,8 +56,8 @@ func (k *kernel) qdiscs() ([]Qdisc, error) {
 
 // parseQdisc reads an RTM_NEWQDISC message and gives the index of its link.
 //
-// Only TCA_STATS2 is read: the flat TCA_STATS beside it holds the same numbers in the older struct tc_stats, which
-// cannot grow.
+// Only TCA_STATS2 is read: the flat TCA_STATS beside it holds the same numbers in the older struct
+// tc_stats, which cannot grow.
 func parseQdisc(data []byte) (q Qdisc, index int, err error) {
 	ad, err := Attributes(data, sizeTcMsg)
 	if err != nil {
@@ -83,7 +84,8 @@ func parseQdisc(data []byte) (q Qdisc, index int, err error) {
 	return q, index, nil
 }
 
-// parseStats reads the nest TCA_STATS2. Structures may grow at their end, so that only a minimum length is asked for.
+// parseStats reads the nest TCA_STATS2. Structures may grow at their end, so that only a minimum
+// length is asked for.
 func (q *Qdisc) parseStats(ad *netlink.AttributeDecoder) {
 	wide := false // a 64-bit packet count has been seen; the order of the two is not promised
 	for ad.Next() {
@@ -106,17 +108,18 @@ func (q *Qdisc) parseStats(ad *netlink.AttributeDecoder) {
 	}
 }
 
-// replaceTBF shapes with a token bucket. The rate of struct tc_ratespec has 32 bits, in bytes per second, which is 34
-// Gb/s; above that it holds all ones and TCA_TBF_RATE64 (3.13) the true rate. The limit is the queue in bytes that
-// waits in front of the bucket; what does not fit is dropped, which is the loss that a full link shows.
+// replaceTBF shapes with a token bucket. The rate of struct tc_ratespec has 32 bits, in bytes per
+// second, which is 34 Gb/s; above that it holds all ones and TCA_TBF_RATE64 (3.13) the true rate.
+// The limit is the queue in bytes that waits in front of the bucket; what does not fit is dropped,
+// which is the loss that a full link shows.
 func (k *kernel) replaceTBF(name string, t TBF) error {
 	rate := t.RateBitsPerSecond / 8
 	if !(rate >= 1) || t.BurstBytes <= 0 || t.LimitBytes <= 0 || t.BurstBytes > math.MaxInt32 || t.LimitBytes > math.MaxInt32 {
 		return fmt.Errorf("token bucket of %g bit/s, burst %d, limit %d bytes: want positive values", t.RateBitsPerSecond, t.BurstBytes, t.LimitBytes)
 	}
-	// struct tc_tbf_qopt: two tc_ratespec of 12 bytes (cell log, link layer, overhead, cell align, mpu,
-	// rate), then limit, buffer, mtu. The burst goes into its own attribute in bytes (3.14), so that
-	// neither clock ticks nor a rate table are needed.
+	// struct tc_tbf_qopt: two tc_ratespec of 12 bytes (cell log, link layer, overhead, cell align,
+	// mpu, rate), then limit, buffer, mtu. The burst goes into its own attribute in bytes (3.14),
+	// so that neither clock ticks nor a rate table are needed.
 	parms := make([]byte, 36)
 	const linkLayerEthernet = 1
 	parms[1] = linkLayerEthernet
@@ -134,7 +137,8 @@ func (k *kernel) replaceTBF(name string, t TBF) error {
 
 func (k *kernel) replaceQdisc(name, kind string) error { return k.setQdisc(name, kind, nil) }
 
-// setQdisc makes or replaces the root of a link. The handle stays 0, so that the kernel gives the next free one.
+// setQdisc makes or replaces the root of a link. The handle stays 0, so that the kernel gives the
+// next free one.
 func (k *kernel) setQdisc(name, kind string, options func(*netlink.AttributeEncoder) error) error {
 	var body []byte
 	if options != nil {
@@ -150,13 +154,14 @@ func (k *kernel) setQdisc(name, kind string, options func(*netlink.AttributeEnco
 	return k.putQdisc(name, QdiscNode{Kind: kind, Parent: rootHandle, Options: body}, netlink.Create|netlink.Replace)
 }
 
-// putQdisc sends RTM_NEWQDISC. What the kernel makes of it depends on the flags and on whether the handle
-// is that of the discipline which stands there (tc_modify_qdisc in net/sched/sch_api.c):
+// putQdisc sends RTM_NEWQDISC. What the kernel makes of it depends on the flags and on whether the
+// handle is that of the discipline which stands there (tc_modify_qdisc in net/sched/sch_api.c):
 //
 //   - no flags and the handle of the present one: its parameters change, its queue stays;
-//   - create and replace, and a handle that is not in use, or none and another kind: a new one takes its place, and packets that waited in the old one
-//     are lost;
-//   - create and replace, no handle and the same kind: its parameters change, unless the kernel made it by itself.
+//   - create and replace, and a handle that is not in use, or none and another kind: a new one
+//     takes its place, and packets that waited in the old one are lost;
+//   - create and replace, no handle and the same kind: its parameters change, unless the kernel
+//     made it by itself.
 func (k *kernel) putQdisc(name string, n QdiscNode, flags netlink.HeaderFlags) error {
 	h, err := k.tcHeader(name, n.Handle, n.Parent)
 	if err != nil {
@@ -165,7 +170,8 @@ func (k *kernel) putQdisc(name string, n QdiscNode, flags netlink.HeaderFlags) e
 	req, err := Encode(h, func(ae *netlink.AttributeEncoder) {
 		ae.String(unix.TCA_KIND, n.Kind)
 		if n.Options != nil {
-			// Without the flag for nests: the options of a fifo are none, and tc(8) sends none either.
+			// Without the flag for nests: the options of a fifo are none, and tc(8) sends none
+			// either.
 			ae.Bytes(unix.TCA_OPTIONS, n.Options)
 		}
 	})
@@ -183,8 +189,8 @@ func (k *kernel) newQdisc(name string, n QdiscNode) error {
 	return k.putQdisc(name, n, netlink.Create|netlink.Replace)
 }
 
-// deleteRootQdisc needs no handle: the root of a link is one. The kernel refuses to delete what it made by itself
-// (handle 0), so that the call is for what somebody has put there.
+// deleteRootQdisc needs no handle: the root of a link is one. The kernel refuses to delete what it
+// made by itself (handle 0), so that the call is for what somebody has put there.
 func (k *kernel) deleteRootQdisc(name string) error {
 	h, err := k.tcHeader(name, 0, rootHandle)
 	if err != nil {
@@ -206,11 +212,12 @@ func (k *kernel) tcHeader(name string, handle, parent uint32) ([]byte, error) {
 	return h, nil
 }
 
-// qdiscTree picks one link out of the dump of all: the kernel filters a dump of classes by link, and one of
-// disciplines not (tc_dump_qdisc).
+// qdiscTree picks one link out of the dump of all: the kernel filters a dump of classes by link,
+// and one of disciplines not (tc_dump_qdisc).
 func (k *kernel) qdiscTree(name string) ([]QdiscNode, error) {
-	// A message names its link by index, so that the name is looked up first. A link that is renamed in between keeps
-	// its index, one that is deleted and made anew gets another and is then found to have no disciplines.
+	// A message names its link by index, so that the name is looked up first. A link that is
+	// renamed in between keeps its index, one that is deleted and made anew gets another and is
+	// then found to have no disciplines.
 	index, err := k.index(name)
 	if err != nil {
 		return nil, err

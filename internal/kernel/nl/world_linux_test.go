@@ -37,7 +37,8 @@ func TestNetnsVeth(t *testing.T) {
 		want := nl.Link{
 			Index: l.Index, Name: "near.100", Kind: "veth", MAC: "02:00:00:00:00:01", MTU: 9000, MinMTU: 68, MaxMTU: 65535, TxQueueLen: 77,
 			TxQueues: l.TxQueues, RxQueues: l.RxQueues, Up: true, Carrier: true, Qdisc: l.Qdisc, ParentIndex: l.ParentIndex,
-			// GSO_LEGACY_MAX_SIZE and GRO_LEGACY_MAX_SIZE of linux/netdevice.h; the others are younger than some kernels.
+			// GSO_LEGACY_MAX_SIZE and GRO_LEGACY_MAX_SIZE of linux/netdevice.h; the others are
+			// younger than some kernels.
 			GSOMaxBytes: 65536, GROMaxBytes: l.GROMaxBytes, GROIPv4MaxBytes: l.GROIPv4MaxBytes, GSOIPv4MaxBytes: l.GSOIPv4MaxBytes,
 		}
 		if diff := cmp.Diff(want, l); diff != "" {
@@ -137,8 +138,8 @@ func TestNetnsErrors(t *testing.T) {
 func TestNetnsPermission(t *testing.T) {
 	inNetNS(t, func(c *nl.Client) {
 		nltest.Must(t, c.AddVeth("v0", "v1", -1))
-		// Capabilities belong to the thread, which is thrown away after the test. A new client is opened, since the kernel
-		// looks at the credentials of the opener too.
+		// Capabilities belong to the thread, which is thrown away after the test. A new client is
+		// opened, since the kernel looks at the credentials of the opener too.
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var none [2]unix.CapUserData
 		nltest.Must(t, unix.Capset(&header, &none[0]))
@@ -152,7 +153,8 @@ func TestNetnsPermission(t *testing.T) {
 			"mtu":     weak.SetMTU("v0", 1400),
 			"feature": ethtool.New(weak).SetFeature("v0", "tx-tcp-segmentation", false),
 			"veth":    weak.AddVeth("x", "y", -1),
-			"channel": ethtool.New(weak).SetChannel("v0", "rx", 1<<20), // permission is asked before the number is looked at
+			// permission is asked before the number is looked at
+			"channel": ethtool.New(weak).SetChannel("v0", "rx", 1<<20),
 		} {
 			if !errors.Is(err, fs.ErrPermission) {
 				t.Errorf("%s: %v; want fs.ErrPermission", what, err)
@@ -239,14 +241,16 @@ func TestNetnsQdiscCounters(t *testing.T) {
 		defer func() { _ = conn.Close() }()
 		const datagrams = 40
 		for range datagrams {
-			_, _ = conn.Write(make([]byte, 1000)) // a full queue may be reported as ENOBUFS, which is what we want to see counted
+			// a full queue may be reported as ENOBUFS, which is what we want to see counted
+			_, _ = conn.Write(make([]byte, 1000))
 		}
 		after := root()
 		sent, dropped := after.Packets-before.Packets, after.Drops-before.Drops
 		if dropped == 0 || sent == 0 || sent > 10 || after.Overlimits == 0 || after.BacklogBytes == 0 || after.BacklogPackets == 0 {
 			t.Errorf("of %d datagrams %d sent, %d dropped; %+v", datagrams, sent, dropped, after)
 		}
-		nltest.Must(t, c.ReplaceTBF("v0", nl.TBF{RateBitsPerSecond: 100e9, BurstBytes: 1 << 20, LimitBytes: 1 << 20})) // beyond 32 bits of bytes per second
+		// beyond 32 bits of bytes per second
+		nltest.Must(t, c.ReplaceTBF("v0", nl.TBF{RateBitsPerSecond: 100e9, BurstBytes: 1 << 20, LimitBytes: 1 << 20}))
 		nltest.Must(t, c.ReplaceQdisc("v0", "pfifo"))
 		if q := root(); q.Kind != "pfifo" {
 			t.Errorf("replaced: %+v", q)

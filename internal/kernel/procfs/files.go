@@ -9,16 +9,20 @@ import (
 // CounterFile is one file of counters or of the limits that stand beside them.
 type CounterFile struct {
 	Name string // below /proc; what is below net/ follows the reader's network namespace
-	// Optional: many kernels have no such file, or have it for root alone, which is no loss worth a sentence.
+	// Optional: many kernels have no such file, or have it for root alone, which is no loss worth a
+	// sentence.
 	Optional bool
 	Parse    func([]byte, *Counts) error
 }
 
-// CounterFiles are the files that a reading of the counters is made of, but for /proc/net/dev and /proc/stat, which tell more than counters. All of
-// them are short on any host: a reading stands around every test, so that tables with a line for each interrupt or each connection are not among them.
+// CounterFiles are the files that a reading of the counters is made of, but for /proc/net/dev and
+// /proc/stat, which tell more than counters. All of them are short on any host: a reading stands
+// around every test, so that tables with a line for each interrupt or each connection are not among
+// them.
 func CounterFiles() []CounterFile {
 	return []CounterFile{
-		// softnet_stat and the pages in sockstat are the machine's, the others of this group the namespace's.
+		// softnet_stat and the pages in sockstat are the machine's, the others of this group the
+		// namespace's.
 		{"net/snmp", false, ParseSNMP},
 		{"net/netstat", false, ParseSNMP},
 		{"net/snmp6", true, ParseSNMP6}, // absent without IPv6
@@ -53,10 +57,12 @@ func CounterFiles() []CounterFile {
 	}
 }
 
-// columnsOf reads the per-CPU tables of /proc/net/stat: a line of names, then for each possible CPU a line of hexadecimal numbers (ct_cpu_seq_show in
-// net/netfilter/nf_conntrack_standalone.c, neigh_stat_seq_show in net/core/neighbour.c). The sums over the CPUs are put under group. Columns are known by
-// their names, which came and went: "searched" of conntrack became "clashres" in Linux 5.10, table_fulls of the neighbours came with 4.3. The first,
-// entries, is no sum: it is how full the table is, printed again on each line.
+// columnsOf reads the per-CPU tables of /proc/net/stat: a line of names, then for each possible CPU
+// a line of hexadecimal numbers (ct_cpu_seq_show in net/netfilter/nf_conntrack_standalone.c,
+// neigh_stat_seq_show in net/core/neighbour.c). The sums over the CPUs are put under group. Columns
+// are known by their names, which came and went: "searched" of conntrack became "clashres" in Linux
+// 5.10, table_fulls of the neighbours came with 4.3. The first, entries, is no sum: it is how full
+// the table is, printed again on each line.
 func columnsOf(group string) func([]byte, *Counts) error {
 	return func(b []byte, into *Counts) error {
 		head, b := cutLine(b)
@@ -96,8 +102,10 @@ func columnsOf(group string) func([]byte, *Counts) error {
 	}
 }
 
-// ParseQueues reads /proc/net/netfilter/nfnetlink_queue (seq_show in net/netfilter/nfnetlink_queue.c): one line for each queue on which a program judges
-// packets. Put are the sums: how many wait, and how many were dropped because the queue or the program's socket was full.
+// ParseQueues reads /proc/net/netfilter/nfnetlink_queue (seq_show in
+// net/netfilter/nfnetlink_queue.c): one line for each queue on which a program judges packets. Put
+// are the sums: how many wait, and how many were dropped because the queue or the program's socket
+// was full.
 func ParseQueues(b []byte, into *Counts) error {
 	var waiting, full, user uint64
 	for len(b) > 0 {
@@ -106,7 +114,8 @@ func ParseQueues(b []byte, into *Counts) error {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		// queue, the program's port, waiting, copy mode, copy range, dropped, dropped on the way to the program, last number, 1.
+		// queue, the program's port, waiting, copy mode, copy range, dropped, dropped on the way to
+		// the program, last number, 1.
 		var values [7]uint64
 		for i := range values {
 			var number []byte
@@ -125,8 +134,9 @@ func ParseQueues(b []byte, into *Counts) error {
 	return nil
 }
 
-// ParseSoftIRQs reads the lines NET_RX and NET_TX of /proc/softirqs (show_softirqs in fs/proc/softirqs.c), a column for each possible CPU, named in the
-// first line. A CPU that never ran one is left out: many that are possible are not there.
+// ParseSoftIRQs reads the lines NET_RX and NET_TX of /proc/softirqs (show_softirqs in
+// fs/proc/softirqs.c), a column for each possible CPU, named in the first line. A CPU that never
+// ran one is left out: many that are possible are not there.
 func ParseSoftIRQs(b []byte, into *Counts) error {
 	_, err := EachSoftIRQ(b, nil, func(receive bool, cpu int, n uint64) {
 		name := "NET_TX"
@@ -140,9 +150,11 @@ func ParseSoftIRQs(b []byte, into *Counts) error {
 	return err
 }
 
-// pressureOf reads /proc/pressure/RESOURCE (psi_show in kernel/sched/psi.c, Documentation/accounting/psi.rst): "some avg10=0.00 … total=12345". Kept is
-// the total, the time in microseconds during which at least one task (some) or all of them at once (full) waited for the resource; the averages are of the
-// kernel's own spans. Since Linux 4.20; a kernel started with psi=0 has the file and refuses to read it.
+// pressureOf reads /proc/pressure/RESOURCE (psi_show in kernel/sched/psi.c,
+// Documentation/accounting/psi.rst): "some avg10=0.00 … total=12345". Kept is the total, the time
+// in microseconds during which at least one task (some) or all of them at once (full) waited for
+// the resource; the averages are of the kernel's own spans. Since Linux 4.20; a kernel started with
+// psi=0 has the file and refuses to read it.
 func pressureOf(resource string) func([]byte, *Counts) error {
 	return func(b []byte, into *Counts) error {
 		for len(b) > 0 {

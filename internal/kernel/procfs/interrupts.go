@@ -10,8 +10,11 @@ import (
 // Interrupt is one numbered line of /proc/interrupts.
 type Interrupt struct {
 	Number int
-	Name   string // what the drivers call it, "eth0-TxRx-3"; several that share it are joined by ", "; empty: nobody has asked for it
-	// Counts are those above zero, in the order of the CPUs. A large host has thousands of pairs of an interrupt and a CPU that never met.
+	// what the drivers call it, "eth0-TxRx-3"; several that share it are joined by ", "; empty:
+	// nobody has asked for it
+	Name string
+	// Counts are those above zero, in the order of the CPUs. A large host has thousands of pairs of
+	// an interrupt and a CPU that never met.
 	Counts []CPUCount
 }
 
@@ -21,9 +24,10 @@ type CPUCount struct {
 	Count uint64
 }
 
-// ParseInterrupts reads the numbered lines of /proc/interrupts (show_interrupts in kernel/irq/proc.c), by number. Those with letters
-// (NMI, LOC, …) belong to the architecture and to no card. The columns are the CPUs that are online, named in the first line:
-// their numbers have gaps where one is offline.
+// ParseInterrupts reads the numbered lines of /proc/interrupts (show_interrupts in
+// kernel/irq/proc.c), by number. Those with letters (NMI, LOC, …) belong to the architecture and to
+// no card. The columns are the CPUs that are online, named in the first line: their numbers have
+// gaps where one is offline.
 func ParseInterrupts(b []byte) (map[int]Interrupt, error) {
 	head, b := cutLine(b)
 	var cpus []int
@@ -66,8 +70,9 @@ func ParseInterrupts(b []byte) (map[int]Interrupt, error) {
 	return found, nil
 }
 
-// actions cuts the drivers' names off the end of a line. In front of them are the interrupt's controller, its number there and how it is
-// signalled, which every controller prints in its own way; the kernel puts two blanks before the first name and one after each comma.
+// actions cuts the drivers' names off the end of a line. In front of them are the interrupt's
+// controller, its number there and how it is signalled, which every controller prints in its own
+// way; the kernel puts two blanks before the first name and one after each comma.
 func actions(text string) string {
 	text = strings.TrimSpace(text)
 	i := strings.LastIndex(text, "  ")

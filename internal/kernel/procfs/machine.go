@@ -6,20 +6,22 @@ import (
 	"strings"
 )
 
-// maxCPUs bounds CPU numbers in bad input, where "0-4000000000" would otherwise be a list of that length. Linux's own limit is 8192
-// (CONFIG_NR_CPUS on amd64).
+// maxCPUs bounds CPU numbers in bad input, where "0-4000000000" would otherwise be a list of that
+// length. Linux's own limit is 8192 (CONFIG_NR_CPUS on amd64).
 const maxCPUs = 1 << 16
 
-// Processor is one online logical processor of /proc/cpuinfo. Numbers have gaps where a CPU is offline.
+// Processor is one online logical processor of /proc/cpuinfo. Numbers have gaps where a CPU is
+// offline.
 type Processor struct {
 	Number int
 	Model  string // empty: not told
 	MHz    int    // the clock when the file was read, in megahertz; 0: not told (arm64)
 }
 
-// ParseCPUInfo reads /proc/cpuinfo (show_cpuinfo of each architecture), sorted by number. Its keys differ by architecture: "processor"
-// starts a CPU everywhere but on s390, where each is one line and none is found. Where it does not name the model (arm64), the
-// implementer and part numbers of the main id register stand in for it.
+// ParseCPUInfo reads /proc/cpuinfo (show_cpuinfo of each architecture), sorted by number. Its keys
+// differ by architecture: "processor" starts a CPU everywhere but on s390, where each is one line
+// and none is found. Where it does not name the model (arm64), the implementer and part numbers of
+// the main id register stand in for it.
 func ParseCPUInfo(b []byte) []Processor {
 	var cpus []Processor
 	var implementer string
@@ -42,7 +44,8 @@ func ParseCPUInfo(b []byte) []Processor {
 		switch key {
 		case "model name", "cpu model", "cpu": // x86 and arm, mips, powerpc
 			c.Model = value
-		// x86: what the processor runs at now where the kernel can tell (since 4.13 from APERF and MPERF), else its nominal clock.
+		// x86: what the processor runs at now where the kernel can tell (since 4.13 from APERF and
+		// MPERF), else its nominal clock.
 		case "cpu MHz":
 			if mhz, err := strconv.ParseFloat(value, 64); err == nil && mhz > 0 && mhz < 1e6 {
 				c.MHz = int(mhz)
@@ -59,8 +62,9 @@ func ParseCPUInfo(b []byte) []Processor {
 	return cpus
 }
 
-// ParseCPUList reads "0-3,8,10-11", the list format of CPU and node sets (bitmap_print_to_pagebuf; the files called …_list and cpulist, in /proc and
-// /sys alike). What is not a list gives what was good so far; nothing gives nil.
+// ParseCPUList reads "0-3,8,10-11", the list format of CPU and node sets (bitmap_print_to_pagebuf;
+// the files called …_list and cpulist, in /proc and /sys alike). What is not a list gives what was
+// good so far; nothing gives nil.
 func ParseCPUList(text string) []int {
 	var cpus []int
 	for part := range strings.SplitSeq(strings.TrimSpace(text), ",") {
@@ -103,8 +107,9 @@ func FormatCPUList(cpus []int) string {
 	return b.String()
 }
 
-// ParseMemTotal reads the memory of the machine in bytes from /proc/meminfo, "MemTotal: 4046084 kB", where kB are 1024 bytes. It is what
-// firmware and the kernel's own image left over, so it is less than what was bought.
+// ParseMemTotal reads the memory of the machine in bytes from /proc/meminfo, "MemTotal: 4046084
+// kB", where kB are 1024 bytes. It is what firmware and the kernel's own image left over, so it is
+// less than what was bought.
 func ParseMemTotal(b []byte) (int64, error) {
 	for line := range strings.Lines(string(b)) {
 		fields := strings.Fields(line)

@@ -15,8 +15,9 @@ type Mount struct {
 	Options string // as the kernel prints them: what was negotiated and not what was asked for
 }
 
-// ParseNFSMounts reads the NFS mounts of /proc/PID/mounts (proc_pid_mounts(5), show_vfsmnt and nfs_show_options). Other file systems are
-// left out: they bear on no network, and where somebody keeps his files is not our business.
+// ParseNFSMounts reads the NFS mounts of /proc/PID/mounts (proc_pid_mounts(5), show_vfsmnt and
+// nfs_show_options). Other file systems are left out: they bear on no network, and where somebody
+// keeps his files is not our business.
 func ParseNFSMounts(b []byte) []Mount {
 	var mounts []Mount
 	for line := range strings.Lines(string(b)) {
@@ -29,7 +30,8 @@ func ParseNFSMounts(b []byte) []Mount {
 	return mounts
 }
 
-// unescape puts back the blanks, tabs, line ends and backslashes that the kernel prints as three octal digits (mangle in fs/proc_namespace.c).
+// unescape puts back the blanks, tabs, line ends and backslashes that the kernel prints as three
+// octal digits (mangle in fs/proc_namespace.c).
 func unescape(text string) string {
 	if !strings.Contains(text, `\`) {
 		return text
@@ -48,8 +50,9 @@ func unescape(text string) string {
 	return b.String()
 }
 
-// ParseNeighbourEntries reads how many neighbours a table holds from /proc/net/stat/arp_cache or ndisc_cache (neigh_stat_seq_show in
-// net/core/neighbour.c), in hexadecimal. The file has a line for each CPU, and this column, which is of the whole machine, in every one.
+// ParseNeighbourEntries reads how many neighbours a table holds from /proc/net/stat/arp_cache or
+// ndisc_cache (neigh_stat_seq_show in net/core/neighbour.c), in hexadecimal. The file has a line
+// for each CPU, and this column, which is of the whole machine, in every one.
 func ParseNeighbourEntries(b []byte) (uint64, error) {
 	head, b := cutLine(b)
 	if name, _ := word(head); !bytes.Equal(name, []byte("entries")) {

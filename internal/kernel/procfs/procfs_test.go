@@ -138,7 +138,8 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// TestParsersAreFrugal: a reading around every test must not disturb it; names are cut from blocks, not made one by one.
+// TestParsersAreFrugal: a reading around every test must not disturb it; names are cut from blocks,
+// not made one by one.
 func TestParsersAreFrugal(t *testing.T) {
 	var in strings.Builder
 	in.WriteString("TcpExt:")
@@ -156,7 +157,8 @@ func TestParsersAreFrugal(t *testing.T) {
 	}
 }
 
-// TestNamesKeepTheirText: names share their memory, so a new block must not disturb those before it.
+// TestNamesKeepTheirText: names share their memory, so a new block must not disturb those before
+// it.
 func TestNamesKeepTheirText(t *testing.T) {
 	set := NewCounts(0)
 	want := make(map[string]uint64)
@@ -212,7 +214,8 @@ func FuzzCounters(f *testing.F) {
 	})
 }
 
-// TestOfInterface: the columns of one interface come back under their own names; of an unknown one there is nothing, not an empty table.
+// TestOfInterface: the columns of one interface come back under their own names; of an unknown one
+// there is nothing, not an empty table.
 func TestOfInterface(t *testing.T) {
 	set := NewCounts(DevColumns)
 	if err := ParseDev([]byte("eth0:1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n"), set); err != nil {

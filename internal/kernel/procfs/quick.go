@@ -5,11 +5,13 @@ import (
 	"fmt"
 )
 
-// The readers here are for a host that is read each second: they leave nothing behind for the collector and no map in between. The parsers of whole files stand on
-// them where both read all of a line; ParseSNMP, which gives every name, reads by itself, and the tests hold the two together.
+// The readers here are for a host that is read each second: they leave nothing behind for the
+// collector and no map in between. The parsers of whole files stand on them where both read all of
+// a line; ParseSNMP, which gives every name, reads by itself, and the tests hold the two together.
 
-// Columns picks some of the counters of files like /proc/net/snmp and /proc/net/netstat ([ParseSNMP]). It remembers the lines of names, so that the next
-// reading of the same file looks at numbers alone. It belongs to one file and one goroutine.
+// Columns picks some of the counters of files like /proc/net/snmp and /proc/net/netstat
+// ([ParseSNMP]). It remembers the lines of names, so that the next reading of the same file looks
+// at numbers alone. It belongs to one file and one goroutine.
 type Columns struct {
 	wanted map[string]int
 	pairs  []columnPair
@@ -30,8 +32,8 @@ func NewColumns(names ...string) *Columns {
 	return c
 }
 
-// Read puts the counters into the places that their names had in NewColumns, and says which were there. Both slices have room for all. Signed values
-// are absent.
+// Read puts the counters into the places that their names had in NewColumns, and says which were
+// there. Both slices have room for all. Signed values are absent.
 func (c *Columns) Read(b []byte, into []uint64, known []bool) error {
 	clear(known)
 	for pair := 0; len(b) > 0; pair++ {
@@ -93,8 +95,8 @@ func (p *columnPair) learn(heads []byte, wanted map[string]int) {
 	}
 }
 
-// ReadRows picks counters of files with a name and a number on each line, like /proc/net/snmp6 and /proc/meminfo, by the file's own names (a colon at the end
-// left out).
+// ReadRows picks counters of files with a name and a number on each line, like /proc/net/snmp6 and
+// /proc/meminfo, by the file's own names (a colon at the end left out).
 func (c *Columns) ReadRows(b []byte, into []uint64, known []bool) error {
 	clear(known)
 	for len(b) > 0 {
@@ -131,8 +133,9 @@ const (
 // TickSeconds is the unit of the columns in seconds.
 const TickSeconds = userTick
 
-// EachStat reads /proc/stat ([ParseStat]): the ticks of each processor, how often each numbered interrupt came, on all processors together, and the context
-// switches. Any of the three may be nil. The array is used again.
+// EachStat reads /proc/stat ([ParseStat]): the ticks of each processor, how often each numbered
+// interrupt came, on all processors together, and the context switches. Any of the three may be
+// nil. The array is used again.
 func EachStat(b []byte, cpu func(id int, ticks *[StatModes]uint64), interrupt func(number int, n uint64), switches func(n uint64)) error {
 	var ticks [StatModes]uint64
 	for len(b) > 0 {
@@ -166,7 +169,8 @@ func EachStat(b []byte, cpu func(id int, ticks *[StatModes]uint64), interrupt fu
 	return nil
 }
 
-// readTicks reads the columns of a processor's line, in ticks. idle, the fourth, has been there since the file has; kernels before 2.6.11 end at softirq.
+// readTicks reads the columns of a processor's line, in ticks. idle, the fourth, has been there
+// since the file has; kernels before 2.6.11 end at softirq.
 func readTicks(key, rest []byte, into *[StatModes]uint64) error {
 	*into = [StatModes]uint64{}
 	for i := range into {
@@ -183,8 +187,8 @@ func readTicks(key, rest []byte, into *[StatModes]uint64) error {
 	return nil
 }
 
-// eachInterrupt reads "total irq0 irq1 …". The architecture's own interrupts (local timer, rescheduling, function calls) are in the total but in no column,
-// as they have no number.
+// eachInterrupt reads "total irq0 irq1 …". The architecture's own interrupts (local timer,
+// rescheduling, function calls) are in the total but in no column, as they have no number.
 func eachInterrupt(rest []byte, each func(number int, n uint64)) error {
 	_, rest = word(rest)
 	for i := 0; ; i++ {
@@ -212,8 +216,9 @@ func EachSoftnet(b []byte, each func(line *SoftnetLine)) error {
 // softnetMost is the number of columns of softnet_stat that are looked at.
 const softnetMost = 13
 
-// eachSoftnetRow gives the columns that there are of each line, and the number of its CPU: what the line says, or its own number. The kernel skips CPUs that are
-// offline without a trace, until it says the number itself. The columns are used again.
+// eachSoftnetRow gives the columns that there are of each line, and the number of its CPU: what the
+// line says, or its own number. The kernel skips CPUs that are offline without a trace, until it
+// says the number itself. The columns are used again.
 func eachSoftnetRow(b []byte, each func(cpu int, values []uint64)) error {
 	var values [softnetMost]uint64
 	for number := uint64(0); len(b) > 0; number++ {
@@ -249,8 +254,9 @@ func eachSoftnetRow(b []byte, each func(cpu int, values []uint64)) error {
 	return nil
 }
 
-// EachSoftIRQ reads the lines NET_RX and NET_TX of /proc/softirqs ([ParseSoftIRQs]), a call for each CPU of each, in the order of the columns. cpus is memory
-// that the caller keeps for the numbers of the CPUs.
+// EachSoftIRQ reads the lines NET_RX and NET_TX of /proc/softirqs ([ParseSoftIRQs]), a call for
+// each CPU of each, in the order of the columns. cpus is memory that the caller keeps for the
+// numbers of the CPUs.
 func EachSoftIRQ(b []byte, cpus []int, each func(receive bool, cpu int, n uint64)) ([]int, error) {
 	head, b := cutLine(b)
 	cpus = cpus[:0]

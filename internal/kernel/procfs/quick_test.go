@@ -132,7 +132,8 @@ func TestQuickReadersAgree(t *testing.T) {
 	}
 }
 
-// A kernel that has other columns than at the reading before is believed, and a name that is gone is not known.
+// A kernel that has other columns than at the reading before is believed, and a name that is gone
+// is not known.
 func TestColumnsFollowTheFile(t *testing.T) {
 	c := NewColumns("Tcp.A", "Tcp.B")
 	values, known := make([]uint64, 2), make([]bool, 2)
@@ -182,7 +183,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// Whatever the bytes are, nothing panics and errors have a kind; tables of names and numbers are read as the parser of whole files reads them.
+// Whatever the bytes are, nothing panics and errors have a kind; tables of names and numbers are
+// read as the parser of whole files reads them.
 func FuzzQuick(f *testing.F) {
 	for which, seed := range quickSeeds {
 		f.Add(which, []byte(seed))

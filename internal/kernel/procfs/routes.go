@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Route is one route of the main table, as little of it as /proc tells: netlink knows initial windows and congestion control as well.
+// Route is one route of the main table, as little of it as /proc tells: netlink knows initial
+// windows and congestion control as well.
 type Route struct {
 	Destination netip.Prefix // 0.0.0.0/0 and ::/0 are the default routes; bits below the mask are kept as printed
 	Gateway     netip.Addr   // the zero Addr: directly connected
@@ -27,8 +28,9 @@ const (
 	routeLocal   = 0x80000000
 )
 
-// BigEndian tells the byte order in which /proc/net/route prints its addresses: the host's own. arch is a word of GOARCH or of uname(2); an
-// unknown one is taken to be little-endian, as all that are left are.
+// BigEndian tells the byte order in which /proc/net/route prints its addresses: the host's own.
+// arch is a word of GOARCH or of uname(2); an unknown one is taken to be little-endian, as all that
+// are left are.
 func BigEndian(arch string) bool {
 	switch arch {
 	case "s390x", "ppc64", "mips", "mips64", "s390", "parisc", "sparc64":
@@ -37,13 +39,15 @@ func BigEndian(arch string) bool {
 	return false
 }
 
-// mssHeaders is what fib_route_seq_show adds to the advertised MSS to print it as an MTU: IPv4 and TCP headers, in bytes.
+// mssHeaders is what fib_route_seq_show adds to the advertised MSS to print it as an MTU: IPv4 and
+// TCP headers, in bytes.
 const mssHeaders = 40
 
-// ParseRoutes reads /proc/net/route (fib_route_seq_show in net/ipv4/fib_trie.c): Iface Destination Gateway Flags RefCnt Use Metric Mask MTU
-// Window IRTT, addresses as one hexadecimal word in host order: bigEndian is the host's. The MTU column is not the route's MTU but its
-// advertised MSS and 40. Routes that are down or reject are left out. RefCnt, Use and IRTT
-// have meant nothing since Linux lost its route cache (3.6), so they are not looked at.
+// ParseRoutes reads /proc/net/route (fib_route_seq_show in net/ipv4/fib_trie.c): Iface Destination
+// Gateway Flags RefCnt Use Metric Mask MTU Window IRTT, addresses as one hexadecimal word in host
+// order: bigEndian is the host's. The MTU column is not the route's MTU but its advertised MSS and
+// 40. Routes that are down or reject are left out. RefCnt, Use and IRTT have meant nothing since
+// Linux lost its route cache (3.6), so they are not looked at.
 func ParseRoutes(b []byte, bigEndian bool) ([]Route, error) {
 	var routes []Route
 	for line := range strings.Lines(string(b)) {
@@ -51,7 +55,8 @@ func ParseRoutes(b []byte, bigEndian bool) ([]Route, error) {
 		if len(f) == 0 || f[0] == "Iface" {
 			continue
 		}
-		// The last column, IRTT, is not needed; the kernel pads every line with blanks to 127 bytes.
+		// The last column, IRTT, is not needed; the kernel pads every line with blanks to 127
+		// bytes.
 		if len(f) < 10 {
 			return routes, fmt.Errorf("line %.60q: %w", line, ErrFormat)
 		}
@@ -84,7 +89,8 @@ func ParseRoutes(b []byte, bigEndian bool) ([]Route, error) {
 	return routes, nil
 }
 
-// routeWord turns "0100020A" into the four bytes of the address: the kernel prints the word as it lies in its memory (%08X of a __be32).
+// routeWord turns "0100020A" into the four bytes of the address: the kernel prints the word as it
+// lies in its memory (%08X of a __be32).
 func routeWord(text string, bigEndian bool) (a [4]byte, err error) {
 	n, err := strconv.ParseUint(text, 16, 32)
 	if err != nil {
@@ -98,9 +104,10 @@ func routeWord(text string, bigEndian bool) (a [4]byte, err error) {
 	return a, nil
 }
 
-// ParseRoutes6 reads /proc/net/ipv6_route (ipv6_route_native_seq_show in net/ipv6/ip6_fib.c): destination, length, source, length, next hop,
-// metric, references, use, flags, interface; all numbers hexadecimal, addresses in the order of the wire. The file has all tables in
-// it, the local one too: local, anycast, rejecting and multicast entries are no ways to a peer and are left out.
+// ParseRoutes6 reads /proc/net/ipv6_route (ipv6_route_native_seq_show in net/ipv6/ip6_fib.c):
+// destination, length, source, length, next hop, metric, references, use, flags, interface; all
+// numbers hexadecimal, addresses in the order of the wire. The file has all tables in it, the local
+// one too: local, anycast, rejecting and multicast entries are no ways to a peer and are left out.
 func ParseRoutes6(b []byte) ([]Route, error) {
 	var routes []Route
 	for line := range strings.Lines(string(b)) {
@@ -142,8 +149,9 @@ func address6(text string) (netip.Addr, error) {
 	return netip.AddrFrom16(a), nil
 }
 
-// ParseIfInet6 reads /proc/net/if_inet6 (if6_seq_show in net/ipv6/addrconf.c): address, interface index, prefix length, scope, flags (all
-// hexadecimal), interface. It gives the addresses by interface, in the order of the file. IPv4 has no such file.
+// ParseIfInet6 reads /proc/net/if_inet6 (if6_seq_show in net/ipv6/addrconf.c): address, interface
+// index, prefix length, scope, flags (all hexadecimal), interface. It gives the addresses by
+// interface, in the order of the file. IPv4 has no such file.
 func ParseIfInet6(b []byte) (map[string][]netip.Prefix, error) {
 	found := make(map[string][]netip.Prefix)
 	for line := range strings.Lines(string(b)) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// CPUTimes is the time that one CPU spent in each class since boot, in seconds. The classes but Nice do not overlap, and together they
-// are all the time there was.
+// CPUTimes is the time that one CPU spent in each class since boot, in seconds. The classes but
+// Nice do not overlap, and together they are all the time there was.
 type CPUTimes struct {
 	CPU     int // -1: all together
 	User    float64
@@ -20,17 +20,18 @@ type CPUTimes struct {
 	Idle    float64 // idle and iowait
 }
 
-// userTick is the unit of /proc/stat in seconds: USER_HZ is 100 on every architecture that Go runs on, whatever HZ the kernel
-// was built with. (alpha and ia64 had 1024.)
+// userTick is the unit of /proc/stat in seconds: USER_HZ is 100 on every architecture that Go runs
+// on, whatever HZ the kernel was built with. (alpha and ia64 had 1024.)
 const userTick = 0.01
 
-// softirqNames are the columns of the softirq line after its total, in the order of the kernel's enum since 2.6.32. IRQ_POLL was called
-// BLOCK_IOPOLL before 4.5; the place is the same.
+// softirqNames are the columns of the softirq line after its total, in the order of the kernel's
+// enum since 2.6.32. IRQ_POLL was called BLOCK_IOPOLL before 4.5; the place is the same.
 var softirqNames = [...]string{"HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"}
 
-// ParseStat reads /proc/stat (show_stat in fs/proc/stat.c): time per CPU and the sums over all CPUs of every numbered interrupt and
-// softirq. Those are the same as in /proc/interrupts and /proc/softirqs at a hundredth of the text: on a host with 128 CPUs
-// /proc/interrupts can be a megabyte, which takes the kernel milliseconds to print, in the middle of a measurement.
+// ParseStat reads /proc/stat (show_stat in fs/proc/stat.c): time per CPU and the sums over all CPUs
+// of every numbered interrupt and softirq. Those are the same as in /proc/interrupts and
+// /proc/softirqs at a hundredth of the text: on a host with 128 CPUs /proc/interrupts can be a
+// megabyte, which takes the kernel milliseconds to print, in the middle of a measurement.
 func ParseStat(b []byte, into *Counts) ([]CPUTimes, error) {
 	var cpus []CPUTimes
 	for len(b) > 0 {
@@ -45,8 +46,8 @@ func ParseStat(b []byte, into *Counts) ([]CPUTimes, error) {
 			}
 			cpus = append(cpus, t)
 		case string(key) == "intr":
-			// Numbers that never fired are left out: there are hundreds. Absent in the reading before and there in the one after, such a counter began at
-			// zero, so nothing is lost.
+			// Numbers that never fired are left out: there are hundreds. Absent in the reading
+			// before and there in the one after, such a counter began at zero, so nothing is lost.
 			if err := eachInterrupt(rest, func(irq int, n uint64) {
 				if n > 0 {
 					into.Put(n, "irq.", strconv.Itoa(irq))
@@ -65,7 +66,8 @@ func ParseStat(b []byte, into *Counts) ([]CPUTimes, error) {
 				}
 				into.Put(n, "softirq.", name)
 			}
-		// Context switches of the whole machine: many per packet mean that readers sleep and wake for each.
+		// Context switches of the whole machine: many per packet mean that readers sleep and wake
+		// for each.
 		case string(key) == "ctxt":
 			number, _ := word(rest)
 			if n, ok := ParseUint(number); ok {
@@ -76,8 +78,9 @@ func ParseStat(b []byte, into *Counts) ([]CPUTimes, error) {
 	return cpus, nil
 }
 
-// parseCPUTimes reads "user nice system idle iowait irq softirq steal guest guest_nice" in ticks (proc_stat(5)). guest time is in user already
-// and guest_nice in nice, so adding the last two columns would count them twice.
+// parseCPUTimes reads "user nice system idle iowait irq softirq steal guest guest_nice" in ticks
+// (proc_stat(5)). guest time is in user already and guest_nice in nice, so adding the last two
+// columns would count them twice.
 //
 // iowait is idle time during which somebody waited for a disk; the processor was free all the same.
 func parseCPUTimes(id string, rest []byte) (CPUTimes, error) {
@@ -100,8 +103,9 @@ func parseCPUTimes(id string, rest []byte) (CPUTimes, error) {
 	return t, nil
 }
 
-// ParseBootTime reads the moment of the last start out of /proc/stat ("btime", whole seconds). It follows the clock: where that was set after the start, so was
-// this, and the time from it until now is how long the system has been up. False: not there, or before 1970.
+// ParseBootTime reads the moment of the last start out of /proc/stat ("btime", whole seconds). It
+// follows the clock: where that was set after the start, so was this, and the time from it until
+// now is how long the system has been up. False: not there, or before 1970.
 func ParseBootTime(b []byte) (time.Time, bool) {
 	for len(b) > 0 {
 		var line []byte

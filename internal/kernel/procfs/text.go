@@ -6,10 +6,12 @@ import (
 	"strings"
 )
 
-// ParseUint reads a decimal number of the kernel, without sign and blanks. A few columns are printed signed (snmp's Tcp.MaxConn is -1
-// for "dynamic", RFC 1213); those are no counts, and false is the answer for them as for anything that 64 bits do not hold.
+// ParseUint reads a decimal number of the kernel, without sign and blanks. A few columns are
+// printed signed (snmp's Tcp.MaxConn is -1 for "dynamic", RFC 1213); those are no counts, and false
+// is the answer for them as for anything that 64 bits do not hold.
 //
-// It is not strconv.ParseUint because that takes a string, and seven hundred conversions per reading are seven hundred allocations.
+// It is not strconv.ParseUint because that takes a string, and seven hundred conversions per
+// reading are seven hundred allocations.
 func ParseUint(b []byte) (uint64, bool) {
 	if len(b) == 0 || len(b) > 20 {
 		return 0, false
@@ -26,7 +28,8 @@ func ParseUint(b []byte) (uint64, bool) {
 	return n, true
 }
 
-// parseHex reads one column of softnet_stat: lower-case digits as printf's %08x makes them, up to the 16 that 64 bits hold.
+// parseHex reads one column of softnet_stat: lower-case digits as printf's %08x makes them, up to
+// the 16 that 64 bits hold.
 func parseHex(b []byte) (uint64, bool) {
 	if len(b) == 0 || len(b) > 16 {
 		return 0, false
@@ -46,7 +49,8 @@ func parseHex(b []byte) (uint64, bool) {
 	return n, true
 }
 
-// word cuts the next blank-separated word from line. It is here, and not bytes.Fields, because it allocates nothing.
+// word cuts the next blank-separated word from line. It is here, and not bytes.Fields, because it
+// allocates nothing.
 func word(line []byte) (first, rest []byte) {
 	start := 0
 	for start < len(line) && (line[start] == ' ' || line[start] == '\t') {
@@ -65,9 +69,11 @@ func cutLine(b []byte) (line, rest []byte) {
 	return line, rest
 }
 
-// KernelAtLeast compares a release such as "6.18.44-fc" or "5.14.0-503.el9" (/proc/sys/kernel/osrelease) with a version. An
-// unreadable release is not at least anything. Distributions carry later work back into kernels with an early number, so this is for
-// behaviour that leaves no trace in a file; where a file or a column can be looked for, that is asked instead.
+// KernelAtLeast compares a release such as "6.18.44-fc" or "5.14.0-503.el9"
+// (/proc/sys/kernel/osrelease) with a version. An unreadable release is not at least anything.
+// Distributions carry later work back into kernels with an early number, so this is for behaviour
+// that leaves no trace in a file; where a file or a column can be looked for, that is asked
+// instead.
 func KernelAtLeast(release string, major, minor int) bool {
 	first, rest, _ := strings.Cut(release, ".")
 	// The second number ends at whatever follows it: ".0", "-rc1", "+" or nothing.

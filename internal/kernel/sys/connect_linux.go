@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Address is a socket address ready for the kernel, so that loops that connect again and again allocate nothing.
+// Address is a socket address ready for the kernel, so that loops that connect again and again
+// allocate nothing.
 type Address struct {
 	raw    [unix.SizeofSockaddrInet6]byte
 	length uint32
@@ -37,7 +38,8 @@ func AddressOf(a netip.AddrPort) Address {
 	return out
 }
 
-// AddrPort is the address in words; it is the zero value when the address is of no family that this package knows.
+// AddrPort is the address in words; it is the zero value when the address is of no family that this
+// package knows.
 func (a *Address) AddrPort() netip.AddrPort {
 	port := binary.BigEndian.Uint16(a.raw[2:])
 	switch binary.NativeEndian.Uint16(a.raw[0:]) {
@@ -65,8 +67,8 @@ func OpenStream(to netip.Addr) (fd int, err error) {
 	return fd, nil
 }
 
-// Connect connects a blocking socket. [ErrTimeout] is a connection that did not come about within the time of [SetTimeout]; the kernel goes on trying, and
-// another call waits on.
+// Connect connects a blocking socket. [ErrTimeout] is a connection that did not come about within
+// the time of [SetTimeout]; the kernel goes on trying, and another call waits on.
 func Connect(fd int, to *Address) error {
 	for {
 		_, _, errno := unix.Syscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&to.raw)), uintptr(to.length))
@@ -74,7 +76,8 @@ func Connect(fd int, to *Address) error {
 		case 0, unix.EISCONN: // a signal had interrupted a connect that went on without us
 			return nil
 		case unix.EINTR:
-		// SO_SNDTIMEO has passed: in this call, or once more in a later one that went on waiting (inet_stream_connect).
+		// SO_SNDTIMEO has passed: in this call, or once more in a later one that went on waiting
+		// (inet_stream_connect).
 		case unix.EINPROGRESS, unix.EALREADY:
 			return ErrTimeout
 		default:
@@ -83,8 +86,9 @@ func Connect(fd int, to *Address) error {
 	}
 }
 
-// Disconnect takes a connected socket back to where it was before [Connect], by a reset if the connection still stood (connect(2) with AF_UNSPEC). Its
-// options stay, its port is given back. It never sleeps, so the scheduler of Go does not hear of it.
+// Disconnect takes a connected socket back to where it was before [Connect], by a reset if the
+// connection still stood (connect(2) with AF_UNSPEC). Its options stay, its port is given back. It
+// never sleeps, so the scheduler of Go does not hear of it.
 func Disconnect(fd int) error {
 	var none [unix.SizeofSockaddrInet4]byte // AF_UNSPEC is zero
 	if _, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&none)), uintptr(len(none))); errno != 0 {
@@ -93,8 +97,8 @@ func Disconnect(fd int) error {
 	return nil
 }
 
-// Listen makes a blocking TCP socket accept connections at an address; port 0 lets the kernel choose, see [LocalPort]. The unspecified address of IPv6
-// takes IPv4 as well.
+// Listen makes a blocking TCP socket accept connections at an address; port 0 lets the kernel
+// choose, see [LocalPort]. The unspecified address of IPv6 takes IPv4 as well.
 func Listen(fd int, at netip.AddrPort, backlog int) error {
 	if at.Addr() == netip.IPv6Unspecified() {
 		// A host may have it otherwise (net.ipv6.bindv6only).
@@ -120,8 +124,9 @@ func LocalPort(fd int) (uint16, error) {
 	return addrPort(sa).Port(), nil
 }
 
-// Accept takes the next connection of a listening socket as a blocking descriptor that is closed on exec and tells who it is. [ErrTimeout] after the
-// time of [SetTimeout]; options of the listening socket, its timeouts among them, hold for the connection as well.
+// Accept takes the next connection of a listening socket as a blocking descriptor that is closed on
+// exec and tells who it is. [ErrTimeout] after the time of [SetTimeout]; options of the listening
+// socket, its timeouts among them, hold for the connection as well.
 func Accept(fd int, from *Address) (int, error) {
 	for {
 		from.length = uint32(len(from.raw))

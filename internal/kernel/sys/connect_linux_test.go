@@ -11,7 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// TestListenEverywhere takes a connection over IPv4 on a host whose IPv6 sockets would by themselves take none.
+// TestListenEverywhere takes a connection over IPv4 on a host whose IPv6 sockets would by
+// themselves take none.
 func TestListenEverywhere(t *testing.T) {
 	fd, err := sys.OpenStream(netip.IPv6Unspecified())
 	if errors.Is(err, sys.ErrNotSupported) {
@@ -42,8 +43,9 @@ func TestListenEverywhere(t *testing.T) {
 	}
 }
 
-// TestConnectGivesUpEveryTime connects to a listener whose queue is full, so that SYNs are dropped: each call must come back after the time of SetTimeout,
-// not only the first, or the end of a test waits for the kernel to give up after two minutes.
+// TestConnectGivesUpEveryTime connects to a listener whose queue is full, so that SYNs are dropped:
+// each call must come back after the time of SetTimeout, not only the first, or the end of a test
+// waits for the kernel to give up after two minutes.
 func TestConnectGivesUpEveryTime(t *testing.T) {
 	at := netip.MustParseAddr("127.0.0.1")
 	open := func() int {

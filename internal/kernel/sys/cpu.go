@@ -9,7 +9,8 @@ import (
 // maxCPUs bounds what a CPU list may name; Linux itself is built for at most 8192.
 const maxCPUs = 1 << 16
 
-// ParseCPUList reads a list as the kernel prints it, "0-3,8,10-11", in the order given. An empty list has no CPUs.
+// ParseCPUList reads a list as the kernel prints it, "0-3,8,10-11", in the order given. An empty
+// list has no CPUs.
 func ParseCPUList(s string) ([]int, error) {
 	s = strings.TrimSpace(s)
 	if s == "" {

@@ -10,7 +10,8 @@ func Pin(int) error { return &UnsupportedError{Feature: "cpu pinning"} }
 // AllowedCPUs says that the CPUs have no numbers here that [Pin] would understand.
 func AllowedCPUs() ([]int, error) { return nil, &UnsupportedError{Feature: "list of allowed cpus"} }
 
-// OnlineCPUs says that the CPUs have no numbers here that [Pin] would understand; runtime.NumCPU counts them.
+// OnlineCPUs says that the CPUs have no numbers here that [Pin] would understand; runtime.NumCPU
+// counts them.
 func OnlineCPUs() ([]int, error) { return nil, &UnsupportedError{Feature: "list of online cpus"} }
 
 // ProcessTimes knows nothing here.

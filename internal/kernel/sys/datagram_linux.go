@@ -11,18 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DatagramOptions are socket options of a UDP socket that must be set before it is bound or connected. The zero value leaves everything to the host.
+// DatagramOptions are socket options of a UDP socket that must be set before it is bound or
+// connected. The zero value leaves everything to the host.
 type DatagramOptions struct {
-	// Shared lets several sockets have one local port (SO_REUSEADDR and SO_REUSEPORT). The kernel gives a datagram to the socket that is connected to its
-	// sender, and what has none to the one that is not connected. Every socket of the port must have asked for one of the two.
+	// Shared lets several sockets have one local port (SO_REUSEADDR and SO_REUSEPORT). The kernel
+	// gives a datagram to the socket that is connected to its sender, and what has none to the one
+	// that is not connected. Every socket of the port must have asked for one of the two.
 	Shared bool
 }
 
-// OpenDatagram opens a blocking UDP socket, bound to local unless that is zero and connected to remote unless that is zero. One of them must be
-// given. Use [Read], [Write], [Poll], [Outbox] and [Inbox]; end with [Close].
+// OpenDatagram opens a blocking UDP socket, bound to local unless that is zero and connected to
+// remote unless that is zero. One of them must be given. Use [Read], [Write], [Poll], [Outbox] and
+// [Inbox]; end with [Close].
 //
-// Between bind and connect a shared socket would catch what strangers send to the port. Until it is connected it therefore drops all but
-// the datagrams of remote (a classic BPF filter); a stranger's datagram of these few microseconds is lost, as on a path.
+// Between bind and connect a shared socket would catch what strangers send to the port. Until it is
+// connected it therefore drops all but the datagrams of remote (a classic BPF filter); a stranger's
+// datagram of these few microseconds is lost, as on a path.
 func OpenDatagram(local, remote netip.AddrPort, o DatagramOptions) (fd int, err error) {
 	family := unix.AF_INET
 	if a := local.Addr(); a.IsValid() && !a.Unmap().Is4() || remote.IsValid() && !remote.Addr().Unmap().Is4() {
@@ -38,7 +42,8 @@ func OpenDatagram(local, remote netip.AddrPort, o DatagramOptions) (fd int, err 
 		}
 	}()
 	if o.Shared {
-		// Two sockets share a port when both have the one or both have the other option, and the server may have chosen either.
+		// Two sockets share a port when both have the one or both have the other option, and the
+		// server may have chosen either.
 		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 			return fd, fmt.Errorf("set so_reuseaddr: %w", err)
 		}
@@ -53,7 +58,8 @@ func OpenDatagram(local, remote netip.AddrPort, o DatagramOptions) (fd int, err 
 		}
 	}
 	if local.IsValid() {
-		// In a socket of IPv6 an unspecified IPv4 address would be a mapped one, which excludes IPv6 peers.
+		// In a socket of IPv6 an unspecified IPv4 address would be a mapped one, which excludes
+		// IPv6 peers.
 		if err := unix.Bind(fd, sockaddrIn(family, local)); err != nil {
 			return fd, fmt.Errorf("bind udp socket to %s: %w", local, err)
 		}
@@ -71,7 +77,8 @@ func OpenDatagram(local, remote netip.AddrPort, o DatagramOptions) (fd int, err 
 	return fd, nil
 }
 
-// sockaddrIn is sockaddr for a socket of a family, where the unspecified address of the other family means any.
+// sockaddrIn is sockaddr for a socket of a family, where the unspecified address of the other
+// family means any.
 func sockaddrIn(family int, a netip.AddrPort) unix.Sockaddr {
 	if family == unix.AF_INET6 && a.Addr() == netip.IPv4Unspecified() {
 		return &unix.SockaddrInet6{Port: int(a.Port())}
@@ -142,7 +149,8 @@ func isIPv6(fd int) (bool, error) {
 	return v == unix.AF_INET6, err
 }
 
-// setIP sets an option of IP, and for an IPv6 socket also its twin: such a socket may talk IPv4 through mapped addresses, where the option of IPv4 counts.
+// setIP sets an option of IP, and for an IPv6 socket also its twin: such a socket may talk IPv4
+// through mapped addresses, where the option of IPv4 counts.
 func setIP(fd, option4, option6, value int, name string) error {
 	v6, err := isIPv6(fd)
 	if err != nil {
@@ -159,7 +167,8 @@ func setIP(fd, option4, option6, value int, name string) error {
 	return nil
 }
 
-// SetTOS sets the IPv4 TOS byte and the IPv6 traffic class, 0 to 255: the code point of RFC 2474 is its upper six bits.
+// SetTOS sets the IPv4 TOS byte and the IPv6 traffic class, 0 to 255: the code point of RFC 2474 is
+// its upper six bits.
 func SetTOS(fd, tos int) error { return setIP(fd, unix.IP_TOS, unix.IPV6_TCLASS, tos, "tos") }
 
 // Fragmentation is what IP may do with a datagram that does not fit the path.
@@ -168,8 +177,10 @@ type Fragmentation int
 // The ways.
 const (
 	FragmentAsNeeded Fragmentation = iota // IP_PMTUDISC_DONT: the sender and every router (IPv4) may cut
-	FragmentNever                         // IP_PMTUDISC_DO: don't-fragment is set, and what the kernel knows to be too long is EMSGSIZE
-	FragmentProbe                         // IP_PMTUDISC_PROBE: don't-fragment is set, but what was learned of the path is ignored
+	// IP_PMTUDISC_DO: don't-fragment is set, and what the kernel knows to be too long is EMSGSIZE
+	FragmentNever
+	// IP_PMTUDISC_PROBE: don't-fragment is set, but what was learned of the path is ignored
+	FragmentProbe
 )
 
 // SetFragmentation sets IP_MTU_DISCOVER, see ip(7).
@@ -181,8 +192,9 @@ func SetFragmentation(fd int, f Fragmentation) error {
 	return setIP(fd, unix.IP_MTU_DISCOVER, unix.IPV6_MTU_DISCOVER, mode, "mtu_discover")
 }
 
-// RefreshRoute connects a socket to where it is connected already. Setting an option of IP makes the kernel forget the route of the socket until
-// the next datagram, and with it what [PathMTU] tells.
+// RefreshRoute connects a socket to where it is connected already. Setting an option of IP makes
+// the kernel forget the route of the socket until the next datagram, and with it what [PathMTU]
+// tells.
 func RefreshRoute(fd int) error {
 	remote, err := RemoteAddress(fd)
 	if err != nil {
@@ -194,7 +206,8 @@ func RefreshRoute(fd int) error {
 	return nil
 }
 
-// PathMTU is IP_MTU: what the kernel knows of the path that a connected socket takes, in bytes of whole IP packets.
+// PathMTU is IP_MTU: what the kernel knows of the path that a connected socket takes, in bytes of
+// whole IP packets.
 func PathMTU(fd int) (int, error) {
 	remote, err := RemoteAddress(fd)
 	if err != nil {
@@ -206,14 +219,16 @@ func PathMTU(fd int) (int, error) {
 	return sockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU, "ipv6_mtu")
 }
 
-// SetReceiveErrors makes the kernel tell more (IP_RECVERR): a datagram that the qdisc dropped becomes ENOBUFS of the call that sent it
-// (without, the call succeeds and only SndbufErrors counts it), and ICMP errors are queued for [DrainErrors].
+// SetReceiveErrors makes the kernel tell more (IP_RECVERR): a datagram that the qdisc dropped
+// becomes ENOBUFS of the call that sent it (without, the call succeeds and only SndbufErrors counts
+// it), and ICMP errors are queued for [DrainErrors].
 func SetReceiveErrors(fd int) error {
 	return setIP(fd, unix.IP_RECVERR, unix.IPV6_RECVERR, 1, "recverr")
 }
 
-// SetPacingRate limits what the socket may send, in bytes of whole frames per second (SO_MAX_PACING_RATE). For datagrams the fq qdisc alone
-// keeps it; without one on the path the call succeeds and nothing happens.
+// SetPacingRate limits what the socket may send, in bytes of whole frames per second
+// (SO_MAX_PACING_RATE). For datagrams the fq qdisc alone keeps it; without one on the path the call
+// succeeds and nothing happens.
 func SetPacingRate(fd int, bytesPerSecond uint64) error {
 	if err := unix.SetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE, bytesPerSecond); err != nil {
 		return fmt.Errorf("set so_max_pacing_rate to %d bytes/s: %w", bytesPerSecond, err)
@@ -221,8 +236,9 @@ func SetPacingRate(fd int, bytesPerSecond uint64) error {
 	return nil
 }
 
-// SetBusyPoll lets a receiving call spin on the queue of the card for d before it sleeps (SO_BUSY_POLL, Linux 3.11). More than the host's own
-// setting needs CAP_NET_ADMIN: fs.ErrPermission. It has an effect only with drivers of cards that have queues to poll.
+// SetBusyPoll lets a receiving call spin on the queue of the card for d before it sleeps
+// (SO_BUSY_POLL, Linux 3.11). More than the host's own setting needs CAP_NET_ADMIN:
+// fs.ErrPermission. It has an effect only with drivers of cards that have queues to poll.
 func SetBusyPoll(fd int, d time.Duration) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_BUSY_POLL, int(d.Microseconds())); err != nil {
 		return fmt.Errorf("set so_busy_poll to %v: %w", d, err)
@@ -230,7 +246,8 @@ func SetBusyPoll(fd int, d time.Duration) error {
 	return nil
 }
 
-// SetReceiveDrops lets an [Inbox] tell of each message how many datagrams the socket had dropped before it (SO_RXQ_OVFL, Linux 2.6.33).
+// SetReceiveDrops lets an [Inbox] tell of each message how many datagrams the socket had dropped
+// before it (SO_RXQ_OVFL, Linux 2.6.33).
 func SetReceiveDrops(fd int) error {
 	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1); err != nil {
 		return fmt.Errorf("set so_rxq_ovfl: %w", err)
@@ -238,8 +255,9 @@ func SetReceiveDrops(fd int) error {
 	return nil
 }
 
-// SetReceiveTimes lets an [Inbox] tell of each message when it arrived, or not (SO_TIMESTAMPNS). As long as one socket of the host wants to know,
-// every packet that the host receives costs a clock reading on the CPU that brings it in.
+// SetReceiveTimes lets an [Inbox] tell of each message when it arrived, or not (SO_TIMESTAMPNS). As
+// long as one socket of the host wants to know, every packet that the host receives costs a clock
+// reading on the CPU that brings it in.
 func SetReceiveTimes(fd int, on bool) error {
 	v := 0
 	if on {
@@ -251,8 +269,8 @@ func SetReceiveTimes(fd int, on bool) error {
 	return nil
 }
 
-// SetReceiveMerged lets the kernel hand over several datagrams of one sender and size as one message (UDP_GRO, Linux 5.0), which
-// [Inbox.Message] takes apart.
+// SetReceiveMerged lets the kernel hand over several datagrams of one sender and size as one
+// message (UDP_GRO, Linux 5.0), which [Inbox.Message] takes apart.
 func SetReceiveMerged(fd int, on bool) error {
 	v := 0
 	if on {
@@ -267,7 +285,8 @@ func SetReceiveMerged(fd int, on bool) error {
 	return nil
 }
 
-// ProbeSegments asks whether the kernel knows UDP_SEGMENT (Linux 4.18) on this socket, and changes nothing.
+// ProbeSegments asks whether the kernel knows UDP_SEGMENT (Linux 4.18) on this socket, and changes
+// nothing.
 func ProbeSegments(fd int) error {
 	_, err := unix.GetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_SEGMENT)
 	switch {
@@ -285,8 +304,9 @@ const (
 	memInfoWords = 9
 )
 
-// SocketDrops is how many messages the socket has dropped since it was opened, because its buffer was full or a checksum wrong (SO_MEMINFO, Linux
-// 4.12). It is exact at any time, also after the last message, which SO_RXQ_OVFL is not. It counts up to 2³² and starts over. A merged message
+// SocketDrops is how many messages the socket has dropped since it was opened, because its buffer
+// was full or a checksum wrong (SO_MEMINFO, Linux 4.12). It is exact at any time, also after the
+// last message, which SO_RXQ_OVFL is not. It counts up to 2³² and starts over. A merged message
 // (UDP_GRO) counts as one.
 func SocketDrops(fd int) (uint32, error) {
 	var words [memInfoWords]uint32
@@ -302,8 +322,9 @@ func SocketDrops(fd int) (uint32, error) {
 	return words[memInfoDrops], nil
 }
 
-// DrainErrors empties the queue of errors that [SetReceiveErrors] fills, and tells how many of them the network sent (ICMP). What stays there takes
-// room from the receive buffer. It does not block and does not allocate.
+// DrainErrors empties the queue of errors that [SetReceiveErrors] fills, and tells how many of them
+// the network sent (ICMP). What stays there takes room from the receive buffer. It does not block
+// and does not allocate.
 func DrainErrors(fd int, scratch []byte) (fromNetwork int) {
 	// Bounded, because a flood of ICMP errors can fill the queue as fast as it is emptied.
 	for range maxQueuedErrors {
@@ -338,19 +359,21 @@ func DrainErrors(fd int, scratch []byte) (fromNetwork int) {
 // maxQueuedErrors bounds one call of DrainErrors.
 const maxQueuedErrors = 1024
 
-// ErrorScratchBytes is room for all that [DrainErrors] reads of one error: struct sock_extended_err with an IPv6 address, and a timestamp.
+// ErrorScratchBytes is room for all that [DrainErrors] reads of one error: struct sock_extended_err
+// with an IPv6 address, and a timestamp.
 const ErrorScratchBytes = 256
 
-// SleepUntil sleeps until the monotonic clock (see [Monotonic]) reads at, or a signal comes. With [SetExactTimers] it wakes up within
-// some tens of microseconds.
+// SleepUntil sleeps until the monotonic clock (see [Monotonic]) reads at, or a signal comes. With
+// [SetExactTimers] it wakes up within some tens of microseconds.
 func SleepUntil(at time.Duration) {
 	ts := unix.NsecToTimespec(at.Nanoseconds())
 	// EINTR is the only error there is; callers look at the clock anyway.
 	_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &ts, nil)
 }
 
-// SetExactTimers sets the timer slack of the calling thread to a nanosecond (50 µs by default, prctl(2)); it lasts as long as the thread, so call it
-// on a locked one that ends with its goroutine.
+// SetExactTimers sets the timer slack of the calling thread to a nanosecond (50 µs by default,
+// prctl(2)); it lasts as long as the thread, so call it on a locked one that ends with its
+// goroutine.
 func SetExactTimers() error {
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set timer slack: %w", err)
@@ -358,8 +381,9 @@ func SetExactTimers() error {
 	return nil
 }
 
-// acceptOnly attaches a classic BPF program that lets in only what remote sends. A filter of a UDP socket starts at the UDP header; the IP header
-// is reached through SKF_NET_OFF (include/uapi/linux/filter.h).
+// acceptOnly attaches a classic BPF program that lets in only what remote sends. A filter of a UDP
+// socket starts at the UDP header; the IP header is reached through SKF_NET_OFF
+// (include/uapi/linux/filter.h).
 func acceptOnly(fd int, remote netip.AddrPort) error {
 	const (
 		load32 = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS

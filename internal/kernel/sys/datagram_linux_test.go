@@ -38,7 +38,8 @@ func connectTo(t *testing.T, to netip.AddrPort) int {
 	return fd
 }
 
-// TestMessagesGoAndCome sends in one call what is received in one call, cut and merged by the kernel or not.
+// TestMessagesGoAndCome sends in one call what is received in one call, cut and merged by the
+// kernel or not.
 func TestMessagesGoAndCome(t *testing.T) {
 	payload := make([]byte, 950)
 	for i := range payload {
@@ -117,7 +118,8 @@ func TestLongMessagesAreTruncated(t *testing.T) {
 	}
 }
 
-// TestDropsAreCounted fills a small buffer: the socket knows at once, a message tells what was dropped before it.
+// TestDropsAreCounted fills a small buffer: the socket knows at once, a message tells what was
+// dropped before it.
 func TestDropsAreCounted(t *testing.T) {
 	in, out, _ := datagramPair(t, "127.0.0.1")
 	if err := SetReceiveBufferBytes(in, 1); err != nil { // the kernel's smallest
@@ -189,7 +191,8 @@ func TestBatchesAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestFilterLetsOnePeerIn is what keeps a socket from catching the datagrams of strangers before it is connected.
+// TestFilterLetsOnePeerIn is what keeps a socket from catching the datagrams of strangers before it
+// is connected.
 func TestFilterLetsOnePeerIn(t *testing.T) {
 	for _, ip := range []string{"127.0.0.1", "::1"} {
 		t.Run(ip, func(t *testing.T) {

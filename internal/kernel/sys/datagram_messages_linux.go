@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Outbox is an array of messages that one system call sends on a connected socket (sendmmsg(2), Linux 3.0). The memory of the payload belongs to
-// the caller. Sending allocates nothing. It is for one goroutine at a time.
+// Outbox is an array of messages that one system call sends on a connected socket (sendmmsg(2),
+// Linux 3.0). The memory of the payload belongs to the caller. Sending allocates nothing. It is for
+// one goroutine at a time.
 type Outbox struct {
 	headers []unix.Mmsghdr
 	vectors []unix.Iovec
@@ -31,8 +32,9 @@ func NewOutbox(n int) *Outbox {
 	return b
 }
 
-// Set makes p, which must not be empty, message i. A positive segmentBytes asks the kernel to cut it into datagrams of so many bytes,
-// the last may be shorter (UDP_SEGMENT, Linux 4.18; 64 datagrams at most, 128 since Linux 6.9).
+// Set makes p, which must not be empty, message i. A positive segmentBytes asks the kernel to cut
+// it into datagrams of so many bytes, the last may be shorter (UDP_SEGMENT, Linux 4.18; 64
+// datagrams at most, 128 since Linux 6.9).
 func (b *Outbox) Set(i int, p []byte, segmentBytes int) {
 	b.vectors[i].Base = &p[0]
 	b.vectors[i].SetLen(len(p))
@@ -47,12 +49,14 @@ func (b *Outbox) Set(i int, p []byte, segmentBytes int) {
 	h.SetControllen(segmentSpace)
 }
 
-// Send sends the first n messages and tells how many went. An error belongs to the first of them. When another message is refused
-// the kernel tells only how many went before it, and forgets why: the next call tries it again, so a drop that lasts shows then and one that does not is
-// made good. [ErrTimeout] means that none went within the time of [SetTimeout]; other errors are bare errnos.
+// Send sends the first n messages and tells how many went. An error belongs to the first of them.
+// When another message is refused the kernel tells only how many went before it, and forgets why:
+// the next call tries it again, so a drop that lasts shows then and one that does not is made good.
+// [ErrTimeout] means that none went within the time of [SetTimeout]; other errors are bare errnos.
 //
-// As long as the send buffer has room the scheduler of Go does not hear of the call: a hundred packets take long enough for it to give the
-// logical processor of the thread away, and to look at it fifty thousand times a second. Waiting for room does tell it.
+// As long as the send buffer has room the scheduler of Go does not hear of the call: a hundred
+// packets take long enough for it to give the logical processor of the thread away, and to look at
+// it fifty thousand times a second. Waiting for room does tell it.
 func (b *Outbox) Send(fd, n int) (int, error) {
 	first := uintptr(unsafe.Pointer(&b.headers[0]))
 	for {
@@ -72,8 +76,8 @@ func (b *Outbox) Send(fd, n int) (int, error) {
 	}
 }
 
-// Inbox is an array of buffers that one system call fills with messages (recvmmsg(2), Linux 2.6.33). Receiving allocates nothing. It
-// is for one goroutine at a time.
+// Inbox is an array of buffers that one system call fills with messages (recvmmsg(2), Linux
+// 2.6.33). Receiving allocates nothing. It is for one goroutine at a time.
 type Inbox struct {
 	headers []unix.Mmsghdr
 	vectors []unix.Iovec
@@ -83,7 +87,8 @@ type Inbox struct {
 	used    int // headers that the kernel has written to
 }
 
-// inboxControl is the room for the control messages of one message: a timestamp, a drop count, a segment size.
+// inboxControl is the room for the control messages of one message: a timestamp, a drop count, a
+// segment size.
 var inboxControl = unix.CmsgSpace(int(unsafe.Sizeof(unix.Timespec{}))) + unix.CmsgSpace(4) + unix.CmsgSpace(4)
 
 // NewInbox makes room for n messages of up to bytes each.
@@ -103,8 +108,9 @@ func NewInbox(n, bytes int) *Inbox {
 	return b
 }
 
-// Receive takes the messages that are there, n at most, and tells how many. With wait it sleeps until there is one, for the time of
-// [SetTimeout] at most; without, the scheduler of Go does not hear of the call, see [Outbox.Send]. [ErrTimeout] means that there was none. An ICMP error that
+// Receive takes the messages that are there, n at most, and tells how many. With wait it sleeps
+// until there is one, for the time of [SetTimeout] at most; without, the scheduler of Go does not
+// hear of the call, see [Outbox.Send]. [ErrTimeout] means that there was none. An ICMP error that
 // was waiting is an error too, and leaves the socket usable.
 func (b *Inbox) Receive(fd, n int, wait bool) (int, error) {
 	// The kernel shortens these to what it filled.
@@ -139,8 +145,10 @@ func (b *Inbox) Receive(fd, n int, wait bool) (int, error) {
 
 // Message is what an [Inbox] received at one place.
 type Message struct {
-	Payload      []byte // valid until the next Receive
-	SegmentBytes int    // size of the datagrams that the kernel merged into Payload, of which the last may be shorter; 0: one datagram
+	Payload []byte // valid until the next Receive
+	// size of the datagrams that the kernel merged into Payload, of which the last may be shorter;
+	// 0: one datagram
+	SegmentBytes int
 	Truncated    bool   // the datagram was longer than the buffer
 	ArrivedNanos int64  // realtime clock when the kernel first saw it; 0: not known
 	Drops        uint32 // messages that the socket had dropped before it; 0 also where the kernel does not tell

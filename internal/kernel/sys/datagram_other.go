@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Batched datagrams are a matter of Linux; elsewhere they go through package net one by one. Only what portable code asks for is here.
+// Batched datagrams are a matter of Linux; elsewhere they go through package net one by one. Only
+// what portable code asks for is here.
 
 // ShareLocalPort says that ports are not shared here.
 func ShareLocalPort(int) error { return errRawSocket }
@@ -21,7 +22,8 @@ func OpenDatagram(netip.AddrPort, netip.AddrPort, DatagramOptions) (int, error) 
 	return -1, errRawSocket
 }
 
-// DatagramOptions are socket options of a UDP socket that must be set before it is bound or connected; none here.
+// DatagramOptions are socket options of a UDP socket that must be set before it is bound or
+// connected; none here.
 type DatagramOptions struct{ Shared bool }
 
 // SleepUntil sleeps until the monotonic clock (see [Monotonic]) reads at.

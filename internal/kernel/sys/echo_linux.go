@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenEcho opens a blocking socket that exchanges ICMP echo messages with one address, and with no other: it is connected. It tries the ping
-// socket that unprivileged users get inside net.ipv4.ping_group_range, then a raw socket, which needs CAP_NET_RAW. When neither is allowed
+// OpenEcho opens a blocking socket that exchanges ICMP echo messages with one address, and with no
+// other: it is connected. It tries the ping socket that unprivileged users get inside
+// net.ipv4.ping_group_range, then a raw socket, which needs CAP_NET_RAW. When neither is allowed
 // the error is fs.ErrPermission. Use [Read], [Write] and [Poll]; end with [Close].
 func OpenEcho(to netip.Addr) (fd int, kind EchoKind, err error) {
 	family, proto := unix.AF_INET, unix.IPPROTO_ICMP
@@ -18,7 +19,8 @@ func OpenEcho(to netip.Addr) (fd int, kind EchoKind, err error) {
 		family, proto = unix.AF_INET6, unix.IPPROTO_ICMPV6
 	}
 	kind = EchoPing
-	// A ping socket hands over answers to its own requests only; a raw one sees every ICMP message of the host and has to sort.
+	// A ping socket hands over answers to its own requests only; a raw one sees every ICMP message
+	// of the host and has to sort.
 	fd, pingErr := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, proto)
 	if pingErr != nil {
 		var rawErr error
@@ -28,7 +30,8 @@ func OpenEcho(to netip.Addr) (fd int, kind EchoKind, err error) {
 		}
 	}
 	// Port 0 lets a ping socket choose its identifier; for a raw socket the port means nothing.
-	// Connected, so that the kernel drops what others send, and reports "host unreachable" as an error of the next call.
+	// Connected, so that the kernel drops what others send, and reports "host unreachable" as an
+	// error of the next call.
 	if err := unix.Connect(fd, sockaddr(netip.AddrPortFrom(to, 0))); err != nil {
 		_ = unix.Close(fd) // nothing was sent on it
 		return -1, "", fmt.Errorf("connect icmp socket to %s: %w", to, err)
@@ -36,7 +39,8 @@ func OpenEcho(to netip.Addr) (fd int, kind EchoKind, err error) {
 	return fd, kind, nil
 }
 
-// OpenUDP opens a blocking UDP socket that is connected to one address. Use [Read], [Write] and [Poll]; end with [Close].
+// OpenUDP opens a blocking UDP socket that is connected to one address. Use [Read], [Write] and
+// [Poll]; end with [Close].
 func OpenUDP(to netip.AddrPort) (fd int, err error) {
 	family := unix.AF_INET
 	if !to.Addr().Unmap().Is4() {
@@ -60,7 +64,8 @@ func probeEcho() error {
 	return Close(fd)
 }
 
-// echoError tells both refusals. The raw one decides what kind of answer it is: EPERM is a matter of privilege, EPROTONOSUPPORT of the kernel.
+// echoError tells both refusals. The raw one decides what kind of answer it is: EPERM is a matter
+// of privilege, EPROTONOSUPPORT of the kernel.
 func echoError(ping, raw error) error {
 	if errors.Is(raw, unix.EPROTONOSUPPORT) || errors.Is(raw, unix.EAFNOSUPPORT) {
 		return &UnsupportedError{Feature: "icmp sockets"}
@@ -72,7 +77,8 @@ func echoError(ping, raw error) error {
 	return err
 }
 
-// echoRefused is for users whom the kernel, or who set it up, does not let ping: its own default is nobody, and distributions differ.
+// echoRefused is for users whom the kernel, or who set it up, does not let ping: its own default is
+// nobody, and distributions differ.
 type echoRefused struct{ error }
 
 func (e echoRefused) Unwrap() error { return e.error }

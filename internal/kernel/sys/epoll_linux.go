@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Poller watches many descriptors for one thread (epoll(7)), level-triggered: what is ready is told again until it is no more.
+// Poller watches many descriptors for one thread (epoll(7)), level-triggered: what is ready is told
+// again until it is no more.
 type Poller struct {
 	fd     int
 	events []unix.EpollEvent
@@ -24,7 +25,8 @@ func NewPoller(n int) (*Poller, error) {
 	return &Poller{fd: fd, events: make([]unix.EpollEvent, n)}, nil
 }
 
-// Add watches a descriptor for room to write (true) or something to read; token comes back from [Poller.Ready]. Errors of the socket always count.
+// Add watches a descriptor for room to write (true) or something to read; token comes back from
+// [Poller.Ready]. Errors of the socket always count.
 func (p *Poller) Add(fd int, write bool, token int) error {
 	e := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(token)} // the field is ours to fill, despite its name
 	if write {
@@ -46,7 +48,8 @@ func (p *Poller) Remove(fd int) error {
 
 // Wait sleeps until something is ready, for d at most, and tells how many are; none after a signal.
 func (p *Poller) Wait(d time.Duration) (int, error) {
-	// Not by package unix, whose call is the same, only because epoll_wait does not exist on every architecture.
+	// Not by package unix, whose call is the same, only because epoll_wait does not exist on every
+	// architecture.
 	n, _, errno := unix.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.fd), uintptr(unsafe.Pointer(unsafe.SliceData(p.events))), uintptr(len(p.events)), uintptr(d.Milliseconds()), 0, 0)
 	switch errno {
 	case 0:

@@ -10,13 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Read is read(2) on a blocking descriptor, once more after each signal. It returns io.EOF at the end of a stream, [ErrTimeout] after the
-// time of [SetTimeout], else the bare errno: nothing is allocated, whatever happens.
+// Read is read(2) on a blocking descriptor, once more after each signal. It returns io.EOF at the
+// end of a stream, [ErrTimeout] after the time of [SetTimeout], else the bare errno: nothing is
+// allocated, whatever happens.
 func Read(fd int, p []byte) (int, error) {
 	for {
 		n, err := unix.Read(fd, p)
 		switch {
-		// Zero bytes are the end of a stream, except where zero were asked for. An empty datagram looks the same; a pinger takes it for noise.
+		// Zero bytes are the end of a stream, except where zero were asked for. An empty datagram
+		// looks the same; a pinger takes it for noise.
 		case err == nil && n == 0 && len(p) > 0:
 			return 0, io.EOF
 		case err == nil:
@@ -30,8 +32,9 @@ func Read(fd int, p []byte) (int, error) {
 	}
 }
 
-// Write is write(2) on a blocking descriptor, once more after each signal. It may write less than all of p, also when the time of
-// [SetTimeout] is over; [ErrTimeout] means that nothing went through.
+// Write is write(2) on a blocking descriptor, once more after each signal. It may write less than
+// all of p, also when the time of [SetTimeout] is over; [ErrTimeout] means that nothing went
+// through.
 func Write(fd int, p []byte) (int, error) {
 	for {
 		n, err := unix.Write(fd, p)
@@ -47,10 +50,12 @@ func Write(fd int, p []byte) (int, error) {
 	}
 }
 
-// Poll waits until fd can be read, for d at most, and tells whether it can. A pending error of the socket counts as readable: the next read reports it.
-// A signal may end the wait early with false; callers look at the clock anyway.
+// Poll waits until fd can be read, for d at most, and tells whether it can. A pending error of the
+// socket counts as readable: the next read reports it. A signal may end the wait early with false;
+// callers look at the clock anyway.
 func Poll(fd int, d time.Duration) (bool, error) {
-	// ppoll(2) counts nanoseconds where poll(2) counts milliseconds, of which a ping on a LAN takes a fraction.
+	// ppoll(2) counts nanoseconds where poll(2) counts milliseconds, of which a ping on a LAN takes
+	// a fraction.
 	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	ts := unix.NsecToTimespec(max(d, 0).Nanoseconds())
 	n, err := unix.Ppoll(fds[:], &ts, nil)
@@ -70,7 +75,8 @@ func SendTo(fd int, p []byte, to netip.AddrPort) error {
 	}
 }
 
-// ReceiveFrom receives one datagram and tells who sent it; the rest of a datagram longer than p is lost. Errors are as those of [Read].
+// ReceiveFrom receives one datagram and tells who sent it; the rest of a datagram longer than p is
+// lost. Errors are as those of [Read].
 func ReceiveFrom(fd int, p []byte) (int, netip.AddrPort, error) {
 	for {
 		n, sa, err := unix.Recvfrom(fd, p, 0)
@@ -86,10 +92,12 @@ func ReceiveFrom(fd int, p []byte) (int, netip.AddrPort, error) {
 	}
 }
 
-// Shutdown ends both directions of a stream and wakes every thread that sleeps in a read or write of it.
+// Shutdown ends both directions of a stream and wakes every thread that sleeps in a read or write
+// of it.
 func Shutdown(fd int) error { return unix.Shutdown(fd, unix.SHUT_RDWR) }
 
-// Close closes a descriptor. It is not repeated after a signal: on Linux the descriptor is gone by then.
+// Close closes a descriptor. It is not repeated after a signal: on Linux the descriptor is gone by
+// then.
 func Close(fd int) error { return unix.Close(fd) }
 
 func sockaddr(a netip.AddrPort) unix.Sockaddr {

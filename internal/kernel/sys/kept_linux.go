@@ -9,14 +9,17 @@ import (
 
 // Calls that keep their logical processor.
 //
-// The Go scheduler is told of an ordinary system call before and after. Of one that sleeps for more than 20 µs it takes the logical processor
-// away, and the thread that watches for that (sysmon) stays awake every 20 µs as long as it finds such calls. In a ping-pong, where every
-// answer takes longer than that, this costs a context switch for every second transaction. A kept call sleeps without telling: the
-// thread keeps its processor, which must be one that nobody else waits for (see package engine, LendProcessors).
+// The Go scheduler is told of an ordinary system call before and after. Of one that sleeps for more
+// than 20 µs it takes the logical processor away, and the thread that watches for that (sysmon)
+// stays awake every 20 µs as long as it finds such calls. In a ping-pong, where every answer takes
+// longer than that, this costs a context switch for every second transaction. A kept call sleeps
+// without telling: the thread keeps its processor, which must be one that nobody else waits for
+// (see package engine, LendProcessors).
 //
-// The scheduler may still want the thread, to stop the world for a garbage collection. It sends a signal then, and the call returns
-// [ErrTimeout] instead of being repeated here, so that the caller comes by a place where it can be stopped. A call with a timeout of
-// [SetTimeout] is never restarted by the kernel (signal(7)).
+// The scheduler may still want the thread, to stop the world for a garbage collection. It sends a
+// signal then, and the call returns [ErrTimeout] instead of being repeated here, so that the caller
+// comes by a place where it can be stopped. A call with a timeout of [SetTimeout] is never
+// restarted by the kernel (signal(7)).
 
 // ReadKept is [Read] that keeps its logical processor; [ErrTimeout] also after a signal.
 func ReadKept(fd int, p []byte) (int, error) {
@@ -39,7 +42,8 @@ func WriteKept(fd int, p []byte) (int, error) {
 	return 0, keptError(errno)
 }
 
-// ReadTruncatedKept is [ReadTruncated] that keeps its logical processor; [ErrTimeout] also after a signal.
+// ReadTruncatedKept is [ReadTruncated] that keeps its logical processor; [ErrTimeout] also after a
+// signal.
 func ReadTruncatedKept(fd, n int) (int, error) {
 	got, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), 0, uintptr(n), unix.MSG_TRUNC, 0, 0)
 	switch {
@@ -60,7 +64,8 @@ func SpliceKept(pipe, socket, n int) (int, error) {
 	return 0, keptError(errno)
 }
 
-// AcceptKept is [Accept] that keeps its logical processor; [ErrTimeout] also after a signal or a connection that was reset while it waited.
+// AcceptKept is [Accept] that keeps its logical processor; [ErrTimeout] also after a signal or a
+// connection that was reset while it waited.
 func AcceptKept(fd int, from *Address) (int, error) {
 	from.length = uint32(len(from.raw))
 	conn, _, errno := unix.RawSyscall6(unix.SYS_ACCEPT4, uintptr(fd), uintptr(unsafe.Pointer(&from.raw)), uintptr(unsafe.Pointer(&from.length)), unix.SOCK_CLOEXEC, 0, 0)

@@ -10,8 +10,9 @@ const (
 	CapSysAdmin Capability = 21 // namespaces, most of the rest
 )
 
-// CapabilitySet is a set of capabilities, one bit each. It serves to explain a refusal beforehand, never to decide: a security module or the
-// user namespace that owns the object may refuse all the same, and only the call itself tells.
+// CapabilitySet is a set of capabilities, one bit each. It serves to explain a refusal beforehand,
+// never to decide: a security module or the user namespace that owns the object may refuse all the
+// same, and only the call itself tells.
 type CapabilitySet uint64
 
 // Has tells whether c is in the set.

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IsRoot tells whether the effective user is 0. Inside a user namespace that is root of the namespace only; ask [Capabilities] and try.
+// IsRoot tells whether the effective user is 0. Inside a user namespace that is root of the
+// namespace only; ask [Capabilities] and try.
 func IsRoot() bool { return unix.Geteuid() == 0 }
 
 // Capabilities are the effective capabilities of the calling thread.

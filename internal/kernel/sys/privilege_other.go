@@ -4,7 +4,8 @@ package sys
 
 import "os"
 
-// IsRoot tells whether the effective user is 0. On Windows it is always false: there is no such user.
+// IsRoot tells whether the effective user is 0. On Windows it is always false: there is no such
+// user.
 func IsRoot() bool { return os.Geteuid() == 0 }
 
 // Capabilities says that this system has none.

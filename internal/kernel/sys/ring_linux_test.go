@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRing writes a repeating stream in calls of awkward sizes and positions, and reads it back as if it had been one piece.
+// TestRing writes a repeating stream in calls of awkward sizes and positions, and reads it back as
+// if it had been one piece.
 func TestRing(t *testing.T) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// pair is one connection over loopback: a descriptor of ours and a connection of package net, both closed at the end of the test.
+// pair is one connection over loopback: a descriptor of ours and a connection of package net, both
+// closed at the end of the test.
 func pair(t *testing.T) (int, *net.TCPConn) {
 	t.Helper()
 	fd, peer := connect(t)
@@ -23,7 +24,8 @@ func pair(t *testing.T) (int, *net.TCPConn) {
 	return fd, peer
 }
 
-// connect is pair for tests that close the descriptor themselves: closing its number twice would hit somebody else's.
+// connect is pair for tests that close the descriptor themselves: closing its number twice would
+// hit somebody else's.
 func connect(t *testing.T) (int, *net.TCPConn) {
 	t.Helper()
 	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Bare descriptors are used on Linux only; elsewhere the engine goes through package net. So all of these say no.
+// Bare descriptors are used on Linux only; elsewhere the engine goes through package net. So all of
+// these say no.
 
 var errRawSocket = &UnsupportedError{Feature: "bare socket descriptors"}
 

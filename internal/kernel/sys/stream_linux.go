@@ -9,9 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReadNow is a read that never sleeps: [ErrTimeout] means that nothing is there. It is for loops that spin on a socket.
+// ReadNow is a read that never sleeps: [ErrTimeout] means that nothing is there. It is for loops
+// that spin on a socket.
 //
-// Such a call is over within microseconds, so the Go scheduler is not told of it; telling it costs as much as the call itself.
+// Such a call is over within microseconds, so the Go scheduler is not told of it; telling it costs
+// as much as the call itself.
 func ReadNow(fd int, p []byte) (int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT, 0, 0)
 	switch {
@@ -25,7 +27,8 @@ func ReadNow(fd int, p []byte) (int, error) {
 	return 0, errno
 }
 
-// WriteNow is a write that never sleeps: it takes what fits, and [ErrTimeout] means that nothing did.
+// WriteNow is a write that never sleeps: it takes what fits, and [ErrTimeout] means that nothing
+// did.
 func WriteNow(fd int, p []byte) (int, error) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 	switch errno {
@@ -37,7 +40,8 @@ func WriteNow(fd int, p []byte) (int, error) {
 	return 0, errno
 }
 
-// ReadTruncated takes up to n bytes off a TCP stream without copying them anywhere (MSG_TRUNC, tcp(7), Linux 2.4). Errors are as those of [Read].
+// ReadTruncated takes up to n bytes off a TCP stream without copying them anywhere (MSG_TRUNC,
+// tcp(7), Linux 2.4). Errors are as those of [Read].
 func ReadTruncated(fd, n int) (int, error) {
 	for {
 		// No buffer: tcp_recvmsg() of the kernel touches none when it truncates.
@@ -56,7 +60,8 @@ func ReadTruncated(fd, n int) (int, error) {
 	}
 }
 
-// CreateMemoryFile makes a file that exists in memory only, holds content, and can never change again (memfd_create(2), Linux 3.17).
+// CreateMemoryFile makes a file that exists in memory only, holds content, and can never change
+// again (memfd_create(2), Linux 3.17).
 func CreateMemoryFile(name string, content []byte) (fd int, err error) {
 	fd, err = unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
@@ -81,7 +86,8 @@ func CreateMemoryFile(name string, content []byte) (fd int, err error) {
 	return fd, nil
 }
 
-// SendFile hands n bytes of a file from offset on to a socket by reference (sendfile(2)). It may take fewer; errors are as those of [Write].
+// SendFile hands n bytes of a file from offset on to a socket by reference (sendfile(2)). It may
+// take fewer; errors are as those of [Write].
 func SendFile(socket, file int, offset int64, n int) (int, error) {
 	for {
 		sent, err := unix.Sendfile(socket, file, &offset, n)
@@ -97,7 +103,8 @@ func SendFile(socket, file int, offset int64, n int) (int, error) {
 	}
 }
 
-// OpenPipe makes a pipe that holds about this many bytes; the kernel rounds up to pages and pipes above fs.pipe-max-size need a privilege.
+// OpenPipe makes a pipe that holds about this many bytes; the kernel rounds up to pages and pipes
+// above fs.pipe-max-size need a privilege.
 func OpenPipe(bytes int) (read, write int, err error) {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
@@ -110,7 +117,8 @@ func OpenPipe(bytes int) (read, write int, err error) {
 	return ends[0], ends[1], nil
 }
 
-// SpliceMemory puts the pages of p into a pipe by reference (vmsplice(2), Linux 2.6.17). p must not change as long as anybody may still read them.
+// SpliceMemory puts the pages of p into a pipe by reference (vmsplice(2), Linux 2.6.17). p must not
+// change as long as anybody may still read them.
 func SpliceMemory(pipe int, p []byte) (int, error) {
 	for {
 		// A bare call, because the one of package unix would let the vector escape.
@@ -127,7 +135,8 @@ func SpliceMemory(pipe int, p []byte) (int, error) {
 	}
 }
 
-// Splice moves up to n bytes out of a pipe into a socket by reference (splice(2), Linux 2.6.17). Errors are as those of [Write].
+// Splice moves up to n bytes out of a pipe into a socket by reference (splice(2), Linux 2.6.17).
+// Errors are as those of [Write].
 func Splice(pipe, socket, n int) (int, error) {
 	for {
 		moved, err := unix.Splice(pipe, nil, socket, nil, n, unix.SPLICE_F_MOVE)
@@ -143,7 +152,8 @@ func Splice(pipe, socket, n int) (int, error) {
 	}
 }
 
-// ShutdownRead ends the receiving direction of a stream, of which the other end is told nothing, and wakes every thread that sleeps in a read of it.
+// ShutdownRead ends the receiving direction of a stream, of which the other end is told nothing,
+// and wakes every thread that sleeps in a read of it.
 func ShutdownRead(fd int) error {
 	if err := unix.Shutdown(fd, unix.SHUT_RD); err != nil {
 		return fmt.Errorf("shut down receiving: %w", err)

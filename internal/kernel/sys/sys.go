@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// ErrNotSupported says that this kernel, system or socket has no such thing. It is a fact, not a failure.
+// ErrNotSupported says that this kernel, system or socket has no such thing. It is a fact, not a
+// failure.
 var ErrNotSupported = errors.New("not supported by this system")
 
 // UnsupportedError is an [ErrNotSupported] that names what is missing and which version brought it.
@@ -28,7 +29,8 @@ func (e *UnsupportedError) Is(target error) bool { return target == ErrNotSuppor
 // Support is the answer of a probe.
 type Support int
 
-// The three answers. Unknown is not a polite no: nobody could tell, most often for want of a privilege.
+// The three answers. Unknown is not a polite no: nobody could tell, most often for want of a
+// privilege.
 const (
 	Unknown Support = iota
 	Supported
@@ -64,7 +66,8 @@ type Probe struct {
 	Check   func() error // nil: yes; ErrNotSupported: no; anything else: could not tell
 }
 
-// Probes are all capabilities that this package can ask for, cheapest first. Asking changes nothing on the host.
+// Probes are all capabilities that this package can ask for, cheapest first. Asking changes nothing
+// on the host.
 func Probes() []Probe {
 	return []Probe{
 		{"cpu pinning", "Linux 2.5.8", func() error { _, err := AllowedCPUs(); return err }},

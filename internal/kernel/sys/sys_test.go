@@ -19,7 +19,8 @@ import (
 func TestMain(m *testing.M) {
 	before := descriptors()
 	code := m.Run()
-	if after := descriptors(); code == 0 && after > before+4 { // the runtime's poller and its wake-up descriptor stay open
+	if after := descriptors(); code == 0 && after > before+4 {
+		// the runtime's poller and its wake-up descriptor stay open
 		fmt.Fprintf(os.Stderr, "%d descriptors open before the tests, %d after\n", before, after)
 		code = 1
 	}
@@ -49,7 +50,8 @@ func TestUnsupportedError(t *testing.T) {
 	}
 }
 
-// TestProbes holds the table against this kernel: what has been in Linux for ten years cannot be missing.
+// TestProbes holds the table against this kernel: what has been in Linux for ten years cannot be
+// missing.
 func TestProbes(t *testing.T) {
 	for _, p := range sys.Probes() {
 		err := p.Check()
@@ -197,7 +199,8 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// kernelTCPInfo lays out struct tcp_info with every 32-bit word telling its own offset, so that a field read from the wrong place shows.
+// kernelTCPInfo lays out struct tcp_info with every 32-bit word telling its own offset, so that a
+// field read from the wrong place shows.
 func kernelTCPInfo(n int) []byte {
 	b := make([]byte, n)
 	for at := 8; at+4 <= n; at += 4 {
@@ -206,7 +209,8 @@ func kernelTCPInfo(n int) []byte {
 	return b
 }
 
-// TestTCPInfoOffsets holds the decoder against the offsets that a C compiler gives for include/uapi/linux/tcp.h.
+// TestTCPInfoOffsets holds the decoder against the offsets that a C compiler gives for
+// include/uapi/linux/tcp.h.
 func TestTCPInfoOffsets(t *testing.T) {
 	b := kernelTCPInfo(280)
 	copy(b, []byte{1, 2, 3, 4, 5, byte(sys.OptTimestamps | sys.OptWScale)})
@@ -250,7 +254,8 @@ func TestTCPInfoOffsets(t *testing.T) {
 	}
 }
 
-// TestTCPInfoOfOlderKernels reads the lengths that kernels have returned over the years: what they knew is there, the rest is zero.
+// TestTCPInfoOfOlderKernels reads the lengths that kernels have returned over the years: what they
+// knew is there, the rest is zero.
 func TestTCPInfoOfOlderKernels(t *testing.T) {
 	for _, c := range []struct {
 		length                   int

@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// TCPInfo is struct tcp_info as the kernel gave it. Kernels only ever append to it, so [TCPInfo.Has] on Length tells a zero from an
-// absence. Names and units are the kernel's: Micros are microseconds, Millis milliseconds, MSS multiples are Packets.
+// TCPInfo is struct tcp_info as the kernel gave it. Kernels only ever append to it, so
+// [TCPInfo.Has] on Length tells a zero from an absence. Names and units are the kernel's: Micros
+// are microseconds, Millis milliseconds, MSS multiples are Packets.
 type TCPInfo struct {
 	Length int // bytes the kernel returned; fields beyond are zero
 
@@ -75,14 +76,17 @@ const (
 // Has tells whether the kernel returned at least length bytes.
 func (t *TCPInfo) Has(length int) bool { return t.Length >= length }
 
-// tcpInfoBase is the size of struct tcp_info in Linux 2.6.9 to 3.14; no kernel that Go runs on returns less.
+// tcpInfoBase is the size of struct tcp_info in Linux 2.6.9 to 3.14; no kernel that Go runs on
+// returns less.
 const tcpInfoBase = 104
 
-// TCPInfoBytes is enough for every field this package knows; a kernel that knows more cuts its answer there.
+// TCPInfoBytes is enough for every field this package knows; a kernel that knows more cuts its
+// answer there.
 const TCPInfoBytes = 280
 
-// DecodeTCPInfo reads struct tcp_info from the bytes that getsockopt(TCP_INFO) filled, in the byte order of this machine. More bytes
-// than it knows are ignored, fewer leave fields zero; fewer than Linux 2.6.9 gave are an error.
+// DecodeTCPInfo reads struct tcp_info from the bytes that getsockopt(TCP_INFO) filled, in the byte
+// order of this machine. More bytes than it knows are ignored, fewer leave fields zero; fewer than
+// Linux 2.6.9 gave are an error.
 func DecodeTCPInfo(b []byte) (TCPInfo, error) {
 	if len(b) < tcpInfoBase {
 		return TCPInfo{}, fmt.Errorf("decode tcp_info: %d bytes are fewer than %d", len(b), tcpInfoBase)
@@ -91,7 +95,8 @@ func DecodeTCPInfo(b []byte) (TCPInfo, error) {
 		Length: len(b),
 		State:  b[0], CAState: b[1], Retransmits: b[2], Probes: b[3], Backoff: b[4], Options: TCPOptions(b[5]),
 	}
-	// Bit fields start at the low end of the byte on little-endian machines and at the high end on the others.
+	// Bit fields start at the low end of the byte on little-endian machines and at the high end on
+	// the others.
 	if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
 		t.SndWScale, t.RcvWScale = b[6]&0xf, b[6]>>4
 		t.DeliveryRateAppLimited, t.FastOpenClientFail = b[7]&1 != 0, b[7]>>1&3
@@ -118,7 +123,8 @@ func DecodeTCPInfo(b []byte) (TCPInfo, error) {
 	return t, nil
 }
 
-// fieldReader walks a C structure whose members are aligned to their own size, and stops at the first that is not whole.
+// fieldReader walks a C structure whose members are aligned to their own size, and stops at the
+// first that is not whole.
 type fieldReader struct {
 	b  []byte
 	at int

@@ -7,9 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReadTCPInfo asks the kernel for struct tcp_info of a connected TCP socket. A socket that is not TCP gives [ErrNotSupported].
+// ReadTCPInfo asks the kernel for struct tcp_info of a connected TCP socket. A socket that is not
+// TCP gives [ErrNotSupported].
 //
-// It goes by bytes and length instead of a fixed structure because kernels append fields: an older one returns less, a newer one more.
+// It goes by bytes and length instead of a fixed structure because kernels append fields: an older
+// one returns less, a newer one more.
 func ReadTCPInfo(fd int) (TCPInfo, error) {
 	var buf [TCPInfoBytes]byte
 	// In: the room there is. Out: the smaller of that and what this kernel has.
@@ -41,7 +43,8 @@ func probeChronographs() error {
 	return nil
 }
 
-// freshTCPInfo asks an unconnected socket: it has no numbers, but the length is that of every other.
+// freshTCPInfo asks an unconnected socket: it has no numbers, but the length is that of every
+// other.
 func freshTCPInfo() (TCPInfo, error) {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

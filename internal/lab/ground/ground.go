@@ -11,17 +11,20 @@ import (
 	"github.com/linerate/linerate/internal/lab/guest"
 )
 
-// Options are what a scenario asks of its guest. Processors, memory, modules and programs that every world needs are added by [Boot].
+// Options are what a scenario asks of its guest. Processors, memory, modules and programs that
+// every world needs are added by [Boot].
 type Options = guest.Options
 
-// drivers are the modules of the cards that QEMU emulates and that come in pairs, by the model without its properties.
+// drivers are the modules of the cards that QEMU emulates and that come in pairs, by the model
+// without its properties.
 var drivers = map[string]string{
 	"e1000": "e1000", "e1000-82540em": "e1000", "e1000-82544gc": "e1000", "e1000-82545em": "e1000", "e1000e": "e1000e", "rtl8139": "8139cp",
 	"virtio-net-pci": "virtio_net", "vmxnet3": "vmxnet3",
 }
 
-// modules of every ground: what joins hosts, what shapes and loses, what filters and tracks. They are loaded in this order, in which crc32c_generic must
-// come before connection tracking: libcrc32c asks for it in a way that module dependencies do not tell (a soft one, modprobe.d(5)).
+// modules of every ground: what joins hosts, what shapes and loses, what filters and tracks. They
+// are loaded in this order, in which crc32c_generic must come before connection tracking: libcrc32c
+// asks for it in a way that module dependencies do not tell (a soft one, modprobe.d(5)).
 var modules = []string{
 	"crc32c_generic",
 	"af_packet", "veth", "tun", "ifb", "inet_diag", "tcp_diag", "udp_diag", "tcp_bbr",
@@ -32,14 +35,16 @@ var modules = []string{
 // programs of every ground.
 var programs = []string{"nft", "tc"}
 
-// defaultMemory is what the program, its copies as hosts, and a conntrack table of some ten thousand entries need.
+// defaultMemory is what the program, its copies as hosts, and a conntrack table of some ten
+// thousand entries need.
 const defaultMemory = 1 << 30
 
 // Ground is a guest that is up. One command at a time is served.
 type Ground struct{ guest *guest.Guest }
 
-// Complete gives the options with what every ground has. Equal results mean that one guest serves both. Without a number of processors there
-// are two, one for each host of a pair, or one if its clock counts. A card of a model that the package does not know needs its module named.
+// Complete gives the options with what every ground has. Equal results mean that one guest serves
+// both. Without a number of processors there are two, one for each host of a pair, or one if its
+// clock counts. A card of a model that the package does not know needs its module named.
 func Complete(o Options) Options {
 	if o.CPUs == 0 {
 		o.CPUs = 2
@@ -70,8 +75,9 @@ func names(module string) func(string) bool {
 	}
 }
 
-// Boot makes a ground and returns when it takes commands; the context bounds that time. The calling program must call guest.Init first in its main: it
-// is the guest's first process and its linerate. Errors are those of guest.Boot.
+// Boot makes a ground and returns when it takes commands; the context bounds that time. The calling
+// program must call guest.Init first in its main: it is the guest's first process and its linerate.
+// Errors are those of guest.Boot.
 func Boot(ctx context.Context, o Options) (*Ground, error) {
 	g, err := guest.Boot(ctx, Complete(o))
 	if err != nil {
@@ -83,8 +89,9 @@ func Boot(ctx context.Context, o Options) (*Ground, error) {
 // Release is that of the guest's kernel: "6.1.0-56-amd64".
 func (g *Ground) Release() string { return g.guest.Release }
 
-// Linerate runs a command of linerate in the guest to its end, as root in its first namespaces, and gives its exit status. A nil stderr sends both outputs
-// to stdout. The error is for what kept the command from running to an end: a guest that died, or ctx.
+// Linerate runs a command of linerate in the guest to its end, as root in its first namespaces, and
+// gives its exit status. A nil stderr sends both outputs to stdout. The error is for what kept the
+// command from running to an end: a guest that died, or ctx.
 func (g *Ground) Linerate(ctx context.Context, stdout, stderr io.Writer, args ...string) (status int, err error) {
 	if len(args) == 0 {
 		return -1, errors.New("run linerate in guest: no command")

@@ -9,7 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/lab/guest"
 )
 
-// One guest serves scenarios that ask for the same, so equal wishes must give equal options, in whatever order the package keeps its lists.
+// One guest serves scenarios that ask for the same, so equal wishes must give equal options, in
+// whatever order the package keeps its lists.
 func TestComplete(t *testing.T) {
 	pair := []guest.Card{{Model: "rtl8139,x=1", Wire: 1}, {Model: "rtl8139", Wire: 1}}
 	got := Complete(Options{Cards: pair, Modules: []string{"bonding miimon=100"}, Programs: []string{"ethtool"}})

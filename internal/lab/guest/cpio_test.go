@@ -12,7 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// readArchive reads the format back as the kernel does (init/initramfs.c): a second opinion written from the description of the format.
+// readArchive reads the format back as the kernel does (init/initramfs.c): a second opinion written
+// from the description of the format.
 func readArchive(b []byte) (files []file, err error) {
 	defer func() {
 		if recover() != nil {
@@ -83,7 +84,8 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// A header as Documentation/driver-api/early-userspace/buffer-format.rst lays it out, digit by digit.
+// A header as Documentation/driver-api/early-userspace/buffer-format.rst lays it out, digit by
+// digit.
 func TestArchiveHeader(t *testing.T) {
 	var b bytes.Buffer
 	if err := writeArchive(&b, []file{{name: "init", mode: 0o755, data: []byte("x")}}); err != nil {

@@ -19,14 +19,16 @@ import (
 //go:embed disk.sh
 var diskScript string
 
-// Disk has a Debian on it. Guests boot from it, one after another, and each finds what the one before has left.
+// Disk has a Debian on it. Guests boot from it, one after another, and each finds what the one
+// before has left.
 type Disk struct {
 	dir, image string
 }
 
-// NewDisk makes a disk with a Debian on it: the packages that apt would install on an empty machine, unpacked, their maintainer scripts not run. The
-// image is kept in the cache beside the kernel, for as long as neither packages nor kernel change; each Disk is a copy of its own. The error is
-// fs.ErrNotExist where a tool or a mirror is missing.
+// NewDisk makes a disk with a Debian on it: the packages that apt would install on an empty
+// machine, unpacked, their maintainer scripts not run. The image is kept in the cache beside the
+// kernel, for as long as neither packages nor kernel change; each Disk is a copy of its own. The
+// error is fs.ErrNotExist where a tool or a mirror is missing.
 func NewDisk(ctx context.Context, s System) (d *Disk, err error) {
 	image, err := findImage(ctx, s)
 	if err != nil {
@@ -92,7 +94,8 @@ func findImage(ctx context.Context, s System) (image string, err error) {
 	return image, os.Rename(made, image)
 }
 
-// aptOptions make apt-get plan for a machine on which nothing is installed, and keep what it downloads in a directory.
+// aptOptions make apt-get plan for a machine on which nothing is installed, and keep what it
+// downloads in a directory.
 func aptOptions(work string) []string {
 	return []string{"-q", "-y", "-o", "Dir::State::status=" + filepath.Join(work, "status"), "-o", "Dir::Cache::archives=" + filepath.Join(work, "archives"),
 		"-o", "APT::Sandbox::User=root", "-o", "APT::Install-Recommends=false", "-o", "Debug::NoLocking=true"}
@@ -120,7 +123,8 @@ func closure(ctx context.Context, work string, packages []string) (list string, 
 	return names.String(), nil
 }
 
-// makeImage downloads and unpacks. Files belong to root, which in the user namespace of an ordinary user is that user.
+// makeImage downloads and unpacks. Files belong to root, which in the user namespace of an ordinary
+// user is that user.
 func makeImage(ctx context.Context, work, image string, k kernel, s System) error {
 	if _, err := output(ctx, work, "apt-get", append(append(aptOptions(work), "--download-only", "install"), s.Packages...)...); err != nil {
 		return fmt.Errorf("%w (the packages of a Debian mirror are needed once)", err)

@@ -29,7 +29,8 @@ import (
 // emulator is the program that makes the machine.
 const emulator = "qemu-system-x86_64"
 
-// killGrace is how long a program, and then a guest, may take to end when it is told to, before the next harder means.
+// killGrace is how long a program, and then a guest, may take to end when it is told to, before the
+// next harder means.
 const killGrace = 10 * time.Second
 
 // plan is what the guest's first process does before it listens.
@@ -58,8 +59,9 @@ type Guest struct {
 	mu      sync.Mutex // one request at a time
 }
 
-// Boot makes a guest and returns when it takes requests, which takes some seconds; the context bounds that time, not the life of the guest. The
-// calling program must call [Init] first in its main. The error is fs.ErrNotExist where QEMU, apt or the kernel is missing, and says which.
+// Boot makes a guest and returns when it takes requests, which takes some seconds; the context
+// bounds that time, not the life of the guest. The calling program must call [Init] first in its
+// main. The error is fs.ErrNotExist where QEMU, apt or the kernel is missing, and says which.
 func Boot(ctx context.Context, o Options) (*Guest, error) {
 	g, err := boot(ctx, o)
 	if err != nil {
@@ -92,7 +94,8 @@ func boot(ctx context.Context, o Options) (g *Guest, err error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(g.dir))
 	}
-	// The first word comes from the guest; a guest that dies before it, or never comes to it, is closed here.
+	// The first word comes from the guest; a guest that dies before it, or never comes to it, is
+	// closed here.
 	stop := context.AfterFunc(ctx, func() { _ = g.process.Kill() })
 	var hello message
 	err = g.answers.Decode(&hello)
@@ -115,18 +118,21 @@ func boot(ctx context.Context, o Options) (g *Guest, err error) {
 	return g, nil
 }
 
-// arguments of QEMU. The machine is a q35, whose cards sit on PCI Express, with nothing in it that is not asked for.
+// arguments of QEMU. The machine is a q35, whose cards sit on PCI Express, with nothing in it that
+// is not asked for.
 func arguments(o Options, image, initramfs string) []string {
 	args := []string{
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-machine", "q35", "-cpu", "max",
 		"-smp", strconv.Itoa(max(o.CPUs, 1)), "-m", strconv.FormatInt(memory(o)>>20, 10),
 		"-kernel", image, "-initrd", initramfs,
-		// A kernel that panics reboots at once, and -no-reboot makes that the end of QEMU. The rest is time: mitigations cost an emulated processor
-		// more than a real one, nobody looks for a keyboard, and what waits for readers (a queueing discipline that goes, a setting of a link) need not
-		// wait for the next ticks.
-		// no_timer_check: an emulator that gets no processor for some milliseconds while the kernel counts ten of its timer's ticks is taken for a board without one
-		// ("IO-APIC + timer doesn't work", arch/x86/kernel/apic/io_apic.c), and the guest ends there.
+		// A kernel that panics reboots at once, and -no-reboot makes that the end of QEMU. The rest
+		// is time: mitigations cost an emulated processor more than a real one, nobody looks for a
+		// keyboard, and what waits for readers (a queueing discipline that goes, a setting of a
+		// link) need not wait for the next ticks. no_timer_check: an emulator that gets no
+		// processor for some milliseconds while the kernel counts ten of its timer's ticks is taken
+		// for a board without one ("IO-APIC + timer doesn't work", arch/x86/kernel/apic/io_apic.c),
+		// and the guest ends there.
 		"-append", "console=ttyS0 loglevel=4 panic=-1 mitigations=off i8042.noaux i8042.nokbd tsc=reliable no_timer_check rcupdate.rcu_expedited=1" + systemArguments(o),
 		"-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console",
 		"-chardev", "socket,id=talk,fd=3", "-device", "virtio-serial-pci", "-device", "virtserialport,chardev=talk,name=" + portName,
@@ -141,7 +147,8 @@ func arguments(o Options, image, initramfs string) []string {
 		args = append(args, "-device", "qemu-xhci")
 	}
 	if o.Disk != nil {
-		// What the guest has flushed need not be on the disk of the host: a power cut is the end of QEMU, and its host lives on.
+		// What the guest has flushed need not be on the disk of the host: a power cut is the end of
+		// QEMU, and its host lives on.
 		args = append(args, "-drive", "file="+o.Disk.image+",format=raw,if=virtio,cache=unsafe")
 	}
 	for i, c := range o.Cards {
@@ -152,7 +159,8 @@ func arguments(o Options, image, initramfs string) []string {
 		}
 		netdev := fmt.Sprintf("hubport,id=%s,hubid=%d", id, hub)
 		if c.Queues > 1 {
-			// A hub has one queue; a tap that nobody brings up has several and drops what is sent to it.
+			// A hub has one queue; a tap that nobody brings up has several and drops what is sent
+			// to it.
 			netdev = fmt.Sprintf("tap,id=%s,ifname=%s,script=no,downscript=no,queues=%d", id, id, c.Queues)
 		}
 		device := fmt.Sprintf("%s,netdev=%s,mac=%s", c.Model, id, CardAddress(i))
@@ -177,7 +185,8 @@ func memory(o Options) int64 {
 	return o.MemoryBytes
 }
 
-// start starts QEMU with one end of a socket pair, in a network namespace in which there is nothing.
+// start starts QEMU with one end of a socket pair, in a network namespace in which there is
+// nothing.
 func (g *Guest) start(qemu string, args []string) error {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -201,7 +210,8 @@ func (g *Guest) start(qemu string, args []string) error {
 	}
 	started := make(chan error, 1)
 	go func() {
-		// Pdeathsig is about the thread that started the child (prctl(2)), so that thread lives as long as the child does.
+		// Pdeathsig is about the thread that started the child (prctl(2)), so that thread lives as
+		// long as the child does.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -235,9 +245,10 @@ func (g *Guest) died(err error) error {
 	return fmt.Errorf("%w; the console ends with:\n%s", err, g.console)
 }
 
-// Run runs a program in the guest to its end and gives its exit status. What it says is written to stdout and stderr as it comes; a nil stderr sends
-// both to stdout, in the order in which they were said. When the context ends the program and all that it started in its process group are killed. The error
-// is for what kept the program from running to an end.
+// Run runs a program in the guest to its end and gives its exit status. What it says is written to
+// stdout and stderr as it comes; a nil stderr sends both to stdout, in the order in which they were
+// said. When the context ends the program and all that it started in its process group are killed.
+// The error is for what kept the program from running to an end.
 func (g *Guest) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (status int, err error) {
 	status = -1
 	err = g.ask(ctx, message{Run: &c, Apart: stderr != nil}, func(m message) (bool, error) {
@@ -258,7 +269,8 @@ func (g *Guest) Run(ctx context.Context, c Command, stdout, stderr io.Writer) (s
 	return status, nil
 }
 
-// ReadFile brings a file of the guest back. The error has the guest's words; a file that is not there is no fs.ErrNotExist of this machine.
+// ReadFile brings a file of the guest back. The error has the guest's words; a file that is not
+// there is no fs.ErrNotExist of this machine.
 func (g *Guest) ReadFile(ctx context.Context, name string) (content []byte, err error) {
 	err = g.ask(ctx, message{Read: name}, func(m message) (bool, error) {
 		content = m.Data
@@ -270,8 +282,9 @@ func (g *Guest) ReadFile(ctx context.Context, name string) (content []byte, err 
 	return content, nil
 }
 
-// ask sends a request and hands the messages that come back to got, until got says that the answer is complete. An error of got does not end the
-// request, as the rest of the answer would be taken for that of the next one.
+// ask sends a request and hands the messages that come back to got, until got says that the answer
+// is complete. An error of got does not end the request, as the rest of the answer would be taken
+// for that of the next one.
 func (g *Guest) ask(ctx context.Context, m message, got func(message) (complete bool, err error)) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -398,7 +411,8 @@ func initramfs(k kernel, o Options) (files []file, err error) {
 // always are the modules without which the two cannot talk.
 var always = []string{"virtio_pci", "virtio_console"}
 
-// moduleFiles are the modules wanted, those that they need, and the plan that says in which order they are loaded.
+// moduleFiles are the modules wanted, those that they need, and the plan that says in which order
+// they are loaded.
 func moduleFiles(k kernel, wanted []string, system bool) (files []file, err error) {
 	names := slices.Clone(always)
 	parameters := make(map[string]string)
@@ -425,7 +439,8 @@ func moduleFiles(k kernel, wanted []string, system bool) (files []file, err erro
 	return append(files, file{name: strings.TrimPrefix(planFile, "/"), mode: 0o644, data: b}), err
 }
 
-// withDirectories puts the directories of files in front of them, and those that the first process mounts on.
+// withDirectories puts the directories of files in front of them, and those that the first process
+// mounts on.
 func withDirectories(files []file) []file {
 	made := make(map[string]bool)
 	var dirs []file

@@ -210,7 +210,8 @@ func (f onWrite) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A module that is not there and a program that is not there end the boot before QEMU starts, and are named.
+// A module that is not there and a program that is not there end the boot before QEMU starts, and
+// are named.
 func TestBootRefuses(t *testing.T) {
 	if Inside() {
 		return

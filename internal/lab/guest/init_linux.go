@@ -32,8 +32,9 @@ var mounts = []struct{ kind, at string }{
 	{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/dev/shm"}, {"tmpfs", "/tmp"}, {"tmpfs", "/run"},
 }
 
-// Init does nothing in an ordinary process. In the first one of a guest it sets the guest up, serves requests and never returns; in a guest that has
-// a disk it starts the system there, and serves requests as a unit of that.
+// Init does nothing in an ordinary process. In the first one of a guest it sets the guest up,
+// serves requests and never returns; in a guest that has a disk it starts the system there, and
+// serves requests as a unit of that.
 func Init() {
 	if os.Args[0] == agentName {
 		if err := answer(); err != nil {
@@ -48,7 +49,8 @@ func Init() {
 	if err := serve(); err != nil {
 		fmt.Fprintln(os.Stderr, "guest:", err) // the console
 	}
-	// The host has gone, or there is nothing to be done. QEMU ends where another machine would start anew.
+	// The host has gone, or there is nothing to be done. QEMU ends where another machine would
+	// start anew.
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART)
 	os.Exit(1) // and the end of the first process is a panic
 }
@@ -64,7 +66,8 @@ func serve() error {
 	if err := mountAll(); err != nil {
 		return err
 	}
-	// The port is among what modules bring, so that it is opened whatever became of the others, to tell of it.
+	// The port is among what modules bring, so that it is opened whatever became of the others, to
+	// tell of it.
 	p, loaded := loadModules()
 	if p.System && loaded == nil {
 		return startSystem()
@@ -86,7 +89,8 @@ func serve() error {
 
 // converse says hello, and answers until the host closes the port.
 func converse(port io.Reader, talk *talk, hello message) error {
-	// A write waits until the host has opened its end; a read before that would be the end of the file.
+	// A write waits until the host has opened its end; a read before that would be the end of the
+	// file.
 	if err := talk.say(hello); err != nil {
 		return err
 	}
@@ -200,8 +204,8 @@ type server struct {
 	run  *exec.Cmd // the one that runs
 }
 
-// take begins a request and returns at once, so that the end of it can be asked for. An answer that cannot be sent is dropped: the host has gone, and the
-// next read says so.
+// take begins a request and returns at once, so that the end of it can be asked for. An answer that
+// cannot be sent is dropped: the host has gone, and the next read says so.
 func (s *server) take(m message) {
 	switch {
 	case m.Kill:
@@ -234,8 +238,8 @@ func (s *server) take(m message) {
 	}
 }
 
-// start starts a program in a process group of its own. What it leaves behind becomes a child of ours that nobody waits for; a guest does not live long
-// enough to run out of numbers for them.
+// start starts a program in a process group of its own. What it leaves behind becomes a child of
+// ours that nobody waits for; a guest does not live long enough to run out of numbers for them.
 func (s *server) start(c Command, apart bool) (*exec.Cmd, error) {
 	if len(c.Args) == 0 {
 		return nil, errors.New("no program to run")

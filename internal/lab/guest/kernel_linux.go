@@ -22,7 +22,8 @@ import (
 // metapackage names Debian's kernel for this architecture, whatever its version.
 const metapackage = "linux-image-amd64"
 
-// kept are the directories of modules, and single modules, that go into the cache: what a guest for networks can ask for, a quarter of the whole.
+// kept are the directories of modules, and single modules, that go into the cache: what a guest for
+// networks can ask for, a quarter of the whole.
 var kept = []string{
 	"arch", "crypto", "lib", "net", "drivers/char", "drivers/net", "drivers/pps", "drivers/ptp", "drivers/usb/common", "drivers/usb/core",
 	"drivers/usb/host", "drivers/virtio", "drivers/block/virtio_blk", "fs/ext4", "fs/jbd2", "fs/mbcache", "fs/9p", "fs/netfs", "fs/nfs", "fs/nfs_common",
@@ -67,8 +68,8 @@ func cacheDirectory() (string, error) {
 	return filepath.Join(dir, "linerate", "guest"), nil
 }
 
-// findKernel gives the kernel that apt would install, from the cache or from a Debian mirror. A machine whose apt knows none uses
-// what is in the cache.
+// findKernel gives the kernel that apt would install, from the cache or from a Debian mirror. A
+// machine whose apt knows none uses what is in the cache.
 func findKernel(ctx context.Context) (kernel, error) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return kernel{}, fmt.Errorf("kernel for %s on %s: %w", runtime.GOARCH, runtime.GOOS, errors.ErrUnsupported)
@@ -168,7 +169,8 @@ func offered(ctx context.Context) (name, version string, err error) {
 	return name, version, nil
 }
 
-// parseOffer finds "linux-image-6.1.0-56-amd64 (= 6.1.192-2)" among the dependencies. The unsigned and the plain package hold the same kernel.
+// parseOffer finds "linux-image-6.1.0-56-amd64 (= 6.1.192-2)" among the dependencies. The unsigned
+// and the plain package hold the same kernel.
 func parseOffer(text string) (name, version string) {
 	for line := range strings.Lines(text) {
 		list, ok := strings.CutPrefix(line, "Depends: ")
@@ -187,8 +189,8 @@ func parseOffer(text string) (name, version string) {
 	return "", ""
 }
 
-// fetch downloads a package and unpacks what is needed of it into a directory that appears whole or not at all. apt-get checks
-// the signature of the archive and the hash of the file.
+// fetch downloads a package and unpacks what is needed of it into a directory that appears whole or
+// not at all. apt-get checks the signature of the archive and the hash of the file.
 func fetch(ctx context.Context, cache, name, version, dir string) (err error) {
 	work, err := os.MkdirTemp(cache, "unpack-*")
 	if err != nil {
@@ -239,7 +241,8 @@ func unpack(ctx context.Context, deb, dir string) (err error) {
 	return nil
 }
 
-// unpackTar keeps the kernel's image, the list of what is built in, and modules. found says whether there was an image.
+// unpackTar keeps the kernel's image, the list of what is built in, and modules. found says whether
+// there was an image.
 func unpackTar(ctx context.Context, archive *tar.Reader, dir string) (found bool, err error) {
 	for {
 		h, err := archive.Next()
@@ -270,8 +273,8 @@ func unpackTar(ctx context.Context, archive *tar.Reader, dir string) (found bool
 	}
 }
 
-// place says where a file of the package goes, "" if nowhere, and whether it is to be uncompressed on the way: Debian's modules are
-// plain files up to version 12 and packed by xz after it.
+// place says where a file of the package goes, "" if nowhere, and whether it is to be uncompressed
+// on the way: Debian's modules are plain files up to version 12 and packed by xz after it.
 func place(name string) (to string, compressed bool) {
 	name = strings.TrimPrefix(name, "./")
 	if strings.HasPrefix(name, "boot/vmlinuz-") {
@@ -311,7 +314,8 @@ func uncompressed(ctx context.Context, b []byte, options ...string) ([]byte, err
 	return out, nil
 }
 
-// output runs a program of Debian's. The error has its last line, where such programs say what is wrong.
+// output runs a program of Debian's. The error has its last line, where such programs say what is
+// wrong.
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

@@ -98,7 +98,8 @@ func TestProgramFiles(t *testing.T) {
 	}
 }
 
-// What looks like a stream and is none is passed over, and what follows the stream belongs to the boot loader.
+// What looks like a stream and is none is passed over, and what follows the stream belongs to the
+// boot loader.
 func TestPayload(t *testing.T) {
 	elf := append([]byte("\x7fELF"), bytes.Repeat([]byte("kernel"), 1000)...)
 	cmd := exec.Command("xz", "-c")

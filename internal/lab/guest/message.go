@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// message is what host and guest tell each other; one field or a few are set. There is one request at a time, so that an answer needs no number.
+// message is what host and guest tell each other; one field or a few are set. There is one request
+// at a time, so that an answer needs no number.
 type message struct {
 	// To the guest: a request, or the end of the one that runs.
 	Run   *Command `json:"run,omitempty"`
@@ -15,7 +16,8 @@ type message struct {
 	Kill  bool     `json:"kill,omitempty"`
 	Read  string   `json:"read,omitempty"`
 
-	// To the host: that the guest is ready for the first request; pieces of output; the answer, which is one of status, content and error.
+	// To the host: that the guest is ready for the first request; pieces of output; the answer,
+	// which is one of status, content and error.
 	Ready     string `json:"ready,omitempty"` // release of the kernel
 	Output    []byte `json:"output,omitempty"`
 	Complaint []byte `json:"complaint,omitempty"` // what a program writes to its standard error

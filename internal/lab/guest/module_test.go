@@ -53,7 +53,8 @@ func TestLoadOrder(t *testing.T) {
 	}
 }
 
-// No section makes the parser fail, and no dependency is empty or spelled otherwise than the kernel does.
+// No section makes the parser fail, and no dependency is empty or spelled otherwise than the kernel
+// does.
 func FuzzModuleInfo(f *testing.F) {
 	f.Add([]byte("depends=a,b-c\x00license=GPL\x00"))
 	f.Add(bytes.Repeat([]byte{0, '='}, 8))

@@ -6,23 +6,35 @@ import (
 	"io/fs"
 )
 
-// Card is a network card of a guest. It has a link, and at the other end of it the cards that name the same wire.
+// Card is a network card of a guest. It has a link, and at the other end of it the cards that name
+// the same wire.
 type Card struct {
-	Model  string // as after -device of QEMU: "e1000", "virtio-net-pci,mq=on,vectors=6"; a "usb-…" brings a USB controller with it
-	Queues int    // pairs of queues behind a virtio card; 0 and 1 are one. Several need a tap, which QEMU makes in a namespace of its own
-	Wire   int    // from 1: cards of one wire hear each other, as on a repeater that is never too slow. 0: nobody is there
+	// as after -device of QEMU: "e1000", "virtio-net-pci,mq=on,vectors=6"; a "usb-…" brings a USB
+	// controller with it
+	Model string
+	// pairs of queues behind a virtio card; 0 and 1 are one. Several need a tap, which QEMU makes
+	// in a namespace of its own
+	Queues int
+	// from 1: cards of one wire hear each other, as on a repeater that is never too slow. 0: nobody
+	// is there
+	Wire int
 }
 
 // Options say what a guest has. The zero value has one processor and no card.
 type Options struct {
-	CPUs        int      // 0: 1
-	MemoryBytes int64    // 0: 512 MiB
-	Counted     bool     // the guest's clock counts its instructions, a nanosecond each; for one processor. See the package's doc
-	Cards       []Card   // become eth0, eth1, … in the order in which the drivers find them, not in this one
-	Modules     []string // kernel modules to load, each with parameters behind blanks: "e1000 InterruptThrottleRate=500"
-	Programs    []string // programs of this machine that are in the guest at the same path, with their shared libraries
-	Disk        *Disk    // nil: the guest has no system but ourselves. Else it starts the one on the disk, and Programs are left out
-	Files       []File   // written to the disk before its system starts
+	CPUs        int   // 0: 1
+	MemoryBytes int64 // 0: 512 MiB
+	// the guest's clock counts its instructions, a nanosecond each; for one processor. See the
+	// package's doc
+	Counted bool
+	Cards   []Card // become eth0, eth1, … in the order in which the drivers find them, not in this one
+	// kernel modules to load, each with parameters behind blanks: "e1000 InterruptThrottleRate=500"
+	Modules  []string
+	Programs []string // programs of this machine that are in the guest at the same path, with their shared libraries
+	// nil: the guest has no system but ourselves. Else it starts the one on the disk, and Programs
+	// are left out
+	Disk  *Disk
+	Files []File // written to the disk before its system starts
 }
 
 // File is one to be on a disk.
@@ -48,5 +60,6 @@ func (o Options) check() error {
 	return nil
 }
 
-// CardAddress is the hardware address of Options.Cards[i], by which a card is known whatever the kernel calls it.
+// CardAddress is the hardware address of Options.Cards[i], by which a card is known whatever the
+// kernel calls it.
 func CardAddress(i int) string { return fmt.Sprintf("52:54:00:00:00:%02x", i+1) }

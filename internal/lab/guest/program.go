@@ -14,8 +14,9 @@ import (
 // libraryPath is where ld.so(8) of Debian looks without a cache, the multiarch directories first.
 var libraryPath = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"}
 
-// programFiles gives a program of this machine and the shared libraries that it names, at the places where they are here. A program may be
-// given as a path or as a name; those of the administrator are found also when they are not in the user's PATH.
+// programFiles gives a program of this machine and the shared libraries that it names, at the
+// places where they are here. A program may be given as a path or as a name; those of the
+// administrator are found also when they are not in the user's PATH.
 func programFiles(name string) (paths []string, err error) {
 	path, err := exec.LookPath(name)
 	for _, dir := range []string{"/usr/sbin", "/sbin"} {
@@ -43,7 +44,8 @@ func programFiles(name string) (paths []string, err error) {
 	return paths, nil
 }
 
-// sharedObjects are the loader and the libraries that a program or library names; none of one that is linked statically.
+// sharedObjects are the loader and the libraries that a program or library names; none of one that
+// is linked statically.
 func sharedObjects(path string) (paths []string, err error) {
 	f, err := elf.Open(path)
 	if err != nil {

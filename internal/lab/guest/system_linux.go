@@ -24,7 +24,8 @@ ExecStart=@` + agentDir + `/agent ` + agentName + `
 `
 )
 
-// forDisk are the modules without which the disk cannot be mounted. crc32c_generic is asked for by name and not by dependency.
+// forDisk are the modules without which the disk cannot be mounted. crc32c_generic is asked for by
+// name and not by dependency.
 var forDisk = []string{"virtio_blk", "crc32c_generic", "ext4"}
 
 // systemArguments go to the kernel's command line, for systemd: nobody sits at the console.
@@ -33,14 +34,16 @@ func systemArguments(o Options) string {
 		return ""
 	}
 	return " systemd.getty_auto=no systemd.mask=getty.target systemd.show_status=no" +
-		// What a guest of this kind never asks for, and an emulated processor takes half a second each for.
+		// What a guest of this kind never asks for, and an emulated processor takes half a second
+		// each for.
 		" systemd.mask=systemd-logind.service systemd.mask=polkit.service systemd.mask=dev-hugepages.mount systemd.mask=dev-mqueue.mount" +
 		" systemd.mask=sys-kernel-debug.mount systemd.mask=sys-kernel-tracing.mount systemd.mask=e2scrub_reap.service systemd.mask=systemd-update-utmp.service" +
 		" systemd.mask=kmod-static-nodes.service systemd.mask=modprobe@.service systemd.mask=systemd-user-sessions.service"
 }
 
-// startSystem mounts the disk, copies what goes there, and becomes the first process of the system on it. The agent comes by way of /run, so that the disk
-// has nothing on it that an installation would not have.
+// startSystem mounts the disk, copies what goes there, and becomes the first process of the system
+// on it. The agent comes by way of /run, so that the disk has nothing on it that an installation
+// would not have.
 func startSystem() error {
 	const at = "/disk"
 	if err := os.MkdirAll(at, 0o755); err != nil {
@@ -83,7 +86,8 @@ func startSystem() error {
 	return fmt.Errorf("start the system on the disk: %w", unix.Exec("/sbin/init", []string{"/sbin/init"}, []string{"PATH=" + searchPath}))
 }
 
-// answer serves requests as the agent. The first message says that the system has come to it, not that all of it is up.
+// answer serves requests as the agent. The first message says that the system has come to it, not
+// that all of it is up.
 func answer() error {
 	port, err := openPort()
 	if err != nil {
@@ -100,7 +104,8 @@ func answer() error {
 	return converse(port, newTalk(port), message{Ready: unix.ByteSliceToString(release.Release[:])})
 }
 
-// copyTree copies regular files and the directories on the way to them; a tree that is not there is an empty one.
+// copyTree copies regular files and the directories on the way to them; a tree that is not there is
+// an empty one.
 func copyTree(from, to string) error {
 	return filepath.WalkDir(from, func(name string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {

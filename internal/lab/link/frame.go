@@ -5,14 +5,17 @@ import (
 	"errors"
 )
 
-// headerLen is the length of struct virtio_net_hdr as AF_PACKET uses it (PACKET_VNET_HDR): ten bytes in native order before the frame.
+// headerLen is the length of struct virtio_net_hdr as AF_PACKET uses it (PACKET_VNET_HDR): ten
+// bytes in native order before the frame.
 //
 //	0 flags u8 · 1 gso_type u8 · 2 hdr_len u16 · 4 gso_size u16 · 6 csum_start u16 · 8 csum_offset u16
 const headerLen = 10
 
 // The values of that header (include/uapi/linux/virtio_net.h).
 const (
-	flagNeedsChecksum = 1 // the transport checksum field holds the sum of the pseudo header only; the rest is still to be summed
+	// the transport checksum field holds the sum of the pseudo header only; the rest is still to be
+	// summed
+	flagNeedsChecksum = 1
 
 	gsoNone  = 0
 	gsoTCPv4 = 1
@@ -43,8 +46,8 @@ const (
 // errInvalid is answered for a super-frame whose headers do not fit together.
 var errInvalid = errors.New("frame headers do not fit together")
 
-// Frame is one buffer of an AF_PACKET socket understood: the 10-byte header and an Ethernet frame, or a super-frame. It points into
-// the buffer and is valid as long as that.
+// Frame is one buffer of an AF_PACKET socket understood: the 10-byte header and an Ethernet frame,
+// or a super-frame. It points into the buffer and is valid as long as that.
 type Frame struct {
 	buf      []byte // header and frame, trailing padding cut off
 	gso      int    // payload bytes of each wire segment but the last; 0 for a plain frame
@@ -56,8 +59,8 @@ type Frame struct {
 	segments int // frames on the wire, at least 1
 }
 
-// Parse understands a buffer. It never fails for a plain frame of any protocol; a super-frame must be TCP or UDP over IPv4 or IPv6
-// with consistent lengths.
+// Parse understands a buffer. It never fails for a plain frame of any protocol; a super-frame must
+// be TCP or UDP over IPv4 or IPv6 with consistent lengths.
 func Parse(buf []byte) (Frame, error) {
 	f := Frame{buf: buf, segments: 1}
 	if len(buf) < headerLen+ethernetLen {
@@ -80,7 +83,8 @@ func Parse(buf []byte) (Frame, error) {
 // eth is the Ethernet frame without the header before it.
 func (f *Frame) eth() []byte { return f.buf[headerLen:] }
 
-// network finds the IP header and what follows it, cuts padding, and tells whether both fit the kind of segmentation.
+// network finds the IP header and what follows it, cuts padding, and tells whether both fit the
+// kind of segmentation.
 func (f *Frame) network() bool {
 	e := f.eth()
 	f.l3 = ethernetLen
@@ -182,8 +186,8 @@ func (f *Frame) wireBytes(from, to int) int64 {
 	return int64(to-from-1)*int64(full+framing) + int64(last+framing)
 }
 
-// Append appends the buffer of wire segments [from, to) to dst: a smaller super-frame, or a plain frame for a single segment. The
-// whole frame is copied as it is. dst must not overlap the frame.
+// Append appends the buffer of wire segments [from, to) to dst: a smaller super-frame, or a plain
+// frame for a single segment. The whole frame is copied as it is. dst must not overlap the frame.
 func (f *Frame) Append(dst []byte, from, to int) []byte {
 	if from == 0 && to == f.segments {
 		return append(dst, f.buf...)
@@ -227,7 +231,8 @@ func (f *Frame) rewrite(b []byte, from, to int) {
 			t[13] &^= tcpCWR
 		}
 	}
-	// The sum over the pseudo header; the kernel or the card adds the rest where csum_start and csum_offset tell.
+	// The sum over the pseudo header; the kernel or the card adds the rest where csum_start and
+	// csum_offset tell.
 	binary.BigEndian.PutUint16(t[offset:], fold(sum+proto+uint32(len(t))))
 
 	b[0], b[1] = flagNeedsChecksum, gsoNone

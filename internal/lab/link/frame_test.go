@@ -14,8 +14,8 @@ const (
 	udp6 = gsoUDPL4 | 0x40 // test only: over IPv6
 )
 
-// superFrame makes the buffer of a super-frame as the kernel hands it over: all flags set that segmentation must move, checksum left
-// to the card.
+// superFrame makes the buffer of a super-frame as the kernel hands it over: all flags set that
+// segmentation must move, checksum left to the card.
 func superFrame(kind byte, payload, gso int) []byte {
 	over6, udp := kind == tcp6 || kind == udp6, kind&^0x40 == gsoUDPL4
 	transport := 32 // TCP with timestamps
@@ -73,7 +73,8 @@ func superFrame(kind byte, payload, gso int) []byte {
 	return b
 }
 
-// putPseudo leaves the transport checksum as the kernel does before the card: the sum of the pseudo header.
+// putPseudo leaves the transport checksum as the kernel does before the card: the sum of the pseudo
+// header.
 func putPseudo(b []byte) {
 	start, offset := int(binary.NativeEndian.Uint16(b[6:])), int(binary.NativeEndian.Uint16(b[8:]))
 	e := b[headerLen:]
@@ -89,7 +90,8 @@ func pseudo(e []byte, start int) uint32 {
 	return add(0, ip[12:20]) + uint32(ip[9]) + uint32(len(e)-start)
 }
 
-// finish does what a card does with a frame that still needs its checksum, and gives the Ethernet frame.
+// finish does what a card does with a frame that still needs its checksum, and gives the Ethernet
+// frame.
 func finish(b []byte) []byte {
 	e := bytes.Clone(b[headerLen:])
 	if b[0]&flagNeedsChecksum != 0 {
@@ -99,7 +101,8 @@ func finish(b []byte) []byte {
 	return e
 }
 
-// segment is the plain reference: wire segment i of a super-frame, built from the definition of each field.
+// segment is the plain reference: wire segment i of a super-frame, built from the definition of
+// each field.
 func segment(super []byte, i int) []byte {
 	gso, transport := int(binary.NativeEndian.Uint16(super[4:])), int(binary.NativeEndian.Uint16(super[6:]))
 	head, offset := int(binary.NativeEndian.Uint16(super[2:])), int(binary.NativeEndian.Uint16(super[8:]))

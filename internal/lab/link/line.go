@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Line is one direction of a link: a queue, a wire of a given rate, loss, and a delay. It is arithmetic on the times that the caller
-// gives and holds copies of the frames until they are due. Times are durations since any fixed moment and must not go back.
-// A Line belongs to one goroutine.
+// Line is one direction of a link: a queue, a wire of a given rate, loss, and a delay. It is
+// arithmetic on the times that the caller gives and holds copies of the frames until they are due.
+// Times are durations since any fixed moment and must not go back. A Line belongs to one goroutine.
 type Line struct {
 	params  Params
 	rate    int64 // bits per second; 0: no limit
@@ -38,11 +38,12 @@ func NewLine(p Params) (*Line, error) {
 	return l, l.Set(p)
 }
 
-// maxBuffer holds the largest super-frame there is (65535 bytes of IP packet), its Ethernet header with two VLAN tags and the header
-// of the socket.
+// maxBuffer holds the largest super-frame there is (65535 bytes of IP packet), its Ethernet header
+// with two VLAN tags and the header of the socket.
 const maxBuffer = headerLen + ethernetLen + 8 + 65536
 
-// Set changes the parameters from the next frame on; frames already on the way keep their times. The random sequence goes on.
+// Set changes the parameters from the next frame on; frames already on the way keep their times.
+// The random sequence goes on.
 func (l *Line) Set(p Params) error {
 	if err := p.Check(); err != nil {
 		return err
@@ -60,9 +61,11 @@ func (l *Line) Set(p Params) error {
 	return nil
 }
 
-// nextLoss draws how many wire segments pass before one is lost: the geometric distribution, so that one draw serves many segments
-// and a super-frame without loss costs one comparison. With bursts it also draws how many are lost together: the chain of Gilbert
-// (1960), whose good and bad states last geometrically long. The good one is lengthened so that the share lost stays LossRatio.
+// nextLoss draws how many wire segments pass before one is lost: the geometric distribution, so
+// that one draw serves many segments and a super-frame without loss costs one comparison. With
+// bursts it also draws how many are lost together: the chain of Gilbert (1960), whose good and bad
+// states last geometrically long. The good one is lengthened so that the share lost stays
+// LossRatio.
 func (l *Line) nextLoss() int64 {
 	if l.lost > 0 {
 		l.lost--
@@ -78,8 +81,9 @@ func (l *Line) nextLoss() int64 {
 		return l.geometric(p)
 	}
 	l.lost = l.geometric(1 / burst)
-	// A run of mean length burst follows a gap of mean length g when burst ÷ (g + burst) is the share; geometric(q) has the mean (1−q) ÷ q.
-	// A gap may be empty, so that two runs join; the means hold all the same.
+	// A run of mean length burst follows a gap of mean length g when burst ÷ (g + burst) is the
+	// share; geometric(q) has the mean (1−q) ÷ q. A gap may be empty, so that two runs join; the
+	// means hold all the same.
 	return l.geometric(1 / (1 + burst*(1-p)/p))
 }
 
@@ -88,7 +92,8 @@ func (l *Line) geometric(p float64) int64 {
 	return int64(min(math.Log(1-l.random.Float64())/math.Log1p(-p), math.MaxInt64/2))
 }
 
-// Push hands over one buffer of an AF_PACKET socket (header and frame) at time now. The Line copies what it keeps.
+// Push hands over one buffer of an AF_PACKET socket (header and frame) at time now. The Line copies
+// what it keeps.
 func (l *Line) Push(now time.Duration, buf []byte) {
 	f, err := Parse(buf)
 	n := f.segments
@@ -104,7 +109,8 @@ func (l *Line) Push(now time.Duration, buf []byte) {
 	}
 	conform := l.bucket.take(now, &f)
 	l.count.DroppedPolicer += uint64(n - conform)
-	// Tail drop: what no longer fits goes, whatever came before stays. No frame already in the queue is touched.
+	// Tail drop: what no longer fits goes, whatever came before stays. No frame already in the
+	// queue is touched.
 	fit := l.fit(now, &f, conform)
 	l.count.DroppedQueue += uint64(conform - fit)
 
@@ -126,7 +132,8 @@ func (l *Line) Push(now time.Duration, buf []byte) {
 	}
 }
 
-// fit tells how many of the frame's first n wire segments find room in the queue. An idle wire takes one segment whatever the limit.
+// fit tells how many of the frame's first n wire segments find room in the queue. An idle wire
+// takes one segment whatever the limit.
 func (l *Line) fit(now time.Duration, f *Frame, n int) int {
 	if l.rate == 0 || n == 0 {
 		return n
@@ -135,7 +142,8 @@ func (l *Line) fit(now time.Duration, f *Frame, n int) int {
 	if f.wireBytes(0, n) <= room {
 		return n
 	}
-	// By full segments; a short last one that would just have fitted is dropped with them, which errs by less than one segment.
+	// By full segments; a short last one that would just have fitted is dropped with them, which
+	// errs by less than one segment.
 	fit := int(max(0, room) / f.wireBytes(0, 1))
 	if fit == 0 && l.busy <= now {
 		fit = 1
@@ -148,13 +156,13 @@ func (l *Line) Backlog(now time.Duration) int64 {
 	if l.rate == 0 || l.busy <= now {
 		return 0
 	}
-	// In floating point, because nanoseconds times bits per second overflow 64 bits from 9 s of 1 Gb/s on. It only decides drops; the times
-	// of frames are exact.
+	// In floating point, because nanoseconds times bits per second overflow 64 bits from 9 s of 1
+	// Gb/s on. It only decides drops; the times of frames are exact.
 	return int64(float64(l.busy-now) * float64(l.rate) / 8e9)
 }
 
-// serialise puts wire bytes on the wire behind what is there and returns when their last bit has left. The division's remainder is
-// carried on, so that the rate is exact however many frames pass.
+// serialise puts wire bytes on the wire behind what is there and returns when their last bit has
+// left. The division's remainder is carried on, so that the rate is exact however many frames pass.
 func (l *Line) serialise(now time.Duration, bytes int64) time.Duration {
 	if l.rate == 0 {
 		return now
@@ -162,7 +170,8 @@ func (l *Line) serialise(now time.Duration, bytes int64) time.Duration {
 	if l.busy < now {
 		l.busy, l.rest = now, 0
 	}
-	// A super-frame of 64 KiB is some 5e14 here and the rest below the rate, at most 1e12: far from the 9.2e18 of 63 bits.
+	// A super-frame of 64 KiB is some 5e14 here and the rest below the rate, at most 1e12: far from
+	// the 9.2e18 of 63 bits.
 	bits := bytes*8*int64(time.Second) + l.rest
 	l.busy += time.Duration(bits / l.rate)
 	l.rest = bits % l.rate
@@ -175,7 +184,8 @@ func (l *Line) keep(f *Frame, from, to int, done time.Duration) {
 	if l.jitter > 0 {
 		due += time.Duration(l.random.Int64N(2*int64(l.jitter)+1)) - l.jitter
 	}
-	// With jitter alone, a frame that drew a short delay waits behind the one before: delay varies, order does not, as on a path of queues.
+	// With jitter alone, a frame that drew a short delay waits behind the one before: delay varies,
+	// order does not, as on a path of queues.
 	if !l.params.Reorder {
 		due = max(due, l.last)
 	}
@@ -198,7 +208,8 @@ func (l *Line) Next() (time.Duration, bool) {
 	return l.waiting.at(0).due, true
 }
 
-// Pop gives the next buffer (header and frame) that is due at time now, nil if there is none. Give it back with Recycle.
+// Pop gives the next buffer (header and frame) that is due at time now, nil if there is none. Give
+// it back with Recycle.
 func (l *Line) Pop(now time.Duration) []byte {
 	if l.waiting.len() == 0 || l.waiting.at(0).due > now {
 		return nil
@@ -265,7 +276,8 @@ func (q *fifo) pop() waiting {
 	return w
 }
 
-// pool hands out buffers of one size, the warmest first. The queue and the delay bound how many there are.
+// pool hands out buffers of one size, the warmest first. The queue and the delay bound how many
+// there are.
 type pool struct {
 	size int
 	free [][]byte

@@ -297,7 +297,8 @@ func TestLinePolicer(t *testing.T) {
 	})
 	conserved(t, l.Counters())
 
-	// Of a super-frame as many segments pass as there are tokens for, and a full bucket takes all of a smaller one.
+	// Of a super-frame as many segments pass as there are tokens for, and a full bucket takes all
+	// of a smaller one.
 	l = newLine(t, Params{PoliceBitsPerSec: rate, PoliceBurstBytes: burst})
 	l.Push(0, superFrame(tcp4, 10*1448, 1448))
 	if c := l.Counters(); c.DroppedPolicer != 0 || c.WaitingPackets != 10 {

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Link carries frames between two interfaces of the calling process's network namespace until it is closed.
+// Link carries frames between two interfaces of the calling process's network namespace until it is
+// closed.
 type Link struct {
 	lanes [2]*lane
 	fds   [2]int
@@ -34,9 +35,10 @@ type lane struct {
 	err    error
 }
 
-// Start joins interfaces a and b, which must exist and be up in this thread's network namespace: out is what happens to frames from a to
-// b, back to those from b to a. It needs CAP_NET_RAW in the namespace. Only the inner ends of veth pairs make sense: an interface with
-// a host's own addresses would be answered by both the host and the link.
+// Start joins interfaces a and b, which must exist and be up in this thread's network namespace:
+// out is what happens to frames from a to b, back to those from b to a. It needs CAP_NET_RAW in the
+// namespace. Only the inner ends of veth pairs make sense: an interface with a host's own addresses
+// would be answered by both the host and the link.
 func Start(a, b string, out, back Params, opt Options) (*Link, error) {
 	l := &Link{fds: [2]int{-1, -1}}
 	lines := [2]*Line{}
@@ -57,7 +59,8 @@ func Start(a, b string, out, back Params, opt Options) (*Link, error) {
 		}
 		l.fds[i], l.rings[i] = fd, r
 	}
-	// Whatever can fail comes before the first lane: Close waits for the thread of every lane there is.
+	// Whatever can fail comes before the first lane: Close waits for the thread of every lane there
+	// is.
 	wakes := [2]int{-1, -1}
 	for i := range wakes {
 		wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
@@ -89,7 +92,8 @@ type change struct {
 	done   chan struct{}
 }
 
-// Set changes the parameters of both directions, and returns when every frame sent from then on meets them.
+// Set changes the parameters of both directions, and returns when every frame sent from then on
+// meets them.
 func (l *Link) Set(out, back Params) error {
 	if err := errors.Join(out.Check(), back.Check()); err != nil {
 		return err
@@ -125,7 +129,8 @@ func (l *Link) Counters() Counts {
 	return Counts{Out: c[0], Back: c[1]}
 }
 
-// Close ends the link. Frames on the way are lost. The error is what ended a direction before, if anything did.
+// Close ends the link. Frames on the way are lost. The error is what ended a direction before, if
+// anything did.
 func (l *Link) Close() error {
 	var errs []error
 	for _, d := range l.lanes {
@@ -136,7 +141,8 @@ func (l *Link) Close() error {
 		d.stop = true
 		d.mu.Unlock()
 		d.poke()
-		// Descriptors are closed below, after both threads: each sends through the socket that the other reads.
+		// Descriptors are closed below, after both threads: each sends through the socket that the
+		// other reads.
 		<-d.ended
 		errs = append(errs, d.err, unix.Close(d.wake))
 	}
@@ -155,9 +161,11 @@ func (d *lane) poke() {
 	_, _ = unix.Write(d.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // any number but zero; fails only when it is set already
 }
 
-// run moves the lane. The thread is its own so that neither the scheduler of the runtime nor a neighbour's work delays a frame.
+// run moves the lane. The thread is its own so that neither the scheduler of the runtime nor a
+// neighbour's work delays a frame.
 func (d *lane) run() {
-	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and with it its timer slack and priority
+	// never unlocked: the thread ends with the goroutine, and with it its timer slack and priority
+	runtime.LockOSThread()
 	defer close(d.ended)
 	sharpen()
 	if err := d.loop(); err != nil {
@@ -167,11 +175,14 @@ func (d *lane) run() {
 	}
 }
 
-// sharpen asks for timers without slack and, where allowed (CAP_SYS_NICE of the machine), for the processor before anything else: a card
-// does not wait for the host's other work either. A lane sleeps most of the time; were it to run away, the kernel's limit on real-time
-// threads (kernel.sched_rt_runtime_us) leaves the rest a share. Refusal costs precision on a busy machine only.
+// sharpen asks for timers without slack and, where allowed (CAP_SYS_NICE of the machine), for the
+// processor before anything else: a card does not wait for the host's other work either. A lane
+// sleeps most of the time; were it to run away, the kernel's limit on real-time threads
+// (kernel.sched_rt_runtime_us) leaves the rest a share. Refusal costs precision on a busy machine
+// only.
 func sharpen() {
-	// The default slack of 50 µs (prctl(2)) is the serialisation of four full frames at 1 Gb/s. The unit is nanoseconds; 0 would mean the default.
+	// The default slack of 50 µs (prctl(2)) is the serialisation of four full frames at 1 Gb/s. The
+	// unit is nanoseconds; 0 would mean the default.
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
 	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1}
 	if unix.SchedSetAttr(0, &attr, 0) != nil {
@@ -179,15 +190,17 @@ func sharpen() {
 	}
 }
 
-// tick is the finest step in which a busy lane wakes: frames that come due within it go together, as a card with interrupt moderation
-// delivers them. It bounds the cost of many small frames; times are not rounded to it.
+// tick is the finest step in which a busy lane wakes: frames that come due within it go together,
+// as a card with interrupt moderation delivers them. It bounds the cost of many small frames; times
+// are not rounded to it.
 const tick = 50 * time.Microsecond
 
 func (d *lane) loop() error {
 	start := time.Now()
 	var now time.Duration
-	// One reading of the clock for everything that a round finds: what came while the thread slept counts as come now, late by the wake-up at
-	// most, and a call per frame would cost more than the frame.
+	// One reading of the clock for everything that a round finds: what came while the thread slept
+	// counts as come now, late by the wake-up at most, and a call per frame would cost more than
+	// the frame.
 	push := func(buf []byte) { d.line.Push(now, buf) }
 	out := make([][]byte, 0, batch)
 	fds := []unix.PollFd{{Fd: int32(d.in), Events: unix.POLLIN}, {Fd: int32(d.wake), Events: unix.POLLIN}}
@@ -199,7 +212,8 @@ func (d *lane) loop() error {
 		for {
 			n, cut, err := d.from.read(push)
 			cutTotal += uint64(cut)
-			// An interface that is down may come up again, as a pulled cable does; one that is gone ends the lane at the next frame for it (ENXIO).
+			// An interface that is down may come up again, as a pulled cable does; one that is gone
+			// ends the lane at the next frame for it (ENXIO).
 			if err != nil && !errors.Is(err, unix.ENETDOWN) {
 				return err
 			}
@@ -236,7 +250,8 @@ func (d *lane) loop() error {
 		d.mu.Lock()
 		d.counts = d.line.Counters()
 		d.counts.Overruns, d.counts.Refused = overrunTotal+cutTotal, refusedTotal
-		// Taken away under the lock: whoever comes next with parameters sees that these are no longer his to overtake.
+		// Taken away under the lock: whoever comes next with parameters sees that these are no
+		// longer his to overtake.
 		set, stop := d.set, d.stop
 		d.set = nil
 		d.mu.Unlock()
@@ -267,8 +282,9 @@ func (d *lane) wait(fds []unix.PollFd, now time.Duration) error {
 		return fmt.Errorf("wait for frames: %w", err)
 	}
 	if fds[0].Revents&unix.POLLERR != 0 {
-		// An interface that goes down leaves ENETDOWN on its socket, and poll returns at once until somebody takes it. Reading a ring makes
-		// no system call that would, and this thread may run before all others: it must not spin.
+		// An interface that goes down leaves ENETDOWN on its socket, and poll returns at once until
+		// somebody takes it. Reading a ring makes no system call that would, and this thread may
+		// run before all others: it must not spin.
 		_, _ = unix.GetsockoptInt(int(fds[0].Fd), unix.SOL_SOCKET, unix.SO_ERROR) // its content is known
 	}
 	if fds[1].Revents != 0 {

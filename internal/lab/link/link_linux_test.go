@@ -14,8 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// inNamespace runs f on a thread in a new network namespace; the thread is thrown away. It skips without the right to do so, except
-// where namespaces are required.
+// inNamespace runs f on a thread in a new network namespace; the thread is thrown away. It skips
+// without the right to do so, except where namespaces are required.
 func inNamespace(t *testing.T, f func(t *testing.T, c *nl.Client)) {
 	t.Helper()
 	type outcome struct{ skip, fail error }
@@ -76,7 +76,8 @@ func ends(t *testing.T, c *nl.Client, out, back Params, opt Options) (l *Link, s
 	return l, &writer{fd: fds[0], m: newMessages()}, readers[1], fds
 }
 
-// collect reads what arrives until enough of the wanted kind have come or a second passes without any.
+// collect reads what arrives until enough of the wanted kind have come or a second passes without
+// any.
 func collect(fd int, r reader, n int, wanted func([]byte) bool) (got [][]byte) {
 	fdset := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	for len(got) < n {
@@ -219,7 +220,8 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// TestStartWithoutDescriptors: a start that runs out of descriptors at its last step gives an error and what it had back.
+// TestStartWithoutDescriptors: a start that runs out of descriptors at its last step gives an error
+// and what it had back.
 func TestStartWithoutDescriptors(t *testing.T) {
 	inNamespace(t, func(t *testing.T, c *nl.Client) {
 		if err := c.AddVeth("link0", "link1", -1); err != nil {

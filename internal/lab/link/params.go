@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Params says what one direction of a link does to frames. The zero value is a perfect wire: no limit of rate, no delay, no loss.
+// Params says what one direction of a link does to frames. The zero value is a perfect wire: no
+// limit of rate, no delay, no loss.
 type Params struct {
 	RateBitsPerSec float64 `json:"rate_bits_per_second,omitempty"` // on the wire, framing included; 0: no limit
 	DelaySeconds   float64 `json:"delay_seconds,omitempty"`        // one way, from the last bit sent to its arrival; 0 to 60
@@ -16,10 +17,12 @@ type Params struct {
 	QueueBytes     int64   `json:"queue_bytes,omitempty"`          // what may wait for the wire, in wire bytes; 0: DefaultQueue
 	MTUBytes       int     `json:"mtu_bytes,omitempty"`            // what the interfaces may send, without Ethernet header; 0: 1500
 
-	// HoleBytes makes a black hole: packets longer than this vanish and nobody is told. 0: all that the MTU allows passes.
+	// HoleBytes makes a black hole: packets longer than this vanish and nobody is told. 0: all that
+	// the MTU allows passes.
 	HoleBytes int `json:"hole_bytes,omitempty"`
-	// PoliceBitsPerSec and PoliceBurstBytes are a policer in front of the queue: a token bucket that drops what finds no tokens and
-	// lets nothing wait. It counts Ethernet frames without framing, as switches do. 0: no policer.
+	// PoliceBitsPerSec and PoliceBurstBytes are a policer in front of the queue: a token bucket
+	// that drops what finds no tokens and lets nothing wait. It counts Ethernet frames without
+	// framing, as switches do. 0: no policer.
 	PoliceBitsPerSec float64 `json:"police_bits_per_second,omitempty"`
 	PoliceBurstBytes int64   `json:"police_burst_bytes,omitempty"`
 
@@ -67,8 +70,9 @@ func (p Params) Check() error {
 	return nil
 }
 
-// Queue gives the queue limit in wire bytes: QueueBytes, or by default what the link carries in one round trip with the same delay
-// both ways, and at least 256 kB. One such product is what a single loss-based flow needs to keep the wire busy after it has halved.
+// Queue gives the queue limit in wire bytes: QueueBytes, or by default what the link carries in one
+// round trip with the same delay both ways, and at least 256 kB. One such product is what a single
+// loss-based flow needs to keep the wire busy after it has halved.
 func (p Params) Queue() int64 {
 	if p.QueueBytes > 0 {
 		return p.QueueBytes
@@ -76,7 +80,8 @@ func (p Params) Queue() int64 {
 	return max(defaultQueue, int64(p.RateBitsPerSec/8*2*p.DelaySeconds))
 }
 
-// MTU gives the longest packet that the interfaces at the link send, in bytes without the Ethernet header.
+// MTU gives the longest packet that the interfaces at the link send, in bytes without the Ethernet
+// header.
 func (p Params) MTU() int {
 	if p.MTUBytes > 0 {
 		return p.MTUBytes
@@ -87,8 +92,9 @@ func (p Params) MTU() int {
 // seconds turns a number of seconds from a document into a duration, rounded to the nanosecond.
 func seconds(s float64) time.Duration { return time.Duration(s*1e9 + 0.5) }
 
-// Counters are the totals of one direction since the start. Packets are wire segments: a super-frame of 40 counts 40. Bytes are
-// Ethernet frame lengths without framing. Packets in are either out, dropped, or still waiting.
+// Counters are the totals of one direction since the start. Packets are wire segments: a
+// super-frame of 40 counts 40. Bytes are Ethernet frame lengths without framing. Packets in are
+// either out, dropped, or still waiting.
 type Counters struct {
 	InPackets      uint64 `json:"in_packets_total"`
 	InBytes        uint64 `json:"in_bytes_total"`

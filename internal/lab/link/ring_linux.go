@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The ring of TPACKET_V2: blocks of 1020 KiB with fifteen slots of 68 KiB, each large enough for a super-frame and the kernel's
-// header before it. Its memory counts against no limit of the socket, which is what it is for: where net.core.rmem_max is the 208 KiB
-// of older kernels an unprivileged socket holds five super-frames. It costs 34 MB per direction and is therefore the second choice.
+// The ring of TPACKET_V2: blocks of 1020 KiB with fifteen slots of 68 KiB, each large enough for a
+// super-frame and the kernel's header before it. Its memory counts against no limit of the socket,
+// which is what it is for: where net.core.rmem_max is the 208 KiB of older kernels an unprivileged
+// socket holds five super-frames. It costs 34 MB per direction and is therefore the second choice.
 const (
 	ringSlot   = 68 << 10
 	ringPerBlk = 15
@@ -55,10 +56,12 @@ func (r *ring) read(each func([]byte)) (n, cut int, err error) {
 		if atomic.LoadUint32(status)&unix.TP_STATUS_USER == 0 {
 			return n, cut, nil
 		}
-		// The slot is ours until the status is stored back, so plain loads will do; the atomic load above orders them after it.
+		// The slot is ours until the status is stored back, so plain loads will do; the atomic load
+		// above orders them after it.
 		whole, kept := *(*uint32)(unsafe.Pointer(&slot[slotLen])), *(*uint32)(unsafe.Pointer(&slot[slotSnaplen]))
 		mac := int(*(*uint16)(unsafe.Pointer(&slot[slotMAC])))
-		// Checked although the kernel wrote it: an offset that is believed blindly would read outside the slot.
+		// Checked although the kernel wrote it: an offset that is believed blindly would read
+		// outside the slot.
 		if whole != kept || mac < headerLen || mac+int(kept) > ringSlot {
 			cut++
 		} else {

@@ -10,15 +10,18 @@ import (
 	"github.com/linerate/linerate/internal/kernel/procfs"
 )
 
-// look is how long the machine is watched before a world is made; long beside the hundredths of a second in which /proc/stat counts.
+// look is how long the machine is watched before a world is made; long beside the hundredths of a
+// second in which /proc/stat counts.
 const look = 300 * time.Millisecond
 
-// others is the share of the processors that other programs may take before a case is played without being remarked. Worlds leave more
-// than that idle on two processors, but for those without a link, which take all there is.
+// others is the share of the processors that other programs may take before a case is played
+// without being remarked. Worlds leave more than that idle on two processors, but for those without
+// a link, which take all there is.
 const others = 0.2
 
-// busy says, before a world is made, that this machine has other work: its processors are those of every namespace, and a verdict that
-// blames them is then not wrong about them. Empty: it is idle, or keeps no count.
+// busy says, before a world is made, that this machine has other work: its processors are those of
+// every namespace, and a verdict that blames them is then not wrong about them. Empty: it is idle,
+// or keeps no count.
 func busy(ctx context.Context) string {
 	before, ok := processors()
 	if !ok {

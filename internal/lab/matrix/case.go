@@ -30,7 +30,8 @@ type Filter struct {
 	Short  bool // the short form: the gross level of scenarios that say so
 }
 
-// Select gives the cases of scenarios that pass a filter, in the scenarios' order and the mildest level first.
+// Select gives the cases of scenarios that pass a filter, in the scenarios' order and the mildest
+// level first.
 func Select(scenarios []scenario.Scenario, f Filter) []Case {
 	var cases []Case
 	for _, s := range scenarios {
@@ -42,7 +43,8 @@ func Select(scenarios []scenario.Scenario, f Filter) []Case {
 			cases = append(cases, Case{Scenario: s})
 		}
 		for _, l := range scenario.Levels {
-			// The short form is for every run of the tests: what is gross must be found on a busy machine too.
+			// The short form is for every run of the tests: what is gross must be found on a busy
+			// machine too.
 			if _, ok := s.Fault(l); !ok || f.Level != "" && l != f.Level || f.Short && l != scenario.Gross {
 				continue
 			}

@@ -18,7 +18,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// guestPlayer plays cases in guests: one boot for all that ask for the same guest, and one command in it for each case.
+// guestPlayer plays cases in guests: one boot for all that ask for the same guest, and one command
+// in it for each case.
 type guestPlayer[T any] struct {
 	status   func(what string) // progress
 	patience time.Duration     // with one run of a case
@@ -27,7 +28,8 @@ type guestPlayer[T any] struct {
 	unplayed func(c Case, run int, kernel, reason string, skipped bool) T
 }
 
-// guestPatience bounds a boot, and a verdict inside: many times what either takes, as the machine may be busy.
+// guestPatience bounds a boot, and a verdict inside: many times what either takes, as the machine
+// may be busy.
 const guestPatience = 5 * time.Minute
 
 // VerdictsInGuests plays cases of `lab matrix` in guests; status is told what is under way.
@@ -43,8 +45,8 @@ func VerdictsInGuests(status func(what string)) Guest[report.MatrixCase] {
 	}
 }
 
-// TunesInGuests plays cases of `lab tune` in guests, each with so much time and so many trials at most. A case inside is two worlds, the tune and
-// what comes after it, on an emulated processor.
+// TunesInGuests plays cases of `lab tune` in guests, each with so much time and so many trials at
+// most. A case inside is two worlds, the tune and what comes after it, on an emulated processor.
 func TunesInGuests(status func(what string), budget time.Duration, trials int) Guest[report.TuneMatrixCase] {
 	return guestPlayer[report.TuneMatrixCase]{
 		status: status, patience: 3*budget + guestPatience, unplayed: Untuned,
@@ -59,7 +61,8 @@ func TunesInGuests(status func(what string), budget time.Duration, trials int) G
 	}
 }
 
-// Play implements [Guest]. A guest that cannot be had skips its cases with the reason; one that dies costs the case that it died of.
+// Play implements [Guest]. A guest that cannot be had skips its cases with the reason; one that
+// dies costs the case that it died of.
 func (p guestPlayer[T]) Play(ctx context.Context, cases []Case, runs int, each func(T)) error {
 	for _, group := range sameGuest(cases) {
 		if err := p.group(ctx, group, runs, each); err != nil {
@@ -69,7 +72,8 @@ func (p guestPlayer[T]) Play(ctx context.Context, cases []Case, runs int, each f
 	return nil
 }
 
-// sameGuest sorts cases by the guest that they ask for, in the order in which each is first asked for.
+// sameGuest sorts cases by the guest that they ask for, in the order in which each is first asked
+// for.
 func sameGuest(cases []Case) (groups [][]Case) {
 	place := make(map[string]int)
 	for _, c := range cases {
@@ -160,8 +164,9 @@ func (p guestPlayer[T]) play(ctx context.Context, g *ground.Ground, c Case, runs
 	return cases, nil
 }
 
-// RunInGuest boots the guest that a scenario needs and plays it there whole. What the command inside says goes to log. The document inside is that of
-// the guest; nil with a reason: this machine cannot have the guest.
+// RunInGuest boots the guest that a scenario needs and plays it there whole. What the command
+// inside says goes to log. The document inside is that of the guest; nil with a reason: this
+// machine cannot have the guest.
 func RunInGuest(ctx context.Context, s scenario.Scenario, budget time.Duration, log io.Writer) (doc *report.LabDocument, reason string, err error) {
 	// Its own time goes by many times slower than ours.
 	inner, cancel := context.WithTimeout(ctx, 10*budget+2*guestPatience)

@@ -25,7 +25,8 @@ func judge(m *report.MatrixCase, c Case) {
 		return slices.IndexFunc(m.Found, func(f report.MatrixFinding) bool { return f.Code == code })
 	}
 	if m.Pair {
-		// Named, in whatever order: which of two faults costs more is another question than which there are.
+		// Named, in whatever order: which of two faults costs more is another question than which
+		// there are.
 		first, second := place(m.Expected[0]), place(m.Expected[1])
 		m.Right = first >= 0 && second >= 0
 		if m.Right {
@@ -39,6 +40,7 @@ func judge(m *report.MatrixCase, c Case) {
 			m.Rank = at
 		}
 	}
-	// A sound world is right only when nothing further down is a warning either: somebody would act on it.
+	// A sound world is right only when nothing further down is a warning either: somebody would act
+	// on it.
 	m.Right = m.Rank == 1 && !(c.Level == "" && m.Warned)
 }

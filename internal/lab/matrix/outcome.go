@@ -5,7 +5,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// Outcome is what a scenario that was played whole came to, for its document. Side and knob are one word each in the document's list of what was kept.
+// Outcome is what a scenario that was played whole came to, for its document. Side and knob are one
+// word each in the document's list of what was kept.
 func Outcome(r *lab.Result) report.LabOutcome {
 	o := report.LabOutcome{
 		Scenario: r.Scenario.Name, Expected: r.Scenario.Expect.Finding, Found: r.Found,
@@ -20,7 +21,8 @@ func Outcome(r *lab.Result) report.LabOutcome {
 	return o
 }
 
-// replayed is what a played replay proved, and the unit of its figures; nothing for other scenarios.
+// replayed is what a played replay proved, and the unit of its figures; nothing for other
+// scenarios.
 func replayed(r *lab.Result) (*report.LabReplay, string) {
 	w := r.Scenario.Replay
 	if w == nil {

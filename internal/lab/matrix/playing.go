@@ -16,7 +16,8 @@ import (
 // needsGuest is why a case is skipped where there is nobody to play it.
 const needsGuest = "it needs a guest"
 
-// playing is what judging and tuning have in common: the order of the cases, the documents that are kept, and who listens.
+// playing is what judging and tuning have in common: the order of the cases, the documents that are
+// kept, and who listens.
 type playing[T any] struct {
 	runs   int    // of each case
 	out    string // directory for documents; empty: none is kept
@@ -38,8 +39,9 @@ type file struct {
 	document        *json.RawMessage
 }
 
-// all plays the cases, those in namespaces first: guests go last and together, because those that ask for the same one share it. The error is the lab's own
-// or ctx's, and the cases played until then come with it.
+// all plays the cases, those in namespaces first: guests go last and together, because those that
+// ask for the same one share it. The error is the lab's own or ctx's, and the cases played until
+// then come with it.
 func (p playing[T]) all(ctx context.Context, cases []Case) (all []T, err error) {
 	if p.out != "" {
 		if err := os.MkdirAll(p.out, 0o755); err != nil {
@@ -47,7 +49,8 @@ func (p playing[T]) all(ctx context.Context, cases []Case) (all []T, err error) 
 		}
 	}
 	var failed error
-	// A document is kept as soon as its case has ended: a matrix takes long, and what was played before an interrupt is not lost.
+	// A document is kept as soon as its case has ended: a matrix takes long, and what was played
+	// before an interrupt is not lost.
 	done := func(m T) {
 		f := p.file(&m)
 		failed = cmp.Or(failed, Keep(p.out, f.scenario, f.level, f.run, *f.document))
@@ -88,7 +91,8 @@ func (p playing[T]) all(ctx context.Context, cases []Case) (all []T, err error) 
 	return all, errors.Join(err, failed)
 }
 
-// Keep writes a document to a file in a directory that is there, named after its case; nothing when either is empty.
+// Keep writes a document to a file in a directory that is there, named after its case; nothing when
+// either is empty.
 func Keep(dir, scenario, level string, run int, document json.RawMessage) error {
 	if dir == "" || len(document) == 0 {
 		return nil

@@ -26,13 +26,14 @@ type Options struct {
 	kernel string // release of the one that runs here
 }
 
-// Guest plays cases in guests, boots what they need, and answers in their order with their documents in them.
+// Guest plays cases in guests, boots what they need, and answers in their order with their
+// documents in them.
 type Guest[T any] interface {
 	Play(ctx context.Context, cases []Case, runs int, each func(T)) error
 }
 
-// Run plays the cases, those in namespaces first. A verdict that fails is a wrong case; the error is the lab's own (no namespaces here) or
-// ctx's, and the cases played until then come with it.
+// Run plays the cases, those in namespaces first. A verdict that fails is a wrong case; the error
+// is the lab's own (no namespaces here) or ctx's, and the cases played until then come with it.
 func Run(ctx context.Context, cases []Case, o Options) ([]report.MatrixCase, error) {
 	o.kernel = release()
 	progress := func(what string) {
@@ -71,7 +72,8 @@ func play(ctx context.Context, c Case, run int, o Options) (report.MatrixCase, e
 	case errors.Is(err, lab.ErrNoNamespaces), errors.Is(err, lab.ErrNotSupported), ctx.Err() != nil:
 		return m, err
 	case err != nil:
-		// The world could not be made as the scenario says: that is a fault of the scenario or of the lab, and must not look like a right verdict.
+		// The world could not be made as the scenario says: that is a fault of the scenario or of
+		// the lab, and must not look like a right verdict.
 		m.Reason = err.Error()
 		return m, nil
 	}
@@ -98,7 +100,8 @@ func play(ctx context.Context, c Case, run int, o Options) (report.MatrixCase, e
 	return m, nil
 }
 
-// Unplayed is a case without a verdict, for a Guest that cannot give one. A skipped one counts for nothing.
+// Unplayed is a case without a verdict, for a Guest that cannot give one. A skipped one counts for
+// nothing.
 func Unplayed(c Case, run int, kernel, reason string, skipped bool) report.MatrixCase {
 	m := begin(c, run, Options{kernel: kernel})
 	m.Reason, m.Skipped = reason, skipped

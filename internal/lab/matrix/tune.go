@@ -26,7 +26,8 @@ type TuneOptions struct {
 	Done     func(report.TuneMatrixCase)  // a case has ended; nil: nobody listens
 }
 
-// removalPairs decide whether a kept change is needed: eight of eight on one side have a chance of one in 256, and one that strays is forgiven.
+// removalPairs decide whether a kept change is needed: eight of eight on one side have a chance of
+// one in 256, and one that strays is forgiven.
 const removalPairs = 8
 
 // Repairable keeps the cases that can be tuned for.
@@ -39,12 +40,14 @@ func Repairable(cases []Case) (kept []Case) {
 	return kept
 }
 
-// nullScenario is the sound world in which knobs without an effect are tried: nothing but the hosts themselves limits it, so that its figures
-// scatter as those of real hosts do. Behind an emulated link they would be too much alike for any knob to look useful.
+// nullScenario is the sound world in which knobs without an effect are tried: nothing but the hosts
+// themselves limits it, so that its figures scatter as those of real hosts do. Behind an emulated
+// link they would be too much alike for any knob to look useful.
 const nullScenario = "healthy"
 
-// nullKnobs have no effect on one stream of TCP over IPv4 that loses nothing and does not pause: they are about datagrams, fragments, names of
-// hosts, listeners, the ends of connections, losses and what a connection leaves behind. Each is one candidate at either end.
+// nullKnobs have no effect on one stream of TCP over IPv4 that loses nothing and does not pause:
+// they are about datagrams, fragments, names of hosts, listeners, the ends of connections, losses
+// and what a connection leaves behind. Each is one candidate at either end.
 var nullKnobs = []string{
 	"sysctl:net.ipv4.udp_rmem_min", "sysctl:net.ipv4.tcp_base_mss", "sysctl:net.ipv4.tcp_fin_timeout", "sysctl:net.ipv4.tcp_max_tw_buckets",
 	"sysctl:net.ipv4.tcp_slow_start_after_idle", "sysctl:net.ipv4.ipfrag_high_thresh", "sysctl:net.ipv4.tcp_max_syn_backlog", "sysctl:net.core.somaxconn",
@@ -68,8 +71,10 @@ func Nulled(knobs int) []string {
 	return []string{"--thorough", "--knobs", strings.Join(nullKnobs, ","), "--max-trials", strconv.Itoa(knobs)}
 }
 
-// Tune plays the cases whole, those in namespaces first: a sound world like each is measured, the fault planted, tuned and measured, and each kept change
-// taken back and put again. A tune that fails is a case that is not tuned; the error is the lab's own or ctx's, and the cases played until then come with it.
+// Tune plays the cases whole, those in namespaces first: a sound world like each is measured, the
+// fault planted, tuned and measured, and each kept change taken back and put again. A tune that
+// fails is a case that is not tuned; the error is the lab's own or ctx's, and the cases played
+// until then come with it.
 func Tune(ctx context.Context, cases []Case, o TuneOptions) ([]report.TuneMatrixCase, error) {
 	if o.Progress == nil {
 		o.Progress = func(Case, string) {}

@@ -13,7 +13,8 @@ import (
 // Level says how gross a fault is.
 type Level string
 
-// The levels. A gross fault costs most of the rate or happens all the time, a plain one some of it, a mild one may be left unseen.
+// The levels. A gross fault costs most of the rate or happens all the time, a plain one some of it,
+// a mild one may be left unseen.
 const (
 	Mild  Level = "mild"
 	Plain Level = "plain"
@@ -26,8 +27,8 @@ var Levels = []Level{Mild, Plain, Gross}
 // Ground says what a world is made on.
 type Ground string
 
-// The grounds. What a namespace cannot hold — real cards, global settings, qdiscs that this kernel has not — needs a guest with a
-// kernel of its own, in which the same world is made.
+// The grounds. What a namespace cannot hold — real cards, global settings, qdiscs that this kernel
+// has not — needs a guest with a kernel of its own, in which the same world is made.
 const (
 	Namespace Ground = "namespace"
 	Guest     Ground = "guest"
@@ -36,22 +37,26 @@ const (
 // Mode says from where a world is diagnosed.
 type Mode string
 
-// The modes. Passive ones look at one host for some seconds while the background work runs and put no load of their own on it.
+// The modes. Passive ones look at one host for some seconds while the background work runs and put
+// no load of their own on it.
 const (
-	Target         Mode = "target" // near against far
-	PassiveNear    Mode = "passive-near"
-	PassiveFar     Mode = "passive-far"
-	PassiveMachine Mode = "passive-machine" // a guest itself, outside of its worlds: what belongs to the kernel as a whole is told there alone
+	Target      Mode = "target" // near against far
+	PassiveNear Mode = "passive-near"
+	PassiveFar  Mode = "passive-far"
+	// a guest itself, outside of its worlds: what belongs to the kernel as a whole is told there
+	// alone
+	PassiveMachine Mode = "passive-machine"
 )
 
 // Fault is what is wrong with a world: settings, the link, rules, and what other programs do.
 type Fault struct {
-	// Settings by host name, "all" for every host. "machine" is the machine on which the world is made, whose settings hold in all
-	// namespaces: only a guest may be changed so.
+	// Settings by host name, "all" for every host. "machine" is the machine on which the world is
+	// made, whose settings hold in all namespaces: only a guest may be changed so.
 	Settings map[string][]Setting `json:"settings,omitempty"`
 	Link     *Link                `json:"link,omitempty"`     // in place of the world's
 	Firewall map[string]Firewall  `json:"firewall,omitempty"` // by host name
-	// TC are lines for tc(8) by host name, behind those of the world. They come before Settings, so that a setting can change what they made.
+	// TC are lines for tc(8) by host name, behind those of the world. They come before Settings, so
+	// that a setting can change what they made.
 	TC   map[string][]string `json:"tc,omitempty"`
 	Work []work.Work         `json:"work,omitempty"`
 }
@@ -99,8 +104,9 @@ func (f Fault) check(w World, g Ground) error {
 	return nil
 }
 
-// Fault gives what is wrong at a level: the one of the file, or for the gross one of a practice scenario its faults. The scenario's own
-// work goes before that of the fault. False: the scenario has no such level.
+// Fault gives what is wrong at a level: the one of the file, or for the gross one of a practice
+// scenario its faults. The scenario's own work goes before that of the fault. False: the scenario
+// has no such level.
 func (s Scenario) Fault(l Level) (Fault, bool) {
 	f, ok := s.Levels[l]
 	if !ok && l == Gross && len(s.Faults) > 0 {
@@ -114,7 +120,8 @@ func (s Scenario) Fault(l Level) (Fault, bool) {
 type Tuning struct {
 	Goal  string   `json:"goal,omitempty"`  // of tune; absent: throughput
 	Flags []string `json:"flags,omitempty"` // further ones of tune: what it may disturb
-	// Machine is the host that stays in the guest's own network namespace, from where settings of the whole machine can be turned.
+	// Machine is the host that stays in the guest's own network namespace, from where settings of
+	// the whole machine can be turned.
 	Machine string `json:"machine,omitempty"`
 }
 
@@ -128,12 +135,13 @@ const (
 	Packets    = "packets"
 )
 
-// Repairable tells whether tuning has something to repair here that its own load can show. What costs only others, as a full table does,
-// cannot be tuned for.
+// Repairable tells whether tuning has something to repair here that its own load can show. What
+// costs only others, as a full table does, cannot be tuned for.
 func (s Scenario) Repairable() bool { return s.Expect.Tunable && s.From() == Target && !s.Sound() }
 
-// Twin is what stays of a fault when everything that tuning could turn at the two ends is as in the sound world: the healthy figure of a
-// scenario is that of the same path, and what sits in the router is nobody's to tune. A fault of the path alone leaves the sound path.
+// Twin is what stays of a fault when everything that tuning could turn at the two ends is as in the
+// sound world: the healthy figure of a scenario is that of the same path, and what sits in the
+// router is nobody's to tune. A fault of the path alone leaves the sound path.
 func (f Fault) Twin() Fault {
 	left := maps.Clone(f.Settings)
 	maps.DeleteFunc(left, func(host string, _ []Setting) bool {

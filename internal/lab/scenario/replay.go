@@ -14,7 +14,8 @@ var replayFiles embed.FS
 // replays is the directory of the scenarios that recreate a write-up.
 const replays = "scenarios/replay"
 
-// Replay says which write-up a scenario recreates and what must come of it. Figures are the write-up's own, in Unit.
+// Replay says which write-up a scenario recreates and what must come of it. Figures are the
+// write-up's own, in Unit.
 type Replay struct {
 	Row    string  `json:"row"`    // of the list in docs/replay.md: "S3"
 	Source string  `json:"source"` // title and year of the write-up
@@ -25,7 +26,8 @@ type Replay struct {
 	Ratio float64 `json:"ratio,omitempty"`
 	// Kept are the changes that must all stay, each needed: "near KNOB", "far KNOB".
 	Kept []string `json:"kept,omitempty"`
-	// Alone are changes that must not reach Ratio by themselves: of two ends that wait, one is not enough.
+	// Alone are changes that must not reach Ratio by themselves: of two ends that wait, one is not
+	// enough.
 	Alone []string `json:"alone,omitempty"`
 	// Worse are changes that must have been tried, proven worse and taken back.
 	Worse []string `json:"worse,omitempty"`

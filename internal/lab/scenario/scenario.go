@@ -18,8 +18,9 @@ import (
 //go:embed scenarios/*.json scenarios/matrix/*.json
 var scenarioFiles embed.FS
 
-// Scenario is a world with a known fault and what linerate must make of it. Those in scenarios are played whole: diagnosed, tuned and
-// undone. Those and the ones in scenarios/matrix are judged alone, level by level.
+// Scenario is a world with a known fault and what linerate must make of it. Those in scenarios are
+// played whole: diagnosed, tuned and undone. Those and the ones in scenarios/matrix are judged
+// alone, level by level.
 type Scenario struct {
 	Name   string               `json:"name"`
 	Title  string               `json:"title"`            // one line, plain words
@@ -48,7 +49,8 @@ type Expectation struct {
 	Tunable bool     `json:"tunable"`         // whether a remedy is within reach; if not, nothing may be kept
 	Knobs   []string `json:"knobs,omitempty"` // of which tuning must keep at least one
 
-	// HealthyBitsPerSec is what counts as healthy where the world without its faults is no measure; 0: measure that world.
+	// HealthyBitsPerSec is what counts as healthy where the world without its faults is no measure;
+	// 0: measure that world.
 	HealthyBitsPerSec float64 `json:"healthy_bits_per_second,omitempty"`
 	// Ratio is the part of the healthy rate that tuning must reach; 0: 0.9.
 	Ratio float64 `json:"healthy_ratio,omitempty"`
@@ -62,7 +64,8 @@ type Needs struct {
 // ErrNoScenario is answered for a name that no scenario has.
 var ErrNoScenario = errors.New("no such scenario")
 
-// order is how scenarios are listed: by what limits, from the hosts to the path, and at last those with nothing to do.
+// order is how scenarios are listed: by what limits, from the hosts to the path, and at last those
+// with nothing to do.
 var order = []string{"receive-window", "send-buffer", "window-scaling-off", "route-window", "offloads-off", "path-loss", "link-rate", "healthy"}
 
 // The directories of scenarios: those that are played whole, and those of the matrix alone.
@@ -71,7 +74,8 @@ const (
 	matrixOnly = "scenarios/matrix"
 )
 
-// List gives all scenarios that are played whole in their fixed order; any that the order does not know follow by name.
+// List gives all scenarios that are played whole in their fixed order; any that the order does not
+// know follow by name.
 func List() ([]Scenario, error) {
 	all, err := list(practice)
 	if err != nil {
@@ -87,7 +91,8 @@ func List() ([]Scenario, error) {
 	return all, nil
 }
 
-// Matrix gives all scenarios that can be judged: those of List, and after them by name those of the matrix alone.
+// Matrix gives all scenarios that can be judged: those of List, and after them by name those of the
+// matrix alone.
 func Matrix() ([]Scenario, error) {
 	all, err := List()
 	if err != nil {
@@ -120,7 +125,8 @@ func list(dir string) ([]Scenario, error) {
 	return all, nil
 }
 
-// Load gives one scenario that is played whole, of List or of Replays. An unknown name is ErrNoScenario.
+// Load gives one scenario that is played whole, of List or of Replays. An unknown name is
+// ErrNoScenario.
 func Load(name string) (Scenario, error) {
 	s, err := load(practice, name)
 	if errors.Is(err, ErrNoScenario) {
@@ -149,7 +155,8 @@ func loadFrom(files embed.FS, dir, name string) (Scenario, error) {
 	return s, nil
 }
 
-// Parse reads a scenario file and checks it. Keys that it does not know are an error, because a misspelt fault is no fault.
+// Parse reads a scenario file and checks it. Keys that it does not know are an error, because a
+// misspelt fault is no fault.
 func Parse(b []byte) (Scenario, error) {
 	var s Scenario
 	d := json.NewDecoder(bytes.NewReader(b))
@@ -193,7 +200,8 @@ func (s Scenario) On() Ground { return cmp.Or(s.Ground, Namespace) }
 // From is the mode in which it is diagnosed.
 func (s Scenario) From() Mode { return cmp.Or(s.Mode, Target) }
 
-// Passing is the part of the healthy rate that passes. Nine tenths leave room for the noise of a busy machine.
+// Passing is the part of the healthy rate that passes. Nine tenths leave room for the noise of a
+// busy machine.
 func (e Expectation) Passing() float64 {
 	if e.Ratio == 0 {
 		return 0.9
@@ -201,8 +209,9 @@ func (e Expectation) Passing() float64 {
 	return e.Ratio
 }
 
-// pins are set in every host of a scenario before the settings of its own, so that it plays alike on machines that are set up
-// differently: a new network namespace starts with the machine's own TCP settings. Values are the defaults of Linux 6.16.
+// pins are set in every host of a scenario before the settings of its own, so that it plays alike
+// on machines that are set up differently: a new network namespace starts with the machine's own
+// TCP settings. Values are the defaults of Linux 6.16.
 var pins = []Setting{
 	{"sysctl:net.ipv4.tcp_rmem", "4096 131072 33554432"},
 	{"sysctl:net.ipv4.tcp_wmem", "4096 16384 4194304"},
@@ -212,8 +221,8 @@ var pins = []Setting{
 	{"sysctl:net.ipv4.tcp_moderate_rcvbuf", "1"},
 	// Reno is the one congestion control that every kernel has and allows everywhere.
 	{"sysctl:net.ipv4.tcp_congestion_control", "reno"},
-	// Not a default: what a connection learnt of the path must not be handed to the next, or one arm of an experiment sets the
-	// slow-start threshold of another.
+	// Not a default: what a connection learnt of the path must not be handed to the next, or one
+	// arm of an experiment sets the slow-start threshold of another.
 	{"sysctl:net.ipv4.tcp_no_metrics_save", "1"},
 }
 

@@ -18,7 +18,8 @@ const (
 	Router Topology = "router" // near – router – far
 )
 
-// Setting is one tunable with its value, in the project's knob names: sysctl:…, route:…/window, link:…/mtu, ethtool:…/feature.….
+// Setting is one tunable with its value, in the project's knob names: sysctl:…, route:…/window,
+// link:…/mtu, ethtool:…/feature.….
 type Setting struct {
 	Knob  string `json:"knob"`
 	Value string `json:"value"`
@@ -29,7 +30,8 @@ type World struct {
 	Topology Topology `json:"topology"`
 	Link     *Link    `json:"link,omitempty"` // nil: a plain veth, as fast as the CPU
 	Card     string   `json:"card,omitempty"` // in place of a link: the driver of two cards of this machine that are on one wire, as in a guest
-	// TC are lines for tc(8) by host name, as in a file for its -batch, that belong to a staged world at every level: its rate, its delay.
+	// TC are lines for tc(8) by host name, as in a file for its -batch, that belong to a staged
+	// world at every level: its rate, its delay.
 	TC       map[string][]string  `json:"tc,omitempty"`
 	Settings map[string][]Setting `json:"settings,omitempty"` // by host name, "all" for every host: pinned when the world comes up
 }
@@ -40,7 +42,8 @@ type Link struct {
 	ToNear *link.Params `json:"to_near,omitempty"`
 }
 
-// Both gives the parameters of the two directions; a Seed of its own for each is package link's business.
+// Both gives the parameters of the two directions; a Seed of its own for each is package link's
+// business.
 func (l *Link) Both() (toFar, toNear link.Params) {
 	if l.ToNear == nil {
 		return l.ToFar, l.ToFar
@@ -48,7 +51,8 @@ func (l *Link) Both() (toFar, toNear link.Params) {
 	return l.ToFar, *l.ToNear
 }
 
-// Pins are the settings of one host of the world: sysctls, and those that belong to a device or a route and come when these are there.
+// Pins are the settings of one host of the world: sysctls, and those that belong to a device or a
+// route and come when these are there.
 func (w World) Pins(host string) (sysctls, ofDevices []Setting) {
 	for _, s := range slices.Concat(w.Settings["all"], w.Settings[host]) {
 		if strings.HasPrefix(s.Knob, "sysctl:") {

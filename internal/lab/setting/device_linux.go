@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// comeUp is how long a card may take to get its link; negotiation is given up after some five seconds by drivers and by nobody's watchdog later.
+// comeUp is how long a card may take to get its link; negotiation is given up after some five
+// seconds by drivers and by nobody's watchdog later.
 const comeUp = 30 * time.Second
 
 // AwaitCarrier waits until a device of this namespace has a link.
@@ -29,15 +30,17 @@ func AwaitCarrier(device string) error {
 	}
 }
 
-// Renew takes the driver off a card, resets the card and puts the driver back, so that nothing is left of the last world, and gives the new device's
-// name. bus is the PCI address; a virtio card is named by that of the device that carries it. The drivers here probe before the write returns.
+// Renew takes the driver off a card, resets the card and puts the driver back, so that nothing is
+// left of the last world, and gives the new device's name. bus is the PCI address; a virtio card is
+// named by that of the device that carries it. The drivers here probe before the write returns.
 func Renew(bus string) (name string, err error) {
 	device := filepath.Join("/sys/bus/pci/devices", bus)
 	driver, err := filepath.EvalSymlinks(filepath.Join(device, "driver"))
 	if err != nil {
 		return "", fmt.Errorf("renew card %s: %w", bus, err)
 	}
-	// Drivers reset their card as they know it, which leaves counters in those of QEMU; a reset of the bus leaves nothing.
+	// Drivers reset their card as they know it, which leaves counters in those of QEMU; a reset of
+	// the bus leaves nothing.
 	for _, step := range [][2]string{{filepath.Join(driver, "unbind"), bus}, {filepath.Join(device, "reset"), "1"}, {filepath.Join(driver, "bind"), bus}} {
 		if err := os.WriteFile(step[0], []byte(step[1]), 0); err != nil {
 			return "", fmt.Errorf("renew card %s: %w", bus, err)

@@ -16,13 +16,15 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/tc"
 )
 
-// Set makes one setting true in this process's namespaces; c is a client of the network namespace, which sysctls do without.
+// Set makes one setting true in this process's namespaces; c is a client of the network namespace,
+// which sysctls do without.
 func Set(c *nl.Client, name, value string) error {
 	kind, rest, _ := strings.Cut(name, ":")
 	// The parameter is what follows the last slash: a route's destination has one of its own.
 	cut := strings.LastIndexByte(rest, '/')
 	switch {
-	// Below /proc/sys as this process sees it: net.* there are those of the namespace of whoever opens the file.
+	// Below /proc/sys as this process sees it: net.* there are those of the namespace of whoever
+	// opens the file.
 	case kind == "sysctl" && rest != "":
 		if err := os.WriteFile(sysctlPath(rest), []byte(value), 0); err != nil {
 			return fmt.Errorf("set %s to %q: %w", name, value, err)
@@ -64,13 +66,15 @@ func Set(c *nl.Client, name, value string) error {
 	return fmt.Errorf("set %s: the lab knows no such setting", name)
 }
 
-// write sets what only some cards have (rings, coalescing, pause, link modes, limits of segmentation), by the catalogue's names and forms.
+// write sets what only some cards have (rings, coalescing, pause, link modes, limits of
+// segmentation), by the catalogue's names and forms.
 func write(name, value string) error {
 	return live.New().Write(context.Background(), knob.ID(name), knob.Value(value))
 }
 
-// setQdisc makes a discipline the root of a device, described as by tc(8) but in plain numbers: a kind and pairs of name and value. Of
-// tbf these are rate (bits per second), burst and limit (bytes); of others those that package tc knows.
+// setQdisc makes a discipline the root of a device, described as by tc(8) but in plain numbers: a
+// kind and pairs of name and value. Of tbf these are rate (bits per second), burst and limit
+// (bytes); of others those that package tc knows.
 func setQdisc(c *nl.Client, device, value string) error {
 	kind, rest, _ := strings.Cut(value, " ")
 	words := strings.Fields(rest)
@@ -124,7 +128,8 @@ func onOff(v string) (bool, error) {
 	return false, fmt.Errorf("value %q: want on or off", v)
 }
 
-// sysctlPath is the file of a sysctl. A name with slashes has them between its elements, so that an element may hold dots.
+// sysctlPath is the file of a sysctl. A name with slashes has them between its elements, so that an
+// element may hold dots.
 func sysctlPath(name string) string {
 	if !strings.Contains(name, "/") {
 		name = strings.ReplaceAll(name, ".", "/")
@@ -138,7 +143,8 @@ func Here(name, value string) (undo func(), err error) {
 	if !ok {
 		return nil, fmt.Errorf("set %s: of the machine itself only sysctls can be set", name)
 	}
-	// What was there before, and not the default: a guest may have been set up differently for all its cases.
+	// What was there before, and not the default: a guest may have been set up differently for all
+	// its cases.
 	old, err := os.ReadFile(sysctlPath(file))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)

@@ -16,7 +16,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/route"
 )
 
-// sysctlName is the knob of a file below /proc/sys: dots between elements, unless one of them has a dot itself.
+// sysctlName is the knob of a file below /proc/sys: dots between elements, unless one of them has a
+// dot itself.
 func sysctlName(rel string) string {
 	if !strings.Contains(rel, ".") {
 		rel = strings.ReplaceAll(rel, "/", ".")
@@ -27,12 +28,14 @@ func sysctlName(rel string) string {
 // volatile are the files below /proc/sys/net that the kernel itself changes, and a command.
 var volatile = []string{"netfilter/nf_conntrack_count", "ipv4/route/flush", "ipv6/route/flush", "core/netdev_rss_key"}
 
-// Snapshot writes every setting of this host that anybody could change as one JSON object: all of /proc/sys/net, the routes with their
-// metrics, and MTU, queue length and features of all interfaces. Two snapshots are equal if and only if every value is back.
+// Snapshot writes every setting of this host that anybody could change as one JSON object: all of
+// /proc/sys/net, the routes with their metrics, and MTU, queue length and features of all
+// interfaces. Two snapshots are equal if and only if every value is back.
 func Snapshot(c *nl.Client, w io.Writer) error {
 	all := map[string]string{}
 	const base = "/proc/sys/net"
-	// Everything and not only what the catalogue knows: the proof is that nothing has changed, also nothing that nobody thought of.
+	// Everything and not only what the catalogue knows: the proof is that nothing has changed, also
+	// nothing that nobody thought of.
 	err := filepath.WalkDir(base, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -43,7 +46,8 @@ func Snapshot(c *nl.Client, w io.Writer) error {
 				return nil
 			}
 		}
-		// Some files are write-only or answer with an error until set (stable_secret); what cannot be read is not compared.
+		// Some files are write-only or answer with an error until set (stable_secret); what cannot
+		// be read is not compared.
 		if b, err := os.ReadFile(path); err == nil {
 			all[sysctlName("net/"+rel)] = strings.Join(strings.Fields(string(b)), " ")
 		}

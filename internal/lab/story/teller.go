@@ -14,18 +14,21 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// Scenario is the write-up of 2005 in small: a fast, long path and a receiver with the buffers of its day.
+// Scenario is the write-up of 2005 in small: a fast, long path and a receiver with the buffers of
+// its day.
 const Scenario = "receive-window"
 
-// Tune returns the further flags of the demo's tune. Its segments are shorter than those a tune of such a path takes by itself: its effects are large, and
-// people watch. They shall also see what becomes of a remedy that does not help, so it tries all of them.
+// Tune returns the further flags of the demo's tune. Its segments are shorter than those a tune of
+// such a path takes by itself: its effects are large, and people watch. They shall also see what
+// becomes of a remedy that does not help, so it tries all of them.
 func Tune() []string {
 	return []string{"--duration", "700ms", "--warm-up", "400ms", "--budget", "2m30s", "--thorough"}
 }
 
 // Teller tells the run as it goes: what is decided as lines, what is under way on the status line.
 //
-// An output that refuses a line (a closed pipe) does not stop the run, which has a world to clean up; Err has the error at the end.
+// An output that refuses a line (a closed pipe) does not stop the run, which has a world to clean
+// up; Err has the error at the end.
 type Teller struct {
 	Out      io.Writer
 	Progress *progress.Line
@@ -99,7 +102,8 @@ func (d *Teller) diagnosis(e lab.Event) {
 	d.say("\ntrying the remedies, one at a time:")
 }
 
-// step passes on what the command inside the world says: what a terminal would rewrite goes to the status line.
+// step passes on what the command inside the world says: what a terminal would rewrite goes to the
+// status line.
 func (d *Teller) step(text string) {
 	if status, ok := strings.CutPrefix(text, progress.StatusMark); ok {
 		d.Progress.Status("  %s", status)

@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Run works until ctx ends, which is no error. It writes Ready to out when the work has begun to matter.
+// Run works until ctx ends, which is no error. It writes Ready to out when the work has begun to
+// matter.
 func Run(ctx context.Context, w Work, out io.Writer) error {
 	if err := w.Check(); err != nil {
 		return err
@@ -41,19 +42,22 @@ func Run(ctx context.Context, w Work, out io.Writer) error {
 	return fmt.Errorf("work %s: %w", w.Kind, err)
 }
 
-// job is a work under way. Its methods are the bodies of the kinds, named after them; each returns when ctx ends or when it cannot go on.
+// job is a work under way. Its methods are the bodies of the kinds, named after them; each returns
+// when ctx ends or when it cannot go on.
 type job struct {
 	Work
 	out io.Writer
 }
 
-// ready is awaited by the lab before it starts the next work or asks for a verdict: nothing is to be judged before the fault is there.
+// ready is awaited by the lab before it starts the next work or asks for a verdict: nothing is to
+// be judged before the fault is there.
 func (j *job) ready() { fmt.Fprintln(j.out, Ready) }
 
 // at is the address it talks to or, without To, listens at.
 func (j *job) at(port int) string { return net.JoinHostPort(j.To, strconv.Itoa(port)) }
 
-// each runs one body per connection or thread, says ready when all have begun, and ends with the first that fails.
+// each runs one body per connection or thread, says ready when all have begun, and ends with the
+// first that fails.
 func (j *job) each(ctx context.Context, body func(ctx context.Context, begun func()) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -76,10 +80,12 @@ func (j *job) each(ctx context.Context, body func(ctx context.Context, begun fun
 	return context.Cause(ctx)
 }
 
-// cpuHog spins for Busy of every hundredth of a second: short beside the steps in which processors are watched.
+// cpuHog spins for Busy of every hundredth of a second: short beside the steps in which processors
+// are watched.
 func (j *job) cpuHog(ctx context.Context) error {
 	const turn = 10 * time.Millisecond
-	// Threads are pinned, so that every processor has its share: the scheduler would spread them as it likes, and a spread hog is a milder one.
+	// Threads are pinned, so that every processor has its share: the scheduler would spread them as
+	// it likes, and a spread hog is a milder one.
 	var all, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {
 		return fmt.Errorf("ask for the processors: %w", err)
@@ -95,7 +101,8 @@ func (j *job) cpuHog(ctx context.Context) error {
 		}
 	}
 	j.Count = len(processors)
-	// The runtime lets as many goroutines run at once as there are processors; hogs are to compete in the kernel, each as a thread of its own.
+	// The runtime lets as many goroutines run at once as there are processors; hogs are to compete
+	// in the kernel, each as a thread of its own.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(j.Count + 1))
 	next := make(chan int, len(processors))
 	for _, cpu := range processors {
@@ -111,7 +118,8 @@ func (j *job) cpuHog(ctx context.Context) error {
 		}
 		begun()
 		for ctx.Err() == nil {
-			// Reading the clock is the work: it needs no memory and no kernel, so that only the processor is taken.
+			// Reading the clock is the work: it needs no memory and no kernel, so that only the
+			// processor is taken.
 			for start := time.Now(); time.Since(start) < time.Duration(j.Busy*float64(turn)); {
 			}
 			if j.Busy < 1 {
@@ -127,7 +135,8 @@ func until(ctx context.Context, c io.Closer) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = c.Close() }) // the call that it interrupts has the error
 }
 
-// buffered asks for a receive buffer before a socket is bound, so that accepted connections have it from their first window on.
+// buffered asks for a receive buffer before a socket is bound, so that accepted connections have it
+// from their first window on.
 func (j *job) buffered(_, _ string, c syscall.RawConn) error {
 	if j.Buffer == 0 {
 		return nil
@@ -139,12 +148,14 @@ func (j *job) buffered(_, _ string, c syscall.RawConn) error {
 	return err
 }
 
-// pace sleeps until n units at the given rate per second may have passed since start. A rate of 0 never sleeps.
+// pace sleeps until n units at the given rate per second may have passed since start. A rate of 0
+// never sleeps.
 func pace(ctx context.Context, start time.Time, n, rate float64) {
 	if rate <= 0 {
 		return
 	}
-	// Against the beginning and not the last step, so that lateness is made up for and the mean rate is right.
+	// Against the beginning and not the last step, so that lateness is made up for and the mean
+	// rate is right.
 	wait := time.Until(start.Add(time.Duration(n / rate * float64(time.Second))))
 	if wait < time.Millisecond {
 		return
@@ -160,7 +171,8 @@ func rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// serve accepts until ctx ends and runs body with each connection. A client that goes away ends its body only.
+// serve accepts until ctx ends and runs body with each connection. A client that goes away ends its
+// body only.
 func (j *job) serve(ctx context.Context, body func(c net.Conn)) error {
 	l, err := (&net.ListenConfig{Control: j.buffered}).Listen(ctx, "tcp4", j.at(j.Port))
 	if err != nil {
@@ -182,7 +194,8 @@ func (j *job) serve(ctx context.Context, body func(c net.Conn)) error {
 	}
 }
 
-// dial connects, again and again until it succeeds or a minute has passed: under a fault of the path the first attempt may be lost.
+// dial connects, again and again until it succeeds or a minute has passed: under a fault of the
+// path the first attempt may be lost.
 func (j *job) dial(ctx context.Context) (*net.TCPConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

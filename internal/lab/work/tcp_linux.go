@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tcpSink reads in pieces of Bytes. One that paces itself leaves what it does not read in the socket, whose window then closes.
+// tcpSink reads in pieces of Bytes. One that paces itself leaves what it does not read in the
+// socket, whose window then closes.
 func (j *job) tcpSink(ctx context.Context) error {
 	return j.serve(ctx, func(c net.Conn) {
 		buf := make([]byte, j.Bytes)
@@ -34,7 +35,8 @@ func (j *job) tcpSink(ctx context.Context) error {
 
 // tcpSource writes zeros: nobody looks at them, and nothing on the way compresses.
 func (j *job) tcpSource(ctx context.Context) error {
-	// One moment for all connections: bursts that begin together are what overflows a shallow queue.
+	// One moment for all connections: bursts that begin together are what overflows a shallow
+	// queue.
 	epoch := time.Now()
 	return j.each(ctx, func(ctx context.Context, begun func()) error {
 		c, err := j.dial(ctx)
@@ -46,7 +48,8 @@ func (j *job) tcpSource(ctx context.Context) error {
 		begun()
 		buf, start, n := make([]byte, j.Bytes), time.Now(), 0
 		for ctx.Err() == nil {
-			// By the clock and not after a rest from the last burst, or connections that were slower would come to send alone.
+			// By the clock and not after a rest from the last burst, or connections that were
+			// slower would come to send alone.
 			if j.Burst > 0 {
 				if turn := j.interval(); j.Interval > 0 {
 					rest(ctx, turn-time.Since(epoch)%turn)
@@ -68,7 +71,8 @@ func (j *job) tcpSource(ctx context.Context) error {
 	})
 }
 
-// rpcServer says nothing before it has a whole request: that is what lets its kernel delay the acknowledgement of half of one.
+// rpcServer says nothing before it has a whole request: that is what lets its kernel delay the
+// acknowledgement of half of one.
 func (j *job) rpcServer(ctx context.Context) error {
 	return j.serve(ctx, func(c net.Conn) {
 		for request := make([]byte, j.Bytes); ; {
@@ -82,8 +86,8 @@ func (j *job) rpcServer(ctx context.Context) error {
 	})
 }
 
-// rpcClient writes the way that stalls: the second half waits for the acknowledgement of the first (RFC 896), and the server, which
-// has nothing to say to half a request, delays that by 40 ms.
+// rpcClient writes the way that stalls: the second half waits for the acknowledgement of the first
+// (RFC 896), and the server, which has nothing to say to half a request, delays that by 40 ms.
 func (j *job) rpcClient(ctx context.Context) error {
 	return j.each(ctx, func(ctx context.Context, begun func()) error {
 		c, err := j.dial(ctx)
@@ -138,7 +142,8 @@ func (j *job) slowListener(ctx context.Context) error {
 	return nil
 }
 
-// connector does not wait for one connection before it opens the next, and does not care what becomes of it: that is the server's fault.
+// connector does not wait for one connection before it opens the next, and does not care what
+// becomes of it: that is the server's fault.
 func (j *job) connector(ctx context.Context) error {
 	d := net.Dialer{Timeout: 5 * time.Second}
 	j.ready()
@@ -157,7 +162,8 @@ func (j *job) connector(ctx context.Context) error {
 	return nil
 }
 
-// churn closes first, so that every connection's local port stays taken for a minute (TIME_WAIT, RFC 9293 §3.6.1).
+// churn closes first, so that every connection's local port stays taken for a minute (TIME_WAIT,
+// RFC 9293 §3.6.1).
 func (j *job) churn(ctx context.Context) error {
 	to, err := j.target(ctx)
 	if err != nil {
@@ -172,7 +178,8 @@ func (j *job) churn(ctx context.Context) error {
 			switch {
 			case err == nil:
 				_ = c.Close()
-			// EADDRNOTAVAIL is the fault to be had: no local port is free. The others are a server that has its own troubles.
+			// EADDRNOTAVAIL is the fault to be had: no local port is free. The others are a server
+			// that has its own troubles.
 			case errors.Is(err, unix.EADDRNOTAVAIL), os.IsTimeout(err), errors.Is(err, unix.ECONNRESET):
 				rest(ctx, time.Millisecond) // what a program does that just tries again
 			default:

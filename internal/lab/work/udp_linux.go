@@ -24,7 +24,8 @@ func (j *job) udpSocket(ctx context.Context, port int) (*net.UDPConn, error) {
 	return c.(*net.UDPConn), nil
 }
 
-// udpSink is slow by pausing after each read, as a program that has something to do with what it read; meanwhile the socket's buffer fills.
+// udpSink is slow by pausing after each read, as a program that has something to do with what it
+// read; meanwhile the socket's buffer fills.
 func (j *job) udpSink(ctx context.Context) error {
 	c, err := j.udpSocket(ctx, j.Port)
 	if err != nil {
@@ -54,12 +55,14 @@ func (j *job) target(ctx context.Context) (netip.Addr, error) {
 	return all[0].Unmap(), nil
 }
 
-// refused tells errors of sending that a datagram program lives with: nobody listens, or the queue was full.
+// refused tells errors of sending that a datagram program lives with: nobody listens, or the queue
+// was full.
 func refused(err error) bool {
 	return errors.Is(err, unix.ECONNREFUSED) || errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.EAGAIN)
 }
 
-// udpSource does not wait for anybody: datagrams have no window, which is why a slow reader loses them.
+// udpSource does not wait for anybody: datagrams have no window, which is why a slow reader loses
+// them.
 func (j *job) udpSource(ctx context.Context) error {
 	to, err := j.target(ctx)
 	if err != nil {
@@ -119,8 +122,9 @@ func (j *job) udpEcho(ctx context.Context) error {
 	})
 }
 
-// flowsToFill gives the ports at each end that make as many flows as a share of the table of connections holds. The table's limit is the
-// machine's: every namespace has its own table of that size.
+// flowsToFill gives the ports at each end that make as many flows as a share of the table of
+// connections holds. The table's limit is the machine's: every namespace has its own table of that
+// size.
 func flowsToFill(share float64) (ports int, err error) {
 	b, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_max")
 	if err != nil {
@@ -137,8 +141,9 @@ func flowsToFill(share float64) (ports int, err error) {
 	return ports, nil
 }
 
-// udpFlows makes flows that connection tracking must not evict: only assured ones make a full table refuse new connections, others
-// it drops early. Each flow sends once and, when two seconds have passed since its first packet, again; see the package's sources.
+// udpFlows makes flows that connection tracking must not evict: only assured ones make a full table
+// refuse new connections, others it drops early. Each flow sends once and, when two seconds have
+// passed since its first packet, again; see the package's sources.
 func (j *job) udpFlows(ctx context.Context) error {
 	to, err := j.target(ctx)
 	if err != nil {
@@ -154,7 +159,8 @@ func (j *job) udpFlows(ctx context.Context) error {
 	}
 	const assured = 2500 * time.Millisecond
 	datagram := []byte("flow")
-	// Far below what an echo on one processor answers: a datagram that is lost on the way makes no assured flow.
+	// Far below what an echo on one processor answers: a datagram that is lost on the way makes no
+	// assured flow.
 	const rate = 100_000
 	for round := 0; ctx.Err() == nil; round++ {
 		start, n := time.Now(), 0.0
@@ -167,7 +173,8 @@ func (j *job) udpFlows(ctx context.Context) error {
 				pace(ctx, start, n, rate)
 			}
 		}
-		// The first round makes the flows and the second, later than two seconds, assures them; the third repairs what was lost on the way.
+		// The first round makes the flows and the second, later than two seconds, assures them; the
+		// third repairs what was lost on the way.
 		if round == 2 {
 			j.ready()
 		}
@@ -180,7 +187,8 @@ func (j *job) udpFlows(ctx context.Context) error {
 	return nil
 }
 
-// drain throws away what comes, so that answers nobody wants do not overflow the socket, which would be a fault of its own.
+// drain throws away what comes, so that answers nobody wants do not overflow the socket, which
+// would be a fault of its own.
 func drain(c *net.UDPConn) {
 	for buf := make([]byte, 2048); ; {
 		if _, _, err := c.ReadFromUDPAddrPort(buf); err != nil && !refused(err) {
@@ -189,8 +197,8 @@ func drain(c *net.UDPConn) {
 	}
 }
 
-// neighbours asks for hosts that are not there. Such an entry waits for an answer for three seconds and cannot be given up before, so a
-// table of fewer places than addresses overflows.
+// neighbours asks for hosts that are not there. Such an entry waits for an answer for three seconds
+// and cannot be given up before, so a table of fewer places than addresses overflows.
 func (j *job) neighbours(ctx context.Context) error {
 	first, err := j.target(ctx)
 	if err != nil {
@@ -204,7 +212,8 @@ func (j *job) neighbours(ctx context.Context) error {
 	for round := 0; ctx.Err() == nil; round++ {
 		a := first
 		for range j.Count {
-			// An entry that finds no room is the fault to be had (ENOBUFS); one that nobody answers (EHOSTUNREACH) fills the table all the same.
+			// An entry that finds no room is the fault to be had (ENOBUFS); one that nobody answers
+			// (EHOSTUNREACH) fills the table all the same.
 			_, err := c.WriteToUDPAddrPort([]byte{0}, netip.AddrPortFrom(a, uint16(j.Port)))
 			if err != nil && !refused(err) && !errors.Is(err, unix.EHOSTUNREACH) && !errors.Is(err, unix.EINVAL) {
 				return err

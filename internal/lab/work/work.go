@@ -21,33 +21,44 @@ type Kind string
 
 // The kinds. Servers come first in a list, because each is awaited before the next is started.
 const (
-	// CPUHog keeps Count threads busy for Busy of the time on processor CPU, or without one on every processor.
+	// CPUHog keeps Count threads busy for Busy of the time on processor CPU, or without one on
+	// every processor.
 	CPUHog Kind = "cpu-hog"
-	// TCPSink accepts every connection at Port and reads, at most Rate bits per second from each, into a buffer of Buffer bytes.
+	// TCPSink accepts every connection at Port and reads, at most Rate bits per second from each,
+	// into a buffer of Buffer bytes.
 	TCPSink Kind = "tcp-sink"
-	// TCPSource keeps Count connections to To:Port and sends in writes of Bytes: as fast as it can, at Rate bits per second each, or Burst
-	// bytes every Interval, all connections at the same moment.
+	// TCPSource keeps Count connections to To:Port and sends in writes of Bytes: as fast as it can,
+	// at Rate bits per second each, or Burst bytes every Interval, all connections at the same
+	// moment.
 	TCPSource Kind = "tcp-source"
 	// RPCServer answers every Bytes that it has read at Port by one byte.
 	RPCServer Kind = "rpc-server"
-	// RPCClient keeps Count connections to To:Port on which it writes Bytes in two halves and waits for the answer, with Nagle's algorithm on.
+	// RPCClient keeps Count connections to To:Port on which it writes Bytes in two halves and waits
+	// for the answer, with Nagle's algorithm on.
 	RPCClient Kind = "rpc-client"
-	// SlowListener listens at Port with a backlog of Count and accepts one connection every Interval.
+	// SlowListener listens at Port with a backlog of Count and accepts one connection every
+	// Interval.
 	SlowListener Kind = "slow-listener"
 	// Connector opens Packets connections per second to To:Port and closes each after Interval.
 	Connector Kind = "connector"
-	// Churn opens and closes connections to To:Port in Count loops, without a pause and without ever using one twice.
+	// Churn opens and closes connections to To:Port in Count loops, without a pause and without
+	// ever using one twice.
 	Churn Kind = "churn"
-	// UDPSink reads datagrams at Port, at most Packets per second (0: as fast as it can), from a socket with a buffer of Buffer bytes.
+	// UDPSink reads datagrams at Port, at most Packets per second (0: as fast as it can), from a
+	// socket with a buffer of Buffer bytes.
 	UDPSink Kind = "udp-sink"
-	// UDPSource sends Packets datagrams of Bytes per second to To:Port from Count sockets; with an Interval it sends and rests by turns.
+	// UDPSource sends Packets datagrams of Bytes per second to To:Port from Count sockets; with an
+	// Interval it sends and rests by turns.
 	UDPSource Kind = "udp-source"
-	// UDPEcho answers datagrams at Count ports from Port on; the other end of UDPFlows, with the same Fill.
+	// UDPEcho answers datagrams at Count ports from Port on; the other end of UDPFlows, with the
+	// same Fill.
 	UDPEcho Kind = "udp-echo"
-	// UDPFlows makes Count × Count flows to To, from as many ports to as many, and sends on each until connection tracking holds it for
-	// assured. With Fill it makes as many as that share of the kernel's table of connections asks for.
+	// UDPFlows makes Count × Count flows to To, from as many ports to as many, and sends on each
+	// until connection tracking holds it for assured. With Fill it makes as many as that share of
+	// the kernel's table of connections asks for.
 	UDPFlows Kind = "udp-flows"
-	// Neighbours sends a datagram to each of Count addresses from To on, so that each needs an entry in the neighbour table, every Interval.
+	// Neighbours sends a datagram to each of Count addresses from To on, so that each needs an
+	// entry in the neighbour table, every Interval.
 	Neighbours Kind = "neighbours"
 )
 
@@ -55,7 +66,8 @@ var kinds = []Kind{
 	CPUHog, TCPSink, TCPSource, RPCServer, RPCClient, SlowListener, Connector, Churn, UDPSink, UDPSource, UDPEcho, UDPFlows, Neighbours,
 }
 
-// Work is one background program. Which of the figures count, and what they mean, is said with its Kind.
+// Work is one background program. Which of the figures count, and what they mean, is said with its
+// Kind.
 type Work struct {
 	Kind     Kind    `json:"kind"`
 	Host     string  `json:"host"`                              // on which host of the world it runs
@@ -73,7 +85,8 @@ type Work struct {
 	Fill     float64 `json:"fill_ratio,omitempty"` // up to 1.1; 0: as Count says
 }
 
-// maxCount bounds sockets, threads and flows per side: a misspelt figure must not take the machine along.
+// maxCount bounds sockets, threads and flows per side: a misspelt figure must not take the machine
+// along.
 const maxCount = 4096
 
 // Check says what is wrong with a work, or nil.
@@ -125,7 +138,8 @@ func (w Work) interval() time.Duration {
 	return max(time.Millisecond, time.Duration(w.Interval*float64(time.Second)))
 }
 
-// RunDescribed is Run with the work as JSON: the body of the hidden command "linerate lab-work", whose argument that is.
+// RunDescribed is Run with the work as JSON: the body of the hidden command "linerate lab-work",
+// whose argument that is.
 func RunDescribed(ctx context.Context, description string, out io.Writer) error {
 	var w Work
 	if err := json.Unmarshal([]byte(description), &w); err != nil {

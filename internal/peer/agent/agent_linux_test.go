@@ -184,7 +184,8 @@ func TestClientAsLocal(t *testing.T) {
 	}
 }
 
-// TestNothingThere: a host that was never changed has empty answers and no errors; one whose state may not be read says so.
+// TestNothingThere: a host that was never changed has empty answers and no errors; one whose state
+// may not be read says so.
 func TestNothingThere(t *testing.T) {
 	local := Local{Dir: filepath.Join(t.TempDir(), "none")}
 	stamp, err := local.Stamp(t.Context())

@@ -22,8 +22,8 @@ const DefaultSocket = "/run/linerate/agent.sock"
 // answerWithin is how long a client waits for an answer when its context does not say.
 const answerWithin = 10 * time.Second
 
-// Client asks a server. It connects with the first question, and again when a connection has ended. Its methods may be called from any number of
-// goroutines; questions are asked one after the other.
+// Client asks a server. It connects with the first question, and again when a connection has ended.
+// Its methods may be called from any number of goroutines; questions are asked one after the other.
 type Client struct {
 	socket string
 
@@ -51,7 +51,8 @@ func (c *Client) hangUp() error {
 	return err
 }
 
-// ask asks one question. A connection that the server has closed meanwhile (it may have been started again) is made anew once.
+// ask asks one question. A connection that the server has closed meanwhile (it may have been
+// started again) is made anew once.
 func (c *Client) ask(ctx context.Context, q question) (answer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +74,8 @@ func (c *Client) ask(ctx context.Context, q question) (answer, error) {
 	return a, nil
 }
 
-// exchange sends a question and gives the line that comes back. After an error there is no connection.
+// exchange sends a question and gives the line that comes back. After an error there is no
+// connection.
 func (c *Client) exchange(ctx context.Context, q question) (line []byte, err error) {
 	if c.conn == nil {
 		var dialer net.Dialer

@@ -24,8 +24,9 @@ var ErrInTheWay = errors.New("is in the way")
 // maxSocketPath is what struct sockaddr_un has room for (unix(7)).
 const maxSocketPath = 107
 
-// Serve answers until ctx ends, which is no error. It makes the socket, and its directory where there is none; ready is told its path once it takes
-// connections. With a socket that systemd hands over (LISTEN_FDS) it makes nothing. A second server at the same place is durable.ErrLocked.
+// Serve answers until ctx ends, which is no error. It makes the socket, and its directory where
+// there is none; ready is told its path once it takes connections. With a socket that systemd hands
+// over (LISTEN_FDS) it makes nothing. A second server at the same place is durable.ErrLocked.
 func Serve(ctx context.Context, c Config, ready func(socket string)) error {
 	if c.Socket == "" {
 		c.Socket = DefaultSocket
@@ -102,7 +103,8 @@ func listen(path string, group int64) (release func(), _ net.Listener, err error
 	if err := safeDirectory(dir); err != nil {
 		return nil, nil, err
 	}
-	// Two servers that find the same dead socket must not both take it for theirs; the lock dies with its holder.
+	// Two servers that find the same dead socket must not both take it for theirs; the lock dies
+	// with its holder.
 	lock, err := durable.OS().Lock(path + ".lock")
 	if err != nil {
 		return nil, nil, err
@@ -153,7 +155,8 @@ func listen(path string, group int64) (release func(), _ net.Listener, err error
 	}, listener, nil
 }
 
-// safeDirectory makes a directory for the socket, or sees to it that nobody else can put something into one that is there.
+// safeDirectory makes a directory for the socket, or sees to it that nobody else can put something
+// into one that is there.
 func safeDirectory(dir string) error {
 	err := os.Mkdir(dir, 0o755)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -193,7 +196,8 @@ func removeDead(path string) error {
 		_ = conn.Close() // nothing was said
 		return fmt.Errorf("%s %w: somebody answers there", path, ErrInTheWay)
 	}
-	// Only this says that no process has it open. A queue that is full, for one, is somebody who is busy.
+	// Only this says that no process has it open. A queue that is full, for one, is somebody who is
+	// busy.
 	if !errors.Is(err, unix.ECONNREFUSED) {
 		return fmt.Errorf("%s %w: %w", path, ErrInTheWay, err)
 	}
@@ -219,7 +223,8 @@ func identify(conn net.Conn) (peer, error) {
 			return
 		}
 		who.uid = cred.Uid
-		// A kernel that cannot tell (before 4.13) knows of nobody else's groups than the primary one.
+		// A kernel that cannot tell (before 4.13) knows of nobody else's groups than the primary
+		// one.
 		more, err := sys.PeerGroups(int(fd))
 		if err != nil && !errors.Is(err, unix.ENOPROTOOPT) {
 			askErr = err

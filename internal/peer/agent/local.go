@@ -22,8 +22,10 @@ type Local struct {
 // State is the state directory of the host.
 func (l Local) State(context.Context) (string, error) { return l.Dir, nil }
 
-// Stamp is a text that is another one whenever the journal, the runs or the measurements are others: sizes and times of the files. It costs three looks at the file system
-// and can be asked for each second. The grain of its times is that of the file system, so what changes twice within some milliseconds may show as one change.
+// Stamp is a text that is another one whenever the journal, the runs or the measurements are
+// others: sizes and times of the files. It costs three looks at the file system and can be asked
+// for each second. The grain of its times is that of the file system, so what changes twice within
+// some milliseconds may show as one change.
 func (l Local) Stamp(context.Context) (string, error) {
 	stamp := ""
 	for _, name := range []string{"journal.log", string(runs.Tunes), string(runs.Measurements)} {
@@ -50,7 +52,8 @@ func (l Local) Runs(_ context.Context, kind runs.Kind) ([]string, error) {
 	return runs.In(durable.OS(), l.Dir, kind, 0).List()
 }
 
-// Run gives a stored document. There being none is fs.ErrNotExist, one that is too large ErrTooLarge.
+// Run gives a stored document. There being none is fs.ErrNotExist, one that is too large
+// ErrTooLarge.
 func (l Local) Run(_ context.Context, kind runs.Kind, id string) ([]byte, error) {
 	store := runs.In(durable.OS(), l.Dir, kind, 0)
 	if runs.Name(id) {
@@ -61,7 +64,8 @@ func (l Local) Run(_ context.Context, kind runs.Kind, id string) ([]byte, error)
 	return store.Read(id)
 }
 
-// cached is the history as it was at a stamp, so that asking again and again costs no reading of the journal.
+// cached is the history as it was at a stamp, so that asking again and again costs no reading of
+// the journal.
 type cached struct {
 	stamp   string
 	at      time.Time
@@ -74,7 +78,8 @@ func (c *cached) history(ctx context.Context, l Local, now time.Time) ([]journal
 	if err != nil {
 		return nil, err
 	}
-	// A second write within the grain of the file's times leaves the stamp as it is, so it is believed for a while only.
+	// A second write within the grain of the file's times leaves the stamp as it is, so it is
+	// believed for a while only.
 	if age := now.Sub(c.at); c.stamp == stamp && age >= 0 && age < 5*time.Second {
 		return c.changes, nil
 	}

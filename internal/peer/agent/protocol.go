@@ -104,7 +104,8 @@ func parseQuestion(line []byte) (question, error) {
 	return q, nil
 }
 
-// parseAnswer reads one line, without its end. What the server could not do is an error; fs.ErrNotExist where there is nothing of that name.
+// parseAnswer reads one line, without its end. What the server could not do is an error;
+// fs.ErrNotExist where there is nothing of that name.
 func parseAnswer(line []byte) (answer, error) {
 	var a answer
 	if err := json.Unmarshal(line, &a); err != nil {

@@ -146,7 +146,8 @@ func TestSocket(t *testing.T) {
 	})
 }
 
-// TestHelperServe is the process of a server that has its socket from systemd, when it is started as one.
+// TestHelperServe is the process of a server that has its socket from systemd, when it is started
+// as one.
 func TestHelperServe(t *testing.T) {
 	if dir := os.Getenv("AGENT_TEST_SERVE"); dir != "" {
 		t.Fatal(Serve(context.Background(), Config{Local: Local{Dir: dir}, Version: "v", Socket: "/nonexistent/agent.sock"}, nil))
@@ -164,7 +165,8 @@ func TestHelperAsk(t *testing.T) {
 	}
 }
 
-// TestOtherUsers: members of the group get answers, others are turned away by the file's mode, and by us when that fails.
+// TestOtherUsers: members of the group get answers, others are turned away by the file's mode, and
+// by us when that fails.
 func TestOtherUsers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Log("the users of this test are made by root; TestMay has the rule alone")

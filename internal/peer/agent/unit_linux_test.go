@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestUnits: systemd takes the units as they are, finds the service shut in, and they say what the program says.
+// TestUnits: systemd takes the units as they are, finds the service shut in, and they say what the
+// program says.
 func TestUnits(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

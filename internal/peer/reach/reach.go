@@ -17,7 +17,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic"
 )
 
-// Echo is the scheme of a target of which nothing is known but that its kernel answers echo requests: icmp://HOST.
+// Echo is the scheme of a target of which nothing is known but that its kernel answers echo
+// requests: icmp://HOST.
 const Echo = "icmp"
 
 // Runner runs one test against some far end.
@@ -29,8 +30,8 @@ func Foreign(target string) (scheme, address string, ok bool) {
 	return scheme, address, ok && slices.Contains(dialect.Names(), scheme)
 }
 
-// Speak runs tests against another program's server. There is nothing to open: each test is a conversation of its own, and the server needs no
-// key.
+// Speak runs tests against another program's server. There is nothing to open: each test is a
+// conversation of its own, and the server needs no key.
 func Speak(scheme, address string) Runner {
 	name, _ := os.Hostname() // a host without a name goes unnamed in the result
 	o := dialect.ClientOptions{Sample: host.Root{}.Counters, HostName: name}
@@ -45,8 +46,8 @@ func Check(target string) error {
 	return err
 }
 
-// addressOf gives what stands behind the scheme of a target of which no linerate is asked, read in the form of our own targets: without a host, the
-// dialects would ask this one.
+// addressOf gives what stands behind the scheme of a target of which no linerate is asked, read in
+// the form of our own targets: without a host, the dialects would ask this one.
 func addressOf(target string) (peer.Target, error) {
 	scheme, address, foreign := Foreign(target)
 	if !foreign && scheme != Echo {
@@ -78,7 +79,8 @@ type Way struct {
 	Close func() // after the last
 }
 
-// Open opens the way to a target. The options are for targets where a linerate is; another program's server needs none of them.
+// Open opens the way to a target. The options are for targets where a linerate is; another
+// program's server needs none of them.
 func Open(ctx context.Context, target string, o peer.ConnectOptions) (*Way, error) {
 	if err := Check(target); err != nil {
 		return nil, err
@@ -110,7 +112,8 @@ func echoes(name, own string) Runner {
 	}
 }
 
-// Suite is what is measured of another program's server when no test is named: what its program is for.
+// Suite is what is measured of another program's server when no test is named: what its program is
+// for.
 func Suite(scheme string, streams int, duration, interval time.Duration) []traffic.Spec {
 	spec := traffic.Spec{Streams: streams, Duration: duration, Interval: interval, Direction: traffic.Up}
 	switch scheme {
@@ -126,8 +129,9 @@ func Suite(scheme string, streams int, duration, interval time.Duration) []traff
 	return []traffic.Spec{spec}
 }
 
-// All measures tests one after the other. One of several that gets no answer (echoes are often filtered), or that the far end does not want to
-// run, must not hide the others: it is missing. Any other error breaks off. Without any result there is always an error.
+// All measures tests one after the other. One of several that gets no answer (echoes are often
+// filtered), or that the far end does not want to run, must not hide the others: it is missing. Any
+// other error breaks off. Without any result there is always an error.
 func All(specs []traffic.Spec, measure func(traffic.Spec) (*traffic.Result, error)) (results []traffic.Result, missing []string, broken error) {
 	var first error
 	for _, spec := range specs {

@@ -30,7 +30,8 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// TestSuiteKeepsWhatItHas checks that a test of the suite that cannot run takes nothing from those that did.
+// TestSuiteKeepsWhatItHas checks that a test of the suite that cannot run takes nothing from those
+// that did.
 func TestSuiteKeepsWhatItHas(t *testing.T) {
 	specs := []traffic.Spec{{Test: traffic.Ping, Direction: traffic.Up}, {Test: traffic.Stream, Direction: traffic.Up}, {Test: traffic.Stream, Direction: traffic.Down}}
 	refused := fmt.Errorf("%w: too fast", traffic.ErrRefused)

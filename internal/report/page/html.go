@@ -32,7 +32,8 @@ func write(w io.Writer, v view) error {
 	return err
 }
 
-// visible replaces what turns the direction of text or cannot be seen: in the name of a host it would make one name look like another.
+// visible replaces what turns the direction of text or cannot be seen: in the name of a host it
+// would make one name look like another.
 func visible(r rune) rune {
 	if unicode.IsControl(r) && r != '\n' || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
 		return unicode.ReplacementChar

@@ -11,7 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/report/words"
 )
 
-// ladder is the plot of every trial's effect with its interval, on an axis on which twice and half are equally far.
+// ladder is the plot of every trial's effect with its interval, on an axis on which twice and half
+// are equally far.
 type ladder struct {
 	Rows  []rung
 	Ticks []tick
@@ -20,7 +21,8 @@ type ladder struct {
 	Needs string // that gain in words
 }
 
-// rung is one row of the ladder: what was tried, its effect as a number and as a bar, and what became of it.
+// rung is one row of the ladder: what was tried, its effect as a number and as a bar, and what
+// became of it.
 type rung struct {
 	Number, Side, Knob, From, To string
 	Why, Reason                  string
@@ -31,10 +33,11 @@ type rung struct {
 	OpenLow, OpenHigh            bool
 }
 
-// newLadder lays out the trials in their order, and the confirmation of everything kept below them, with the test after the wait.
+// newLadder lays out the trials in their order, and the confirmation of everything kept below them,
+// with the test after the wait.
 //
-// The order is that of the experiment and not of the effects, because each trial was made on top of those kept before
-// it.
+// The order is that of the experiment and not of the effects, because each trial was made on top of
+// those kept before it.
 func newLadder(d *report.TuneDocument) *ladder {
 	if len(d.Trials) == 0 {
 		return nil
@@ -79,7 +82,8 @@ func newLadder(d *report.TuneDocument) *ladder {
 	return l
 }
 
-// shape is the mark of a verdict as an SVG path around 0,0: who cannot tell the colours apart, or prints in black, reads the shape.
+// shape is the mark of a verdict as an SVG path around 0,0: who cannot tell the colours apart, or
+// prints in black, reads the shape.
 func shape(v tune.Verdict) string {
 	switch v {
 	case tune.Kept:
@@ -90,8 +94,8 @@ func shape(v tune.Verdict) string {
 	return "M-5 0A5 5 0 1 0 5 0 5 5 0 1 0-5 0Z" // ○, hollow by its style
 }
 
-// place puts the bar of an effect on the scale. An end that is not known runs to the edge and gets an arrow: open is not the same as
-// wide, and a reader must see that.
+// place puts the bar of an effect on the scale. An end that is not known runs to the edge and gets
+// an arrow: open is not the same as wide, and a reader must see that.
 func (r *rung) place(e tune.Effect, s logScale) {
 	if e.Ratio <= 0 {
 		return
@@ -111,8 +115,9 @@ func (r *rung) place(e tune.Effect, s logScale) {
 	r.Low, r.High, r.Point = percentOf(low), percentOf(high), percentOf(s.at(e.Ratio))
 }
 
-// nearOne is the logarithm of an effect up to which the axis is even: 5 %. Beyond it the axis is logarithmic in the logarithm (the inverse hyperbolic
-// sine joins the two smoothly), so that beside a gain of ×25 the interval of a change that does nothing is still a bar and not a dot.
+// nearOne is the logarithm of an effect up to which the axis is even: 5 %. Beyond it the axis is
+// logarithmic in the logarithm (the inverse hyperbolic sine joins the two smoothly), so that beside
+// a gain of ×25 the interval of a change that does nothing is still a bar and not a dot.
 const nearOne = 0.05
 
 // logScale maps effects to 0…1.
@@ -130,7 +135,8 @@ func (s logScale) at(x float64) float64 {
 
 // ladderScale covers every known end, ×0.9 to ×1.1 at least, and a margin.
 //
-// Without the least span a run in which nothing helped would fill the width with noise of a tenth of a per cent.
+// Without the least span a run in which nothing helped would fill the width with noise of a tenth
+// of a per cent.
 func ladderScale(d *report.TuneDocument) logScale {
 	low, high := stretched(0.9), stretched(1.1)
 	cover := func(e tune.Effect) {
@@ -155,7 +161,8 @@ func ladderScale(d *report.TuneDocument) logScale {
 
 // ticks chooses round factors at least an eighth of the width apart; ×1 is always there.
 //
-// Candidates are in order of importance, so that the ones that matter take their places before others come too close.
+// Candidates are in order of importance, so that the ones that matter take their places before
+// others come too close.
 func (s logScale) ticks() []tick {
 	candidates := []float64{1, 2, 0.5, 4, 10, 0.1, 0.25, 1.1, 0.9, 1.5, 3, 0.8, 1.25, 1.05, 0.95, 5, 8, 20, 50, 100, 1000, 0.01}
 	var chosen []float64

@@ -34,7 +34,8 @@ func document(t testing.TB, name string) *report.TuneDocument {
 	return d
 }
 
-// harmless holds what every page must be: nothing runs, nothing is asked of the network, no number is missing.
+// harmless holds what every page must be: nothing runs, nothing is asked of the network, no number
+// is missing.
 func harmless(t *testing.T, page string) {
 	t.Helper()
 	for _, bad := range []string{"<script", "http://", "https://", "url(", "@import", "<link", "<img", "<iframe", "NaN", "Inf%", "ZgotmplZ", "%!", "\x1b", "\u202e"} {
@@ -95,7 +96,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestMarks: what became of a trial and what a segment is are told by shape too, and what does not count is there with its reason.
+// TestMarks: what became of a trial and what a segment is are told by shape too, and what does not
+// count is there with its reason.
 func TestMarks(t *testing.T) {
 	var b bytes.Buffer
 	d := document(t, "report")

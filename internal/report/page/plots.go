@@ -2,7 +2,8 @@ package page
 
 import "strconv"
 
-// ladder is the section of the trials: a row with a bar for each, what the shapes mean, and all of it as a table.
+// ladder is the section of the trials: a row with a bar for each, what the shapes mean, and all of
+// it as a table.
 func (s *sheet) ladder(l *ladder) {
 	if l == nil {
 		return
@@ -91,7 +92,8 @@ func (s *sheet) rung(l *ladder, r rung) {
   `)
 }
 
-// series is the section of the segments: the plot in the order of measuring, what the marks mean, and what does not count.
+// series is the section of the segments: the plot in the order of measuring, what the marks mean,
+// and what does not count.
 func (s *sheet) series(t *series) {
 	if t == nil {
 		return
@@ -136,7 +138,8 @@ func (s *sheet) series(t *series) {
 `)
 }
 
-// timeline is the plot itself with its left axis. What comes later lies above: bands, lines, marks, the labels of the lines.
+// timeline is the plot itself with its left axis. What comes later lies above: bands, lines, marks,
+// the labels of the lines.
 func (s *sheet) timeline(t *series) {
 	height, bottom := strconv.Itoa(t.Height), strconv.Itoa(t.PlotBottom)
 	s.put(`<div class="axis"><svg height="{}">`, height)

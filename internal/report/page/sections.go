@@ -1,6 +1,7 @@
 package page
 
-// page is the whole page: one function for each section, in the order in which they are read. What is between them are line ends alone.
+// page is the whole page: one function for each section, in the order in which they are read. What
+// is between them are line ends alone.
 func (s *sheet) page(v view) {
 	s.head(v)
 	s.before(v)

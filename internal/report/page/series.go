@@ -25,7 +25,8 @@ type series struct {
 	Discarded                   []discarded
 }
 
-// band is one part of the experiment behind the points: the pilot, a trial, an ablation, the confirmation.
+// band is one part of the experiment behind the points: the pilot, a trial, an ablation, the
+// confirmation.
 type band struct {
 	X, Width, Middle, Label, Title string
 	Mark                           string // kept, reverted
@@ -35,7 +36,8 @@ type band struct {
 // tick is one label on an axis. At is a share of the width or a height in pixels, after the axis.
 type tick struct{ At, Label, Anchor string }
 
-// levelLine is a dashed line across the plot at the figure of before or after, with its label a little above.
+// levelLine is a dashed line across the plot at the figure of before or after, with its label a
+// little above.
 type levelLine struct {
 	Y, LabelY   string
 	Class, Text string
@@ -62,12 +64,12 @@ const (
 	cross   = "M-4-4 4 4M-4 4 4-4"
 )
 
-// newSeries lays out every segment in the order of measuring, which is what shows a drift of the bench that a summary hides.
-// Nothing measured gives no plot.
+// newSeries lays out every segment in the order of measuring, which is what shows a drift of the
+// bench that a summary hides. Nothing measured gives no plot.
 //
-// The axis begins at zero, so that heights can be compared, unless all segments lie in its upper third: there the differences that
-// matter would be a line, and the page says that the axis is cut. Discarded segments are drawn too, crossed out, as leaving them out would
-// be choosing data.
+// The axis begins at zero, so that heights can be compared, unless all segments lie in its upper
+// third: there the differences that matter would be a line, and the page says that the axis is cut.
+// Discarded segments are drawn too, crossed out, as leaving them out would be choosing data.
 func newSeries(d *report.TuneDocument) *series {
 	first, end, bottom, top := math.Inf(1), 0.0, math.Inf(1), 0.0
 	for _, s := range d.Segments {
@@ -127,11 +129,12 @@ func newSeries(d *report.TuneDocument) *series {
 	return t
 }
 
-// timeAxis maps seconds since the start to shares of the width. The wait before a soak is left out: an hour in which nothing was measured would make a line of
-// the minutes in which all was.
+// timeAxis maps seconds since the start to shares of the width. The wait before a soak is left out:
+// an hour in which nothing was measured would make a line of the minutes in which all was.
 type timeAxis struct{ end, from, wait float64 }
 
-// newTimeAxis leaves out what lies between the last segment before the soak and its first, but for a gap that can be seen.
+// newTimeAxis leaves out what lies between the last segment before the soak and its first, but for
+// a gap that can be seen.
 func newTimeAxis(segments []tune.Segment, end float64) timeAxis {
 	a := timeAxis{end: end}
 	for _, s := range segments {
@@ -178,7 +181,8 @@ func partName(s tune.Segment) string {
 	return string(s.Phase)
 }
 
-// armName says which arm a segment belongs to; in a search for the level the arm is the level, and in the pilot both are the same.
+// armName says which arm a segment belongs to; in a search for the level the arm is the level, and
+// in the pilot both are the same.
 func armName(s tune.Segment) string {
 	switch {
 	case s.Phase == tune.PhasePilot:
@@ -197,8 +201,8 @@ func armName(s tune.Segment) string {
 
 // bands groups the segments into the parts of the experiment, and marks what became of each trial.
 //
-// Segments of one part stand together because the experiment does one thing at a time; a part ends where phase or
-// number changes.
+// Segments of one part stand together because the experiment does one thing at a time; a part ends
+// where phase or number changes.
 func bands(d *report.TuneDocument, x func(float64) float64) []band {
 	type part struct {
 		phase tune.Phase
@@ -253,8 +257,8 @@ func bands(d *report.TuneDocument, x func(float64) float64) []band {
 
 // niceTicks gives about four round values from base up to top.
 //
-// Steps are 1, 2, 2.5 or 5 times a power of ten. The tenth of a per mille at the end forgives rounding when top
-// itself is a multiple of the step.
+// Steps are 1, 2, 2.5 or 5 times a power of ten. The tenth of a per mille at the end forgives
+// rounding when top itself is a multiple of the step.
 func niceTicks(base, top float64) []float64 {
 	raw := (top - base) / 4
 	magnitude := math.Pow(10, math.Floor(math.Log10(raw)))
@@ -276,7 +280,8 @@ func niceTicks(base, top float64) []float64 {
 	return all
 }
 
-// percentOf prints a share for an attribute of the page, with no more digits than a screen can show.
+// percentOf prints a share for an attribute of the page, with no more digits than a screen can
+// show.
 func percentOf(share float64) string {
 	if math.IsNaN(share) {
 		share = 0

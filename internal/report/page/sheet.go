@@ -7,18 +7,21 @@ import (
 	"strings"
 )
 
-// markup is HTML written in this package. Constants become markup by themselves and strings do not, so that what a host said cannot be taken for it.
+// markup is HTML written in this package. Constants become markup by themselves and strings do not,
+// so that what a host said cannot be taken for it.
 type markup string
 
-// sheet is a page as it grows. The first mistake in a layout stays and ends the page, as a mistake there is one of ours and not of the document.
+// sheet is a page as it grows. The first mistake in a layout stays and ends the page, as a mistake
+// there is one of ours and not of the document.
 type sheet struct {
 	b   bytes.Buffer
 	err error
 }
 
-// put adds a layout with a value at each {}. A layout is whole: it neither begins nor ends within a tag. A value is escaped for the place where
-// it stands, which is the text between tags or an attribute in double quotes that [fit] knows; everywhere else a {} is a mistake. Elements whose text
-// is no text for people (style) get layouts of their own, without values.
+// put adds a layout with a value at each {}. A layout is whole: it neither begins nor ends within a
+// tag. A value is escaped for the place where it stands, which is the text between tags or an
+// attribute in double quotes that [fit] knows; everywhere else a {} is a mistake. Elements whose
+// text is no text for people (style) get layouts of their own, without values.
 func (s *sheet) put(layout markup, values ...string) {
 	if s.err != nil {
 		return
@@ -89,8 +92,9 @@ func (p *place) pass(m string) {
 	}
 }
 
-// fit escapes a value for the text between tags (no attribute) or for an attribute, and says whether values may stand in that one at all: never in a handler,
-// a style or an address. What is no number is 0 where a number belongs, since one mark out of its place says more than no page.
+// fit escapes a value for the text between tags (no attribute) or for an attribute, and says
+// whether values may stand in that one at all: never in a handler, a style or an address. What is
+// no number is 0 where a number belongs, since one mark out of its place says more than no page.
 func fit(attribute, value string) (string, bool) {
 	switch attribute {
 	case "", "aria-label", "class", "text-anchor":

@@ -37,7 +37,8 @@ func TestPut(t *testing.T) {
 	}
 }
 
-// TestPutRefuses: a layout that puts a value where no escape is safe is an error, and so is everything after it.
+// TestPutRefuses: a layout that puts a value where no escape is safe is an error, and so is
+// everything after it.
 func TestPutRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -69,7 +70,8 @@ func TestPutRefuses(t *testing.T) {
 	}
 }
 
-// TestOnlyConstantsAreMarkup: nothing is converted to markup, which would be the one way around the escapes.
+// TestOnlyConstantsAreMarkup: nothing is converted to markup, which would be the one way around the
+// escapes.
 func TestOnlyConstantsAreMarkup(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) < 5 {

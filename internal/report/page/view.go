@@ -38,10 +38,12 @@ type view struct {
 
 // bar is one of the two bars at the top; the longer one fills the width.
 //
-// Width is a share of the longer bar, both from zero: bars that begin elsewhere make small gains look large.
+// Width is a share of the longer bar, both from zero: bars that begin elsewhere make small gains
+// look large.
 type bar struct{ Label, Value, Class, Width string }
 
-// row is one line of before and after. Allowed and Kept are of guard-rails: what they could cost, and whether that was held.
+// row is one line of before and after. Allowed and Kept are of guard-rails: what they could cost,
+// and whether that was held.
 type row struct{ Name, Before, After, Change, Allowed, Held string }
 
 // findingView is one finding of the diagnosis before; Class is its severity and chooses the colour.
@@ -73,8 +75,9 @@ type againRow struct {
 	Differs                                      bool
 }
 
-// newView turns a document into what the page shows. Every decision about words, order and places is taken here, so that the
-// layouts stay free of logic and tests of the page can read its fields in the golden file.
+// newView turns a document into what the page shows. Every decision about words, order and places
+// is taken here, so that the layouts stay free of logic and tests of the page can read its fields
+// in the golden file.
 func newView(d *report.TuneDocument, again *tune.Reanalysis) view {
 	verdict, sentence := words.Headline(d)
 	v := view{
@@ -117,7 +120,8 @@ func newView(d *report.TuneDocument, again *tune.Reanalysis) view {
 	return v
 }
 
-// bars gives the figure before, and the one after when something was kept. A rate of zero has nothing to draw.
+// bars gives the figure before, and the one after when something was kept. A rate of zero has
+// nothing to draw.
 //
 // Percentages need a positive longest bar to divide by.
 func bars(d *report.TuneDocument) []bar {
@@ -181,7 +185,8 @@ func viewFinding(f diagnose.Finding) findingView {
 	return v
 }
 
-// viewAgain puts a second judgement into words. Its rows are there only when something differs from the first, or other rules were asked for.
+// viewAgain puts a second judgement into words. Its rows are there only when something differs from
+// the first, or other rules were asked for.
 func viewAgain(r *tune.Reanalysis) *againView {
 	v := &againView{Sentence: words.Again(r)}
 	if r.OwnRules && r.Disagreements == 0 && r.Changed == 0 {
@@ -203,8 +208,8 @@ func viewAgain(r *tune.Reanalysis) *againView {
 
 // method says in plain sentences how the verdicts came about, with the numbers of this run.
 //
-// It is on the page because the page is sent around without the program: who reads it must be able to tell what
-// "proved" means there.
+// It is on the page because the page is sent around without the program: who reads it must be able
+// to tell what "proved" means there.
 func method(d *report.TuneDocument) []string {
 	var all []string
 	if p := d.Pilot; p != nil {

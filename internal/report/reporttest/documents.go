@@ -14,7 +14,8 @@ type Document struct {
 	Doc  any
 }
 
-// Documents are a document of every kind, with the odd ones of each: empty, hostile, refused, unfinished.
+// Documents are a document of every kind, with the odd ones of each: empty, hostile, refused,
+// unfinished.
 func Documents(t testing.TB) []Document {
 	t.Helper()
 	inspect := report.NewInspect(Envelope(), Snapshot())

@@ -6,7 +6,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// Matrix has one case of each kind: right, wrong in both ways, a pair, mild, sound, falsely warned of, failed, not played.
+// Matrix has one case of each kind: right, wrong in both ways, a pair, mild, sound, falsely warned
+// of, failed, not played.
 func Matrix() []report.MatrixCase {
 	found := func(codes ...string) (all []report.MatrixFinding) {
 		for _, c := range codes {
@@ -50,7 +51,8 @@ func Matrix() []report.MatrixCase {
 	}
 }
 
-// TuneMatrix has a case of each sort: tuned, by transactions, not minimal, out of reach, broken off, and not played.
+// TuneMatrix has a case of each sort: tuned, by transactions, not minimal, out of reach, broken
+// off, and not played.
 func TuneMatrix() []report.TuneMatrixCase {
 	rmem := report.NewTuneRemoval("sysctl:net.ipv4.tcp_rmem", "far", "4096 87380 174760", "4096 131072 8388608", 21, 19.5, 22.25)
 	spare := report.NewTuneRemoval("sysctl:net.ipv4.tcp_wmem", "near", "4096 16384 4194304", "4096 16384 8388608", 1.001, 0.99, 1.012)

@@ -9,7 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// StoredRun is the sample run with the effects that its segments give, as every run of ours has them.
+// StoredRun is the sample run with the effects that its segments give, as every run of ours has
+// them.
 func StoredRun(t testing.TB) *report.TuneDocument {
 	t.Helper()
 	r := Run()
@@ -31,7 +32,8 @@ func StoredRun(t testing.TB) *report.TuneDocument {
 	return report.NewTune(Envelope(), r)
 }
 
-// Reports are a run judged again by its own rules, by stricter ones, after somebody has changed a number, and without an end.
+// Reports are a run judged again by its own rules, by stricter ones, after somebody has changed a
+// number, and without an end.
 func Reports(t testing.TB) map[string]*report.ReportDocument {
 	t.Helper()
 	all := map[string]*report.ReportDocument{}

@@ -9,7 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// TopReadings are two intervals of a busy host: a card that loses packets, a quiet one, a bridge, and one whose name would command a terminal.
+// TopReadings are two intervals of a busy host: a card that loses packets, a quiet one, a bridge,
+// and one whose name would command a terminal.
 func TopReadings() []report.TopReading {
 	one := report.TopReading{
 		Time: Noon, Seconds: 1.0002,

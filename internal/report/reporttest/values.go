@@ -102,7 +102,8 @@ func findings() []diagnose.Finding {
 	}}
 }
 
-// Run is an experiment as the receive-window scenario gives it: one remedy kept, two suspects that do nothing, one refused.
+// Run is an experiment as the receive-window scenario gives it: one remedy kept, two suspects that
+// do nothing, one refused.
 func Run() report.TuneRun {
 	o := &tune.Outcome{
 		Baseline: &tune.Baseline{Objective: 231.2e6, Segments: 12, Guards: map[string]float64{"rtt_loaded_seconds": 0.0204, "retransmit_ratio": 0, "cpu_seconds_per_gigabyte": 6.9}},
@@ -191,7 +192,8 @@ func hostileRun() report.TuneRun {
 	return r
 }
 
-// soakedRun kept two changes that overlap, and was tested again after an hour: the gain lasts, or it has gone.
+// soakedRun kept two changes that overlap, and was tested again after an hour: the gain lasts, or
+// it has gone.
 func soakedRun(lasts bool) report.TuneRun {
 	r := Run()
 	o := r.Outcome
@@ -335,7 +337,8 @@ func knobs() []knob.Definition {
 	}
 }
 
-// knobsNow is what a host has of the sample knobs: one value that differs from its file, several that are alike, and one that cannot be read.
+// knobsNow is what a host has of the sample knobs: one value that differs from its file, several
+// that are alike, and one that cannot be read.
 func knobsNow() map[knob.ID][]report.KnobNow {
 	value := func(s knob.Value) *knob.Value { return &s }
 	return map[knob.ID][]report.KnobNow{

@@ -19,8 +19,8 @@ var adviceWords = map[advice.Verdict]string{
 
 // Advice writes judged advice: the counts, and then each setting, worst first.
 //
-// A reader acts on the worst and may stop at the first that is right; the numbers of the lines lead back to the text.
-// Settings of one verdict stay in its order.
+// A reader acts on the worst and may stop at the first that is right; the numbers of the lines lead
+// back to the text. Settings of one verdict stay in its order.
 func Advice(w io.Writer, d *report.AdviceDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	if len(d.Settings) == 0 {
@@ -49,7 +49,8 @@ func Advice(w io.Writer, d *report.AdviceDocument, s Style) error {
 	return p.err
 }
 
-// unjudged prints the settings that nobody judges, which come last: those with the same reason together, since a page for servers has dozens that are none of the network's.
+// unjudged prints the settings that nobody judges, which come last: those with the same reason
+// together, since a page for servers has dozens that are none of the network's.
 func (p *printer) unjudged(settings []report.AdviceSetting) {
 	for i, x := range settings {
 		same := func(y report.AdviceSetting) bool {

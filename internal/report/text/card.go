@@ -13,7 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/report/words"
 )
 
-// cardText says in one sentence what a card is and how it is set, as far as the table of interfaces has no column for it. Empty: nothing is known.
+// cardText says in one sentence what a card is and how it is set, as far as the table of interfaces
+// has no column for it. Empty: nothing is known.
 func cardText(i host.Interface) string {
 	if i.Asleep {
 		return "asleep: it was not woken to be asked"
@@ -64,7 +65,8 @@ func cardText(i host.Interface) string {
 	return strings.Join(parts, "; ")
 }
 
-// fasterMode is the fastest mode that a card could link in, where it is faster than the link it has.
+// fasterMode is the fastest mode that a card could link in, where it is faster than the link it
+// has.
 func fasterMode(i host.Interface) (mode string, ok bool) {
 	if i.Card.Modes == nil || !i.Carrier || i.SpeedBitsPerSec <= 0 {
 		return "", false
@@ -106,8 +108,9 @@ func pauseText(p host.Pause) string {
 	return "no pause frames"
 }
 
-// rssText says over how many queues flows are spread, and whether any of them gets more than its part. A table's length need not divide by the
-// number of queues, so one entry more or less is even.
+// rssText says over how many queues flows are spread, and whether any of them gets more than its
+// part. A table's length need not divide by the number of queues, so one entry more or less is
+// even.
 func rssText(r host.RSS) string {
 	least, most := r.Shares[0].Entries, r.Shares[0].Entries
 	for _, s := range r.Shares {
@@ -167,7 +170,8 @@ func interruptRate(interrupts []host.Interrupt) (sum float64, ok bool) {
 	return sum, ok
 }
 
-// steeringText names what the kernel adds to the card's own spreading, where somebody switched it on.
+// steeringText names what the kernel adds to the card's own spreading, where somebody switched it
+// on.
 func steeringText(i host.Interface) string {
 	rps, rfs, xps := 0, 0, 0
 	for _, q := range i.Queues {

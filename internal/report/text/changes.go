@@ -96,7 +96,8 @@ func Knobs(w io.Writer, d *report.KnobsDocument, s Style) error {
 	return p.err
 }
 
-// here puts the values of a host into one cell: those of many interfaces and queues are mostly the same.
+// here puts the values of a host into one cell: those of many interfaces and queues are mostly the
+// same.
 func here(k report.KnobEntry) string {
 	var values []string
 	times := make(map[string]int)

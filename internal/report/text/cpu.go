@@ -11,13 +11,15 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// How much of a triage fits one screen: hosts have hundreds of processors, and the idle ones are all alike.
+// How much of a triage fits one screen: hosts have hundreds of processors, and the idle ones are
+// all alike.
 const (
 	cpuLines       = 8
 	interruptLines = 5
 )
 
-// CPU writes the triage of a host's processors: whether it matters, the questions and their answers, the tables behind them, and what would help.
+// CPU writes the triage of a host's processors: whether it matters, the questions and their
+// answers, the tables behind them, and what would help.
 func CPU(w io.Writer, d *report.DiagnoseDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	p.line("%s", s.dim(clean(nameOr(d.Host.Name, "this host")+watchedFor(d.Watched))))
@@ -105,7 +107,8 @@ func (p *printer) waysOut(t *processors.Triage) {
 	}
 }
 
-// hanging prints text behind a mark of that many columns, and what does not fit beside it below it and not below the mark.
+// hanging prints text behind a mark of that many columns, and what does not fit beside it below it
+// and not below the mark.
 func (p *printer) hanging(mark string, columns int, text string) {
 	for _, line := range broken(text, textWidth-columns) {
 		p.line("%s%s", mark, line)

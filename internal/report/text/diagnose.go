@@ -19,10 +19,11 @@ const (
 	shownBlind    = 3 // the largest gaps
 )
 
-// Diagnose writes a diagnose document: the first finding with its evidence, the others in short, and what could not be seen.
-// Verbose writes everything of all of them.
+// Diagnose writes a diagnose document: the first finding with its evidence, the others in short,
+// and what could not be seen. Verbose writes everything of all of them.
 //
-// The first finding names the limit, and its evidence is what convinces; the others are read once the first is dealt with.
+// The first finding names the limit, and its evidence is what convinces; the others are read once
+// the first is dealt with.
 func Diagnose(w io.Writer, d *report.DiagnoseDocument, s Style, verbose bool) error {
 	p := &printer{w: w, s: s}
 	if d.Target != "" {
@@ -58,8 +59,8 @@ func watchedFor(watched []report.Watched) string {
 	return ", watched for " + unit.FormatSeconds(w.Seconds)
 }
 
-// finding prints one finding: verdict, evidence, what was ruled out, what to do and how to prove it. Empty parts are left out; of long
-// ones the beginning is enough, unless everything is wanted.
+// finding prints one finding: verdict, evidence, what was ruled out, what to do and how to prove
+// it. Empty parts are left out; of long ones the beginning is enough, unless everything is wanted.
 func (p *printer) finding(f diagnose.Finding, verbose bool) {
 	p.title(f)
 	evidence, rejected := f.Evidence, f.Rejected

@@ -14,8 +14,8 @@ import (
 
 // shownSettings are the settings of the first screen; the document has all.
 //
-// They are those that bound windows and queues and choose the congestion control. The whole list would push the
-// ceilings off the screen.
+// They are those that bound windows and queues and choose the congestion control. The whole list
+// would push the ceilings off the screen.
 var shownSettings = []string{
 	"sysctl:net.ipv4.tcp_rmem", "sysctl:net.ipv4.tcp_wmem", "sysctl:net.core.rmem_max", "sysctl:net.core.wmem_max",
 	"sysctl:net.ipv4.tcp_window_scaling", "sysctl:net.ipv4.tcp_congestion_control", "sysctl:net.core.default_qdisc",
@@ -75,7 +75,8 @@ func Inspect(w io.Writer, d *report.InspectDocument, s Style) error {
 	return p.err
 }
 
-// inspectTroubles prints the counters that tell of packets lost, damaged or held back; nothing on a host without any.
+// inspectTroubles prints the counters that tell of packets lost, damaged or held back; nothing on a
+// host without any.
 func inspectTroubles(p *printer, d *report.InspectDocument) {
 	t := newTable("where", "counter", ">count", "meaning")
 	t.wrap = true
@@ -119,7 +120,8 @@ func inspectTroubles(p *printer, d *report.InspectDocument) {
 	}
 }
 
-// inspectModeration prints what throttles allow to one question at a time, and what is known beforehand of their settings.
+// inspectModeration prints what throttles allow to one question at a time, and what is known
+// beforehand of their settings.
 func inspectModeration(p *printer, d *report.InspectDocument) {
 	t := newTable("name", ">requests/s", "why")
 	t.wrap = true
@@ -143,7 +145,8 @@ func inspectModeration(p *printer, d *report.InspectDocument) {
 // maxSymptoms is how many counters of one card the first screen has room for.
 const maxSymptoms = 6
 
-// inspectHardware prints a sentence for each card, and one each for processors, tables and file servers.
+// inspectHardware prints a sentence for each card, and one each for processors, tables and file
+// servers.
 func inspectHardware(p *printer, d *report.InspectDocument) {
 	t := newTable("", "")
 	t.head, t.wrap = nil, true
@@ -237,7 +240,8 @@ func state(i host.Interface) string {
 	return "up"
 }
 
-// linkText gives speed and duplex of a real link. A virtual one has only a number that somebody typed, so it shows none.
+// linkText gives speed and duplex of a real link. A virtual one has only a number that somebody
+// typed, so it shows none.
 func linkText(i host.Interface) string {
 	switch {
 	case i.Virtual:

@@ -13,8 +13,9 @@ import (
 	"github.com/linerate/linerate/internal/report/text"
 )
 
-// serverSnapshot is a file server as one finds them: two ports bonded, forty VLANs on the bond, a bridge for guests on one of them, a third
-// card that is asleep, interrupts left where they fell, and three programs that turn the same knobs.
+// serverSnapshot is a file server as one finds them: two ports bonded, forty VLANs on the bond, a
+// bridge for guests on one of them, a third card that is asleep, interrupts left where they fell,
+// and three programs that turn the same knobs.
 func serverSnapshot() *host.Snapshot {
 	s := &host.Snapshot{Name: "store1", OS: "linux", Kernel: "6.1.0-28-amd64", Arch: "amd64", MemoryBytes: 128 << 30, Time: reporttest.Noon}
 	card := func(index int, name, address string) host.Interface {
@@ -96,7 +97,8 @@ func TestInspectServer(t *testing.T) {
 	}
 }
 
-// TestInspectCircle: a document whose interfaces rest on each other is printed all the same, every one once.
+// TestInspectCircle: a document whose interfaces rest on each other is printed all the same, every
+// one once.
 func TestInspectCircle(t *testing.T) {
 	s := &host.Snapshot{Interfaces: []host.Interface{
 		{Name: "aa0", Virtual: true, Layers: host.Layers{Kind: "vlan", Below: []string{"bb0"}, Above: []string{"bb0"}}},

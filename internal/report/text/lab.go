@@ -11,7 +11,8 @@ import (
 
 // labColumns keeps the lines of scenarios that are printed as they finish under one another.
 //
-// It is not a table, because a table knows its widths only when all rows are there, and a suite takes many minutes.
+// It is not a table, because a table knows its widths only when all rows are there, and a suite
+// takes many minutes.
 const labColumns = "%-20s %-24s %-24s %11s %11s %11s %6s  %s\n"
 
 // LabHeader writes the heading over the lines of Lab.
@@ -31,8 +32,8 @@ func Lab(w io.Writer, d *report.LabDocument, s Style) error {
 	}
 	line := fmt.Sprintf(labColumns, d.Scenario, d.Expected, d.Found, figureOr(d.Healthy, d.Unit), figureOr(d.Before, d.Unit), figureOr(d.After, d.Unit), verdict, strings.Join(d.Kept, " "))
 	line = strings.TrimRight(line, " \n")
-	// Colour comes last, since its bytes would count as columns before. The first match is the verdict: no code or
-	// name of a scenario begins with one of its words.
+	// Colour comes last, since its bytes would count as columns before. The first match is the
+	// verdict: no code or name of a scenario begins with one of its words.
 	line = strings.Replace(line, " "+verdict, " "+paint(verdict), 1)
 	if !d.Pass && d.Reason != "" {
 		line += "\n    " + d.Reason
@@ -65,7 +66,8 @@ func LabList(w io.Writer, d *report.LabListDocument, s Style) error {
 	return p.err
 }
 
-// replay is what stands below the line of the scenario: the write-up's figure, ours, and what became of each trial.
+// replay is what stands below the line of the scenario: the write-up's figure, ours, and what
+// became of each trial.
 func replay(r *report.LabReplay) string {
 	if r == nil {
 		return ""

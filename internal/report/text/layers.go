@@ -9,7 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// foldFrom is how many interfaces of one kind in one place make a single row: forty VLANs on a card are one fact.
+// foldFrom is how many interfaces of one kind in one place make a single row: forty VLANs on a card
+// are one fact.
 const foldFrom = 4
 
 // layer is one row of the interfaces: one of them, or several that differ in name and number alone.
@@ -18,8 +19,9 @@ type layer struct {
 	members []host.Interface // never empty
 }
 
-// layers puts every interface behind those that it rests on, and folds what is alike. What rests on several, as a bond does, comes behind the last of
-// them. Two interfaces that rest on each other, which no kernel allows and a document may claim, come at the end.
+// layers puts every interface behind those that it rests on, and folds what is alike. What rests on
+// several, as a bond does, comes behind the last of them. Two interfaces that rest on each other,
+// which no kernel allows and a document may claim, come at the end.
 func layers(interfaces []host.Interface) []layer {
 	var rows []layer
 	printed := make(map[string]bool, len(interfaces))
@@ -57,7 +59,8 @@ func layers(interfaces []host.Interface) []layer {
 	return rows
 }
 
-// alike is equal for interfaces that fold into one row: of one kind, on the same ones, below the same ones. Cards stand alone.
+// alike is equal for interfaces that fold into one row: of one kind, on the same ones, below the
+// same ones. Cards stand alone.
 func alike(i host.Interface) string {
 	if !i.Virtual || i.Kind == "" || i.Kind == "loopback" {
 		return "\x00" + i.Name
@@ -83,7 +86,8 @@ func (l layer) driver() string {
 	return kindText(l.members[0])
 }
 
-// each joins what the members of a row say, most frequent first; one word where they agree: "up", "38 up, 2 down".
+// each joins what the members of a row say, most frequent first; one word where they agree: "up",
+// "38 up, 2 down".
 func (l layer) each(say func(host.Interface) string) string {
 	counts := make(map[string]int)
 	var words []string
@@ -121,7 +125,8 @@ func (l layer) addresses() string {
 	return fmt.Sprintf("%d addresses", n)
 }
 
-// kindText says what an interface is where its driver's name does not: the mode of a bond, the number of a VLAN, the other end of a veth.
+// kindText says what an interface is where its driver's name does not: the mode of a bond, the
+// number of a VLAN, the other end of a veth.
 func kindText(i host.Interface) string {
 	switch {
 	case i.Kind == "bond" && i.BondMode != "":

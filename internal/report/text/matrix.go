@@ -10,9 +10,11 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// Matrix writes what was found instead of what, level by level, then each case that is wrong, and at last one line for scripts.
+// Matrix writes what was found instead of what, level by level, then each case that is wrong, and
+// at last one line for scripts.
 //
-// The confusion table is a sparse one: forty codes across would not fit any screen, and all but the diagonal is to stay empty.
+// The confusion table is a sparse one: forty codes across would not fit any screen, and all but the
+// diagonal is to stay empty.
 func Matrix(w io.Writer, d *report.MatrixDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	for _, level := range []string{"gross", "plain", "mild", ""} {
@@ -97,7 +99,8 @@ func found(c *report.MatrixCase) string {
 	return c.Found[0].Code
 }
 
-// wrongCases prints each case that is not right with what it was told instead. Mild ones are not among them: they may stay unseen.
+// wrongCases prints each case that is not right with what it was told instead. Mild ones are not
+// among them: they may stay unseen.
 func (p *printer) wrongCases(d *report.MatrixDocument) {
 	headed := false
 	for i := range d.Cases {

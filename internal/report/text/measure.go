@@ -33,7 +33,8 @@ func nameOr(name, other string) string {
 
 // tests prints a table of runs, then where packets died and what the runs warn of.
 //
-// Columns that no test fills (resent without TCP_INFO, cost without /proc/stat) vanish with their heading.
+// Columns that no test fills (resent without TCP_INFO, cost without /proc/stat) vanish with their
+// heading.
 func (p *printer) tests(tests []traffic.Result) {
 	t := newTable("test", "direction", ">streams", ">time", ">result", ">rtt p50", ">p99", ">resent", ">CPU s/GB near", ">far")
 	for _, r := range tests {
@@ -66,14 +67,16 @@ func (p *printer) tests(tests []traffic.Result) {
 	p.notes("TAKE WITH CARE", warnings)
 }
 
-// graves prints where packets died: of tests that count each packet the places of all that were lost, of the others the counters that moved.
+// graves prints where packets died: of tests that count each packet the places of all that were
+// lost, of the others the counters that moved.
 func (p *printer) graves(tests []traffic.Result) {
 	t := newTable("test", "direction", "end", "place", ">packets", "counter")
 	for _, r := range tests {
 		for _, l := range r.Losses {
 			t.row(r.Test, directionText(r), "", l.Place, unit.FormatCount(float64(l.Packets)), l.Source)
 		}
-		// The search for the path MTU sends packets that are meant not to fit; every counter on their way tells of them once more.
+		// The search for the path MTU sends packets that are meant not to fit; every counter on
+		// their way tells of them once more.
 		if len(r.Losses) > 0 || r.Test == traffic.MTU {
 			continue
 		}
@@ -143,8 +146,8 @@ func resultText(r traffic.Result) string {
 	return ""
 }
 
-// leastCosted is the payload from which on the cost of a gigabyte is told. CPU time is the whole host's, in ticks of 10 ms, and divided by a few
-// kilobytes it says nothing of them.
+// leastCosted is the payload from which on the cost of a gigabyte is told. CPU time is the whole
+// host's, in ticks of 10 ms, and divided by a few kilobytes it says nothing of them.
 const leastCosted = 1e6
 
 // costText gives the processor time per gigabyte of one end, empty when it was not measured.

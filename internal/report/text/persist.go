@@ -9,8 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/report/words"
 )
 
-// Persist writes which files make changes survive a reboot. Those that are planned are shown as a diff against nothing, because no file of
-// somebody else's is ever touched.
+// Persist writes which files make changes survive a reboot. Those that are planned are shown as a
+// diff against nothing, because no file of somebody else's is ever touched.
 func Persist(w io.Writer, d *report.PersistDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	t := newTable("id", "knob", "value", "format", "state")

@@ -10,7 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/host/owner"
 )
 
-// ownersText says in one line who else turns the knobs of this host, those that run before those that write when it boots.
+// ownersText says in one line who else turns the knobs of this host, those that run before those
+// that write when it boots.
 func ownersText(owners []owner.Owner) string {
 	var running, boot []string
 	for _, o := range owners {
@@ -33,7 +34,8 @@ func ownersText(owners []owner.Owner) string {
 	return strings.Join(parts, "; ")
 }
 
-// processorText says what the processors are and how they save power, in one line. What differs among them is told by how many.
+// processorText says what the processors are and how they save power, in one line. What differs
+// among them is told by how many.
 func processorText(cpus []host.CPU, idle *host.Idle) string {
 	if len(cpus) == 0 {
 		return ""
@@ -82,7 +84,8 @@ func processorText(cpus []host.CPU, idle *host.Idle) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 }
 
-// idleText names the deepest state that some processor may use, since a packet may have to wait that long.
+// idleText names the deepest state that some processor may use, since a packet may have to wait
+// that long.
 func idleText(idle *host.Idle) string {
 	if idle == nil {
 		return ""

@@ -12,7 +12,8 @@ import (
 // maxCurve is how many columns a curve takes; longer ones are thinned out by their largest values.
 const maxCurve = 60
 
-// detail prints what only this kind of test has, below the table of all tests. alone: the reader asked for this one test, and gets everything.
+// detail prints what only this kind of test has, below the table of all tests. alone: the reader
+// asked for this one test, and gets everything.
 func (p *printer) detail(r traffic.Result, alone bool) {
 	var lines [][2]string
 	add := func(name, format string, args ...any) {
@@ -54,7 +55,8 @@ func (p *printer) detail(r traffic.Result, alone bool) {
 
 type describer func(name, format string, args ...any)
 
-// describeDatagrams tells what became of the datagrams; the rates are those of each direction where both were sent.
+// describeDatagrams tells what became of the datagrams; the rates are those of each direction where
+// both were sent.
 func describeDatagrams(add describer, d traffic.Datagrams, up, down float64) {
 	one := func(name string, rate float64, c traffic.DatagramCounts) {
 		text := ""

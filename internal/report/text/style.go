@@ -16,8 +16,8 @@ type Style struct {
 
 // paint wraps text in one ANSI sequence (ECMA-48 SGR) when colour is wanted.
 //
-// Only the sixteen basic colours and bold and dim are used: their shades are chosen by the reader's terminal, so that
-// they suit a light and a dark one.
+// Only the sixteen basic colours and bold and dim are used: their shades are chosen by the reader's
+// terminal, so that they suit a light and a dark one.
 func (s Style) paint(code, text string) string {
 	if !s.Colour || text == "" {
 		return text
@@ -42,8 +42,8 @@ type printer struct {
 
 // line prints one line. After an error nothing more is written.
 //
-// Whatever the arguments hold, it stays one line and commands the terminal nothing but our own colours: this is the one place that all text
-// passes.
+// Whatever the arguments hold, it stays one line and commands the terminal nothing but our own
+// colours: this is the one place that all text passes.
 func (p *printer) line(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintln(p.w, p.s.harmless(fmt.Sprintf(format, args...)))
@@ -53,7 +53,8 @@ func (p *printer) line(format string, args ...any) {
 // colours is what paint writes.
 var colours = regexp.MustCompile("^\x1b\\[[0-9;]{0,5}m")
 
-// harmless makes a line of text that may hold what another host has sent. Sequences of colour stay when colour is wanted.
+// harmless makes a line of text that may hold what another host has sent. Sequences of colour stay
+// when colour is wanted.
 func (s Style) harmless(text string) string {
 	if !strings.ContainsFunc(text, dangerous) {
 		return text
@@ -81,8 +82,8 @@ func (s Style) harmless(text string) string {
 	return b.String()
 }
 
-// dangerous tells a rune that a terminal obeys: control characters, ends of lines by other names, and those that turn the direction of what
-// follows, so that a name reads as another.
+// dangerous tells a rune that a terminal obeys: control characters, ends of lines by other names,
+// and those that turn the direction of what follows, so that a name reads as another.
 func dangerous(r rune) bool {
 	return unicode.IsControl(r) || r >= 0x2028 && r <= 0x202e || r >= 0x2066 && r <= 0x2069
 }
@@ -90,7 +91,8 @@ func dangerous(r rune) bool {
 // head prints the title of a part.
 func (p *printer) head(title string) { p.line("%s", p.s.bold(title)) }
 
-// textWidth is the column before which running text is broken. Tables may be wider: a broken row is worse than a long one.
+// textWidth is the column before which running text is broken. Tables may be wider: a broken row is
+// worse than a long one.
 const textWidth = 100
 
 // wrapped prints a paragraph, indented, broken at blanks.
@@ -100,10 +102,11 @@ func (p *printer) wrapped(indent, text string) {
 	}
 }
 
-// broken cuts text at blanks into lines of at most width columns; a longer word gets a line of its own.
+// broken cuts text at blanks into lines of at most width columns; a longer word gets a line of its
+// own.
 //
-// A rune counts as one column; texts of ours have no wide ones, and names from a host that have come out a little
-// ragged.
+// A rune counts as one column; texts of ours have no wide ones, and names from a host that have
+// come out a little ragged.
 func broken(text string, width int) []string {
 	var lines []string
 	for _, word := range strings.Fields(clean(text)) {
@@ -116,10 +119,12 @@ func broken(text string, width int) []string {
 	return lines
 }
 
-// clean replaces control characters: texts and names come from other hosts too, and a terminal obeys what it is sent.
+// clean replaces control characters: texts and names come from other hosts too, and a terminal
+// obeys what it is sent.
 //
-// An interface or host name with an escape sequence in it could otherwise rewrite lines above it, clear the screen,
-// or set the title of the window. Line ends and tabs stay, since running text is broken anew and tables replace them.
+// An interface or host name with an escape sequence in it could otherwise rewrite lines above it,
+// clear the screen, or set the title of the window. Line ends and tabs stay, since running text is
+// broken anew and tables replace them.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if dangerous(r) && r != '\n' && r != '\t' {
@@ -129,7 +134,8 @@ func clean(text string) string {
 	}, text)
 }
 
-// table is text in columns. Cells are padded before they are painted, so colour does not disturb the columns.
+// table is text in columns. Cells are padded before they are painted, so colour does not disturb
+// the columns.
 type table struct {
 	head  []string
 	right map[int]bool // columns aligned to the right
@@ -143,7 +149,8 @@ type cell struct {
 	paint func(string) string
 }
 
-// newTable begins a table; a heading that starts with '>' makes its column align to the right. No headings at all are fine too.
+// newTable begins a table; a heading that starts with '>' makes its column align to the right. No
+// headings at all are fine too.
 func newTable(head ...string) *table {
 	t := &table{right: map[int]bool{}}
 	for i, h := range head {
@@ -169,10 +176,11 @@ func (t *table) row(cells ...any) {
 	t.rows = append(t.rows, row)
 }
 
-// print writes the table, every line behind the indent, columns two blanks apart, without blanks at line ends. Columns that no row
-// fills are left out, and so is the heading when it is empty.
+// print writes the table, every line behind the indent, columns two blanks apart, without blanks at
+// line ends. Columns that no row fills are left out, and so is the heading when it is empty.
 //
-// A last column that wraps needs at least 30 columns; below that a long line is easier to read than a ribbon.
+// A last column that wraps needs at least 30 columns; below that a long line is easier to read than
+// a ribbon.
 func (t *table) print(p *printer, indent string) {
 	var widths []int
 	for _, row := range t.rows {

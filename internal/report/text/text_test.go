@@ -93,10 +93,12 @@ func show(w io.Writer, name string, doc any, s text.Style) error {
 
 var errNoText = errors.New("no text")
 
-// withoutText are the documents whose commands print something of their own: a line to paste, a file, an error, a screen.
+// withoutText are the documents whose commands print something of their own: a line to paste, a
+// file, an error, a screen.
 var withoutText = []string{"serve", "export", "boot-recovery", "error", "top", "top-blind", "agent", "hub-check"}
 
-// TestTexts: the text of every document is that of its golden file, colour changes nothing but colour, and a pipe that breaks is told.
+// TestTexts: the text of every document is that of its golden file, colour changes nothing but
+// colour, and a pipe that breaks is told.
 func TestTexts(t *testing.T) {
 	for _, d := range reporttest.Documents(t) {
 		t.Run(d.Name, func(t *testing.T) {

@@ -12,7 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/report/words"
 )
 
-// Tune writes a tune document: the outcome in one line, before and after, the ladder of trials, and what was left on the hosts.
+// Tune writes a tune document: the outcome in one line, before and after, the ladder of trials, and
+// what was left on the hosts.
 func Tune(w io.Writer, d *report.TuneDocument, s Style) error {
 	p := &printer{w: w, s: s}
 	p.headline(d)
@@ -78,7 +79,8 @@ func (p *printer) headline(d *report.TuneDocument) {
 	p.hanging(paint(verdict)+"  ", utf8.RuneCountInString(verdict)+2, text)
 }
 
-// beforeAfter prints the figures side by side, and what the bench could have told apart: without that a missing gain says nothing.
+// beforeAfter prints the figures side by side, and what the bench could have told apart: without
+// that a missing gain says nothing.
 func (p *printer) beforeAfter(d *report.TuneDocument) {
 	rows := words.Rows(d)
 	if len(rows) == 0 {
@@ -101,8 +103,9 @@ func (p *printer) beforeAfter(d *report.TuneDocument) {
 	}
 }
 
-// ladder prints the trials in their order: what it did, what became of it, what was tried. The knob stands last, where a long one breaks
-// into lines of its own instead of pushing the figures over the edge.
+// ladder prints the trials in their order: what it did, what became of it, what was tried. The knob
+// stands last, where a long one breaks into lines of its own instead of pushing the figures over
+// the edge.
 func (p *printer) ladder(trials []tune.Trial) {
 	t := newTable(">effect", "interval", ">pairs", "verdict", "change")
 	t.wrap = true

@@ -10,8 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/report/words"
 )
 
-// TunePlan writes what a tune would do and what stands in its way: what limits the path, each candidate with its levels, what it disturbs and
-// risks, and the time.
+// TunePlan writes what a tune would do and what stands in its way: what limits the path, each
+// candidate with its levels, what it disturbs and risks, and the time.
 func TunePlan(w io.Writer, d *report.TuneDocument, plan *report.TunePlan, s Style) error {
 	p := &printer{w: w, s: s}
 	p.line("%s  %s", s.bold("Dry run"), "Nothing was written on either host.")
@@ -51,7 +51,8 @@ func TunePlan(w io.Writer, d *report.TuneDocument, plan *report.TunePlan, s Styl
 	return p.err
 }
 
-// levelsText lists levels; of several numbers each, only the last is shown where the others are the same.
+// levelsText lists levels; of several numbers each, only the last is shown where the others are the
+// same.
 func levelsText(levels []knob.Value) string {
 	texts := make([]string, len(levels))
 	for i, v := range levels {

@@ -14,7 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// Headline says what a tune came to: its result in one or two words, with a capital (Proved, Not proved, Nothing to tune, Not finished), and a sentence.
+// Headline says what a tune came to: its result in one or two words, with a capital (Proved, Not
+// proved, Nothing to tune, Not finished), and a sentence.
 func Headline(d *report.TuneDocument) (verdict, sentence string) {
 	result := d.Result()
 	switch {
@@ -66,7 +67,8 @@ func Soaked(s *tune.Soak) string {
 	return fmt.Sprintf("%s they did not stand the test (%s) and were taken back.", waited, s.Reason)
 }
 
-// Sentence makes a clause begin with a capital and end with a full stop; an empty one gives the other sentence.
+// Sentence makes a clause begin with a capital and end with a full stop; an empty one gives the
+// other sentence.
 func Sentence(clause, otherwise string) string {
 	if clause == "" {
 		return otherwise
@@ -101,7 +103,8 @@ func Quantity(d *report.TuneDocument, x float64) string {
 	return unit.FormatCount(x) + " trans/s"
 }
 
-// guardRows are the guard-rails that the table of before and after shows, when both sides were measured.
+// guardRows are the guard-rails that the table of before and after shows, when both sides were
+// measured.
 //
 // Guards without a row here are in the document and not on the screen.
 var guardRows = []struct{ key, name string }{
@@ -125,10 +128,12 @@ func Guard(key string, v float64) string {
 	return unit.FormatCount(v)
 }
 
-// Row is one line of the table of before and after, in words. After and what follows it are empty where nothing was kept.
+// Row is one line of the table of before and after, in words. After and what follows it are empty
+// where nothing was kept.
 type Row struct {
 	Name, Before, After, Change string
-	Guard                       *tune.GuardRun // the guard-rail in the confirmation; nil for the objective, and where it was not judged
+	// the guard-rail in the confirmation; nil for the objective, and where it was not judged
+	Guard *tune.GuardRun
 }
 
 // Rows pairs the figures of before and after: the objective first, then the guard-rails.

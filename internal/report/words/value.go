@@ -12,14 +12,15 @@ import (
 	"github.com/linerate/linerate/internal/experiment/tune"
 )
 
-// beyond is where numbers are no longer quantities that anybody has seen: they are printed with an exponent, and not with the three hundred
-// digits that a forged or broken document can ask for.
+// beyond is where numbers are no longer quantities that anybody has seen: they are printed with an
+// exponent, and not with the three hundred digits that a forged or broken document can ask for.
 const beyond = 1e18
 
-// Times prints an effect as a factor: ×3.91. Below two a third decimal is shown, because there it decides. Zero is not known. An effect on nothing, or to
-// nothing, is no factor and said in words.
+// Times prints an effect as a factor: ×3.91. Below two a third decimal is shown, because there it
+// decides. Zero is not known. An effect on nothing, or to nothing, is no factor and said in words.
 //
-// The third decimal is a tenth of a per cent, well below the one per cent that a change must prove to be kept.
+// The third decimal is a tenth of a per cent, well below the one per cent that a change must prove
+// to be kept.
 func Times(x float64) string {
 	switch {
 	case x == 0:
@@ -38,8 +39,9 @@ func Times(x float64) string {
 	return "×" + unit.FormatCount(x)
 }
 
-// Interval prints the ends of an effect; an end that is not known yet is an ellipsis, no ends are nothing. Where an end stands for nothing the other one bounds the
-// effect, and where both do there is nothing to add to it.
+// Interval prints the ends of an effect; an end that is not known yet is an ellipsis, no ends are
+// nothing. Where an end stands for nothing the other one bounds the effect, and where both do there
+// is nothing to add to it.
 func Interval(e tune.Effect) string {
 	switch low, high := stats.ToNothing(e.Low), stats.FromNothing(e.High); {
 	case e.Low == 0 && e.High == 0, stats.FromNothing(e.Low), stats.ToNothing(e.High), low && high:
@@ -60,8 +62,8 @@ func Interval(e tune.Effect) string {
 
 // Evidence prints the value of a piece of evidence with its unit.
 //
-// Values that came through JSON are float64 whatever they were before; a unit that is not known here follows the
-// number as it is.
+// Values that came through JSON are float64 whatever they were before; a unit that is not known
+// here follows the number as it is.
 func Evidence(e diagnose.Evidence) string {
 	switch v := e.Value.(type) {
 	case float64:

@@ -11,7 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/report/words"
 )
 
-// TestHeadlineWithoutTrials tells a path on which there is nothing to tune from a run that ended before it could try anything.
+// TestHeadlineWithoutTrials tells a path on which there is nothing to tune from a run that ended
+// before it could try anything.
 func TestHeadlineWithoutTrials(t *testing.T) {
 	for _, tc := range []struct {
 		outcome                   tune.Outcome
@@ -29,7 +30,8 @@ func TestHeadlineWithoutTrials(t *testing.T) {
 	}
 }
 
-// TestEffects: factors as people read them, and words where one side was nothing: the ratio that stands for that is no figure.
+// TestEffects: factors as people read them, and words where one side was nothing: the ratio that
+// stands for that is no figure.
 func TestEffects(t *testing.T) {
 	const all = 1e6 // stands for it: a millionth stands for nothing (stats.PairedLogRatio)
 	for _, tc := range []struct {

@@ -5,9 +5,11 @@ import (
 	"sync"
 )
 
-// Anteroom bounds the connections that have not said yet what they want, and so are nobody's [Visit]: each holds a descriptor and a goroutine. A
-// source can take a part of the places only, or one that connects and says nothing would keep all others out. A source is what a [Gate] takes for
-// one: with the /64 of an IPv6 address all of its addresses are counted. Its methods may be called from any goroutine.
+// Anteroom bounds the connections that have not said yet what they want, and so are nobody's
+// [Visit]: each holds a descriptor and a goroutine. A source can take a part of the places only, or
+// one that connects and says nothing would keep all others out. A source is what a [Gate] takes for
+// one: with the /64 of an IPv6 address all of its addresses are counted. Its methods may be called
+// from any goroutine.
 type Anteroom struct {
 	all, perSource int
 
@@ -21,7 +23,8 @@ func NewAnteroom(all, perSource int) *Anteroom {
 	return &Anteroom{all: all, perSource: perSource, waiting: make(map[source]int)}
 }
 
-// Enter takes a place; ok is false when there is none. leave gives it back, and may be called more than once.
+// Enter takes a place; ok is false when there is none. leave gives it back, and may be called more
+// than once.
 func (a *Anteroom) Enter(from netip.Addr) (leave func(), ok bool) {
 	key := sourceOf(from)
 	a.mu.Lock()

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestBucketsKeepTheRate offers traffic at random times and checks every span of it against (t + 1) times the rate.
+// TestBucketsKeepTheRate offers traffic at random times and checks every span of it against (t + 1)
+// times the rate.
 func TestBucketsKeepTheRate(t *testing.T) {
 	for _, c := range []struct {
 		limits  Limits
@@ -73,7 +74,8 @@ func TestSlowRatesStillLetPacketsThrough(t *testing.T) {
 	}
 }
 
-// TestForgedSourcesMintNothing floods a gate from ever new sources: all of them together get what Limits.Clients sources get.
+// TestForgedSourcesMintNothing floods a gate from ever new sources: all of them together get what
+// Limits.Clients sources get.
 func TestForgedSourcesMintNothing(t *testing.T) {
 	g, c := newTestGate(Limits{PacketsPerSecond: 1000, Clients: 4})
 	began, allowed := c.at, 0
@@ -89,7 +91,8 @@ func TestForgedSourcesMintNothing(t *testing.T) {
 	}
 }
 
-// TestASourceKeepsItsPlaceInAFlood measures what a steady source gets while forged ones come by, below the common limit.
+// TestASourceKeepsItsPlaceInAFlood measures what a steady source gets while forged ones come by,
+// below the common limit.
 func TestASourceKeepsItsPlaceInAFlood(t *testing.T) {
 	g, c := newTestGate(Limits{PacketsPerSecond: 1000, Clients: 1000})
 	r := rand.New(rand.NewPCG(5, 6))

@@ -8,13 +8,15 @@ import (
 	"time"
 )
 
-// maxSources is how many sources a Gate remembers for what they moved in their window: 4096 of about 100 bytes.
+// maxSources is how many sources a Gate remembers for what they moved in their window: 4096 of
+// about 100 bytes.
 const maxSources = 4096
 
 // handful is how many accounts are compared when one has to be forgotten.
 const handful = 32
 
-// rateBurst is how much of [Limits.BitsPerSecond] a visit may be ahead; it covers the granularity of whoever calls [Visit.Pause].
+// rateBurst is how much of [Limits.BitsPerSecond] a visit may be ahead; it covers the granularity
+// of whoever calls [Visit.Pause].
 const rateBurst = 100 * time.Millisecond
 
 // BusyError is a source that is turned away at the door.
@@ -36,7 +38,8 @@ type BudgetError struct {
 // Error is "serve ADDRESS: reason".
 func (e *BudgetError) Error() string { return fmt.Sprintf("serve %s: %s", e.From, e.Reason) }
 
-// Gate admits tests and packets. All methods may be called from any goroutine; none of them blocks or starts one.
+// Gate admits tests and packets. All methods may be called from any goroutine; none of them blocks
+// or starts one.
 type Gate struct {
 	limits Limits
 	start  time.Time // of the gate's clock, for its monotonic reading only
@@ -49,8 +52,9 @@ type Gate struct {
 	testNow func() time.Duration // tests only; nil: the monotonic clock
 }
 
-// class is how well a visitor is known. Each class has all the places of [Limits] to itself, so that strangers, however many, take none from those
-// who hold the host's key, not even where both come from one address.
+// class is how well a visitor is known. Each class has all the places of [Limits] to itself, so
+// that strangers, however many, take none from those who hold the host's key, not even where both
+// come from one address.
 type class int
 
 const (
@@ -72,8 +76,9 @@ func New(limits Limits) *Gate {
 	return &Gate{limits: limits, start: time.Now(), sources: make(map[source]*account), packets: newBuckets(limits)}
 }
 
-// Limits are the gate's limits with the defaults filled in; a limit that does not exist is the largest value of its type, of rates +Inf. Servers refuse by
-// them what a client asks for in advance.
+// Limits are the gate's limits with the defaults filled in; a limit that does not exist is the
+// largest value of its type, of rates +Inf. Servers refuse by them what a client asks for in
+// advance.
 func (g *Gate) Limits() Limits { return g.limits }
 
 // now is the gate's own time. It starts at one, so that zero can mean never.
@@ -100,12 +105,14 @@ type Visit struct {
 	left    bool
 }
 
-// Enter admits one more test of a source that nobody knows, or says in a [*BusyError] why not. Whoever gets a Visit must [Visit.Leave] it. An address
-// that has not proved itself must not enter: forged ones would take all the places.
+// Enter admits one more test of a source that nobody knows, or says in a [*BusyError] why not.
+// Whoever gets a Visit must [Visit.Leave] it. An address that has not proved itself must not enter:
+// forged ones would take all the places.
 func (g *Gate) Enter(from netip.Addr) (*Visit, error) { return g.enter(from, stranger) }
 
-// EnterKnown is [Gate.Enter] for a source that has shown the host's key. Its tests are bounded as those of strangers are, but counted apart from
-// them; what it moves counts together with what strangers of its address have moved.
+// EnterKnown is [Gate.Enter] for a source that has shown the host's key. Its tests are bounded as
+// those of strangers are, but counted apart from them; what it moves counts together with what
+// strangers of its address have moved.
 func (g *Gate) EnterKnown(from netip.Addr) (*Visit, error) { return g.enter(from, known) }
 
 func (g *Gate) enter(from netip.Addr, as class) (*Visit, error) {
@@ -131,7 +138,8 @@ func (g *Gate) enter(from netip.Addr, as class) (*Visit, error) {
 	return &Visit{gate: g, from: from, deadline: deadline(g.limits.Duration), account: a, class: as, key: key, began: now, paid: now}, nil
 }
 
-// deadline is d from now, or the zero time when that is beyond what a time can hold or anybody will wait for.
+// deadline is d from now, or the zero time when that is beyond what a time can hold or anybody will
+// wait for.
 func deadline(d time.Duration) time.Time {
 	if d == math.MaxInt64 {
 		return time.Time{}
@@ -168,9 +176,10 @@ func (a *account) roll(now time.Duration) {
 	}
 }
 
-// forget makes room for one account and returns what the newcomer inherits: nothing where a window was over, else what the poorest of a
-// handful had moved. Go walks a map from a random place on, so the handful is a sample, and a newcomer costs the same however many there are. Sources
-// with a visit are never forgotten; there are at most twice Limits.Clients of them.
+// forget makes room for one account and returns what the newcomer inherits: nothing where a window
+// was over, else what the poorest of a handful had moved. Go walks a map from a random place on, so
+// the handful is a sample, and a newcomer costs the same however many there are. Sources with a
+// visit are never forgotten; there are at most twice Limits.Clients of them.
 func (g *Gate) forget(now time.Duration) account {
 	var victim source
 	var poorest *account
@@ -200,8 +209,9 @@ func (g *Gate) forget(now time.Duration) account {
 // Deadline is when the visit must be over; the zero time when it has no end.
 func (v *Visit) Deadline() time.Time { return v.deadline }
 
-// Spend counts n bytes that were moved, in either direction. The error is a [*BudgetError] once the visit has had its bytes or its time, or
-// its source the bytes of its window; the n bytes are counted all the same, for they have been moved.
+// Spend counts n bytes that were moved, in either direction. The error is a [*BudgetError] once the
+// visit has had its bytes or its time, or its source the bytes of its window; the n bytes are
+// counted all the same, for they have been moved.
 func (v *Visit) Spend(n int64) error {
 	g := v.gate
 	g.mu.Lock()
@@ -240,7 +250,8 @@ func add(a, b int64) int64 {
 	return a + b
 }
 
-// nanos turns a float of nanoseconds into a duration of at most a century, so that sums with the clock cannot wrap.
+// nanos turns a float of nanoseconds into a duration of at most a century, so that sums with the
+// clock cannot wrap.
 func nanos(v float64) time.Duration {
 	const century = 100 * 365 * 24 * time.Hour
 	if v >= float64(century) {
@@ -258,7 +269,8 @@ func (v *Visit) Left() int64 {
 	return max(0, min(g.limits.Bytes-v.moved, g.limits.SourceBytes-v.account.moved))
 }
 
-// Pause is how long a mover has to rest before it moves more, so that the visit keeps to [Limits.BitsPerSecond]; 0: not at all.
+// Pause is how long a mover has to rest before it moves more, so that the visit keeps to
+// [Limits.BitsPerSecond]; 0: not at all.
 func (v *Visit) Pause() time.Duration {
 	g := v.gate
 	g.mu.Lock()

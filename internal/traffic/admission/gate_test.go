@@ -175,7 +175,8 @@ func TestLimitsHaveDefaultsAndCanBeLifted(t *testing.T) {
 	}
 }
 
-// TestStrangersTakeNoPlaceOfKeyHolders fills a gate with strangers of every address, that of the key holder too.
+// TestStrangersTakeNoPlaceOfKeyHolders fills a gate with strangers of every address, that of the
+// key holder too.
 func TestStrangersTakeNoPlaceOfKeyHolders(t *testing.T) {
 	g, _ := newTestGate(Limits{Clients: 3, ClientsPerSource: 2, SourceBytes: 1000})
 	visits := []*Visit{mustEnter(t, g, alice), mustEnter(t, g, alice), mustEnter(t, g, bob)}
@@ -203,8 +204,8 @@ func TestStrangersTakeNoPlaceOfKeyHolders(t *testing.T) {
 	}
 }
 
-// TestMovedBytesAreBounded plays random visits of few sources and checks the promise: no source moves more in a window than its limit and what one
-// Spend is over it.
+// TestMovedBytesAreBounded plays random visits of few sources and checks the promise: no source
+// moves more in a window than its limit and what one Spend is over it.
 func TestMovedBytesAreBounded(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	const chunk, limit = 100, 1000

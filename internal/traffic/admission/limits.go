@@ -11,21 +11,28 @@ import (
 // Unlimited is the value of a field of [Limits] that bounds nothing.
 const Unlimited = -1
 
-// Limits are what a host grants to strangers. The zero value of a field is its default, a negative one is [Unlimited].
+// Limits are what a host grants to strangers. The zero value of a field is its default, a negative
+// one is [Unlimited].
 //
-// The defaults let an honest tester do anything that fits ten minutes and bound what a careless or hostile one can cost: a test of 10 s at
-// 400 Gb/s is 500 GB, half of what one may move.
+// The defaults let an honest tester do anything that fits ten minutes and bound what a careless or
+// hostile one can cost: a test of 10 s at 400 Gb/s is 500 GB, half of what one may move.
 type Limits struct {
-	Clients          int           // tests at a time, of all sources; default 16; as many again for those who hold the key
+	// tests at a time, of all sources; default 16; as many again for those who hold the key
+	Clients          int
 	ClientsPerSource int           // tests at a time, of one source; default 8; as many again where it holds the key
 	Duration         time.Duration // of one test; default 10 min
 	Bytes            int64         // moved by one test, both directions together; default 1 TB
-	BitsPerSecond    float64       // of one test, both directions together; default Unlimited: measuring the full rate is what a server is for
-	SourceBytes      int64         // moved by one source within SourceWindow; default 4 TB
-	SourceWindow     time.Duration // counted from the source's first byte on, then anew; default 1 h; cannot be unlimited
-	// PacketsPerSecond is how many packets of one source are answered by reflectors that keep no state; default 200 000, above what a
-	// ping-pong reaches within one host (150 000 seen): a bucket that runs dry in the middle of one would be taken for a slow path. As no answer is
-	// longer than its request, a forged source gains nothing by it. All sources together get Clients times as many.
+	// of one test, both directions together; default Unlimited: measuring the full rate is what a
+	// server is for
+	BitsPerSecond float64
+	SourceBytes   int64 // moved by one source within SourceWindow; default 4 TB
+	// counted from the source's first byte on, then anew; default 1 h; cannot be unlimited
+	SourceWindow time.Duration
+	// PacketsPerSecond is how many packets of one source are answered by reflectors that keep no
+	// state; default 200 000, above what a ping-pong reaches within one host (150 000 seen): a
+	// bucket that runs dry in the middle of one would be taken for a slow path. As no answer is
+	// longer than its request, a forged source gains nothing by it. All sources together get
+	// Clients times as many.
 	PacketsPerSecond float64
 }
 
@@ -48,7 +55,8 @@ func (l Limits) withDefaults() Limits {
 func bound[T int | int64 | time.Duration](v, fallback T) T {
 	switch {
 	case v < 0:
-		// Of int64 on every system that Go calls 64-bit; on the others the largest int is still far above any number of clients.
+		// Of int64 on every system that Go calls 64-bit; on the others the largest int is still far
+		// above any number of clients.
 		if largest := int64(math.MaxInt64); int64(T(largest)) == largest {
 			return T(largest)
 		}
@@ -70,8 +78,8 @@ func rate(v, fallback float64) float64 {
 	return v
 }
 
-// bytesText writes a number of bytes for people: 4 TB, 1.5 GB, 12 bytes. Decimal prefixes, as rates have them, but for what is round in the binary ones only:
-// who allowed 100M reads 100 MiB.
+// bytesText writes a number of bytes for people: 4 TB, 1.5 GB, 12 bytes. Decimal prefixes, as rates
+// have them, but for what is round in the binary ones only: who allowed 100M reads 100 MiB.
 func bytesText(n int64) string {
 	if n%(1<<10) == 0 && n%1000 != 0 {
 		return unit.Bytes(n).String()

@@ -9,16 +9,18 @@ import (
 	"unicode/utf8"
 )
 
-// How many sentences in a minute a server tells one by one. Some hundred bytes each, a port scan or a flood of forged sources then writes no more than
-// some ten megabytes into a log in a day.
+// How many sentences in a minute a server tells one by one. Some hundred bytes each, a port scan or
+// a flood of forged sources then writes no more than some ten megabytes into a log in a day.
 const (
 	StrangerLines = 20 // of those that are turned away
 	ClientLines   = 60 // of those that were served, and of UDP sources, which prove nothing
 )
 
-// LimitLines gives a log that passes perMinute sentences on in a minute and counts the others. How many those were is told before the first sentence of
-// a later minute, so a log that falls silent keeps the last number to itself. who begins that sentence. What would break a line or command a terminal
-// is replaced, whoever it came from. The result may be called from any goroutine if log may; a nil log is silence.
+// LimitLines gives a log that passes perMinute sentences on in a minute and counts the others. How
+// many those were is told before the first sentence of a later minute, so a log that falls silent
+// keeps the last number to itself. who begins that sentence. What would break a line or command a
+// terminal is replaced, whoever it came from. The result may be called from any goroutine if log
+// may; a nil log is silence.
 func LimitLines(log func(string), perMinute int, who string) func(string) {
 	if log == nil {
 		return func(string) {}
@@ -28,7 +30,8 @@ func LimitLines(log func(string), perMinute int, who string) func(string) {
 		minute  time.Time // when the running one began
 		n, more int       // sentences passed on in it, and left out
 	)
-	// The lock is not held while log runs: a slow log must hold up nobody who only has to be counted.
+	// The lock is not held while log runs: a slow log must hold up nobody who only has to be
+	// counted.
 	count := func() (pass bool, leftOut int) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -53,8 +56,8 @@ func LimitLines(log func(string), perMinute int, who string) func(string) {
 	}
 }
 
-// OneLine replaces what would break a line or command a terminal: control characters, those of C1 as well, separators of lines, and bytes that are no
-// UTF-8.
+// OneLine replaces what would break a line or command a terminal: control characters, those of C1
+// as well, separators of lines, and bytes that are no UTF-8.
 func OneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestTurnsAreOneAtATime has many ask for few keys; of a key never two go at once, and nothing is left of any.
+// TestTurnsAreOneAtATime has many ask for few keys; of a key never two go at once, and nothing is
+// left of any.
 func TestTurnsAreOneAtATime(t *testing.T) {
 	var turns Turns[int]
 	var going [3]atomic.Int32

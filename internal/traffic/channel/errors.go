@@ -16,7 +16,8 @@ import (
 var (
 	// ErrRefused is a Spec that the far side does not want to run; the text is its reason.
 	ErrRefused = errors.New("refused by the far end")
-	// ErrPeerGone is a far or near side that went away in the middle of a test; the same value as the channel's own.
+	// ErrPeerGone is a far or near side that went away in the middle of a test; the same value as
+	// the channel's own.
 	ErrPeerGone = wire.ErrPeerGone
 	// ErrFar is a test that broke on the far side; the text is its reason.
 	ErrFar = errors.New("far end")
@@ -24,7 +25,8 @@ var (
 	ErrProtocol = errors.New("control protocol broken")
 	// ErrStalled is a test that is long past its end and still not over.
 	ErrStalled = errors.New("test did not end in time")
-	// ErrStopped is a near side that ended the test early, most often because somebody pressed Ctrl-C there.
+	// ErrStopped is a near side that ended the test early, most often because somebody pressed
+	// Ctrl-C there.
 	ErrStopped = errors.New("stopped by the near end")
 )
 

@@ -11,7 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/wire"
 )
 
-// Control is the channel that a test is driven over; *wire.Conn is one. Send may be called while Receive is.
+// Control is the channel that a test is driven over; *wire.Conn is one. Send may be called while
+// Receive is.
 type Control interface {
 	Send(ctx context.Context, typ string, body any) error
 	Receive(ctx context.Context) (wire.Message, error)
@@ -52,13 +53,15 @@ type Timing struct {
 	Beat    time.Duration
 }
 
-// Patience is that of every real test; a longer silence than it allows is the end of the other side.
+// Patience is that of every real test; a longer silence than it allows is the end of the other
+// side.
 var Patience = Timing{
 	Setup: 10 * time.Second, Silence: 10 * time.Second, Grace: 2 * time.Second, Slack: 15 * time.Second, Beat: time.Second,
 }
 
-// Session is one side's use of the control channel for one test: a reader, a writer, and one context that dies with the channel and
-// carries the reason as its cause. It outlives the caller's context, so that a cancelled test can still say goodbye.
+// Session is one side's use of the control channel for one test: a reader, a writer, and one
+// context that dies with the channel and carries the reason as its cause. It outlives the caller's
+// context, so that a cancelled test can still say goodbye.
 type Session struct {
 	control Control
 	ctx     context.Context
@@ -77,10 +80,11 @@ type outgoing struct {
 	body any
 }
 
-// New starts reader and writer. The reader ends by itself after a message of one of the types in last, so that nothing that belongs
-// to whatever comes after the test is read.
+// New starts reader and writer. The reader ends by itself after a message of one of the types in
+// last, so that nothing that belongs to whatever comes after the test is read.
 func New(ctx context.Context, control Control, t Timing, limit time.Duration, last ...string) *Session {
-	// 64 messages of room each way. A test sends some per second, so a full queue means a peer that has stopped reading.
+	// 64 messages of room each way. A test sends some per second, so a full queue means a peer that
+	// has stopped reading.
 	sctx, fail := context.WithCancelCause(context.WithoutCancel(ctx))
 	s := &Session{
 		control: control, ctx: sctx, fail: fail, Timing: t,
@@ -132,7 +136,8 @@ func (s *Session) Post(typ string, body any) {
 	}
 }
 
-// TryPost queues a message that may be lost on a congested path: what it says is said again in the result.
+// TryPost queues a message that may be lost on a congested path: what it says is said again in the
+// result.
 func (s *Session) TryPost(typ string, body any) {
 	select {
 	case s.out <- outgoing{typ, body}:
@@ -140,10 +145,12 @@ func (s *Session) TryPost(typ string, body any) {
 	}
 }
 
-// Close sends what is queued, for the time of grace at most, and ends reader and writer. No post may follow.
+// Close sends what is queued, for the time of grace at most, and ends reader and writer. No post
+// may follow.
 func (s *Session) Close() {
-	// The writer sends what is queued, so that the last message (a result, a stop) goes out; only then is the session's context ended, which
-	// also frees the reader when the other side's last message never came.
+	// The writer sends what is queued, so that the last message (a result, a stop) goes out; only
+	// then is the session's context ended, which also frees the reader when the other side's last
+	// message never came.
 	close(s.out)
 	patient := time.AfterFunc(s.Timing.Grace, func() { s.fail(ErrStalled) })
 	<-s.sent
@@ -152,7 +159,8 @@ func (s *Session) Close() {
 	s.fail(context.Canceled)
 }
 
-// Await waits for a message of type want, letting beats pass, and decodes its body into body when that is not nil.
+// Await waits for a message of type want, letting beats pass, and decodes its body into body when
+// that is not nil.
 func (s *Session) Await(ctx context.Context, patience time.Duration, want string, body any) error {
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
@@ -176,8 +184,9 @@ func (s *Session) Await(ctx context.Context, patience time.Duration, want string
 	}
 }
 
-// Farewell reads on until the other side's last message, for the time of grace at most, so that the channel is in step for the next test.
-// When it does not come, the channel is out of step; closing the session then breaks the pending read.
+// Farewell reads on until the other side's last message, for the time of grace at most, so that the
+// channel is in step for the next test. When it does not come, the channel is out of step; closing
+// the session then breaks the pending read.
 func (s *Session) Farewell(last ...string) {
 	patient := time.NewTimer(s.Timing.Grace)
 	defer patient.Stop()
@@ -209,7 +218,8 @@ func (s *Session) InsteadOf(err error) error {
 // Done is closed when the channel is dead or the session over.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 
-// Cause tells why the session died. What the other side still managed to say explains more than the broken channel after it.
+// Cause tells why the session died. What the other side still managed to say explains more than the
+// broken channel after it.
 func (s *Session) Cause() error { return s.said(context.Cause(s.ctx)) }
 
 // said is the other side's own account among the messages that wait, or else err.
@@ -237,7 +247,8 @@ func Decode(m wire.Message, v any) error {
 	return nil
 }
 
-// Unexpected turns a message that does not belong here into an error; the far side's own words are the best of all.
+// Unexpected turns a message that does not belong here into an error; the far side's own words are
+// the best of all.
 func Unexpected(m wire.Message) error {
 	switch m.Type {
 	case Error:
@@ -255,7 +266,8 @@ func Unexpected(m wire.Message) error {
 	return fmt.Errorf("%w: %q message out of place", ErrProtocol, m.Type)
 }
 
-// Heed gives a context that is also cancelled when curtail, which may be nil, is closed, until enough is called. Call cancel at the end, as that of context.WithCancel.
+// Heed gives a context that is also cancelled when curtail, which may be nil, is closed, until
+// enough is called. Call cancel at the end, as that of context.WithCancel.
 func Heed(parent context.Context, curtail <-chan struct{}) (ctx context.Context, enough, cancel func()) {
 	ctx, stop := context.WithCancel(parent)
 	deaf := make(chan struct{})

@@ -91,7 +91,8 @@ func TestAwait(t *testing.T) {
 	}
 }
 
-// TestLastWordsExplain: what the other side said before the channel broke is the error, not the broken channel.
+// TestLastWordsExplain: what the other side said before the channel broke is the error, not the
+// broken channel.
 func TestLastWordsExplain(t *testing.T) {
 	s, c := open(t, time.Minute)
 	defer s.Close()

@@ -11,17 +11,18 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// Sizes of a system call. A call with 64 packets of any kind costs little more per packet than one with many more, and keeps the
-// schedule and the phase in sight.
+// Sizes of a system call. A call with 64 packets of any kind costs little more per packet than one
+// with many more, and keeps the schedule and the phase in sight.
 const (
 	segmentsPerMessage = 64        // UDP_MAX_SEGMENTS before Linux 6.9
 	gsoMessages        = 4         // per sending call
 	mmsgMessages       = 64        // per sending call
 	callBytes          = 256 << 10 // of payload per sending call; more falls out of the second-level cache
-	mergedMessages     = 32        // per receiving call, 64 KiB of room each, of which only what is filled is ever touched
-	plainMessages      = 128       // per receiving call
-	inboxBytes         = 4 << 20   // of payload per receiving call
-	messageBytes       = 65535     // no merged message is longer
+	// per receiving call, 64 KiB of room each, of which only what is filled is ever touched
+	mergedMessages = 32
+	plainMessages  = 128     // per receiving call
+	inboxBytes     = 4 << 20 // of payload per receiving call
+	messageBytes   = 65535   // no merged message is longer
 )
 
 // sendBatch chooses how o is sent, and the most packets of one call.
@@ -55,8 +56,8 @@ func (s *Socket) sendBatch(o SendOptions) (Batch, int, error) {
 	return batch, 1, nil
 }
 
-// segments is how many datagrams fit one message; fewer than two where the kernel would refuse to cut, because it cuts at the path MTU
-// and not after fragmenting.
+// segments is how many datagrams fit one message; fewer than two where the kernel would refuse to
+// cut, because it cuts at the path MTU and not after fragmenting.
 func (s *Socket) segments(bytes int) int {
 	headers := 20 + 8 // RFC 791, RFC 768
 	if !s.remote.Addr().Unmap().Is4() {
@@ -119,7 +120,8 @@ func (s *Socket) newOutbox(batch Batch, bytes, packets int) *outbox {
 // slot is the memory of packet i.
 func (o *outbox) slot(i int) []byte { return o.payload[i*o.packet : (i+1)*o.packet] }
 
-// send hands packets at to n, n excluded, to the kernel and tells how many it took. It need not be all.
+// send hands packets at to n, n excluded, to the kernel and tells how many it took. It need not be
+// all.
 func (o *outbox) send(at, n int) (int, error) {
 	if o.single {
 		if _, err := sys.Write(o.fd, o.slot(at)); err != nil {
@@ -193,13 +195,17 @@ type inbox struct {
 	box     *sys.Inbox
 	scratch []byte
 
-	hot    bool          // messages come faster than one per call
-	nap    time.Duration // between calls while hot; halved when the socket dropped something, and longer again when it did not
-	window int           // receive buffer in bytes
+	hot bool // messages come faster than one per call
+	// between calls while hot; halved when the socket dropped something, and longer again when it
+	// did not
+	nap    time.Duration
+	window int // receive buffer in bytes
 }
 
-// How a receiver rests while messages come fast. Waiting in the socket would have the kernel wake the thread for nearly every message, which costs the
-// sender's CPU more than the message where both ends are on one host, and else the CPU of the interrupt. So the receiver looks every now and then instead.
+// How a receiver rests while messages come fast. Waiting in the socket would have the kernel wake
+// the thread for nearly every message, which costs the sender's CPU more than the message where
+// both ends are on one host, and else the CPU of the interrupt. So the receiver looks every now and
+// then instead.
 const (
 	longestNap  = 50 * time.Microsecond
 	shortestNap = 10 * time.Microsecond // shorter ones are not worth their timer
@@ -244,15 +250,16 @@ func (s *Socket) newInbox(o ReceiveOptions) (*inbox, Batch, error) {
 // receive waits for messages, for wakeEvery at most, and tells how many there are.
 func (i *inbox) receive() (int, error) {
 	n, err := i.box.Receive(i.fd, i.most, !i.spin && !i.hot)
-	// A single message after a nap is a lull; only none at all sends the receiver back to waiting, where every message costs a wake-up.
+	// A single message after a nap is a lull; only none at all sends the receiver back to waiting,
+	// where every message costs a wake-up.
 	i.hot = n > 1 || i.hot && n == 1
 	return n, err
 }
 
 // rest is called when the n messages of the last call are dealt with.
 func (i *inbox) rest(n int, dropped bool) {
-	// Most drops are the scheduler's doing and not that of the nap, so it is never given up: the wake-ups that came instead would slow the sender down for
-	// the rest of the test.
+	// Most drops are the scheduler's doing and not that of the nap, so it is never given up: the
+	// wake-ups that came instead would slow the sender down for the rest of the test.
 	i.nap = min(i.nap+i.nap/napGrowth, longestNap)
 	if dropped {
 		i.nap = max(i.nap/2, shortestNap)
@@ -306,7 +313,8 @@ func (d *dropCount) begin(s *Socket) bool {
 	return err == nil
 }
 
-// note takes the count that came with a message, and says by how much it rose since the message before. Zero may be "not told", and is no news either way.
+// note takes the count that came with a message, and says by how much it rose since the message
+// before. Zero may be "not told", and is no news either way.
 func (d *dropCount) note(drops uint32) (rose int64) {
 	rose = int64(int32(drops - d.message))
 	if drops == 0 || rose <= 0 {
@@ -317,7 +325,8 @@ func (d *dropCount) note(drops uint32) (rose int64) {
 	return rose
 }
 
-// advance moves on to a newer value. The queue of the socket makes the counts of messages older than what the socket itself says.
+// advance moves on to a newer value. The queue of the socket makes the counts of messages older
+// than what the socket itself says.
 func (d *dropCount) advance(to uint32) {
 	if by := int32(to - d.last); by > 0 {
 		d.total += int64(by)

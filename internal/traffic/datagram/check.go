@@ -6,8 +6,9 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// checkEvery is how many packets go by for one that is compared. It is odd so that of messages with an even number of packets, as offloads make them, every
-// place has its turn: what they get wrong is the last of a message, or the one that crosses a page.
+// checkEvery is how many packets go by for one that is compared. It is odd so that of messages with
+// an even number of packets, as offloads make them, every place has its turn: what they get wrong
+// is the last of a message, or the one that crosses a page.
 const checkEvery = 17
 
 // checker compares samples of payload with what a Sender sends.

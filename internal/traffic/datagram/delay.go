@@ -8,8 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/base/stats"
 )
 
-// jitter is the interarrival jitter of RFC 3550 §6.4.1: the smoothed difference of transit times of packets that arrived one after the other. The clocks
-// of the two hosts need not agree.
+// jitter is the interarrival jitter of RFC 3550 §6.4.1: the smoothed difference of transit times of
+// packets that arrived one after the other. The clocks of the two hosts need not agree.
 type jitter struct {
 	any     bool
 	transit time.Duration
@@ -26,17 +26,21 @@ func (j *jitter) note(transit time.Duration) {
 
 func (j *jitter) seconds() float64 { return j.value / 1e9 }
 
-// Geometry of the buckets of variation: each power of two is cut into 2^fineBits parts, so a value is known to 0.4 %.
+// Geometry of the buckets of variation: each power of two is cut into 2^fineBits parts, so a value
+// is known to 0.4 %.
 const (
-	fineBits    = 8
-	fine        = 1 << fineBits
-	highestBit  = 43 // of nanoseconds: two hours and a half; longer ones count as this long, with the exact maximum kept
+	fineBits = 8
+	fine     = 1 << fineBits
+	// of nanoseconds: two hours and a half; longer ones count as this long, with the exact maximum
+	// kept
+	highestBit  = 43
 	bucketCount = (highestBit - fineBits + 1) * fine
 )
 
-// variation is the packet delay variation of RFC 5481 §4.2: the distribution of the transit time less its minimum, without the clocks having to
-// agree. The minimum is known at the end only, so values are kept as distances from a reference a little below the smallest so far, and all of them are moved
-// when a transit time comes below it.
+// variation is the packet delay variation of RFC 5481 §4.2: the distribution of the transit time
+// less its minimum, without the clocks having to agree. The minimum is known at the end only, so
+// values are kept as distances from a reference a little below the smallest so far, and all of them
+// are moved when a transit time comes below it.
 type variation struct {
 	counts    [bucketCount]uint64
 	reference time.Duration // transit time of distance 0
@@ -46,8 +50,8 @@ type variation struct {
 	first     time.Duration
 }
 
-// headRoom is how far the reference lies below a new minimum. Clocks that drift apart make new minima all the time; with this, moving is rare, and the
-// precision lost is less than 200 ns.
+// headRoom is how far the reference lies below a new minimum. Clocks that drift apart make new
+// minima all the time; with this, moving is rare, and the precision lost is less than 200 ns.
 const headRoom = 50 * time.Microsecond
 
 // note adds n packets of one transit time.
@@ -115,7 +119,8 @@ func (v *variation) summary() stats.Latencies {
 	return s
 }
 
-// bucketOf finds the bucket of a distance in nanoseconds. The first two powers of two share buckets of one nanosecond.
+// bucketOf finds the bucket of a distance in nanoseconds. The first two powers of two share buckets
+// of one nanosecond.
 func bucketOf(v uint64) int {
 	v = min(v, 1<<highestBit-1)
 	shift := max(bits.Len64(v)-fineBits-1, 0)

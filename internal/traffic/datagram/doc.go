@@ -1,34 +1,43 @@
-// Package datagram sends and receives UDP in bulk: at a rate or as fast as it goes, in batches, with every packet accounted for.
+// Package datagram sends and receives UDP in bulk: at a rate or as fast as it goes, in batches,
+// with every packet accounted for.
 //
 // # Model
 //
-// A [Socket] is one connected UDP socket. [NewSender] and [NewReceiver] make workers of package engine around it. Every datagram starts with a
-// [Header], which carries a [Mark]: its sequence number, when it was sent, whether it belongs to the measured window. Foreign dialects bring
-// headers of their own. A [Batch] is how datagrams go through system calls: one by one, several per call, or several per message that the
-// kernel cuts and merges (GSO, GRO).
+// A [Socket] is one connected UDP socket. [NewSender] and [NewReceiver] make workers of package
+// engine around it. Every datagram starts with a [Header], which carries a [Mark]: its sequence
+// number, when it was sent, whether it belongs to the measured window. Foreign dialects bring
+// headers of their own. A [Batch] is how datagrams go through system calls: one by one, several per
+// call, or several per message that the kernel cuts and merges (GSO, GRO).
 //
-// A sender with a rate follows a schedule in absolute time, so that lateness does not add up. What is late is made up for at twice the rate at
-// most, and only for as much as a twentieth of a second; more is forgiven. So there are no bursts beyond those that the sender plans because
-// single packets would be closer together than system calls can be; the planned burst and the gaps achieved are in [Sent].
+// A sender with a rate follows a schedule in absolute time, so that lateness does not add up. What
+// is late is made up for at twice the rate at most, and only for as much as a twentieth of a
+// second; more is forgiven. So there are no bursts beyond those that the sender plans because
+// single packets would be closer together than system calls can be; the planned burst and the gaps
+// achieved are in [Sent].
 //
-// A receiver counts by a window of the last 131072 sequence numbers, one bit each: what was received once, twice, or after a later one
-// is exact; what is older than the window is late, and nobody can tell whether it came before. Loss is what the sender sent less what
-// arrived; no estimate is involved.
+// A receiver counts by a window of the last 131072 sequence numbers, one bit each: what was
+// received once, twice, or after a later one is exact; what is older than the window is late, and
+// nobody can tell whether it came before. Loss is what the sender sent less what arrived; no
+// estimate is involved.
 //
 // # Units
 //
-// Payload bytes, so without headers of IP and UDP; bits and packets per second; durations. Clocks: [Mark.Sent] is sys.Monotonic of the sender.
+// Payload bytes, so without headers of IP and UDP; bits and packets per second; durations. Clocks:
+// [Mark.Sent] is sys.Monotonic of the sender.
 //
 // # Sources
 //
-// sendmmsg(2), recvmmsg(2), udp(7), ip(7), socket(7). UDP_SEGMENT: Linux 4.18, Documentation/networking/segmentation-offloads.rst.
-// UDP_GRO: Linux 5.0. SO_RXQ_OVFL: Linux 2.6.33. SO_MEMINFO: Linux 4.12. Jitter: RFC 3550 §6.4.1. Packet delay variation: RFC 5481 §4.2.
+// sendmmsg(2), recvmmsg(2), udp(7), ip(7), socket(7). UDP_SEGMENT: Linux 4.18,
+// Documentation/networking/segmentation-offloads.rst. UDP_GRO: Linux 5.0. SO_RXQ_OVFL: Linux
+// 2.6.33. SO_MEMINFO: Linux 4.12. Jitter: RFC 3550 §6.4.1. Packet delay variation: RFC 5481 §4.2.
 // Reordering: RFC 4737 §3.3. Duplicates: RFC 5560.
 //
 // # Limits
 //
-// Batches, arrival times and drop counts of the kernel are Linux only; elsewhere datagrams go one by one through package net, and [Connected] is not
-// supported. A merged message has one arrival time and one send time, so jitter of unpaced GSO traffic is that of messages. The kernel
-// counts the drop of a merged message as one, see [Received]. The pacer knows when the kernel took a packet, not when the card sent it. Where packets
-// are closer than 120 µs it spins, which takes a CPU; else it sleeps.
+// Batches, arrival times and drop counts of the kernel are Linux only; elsewhere datagrams go one
+// by one through package net, and [Connected] is not supported. A merged message has one arrival
+// time and one send time, so jitter of unpaced GSO traffic is that of messages. The kernel counts
+// the drop of a merged message as one, see [Received]. The pacer knows when the kernel took a
+// packet, not when the card sent it. Where packets are closer than 120 µs it spins, which takes a
+// CPU; else it sleeps.
 package datagram

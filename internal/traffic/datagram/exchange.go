@@ -20,7 +20,8 @@ type Port struct {
 type Tally struct {
 	Packets    int64 `json:"packets"`     // of the measured window
 	AllPackets int64 `json:"all_packets"` // with those of the warm-up
-	// The sequence number of the first measured packet, and the one after the last of all; they tell holes at the edges of the window apart.
+	// The sequence number of the first measured packet, and the one after the last of all; they
+	// tell holes at the edges of the window apart.
 	FirstMeasured uint64 `json:"first_measured"`
 	NextSequence  uint64 `json:"next_sequence"`
 }
@@ -28,8 +29,9 @@ type Tally struct {
 // ErrOutOfPlace is an account of the other side that cannot be.
 var ErrOutOfPlace = errors.New("account of datagrams out of place")
 
-// Exchange follows the datagrams of one side of a test to the end: what its senders sent, and whether all that the other side sent has come, or
-// will not. Several streams in both directions are one exchange. It belongs to one goroutine.
+// Exchange follows the datagrams of one side of a test to the end: what its senders sent, and
+// whether all that the other side sent has come, or will not. Several streams in both directions
+// are one exchange. It belongs to one goroutine.
 type Exchange struct {
 	ports   []Port
 	workers []*engine.Worker
@@ -41,10 +43,12 @@ type Exchange struct {
 	quietAt time.Duration
 }
 
-// drainQuiet is for how long nothing must arrive before what is missing is given up: longer than queues of a path are, and than a scheduler stalls.
+// drainQuiet is for how long nothing must arrive before what is missing is given up: longer than
+// queues of a path are, and than a scheduler stalls.
 const drainQuiet = 300 * time.Millisecond
 
-// mostPackets is more than a stream can send in years; sums over the streams of a test stay in range below it.
+// mostPackets is more than a stream can send in years; sums over the streams of a test stay in
+// range below it.
 const mostPackets = 1 << 50
 
 // NewExchange follows ports, whose workers are given as well.
@@ -82,7 +86,8 @@ func (x *Exchange) Idle() bool {
 	return true
 }
 
-// Tell is what the other side has to hear: one tally for each sender, in the order of the ports. The senders must be idle.
+// Tell is what the other side has to hear: one tally for each sender, in the order of the ports.
+// The senders must be idle.
 func (x *Exchange) Tell() []Tally {
 	tallies := []Tally{}
 	x.sent = x.sent[:0]
@@ -96,7 +101,8 @@ func (x *Exchange) Tell() []Tally {
 	return tallies
 }
 
-// Hear takes what the other side's Tell said, once; it comes from the network, so what cannot be is ErrOutOfPlace.
+// Hear takes what the other side's Tell said, once; it comes from the network, so what cannot be is
+// ErrOutOfPlace.
 func (x *Exchange) Hear(theirs []Tally) error {
 	if x.theirs != nil || !x.Receives() || len(theirs) != x.count(false) {
 		return fmt.Errorf("%w: of %d streams", ErrOutOfPlace, len(theirs))
@@ -106,7 +112,8 @@ func (x *Exchange) Hear(theirs []Tally) error {
 			return fmt.Errorf("%w: %d of %d packets", ErrOutOfPlace, t.Packets, t.AllPackets)
 		}
 	}
-	// Its way was another than that of the datagrams, so some of them may still come: the quiet counts from here.
+	// Its way was another than that of the datagrams, so some of them may still come: the quiet
+	// counts from here.
 	x.theirs, x.quietAt = theirs, 0
 	return nil
 }
@@ -114,7 +121,8 @@ func (x *Exchange) Hear(theirs []Tally) error {
 // Heard tells whether the other side has told.
 func (x *Exchange) Heard() bool { return x.theirs != nil }
 
-// Drained tells at now, by any clock that does not go back, whether everything has come that will: all that was measured, or nothing more for 300 ms.
+// Drained tells at now, by any clock that does not go back, whether everything has come that will:
+// all that was measured, or nothing more for 300 ms.
 func (x *Exchange) Drained(now time.Duration) bool {
 	if !x.Receives() {
 		return true
@@ -202,7 +210,8 @@ type ReceivedTotals struct {
 	Batch                                      Batch
 }
 
-// Totals adds up what has come of it, after Drained; nil where this side does not send, or not receive.
+// Totals adds up what has come of it, after Drained; nil where this side does not send, or not
+// receive.
 func (x *Exchange) Totals() (*SentTotals, *ReceivedTotals) {
 	var sent *SentTotals
 	for _, s := range x.sent {
@@ -247,11 +256,13 @@ func (r *ReceivedTotals) add(g Received, theirs Tally) {
 	r.Reordered += g.Reordered
 	r.Bytes += g.Bytes
 	r.DelayVariation = wider(r.DelayVariation, g.DelayVariation)
-	// What theirs says comes from the network; with numbers that cannot be, the socket is still not to blame for more than was lost.
+	// What theirs says comes from the network; with numbers that cannot be, the socket is still not
+	// to blame for more than was lost.
 	r.SocketDrops += min(max(0, g.MeasuredLostAtSocket(theirs.FirstMeasured, theirs.NextSequence)), lost)
 }
 
-// wider is the distribution with the longer tail. Those of several streams cannot be merged, and the worst one is what a user asks for.
+// wider is the distribution with the longer tail. Those of several streams cannot be merged, and
+// the worst one is what a user asks for.
 func wider(a, b stats.Latencies) stats.Latencies {
 	if a.Count > 0 && (b.Count == 0 || a.P99 >= b.P99) {
 		return a

@@ -8,7 +8,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// TestExchangeIsExact sends a known amount each way over two streams and follows it to the last packet.
+// TestExchangeIsExact sends a known amount each way over two streams and follows it to the last
+// packet.
 func TestExchangeIsExact(t *testing.T) {
 	const packets = 500
 	p := &engine.Phase{}

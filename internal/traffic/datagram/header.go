@@ -19,8 +19,9 @@ type Header interface {
 	Bytes() int
 	// Put writes m into the first Bytes of p. It allocates nothing.
 	Put(p []byte, m Mark)
-	// Parse reads a whole datagram; not ok means that it is none of this dialect. It allocates nothing and takes any input. A dialect
-	// whose header does not tell the measured window from the rest says Measured for all.
+	// Parse reads a whole datagram; not ok means that it is none of this dialect. It allocates
+	// nothing and takes any input. A dialect whose header does not tell the measured window from
+	// the rest says Measured for all.
 	Parse(p []byte) (m Mark, ok bool)
 }
 

@@ -21,8 +21,9 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// inNamespace runs a test in a network namespace of its own, where loopback is up and nothing else. Sockets must be opened by the function's
-// own goroutine; the thread ends with it, and the namespace when the last socket is closed.
+// inNamespace runs a test in a network namespace of its own, where loopback is up and nothing else.
+// Sockets must be opened by the function's own goroutine; the thread ends with it, and the
+// namespace when the last socket is closed.
 func inNamespace(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	done := make(chan struct{})
@@ -91,14 +92,16 @@ func udpCounters(t *testing.T) map[string]int64 {
 	return counters
 }
 
-// flood sends without a rate from a to b, which may have a small buffer, and gives the counts when all is quiet.
+// flood sends without a rate from a to b, which may have a small buffer, and gives the counts when
+// all is quiet.
 func flood(t *testing.T, a, b *Socket, so SendOptions, ro ReceiveOptions) (Sent, Received) {
 	t.Helper()
 	f := newFlow(t, a, b, so, ro)
 	f.phase.Set(engine.Measured)
 	f.start()
 	<-f.sender.Idle()
-	// What came and what the socket dropped is all there is on loopback. If it is not, the wait ends by itself and the test fails.
+	// What came and what the socket dropped is all there is on loopback. If it is not, the wait
+	// ends by itself and the test fails.
 	sent := f.sender.Sent()
 	f.settle(func(r Received) bool {
 		return r.UniquePackets+r.LostAtSocket(sent) >= sent.AllPackets-sent.SocketErrors
@@ -186,7 +189,8 @@ func TestLossOnThePathIsWhatTheFirewallCounts(t *testing.T) {
 	})
 }
 
-// TestLossAtTheSenderIsToldApart lets nftables forbid every fifth packet on its way out, which the sending call reports.
+// TestLossAtTheSenderIsToldApart lets nftables forbid every fifth packet on its way out, which the
+// sending call reports.
 func TestLossAtTheSenderIsToldApart(t *testing.T) {
 	inNamespace(t, func(t *testing.T) {
 		a, b := socketPair(t, SocketOptions{WindowBytes: 4 << 20})
@@ -234,7 +238,8 @@ func filterCounter(t *testing.T, table string) (packets int64) {
 	return packets
 }
 
-// TestLossInTheQueueIsReported sends faster than a token bucket lets through: the queue drops, and the calls say so.
+// TestLossInTheQueueIsReported sends faster than a token bucket lets through: the queue drops, and
+// the calls say so.
 func TestLossInTheQueueIsReported(t *testing.T) {
 	inNamespace(t, func(t *testing.T) {
 		if out, ok := run(t, "tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", "20mbit", "burst", "3000", "limit", "6000"); !ok {
@@ -253,7 +258,8 @@ func TestLossInTheQueueIsReported(t *testing.T) {
 	})
 }
 
-// TestFragments sends more than one MTU: with don't-fragment that is an error in words, without it arrives in whole.
+// TestFragments sends more than one MTU: with don't-fragment that is an error in words, without it
+// arrives in whole.
 func TestFragments(t *testing.T) {
 	inNamespace(t, func(t *testing.T) {
 		if out, ok := run(t, "ip", "link", "set", "lo", "mtu", "1500"); !ok {
@@ -315,7 +321,8 @@ func TestSixWorksAsFour(t *testing.T) {
 	})
 }
 
-// TestOnePortServesManyPeers connects sockets to several clients on a listener's port while strangers go on sending to it.
+// TestOnePortServesManyPeers connects sockets to several clients on a listener's port while
+// strangers go on sending to it.
 func TestOnePortServesManyPeers(t *testing.T) {
 	server, err := Listen(t.Context(), "udp4", "127.0.0.1:0")
 	if err != nil {
@@ -366,7 +373,8 @@ func TestOnePortServesManyPeers(t *testing.T) {
 	}
 	close(stop)
 	<-ended
-	// With nobody else left the listener has its port for itself; its buffer is full of noise, or this is the first.
+	// With nobody else left the listener has its port for itself; its buffer is full of noise, or
+	// this is the first.
 	_ = noise.Send([]byte("noise"))
 	if err := server.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
 		t.Fatal(err)
@@ -416,7 +424,8 @@ func TestLocalPort(t *testing.T) {
 	}
 }
 
-// TestTotalsBlameTheSocketForWhatItDropped follows a merged stream that overruns a tiny buffer to the end, as both sides of a test do.
+// TestTotalsBlameTheSocketForWhatItDropped follows a merged stream that overruns a tiny buffer to
+// the end, as both sides of a test do.
 func TestTotalsBlameTheSocketForWhatItDropped(t *testing.T) {
 	a, b := socketPair(t, SocketOptions{WindowBytes: 2048})
 	f := newFlow(t, a, b, SendOptions{Bytes: 64}, ReceiveOptions{})

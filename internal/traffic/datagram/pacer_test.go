@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// drive plays a sender against a simulated clock: a call takes so long, and now and then the thread is gone for a while.
+// drive plays a sender against a simulated clock: a call takes so long, and now and then the thread
+// is gone for a while.
 func drive(p *pacer, span, call time.Duration, away func(at time.Duration) time.Duration) (packets int, bursts []time.Duration) {
 	for now := time.Duration(0); now < span; {
 		n, wait := p.take(now)
@@ -48,7 +49,8 @@ func TestPacerKeepsTheRate(t *testing.T) {
 			p := newExactPacer(c.gap, c.most)
 			n, _ := drive(&p, span, 2*time.Microsecond, c.away)
 			want := float64(span) / c.gap
-			// The first packet goes at once, so one more than the gaps; the last burst may or may not be in.
+			// The first packet goes at once, so one more than the gaps; the last burst may or may
+			// not be in.
 			if off := (float64(n) - 1) - want; off > float64(p.burst) || off < -want/100-float64(p.burst) {
 				t.Errorf("%d packets, want %.0f", n, want)
 			}

@@ -14,7 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// Probe tries cutting and merging over loopback and compares every byte that arrives, once per process.
+// Probe tries cutting and merging over loopback and compares every byte that arrives, once per
+// process.
 func Probe() Support { return probeOnce() }
 
 var probeOnce = sync.OnceValue(func() Support {
@@ -35,7 +36,8 @@ const (
 	probePatience = time.Second
 )
 
-// exchange sends one message of several datagrams to itself, and reads it back merged or one by one.
+// exchange sends one message of several datagrams to itself, and reads it back merged or one by
+// one.
 func exchange(merged bool) error {
 	local := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)
 	in, err := sys.OpenDatagram(local, netip.AddrPort{}, sys.DatagramOptions{})

@@ -18,14 +18,17 @@ type ReceiveOptions struct {
 	Batch      Batch
 	Header     Header     // nil: NativeHeader
 	Accountant Accountant // counts by rules of its own; nil: none
-	Verify     bool       // compare samples of the payload after the header with what a [Sender] sends; both ends must be ours
-	// OwnTime takes the time when the program sees a packet for its arrival instead of the kernel's. At hundreds of thousands of packets per
-	// second that saves several per cent of the CPU that brings them in, and makes delays some tens of microseconds coarser.
+	// compare samples of the payload after the header with what a [Sender] sends; both ends must be
+	// ours
+	Verify bool
+	// OwnTime takes the time when the program sees a packet for its arrival instead of the
+	// kernel's. At hundreds of thousands of packets per second that saves several per cent of the
+	// CPU that brings them in, and makes delays some tens of microseconds coarser.
 	OwnTime bool
 }
 
-// Accountant counts packets by the rules of a dialect. It is called in the receiving thread for every packet with a good header, the End ones included; it
-// must not allocate or block.
+// Accountant counts packets by the rules of a dialect. It is called in the receiving thread for
+// every packet with a good header, the End ones included; it must not allocate or block.
 type Accountant interface {
 	Count(m Mark, bytes int, arrived time.Duration)
 }
@@ -37,9 +40,13 @@ type Received struct {
 
 	Duplicates int64 // packets that had come before (RFC 5560), measured ones
 	Reordered  int64 // of Packets: after a later one (RFC 4737)
-	Late       int64 // measured packets so old that nobody can tell duplicates from reordered ones; in none of the other counts
+	// measured packets so old that nobody can tell duplicates from reordered ones; in none of the
+	// other counts
+	Late int64
 
-	AllPackets      int64 // everything with a good header but the End marks: in and outside the measured window, duplicates and late ones included
+	// everything with a good header but the End marks: in and outside the measured window,
+	// duplicates and late ones included
+	AllPackets      int64
 	UniquePackets   int64 // of them, first arrivals
 	Strays          int64 // datagrams without a good header, or longer than expected
 	EndMarks        int64
@@ -51,14 +58,18 @@ type Received struct {
 	JitterSeconds   float64         // RFC 3550, of measured packets
 	DelayVariation  stats.Latencies // RFC 5481: transit time less the smallest one, of measured packets
 
-	// SocketDrops is how many messages the socket dropped since the receiver was made, and MeasuredSocketDrops since the first measured packet was queued.
-	// Without merging they are packets; when Merged says that the kernel may merge, one drop may be several packets, see LostAtSocket.
+	// SocketDrops is how many messages the socket dropped since the receiver was made, and
+	// MeasuredSocketDrops since the first measured packet was queued. Without merging they are
+	// packets; when Merged says that the kernel may merge, one drop may be several packets, see
+	// LostAtSocket.
 	SocketDrops, MeasuredSocketDrops int64
 	DropsAfterLast                   int64 // of SocketDrops: after the last message that came through
 	DropsKnown                       bool  // whether this kernel tells
 	Merged                           bool
-	GapsAtSocket                     int64 // packets missing between two that came, where the socket's drop count rose; no more than it rose by unless Merged
-	DropsBeforeFirst                 bool  // the drop count rose before the first packet came
+	// packets missing between two that came, where the socket's drop count rose; no more than it
+	// rose by unless Merged
+	GapsAtSocket     int64
+	DropsBeforeFirst bool // the drop count rose before the first packet came
 
 	window windowDrops
 
@@ -66,9 +77,10 @@ type Received struct {
 	Batch      Batch
 }
 
-// LostAtSocket is how many of the packets that sent tells of died in the receive buffer. Without merging it is what the kernel counted. With
-// merging a drop is a message of unknown length; then it is the packets missing wherever the drop count rose, which is exact
-// unless something else lost packets between the same two messages.
+// LostAtSocket is how many of the packets that sent tells of died in the receive buffer. Without
+// merging it is what the kernel counted. With merging a drop is a message of unknown length; then
+// it is the packets missing wherever the drop count rose, which is exact unless something else lost
+// packets between the same two messages.
 func (r Received) LostAtSocket(sent Sent) int64 {
 	if !r.Merged || r.SocketDrops == 0 {
 		return r.SocketDrops
@@ -94,7 +106,8 @@ type windowDrops struct {
 	gaps    int64  // of GapsAtSocket: behind first
 }
 
-// MeasuredLostAtSocket is [Received.LostAtSocket] for the measured packets, of which the sender says the first number, and the one after the last.
+// MeasuredLostAtSocket is [Received.LostAtSocket] for the measured packets, of which the sender
+// says the first number, and the one after the last.
 func (r Received) MeasuredLostAtSocket(first, next uint64) int64 {
 	if r.SocketDrops == 0 || next <= first {
 		return 0
@@ -139,7 +152,8 @@ type Receiver struct {
 	endOnce sync.Once
 	missing atomic.Int64
 
-	// How another goroutine gets a consistent picture without the loop ever waiting for it: it asks, and the loop answers after its next call.
+	// How another goroutine gets a consistent picture without the loop ever waiting for it: it
+	// asks, and the loop answers after its next call.
 	readers sync.Mutex
 	running atomic.Bool
 	asked   atomic.Bool
@@ -190,11 +204,13 @@ func (r *Receiver) end() { close(r.ended) }
 // Ended is closed when a datagram with an End mark has come.
 func (r *Receiver) Ended() <-chan struct{} { return r.ended }
 
-// Missing is how many packets before the latest one have not come so far, in and outside the measured window. Any goroutine may ask at any time,
-// at no cost. Those that come late make it smaller again.
+// Missing is how many packets before the latest one have not come so far, in and outside the
+// measured window. Any goroutine may ask at any time, at no cost. Those that come late make it
+// smaller again.
 func (r *Receiver) Missing() int64 { return r.missing.Load() }
 
-// Received is what came so far. Any goroutine may call it at any time; while the worker runs it takes up to 20 ms. The loop never waits for it.
+// Received is what came so far. Any goroutine may call it at any time; while the worker runs it
+// takes up to 20 ms. The loop never waits for it.
 func (r *Receiver) Received() Received {
 	r.readers.Lock()
 	defer r.readers.Unlock()
@@ -294,11 +310,13 @@ func (r *Receiver) readDrops() {
 	r.got.SocketDrops, r.got.MeasuredSocketDrops, r.got.DropsAfterLast = r.drops.read(r.socket)
 }
 
-// message counts the packets of one message, and tells whether the socket had dropped something right before it.
+// message counts the packets of one message, and tells whether the socket had dropped something
+// right before it.
 func (r *Receiver) message(w *engine.Worker, m message, now time.Time, mono time.Duration) (dropped bool, _ error) {
 	arrived := mono
 	if m.arrivedNanos != 0 {
-		// The kernel's time is of the realtime clock, which may be set. Its age is taken from that clock and the rest from the monotonic one.
+		// The kernel's time is of the realtime clock, which may be set. Its age is taken from that
+		// clock and the rest from the monotonic one.
 		arrived -= time.Duration(now.UnixNano() - m.arrivedNanos)
 		r.got.KernelTime = true
 	}
@@ -328,7 +346,8 @@ func (r *Receiver) message(w *engine.Worker, m message, now time.Time, mono time
 	}
 }
 
-// packet counts one packet, and tells whether it is one of data. The socket had dropped so many messages right before it.
+// packet counts one packet, and tells whether it is one of data. The socket had dropped so many
+// messages right before it.
 func (r *Receiver) packet(p []byte, arrived time.Duration, drops int64) (data bool) {
 	m, ok := r.header.Parse(p)
 	if !ok || len(p) > r.longest { // the room for merged messages takes longer ones too

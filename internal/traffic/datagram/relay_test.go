@@ -109,7 +109,8 @@ func (r *relay) run(to netip.AddrPort) {
 // counts is what a reference makes of the order in which packets arrive.
 type counts struct{ Packets, Duplicates, Reordered, Lost int64 }
 
-// TestFaultsAreCountedToThePacket sends through a path that loses, doubles and delays packets by number.
+// TestFaultsAreCountedToThePacket sends through a path that loses, doubles and delays packets by
+// number.
 func TestFaultsAreCountedToThePacket(t *testing.T) {
 	for name, script := range map[string]func(n uint64) fault{
 		"clean":      func(uint64) fault { return pass },

@@ -13,16 +13,18 @@ import (
 
 // SendOptions say what a sender sends.
 type SendOptions struct {
-	Bytes        int     // payload of a datagram, from the header's length to MaxBytes
-	BitRate      float64 // payload bits per second; 0: PacketRate, or as fast as it goes
-	PacketRate   float64 // packets per second; 0: BitRate, or as fast as it goes. Giving both is an error
-	Batch        Batch
-	Header       Header // nil: NativeHeader
-	KernelPacing bool   // let the fq qdisc space packets (SO_MAX_PACING_RATE); the own pacer then keeps the average in bursts of a millisecond
+	Bytes      int     // payload of a datagram, from the header's length to MaxBytes
+	BitRate    float64 // payload bits per second; 0: PacketRate, or as fast as it goes
+	PacketRate float64 // packets per second; 0: BitRate, or as fast as it goes. Giving both is an error
+	Batch      Batch
+	Header     Header // nil: NativeHeader
+	// let the fq qdisc space packets (SO_MAX_PACING_RATE); the own pacer then keeps the average in
+	// bursts of a millisecond
+	KernelPacing bool
 	First        uint64 // first sequence number
 
-	// Packets and PayloadBytes end the sending when so much was handed to the kernel, warm-up included; 0: no limit. The last datagram is
-	// not shortened.
+	// Packets and PayloadBytes end the sending when so much was handed to the kernel, warm-up
+	// included; 0: no limit. The last datagram is not shortened.
 	Packets      int64
 	PayloadBytes int64
 }
@@ -33,25 +35,30 @@ type Sent struct {
 	Bytes      int64 // their payload
 	AllPackets int64 // with those outside the measured window
 
-	// SocketErrors counts the packets of AllPackets that the kernel took and dropped, or refused: queue full (ENOBUFS), forbidden by the firewall
-	// (EPERM), no route. MeasuredSocketErrors are those of Packets. Such a packet has its sequence number, so the receiver misses it.
+	// SocketErrors counts the packets of AllPackets that the kernel took and dropped, or refused:
+	// queue full (ENOBUFS), forbidden by the firewall (EPERM), no route. MeasuredSocketErrors are
+	// those of Packets. Such a packet has its sequence number, so the receiver misses it.
 	SocketErrors, MeasuredSocketErrors int64
-	// Reported counts errors that the network reported (ICMP, as "port unreachable"), no matter for which packet. They are no packets of this count.
+	// Reported counts errors that the network reported (ICMP, as "port unreachable"), no matter for
+	// which packet. They are no packets of this count.
 	Reported int64
-	// Stalls counts calls that waited for room in the send buffer for so long that the sender looked at the phase in between. Nothing is lost by them.
+	// Stalls counts calls that waited for room in the send buffer for so long that the sender
+	// looked at the phase in between. Nothing is lost by them.
 	Stalls int64
 
 	FirstSequence, NextSequence uint64 // of all packets: the first, and the one after the last
 	FirstMeasured               uint64 // sequence number of the first measured packet; meaningless without Packets
 
-	Batch          Batch           // used in the end
-	BurstPackets   int             // most packets that the schedule, or without one a call, sends together
-	TargetGap      time.Duration   // between packets; 0: no rate asked for
-	Gaps           stats.Latencies // achieved, between packets as they were handed to the kernel, in the measured window; empty without a rate
-	ForgivenSecond float64         // by how much the schedule was moved because the sender was too late to catch up
-	StartedAt      time.Duration   // sys.Monotonic of the first measured packet
-	StoppedAt      time.Duration   // and of the last; a rate over this time lacks one gap
-	Pacing         string          // "own", "own+SO_MAX_PACING_RATE"; empty: none
+	Batch        Batch         // used in the end
+	BurstPackets int           // most packets that the schedule, or without one a call, sends together
+	TargetGap    time.Duration // between packets; 0: no rate asked for
+	// achieved, between packets as they were handed to the kernel, in the measured window; empty
+	// without a rate
+	Gaps           stats.Latencies
+	ForgivenSecond float64       // by how much the schedule was moved because the sender was too late to catch up
+	StartedAt      time.Duration // sys.Monotonic of the first measured packet
+	StoppedAt      time.Duration // and of the last; a rate over this time lacks one gap
+	Pacing         string        // "own", "own+SO_MAX_PACING_RATE"; empty: none
 }
 
 // Sender is the body of a sending worker.
@@ -75,8 +82,9 @@ type Sender struct {
 	once sync.Once
 }
 
-// NewSender makes the worker that sends datagrams on s. It sends while the phase is Warm or Measured, or until its amount is sent, and then stays idle
-// until Stopped. The error is ErrBadOptions, or why the socket cannot do what is asked for.
+// NewSender makes the worker that sends datagrams on s. It sends while the phase is Warm or
+// Measured, or until its amount is sent, and then stays idle until Stopped. The error is
+// ErrBadOptions, or why the socket cannot do what is asked for.
 func NewSender(p *engine.Phase, s *Socket, o SendOptions) (*engine.Worker, *Sender, error) {
 	header := o.Header
 	if header == nil {
@@ -123,7 +131,8 @@ func NewSender(p *engine.Phase, s *Socket, o SendOptions) (*engine.Worker, *Send
 	return w, b, nil
 }
 
-// kernelBurst is how much time's worth of packets goes to the kernel at once when that does the spacing.
+// kernelBurst is how much time's worth of packets goes to the kernel at once when that does the
+// spacing.
 const kernelBurst = time.Millisecond
 
 // gap is the planned time between packets in nanoseconds, or what is wrong with the options.
@@ -170,7 +179,8 @@ func (o SendOptions) limit() int64 {
 // Idle is closed when the sender has handed its last packet to the kernel.
 func (s *Sender) Idle() <-chan struct{} { return s.idle }
 
-// Sent is what was sent. It is complete and may be read by anybody once Idle is closed, and not before; interim counts are in the worker's Tally.
+// Sent is what was sent. It is complete and may be read by anybody once Idle is closed, and not
+// before; interim counts are in the worker's Tally.
 func (s *Sender) Sent() Sent {
 	r := s.sent
 	r.NextSequence = s.sequence
@@ -231,7 +241,8 @@ func (s *Sender) round(w *engine.Worker, measured bool) error {
 		m.Sequence++
 	}
 	s.time(now, n, measured)
-	// Not in the tail: who waits for this sender to be idle would wait as long as the send buffer has no room.
+	// Not in the tail: who waits for this sender to be idle would wait as long as the send buffer
+	// has no room.
 	for at := 0; at < n && w.Phase.Is() < engine.Tail; {
 		sent, err := s.out.send(at, n)
 		if err != nil {
@@ -281,8 +292,9 @@ func (s *Sender) time(now time.Duration, n int, measured bool) {
 	s.last, s.lastKept = now, measured
 }
 
-// wait passes the time until packets are due. Long waits sleep, up to a margin that covers the time a thread takes to wake up; the rest
-// spins. The margin is a twentieth of the gap at most, and so is then the share of a CPU that spinning costs.
+// wait passes the time until packets are due. Long waits sleep, up to a margin that covers the time
+// a thread takes to wake up; the rest spins. The margin is a twentieth of the gap at most, and so
+// is then the share of a CPU that spinning costs.
 func (s *Sender) wait(now, d time.Duration) {
 	const (
 		wakeUp    = 60 * time.Microsecond
@@ -296,7 +308,8 @@ func (s *Sender) wait(now, d time.Duration) {
 	sys.SleepUntil(now + min(d-margin, wakeEvery))
 }
 
-// refused says what to do about an error of sending the packets from at on: take so many as lost, and go on. Zero packets: try again. An error: give up.
+// refused says what to do about an error of sending the packets from at on: take so many as lost,
+// and go on. Zero packets: try again. An error: give up.
 func (s *Sender) refused(err error, at, n int) (lost int, _ error) {
 	if errors.Is(err, sys.ErrTimeout) {
 		s.sent.Stalls++

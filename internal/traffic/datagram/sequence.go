@@ -1,7 +1,7 @@
 package datagram
 
-// windowBits is how many of the last sequence numbers a receiver remembers: at ten million packets per second a hundredth of a second,
-// and more than any queue on a path holds.
+// windowBits is how many of the last sequence numbers a receiver remembers: at ten million packets
+// per second a hundredth of a second, and more than any queue on a path holds.
 const (
 	windowBits  = 1 << 17
 	windowWords = windowBits / 64
@@ -17,7 +17,8 @@ const (
 	late                     // too old to tell which of the two
 )
 
-// window tells first arrivals from duplicates by one bit for each of the last windowBits sequence numbers, highest included.
+// window tells first arrivals from duplicates by one bit for each of the last windowBits sequence
+// numbers, highest included.
 type window struct {
 	bits    [windowWords]uint64
 	any     bool
@@ -47,7 +48,8 @@ func (w *window) note(n uint64) arrival {
 	return inOrder
 }
 
-// forget clears the bits of the numbers after highest up to n, which stand for numbers that now leave the window.
+// forget clears the bits of the numbers after highest up to n, which stand for numbers that now
+// leave the window.
 func (w *window) forget(n uint64) {
 	if n-w.highest == 1 { // nearly every packet
 		word, bit := w.place(n)

@@ -16,7 +16,8 @@ type SocketOptions struct {
 
 // Errors of this package.
 var (
-	// ErrCorrupt is a payload that is not what was sent. The checksum of UDP did not see it, so a host is at fault, most often an offload.
+	// ErrCorrupt is a payload that is not what was sent. The checksum of UDP did not see it, so a
+	// host is at fault, most often an offload.
 	ErrCorrupt = errors.New("payload is not what was sent")
 	// ErrTooLong is a datagram that does not fit the path although it must not be fragmented.
 	ErrTooLong = errors.New("datagram does not fit the path")
@@ -24,8 +25,9 @@ var (
 	ErrBadOptions = errors.New("impossible datagram options")
 )
 
-// wakeEvery bounds the sleep of blocking calls and of the pacer, so that a worker sees the end of the test. Shutting the socket down instead would
-// take it from the dialects, which say goodbye on it.
+// wakeEvery bounds the sleep of blocking calls and of the pacer, so that a worker sees the end of
+// the test. Shutting the socket down instead would take it from the dialects, which say goodbye on
+// it.
 const wakeEvery = 20 * time.Millisecond
 
 // busyPollFor is how long the kernel spins for a socket with BusyPoll.

@@ -14,8 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// Socket is one connected UDP socket. A sender, a receiver and the dialect's own [Socket.Send] and [Socket.Receive] may use it at the same
-// time; Close must come when all have ended.
+// Socket is one connected UDP socket. A sender, a receiver and the dialect's own [Socket.Send] and
+// [Socket.Receive] may use it at the same time; Close must come when all have ended.
 type Socket struct {
 	fd            int
 	local, remote netip.AddrPort
@@ -36,7 +36,8 @@ func Dial(to netip.AddrPort, o SocketOptions) (*Socket, error) {
 	return newSocket(fd, o)
 }
 
-// Listen opens a socket of package net whose port may be shared with sockets of [Connected]. Network is "udp", "udp4" or "udp6".
+// Listen opens a socket of package net whose port may be shared with sockets of [Connected].
+// Network is "udp", "udp4" or "udp6".
 func Listen(ctx context.Context, network, address string) (*net.UDPConn, error) {
 	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
 		var err error
@@ -52,9 +53,10 @@ func Listen(ctx context.Context, network, address string) (*net.UDPConn, error) 
 	return conn.(*net.UDPConn), nil
 }
 
-// Connected opens a socket to remote on the port of a server of [Listen]: from then on what remote sends arrives here, and everybody else's
-// datagrams at the listener. What remote sent before stays there. Local may have the unspecified address; better is the one that remote
-// wrote to, because answers come from it.
+// Connected opens a socket to remote on the port of a server of [Listen]: from then on what remote
+// sends arrives here, and everybody else's datagrams at the listener. What remote sent before stays
+// there. Local may have the unspecified address; better is the one that remote wrote to, because
+// answers come from it.
 func Connected(local, remote netip.AddrPort, o SocketOptions) (*Socket, error) {
 	fd, err := sys.OpenDatagram(local, remote, sys.DatagramOptions{Shared: true})
 	if err != nil {
@@ -134,7 +136,8 @@ func (s *Socket) Send(p []byte) error {
 	return nil
 }
 
-// Receive waits for one datagram for at most wait, for a dialect's own purposes. The rest of a datagram longer than p is lost. sys.ErrTimeout: nothing came.
+// Receive waits for one datagram for at most wait, for a dialect's own purposes. The rest of a
+// datagram longer than p is lost. sys.ErrTimeout: nothing came.
 func (s *Socket) Receive(p []byte, wait time.Duration) (int, error) {
 	end := time.Now().Add(wait)
 	for {
@@ -168,7 +171,8 @@ func (s *Socket) Buffers() (send, receive int) {
 	return send, receive
 }
 
-// PathMTU is the largest IP packet, in bytes, that the kernel believes to fit the path; 0: not known.
+// PathMTU is the largest IP packet, in bytes, that the kernel believes to fit the path; 0: not
+// known.
 func (s *Socket) PathMTU() int {
 	n, err := sys.PathMTU(s.fd)
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// Socket is one connected UDP socket of package net: this system has no bare descriptors that we know to handle. A sender, a receiver and the dialect's
-// own [Socket.Send] may use it at the same time; Close must come when all have ended.
+// Socket is one connected UDP socket of package net: this system has no bare descriptors that we
+// know to handle. A sender, a receiver and the dialect's own [Socket.Send] may use it at the same
+// time; Close must come when all have ended.
 type Socket struct {
 	conn     *net.UDPConn
 	busyPoll bool
@@ -46,7 +47,8 @@ func Listen(ctx context.Context, network, address string) (*net.UDPConn, error) 
 	return conn.(*net.UDPConn), nil
 }
 
-// Connected is not supported: which of two sockets on one port gets a datagram differs among these systems.
+// Connected is not supported: which of two sockets on one port gets a datagram differs among these
+// systems.
 func Connected(_, remote netip.AddrPort, _ SocketOptions) (*Socket, error) {
 	return nil, fmt.Errorf("connect udp socket to %s on a shared port: %w", remote, sys.ErrNotSupported)
 }
@@ -83,8 +85,8 @@ func (s *Socket) Send(p []byte) error {
 	return err
 }
 
-// Receive waits for one datagram for at most wait, for a dialect's own purposes. The rest of a datagram longer than p is lost. sys.ErrTimeout: nothing
-// came.
+// Receive waits for one datagram for at most wait, for a dialect's own purposes. The rest of a
+// datagram longer than p is lost. sys.ErrTimeout: nothing came.
 func (s *Socket) Receive(p []byte, wait time.Duration) (int, error) {
 	if err := s.conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
 		return 0, err

@@ -10,7 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// TestLoopsAllocateNothing counts the allocations of the whole process while both ends run their rounds, paced and not.
+// TestLoopsAllocateNothing counts the allocations of the whole process while both ends run their
+// rounds, paced and not.
 func TestLoopsAllocateNothing(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -48,7 +49,8 @@ func TestLoopsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestOnlyTheWindowIsMeasured goes through all phases: what is sent before and after the measured one is counted, but apart.
+// TestOnlyTheWindowIsMeasured goes through all phases: what is sent before and after the measured
+// one is counted, but apart.
 func TestOnlyTheWindowIsMeasured(t *testing.T) {
 	a, b := socketPair(t, SocketOptions{WindowBytes: 1 << 20})
 	f := newFlow(t, a, b, SendOptions{Bytes: 200, PacketRate: 5000}, ReceiveOptions{})
@@ -127,7 +129,8 @@ func TestEndMarkIsNoData(t *testing.T) {
 	}
 }
 
-// TestLongerDatagramsAreStrays sends what does not fit the receiver's expectation, in every way to receive.
+// TestLongerDatagramsAreStrays sends what does not fit the receiver's expectation, in every way to
+// receive.
 func TestLongerDatagramsAreStrays(t *testing.T) {
 	for _, batch := range []Batch{BatchAuto, BatchMMsg, BatchSingle} {
 		if !supported(batch) {
@@ -186,7 +189,8 @@ func TestEveryPlaceIsCompared(t *testing.T) {
 	}
 }
 
-// TestTailEndsABurst has the window end while packets wait for room in the send buffer: they are not sent, and not counted.
+// TestTailEndsABurst has the window end while packets wait for room in the send buffer: they are
+// not sent, and not counted.
 func TestTailEndsABurst(t *testing.T) {
 	a, _ := socketPair(t, SocketOptions{})
 	p := &engine.Phase{}
@@ -248,7 +252,8 @@ func TestSenderThatNeverRanIsIdle(t *testing.T) {
 	<-f.sender.Idle()
 }
 
-// TestClosedPortIsReported sends to nobody: the packets count as sent, and what the network says as reports.
+// TestClosedPortIsReported sends to nobody: the packets count as sent, and what the network says as
+// reports.
 func TestClosedPortIsReported(t *testing.T) {
 	a, b := socketPair(t, SocketOptions{})
 	b.Close()

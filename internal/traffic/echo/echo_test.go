@@ -12,7 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// replyTo turns a request as the pinger makes it into the reply that a host sends, IPv4 header included where the socket shows it.
+// replyTo turns a request as the pinger makes it into the reply that a host sends, IPv4 header
+// included where the socket shows it.
 func replyTo(e icmpEcho, request []byte) []byte {
 	p := bytes.Clone(request)
 	p[0] = icmpEchoReply
@@ -61,7 +62,8 @@ func TestEchoRoundTrip(t *testing.T) {
 	}
 }
 
-// TestChecksumAgainstReference adds up bit by bit what the loop adds up in words, for every length of a packet.
+// TestChecksumAgainstReference adds up bit by bit what the loop adds up in words, for every length
+// of a packet.
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 func TestChecksumAgainstReference(t *testing.T) {

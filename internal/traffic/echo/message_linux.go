@@ -12,12 +12,13 @@ import (
 // maxDatagram is the largest IP packet, headers included, and so more than any datagram.
 const maxDatagram = 1 << 16
 
-// controlWords is room for the control messages of one packet, in words so that they are aligned as the kernel lays them out: a
-// packet's address (36 bytes) or an extended error with an address (60) beside timestamps (64).
+// controlWords is room for the control messages of one packet, in words so that they are aligned as
+// the kernel lays them out: a packet's address (36 bytes) or an extended error with an address (60)
+// beside timestamps (64).
 const controlWords = 32
 
-// message is one packet for recvmsg(2) and sendmsg(2), with all that the kernel needs to write to in one place that does not move. It is filled
-// anew before each call.
+// message is one packet for recvmsg(2) and sendmsg(2), with all that the kernel needs to write to
+// in one place that does not move. It is filled anew before each call.
 type message struct {
 	header  unix.Msghdr
 	iov     unix.Iovec
@@ -25,8 +26,8 @@ type message struct {
 	control [controlWords]uint64
 }
 
-// forReceive gets m ready to take a packet into p. The kernel writes lengths and flags back into the header, so nothing of an earlier call may
-// be left in it.
+// forReceive gets m ready to take a packet into p. The kernel writes lengths and flags back into
+// the header, so nothing of an earlier call may be left in it.
 func (m *message) forReceive(p []byte) {
 	m.iov.Base = unsafe.SliceData(p)
 	m.iov.SetLen(len(p))
@@ -60,7 +61,8 @@ func (m *message) send(fd int) unix.Errno {
 	}
 }
 
-// from is the address that the kernel wrote beside a packet; for one from the error queue it is where the packet was sent to.
+// from is the address that the kernel wrote beside a packet; for one from the error queue it is
+// where the packet was sent to.
 func (m *message) from() netip.AddrPort {
 	if m.header.Namelen == 0 {
 		return netip.AddrPort{}
@@ -90,14 +92,17 @@ func networkOrder(v uint16) uint16 {
 	return binary.BigEndian.Uint16(b[:])
 }
 
-// controls walks the control messages, cmsg(3), by hand: the functions of package unix allocate a slice for each packet. It calls f with the level, type and data of each control message; data are valid until the next call on m.
+// controls walks the control messages, cmsg(3), by hand: the functions of package unix allocate a
+// slice for each packet. It calls f with the level, type and data of each control message; data are
+// valid until the next call on m.
 func (m *message) controls(f func(level, typ int32, data []byte)) {
 	all := unsafe.Slice((*byte)(unsafe.Pointer(&m.control)), unsafe.Sizeof(m.control))
 	all = all[:min(uint64(m.header.Controllen), uint64(len(all)))]
 	for len(all) >= unix.SizeofCmsghdr {
 		h := (*unix.Cmsghdr)(unsafe.Pointer(unsafe.SliceData(all)))
 		length := int(h.Len)
-		// MSG_CTRUNC cuts the last message short when room was scarce; what is not whole is not there.
+		// MSG_CTRUNC cuts the last message short when room was scarce; what is not whole is not
+		// there.
 		if length < unix.SizeofCmsghdr || length > len(all) {
 			return
 		}
@@ -106,7 +111,8 @@ func (m *message) controls(f func(level, typ int32, data []byte)) {
 	}
 }
 
-// notice is one entry of a socket's error queue, ip(7) IP_RECVERR: a packet of ours and what became of it.
+// notice is one entry of a socket's error queue, ip(7) IP_RECVERR: a packet of ours and what became
+// of it.
 type notice struct {
 	errno  unix.Errno
 	local  bool // this host says so, not the network
@@ -130,8 +136,8 @@ type errorQueue struct {
 
 // next gives the oldest notice, valid until the next call; nil: there is none.
 //
-// Reading it also clears the error that the next ordinary call on the socket would otherwise have returned, if it was the last (net/core/skbuff.c,
-// sock_dequeue_err_skb).
+// Reading it also clears the error that the next ordinary call on the socket would otherwise have
+// returned, if it was the last (net/core/skbuff.c, sock_dequeue_err_skb).
 func (q *errorQueue) next(fd int) *notice {
 	n, errno := q.message.receive(fd, q.payload[:], unix.MSG_ERRQUEUE|unix.MSG_DONTWAIT)
 	if errno != 0 {
@@ -173,7 +179,8 @@ func (n *notice) extended(data []byte) {
 	if n.errno == unix.EMSGSIZE {
 		n.mtu = int(e.Info)
 	}
-	// SO_EE_OFFENDER: the address of who sent the ICMP message comes right behind; of this host's own errors it has family 0.
+	// SO_EE_OFFENDER: the address of who sent the ICMP message comes right behind; of this host's
+	// own errors it has family 0.
 	if offender := data[size:]; len(offender) >= unix.SizeofSockaddrInet4 {
 		var raw unix.RawSockaddrInet6
 		copy(unsafe.Slice((*byte)(unsafe.Pointer(&raw)), unsafe.Sizeof(raw)), offender)

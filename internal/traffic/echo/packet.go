@@ -6,10 +6,12 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// TokenBytes is the length of the token in front of every ping, by which a Server knows whom to answer and a pinger knows its own.
+// TokenBytes is the length of the token in front of every ping, by which a Server knows whom to
+// answer and a pinger knows its own.
 const TokenBytes = 16
 
-// echoHeaderBytes is what every ping starts with: the token and a 64-bit big-endian sequence number. The rest is padding.
+// echoHeaderBytes is what every ping starts with: the token and a 64-bit big-endian sequence
+// number. The rest is padding.
 const echoHeaderBytes = TokenBytes + 8
 
 // Token admits the pings of one test.
@@ -21,8 +23,8 @@ func putPing(p []byte, token Token, sequence uint64) {
 	binary.BigEndian.PutUint64(p[TokenBytes:], sequence)
 }
 
-// Kinds of packets that are not pings. They stand in the highest byte of the sequence number, whose top bit a ping never reaches: at a gap of
-// 100 µs that takes 29 million years.
+// Kinds of packets that are not pings. They stand in the highest byte of the sequence number, whose
+// top bit a ping never reaches: at a gap of 100 µs that takes 29 million years.
 const (
 	kindHello  = 0x80 // "this is my address for stream n", see [Server.Expect]; n is in the lowest four bytes
 	kindHeard  = 0x81 // prober: answer that this arrived, in few bytes
@@ -33,12 +35,14 @@ const (
 // HelloBytes is the length of a hello.
 const HelloBytes = echoHeaderBytes
 
-// PutHello writes the packet by which a near end proves the address of its stream number index, into p[:HelloBytes].
+// PutHello writes the packet by which a near end proves the address of its stream number index,
+// into p[:HelloBytes].
 func PutHello(p []byte, token Token, index int) {
 	putPing(p, token, kindHello<<56|uint64(uint32(index)))
 }
 
-// ParseHello reads a hello back. ok is false for every other packet and for the hello of another test.
+// ParseHello reads a hello back. ok is false for every other packet and for the hello of another
+// test.
 func ParseHello(p []byte, token Token) (index int, ok bool) {
 	sequence, ok := parsePing(p, token)
 	if !ok || sequence>>32 != kindHello<<24 {
@@ -49,7 +53,8 @@ func ParseHello(p []byte, token Token) (index int, ok bool) {
 
 // parsePing reads a ping back. ok is false for whatever is not one of ours.
 //
-// Sequence numbers are of the payload and 64 bits wide: the 16 of the ICMP header repeat after 6.5 s at the shortest gap.
+// Sequence numbers are of the payload and 64 bits wide: the 16 of the ICMP header repeat after 6.5
+// s at the shortest gap.
 func parsePing(p []byte, token Token) (sequence uint64, ok bool) {
 	if len(p) < echoHeaderBytes || Token(p[:TokenBytes]) != token {
 		return 0, false
@@ -57,7 +62,8 @@ func parsePing(p []byte, token Token) (sequence uint64, ok bool) {
 	return binary.BigEndian.Uint64(p[TokenBytes:]), true
 }
 
-// ICMP types and the size of the echo header: type, code, checksum, identifier, sequence number (RFC 792, RFC 4443 §4).
+// ICMP types and the size of the echo header: type, code, checksum, identifier, sequence number
+// (RFC 792, RFC 4443 §4).
 const (
 	icmpEchoReply    = 0
 	icmpEchoRequest  = 8
@@ -82,13 +88,14 @@ func (e icmpEcho) finish(p []byte, sequence uint16) {
 	binary.BigEndian.PutUint16(p[4:], e.id)
 	binary.BigEndian.PutUint16(p[6:], sequence)
 	if !e.v6 && e.kind == sys.EchoRaw {
-		// Only here is the checksum ours: ping sockets and ICMPv6 leave it to the kernel, which knows the addresses of the pseudo-header.
+		// Only here is the checksum ours: ping sockets and ICMPv6 leave it to the kernel, which
+		// knows the addresses of the pseudo-header.
 		binary.BigEndian.PutUint16(p[2:], internetChecksum(p))
 	}
 }
 
-// payload finds the payload of an echo reply in what the socket delivered. ok is false for other messages: a raw socket sees all of them, our
-// own requests over loopback included.
+// payload finds the payload of an echo reply in what the socket delivered. ok is false for other
+// messages: a raw socket sees all of them, our own requests over loopback included.
 func (e icmpEcho) payload(p []byte) (payload []byte, ok bool) {
 	if !e.v6 && e.kind == sys.EchoRaw {
 		if len(p) < 20 || p[0]>>4 != 4 {

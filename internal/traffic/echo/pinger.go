@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	// pingRing is how many pings may be under way; an answer later than that is lost: at the shortest gap of 100 µs after 1.6 s, at the
-	// default of 10 ms after 164 s. It is a power of two.
+	// pingRing is how many pings may be under way; an answer later than that is lost: at the
+	// shortest gap of 100 µs after 1.6 s, at the default of 10 ms after 164 s. It is a power of
+	// two.
 	pingRing = 1 << 14
 	// stragglers is how long answers are waited for after the last ping.
 	stragglers = time.Second
-	// tries and tryWait are how a way to ping is tried before the test: 1.5 s for each of two ways, within the setup time that the far
-	// side waits for the start.
+	// tries and tryWait are how a way to ping is tried before the test: 1.5 s for each of two ways,
+	// within the setup time that the far side waits for the start.
 	tries   = 3
 	tryWait = 500 * time.Millisecond
 	// stampWait is time for the kernel to begin taking times.
@@ -41,8 +42,8 @@ type PingOptions struct {
 	Gap   time.Duration  // between pings
 }
 
-// Pinger is the body of a worker of role [engine.Pinger]. The worker owns it; others read Sent, Answered and Troubles when the worker has
-// ended.
+// Pinger is the body of a worker of role [engine.Pinger]. The worker owns it; others read Sent,
+// Answered and Troubles when the worker has ended.
 type Pinger struct {
 	socket   *echoSocket
 	token    Token
@@ -54,7 +55,8 @@ type Pinger struct {
 	answered int64 // of those
 	troubles troubles
 
-	// A packet that the kernel refused may or may not have been counted among those whose leaving it tells of.
+	// A packet that the kernel refused may or may not have been counted among those whose leaving
+	// it tells of.
 	unsure           bool
 	stampsIn, stamps bool // the kernel told when an answer came, and also when its ping left
 }
@@ -75,7 +77,8 @@ func (s *Pinger) Sent() int64 { return s.sent }
 // Answered is how many of those were answered, in time and once.
 func (s *Pinger) Answered() int64 { return s.answered }
 
-// Troubles is what the network or this host said of pings that did not get through, from the first ping on; nil: nothing was said.
+// Troubles is what the network or this host said of pings that did not get through, from the first
+// ping on; nil: nothing was said.
 func (s *Pinger) Troubles() []Trouble { return s.troubles.list() }
 
 // Wake does nothing: a pinger never sleeps for more than a tenth of a second.
@@ -84,8 +87,9 @@ func (s *Pinger) Wake() {}
 // Close gives the socket up.
 func (s *Pinger) Close() { s.socket.close() }
 
-// Loop sends a ping per gap by the clock, not after the answer, so that a slow answer hides no others. What could not be sent in
-// time is left out: catching up in a burst would measure the burst. After the window it waits a second for stragglers and ends by itself.
+// Loop sends a ping per gap by the clock, not after the answer, so that a slow answer hides no
+// others. What could not be sent in time is left out: catching up in a burst would measure the
+// burst. After the window it waits a second for stragglers and ends by itself.
 func (s *Pinger) Loop(w *engine.Worker) error {
 	defer s.socket.close()
 	next := w.Now()
@@ -138,7 +142,8 @@ func (s *Pinger) takeAnswer(w *engine.Worker, wait time.Duration) {
 		s.troubles.add(e.trouble) // the ping that it is about stays unanswered
 		return
 	case e.sent != 0:
-		// Numbers of 32 bits, which is enough to find the one ping among those that may be under way.
+		// Numbers of 32 bits, which is enough to find the one ping among those that may be under
+		// way.
 		sequence := s.sequence - uint64(uint32(s.sequence)-e.id)
 		if slot := &s.ring[sequence%pingRing]; slot.sequence == sequence && !s.unsure {
 			slot.left = e.sent
@@ -164,12 +169,13 @@ func (s *Pinger) takeAnswer(w *engine.Worker, wait time.Duration) {
 	}
 }
 
-// between is the round trip of a ping that was answered at now, as the kernel saw it: from the packet's entering the queues of this
-// host to the answer's coming out of the driver, received.
-// Where the kernel does not tell, the times of the calls stand in, which hold the scheduler's delay as well.
+// between is the round trip of a ping that was answered at now, as the kernel saw it: from the
+// packet's entering the queues of this host to the answer's coming out of the driver, received.
+// Where the kernel does not tell, the times of the calls stand in, which hold the scheduler's delay
+// as well.
 //
-// The kernel's times are of the clock on the wall, which may be set between the two. The monotonic clock around them bounds the round trip from
-// above, so that what cannot be true is not believed.
+// The kernel's times are of the clock on the wall, which may be set between the two. The monotonic
+// clock around them bounds the round trip from above, so that what cannot be true is not believed.
 func (s *Pinger) between(slot *pingSent, now time.Duration, received int64) time.Duration {
 	around := now - slot.at
 	if received == 0 {
@@ -206,9 +212,11 @@ func newPinger(p *engine.Phase, socket *echoSocket, token Token, o PingOptions) 
 	return w, s
 }
 
-// NewPinger finds out who answers and makes the worker that pings it: the far kernel over ICMP if the network lets it, else the far linerate over UDP. The worker's Method says which
-// and whose clock: "icmp echo" or "udp echo", and behind it ", kernel timestamps" where the kernel tells when packets leave and come, or ", kernel
-// receive timestamps" where it tells the latter only. When nobody answers, the error is [ErrNoAnswer] and has what the network said instead.
+// NewPinger finds out who answers and makes the worker that pings it: the far kernel over ICMP if
+// the network lets it, else the far linerate over UDP. The worker's Method says which and whose
+// clock: "icmp echo" or "udp echo", and behind it ", kernel timestamps" where the kernel tells when
+// packets leave and come, or ", kernel receive timestamps" where it tells the latter only. When
+// nobody answers, the error is [ErrNoAnswer] and has what the network said instead.
 func NewPinger(ctx context.Context, p *engine.Phase, o PingOptions) (*engine.Worker, *Pinger, error) {
 	var tried []error
 	try := func(name string, token Token, open func() (*echoSocket, error)) (*engine.Worker, *Pinger) {
@@ -228,8 +236,9 @@ func NewPinger(ctx context.Context, p *engine.Phase, o PingOptions) (*engine.Wor
 				}
 				s.takeAnswer(w, min(left, 50*time.Millisecond))
 			}
-			// The kernel begins to take times some milliseconds after the first socket of the host has asked for them (net/core/dev.c,
-			// net_enable_timestamp), so that the first answer may well come without.
+			// The kernel begins to take times some milliseconds after the first socket of the host
+			// has asked for them (net/core/dev.c, net_enable_timestamp), so that the first answer
+			// may well come without.
 			if s.stamps {
 				break
 			}

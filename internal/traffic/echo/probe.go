@@ -5,14 +5,16 @@ import (
 	"net/netip"
 )
 
-// probeHeaderBytes is what a packet of a path MTU search starts with: the header of a ping, then 4 bytes each
+// probeHeaderBytes is what a packet of a path MTU search starts with: the header of a ping, then 4
+// bytes each
 //
 //	24  size    request kindSend: payload bytes of the packet to send, 0: none; request kindHeard: of itself; answer: as in the request
 //	28  hop     answer: MTU in the last ICMP "fragmentation needed" that the server got for this near end; 1: it named none; 0: there was none
 //	32  status  answer: probeOK, probeTooBig or probeCannot
 //	36  local   answer with probeTooBig: MTU of the server's own interface, 0: not known
 //
-// all big-endian. Under IPv4 and UDP headers these are 68 bytes, the least MTU that IPv4 has (RFC 791).
+// all big-endian. Under IPv4 and UDP headers these are 68 bytes, the least MTU that IPv4 has (RFC
+// 791).
 const probeHeaderBytes = echoHeaderBytes + 16
 
 // Status of an answer.
@@ -53,7 +55,8 @@ func parseAnswer(p []byte, token Token) (a probeAnswer, ok bool) {
 	}, true
 }
 
-// probed decides about a request of a path MTU search and makes its answer's header out of it. The server's lock is held.
+// probed decides about a request of a path MTU search and makes its answer's header out of it. The
+// server's lock is held.
 func (r *registration) probed(p []byte) reply {
 	if len(p) < probeHeaderBytes {
 		return reply{}
@@ -76,13 +79,15 @@ func (r *registration) probed(p []byte) reply {
 	return reply{bytes: int(size), probe: true}
 }
 
-// putTooBig turns an answer into the one that says that the size asked for does not leave this host.
+// putTooBig turns an answer into the one that says that the size asked for does not leave this
+// host.
 func putTooBig(p []byte, mtu int) {
 	binary.BigEndian.PutUint32(p[32:], probeTooBig)
 	binary.BigEndian.PutUint32(p[36:], uint32(mtu))
 }
 
-// tooBig takes note of an ICMP "fragmentation needed" or "packet too big" for a packet to a near end.
+// tooBig takes note of an ICMP "fragmentation needed" or "packet too big" for a packet to a near
+// end.
 func (s *Server) tooBig(to netip.Addr, mtu int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,27 +14,34 @@ import (
 const (
 	// maxPacket is the largest IP packet that is tried: what the length field of IPv4 can say.
 	maxPacket = 1<<16 - 1
-	// probeTries is how often a size is tried before it counts as one that does not pass. Of a path that loses one packet in ten, both ways, seven
-	// sizes in a thousand then look too big by chance; what the search ends at is tried as often again.
+	// probeTries is how often a size is tried before it counts as one that does not pass. Of a path
+	// that loses one packet in ten, both ways, seven sizes in a thousand then look too big by
+	// chance; what the search ends at is tried as often again.
 	probeTries = 3
-	// least and longest wait for the answers of one try, and the wait before the round trip is known.
+	// least and longest wait for the answers of one try, and the wait before the round trip is
+	// known.
 	leastProbeWait, longestProbeWait, firstProbeWait = 60 * time.Millisecond, time.Second, 500 * time.Millisecond
-	// searchRounds bounds a search on a path that changes meanwhile: from 65535 sizes it takes eight rounds with four sizes each.
+	// searchRounds bounds a search on a path that changes meanwhile: from 65535 sizes it takes
+	// eight rounds with four sizes each.
 	searchRounds = 24
 )
 
-// maxHints bounds the sizes of a round: a path has few hops that name one, and whoever names thousands wants this host to send that many packets.
+// maxHints bounds the sizes of a round: a path has few hops that name one, and whoever names
+// thousands wants this host to send that many packets.
 const maxHints = 32
 
-// usualSizes are tried first: what links, tunnels and the minima of the protocols leave. IPv6 needs 1280 and IPv4 576 (RFC 8200, RFC 791); PPPoE
-// leaves 1492, 6in4 1480, GRE 1476, WireGuard 1420 and 1440, IPsec about 1400; IP over InfiniBand has 2044, jumbo frames 9000.
+// usualSizes are tried first: what links, tunnels and the minima of the protocols leave. IPv6 needs
+// 1280 and IPv4 576 (RFC 8200, RFC 791); PPPoE leaves 1492, 6in4 1480, GRE 1476, WireGuard 1420 and
+// 1440, IPsec about 1400; IP over InfiniBand has 2044, jumbo frames 9000.
 var usualSizes = []int{576, 1280, 1400, 1420, 1440, 1476, 1480, 1492, 1500, 2044, 9000}
 
 // SearchOptions say whose path is searched. With neither address the search fails.
 type SearchOptions struct {
 	UDP   netip.AddrPort // of a far Server; tells both directions. Invalid: none
 	Token Token          // for it
-	IP    netip.Addr     // of the far host, for ICMP echo if the server is silent: the smaller of both directions, as its answers are as large. Invalid: none
+	// of the far host, for ICMP echo if the server is silent: the smaller of both directions, as
+	// its answers are as large. Invalid: none
+	IP netip.Addr
 }
 
 // PathMTU is what a search found. Sizes are of whole IP packets in bytes.
@@ -54,10 +61,13 @@ type PathSide struct {
 	BlackHole bool // larger packets leave the sender and vanish without a word
 }
 
-// SearchPathMTU finds the largest packets that pass each way in one piece, by trying: packets that nobody may fragment, several sizes at a
-// time, until neighbours are left of which one passes and one does not (RFC 4821 and RFC 8899 without their timers, which are for connections
-// that live for hours). It takes some round trips where the path reports what it drops, and a second or two where it does not. It ends with ctx, with what it has by
-// then. The error is [ErrNoAnswer] when not even the smallest packet is answered; where fragments cannot be forbidden it wraps sys.ErrNotSupported.
+// SearchPathMTU finds the largest packets that pass each way in one piece, by trying: packets that
+// nobody may fragment, several sizes at a time, until neighbours are left of which one passes and
+// one does not (RFC 4821 and RFC 8899 without their timers, which are for connections that live for
+// hours). It takes some round trips where the path reports what it drops, and a second or two where
+// it does not. It ends with ctx, with what it has by then. The error is [ErrNoAnswer] when not even
+// the smallest packet is answered; where fragments cannot be forbidden it wraps
+// sys.ErrNotSupported.
 func SearchPathMTU(ctx context.Context, o SearchOptions) (PathMTU, error) {
 	var own Token
 	// crypto/rand.Read never fails: it crashes the program instead (Go 1.24).
@@ -98,8 +108,8 @@ func SearchPathMTU(ctx context.Context, o SearchOptions) (PathMTU, error) {
 	return PathMTU{}, fmt.Errorf("search path mtu: %w", errors.Join(tried...))
 }
 
-// search is one search; one goroutine owns it. Both directions are searched at once over one socket: their probes do not disturb each other, and a
-// silent path costs its waits only once.
+// search is one search; one goroutine owns it. Both directions are searched at once over one
+// socket: their probes do not disturb each other, and a silent path costs its waits only once.
 type search struct {
 	socket   prober
 	token    Token
@@ -113,16 +123,19 @@ type search struct {
 	troubles troubles
 }
 
-// prober is the part of an echoSocket that a search needs; tests of the search play a path behind it.
+// prober is the part of an echoSocket that a search needs; tests of the search play a path behind
+// it.
 type prober interface {
 	send(packet []byte, sequence uint64) error
 	next(wait time.Duration) event
 }
 
-// side is the state of one direction. Every size up to low passes, as far as is known, and none from high on.
+// side is the state of one direction. Every size up to low passes, as far as is known, and none
+// from high on.
 //
-// That sizes are ordered so is what makes a search of it: a hop that takes a packet takes every shorter one. Chance breaks the order, when it loses
-// a short one three times; a longer one that passes then corrects it.
+// That sizes are ordered so is what makes a search of it: a hop that takes a packet takes every
+// shorter one. Chance breaks the order, when it loses a short one three times; a longer one that
+// passes then corrects it.
 type side struct {
 	on        bool
 	kind      byte
@@ -158,8 +171,9 @@ const (
 	failed
 )
 
-// probeStep is the distance of the ids of a probe's tries: the lower half of an id is the probe's, the upper the try's. An answer to an early try
-// that comes after a later one was sent is as good as its own.
+// probeStep is the distance of the ids of a probe's tries: the lower half of an id is the probe's,
+// the upper the try's. An answer to an early try that comes after a later one was sent is as good
+// as its own.
 const probeStep = 1 << 32
 
 func newSearch(socket prober, token Token, v6, both bool) *search {
@@ -204,8 +218,9 @@ func (s *search) greet(ctx context.Context) error {
 		}
 		return err
 	}
-	// Four times covers what the queues that this search itself fills add on a path that is otherwise idle. The least covers what a busy host adds,
-	// and slow answers count as losses only when all tries are slow.
+	// Four times covers what the queues that this search itself fills add on a path that is
+	// otherwise idle. The least covers what a busy host adds, and slow answers count as losses only
+	// when all tries are slow.
 	s.wait = min(max(4*s.trip, leastProbeWait), longestProbeWait)
 	// The request went up, and its answer, as short, came down.
 	s.up.low = s.headers + probeHeaderBytes
@@ -213,7 +228,8 @@ func (s *search) greet(ctx context.Context) error {
 	return nil
 }
 
-// ask sends the smallest packet until it is answered, and tells whether it was. Its answer has what the path reported to the far side.
+// ask sends the smallest packet until it is answered, and tells whether it was. Its answer has what
+// the path reported to the far side.
 func (s *search) ask(ctx context.Context) bool {
 	s.up.probes = []probe{{size: s.headers + probeHeaderBytes}}
 	s.down.probes = nil
@@ -235,12 +251,14 @@ func (d *side) plan() {
 		}
 	}
 	switch {
-	// Nothing is known of the sending interface yet: one packet that is too big for nearly all of them tells.
+	// Nothing is known of the sending interface yet: one packet that is too big for nearly all of
+	// them tells.
 	case d.high > maxPacket:
 		add(maxPacket)
 	case d.low < d.high-1:
-		// The largest that may pass is the one that most paths pass, and its answer ends the search in one round trip. Beside it the usual sizes, and
-		// what the path named with the next larger one, so that a true report ends it in another.
+		// The largest that may pass is the one that most paths pass, and its answer ends the search
+		// in one round trip. Beside it the usual sizes, and what the path named with the next
+		// larger one, so that a true report ends it in another.
 		add(d.high - 1)
 		for _, size := range d.hints {
 			add(size)
@@ -249,7 +267,8 @@ func (d *side) plan() {
 		if len(d.probes) > 1 {
 			break
 		}
-		// Evenly between what passes and what does not. Of large packets fewer, for the sake of socket buffers: 200 KiB by default.
+		// Evenly between what passes and what does not. Of large packets fewer, for the sake of
+		// socket buffers: 200 KiB by default.
 		sizes := 8
 		if d.high > 10000 {
 			sizes = 4
@@ -258,7 +277,8 @@ func (d *side) plan() {
 		for i := 1; i <= sizes; i++ {
 			add(d.low + i*step)
 		}
-	// The next larger size again, in case that chance alone lost it three times. The path's own word, or the interface's, needs no second.
+	// The next larger size again, in case that chance alone lost it three times. The path's own
+	// word, or the interface's, needs no second.
 	case d.confirm != confirmed && d.low != d.hop && d.low != d.local && d.low < maxPacket:
 		d.confirm = confirming
 		d.high = d.low + 2
@@ -309,7 +329,8 @@ func (s *search) round(ctx context.Context) {
 		s.down.probes[i].first = s.id
 	}
 	for try := range uint64(probeTries) {
-		// All that is open at once, then one wait for all: the time of a round does not grow with its sizes.
+		// All that is open at once, then one wait for all: the time of a round does not grow with
+		// its sizes.
 		sent := time.Now()
 		for _, d := range []*side{&s.up, &s.down} {
 			for i := range d.probes {
@@ -331,7 +352,8 @@ func (s *search) round(ctx context.Context) {
 	}
 }
 
-// open tells whether the outcome of probe i still matters: it is not known, and no larger size has passed.
+// open tells whether the outcome of probe i still matters: it is not known, and no larger size has
+// passed.
 func (d *side) open(i int) bool {
 	p := d.probes[i]
 	return p.state == waiting && !slices.ContainsFunc(d.probes, func(q probe) bool { return q.state == passed && q.size > p.size })
@@ -350,7 +372,8 @@ func (d *side) decided() bool {
 // send sends one probe.
 func (s *search) send(d *side, p *probe, try uint64) {
 	id := p.first + try*probeStep
-	// Upwards the request itself has the size; downwards it is as short as can be, and names the size that it wants back.
+	// Upwards the request itself has the size; downwards it is as short as can be, and names the
+	// size that it wants back.
 	payload := s.packet[:probeHeaderBytes]
 	if d.kind == kindHeard {
 		payload = s.packet[:p.size-s.headers]
@@ -401,7 +424,8 @@ func (s *search) take(e event, sent time.Time) {
 		}
 	case a.status == probeCannot:
 		s.down.on, s.down.probes = false, nil
-	// An answer of another length is not the packet that was asked for: no proof that a packet of that size gets through.
+	// An answer of another length is not the packet that was asked for: no proof that a packet of
+	// that size gets through.
 	case len(e.payload) == p.size-s.headers:
 		p.state = passed
 	}
@@ -415,7 +439,8 @@ func (s *search) trouble(e event) {
 		return // not the network's word, and expected
 	case e.tooBig:
 		s.up.named(e.trouble.MTU)
-		// Routers send back at least 8 bytes behind the IP header (RFC 792), most of them all that fits 576 bytes (RFC 1812 §4.3.2.3).
+		// Routers send back at least 8 bytes behind the IP header (RFC 792), most of them all that
+		// fits 576 bytes (RFC 1812 §4.3.2.3).
 		if sequence, ok := parsePing(e.payload, s.token); ok {
 			if p := s.up.find(sequence & (1<<56 - 1)); p != nil && p.state == waiting {
 				p.state = failed
@@ -426,7 +451,8 @@ func (s *search) trouble(e event) {
 	s.troubles.add(e.trouble)
 }
 
-// named takes note of an MTU that the path named. It is a hint, not a fact: anybody can send such a message.
+// named takes note of an MTU that the path named. It is a hint, not a fact: anybody can send such a
+// message.
 func (d *side) named(mtu int) {
 	if mtu = max(mtu, unnamed); mtu != d.hop {
 		d.hop = mtu

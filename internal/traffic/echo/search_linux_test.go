@@ -11,7 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// TestSearchOverARouter is the whole of it with real kernels: a router with narrow hops, that reports what it drops and that does not.
+// TestSearchOverARouter is the whole of it with real kernels: a router with narrow hops, that
+// reports what it drops and that does not.
 func TestSearchOverARouter(t *testing.T) {
 	for _, c := range []struct {
 		up, down int
@@ -57,7 +58,8 @@ func TestSearchOverARouter(t *testing.T) {
 			if got.Method != "udp echo" || got.Up != want(c.up) || got.Down != want(c.down) {
 				t.Errorf("%+v", got)
 			}
-			// Without a far linerate: the smaller of both directions, since echoes come back as large as they went.
+			// Without a far linerate: the smaller of both directions, since echoes come back as
+			// large as they went.
 			h.near.do(t, func() { got, err = SearchPathMTU(t.Context(), SearchOptions{IP: far}) })
 			if err != nil {
 				t.Fatal(err)
@@ -120,7 +122,8 @@ func TestPingsTellTheHopThatIsTooNarrow(t *testing.T) {
 	}
 }
 
-// TestPingsUseTheKernelsTimes holds on every Linux that this program runs on: every device has a queue to enter, if only in name.
+// TestPingsUseTheKernelsTimes holds on every Linux that this program runs on: every device has a
+// queue to enter, if only in name.
 func TestPingsUseTheKernelsTimes(t *testing.T) {
 	s := listen(t, "127.0.0.1:0")
 	token := register(t, s, "127.0.0.1")

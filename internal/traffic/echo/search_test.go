@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// fakePath is a path of a few hops behind a search: what fits passes after a round trip, what does not is reported or not.
+// fakePath is a path of a few hops behind a search: what fits passes after a round trip, what does
+// not is reported or not.
 type fakePath struct {
 	headers          int
 	local, far       int // MTU of the two interfaces
@@ -154,7 +155,8 @@ func TestSearchFindsEveryPath(t *testing.T) {
 				if got.Up != up || got.Down != down {
 					t.Errorf("%+v:\nup   %+v\nwant %+v\ndown %+v\nwant %+v", p, got.Up, up, got.Down, down)
 				}
-				// Silent paths cost the tries of some rounds; those that report cost some round trips.
+				// Silent paths cost the tries of some rounds; those that report cost some round
+				// trips.
 				bound := 12 * probeTries * max(4*p.trip, leastProbeWait)
 				if p.reports && p.loss == 0 && !p.unnamed {
 					bound = 4*p.trip + 6*probeTries*max(4*p.trip, leastProbeWait)
@@ -167,7 +169,8 @@ func TestSearchFindsEveryPath(t *testing.T) {
 	}
 }
 
-// TestSearchBearsLoss counts how often a search on a path that loses a packet in ten each way is wrong.
+// TestSearchBearsLoss counts how often a search on a path that loses a packet in ten each way is
+// wrong.
 func TestSearchBearsLoss(t *testing.T) {
 	wrong := 0
 	const runs = 200
@@ -198,7 +201,8 @@ func TestSearchWithoutAnswer(t *testing.T) {
 	})
 }
 
-// FuzzProbeAnswer feeds a search what a socket may deliver; whatever it is, the search stays within its bounds.
+// FuzzProbeAnswer feeds a search what a socket may deliver; whatever it is, the search stays within
+// its bounds.
 func FuzzProbeAnswer(f *testing.F) {
 	p := make([]byte, probeHeaderBytes)
 	putProbe(p, Token{1}, kindAnswer, 5, 1400)
@@ -232,7 +236,8 @@ func FuzzProbeAnswer(f *testing.F) {
 	})
 }
 
-// TestManyHintsAreFewProbes is told of another MTU with every packet, as by somebody who makes them up.
+// TestManyHintsAreFewProbes is told of another MTU with every packet, as by somebody who makes them
+// up.
 func TestManyHintsAreFewProbes(t *testing.T) {
 	d := side{on: true, low: 68, high: maxPacket}
 	for mtu := range 10_000 {

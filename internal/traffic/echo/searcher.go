@@ -9,11 +9,13 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// SearchBound is the longest that a search for the path MTU may take: five rounds of three tries on a path with a round trip of a quarter of a
-// second that drops in silence. It lies within the patience of both sides.
+// SearchBound is the longest that a search for the path MTU may take: five rounds of three tries on
+// a path with a round trip of a quarter of a second that drops in silence. It lies within the
+// patience of both sides.
 const SearchBound = 15 * time.Second
 
-// Search is the body of the worker that searches the path MTU. It ends by itself when it knows, or when the test is stopped.
+// Search is the body of the worker that searches the path MTU. It ends by itself when it knows, or
+// when the test is stopped.
 type Search struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -31,8 +33,8 @@ func NewSearch(p *engine.Phase, o SearchOptions) (*engine.Worker, *Search) {
 	return w, s
 }
 
-// Loop searches. What goes wrong is kept for the end of the test as well: by then its short window is over, and a worker's errors do not count
-// any more.
+// Loop searches. What goes wrong is kept for the end of the test as well: by then its short window
+// is over, and a worker's errors do not count any more.
 func (s *Search) Loop(*engine.Worker) error {
 	ctx, cancel := context.WithTimeout(s.ctx, SearchBound)
 	defer cancel()

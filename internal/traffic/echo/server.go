@@ -14,17 +14,20 @@ import (
 	"github.com/linerate/linerate/internal/traffic/engine"
 )
 
-// maxTokens bounds how many tests a Server answers at once, and with it the memory of a server whose tests never say goodbye.
+// maxTokens bounds how many tests a Server answers at once, and with it the memory of a server
+// whose tests never say goodbye.
 const maxTokens = 1024
 
-// maxSentBytes is how much one token can make the server send beyond what it received: a search for a path MTU asks for some hundred packets
-// of at most 64 KiB.
+// maxSentBytes is how much one token can make the server send beyond what it received: a search for
+// a path MTU asks for some hundred packets of at most 64 KiB.
 const maxSentBytes = 32 << 20
 
-// Server sends UDP packets back to where they came from, unchanged. It answers only packets that start with a registered token and
-// come from the address that the token was registered for, from the address of this host that was asked, and never more bytes than it
-// got: it is of no use for amplification or reflection, because the token travels over the authenticated channel only. The one exception
-// is a [Prober]'s request for a packet of a named size, within a budget per token, to the token's own address.
+// Server sends UDP packets back to where they came from, unchanged. It answers only packets that
+// start with a registered token and come from the address that the token was registered for, from
+// the address of this host that was asked, and never more bytes than it got: it is of no use for
+// amplification or reflection, because the token travels over the authenticated channel only. The
+// one exception is a [Prober]'s request for a packet of a named size, within a budget per token, to
+// the token's own address.
 type Server struct {
 	socket  *serverSocket
 	local   netip.AddrPort
@@ -44,9 +47,10 @@ type registration struct {
 	expect  *Expectation // nil: hellos are pings like others
 }
 
-// Listen opens the server on a UDP address, "host:port"; port 0 takes a free one. End it with Close. On Linux the port is shared
-// (SO_REUSEPORT), so that a socket of a UDP test can be bound to it as well and connected to one near end: the kernel then gives that near end's
-// packets to the connected socket and all others to the server.
+// Listen opens the server on a UDP address, "host:port"; port 0 takes a free one. End it with
+// Close. On Linux the port is shared (SO_REUSEPORT), so that a socket of a UDP test can be bound to
+// it as well and connected to one near end: the kernel then gives that near end's packets to the
+// connected socket and all others to the server.
 func Listen(ctx context.Context, addr string) (*Server, error) {
 	lc := net.ListenConfig{Control: prepareServer}
 	pc, err := lc.ListenPacket(ctx, "udp", addr)
@@ -75,7 +79,8 @@ func Listen(ctx context.Context, addr string) (*Server, error) {
 // Port is the UDP port that the server listens on.
 func (s *Server) Port() int { return int(s.local.Port()) }
 
-// Register makes a new token with which from is answered for the time of validity. It fails when too many are registered.
+// Register makes a new token with which from is answered for the time of validity. It fails when
+// too many are registered.
 func (s *Server) Register(from netip.Addr, validity time.Duration) (Token, error) {
 	var t Token
 	// crypto/rand.Read never fails: it crashes the program instead (Go 1.24).
@@ -117,7 +122,9 @@ func (s *Server) Close() error {
 type Arrival struct {
 	Index int            // of the stream
 	From  netip.AddrPort // where the near end is, as this host sees it
-	To    netip.AddrPort // the address of this host that it asked; where the system does not tell, the one that the server listens on
+	// the address of this host that it asked; where the system does not tell, the one that the
+	// server listens on
+	To netip.AddrPort
 }
 
 // Expectation collects the hellos of one test.
@@ -128,9 +135,11 @@ type Expectation struct {
 	seen     []bool       // by index
 }
 
-// Expect makes the server hand over hellos with a registered token instead of sending them back, one of each stream from 0 to streams−1. It
-// does not answer them: the caller opens a socket that is connected to the near end, and answers there, so that a near end which hears its hello
-// back knows that packets of its stream reach that socket. Until then a near end repeats its hello. End it with Close.
+// Expect makes the server hand over hellos with a registered token instead of sending them back,
+// one of each stream from 0 to streams−1. It does not answer them: the caller opens a socket that
+// is connected to the near end, and answers there, so that a near end which hears its hello back
+// knows that packets of its stream reach that socket. Until then a near end repeats its hello. End
+// it with Close.
 func (s *Server) Expect(token Token, streams int) (*Expectation, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,19 +168,23 @@ func (e *Expectation) Close() {
 
 // reply is what is to be done about one packet.
 type reply struct {
-	bytes int  // payload to send; 0: nothing
-	probe bool // of a packet of its own, made by Server.probe, that must not be fragmented; else of the packet that came, shortened
+	bytes int // payload to send; 0: nothing
+	// of a packet of its own, made by Server.probe, that must not be fragmented; else of the packet
+	// that came, shortened
+	probe bool
 }
 
-// answer decides about the packet p, which it may change into its own answer, and takes note of hellos.
+// answer decides about the packet p, which it may change into its own answer, and takes note of
+// hellos.
 func (s *Server) answer(p []byte, from, to netip.AddrPort, now time.Time) reply {
 	if len(p) < echoHeaderBytes {
 		return reply{}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// The time of a map look-up tells nothing of use about 128 random bits. The address is compared as well, so that a token which was read on the
-	// path cannot make this host send anywhere but to the client itself.
+	// The time of a map look-up tells nothing of use about 128 random bits. The address is compared
+	// as well, so that a token which was read on the path cannot make this host send anywhere but
+	// to the client itself.
 	r := s.tokens[Token(p[:TokenBytes])]
 	if r == nil || r.from != plain(from.Addr()) || !now.Before(r.expires) {
 		return reply{}
@@ -192,5 +205,6 @@ func (s *Server) answer(p []byte, from, to netip.AddrPort, now time.Time) reply 
 	return reply{bytes: len(p)}
 }
 
-// plain is an address as registrations are compared: the zone of a link-local address is a matter of the socket.
+// plain is an address as registrations are compared: the zone of a link-local address is a matter
+// of the socket.
 func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// serverBatch is how many packets one system call takes in and one sends back. Pings come alone; a batch fills up when several tests ping fast,
-// and then halves the cost per packet.
+// serverBatch is how many packets one system call takes in and one sends back. Pings come alone; a
+// batch fills up when several tests ping fast, and then halves the cost per packet.
 const serverBatch = 16
 
 // multiMessage is struct mmsghdr.
@@ -85,9 +85,11 @@ func newServerSocket(conn *net.UDPConn, local netip.AddrPort) (*serverSocket, er
 	return s, nil
 }
 
-// takeOver makes a blocking descriptor of our own out of a socket of package net, as sys.TakeOver does for TCP.
+// takeOver makes a blocking descriptor of our own out of a socket of package net, as sys.TakeOver
+// does for TCP.
 func takeOver(conn *net.UDPConn) (int, error) {
-	defer func() { _ = conn.Close() }() // the duplicate keeps the socket; the original must leave the runtime's epoll set
+	// the duplicate keeps the socket; the original must leave the runtime's epoll set
+	defer func() { _ = conn.Close() }()
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return -1, fmt.Errorf("take over socket: %w", err)
@@ -113,7 +115,8 @@ func takeOver(conn *net.UDPConn) (int, error) {
 // stop makes serve return.
 func (s *serverSocket) stop() error {
 	s.stopping.Store(true)
-	// An unconnected socket answers ENOTCONN, and wakes whoever sleeps in it all the same (inet_shutdown, since Linux 2.4); later calls return at once.
+	// An unconnected socket answers ENOTCONN, and wakes whoever sleeps in it all the same
+	// (inet_shutdown, since Linux 2.4); later calls return at once.
 	if err := unix.Shutdown(s.fd, unix.SHUT_RDWR); err != nil && err != unix.ENOTCONN && err != unix.EBADF {
 		return fmt.Errorf("wake udp echo: %w", err)
 	}
@@ -128,8 +131,9 @@ func (s *serverSocket) close() {
 	}
 }
 
-// serve answers packets until stop. It keeps a thread of its own that sleeps in recvmmsg(2) and is woken by the kernel alone: an answer does not
-// wait for the Go scheduler, whose delay would be taken for the path's.
+// serve answers packets until stop. It keeps a thread of its own that sleeps in recvmmsg(2) and is
+// woken by the kernel alone: an answer does not wait for the Go scheduler, whose delay would be
+// taken for the path's.
 func (s *serverSocket) serve(server *Server) {
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 	for !s.stopping.Load() {
@@ -139,8 +143,8 @@ func (s *serverSocket) serve(server *Server) {
 			return
 		case errno == unix.EINTR:
 		case errno != 0:
-			// An ICMP error that some answer brought about is told once here and lies in the error queue. Anything else that lasts must not
-			// make this thread spin.
+			// An ICMP error that some answer brought about is told once here and lies in the error
+			// queue. Anything else that lasts must not make this thread spin.
 			if !s.notices(server) {
 				time.Sleep(time.Millisecond)
 			}
@@ -152,7 +156,8 @@ func (s *serverSocket) serve(server *Server) {
 
 // receive waits for at least one packet and gives how many came.
 func (s *serverSocket) receive() (int, unix.Errno) {
-	// All of them anew, also those that the last call left untouched: telling them apart would cost as much.
+	// All of them anew, also those that the last call left untouched: telling them apart would cost
+	// as much.
 	for i := range s.in {
 		s.messages[i].forReceive(s.buffers[i])
 		s.in[i] = multiMessage{header: s.messages[i].header}
@@ -179,7 +184,8 @@ func (s *serverSocket) answer(server *Server, n int) {
 			s.probe(server, m, p, r.bytes)
 			continue
 		}
-		// The answer is the packet itself with its own control messages: buffer, address and IP_PKTINFO are where recvmmsg put them.
+		// The answer is the packet itself with its own control messages: buffer, address and
+		// IP_PKTINFO are where recvmmsg put them.
 		m.iov.SetLen(r.bytes)
 		s.out[out] = multiMessage{header: m.header}
 		out++
@@ -187,15 +193,17 @@ func (s *serverSocket) answer(server *Server, n int) {
 	s.send(out)
 }
 
-// answerFromAsked makes m an answer that leaves from the address which the packet in m was sent to, and gives that address; fallback when
-// the kernel did not say. On a host with several addresses the routes' own choice would often be another one, which a connected socket
-// at the near end does not take.
+// answerFromAsked makes m an answer that leaves from the address which the packet in m was sent to,
+// and gives that address; fallback when the kernel did not say. On a host with several addresses
+// the routes' own choice would often be another one, which a connected socket at the near end does
+// not take.
 func (m *message) answerFromAsked(fallback netip.Addr) netip.Addr {
 	asked := fallback
 	m.controls(func(level, typ int32, data []byte) {
 		switch {
-		// Without the interface, so that the answer goes the way that the routes say, as every other packet of this host does. Answers to link-local
-		// addresses have theirs in the scope of the destination.
+		// Without the interface, so that the answer goes the way that the routes say, as every
+		// other packet of this host does. Answers to link-local addresses have theirs in the scope
+		// of the destination.
 		case level == unix.SOL_IP && typ == unix.IP_PKTINFO && len(data) >= unix.SizeofInet4Pktinfo:
 			info := (*unix.Inet4Pktinfo)(unsafe.Pointer(unsafe.SliceData(data)))
 			info.Ifindex = 0
@@ -209,7 +217,8 @@ func (m *message) answerFromAsked(fallback netip.Addr) netip.Addr {
 	return asked
 }
 
-// send sends the first n answers. One that cannot be sent is a lost packet, which the near end counts.
+// send sends the first n answers. One that cannot be sent is a lost packet, which the near end
+// counts.
 func (s *serverSocket) send(n int) {
 	again := false
 	for at := 0; at < n; {
@@ -228,14 +237,16 @@ func (s *serverSocket) send(n int) {
 	}
 }
 
-// probe sends one packet of size bytes that nobody on the path may cut to pieces, or says that it is too big for the interface here.
+// probe sends one packet of size bytes that nobody on the path may cut to pieces, or says that it
+// is too big for the interface here.
 func (s *serverSocket) probe(server *Server, m *message, request []byte, size int) {
 	p := server.padding[:size]
 	copy(p, request[:probeHeaderBytes])
 	m.iov.Base = unsafe.SliceData(p)
 	m.iov.SetLen(size)
-	// Only this thread sends on the socket, so the option holds for this packet alone. A refused option shows as fragments, which the near
-	// end could not tell from a wide path; so then nothing is sent.
+	// Only this thread sends on the socket, so the option holds for this packet alone. A refused
+	// option shows as fragments, which the near end could not tell from a wide path; so then
+	// nothing is sent.
 	if err := s.discover(unix.IP_PMTUDISC_PROBE, unix.IPV6_PMTUDISC_PROBE); err != nil {
 		return
 	}
@@ -247,7 +258,8 @@ func (s *serverSocket) probe(server *Server, m *message, request []byte, size in
 	if errno != unix.EMSGSIZE {
 		return // sent, or lost
 	}
-	// A refusal by this host is in the error queue with the interface's MTU (ip_local_error), behind whatever the network said before.
+	// A refusal by this host is in the error queue with the interface's MTU (ip_local_error),
+	// behind whatever the network said before.
 	mtu := 0
 	for n := s.queue.next(s.fd); n != nil; n = s.queue.next(s.fd) {
 		s.note(server, n)

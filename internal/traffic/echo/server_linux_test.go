@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestServerAnswersFromTheAddressAsked asks a server on all addresses at several; a connected socket takes answers of the asked one only.
+// TestServerAnswersFromTheAddressAsked asks a server on all addresses at several; a connected
+// socket takes answers of the asked one only.
 func TestServerAnswersFromTheAddressAsked(t *testing.T) {
 	for _, c := range []struct{ listen, ask, from string }{
 		{"0.0.0.0", "127.0.0.1", "127.0.0.1"}, {"0.0.0.0", "127.0.0.9", "127.0.0.1"}, {"", "127.0.0.9", "127.0.0.1"}, {"", "::1", "::1"},
@@ -44,7 +45,8 @@ func TestServerAnswersFromTheAddressAsked(t *testing.T) {
 	}
 }
 
-// TestTestSocketSharesThePort is what a far side does with an arrival: packets of its near end go to its socket, others to the server.
+// TestTestSocketSharesThePort is what a far side does with an arrival: packets of its near end go
+// to its socket, others to the server.
 func TestTestSocketSharesThePort(t *testing.T) {
 	s := listen(t, "0.0.0.0:0")
 	token := register(t, s, "127.0.0.1")
@@ -133,7 +135,8 @@ func TestAnswersAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestServerSendsProbesWhole asks for packets of a named size over loopback, whose MTU is larger than any of them.
+// TestServerSendsProbesWhole asks for packets of a named size over loopback, whose MTU is larger
+// than any of them.
 func TestServerSendsProbesWhole(t *testing.T) {
 	for _, at := range []string{"127.0.0.1", "::1"} {
 		s := listen(t, net.JoinHostPort(at, "0"))

@@ -33,7 +33,8 @@ func (s *serverSocket) stop() error { return s.conn.Close() }
 // close has nothing left to do.
 func (s *serverSocket) close() {}
 
-// serve answers packets until stop, one at a time. Packets of a size that the near end names are not sent: package net cannot forbid fragments.
+// serve answers packets until stop, one at a time. Packets of a size that the near end names are
+// not sent: package net cannot forbid fragments.
 func (s *serverSocket) serve(server *Server) {
 	buf := make([]byte, maxDatagram)
 	for {

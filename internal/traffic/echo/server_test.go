@@ -148,7 +148,8 @@ func TestServerSendsNoMoreThanItsBudget(t *testing.T) {
 	}
 }
 
-// FuzzServerAnswer holds for every packet: it is answered by no more bytes than it has, unless it is a request of a search with a good token.
+// FuzzServerAnswer holds for every packet: it is answered by no more bytes than it has, unless it
+// is a request of a search with a good token.
 func FuzzServerAnswer(f *testing.F) {
 	s, err := Listen(f.Context(), "127.0.0.1:0")
 	if err != nil {

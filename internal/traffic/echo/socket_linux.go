@@ -26,7 +26,8 @@ type echoSocket struct {
 // wakeEvery bounds the sleep of a read.
 const wakeEvery = 200 * time.Millisecond
 
-// headRoom is what may stand before the payload in what a socket delivers: an IPv4 header with all options and the ICMP header.
+// headRoom is what may stand before the payload in what a socket delivers: an IPv4 header with all
+// options and the ICMP header.
 const headRoom = 60 + icmpHeaderBytes
 
 // openICMP opens the socket for ICMP echo with to, for pings of size bytes.
@@ -50,17 +51,19 @@ func openUDP(to netip.AddrPort, size int) (*echoSocket, error) {
 
 // newEchoSocket takes over fd, which it closes on failure.
 func newEchoSocket(fd int, e *icmpEcho, v6 bool, size int) (*echoSocket, error) {
-	// A read must not sleep for ever: a socket that poll called readable can still have nothing to read. The kernel checks the checksum of
-	// a datagram only then, and drops it.
+	// A read must not sleep for ever: a socket that poll called readable can still have nothing to
+	// read. The kernel checks the checksum of a datagram only then, and drops it.
 	if err := sys.SetTimeout(fd, wakeEvery); err != nil {
 		_ = sys.Close(fd) // nothing was sent on it
 		return nil, err
 	}
 	s := &echoSocket{fd: fd, icmp: e, v6: v6, buf: make([]byte, headRoom+size)}
 	tellErrors(fd, v6)
-	// When a packet enters the queues of this host and when one comes out of the driver: what lies before and behind is this program's and the
-	// scheduler's time, not the path's. TX_SCHED (Linux 3.17) and not TX_SOFTWARE, which is after the queueing discipline: on a host that fills its own
-	// link that is where packets wait. OPT_ID numbers packets from here on, OPT_TSONLY (Linux 4.0) saves the copy of the packet.
+	// When a packet enters the queues of this host and when one comes out of the driver: what lies
+	// before and behind is this program's and the scheduler's time, not the path's. TX_SCHED (Linux
+	// 3.17) and not TX_SOFTWARE, which is after the queueing discipline: on a host that fills its
+	// own link that is where packets wait. OPT_ID numbers packets from here on, OPT_TSONLY (Linux
+	// 4.0) saves the copy of the packet.
 	flags := unix.SOF_TIMESTAMPING_SOFTWARE | unix.SOF_TIMESTAMPING_RX_SOFTWARE |
 		unix.SOF_TIMESTAMPING_TX_SCHED | unix.SOF_TIMESTAMPING_OPT_ID | unix.SOF_TIMESTAMPING_OPT_TSONLY
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, flags) != nil {
@@ -70,7 +73,8 @@ func newEchoSocket(fd int, e *icmpEcho, v6 bool, size int) (*echoSocket, error) 
 	return s, nil
 }
 
-// tellErrors has the kernel keep ICMP errors with all that they say. Without it a socket still works, and the errors are bare numbers.
+// tellErrors has the kernel keep ICMP errors with all that they say. Without it a socket still
+// works, and the errors are bare numbers.
 func tellErrors(fd int, v6 bool) {
 	if v6 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1)
@@ -92,15 +96,16 @@ func (s *echoSocket) send(ping []byte, sequence uint64) error {
 	return err
 }
 
-// next waits for at most wait for something to happen on the socket, which stays usable whatever it is. What it gives is valid until the next
-// call.
+// next waits for at most wait for something to happen on the socket, which stays usable whatever it
+// is. What it gives is valid until the next call.
 func (s *echoSocket) next(wait time.Duration) event {
 	fds := [1]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
 	ts := unix.NsecToTimespec(max(wait, 0).Nanoseconds())
 	if n, err := unix.Ppoll(fds[:], &ts, nil); n == 0 || err != nil {
 		return event{} // nothing, or a signal: the caller looks at the clock anyway
 	}
-	// The error queue first: it has the time at which a ping left, and that is always before its answer came.
+	// The error queue first: it has the time at which a ping left, and that is always before its
+	// answer came.
 	if fds[0].Revents&unix.POLLERR != 0 {
 		if n := s.queue.next(s.fd); n != nil {
 			return s.noticed(n)
@@ -136,7 +141,8 @@ func (s *echoSocket) noticed(n *notice) event {
 		return event{sent: n.sentAt, id: n.id}
 	case n.errno == unix.ENOMSG, n.errno == 0:
 		return event{} // a timestamp without a time
-	// A raw socket hears of the echoes of every other program as well; the identifier is in the packet that came back.
+	// A raw socket hears of the echoes of every other program as well; the identifier is in the
+	// packet that came back.
 	case s.icmp != nil && s.icmp.kind == sys.EchoRaw && !n.local && n.bytes >= icmpHeaderBytes && binary.BigEndian.Uint16(s.queue.payload[4:]) != s.icmp.id:
 		return event{}
 	}
@@ -152,8 +158,8 @@ func (s *echoSocket) noticed(n *notice) event {
 	return e
 }
 
-// dontFragment has the kernel send every packet in one piece whatever it knows of the path, and refuse only those that are too big for the
-// interface (EMSGSIZE).
+// dontFragment has the kernel send every packet in one piece whatever it knows of the path, and
+// refuse only those that are too big for the interface (EMSGSIZE).
 func (s *echoSocket) dontFragment() error {
 	if err := s.discover(unix.IP_PMTUDISC_PROBE, unix.IPV6_PMTUDISC_PROBE); err != nil {
 		return fmt.Errorf("forbid fragments: %w", err)

@@ -39,7 +39,8 @@ func (s *echoSocket) send(ping []byte, _ uint64) error {
 	return err
 }
 
-// next waits for at most wait for something to happen on the socket, which stays usable whatever it is.
+// next waits for at most wait for something to happen on the socket, which stays usable whatever it
+// is.
 func (s *echoSocket) next(wait time.Duration) event {
 	if s.conn.SetReadDeadline(time.Now().Add(wait)) != nil {
 		return event{} // only a closed connection refuses

@@ -7,13 +7,15 @@ import (
 
 // event is what happened on a socket: an answer, a packet's leaving, or trouble with one.
 type event struct {
-	payload  []byte  // of an answer; with trouble the beginning of the packet that it is about, as far as it came back
-	received int64   // of an answer: CLOCK_REALTIME in nanoseconds when the kernel took it in; 0: not known
-	sent     int64   // CLOCK_REALTIME in nanoseconds when the packet with the number id entered this host's queues; 0: none
-	id       uint32  // counts the packets of the socket from 0
-	trouble  Trouble // Count 0: none
-	tooBig   bool    // the trouble is the packet's size
-	local    bool    // it is this host's own
+	payload  []byte // of an answer; with trouble the beginning of the packet that it is about, as far as it came back
+	received int64  // of an answer: CLOCK_REALTIME in nanoseconds when the kernel took it in; 0: not known
+	// CLOCK_REALTIME in nanoseconds when the packet with the number id entered this host's queues;
+	// 0: none
+	sent    int64
+	id      uint32  // counts the packets of the socket from 0
+	trouble Trouble // Count 0: none
+	tooBig  bool    // the trouble is the packet's size
+	local   bool    // it is this host's own
 }
 
 // Trouble is what the network, or this host, said of packets that did not get through.
@@ -39,7 +41,8 @@ func (t Trouble) String() string {
 	return s
 }
 
-// maxTroubles bounds what is kept apart: a path with more hops that complain differently is told by the first of them.
+// maxTroubles bounds what is kept apart: a path with more hops that complain differently is told by
+// the first of them.
 const maxTroubles = 8
 
 // troubles counts what was said, like with like.

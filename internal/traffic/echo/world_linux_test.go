@@ -89,11 +89,13 @@ func (n namespace) run(t *testing.T, commands string) {
 	}
 }
 
-// hop is a near and a far host with a router between them: 10.0.1.1 and fd01::1 on one side, 10.0.2.1 and fd02::1 on the other.
+// hop is a near and a far host with a router between them: 10.0.1.1 and fd01::1 on one side,
+// 10.0.2.1 and fd02::1 on the other.
 type hop struct{ near, router, far namespace }
 
-// newHop makes the world. A link of a smaller MTU is one whose two ends are smaller. Its ends may differ in what they take in and send: up and
-// down are MTUs of the router's interfaces towards the far and the near host, which bound what it forwards.
+// newHop makes the world. A link of a smaller MTU is one whose two ends are smaller. Its ends may
+// differ in what they take in and send: up and down are MTUs of the router's interfaces towards the
+// far and the near host, which bound what it forwards.
 func newHop(t *testing.T, up, down int) hop {
 	t.Helper()
 	h := hop{newNamespace(t), newNamespace(t), newNamespace(t)}
@@ -121,8 +123,8 @@ func newHop(t *testing.T, up, down int) hop {
 			ip route add default via 10.0.%[1]d.254
 			ip -6 route add default via fd0%[1]d::254`, i+1))
 	}
-	// By routes and not by interfaces: an end of a veth pair does not take in what is longer than its own MTU, which would make a black hole of every
-	// narrow hop.
+	// By routes and not by interfaces: an end of a veth pair does not take in what is longer than
+	// its own MTU, which would make a black hole of every narrow hop.
 	h.router.run(t, fmt.Sprintf(`
 		ip route change 10.0.2.0/24 dev r2 mtu lock %[1]d
 		ip route change 10.0.1.0/24 dev r1 mtu lock %[2]d

@@ -8,11 +8,14 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// Multiplex lets many stream workers share one thread per CPU, when there are more than a few per CPU, and tells how many threads all workers then need. Call it
-// before any of them runs, with all workers of one side; each still has its own tally, connection, error and end. cpus is how many CPUs they have.
+// Multiplex lets many stream workers share one thread per CPU, when there are more than a few per
+// CPU, and tells how many threads all workers then need. Call it before any of them runs, with all
+// workers of one side; each still has its own tally, connection, error and end. cpus is how many
+// CPUs they have.
 //
-// A thread per stream is the faster as long as threads mostly sleep. With hundreds that never do, the kernel's slices of some milliseconds add up to a second
-// until each stream has had its turn, the buffers of those who wait run empty or full, and the rest of the program hardly gets a CPU.
+// A thread per stream is the faster as long as threads mostly sleep. With hundreds that never do,
+// the kernel's slices of some milliseconds add up to a second until each stream has had its turn,
+// the buffers of those who wait run empty or full, and the rest of the program hardly gets a CPU.
 func Multiplex(workers []*Worker, cpus int) (threads int) {
 	cpus = max(cpus, 1)
 	var senders, receivers []*Worker
@@ -26,19 +29,23 @@ func Multiplex(workers []*Worker, cpus int) (threads int) {
 			receivers = append(receivers, w)
 		}
 	}
-	// Never both on one thread: while a sender waits for room, a receiver could make some at the other end.
+	// Never both on one thread: while a sender waits for room, a receiver could make some at the
+	// other end.
 	return len(workers) - share(senders, cpus, sendersPerThread) - share(receivers, cpus, receiversPerThread)
 }
 
 const (
-	// A thread that receives on more streams than this naps before it waits again, so that one wake-up by the network, which in a virtual machine costs the sender's CPU
-	// an exit to the hypervisor, finds several of them ready: with 256 connections between two network namespaces 50 Gb/s become 55. With fewer streams what a
-	// stream gathers by itself (see lowWater) is worth more, and a nap only keeps it waiting: with 8 connections 57 become 46.
+	// A thread that receives on more streams than this naps before it waits again, so that one
+	// wake-up by the network, which in a virtual machine costs the sender's CPU an exit to the
+	// hypervisor, finds several of them ready: with 256 connections between two network namespaces
+	// 50 Gb/s become 55. With fewer streams what a stream gathers by itself (see lowWater) is worth
+	// more, and a nap only keeps it waiting: with 8 connections 57 become 46.
 	napAbove = 64
 	nap      = 20 * time.Microsecond
 )
 
-// share puts streams on a thread per CPU if there are more than few for each, and tells how many threads that saves.
+// share puts streams on a thread per CPU if there are more than few for each, and tells how many
+// threads that saves.
 func share(streams []*Worker, cpus, few int) (saved int) {
 	if len(streams) <= few*cpus {
 		return 0
@@ -47,7 +54,8 @@ func share(streams []*Worker, cpus, few int) (saved int) {
 	for i := range carriers {
 		carriers[i] = &carrier{naps: streams[0].Role == Receiver && len(streams) > napAbove*cpus}
 	}
-	// In turn, as CPUOf gives out CPUs, so that all of one carrier would have been pinned to the same.
+	// In turn, as CPUOf gives out CPUs, so that all of one carrier would have been pinned to the
+	// same.
 	for i, w := range streams {
 		c := carriers[i%cpus]
 		w.carrier, w.seat = c, len(c.members)
@@ -60,14 +68,17 @@ func share(streams []*Worker, cpus, few int) (saved int) {
 type streamBody interface {
 	Body
 	round(w *Worker) error
-	// share prepares rounds that never sleep, unless linger allows it; moved is what all of the thread have moved. descriptor is what to wait for, until resting says that
-	// no more rounds are needed.
+	// share prepares rounds that never sleep, unless linger allows it; moved is what all of the
+	// thread have moved. descriptor is what to wait for, until resting says that no more rounds are
+	// needed.
 	share(moved *int64) error
 	descriptor() (fd int, write bool)
-	// linger lets the next rounds sleep for as long as lingerTime, or not, and tells whether they will.
+	// linger lets the next rounds sleep for as long as lingerTime, or not, and tells whether they
+	// will.
 	linger(on bool) bool
 	resting() bool
-	// more tells that the last round moved all it asked for, so that there is room or data for another.
+	// more tells that the last round moved all it asked for, so that there is room or data for
+	// another.
 	more() bool
 }
 
@@ -159,7 +170,8 @@ func (c *carrier) round(p *sys.Poller) error {
 	if n > 0 {
 		return nil
 	}
-	// Silence: what is left below the low water mark of a stream that has ended would wait for ever.
+	// Silence: what is left below the low water mark of a stream that has ended would wait for
+	// ever.
 	for i := range c.members {
 		m := &c.members[i]
 		if _, write := m.body.descriptor(); write || m.over {
@@ -172,7 +184,8 @@ func (c *carrier) round(p *sys.Poller) error {
 	return nil
 }
 
-// turn serves one stream, as long as it is in flow but for turnBytes at most. Its error is one of the thread, not of the stream.
+// turn serves one stream, as long as it is in flow but for turnBytes at most. Its error is one of
+// the thread, not of the stream.
 func (c *carrier) turn(p *sys.Poller, m *member) error {
 	var err error
 	lingers := m.body.linger(c.patience.left())
@@ -200,18 +213,22 @@ func (c *carrier) turn(p *sys.Poller, m *member) error {
 	return nil
 }
 
-// turnBytes of one stream are moved before the next is served: they fill the window of a fast stream and take half a millisecond.
+// turnBytes of one stream are moved before the next is served: they fill the window of a fast
+// stream and take half a millisecond.
 const turnBytes = 2 << 20
 
-// A sender that never sleeps leaves a stream as soon as the window is full, and comes back for every few segments that were acknowledged. When the path is so short that
-// the window opens again within the turn, it is much cheaper to wait for that: with 16 connections between two network namespaces 52 Gb/s become 57, with 256 31
-// become 52. On a longer path the others would starve meanwhile, so patience is lost quickly and regained slowly.
+// A sender that never sleeps leaves a stream as soon as the window is full, and comes back for
+// every few segments that were acknowledged. When the path is so short that the window opens again
+// within the turn, it is much cheaper to wait for that: with 16 connections between two network
+// namespaces 52 Gb/s become 57, with 256 31 become 52. On a longer path the others would starve
+// meanwhile, so patience is lost quickly and regained slowly.
 const (
 	// lingerTime is the longest sleep; the kernel rounds it to its ticks of 1 to 10 ms.
 	lingerTime = 4 * time.Millisecond
 	// shortTurn is what a turn may take for the next one to linger too: turnBytes at 8 Gb/s.
 	shortTurn = 2 * time.Millisecond
-	// After a turn that took longer so many go by without lingering, after the next one twice as many, and so on: sleeping for nothing costs less than a thousandth in the end.
+	// After a turn that took longer so many go by without lingering, after the next one twice as
+	// many, and so on: sleeping for nothing costs less than a thousandth in the end.
 	firstHaste = 64
 	mostHaste  = 1 << 16
 )

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestPatience lingers on short paths, and on long ones for less than a thousandth of the turns in the end.
+// TestPatience lingers on short paths, and on long ones for less than a thousandth of the turns in
+// the end.
 func TestPatience(t *testing.T) {
 	var p patience
 	for range 1000 {

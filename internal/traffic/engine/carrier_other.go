@@ -2,7 +2,8 @@
 
 package engine
 
-// Multiplex leaves every worker its goroutine: package net waits for all connections together anyway.
+// Multiplex leaves every worker its goroutine: package net waits for all connections together
+// anyway.
 func Multiplex(workers []*Worker, _ int) (threads int) { return len(workers) }
 
 // carrier never exists here.

@@ -2,8 +2,9 @@ package engine
 
 import "time"
 
-// ConnOptions are socket options of one TCP connection. The zero value leaves everything to the host. [Adopt] sets what a connection that stands still
-// takes; MSSBytes and LocalPort, and a window wider than the host's own buffers can announce, need [DialControl] or [ListenControl].
+// ConnOptions are socket options of one TCP connection. The zero value leaves everything to the
+// host. [Adopt] sets what a connection that stands still takes; MSSBytes and LocalPort, and a
+// window wider than the host's own buffers can announce, need [DialControl] or [ListenControl].
 type ConnOptions struct {
 	NoDelay           bool    // switch Nagle's algorithm off
 	Congestion        string  // congestion control of this end; empty: the host's own
@@ -14,6 +15,7 @@ type ConnOptions struct {
 	LocalPort         int     // only before connect; 0: the kernel chooses
 }
 
-// wakeEvery bounds the sleep of a blocking call, so that a worker on a stalled connection sees the end of the test even if the shutdown that
-// should wake it came before the call. It costs nothing while data flow.
+// wakeEvery bounds the sleep of a blocking call, so that a worker on a stalled connection sees the
+// end of the test even if the shutdown that should wake it came before the call. It costs nothing
+// while data flow.
 const wakeEvery = 200 * time.Millisecond

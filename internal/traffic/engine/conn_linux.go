@@ -65,7 +65,8 @@ func (o ConnOptions) apply(fd int) error {
 	return sys.SetUnsentLowWater(fd, o.unsentBytes())
 }
 
-// unsentBytes bounds the queue of a paced connection, so that what was counted as sent has left; 0: it is not paced.
+// unsentBytes bounds the queue of a paced connection, so that what was counted as sent has left; 0:
+// it is not paced.
 func (o ConnOptions) unsentBytes() int {
 	if o.PacingBytesPerSec <= 0 {
 		return 0
@@ -97,8 +98,8 @@ func (o ConnOptions) applyShared(fd int) error {
 	return nil
 }
 
-// applyEarly sets what has to be there before the handshake: the window scale follows from the receive buffer, the segment size is announced, and some
-// congestion controls negotiate ECN.
+// applyEarly sets what has to be there before the handshake: the window scale follows from the
+// receive buffer, the segment size is announced, and some congestion controls negotiate ECN.
 func (o ConnOptions) applyEarly(fd int) error {
 	if o.MSSBytes > 0 {
 		if err := sys.SetMaxSegmentBytes(fd, o.MSSBytes); err != nil {
@@ -108,13 +109,15 @@ func (o ConnOptions) applyEarly(fd int) error {
 	return o.applyShared(fd)
 }
 
-// DialControl is for the field Control of a net.Dialer: it sets the options that must be there before connect, and binds LocalPort.
+// DialControl is for the field Control of a net.Dialer: it sets the options that must be there
+// before connect, and binds LocalPort.
 func DialControl(o ConnOptions) func(network, address string, c syscall.RawConn) error {
 	return control(func(fd int) error {
 		if err := o.applyEarly(fd); err != nil || o.LocalPort == 0 {
 			return err
 		}
-		// A port that an earlier test has used may still wait in TIME_WAIT, at the other end's side at least.
+		// A port that an earlier test has used may still wait in TIME_WAIT, at the other end's side
+		// at least.
 		if err := sys.SetReuseAddress(fd); err != nil {
 			return err
 		}
@@ -122,7 +125,8 @@ func DialControl(o ConnOptions) func(network, address string, c syscall.RawConn)
 	})
 }
 
-// ListenControl is for the field Control of a net.ListenConfig: connections that it accepts inherit the options. LocalPort means nothing there.
+// ListenControl is for the field Control of a net.ListenConfig: connections that it accepts inherit
+// the options. LocalPort means nothing there.
 func ListenControl(o ConnOptions) func(network, address string, c syscall.RawConn) error {
 	return control(o.applyEarly)
 }
@@ -168,7 +172,8 @@ func write(fd int, p []byte) (int, error) {
 func (c *Conn) readNow(p []byte) (int, error)  { return sys.ReadNow(c.fd, p) }
 func (c *Conn) writeNow(p []byte) (int, error) { return sys.WriteNow(c.fd, p) }
 
-// mayShorten tells whether the host has no lower bound of its own for what any connection queues before it is sent.
+// mayShorten tells whether the host has no lower bound of its own for what any connection queues
+// before it is sent.
 func (c *Conn) mayShorten() bool {
 	text, err := os.ReadFile("/proc/sys/net/ipv4/tcp_notsent_lowat")
 	if err != nil {
@@ -189,12 +194,14 @@ func (c *Conn) setUnsentLimit(bytes int) error {
 func (c *Conn) receiveBuffer() (int, error) { return sys.ReceiveBufferBytes(c.fd) }
 func (c *Conn) setLowWater(bytes int) error { return sys.SetReceiveLowWater(c.fd, bytes) }
 
-// CloseWrite tells the other end that nothing more comes, after all that was sent; dialects without a control channel end a test with it.
+// CloseWrite tells the other end that nothing more comes, after all that was sent; dialects without
+// a control channel end a test with it.
 func (c *Conn) CloseWrite() error { return sys.ShutdownWrite(c.fd) }
 
-// Wake makes every blocked and every later call on the connection return: of readers at once, of writers within wakeEvery. Only the reading direction is
-// shut, because the end of the other one would be a FIN, and the end that sends the first of them keeps its port for a minute (TIME_WAIT): a test from
-// chosen ports could not be repeated. After Close it does nothing.
+// Wake makes every blocked and every later call on the connection return: of readers at once, of
+// writers within wakeEvery. Only the reading direction is shut, because the end of the other one
+// would be a FIN, and the end that sends the first of them keeps its port for a minute (TIME_WAIT):
+// a test from chosen ports could not be repeated. After Close it does nothing.
 func (c *Conn) Wake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -216,8 +223,9 @@ func (c *Conn) Close() {
 	_ = sys.Close(c.fd)           // on Linux the descriptor is free whatever close says
 }
 
-// Info reads struct tcp_info. Where the queue of this end was kept short, what the kernel says of time limited by the send buffer and of an application that
-// has nothing to send is that bound's doing, and left out.
+// Info reads struct tcp_info. Where the queue of this end was kept short, what the kernel says of
+// time limited by the send buffer and of an application that has nothing to send is that bound's
+// doing, and left out.
 func (c *Conn) Info() (sys.TCPInfo, error) {
 	info, err := sys.ReadTCPInfo(c.fd)
 	if c.unsent.Load() > 0 {

@@ -20,7 +20,8 @@ const Name = "tcp, net poller"
 // canSpin tells whether calls that never sleep exist.
 const canSpin = false
 
-// Conn is a data connection of package net: this system has no bare descriptors that we know to handle.
+// Conn is a data connection of package net: this system has no bare descriptors that we know to
+// handle.
 type Conn struct {
 	conn   *net.TCPConn
 	pacing float64 // always 0: there is no SO_MAX_PACING_RATE here
@@ -63,7 +64,8 @@ func (c *Conn) mayShorten() bool { return false }
 
 func (c *Conn) setUnsentLimit(int) error { return sys.ErrNotSupported }
 
-// early refuses what package net cannot set before the handshake. A window is left to Adopt: it takes effect later, but it does.
+// early refuses what package net cannot set before the handshake. A window is left to Adopt: it
+// takes effect later, but it does.
 func (o ConnOptions) early() error {
 	switch {
 	case o.Congestion != "":
@@ -78,7 +80,8 @@ func (o ConnOptions) early() error {
 	return nil
 }
 
-// DialControl is for the field Control of a net.Dialer: it refuses the options that nothing here can set before connect.
+// DialControl is for the field Control of a net.Dialer: it refuses the options that nothing here
+// can set before connect.
 func DialControl(o ConnOptions) func(network, address string, c syscall.RawConn) error {
 	return func(string, string, syscall.RawConn) error { return o.early() }
 }
@@ -93,7 +96,8 @@ func (c *Conn) read(p []byte) (int, error) { return mapTimeout(c.conn.Read(p)) }
 
 func (c *Conn) write(p []byte) (int, error) { return mapTimeout(c.conn.Write(p)) }
 
-// discard, readNow and writeNow are of bare descriptors; the constructors refuse what would need them.
+// discard, readNow and writeNow are of bare descriptors; the constructors refuse what would need
+// them.
 func (c *Conn) discard(int) (int, error)     { return 0, sys.ErrNotSupported }
 func (c *Conn) readNow([]byte) (int, error)  { return 0, sys.ErrNotSupported }
 func (c *Conn) writeNow([]byte) (int, error) { return 0, sys.ErrNotSupported }

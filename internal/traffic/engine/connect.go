@@ -10,22 +10,25 @@ import (
 const (
 	// maxPrefixBytes bounds what every request of a connection test starts with.
 	maxPrefixBytes = 64
-	// requestPatience is how long an acceptor waits for the prefix of a request, so that a stranger who sends it byte by byte cannot keep it, and after it for
-	// each further piece.
+	// requestPatience is how long an acceptor waits for the prefix of a request, so that a stranger
+	// who sends it byte by byte cannot keep it, and after it for each further piece.
 	requestPatience = time.Second
 	// maxExchangeBytes bounds request and response of a connection test.
 	maxExchangeBytes = 1 << 20
 )
 
-// ErrRefused is a connection that the far end closed without an answer, as an acceptor does with requests that lack its prefix.
+// ErrRefused is a connection that the far end closed without an answer, as an acceptor does with
+// requests that lack its prefix.
 var ErrRefused = errors.New("closed without an answer")
 
 // ConnectOptions say what a connector does again and again.
 type ConnectOptions struct {
-	To            netip.AddrPort
-	Prefix        []byte // what every request starts with, at most 64 bytes: it tells the acceptor that this is no stranger
-	RequestBytes  int    // after the prefix; with it, 1 to 1 MiB
-	ResponseBytes int    // 1 to 1 MiB
+	To netip.AddrPort
+	// what every request starts with, at most 64 bytes: it tells the acceptor that this is no
+	// stranger
+	Prefix        []byte
+	RequestBytes  int // after the prefix; with it, 1 to 1 MiB
+	ResponseBytes int // 1 to 1 MiB
 	Conn          ConnOptions
 }
 

@@ -12,11 +12,13 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// NewConnector makes the worker that opens a connection, asks, reads the answer and closes, again and again, and times the whole of each.
+// NewConnector makes the worker that opens a connection, asks, reads the answer and closes, again
+// and again, and times the whole of each.
 //
-// It closes by a reset as soon as it has the response. The end that closes first in good order keeps the port for a minute (TIME_WAIT), so that after some
-// 28 000 connections there would be none left; a reset leaves nothing behind at either end and costs one packet instead of three. The response is complete
-// by then, so nothing is lost by it.
+// It closes by a reset as soon as it has the response. The end that closes first in good order
+// keeps the port for a minute (TIME_WAIT), so that after some 28 000 connections there would be
+// none left; a reset leaves nothing behind at either end and costs one packet instead of three. The
+// response is complete by then, so nothing is lost by it.
 func NewConnector(p *Phase, o ConnectOptions) (*Worker, error) {
 	if err := checkExchange(o.Prefix, o.RequestBytes, o.ResponseBytes); err != nil {
 		return nil, err
@@ -54,15 +56,17 @@ func (c *connector) open() error {
 	if err := c.options.applyEarly(fd); err != nil {
 		return err
 	}
-	// On a socket that connects, this holds the acknowledgement of the far end's SYN back until the request carries it (tcp_rcv_synsent_state_process()
-	// of the kernel): one packet less each, and the far end has no use for it before.
+	// On a socket that connects, this holds the acknowledgement of the far end's SYN back until the
+	// request carries it (tcp_rcv_synsent_state_process() of the kernel): one packet less each, and
+	// the far end has no use for it before.
 	if err := sys.SetDeferAccept(fd, requestPatience); err != nil {
 		return err
 	}
 	return sys.SetAbortOnClose(fd)
 }
 
-// Wake does nothing: no call of the loop sleeps longer than wakeEvery, and the connection changes under a waker's hands.
+// Wake does nothing: no call of the loop sleeps longer than wakeEvery, and the connection changes
+// under a waker's hands.
 func (c *connector) Wake() {}
 
 func (c *connector) Close() {
@@ -135,8 +139,9 @@ type Acceptor struct {
 
 // NewAcceptor listens on a port that the kernel chooses and makes the worker that answers there.
 //
-// accept returns a connection when its request is there already (TCP_DEFER_ACCEPT), which saves a wakeup each. The acceptor leaves closing to the client and
-// gives up a connection when the next one has come, so that no farewell crosses the client's reset.
+// accept returns a connection when its request is there already (TCP_DEFER_ACCEPT), which saves a
+// wakeup each. The acceptor leaves closing to the client and gives up a connection when the next
+// one has come, so that no farewell crosses the client's reset.
 func NewAcceptor(p *Phase, o AcceptOptions) (*Worker, *Acceptor, error) {
 	if err := checkExchange(o.Prefix, o.RequestBytes, o.ResponseBytes); err != nil {
 		return nil, nil, err
@@ -219,7 +224,8 @@ func (a *Acceptor) Loop(w *Worker) error {
 	return nil
 }
 
-// round answers one connection. Only the listening socket can fail it: what a single client does is that client's matter.
+// round answers one connection. Only the listening socket can fail it: what a single client does is
+// that client's matter.
 func (a *Acceptor) round(w *Worker) error {
 	conn, err := accept(a.fd, &a.peer)
 	if errors.Is(err, sys.ErrTimeout) || w.Phase.Is() == Stopped {
@@ -242,8 +248,9 @@ func (a *Acceptor) round(w *Worker) error {
 	return nil
 }
 
-// request reads a whole request and tells whether it is one of ours. Who has shown the prefix is no stranger any more, and may take as long as the path
-// does, with nothing for requestPatience at most; who has not is given requestPatience in all.
+// request reads a whole request and tells whether it is one of ours. Who has shown the prefix is no
+// stranger any more, and may take as long as the path does, with nothing for requestPatience at
+// most; who has not is given requestPatience in all.
 func (a *Acceptor) request(w *Worker) bool {
 	// As a rule all of it is there already.
 	n, err := read(a.conn, a.in)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestSlowRequestIsAnswered sends a request in two pieces with more between them than one read of the acceptor waits for, as a request of many segments
-// comes over a long path.
+// TestSlowRequestIsAnswered sends a request in two pieces with more between them than one read of
+// the acceptor waits for, as a request of many segments comes over a long path.
 func TestSlowRequestIsAnswered(t *testing.T) {
 	p := &Phase{}
 	at := netip.MustParseAddr("127.0.0.1")
@@ -29,7 +29,9 @@ func TestSlowRequestIsAnswered(t *testing.T) {
 		if _, err := conn.Write([]byte(piece)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(wakeEvery + wakeEvery/4) // the acceptor's read must have given up once; on a busy host it may be later, which is no failure
+		// the acceptor's read must have given up once; on a busy host it may be later, which is no
+		// failure
+		time.Sleep(wakeEvery + wakeEvery/4)
 	}
 	if _, err := io.ReadFull(conn, make([]byte, 3)); err != nil {
 		t.Errorf("no answer: %v", err)
@@ -41,7 +43,8 @@ func TestSlowRequestIsAnswered(t *testing.T) {
 	}
 }
 
-// TestZoneOfTheAskedIsNoMatter answers a near end whose address was given with its zone, as link-local ones are.
+// TestZoneOfTheAskedIsNoMatter answers a near end whose address was given with its zone, as
+// link-local ones are.
 func TestZoneOfTheAskedIsNoMatter(t *testing.T) {
 	at := netip.MustParseAddr("::1")
 	p := &Phase{}

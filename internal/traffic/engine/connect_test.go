@@ -29,7 +29,8 @@ func connectPair(tb testing.TB, p *Phase, prefix, expected []byte) (near, far *W
 	return near, far
 }
 
-// TestConnections opens more connections than a host has ephemeral ports for a minute's TIME_WAIT, and allocates nothing for any.
+// TestConnections opens more connections than a host has ephemeral ports for a minute's TIME_WAIT,
+// and allocates nothing for any.
 func TestConnections(t *testing.T) {
 	p := &Phase{}
 	p.Set(Measured)

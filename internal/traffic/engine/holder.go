@@ -9,7 +9,8 @@ type holder struct {
 	once sync.Once
 }
 
-// NewHolder makes that worker around a connection, whose struct tcp_info is all that is wanted of it.
+// NewHolder makes that worker around a connection, whose struct tcp_info is all that is wanted of
+// it.
 func NewHolder(role Role, p *Phase, conn *Conn) *Worker {
 	w := New(role, p, &holder{conn: conn, wake: make(chan struct{})})
 	w.Conn = conn

@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestTheWorldStopsForSleepers collects garbage while workers sleep on silent connections and keep their logical processors. If a sleeper could
-// not be woken for that, each collection would take until its call times out, or for ever with more sleepers than processors.
+// TestTheWorldStopsForSleepers collects garbage while workers sleep on silent connections and keep
+// their logical processors. If a sleeper could not be woken for that, each collection would take
+// until its call times out, or for ever with more sleepers than processors.
 func TestTheWorldStopsForSleepers(t *testing.T) {
 	const sleepers = 4
 	defer LendProcessors(sleepers)()
@@ -40,7 +41,8 @@ func TestTheWorldStopsForSleepers(t *testing.T) {
 	}
 }
 
-// TestManyWorkersGiveTheirProcessorsBack: hundreds of sleepers would be woken a hundred times a second each.
+// TestManyWorkersGiveTheirProcessorsBack: hundreds of sleepers would be woken a hundred times a
+// second each.
 func TestManyWorkersGiveTheirProcessorsBack(t *testing.T) {
 	few := LendProcessors(2)
 	many := LendProcessors(keepAtMost)

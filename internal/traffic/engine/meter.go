@@ -2,7 +2,8 @@ package engine
 
 import "time"
 
-// A rate is looked at after so much time and so many bytes at least: a stream that needs longer for them is not fast enough for anybody to care.
+// A rate is looked at after so much time and so many bytes at least: a stream that needs longer for
+// them is not fast enough for anybody to care.
 const (
 	meterEvery = 5 * time.Millisecond
 	meterAfter = 1 << 20
@@ -20,7 +21,8 @@ type meter struct {
 // due tells whether enough bytes have passed for a look at the clock.
 func (m *meter) due(total int64) bool { return total-m.bytes >= meterAfter }
 
-// read tells both rates since the last look, in bytes per second; ok is false if that was only a moment ago.
+// read tells both rates since the last look, in bytes per second; ok is false if that was only a
+// moment ago.
 func (m *meter) read(now time.Duration, total int64) (rate, all float64, ok bool) {
 	if now-m.at < meterEvery {
 		return 0, 0, false

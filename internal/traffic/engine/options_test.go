@@ -12,7 +12,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// TestOptionsBeforeTheHandshake dials with a port and a segment size of our choice and looks at what came of them.
+// TestOptionsBeforeTheHandshake dials with a port and a segment size of our choice and looks at
+// what came of them.
 func TestOptionsBeforeTheHandshake(t *testing.T) {
 	lc := net.ListenConfig{Control: ListenControl(ConnOptions{WindowBytes: 100_000})}
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -88,8 +89,8 @@ func TestRefusedOptionsCloseTheConnection(t *testing.T) {
 	}
 }
 
-// TestBusyPoll runs transactions of several sizes that spin; none allocates. Only few of the large: AllocsPerRun leaves one logical processor to both ends, which
-// then get it in turns of 10 ms.
+// TestBusyPoll runs transactions of several sizes that spin; none allocates. Only few of the large:
+// AllocsPerRun leaves one logical processor to both ends, which then get it in turns of 10 ms.
 func TestBusyPoll(t *testing.T) {
 	for size, runs := range map[int]int{1: 50, 100_000: 5} {
 		near, far := connPair(t, ConnOptions{NoDelay: true})

@@ -13,8 +13,9 @@ const (
 	Stopped               // every worker returns
 )
 
-// Phase is the stage that all workers of one side share. Every worker reads it in every round and it is written four times per test, so its
-// cache line stays shared. The padding keeps it alone on the 64 bytes that x86-64 and most of arm64 move at once. The zero value is Warm.
+// Phase is the stage that all workers of one side share. Every worker reads it in every round and
+// it is written four times per test, so its cache line stays shared. The padding keeps it alone on
+// the 64 bytes that x86-64 and most of arm64 move at once. The zero value is Warm.
 type Phase struct {
 	_ [64]byte
 	v atomic.Int32

@@ -7,16 +7,19 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// So many streams per CPU have threads of their own; more share them, where they can, see Multiplex. A thread that sends on several streams in turn is as fast as one
-// for each; receivers gather more when each sleeps for itself.
+// So many streams per CPU have threads of their own; more share them, where they can, see
+// Multiplex. A thread that sends on several streams in turn is as fast as one for each; receivers
+// gather more when each sleeps for itself.
 const (
 	sendersPerThread   = 2
 	receiversPerThread = 4
 )
 
-// CPUOf spreads workers over the CPUs that this process may use. Senders count from the first CPU on and receivers from the last, so that
-// two ends on one machine, as in a practice world, copy on different CPUs. The two ends of a transaction never run at the same time, so
-// there they share a CPU: waking an idle one costs an interrupt between CPUs, in a virtual machine 30 µs and more. -1: do not pin.
+// CPUOf spreads workers over the CPUs that this process may use. Senders count from the first CPU
+// on and receivers from the last, so that two ends on one machine, as in a practice world, copy on
+// different CPUs. The two ends of a transaction never run at the same time, so there they share a
+// CPU: waking an idle one costs an interrupt between CPUs, in a virtual machine 30 µs and more. -1:
+// do not pin.
 func CPUOf(cpus []int, r Role, index int) int {
 	if len(cpus) < 2 {
 		return -1
@@ -28,8 +31,8 @@ func CPUOf(cpus []int, r Role, index int) int {
 	return cpus[i]
 }
 
-// Place is [CPUOf] for this worker: the responder of a busy-polling pair goes to the other end of the list, because two ends that spin on one CPU
-// only wait for each other.
+// Place is [CPUOf] for this worker: the responder of a busy-polling pair goes to the other end of
+// the list, because two ends that spin on one CPU only wait for each other.
 func (w *Worker) Place(cpus []int, index int) int {
 	r := w.Role
 	if w.Spins && r == Responder {
@@ -38,7 +41,8 @@ func (w *Worker) Place(cpus []int, index int) int {
 	return CPUOf(cpus, r, index)
 }
 
-// Unusable gives the reason, one plain sentence, why workers cannot be pinned to all of cpus here; empty: they can.
+// Unusable gives the reason, one plain sentence, why workers cannot be pinned to all of cpus here;
+// empty: they can.
 func Unusable(cpus []int) string {
 	if len(cpus) == 0 {
 		return ""

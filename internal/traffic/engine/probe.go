@@ -9,8 +9,9 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// StreamSupport tells which ways to move a stream work on this host. Nil is yes, [sys.ErrNotSupported] is no, [ErrCorrupt] is that the payload comes out other than it
-// went in, and every other error means that nobody could tell.
+// StreamSupport tells which ways to move a stream work on this host. Nil is yes,
+// [sys.ErrNotSupported] is no, [ErrCorrupt] is that the payload comes out other than it went in,
+// and every other error means that nobody could tell.
 type StreamSupport struct {
 	Sendfile error
 	Splice   error
@@ -18,8 +19,9 @@ type StreamSupport struct {
 	Fastest  SendMethod // what [SendAuto] takes
 }
 
-// ProbeStream moves some megabytes over loopback by each method and compares every byte, then lets copying and the better of the ways by reference race
-// each other; once per process, within a tenth of a second.
+// ProbeStream moves some megabytes over loopback by each method and compares every byte, then lets
+// copying and the better of the ways by reference race each other; once per process, within a tenth
+// of a second.
 func ProbeStream() StreamSupport { return probed() }
 
 var probed = sync.OnceValue(probeStream)
@@ -52,9 +54,10 @@ func probeStream() StreamSupport {
 	return s
 }
 
-// clearlyCheaper is how many times the CPU time of sending by reference copying has to take to be left. Which way is the cheaper depends on the processor and its
-// hypervisor: on one virtual machine splice made 1.2 times what copying made, on another, where looking up pages is dear, half. Single races on a busy
-// machine differ by as much as 1.2.
+// clearlyCheaper is how many times the CPU time of sending by reference copying has to take to be
+// left. Which way is the cheaper depends on the processor and its hypervisor: on one virtual
+// machine splice made 1.2 times what copying made, on another, where looking up pages is dear,
+// half. Single races on a busy machine differ by as much as 1.2.
 const clearlyCheaper = 1.3
 
 // chooseSend settles how to send, the asked way or the fastest.

@@ -42,7 +42,8 @@ func probeSource(from source, call int, near, far *Conn, receive ReceiveMethod) 
 	}()
 	var err error
 	for i := 0; receiver.Bytes.Load() < probeBytes && err == nil && receiver.Now() < probePatience; i++ {
-		// Every byte is compared where all are copied; truncation has to be right about what it skips, so every other call is.
+		// Every byte is compared where all are copied; truncation has to be right about what it
+		// skips, so every other call is.
 		r.check.dueAt = 0
 		if r.truncate && i%2 == 1 {
 			r.check.dueAt = probeBytes
@@ -61,14 +62,16 @@ func probeSource(from source, call int, near, far *Conn, receive ReceiveMethod) 
 	return err
 }
 
-// Of so many laps, of so much time each, the best counts: what else the machine does can only make one dearer.
+// Of so many laps, of so much time each, the best counts: what else the machine does can only make
+// one dearer.
 const (
 	raceLaps = 5
 	raceTime = 8 * time.Millisecond
 )
 
-// race is what a byte costs by either method over loopback, in nanoseconds of this process's CPU time for both ends; 0 if it fails. Time on the wall would say what
-// else runs on the machine. Where the CPU is the limit both rank the methods alike, and elsewhere only the cost matters.
+// race is what a byte costs by either method over loopback, in nanoseconds of this process's CPU
+// time for both ends; 0 if it fails. Time on the wall would say what else runs on the machine.
+// Where the CPU is the limit both rank the methods alike, and elsewhere only the cost matters.
 func race(one, other SendMethod) (costOne, costOther float64) {
 	best := func(so, lap float64) float64 {
 		if lap > 0 && (so == 0 || lap < so) {

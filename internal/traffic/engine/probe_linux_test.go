@@ -25,8 +25,9 @@ func (s *changingSource) send(at, n int) (int, error) {
 }
 func (s *changingSource) close() {}
 
-// TestProbeOfWhatIsRefused ends with the kernel's answer and does not wait for data that will never come: three such waits are longer than the far end of a
-// test waits for its start. A payload that was changed is told from one that did not come.
+// TestProbeOfWhatIsRefused ends with the kernel's answer and does not wait for data that will never
+// come: three such waits are longer than the far end of a test waits for its start. A payload that
+// was changed is told from one that did not come.
 func TestProbeOfWhatIsRefused(t *testing.T) {
 	refusal := errors.New("function not implemented")
 	for _, receive := range []ReceiveMethod{ReceiveCopy, ReceiveTruncate} {

@@ -6,21 +6,23 @@ import (
 	"sync/atomic"
 )
 
-// keepAtMost is how many workers may sleep in system calls without giving their logical processor back. The scheduler wakes each of them a hundred
-// times a second to see whether others should run, which a few do not notice and hundreds would do little else than.
+// keepAtMost is how many workers may sleep in system calls without giving their logical processor
+// back. The scheduler wakes each of them a hundred times a second to see whether others should run,
+// which a few do not notice and hundreds would do little else than.
 const keepAtMost = 16
 
 // spareProcessors are left for the conductor, the control channel and the rest of the program.
 const spareProcessors = 2
 
-// scheduler is the one of this process. GOMAXPROCS belongs to the whole process, so tests that run at the same time must share one count
-// of what was lent.
+// scheduler is the one of this process. GOMAXPROCS belongs to the whole process, so tests that run
+// at the same time must share one count of what was lent.
 var scheduler processors
 
-// processors lends workers a logical processor of the Go scheduler each. A thread that comes back from a system call needs one to go on;
-// with fewer than threads the scheduler, not the kernel, decides who waits. With 64 connections on 2 CPUs that made the 99.9th
-// percentile of a round trip 180 ms instead of 11 ms, while the median looked forty times better than it was. The CPUs do not become
-// more: the kernel shares them among the threads, fairly.
+// processors lends workers a logical processor of the Go scheduler each. A thread that comes back
+// from a system call needs one to go on; with fewer than threads the scheduler, not the kernel,
+// decides who waits. With 64 connections on 2 CPUs that made the 99.9th percentile of a round trip
+// 180 ms instead of 11 ms, while the median looked forty times better than it was. The CPUs do not
+// become more: the kernel shares them among the threads, fairly.
 type processors struct {
 	mu   sync.Mutex
 	own  int // GOMAXPROCS when nothing is lent
@@ -39,12 +41,14 @@ func (p *processors) lend(n int) (giveBack func()) {
 func (p *processors) change(by int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// Asked anew whenever nothing is lent: the program, or a container's CPU limit (Go 1.25), may have changed it in between.
+	// Asked anew whenever nothing is lent: the program, or a container's CPU limit (Go 1.25), may
+	// have changed it in between.
 	if p.lent == 0 {
 		p.own = runtime.GOMAXPROCS(0)
 	}
 	p.lent += by
-	// Before there are fewer processors and after there are more: nobody must keep one that others wait for.
+	// Before there are fewer processors and after there are more: nobody must keep one that others
+	// wait for.
 	defer p.keep.Store(p.lent > 0 && p.lent <= keepAtMost)
 	if by < 0 {
 		p.keep.Store(false)

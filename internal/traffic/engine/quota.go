@@ -2,7 +2,8 @@ package engine
 
 import "sync/atomic"
 
-// Quota is how much the senders of one direction have to send together. Each takes a call's worth at a time, so fast streams send more of it than slow ones.
+// Quota is how much the senders of one direction have to send together. Each takes a call's worth
+// at a time, so fast streams send more of it than slow ones.
 type Quota struct {
 	unclaimed atomic.Int64
 	unsent    atomic.Int64
@@ -21,7 +22,8 @@ func NewQuota(bytes int64) *Quota {
 	return q
 }
 
-// Done is closed when the last byte was handed to the kernel, which has still to send it: who wants the end of the transfer waits for the receiver.
+// Done is closed when the last byte was handed to the kernel, which has still to send it: who wants
+// the end of the transfer waits for the receiver.
 func (q *Quota) Done() <-chan struct{} { return q.done }
 
 // claim takes up to n bytes for one sender, which must send them all; 0 when none are left.

@@ -10,16 +10,21 @@ import (
 
 // Sizes of one system call, in bytes.
 const (
-	copyBytes = 2 * patternPeriod // 136 KiB keep a receiver's copy inside a second-level cache and make the cost of the call itself vanish beside it
-	// A sender gives more at a time: acknowledgements that come while a call runs wait for its end and are then taken together, at the cost of one, and congestion
-	// controls that model the path (BBR) see what it can carry instead of how often the two ends wake each other. By reference, 544 KiB; 1 MiB are more than there
-	// is room for in the socket, and slower.
+	// 136 KiB keep a receiver's copy inside a second-level cache and make the cost of the call
+	// itself vanish beside it
+	copyBytes = 2 * patternPeriod
+	// A sender gives more at a time: acknowledgements that come while a call runs wait for its end
+	// and are then taken together, at the cost of one, and congestion controls that model the path
+	// (BBR) see what it can carry instead of how often the two ends wake each other. By reference,
+	// 544 KiB; 1 MiB are more than there is room for in the socket, and slower.
 	sendBytes = 8 * patternPeriod
-	// A fast copying sender keeps its queue short (see shortQueue), so that it is inside a call nearly all the time, and the longer the better. Between two network
-	// namespaces, one connection, BBR: 46 Gb/s with 544 KiB, 55 with 1 MiB, 60 with 2 MiB, 61 with 4.
+	// A fast copying sender keeps its queue short (see shortQueue), so that it is inside a call
+	// nearly all the time, and the longer the better. Between two network namespaces, one
+	// connection, BBR: 46 Gb/s with 544 KiB, 55 with 1 MiB, 60 with 2 MiB, 61 with 4.
 	copySendBytes = 31 * patternPeriod
 	maxCallBytes  = 1 << 20 // the most that StreamOptions.BufferBytes may ask for
-	// pacedCall is how much of a paced stream one call hands over: what is counted as sent then has left some milliseconds later.
+	// pacedCall is how much of a paced stream one call hands over: what is counted as sent then has
+	// left some milliseconds later.
 	pacedCall    = 10 * time.Millisecond
 	minPacedCall = 4 << 10
 )
@@ -27,7 +32,8 @@ const (
 // SendMethod is how a stream sender hands bytes to the kernel.
 type SendMethod string
 
-// The ways to send. Auto is the fastest on this host that the payload check allows, see [ProbeStream].
+// The ways to send. Auto is the fastest on this host that the payload check allows, see
+// [ProbeStream].
 const (
 	SendAuto     SendMethod = ""
 	SendCopy     SendMethod = "copy"     // sendmsg(2) from memory, as most programs do
@@ -40,9 +46,11 @@ type ReceiveMethod string
 
 // The ways to receive. Auto is the cheapest that the kernel has.
 const (
-	ReceiveAuto     ReceiveMethod = ""
-	ReceiveCopy     ReceiveMethod = "copy"     // read(2) into memory, as a program that wants its data does
-	ReceiveTruncate ReceiveMethod = "truncate" // MSG_TRUNC (tcp(7)): the kernel drops the bytes where they are; samples are still copied and compared
+	ReceiveAuto ReceiveMethod = ""
+	ReceiveCopy ReceiveMethod = "copy" // read(2) into memory, as a program that wants its data does
+	// MSG_TRUNC (tcp(7)): the kernel drops the bytes where they are; samples are still copied and
+	// compared
+	ReceiveTruncate ReceiveMethod = "truncate"
 )
 
 // StreamOptions say how a stream worker moves data. The zero value chooses by itself.
@@ -54,15 +62,18 @@ type StreamOptions struct {
 	Foreign     bool   // receiver: the other end is not this program, so there is nothing to compare the payload with
 }
 
-// NewStreamSender makes the worker that sends bulk data on conn as fast as it goes: byte n of the stream is byte n of the repeated [Pattern]. A method that this
-// system does not have is [sys.ErrNotSupported], one that harms the payload here [ErrCorrupt]; conn stays the caller's then.
+// NewStreamSender makes the worker that sends bulk data on conn as fast as it goes: byte n of the
+// stream is byte n of the repeated [Pattern]. A method that this system does not have is
+// [sys.ErrNotSupported], one that harms the payload here [ErrCorrupt]; conn stays the caller's
+// then.
 func NewStreamSender(p *Phase, conn *Conn, o StreamOptions) (*Worker, error) {
 	method, err := chooseSend(o.Send)
 	if err != nil {
 		return nil, err
 	}
 	w, err := newStreamSender(p, conn, method, o)
-	// What works in general may still be refused to one more worker: users are allowed so many pages in pipes, and so many descriptors.
+	// What works in general may still be refused to one more worker: users are allowed so many
+	// pages in pipes, and so many descriptors.
 	if err != nil && o.Send == SendAuto && method != SendCopy {
 		w, err = newStreamSender(p, conn, SendCopy, o)
 	}
@@ -87,8 +98,9 @@ func newStreamSender(p *Phase, conn *Conn, method SendMethod, o StreamOptions) (
 	return w, nil
 }
 
-// NewStreamReceiver makes the worker that receives bulk data on conn, counts them and compares samples with what [NewStreamSender] sends; a difference ends it
-// with [ErrCorrupt]. The end of the stream before the end of the test is an error that wraps io.EOF.
+// NewStreamReceiver makes the worker that receives bulk data on conn, counts them and compares
+// samples with what [NewStreamSender] sends; a difference ends it with [ErrCorrupt]. The end of the
+// stream before the end of the test is an error that wraps io.EOF.
 func NewStreamReceiver(p *Phase, conn *Conn, o StreamOptions) (*Worker, error) {
 	method, err := chooseReceive(o.Receive)
 	if err != nil {
@@ -113,7 +125,8 @@ func NewStreamReceiver(p *Phase, conn *Conn, o StreamOptions) (*Worker, error) {
 
 // source hands over payload by one method.
 type source interface {
-	// send hands over up to n bytes from position at of the pattern's period on and tells how many the kernel took.
+	// send hands over up to n bytes from position at of the pattern's period on and tells how many
+	// the kernel took.
 	send(at, n int) (int, error)
 	close()
 }
@@ -172,7 +185,8 @@ func (s *streamSender) round(w *Worker) error {
 		}
 		want = s.claimed
 	}
-	// A timeout is no failure: it is the chance to look at the phase, which a peer with a closed window would otherwise keep us from.
+	// A timeout is no failure: it is the chance to look at the phase, which a peer with a closed
+	// window would otherwise keep us from.
 	n, err := s.from.send(s.at, want)
 	s.full = n == want
 	if n > 0 {

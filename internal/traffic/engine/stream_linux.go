@@ -8,8 +8,9 @@ import (
 )
 
 const (
-	// pipeBytes are as much as anybody may put into one pipe (fs.pipe-max-size). A user may have 64 MiB in pipes altogether (fs.pipe-user-pages-soft);
-	// beyond that they get smallPipeBytes, or nothing and another method.
+	// pipeBytes are as much as anybody may put into one pipe (fs.pipe-max-size). A user may have 64
+	// MiB in pipes altogether (fs.pipe-user-pages-soft); beyond that they get smallPipeBytes, or
+	// nothing and another method.
 	pipeBytes      = 1 << 20
 	smallPipeBytes = 128 << 10
 	truncateBytes  = 1 << 20 // nothing is copied, so only what has come bounds the call
@@ -60,7 +61,8 @@ func (s *copySource) send(at, n int) (int, error) {
 func (s *copySource) linger(on bool) { s.now = !on }
 func (s *copySource) close()         {}
 
-// patternFile is the payload as a file in memory, of which one is enough for all senders of this process: they read it at offsets of their own.
+// patternFile is the payload as a file in memory, of which one is enough for all senders of this
+// process: they read it at offsets of their own.
 var patternFile sharedFile
 
 type sharedFile struct {

@@ -10,7 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// hurry makes neither end wait for what the other has to do, for tests that send and receive on one thread.
+// hurry makes neither end wait for what the other has to do, for tests that send and receive on one
+// thread.
 func hurry(s *streamSender, r *streamReceiver) {
 	if from, ok := s.from.(lingerer); ok {
 		from.linger(false)
@@ -54,7 +55,8 @@ func streamPair(t *testing.T, p *Phase, o StreamOptions) (ws, wr *Worker) {
 	return ws, wr
 }
 
-// TestStreamMethods moves a stream by every method with calls of awkward sizes, compares samples of it, and allocates nothing on the way.
+// TestStreamMethods moves a stream by every method with calls of awkward sizes, compares samples of
+// it, and allocates nothing on the way.
 func TestStreamMethods(t *testing.T) {
 	for _, send := range []SendMethod{SendCopy, SendSendfile, SendSplice, SendAuto} {
 		for _, receive := range []ReceiveMethod{ReceiveCopy, ReceiveTruncate, ReceiveAuto} {
@@ -152,7 +154,8 @@ func TestVerifierFollowsTheStream(t *testing.T) {
 	}
 }
 
-// TestQuota sends an exact amount over several streams, on threads of their own and on a shared one.
+// TestQuota sends an exact amount over several streams, on threads of their own and on a shared
+// one.
 func TestQuota(t *testing.T) {
 	const total = 3<<20 + 17
 	for _, c := range []struct {
@@ -247,7 +250,8 @@ func TestSharedThread(t *testing.T) {
 		}
 		go func() { into <- w.Run(-1) }()
 	}
-	if err := ws[0].Conn.CloseWrite(); err != nil { // the sender can send no more, and the receiver finds the end of the stream
+	if err := ws[0].Conn.CloseWrite(); err != nil {
+		// the sender can send no more, and the receiver finds the end of the stream
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -281,7 +285,8 @@ func TestSharedThread(t *testing.T) {
 	}
 }
 
-// TestGathering keeps the low water mark small beside the receive buffer, and away from slow streams.
+// TestGathering keeps the low water mark small beside the receive buffer, and away from slow
+// streams.
 func TestGathering(t *testing.T) {
 	for _, c := range []struct {
 		bitsPerSecond, all float64

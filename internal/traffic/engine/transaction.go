@@ -13,8 +13,11 @@ import (
 type TransactionOptions struct {
 	RequestBytes  int
 	ResponseBytes int
-	BusyPoll      bool // spin on the socket instead of sleeping in it; [sys.ErrNotSupported] where there are no bare descriptors
-	// Pause is slept before each request, so that the connection is idle for as long; it is in no round trip.
+	// spin on the socket instead of sleeping in it; [sys.ErrNotSupported] where there are no bare
+	// descriptors
+	BusyPoll bool
+	// Pause is slept before each request, so that the connection is idle for as long; it is in no
+	// round trip.
 	Pause time.Duration
 }
 
@@ -80,7 +83,8 @@ func (r *requester) Loop(w *Worker) error {
 	return nil
 }
 
-// rest sleeps the pause. The phase is looked at in between, as the end of a test does not wait for a long one.
+// rest sleeps the pause. The phase is looked at in between, as the end of a test does not wait for
+// a long one.
 func (r *requester) rest(w *Worker) {
 	for until := w.Now() + r.pause; w.Phase.Is() != Stopped; {
 		left := until - w.Now()
@@ -91,7 +95,8 @@ func (r *requester) rest(w *Worker) {
 	}
 }
 
-// round is one transaction, timed from before its first byte is written until after its last byte is read.
+// round is one transaction, timed from before its first byte is written until after its last byte
+// is read.
 func (r *requester) round(w *Worker) error {
 	start := w.Now()
 	if err := transfer(w, r.calls.write, r.out); err != nil {
@@ -100,7 +105,8 @@ func (r *requester) round(w *Worker) error {
 	if err := transfer(w, r.calls.read, r.in); err != nil {
 		return endOr("receive response", err)
 	}
-	// Both readings come from the vDSO, some tens of nanoseconds each, and lie inside the time measured.
+	// Both readings come from the vDSO, some tens of nanoseconds each, and lie inside the time
+	// measured.
 	d := w.Now() - start
 	w.Transactions.Add(1)
 	w.RTTNanos.Add(int64(d))
@@ -143,7 +149,8 @@ func (r *responder) round(w *Worker) error {
 // transfer moves all of p, sleeping on while the test runs.
 func transfer(w *Worker, call func([]byte) (int, error), p []byte) error {
 	for {
-		// The whole of a small message goes in one call as a rule, so the common way through is one comparison.
+		// The whole of a small message goes in one call as a rule, so the common way through is one
+		// comparison.
 		n, err := call(p)
 		if n == len(p) {
 			return nil

@@ -10,7 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/sys"
 )
 
-// Tally is what one worker counts: it alone writes, the conductor of the test reads. It fills cache lines that nobody else touches.
+// Tally is what one worker counts: it alone writes, the conductor of the test reads. It fills cache
+// lines that nobody else touches.
 type Tally struct {
 	_            [64]byte
 	Bytes        atomic.Int64 // payload: received by a receiver, sent by a sender
@@ -35,24 +36,29 @@ const (
 
 // Body is what a worker does round after round.
 type Body interface {
-	// Loop runs until the worker's Phase is Stopped and returns the error that kept it from that, if any. It allocates nothing and takes no lock.
+	// Loop runs until the worker's Phase is Stopped and returns the error that kept it from that,
+	// if any. It allocates nothing and takes no lock.
 	Loop(w *Worker) error
-	// Wake makes every blocked and every later call of Loop return soon. It may be called from any goroutine, before, during and after Loop.
+	// Wake makes every blocked and every later call of Loop return soon. It may be called from any
+	// goroutine, before, during and after Loop.
 	Wake()
-	// Close gives up sockets; it is called when Loop has returned, or was never called, and more than once.
+	// Close gives up sockets; it is called when Loop has returned, or was never called, and more
+	// than once.
 	Close()
 }
 
 // Worker is one thread of a test.
 type Worker struct {
 	Tally
-	Role   Role
-	Phase  *Phase
-	Conn   *Conn            // nil where the body has no single TCP connection
-	RTT    *stats.Histogram // nanoseconds of transactions inside the measured window; nil where there are none
-	Method string           // how the body moves data, for the result: "copy", "sendfile", "truncate", "sendmmsg+gso"; may be set until Loop starts
-	CPU    int              // where Run pinned it; -1: nowhere
-	Spins  bool             // it never sleeps, so it needs a CPU that nothing else of the test needs, see Place
+	Role  Role
+	Phase *Phase
+	Conn  *Conn            // nil where the body has no single TCP connection
+	RTT   *stats.Histogram // nanoseconds of transactions inside the measured window; nil where there are none
+	// how the body moves data, for the result: "copy", "sendfile", "truncate", "sendmmsg+gso"; may
+	// be set until Loop starts
+	Method string
+	CPU    int  // where Run pinned it; -1: nowhere
+	Spins  bool // it never sleeps, so it needs a CPU that nothing else of the test needs, see Place
 
 	body Body
 	done chan struct{}
@@ -70,8 +76,9 @@ func New(role Role, p *Phase, body Body) *Worker {
 // Now is the monotonic time since the worker was made.
 func (w *Worker) Now() time.Duration { return time.Since(w.base) }
 
-// Run is the worker's whole life; call it once, in a goroutine of its own. It keeps its thread until it ends, and the thread ends with
-// it, so the pinning to cpu (-1: none) is never inherited. The error is nil when the test ended first.
+// Run is the worker's whole life; call it once, in a goroutine of its own. It keeps its thread
+// until it ends, and the thread ends with it, so the pinning to cpu (-1: none) is never inherited.
+// The error is nil when the test ended first.
 func (w *Worker) Run(cpu int) error {
 	defer close(w.done)
 	err := w.run(cpu)

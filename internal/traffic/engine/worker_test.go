@@ -45,7 +45,8 @@ func connPair(tb testing.TB, o ConnOptions) (a, b *Conn) {
 	return a, b
 }
 
-// TestLoopsAllocateNothing counts the allocations of the whole process while both ends run their rounds.
+// TestLoopsAllocateNothing counts the allocations of the whole process while both ends run their
+// rounds.
 func TestLoopsAllocateNothing(t *testing.T) {
 	t.Run("stream", func(t *testing.T) {
 		near, far := connPair(t, ConnOptions{})
@@ -108,7 +109,8 @@ func TestLoopsAllocateNothing(t *testing.T) {
 	})
 }
 
-// TestProcessorsAreGivenBack lends to several tests at a time, in the order in which they happen to end.
+// TestProcessorsAreGivenBack lends to several tests at a time, in the order in which they happen to
+// end.
 func TestProcessorsAreGivenBack(t *testing.T) {
 	own := runtime.GOMAXPROCS(0)
 	var p processors
@@ -126,7 +128,8 @@ func TestProcessorsAreGivenBack(t *testing.T) {
 	}
 }
 
-// TestTalliesDoNotShareCacheLines puts the counters of two workers at least a cache line from everything else that is written.
+// TestTalliesDoNotShareCacheLines puts the counters of two workers at least a cache line from
+// everything else that is written.
 func TestTalliesDoNotShareCacheLines(t *testing.T) {
 	var w Worker
 	const line = 64

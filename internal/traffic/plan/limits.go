@@ -7,10 +7,12 @@ import (
 	"github.com/linerate/linerate/internal/base/unit"
 )
 
-// Limits are what a far side grants to anybody who may run tests at all. The zero value of a field is its default.
+// Limits are what a far side grants to anybody who may run tests at all. The zero value of a field
+// is its default.
 //
-// The defaults bound what one test can cost a host: ten minutes of a full link, two threads per stream when both directions run, and for rr
-// with 1024 streams of 1 MiB messages each way 2 GiB of buffers.
+// The defaults bound what one test can cost a host: ten minutes of a full link, two threads per
+// stream when both directions run, and for rr with 1024 streams of 1 MiB messages each way 2 GiB of
+// buffers.
 type Limits struct {
 	MaxDuration         time.Duration // warm-up and measured part together; default 10 min
 	MaxStreams          int           // each way; default 1024
@@ -41,7 +43,8 @@ func (l Limits) Filled() Limits {
 	return l
 }
 
-// Refuse gives the reason, one plain sentence, why a normalized Spec is over the limits; empty: it is not.
+// Refuse gives the reason, one plain sentence, why a normalized Spec is over the limits; empty: it
+// is not.
 func (l Limits) Refuse(s Spec) string {
 	if s.Test == Load {
 		return "a load test is several tests, which the near side runs one after the other"
@@ -69,7 +72,8 @@ func (l Limits) Refuse(s Spec) string {
 	return l.refuseRate(s)
 }
 
-// refuseRate is the part of Refuse about speed. A test without a rate would go as fast as it can, so it is asked for one.
+// refuseRate is the part of Refuse about speed. A test without a rate would go as fast as it can,
+// so it is asked for one.
 func (l Limits) refuseRate(s Spec) string {
 	if most := l.MaxBitsPerSecond; most > 0 && s.Bulk() {
 		switch r := s.BitRate(); {

@@ -14,10 +14,11 @@ const (
 	Stream Test = "stream" // bulk TCP
 	RR     Test = "rr"     // TCP request/response, one in flight per connection
 	CRR    Test = "crr"    // connect, request, response, close, again and again
-	UDP    Test = "udp"    // datagrams in bulk: rate, loss, reordering, delay variation, and where each lost packet died
-	Ping   Test = "ping"   // round trip of single packets, ICMP echo or a UDP echo of our own
-	MTU    Test = "mtu"    // largest packet that passes unfragmented, each way
-	Load   Test = "load"   // round trip idle, and while each direction is full
+	// datagrams in bulk: rate, loss, reordering, delay variation, and where each lost packet died
+	UDP  Test = "udp"
+	Ping Test = "ping" // round trip of single packets, ICMP echo or a UDP echo of our own
+	MTU  Test = "mtu"  // largest packet that passes unfragmented, each way
+	Load Test = "load" // round trip idle, and while each direction is full
 )
 
 // Direction is seen from the near side: up is near to far.
@@ -30,8 +31,9 @@ const (
 	Bidir Direction = "bidir"
 )
 
-// Spec is one test to run; it travels to the far end as JSON, so both ends know the same. What a test has no use for must be zero, so that
-// nobody believes to have set what was ignored; [Spec.Normalize] checks.
+// Spec is one test to run; it travels to the far end as JSON, so both ends know the same. What a
+// test has no use for must be zero, so that nobody believes to have set what was ignored;
+// [Spec.Normalize] checks.
 type Spec struct {
 	Test      Test          `json:"test"`
 	Direction Direction     `json:"direction"`
@@ -40,9 +42,11 @@ type Spec struct {
 	WarmUp    time.Duration `json:"warm_up_nanoseconds"`  // cut from the front; <0: find the steady state; with Bytes none
 	Interval  time.Duration `json:"interval_nanoseconds"` // of interim results
 
-	// Bytes makes a test of an amount instead of a time: payload of each direction, shared among its streams. 0: time decides. stream, udp.
+	// Bytes makes a test of an amount instead of a time: payload of each direction, shared among
+	// its streams. 0: time decides. stream, udp.
 	Bytes int64 `json:"bytes,omitempty"`
-	// Rates are of the payload of each direction, shared among its streams; 0: as fast as it goes. Of stream and udp; packets of udp only.
+	// Rates are of the payload of each direction, shared among its streams; 0: as fast as it goes.
+	// Of stream and udp; packets of udp only.
 	RateBitsPerSec    float64 `json:"rate_bits_per_second,omitempty"`
 	RatePacketsPerSec float64 `json:"rate_packets_per_second,omitempty"`
 
@@ -65,8 +69,8 @@ type Spec struct {
 	DontFragment bool   `json:"dont_fragment,omitempty"`      // udp
 	SourcePort   int    `json:"source_port,omitempty"`        // near port of the first data connection, plus its index for the others; 0: any
 
-	// ForgetPeer makes both kernels forget what they remember of TCP connections with the other host, before the first one: a test is then not
-	// helped or held back by the one before it.
+	// ForgetPeer makes both kernels forget what they remember of TCP connections with the other
+	// host, before the first one: a test is then not helped or held back by the one before it.
 	ForgetPeer bool `json:"forget_peer,omitempty"`
 
 	NearCPUs []int `json:"near_cpus,omitempty"` // for the workers of the near side, in turn; empty: chosen

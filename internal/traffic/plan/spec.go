@@ -31,9 +31,10 @@ const (
 	maxCPU           = 1 << 13         // NR_CPUS of the largest kernels
 )
 
-// Normalize fills in what was left empty and checks the rest; errors are [ErrBadSpec]. Defaults: direction up, 1 stream, 10 s, no warm-up,
-// 1 s intervals, 1-byte requests and responses, 56-byte pings every 10 ms, datagrams of 1400 bytes. A test of an amount may take 10 min.
-// It is idempotent.
+// Normalize fills in what was left empty and checks the rest; errors are [ErrBadSpec]. Defaults:
+// direction up, 1 stream, 10 s, no warm-up, 1 s intervals, 1-byte requests and responses, 56-byte
+// pings every 10 ms, datagrams of 1400 bytes. A test of an amount may take 10 min. It is
+// idempotent.
 func (s Spec) Normalize() (Spec, error) {
 	if s.Direction == "" {
 		s.Direction = Up
@@ -42,7 +43,8 @@ func (s Spec) Normalize() (Spec, error) {
 		s.Streams = 1
 	}
 	if s.Bytes > 0 {
-		// What was asked for is the whole of it: nothing is cut from the front, and the time is only a bound.
+		// What was asked for is the whole of it: nothing is cut from the front, and the time is
+		// only a bound.
 		s.WarmUp = 0
 		if s.Duration == 0 {
 			s.Duration = 10 * time.Minute
@@ -52,7 +54,8 @@ func (s Spec) Normalize() (Spec, error) {
 		s.Duration = 10 * time.Second
 	}
 	if s.Interval == 0 {
-		// Nobody reads hours of seconds, and they all travel in one message: a test of n hours is told every n seconds.
+		// Nobody reads hours of seconds, and they all travel in one message: a test of n hours is
+		// told every n seconds.
 		s.Interval = time.Second * max(1, (max(s.WarmUp, 0)+s.Duration+time.Hour-1)/time.Hour)
 	}
 	switch s.Test {
@@ -68,8 +71,8 @@ func (s Spec) Normalize() (Spec, error) {
 		if s.PacketBytes == 0 {
 			s.PacketBytes = 1400 // fits every path that carries IPv6 in a tunnel or two
 		}
-		// Datagrams have no ramp to wait for. Without a warm-up the first packet of the test is the first of the window, and the counters of both
-		// hosts hold no others.
+		// Datagrams have no ramp to wait for. Without a warm-up the first packet of the test is the
+		// first of the window, and the counters of both hosts hold no others.
 		s.WarmUp = max(s.WarmUp, 0)
 	case Ping, Load:
 		if s.RequestBytes == 0 {
@@ -89,7 +92,8 @@ func (s Spec) Normalize() (Spec, error) {
 	return s, s.check()
 }
 
-// check is Normalize without the filling in: what every test has first, then what each of them has of its own.
+// check is Normalize without the filling in: what every test has first, then what each of them has
+// of its own.
 func (s Spec) check() error {
 	for _, check := range []func(Spec) string{checkCommon, checkAmounts, checkMessages, checkSocket} {
 		if problem := check(s); problem != "" {
@@ -253,8 +257,9 @@ func (s Spec) overTCP() bool {
 	return s.Test == Stream || s.Test == RR || s.Test == CRR || s.Test == Load
 }
 
-// Connections is the number of TCP data connections that a normalized Spec needs beside the control channel. Tests over other sockets need
-// none, and crr opens its own. Up connections have the lower indexes.
+// Connections is the number of TCP data connections that a normalized Spec needs beside the control
+// channel. Tests over other sockets need none, and crr opens its own. Up connections have the lower
+// indexes.
 func (s Spec) Connections() int {
 	switch {
 	case s.Test == Stream && s.Direction == Bidir:
@@ -267,7 +272,8 @@ func (s Spec) Connections() int {
 	return 0
 }
 
-// Sockets is the number of UDP sockets that each side needs. Each carries one direction, as connections do, and up ones come first.
+// Sockets is the number of UDP sockets that each side needs. Each carries one direction, as
+// connections do, and up ones come first.
 func (s Spec) Sockets() int {
 	switch {
 	case s.Test != UDP:
@@ -278,12 +284,14 @@ func (s Spec) Sockets() int {
 	return s.Streams
 }
 
-// NearSends tells whether connection index carries its bulk data from near to far. For rr it is the near side that asks.
+// NearSends tells whether connection index carries its bulk data from near to far. For rr it is the
+// near side that asks.
 func (s Spec) NearSends(index int) bool {
 	return s.Direction == Up || s.Direction == Bidir && index < s.Streams
 }
 
-// SteadyBound is how long a search for the steady state may last; a short test does not wait longer than it measures.
+// SteadyBound is how long a search for the steady state may last; a short test does not wait longer
+// than it measures.
 func (s Spec) SteadyBound() time.Duration {
 	return min(maxSteadyWait, max(s.Duration, time.Second))
 }

@@ -159,7 +159,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// FuzzSpec feeds what may come over the control channel. A Spec that passes is within bounds that no allocation or timer chokes on.
+// FuzzSpec feeds what may come over the control channel. A Spec that passes is within bounds that
+// no allocation or timer chokes on.
 func FuzzSpec(f *testing.F) {
 	for _, s := range []Spec{
 		{Test: Stream, Direction: Bidir, Streams: 128},

@@ -45,7 +45,8 @@ func TestAcceptOutlivesShortages(t *testing.T) {
 	})
 }
 
-// TestAcceptEnds: while it rests, with a connection in the last moment, and when its listener is closed by somebody else.
+// TestAcceptEnds: while it rests, with a connection in the last moment, and when its listener is
+// closed by somebody else.
 func TestAcceptEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	fail := func() (*net.TCPConn, error) { cancel(); return nil, syscall.EMFILE }
@@ -62,7 +63,8 @@ func TestAcceptEnds(t *testing.T) {
 	}
 }
 
-// TestServe talks to both sockets over both versions of IP and ends the server with a connection open.
+// TestServe talks to both sockets over both versions of IP and ends the server with a connection
+// open.
 func TestServe(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", ":0"} {
 		t.Run(address, func(t *testing.T) {
@@ -117,7 +119,8 @@ type serverFunc func(context.Context) error
 
 func (f serverFunc) Serve(ctx context.Context) error { return f(ctx) }
 
-// TestServeFailsWithItsSockets closes one of them under the server: the other one ends as well, and the error says which it was.
+// TestServeFailsWithItsSockets closes one of them under the server: the other one ends as well, and
+// the error says which it was.
 func TestServeFailsWithItsSockets(t *testing.T) {
 	for _, udp := range []bool{false, true} {
 		s, err := Listen(t.Context(), "127.0.0.1:0", nil)
@@ -135,7 +138,8 @@ func TestServeFailsWithItsSockets(t *testing.T) {
 	}
 }
 
-// TestListenFindsAPortForBoth refuses UDP a few times: another port is tried when any will do, and only then.
+// TestListenFindsAPortForBoth refuses UDP a few times: another port is tried when any will do, and
+// only then.
 func TestListenFindsAPortForBoth(t *testing.T) {
 	refusals := 0
 	refuse := func(n int) func(context.Context, string, string) (*net.UDPConn, error) {

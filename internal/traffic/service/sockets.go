@@ -15,11 +15,12 @@ type Sockets struct {
 	UDP *net.UDPConn
 }
 
-// tries is how often a port that the kernel chose for TCP may turn out to be taken in UDP. Both choose at random among some ten thousand, so one
-// more try is almost always enough.
+// tries is how often a port that the kernel chose for TCP may turn out to be taken in UDP. Both
+// choose at random among some ten thousand, so one more try is almost always enough.
 const tries = 10
 
-// Listen opens TCP and UDP at one port. Port 0 is any port that is free for both. udp opens the second one; nil is the plain way.
+// Listen opens TCP and UDP at one port. Port 0 is any port that is free for both. udp opens the
+// second one; nil is the plain way.
 func Listen(ctx context.Context, address string, udp func(ctx context.Context, network, address string) (*net.UDPConn, error)) (*Sockets, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -35,7 +36,8 @@ func Listen(ctx context.Context, address string, udp func(ctx context.Context, n
 			return nil, err
 		}
 		s := &Sockets{TCP: l.(*net.TCPListener)} //nolint:forcetypeassert // network "tcp" gives nothing else
-		// The host as it was given: an address that stands for all of both versions must do so for UDP as well.
+		// The host as it was given: an address that stands for all of both versions must do so for
+		// UDP as well.
 		s.UDP, err = udp(ctx, "udp", net.JoinHostPort(host, strconv.Itoa(int(s.Addr().Port()))))
 		if err == nil {
 			return s, nil
@@ -61,7 +63,8 @@ func (s *Sockets) Addr() netip.AddrPort {
 	return unmapped(s.TCP.Addr().(*net.TCPAddr).AddrPort()) //nolint:forcetypeassert // a TCP listener has no other
 }
 
-// Close closes both. It is for sockets that came to no [Sockets.Serve], which closes them itself; a second time does nothing.
+// Close closes both. It is for sockets that came to no [Sockets.Serve], which closes them itself; a
+// second time does nothing.
 func (s *Sockets) Close() {
 	_ = s.TCP.Close() // listeners hold nothing that could be lost
 	if s.UDP != nil {
@@ -71,15 +74,18 @@ func (s *Sockets) Close() {
 
 // Handler is what a server does with what comes in.
 type Handler struct {
-	// Conn serves one connection to its end and closes it, on a goroutine of its own. Its context ends when the server does.
+	// Conn serves one connection to its end and closes it, on a goroutine of its own. Its context
+	// ends when the server does.
 	Conn func(ctx context.Context, conn *net.TCPConn)
-	// Packet takes one datagram; all come from one goroutine, and p is overwritten after it returns.
+	// Packet takes one datagram; all come from one goroutine, and p is overwritten after it
+	// returns.
 	Packet func(p []byte, from netip.AddrPort)
 	// Sweep is called every second by the goroutine of Packet; nil: nothing has to be forgotten.
 	Sweep func()
 }
 
-// Serve hands over what comes in until ctx ends, and then gives nil. It closes the sockets and returns when every connection has been served.
+// Serve hands over what comes in until ctx ends, and then gives nil. It closes the sockets and
+// returns when every connection has been served.
 func (s *Sockets) Serve(ctx context.Context, h Handler) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -99,7 +105,8 @@ func (s *Sockets) Serve(ctx context.Context, h Handler) error {
 	return errors.Join(accepted, received)
 }
 
-// From is the other end of a connection, with an IPv4 address as such even where a socket for both versions has it as IPv6.
+// From is the other end of a connection, with an IPv4 address as such even where a socket for both
+// versions has it as IPv6.
 func From(conn *net.TCPConn) netip.AddrPort {
 	return unmapped(conn.RemoteAddr().(*net.TCPAddr).AddrPort()) //nolint:forcetypeassert // a TCP connection has no other
 }

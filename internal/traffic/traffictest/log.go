@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Log is what a server or a program has said, sentence by sentence. The zero value is empty; its methods may be called from any goroutine.
+// Log is what a server or a program has said, sentence by sentence. The zero value is empty; its
+// methods may be called from any goroutine.
 type Log struct {
 	mu    sync.Mutex
 	lines []string
@@ -60,7 +61,8 @@ func (l *Log) Await(t testing.TB, n int, words ...string) []string {
 	}
 }
 
-// find gives the sentences with all of the words, and what is closed when there is one more, of whatever kind.
+// find gives the sentences with all of the words, and what is closed when there is one more, of
+// whatever kind.
 func (l *Log) find(words []string) (found []string, more <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

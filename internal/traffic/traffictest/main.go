@@ -10,11 +10,12 @@ import (
 	"time"
 )
 
-// patience is how long a test waits for what other goroutines do: ten seconds are far more than anything takes that works, also on a
-// machine with much else to do.
+// patience is how long a test waits for what other goroutines do: ten seconds are far more than
+// anything takes that works, also on a machine with much else to do.
 const patience = 10 * time.Second
 
-// Main runs the tests of a package and ends the process. It fails when goroutines of this module are left, or more descriptors than before.
+// Main runs the tests of a package and ends the process. It fails when goroutines of this module
+// are left, or more descriptors than before.
 //
 // It must be called from TestMain directly.
 func Main(m *testing.M) {
@@ -33,8 +34,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// openDescriptors counts this process's descriptors, with those that the runtime's poller opens with the first socket and keeps; 0 where they
-// cannot be seen.
+// openDescriptors counts this process's descriptors, with those that the runtime's poller opens
+// with the first socket and keeps; 0 where they cannot be seen.
 func openDescriptors() int {
 	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil {
 		_ = l.Close() // it has done its work: the poller is there
@@ -43,7 +44,8 @@ func openDescriptors() int {
 	return len(entries)
 }
 
-// descriptorsUpTo waits until there are no more descriptors than that, for as long as it is told, and gives how many there are.
+// descriptorsUpTo waits until there are no more descriptors than that, for as long as it is told,
+// and gives how many there are.
 func descriptorsUpTo(most int, within time.Duration) (n int) {
 	for until := time.Now().Add(within); ; time.Sleep(10 * time.Millisecond) {
 		if n = openDescriptors(); n <= most || time.Now().After(until) {
@@ -52,7 +54,8 @@ func descriptorsUpTo(most int, within time.Duration) (n int) {
 	}
 }
 
-// leftovers waits until no goroutine but its own runs code of this module, for as long as it is told, and gives the stacks of those that do.
+// leftovers waits until no goroutine but its own runs code of this module, for as long as it is
+// told, and gives the stacks of those that do.
 func leftovers(within time.Duration) string {
 	buf := make([]byte, 1<<20)
 	for until := time.Now().Add(within); ; time.Sleep(10 * time.Millisecond) {

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Ports of tests are between well-known ones and those that the kernel gives by itself (32768 and up, ip(7)), so nobody gets them by accident.
-// Each process has a part of them to itself, as tests of several packages run at a time.
+// Ports of tests are between well-known ones and those that the kernel gives by itself (32768 and
+// up, ip(7)), so nobody gets them by accident. Each process has a part of them to itself, as tests
+// of several packages run at a time.
 const (
 	firstPort = 12000
 	portParts = 20
@@ -22,8 +23,8 @@ const (
 // nextPort counts through this process's part.
 var nextPort atomic.Int32
 
-// FreePorts is the first of n ports in a row on which nobody listens at this moment, neither with TCP nor with UDP, and which no other test of this
-// process is given soon.
+// FreePorts is the first of n ports in a row on which nobody listens at this moment, neither with
+// TCP nor with UDP, and which no other test of this process is given soon.
 func FreePorts(t testing.TB, n int) int {
 	t.Helper()
 	for range 100 {
@@ -43,7 +44,8 @@ func FreePorts(t testing.TB, n int) int {
 
 // AwaitListener waits until somebody listens on a port, with TCP or UDP.
 //
-// It looks and does not touch: to bind the port for a moment would tell as well, and once in a while would be that moment in which the awaited server tries.
+// It looks and does not touch: to bind the port for a moment would tell as well, and once in a
+// while would be that moment in which the awaited server tries.
 func AwaitListener(t testing.TB, port int) {
 	t.Helper()
 	for until := time.Now().Add(patience / 2); !listened(port); time.Sleep(5 * time.Millisecond) {
@@ -53,8 +55,8 @@ func AwaitListener(t testing.TB, port int) {
 	}
 }
 
-// taken tells whether somebody listens on a port, by trying to do the same. Connecting would tell as well, but a server for a single client would take
-// that for its one.
+// taken tells whether somebody listens on a port, by trying to do the same. Connecting would tell
+// as well, but a server for a single client would take that for its one.
 func taken(port int) bool {
 	address := ":" + strconv.Itoa(port)
 	l, err := net.Listen("tcp", address)
@@ -70,8 +72,8 @@ func taken(port int) bool {
 	return false
 }
 
-// listened tells whether the kernel's tables have a socket that waits on a port: in state 0A (LISTEN) of TCP, 07 of UDP (proc_net_tcp.rst). Systems without those
-// tables are asked by trying.
+// listened tells whether the kernel's tables have a socket that waits on a port: in state 0A
+// (LISTEN) of TCP, 07 of UDP (proc_net_tcp.rst). Systems without those tables are asked by trying.
 func listened(port int) bool {
 	known := false
 	for file, state := range map[string]string{"tcp": "0A", "tcp6": "0A", "udp": "07", "udp6": "07"} {

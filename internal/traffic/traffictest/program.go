@@ -11,10 +11,12 @@ import (
 	"time"
 )
 
-// killWait is how long pipes of a program that was killed may stay open, which happens when it has left children behind.
+// killWait is how long pipes of a program that was killed may stay open, which happens when it has
+// left children behind.
 const killWait = 5 * time.Second
 
-// Program finds a program of others. Without it the test is skipped, or fails when LINERATE_REQUIRE names peers.
+// Program finds a program of others. Without it the test is skipped, or fails when LINERATE_REQUIRE
+// names peers.
 func Program(t testing.TB, name string) (path string) {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -27,7 +29,8 @@ func Program(t testing.TB, name string) (path string) {
 	return path
 }
 
-// Run runs a program to its end, which must come within ten seconds and be a good one, and gives its output.
+// Run runs a program to its end, which must come within ten seconds and be a good one, and gives
+// its output.
 func Run(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	Program(t, name)
@@ -38,8 +41,8 @@ func Run(t testing.TB, name string, args ...string) string {
 	return out
 }
 
-// Output runs a program to its end, which must come within the given time, and gives what it wrote on both of its outputs. Any goroutine may call
-// it; the test has asked for the [Program].
+// Output runs a program to its end, which must come within the given time, and gives what it wrote
+// on both of its outputs. Any goroutine may call it; the test has asked for the [Program].
 func Output(t testing.TB, within time.Duration, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
@@ -49,7 +52,8 @@ func Output(t testing.TB, within time.Duration, name string, args ...string) (st
 	return string(out), err
 }
 
-// Process is a program that runs beside a test, and the lines that it has written on either of its outputs.
+// Process is a program that runs beside a test, and the lines that it has written on either of its
+// outputs.
 type Process struct {
 	Log
 	OS *os.Process // to be signalled
@@ -59,8 +63,8 @@ type Process struct {
 	part  bytes.Buffer // of a line
 }
 
-// Start starts a program and returns at once. It is killed at the end of the test, or when the given time is over; what it said is shown if the
-// test fails.
+// Start starts a program and returns at once. It is killed at the end of the test, or when the
+// given time is over; what it said is shown if the test fails.
 func Start(t testing.TB, within time.Duration, name string, args ...string) *Process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)

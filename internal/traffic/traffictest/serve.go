@@ -12,8 +12,8 @@ type Server interface {
 	Serve(ctx context.Context) error
 }
 
-// Serve runs a server until the test ends or stop is called, and returns at once. It must end then, without an error, within twenty seconds:
-// the last clients are waited for.
+// Serve runs a server until the test ends or stop is called, and returns at once. It must end then,
+// without an error, within twenty seconds: the last clients are waited for.
 func Serve(t testing.TB, s Server) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -24,7 +24,8 @@ func TestLeaksAreSeen(t *testing.T) {
 		defer close(accepted)
 		_, _ = l.Accept()
 	}()
-	// The tests' own goroutine is ours as well; the one that leaks has this function as its creator and not as its caller.
+	// The tests' own goroutine is ours as well; the one that leaks has this function as its creator
+	// and not as its caller.
 	if left := leftovers(0); !strings.Contains(left, "TestLeaksAreSeen.func") {
 		t.Errorf("left over: %q", left)
 	}

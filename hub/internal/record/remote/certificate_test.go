@@ -21,7 +21,8 @@ import (
 	"github.com/linerate/linerate/hub/internal/record/remote"
 )
 
-// TestOwnCertificate shows a receiver that asks for one the certificate that is in the files at that time: they are renewed while a hub runs.
+// TestOwnCertificate shows a receiver that asks for one the certificate that is in the files at
+// that time: they are renewed while a hub runs.
 func TestOwnCertificate(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "hub.pem"), filepath.Join(dir, "hub.key")

@@ -2,8 +2,9 @@
 //
 // # Model
 //
-// A [Writer] gathers readings for some seconds, packs them into requests and sends one after the other, so that samples of a series
-// arrive in order. What the receiver cannot take now waits in a queue of bounded size, oldest first; what it refuses is dropped and counted.
+// A [Writer] gathers readings for some seconds, packs them into requests and sends one after the
+// other, so that samples of a series arrive in order. What the receiver cannot take now waits in a
+// queue of bounded size, oldest first; what it refuses is dropped and counted.
 //
 // # Units
 //
@@ -11,8 +12,9 @@
 //
 // # Sources
 //
-// Prometheus Remote-Write 1.0 (prometheus.io/docs/specs/prw/remote_write_spec): protocol buffers in snappy's block format; 5xx is tried
-// again, 429 too, other 4xx is not. RFC 9110, section 10.2.3: Retry-After.
+// Prometheus Remote-Write 1.0 (prometheus.io/docs/specs/prw/remote_write_spec): protocol buffers in
+// snappy's block format; 5xx is tried again, 429 too, other 4xx is not. RFC 9110, section 10.2.3:
+// Retry-After.
 //
 // # Limits
 //

@@ -24,7 +24,8 @@ func Metrics() []*sample.Metric {
 	return []*sample.Metric{metricSent, metricDropped, metricRefused, metricFailed, metricQueued, metricFailing}
 }
 
-// Own gives the points of the writer's own metrics as they are now. Their series are the same each time.
+// Own gives the points of the writer's own metrics as they are now. Their series are the same each
+// time.
 func (w *Writer) Own() []sample.Point {
 	s := w.Status()
 	failing := 0.0

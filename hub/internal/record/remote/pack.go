@@ -97,10 +97,12 @@ func appendBytes[T string | []byte](b []byte, field uint64, v T) []byte {
 	return append(b, v...)
 }
 
-// pack gives the body of a request, and begins the next. Series that have had no samples for two requests are forgotten.
+// pack gives the body of a request, and begins the next. Series that have had no samples for two
+// requests are forgotten.
 func (p *packer) pack() ([]byte, error) {
-	// WriteRequest{repeated TimeSeries timeseries = 1}, TimeSeries{repeated Label labels = 1; repeated Sample samples = 2},
-	// Label{string name = 1; string value = 2}, Sample{double value = 1; int64 timestamp = 2}
+	// WriteRequest{repeated TimeSeries timeseries = 1}, TimeSeries{repeated Label labels = 1;
+	// repeated Sample samples = 2}, Label{string name = 1; string value = 2}, Sample{double value =
+	// 1; int64 timestamp = 2}
 	var raw, series, one []byte
 	for _, g := range p.order {
 		series = append(series[:0], g.labels...)

@@ -120,8 +120,8 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// delay is how long to wait after a failure: what the receiver asked for, or a random time around the one given, so that many hosts do
-// not come back together.
+// delay is how long to wait after a failure: what the receiver asked for, or a random time around
+// the one given, so that many hosts do not come back together.
 func (w *Writer) delay(wait time.Duration, err error) time.Duration {
 	wait = wait/2 + rand.N(wait)
 	var later *laterError

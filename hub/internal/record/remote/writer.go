@@ -25,8 +25,10 @@ type Options struct {
 	PasswordFile      string // read for each request, so that it can be changed
 	BearerTokenFile   string // instead of a user: read for each request
 
-	Gather     time.Duration // of readings for one request; 0: 5 s
-	QueueBytes int64         // of packed requests that wait; beyond it the oldest is dropped; 0: 32 MiB, half an hour of 2 000 series
+	Gather time.Duration // of readings for one request; 0: 5 s
+	// of packed requests that wait; beyond it the oldest is dropped; 0: 32 MiB, half an hour of 2
+	// 000 series
+	QueueBytes int64
 	Timeout    time.Duration // of one request; 0: 30 s
 	Backoff    time.Duration // after the first failure, doubled with each one; 0: 0.5 s
 	MaxBackoff time.Duration // 0: 30 s; a receiver's Retry-After may ask for up to ten times as much
@@ -122,7 +124,8 @@ func (w *Writer) Append(r *sample.Reading) {
 	if r.Time.After(w.newest) {
 		w.newest = r.Time
 	}
-	// The gathering of a reading whose time is before the first one is over too: a clock has gone back.
+	// The gathering of a reading whose time is before the first one is over too: a clock has gone
+	// back.
 	if d := r.Time.Sub(w.first); d < 0 || d+time.Second >= w.o.Gather || w.packer.samples >= maxSamples {
 		w.pack()
 	}
@@ -170,7 +173,8 @@ func (w *Writer) Status() Status {
 	return s
 }
 
-// Close sends what waits for as long as the context allows, and ends. The error says that something was left.
+// Close sends what waits for as long as the context allows, and ends. The error says that something
+// was left.
 func (w *Writer) Close(ctx context.Context) error {
 	w.mu.Lock()
 	if !w.closed {

@@ -79,7 +79,8 @@ func (f *Follower) change(c journal.Change, state string, now time.Time) error {
 	return nil
 }
 
-// changeID is the id of the journal, unless the store has another change under it, of a journal that was there before this one.
+// changeID is the id of the journal, unless the store has another change under it, of a journal
+// that was there before this one.
 func (f *Follower) changeID(c journal.Change) string {
 	id, other := idOf(c.ID), idOf(c.ID, fmt.Sprint(c.Time.Unix()))
 	if _, ok := f.o.Store.Get(other); ok {

@@ -44,7 +44,8 @@ func rank(s timeline.Severity) int {
 	return -1
 }
 
-// Findings takes in what was found at a time; an empty list says that nothing was. That the host is healthy is no event.
+// Findings takes in what was found at a time; an empty list says that nothing was. That the host is
+// healthy is no event.
 func (f *Follower) Findings(at time.Time, found []diagnose.Finding) {
 	found = append([]diagnose.Finding(nil), found...)
 	f.later(func() error {
@@ -105,7 +106,8 @@ func (f *Follower) over(e timeline.Event, end time.Time) error {
 	return f.putNew(e, nil)
 }
 
-// resumeFindings goes on with what was not over when the follower was last there: it ends then, unless it is found again soon.
+// resumeFindings goes on with what was not over when the follower was last there: it ends then,
+// unless it is found again soon.
 func (f *Follower) resumeFindings(last time.Time) error {
 	now := f.o.Now()
 	if last.IsZero() || last.After(now) {

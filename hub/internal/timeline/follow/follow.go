@@ -47,13 +47,15 @@ type Options struct {
 	FS      durable.FS // nil: the operating system
 	Version string     // of the program, for documents
 
-	// Boot gives the id of the present boot and how long ago it began, the time asleep included. nil: of the running system.
+	// Boot gives the id of the present boot and how long ago it began, the time asleep included.
+	// nil: of the running system.
 	Boot func() (id string, ago time.Duration, err error)
 	Now  func() time.Time // nil: time.Now
 }
 
-// Follower follows one host. Begin, Follow and Look belong to one goroutine. Happened belongs to another, which may be that of the sampler: it waits for no
-// disk. Findings, Err and Lost may be called from any.
+// Follower follows one host. Begin, Follow and Look belong to one goroutine. Happened belongs to
+// another, which may be that of the sampler: it waits for no disk. Findings, Err and Lost may be
+// called from any.
 type Follower struct {
 	o    Options
 	boot string
@@ -121,7 +123,8 @@ func (f *Follower) Follow(ctx context.Context) {
 	}
 }
 
-// Look puts what there is to put: what was told since the last look, and what is new in journal, runs and measurements.
+// Look puts what there is to put: what was told since the last look, and what is new in journal,
+// runs and measurements.
 func (f *Follower) Look(ctx context.Context) {
 	now := f.o.Now()
 	err := f.drain()
@@ -182,7 +185,8 @@ func (f *Follower) later(do func() error) {
 	f.queue = append(f.queue, do)
 }
 
-// drain does what is to be done later. A store that refuses an event keeps it in memory, so nothing is done again.
+// drain does what is to be done later. A store that refuses an event keeps it in memory, so nothing
+// is done again.
 func (f *Follower) drain() error {
 	f.mu.Lock()
 	queue := f.queue
@@ -197,7 +201,8 @@ func (f *Follower) drain() error {
 	return errors.Join(errs...)
 }
 
-// Lost is how many events of links were dropped because they came faster than they could be written.
+// Lost is how many events of links were dropped because they came faster than they could be
+// written.
 func (f *Follower) Lost() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

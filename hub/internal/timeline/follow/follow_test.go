@@ -215,7 +215,8 @@ func TestChanges(t *testing.T) {
 		t.Errorf("not of its schema: %v", err)
 	}
 
-	// The state was made anew: its first change is another one than the first of before, also after a restart.
+	// The state was made anew: its first change is another one than the first of before, also after
+	// a restart.
 	h.source.changes = []journal.Change{{ID: "0001", Time: noon.Add(2 * time.Hour), Knob: "sysctl:x.y", From: "", To: "a'b", State: journal.Committed, BootID: "boot-a"}}
 	h.source.state = "/root/it's here"
 	for range 2 {
@@ -447,7 +448,8 @@ func TestFindings(t *testing.T) {
 		"finding-rx-ring-overrun-near-1795353720 13:22:00-open | again | near | ")
 }
 
-// TestHysteresis: whatever a finding does, its events cover every report, do not overlap, and lie more than a pause apart.
+// TestHysteresis: whatever a finding does, its events cover every report, do not overlap, and lie
+// more than a pause apart.
 func TestHysteresis(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
 	for range 20 {
@@ -485,7 +487,8 @@ func severitiesAt(random *rand.Rand) diagnose.Severity {
 	return severities[random.IntN(len(severities))]
 }
 
-// TestRefusals: a source or a disk that fails is told of, does not stop the rest, and is asked again later.
+// TestRefusals: a source or a disk that fails is told of, does not stop the rest, and is asked
+// again later.
 func TestRefusals(t *testing.T) {
 	h := newHost(t)
 	h.source.fail = fs.ErrPermission
@@ -529,7 +532,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRealHost: changes and runs as the journal and the store of runs have them, through package agent.
+// TestRealHost: changes and runs as the journal and the store of runs have them, through package
+// agent.
 func TestRealHost(t *testing.T) {
 	dir := t.TempDir()
 	h := newHost(t)

@@ -23,7 +23,8 @@ type flapping struct {
 	told  time.Time   // when the event was put
 }
 
-// Happened takes in a reading: what has become of interfaces, and whether there was none for a while. The reading may be used again when it returns.
+// Happened takes in a reading: what has become of interfaces, and whether there was none for a
+// while. The reading may be used again when it returns.
 func (f *Follower) Happened(r *sample.Reading) {
 	wall, boot := r.Time, r.SinceBoot
 	f.pause(&sample.Reading{Time: wall, SinceBoot: boot})

@@ -13,7 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/report"
 )
 
-// lookAtMeasurements puts the measurements that were stored since. One that is stored does not change any more.
+// lookAtMeasurements puts the measurements that were stored since. One that is stored does not
+// change any more.
 func (f *Follower) lookAtMeasurements(ctx context.Context) error {
 	ids, err := f.o.Source.Runs(ctx, runs.Measurements)
 	if err != nil {
@@ -46,7 +47,8 @@ func (f *Follower) measurement(ctx context.Context, id string) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // pruned meanwhile
-	case err != nil && strings.Contains(err.Error(), agent.ErrTooLarge.Error()): // it may come as the words of another process
+	case err != nil && strings.Contains(err.Error(), agent.ErrTooLarge.Error()):
+		// it may come as the words of another process
 		e.Title += ", whose document is " + agent.ErrTooLarge.Error()
 		return f.putNew(e, nil)
 	case err != nil:

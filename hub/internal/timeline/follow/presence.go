@@ -10,7 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// minGap is the shortest time without a reading that is told of: a restart of the hub after an upgrade is worth a word, a reading that came late is not.
+// minGap is the shortest time without a reading that is told of: a restart of the hub after an
+// upgrade is worth a word, a reading that came late is not.
 const minGap = 10 * time.Second
 
 // seenVersion is that of the form of seen.
@@ -22,8 +23,9 @@ type seen struct {
 	Time time.Time `json:"time"` // when it was last there
 }
 
-// Begin tells what happened while nobody was there: a restart of the host, and a gap since the last sample of the history (zero: not known) or since
-// the follower was last there, whichever came later. It is called once, first.
+// Begin tells what happened while nobody was there: a restart of the host, and a gap since the last
+// sample of the history (zero: not known) or since the follower was last there, whichever came
+// later. It is called once, first.
 func (f *Follower) Begin(lastSample time.Time) error {
 	now := f.o.Now()
 	before, err := f.recall()

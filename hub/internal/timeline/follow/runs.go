@@ -16,9 +16,11 @@ import (
 )
 
 const (
-	// abandoned is how long a run may store nothing before it counts as one that has ended without a word: a test and a soak are over by then.
+	// abandoned is how long a run may store nothing before it counts as one that has ended without
+	// a word: a test and a soak are over by then.
 	abandoned = 15 * time.Minute
-	// againAfter is how soon a run under way is read again: its document grows, and is stored every other second.
+	// againAfter is how soon a run under way is read again: its document grows, and is stored every
+	// other second.
 	againAfter = 30 * time.Second
 	// stateUnfinished is the state of a run that has no end of its own.
 	stateUnfinished = "unfinished"
@@ -76,7 +78,8 @@ func (f *Follower) run(ctx context.Context, id string, before seenRun, now time.
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return over, nil // pruned meanwhile
-	case err != nil && strings.Contains(err.Error(), agent.ErrTooLarge.Error()): // it may come as the words of another process
+	case err != nil && strings.Contains(err.Error(), agent.ErrTooLarge.Error()):
+		// it may come as the words of another process
 		e.Title += ", whose document is " + agent.ErrTooLarge.Error()
 		return over, f.putNew(e, nil)
 	case err != nil:

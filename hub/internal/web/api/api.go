@@ -29,7 +29,8 @@ type Options struct {
 	Store   *record.Store
 	// Metrics are those that may be in the store, for their help.
 	Metrics []*sample.Metric
-	// Readings are the last of each source (this host, its measurements, the hub itself). Nobody may change them after.
+	// Readings are the last of each source (this host, its measurements, the hub itself). Nobody
+	// may change them after.
 	Readings func() []*sample.Reading
 	// Every is the time from one reading to the next; 0: a second.
 	Every time.Duration
@@ -174,7 +175,8 @@ func tooMuch(format string, args ...any) error {
 	return &problem{http.StatusUnprocessableEntity, "execution", fmt.Sprintf(format, args...)}
 }
 
-// statusGone is what Prometheus answers to a client that has gone away: nobody reads it, but logs do.
+// statusGone is what Prometheus answers to a client that has gone away: nobody reads it, but logs
+// do.
 const statusGone = 499
 
 // told makes a problem of what is known to go wrong; nil: it is not known.
@@ -231,7 +233,8 @@ func fixed(data string) func(http.ResponseWriter, *http.Request) error {
 	}
 }
 
-// alerts are told in Prometheus's form (its documentation, "Querying the HTTP API", alerts), for programs that show them. What has ended is an event of the timeline.
+// alerts are told in Prometheus's form (its documentation, "Querying the HTTP API", alerts), for
+// programs that show them. What has ended is an event of the timeline.
 func (a *api) alerts(w http.ResponseWriter, _ *http.Request) error {
 	type told struct {
 		Labels      map[string]string `json:"labels"`

@@ -24,7 +24,8 @@ func everyMetric() []*sample.Metric {
 	return slices.Concat(sample.Metrics(), schedule.Metrics())
 }
 
-// words are the values that labels have in a real history, as far as queries of ours name them. What is not here is one word of its own.
+// words are the values that labels have in a real history, as far as queries of ours name them.
+// What is not here is one word of its own.
 var words = map[string][]string{
 	"mode": {"user", "nice", "system", "irq", "softirq", "iowait", "steal", "idle"}, "direction": {"receive", "transmit"}, "place": {"ring", "unwanted"}, "quantile": {"min", "0.5", "0.9", "0.99"},
 }
@@ -88,7 +89,8 @@ func seen(t *testing.T, h func(target string) (int, string), query string) int {
 	return len(answer.Data.Result)
 }
 
-// TestDashboardAndRulesFindTheirSeries asks a hub with every metric for all that the dashboard draws and the rules watch. A name or label that has changed draws nothing.
+// TestDashboardAndRulesFindTheirSeries asks a hub with every metric for all that the dashboard
+// draws and the rules watch. A name or label that has changed draws nothing.
 func TestDashboardAndRulesFindTheirSeries(t *testing.T) {
 	store := whole(t)
 	handler := New(Options{Host: "here", Store: store, now: func() time.Time { return noon }})
@@ -111,7 +113,8 @@ func TestDashboardAndRulesFindTheirSeries(t *testing.T) {
 				t.Errorf("%s: %s: %v", from, query, err)
 				continue
 			}
-			// Each selector by itself has to find something, without its window and way back: the history of the test is short.
+			// Each selector by itself has to find something, without its window and way back: the
+			// history of the test is short.
 			parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 				v, ok := node.(*parser.VectorSelector)
 				if !ok {
@@ -134,7 +137,8 @@ func TestDashboardAndRulesFindTheirSeries(t *testing.T) {
 				}
 				return nil
 			})
-			// What is drawn gives series as it is; what a rule watches gives them when it holds, which promtool tests.
+			// What is drawn gives series as it is; what a rule watches gives them when it holds,
+			// which promtool tests.
 			if n := seen(t, h, query); n == 0 && from == "dashboard" {
 				t.Errorf("%s: %s gives no series", from, query)
 			}
@@ -142,7 +146,8 @@ func TestDashboardAndRulesFindTheirSeries(t *testing.T) {
 	}
 }
 
-// dashboard are the queries of all panels, for one moment. Those of annotations hold only at what they mark.
+// dashboard are the queries of all panels, for one moment. Those of annotations hold only at what
+// they mark.
 func dashboard(t *testing.T) []string {
 	b, err := os.ReadFile("../../../../dist/grafana/linerate.json")
 	if err != nil {
@@ -203,7 +208,8 @@ func rules(t *testing.T) []string {
 	return all
 }
 
-// TestPromtoolTestsTheRules runs the unit tests of the rules: each alert fires for what it is for and leaves the rest alone.
+// TestPromtoolTestsTheRules runs the unit tests of the rules: each alert fires for what it is for
+// and leaves the rest alone.
 func TestPromtoolTestsTheRules(t *testing.T) {
 	for _, args := range [][]string{{"check", "rules", "linerate.rules.yml"}, {"test", "rules", "linerate.rules.test.yml"}} {
 		c := exec.Command("promtool", args...)

@@ -13,7 +13,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// size is what an answer has in bytes, or a little less than that: 34 of each point, and the labels.
+// size is what an answer has in bytes, or a little less than that: 34 of each point, and the
+// labels.
 func size(value parser.Value) int {
 	const point = 34
 	n := 0

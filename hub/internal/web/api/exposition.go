@@ -10,8 +10,9 @@ import (
 	"github.com/linerate/linerate/internal/host/sample"
 )
 
-// metrics writes the last readings as text, for whoever has a Prometheus already and lets it come by. The series have the names and labels that the store has,
-// host included, so that one dashboard fits both; the times are left to who asks.
+// metrics writes the last readings as text, for whoever has a Prometheus already and lets it come
+// by. The series have the names and labels that the store has, host included, so that one dashboard
+// fits both; the times are left to who asks.
 func (a *api) metrics(w http.ResponseWriter, _ *http.Request) error {
 	var points []sample.Point
 	if a.Readings != nil {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// sound holds what is true of every answer: it is none of the hub's own mistakes, it is not long, and it is JSON where it says so.
+// sound holds what is true of every answer: it is none of the hub's own mistakes, it is not long,
+// and it is JSON where it says so.
 func sound(t *testing.T, h http.Handler, r *http.Request) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
@@ -35,7 +36,8 @@ func request(method, path, query, body string) *http.Request {
 	return r
 }
 
-// FuzzQuery tries PromQL with times of every kind. What it costs is bounded before it runs (TestAttacks has the bounds), so nothing here looks at a clock.
+// FuzzQuery tries PromQL with times of every kind. What it costs is bounded before it runs
+// (TestAttacks has the bounds), so nothing here looks at a clock.
 func FuzzQuery(f *testing.F) {
 	for _, query := range []string{
 		"up", "1+1", `"text"`, `rate(linerate_interface_receive_bytes_total{interface=~"eth.*"}[30s])`, `sum by (interface) ({__name__=~".+"})`, "max_over_time(vector(1)[10m:1s])",

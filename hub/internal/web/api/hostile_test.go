@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// TestAttacks is the table of what is known to bring servers down or out of their directory. Each has the answer that it should get.
+// TestAttacks is the table of what is known to bring servers down or out of their directory. Each
+// has the answer that it should get.
 func TestAttacks(t *testing.T) {
 	h := served(t, func(o *Options) { o.Timeline = happened(t) })
 	deep := func(open, middle, end string, n int) string {

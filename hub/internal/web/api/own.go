@@ -76,7 +76,8 @@ type Interface struct {
 	MTU    int     `json:"mtu_bytes"`
 }
 
-// Findings are the verdicts on this host as they are now: linerate.hub.findings/1. Each is as in linerate.diagnose/1, made clean by report.NewDiagnose.
+// Findings are the verdicts on this host as they are now: linerate.hub.findings/1. Each is as in
+// linerate.diagnose/1, made clean by report.NewDiagnose.
 type Findings struct {
 	Time     time.Time          `json:"time"`
 	Findings []diagnose.Finding `json:"findings"`

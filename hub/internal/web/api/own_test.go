@@ -23,7 +23,8 @@ import (
 
 var update = flag.Bool("update", false, "write the files that are generated")
 
-// happened is a timeline with an event of two kinds and a document. It opens nothing outside its directory, and fails the test when it is made to.
+// happened is a timeline with an event of two kinds and a document. It opens nothing outside its
+// directory, and fails the test when it is made to.
 func happened(t testing.TB) *timeline.Store {
 	t.Helper()
 	dir := t.TempDir()
@@ -171,7 +172,8 @@ func TestCompareAnswers(t *testing.T) {
 	}
 }
 
-// TestGeneratedDescription keeps the copy of the description in docs, and the description true to the routes.
+// TestGeneratedDescription keeps the copy of the description in docs, and the description true to
+// the routes.
 func TestGeneratedDescription(t *testing.T) {
 	const copied = "../../../../docs/hub-api.json"
 	if *update {
@@ -235,7 +237,8 @@ func TestPromtoolReadsTheMetrics(t *testing.T) {
 	check.Stdin = w.Body
 	out, err := check.CombinedOutput()
 	for line := range strings.Lines(string(out)) {
-		// Speeds of networks are in bits per second wherever they are spoken of; promtool would have bytes.
+		// Speeds of networks are in bits per second wherever they are spoken of; promtool would
+		// have bytes.
 		if !strings.HasSuffix(strings.TrimSpace(line), `_bits_per_second use base unit "bytes" instead of "bits"`) {
 			t.Errorf("promtool check metrics: %s", line)
 		}

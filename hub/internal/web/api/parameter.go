@@ -11,7 +11,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Times are taken from the year 1 to the year 9999: what RFC 3339 can write. Milliseconds of all of them, and their differences, are whole numbers of 64 bits.
+// Times are taken from the year 1 to the year 9999: what RFC 3339 can write. Milliseconds of all of
+// them, and their differences, are whole numbers of 64 bits.
 var (
 	earliest = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 	latest   = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)

@@ -109,7 +109,8 @@ func (a *api) queryRange(w http.ResponseWriter, r *http.Request) error {
 	return a.answer(w, q, result, err)
 }
 
-// bounded refuses a query that would cost too much whatever the data are. length is that of the range in milliseconds.
+// bounded refuses a query that would cost too much whatever the data are. length is that of the
+// range in milliseconds.
 func (a *api) bounded(query string, length int64) error {
 	if len(query) > maxQuery {
 		return invalid("query", fmt.Errorf("it has %d bytes, at most %d are taken", len(query), maxQuery))
@@ -121,8 +122,8 @@ func (a *api) bounded(query string, length int64) error {
 	return within(expr, length, 0)
 }
 
-// within walks an expression. A subquery is evaluated at every step of its own from the first moment that the query around it looks at to the last, once for each
-// of the series it gives.
+// within walks an expression. A subquery is evaluated at every step of its own from the first
+// moment that the query around it looks at to the last, once for each of the series it gives.
 func within(node parser.Node, length int64, depth int) error {
 	if depth > maxDepth {
 		return invalid("query", fmt.Errorf("it is nested deeper than %d", maxDepth))
@@ -234,7 +235,8 @@ func (a *api) selection(r *http.Request) (selection, error) {
 	return s, nil
 }
 
-// querier opens the store for a selection, for as long as a request may take, with how much of it may be listed. done ends both.
+// querier opens the store for a selection, for as long as a request may take, with how much of it
+// may be listed. done ends both.
 func (a *api) querier(r *http.Request, s selection, most int) (ctx context.Context, q storage.Querier, limit int, done func(), err error) {
 	if q, err = a.Store.Querier(s.start, s.end); err != nil {
 		return nil, nil, 0, nil, err
@@ -374,7 +376,8 @@ func kind(m *sample.Metric) string {
 	return "gauge"
 }
 
-// buildInfo names the version of Prometheus whose query language and API this is: that is what Grafana chooses its questions by.
+// buildInfo names the version of Prometheus whose query language and API this is: that is what
+// Grafana chooses its questions by.
 func (a *api) buildInfo(w http.ResponseWriter, _ *http.Request) error {
 	return success(w, struct {
 		Version   string `json:"version"`
@@ -386,7 +389,8 @@ func (a *api) buildInfo(w http.ResponseWriter, _ *http.Request) error {
 	}{Version: engineVersion(), BuildUser: "linerate-hub " + a.Version, GoVersion: runtime.Version()}, nil)
 }
 
-// engineVersion is that of the module of Prometheus in this program: its v0.316.2 is Prometheus 3.16.2.
+// engineVersion is that of the module of Prometheus in this program: its v0.316.2 is Prometheus
+// 3.16.2.
 func engineVersion() string {
 	const atLeast = "3.0.0"
 	info, ok := debug.ReadBuildInfo()

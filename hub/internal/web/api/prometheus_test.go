@@ -215,7 +215,8 @@ func TestAppendPoint(t *testing.T) {
 	}
 }
 
-// What fires is told as Prometheus tells it, also where a value is no number, and what is over is not.
+// What fires is told as Prometheus tells it, also where a value is no number, and what is over is
+// not.
 func TestAlerts(t *testing.T) {
 	h := served(t, func(o *Options) {
 		o.Alerts = func() []alert.Active {

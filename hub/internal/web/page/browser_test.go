@@ -22,7 +22,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long a condition is waited for: no measure of speed, only an end to a wait for what never comes.
+// patience is how long a condition is waited for: no measure of speed, only an end to a wait for
+// what never comes.
 const patience = 2 * time.Minute
 
 var browser struct {
@@ -41,7 +42,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// startBrowser starts Chromium once. It finds no host but this one, so what the page asked of another would fail, and is counted.
+// startBrowser starts Chromium once. It finds no host but this one, so what the page asked of
+// another would fail, and is counted.
 func startBrowser() {
 	path, err := exec.LookPath("chromium")
 	if err != nil {
@@ -76,7 +78,8 @@ type tab struct {
 	expected string   // of errors: a part of those that are part of the test
 }
 
-// open starts a fake hub and a tab; nothing is loaded yet. Tests with a tab run side by side: each believes that its own has the focus.
+// open starts a fake hub and a tab; nothing is loaded yet. Tests with a tab run side by side: each
+// believes that its own has the focus.
 func open(t *testing.T, f *fake) *tab {
 	t.Helper()
 	t.Parallel()
@@ -144,7 +147,8 @@ func (t *tab) heard(event any) {
 	}
 }
 
-// expect allows errors of the browser that contain a text: those of answers that the test itself made wrong.
+// expect allows errors of the browser that contain a text: those of answers that the test itself
+// made wrong.
 func (t *tab) expect(text string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -166,7 +170,8 @@ func (t *tab) run(actions ...chromedp.Action[chromedp.Void]) {
 	t.must(chromedp.Do(ctx, actions...))
 }
 
-// must ends the test for an error of the browser, with what is seen at that time, which tells more than the error.
+// must ends the test for an error of the browser, with what is seen at that time, which tells more
+// than the error.
 func (t *tab) must(err error) {
 	t.Helper()
 	if err != nil {
@@ -261,7 +266,8 @@ func (t *tab) box(selector string) rectangle {
 	return get[rectangle](t, `(() => { const e = document.querySelector(`+strconv.Quote(selector)+`); e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect(); return {X: r.left, Y: r.top, W: r.width, H: r.height}; })()`)
 }
 
-// picture keeps what is seen: in the directory of LINERATE_SCREENSHOTS, or with go test -artifacts where that puts it.
+// picture keeps what is seen: in the directory of LINERATE_SCREENSHOTS, or with go test -artifacts
+// where that puts it.
 func (t *tab) picture(name string) {
 	t.Helper()
 	dir := os.Getenv("LINERATE_SCREENSHOTS")

@@ -59,7 +59,8 @@ func contrast(t *testing.T, a, b string) float64 {
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
 
-// TestContrast computes the contrasts of the palette: 4.5 for text, 3 for lines of graphs, as WCAG 2.2 asks (1.4.3, 1.4.11).
+// TestContrast computes the contrasts of the palette: 4.5 for text, 3 for lines of graphs, as WCAG
+// 2.2 asks (1.4.3, 1.4.11).
 func TestContrast(t *testing.T) {
 	for i, c := range themes(t) {
 		theme := []string{"light", "dark by the system", "dark by choice"}[i]
@@ -88,7 +89,8 @@ func TestContrast(t *testing.T) {
 	}
 }
 
-// dichromat are the matrices of Machado, Oliveira and Fernandes (2009) at severity 1, on linear light.
+// dichromat are the matrices of Machado, Oliveira and Fernandes (2009) at severity 1, on linear
+// light.
 var dichromat = map[string][3][3]float64{
 	"all colours":  {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
 	"protanopia":   {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
@@ -113,8 +115,9 @@ func seen(t *testing.T, hex string, by [3][3]float64) [3]float64 {
 	return oklab(out)
 }
 
-// TestColourBlind holds apart, for each kind of colour blindness, what a reader has to tell apart by colour: in from out, the first lines of a graph, the
-// two marked intervals. What is told by a letter or a place too (events, the stack of modes) needs less, and is not asked here.
+// TestColourBlind holds apart, for each kind of colour blindness, what a reader has to tell apart
+// by colour: in from out, the first lines of a graph, the two marked intervals. What is told by a
+// letter or a place too (events, the stack of modes) needs less, and is not asked here.
 func TestColourBlind(t *testing.T) {
 	pairs := [][2]string{{"in", "out"}, {"a", "b"}, {"s1", "s2"}, {"s1", "s5"}, {"s2", "s3"}, {"s1", "s3"}}
 	for i, c := range themes(t) {

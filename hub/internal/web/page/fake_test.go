@@ -19,7 +19,8 @@ import (
 	"github.com/linerate/linerate/hub/internal/web"
 )
 
-// fakeNow is when the fake hub lives. The page goes by the hub's clock, so a fixed one shows that, and makes every run draw the same.
+// fakeNow is when the fake hub lives. The page goes by the hub's clock, so a fixed one shows that,
+// and makes every run draw the same.
 var fakeNow = time.Date(2026, 11, 20, 14, 30, 0, 0, time.UTC)
 
 // gapFrom and gapTo are when the fake hub was not running.
@@ -28,10 +29,12 @@ var gapFrom, gapTo = fakeNow.Add(-35 * time.Hour), fakeNow.Add(-33 * time.Hour)
 // changed is when a setting was changed that made the first interface carry more and drop less.
 var changed = fakeNow.Add(-20 * time.Hour)
 
-// hostile is what somebody may call an interface, a title, a value, so that a page that takes it for markup or for a query is seen to.
+// hostile is what somebody may call an interface, a title, a value, so that a page that takes it
+// for markup or for a query is seen to.
 const hostile = `"><img src=x onerror="window.owned=1"><script>window.owned=1</script>{host="x"}\` + "\u202e"
 
-// fake is a hub that answers as the real one does, with figures that are computed from the time. Its fields are set before the first request.
+// fake is a hub that answers as the real one does, with figures that are computed from the time.
+// Its fields are set before the first request.
 type fake struct {
 	interfaces int    // of the first host
 	hostile    bool   // names, titles and documents are made to break the page

@@ -19,7 +19,8 @@ type sampled struct {
 // names of labels, in the order in which they make a series' key.
 var labelNames = []string{"host", "interface", "direction", "place", "kind", "queue", "cpu", "mode", "target", "quantile", "test", "q"}
 
-// key tells series apart; made by hand, because it is made for each point of each graph of each test.
+// key tells series apart; made by hand, because it is made for each point of each graph of each
+// test.
 func key(labels map[string]string) string {
 	var b strings.Builder
 	for _, name := range labelNames {
@@ -131,7 +132,8 @@ func (f *fake) of(metric string, t float64) []sampled {
 	return all
 }
 
-// evaluate is as much of PromQL as the page asks for. What it does not know is a panic, and so a failed test.
+// evaluate is as much of PromQL as the page asks for. What it does not know is a panic, and so a
+// failed test.
 func (f *fake) evaluate(e parser.Expr, t float64) []sampled {
 	switch e := e.(type) {
 	case *parser.ParenExpr:

@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// TestViews looks at every view in light and in dark, wide and on a phone: nothing is wrong in the console, nothing is wider than the screen, and a picture is kept.
+// TestViews looks at every view in light and in dark, wide and on a phone: nothing is wrong in the
+// console, nothing is wider than the screen, and a picture is kept.
 func TestViews(t *testing.T) {
 	f := &fake{interfaces: 12, crowded: true}
 	tb := open(t, f)
@@ -31,7 +32,8 @@ func TestViews(t *testing.T) {
 		if get[bool](tb, `!!document.querySelector(".graph")`) {
 			tb.drawn()
 		}
-		// The window changes under the page, as it does when a screen is turned or the evening comes.
+		// The window changes under the page, as it does when a screen is turned or the evening
+		// comes.
 		for _, look := range looks {
 			tb.size(look.width, look.height)
 			tb.dark(look.dark)

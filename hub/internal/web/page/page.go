@@ -18,15 +18,18 @@ import (
 //go:embed files
 var embedded embed.FS
 
-// document is the file that a browser asks for by the address of the page. In it, assets stands where the place of all the others goes, and preload where
-// the modules are named: a browser would else ask for each only when it has read the one that imports it, one way and back after the other.
+// document is the file that a browser asks for by the address of the page. In it, assets stands
+// where the place of all the others goes, and preload where the modules are named: a browser would
+// else ask for each only when it has read the one that imports it, one way and back after the
+// other.
 const (
 	document = "index.html"
 	assets   = "{assets}"
 	preload  = "{preload}"
 )
 
-// headers of every answer. Trusted types are asked for without a policy that makes them: no string becomes HTML, whatever a script tries.
+// headers of every answer. Trusted types are asked for without a policy that makes them: no string
+// becomes HTML, whatever a script tries.
 var headers = [][2]string{
 	{"Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; require-trusted-types-for 'script'; trusted-types 'none'"},
 	{"X-Content-Type-Options", "nosniff"},
@@ -49,8 +52,9 @@ type file struct {
 	plain, packed variant
 }
 
-// Handler serves the page at "/" and its files below. It reads and packs all of them once, here; nothing is read or packed for a request.
-// It answers GET and HEAD alone and knows no path that is not one of its files.
+// Handler serves the page at "/" and its files below. It reads and packs all of them once, here;
+// nothing is read or packed for a request. It answers GET and HEAD alone and knows no path that is
+// not one of its files.
 func Handler() http.Handler {
 	served := files()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -96,8 +96,8 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// TestFiles holds what a policy cannot: no address of another host, no markup made of strings, every module named for loading ahead, and files that can be
-// read in one sitting.
+// TestFiles holds what a policy cannot: no address of another host, no markup made of strings,
+// every module named for loading ahead, and files that can be read in one sitting.
 func TestFiles(t *testing.T) {
 	first := body(t, ask(t, "GET", "/"))
 	if regexp.MustCompile(`(?i)\son\w+=|\sstyle=|<script>|<style`).MatchString(first) {

@@ -56,7 +56,8 @@ func quoted(s string) string {
 	return "\"" + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + "\""
 }
 
-// TestRecovery takes the hub away and brings it back: what was known stays on the screen, and the word of it goes when there is an answer.
+// TestRecovery takes the hub away and brings it back: what was known stays on the screen, and the
+// word of it goes when there is an answer.
 func TestRecovery(t *testing.T) {
 	f := &fake{interfaces: 2}
 	tb := open(t, f)
@@ -73,7 +74,8 @@ func TestRecovery(t *testing.T) {
 	tb.wait(`!document.body.innerText.includes("asks to wait")`)
 }
 
-// TestHostile calls everything what would break a page that takes names for markup, for a query or for an address.
+// TestHostile calls everything what would break a page that takes names for markup, for a query or
+// for an address.
 func TestHostile(t *testing.T) {
 	f := &fake{interfaces: 3, hostile: true}
 	tb := open(t, f)
@@ -137,7 +139,8 @@ func TestAccessible(t *testing.T) {
 	}
 }
 
-// examine looks at every element that is shown: names, roles, headings, and the contrast of its text with what is behind it.
+// examine looks at every element that is shown: names, roles, headings, and the contrast of its
+// text with what is behind it.
 const examine = `(() => {
 	const out = [];
 	const shown = (e) => e.checkVisibility() && e.getClientRects().length > 0;

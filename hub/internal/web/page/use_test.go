@@ -29,7 +29,8 @@ func watched(t *testing.T, f *fake) *tab {
 	return tb
 }
 
-// TestGaps looks into what uPlot has to draw: where nothing was recorded there is nothing, and there is something on both sides of it.
+// TestGaps looks into what uPlot has to draw: where nothing was recorded there is nothing, and
+// there is something on both sides of it.
 func TestGaps(t *testing.T) {
 	tb := watched(t, &fake{interfaces: 2})
 	// The view is found through the graph's own element: the page keeps nothing in the window.
@@ -58,11 +59,13 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// TestZoomAndPan goes into the time with the mouse, back with a double click, along it with keys, and finds each step in the address.
+// TestZoomAndPan goes into the time with the mouse, back with a double click, along it with keys,
+// and finds each step in the address.
 func TestZoomAndPan(t *testing.T) {
 	f := &fake{interfaces: 2}
 	tb := watched(t, f)
-	// The hub's clock is another than the browser's here, so that some are asked twice: for the browser's idea of now, and for the hub's.
+	// The hub's clock is another than the browser's here, so that some are asked twice: for the
+	// browser's idea of now, and for the hub's.
 	different := make(map[string]bool)
 	for _, q := range f.asked("query_range") {
 		different[q[:strings.Index(q, "%5B")]] = true
@@ -104,7 +107,8 @@ func TestZoomAndPan(t *testing.T) {
 	tb.wait(query("range") + ` === ""`)
 }
 
-// TestEvent opens the document of an event by mouse and by keyboard, reads it, and comes back to where it was.
+// TestEvent opens the document of an event by mouse and by keyboard, reads it, and comes back to
+// where it was.
 func TestEvent(t *testing.T) {
 	tb := watched(t, &fake{interfaces: 2})
 	tb.run(chromedp.Click(chromedp.CSS(`#graph-throughput .mark[data-ids~="change-1"]`)))
@@ -220,7 +224,8 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// TestTheme switches, finds it remembered after a reload, and the graphs drawn in the other colours.
+// TestTheme switches, finds it remembered after a reload, and the graphs drawn in the other
+// colours.
 func TestTheme(t *testing.T) {
 	tb := watched(t, &fake{interfaces: 2})
 	light := get[string](tb, `getComputedStyle(document.body).backgroundColor`)
@@ -260,8 +265,8 @@ func TestKeys(t *testing.T) {
 	}
 	tb.keys("o")
 	tb.wait(`document.querySelector(".interface-row")`)
-	// A letter in a field is a letter.
-	// Typed as a browser does, where a key that was taken writes nothing; chromedp's own way writes it all the same.
+	// A letter in a field is a letter. Typed as a browser does, where a key that was taken writes
+	// nothing; chromedp's own way writes it all the same.
 	tb.must(called(tb.ctx, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: "keyDown", Key: "/", Text: "/"}))
 	tb.wait(`document.activeElement.type === "search"`)
 	tb.keys("e", "t", "h", "1")
@@ -278,7 +283,8 @@ func TestLogin(t *testing.T) {
 	tb := open(t, &fake{interfaces: 2, password: "correct horse"})
 	tb.expect("Failed to load resource") // of the answer to the wrong one
 	tb.visit(eth0)
-	// These waits go on in the document that comes after, where an expression would end with its own.
+	// These waits go on in the document that comes after, where an expression would end with its
+	// own.
 	tb.run(chromedp.SendKeys("#password", "wrong horse\r"), chromedp.WaitVisible("p[role=alert]:not(:empty)"))
 	tb.run(chromedp.SendKeys("#password", "correct horse\r"), chromedp.WaitVisible(".graph"))
 	if got := get[string](tb, "location.hash"); got != eth0 {

@@ -18,10 +18,12 @@ import (
 // groupPrefix begins the name of a guard's control group.
 const groupPrefix = "linerate-guard-"
 
-// Own moves this process into a control group of its own, so that it does not end with the session that it watches: `systemctl stop`,
-// KillUserProcesses and cgroup.kill end a whole group at once (cgroups(7)). systemd is asked where it runs, because groups are its to give;
-// elsewhere, or when it does not answer, the group is made as high up as is permitted. It returns what to do at the end, and what was
-// done in words. Without one the guard still has its own session: what it cannot survive then is the end of the group.
+// Own moves this process into a control group of its own, so that it does not end with the session
+// that it watches: `systemctl stop`, KillUserProcesses and cgroup.kill end a whole group at once
+// (cgroups(7)). systemd is asked where it runs, because groups are its to give; elsewhere, or when
+// it does not answer, the group is made as high up as is permitted. It returns what to do at the
+// end, and what was done in words. Without one the guard still has its own session: what it cannot
+// survive then is the end of the group.
 func Own(name string) (leave func(), told string) {
 	leave = func() {}
 	before, err := unifiedGroup()
@@ -45,7 +47,8 @@ func Own(name string) (leave func(), told string) {
 	return func() { leaveGroup(made) }, "is in a control group of its own: " + made
 }
 
-// unifiedGroup returns the control group of this process in the hierarchy of version 2, seen from the root of its cgroup namespace.
+// unifiedGroup returns the control group of this process in the hierarchy of version 2, seen from
+// the root of its cgroup namespace.
 func unifiedGroup() (string, error) {
 	data, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -59,10 +62,12 @@ func unifiedGroup() (string, error) {
 	return "", errors.New("no control groups of version 2")
 }
 
-// systemdPatience is how long systemd may take to move the guard. It takes some 20 ms; the writer waits meanwhile.
+// systemdPatience is how long systemd may take to move the guard. It takes some 20 ms; the writer
+// waits meanwhile.
 const systemdPatience = 2 * time.Second
 
-// askSystemd has this process put into a transient scope, which belongs to no session (org.freedesktop.systemd1(5), StartTransientUnit).
+// askSystemd has this process put into a transient scope, which belongs to no session
+// (org.freedesktop.systemd1(5), StartTransientUnit).
 func askSystemd(name, before string) error {
 	ctx, stop := context.WithTimeout(context.Background(), systemdPatience)
 	defer stop()
@@ -85,7 +90,8 @@ func askSystemd(name, before string) error {
 	return fmt.Errorf("ask systemd for a scope: %s did not come up", unit)
 }
 
-// makeGroup makes a group beside or above the present one and moves this process there. A group below would end with its parent.
+// makeGroup makes a group beside or above the present one and moves this process there. A group
+// below would end with its parent.
 func makeGroup(name, before string) (string, error) {
 	mount, err := unifiedMount()
 	if err != nil {
@@ -134,7 +140,8 @@ func enterGroup(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0)
 }
 
-// sweepGroups removes groups of guards that were killed. The kernel keeps those in which somebody is.
+// sweepGroups removes groups of guards that were killed. The kernel keeps those in which somebody
+// is.
 func sweepGroups(parent string) {
 	old, _ := filepath.Glob(filepath.Join(parent, groupPrefix+"*")) // The pattern is well formed.
 	for _, dir := range old {
@@ -142,7 +149,8 @@ func sweepGroups(parent string) {
 	}
 }
 
-// leaveGroup moves this process, which is about to end, out of its group, and removes that. A group that stays is swept by the next guard.
+// leaveGroup moves this process, which is about to end, out of its group, and removes that. A group
+// that stays is swept by the next guard.
 func leaveGroup(dir string) {
 	if enterGroup(filepath.Dir(dir)) == nil {
 		_ = os.Remove(dir)

@@ -1,9 +1,11 @@
-// Package knobtest holds the one suite that every backend of package knob passes, and a network namespace to run the live one in.
+// Package knobtest holds the one suite that every backend of package knob passes, and a network
+// namespace to run the live one in.
 //
 // # Model
 //
-// A [Fixture] is a host that a test made, seen through a backend, with what the suite may do to it. [Suite] writes, reads back,
-// restores, refuses, races and takes devices away. [NetNS] is a network namespace whose calls all run on threads inside it.
+// A [Fixture] is a host that a test made, seen through a backend, with what the suite may do to it.
+// [Suite] writes, reads back, restores, refuses, races and takes devices away. [NetNS] is a network
+// namespace whose calls all run on threads inside it.
 //
 // # Units
 //
@@ -15,5 +17,6 @@
 //
 // # Limits
 //
-// For tests only. NetNS needs CAP_SYS_ADMIN; without it tests skip, or fail when LINERATE_REQUIRE names netns.
+// For tests only. NetNS needs CAP_SYS_ADMIN; without it tests skip, or fail when LINERATE_REQUIRE
+// names netns.
 package knobtest

@@ -19,17 +19,18 @@ type NetNS struct {
 	mounts int // a mount namespace in which /sys shows the network namespace; -1: that of the process
 }
 
-// NewNetNS makes one, or skips the test with the reason, or fails it when LINERATE_REQUIRE names netns.
+// NewNetNS makes one, or skips the test with the reason, or fails it when LINERATE_REQUIRE names
+// netns.
 //
-// The descriptor alone keeps the namespace: the thread that made it ends at once. /proc/thread-self (3.17) and not
-// /proc/self, because only this one thread is inside.
+// The descriptor alone keeps the namespace: the thread that made it ends at once. /proc/thread-self
+// (3.17) and not /proc/self, because only this one thread is inside.
 func NewNetNS(t *testing.T) *NetNS {
 	t.Helper()
 	return newNetNS(t, false)
 }
 
-// NewNetNSWithSysfs makes one with a /sys of its own, which shows the interfaces of the namespace: a sysfs belongs to the network
-// namespace in which it was mounted.
+// NewNetNSWithSysfs makes one with a /sys of its own, which shows the interfaces of the namespace:
+// a sysfs belongs to the network namespace in which it was mounted.
 func NewNetNSWithSysfs(t *testing.T) *NetNS {
 	t.Helper()
 	return newNetNS(t, true)
@@ -67,7 +68,8 @@ func mountSysfs() (fd int, err error) {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return -1, err
 	}
-	// A new mount namespace copies the propagation of the old one, which systemd makes shared: without this the machine would get our /sys.
+	// A new mount namespace copies the propagation of the old one, which systemd makes shared:
+	// without this the machine would get our /sys.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return -1, err
 	}
@@ -80,11 +82,11 @@ func mountSysfs() (fd int, err error) {
 // FD is a descriptor of the namespace.
 func (n *NetNS) FD() int { return n.fd }
 
-// Do runs f on a thread of its own inside the namespace. The thread ends with it: one that has changed its namespace is never given
-// back to other goroutines.
+// Do runs f on a thread of its own inside the namespace. The thread ends with it: one that has
+// changed its namespace is never given back to other goroutines.
 //
-// An f that ends its test (t.Fatal) ends its goroutine and with it the thread; the call returns all the same, but the
-// test goes on, so that f should give its error back instead.
+// An f that ends its test (t.Fatal) ends its goroutine and with it the thread; the call returns all
+// the same, but the test goes on, so that f should give its error back instead.
 func (n *NetNS) Do(t *testing.T, f func()) {
 	t.Helper()
 	var err error
@@ -98,8 +100,8 @@ func (n *NetNS) Do(t *testing.T, f func()) {
 	}
 }
 
-// enter moves the thread. The kernel lets only a thread with a root and working directory of its own (CLONE_FS) into another mount
-// namespace, and the threads of a process share them.
+// enter moves the thread. The kernel lets only a thread with a root and working directory of its
+// own (CLONE_FS) into another mount namespace, and the threads of a process share them.
 func (n *NetNS) enter() error {
 	if n.mounts >= 0 {
 		if err := unix.Unshare(unix.CLONE_FS); err != nil {
@@ -112,8 +114,8 @@ func (n *NetNS) enter() error {
 	return unix.Setns(n.fd, unix.CLONE_NEWNET)
 }
 
-// A goroutine that ends while it is locked takes its thread along (package runtime), which is the only clean way out
-// of a namespace: going back could fail and leave a foreign thread in the pool.
+// A goroutine that ends while it is locked takes its thread along (package runtime), which is the
+// only clean way out of a namespace: going back could fail and leave a foreign thread in the pool.
 func onThread(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -124,7 +126,8 @@ func onThread(f func()) {
 	<-done
 }
 
-// Backend gives a backend whose every call runs inside the namespace, from whatever goroutine it comes.
+// Backend gives a backend whose every call runs inside the namespace, from whatever goroutine it
+// comes.
 func (n *NetNS) Backend(t *testing.T, inner knob.Backend) knob.Backend {
 	return &inside{n: n, t: t, inner: inner}
 }
@@ -145,7 +148,8 @@ func (b *inside) Write(ctx context.Context, id knob.ID, v knob.Value) (err error
 	return err
 }
 
-// CheckWrite passes the question on, so that a dry run over the namespace sees what a live write would meet.
+// CheckWrite passes the question on, so that a dry run over the namespace sees what a live write
+// would meet.
 func (b *inside) CheckWrite(ctx context.Context, id knob.ID, v knob.Value) (err error) {
 	c, ok := b.inner.(knob.Checker)
 	if !ok {

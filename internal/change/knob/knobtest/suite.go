@@ -20,8 +20,8 @@ type Pair struct {
 
 // Fixture is a host that the suite may change.
 //
-// ReadOnly, Unsupported, Foreign, Device and Vanish are needed as well: a check that a fixture could leave out would be a
-// hole that nobody sees. Missing, Messy and Invalid may be empty lists.
+// ReadOnly, Unsupported, Foreign, Device and Vanish are needed as well: a check that a fixture
+// could leave out would be a hole that nobody sees. Missing, Messy and Invalid may be empty lists.
 type Fixture struct {
 	Backend  knob.Backend
 	Writable []Pair
@@ -51,7 +51,8 @@ type Messy struct {
 
 // Suite runs all checks; every check gets a fixture of its own.
 //
-// A fixture of its own for each check, because several leave the host in another state than they found it.
+// A fixture of its own for each check, because several leave the host in another state than they
+// found it.
 func Suite(t *testing.T, fixture func(t *testing.T) Fixture) {
 	checks := []struct {
 		name string
@@ -99,10 +100,11 @@ func expect(t *testing.T, f Fixture, id knob.ID, want knob.Value) {
 	}
 }
 
-// refused checks that an error is of a kind, names operation and knob, and is no other of the three answers.
+// refused checks that an error is of a kind, names operation and knob, and is no other of the three
+// answers.
 //
-// "One of the three answers, and only one" is what callers build on: a missing knob is skipped, a forbidden one asks
-// for root, an unsupported one is left out of the experiment.
+// "One of the three answers, and only one" is what callers build on: a missing knob is skipped, a
+// forbidden one asks for root, an unsupported one is left out of the experiment.
 func refused(t *testing.T, err error, op string, id knob.ID, is error) {
 	t.Helper()
 	if !errors.Is(err, is) {
@@ -178,8 +180,8 @@ func invalid(t *testing.T, f Fixture) {
 	}
 }
 
-// Running as root does not help here, so that the plain permission error, whose hint asks for root, would be the
-// wrong one.
+// Running as root does not help here, so that the plain permission error, whose hint asks for root,
+// would be the wrong one.
 func readOnly(t *testing.T, f Fixture) {
 	if f.ReadOnly.Knob == "" {
 		t.Fatal("the fixture names no read-only knob")
@@ -210,7 +212,8 @@ func unsupported(t *testing.T, f Fixture) {
 	refused(t, f.Backend.Write(t.Context(), f.Unsupported, "1"), "write", f.Unsupported, knob.ErrNotSupported)
 }
 
-// A write under a context that is over must not reach the kernel at all: the caller has begun to take things back.
+// A write under a context that is over must not reach the kernel at all: the caller has begun to
+// take things back.
 func cancelled(t *testing.T, f Fixture) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -240,13 +243,16 @@ func foreign(t *testing.T, f Fixture) {
 	}
 }
 
-// rounds is how often every writer writes: enough for the race detector, little enough for a busy machine.
+// rounds is how often every writer writes: enough for the race detector, little enough for a busy
+// machine.
 const rounds = 10
 
-// concurrent lets several writers fight over one knob: every number that is read is one that somebody wrote.
+// concurrent lets several writers fight over one knob: every number that is read is one that
+// somebody wrote.
 //
-// It is no claim about who wins, nor about several numbers together: the kernel writes the three of a setting such as tcp_rmem one after the other
-// (proc_dointvec_minmax) and locks out no reader meanwhile, which two processors show once in a while.
+// It is no claim about who wins, nor about several numbers together: the kernel writes the three of
+// a setting such as tcp_rmem one after the other (proc_dointvec_minmax) and locks out no reader
+// meanwhile, which two processors show once in a while.
 func concurrent(t *testing.T, f Fixture) {
 	p := f.Writable[0]
 	write(t, f, p.Knob, p.A)
@@ -285,8 +291,8 @@ func composed(got, a, b knob.Value) bool {
 	return true
 }
 
-// concurrentAll gives every knob a writer of its own: none may undo the work of another, although some live in one kernel object
-// (the metrics of a route).
+// concurrentAll gives every knob a writer of its own: none may undo the work of another, although
+// some live in one kernel object (the metrics of a route).
 func concurrentAll(t *testing.T, f Fixture) {
 	var wg sync.WaitGroup
 	for _, p := range f.Writable {
@@ -312,8 +318,8 @@ func concurrentAll(t *testing.T, f Fixture) {
 	}
 }
 
-// A hot-unplugged card must be "not there" and neither a permission nor a crash, so that an undo can say that nothing
-// is left to restore.
+// A hot-unplugged card must be "not there" and neither a permission nor a crash, so that an undo
+// can say that nothing is left to restore.
 func disappear(t *testing.T, f Fixture) {
 	if f.Vanish == nil {
 		t.Fatal("the fixture has no device to take away")
@@ -325,10 +331,12 @@ func disappear(t *testing.T, f Fixture) {
 	refused(t, f.Backend.Write(t.Context(), f.Device, before), "write", f.Device, fs.ErrNotExist)
 }
 
-// disappearMidWrite takes the device away under a writer that never stops: whatever moment it is in, between a read and a write, between the parts of one write,
-// it is told that the device is not there, and by no other answer.
+// disappearMidWrite takes the device away under a writer that never stops: whatever moment it is
+// in, between a read and a write, between the parts of one write, it is told that the device is not
+// there, and by no other answer.
 //
-// It is one writer, because of two each might read back the number of the other, which looks as if the driver had not taken its own.
+// It is one writer, because of two each might read back the number of the other, which looks as if
+// the driver had not taken its own.
 func disappearMidWrite(t *testing.T, f Fixture) {
 	now := read(t, f, f.Device)
 	p := Pair{Knob: f.Device, A: now, B: now}

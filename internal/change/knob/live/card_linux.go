@@ -16,7 +16,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/ethtool"
 )
 
-// cardKnob reads and writes the settings of one group that are no plain numbers of a driver. Key is what stands behind the dot.
+// cardKnob reads and writes the settings of one group that are no plain numbers of a driver. Key is
+// what stands behind the dot.
 type cardKnob struct {
 	read  func(c ethtool.Client, name, key string) (knob.Value, error)
 	write func(c ethtool.Client, name, key string, v knob.Value) error
@@ -36,8 +37,8 @@ func errNoKey(group, key string) error {
 	return fmt.Errorf("%w: no driver has a %s.%s", fs.ErrNotExist, group, key)
 }
 
-// refusedByDriver keeps what the kernel said beside what the knob takes, and turns "nothing changed" into "not supported": the driver took the request
-// and did not follow.
+// refusedByDriver keeps what the kernel said beside what the knob takes, and turns "nothing
+// changed" into "not supported": the driver took the request and did not follow.
 func refusedByDriver(v knob.Value, allowed string, err error) error {
 	switch {
 	case errors.Is(err, nl.ErrNotApplied):
@@ -95,7 +96,8 @@ func writeRSS(c ethtool.Client, name, key string, v knob.Value) error {
 // indirectionForms is what a table may be written as, in the words of ethtool(8) -X.
 const indirectionForms = "equal N, equal N start M, weight W0 W1 …, default, or the queue of each entry parted by commas"
 
-// indirectionText says a table in as few words as it can, and always so that the words give the same table.
+// indirectionText says a table in as few words as it can, and always so that the words give the
+// same table.
 func indirectionText(table []uint32) knob.Value {
 	start := slices.Min(table)
 	n := slices.Max(table) - start + 1
@@ -162,8 +164,8 @@ func indirectionTable(s string, size int) ([]uint32, error) {
 	return table, err
 }
 
-// weightTable gives each queue a run of entries in proportion to its weight. Every entry goes to the queue in whose share its start lies, so that rounding never
-// leaves one over.
+// weightTable gives each queue a run of entries in proportion to its weight. Every entry goes to
+// the queue in whose share its start lies, so that rounding never leaves one over.
 func weightTable(size int, weights []uint32) ([]uint32, error) {
 	var sum uint64
 	for _, w := range weights {
@@ -226,10 +228,12 @@ func writeFEC(c ethtool.Client, name, _ string, v knob.Value) error {
 	return refusedByDriver(v, "auto, off, rs, baser, llrs, or several parted by commas, as far as the link has them", c.SetFEC(name, auto, modes))
 }
 
-// readMode gives how the link comes to its speed: "auto" when it offers all that it can, "auto MODE,MODE" when only some, "100/full" when it is forced.
+// readMode gives how the link comes to its speed: "auto" when it offers all that it can, "auto
+// MODE,MODE" when only some, "100/full" when it is forced.
 //
-// It is one knob and not three (autoneg, speed, duplex): one of the three alone is often no state that a card can be in, and what a forced link would offer if it
-// negotiated is forgotten by most drivers.
+// It is one knob and not three (autoneg, speed, duplex): one of the three alone is often no state
+// that a card can be in, and what a forced link would offer if it negotiated is forgotten by most
+// drivers.
 func readMode(c ethtool.Client, name, key string) (knob.Value, error) {
 	if key != "mode" {
 		return "", errNoKey("link", key)
@@ -295,15 +299,17 @@ func writeMode(c ethtool.Client, name, key string, v knob.Value) error {
 }
 
 const (
-	// linkPatience is how long a link may take to come up with a forced mode: drivers look every two seconds, and training takes one or two.
+	// linkPatience is how long a link may take to come up with a forced mode: drivers look every
+	// two seconds, and training takes one or two.
 	linkPatience = 8 * time.Second
 	linkPoll     = 50 * time.Millisecond
 )
 
 // forceMode waits until the link is up with the mode, and puts the old one back when it stays down.
 //
-// A forced mode is the one setting here that cuts a host off for good when the other end does not follow; and until the link is up the driver tells no mode that
-// could be read back. So a link that is down is not forced at all: nothing could be seen of it.
+// A forced mode is the one setting here that cuts a host off for good when the other end does not
+// follow; and until the link is up the driver tells no mode that could be read back. So a link that
+// is down is not forced at all: nothing could be seen of it.
 func forceMode(c ethtool.Client, name string, v knob.Value, want ethtool.LinkMode, refused func(error) error) error {
 	before, err := readMode(c, name, "mode")
 	if err != nil {
@@ -349,7 +355,8 @@ func writeTunable(c ethtool.Client, name, key string, v knob.Value) error {
 // ringWord tells the settings that go with the rings and are no lengths.
 func ringWord(key string) bool { return key != "rx" && key != "tx" }
 
-// readRingWord gives a word or a number. What the kernel does not tell the driver has not, or the kernel is older.
+// readRingWord gives a word or a number. What the kernel does not tell the driver has not, or the
+// kernel is older.
 func readRingWord(c ethtool.Client, name, key string) (knob.Value, error) {
 	parameters, err := c.RingParameters(name)
 	if err != nil {

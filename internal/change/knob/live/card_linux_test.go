@@ -57,7 +57,8 @@ func byDriver(t *testing.T, c *nl.Client, driver string) (out []string) {
 	return out
 }
 
-// The mode of a link is set as one: what is refused leaves it as it was, also where the driver forgets that it negotiated before it refuses.
+// The mode of a link is set as one: what is refused leaves it as it was, also where the driver
+// forgets that it negotiated before it refuses.
 func TestGuestLinkMode(t *testing.T) {
 	if !guesttest.In(t) {
 		return
@@ -172,7 +173,8 @@ func TestGuestQdiscs(t *testing.T) {
 	guesttest.Others(t, "^TestNetnsQdiscParameters$|^TestNetnsKernelsOwnQdiscComesBack$|^TestNetnsQdiscParameterUnderMQ$|^TestNetnsShapersStay$")
 }
 
-// The kernel's own mq of a card with two queues takes a parameter on both, and is the kernel's own again afterwards.
+// The kernel's own mq of a card with two queues takes a parameter on both, and is the kernel's own
+// again afterwards.
 func TestGuestKernelsOwnMQ(t *testing.T) {
 	if !guesttest.In(t) {
 		return
@@ -228,7 +230,8 @@ func TestGuestKernelsOwnMQ(t *testing.T) {
 	}
 }
 
-// Byte queue limits of a real transmit queue are set and go back; the kernel refuses what is no number of bytes, and nothing is stored of it.
+// Byte queue limits of a real transmit queue are set and go back; the kernel refuses what is no
+// number of bytes, and nothing is stored of it.
 func TestGuestByteQueueLimits(t *testing.T) {
 	if !guesttest.In(t) {
 		return

@@ -13,15 +13,17 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/ethtool"
 )
 
-// ethtoolKnobs are settings of a driver that the kernel's ethtool family carries: GROUP.NAME, or a word alone.
+// ethtoolKnobs are settings of a driver that the kernel's ethtool family carries: GROUP.NAME, or a
+// word alone.
 //
-// An interface of which the driver lacks a setting answers ErrNotSupported, a name that no driver can have fs.ErrNotExist. Numbers are
-// what the driver made of them: rings become powers of two, microseconds the steps of a timer. Write is satisfied with any change;
-// what holds then is for the caller to read.
+// An interface of which the driver lacks a setting answers ErrNotSupported, a name that no driver
+// can have fs.ErrNotExist. Numbers are what the driver made of them: rings become powers of two,
+// microseconds the steps of a timer. Write is satisfied with any change; what holds then is for the
+// caller to read.
 type ethtoolKnobs struct{}
 
-// read asks for the whole group that a knob is in, which is how the kernel answers, and takes its own from it. Numbers of one group that
-// are read one after the other may come from two moments.
+// read asks for the whole group that a knob is in, which is how the kernel answers, and takes its
+// own from it. Numbers of one group that are read one after the other may come from two moments.
 func (ethtoolKnobs) read(name, attribute string) (knob.Value, error) {
 	return withClient(func(client *nl.Client) (knob.Value, error) {
 		c := ethtool.New(client)
@@ -72,8 +74,8 @@ func (ethtoolKnobs) read(name, attribute string) (knob.Value, error) {
 func (ethtoolKnobs) write(name, attribute string, v knob.Value) error {
 	err := do(func(c *nl.Client) error { return writeEthtool(ethtool.New(c), name, attribute, v) })
 	if errors.Is(err, syscall.EBUSY) {
-		// Some settings change only while the interface is down, or while no program is attached to its queues. Taking it down
-		// is for the user to decide.
+		// Some settings change only while the interface is down, or while no program is attached to
+		// its queues. Taking it down is for the user to decide.
 		return fmt.Errorf("%w: not in the present state of the interface: %w", knob.ErrNotSupported, err)
 	}
 	return err
@@ -122,8 +124,9 @@ func coalesceSwitch(key string) bool {
 	return key == "adaptive-rx" || key == "adaptive-tx" || key == "cqe-mode-rx" || key == "cqe-mode-tx"
 }
 
-// readNumber gives what holds and, for rings and channels, the driver's maximum; 0 where none is told. A maximum of 0
-// is the kernel's way to say that the driver has no such ring or no channels of this kind.
+// readNumber gives what holds and, for rings and channels, the driver's maximum; 0 where none is
+// told. A maximum of 0 is the kernel's way to say that the driver has no such ring or no channels
+// of this kind.
 func readNumber(c ethtool.Client, name, group, key string) (current, most uint32, err error) {
 	type number struct{ current, most uint32 }
 	var numbers map[string]number
@@ -151,8 +154,8 @@ func readNumber(c ethtool.Client, name, group, key string) (current, most uint32
 	return n.current, n.most, nil
 }
 
-// readCoalesce tells a parameter that another driver may have from one that the catalogue does not know: the kernel
-// answers with the parameters of this driver alone.
+// readCoalesce tells a parameter that another driver may have from one that the catalogue does not
+// know: the kernel answers with the parameters of this driver alone.
 func readCoalesce(c ethtool.Client, name, key string) (current, most uint32, err error) {
 	parameters, err := c.Coalesce(name)
 	if err != nil {
@@ -187,8 +190,9 @@ func writeNumber(c ethtool.Client, name, group, key string, v knob.Value) error 
 		// The driver rounds to what is set already, its maximum mostly.
 		return &knob.RangeError{Value: v, Allowed: "a number that the driver does not round to the present one", Err: err}
 	case errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ERANGE):
-		// The catalogue's range is that of the kernel's family and would mislead here. Some drivers tell their maximum; a number below it
-		// is refused for what the kernel's sentence says: the queues that a filter or an XDP program needs.
+		// The catalogue's range is that of the kernel's family and would mislead here. Some drivers
+		// tell their maximum; a number below it is refused for what the kernel's sentence says: the
+		// queues that a filter or an XDP program needs.
 		allowed := "a number that this driver takes"
 		if _, most, rerr := readNumber(c, name, group, key); rerr == nil && most > 0 {
 			allowed = fmt.Sprintf("at most %d, the maximum of this driver", most)
@@ -201,8 +205,8 @@ func writeNumber(c ethtool.Client, name, group, key string, v knob.Value) error 
 	return err
 }
 
-// writeSwitch reads the word. A driver that takes a switch and does not follow does not support it here: that is an answer, and not
-// a host that cannot be trusted.
+// writeSwitch reads the word. A driver that takes a switch and does not follow does not support it
+// here: that is an answer, and not a host that cannot be trusted.
 func writeSwitch(v knob.Value, set func(on bool) error) error {
 	word, err := knob.Definition{Form: knob.FormSwitch}.Normalize(v)
 	if err != nil {
@@ -228,8 +232,8 @@ func pauseBit(p *ethtool.Pause, key string) (*bool, error) {
 	return nil, fmt.Errorf("%w: pause has rx, tx and autoneg", fs.ErrNotExist)
 }
 
-// writePause changes one member. SetPause sends what differs, so that the other two stay as they were set and not as
-// they read, which is what was negotiated.
+// writePause changes one member. SetPause sends what differs, so that the other two stay as they
+// were set and not as they read, which is what was negotiated.
 func writePause(c ethtool.Client, name, key string, on bool) error {
 	p, err := c.Pause(name)
 	if err != nil {

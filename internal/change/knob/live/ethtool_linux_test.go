@@ -16,8 +16,9 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/ethtool"
 )
 
-// cards is a namespace with the two drivers that let settings of a card be changed without one: a tap, which takes rx-frames up to 64
-// (tun_set_coalesce), and a veth, which changes its channels. The tap lives as long as the descriptor.
+// cards is a namespace with the two drivers that let settings of a card be changed without one: a
+// tap, which takes rx-frames up to 64 (tun_set_coalesce), and a veth, which changes its channels.
+// The tap lives as long as the descriptor.
 func cards(t *testing.T) (ns *knobtest.NetNS, tap int) {
 	t.Helper()
 	ns = knobtest.NewNetNS(t)
@@ -80,8 +81,9 @@ func TestNetnsEthtoolSuite(t *testing.T) {
 		return knobtest.Fixture{
 			Backend: ns.Backend(t, live.New()),
 			Writable: []knobtest.Pair{
-				// The first one is fought over by several writers. A number that somebody else sets back before it is read back looks as if the
-				// driver had not taken it, so that this is no knob of ethtool.
+				// The first one is fought over by several writers. A number that somebody else sets
+				// back before it is read back looks as if the driver had not taken it, so that this
+				// is no knob of ethtool.
 				{Knob: "link:tap0/txqueuelen", A: "500", B: "77"},
 				{Knob: "ethtool:tap0/coalesce.rx-frames", A: "16", B: "32"},
 				{Knob: "ethtool:v0/channels.rx", A: "1", B: knob.Value(queues)},
@@ -131,7 +133,8 @@ func TestNetnsEthtoolSuite(t *testing.T) {
 	})
 }
 
-// Refusals name what would be taken: the driver's own maximum where it tells one, and the kernel's sentence.
+// Refusals name what would be taken: the driver's own maximum where it tells one, and the kernel's
+// sentence.
 func TestNetnsEthtoolRefusals(t *testing.T) {
 	ns, tap := cards(t)
 	t.Cleanup(func() { _ = unix.Close(tap) })
@@ -172,8 +175,8 @@ func TestNetnsEthtoolRefusals(t *testing.T) {
 	}
 }
 
-// Every entry answers on every driver that this machine has, by its value in canonical form or by saying why not. Reading the real
-// interfaces changes nothing.
+// Every entry answers on every driver that this machine has, by its value in canonical form or by
+// saying why not. Reading the real interfaces changes nothing.
 func TestNetnsEveryEthtoolKnobAnswers(t *testing.T) {
 	ns, tap := cards(t)
 	t.Cleanup(func() { _ = unix.Close(tap) })
@@ -202,7 +205,8 @@ func TestNetnsEveryEthtoolKnobAnswers(t *testing.T) {
 					t.Errorf("%s reads %q, which its definition makes %q, %v", id, v, c, nerr)
 				}
 			case errors.Is(err, knob.ErrNotSupported),
-				// A feature may be younger than the kernel, and the invented flag is one that no driver has.
+				// A feature may be younger than the kernel, and the invented flag is one that no
+				// driver has.
 				errors.Is(err, fs.ErrNotExist) && (strings.HasPrefix(attribute, "feature.") || strings.HasPrefix(attribute, "flag.")):
 				refusals++
 			default:
@@ -219,7 +223,8 @@ func TestNetnsEveryEthtoolKnobAnswers(t *testing.T) {
 	}
 }
 
-// The catalogue knows every moderation parameter that the kernel's family has, and every one of them has the form that reading gives.
+// The catalogue knows every moderation parameter that the kernel's family has, and every one of
+// them has the form that reading gives.
 func TestEveryModerationParameterIsKnown(t *testing.T) {
 	for _, key := range strings.Fields(`rx-usecs rx-frames rx-usecs-irq rx-frames-irq tx-usecs tx-frames tx-usecs-irq tx-frames-irq
 		stats-block-usecs adaptive-rx adaptive-tx pkt-rate-low rx-usecs-low rx-frames-low tx-usecs-low tx-frames-low pkt-rate-high

@@ -9,8 +9,9 @@ import (
 	"github.com/linerate/linerate/internal/change/knob/live"
 )
 
-// Every entry of the catalogue reads on this machine in the form that its definition has, or says why not, by one of the three answers and no other. What a pattern
-// stands for is what the machine has; of a kind that it has none of a name is made up.
+// Every entry of the catalogue reads on this machine in the form that its definition has, or says
+// why not, by one of the three answers and no other. What a pattern stands for is what the machine
+// has; of a kind that it has none of a name is made up.
 func TestEveryKnobAnswers(t *testing.T) {
 	host := live.New()
 	madeUp := map[string]string{

@@ -18,7 +18,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/ethtool"
 )
 
-// fileFixture is a namespace with a sysfs of its own: what the live backend reads and writes as files, and the queueing disciplines.
+// fileFixture is a namespace with a sysfs of its own: what the live backend reads and writes as
+// files, and the queueing disciplines.
 func fileFixture(t *testing.T) knobtest.Fixture {
 	ns := knobtest.NewNetNSWithSysfs(t)
 	ns.Do(t, func() {
@@ -129,7 +130,8 @@ func TestNetnsLiveFiles(t *testing.T) { knobtest.Suite(t, fileFixture) }
 
 func TestNetnsDryRunOverLiveFiles(t *testing.T) { dryRunOver(t, fileFixture) }
 
-// A sysfs that shows another namespace is not believed, neither for reading nor for writing, whatever the interface is called.
+// A sysfs that shows another namespace is not believed, neither for reading nor for writing,
+// whatever the interface is called.
 func TestNetnsForeignSysfs(t *testing.T) {
 	ns := knobtest.NewNetNS(t) // with the /sys of the process
 	ns.Do(t, func() {

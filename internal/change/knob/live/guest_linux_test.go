@@ -17,13 +17,16 @@ import (
 
 func TestMain(m *testing.M) { guesttest.Main(m) }
 
-// What is held on the kernel of this machine is held on Debian's too, which is some years older or younger.
+// What is held on the kernel of this machine is held on Debian's too, which is some years older or
+// younger.
 func TestGuestOtherKernel(t *testing.T) {
-	// A dry run asks a kernel nothing that a live backend does not, and disciplines have a test of their own (TestGuestQdiscs).
+	// A dry run asks a kernel nothing that a live backend does not, and disciplines have a test of
+	// their own (TestGuestQdiscs).
 	guesttest.Others(t, "^TestNetns", "DryRun", "Qdisc", "^TestNetnsShapersStay$")
 }
 
-// card is what the suite does to one driver. Knobs are written without their subject: "ring.rx" is ethtool:IF/ring.rx, "link/mtu" is link:IF/mtu.
+// card is what the suite does to one driver. Knobs are written without their subject: "ring.rx" is
+// ethtool:IF/ring.rx, "link/mtu" is link:IF/mtu.
 type card struct {
 	model       string
 	writable    [][3]string // knob, A, B
@@ -37,7 +40,8 @@ type card struct {
 // driverCards are the drivers with the numbers that each of them rounds, clips and refuses.
 var driverCards = []card{
 	{
-		// The 82540EM. Descriptors in steps of eight, 48 at least (E1000_MIN_TXD and REQ_TX_DESCRIPTOR_MULTIPLE in e1000.h); no coalescing before the 82545.
+		// The 82540EM. Descriptors in steps of eight, 48 at least (E1000_MIN_TXD and
+		// REQ_TX_DESCRIPTOR_MULTIPLE in e1000.h); no coalescing before the 82545.
 		model: "e1000",
 		writable: [][3]string{
 			{"ring.rx", "512", "256"}, {"ring.tx", "128", "256"}, {"feature.tx-tcp-segmentation", "off", "on"}, {"feature.rx-gro", "off", "on"}, {"link/mtu", "9000", "1500"},
@@ -49,7 +53,8 @@ var driverCards = []card{
 		device:      "ring.rx",
 	},
 	{
-		// The interrupt rate is kept as a number of interrupts per second with its two lowest bits cleared (e1000_set_coalesce), and read back as microseconds.
+		// The interrupt rate is kept as a number of interrupts per second with its two lowest bits
+		// cleared (e1000_set_coalesce), and read back as microseconds.
 		model:       "e1000-82545em",
 		writable:    [][3]string{{"coalesce.rx-usecs", "1000", "3"}, {"ring.tx", "4096", "256"}},
 		rounded:     [][3]string{{"coalesce.rx-usecs", "7000", "7142"}, {"coalesce.rx-usecs", "999", "1000"}, {"ring.rx", "4095", "4096"}},
@@ -79,7 +84,8 @@ var driverCards = []card{
 		device:      "channels.combined",
 	},
 	{
-		// Descriptors in steps of 32 (VMXNET3_RING_SIZE_ALIGN), for receiving in steps of 32 × buffers per packet: see TestGuestRoundingFollowsMTU.
+		// Descriptors in steps of 32 (VMXNET3_RING_SIZE_ALIGN), for receiving in steps of 32 ×
+		// buffers per packet: see TestGuestRoundingFollowsMTU.
 		model:       "vmxnet3",
 		writable:    [][3]string{{"ring.rx", "512", "1024"}, {"ring.tx", "1024", "512"}, {"feature.rx-lro", "off", "on"}, {"link/mtu", "1400", "1500"}},
 		rounded:     [][3]string{{"ring.tx", "100", "128"}, {"ring.rx", "1000", "1024"}},
@@ -97,15 +103,17 @@ func on(name, short string) knob.ID {
 	return knob.ID("ethtool:" + name + "/" + short)
 }
 
-// fixture is a card that is up, with settings that it has after being plugged in; the card of a check before may have been taken away.
+// fixture is a card that is up, with settings that it has after being plugged in; the card of a
+// check before may have been taken away.
 func (c card) fixture(t *testing.T) knobtest.Fixture {
 	t.Helper()
 	name := guesttest.Plug(t, c.model)
 	client(t, func(k *nl.Client) error { return k.SetUp(name) })
 	f := knobtest.Fixture{
 		Backend: live.New(),
-		// The first one is fought over by several writers. A number that somebody else sets back before it is read back looks as if the
-		// driver had not taken it, so that this is no knob of ethtool.
+		// The first one is fought over by several writers. A number that somebody else sets back
+		// before it is read back looks as if the driver had not taken it, so that this is no knob
+		// of ethtool.
 		Writable:    []knobtest.Pair{{Knob: on(name, "link/txqueuelen"), A: "500", B: "1000"}},
 		ReadOnly:    knob.Setting{Knob: "sysctl:net.ipv4.tcp_available_congestion_control", Value: "reno"},
 		Missing:     []knob.ID{on("eth99", c.device)},
@@ -156,8 +164,9 @@ func TestGuestCards(t *testing.T) {
 	}
 }
 
-// On vmxnet3 a packet of a larger MTU takes several buffers, and the ring for receiving is a whole number of packets in steps of 32: what the driver makes of
-// a number depends on another knob, so that only reading back tells.
+// On vmxnet3 a packet of a larger MTU takes several buffers, and the ring for receiving is a whole
+// number of packets in steps of 32: what the driver makes of a number depends on another knob, so
+// that only reading back tells.
 func TestGuestRoundingFollowsMTU(t *testing.T) {
 	if !guesttest.In(t) {
 		return
@@ -196,7 +205,8 @@ func TestGuestRefusals(t *testing.T) {
 		{"e1000e", "eee", "on", knob.ErrNotSupported, "not supported"},
 		{"e1000e", "coalesce.tx-usecs", "10", knob.ErrNotSupported, ""},
 		{"virtio-net-pci", "channels.combined", "3", knob.ErrInvalid, "2"},
-		{"virtio-net-pci", "ring.rx", "100", syscall.ENOMEM, "cannot allocate memory"}, // a split ring holds a power of two; the driver says it so
+		// a split ring holds a power of two; the driver says it so
+		{"virtio-net-pci", "ring.rx", "100", syscall.ENOMEM, "cannot allocate memory"},
 		{"vmxnet3", "pause.rx", "on", knob.ErrNotSupported, "not supported"},
 		{"vmxnet3", "channels.combined", "1", knob.ErrNotSupported, "not supported"},
 	} {
@@ -215,7 +225,8 @@ func TestGuestRefusals(t *testing.T) {
 	}
 }
 
-// An interface whose name has a dot in it, as those of VLANs have, is the same one in the names of all kinds of knobs.
+// An interface whose name has a dot in it, as those of VLANs have, is the same one in the names of
+// all kinds of knobs.
 func TestGuestVLANNames(t *testing.T) {
 	if !guesttest.In(t) {
 		return
@@ -272,7 +283,8 @@ func TestGuestVLANNames(t *testing.T) {
 	}
 }
 
-// Every setting of the network that sysctl(8) prints is read here under the name that it prints, with the same value.
+// Every setting of the network that sysctl(8) prints is read here under the name that it prints,
+// with the same value.
 func TestGuestAgreesWithSysctl(t *testing.T) {
 	if !guesttest.In(t) {
 		return
@@ -302,7 +314,8 @@ func TestGuestAgreesWithSysctl(t *testing.T) {
 	}
 }
 
-// program runs a program of others in the guest and gives what it said; the test goes on with an error.
+// program runs a program of others in the guest and gives what it said; the test goes on with an
+// error.
 func program(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)

@@ -13,7 +13,8 @@ import (
 	"github.com/linerate/linerate/internal/lab/guest/guesttest"
 )
 
-// What tc(8) prints of a discipline is what is read here: with its defaults, after we changed it, and after tc(8) did.
+// What tc(8) prints of a discipline is what is read here: with its defaults, after we changed it,
+// and after tc(8) did.
 func TestGuestAgreesWithTc(t *testing.T) {
 	if !guesttest.In(t) {
 		return
@@ -74,8 +75,9 @@ func TestGuestAgreesWithTc(t *testing.T) {
 	}
 }
 
-// tcSays reads what tc(8) prints in JSON of the root of a link, in the words of the catalogue. Parameters for which the catalogue has no name
-// are an error, and so is another kind than the one that should stand there.
+// tcSays reads what tc(8) prints in JSON of the root of a link, in the words of the catalogue.
+// Parameters for which the catalogue has no name are an error, and so is another kind than the one
+// that should stand there.
 func tcSays(t *testing.T, name, kind string) map[string]string {
 	t.Helper()
 	var roots []struct {

@@ -12,8 +12,9 @@ import (
 	"github.com/linerate/linerate/internal/change/knob/live"
 )
 
-// Every entry of the catalogue reads on the kernel that runs, with a value of the form that the entry says, or says why not with exactly one of
-// the three answers. On the host as it is: nothing is written.
+// Every entry of the catalogue reads on the kernel that runs, with a value of the form that the
+// entry says, or says why not with exactly one of the three answers. On the host as it is: nothing
+// is written.
 func TestEveryEntryReadsOrSaysWhyNot(t *testing.T) {
 	host := live.New()
 	reads := 0

@@ -27,7 +27,8 @@ func inLink(attribute string) bool {
 	return false
 }
 
-// An attribute that is none of those listed is not supported and not "unknown": the name is well formed, and another version may have it.
+// An attribute that is none of those listed is not supported and not "unknown": the name is well
+// formed, and another version may have it.
 func (k linkKnobs) read(name, attribute string) (knob.Value, error) {
 	if inSysfs(attribute) {
 		v, err := k.sysfs.readAttribute(name, attribute)
@@ -81,7 +82,8 @@ func (k linkKnobs) check(name, attribute string, _ knob.Value) error {
 	return k.explain(name, attribute, k.sysfs.checkAttribute(name, attribute))
 }
 
-// explain tells an interface that is not there from one whose kernel has no such file: threaded came with 5.12, the other two with 5.4.
+// explain tells an interface that is not there from one whose kernel has no such file: threaded
+// came with 5.12, the other two with 5.4.
 func (k linkKnobs) explain(name, attribute string, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err

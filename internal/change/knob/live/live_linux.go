@@ -13,25 +13,28 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// Host reads and writes the running system, in the network namespace of the calling thread. It holds nothing open between calls and is
-// safe for concurrent use within one process.
+// Host reads and writes the running system, in the network namespace of the calling thread. It
+// holds nothing open between calls and is safe for concurrent use within one process.
 //
-// A client is dialled for every call. That costs three sockets, some tens of microseconds, and saves the question of
-// which namespace a long-lived one is in: tests and the lab enter several.
+// A client is dialled for every call. That costs three sockets, some tens of microseconds, and
+// saves the question of which namespace a long-lived one is in: tests and the lab enter several.
 type Host struct {
 	root    string // /proc/sys
 	catalog *knob.Catalog
 	kinds   map[string]accessor // of every kind but sysctl
 }
 
-// accessor reads and writes the knobs of one kind. Errors are plain: [Host] says whose they are. A well-formed attribute that it does not know is
-// ErrNotSupported, a subject that is not there fs.ErrNotExist. Its methods may be called from any goroutine, and act in the namespace of the calling thread.
+// accessor reads and writes the knobs of one kind. Errors are plain: [Host] says whose they are. A
+// well-formed attribute that it does not know is ErrNotSupported, a subject that is not there
+// fs.ErrNotExist. Its methods may be called from any goroutine, and act in the namespace of the
+// calling thread.
 type accessor interface {
 	read(subject, attribute string) (knob.Value, error)
 	write(subject, attribute string, v knob.Value) error // v is canonical where the catalogue knows the knob
 }
 
-// checker is an accessor that can tell without writing whether a write would be refused, as far as it is not the kernel alone that knows.
+// checker is an accessor that can tell without writing whether a write would be refused, as far as
+// it is not the kernel alone that knows.
 type checker interface {
 	check(subject, attribute string, v knob.Value) error
 }
@@ -61,8 +64,9 @@ func New() *Host {
 	}}
 }
 
-// Here tells where the calling thread stands. The test is the one that matters: the kernel shows the table of the network core's
-// host-wide settings in the first network namespace only. (In a namespace of an unprivileged user older kernels show no net/core at all.)
+// Here tells where the calling thread stands. The test is the one that matters: the kernel shows
+// the table of the network core's host-wide settings in the first network namespace only. (In a
+// namespace of an unprivileged user older kernels show no net/core at all.)
 func Here() knob.Place {
 	if _, err := os.Stat("/proc/sys/net"); err != nil {
 		return knob.Place{}
@@ -83,8 +87,8 @@ func (l *Host) Read(ctx context.Context, id knob.ID) (knob.Value, error) {
 	return l.canonical(id, v), nil
 }
 
-// Write sets the value. Form is checked here, the range is left to the kernel: an original outside of the catalogue's range must
-// go back. A write may be accepted and rounded; callers read back.
+// Write sets the value. Form is checked here, the range is left to the kernel: an original outside
+// of the catalogue's range must go back. A write may be accepted and rounded; callers read back.
 func (l *Host) Write(ctx context.Context, id knob.ID, v knob.Value) error {
 	if err := ctx.Err(); err != nil {
 		return &knob.Error{Op: "write", Knob: id, Err: err}
@@ -102,8 +106,9 @@ func (l *Host) Write(ctx context.Context, id knob.ID, v knob.Value) error {
 	return nil
 }
 
-// refusal keeps a container from changing what all of the host shares: some such files (vm, kernel) can be written from there. Interrupts,
-// modules and the parts of the machine are the host's, known to the catalogue or not.
+// refusal keeps a container from changing what all of the host shares: some such files (vm, kernel)
+// can be written from there. Interrupts, modules and the parts of the machine are the host's, known
+// to the catalogue or not.
 func (l *Host) refusal(id knob.ID) error {
 	switch id.Kind() {
 	case knob.KindIRQ, knob.KindModule, knob.KindCPU, knob.KindPCI, knob.KindBlock:
@@ -120,8 +125,8 @@ func (l *Host) refusal(id knob.ID) error {
 // CheckWrite implements Checker: the knob may be changed from here and is there, the value has the
 // right form, and where it is a file the file lets this process write.
 //
-// access(2) asks for the real user and not for the effective one; linerate is never installed set-user-id, so that
-// they are the same.
+// access(2) asks for the real user and not for the effective one; linerate is never installed
+// set-user-id, so that they are the same.
 func (l *Host) CheckWrite(ctx context.Context, id knob.ID, v knob.Value) error {
 	if err := l.refusal(id); err != nil {
 		return l.fail("check", id, err)
@@ -157,7 +162,8 @@ func (l *Host) canonical(id knob.ID, v knob.Value) knob.Value {
 	return v.Squeeze()
 }
 
-// form refuses what is no single line, or not of the definition's form. The kernel would take the first of two numbers and drop the rest.
+// form refuses what is no single line, or not of the definition's form. The kernel would take the
+// first of two numbers and drop the rest.
 func (l *Host) form(id knob.ID, v knob.Value) (knob.Value, error) {
 	if strings.ContainsRune(string(v), 0) {
 		return "", &knob.RangeError{Value: v, Allowed: "text without zero bytes"}
@@ -190,7 +196,8 @@ func (l *Host) write(id knob.ID, v knob.Value) error {
 	return k.write(id.Subject(), id.Attribute(), v)
 }
 
-// withClient runs a request on a client of its own: it costs three sockets and is in the namespace of the calling thread for certain.
+// withClient runs a request on a client of its own: it costs three sockets and is in the namespace
+// of the calling thread for certain.
 func withClient[T any](f func(*nl.Client) (T, error)) (T, error) {
 	c, err := nl.Dial()
 	if err != nil {
@@ -206,16 +213,18 @@ func do(f func(*nl.Client) error) error {
 	return err
 }
 
-// fail dresses an error: what the kernel said about the value becomes a RangeError, and the hint says what to do.
+// fail dresses an error: what the kernel said about the value becomes a RangeError, and the hint
+// says what to do.
 //
-// The order of the hints is from the most to the least specific: in a container a knob of the whole host is often
-// simply absent, and "this kernel has no such setting" would send the reader in the wrong direction.
+// The order of the hints is from the most to the least specific: in a container a knob of the whole
+// host is often simply absent, and "this kernel has no such setting" would send the reader in the
+// wrong direction.
 func (l *Host) fail(op string, id knob.ID, err error) error {
 	e := &knob.Error{Op: op, Knob: id, Err: err}
 	hint := ""
 	d, known := l.catalog.Lookup(id)
-	// Nearly all handlers of sysctls answer EINVAL for a value out of range (proc_dointvec_minmax), drivers EINVAL or
-	// ERANGE.
+	// Nearly all handlers of sysctls answer EINVAL for a value out of range (proc_dointvec_minmax),
+	// drivers EINVAL or ERANGE.
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ERANGE) {
 		var r *knob.RangeError
 		if known && !errors.As(err, &r) {

@@ -86,7 +86,8 @@ func liveFixture(t *testing.T) knobtest.Fixture {
 			{Knob: "sysctl:net.ipv4.tcp_rmem", Value: "4096 131072"},
 			{Knob: "sysctl:net.ipv4.tcp_rmem", Value: "4096 131072 1 1"},
 			{Knob: "sysctl:net.ipv4.tcp_rmem", Value: "0 0 0"},
-			{Knob: "sysctl:net.ipv4.tcp_rmem", Value: "5000 0 6000"}, // the kernel has stored the first when it refuses the second
+			// the kernel has stored the first when it refuses the second
+			{Knob: "sysctl:net.ipv4.tcp_rmem", Value: "5000 0 6000"},
 			{Knob: "sysctl:net.ipv4.ip_local_port_range", Value: "2000 99999999"},
 			{Knob: "sysctl:net.ipv4.tcp_sack", Value: "banana"},
 			{Knob: "sysctl:net.ipv4.tcp_congestion_control", Value: "no-such-algorithm"},
@@ -219,7 +220,8 @@ func dryRunOver(t *testing.T, fixture func(t *testing.T) knobtest.Fixture) {
 	})
 }
 
-// A long list is read whole and written whole: the kernel gives it in one read only, and takes it a page at a time.
+// A long list is read whole and written whole: the kernel gives it in one read only, and takes it a
+// page at a time.
 func TestNetnsLongList(t *testing.T) {
 	ns := knobtest.NewNetNS(t)
 	b := ns.Backend(t, live.New())
@@ -320,8 +322,9 @@ func hint(err error) string {
 	return ""
 }
 
-// The catalogue holds for the kernel that runs: what a fresh namespace shows is accepted by its definition, and every setting that the
-// catalogue calls the namespace's own is there or unknown to this kernel on the host too.
+// The catalogue holds for the kernel that runs: what a fresh namespace shows is accepted by its
+// definition, and every setting that the catalogue calls the namespace's own is there or unknown to
+// this kernel on the host too.
 func TestNetnsCatalogueFitsTheKernel(t *testing.T) {
 	ns := knobtest.NewNetNS(t)
 	host := live.New()
@@ -360,7 +363,8 @@ func TestNetnsCatalogueFitsTheKernel(t *testing.T) {
 	}
 }
 
-// The ranges hold for the kernel that runs: in a namespace that is thrown away both ends of every range are taken and read back.
+// The ranges hold for the kernel that runs: in a namespace that is thrown away both ends of every
+// range are taken and read back.
 func TestNetnsCatalogueRangesAreTaken(t *testing.T) {
 	ns := knobtest.NewNetNS(t)
 	b := ns.Backend(t, live.New())

@@ -14,7 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// moduleKnobs are parameters of kernel modules, loaded or built in: /sys/module/NAME/parameters/PARAM.
+// moduleKnobs are parameters of kernel modules, loaded or built in:
+// /sys/module/NAME/parameters/PARAM.
 type moduleKnobs struct {
 	root    string // /sys/module
 	catalog *knob.Catalog
@@ -28,7 +29,8 @@ func (k moduleKnobs) file(module, parameter string) (string, error) {
 	return filepath.Join(k.root, module, "parameters", parameter), nil
 }
 
-// read gives the value. Of a list of choices with brackets around the one in use, as pcie_aspm shows its policy, it gives that one.
+// read gives the value. Of a list of choices with brackets around the one in use, as pcie_aspm
+// shows its policy, it gives that one.
 func (k moduleKnobs) read(module, parameter string) (knob.Value, error) {
 	file, err := k.file(module, parameter)
 	if err != nil {
@@ -46,8 +48,8 @@ func (k moduleKnobs) read(module, parameter string) (knob.Value, error) {
 	return v, nil
 }
 
-// write sets a parameter of a module that is loaded. EPERM and EOPNOTSUPP come from the owner of the parameter, behind a file that could be
-// opened: it does not take a new value while it runs.
+// write sets a parameter of a module that is loaded. EPERM and EOPNOTSUPP come from the owner of
+// the parameter, behind a file that could be opened: it does not take a new value while it runs.
 func (k moduleKnobs) write(module, parameter string, v knob.Value) error {
 	file, err := k.file(module, parameter)
 	if err != nil {
@@ -70,8 +72,9 @@ func (k moduleKnobs) check(module, parameter string, _ knob.Value) error {
 
 // explain tells apart the reasons for a parameter not to be there.
 //
-// A parameter that is declared with mode 0 never gets a file: the e1000 family declares all of its parameters so. It can then neither be
-// read nor be changed until the module is loaded again; hidden is the answer for a parameter that the catalogue knows.
+// A parameter that is declared with mode 0 never gets a file: the e1000 family declares all of its
+// parameters so. It can then neither be read nor be changed until the module is loaded again;
+// hidden is the answer for a parameter that the catalogue knows.
 func (k moduleKnobs) explain(module, parameter string, err, hidden error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -9,8 +9,9 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// nfsKnobs are options of NFS mounts, as the kernel shows them in /proc/PID/mounts (proc_pid_mounts(5)). They are read only: client and server
-// agree on them when the file system is mounted, and mounting again would take it from under the programs that use it.
+// nfsKnobs are options of NFS mounts, as the kernel shows them in /proc/PID/mounts
+// (proc_pid_mounts(5)). They are read only: client and server agree on them when the file system is
+// mounted, and mounting again would take it from under the programs that use it.
 type nfsKnobs struct{ mounts string } // /proc/thread-self/mounts
 
 // nfsMount is one mount and its options: a name alone has an empty value.
@@ -61,8 +62,9 @@ func nfsMounts(file string) ([]nfsMount, error) {
 	return parseNFSMounts(string(text)), nil
 }
 
-// parseNFSMounts reads lines of six fields: device, mount point, type, options, and two numbers. Blanks, tabs, line ends and backslashes within a field
-// are written in octal (mangle_path of the kernel).
+// parseNFSMounts reads lines of six fields: device, mount point, type, options, and two numbers.
+// Blanks, tabs, line ends and backslashes within a field are written in octal (mangle_path of the
+// kernel).
 func parseNFSMounts(text string) []nfsMount {
 	unescape := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	var out []nfsMount

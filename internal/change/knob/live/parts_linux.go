@@ -15,8 +15,8 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// hostKnobs are files of sysfs that belong to a part of the machine: a processor, a PCI device, a disk. They are the whole host's, and every network namespace
-// shows the same.
+// hostKnobs are files of sysfs that belong to a part of the machine: a processor, a PCI device, a
+// disk. They are the whole host's, and every network namespace shows the same.
 type hostKnobs struct {
 	root   string            // the directory of all
 	prefix string            // in front of the subject in the name of its directory: cpu of cpu3
@@ -31,7 +31,8 @@ func cpuKnobs(root string) hostKnobs {
 	}}
 }
 
-// pciKnobs are the power states of the link of a PCIe device (5.5: Documentation/ABI/testing/sysfs-bus-pci).
+// pciKnobs are the power states of the link of a PCIe device (5.5:
+// Documentation/ABI/testing/sysfs-bus-pci).
 func pciKnobs(root string) hostKnobs {
 	files := make(map[string]string)
 	for _, f := range []string{"l0s_aspm", "l1_aspm", "l1_1_aspm", "l1_2_aspm", "l1_1_pcipm", "l1_2_pcipm", "clkpm"} {
@@ -87,7 +88,8 @@ func (k hostKnobs) check(subject, attribute string, _ knob.Value) error {
 	return absentSetting(attribute, checkPseudo(unix.AT_FDCWD, path))
 }
 
-// absentSetting: the part is there, so that a missing file is a kernel or a part without the setting (no cpufreq in a guest, no ASPM on a bus without it).
+// absentSetting: the part is there, so that a missing file is a kernel or a part without the
+// setting (no cpufreq in a guest, no ASPM on a bus without it).
 func absentSetting(attribute string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: this kernel or this part of the machine has no %s", knob.ErrNotSupported, attribute)
@@ -121,8 +123,10 @@ type processorKnobs struct {
 // dmaLatency is the attribute of the subject "all".
 const dmaLatency = "dma_latency"
 
-// errHeld says why the shared latency cannot be set: the kernel takes a limit back when the file that it was written to is closed, so that some process
-// would have to hold the file for as long as the change is to last, across the end of this program, of its guard and of the machine's next start.
+// errHeld says why the shared latency cannot be set: the kernel takes a limit back when the file
+// that it was written to is closed, so that some process would have to hold the file for as long as
+// the change is to last, across the end of this program, of its guard and of the machine's next
+// start.
 var errHeld = fmt.Errorf("%w: the kernel keeps it only while a process holds the file open; cpu:N/resume_latency sets the same for one processor, and stays", knob.ErrReadOnly)
 
 func (k processorKnobs) read(subject, attribute string) (knob.Value, error) {

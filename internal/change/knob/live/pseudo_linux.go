@@ -11,13 +11,16 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// One page is all that an attribute of sysfs holds (Documentation/filesystems/sysfs.rst); a list of processors in /proc may take more.
+// One page is all that an attribute of sysfs holds (Documentation/filesystems/sysfs.rst); a list of
+// processors in /proc may take more.
 const pseudoBuffer = 64 << 10
 
-// readPseudo gives the text of a small file of sysfs or /proc, which lies in an open directory (unix.AT_FDCWD for an absolute path).
+// readPseudo gives the text of a small file of sysfs or /proc, which lies in an open directory
+// (unix.AT_FDCWD for an absolute path).
 //
-// ENOENT of the reading itself, from a file that could be opened, is a driver's way to say that the file means nothing here (xps_cpus
-// of a card with one queue); a device that goes away at this moment is ENODEV.
+// ENOENT of the reading itself, from a file that could be opened, is a driver's way to say that the
+// file means nothing here (xps_cpus of a card with one queue); a device that goes away at this
+// moment is ENODEV.
 func readPseudo(dir int, path string) (knob.Value, error) {
 	fd, err := retry(func() (int, error) { return unix.Openat(dir, path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0) })
 	if err != nil {
@@ -62,9 +65,9 @@ func checkPseudo(dir int, path string) error {
 
 // pseudoError tells a file that nobody may write, or read, from one that this process may not.
 //
-// A file of mode 0444 is read-only for everybody, root with all capabilities included; one of mode 0644 is refused
-// for want of a capability, and "run it as root" helps. Files of mode 0200 (route/flush) are switches and no
-// settings, those of mode 0400 are shown to root alone.
+// A file of mode 0444 is read-only for everybody, root with all capabilities included; one of mode
+// 0644 is refused for want of a capability, and "run it as root" helps. Files of mode 0200
+// (route/flush) are switches and no settings, those of mode 0400 are shown to root alone.
 func pseudoError(dir int, path string, err error, writing bool) error {
 	switch {
 	case errors.Is(err, unix.EROFS):

@@ -13,27 +13,33 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/tc"
 )
 
-// qdiscKnobs are the queueing disciplines of interfaces: "root" is the kind of the one at the root, KIND.PARAMETER (fq.flow_limit) a parameter of it.
-// Under mq a parameter is that of all children alike.
+// qdiscKnobs are the queueing disciplines of interfaces: "root" is the kind of the one at the root,
+// KIND.PARAMETER (fq.flow_limit) a parameter of it. Under mq a parameter is that of all children
+// alike.
 //
 // # What the kernel made by itself
 //
-// A link gets its first discipline from the kernel, with the handle 0, and the kernel changes no parameter of such a one: it must be made again, under a
-// handle. An undo that only wrote the old value would leave a copy there. So what is made in the place of a kernel's own gets one of two handles that say so;
-// and when a later write leaves such a one with nothing but defaults, it is taken away, and what the kernel then puts there is kept if it is the same.
+// A link gets its first discipline from the kernel, with the handle 0, and the kernel changes no
+// parameter of such a one: it must be made again, under a handle. An undo that only wrote the old
+// value would leave a copy there. So what is made in the place of a kernel's own gets one of two
+// handles that say so; and when a later write leaves such a one with nothing but defaults, it is
+// taken away, and what the kernel then puts there is kept if it is the same.
 type qdiscKnobs struct {
-	// mu serialises the changes: each of them reads a tree first, and two that found the kernel's own would both put theirs in its place.
+	// mu serialises the changes: each of them reads a tree first, and two that found the kernel's
+	// own would both put theirs in its place.
 	mu sync.Mutex
 }
 
-// ownHandles mark what stands in the place of the kernel's own. The kernel numbers from 8000 upwards, people from 1, so that these are rarely somebody
-// else's. There are two, because one that is in use cannot name the successor.
+// ownHandles mark what stands in the place of the kernel's own. The kernel numbers from 8000
+// upwards, people from 1, so that these are rarely somebody else's. There are two, because one that
+// is in use cannot name the successor.
 var ownHandles = [2]uint32{0x4c52 << 16, 0x4c53 << 16}
 
 func isOwn(handle uint32) bool { return handle == ownHandles[0] || handle == ownHandles[1] }
 
-// successor is the handle for what takes the place of a root, given all disciplines of the link: one of our two where the kernel's own stood at first, otherwise
-// any that is free, so that the place of somebody else's is not taken for the kernel's.
+// successor is the handle for what takes the place of a root, given all disciplines of the link:
+// one of our two where the kernel's own stood at first, otherwise any that is free, so that the
+// place of somebody else's is not taken for the kernel's.
 func successor(nodes []nl.QdiscNode) uint32 {
 	switch rootOf(nodes).Handle {
 	case 0, ownHandles[1]:
@@ -44,8 +50,8 @@ func successor(nodes []nl.QdiscNode) uint32 {
 	return free(nodes)
 }
 
-// free is a handle that no discipline of the link has. The kernel would give one too, but would then change a discipline of the same kind rather than
-// make one.
+// free is a handle that no discipline of the link has. The kernel would give one too, but would
+// then change a discipline of the same kind rather than make one.
 func free(nodes []nl.QdiscNode) uint32 {
 	h := ownHandles[1]
 	for taken := true; taken; {
@@ -55,8 +61,9 @@ func free(nodes []nl.QdiscNode) uint32 {
 	return h
 }
 
-// byKind are the disciplines that a kind alone describes well enough to make them again: their parameters have defaults that nearly
-// everybody uses. A shaper without its rate or a tree without its classes would be a different thing under the same name.
+// byKind are the disciplines that a kind alone describes well enough to make them again: their
+// parameters have defaults that nearly everybody uses. A shaper without its rate or a tree without
+// its classes would be a different thing under the same name.
 var byKind = []string{"bfifo", "cake", "fq", "fq_codel", "mq", "noqueue", "pfifo", "pfifo_fast"}
 
 func (*qdiscKnobs) read(name, attribute string) (knob.Value, error) {
@@ -84,8 +91,8 @@ func (k *qdiscKnobs) write(name, attribute string, v knob.Value) error {
 		}
 		return writeRoot(c, name, string(v))
 	})
-	// The link was there a moment ago and would have been ENODEV: this is the kind. The errno stays out of the chain, in which it would
-	// read as a knob that is not there.
+	// The link was there a moment ago and would have been ENODEV: this is the kind. The errno stays
+	// out of the chain, in which it would read as a knob that is not there.
 	if errors.Is(err, syscall.ENOENT) {
 		return &knob.RangeError{Value: v, Allowed: "a discipline that the running kernel has or can load (" + err.Error() + ")"}
 	}
@@ -106,10 +113,12 @@ func (k *qdiscKnobs) check(name, attribute string, v knob.Value) error {
 	return checkRoot(name, now, string(v))
 }
 
-// checkRoot refuses what the old kind alone could not bring back, and what would give up the queues of a card.
+// checkRoot refuses what the old kind alone could not bring back, and what would give up the queues
+// of a card.
 //
-// Under mq every transmit queue has a discipline, and a lock, of its own; anything else at the root puts one lock in front of all of them.
-// The way to change those below is sysctl:net.core.default_qdisc, and then mq anew.
+// Under mq every transmit queue has a discipline, and a lock, of its own; anything else at the root
+// puts one lock in front of all of them. The way to change those below is
+// sysctl:net.core.default_qdisc, and then mq anew.
 func checkRoot(name string, now knob.Value, v string) error {
 	switch {
 	case !slices.Contains(byKind, v):
@@ -128,7 +137,8 @@ func checkRoot(name string, now knob.Value, v string) error {
 	if err != nil {
 		return err
 	}
-	// An undo writes the kind and would bring back the defaults: whoever set these parameters takes them back first, or keeps the discipline.
+	// An undo writes the kind and would bring back the defaults: whoever set these parameters takes
+	// them back first, or keeps the discipline.
 	for _, n := range nodes {
 		if n.Parent != nl.RootParent {
 			continue
@@ -144,8 +154,8 @@ func checkRoot(name string, now knob.Value, v string) error {
 	return nil
 }
 
-// writeRoot makes a discipline with its defaults the root. What is there already is left, with its queue; mq alone is made anew, because its children
-// follow a sysctl that may have changed.
+// writeRoot makes a discipline with its defaults the root. What is there already is left, with its
+// queue; mq alone is made anew, because its children follow a sysctl that may have changed.
 func writeRoot(c *nl.Client, name, kind string) error {
 	nodes, err := c.QdiscTree(name)
 	if err != nil {
@@ -168,7 +178,8 @@ func writeRoot(c *nl.Client, name, kind string) error {
 	return settle(c, name)
 }
 
-// rootOf gives the discipline at the root; a zero one stands for noqueue, which the kernel does not list.
+// rootOf gives the discipline at the root; a zero one stands for noqueue, which the kernel does not
+// list.
 func rootOf(nodes []nl.QdiscNode) nl.QdiscNode {
 	for _, n := range nodes {
 		if n.Parent == nl.RootParent {
@@ -178,10 +189,12 @@ func rootOf(nodes []nl.QdiscNode) nl.QdiscNode {
 	return nl.QdiscNode{Kind: "noqueue", Parent: nl.RootParent}
 }
 
-// settle gives the place back to the kernel if what the kernel puts there is the same as what stands there.
+// settle gives the place back to the kernel if what the kernel puts there is the same as what
+// stands there.
 //
-// Nobody can ask the kernel what it would make; so it is let make it, and if that is something else (another default_qdisc meanwhile, an MTU from which a
-// quantum follows) what was there is made again, under a handle.
+// Nobody can ask the kernel what it would make; so it is let make it, and if that is something else
+// (another default_qdisc meanwhile, an MTU from which a quantum follows) what was there is made
+// again, under a handle.
 func settle(c *nl.Client, name string) error {
 	before, err := c.QdiscTree(name)
 	if err != nil {
@@ -216,7 +229,8 @@ func settle(c *nl.Client, name string) error {
 	return rebuild(c, name, before)
 }
 
-// alike compares kinds and options, in the order of the kernel's list. Handles differ, which is the purpose of it all.
+// alike compares kinds and options, in the order of the kernel's list. Handles differ, which is the
+// purpose of it all.
 func alike(a, b []nl.QdiscNode) bool {
 	shown := func(nodes []nl.QdiscNode) []nl.QdiscNode {
 		return slices.DeleteFunc(slices.Clone(nodes), func(n nl.QdiscNode) bool { return n.Kind == "noqueue" })

@@ -16,7 +16,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/tc"
 )
 
-// qdiscPairs are two values of every parameter, of every kind whose parameters are known. The first of each kind is the one that several writers fight over.
+// qdiscPairs are two values of every parameter, of every kind whose parameters are known. The first
+// of each kind is the one that several writers fight over.
 var qdiscPairs = map[string][]knobtest.Pair{
 	"pfifo": {{Knob: "limit", A: "77", B: "500"}},
 	"bfifo": {{Knob: "limit", A: "77000", B: "500000"}},
@@ -66,7 +67,8 @@ func qdiscTree(t *testing.T, ns *knobtest.NetNS, name string) (nodes []nl.QdiscN
 	return nodes
 }
 
-// The suite holds for the parameters of every kind that this kernel has. Where it lacks a kind the answers say so, which is the contract there.
+// The suite holds for the parameters of every kind that this kernel has. Where it lacks a kind the
+// answers say so, which is the contract there.
 func TestNetnsQdiscParameters(t *testing.T) {
 	for _, kind := range tc.Kinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -148,7 +150,8 @@ func TestEveryQdiscParameterIsKnown(t *testing.T) {
 				t.Errorf("%s.%s: choices %q, want %q", kind, name, d.Choices, words)
 			}
 			tried := slices.ContainsFunc(qdiscPairs[kind], func(p knobtest.Pair) bool { return string(p.Knob) == name })
-			// nat needs connection tracking, offload_horizon a card that paces, and autorate-ingress lets the bandwidth beside it move.
+			// nat needs connection tracking, offload_horizon a card that paces, and
+			// autorate-ingress lets the bandwidth beside it move.
 			if !tried && name != "nat" && name != "offload_horizon" && name != "autorate-ingress" {
 				t.Errorf("%s.%s is not tried", kind, name)
 			}
@@ -156,7 +159,8 @@ func TestEveryQdiscParameterIsKnown(t *testing.T) {
 	}
 }
 
-// What the kernel gave a link by itself is there again after an undo: the same kind and options and the handle 0.
+// What the kernel gave a link by itself is there again after an undo: the same kind and options and
+// the handle 0.
 func TestNetnsKernelsOwnQdiscComesBack(t *testing.T) {
 	ns := world(t)
 	b := ns.Backend(t, live.New())
@@ -191,7 +195,8 @@ func TestNetnsKernelsOwnQdiscComesBack(t *testing.T) {
 	}
 }
 
-// A parameter of the children of a kernel's own mq is set on all queues, and afterwards all is as the kernel had it.
+// A parameter of the children of a kernel's own mq is set on all queues, and afterwards all is as
+// the kernel had it.
 func TestNetnsQdiscParameterUnderMQ(t *testing.T) {
 	if runtime.NumCPU() < 2 {
 		return // a veth has one queue here, and the suite has covered it
@@ -227,7 +232,8 @@ func TestNetnsQdiscParameterUnderMQ(t *testing.T) {
 	if err := b.Write(t.Context(), id, "55"); err != nil || !slices.Equal(children(), []byte{55, 55}) {
 		t.Errorf("write: %v, queues hold %v", err, children())
 	}
-	// Queues that differ have no common value, and nothing is written to them: an undo could not bring the difference back.
+	// Queues that differ have no common value, and nothing is written to them: an undo could not
+	// bring the difference back.
 	ns.Do(t, func() {
 		client(t, func(c *nl.Client) error {
 			return c.PutQdisc("v1", nl.QdiscNode{Kind: "pfifo", Handle: 9 << 16, Parent: 1<<16 | 1, Options: []byte{9, 0, 0, 0}})
@@ -241,7 +247,8 @@ func TestNetnsQdiscParameterUnderMQ(t *testing.T) {
 	}
 }
 
-// Shapers and trees that somebody built are neither read as fifos nor replaced; what they are is left byte for byte.
+// Shapers and trees that somebody built are neither read as fifos nor replaced; what they are is
+// left byte for byte.
 func TestNetnsShapersStay(t *testing.T) {
 	ns := world(t)
 	b := ns.Backend(t, live.New())
@@ -250,7 +257,8 @@ func TestNetnsShapersStay(t *testing.T) {
 			return c.ReplaceTBF("v1", nl.TBF{RateBitsPerSecond: 1e8, BurstBytes: 100000, LimitBytes: 200000})
 		})
 	})
-	// struct tc_htb_glob: version 3, rate2quantum 10, default class 0x12, two counters; in TCA_HTB_INIT.
+	// struct tc_htb_glob: version 3, rate2quantum 10, default class 0x12, two counters; in
+	// TCA_HTB_INIT.
 	htb := []byte{24, 0, 2, 0, 3, 0, 0, 0, 10, 0, 0, 0, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 	if err := put(t, ns, "v0.100", nl.QdiscNode{Kind: "htb", Handle: 1 << 16, Options: htb}); err != nil {
 		t.Fatal(err)
@@ -269,7 +277,8 @@ func TestNetnsShapersStay(t *testing.T) {
 				t.Errorf("%s: %v", id+attribute, err)
 			}
 		}
-		// htb counts packets among its options (direct_pkts of struct tc_htb_glob); what is in front of the counter was set by somebody.
+		// htb counts packets among its options (direct_pkts of struct tc_htb_glob); what is in
+		// front of the counter was set by somebody.
 		settled := func(n nl.QdiscNode) []byte {
 			if n.Kind == "htb" {
 				return n.Options[:20]

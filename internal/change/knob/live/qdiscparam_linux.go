@@ -11,8 +11,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/tc"
 )
 
-// leavesOf gives the disciplines that hold packets: the root, or the children of mq. What stands below anything else belongs to a tree that somebody built, and is
-// none.
+// leavesOf gives the disciplines that hold packets: the root, or the children of mq. What stands
+// below anything else belongs to a tree that somebody built, and is none.
 func leavesOf(nodes []nl.QdiscNode) []nl.QdiscNode {
 	root := rootOf(nodes)
 	if root.Kind != "mq" {
@@ -29,7 +29,8 @@ func leavesOf(nodes []nl.QdiscNode) []nl.QdiscNode {
 
 // leaves are those of one link, all of the wanted kind.
 //
-// A parameter that the present discipline has not is not supported rather than not there: writing qdisc:X/root would make it appear.
+// A parameter that the present discipline has not is not supported rather than not there: writing
+// qdisc:X/root would make it appear.
 func leaves(c *nl.Client, name, kind, parameter string) (root nl.QdiscNode, out []nl.QdiscNode, err error) {
 	if len(tc.Parameters(kind)) == 0 {
 		return root, nil, fmt.Errorf("%w: nothing is known of parameters of %s", knob.ErrNotSupported, kind)
@@ -89,7 +90,8 @@ func refusedOption(kind, parameter string, v knob.Value, err error) error {
 	return &knob.RangeError{Value: v, Allowed: allowed, Err: err}
 }
 
-// writeParameter sets a parameter of every queue, or of none: when one is refused those before it get back what they had.
+// writeParameter sets a parameter of every queue, or of none: when one is refused those before it
+// get back what they had.
 func writeParameter(c *nl.Client, name, kind, parameter, v string) error {
 	root, all, err := leaves(c, name, kind, parameter)
 	if err != nil {
@@ -128,8 +130,9 @@ func writeParameter(c *nl.Client, name, kind, parameter, v string) error {
 	return settle(c, name)
 }
 
-// standFor puts an mq with a handle in the place of the kernel's own. Its children are made by net.core.default_qdisc, as those before were; had somebody
-// changed that meanwhile, they would become others, and no undo could bring the old ones back.
+// standFor puts an mq with a handle in the place of the kernel's own. Its children are made by
+// net.core.default_qdisc, as those before were; had somebody changed that meanwhile, they would
+// become others, and no undo could bring the old ones back.
 func standFor(c *nl.Client, name, kind string) error {
 	if b, err := os.ReadFile("/proc/sys/net/core/default_qdisc"); err == nil && strings.TrimSpace(string(b)) != kind {
 		return fmt.Errorf("%w: the queues carry %s, and net.core.default_qdisc would now make %s", knob.ErrNotSupported, kind, strings.TrimSpace(string(b)))
@@ -137,7 +140,8 @@ func standFor(c *nl.Client, name, kind string) error {
 	return c.PutQdisc(name, nl.QdiscNode{Kind: "mq", Parent: nl.RootParent, Handle: ownHandles[0]})
 }
 
-// setOption changes one in place where the kernel does that, and otherwise makes an equal one with the parameter changed.
+// setOption changes one in place where the kernel does that, and otherwise makes an equal one with
+// the parameter changed.
 func setOption(c *nl.Client, name string, n nl.QdiscNode, parameter, v string) error {
 	var err error
 	if n.Handle != 0 && !tc.Once(n.Kind, parameter) {
@@ -170,7 +174,8 @@ func putChild(c *nl.Client, name string, n nl.QdiscNode) error {
 	return c.PutQdisc(name, n)
 }
 
-// setAgain is setOption for what was just made in the place of n, under a handle that is not known here.
+// setAgain is setOption for what was just made in the place of n, under a handle that is not known
+// here.
 func setAgain(c *nl.Client, name string, n nl.QdiscNode, parameter, v string) error {
 	nodes, err := c.QdiscTree(name)
 	if err != nil {

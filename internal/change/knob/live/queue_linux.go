@@ -10,14 +10,15 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// queueKnobs are files of the queues of an interface (Documentation/ABI/testing/sysfs-class-net-queues): who works for a receive queue, who
-// may use a transmit queue, and how much may wait in the card.
+// queueKnobs are files of the queues of an interface
+// (Documentation/ABI/testing/sysfs-class-net-queues): who works for a receive queue, who may use a
+// transmit queue, and how much may wait in the card.
 type queueKnobs struct{ sysfs sysfs }
 
 // file gives the path of an attribute below the directory of its interface.
 //
-// The directory of byte queue limits is there only when the kernel has them (3.3) and the driver counts what it sends (since 6.8 it is
-// left out for software devices without a queue).
+// The directory of byte queue limits is there only when the kernel has them (3.3) and the driver
+// counts what it sends (since 6.8 it is left out for software devices without a queue).
 func (queueKnobs) file(subject, attribute string) (name, file string, err error) {
 	name, queue, _ := strings.Cut(subject, "/")
 	direction, number, _ := strings.Cut(queue, "-")
@@ -59,7 +60,8 @@ func (k queueKnobs) check(subject, attribute string, _ knob.Value) error {
 	return k.explain(name, file, k.sysfs.checkAttribute(name, file))
 }
 
-// explain tells a queue that is not there from one that lacks this file: the second has to do with the kernel and the driver.
+// explain tells a queue that is not there from one that lacks this file: the second has to do with
+// the kernel and the driver.
 func (k queueKnobs) explain(name, file string, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err

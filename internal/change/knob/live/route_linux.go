@@ -12,11 +12,13 @@ import (
 
 // routeKnobs are metrics of the routes of the main table.
 type routeKnobs struct {
-	// mu serialises the read-change-write of a route: two metrics of one route changed at once would lose one of them.
+	// mu serialises the read-change-write of a route: two metrics of one route changed at once
+	// would lose one of them.
 	mu sync.Mutex
 }
 
-// noCongctl stands for a route without an algorithm of its own. No algorithm is called so, and an empty value could not be typed.
+// noCongctl stands for a route without an algorithm of its own. No algorithm is called so, and an
+// empty value could not be typed.
 const noCongctl = "none"
 
 // routeMetrics are the attributes that are numbers.

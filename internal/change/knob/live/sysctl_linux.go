@@ -12,9 +12,10 @@ import (
 	"github.com/linerate/linerate/internal/change/knob"
 )
 
-// The kernel gives a sysctl in the answer to the first read only: a second read at a later offset is the end of the file, so that a
-// value longer than the buffer is cut without an error. ip_local_reserved_ports alone can reach 190 kB. The buffer therefore
-// grows and the file is read from its start until one read leaves room. It is bounded by what the kernel itself allocates.
+// The kernel gives a sysctl in the answer to the first read only: a second read at a later offset
+// is the end of the file, so that a value longer than the buffer is cut without an error.
+// ip_local_reserved_ports alone can reach 190 kB. The buffer therefore grows and the file is read
+// from its start until one read leaves room. It is bounded by what the kernel itself allocates.
 const (
 	sysctlBuffer    = 16 << 10
 	sysctlBufferMax = 4 << 20 // KMALLOC_MAX_SIZE
@@ -25,13 +26,14 @@ func (l *Host) file(id knob.ID) string {
 	return filepath.Join(append([]string{l.root}, id.Path()...)...)
 }
 
-// A value that fills the buffer to the last byte may have been cut, so it is read again with more room: one byte too
-// many costs one more read, one too few a wrong original in the journal.
+// A value that fills the buffer to the last byte may have been cut, so it is read again with more
+// room: one byte too many costs one more read, one too few a wrong original in the journal.
 func (l *Host) readSysctl(id knob.ID) (knob.Value, error) {
 	if id.Path() == nil {
 		return "", knob.ErrUnknown
 	}
-	// Raw calls: the runtime's poller has no business with pseudo files, and its buffering would split the read.
+	// Raw calls: the runtime's poller has no business with pseudo files, and its buffering would
+	// split the read.
 	fd, err := retry(func() (int, error) { return syscall.Open(l.file(id), syscall.O_RDONLY|syscall.O_CLOEXEC, 0) })
 	if err != nil {
 		return "", l.sysctlError(id, err, false)
@@ -52,8 +54,9 @@ func (l *Host) readSysctl(id knob.ID) (knob.Value, error) {
 
 // writeSysctl sets a sysctl, and leaves it as it was when it is refused.
 //
-// Of several numbers in one file the kernel stores each as it parses it: "5000 0 6000" is refused for its second number when the first is in force already
-// (__do_proc_dointvec). So what was there before is put back if it is not there any more.
+// Of several numbers in one file the kernel stores each as it parses it: "5000 0 6000" is refused
+// for its second number when the first is in force already (__do_proc_dointvec). So what was there
+// before is put back if it is not there any more.
 func (l *Host) writeSysctl(id knob.ID, v knob.Value) error {
 	if len(strings.Fields(string(v))) < 2 {
 		return l.writeSysctlOnce(id, v)
@@ -82,8 +85,9 @@ func (l *Host) writeSysctlOnce(id knob.ID, v knob.Value) error {
 		return l.sysctlError(id, err, true)
 	}
 	text := []byte(v + "\n")
-	// One call carries the whole value: what comes at a later offset is ignored without an error (kernel.sysctl_writes_strict). Lists
-	// alone are different: the kernel takes a page at a time and adds what follows to it.
+	// One call carries the whole value: what comes at a later offset is ignored without an error
+	// (kernel.sysctl_writes_strict). Lists alone are different: the kernel takes a page at a time
+	// and adds what follows to it.
 	n, err := retry(func() (int, error) { return syscall.Write(fd, text) })
 	// proc_do_large_bitmap parses one page of a write and returns how much it took.
 	if d, ok := l.catalog.Lookup(id); ok && d.Form == knob.FormRanges {
@@ -96,7 +100,8 @@ func (l *Host) writeSysctlOnce(id knob.ID, v knob.Value) error {
 	}
 	switch {
 	case errors.Is(err, syscall.ENOENT):
-		// The file was opened, so that it is the value which names something that is not there: a congestion control, a qdisc.
+		// The file was opened, so that it is the value which names something that is not there: a
+		// congestion control, a qdisc.
 		return &knob.RangeError{Value: v, Allowed: "a name that the running kernel has or can load"}
 	case err != nil:
 		return l.sysctlError(id, err, true)
@@ -113,8 +118,8 @@ func (l *Host) sysctlError(id knob.ID, err error, writing bool) error {
 
 // retry repeats an interrupted call.
 //
-// Files of /proc rarely wait, but the runtime's preemption signals (SIGURG, Go 1.14) can interrupt any system call
-// that does.
+// Files of /proc rarely wait, but the runtime's preemption signals (SIGURG, Go 1.14) can interrupt
+// any system call that does.
 func retry(call func() (int, error)) (int, error) {
 	for {
 		n, err := call()

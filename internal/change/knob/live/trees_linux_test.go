@@ -15,8 +15,8 @@ import (
 
 // tree makes a directory of files; the mode is 0644, or 0444 for names that end with "!".
 //
-// Interrupts and modules belong to the whole host, so that no namespace can hold a trial of them: what is read and written here
-// is a directory of the same shape.
+// Interrupts and modules belong to the whole host, so that no namespace can hold a trial of them:
+// what is read and written here is a directory of the same shape.
 func tree(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
@@ -152,7 +152,8 @@ func TestDeviceErrors(t *testing.T) {
 	}
 }
 
-// A missing sysfs, or one of another namespace, is "not supported from here"; only a missing interface is "not there".
+// A missing sysfs, or one of another namespace, is "not supported from here"; only a missing
+// interface is "not there".
 func TestSysfsThatIsNotOurs(t *testing.T) {
 	for name, root := range map[string]string{
 		"none":    t.TempDir(),
@@ -213,7 +214,8 @@ func FuzzParseNFSMounts(f *testing.F) {
 	})
 }
 
-// Who may not read a file is told that, and not that it is read-only; what nobody may write is told so to root too.
+// Who may not read a file is told that, and not that it is read-only; what nobody may write is told
+// so to root too.
 func TestPermissionsOfFiles(t *testing.T) {
 	root := tree(t, map[string]string{"shown!": "1", "switch": "1", "secret": "1"})
 	for name, mode := range map[string]fs.FileMode{"switch": 0o200, "secret": 0o400} {

@@ -7,7 +7,8 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// ParsePause reads "ethtool -a NIC". Lines on what was negotiated follow those on what is configured, under other keys. Nil: the driver has none.
+// ParsePause reads "ethtool -a NIC". Lines on what was negotiated follow those on what is
+// configured, under other keys. Nil: the driver has none.
 func ParsePause(text string) *host.Pause {
 	var p host.Pause
 	told := false // A driver without answers with a complaint, or with the title alone.
@@ -28,7 +29,8 @@ func ParsePause(text string) *host.Pause {
 	return &p
 }
 
-// ParseEEE reads "ethtool --show-eee NIC": "EEE status: enabled - active", "Tx LPI: 17 (us)". Nil: the driver has none.
+// ParseEEE reads "ethtool --show-eee NIC": "EEE status: enabled - active", "Tx LPI: 17 (us)". Nil:
+// the driver has none.
 func ParseEEE(text string) *host.EEE {
 	var e host.EEE
 	told := false
@@ -54,7 +56,8 @@ func ParseEEE(text string) *host.EEE {
 	return &e
 }
 
-// ParsePrivateFlags reads "ethtool --show-priv-flags NIC": the driver's own switches by its own names, blanks in front of the colon. Nil: it has none.
+// ParsePrivateFlags reads "ethtool --show-priv-flags NIC": the driver's own switches by its own
+// names, blanks in front of the colon. Nil: it has none.
 func ParsePrivateFlags(text string) map[string]bool {
 	flags := make(map[string]bool)
 	for line := range lines(text) {
@@ -80,7 +83,8 @@ func ParsePermanent(text string) string {
 	return ""
 }
 
-// isMAC tells a hardware address, six octets or InfiniBand's twenty, from what else stands in such a place.
+// isMAC tells a hardware address, six octets or InfiniBand's twenty, from what else stands in such
+// a place.
 func isMAC(text string) bool {
 	octets := strings.Split(text, ":")
 	if len(octets) != 6 && len(octets) != 8 && len(octets) != 20 {

@@ -2,14 +2,16 @@ package printed
 
 import "strings"
 
-// coalesceNames are the parameters whose lines some versions call otherwise than the options that set them: the netlink half of ethtool (5.7) lost a letter
-// of what the ioctl half prints.
+// coalesceNames are the parameters whose lines some versions call otherwise than the options that
+// set them: the netlink half of ethtool (5.7) lost a letter of what the ioctl half prints.
 var coalesceNames = map[string]string{
 	"rx-frame-low": "rx-frames-low", "tx-frame-low": "tx-frames-low", "rx-frame-high": "rx-frames-high", "tx-frame-high": "tx-frames-high",
 }
 
-// ParseCoalesce reads "ethtool -c NIC": "NAME: NUMBER", and two lines with both directions in one: "Adaptive RX: off  TX: on" and since ethtool 5.15 "CQE mode
-// RX: n/a  TX: n/a". What the driver does not have is "n/a"; before ethtool 5.9 it was 0 like any other zero, and is given as that. Nil: there are none.
+// ParseCoalesce reads "ethtool -c NIC": "NAME: NUMBER", and two lines with both directions in one:
+// "Adaptive RX: off TX: on" and since ethtool 5.15 "CQE mode RX: n/a TX: n/a". What the driver does
+// not have is "n/a"; before ethtool 5.9 it was 0 like any other zero, and is given as that. Nil:
+// there are none.
 func ParseCoalesce(text string) map[string]uint32 {
 	found := make(map[string]uint32)
 	for line := range lines(text) {

@@ -8,8 +8,8 @@ type Driver struct {
 	Bus      string // address on the bus: 0000:03:00.0; empty: software, or a driver that does not tell
 }
 
-// ParseDriver reads "ethtool -i NIC" (dump_drvinfo of ethtool). The kernel's own word "N/A", which some drivers give for a firmware that they do not have, is a
-// version like any other.
+// ParseDriver reads "ethtool -i NIC" (dump_drvinfo of ethtool). The kernel's own word "N/A", which
+// some drivers give for a firmware that they do not have, is a version like any other.
 func ParseDriver(text string) Driver {
 	var d Driver
 	for line := range lines(text) {
@@ -25,7 +25,8 @@ func ParseDriver(text string) Driver {
 			d.Bus = value
 		}
 	}
-	// The driver of tun and tap says here which of the two it is (tun_get_drvinfo), which is no bus.
+	// The driver of tun and tap says here which of the two it is (tun_get_drvinfo), which is no
+	// bus.
 	if d.Bus == "tun" || d.Bus == "tap" {
 		d.Bus = ""
 	}

@@ -6,8 +6,9 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// oldNames are features under the names that ethtool gave them before the kernel had names of its own (off_flag_def in ethtool). One name that stands for a
-// group ("tx-checksumming") is followed by its members, which are the kernel's; its own line is a sum of theirs and left out.
+// oldNames are features under the names that ethtool gave them before the kernel had names of its
+// own (off_flag_def in ethtool). One name that stands for a group ("tx-checksumming") is followed
+// by its members, which are the kernel's; its own line is a sum of theirs and left out.
 var oldNames = map[string]string{
 	"rx-checksumming":              "rx-checksum",
 	"generic-segmentation-offload": "tx-generic-segmentation",
@@ -20,14 +21,15 @@ var oldNames = map[string]string{
 	"receive-hashing":              "rx-hashing",
 }
 
-// groups are those names that stand for several features. Before ethtool 3.6 they stood alone; the member that is named here is the one that every card with
-// any of the group has. What tx-checksumming meant then, IPv4 or everything, nobody can tell.
+// groups are those names that stand for several features. Before ethtool 3.6 they stood alone; the
+// member that is named here is the one that every card with any of the group has. What
+// tx-checksumming meant then, IPv4 or everything, nobody can tell.
 var groups = map[string]string{
 	"tx-checksumming": "", "scatter-gather": "tx-scatter-gather", "tcp-segmentation-offload": "tx-tcp-segmentation",
 }
 
-// ParseFeatures reads "ethtool -k NIC": "NAME: on|off [fixed]", members of a group indented behind it. "[requested on]" tells a wish; what counts is what is.
-// Nil: there are none.
+// ParseFeatures reads "ethtool -k NIC": "NAME: on|off [fixed]", members of a group indented behind
+// it. "[requested on]" tells a wish; what counts is what is. Nil: there are none.
 func ParseFeatures(text string) map[string]host.Feature {
 	found := make(map[string]host.Feature)
 	alone := make(map[string]host.Feature) // groups, until one of their members is seen
@@ -55,7 +57,8 @@ func ParseFeatures(text string) map[string]host.Feature {
 			found[key] = f
 		}
 	}
-	// Groups without members are those of an ethtool that knew none: the kernel had no names to tell it.
+	// Groups without members are those of an ethtool that knew none: the kernel had no names to
+	// tell it.
 	for key, f := range alone {
 		if name := groups[key]; name != "" {
 			found[name] = f

@@ -6,8 +6,9 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// parseLimits reads what "ethtool -g" and "ethtool -l" have in common: the same keys twice, at most and at present. What the driver does not have is "n/a", and
-// not in the maps; before ethtool 5.9 it was 0.
+// parseLimits reads what "ethtool -g" and "ethtool -l" have in common: the same keys twice, at most
+// and at present. What the driver does not have is "n/a", and not in the maps; before ethtool 5.9
+// it was 0.
 func parseLimits(text string) (most, now map[string]uint32) {
 	most, now = make(map[string]uint32), make(map[string]uint32)
 	var section map[string]uint32
@@ -29,7 +30,8 @@ func parseLimits(text string) (most, now map[string]uint32) {
 	return most, now
 }
 
-// ParseRings reads "ethtool -g NIC". Mini and jumbo rings, which few cards ever had, are left out. Nil: the driver has no rings.
+// ParseRings reads "ethtool -g NIC". Mini and jumbo rings, which few cards ever had, are left out.
+// Nil: the driver has no rings.
 func ParseRings(text string) *host.Rings {
 	most, now := parseLimits(text)
 	// ethtool 4 prints the title before it complains, so that the title alone says nothing.

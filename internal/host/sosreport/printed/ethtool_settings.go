@@ -16,12 +16,14 @@ type Settings struct {
 	Modes           *host.LinkModes
 }
 
-// ports are ethtool's words for how the medium is attached, and ours. What is neither ("Other", "None") is not worth telling.
+// ports are ethtool's words for how the medium is attached, and ours. What is neither ("Other",
+// "None") is not worth telling.
 var ports = map[string]string{
 	"Twisted Pair": "twisted-pair", "AUI": "aui", "MII": "mii", "FIBRE": "fibre", "BNC": "bnc", "Direct Attach Copper": "direct-attach",
 }
 
-// ParseSettings reads "ethtool NIC". Lists of modes go on over further lines, which have no colon; without a link speed and duplex are "Unknown!".
+// ParseSettings reads "ethtool NIC". Lists of modes go on over further lines, which have no colon;
+// without a link speed and duplex are "Unknown!".
 func ParseSettings(text string) Settings {
 	var s Settings
 	var modes host.LinkModes
@@ -48,7 +50,8 @@ func ParseSettings(text string) Settings {
 		case "Lanes":
 			modes.Lanes, _ = strconv.Atoi(value)
 		case "Speed":
-			// -1 in 32 bits, and in the 16 that the field once had, stand for unknown; old versions print them as they are.
+			// -1 in 32 bits, and in the 16 that the field once had, stand for unknown; old versions
+			// print them as they are.
 			if mbps, err := strconv.ParseFloat(strings.TrimSuffix(value, "Mb/s"), 64); err == nil && mbps > 0 && mbps < 1<<32-1 && mbps != 65535 {
 				s.SpeedBitsPerSec = mbps * 1e6
 			}
@@ -67,7 +70,8 @@ func ParseSettings(text string) Settings {
 	for _, l := range []*[]string{&modes.Supported, &modes.Advertised, &modes.Partner} {
 		slices.Sort(*l)
 	}
-	// A device without modes is one without a medium: its "Auto-negotiation: off" is no fact about a link.
+	// A device without modes is one without a medium: its "Auto-negotiation: off" is no fact about
+	// a link.
 	if len(modes.Supported) > 0 {
 		s.Modes = &modes
 	}

@@ -2,8 +2,9 @@ package printed
 
 import "strings"
 
-// ParseStatistics reads "ethtool -S NIC": one counter a line behind the title "NIC statistics:". Drivers put nearly anything into the names, blanks and colons
-// too ("[0]: rx_ucast_packets", "Tx Queue#:"), so the last colon is the one that counts. Nil: there are none.
+// ParseStatistics reads "ethtool -S NIC": one counter a line behind the title "NIC statistics:".
+// Drivers put nearly anything into the names, blanks and colons too ("[0]: rx_ucast_packets", "Tx
+// Queue#:"), so the last colon is the one that counts. Nil: there are none.
 func ParseStatistics(text string) map[string]uint64 {
 	_, body, titled := strings.Cut(text, "NIC statistics:")
 	if !titled {

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Link is one interface as ip(8) shows it. What an archive of package host has of it bears the keys of linerate/links.json.
+// Link is one interface as ip(8) shows it. What an archive of package host has of it bears the keys
+// of linerate/links.json.
 type Link struct {
 	Index        int    `json:"index"`
 	Name         string `json:"name"`
@@ -23,7 +24,8 @@ type Link struct {
 	VLANProtocol string `json:"vlan_protocol,omitempty"`
 	BondMode     string `json:"bond_mode,omitempty"`
 
-	// Peer stands behind the @ of the name: what it was made on, or the other end of a veth; "ifN" where that is in another network namespace.
+	// Peer stands behind the @ of the name: what it was made on, or the other end of a veth; "ifN"
+	// where that is in another network namespace.
 	Peer      string            `json:"-"`
 	Master    string            `json:"-"` // bridge or bond that it is a port of
 	ParentDev string            `json:"-"` // the device below, as virtio1; since iproute2 5.13
@@ -31,8 +33,9 @@ type Link struct {
 	Totals    map[string]uint64 `json:"-"` // of ip -s, by the names of /sys/class/net/X/statistics; nil: not told
 }
 
-// ParseLinks reads what "ip address", "ip link" and their forms with -d and -s print: a head for each interface with its number in the first column, and
-// lines below it that are told apart by their first word. Of one-line forms (-o) it takes the addresses.
+// ParseLinks reads what "ip address", "ip link" and their forms with -d and -s print: a head for
+// each interface with its number in the first column, and lines below it that are told apart by
+// their first word. Of one-line forms (-o) it takes the addresses.
 func ParseLinks(text string) []*Link {
 	var all []*Link
 	byIndex := make(map[int]*Link)
@@ -49,8 +52,8 @@ func ParseLinks(text string) []*Link {
 				l = nil
 				continue
 			}
-			// ip -o repeats the number for each address. A number that was there before is the same interface, since sos runs each command in one
-			// network namespace.
+			// ip -o repeats the number for each address. A number that was there before is the same
+			// interface, since sos runs each command in one network namespace.
 			if l = byIndex[n]; l == nil {
 				l = &Link{Index: n}
 				byIndex[n] = l
@@ -68,7 +71,8 @@ func ParseLinks(text string) []*Link {
 	return all
 }
 
-// readHead reads "v0@v1: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc pfifo master br0 state UP group default qlen 1000", or of ip -o "lo    inet 127.0.0.1/8 …".
+// readHead reads "v0@v1: <BROADCAST,UP,LOWER_UP> mtu 1500 qdisc pfifo master br0 state UP group
+// default qlen 1000", or of ip -o "lo inet 127.0.0.1/8 …".
 func (l *Link) readHead(text string) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
@@ -80,7 +84,8 @@ func (l *Link) readHead(text string) {
 		l.readAddress(words[1:])
 		return
 	}
-	// An @ is no part of a name that anybody gives: ip writes it even where the kernel would allow one.
+	// An @ is no part of a name that anybody gives: ip writes it even where the kernel would allow
+	// one.
 	l.Name, l.Peer, _ = strings.Cut(name, "@")
 	for _, w := range words[1:] {
 		flags, ok := strings.CutPrefix(w, "<")
@@ -103,14 +108,16 @@ func (l *Link) readHead(text string) {
 	l.Master, _ = after(words, "master")
 }
 
-// numberAfter reads the number behind a word; 0: it is not there, which for all that are asked for is the kernel's own zero.
+// numberAfter reads the number behind a word; 0: it is not there, which for all that are asked for
+// is the kernel's own zero.
 func (l *Link) numberAfter(words []string, key string) int {
 	text, _ := after(words, key)
 	n, _ := strconv.Atoi(text) // Not told is 0.
 	return n
 }
 
-// readLine reads a line below a head. It gives the columns of the totals that the next line has, if it named any.
+// readLine reads a line below a head. It gives the columns of the totals that the next line has, if
+// it named any.
 func (l *Link) readLine(line string, columns []string) []string {
 	words := strings.Fields(line)
 	if len(words) == 0 {
@@ -134,7 +141,8 @@ func (l *Link) readLine(line string, columns []string) []string {
 		l.readAddress(words)
 	case first == "RX:", first == "TX:":
 		return words
-	// The kind stands four blanks in; what tells more of it, or of an address, stands deeper or begins with a word that is no kind.
+	// The kind stands four blanks in; what tells more of it, or of an address, stands deeper or
+	// begins with a word that is no kind.
 	case l.Kind == "" && strings.HasPrefix(line, "    ") && !strings.HasPrefix(line, "     ") && isKind(first):
 		l.readKind(words)
 	}
@@ -147,12 +155,14 @@ var notKinds = map[string]bool{
 	"addrgenmode": true, "numtxqueues": true, "inet": true, "inet6": true, "openvswitch_slave": true, "altnames": true, "qdisc": true, "new": true,
 }
 
-// isKind tells the kernel's word for what an interface is from other words and from numbers. What a port tells of its bridge or bond ends in _slave.
+// isKind tells the kernel's word for what an interface is from other words and from numbers. What a
+// port tells of its bridge or bond ends in _slave.
 func isKind(word string) bool {
 	return word[0] >= 'a' && word[0] <= 'z' && !notKinds[word] && !strings.HasSuffix(word, "_slave") && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
 }
 
-// readKind reads "vlan protocol 802.1Q id 100 <REORDER_HDR>" and "bond mode 802.3ad …". Before iproute2 3.9 a VLAN had no protocol but the one.
+// readKind reads "vlan protocol 802.1Q id 100 <REORDER_HDR>" and "bond mode 802.3ad …". Before
+// iproute2 3.9 a VLAN had no protocol but the one.
 func (l *Link) readKind(words []string) {
 	l.Kind = words[0]
 	switch l.Kind {
@@ -165,18 +175,21 @@ func (l *Link) readKind(words []string) {
 	case "bond":
 		l.BondMode, _ = after(words, "mode")
 	case "vxlan":
-		// It has no @ in its name: the interface that its packets leave by is an attribute of its own (IFLA_VXLAN_LINK).
+		// It has no @ in its name: the interface that its packets leave by is an attribute of its
+		// own (IFLA_VXLAN_LINK).
 		l.Peer, _ = after(words, "dev")
 	}
 }
 
-// readAddress reads "inet 10.0.0.1 peer 10.0.0.2/32 …": the own address stands first, the length of the prefix where it is.
+// readAddress reads "inet 10.0.0.1 peer 10.0.0.2/32 …": the own address stands first, the length of
+// the prefix where it is.
 func (l *Link) readAddress(words []string) {
 	if len(words) < 2 || words[0] != "inet" && words[0] != "inet6" {
 		return
 	}
 	text := words[1]
-	// The length belongs to the address of the other end, which is all of the network that such a link has.
+	// The length belongs to the address of the other end, which is all of the network that such a
+	// link has.
 	if peer, ok := after(words, "peer"); ok && !strings.Contains(text, "/") {
 		if _, length, ok := strings.Cut(peer, "/"); ok {
 			text += "/" + length
@@ -191,8 +204,9 @@ func (l *Link) readAddress(words []string) {
 	}
 }
 
-// totalNames are the columns of ip -s that say the same as one counter of sysfs. "dropped" of the receiver is rx_dropped without rx_missed_errors, as there; the
-// column behind it, "overrun" before iproute2 5.11 and "missed" since, is not the same counter in both.
+// totalNames are the columns of ip -s that say the same as one counter of sysfs. "dropped" of the
+// receiver is rx_dropped without rx_missed_errors, as there; the column behind it, "overrun" before
+// iproute2 5.11 and "missed" since, is not the same counter in both.
 var totalNames = map[string]string{
 	"RX: bytes": "rx_bytes", "RX: packets": "rx_packets", "RX: errors": "rx_errors", "RX: dropped": "rx_dropped", "RX: missed": "rx_missed_errors",
 	"RX: overrun": "rx_over_errors", "RX: mcast": "multicast", "TX: bytes": "tx_bytes", "TX: packets": "tx_packets", "TX: errors": "tx_errors",

@@ -9,7 +9,8 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// protocols are the names that iproute2 gives to who made a route and package host does not: it has the numbers of rt_protos there.
+// protocols are the names that iproute2 gives to who made a route and package host does not: it has
+// the numbers of rt_protos there.
 var protocols = map[string]string{
 	"gated": "8", "mrt": "10", "dnrouted": "13", "xorp": "14", "ntk": "15", "keepalived": "18", "babel": "42", "openr": "99",
 	"isis": "187", "rip": "189", "eigrp": "192",
@@ -21,8 +22,9 @@ var otherTypes = map[string]bool{
 	"xresolve": true, "cache": true,
 }
 
-// ParseRoutes reads "ip route show table all", with -6 or without: the unicast routes of the main table, whose lines name no table. six tells that nothing but
-// IPv6 is in it, so that a default route without a gateway can be placed. IPv6 follows IPv4 where both are.
+// ParseRoutes reads "ip route show table all", with -6 or without: the unicast routes of the main
+// table, whose lines name no table. six tells that nothing but IPv6 is in it, so that a default
+// route without a gateway can be placed. IPv6 follows IPv4 where both are.
 func ParseRoutes(text string, six bool) []host.Route {
 	var routes []host.Route
 	for line := range lines(text) {
@@ -30,7 +32,8 @@ func ParseRoutes(text string, six bool) []host.Route {
 		if len(words) == 0 {
 			continue
 		}
-		// Further next hops stand in lines of their own. Package host has no gateway and no interface for such a route.
+		// Further next hops stand in lines of their own. Package host has no gateway and no
+		// interface for such a route.
 		if words[0] == "nexthop" || line[0] == '\t' || line[0] == ' ' {
 			continue
 		}
@@ -79,7 +82,8 @@ func parseRoute(words []string, six bool) (host.Route, bool, bool) {
 		six = p.Addr().Is6()
 		r.Destination = p.String()
 	}
-	// Metrics that are not set are not printed; a locked one has the word between its name and its value.
+	// Metrics that are not set are not printed; a locked one has the word between its name and its
+	// value.
 	number := func(key string) int {
 		text, _ := after(words, key)
 		if text == "lock" { // "mtu lock 1400"
@@ -91,7 +95,8 @@ func parseRoute(words []string, six bool) (host.Route, bool, bool) {
 	r.Interface, _ = after(words, "dev")
 	r.Source, _ = after(words, "src")
 	r.Protocol, _ = after(words, "proto")
-	// /etc/iproute2/rt_protos of the host may have further names, which stay as they are: nobody here knows their numbers.
+	// /etc/iproute2/rt_protos of the host may have further names, which stay as they are: nobody
+	// here knows their numbers.
 	if n, known := protocols[r.Protocol]; known {
 		r.Protocol = n
 	}
@@ -137,7 +142,8 @@ func seconds(words []string, key string) float64 {
 	return 0
 }
 
-// prefix reads a destination as ip(8) writes it: an address alone is one host, and IPv4 networks are written whole ("10.0.0.0/8").
+// prefix reads a destination as ip(8) writes it: an address alone is one host, and IPv4 networks
+// are written whole ("10.0.0.0/8").
 func prefix(text string) (netip.Prefix, bool) {
 	if a, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(a, a.BitLen()), true

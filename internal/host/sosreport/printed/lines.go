@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// lines gives the lines of a text without their ends. Reports pass through systems that write a carriage return in front of them.
+// lines gives the lines of a text without their ends. Reports pass through systems that write a
+// carriage return in front of them.
 func lines(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for line := range strings.Lines(text) {
@@ -35,7 +36,8 @@ func small(text string) (uint32, bool) {
 	return uint32(n), err == nil
 }
 
-// after gives the word that follows another one, as iproute2 writes its attributes: "mtu 1500 qdisc fq".
+// after gives the word that follows another one, as iproute2 writes its attributes: "mtu 1500 qdisc
+// fq".
 func after(words []string, key string) (string, bool) {
 	for i, w := range words[:max(len(words)-1, 0)] {
 		if w == key {

@@ -7,24 +7,26 @@ import (
 	"strings"
 )
 
-// PCIDevice is one device as lspci describes it. Zero is not told: without root's privileges lspci has no capabilities to show.
+// PCIDevice is one device as lspci describes it. Zero is not told: without root's privileges lspci
+// has no capabilities to show.
 type PCIDevice struct {
 	Address                          string // with the domain: 0000:03:00.0
 	Vendor, Device                   string // as in sysfs: 0x8086
 	SubsystemVendor, SubsystemDevice string
-	IRQ                              int    // the line of its slot, which a card with message-signalled interrupts does not use
-	NUMANode                         int    // -1: not told
-	SecondaryBus                     int    // of a bridge: the number of the bus below it; 0: no bridge
-	Speed, MaxSpeed                  string // of its PCIe link, in the words of sysfs: 8.0 GT/s PCIe
-	Width, MaxWidth                  int    // lanes
-	PayloadBytes                     int    // MaxPayload as set
-	PayloadSupportedBytes            int
-	ReadRequestBytes                 int      // MaxReadReq
-	ASPM                             []string // power saving states of the link that are enabled: l0s, l1
+	// the line of its slot, which a card with message-signalled interrupts does not use
+	IRQ                   int
+	NUMANode              int    // -1: not told
+	SecondaryBus          int    // of a bridge: the number of the bus below it; 0: no bridge
+	Speed, MaxSpeed       string // of its PCIe link, in the words of sysfs: 8.0 GT/s PCIe
+	Width, MaxWidth       int    // lanes
+	PayloadBytes          int    // MaxPayload as set
+	PayloadSupportedBytes int
+	ReadRequestBytes      int      // MaxReadReq
+	ASPM                  []string // power saving states of the link that are enabled: l0s, l1
 }
 
-// What is read of one line each; lspci.c and ls-caps.c of pciutils write them. Names of vendors and devices may hold brackets of their own, so that the ids are
-// the last ones of their line.
+// What is read of one line each; lspci.c and ls-caps.c of pciutils write them. Names of vendors and
+// devices may hold brackets of their own, so that the ids are the last ones of their line.
 var (
 	pciHead   = regexp.MustCompile(`^((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]) .*\[([0-9a-f]{4}):([0-9a-f]{4})\](?: \(rev [0-9a-f]{2}\))?(?: \(prog-if .*\))?$`)
 	pciPair   = regexp.MustCompile(`\[([0-9a-f]{4}):([0-9a-f]{4})\]$`)
@@ -36,8 +38,9 @@ var (
 	pciActive = regexp.MustCompile(`ASPM ([L0-9s ]+) Enabled`)
 )
 
-// ParsePCI reads "lspci -nnvv": a head for each device with its address in the first column and its ids in brackets, and indented lines. A card that several
-// functions share has each of them as a device.
+// ParsePCI reads "lspci -nnvv": a head for each device with its address in the first column and its
+// ids in brackets, and indented lines. A card that several functions share has each of them as a
+// device.
 func ParsePCI(text string) []*PCIDevice {
 	var all []*PCIDevice
 	var d *PCIDevice
@@ -84,7 +87,8 @@ func ParsePCI(text string) []*PCIDevice {
 				d.ASPM = strings.Fields(strings.ToLower(m[1]))
 			}
 		}
-		// "MaxPayload 128 bytes, MaxReadReq 512 bytes" is in the third line of DevCtl, which bears no key.
+		// "MaxPayload 128 bytes, MaxReadReq 512 bytes" is in the third line of DevCtl, which bears
+		// no key.
 		control = key == "DevCtl" || control && !strings.HasPrefix(key, "Dev") && !strings.HasPrefix(key, "Lnk")
 		if reads := matched(pciReads, line, 10); control && reads > 0 {
 			d.ReadRequestBytes, d.PayloadBytes = reads, matched(pciSize, line, 10)
@@ -106,14 +110,16 @@ func matched(re *regexp.Regexp, text string, base int) int {
 	return int(n)
 }
 
-// linkOf reads "Port #1, Speed 8GT/s (downgraded), Width x4 (downgraded)", the speed in the words that sysfs has for it.
+// linkOf reads "Port #1, Speed 8GT/s (downgraded), Width x4 (downgraded)", the speed in the words
+// that sysfs has for it.
 func linkOf(text string) (speed string, width int) {
 	m := pciLink.FindStringSubmatch(text)
 	if m == nil {
 		return "", 0
 	}
 	width, _ = strconv.Atoi(m[2]) // digits
-	// "unknown" on a device that has fallen off the bus does not match, so that it is not told here.
+	// "unknown" on a device that has fallen off the bus does not match, so that it is not told
+	// here.
 	gt, err := strconv.ParseFloat(m[1], 64)
 	if err != nil || width > 32 {
 		return "", 0

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// sentences are what "netstat -s" of net-tools 1.60 to 2.10 says instead of the kernel's names, with # for the number (statistics.c). Counters that it has no
-// sentence for have their own name: "TCPLossProbes: 3". Where versions differ each sentence has its line.
+// sentences are what "netstat -s" of net-tools 1.60 to 2.10 says instead of the kernel's names,
+// with # for the number (statistics.c). Counters that it has no sentence for have their own name:
+// "TCPLossProbes: 3". Where versions differ each sentence has its line.
 var sentences = map[string]map[string]string{
 	"Ip": {
 		"# total packets received": "InReceives", "# with invalid headers": "InHdrErrors", "# with invalid addresses": "InAddrErrors",
@@ -109,11 +110,13 @@ var sentences = map[string]map[string]string{
 	},
 }
 
-// histograms are the rows of ICMP messages by type, which have the same words for both directions of some and not of others. Nothing here asks for them.
+// histograms are the rows of ICMP messages by type, which have the same words for both directions
+// of some and not of others. Nothing here asks for them.
 var histograms = map[string]bool{"ICMP input histogram:": true, "ICMP output histogram:": true}
 
-// ParseNetstat reads "netstat -s": groups by their names with a colon, a sentence for each counter below. Those that are zero are mostly left out, and
-// what is not there counts as not known. Without -6 it has IPv4 and TCP alone.
+// ParseNetstat reads "netstat -s": groups by their names with a colon, a sentence for each counter
+// below. Those that are zero are mostly left out, and what is not there counts as not known.
+// Without -6 it has IPv4 and TCP alone.
 func ParseNetstat(text string) Counters {
 	found := make(Counters)
 	group := ""
@@ -125,7 +128,8 @@ func ParseNetstat(text string) Counters {
 			group = strings.TrimSuffix(line, ":")
 			continue
 		}
-		// The rows of a histogram stand deeper than the counters. Groups that package host has no place for (Sctp) are passed by whole.
+		// The rows of a histogram stand deeper than the counters. Groups that package host has no
+		// place for (Sctp) are passed by whole.
 		if strings.HasPrefix(line, "        ") || histograms[strings.TrimSpace(line)] || !slices.Contains(nstatGroups, group) {
 			continue
 		}

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Counters are tables of counters by group and name, in the kernel's words: c["Tcp"]["RetransSegs"].
+// Counters are tables of counters by group and name, in the kernel's words:
+// c["Tcp"]["RetransSegs"].
 type Counters map[string]map[string]uint64
 
 // put keeps a counter.
@@ -16,13 +17,15 @@ func (c Counters) put(group, name string, n uint64) {
 	c[group][name] = n
 }
 
-// nstatGroups are the groups whose names stand in front of the counters' in one word, those first whose names begin with another one's. Groups of IPv6 have their
-// rows in /proc/net/snmp6, where group and name are one word as well.
+// nstatGroups are the groups whose names stand in front of the counters' in one word, those first
+// whose names begin with another one's. Groups of IPv6 have their rows in /proc/net/snmp6, where
+// group and name are one word as well.
 var nstatGroups = []string{
 	"IcmpMsg", "Icmp6", "UdpLite6", "UdpLite", "MPTcpExt", "TcpExt", "IpExt", "Ip6", "Udp6", "Icmp", "Tcp", "Udp", "Ip",
 }
 
-// ParseNstat reads "nstat -zas": "TcpRetransSegs 17 0.0" behind a title. It is /proc/net/{snmp,netstat,snmp6} in another form (nstat.c of iproute2).
+// ParseNstat reads "nstat -zas": "TcpRetransSegs 17 0.0" behind a title. It is
+// /proc/net/{snmp,netstat,snmp6} in another form (nstat.c of iproute2).
 func ParseNstat(text string) Counters {
 	found := make(Counters)
 	for line := range lines(text) {
@@ -34,7 +37,8 @@ func ParseNstat(text string) Counters {
 		if !ok {
 			continue
 		}
-		// Where a word of one group begins with the name of another (Ip6InReceives, IpInReceives) the order of the list decides.
+		// Where a word of one group begins with the name of another (Ip6InReceives, IpInReceives)
+		// the order of the list decides.
 		i := slices.IndexFunc(nstatGroups, func(group string) bool { return strings.HasPrefix(words[0], group) && len(words[0]) > len(group) })
 		if i >= 0 {
 			found.put(nstatGroups[i], strings.TrimPrefix(words[0], nstatGroups[i]), n)
@@ -43,8 +47,8 @@ func ParseNstat(text string) Counters {
 	return found
 }
 
-// Tables writes counters as the kernel does. Every group has a line of names and one of numbers, and those of IPv6 a line for each counter. A table without anything
-// in it is not there.
+// Tables writes counters as the kernel does. Every group has a line of names and one of numbers,
+// and those of IPv6 a line for each counter. A table without anything in it is not there.
 func (c Counters) Tables() map[string]string {
 	files := make(map[string]string)
 	for _, f := range []struct {

@@ -281,7 +281,8 @@ Whatever:
 		"Udp": {"RcvbufErrors": 1525, "MemErrors": 3}, "TcpExt": {"DelayedACKLost": 1770, "ListenOverflows": 1777, "TCPSACKReorder": 1833, "TCPTimeouts": 12, "TCPLossProbes": 1931},
 		"IpExt": {"InOctets": 2715},
 	}, ParseNetstat(text))
-	// Each sentence has one number and no name that another sentence of the group means by other words than by version.
+	// Each sentence has one number and no name that another sentence of the group means by other
+	// words than by version.
 	for group, table := range sentences {
 		for sentence, name := range table {
 			if strings.Count(sentence, "#") != 1 || name == "" {

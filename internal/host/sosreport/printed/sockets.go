@@ -11,14 +11,17 @@ import (
 type Socket struct {
 	Protocol string // tcp or udp
 	State    string // LISTEN, ESTAB, UNCONN, …: ss's words
-	// ReceiveQueue and SendQueue are bytes; of a listener the connections that wait to be accepted and the most that may.
+	// ReceiveQueue and SendQueue are bytes; of a listener the connections that wait to be accepted
+	// and the most that may.
 	ReceiveQueue, SendQueue uint32
 	Local, Remote           netip.AddrPort // Remote is not valid where there is none
-	Cookie                  uint64         // the kernel's number of the socket, good until the host restarts; 0: not told
-	Memory                  SocketMemory
+	// the kernel's number of the socket, good until the host restarts; 0: not told
+	Cookie uint64
+	Memory SocketMemory
 }
 
-// SocketMemory is what a socket holds and may hold (skmem of ss(8), SK_MEMINFO of sock_diag(7)); zero where ss was not asked for it.
+// SocketMemory is what a socket holds and may hold (skmem of ss(8), SK_MEMINFO of sock_diag(7));
+// zero where ss was not asked for it.
 type SocketMemory struct {
 	ReceiveBytes      int64  // r
 	ReceiveLimitBytes int64  // rb
@@ -31,8 +34,9 @@ type SocketMemory struct {
 	Drops             uint64 // d: 32 bits in the kernel
 }
 
-// ParseSockets reads "ss -peaonmi": a line for each socket, and since iproute2 4 what -m and -i tell of it in a line of its own behind a tab. Sockets of other
-// protocols, and of Unix, are left out.
+// ParseSockets reads "ss -peaonmi": a line for each socket, and since iproute2 4 what -m and -i
+// tell of it in a line of its own behind a tab. Sockets of other protocols, and of Unix, are left
+// out.
 func ParseSockets(text string) []Socket {
 	var all []Socket
 	var last *Socket // that the next line may tell more of; nil: of a kind that is left out
@@ -79,7 +83,8 @@ func parseSocket(words []string) (Socket, bool) {
 	return s, ok && okSend && okLocal
 }
 
-// parseEndpoint reads "127.0.0.1:22", "[::1]:22", "*:22" (any address of both versions), "127.0.0.53%lo:53", "[fe80::1]%eth0:546".
+// parseEndpoint reads "127.0.0.1:22", "[::1]:22", "*:22" (any address of both versions),
+// "127.0.0.53%lo:53", "[fe80::1]%eth0:546".
 func parseEndpoint(text string) (netip.AddrPort, bool) {
 	colon := strings.LastIndexByte(text, ':')
 	if colon < 0 {
@@ -89,7 +94,8 @@ func parseEndpoint(text string) (netip.AddrPort, bool) {
 	if err != nil {
 		return netip.AddrPort{}, false
 	}
-	// The interface behind % stands outside of the brackets, where no parser of addresses looks for it; which one it is matters to nobody here.
+	// The interface behind % stands outside of the brackets, where no parser of addresses looks for
+	// it; which one it is matters to nobody here.
 	host, _, _ := strings.Cut(text[:colon], "%")
 	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
 	// A socket of IPv6 that takes IPv4 as well; one of IPv4 alone is written 0.0.0.0.
@@ -103,7 +109,8 @@ func parseEndpoint(text string) (netip.AddrPort, bool) {
 	return netip.AddrPortFrom(a.Unmap(), uint16(port)), true
 }
 
-// parseMemory reads "r0,rb131072,t0,tb16384,f0,w0,o0,bl0,d0": letters and a number each; bl came with Linux 3.4 and d with 4.7.
+// parseMemory reads "r0,rb131072,t0,tb16384,f0,w0,o0,bl0,d0": letters and a number each; bl came
+// with Linux 3.4 and d with 4.7.
 func parseMemory(text string) SocketMemory {
 	var m SocketMemory
 	into := map[string]*int64{

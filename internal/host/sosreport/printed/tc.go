@@ -8,8 +8,9 @@ import (
 	"github.com/linerate/linerate/internal/host"
 )
 
-// ParseQdiscs reads "tc -s qdisc show": a head "qdisc KIND HANDLE: dev NIC root|parent CLASS refcnt 2 PARAMETERS" and indented lines with totals
-// (print_qdisc and print_tcstats2_attr of iproute2). What a kind adds of its own, as fq_codel its flows, is left out.
+// ParseQdiscs reads "tc -s qdisc show": a head "qdisc KIND HANDLE: dev NIC root|parent CLASS refcnt
+// 2 PARAMETERS" and indented lines with totals (print_qdisc and print_tcstats2_attr of iproute2).
+// What a kind adds of its own, as fq_codel its flows, is left out.
 func ParseQdiscs(text string) []Qdisc {
 	var all []Qdisc
 	var q *Qdisc
@@ -61,7 +62,8 @@ func parseQdisc(words []string) (Qdisc, bool) {
 	if q.Interface, ok = after(words, "dev"); !ok {
 		return q, false
 	}
-	// What stands behind the place in the tree are refcnt and the parameters; words in front of it could be taken for them.
+	// What stands behind the place in the tree are refcnt and the parameters; words in front of it
+	// could be taken for them.
 	rest := words[2:]
 	switch parent, isChild := after(words, "parent"); {
 	case isChild:
@@ -80,7 +82,8 @@ func parseQdisc(words []string) (Qdisc, bool) {
 // root is the parent of a discipline at the root of its interface (TC_H_ROOT).
 const root = 0xffffffff
 
-// handle reads "8001:", "8001:1", ":1", hexadecimal both. The kernel's own disciplines have the handle "0:".
+// handle reads "8001:", "8001:1", ":1", hexadecimal both. The kernel's own disciplines have the
+// handle "0:".
 func handle(text string) (uint32, bool) {
 	major, minor, ok := strings.Cut(text, ":")
 	part := func(digits string) uint32 {
@@ -105,7 +108,8 @@ func totalAfter(words []string, key string) (uint64, bool) {
 	return 0, false
 }
 
-// size reads what tc writes of bytes: "0b", "12Kb", "3Mb", in powers of 1024 (sprint_size of iproute2).
+// size reads what tc writes of bytes: "0b", "12Kb", "3Mb", in powers of 1024 (sprint_size of
+// iproute2).
 func size(text string) (uint64, bool) {
 	for _, unit := range []struct {
 		suffix string
@@ -113,7 +117,8 @@ func size(text string) (uint64, bool) {
 	}{{"Mb", 1 << 20}, {"Kb", 1 << 10}, {"b", 1}} {
 		if number, ok := strings.CutSuffix(text, unit.suffix); ok {
 			n, err := strconv.ParseFloat(number, 64)
-			// 2⁴⁰ megabytes are more than a kernel counts; beyond them the conversion has no defined result.
+			// 2⁴⁰ megabytes are more than a kernel counts; beyond them the conversion has no
+			// defined result.
 			if err != nil || !(n >= 0 && n < 1<<40) {
 				return 0, false
 			}
@@ -134,8 +139,9 @@ const (
 	absent              // a word alone, which stands for off
 )
 
-// parameters are those of the kinds that package host knows, as tc writes them (q_fq.c, q_fq_codel.c, q_fifo.c of iproute2). The switches that tc leaves out when
-// they have their usual value are given that value. cake, whose text is of another style, is left out.
+// parameters are those of the kinds that package host knows, as tc writes them (q_fq.c,
+// q_fq_codel.c, q_fifo.c of iproute2). The switches that tc leaves out when they have their usual
+// value are given that value. cake, whose text is of another style, is left out.
 var parameters = map[string][]struct {
 	word, name string
 	unit       unit
@@ -154,9 +160,11 @@ var parameters = map[string][]struct {
 	},
 }
 
-// parseParameters puts what stands behind the head into the words and units of package host. Times and rates are rounded by tc, so these are too.
+// parseParameters puts what stands behind the head into the words and units of package host. Times
+// and rates are rounded by tc, so these are too.
 func parseParameters(kind string, words []string) map[string]string {
-	// A parameter that all of these kinds have, and tc always writes: without it the head was cut off, and the absence of a switch means nothing.
+	// A parameter that all of these kinds have, and tc always writes: without it the head was cut
+	// off, and the absence of a switch means nothing.
 	if !slices.Contains(words, "limit") {
 		return nil
 	}
@@ -209,14 +217,16 @@ func value(text string, u unit) (uint64, bool) {
 		}
 		return 0, false
 	}
-	// A bare number, or one of packets; newer versions write the b of bytes that older ones left out.
+	// A bare number, or one of packets; newer versions write the b of bytes that older ones left
+	// out.
 	if n, ok := count(strings.TrimSuffix(text, "p")); ok {
 		return n, true
 	}
 	return size(text)
 }
 
-// microseconds reads "5ms", "100us", "10s" as tc writes times (sprint_time). It rounds: the 4999 µs that codel makes of its default are "5ms".
+// microseconds reads "5ms", "100us", "10s" as tc writes times (sprint_time). It rounds: the 4999 µs
+// that codel makes of its default are "5ms".
 func microseconds(text string) (uint64, bool) {
 	for _, unit := range []struct {
 		suffix string
@@ -230,8 +240,8 @@ func microseconds(text string) (uint64, bool) {
 	return 0, false
 }
 
-// Qdisc is one queueing discipline, with the keys that an archive of package host has for it in linerate/qdiscs.json. Parent and handle are tc's numbers, major in
-// the upper half.
+// Qdisc is one queueing discipline, with the keys that an archive of package host has for it in
+// linerate/qdiscs.json. Parent and handle are tc's numbers, major in the upper half.
 type Qdisc struct {
 	Interface string `json:"interface"`
 	Kind      string `json:"kind"`

@@ -212,7 +212,8 @@ func TestParsePrivateFlags(t *testing.T) {
 	}
 }
 
-// A request that changes one bit is read as one by the decoder that reads the kernel's sets: with a mask, and the value told.
+// A request that changes one bit is read as one by the decoder that reads the kernel's sets: with a
+// mask, and the value told.
 func TestOneBit(t *testing.T) {
 	for _, on := range []bool{true, false} {
 		got, err := parsePrivateFlags(nltest.Encoded(t, nil, func(ae *netlink.AttributeEncoder) { oneBit(ae, unix.ETHTOOL_A_PRIVFLAGS_FLAGS, "legacy-rx", on) }))

@@ -13,8 +13,8 @@ type Channels struct{ Rx, MaxRx, Tx, MaxTx, Other, MaxOther, Combined, MaxCombin
 
 // Pause is the flow control of a link (IEEE 802.3 annex 31B).
 //
-// With Autoneg, Rx and Tx say what is offered; what holds follows from the offers of both ends (802.3 table 28B-3), and
-// most drivers then report that instead.
+// With Autoneg, Rx and Tx say what is offered; what holds follows from the offers of both ends
+// (802.3 table 28B-3), and most drivers then report that instead.
 type Pause struct {
 	Autoneg bool // negotiated with the other end rather than forced
 	Rx      bool // stops sending when told to
@@ -30,16 +30,16 @@ type EEE struct {
 	TxLPITimerMicroseconds uint32 // idle time before it does; 0: at once, or the driver does not tell
 }
 
-// FEC is the forward error correction of a link, in the words of ethtool(8): off, rs (clause 91 and 108),
-// baser (clause 74), llrs.
+// FEC is the forward error correction of a link, in the words of ethtool(8): off, rs (clause 91 and
+// 108), baser (clause 74), llrs.
 type FEC struct {
 	Auto   bool     // the driver chooses, by what module and cable want
 	Modes  []string // configured, sorted; empty: none
 	Active string   // in use; empty: no link, or not told
 }
 
-// RSS is how a card spreads flows over its receive queues: the hash of a packet's addresses picks an entry
-// of the table, and that names the queue.
+// RSS is how a card spreads flows over its receive queues: the hash of a packet's addresses picks
+// an entry of the table, and that names the queue.
 //
 // The key itself is not kept: who knows it can aim all of his flows at one queue.
 type RSS struct {

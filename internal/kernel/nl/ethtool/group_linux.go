@@ -14,11 +14,12 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// group is a set of numbers that the kernel reads and writes as one: rings, channels, coalescing, pause.
+// group is a set of numbers that the kernel reads and writes as one: rings, channels, coalescing,
+// pause.
 //
-// The netlink messages of these four were made from the older structs of linux/ethtool.h, and kept their
-// order: the attribute numbered n is the 32-bit word n−1 of the struct, whose word 0 is the command. So one
-// description serves both ways to the kernel.
+// The netlink messages of these four were made from the older structs of linux/ethtool.h, and kept
+// their order: the attribute numbered n is the 32-bit word n−1 of the struct, whose word 0 is the
+// command. So one description serves both ways to the kernel.
 type group struct {
 	get, set       uint8  // ETHTOOL_MSG_*
 	oldGet, oldSet uint32 // ETHTOOL_G* and ETHTOOL_S* of the ioctl
@@ -26,7 +27,8 @@ type group struct {
 	bytes          []uint16
 }
 
-// Attributes of which the netlink message holds one byte are listed; all others have four (linux/ethtool_netlink.h).
+// Attributes of which the netlink message holds one byte are listed; all others have four
+// (linux/ethtool_netlink.h).
 var (
 	groupRings = group{
 		get: unix.ETHTOOL_MSG_RINGS_GET, set: unix.ETHTOOL_MSG_RINGS_SET,
@@ -52,8 +54,8 @@ var (
 	}
 )
 
-// readGroup gives the numbers by attribute. Those that the driver has not are absent; the ioctl, which cannot say so,
-// gives zeros for them.
+// readGroup gives the numbers by attribute. Those that the driver has not are absent; the ioctl,
+// which cannot say so, gives zeros for them.
 func (k kernel) readGroup(g group, name string) (map[uint16]uint32, error) {
 	if k.predatesNetlink() {
 		words, err := k.oldWords(g, name)
@@ -69,8 +71,8 @@ func (k kernel) readGroup(g group, name string) (map[uint16]uint32, error) {
 	return uint32s(data)
 }
 
-// predatesNetlink is true on kernels before 5.6. On 5.6 itself the family is there and lacks the four groups; nobody
-// maintains that kernel, and it answers nl.ErrNotSupported.
+// predatesNetlink is true on kernels before 5.6. On 5.6 itself the family is there and lacks the
+// four groups; nobody maintains that kernel, and it answers nl.ErrNotSupported.
 func (k kernel) predatesNetlink() bool {
 	if k.testOnlyByIoctl {
 		return true
@@ -79,8 +81,8 @@ func (k kernel) predatesNetlink() bool {
 	return errors.Is(err, nl.ErrNotSupported)
 }
 
-// oldWords asks by SIOCETHTOOL, which every kernel to this day answers; that is how this way is tested on
-// present ones. The struct is zeros but for the command: drivers fill in what they know.
+// oldWords asks by SIOCETHTOOL, which every kernel to this day answers; that is how this way is
+// tested on present ones. The struct is zeros but for the command: drivers fill in what they know.
 func (k kernel) oldWords(g group, name string) ([]byte, error) {
 	buf := make([]byte, 4*g.oldWords)
 	binary.NativeEndian.PutUint32(buf, g.oldGet)
@@ -101,10 +103,10 @@ func byAttribute(words []byte) map[uint16]uint32 {
 
 // changeGroup sets some numbers of a group and reads them back.
 //
-// Only what differs is sent: a number that reads back otherwise than it was set (pause, which shows what
-// was negotiated) must not be set to what it reads as because another one of the group changes. The kernel
-// takes the rest from the driver under its lock, so that nobody's change of another number is undone by
-// ours. The ioctl takes the whole struct and leaves that window open.
+// Only what differs is sent: a number that reads back otherwise than it was set (pause, which shows
+// what was negotiated) must not be set to what it reads as because another one of the group
+// changes. The kernel takes the rest from the driver under its lock, so that nobody's change of
+// another number is undone by ours. The ioctl takes the whole struct and leaves that window open.
 func (k kernel) changeGroup(g group, name string, want map[uint16]uint32) error {
 	before, err := k.readGroup(g, name)
 	if err != nil {
@@ -138,7 +140,8 @@ func (k kernel) changeGroup(g group, name string, want map[uint16]uint32) error 
 	return moved(before, after, change)
 }
 
-// encode writes the attributes in ascending order, so that the same change is always the same message.
+// encode writes the attributes in ascending order, so that the same change is always the same
+// message.
 func (g group) encode(ae *netlink.AttributeEncoder, want map[uint16]uint32) {
 	for _, attr := range slices.Sorted(maps.Keys(want)) {
 		if slices.Contains(g.bytes, attr) {
@@ -149,8 +152,8 @@ func (g group) encode(ae *netlink.AttributeEncoder, want map[uint16]uint32) {
 	}
 }
 
-// moved is nil when all is as wanted, or when the driver rounded: then something differs from before. When
-// nothing does the change was swallowed.
+// moved is nil when all is as wanted, or when the driver rounded: then something differs from
+// before. When nothing does the change was swallowed.
 func moved(before, after, want map[uint16]uint32) error {
 	reached := true
 	for attr, v := range want {
@@ -165,8 +168,8 @@ func moved(before, after, want map[uint16]uint32) error {
 	return nl.ErrNotApplied
 }
 
-// writeOld writes the struct back as it was read but for what changes: the ioctl knows no "leave as it is",
-// a zero would be taken for a wish.
+// writeOld writes the struct back as it was read but for what changes: the ioctl knows no "leave as
+// it is", a zero would be taken for a wish.
 func (k kernel) writeOld(g group, name string, want map[uint16]uint32) error {
 	words, err := k.oldWords(g, name)
 	if err != nil {
@@ -188,9 +191,9 @@ func errNoWord(what, word string) error {
 	return fmt.Errorf("%w: the kernel knows no %s %q", fs.ErrNotExist, what, word)
 }
 
-// setRing leaves the mini and jumbo rings alone, which the read does not show either. The kernel compares
-// with the maximum before the driver is asked (ethnl_set_rings), so that a number above it disturbs
-// nothing.
+// setRing leaves the mini and jumbo rings alone, which the read does not show either. The kernel
+// compares with the maximum before the driver is asked (ethnl_set_rings), so that a number above it
+// disturbs nothing.
 func (k kernel) setRing(name, direction string, descriptors uint32) error {
 	attr, ok := map[string]uint16{"rx": unix.ETHTOOL_A_RINGS_RX, "tx": unix.ETHTOOL_A_RINGS_TX}[direction]
 	if !ok {
@@ -205,9 +208,9 @@ func (k kernel) setRing(name, direction string, descriptors uint32) error {
 	return k.changeGroup(groupRings, name, map[uint16]uint32{attr: descriptors})
 }
 
-// setChannel changes one count and leaves the others as they are. The kernel refuses what would leave a
-// direction without a queue, or take one away that an AF_XDP socket or an entry of the RSS table uses, and
-// says which.
+// setChannel changes one count and leaves the others as they are. The kernel refuses what would
+// leave a direction without a queue, or take one away that an AF_XDP socket or an entry of the RSS
+// table uses, and says which.
 func (k kernel) setChannel(name, kind string, n uint32) error {
 	attr, ok := map[string]uint16{
 		"rx": unix.ETHTOOL_A_CHANNELS_RX_COUNT, "tx": unix.ETHTOOL_A_CHANNELS_TX_COUNT, "combined": unix.ETHTOOL_A_CHANNELS_COMBINED_COUNT,
@@ -218,13 +221,15 @@ func (k kernel) setChannel(name, kind string, n uint32) error {
 	return k.changeGroup(groupChannels, name, map[uint16]uint32{attr: n})
 }
 
-// setCoalesce looks the key up from behind: 27 names are no reason for a second map that could differ from the first.
+// setCoalesce looks the key up from behind: 27 names are no reason for a second map that could
+// differ from the first.
 func (k kernel) setCoalesce(name, key string, v uint32) error {
 	for attr, n := range coalesceNames {
 		if n != key {
 			continue
 		}
-		// The kernel takes any byte but 0 for "on" (ethnl_update_bool32), and 256 would be cut to 0 on its way there.
+		// The kernel takes any byte but 0 for "on" (ethnl_update_bool32), and 256 would be cut to 0
+		// on its way there.
 		if slices.Contains(groupCoalesce.bytes, attr) && v > 1 {
 			return fmt.Errorf("%w: %s is a switch: want 0 or 1", unix.ERANGE, key)
 		}
@@ -233,8 +238,8 @@ func (k kernel) setCoalesce(name, key string, v uint32) error {
 	return errNoWord("coalescing parameter", key)
 }
 
-// pause reads ETHTOOL_MSG_PAUSE_GET (5.7). The counters of pause frames that the message may carry are not
-// asked for: they are among the statistics of the driver, under names of its own.
+// pause reads ETHTOOL_MSG_PAUSE_GET (5.7). The counters of pause frames that the message may carry
+// are not asked for: they are among the statistics of the driver, under names of its own.
 func (k kernel) pause(name string) (Pause, error) {
 	v, err := k.readGroup(groupPause, name)
 	if err != nil {
@@ -245,8 +250,8 @@ func (k kernel) pause(name string) (Pause, error) {
 	}, nil
 }
 
-// setPause is refused by some drivers when negotiation is on and rx and tx differ from what they offer; others take it
-// and offer what they always do, which the read-back shows.
+// setPause is refused by some drivers when negotiation is on and rx and tx differ from what they
+// offer; others take it and offer what they always do, which the read-back shows.
 func (k kernel) setPause(name string, p Pause) error {
 	return k.changeGroup(groupPause, name, map[uint16]uint32{
 		unix.ETHTOOL_A_PAUSE_AUTONEG: digit(p.Autoneg), unix.ETHTOOL_A_PAUSE_RX: digit(p.Rx), unix.ETHTOOL_A_PAUSE_TX: digit(p.Tx),

@@ -14,7 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
 )
 
-// The words of the old structs have the order of the attributes: here against the names of linux/ethtool.h.
+// The words of the old structs have the order of the attributes: here against the names of
+// linux/ethtool.h.
 func TestByAttribute(t *testing.T) {
 	words := func(n int) []byte {
 		b := make([]byte, 4*n)
@@ -75,7 +76,8 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// Widths are part of the kernel's policy: a switch of four bytes is refused, a number of one byte too.
+// Widths are part of the kernel's policy: a switch of four bytes is refused, a number of one byte
+// too.
 func TestGroupEncode(t *testing.T) {
 	want := map[uint16]uint32{unix.ETHTOOL_A_COALESCE_RX_USECS: 50, unix.ETHTOOL_A_COALESCE_USE_ADAPTIVE_RX: 1}
 	data := nltest.Encoded(t, nil, func(ae *netlink.AttributeEncoder) { groupCoalesce.encode(ae, want) })
@@ -91,7 +93,8 @@ func TestGroupEncode(t *testing.T) {
 	}
 }
 
-// bothWays runs a test over netlink and over the ioctl of the kernels before 5.6, which every later one has still.
+// bothWays runs a test over netlink and over the ioctl of the kernels before 5.6, which every later
+// one has still.
 func bothWays(t *testing.T, f func(t *testing.T, c world)) {
 	for _, way := range []string{"netlink", "ioctl"} {
 		t.Run(way, func(t *testing.T) {
@@ -171,7 +174,8 @@ func TestNetnsChannels(t *testing.T) {
 			}
 			most := map[string]uint32{"rx": was.MaxRx, "tx": was.MaxTx}[kind]
 			before := read()
-			// A veth has as many queues as the machine may have CPUs; with one there is nothing to change and the calls are no-ops.
+			// A veth has as many queues as the machine may have CPUs; with one there is nothing to
+			// change and the calls are no-ops.
 			for _, n := range []uint32{most, before} {
 				nltest.Must(t, c.SetChannel("v0", kind, n))
 				if got := read(); got != n {
@@ -197,7 +201,8 @@ func TestNetnsChannels(t *testing.T) {
 	})
 }
 
-// Virtual devices have none of these, and must say so in the way that callers tell from a missing device.
+// Virtual devices have none of these, and must say so in the way that callers tell from a missing
+// device.
 func TestNetnsNotOfAVirtualLink(t *testing.T) {
 	inNetNS(t, func(c world) {
 		nltest.Must(t, c.AddVeth("v0", "v1", -1))

@@ -13,8 +13,9 @@ import (
 
 func TestMain(m *testing.M) { guesttest.Main(m) }
 
-// What is held on the kernel of this machine is held on Debian's too. One of the tests compares all links of the machine it runs on with what
-// ethtool(8) and ip(8) say of them: here these are the cards.
+// What is held on the kernel of this machine is held on Debian's too. One of the tests compares all
+// links of the machine it runs on with what ethtool(8) and ip(8) say of them: here these are the
+// cards.
 func TestGuestOtherKernel(t *testing.T) {
 	guesttest.Others(t, "^TestNetns")
 }
@@ -22,7 +23,8 @@ func TestGuestOtherKernel(t *testing.T) {
 // models are the cards of a guest.
 var models = []string{"e1000", "e1000-82545em", "e1000e", "virtio-net-pci", "vmxnet3"}
 
-// Of cards that are up, ethtool(8) says the same of what a veth or a tap has not: driver, bus, speed, pause, private flags, counters.
+// Of cards that are up, ethtool(8) says the same of what a veth or a tap has not: driver, bus,
+// speed, pause, private flags, counters.
 func TestGuestAgreesAboutCards(t *testing.T) {
 	if !guesttest.In(t) {
 		return
@@ -85,8 +87,8 @@ func dialled(t *testing.T) world {
 	return world{c, New(c)}
 }
 
-// agreeAboutSpeed compares what was negotiated. A link that has only just come up may be asked before it is and after, so that both are asked until
-// neither has changed in between.
+// agreeAboutSpeed compares what was negotiated. A link that has only just come up may be asked
+// before it is and after, so that both are asked until neither has changed in between.
 func agreeAboutSpeed(t *testing.T, c world, model, name string) (n int) {
 	t.Helper()
 	for {
@@ -105,7 +107,8 @@ func agreeAboutSpeed(t *testing.T, c world, model, name string) (n int) {
 	}
 }
 
-// agreeAboutCounters compares all counters of a driver. They go on counting, so that the other tool's number is to be between two of ours.
+// agreeAboutCounters compares all counters of a driver. They go on counting, so that the other
+// tool's number is to be between two of ours.
 func agreeAboutCounters(t *testing.T, c world, model, name string) (n int) {
 	t.Helper()
 	before, err := c.Statistics(name)

@@ -12,11 +12,12 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// linkModesLanes is ETHTOOL_A_LINKMODES_LANES of linux/ethtool_netlink.h, which x/sys does not have.
+// linkModesLanes is ETHTOOL_A_LINKMODES_LANES of linux/ethtool_netlink.h, which x/sys does not
+// have.
 const linkModesLanes = 9
 
-// linkModes reads ETHTOOL_MSG_LINKMODES_GET, like linkMode. The sets come in their long form, by name: the numbers of the modes are the kernel's own, and there are
-// more of them in every release.
+// linkModes reads ETHTOOL_MSG_LINKMODES_GET, like linkMode. The sets come in their long form, by
+// name: the numbers of the modes are the kernel's own, and there are more of them in every release.
 func (k kernel) linkModes(name string) (LinkModes, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_LINKMODES_GET, name, nil)
 	if err != nil {
@@ -25,8 +26,9 @@ func (k kernel) linkModes(name string) (LinkModes, error) {
 	return parseLinkModes(data)
 }
 
-// parseLinkModes takes the two sets apart. Of the first the kernel lists what is supported, and the bits that are set among those are advertised; the
-// second has no mask and lists what the other end offered (linkmodes_fill_reply).
+// parseLinkModes takes the two sets apart. Of the first the kernel lists what is supported, and the
+// bits that are set among those are advertised; the second has no mask and lists what the other end
+// offered (linkmodes_fill_reply).
 func parseLinkModes(data []byte) (LinkModes, error) {
 	ad, err := netlink.NewAttributeDecoder(data)
 	if err != nil {
@@ -78,7 +80,8 @@ func parseLinkModes(data []byte) (LinkModes, error) {
 // maxAddress is MAX_ADDR_LEN: the longest hardware address is that of InfiniBand, of 20 bytes.
 const maxAddress = 32
 
-// permanentAddress asks by ioctl (ETHTOOL_GPERMADDR), which every kernel has; IFLA_PERM_ADDRESS came with 5.6 and says the same.
+// permanentAddress asks by ioctl (ETHTOOL_GPERMADDR), which every kernel has; IFLA_PERM_ADDRESS
+// came with 5.6 and says the same.
 func (k kernel) permanentAddress(name string) (string, error) {
 	buf := make([]byte, 8+maxAddress)
 	binary.NativeEndian.PutUint32(buf, unix.ETHTOOL_GPERMADDR)
@@ -89,7 +92,8 @@ func (k kernel) permanentAddress(name string) (string, error) {
 	return parsePermanentAddress(buf)
 }
 
-// parsePermanentAddress reads struct ethtool_perm_addr: u32 command, u32 size, then the address. All zeros is a device that nobody gave one.
+// parsePermanentAddress reads struct ethtool_perm_addr: u32 command, u32 size, then the address.
+// All zeros is a device that nobody gave one.
 func parsePermanentAddress(b []byte) (string, error) {
 	if len(b) < 8 {
 		return "", nl.ErrShort

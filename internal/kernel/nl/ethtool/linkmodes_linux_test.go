@@ -80,7 +80,8 @@ func FuzzLinkModes(f *testing.F) {
 	})
 }
 
-// What ethtool(8) prints of modes and of the maker's address is what is read here, of every link of this machine and of a tap, which has a mode and no maker.
+// What ethtool(8) prints of modes and of the maker's address is what is read here, of every link of
+// this machine and of a tap, which has a mode and no maker.
 func TestNetnsModesAgreeWithEthtool(t *testing.T) {
 	compare := func(c world, name string) {
 		t.Helper()
@@ -128,7 +129,8 @@ func TestNetnsModesAgreeWithEthtool(t *testing.T) {
 	}
 }
 
-// What ethtool -i, -S and -a print of a link is what is read here: of a veth in a namespace, where nothing moves, and but for the counts of every link of this machine.
+// What ethtool -i, -S and -a print of a link is what is read here: of a veth in a namespace, where
+// nothing moves, and but for the counts of every link of this machine.
 func TestNetnsDriverAgreesWithEthtool(t *testing.T) {
 	compare := func(c world, name string, still bool) (n int) {
 		t.Helper()
@@ -191,7 +193,8 @@ func TestNetnsDriverAgreesWithEthtool(t *testing.T) {
 	}
 }
 
-// section is what stands behind a heading of ethtool(8), with the lines below it that are indented further.
+// section is what stands behind a heading of ethtool(8), with the lines below it that are indented
+// further.
 func section(text, heading string) string {
 	_, after, ok := strings.Cut(text, heading)
 	if !ok {

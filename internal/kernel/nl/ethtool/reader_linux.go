@@ -39,7 +39,8 @@ func (k kernel) readStatistics(r *StatisticsReader, name string, again bool) (ch
 	return changed, errSetChanged
 }
 
-// readNames asks which counters there are, and makes room for many more, as statisticsOnce says why.
+// readNames asks which counters there are, and makes room for many more, as statisticsOnce says
+// why.
 func (k kernel) readNames(r *StatisticsReader, name string) (changed bool, err error) {
 	n, err := k.countStatistics(name)
 	if err != nil {

@@ -11,21 +11,23 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// Attributes of RSS messages: ETHTOOL_A_RSS_* of linux/ethtool_netlink_generated.h, which x/sys does not have.
+// Attributes of RSS messages: ETHTOOL_A_RSS_* of linux/ethtool_netlink_generated.h, which x/sys
+// does not have.
 const (
 	rssHashFunction = 3 // u32, one bit set of ETH_RSS_HASH_*
 	rssIndirection  = 4 // array of u32
 	rssKey          = 5 // bytes
 )
 
-// rss reads ETHTOOL_MSG_RSS_GET (6.3), of context 0, the one that all packets use that no rule sends elsewhere.
+// rss reads ETHTOOL_MSG_RSS_GET (6.3), of context 0, the one that all packets use that no rule
+// sends elsewhere.
 func (k kernel) rss(name string) (RSS, error) {
 	data, err := k.ask(unix.ETHTOOL_MSG_RSS_GET, name, nil)
 	switch {
 	case errors.Is(err, nl.ErrNotSupported):
-		// Kernels up to 6.2 have the family and not this message, and answer as a driver without it does,
-		// even when there is no such link: the ioctl knows which of the three it is. Where it has nothing
-		// to add the first answer stays, for its sentence.
+		// Kernels up to 6.2 have the family and not this message, and answer as a driver without it
+		// does, even when there is no such link: the ioctl knows which of the three it is. Where it
+		// has nothing to add the first answer stays, for its sentence.
 		r, olderr := k.oldRSS(name)
 		if errors.Is(&nl.Error{Err: olderr}, nl.ErrNotSupported) {
 			return RSS{}, err
@@ -37,11 +39,12 @@ func (k kernel) rss(name string) (RSS, error) {
 	return parseRSS(data)
 }
 
-// sizeRxfh is struct ethtool_rxfh of linux/ethtool.h without its table: five words and the hash function in a byte of
-// the fifth.
+// sizeRxfh is struct ethtool_rxfh of linux/ethtool.h without its table: five words and the hash
+// function in a byte of the fifth.
 const sizeRxfh = 24
 
-// rxfh asks by ioctl (3.8): once with no room, which is answered by the sizes, and once with as much as they say.
+// rxfh asks by ioctl (3.8): once with no room, which is answered by the sizes, and once with as
+// much as they say.
 func (k kernel) rxfh(name string) ([]byte, error) {
 	buf := make([]byte, sizeRxfh)
 	binary.NativeEndian.PutUint32(buf, unix.ETHTOOL_GRSSH)
@@ -49,8 +52,8 @@ func (k kernel) rxfh(name string) ([]byte, error) {
 		return nil, err
 	}
 	entries, key := u32(buf[8:]), u32(buf[12:])
-	// The largest tables have some thousand entries. The kernel refuses the second request when the sizes
-	// have changed in between.
+	// The largest tables have some thousand entries. The kernel refuses the second request when the
+	// sizes have changed in between.
 	if entries > 1<<16 || key > 1<<12 {
 		return nil, fmt.Errorf("driver claims a table of %d entries and a key of %d bytes", entries, key)
 	}
@@ -72,7 +75,8 @@ func parseRxfh(b []byte) (RSS, error) {
 	if len(b) < sizeRxfh {
 		return RSS{}, nl.ErrShort
 	}
-	// In 64 bits: four times the largest count does not fit into 32, and a sum that wraps would pass the check.
+	// In 64 bits: four times the largest count does not fit into 32, and a sum that wraps would
+	// pass the check.
 	entries, key := int64(u32(b[8:])), int64(u32(b[12:]))
 	if int64(len(b)-sizeRxfh) < 4*entries+key {
 		return RSS{}, fmt.Errorf("rss: table of %d entries and key of %d bytes in %d", entries, key, len(b)-sizeRxfh)
@@ -103,8 +107,8 @@ func parseRSS(data []byte) (RSS, error) {
 	return r, nil
 }
 
-// hashFunction names ETH_RSS_HASH_* as the kernel's string set does (rss_hash_func_strings). A function that a newer
-// kernel has is given by its bits.
+// hashFunction names ETH_RSS_HASH_* as the kernel's string set does (rss_hash_func_strings). A
+// function that a newer kernel has is given by its bits.
 func hashFunction(bits uint32) string {
 	switch bits {
 	case 0:

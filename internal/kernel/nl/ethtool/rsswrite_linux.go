@@ -12,11 +12,11 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// Receive hashing is written by ioctl on every kernel. ETHTOOL_MSG_RSS_SET came with 6.17 and changes
-// nothing that the ioctl cannot, so that a second way would be one that few machines test.
+// Receive hashing is written by ioctl on every kernel. ETHTOOL_MSG_RSS_SET came with 6.17 and
+// changes nothing that the ioctl cannot, so that a second way would be one that few machines test.
 
-// rxfhNoChange says in the count of the table that the table stays (ETH_RXFH_INDIR_NO_CHANGE). A count of 0
-// asks for the driver's own table.
+// rxfhNoChange says in the count of the table that the table stays (ETH_RXFH_INDIR_NO_CHANGE). A
+// count of 0 asks for the driver's own table.
 const rxfhNoChange = 0xffffffff
 
 // Offsets in struct ethtool_rxfh of linux/ethtool.h.
@@ -36,8 +36,8 @@ func (k kernel) readRxfh(name string) (b []byte, key int, err error) {
 	return b, sizeRxfh + 4*int(u32(b[rxfhCounts:])), nil
 }
 
-// rssKey answers nl.ErrNotSupported for a driver that hashes with a key of its own which it does not tell: an undo
-// could not bring such a key back, so that it must not be written either.
+// rssKey answers nl.ErrNotSupported for a driver that hashes with a key of its own which it does
+// not tell: an undo could not bring such a key back, so that it must not be written either.
 func (k kernel) rssKey(name string) ([]byte, error) {
 	b, at, err := k.readRxfh(name)
 	if err != nil {
@@ -50,8 +50,8 @@ func (k kernel) rssKey(name string) ([]byte, error) {
 	return slices.Clone(b[at:][:n]), nil
 }
 
-// writeRxfh starts from what was read, so that the byte behind the function (a transformation of the input,
-// since 6.8) goes back as it was, and changes the rest to "leave it".
+// writeRxfh starts from what was read, so that the byte behind the function (a transformation of
+// the input, since 6.8) goes back as it was, and changes the rest to "leave it".
 func (k kernel) writeRxfh(read []byte, name string, function byte, entries uint32, table []uint32, key []byte) error {
 	b := slices.Clone(read[:sizeRxfh])
 	binary.NativeEndian.PutUint32(b, unix.ETHTOOL_SRSSH)
@@ -64,9 +64,9 @@ func (k kernel) writeRxfh(read []byte, name string, function byte, entries uint3
 	return k.Ioctl(name, append(b, key...))
 }
 
-// setRSSIndirection reads back, except for the driver's own table, which nobody knows beforehand. The length is checked
-// here because the kernel answers EINVAL for a wrong one as it does for a queue that the card has not, and a reader
-// should be told which of the two it was.
+// setRSSIndirection reads back, except for the driver's own table, which nobody knows beforehand.
+// The length is checked here because the kernel answers EINVAL for a wrong one as it does for a
+// queue that the card has not, and a reader should be told which of the two it was.
 func (k kernel) setRSSIndirection(name string, table []uint32) error {
 	b, _, err := k.readRxfh(name)
 	if err != nil {
@@ -92,7 +92,8 @@ func (k kernel) setRSSIndirection(name string, table []uint32) error {
 	return nil
 }
 
-// setRSSKey leaves table and function alone. The read-back is left to the caller, who alone should hold the key.
+// setRSSKey leaves table and function alone. The read-back is left to the caller, who alone should
+// hold the key.
 func (k kernel) setRSSKey(name string, key []byte) error {
 	b, _, err := k.readRxfh(name)
 	if err != nil {
@@ -107,8 +108,8 @@ func (k kernel) setRSSKey(name string, key []byte) error {
 	return k.writeRxfh(b, name, 0, rxfhNoChange, nil, key)
 }
 
-// setRSSFunction numbers the functions as ETH_RSS_HASH_TOP_BIT and its followers do. A driver that does not tell which
-// one it uses is not given another: there would be none to go back to.
+// setRSSFunction numbers the functions as ETH_RSS_HASH_TOP_BIT and its followers do. A driver that
+// does not tell which one it uses is not given another: there would be none to go back to.
 func (k kernel) setRSSFunction(name, function string) error {
 	bit := slices.Index([]string{"toeplitz", "xor", "crc32"}, function)
 	if bit < 0 {
@@ -127,22 +128,25 @@ func (k kernel) setRSSFunction(name, function string) error {
 	return k.writeRxfh(b, name, 1<<bit, rxfhNoChange, nil, nil)
 }
 
-// flowTypes are the kinds of flows of which ethtool(8) sets the fields: TCP_V4_FLOW and so on of linux/ethtool.h.
+// flowTypes are the kinds of flows of which ethtool(8) sets the fields: TCP_V4_FLOW and so on of
+// linux/ethtool.h.
 var flowTypes = map[string]uint32{"tcp4": 1, "udp4": 2, "sctp4": 3, "tcp6": 5, "udp6": 6, "sctp6": 7}
 
-// hashLetters stand for the bits of RXH_*, in the letters and the order in which ethtool(8) takes them:
-// destination MAC, VLAN, protocol, source and destination address, first and last two bytes of the
-// transport header, discard.
+// hashLetters stand for the bits of RXH_*, in the letters and the order in which ethtool(8) takes
+// them: destination MAC, VLAN, protocol, source and destination address, first and last two bytes
+// of the transport header, discard.
 var hashLetters = []struct {
 	letter string
 	bit    uint64
 }{{"m", 1 << 1}, {"v", 1 << 2}, {"t", 1 << 3}, {"s", 1 << 4}, {"d", 1 << 5}, {"f", 1 << 6}, {"n", 1 << 7}, {"r", 1 << 31}}
 
-// sizeRxnfc is struct ethtool_rxnfc: u32 command, u32 flow type, u64 data, and a rule that is not used here.
+// sizeRxnfc is struct ethtool_rxnfc: u32 command, u32 flow type, u64 data, and a rule that is not
+// used here.
 const sizeRxnfc = 192
 
-// rxfhFields asks for one kind of flow. The buffer is that of the whole struct, rule and all, although the kernel
-// copies no more than its first 16 bytes for this command: older ones copied all of it.
+// rxfhFields asks for one kind of flow. The buffer is that of the whole struct, rule and all,
+// although the kernel copies no more than its first 16 bytes for this command: older ones copied
+// all of it.
 func (k kernel) rxfhFields(name, flow string) (buf []byte, err error) {
 	typ, ok := flowTypes[flow]
 	if !ok {
@@ -202,7 +206,8 @@ func (k kernel) setHashFields(name, flow, fields string) error {
 	return nil
 }
 
-// fieldMask refuses a letter that stands twice: it is a slip of the hand, and the mask would hide it.
+// fieldMask refuses a letter that stands twice: it is a slip of the hand, and the mask would hide
+// it.
 func fieldMask(fields string) (mask uint64, err error) {
 	for _, r := range fields {
 		i := slices.IndexFunc(hashLetters, func(l struct {

@@ -28,10 +28,11 @@ func names(ae *netlink.AttributeEncoder, attr uint16, all []string) {
 	})
 }
 
-// setFEC sends ETHTOOL_MSG_FEC_SET (5.13). What is active is known only when the link is up again, so that
-// the configuration alone is read back.
+// setFEC sends ETHTOOL_MSG_FEC_SET (5.13). What is active is known only when the link is up again,
+// so that the configuration alone is read back.
 func (k kernel) setFEC(name string, auto bool, modes []string) error {
-	// The message wants the names of link modes, of which those of FEC are four; the words are those of ethtool(8).
+	// The message wants the names of link modes, of which those of FEC are four; the words are
+	// those of ethtool(8).
 	var kernelNames []string
 	for _, m := range modes {
 		i := ""
@@ -74,16 +75,17 @@ func (k kernel) setFEC(name string, auto bool, modes []string) error {
 // setLinkMode forces a mode or negotiates some.
 //
 // All goes in one message: a speed without autoneg beside it would change what is advertised
-// (ethnl_auto_linkmodes), and a card that cannot force its present speed would refuse to stop negotiating
-// before it hears of the other one. Drivers refuse late: those of Intel have forgotten by then that they
-// negotiated (e1000_set_spd_dplx), so that a refusal is followed by a look and, if something moved, by the
-// old mode.
+// (ethnl_auto_linkmodes), and a card that cannot force its present speed would refuse to stop
+// negotiating before it hears of the other one. Drivers refuse late: those of Intel have forgotten
+// by then that they negotiated (e1000_set_spd_dplx), so that a refusal is followed by a look and,
+// if something moved, by the old mode.
 func (k kernel) setLinkMode(name string, m LinkMode) error {
 	before, err := k.linkModes(name)
 	if err != nil {
 		return err
 	}
-	// What can be refused is refused before anything is sent: a link that is negotiated anew is down for seconds.
+	// What can be refused is refused before anything is sent: a link that is negotiated anew is
+	// down for seconds.
 	request, err := before.request(m)
 	if err != nil {
 		return err
@@ -104,8 +106,9 @@ func (k kernel) setLinkMode(name string, m LinkMode) error {
 	if err != nil {
 		return fmt.Errorf("read back: %w", err)
 	}
-	// The speed of a link that comes up is not known yet. A driver may make of a forced 1000/full what it
-	// comes to, a negotiation that offers nothing else: that is rounding, and for the caller to read.
+	// The speed of a link that comes up is not known yet. A driver may make of a forced 1000/full
+	// what it comes to, a negotiation that offers nothing else: that is rounding, and for the
+	// caller to read.
 	if m.Autoneg == before.Autoneg && m.Autoneg && slices.Equal(after.Advertised, before.Advertised) || m.Autoneg != before.Autoneg && after.same(before) {
 		return nl.ErrNotApplied
 	}
@@ -144,8 +147,8 @@ func (m LinkModes) request(want LinkMode) (func(*netlink.AttributeEncoder), erro
 	}, nil
 }
 
-// restore asks for what was there. Of a forced mode only the switch can be asked for: the speed that a
-// driver tells while its link is down is none.
+// restore asks for what was there. Of a forced mode only the switch can be asked for: the speed
+// that a driver tells while its link is down is none.
 func (m LinkModes) restore() func(*netlink.AttributeEncoder) {
 	if m.Autoneg {
 		return negotiate(speeds(m.Supported), m.offered())
@@ -153,8 +156,8 @@ func (m LinkModes) restore() func(*netlink.AttributeEncoder) {
 	return func(ae *netlink.AttributeEncoder) { ae.Uint8(unix.ETHTOOL_A_LINKMODES_AUTONEG, 0) }
 }
 
-// negotiate names every mode of the card with its wished state. Ports, pause and FEC bits of the same set
-// are not named and stay.
+// negotiate names every mode of the card with its wished state. Ports, pause and FEC bits of the
+// same set are not named and stay.
 func negotiate(supported, offered []string) func(*netlink.AttributeEncoder) {
 	return func(ae *netlink.AttributeEncoder) {
 		ae.Uint8(unix.ETHTOOL_A_LINKMODES_AUTONEG, 1)
@@ -174,14 +177,15 @@ func negotiate(supported, offered []string) func(*netlink.AttributeEncoder) {
 	}
 }
 
-// tunables are ETHTOOL_RX_COPYBREAK and so on of linux/ethtool.h, with the width of their values in bytes.
+// tunables are ETHTOOL_RX_COPYBREAK and so on of linux/ethtool.h, with the width of their values in
+// bytes.
 var tunables = map[string]struct{ id, width uint32 }{
 	"rx-copybreak": {1, 4}, "tx-copybreak": {2, 4}, "pfc-prevention-tout": {3, 2}, "tx-buf-size": {4, 4},
 }
 
-// tunableRequest is struct ethtool_tunable: u32 command, u32 number, u32 type of the value, u32 length,
-// value. The types ETHTOOL_TUNABLE_U16 and _U32 are 2 and 3. The kernel compares type and length with its
-// own, and only then asks the driver.
+// tunableRequest is struct ethtool_tunable: u32 command, u32 number, u32 type of the value, u32
+// length, value. The types ETHTOOL_TUNABLE_U16 and _U32 are 2 and 3. The kernel compares type and
+// length with its own, and only then asks the driver.
 func tunableRequest(command uint32, which string, v uint32) ([]byte, error) {
 	t, ok := tunables[which]
 	if !ok {
@@ -204,8 +208,8 @@ func tunableRequest(command uint32, which string, v uint32) ([]byte, error) {
 	return binary.NativeEndian.AppendUint32(b, v), nil
 }
 
-// tunable reads by ioctl: the ethtool family has no message for tunables to this day. The answer is written over the
-// request, behind the 16 bytes of its header.
+// tunable reads by ioctl: the ethtool family has no message for tunables to this day. The answer is
+// written over the request, behind the 16 bytes of its header.
 func (k kernel) tunable(name, which string) (uint32, error) {
 	b, err := tunableRequest(unix.ETHTOOL_GTUNABLE, which, 0)
 	if err != nil {
@@ -229,15 +233,16 @@ func (k kernel) setTunable(name, which string, v uint32) error {
 	return k.Ioctl(name, b)
 }
 
-// ringWords are the attributes of the rings message that are no lengths: rx-buf-len since 5.17, cqe-size
-// 5.18, tcp-data-split and tx-push 6.1, rx-push and tx-push-buf-len 6.4, hds-thresh 6.14.
+// ringWords are the attributes of the rings message that are no lengths: rx-buf-len since 5.17,
+// cqe-size 5.18, tcp-data-split and tx-push 6.1, rx-push and tx-push-buf-len 6.4, hds-thresh 6.14.
 var ringWords = map[string]uint16{
 	"rx-buf-len": unix.ETHTOOL_A_RINGS_RX_BUF_LEN, "tcp-data-split": unix.ETHTOOL_A_RINGS_TCP_DATA_SPLIT, "cqe-size": unix.ETHTOOL_A_RINGS_CQE_SIZE,
 	"tx-push": unix.ETHTOOL_A_RINGS_TX_PUSH, "rx-push": unix.ETHTOOL_A_RINGS_RX_PUSH, "tx-push-buf-len": unix.ETHTOOL_A_RINGS_TX_PUSH_BUF_LEN,
 	"hds-thresh": unix.ETHTOOL_A_RINGS_HDS_THRESH,
 }
 
-// ringParameters has nothing to say on kernels that only have the ioctl, whose struct ends with the lengths.
+// ringParameters has nothing to say on kernels that only have the ioctl, whose struct ends with the
+// lengths.
 func (k kernel) ringParameters(name string) (map[string]uint32, error) {
 	v, err := k.readGroup(groupRings, name)
 	if err != nil {

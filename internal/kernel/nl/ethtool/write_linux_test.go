@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sets that are written are read as they were meant: without a mask those that are listed, with one those that are set.
+// Sets that are written are read as they were meant: without a mask those that are listed, with one
+// those that are set.
 func TestBitsetsComeBack(t *testing.T) {
 	for name, fill := range map[string]func(*netlink.AttributeEncoder){
 		"names": func(ae *netlink.AttributeEncoder) {

@@ -10,14 +10,16 @@ import (
 )
 
 const (
-	// long is the number of rules from which on it is asked which of them are walked: less than that costs a packet about a microsecond.
+	// long is the number of rules from which on it is asked which of them are walked: less than
+	// that costs a packet about a microsecond.
 	long = 100
 	// attempts bounds the repetition of a list that changed while it was read.
 	attempts = 3
 )
 
-// Chains lists the base chains in the network namespace of the calling thread, those of all families, in the kernel's order. The error is errors.ErrUnsupported
-// where the kernel has no nftables, and EPERM for ordinary users.
+// Chains lists the base chains in the network namespace of the calling thread, those of all
+// families, in the kernel's order. The error is errors.ErrUnsupported where the kernel has no
+// nftables, and EPERM for ordinary users.
 func Chains() ([]Chain, error) {
 	c, err := netlink.Dial(unix.NETLINK_NETFILTER, nil)
 	if err != nil {
@@ -38,8 +40,10 @@ func list(c *netlink.Conn) ([]Chain, error) {
 	}
 	var chains []Chain
 	var keys []key
-	// Tables, keys without the name of a chain: in which a chain is long, and through which every packet goes. Those of nat alone, which are the long ones of a
-	// host that balances the load of thousands of services, are nothing that a packet of a connection that exists is compared with.
+	// Tables, keys without the name of a chain: in which a chain is long, and through which every
+	// packet goes. Those of nat alone, which are the long ones of a host that balances the load of
+	// thousands of services, are nothing that a packet of a connection that exists is compared
+	// with.
 	isLong, passed := make(map[key]bool), make(map[key]bool)
 	for _, m := range messages {
 		chain, k, base, err := parseChain(m.Data)

@@ -26,7 +26,8 @@ type key struct {
 	table, name string
 }
 
-// Attributes and numbers of nf_tables.h. They are here and not taken from x/sys, which has them for Linux alone: what the kernel said is read on any system.
+// Attributes and numbers of nf_tables.h. They are here and not taken from x/sys, which has them for
+// Linux alone: what the kernel said is read on any system.
 const (
 	chainTable, chainName, chainHook, chainUse, chainType = 1, 3, 4, 6, 7
 
@@ -46,7 +47,8 @@ const (
 
 	registerVerdict = 0 // NFT_REG_VERDICT: what is put there is a verdict and no value
 	ctState         = 0 // NFT_CT_STATE
-	// NF_CT_STATE_BIT(IP_CT_ESTABLISHED) of nf_conntrack_common.h: bit 0 is for packets that cannot be placed.
+	// NF_CT_STATE_BIT(IP_CT_ESTABLISHED) of nf_conntrack_common.h: bit 0 is for packets that cannot
+	// be placed.
 	established = 1 << 1
 
 	verdictDrop, verdictAccept, verdictJump, verdictGoto = 0, 1, -3, -4
@@ -72,7 +74,8 @@ func hookName(family byte, number uint32) string {
 // errShort is a message without its header, which no kernel sends.
 var errShort = errors.New("message shorter than its header")
 
-// body takes the header struct nfgenmsg off a message: family, version, and a resource that is zero here.
+// body takes the header struct nfgenmsg off a message: family, version, and a resource that is zero
+// here.
 func body(b []byte) (family byte, attributes []byte, err error) {
 	if len(b) < 4 {
 		return 0, nil, errShort
@@ -80,7 +83,8 @@ func body(b []byte) (family byte, attributes []byte, err error) {
 	return b[0], b[4:], nil
 }
 
-// attributes decodes a list of attributes, whose numbers are in network order but for registers' contents.
+// attributes decodes a list of attributes, whose numbers are in network order but for registers'
+// contents.
 func attributes(b []byte, visit func(*netlink.AttributeDecoder)) error {
 	d, err := netlink.NewAttributeDecoder(b)
 	if err != nil {
@@ -93,7 +97,8 @@ func attributes(b []byte, visit func(*netlink.AttributeDecoder)) error {
 	return d.Err()
 }
 
-// parseChain reads NFT_MSG_NEWCHAIN. A chain without a hook is one that only jumps lead to; base is false then.
+// parseChain reads NFT_MSG_NEWCHAIN. A chain without a hook is one that only jumps lead to; base is
+// false then.
 func parseChain(b []byte) (c Chain, k key, base bool, err error) {
 	family, b, err := body(b)
 	if err != nil {
@@ -200,7 +205,8 @@ func meaning(list []byte) (step, error) {
 	return step{ends: r.verdict == verdictAccept || r.verdict == verdictDrop}, nil
 }
 
-// expression adds one expression. What counts, logs or marks lets every packet pass; loads alone decide nothing, their comparison does.
+// expression adds one expression. What counts, logs or marks lets every packet pass; loads alone
+// decide nothing, their comparison does.
 func (r *rule) expression(b []byte) error {
 	var name string
 	var data []byte
@@ -249,7 +255,8 @@ func (r *rule) expression(b []byte) error {
 			}
 		})
 	case "match":
-		// Of xtables: what it asks is its own business, but of the state the verdict tells: what accepts by state accepts connections that exist.
+		// Of xtables: what it asks is its own business, but of the state the verdict tells: what
+		// accepts by state accepts connections that exist.
 		r.conditions++
 		return attributes(data, func(d *netlink.AttributeDecoder) {
 			if d.Type() == matchName && (d.String() == "conntrack" || d.String() == "state") {
@@ -294,15 +301,15 @@ func (r *rule) immediate(b []byte) error {
 	})
 }
 
-// walk counts rules, each chain once: many rules may jump to one chain, and chains to chains, so that to follow each of them anew could take longer than the
-// kernel takes for a packet.
+// walk counts rules, each chain once: many rules may jump to one chain, and chains to chains, so
+// that to follow each of them anew could take longer than the kernel takes for a packet.
 type walk struct {
 	rules map[key][]step
 	known map[key]int
 }
 
-// walked counts the rules of a walk through a chain. One that is being counted counts as empty: the kernel allows no circle of jumps, but what is read while rules
-// change may have one.
+// walked counts the rules of a walk through a chain. One that is being counted counts as empty: the
+// kernel allows no circle of jumps, but what is read while rules change may have one.
 func (w walk) walked(k key) int {
 	if n, ok := w.known[k]; ok {
 		return n

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// messages reads what Linux 6.18 said of a rule set made for these tests: a line for each chain and each rule, without the header of netlink. The rules are in
-// the comments of [TestRecorded].
+// messages reads what Linux 6.18 said of a rule set made for these tests: a line for each chain and
+// each rule, without the header of netlink. The rules are in the comments of [TestRecorded].
 func messages(t testing.TB) (chains, rules [][]byte) {
 	t.Helper()
 	f, err := os.Open("testdata/messages.txt")
@@ -66,11 +66,13 @@ func TestRecorded(t *testing.T) {
 	want := []Chain{
 		// ct state established,related accept · ip saddr … drop
 		{Family: "inet", Table: "t", Name: "input", Type: "filter", Hook: "input", Rules: 2, Compared: 1},
-		// counter jump big (ip saddr … drop, ip saddr … counter drop, meta mark set 5) · goto far (counter log, accept) · ip saddr … drop
+		// counter jump big (ip saddr … drop, ip saddr … counter drop, meta mark set 5) · goto far
+		// (counter log, accept) · ip saddr … drop
 		{Family: "inet", Table: "t", Name: "out", Type: "filter", Hook: "output", Priority: 10, Rules: 3, Compared: 7},
 		// ct state vmap { established : accept, invalid : drop } · ip saddr … drop
 		{Family: "inet", Table: "t", Name: "vm", Type: "filter", Hook: "forward", Rules: 2, Compared: 1},
-		// tcp dport 22 jump big · ct state invalid drop · ct state new accept · limit rate 5/second accept · ip saddr @s drop
+		// tcp dport 22 jump big · ct state invalid drop · ct state new accept · limit rate 5/second
+		// accept · ip saddr @s drop
 		{Family: "inet", Table: "t", Name: "cond", Type: "filter", Hook: "prerouting", Rules: 5, Compared: 5},
 		// oifname "eth9" masquerade
 		{Family: "inet", Table: "t", Name: "n", Type: "nat", Hook: "postrouting", Priority: 100, Rules: 1, Compared: 1},

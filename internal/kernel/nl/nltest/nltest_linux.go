@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InNetNS runs f in a fresh network namespace, on a thread of its own that is never given back to the scheduler: the goroutine ends
-// while locked, so that the runtime throws the thread away together with its namespace.
+// InNetNS runs f in a fresh network namespace, on a thread of its own that is never given back to
+// the scheduler: the goroutine ends while locked, so that the runtime throws the thread away
+// together with its namespace.
 func InNetNS(t *testing.T, f func()) {
 	t.Helper()
 	var unshareErr error
@@ -61,8 +62,9 @@ func AddTap(t *testing.T, name string) {
 	Must(t, unix.IoctlIfreq(fd, unix.TUNSETIFF, req))
 }
 
-// OtherSays runs a program of others in the namespace of the calling thread: a new process begins where the thread stands that starts it.
-// ok is false when the program reports an error, as ethtool(8) does for what a driver has not.
+// OtherSays runs a program of others in the namespace of the calling thread: a new process begins
+// where the thread stands that starts it. ok is false when the program reports an error, as
+// ethtool(8) does for what a driver has not.
 func OtherSays(t *testing.T, name string, args ...string) (out string, ok bool) {
 	t.Helper()
 	path, err := exec.LookPath(name)

@@ -34,7 +34,8 @@ func TestProbes(t *testing.T) {
 	}
 }
 
-// A route is found where longer ones hide it in part, in whole, and where its link has no carrier; what is not there is not there.
+// A route is found where longer ones hide it in part, in whole, and where its link has no carrier;
+// what is not there is not there.
 func TestNetnsRouteLookup(t *testing.T) {
 	inNetNS(t, func(c world) {
 		nltest.Must(t, c.AddVeth("v0", "v1", -1))

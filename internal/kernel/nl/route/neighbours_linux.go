@@ -17,12 +17,14 @@ const (
 
 	configEntries = 4 // u16 key_len, u16 entry_size, u32 entries
 
-	// struct ndt_stats is eleven u64: allocs, destroys, hash_grows, res_failed, lookups, hits, rcv_probes_mcast, rcv_probes_ucast, periodic_gc_runs,
-	// forced_gc_runs, table_fulls; the last since Linux 4.3.
+	// struct ndt_stats is eleven u64: allocs, destroys, hash_grows, res_failed, lookups, hits,
+	// rcv_probes_mcast, rcv_probes_ucast, periodic_gc_runs, forced_gc_runs, table_fulls; the last
+	// since Linux 4.3.
 	statsFailed, statsForced, statsFulls = 3 * 8, 9 * 8, 10 * 8
 )
 
-// neighbourTables asks for the tables. A table comes in several messages, of which the first has its figures and the others the settings of one interface each.
+// neighbourTables asks for the tables. A table comes in several messages, of which the first has
+// its figures and the others the settings of one interface each.
 func (k kernel) neighbourTables() ([]NeighbourTable, error) {
 	msgs, err := k.Dump(unix.RTM_GETNEIGHTBL, make([]byte, sizeNdtMsg))
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl"
 )
 
-// neighbourMessage makes a message as neightbl_fill_info does, whose statistics have so many figures.
+// neighbourMessage makes a message as neightbl_fill_info does, whose statistics have so many
+// figures.
 func neighbourMessage(t testing.TB, figures int) []byte {
 	t.Helper()
 	e := netlink.NewAttributeEncoder()
@@ -66,7 +67,8 @@ func FuzzParseNeighbourTable(f *testing.F) {
 	})
 }
 
-// TestNeighbourTables asks the running kernel, of whatever namespace the test is in: there are always thresholds.
+// TestNeighbourTables asks the running kernel, of whatever namespace the test is in: there are
+// always thresholds.
 func TestNeighbourTables(t *testing.T) {
 	c, err := nl.Dial()
 	if err != nil {

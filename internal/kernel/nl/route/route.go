@@ -4,8 +4,8 @@ import "slices"
 
 // Route is one route of the main table. Zero metrics are not set.
 //
-// It is a view for rules and reports. Several next hops, encapsulation and further metrics are not in it,
-// and survive a change nevertheless, because changes are made on the kernel's own message.
+// It is a view for rules and reports. Several next hops, encapsulation and further metrics are not
+// in it, and survive a change nevertheless, because changes are made on the kernel's own message.
 type Route struct {
 	Destination string // CIDR or "default" (IPv4); the IPv6 default is "::/0"
 	Gateway     string // empty: on link, or several next hops (then Interface is empty as well)
@@ -29,8 +29,8 @@ type Route struct {
 type Metric string
 
 // The metrics that SetMetric writes. Values are bytes (window, mtu, advmss), segments (initcwnd,
-// initrwnd), milliseconds (rto_min), or 0 and 1 (all others). A lock keeps what the kernel learns by
-// itself, path MTU discovery above all, or what a program asks for, from overruling the metric.
+// initrwnd), milliseconds (rto_min), or 0 and 1 (all others). A lock keeps what the kernel learns
+// by itself, path MTU discovery above all, or what a program asks for, from overruling the metric.
 const (
 	MetricWindow   Metric = "window"
 	MetricMTU      Metric = "mtu"

@@ -25,8 +25,8 @@ type rawRoute struct {
 // attrType strips the flag bits (nested, byte order) from an attribute type.
 func attrType(a netlink.Attribute) uint16 { return a.Type &^ (netlink.Nested | netlink.NetByteOrder) }
 
-// parseRawRoute copies the header, because it is written into before a route is sent back, and the message belongs to
-// the buffer of its dump.
+// parseRawRoute copies the header, because it is written into before a route is sent back, and the
+// message belongs to the buffer of its dump.
 func parseRawRoute(data []byte) (rawRoute, error) {
 	if len(data) < sizeRtMsg {
 		return rawRoute{}, fmt.Errorf("route message: %w", nl.ErrShort)
@@ -48,7 +48,8 @@ func (r rawRoute) find(typ uint16) []byte {
 	return nil
 }
 
-// uint32 gives 0 for an absent attribute, which for all that are asked for is what the kernel takes as not set.
+// uint32 gives 0 for an absent attribute, which for all that are asked for is what the kernel takes
+// as not set.
 func (r rawRoute) uint32(typ uint16) uint32 {
 	if b := r.find(typ); len(b) >= 4 {
 		return u32(b)
@@ -61,8 +62,8 @@ func (r *rawRoute) set(typ uint16, data []byte) {
 	r.attrs = setAttr(r.attrs, typ, data)
 }
 
-// setAttr never changes the slice that it is given: rawRoute is copied by value, and two copies share their
-// attributes until one of them is set.
+// setAttr never changes the slice that it is given: rawRoute is copied by value, and two copies
+// share their attributes until one of them is set.
 func setAttr(attrs []netlink.Attribute, typ uint16, data []byte) []netlink.Attribute {
 	at := slices.IndexFunc(attrs, func(a netlink.Attribute) bool { return attrType(a) == typ })
 	switch {
@@ -125,15 +126,17 @@ func (r rawRoute) route(names map[int]string) (out Route, ok bool) {
 	out.Priority = int(r.uint32(unix.RTA_PRIORITY))
 	out.Interface = names[int(r.uint32(unix.RTA_OIF))]
 	out.Gateway = addrText(r.find(unix.RTA_GATEWAY))
-	if via := r.find(unix.RTA_VIA); len(via) > 2 { // struct rtvia: u16 family, address; an IPv4 route through an IPv6 router
+	if via := r.find(unix.RTA_VIA); len(via) > 2 {
+		// struct rtvia: u16 family, address; an IPv4 route through an IPv6 router
 		out.Gateway = addrText(via[2:])
 	}
 	out.Source = addrText(r.find(unix.RTA_PREFSRC))
 	// A malformed nest leaves the metrics unset instead of hiding the route.
 	//
-	// RTA_METRICS is a nest whose attribute types are the RTAX_ numbers of linux/rtnetlink.h. All are u32 but
-	// RTAX_CC_ALGO, which is a text. RTAX_LOCK is a bit mask of those that path MTU discovery and the like must not
-	// overrule. Of its bits two have names here; all survive a change, because changes are made on the raw nest.
+	// RTA_METRICS is a nest whose attribute types are the RTAX_ numbers of linux/rtnetlink.h. All
+	// are u32 but RTAX_CC_ALGO, which is a text. RTAX_LOCK is a bit mask of those that path MTU
+	// discovery and the like must not overrule. Of its bits two have names here; all survive a
+	// change, because changes are made on the raw nest.
 	metrics, _ := netlink.UnmarshalAttributes(r.find(unix.RTA_METRICS))
 	for _, m := range metrics {
 		if attrType(m) == unix.RTAX_CC_ALGO {
@@ -173,8 +176,8 @@ func (r rawRoute) route(names map[int]string) (out Route, ok bool) {
 	return out, true
 }
 
-// formatDestination writes the IPv4 default route as ip-route(8) and knob names do. For IPv6 the word would be
-// ambiguous, so it stays "::/0".
+// formatDestination writes the IPv4 default route as ip-route(8) and knob names do. For IPv6 the
+// word would be ambiguous, so it stays "::/0".
 func formatDestination(p netip.Prefix) string {
 	if p.Addr().Is4() && p.Bits() == 0 {
 		return "default"
@@ -194,7 +197,8 @@ func parseDestination(s string) (netip.Prefix, error) {
 	return p.Masked(), err
 }
 
-// addrText gives an empty text for an absent attribute and for one of a length that no IP address has.
+// addrText gives an empty text for an absent attribute and for one of a length that no IP address
+// has.
 func addrText(b []byte) string {
 	if a, ok := netip.AddrFromSlice(b); ok {
 		return a.String()
@@ -202,8 +206,8 @@ func addrText(b []byte) string {
 	return ""
 }
 
-// The number says who made a route and matters to a reader of a change: one of a routing daemon comes back by itself.
-// protocolName follows /etc/iproute2/rt_protos.
+// The number says who made a route and matters to a reader of a change: one of a routing daemon
+// comes back by itself. protocolName follows /etc/iproute2/rt_protos.
 func protocolName(p byte) string {
 	switch p {
 	case unix.RTPROT_REDIRECT:
@@ -232,9 +236,9 @@ func protocolName(p byte) string {
 
 // wanted tells the unicast routes of the main table.
 //
-// Cloned entries are the exceptions of IPv6 (a learnt path MTU, a redirect), which the kernel drops by
-// itself. Local, broadcast and unreachable routes are other types than RTN_UNICAST and never carry a flow
-// of ours.
+// Cloned entries are the exceptions of IPv6 (a learnt path MTU, a redirect), which the kernel drops
+// by itself. Local, broadcast and unreachable routes are other types than RTN_UNICAST and never
+// carry a flow of ours.
 func (r rawRoute) wanted() bool {
 	return r.table() == unix.RT_TABLE_MAIN && r.header[7] == unix.RTN_UNICAST && u32(r.header[8:])&unix.RTM_F_CLONED == 0
 }
@@ -269,8 +273,8 @@ func (k kernel) rawRoutes(families ...byte) ([]rawRoute, error) {
 	return out, nil
 }
 
-// linkNames is read before the routes: a link that appears in between leaves a route without a name, not with a wrong
-// one.
+// linkNames is read before the routes: a link that appears in between leaves a route without a
+// name, not with a wrong one.
 func (k kernel) linkNames() (map[int]string, error) {
 	links, err := k.Links()
 	if err != nil {
@@ -302,12 +306,13 @@ func (k kernel) list() ([]Route, error) {
 	return out, nil
 }
 
-// to asks twice: for the table entry (prefix and metrics) and for the resolved route (source, next hop
-// of several).
+// to asks twice: for the table entry (prefix and metrics) and for the resolved route (source, next
+// hop of several).
 //
-// Only the answer with RTM_F_FIB_MATCH (4.13) shows the prefix that matched, and only the answer without it shows
-// what the kernel decided: the source address and, of several next hops, the one of this destination. Neither is a
-// promise for a flow, as the hash over several next hops may take its ports as well (fib_multipath_hash_policy).
+// Only the answer with RTM_F_FIB_MATCH (4.13) shows the prefix that matched, and only the answer
+// without it shows what the kernel decided: the source address and, of several next hops, the one
+// of this destination. Neither is a promise for a flow, as the hash over several next hops may take
+// its ports as well (fib_multipath_hash_policy).
 func (k kernel) to(ip string) (Route, error) {
 	addr, err := netip.ParseAddr(ip)
 	if err != nil {
@@ -373,7 +378,8 @@ func zoneIndex(zone string, names map[int]string) int {
 	return i
 }
 
-// createNew makes "add" fail with EEXIST where a route is there: without NLM_F_EXCL the kernel would change that one instead.
+// createNew makes "add" fail with EEXIST where a route is there: without NLM_F_EXCL the kernel
+// would change that one instead.
 const createNew = netlink.Create | netlink.Excl
 
 func family(a netip.Addr) byte {

@@ -40,7 +40,8 @@ func (k kernel) tcpMetrics() ([]netip.Addr, error) {
 	return hosts, nil
 }
 
-// parseTCPMetrics gives the host that an entry is about; none where the entry has no address that is known here.
+// parseTCPMetrics gives the host that an entry is about; none where the entry has no address that
+// is known here.
 func parseTCPMetrics(data []byte) (host netip.Addr, err error) {
 	ad, err := nl.Attributes(data, 0)
 	if err != nil {
@@ -57,7 +58,8 @@ func parseTCPMetrics(data []byte) (host netip.Addr, err error) {
 	return host, ad.Err()
 }
 
-// forgetTCPMetrics deletes the entries of one host, whatever address of ours they are from. Without an address the kernel would delete all.
+// forgetTCPMetrics deletes the entries of one host, whatever address of ours they are from. Without
+// an address the kernel would delete all.
 func (k kernel) forgetTCPMetrics(host netip.Addr) error {
 	if !host.IsValid() {
 		return fmt.Errorf("no address: %w", unix.EINVAL)

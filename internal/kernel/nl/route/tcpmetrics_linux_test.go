@@ -11,8 +11,9 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/nltest"
 )
 
-// converse makes one TCP connection to an address of this namespace and closes it, which is when the kernel remembers. It uses the sockets of the calling
-// thread, as package net would go to threads of another namespace.
+// converse makes one TCP connection to an address of this namespace and closes it, which is when
+// the kernel remembers. It uses the sockets of the calling thread, as package net would go to
+// threads of another namespace.
 func converse(t *testing.T, addr [4]byte) {
 	t.Helper()
 	listener, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -43,7 +44,8 @@ func converse(t *testing.T, addr [4]byte) {
 	nltest.Must(t, unix.Close(server))
 }
 
-// TestForgetTCPMetrics: what one connection leaves behind is gone for that host and stays for another.
+// TestForgetTCPMetrics: what one connection leaves behind is gone for that host and stays for
+// another.
 func TestForgetTCPMetrics(t *testing.T) {
 	inNetNS(t, func(c world) {
 		nltest.Must(t, c.SetUp("lo"))
@@ -71,7 +73,8 @@ func TestForgetTCPMetrics(t *testing.T) {
 	})
 }
 
-// FuzzParseTCPMetrics: any bytes are read or refused, and an entry's address comes out as it went in.
+// FuzzParseTCPMetrics: any bytes are read or refused, and an entry's address comes out as it went
+// in.
 func FuzzParseTCPMetrics(f *testing.F) {
 	f.Add([]byte{10, 0, 0, 1})
 	f.Add(netip.MustParseAddr("fd00::1").AsSlice())

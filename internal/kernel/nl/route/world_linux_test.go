@@ -85,7 +85,8 @@ func TestNetnsRoutes(t *testing.T) {
 		if a, b := find("::/0"), find("fd00:9::/64"); a.InitCwnd != 40 || a.Gateway != "fd00:9::2" || b.InitRwnd != 41 || b.Protocol != "kernel" {
 			t.Errorf("IPv6: %+v %+v", a, b)
 		}
-		nltest.Must(t, c.routes.SetMetric("10.9.0.0/24", MetricInitCwnd, 12)) // made by the kernel with a source address
+		// made by the kernel with a source address
+		nltest.Must(t, c.routes.SetMetric("10.9.0.0/24", MetricInitCwnd, 12))
 		if r := find("10.9.0.0/24"); r.InitCwnd != 12 || r.Source != "10.9.0.1" || r.Protocol != "kernel" {
 			t.Errorf("connected route: %+v", r)
 		}
@@ -113,7 +114,8 @@ func TestNetnsRoutes(t *testing.T) {
 	})
 }
 
-// Attributes without a name here (lock bits, further metrics, several next hops, nexthop objects) survive a change of one metric.
+// Attributes without a name here (lock bits, further metrics, several next hops, nexthop objects)
+// survive a change of one metric.
 func TestNetnsRouteKeepsTheRest(t *testing.T) {
 	inNetNS(t, func(c world) {
 		nltest.Must(t, c.AddVeth("v0", "v1", -1))

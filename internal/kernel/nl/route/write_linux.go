@@ -19,15 +19,15 @@ const rtaNextHopID = 30
 
 // defaultPriority6 is what the kernel makes of priority 0 for IPv6 (IP6_RT_PRIO_USER).
 //
-// A zero in a request means 1024 for IPv6 and truly 0 for IPv4, so that a search for "priority 0" has to translate
-// before it compares.
+// A zero in a request means 1024 for IPv6 and truly 0 for IPv4, so that a search for "priority 0"
+// has to translate before it compares.
 const defaultPriority6 = 1024
 
-// lookup finds the route to a destination: the one with that priority, or the one in use (lowest priority)
-// when priority is negative.
+// lookup finds the route to a destination: the one with that priority, or the one in use (lowest
+// priority) when priority is negative.
 //
-// It compares prefix and priority only. Two routes that differ in nothing but their type of service are told apart by
-// neither, and the first of them in the dump is taken, by reads as by writes.
+// It compares prefix and priority only. Two routes that differ in nothing but their type of service
+// are told apart by neither, and the first of them in the dump is taken, by reads as by writes.
 func (k kernel) lookup(dst netip.Prefix, priority int) (raw rawRoute, found bool, err error) {
 	if priority < 0 {
 		if raw, ok := k.probe(dst); ok {
@@ -55,13 +55,13 @@ func (k kernel) lookup(dst netip.Prefix, priority int) (raw rawRoute, found bool
 	return raw, found, nil
 }
 
-// probe asks the kernel which entry of its table an address of the prefix meets (RTM_F_FIB_MATCH, 4.13),
-// and is content when it is this very prefix.
+// probe asks the kernel which entry of its table an address of the prefix meets (RTM_F_FIB_MATCH,
+// 4.13), and is content when it is this very prefix.
 //
 // No dump can be asked for one destination: strict filtering (4.20) knows table, protocol, type and
-// interface alone, and a full table of the Internet takes a second and hundreds of megabytes. An address
-// may meet a longer prefix, a rule that leads to another table or nothing at all; then the next one is
-// tried, and after the last the table is read.
+// interface alone, and a full table of the Internet takes a second and hundreds of megabytes. An
+// address may meet a longer prefix, a rule that leads to another table or nothing at all; then the
+// next one is tried, and after the last the table is read.
 func (k kernel) probe(dst netip.Prefix) (rawRoute, bool) {
 	for _, addr := range probes(dst) {
 		m, err := k.askRoute(addr, 0, unix.RTM_F_FIB_MATCH)
@@ -81,9 +81,9 @@ func (k kernel) probe(dst netip.Prefix) (rawRoute, bool) {
 	return rawRoute{}, false
 }
 
-// probes are addresses that have a chance to meet no longer prefix: the last and the first of it, and two
-// between them that nobody picks. Of the default routes they lie where nobody gives addresses out
-// (240.0.0.0/4 of RFC 1112, 4000::/3); 0.0.0.0 would mean this host.
+// probes are addresses that have a chance to meet no longer prefix: the last and the first of it,
+// and two between them that nobody picks. Of the default routes they lie where nobody gives
+// addresses out (240.0.0.0/4 of RFC 1112, 4000::/3); 0.0.0.0 would mean this host.
 func probes(dst netip.Prefix) []netip.Addr {
 	if dst.Bits() == 0 {
 		if dst.Addr().Is4() {
@@ -115,8 +115,8 @@ func kernelPriority(dst netip.Prefix, priority int) uint32 {
 	return uint32(priority)
 }
 
-// errAdvertised: the kernel keeps such a route by flags that netlink cannot set, so that a replacement
-// would stand beside the next refresh.
+// errAdvertised: the kernel keeps such a route by flags that netlink cannot set, so that a
+// replacement would stand beside the next refresh.
 var errAdvertised = fmt.Errorf("%w: the route comes from router advertisements and is renewed by the kernel", nl.ErrNotSupported)
 
 // sendable drops from a reported route what the kernel computes itself and does not take back.
@@ -125,13 +125,15 @@ func (r rawRoute) sendable() (rawRoute, error) {
 	if ci := r.find(unix.RTA_CACHEINFO); len(ci) >= 12 {
 		expires = int32(u32(ci[8:])) // rta_expires, in ticks of 1/100 s
 	}
-	// NLM_F_REPLACE would leave a second route with our metrics beside the one of the router, and the next
-	// advertisement would bring back what was changed. Refusing is the only answer that an undo can keep.
+	// NLM_F_REPLACE would leave a second route with our metrics beside the one of the router, and
+	// the next advertisement would bring back what was changed. Refusing is the only answer that an
+	// undo can keep.
 	if r.family() == unix.AF_INET6 && r.header[5] == unix.RTPROT_RA {
 		return rawRoute{}, errAdvertised
 	}
 	out := rawRoute{header: append([]byte(nil), r.header...), attrs: r.attrs}
-	// Of the flags only onlink is configuration; dead, linkdown, offload and trap are state, and dead ones are refused.
+	// Of the flags only onlink is configuration; dead, linkdown, offload and trap are state, and
+	// dead ones are refused.
 	binary.NativeEndian.PutUint32(out.header[8:], u32(out.header[8:])&unix.RTNH_F_ONLINK)
 	out.set(unix.RTA_CACHEINFO, nil)
 	// RTA_EXPIRES takes whole seconds. A route with less than a second to live is gone either way.
@@ -139,7 +141,8 @@ func (r rawRoute) sendable() (rawRoute, error) {
 		out.set(unix.RTA_EXPIRES, binary.NativeEndian.AppendUint32(nil, uint32(expires)/100))
 	}
 	if out.uint32(rtaNextHopID) != 0 {
-		// A route over a nexthop object is reported with the object's content as well, and refused with both.
+		// A route over a nexthop object is reported with the object's content as well, and refused
+		// with both.
 		for _, a := range []uint16{unix.RTA_OIF, unix.RTA_GATEWAY, unix.RTA_VIA, unix.RTA_MULTIPATH, unix.RTA_ENCAP, unix.RTA_ENCAP_TYPE} {
 			out.set(a, nil)
 		}
@@ -154,8 +157,8 @@ func (r rawRoute) sendable() (rawRoute, error) {
 	return out, nil
 }
 
-// cleanMultipath clears the state flags of every struct rtnexthop (u16 length, u8 flags, u8 weight, i32
-// index, attributes).
+// cleanMultipath clears the state flags of every struct rtnexthop (u16 length, u8 flags, u8 weight,
+// i32 index, attributes).
 func cleanMultipath(b []byte) ([]byte, error) {
 	out := append([]byte(nil), b...)
 	for rest := out; len(rest) >= unix.SizeofRtNexthop; {
@@ -171,8 +174,8 @@ func cleanMultipath(b []byte) ([]byte, error) {
 
 // send makes or replaces a route.
 //
-// The answer is awaited (NLM_F_ACK): a route that the kernel refuses is refused as a whole, there is no half-written
-// one.
+// The answer is awaited (NLM_F_ACK): a route that the kernel refuses is refused as a whole, there
+// is no half-written one.
 func (k kernel) send(r rawRoute, flags netlink.HeaderFlags) error {
 	b, err := netlink.MarshalAttributes(r.attrs)
 	if err != nil {
@@ -183,9 +186,9 @@ func (k kernel) send(r rawRoute, flags netlink.HeaderFlags) error {
 
 // metric types of the kernel for our names, and the largest value that it does not silently cut.
 //
-// From fib_metrics.c: an MTU above 65 535 − 15 and an MSS above 65 535 − 40 are lowered without an error, and a
-// read-back would then report a change that nobody asked for. Initial windows of 0 mean "the kernel's own" (10
-// segments since 2.6.39).
+// From fib_metrics.c: an MTU above 65 535 − 15 and an MSS above 65 535 − 40 are lowered without an
+// error, and a read-back would then report a change that nobody asked for. Initial windows of 0
+// mean "the kernel's own" (10 segments since 2.6.39).
 var metricTypes = map[Metric]struct {
 	typ uint16
 	max int64
@@ -196,10 +199,12 @@ var metricTypes = map[Metric]struct {
 	MetricInitCwnd: {unix.RTAX_INITCWND, math.MaxUint32},
 	MetricInitRwnd: {unix.RTAX_INITRWND, math.MaxUint32},
 	MetricQuickack: {unix.RTAX_QUICKACK, 1},
-	MetricRTOMin:   {unix.RTAX_RTO_MIN, math.MaxInt32}, // milliseconds, turned into ticks when it is used (dst_metric_rtt)
+	// milliseconds, turned into ticks when it is used (dst_metric_rtt)
+	MetricRTOMin: {unix.RTAX_RTO_MIN, math.MaxInt32},
 }
 
-// metricBits are those of our names that are one bit of a mask. The mask of locks has a bit for each type of metric.
+// metricBits are those of our names that are one bit of a mask. The mask of locks has a bit for
+// each type of metric.
 var metricBits = map[Metric]struct {
 	typ uint16
 	bit uint32
@@ -209,8 +214,8 @@ var metricBits = map[Metric]struct {
 	MetricCongctlLock: {unix.RTAX_LOCK, 1 << unix.RTAX_CC_ALGO},
 }
 
-// setMetric changes one metric inside the nest, 0 removes it. Lock bits stay, so that a restored value is
-// locked as it was.
+// setMetric changes one metric inside the nest, 0 removes it. Lock bits stay, so that a restored
+// value is locked as it was.
 func (r *rawRoute) setMetric(m Metric, value int) error {
 	if b, ok := metricBits[m]; ok {
 		return r.setMetricBit(b.typ, b.bit, value)
@@ -229,8 +234,8 @@ func (r *rawRoute) setMetric(m Metric, value int) error {
 	return r.setMetricBytes(t.typ, data)
 }
 
-// setMetricBit changes one bit and keeps the others. A mask of zero is left out, which is how a route
-// without any is reported.
+// setMetricBit changes one bit and keeps the others. A mask of zero is left out, which is how a
+// route without any is reported.
 func (r *rawRoute) setMetricBit(typ uint16, bit uint32, value int) error {
 	if value != 0 && value != 1 {
 		return fmt.Errorf("value %d: want 0 or 1: %w", value, unix.ERANGE)
@@ -250,17 +255,17 @@ func (r *rawRoute) setMetricBit(typ uint16, bit uint32, value int) error {
 	return r.setMetricBytes(typ, data)
 }
 
-// A metric is removed by leaving it out, not by sending 0: the replacement is the whole route, and metrics that it
-// does not name are unset.
+// A metric is removed by leaving it out, not by sending 0: the replacement is the whole route, and
+// metrics that it does not name are unset.
 func (r *rawRoute) setMetricBytes(typ uint16, data []byte) error {
 	metrics, err := netlink.UnmarshalAttributes(r.find(unix.RTA_METRICS))
 	if err != nil {
 		return fmt.Errorf("route metrics: %w", err)
 	}
 	metrics = setAttr(metrics, typ, data)
-	// An empty nest is sent too: without one, a route over a nexthop object gets the metrics of whatever
-	// other route uses that object (fib_find_info_nh, seen on 6.18), among them those that are to be
-	// cleared.
+	// An empty nest is sent too: without one, a route over a nexthop object gets the metrics of
+	// whatever other route uses that object (fib_find_info_nh, seen on 6.18), among them those that
+	// are to be cleared.
 	b, err := netlink.MarshalAttributes(metrics)
 	if err != nil {
 		return err
@@ -278,8 +283,8 @@ func (k kernel) routeInUse(dst netip.Prefix) (rawRoute, error) {
 	return raw, err
 }
 
-// get needs the names of links besides: a route names its link by number. That is a dump of the links and not of
-// the routes, of which a host has hundreds at most.
+// get needs the names of links besides: a route names its link by number. That is a dump of the
+// links and not of the routes, of which a host has hundreds at most.
 func (k kernel) get(destination string) (Route, error) {
 	dst, err := parseDestination(destination)
 	if err != nil {
@@ -297,19 +302,21 @@ func (k kernel) get(destination string) (Route, error) {
 	return r, nil
 }
 
-// setMetric is read, change, write. Netlink has no compare-and-swap, so that a change by another program between
-// the two requests is overwritten with what stood there before; package knob serialises its own writers, package
-// journal reads back.
+// setMetric is read, change, write. Netlink has no compare-and-swap, so that a change by another
+// program between the two requests is overwritten with what stood there before; package knob
+// serialises its own writers, package journal reads back.
 func (k kernel) setMetric(destination string, m Metric, value int) error {
 	return k.editRoute(destination, func(r *rawRoute) error { return r.setMetric(m, value) })
 }
 
-// setCongestion names the algorithm; an unknown one is refused by the kernel, which tries to load it first.
+// setCongestion names the algorithm; an unknown one is refused by the kernel, which tries to load
+// it first.
 func (k kernel) setCongestion(destination, algorithm string) error {
 	return k.editRoute(destination, func(r *rawRoute) error { return r.setCongestion(algorithm) })
 }
 
-// setCongestion sends the name with its closing zero; the kernel keeps a number and loads the module of that name.
+// setCongestion sends the name with its closing zero; the kernel keeps a number and loads the
+// module of that name.
 func (r *rawRoute) setCongestion(algorithm string) error {
 	var cc []byte
 	if algorithm != "" {
@@ -318,7 +325,8 @@ func (r *rawRoute) setCongestion(algorithm string) error {
 	return r.setMetricBytes(unix.RTAX_CC_ALGO, cc)
 }
 
-// editRoute changes the message that the kernel told and sends it back, so that what has no name here stays.
+// editRoute changes the message that the kernel told and sends it back, so that what has no name
+// here stays.
 func (k kernel) editRoute(destination string, edit func(*rawRoute) error) error {
 	dst, err := parseDestination(destination)
 	if err != nil {
@@ -359,8 +367,8 @@ func (k kernel) replace(r Route) error {
 	return k.send(raw, netlink.Create|netlink.Replace)
 }
 
-// add is refused with EEXIST where a route of the same prefix, priority and type of service is: the flag Excl asks
-// for that.
+// add is refused with EEXIST where a route of the same prefix, priority and type of service is: the
+// flag Excl asks for that.
 func (k kernel) add(r Route) error {
 	dst, err := parseDestination(r.Destination)
 	if err != nil {
@@ -373,11 +381,11 @@ func (k kernel) add(r Route) error {
 	return k.send(raw, createNew)
 }
 
-// newRoute starts a unicast route of the main table, marked as made by an administrator (static) so that
-// routing daemons leave it alone.
+// newRoute starts a unicast route of the main table, marked as made by an administrator (static) so
+// that routing daemons leave it alone.
 //
-// The scope is link without a gateway and universe (0) with one: the kernel refuses a gateway that is not nearer than
-// the route that uses it.
+// The scope is link without a gateway and universe (0) with one: the kernel refuses a gateway that
+// is not nearer than the route that uses it.
 func newRoute(dst netip.Prefix, r Route) rawRoute {
 	h := make([]byte, sizeRtMsg)
 	h[0], h[1] = family(dst.Addr()), byte(dst.Bits())
@@ -415,8 +423,8 @@ func (k kernel) fill(raw *rawRoute, r Route) error {
 		if err != nil {
 			return err
 		}
-		// An IPv4 destination behind an IPv6 router (RFC 5549) needs RTA_VIA, which names the family in front of the
-		// address; Linux has it for IPv4 since 5.2.
+		// An IPv4 destination behind an IPv6 router (RFC 5549) needs RTA_VIA, which names the
+		// family in front of the address; Linux has it for IPv4 since 5.2.
 		if f.typ == unix.RTA_GATEWAY && family(a) != raw.family() {
 			via := binary.NativeEndian.AppendUint16(nil, uint16(family(a)))
 			raw.set(unix.RTA_VIA, append(via, a.AsSlice()...))

@@ -16,8 +16,9 @@ const (
 	silence          = 2 * time.Second
 )
 
-// Each lists sockets in the network namespace of the calling thread and hands each to visit, until visit says false. The socket is good until visit returns. The
-// errors are ErrLimit, errors.ErrUnsupported where the kernel cannot tell, and the kernel's own.
+// Each lists sockets in the network namespace of the calling thread and hands each to visit, until
+// visit says false. The socket is good until visit returns. The errors are ErrLimit,
+// errors.ErrUnsupported where the kernel cannot tell, and the kernel's own.
 func Each(q Query, visit func(*Socket) bool) error {
 	d, err := open()
 	if err == nil {
@@ -32,14 +33,16 @@ func Each(q Query, visit func(*Socket) bool) error {
 	switch {
 	case err == nil:
 		return nil
-	// ENOENT: nobody answers for this family and protocol; the others: the kernel, or a sandbox, has no such netlink.
+	// ENOENT: nobody answers for this family and protocol; the others: the kernel, or a sandbox,
+	// has no such netlink.
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EPROTONOSUPPORT), errors.Is(err, unix.EAFNOSUPPORT):
 		return fmt.Errorf("list %s sockets: %w: the kernel has no sock_diag for them: %w", q.Protocol, errors.ErrUnsupported, err)
 	}
 	return fmt.Errorf("list %s sockets: %w", q.Protocol, err)
 }
 
-// dumper is one netlink socket. It speaks for itself and not through the library that package nl uses, because that gathers a whole answer before it gives any of it.
+// dumper is one netlink socket. It speaks for itself and not through the library that package nl
+// uses, because that gathers a whole answer before it gives any of it.
 type dumper struct {
 	fd       int
 	seq      uint32
@@ -57,7 +60,8 @@ func open() (*dumper, error) {
 	return &dumper{fd: fd, buffer: make([]byte, bufferBytes), names: make(names)}, nil
 }
 
-// dump lists the sockets of one family. More is false when visit has had enough; what the kernel still had to say ends with the netlink socket.
+// dump lists the sockets of one family. More is false when visit has had enough; what the kernel
+// still had to say ends with the netlink socket.
 func (d *dumper) dump(q Query, family byte, visit func(*Socket) bool) (more bool, err error) {
 	d.seq++
 	request := make([]byte, sizeHeader, sizeHeader+sizeRequest)
@@ -84,7 +88,8 @@ func (d *dumper) dump(q Query, family byte, visit func(*Socket) bool) (more bool
 				return false, err
 			}
 			switch {
-			// Of an earlier question: nothing is left of one that was answered to its end, and no other is asked on this socket.
+			// Of an earlier question: nothing is left of one that was answered to its end, and no
+			// other is asked on this socket.
 			case m.seq != d.seq:
 			// A dump that fails half way says so in its last message.
 			case m.kind == unix.NLMSG_DONE:
@@ -112,7 +117,8 @@ func (d *dumper) receive() ([]byte, error) {
 			return nil, ErrLimit
 		}
 	}
-	// The kernel makes the next part while it is asked for it, so that the wait is its work and not the wire's. A zero time would be no limit.
+	// The kernel makes the next part while it is asked for it, so that the wait is its work and not
+	// the wire's. A zero time would be no limit.
 	limit := unix.NsecToTimeval(max(wait, time.Millisecond).Nanoseconds())
 	if err := unix.SetsockoptTimeval(d.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
 		return nil, err
@@ -157,7 +163,8 @@ func cut(b []byte) (message, []byte, error) {
 	return m, b[min((size+3)&^3, len(b)):], nil
 }
 
-// errno is the kernel's answer at the end of a dump or instead of one: a negative errno, or zero for none.
+// errno is the kernel's answer at the end of a dump or instead of one: a negative errno, or zero
+// for none.
 func (m message) errno() error {
 	if len(m.body) < 4 {
 		return nil

@@ -40,7 +40,8 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// world has a listener that nobody accepts from, connections of both versions of IP with something unread, and UDP sockets of which one overflowed.
+// world has a listener that nobody accepts from, connections of both versions of IP with something
+// unread, and UDP sockets of which one overflowed.
 func world(t *testing.T) {
 	t.Helper()
 	// The first is made by hand, since package net has no say in the backlog.

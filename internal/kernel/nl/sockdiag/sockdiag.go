@@ -29,7 +29,8 @@ func (p Protocol) String() string {
 	return fmt.Sprintf("protocol %d", uint8(p))
 }
 
-// State is the state of a TCP connection, as the kernel numbers them (include/net/tcp_states.h). UDP sockets are Established when connected and Closed otherwise.
+// State is the state of a TCP connection, as the kernel numbers them (include/net/tcp_states.h).
+// UDP sockets are Established when connected and Closed otherwise.
 type State uint8
 
 // The states in which a socket can move or hold data, or wait for connections.
@@ -46,7 +47,8 @@ type Query struct {
 	Protocol Protocol
 	States   []State
 	TCPInfo  bool // with Info and Congestion; costs the kernel as much again as all the rest
-	// Limit is how long to list, from when the kernel has taken the question: the first one of all may have it load a module. 0: no limit.
+	// Limit is how long to list, from when the kernel has taken the question: the first one of all
+	// may have it load a module. 0: no limit.
 	Limit time.Duration
 }
 
@@ -55,15 +57,18 @@ type Socket struct {
 	Cookie        uint64 // the kernel's number of it, not used again until the host restarts
 	State         State
 	Local, Remote netip.AddrPort // Remote is invalid where there is none
-	// ReceiveQueue and SendQueue: of a listener the connections that wait to be accepted, and how many may; of a connection the bytes that wait to be read, and
-	// those written and not acknowledged; of UDP the memory of the packets that wait to be read, and of those not yet sent.
+	// ReceiveQueue and SendQueue: of a listener the connections that wait to be accepted, and how
+	// many may; of a connection the bytes that wait to be read, and those written and not
+	// acknowledged; of UDP the memory of the packets that wait to be read, and of those not yet
+	// sent.
 	ReceiveQueue, SendQueue uint32
 	Memory                  Memory
 	Info                    sys.TCPInfo // Length is 0 where it was not asked for or not told
 	Congestion              string
 }
 
-// Memory is struct sk_meminfo, in bytes but for Drops. The kernel appends to it: what an older one does not tell is zero.
+// Memory is struct sk_meminfo, in bytes but for Drops. The kernel appends to it: what an older one
+// does not tell is zero.
 type Memory struct {
 	Receive, ReceiveLimit uint32 // rmem_alloc, rcvbuf
 	Send, SendLimit       uint32 // wmem_alloc, sndbuf
@@ -74,7 +79,8 @@ type Memory struct {
 	Drops                 uint32 // packets, since Linux 4.7; goes through zero
 }
 
-// ErrLimit is answered when the time of the query was over before the last socket. Those that came first have been handed over.
+// ErrLimit is answered when the time of the query was over before the last socket. Those that came
+// first have been handed over.
 var ErrLimit = errors.New("not all sockets within the time")
 
 var errShort = errors.New("message shorter than its header")
@@ -126,7 +132,8 @@ func (s *Socket) decode(b []byte, known names) error {
 		return fmt.Errorf("socket: %w", errShort)
 	}
 	*s = Socket{State: State(b[1])}
-	// Ports and addresses are in network order, all else in that of the host. Of an IPv4 address the first four bytes are used.
+	// Ports and addresses are in network order, all else in that of the host. Of an IPv4 address
+	// the first four bytes are used.
 	address := func(at int) netip.Addr {
 		if b[0] == familyIPv4 {
 			return netip.AddrFrom4([4]byte(b[at : at+4]))
@@ -147,7 +154,8 @@ func (s *Socket) decode(b []byte, known names) error {
 		value := rest[4:size]
 		switch binary.NativeEndian.Uint16(rest[2:]) {
 		case attrInfo:
-			// Less than the oldest form is no tcp_info, and then nothing is known of the connection.
+			// Less than the oldest form is no tcp_info, and then nothing is known of the
+			// connection.
 			if info, err := sys.DecodeTCPInfo(value); err == nil {
 				s.Info = info
 			}

@@ -12,8 +12,8 @@ import (
 // fifo tells the kinds whose options are one number without an attribute around it.
 func fifo(kind string) bool { return kind == "pfifo" || kind == "bfifo" }
 
-// attributes splits the options of the other kinds. Flags of the type are dropped: some kernels set the bit
-// "nested" here and there.
+// attributes splits the options of the other kinds. Flags of the type are dropped: some kernels set
+// the bit "nested" here and there.
 func attributes(options []byte) ([]netlink.Attribute, error) {
 	all, err := netlink.UnmarshalAttributes(options)
 	if err != nil {
@@ -34,8 +34,8 @@ func lookup(all []netlink.Attribute, typ uint16) ([]byte, bool) {
 	return all[i].Data, true
 }
 
-// Get reads one parameter out of options that the kernel told. The errors are ErrUnknown and ErrAbsent, or
-// that the options are malformed.
+// Get reads one parameter out of options that the kernel told. The errors are ErrUnknown and
+// ErrAbsent, or that the options are malformed.
 func Get(kind, name string, options []byte) (string, error) {
 	p, err := find(kind, name)
 	if err != nil {
@@ -51,8 +51,9 @@ func Get(kind, name string, options []byte) (string, error) {
 	return p.get(all)
 }
 
-// get knows the two parameters that say something by being absent or present: a threshold that is never
-// reached is left out of an answer, and cake without overhead carries an empty word beside a zero.
+// get knows the two parameters that say something by being absent or present: a threshold that is
+// never reached is left out of an answer, and cake without overhead carries an empty word beside a
+// zero.
 func (p parameter) get(all []netlink.Attribute) (string, error) {
 	if _, raw := lookup(all, cakeRaw); raw && p.form == overheadOrRaw {
 		return "raw", nil
@@ -67,8 +68,8 @@ func (p parameter) get(all []netlink.Attribute) (string, error) {
 	return p.text(b)
 }
 
-// Change makes the options that set one parameter of a discipline and leave its others. The errors are
-// ErrUnknown and ErrValue.
+// Change makes the options that set one parameter of a discipline and leave its others. The errors
+// are ErrUnknown and ErrValue.
 func Change(kind, name, value string) ([]byte, error) {
 	p, err := find(kind, name)
 	if err != nil {
@@ -84,8 +85,8 @@ func Change(kind, name, value string) ([]byte, error) {
 	return netlink.MarshalAttributes([]netlink.Attribute{a})
 }
 
-// attribute sets one parameter. cake counts packets as they are unless an overhead is given, and 0 bytes of
-// it are not the same: it then counts from the network header on.
+// attribute sets one parameter. cake counts packets as they are unless an overhead is given, and 0
+// bytes of it are not the same: it then counts from the network header on.
 func (p parameter) attribute(value string) (netlink.Attribute, error) {
 	if p.form == overheadOrRaw && value == "raw" {
 		return netlink.Attribute{Type: cakeRaw, Data: u32(0)}, nil
@@ -94,12 +95,12 @@ func (p parameter) attribute(value string) (netlink.Attribute, error) {
 	return netlink.Attribute{Type: p.typ, Data: b}, err
 }
 
-// Whole makes the options of a new discipline that equals the one whose options the kernel told, with one
-// parameter changed; an empty name changes none.
+// Whole makes the options of a new discipline that equals the one whose options the kernel told,
+// with one parameter changed; an empty name changes none.
 //
-// What the kernel tells is not all to be sent back as it is: times of CoDel would shrink, an obsolete
-// attribute would fill the log, and cake without connection tracking refuses even to be told that nat is
-// off.
+// What the kernel tells is not all to be sent back as it is: times of CoDel would shrink, an
+// obsolete attribute would fill the log, and cake without connection tracking refuses even to be
+// told that nat is off.
 func Whole(kind string, options []byte, name, value string) ([]byte, error) {
 	if _, known := kinds[kind]; !known {
 		return nil, fmt.Errorf("%w: kind %s", ErrUnknown, kind)
@@ -153,12 +154,12 @@ type Link struct {
 	TxQueueLen int // packets
 }
 
-// ethernetHeader is dev->hard_header_len of nearly every link that has a queue; with another one a default
-// is taken for a value that somebody set.
+// ethernetHeader is dev->hard_header_len of nearly every link that has a queue; with another one a
+// default is taken for a value that somebody set.
 const ethernetHeader = 14
 
-// standardOn is the default of a parameter on a link: psched_mtu(), which several are multiples of, is the
-// MTU and the link's header.
+// standardOn is the default of a parameter on a link: psched_mtu(), which several are multiples of,
+// is the MTU and the link's header.
 func (p parameter) standardOn(kind string, link Link) string {
 	packet := link.MTUBytes + ethernetHeader
 	switch {
@@ -178,16 +179,17 @@ func (p parameter) standardOn(kind string, link Link) string {
 	return p.standard
 }
 
-// Custom lists the parameters that have not the value which the kernel gives a new discipline on that link.
-// Those whose default the kernel's build or hardware decides are not judged, nor is a kind that is not
-// known.
+// Custom lists the parameters that have not the value which the kernel gives a new discipline on
+// that link. Those whose default the kernel's build or hardware decides are not judged, nor is a
+// kind that is not known.
 func Custom(kind string, options []byte, link Link) ([]string, error) {
 	var all []netlink.Attribute
 	if kinds[kind] == nil {
 		return nil, nil // the options of others are no attributes at all, of some (pfifo_fast, mq)
 	}
 	if fifo(kind) {
-		all = []netlink.Attribute{{Data: options}} // as if it were an attribute numbered 0, which is the number of their parameter
+		// as if it were an attribute numbered 0, which is the number of their parameter
+		all = []netlink.Attribute{{Data: options}}
 	} else {
 		var err error
 		if all, err = attributes(options); err != nil {

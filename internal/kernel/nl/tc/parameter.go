@@ -14,7 +14,8 @@ import (
 var (
 	// ErrUnknown: the kind or the parameter is none of those that are known here.
 	ErrUnknown = errors.New("unknown parameter of a queueing discipline")
-	// ErrAbsent: the kernel told the options without this parameter: it is older than the parameter.
+	// ErrAbsent: the kernel told the options without this parameter: it is older than the
+	// parameter.
 	ErrAbsent = errors.New("the running kernel does not tell this parameter")
 	// ErrValue: the text is no value of the parameter.
 	ErrValue = errors.New("no value of this parameter")
@@ -40,8 +41,8 @@ const (
 	overheadOrRaw             // s32 bytes of overhead, or the word raw: two attributes
 )
 
-// parameter describes one of a kind. Standard is what the kernel gives a new one, in the text of Get; empty
-// where that depends on the kernel or the link.
+// parameter describes one of a kind. Standard is what the kernel gives a new one, in the text of
+// Get; empty where that depends on the kernel or the link.
 type parameter struct {
 	name     string
 	typ      uint16 // TCA_*
@@ -51,8 +52,8 @@ type parameter struct {
 	once     bool // can be given only when the discipline is made
 }
 
-// The attribute numbers are TCA_FQ_*, TCA_FQ_CODEL_* and TCA_CAKE_* of linux/pkt_sched.h; the defaults
-// those of the init functions.
+// The attribute numbers are TCA_FQ_*, TCA_FQ_CODEL_* and TCA_CAKE_* of linux/pkt_sched.h; the
+// defaults those of the init functions.
 var kinds = map[string][]parameter{
 	"fq": {
 		{name: "limit", typ: 1, standard: "10000"},
@@ -102,8 +103,8 @@ var kinds = map[string][]parameter{
 		{name: "split-gso", typ: 17, form: onOff, standard: "on"},
 		{name: "fwmark", typ: 18, standard: "0"},
 	},
-	// One bare u32 (struct tc_fifo_qopt), so that there is no attribute number. The default is the length
-	// of the transmit queue.
+	// One bare u32 (struct tc_fifo_qopt), so that there is no attribute number. The default is the
+	// length of the transmit queue.
 	"pfifo": {{name: "limit"}},
 	"bfifo": {{name: "limit"}},
 }
@@ -119,7 +120,8 @@ const (
 // Kinds lists the kinds whose parameters are known, sorted.
 func Kinds() []string { return []string{"bfifo", "cake", "fq", "fq_codel", "pfifo"} }
 
-// Parameters lists the names of a kind's parameters in the order of their attributes; nil for a kind that is not known.
+// Parameters lists the names of a kind's parameters in the order of their attributes; nil for a
+// kind that is not known.
 func Parameters(kind string) []string {
 	var out []string
 	for _, p := range kinds[kind] {
@@ -137,14 +139,15 @@ func Words(kind, name string) []string {
 	return slices.Clone(p.words)
 }
 
-// Once tells whether a parameter can be given only to a new discipline: the flows of fq_codel are an array
-// of that length.
+// Once tells whether a parameter can be given only to a new discipline: the flows of fq_codel are
+// an array of that length.
 func Once(kind, name string) bool {
 	p, err := find(kind, name)
 	return err == nil && p.once
 }
 
-// find goes through a list of at most sixteen, which keeps the order of the attributes for those who list them.
+// find goes through a list of at most sixteen, which keeps the order of the attributes for those
+// who list them.
 func find(kind, name string) (parameter, error) {
 	for _, p := range kinds[kind] {
 		if p.name == name {
@@ -177,7 +180,8 @@ func (p parameter) text(b []byte) (string, error) {
 		}
 		return strconv.FormatUint(bytesPerSecond*8, 10), nil
 	}
-	// All others have 32 bits, most switches too: nla_put_u32 is what the dump functions of these kinds use.
+	// All others have 32 bits, most switches too: nla_put_u32 is what the dump functions of these
+	// kinds use.
 	n := binary.NativeEndian.Uint32(b)
 	switch p.form {
 	case overheadOrRaw:
@@ -205,7 +209,8 @@ func (p parameter) text(b []byte) (string, error) {
 	return strconv.FormatUint(uint64(n), 10), nil
 }
 
-// onOffText writes switches as the rest of linerate does; tc(8) has a pair of words for each (ecn and noecn).
+// onOffText writes switches as the rest of linerate does; tc(8) has a pair of words for each (ecn
+// and noecn).
 func onOffText(on bool) string {
 	if on {
 		return "on"
@@ -213,8 +218,8 @@ func onOffText(on bool) string {
 	return "off"
 }
 
-// bytes is the attribute that sets a value. What the kernel would silently cut or round to another meaning
-// is refused here; ranges are left to it.
+// bytes is the attribute that sets a value. What the kernel would silently cut or round to another
+// meaning is refused here; ranges are left to it.
 func (p parameter) bytes(text string) ([]byte, error) {
 	refuse := func(want string) ([]byte, error) { return nil, fmt.Errorf("%w: %q, want %s", ErrValue, text, want) }
 	switch p.form {
@@ -247,7 +252,8 @@ func (p parameter) bytes(text string) ([]byte, error) {
 		}
 		return u32(uint32(int32(n))), nil
 	}
-	// 63 bits are enough for every rate, and leave no number that would turn negative on its way into a document.
+	// 63 bits are enough for every rate, and leave no number that would turn negative on its way
+	// into a document.
 	n, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
 		return refuse("a number that is not negative")
@@ -268,7 +274,8 @@ func (p parameter) bytes(text string) ([]byte, error) {
 		}
 		return u32(uint32(n / 8)), nil
 	case log2:
-		// tc(8) rounds down to a power of two without a word; an undo would then find another number than was asked for.
+		// tc(8) rounds down to a power of two without a word; an undo would then find another
+		// number than was asked for.
 		if bits.OnesCount64(n) != 1 || n > math.MaxUint32 {
 			return refuse("a power of two")
 		}
@@ -287,10 +294,10 @@ func u32(n uint32) []byte { return binary.NativeEndian.AppendUint32(nil, n) }
 
 // codelMicroseconds gives the number that must be sent for n to be read.
 //
-// CoDel counts in units of 2^10 ns. The kernel cuts on the way in and on the way out: 5000 sent is 4999
-// read, and that sent again would be 4998: every undo would lose a microsecond. So the smallest number is
-// sent that reads as the one wanted. One of 43 has none and reads one less, as it would have anyway. Never
-// is INT_MAX of these units (CODEL_DISABLED_THRESHOLD).
+// CoDel counts in units of 2^10 ns. The kernel cuts on the way in and on the way out: 5000 sent is
+// 4999 read, and that sent again would be 4998: every undo would lose a microsecond. So the
+// smallest number is sent that reads as the one wanted. One of 43 has none and reads one less, as
+// it would have anyway. Never is INT_MAX of these units (CODEL_DISABLED_THRESHOLD).
 func codelMicroseconds(n uint32) uint32 {
 	const unit, thousand = 1024, 1000
 	if n == Never {

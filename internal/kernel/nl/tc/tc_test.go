@@ -14,7 +14,8 @@ import (
 	"github.com/linerate/linerate/internal/kernel/nl/tc"
 )
 
-// recorded are the options of the messages that tc(8) of iproute2 6.1 sends for a command line, taken at sendmsg(2), on a little-endian machine.
+// recorded are the options of the messages that tc(8) of iproute2 6.1 sends for a command line,
+// taken at sendmsg(2), on a little-endian machine.
 var recorded = []struct {
 	kind, command, hex string
 	want               map[string]string
@@ -94,7 +95,8 @@ func TestGetReadsWhatTcSends(t *testing.T) {
 	}
 }
 
-// What Change makes is, byte for byte, the attribute that tc(8) sends. Times of CoDel differ on purpose: see TestCodelTimesComeBack.
+// What Change makes is, byte for byte, the attribute that tc(8) sends. Times of CoDel differ on
+// purpose: see TestCodelTimesComeBack.
 func TestChangeMakesWhatTcSends(t *testing.T) {
 	for _, r := range recorded {
 		sent := hex.EncodeToString(options(t, r.hex))
@@ -110,7 +112,8 @@ func TestChangeMakesWhatTcSends(t *testing.T) {
 	}
 }
 
-// codelKernel does with a time what net/sched/sch_fq_codel.c does on its way in and out: CODEL_SHIFT is 10.
+// codelKernel does with a time what net/sched/sch_fq_codel.c does on its way in and out:
+// CODEL_SHIFT is 10.
 func codelKernel(sent uint32) uint32 {
 	units := uint32(uint64(sent) * 1000 >> 10)
 	if units == 1<<31-1 {
@@ -119,7 +122,8 @@ func codelKernel(sent uint32) uint32 {
 	return uint32(uint64(units) << 10 / 1000)
 }
 
-// A time that was read goes back as the same time, however often; otherwise every undo would lose a microsecond.
+// A time that was read goes back as the same time, however often; otherwise every undo would lose a
+// microsecond.
 func TestCodelTimesComeBack(t *testing.T) {
 	drifted := 0
 	for _, asked := range []uint32{0, 1, 5, 42, 43, 4999, 5000, 99999, 100000, 1000000, 4000000000, tc.Never} {
@@ -163,7 +167,8 @@ func TestWholeKeepsAll(t *testing.T) {
 	if !strings.Contains(got, "10001100010000000200000003000000") || strings.Contains(got, "080006") || !strings.Contains(got, "0800010070170000") {
 		t.Errorf("fq: %s", got)
 	}
-	// cake as a kernel without connection tracking tells it: nat off must not be sent, nor the padding.
+	// cake as a kernel without connection tracking tells it: nat off must not be sent, nor the
+	// padding.
 	cake := options(t, "04000100"+"0c0002000000000000000000"+"08000b0000000000"+"0800060000000000"+"08000c0000000000")
 	for overhead, want := range map[string]string{"raw": "raw", "44": "44", "0": "0", "-8": "-8"} {
 		b, err := tc.Whole("cake", cake, "overhead", overhead)
@@ -201,7 +206,8 @@ func TestCustom(t *testing.T) {
 	}
 }
 
-// Some defaults follow from the link: a quantum from its MTU, the limit of a fifo from its transmit queue.
+// Some defaults follow from the link: a quantum from its MTU, the limit of a fifo from its transmit
+// queue.
 func TestCustomFollowsTheLink(t *testing.T) {
 	link := tc.Link{MTUBytes: 9000, TxQueueLen: 500}
 	for _, c := range []struct{ kind, name, usual, other string }{
@@ -256,7 +262,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Whatever the kernel tells, it is read or refused, and what is read can be written and then reads the same.
+// Whatever the kernel tells, it is read or refused, and what is read can be written and then reads
+// the same.
 func FuzzGet(f *testing.F) {
 	for _, r := range recorded {
 		b, _ := hex.DecodeString(r.hex)

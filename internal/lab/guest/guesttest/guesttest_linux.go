@@ -16,8 +16,9 @@ import (
 	"github.com/linerate/linerate/internal/lab/guest"
 )
 
-// patience bounds the boot and each test. It is for guests that hang: a boot takes some seconds, the longest test some tens of them, and ten times as
-// long where the machine has other things to do.
+// patience bounds the boot and each test. It is for guests that hang: a boot takes some seconds,
+// the longest test some tens of them, and ten times as long where the machine has other things to
+// do.
 const patience = 5 * time.Minute
 
 // options is the one guest of all test packages.
@@ -44,7 +45,8 @@ var world struct {
 	err  error
 }
 
-// Main is for TestMain: it is the guest's first process where it has to be, and otherwise runs the tests and ends the guest.
+// Main is for TestMain: it is the guest's first process where it has to be, and otherwise runs the
+// tests and ends the guest.
 func Main(m *testing.M) {
 	guest.Init()
 	status := m.Run()
@@ -57,8 +59,9 @@ func Main(m *testing.M) {
 	os.Exit(status)
 }
 
-// In says whether the calling test is in the guest. On the host it runs the test there, makes its result that of the calling test, and returns false.
-// Tests that call it may be parallel, so that the guest boots beside others; in the guest they run one after another.
+// In says whether the calling test is in the guest. On the host it runs the test there, makes its
+// result that of the calling test, and returns false. Tests that call it may be parallel, so that
+// the guest boots beside others; in the guest they run one after another.
 func In(t *testing.T) bool {
 	t.Helper()
 	if guest.Inside() {
@@ -68,7 +71,8 @@ func In(t *testing.T) bool {
 	return false
 }
 
-// Others runs on the kernel of the guest the tests of this package whose names match pattern and not one of except. In the guest it does nothing.
+// Others runs on the kernel of the guest the tests of this package whose names match pattern and
+// not one of except. In the guest it does nothing.
 func Others(t *testing.T, pattern string, except ...string) {
 	t.Helper()
 	if !guest.Inside() {
@@ -106,7 +110,8 @@ func run(t *testing.T, pattern, except string) {
 	}
 }
 
-// read takes the output of a test binary apart: how many tests passed and were skipped, what is worth telling when it failed, and the notes.
+// read takes the output of a test binary apart: how many tests passed and were skipped, what is
+// worth telling when it failed, and the notes.
 func read(output string) (passed, skipped int, told string, notes []string) {
 	var rest strings.Builder
 	for line := range strings.Lines(output) {
@@ -146,8 +151,9 @@ func booted(t *testing.T) *guest.Guest {
 	return world.g
 }
 
-// Interface gives the name that a card has at this moment, by the model that it was asked for with: "e1000", "e1000-82545em", "e1000e",
-// "virtio-net-pci", "vmxnet3", "usb-net". The test fails when it is not there.
+// Interface gives the name that a card has at this moment, by the model that it was asked for with:
+// "e1000", "e1000-82545em", "e1000e", "virtio-net-pci", "vmxnet3", "usb-net". The test fails when
+// it is not there.
 func Interface(t testing.TB, model string) (name string) {
 	t.Helper()
 	if name = find(t, model); name == "" {
@@ -156,7 +162,8 @@ func Interface(t testing.TB, model string) (name string) {
 	return name
 }
 
-// find is Interface, with "" for a card that is not there. QEMU numbers the addresses of its cards; a VLAN has that of its card and no device.
+// find is Interface, with "" for a card that is not there. QEMU numbers the addresses of its cards;
+// a VLAN has that of its card and no device.
 func find(t testing.TB, model string) (name string) {
 	t.Helper()
 	i := slices.IndexFunc(options.Cards, func(c guest.Card) bool { m, _, _ := strings.Cut(c.Model, ","); return m == model })
@@ -176,7 +183,8 @@ func find(t testing.TB, model string) (name string) {
 	return ""
 }
 
-// PCIDevice is the directory in /sys of the device that carries an interface: of a virtio card the one below virtio.
+// PCIDevice is the directory in /sys of the device that carries an interface: of a virtio card the
+// one below virtio.
 func PCIDevice(t testing.TB, name string) (dir string) {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(filepath.Join("/sys/class/net", name, "device"))
@@ -192,7 +200,8 @@ func PCIDevice(t testing.TB, name string) (dir string) {
 	return ""
 }
 
-// Unplug takes the card that carries an interface out of the machine, as a hand would: the driver is not asked. [Plug] brings it back.
+// Unplug takes the card that carries an interface out of the machine, as a hand would: the driver
+// is not asked. [Plug] brings it back.
 func Unplug(t testing.TB, name string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(PCIDevice(t, name), "remove"), []byte("1"), 0); err != nil {
@@ -200,7 +209,8 @@ func Unplug(t testing.TB, name string) {
 	}
 }
 
-// Plug gives the name of a card, which it brings back first if it was unplugged. A card that comes back has forgotten all its settings.
+// Plug gives the name of a card, which it brings back first if it was unplugged. A card that comes
+// back has forgotten all its settings.
 func Plug(t testing.TB, model string) (name string) {
 	t.Helper()
 	if name = find(t, model); name != "" {
